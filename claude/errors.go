@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Conditions that callers test for with errors.Is.
+var (
+	// ErrCLINotFound is returned when no Claude Code executable could be found.
+	ErrCLINotFound = errors.New("claude: CLI not found")
+	// ErrNotExecutable is returned when the CLI exists but cannot be run.
+	ErrNotExecutable = errors.New("claude: CLI is not executable")
+	// ErrWorkingDir is returned when the working directory does not exist or is not a directory.
+	ErrWorkingDir = errors.New("claude: working directory is not usable")
+	// ErrClosed is returned by calls on a client that was closed by its owner.
+	ErrClosed = errors.New("claude: client is closed")
+	// ErrTooOld is returned when an option needs a newer CLI than the one that answered.
+	ErrTooOld = errors.New("claude: CLI is too old")
+)
+
+// A LaunchError says why the CLI could not be started. It wraps one of [ErrCLINotFound],
+// [ErrNotExecutable], [ErrWorkingDir], or the error of the operating system or the [Spawner].
+type LaunchError struct {
+	Path string // program, or working directory, that was tried
+	Err  error
+	Hint string // what to do next
+}
+
+func (e *LaunchError) Error() string {
+	s := e.Err.Error()
+	if e.Path != "" {
+		s += ": " + e.Path
+	}
+	if e.Hint != "" {
+		s += "\n  next: " + e.Hint
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *LaunchError) Unwrap() error { return e.Err }
+
+// A ProcessError reports that the CLI ended when it should not have. A CLI that ends after an
+// error result is reported as a [ResultError] instead.
+type ProcessError struct {
+	Status ExitStatus
+	// During says what was going on: "starting", "initialize", "turn", "idle".
+	During string
+	// After is the time from launch to end.
+	After time.Duration
+	// StderrTail is the redacted end of what the CLI wrote to standard error.
+	StderrTail string
+}
+
+func (e *ProcessError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "claude: the CLI ended during %s (%s after %.1f s)", e.During, e.Status, e.After.Seconds())
+	if e.StderrTail != "" {
+		fmt.Fprintf(&b, "\n  claude said: %s", strings.ReplaceAll(strings.TrimSpace(e.StderrTail), "\n", "\n    "))
+	}
+	return b.String()
+}
+
+// A ProtocolError reports a complete line of the CLI that starts like an object but is not JSON.
+type ProtocolError struct {
+	LineNumber int
+	Line       string // the beginning of the line, at most 200 bytes
+	Err        error
+}
+
+func (e *ProtocolError) Error() string {
+	return fmt.Sprintf("claude: line %d of the CLI's output is not valid JSON: %v: %q\n  next: check that nothing else writes to the CLI's standard output", e.LineNumber, e.Err, e.Line)
+}
+
+// Unwrap returns the JSON error.
+func (e *ProtocolError) Unwrap() error { return e.Err }
+
+// A MessageTooLargeError reports a line longer than Options.MaxLineBytes.
+type MessageTooLargeError struct {
+	Limit int
+}
+
+func (e *MessageTooLargeError) Error() string {
+	return fmt.Sprintf("claude: the CLI wrote a line of more than %d bytes\n  next: raise Options.MaxLineBytes, or keep tool results small", e.Limit)
+}
+
+// A ControlError is the CLI's refusal of a control request.
+type ControlError struct {
+	Subtype string // of the request
+	Code    string // for example "unsupported_request"; empty on older CLIs
+	Message string
+}
+
+func (e *ControlError) Error() string {
+	if e.Code != "" {
+		return fmt.Sprintf("claude: %s refused (%s): %s", e.Subtype, e.Code, e.Message)
+	}
+	return fmt.Sprintf("claude: %s refused: %s", e.Subtype, e.Message)
+}
+
+// A ControlTimeoutError reports that the CLI did not answer a control request in time.
+type ControlTimeoutError struct {
+	Subtype string
+	After   time.Duration
+}
+
+func (e *ControlTimeoutError) Error() string {
+	return fmt.Sprintf("claude: no answer to %s within %s\n  next: raise the limit (Options.InitializeTimeout, or the context's deadline), or look at the CLI's stderr with Options.Stderr", e.Subtype, e.After)
+}
+
+// Timeout reports true, as net.Error does.
+func (e *ControlTimeoutError) Timeout() bool { return true }
+
+// An OptionError names one option that cannot be used as given. Validation joins all of them, so
+// that one run shows everything that is wrong.
+type OptionError struct {
+	Option string // field name, "Hooks[2].Matcher"
+	Reason string
+}
+
+func (e *OptionError) Error() string { return "claude: option " + e.Option + ": " + e.Reason }
