@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import "regexp"
+
+// A node is one schema, prepared for the walk in validate.go.
+type node struct {
+	refused bool // the schema "false"
+
+	types     typeSet // zero: any type
+	enum      []any
+	hasConst  bool
+	constant  any
+	number    *numberRules
+	text      *textRules
+	array     *arrayRules
+	object    *objectRules
+	ref       *node
+	refTarget string // pointer of ref until it is resolved
+
+	allOf, anyOf, oneOf  []*node
+	not                  *node
+	ifNode, then, orElse *node
+}
+
+type numberRules struct {
+	multipleOf, min, max, above, below *float64
+}
+
+type textRules struct {
+	minLength, maxLength *int
+	pattern              *regexp.Regexp
+}
+
+type arrayRules struct {
+	prefix                                       []*node
+	items, contains                              *node
+	minItems, maxItems, minContains, maxContains *int
+	unique                                       bool
+}
+
+type objectRules struct {
+	properties         map[string]*node
+	patterns           []patternRule
+	additional         *node
+	names              *node
+	required           []string
+	minProps, maxProps *int
+	needs              []dependency
+}
+
+type patternRule struct {
+	re   *regexp.Regexp
+	node *node
+}
+
+// A dependency holds when the object has the property: other properties, a schema, or both.
+type dependency struct {
+	property string
+	required []string
+	node     *node
+}
+
+func (n *node) numbers() *numberRules {
+	if n.number == nil {
+		n.number = new(numberRules)
+	}
+	return n.number
+}
+
+func (n *node) texts() *textRules {
+	if n.text == nil {
+		n.text = new(textRules)
+	}
+	return n.text
+}
+
+func (n *node) arrays() *arrayRules {
+	if n.array == nil {
+		n.array = new(arrayRules)
+	}
+	return n.array
+}
+
+func (n *node) objects() *objectRules {
+	if n.object == nil {
+		n.object = new(objectRules)
+	}
+	return n.object
+}
+
+// inPlace lists the nodes that look at the same value as n does. A circle of them would never end.
+func (n *node) inPlace() []*node {
+	var all []*node
+	all = append(all, n.allOf...)
+	all = append(all, n.anyOf...)
+	all = append(all, n.oneOf...)
+	all = append(all, n.ref, n.not, n.ifNode, n.then, n.orElse)
+	if n.object != nil {
+		for _, d := range n.object.needs {
+			all = append(all, d.node)
+		}
+	}
+	return all
+}
+
+// A typeSet is a set of JSON types. An integer is also a number.
+type typeSet uint8
+
+const (
+	typeNull typeSet = 1 << iota
+	typeBoolean
+	typeObject
+	typeArray
+	typeString
+	typeNumber
+	typeInteger
+)
+
+var typeNames = []struct {
+	name string
+	bit  typeSet
+	noun string
+}{
+	{"null", typeNull, "null"},
+	{"boolean", typeBoolean, "a boolean"},
+	{"object", typeObject, "an object"},
+	{"array", typeArray, "an array"},
+	{"string", typeString, "a string"},
+	{"number", typeNumber, "a number"},
+	{"integer", typeInteger, "an integer"},
+}
+
+func typeByName(name string) (typeSet, bool) {
+	for _, t := range typeNames {
+		if t.name == name {
+			return t.bit, true
+		}
+	}
+	return 0, false
+}
+
+// String lists the types in words: "a string or null".
+func (s typeSet) String() string {
+	out := ""
+	for i := len(typeNames) - 1; i >= 0; i-- {
+		if s&typeNames[i].bit == 0 {
+			continue
+		}
+		if out != "" {
+			out += " or "
+		}
+		out += typeNames[i].noun
+	}
+	return out
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Validate checks one JSON value. The error is a [*ValidationError] with all violations, in the
+// order of the value's places.
+func (s *Schema) Validate(value json.RawMessage) error {
+	var v any
+	if err := json.Unmarshal(value, &v); err != nil {
+		return &ValidationError{[]Violation{{Keyword: "json", Message: "is not valid JSON: " + err.Error()}}}
+	}
+	var w walk
+	w.check(s.root, v)
+	if len(w.found) == 0 && s.arbiter != nil {
+		if err := s.arbiter.Validate(v); err != nil {
+			w.report("unevaluated", "%v", err)
+		}
+	}
+	if len(w.found) == 0 {
+		return nil
+	}
+	return &ValidationError{w.found}
+}
+
+// A walk goes through one value and collects what is wrong. Its path costs nothing until something
+// is reported.
+type walk struct {
+	path  []step
+	found []Violation
+}
+
+type step struct {
+	name  string
+	index int // used where name is the marker of an element
+	elem  bool
+}
+
+func (w *walk) report(keyword, format string, args ...any) {
+	w.found = append(w.found, Violation{w.pointer(), keyword, fmt.Sprintf(format, args...)})
+}
+
+func (w *walk) pointer() string {
+	var b strings.Builder
+	for _, s := range w.path {
+		b.WriteByte('/')
+		if s.elem {
+			b.WriteString(strconv.Itoa(s.index))
+		} else {
+			b.WriteString(escape(s.name))
+		}
+	}
+	return b.String()
+}
+
+func (w *walk) property(name string, n *node, v any) {
+	w.path = append(w.path, step{name: name})
+	w.check(n, v)
+	w.path = w.path[:len(w.path)-1]
+}
+
+func (w *walk) element(i int, n *node, v any) {
+	w.path = append(w.path, step{index: i, elem: true})
+	w.check(n, v)
+	w.path = w.path[:len(w.path)-1]
+}
+
+// try checks v apart and gives back what is wrong with it.
+func (w *walk) try(n *node, v any) []Violation {
+	sub := walk{path: w.path[:len(w.path):len(w.path)]}
+	sub.check(n, v)
+	return sub.found
+}
+
+func (w *walk) check(n *node, v any) {
+	if n.refused {
+		w.report("false", "nothing is allowed here")
+		return
+	}
+	if n.ref != nil {
+		w.check(n.ref, v)
+	}
+	if n.types != 0 && !n.types.allows(v) {
+		w.report("type", "must be %s, got %s", n.types, typeOf(v))
+		return // what else the schema says is about values of another type
+	}
+	w.checkValue(n, v)
+	w.checkLogic(n, v)
+	switch v := v.(type) {
+	case float64:
+		if n.number != nil {
+			w.checkNumber(n.number, v)
+		}
+	case string:
+		if n.text != nil {
+			w.checkText(n.text, v)
+		}
+	case []any:
+		if n.array != nil {
+			w.checkArray(n.array, v)
+		}
+	case map[string]any:
+		if n.object != nil {
+			w.checkObject(n.object, v)
+		}
+	}
+}
+
+func (s typeSet) allows(v any) bool {
+	got := typeOf(v)
+	return s&got != 0 || got == typeInteger && s&typeNumber != 0
+}
+
+func typeOf(v any) typeSet {
+	switch v := v.(type) {
+	case nil:
+		return typeNull
+	case bool:
+		return typeBoolean
+	case map[string]any:
+		return typeObject
+	case []any:
+		return typeArray
+	case string:
+		return typeString
+	case float64:
+		if v == math.Trunc(v) {
+			return typeInteger
+		}
+	}
+	return typeNumber
+}
+
+func (w *walk) checkValue(n *node, v any) {
+	if n.hasConst && !equal(n.constant, v) {
+		w.report("const", "must be %s", short(n.constant))
+	}
+	if n.enum == nil {
+		return
+	}
+	for _, e := range n.enum {
+		if equal(e, v) {
+			return
+		}
+	}
+	names := make([]string, len(n.enum))
+	for i, e := range n.enum {
+		names[i] = short(e)
+	}
+	w.report("enum", "must be one of %s", strings.Join(names, ", "))
+}
+
+// equal compares JSON values; the common ones without reflection.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case string:
+		b, ok := b.(string)
+		return ok && a == b
+	case float64:
+		b, ok := b.(float64)
+		return ok && a == b
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// short renders a value for a message.
+func short(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	const most = 80
+	if len(b) > most {
+		return string(b[:most]) + "…"
+	}
+	return string(b)
+}
+
+func (w *walk) checkNumber(r *numberRules, f float64) {
+	if r.min != nil && f < *r.min {
+		w.report("minimum", "must be at least %v", *r.min)
+	}
+	if r.max != nil && f > *r.max {
+		w.report("maximum", "must be at most %v", *r.max)
+	}
+	if r.above != nil && f <= *r.above {
+		w.report("exclusiveMinimum", "must be above %v", *r.above)
+	}
+	if r.below != nil && f >= *r.below {
+		w.report("exclusiveMaximum", "must be below %v", *r.below)
+	}
+	if r.multipleOf != nil {
+		if _, part := math.Modf(f / *r.multipleOf); part != 0 {
+			w.report("multipleOf", "must be a multiple of %v", *r.multipleOf)
+		}
+	}
+}
+
+func (w *walk) checkText(r *textRules, s string) {
+	if r.minLength != nil || r.maxLength != nil {
+		n := utf8.RuneCountInString(s)
+		if r.minLength != nil && n < *r.minLength {
+			w.report("minLength", "must have at least %d characters, has %d", *r.minLength, n)
+		}
+		if r.maxLength != nil && n > *r.maxLength {
+			w.report("maxLength", "must have at most %d characters, has %d", *r.maxLength, n)
+		}
+	}
+	if r.pattern != nil && !r.pattern.MatchString(s) {
+		w.report("pattern", "must match the pattern %s", r.pattern)
+	}
+}
+
+func (w *walk) checkArray(r *arrayRules, list []any) {
+	if r.minItems != nil && len(list) < *r.minItems {
+		w.report("minItems", "must have at least %d elements, has %d", *r.minItems, len(list))
+	}
+	if r.maxItems != nil && len(list) > *r.maxItems {
+		w.report("maxItems", "must have at most %d elements, has %d", *r.maxItems, len(list))
+	}
+	if r.unique {
+		if i, twice := repeated(list); twice {
+			w.report("uniqueItems", "element %d repeats an earlier one", i)
+		}
+	}
+	for i, e := range list {
+		if i < len(r.prefix) {
+			w.element(i, r.prefix[i], e)
+		} else if r.items != nil {
+			w.element(i, r.items, e)
+		}
+	}
+	if r.contains != nil {
+		w.checkContains(r, list)
+	}
+}
+
+func (w *walk) checkContains(r *arrayRules, list []any) {
+	n := 0
+	for _, e := range list {
+		if len(w.try(r.contains, e)) == 0 {
+			n++
+		}
+	}
+	least := 1
+	if r.minContains != nil {
+		least = *r.minContains
+	}
+	if n < least {
+		w.report("contains", "must have at least %d matching elements, has %d", least, n)
+	}
+	if r.maxContains != nil && n > *r.maxContains {
+		w.report("maxContains", "must have at most %d matching elements, has %d", *r.maxContains, n)
+	}
+}
+
+// repeated finds the first element that equals an earlier one.
+func repeated(list []any) (int, bool) {
+	seen := make(map[string]bool, len(list))
+	for i, e := range list {
+		b, err := json.Marshal(e) // sorts keys, so equal values have equal texts
+		if err != nil {
+			continue
+		}
+		if seen[string(b)] {
+			return i, true
+		}
+		seen[string(b)] = true
+	}
+	return 0, false
+}
+
+func (w *walk) checkObject(r *objectRules, o map[string]any) {
+	for _, name := range r.required {
+		if _, ok := o[name]; !ok {
+			w.report("required", "property %q is missing", name)
+		}
+	}
+	if r.minProps != nil && len(o) < *r.minProps {
+		w.report("minProperties", "must have at least %d properties, has %d", *r.minProps, len(o))
+	}
+	if r.maxProps != nil && len(o) > *r.maxProps {
+		w.report("maxProperties", "must have at most %d properties, has %d", *r.maxProps, len(o))
+	}
+	before := len(w.found)
+	for name, v := range o {
+		w.checkMember(r, name, v)
+	}
+	// Go's maps have no order; the report has one.
+	members := w.found[before:]
+	sort.SliceStable(members, func(i, j int) bool { return members[i].Pointer < members[j].Pointer })
+	for _, d := range r.needs {
+		w.checkDependency(d, o)
+	}
+}
+
+func (w *walk) checkMember(r *objectRules, name string, v any) {
+	sub, known := r.properties[name]
+	if known {
+		w.property(name, sub, v)
+	}
+	for _, p := range r.patterns {
+		if p.re.MatchString(name) {
+			known = true
+			w.property(name, p.node, v)
+		}
+	}
+	if r.names != nil {
+		w.property(name, r.names, name)
+	}
+	if known || r.additional == nil {
+		return
+	}
+	if r.additional.refused {
+		w.path = append(w.path, step{name: name})
+		w.report("additionalProperties", "is not a known property")
+		w.path = w.path[:len(w.path)-1]
+		return
+	}
+	w.property(name, r.additional, v)
+}
+
+func (w *walk) checkDependency(d dependency, o map[string]any) {
+	if _, ok := o[d.property]; !ok {
+		return
+	}
+	for _, name := range d.required {
+		if _, ok := o[name]; !ok {
+			w.report("dependentRequired", "property %q is missing; %q needs it", name, d.property)
+		}
+	}
+	if d.node != nil {
+		w.check(d.node, o)
+	}
+}
+
+func (w *walk) checkLogic(n *node, v any) {
+	for _, sub := range n.allOf {
+		w.check(sub, v)
+	}
+	if n.anyOf != nil {
+		w.checkAnyOf(n.anyOf, v)
+	}
+	if n.oneOf != nil {
+		w.checkOneOf(n.oneOf, v)
+	}
+	if n.not != nil && len(w.try(n.not, v)) == 0 {
+		w.report("not", "must not match the excluded schema")
+	}
+	if n.ifNode != nil {
+		branch := n.then
+		if len(w.try(n.ifNode, v)) > 0 {
+			branch = n.orElse
+		}
+		if branch != nil {
+			w.check(branch, v)
+		}
+	}
+}
+
+func (w *walk) checkAnyOf(subs []*node, v any) {
+	fails := make([][]Violation, 0, len(subs))
+	for _, sub := range subs {
+		found := w.try(sub, v)
+		if len(found) == 0 {
+			return
+		}
+		fails = append(fails, found)
+	}
+	w.reportNone("anyOf", fails)
+}
+
+func (w *walk) checkOneOf(subs []*node, v any) {
+	var fails [][]Violation
+	for _, sub := range subs {
+		if found := w.try(sub, v); len(found) > 0 {
+			fails = append(fails, found)
+		}
+	}
+	switch matches := len(subs) - len(fails); matches {
+	case 0:
+		w.reportNone("oneOf", fails)
+	case 1:
+	default:
+		w.report("oneOf", "must match exactly one of %d alternatives, matches %d", len(subs), matches)
+	}
+}
+
+// reportNone says why no alternative fits. Where all but one are out by the type or a constant of
+// the value, the one left is what was meant, and its violations are the useful ones.
+func (w *walk) reportNone(keyword string, fails [][]Violation) {
+	here := w.pointer()
+	var meant [][]Violation
+	for _, found := range fails {
+		if !otherKind(found, here) {
+			meant = append(meant, found)
+		}
+	}
+	if len(meant) == 1 {
+		w.found = append(w.found, meant[0]...)
+		return
+	}
+	reasons := make([]string, len(fails))
+	for i, found := range fails {
+		reasons[i] = found[0].String()
+	}
+	w.report(keyword, "must match one of %d alternatives (%s)", len(fails), strings.Join(reasons, " | "))
+}
+
+// otherKind reports whether the value is of another kind than the alternative describes: the wrong
+// type, or another value in a property that tells the kinds apart.
+func otherKind(found []Violation, here string) bool {
+	for _, v := range found {
+		if v.Pointer == here && v.Keyword == "type" || v.Keyword == "const" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestValidateReportsEverything(t *testing.T) {
+	for _, tc := range []struct {
+		name, schema, value string
+		want                []string // pointer, keyword
+	}{
+		{"all at once", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string","maxLength":2}},"c":{"enum":["x","y"]}},"required":["a","z"],"additionalProperties":false}`,
+			`{"a":"1","b":["ok",3,"long"],"c":"q","d/e":1}`,
+			[]string{" required", "/a type", "/b/1 type", "/b/2 maxLength", "/c enum", "/d~1e additionalProperties"}},
+		{"no JSON", `{}`, `{"a":`, []string{" json"}},
+		{"wrong root", `{"type":"object","required":["a"]}`, `[]`, []string{" type"}},
+		{"numbers", `{"items":{"minimum":2,"maximum":4,"exclusiveMinimum":2,"exclusiveMaximum":4,"multipleOf":2}}`, `[1,2,4,5,"x"]`,
+			[]string{"/0 minimum", "/0 exclusiveMinimum", "/0 multipleOf", "/1 exclusiveMinimum", "/2 exclusiveMaximum", "/3 maximum", "/3 exclusiveMaximum", "/3 multipleOf"}},
+		{"tuple", `{"prefixItems":[{"type":"string"},{"type":"null"}],"items":{"type":"integer"}}`, `[1,2,3,"x"]`, []string{"/0 type", "/1 type", "/3 type"}},
+		{"old tuple", `{"items":[{"type":"string"}],"additionalItems":false}`, `["a",1]`, []string{"/1 false"}},
+		{"text", `{"minLength":3,"pattern":"^a"}`, `"é"`, []string{" minLength", " pattern"}},
+		{"lengths count characters", `{"maxLength":2}`, `"éé"`, nil},
+		{"unique", `{"uniqueItems":true,"minItems":4}`, `[{"a":1,"b":2},{"b":2,"a":1},1]`, []string{" minItems", " uniqueItems"}},
+		{"contains", `{"contains":{"type":"integer"},"minContains":2,"maxContains":2}`, `[1,2,3]`, []string{" maxContains"}},
+		{"contains none", `{"contains":{"type":"integer"}}`, `["a"]`, []string{" contains"}},
+		{"names and patterns", `{"propertyNames":{"maxLength":1},"patternProperties":{"^n":{"type":"number"}}}`, `{"n":"x","no":1}`, []string{"/n type", "/no maxLength"}},
+		{"sizes", `{"minProperties":2}`, `{"a":1}`, []string{" minProperties"}},
+		{"dependencies", `{"dependentRequired":{"a":["b"]},"dependencies":{"a":["c"],"x":false},"dependentSchemas":{"a":{"maxProperties":0}}}`, `{"a":1}`,
+			[]string{" dependentRequired", " dependentRequired", " maxProperties"}},
+		{"all of", `{"allOf":[{"minimum":3},{"type":"string"}]}`, `1`, []string{" minimum", " type"}},
+		{"any of, one kind meant", `{"anyOf":[{"type":"null"},{"type":"object","required":["a"]}]}`, `{}`, []string{" required"}},
+		{"any of, told apart by a constant", `{"oneOf":[{"properties":{"k":{"const":"x"},"v":{"type":"string"}}},{"properties":{"k":{"const":"y"},"v":{"type":"integer"}}}]}`, `{"k":"y","v":"s"}`, []string{"/v type"}},
+		{"any of, none", `{"anyOf":[{"minLength":3},{"pattern":"x"}]}`, `"a"`, []string{" anyOf"}},
+		{"one of, two", `{"oneOf":[{},true]}`, `1`, []string{" oneOf"}},
+		{"not", `{"not":{"type":"null"}}`, `null`, []string{" not"}},
+		{"if then", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{"a":1}`, []string{" required"}},
+		{"if else", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{}`, []string{" required"}},
+		{"recursion", `{"type":"object","properties":{"next":{"$ref":"#"},"v":{"type":"integer"}}}`, `{"next":{"next":{"v":"x"}}}`, []string{"/next/next/v type"}},
+		{"sibling of a reference", `{"$ref":"#/$defs/s","minLength":2,"$defs":{"s":{"type":"string"}}}`, `"a"`, []string{" minLength"}},
+		{"integer written as a decimal", `{"type":"integer"}`, `2.0`, nil},
+		{"left to the library", `{"allOf":[{"properties":{"a":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"a":"x","b":1}`, []string{" unevaluated"}},
+		{"left to the library, fine", `{"allOf":[{"properties":{"a":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"a":"x"}`, nil},
+		{"const and enum of objects", `{"items":{"enum":[{"a":[1]},null]},"not":{"const":[]}}`, `[{"a":[1]},{"a":[2]},null]`, []string{"/1 enum"}},
+		{"format is not enforced", `{"format":"date-time"}`, `"yesterday"`, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := MustParse(tc.schema).Validate(json.RawMessage(tc.value))
+			var got []string
+			var all *ValidationError
+			if errors.As(err, &all) {
+				for _, v := range all.Violations {
+					got = append(got, v.Pointer+" "+v.Keyword)
+					if v.Message == "" || !strings.Contains(err.Error(), v.String()) {
+						t.Errorf("violation %+v is not in the text %q", v, err)
+					}
+				}
+			} else if err != nil {
+				t.Fatalf("got %T, want *ValidationError", err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestErrorTextIsBounded(t *testing.T) {
+	value := "[" + strings.Repeat(`"x",`, 999) + `"x"]`
+	err := MustParse(`{"items":{"type":"null"}}`).Validate(json.RawMessage(value))
+	var all *ValidationError
+	if !errors.As(err, &all) || len(all.Violations) != 1000 {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.HasSuffix(err.Error(), "and 950 more") {
+		t.Errorf("got text of %d bytes that ends %q", len(err.Error()), err.Error()[len(err.Error())-40:])
+	}
+}
+
+func TestDecodeKeepsGoErrors(t *testing.T) {
+	type when struct {
+		T string `json:"t"`
+		N int64  `json:"n"`
+	}
+	s, err := For[when]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Decode[when](s, json.RawMessage(`{"t":"a","n":1e300}`))
+	var all *ValidationError
+	if !errors.As(err, &all) || all.Violations[0].Keyword != "decode" {
+		t.Errorf("got %v, want a violation of kind decode", err)
+	}
+}
+
+var differentialSchemas = []string{
+	`{"type":"integer"}`, `{"type":["string","null"]}`, `{"enum":[1,"a",null,{"a":1}]}`, `{"const":[1]}`,
+	`{"minimum":1,"exclusiveMaximum":3}`, `{"multipleOf":2}`, `{"minLength":1,"maxLength":2,"pattern":"a"}`,
+	`{"items":{"type":"integer"},"minItems":1,"maxItems":2,"uniqueItems":true}`,
+	`{"prefixItems":[{"type":"integer"}],"items":{"type":"string"}}`,
+	`{"contains":{"type":"integer"}}`, `{"contains":{"type":"integer"},"minContains":0,"maxContains":1}`,
+	`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`,
+	`{"patternProperties":{"^a":{"type":"integer"}},"additionalProperties":{"type":"string"},"propertyNames":{"maxLength":1}}`,
+	`{"minProperties":1,"maxProperties":1}`, `{"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"maxProperties":1}}}`,
+	`{"anyOf":[{"type":"string"},{"minimum":2}]}`, `{"oneOf":[{"type":"integer"},{"minimum":2}]}`,
+	`{"allOf":[{"type":"integer"},{"minimum":2}]}`, `{"not":{"type":"string"}}`,
+	`{"if":{"type":"integer"},"then":{"minimum":2},"else":{"type":"string"}}`,
+	`{"$defs":{"n":{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"additionalProperties":false}},"$ref":"#/$defs/n"}`,
+	`true`, `{}`, `{"not":true}`,
+}
+
+var differentialValues = []string{
+	`null`, `true`, `0`, `1`, `2`, `2.5`, `4`, `-1`, `""`, `"a"`, `"aaa"`, `"é"`, `[]`, `[1]`, `[1,1]`, `[1,"a"]`, `["a"]`, `[1,2,3]`,
+	`{}`, `{"a":1}`, `{"a":"x"}`, `{"b":1}`, `{"a":1,"b":2}`, `{"a":{"a":{}}}`, `{"a":{"b":1}}`, `{"ab":1}`, `{"c":"x"}`, `[[1]]`, `[{"a":1}]`,
+}
+
+// The walk and the library must agree about what is valid.
+func TestWalkAgreesWithTheLibrary(t *testing.T) {
+	for _, text := range differentialSchemas {
+		s := MustParse(text)
+		lib, err := newArbiter(s.doc)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for _, value := range differentialValues {
+			var v any
+			if err := json.Unmarshal([]byte(value), &v); err != nil {
+				t.Fatal(err)
+			}
+			got, want := s.Validate(json.RawMessage(value)), lib.Validate(v)
+			if (got == nil) != (want == nil) {
+				t.Errorf("schema %s, value %s: walk says %v, library says %v", text, value, got, want)
+			}
+		}
+	}
+}
+
+func FuzzValidate(f *testing.F) {
+	for i, v := range differentialValues {
+		f.Add(uint8(i), []byte(v))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, value []byte) {
+		s := MustParse(differentialSchemas[int(which)%len(differentialSchemas)])
+		var v any
+		if json.Unmarshal(value, &v) != nil {
+			return
+		}
+		lib, err := newArbiter(s.doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.Validate(value), lib.Validate(v); (got == nil) != (want == nil) {
+			t.Errorf("schema %s, value %s: walk says %v, library says %v", s, value, got, want)
+		}
+	})
+}
+
+type benchArgs struct {
+	Path    string   `json:"path"`
+	Offset  int      `json:"offset,omitempty"`
+	Limit   *int     `json:"limit"`
+	Tags    []string `json:"tags"`
+	Nested  []struct{ A, B string }
+	Verbose bool `json:"verbose"`
+}
+
+const benchValue = `{"path":"internal/x.go","offset":12,"limit":200,"tags":["a","b"],"Nested":[{"A":"x","B":"y"},{"A":"z","B":"w"}],"verbose":true}`
+
+func BenchmarkValidate(b *testing.B) {
+	s, err := For[benchArgs]()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("walk", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := s.Validate(json.RawMessage(benchValue)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode alone", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var v any
+			if err := json.Unmarshal([]byte(benchValue), &v); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	lib, err := newArbiter(s.doc)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("library", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var v any
+			if err := json.Unmarshal([]byte(benchValue), &v); err != nil {
+				b.Fatal(err)
+			}
+			if err := lib.Validate(v); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
