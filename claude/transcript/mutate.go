@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transcript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Rename gives a session a title, which goes before every other description of it. It may be called
+// while the CLI has the session open.
+func Rename(ctx context.Context, id, title string, opts Options) error {
+	if title = strings.TrimSpace(title); title == "" {
+		return fmt.Errorf("%w: title of session %.80q", ErrEmptyText, id)
+	}
+	return appendLine(ctx, id, opts, struct {
+		Type      string `json:"type"`
+		Title     string `json:"customTitle"`
+		SessionID string `json:"sessionId"`
+	}{"custom-title", title, id})
+}
+
+// Tag marks a session with a word of the caller's, in place of an earlier one; an empty tag takes it
+// away. Characters that cannot be seen (controls, format characters, private use, unassigned) are
+// removed from it.
+func Tag(ctx context.Context, id, tag string, opts Options) error {
+	clean := sanitise(tag)
+	if clean == "" && tag != "" {
+		return fmt.Errorf("%w: tag of session %.80q", ErrEmptyText, id)
+	}
+	// The CLI finds tags by the text at the start of the line: type is the first member.
+	return appendLine(ctx, id, opts, struct {
+		Type      string `json:"type"`
+		Tag       string `json:"tag"`
+		SessionID string `json:"sessionId"`
+	}{"tag", clean, id})
+}
+
+func sanitise(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsGraphic(r) {
+			return -1
+		}
+		return r
+	}, s))
+}
+
+// appendLine adds one line to a session that exists. The file is never created, so that a session
+// deleted meanwhile stays deleted.
+func appendLine(ctx context.Context, id string, opts Options, line any) error {
+	p, s, err := open(ctx, id, opts)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	f, err := p.OpenFile(s.file(), os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("transcript: changing session %s: %w", id, err)
+	}
+	text := append(encode(line), '\n')
+	if last, err := readAt(f, s.size-1, 1); err == nil && len(last) == 1 && last[0] != '\n' {
+		text = append([]byte{'\n'}, text...) // do not grow a torn line
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("transcript: changing session %s: %w", id, err)
+	}
+	return nil
+}
+
+// Delete removes a session with its subagents and all that the CLI keeps beside it. Only the session
+// below one project is removed.
+func Delete(ctx context.Context, id string, opts Options) error {
+	p, s, err := open(ctx, id, opts)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	// The directory goes first: if it cannot, the session is still found by the next try.
+	if err := p.RemoveAll(s.dir()); err != nil {
+		return fmt.Errorf("transcript: deleting session %s: %w", id, err)
+	}
+	if err := p.Remove(s.file()); err != nil {
+		return fmt.Errorf("transcript: deleting session %s: %w", id, err)
+	}
+	return nil
+}
+
+// Archive marks a session as put away. The next prompt in it ends that.
+func Archive(ctx context.Context, id string, opts Options) error {
+	return mark(ctx, id, opts, func(p *projects, s session) error {
+		if err := p.MkdirAll(s.dir(), 0o700); err != nil {
+			return err
+		}
+		return p.replace(path.Join(s.dir(), "archived.json"), encode(archiveMark{true, time.Now().UTC()}))
+	})
+}
+
+// Unarchive takes the mark of [Archive] away. A session without it is left as it is.
+func Unarchive(ctx context.Context, id string, opts Options) error {
+	return mark(ctx, id, opts, func(p *projects, s session) error {
+		err := p.Remove(path.Join(s.dir(), "archived.json"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+func mark(ctx context.Context, id string, opts Options, do func(*projects, session) error) error {
+	p, s, err := open(ctx, id, opts)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if err := do(p, s); err != nil {
+		return fmt.Errorf("transcript: marking session %s: %w", id, err)
+	}
+	return nil
+}
+
+// replace writes a small file so that a reader sees the old content or the new one.
+func (p *projects) replace(name string, data []byte) error {
+	temp := name + "." + newUUID() + ".tmp"
+	if err := p.WriteFile(temp, data, 0o600); err != nil {
+		return err
+	}
+	if err := p.Rename(temp, name); err != nil {
+		return errors.Join(err, p.Remove(temp))
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transcript
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ResumeOptions configure [Materialise] and [Continue]. The zero value copies no settings.
+type ResumeOptions struct {
+	// HostConfigDir names a config directory whose login, state and settings the CLI is to have.
+	// Empty means none: nothing is read from the home directory by itself. The refresh token of the
+	// login is left out, because using it in the copy would end the original login; plugins and
+	// marketplaces are left out, because they are not in the copy.
+	HostConfigDir string
+	// HostStateFile is the .claude.json that goes with it. Empty means the one in HostConfigDir; for
+	// the default config directory the CLI keeps it one level higher.
+	HostStateFile string
+	// TempDir is where the directory is made. Empty means [os.TempDir].
+	TempDir string
+	// LoadTimeout limits each question to the store. Zero means 60 seconds.
+	LoadTimeout time.Duration
+}
+
+// A Resumed is a config directory that holds one session, so that the CLI can resume it: run it with
+// CLAUDE_CONFIG_DIR set to Dir and --resume=SessionID, and Close after it ended.
+type Resumed struct {
+	Dir string
+	Key Key
+
+	close sync.Once
+	err   error
+}
+
+// Materialise loads a session from store and lays it out in a new directory that only its owner can
+// read. The error wraps [ErrNotFound] if the store has no such session. When it fails or ctx ends,
+// nothing is left behind.
+func Materialise(ctx context.Context, store Store, key Key, opts ResumeOptions) (*Resumed, error) {
+	key.Subpath = ""
+	if err := key.Validate(); err != nil {
+		return nil, err
+	}
+	opts.LoadTimeout = cmp.Or(opts.LoadTimeout, time.Minute)
+	dir, err := os.MkdirTemp(opts.TempDir, "claude-resume-*") // MkdirTemp makes it 0700
+	if err != nil {
+		return nil, fmt.Errorf("transcript: resuming %s: %w", key, err)
+	}
+	r := &Resumed{Dir: dir, Key: key}
+	if err := r.fill(ctx, store, opts); err != nil {
+		return nil, errors.Join(fmt.Errorf("transcript: resuming %s: %w", key, err), r.Close())
+	}
+	return r, nil
+}
+
+// Continue materialises the newest session of a project that is not of a subagent. The store must be
+// a [SessionLister] or a [SummaryLister].
+func Continue(ctx context.Context, store Store, projectKey string, opts ResumeOptions) (*Resumed, error) {
+	opts.LoadTimeout = cmp.Or(opts.LoadTimeout, time.Minute)
+	id, err := newest(ctx, store, projectKey, opts.LoadTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("transcript: continuing in %s: %w", projectKey, err)
+	}
+	return Materialise(ctx, store, Key{ProjectKey: projectKey, SessionID: id}, opts)
+}
+
+// Close removes the directory. It tries again for a while, since a CLI that is just ending may still
+// write. It may be called repeatedly and gives the same answer.
+func (r *Resumed) Close() error {
+	r.close.Do(func() { r.err = removeStubborn(r.Dir) })
+	return r.err
+}
+
+func removeStubborn(dir string) error {
+	var err error
+	for pause := 10 * time.Millisecond; pause <= 640*time.Millisecond; pause *= 2 {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+		time.Sleep(pause)
+	}
+	return fmt.Errorf("transcript: %s could not be removed and may hold a login: %w", dir, err)
+}
+
+// ProjectsDir is where the CLI keeps its sessions in r.
+func (r *Resumed) ProjectsDir() string { return filepath.Join(r.Dir, "projects") }
+
+func (r *Resumed) fill(ctx context.Context, store Store, opts ResumeOptions) error {
+	root, err := os.OpenRoot(r.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := copyHost(root, opts); err != nil {
+		return err
+	}
+	entries, err := load(ctx, store, r.Key, opts.LoadTimeout)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return fmt.Errorf("%w: the store has no such session", ErrNotFound)
+	}
+	if err := writeLines(root, path.Join("projects", r.Key.file()), entries); err != nil {
+		return err
+	}
+	return r.fillSubkeys(ctx, root, store, opts.LoadTimeout)
+}
+
+// load asks the store within the limit. The store may ignore its context: load does not wait for it
+// then.
+func load(ctx context.Context, store Store, key Key, limit time.Duration) ([]json.RawMessage, error) {
+	return within(ctx, limit, func(ctx context.Context) ([]json.RawMessage, error) { return store.Load(ctx, key) })
+}
+
+func within[T any](ctx context.Context, limit time.Duration, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	type answer struct {
+		value T
+		err   error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		value, err := ask(ctx)
+		got <- answer{value, err}
+	}()
+	select {
+	case a := <-got:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("the store did not answer: %w", ctx.Err())
+	}
+}
+
+// fillSubkeys lays out what is below the session. A subpath that is not a plain path is an error:
+// whoever wrote it into the store meant no good.
+func (r *Resumed) fillSubkeys(ctx context.Context, root *os.Root, store Store, limit time.Duration) error {
+	lister, ok := store.(SubkeyLister)
+	if !ok {
+		return nil // the main conversation resumes without
+	}
+	subpaths, err := within(ctx, limit, func(ctx context.Context) ([]string, error) { return lister.ListSubkeys(ctx, r.Key) })
+	if err != nil {
+		return err
+	}
+	for _, sub := range subpaths {
+		key := Key{r.Key.ProjectKey, r.Key.SessionID, sub}
+		if sub == "" {
+			return fmt.Errorf("%w: empty subpath", ErrBadKey)
+		}
+		if err := key.Validate(); err != nil {
+			return err
+		}
+		entries, err := load(ctx, store, key, limit)
+		if err != nil {
+			return err
+		}
+		if err := writeSubagent(root, path.Join("projects", key.file()), entries); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metadataType marks the entries by which the CLI mirrors a sidecar file; the last one counts.
+const metadataType = "agent_metadata"
+
+// writeSubagent writes a subagent's transcript, and its sidecar from the metadata entries.
+func writeSubagent(root *os.Root, name string, entries []json.RawMessage) error {
+	var lines []json.RawMessage
+	var meta object
+	for _, raw := range entries {
+		e, err := ParseEntry(raw)
+		if err != nil || e.Type != metadataType {
+			lines = append(lines, raw)
+			continue
+		}
+		if meta, err = parseObject(raw); err != nil {
+			return err
+		}
+	}
+	if meta != nil {
+		sidecar := name[:len(name)-len(".jsonl")] + ".meta.json"
+		if err := writePrivate(root, sidecar, meta.without("type").bytes()); err != nil {
+			return err
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return writeLines(root, name, lines)
+}
+
+func writeLines(root *os.Root, name string, entries []json.RawMessage) error {
+	var text bytes.Buffer
+	for i, e := range entries {
+		if !isObject(e) {
+			return fmt.Errorf("entry %d for %s is not a JSON object", i, path.Base(name))
+		}
+		if err := json.Compact(&text, e); err != nil {
+			return err
+		}
+		text.WriteByte('\n')
+	}
+	return writePrivate(root, name, text.Bytes())
+}
+
+func writePrivate(root *os.Root, name string, data []byte) error {
+	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	return root.WriteFile(name, data, 0o600)
+}
+
+// newest returns the id of the session that was changed last.
+func newest(ctx context.Context, store Store, projectKey string, limit time.Duration) (string, error) {
+	switch s := store.(type) {
+	case SummaryLister:
+		sums, err := within(ctx, limit, func(ctx context.Context) ([]Summary, error) { return s.ListSummaries(ctx, projectKey) })
+		sums = slices.DeleteFunc(sums, func(s Summary) bool { return s.IsSidechain })
+		return latest(storedSessions(sums), err, func(StoredSession) (bool, error) { return true, nil })
+	case SessionLister:
+		list, err := within(ctx, limit, func(ctx context.Context) ([]StoredSession, error) { return s.ListSessions(ctx, projectKey) })
+		return latest(list, err, func(c StoredSession) (bool, error) {
+			entries, err := load(ctx, store, Key{ProjectKey: projectKey, SessionID: c.SessionID}, limit)
+			return len(entries) > 0 && !(Summary{}.Fold(entries[:1]).IsSidechain), err
+		})
+	}
+	return "", errors.New("the store cannot list sessions: it is no SessionLister and no SummaryLister")
+}
+
+// latest returns the first of list, newest first, that is wanted.
+func latest(list []StoredSession, err error, wanted func(StoredSession) (bool, error)) (string, error) {
+	slices.SortFunc(list, func(a, b StoredSession) int { return b.Modified.Compare(a.Modified) })
+	for _, c := range list {
+		ok, werr := wanted(c)
+		if werr != nil {
+			return "", werr
+		}
+		if ok {
+			return c.SessionID, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: the store has no session of this project", ErrNotFound)
+	}
+	return "", err
+}
