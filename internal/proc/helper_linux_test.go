@@ -24,6 +24,9 @@ import (
 // helperVar makes the test binary play one of the programs below instead of running tests.
 const helperVar = "PROC_TEST_HELPER"
 
+// noRaceSleep keeps helpers built with the race detector from sleeping a second at their end.
+const noRaceSleep = "GORACE=atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
 	if role := os.Getenv(helperVar); role != "" {
 		helper(role)
@@ -90,7 +93,7 @@ func family() {
 // child starts this binary as role and waits for its first output, except for a quiet one.
 func child(role string, attr *syscall.SysProcAttr) {
 	cmd := exec.Command(os.Args[0], os.Args[1:]...)
-	cmd.Env = []string{helperVar + "=" + role}
+	cmd.Env = []string{helperVar + "=" + role, noRaceSleep}
 	cmd.SysProcAttr = attr
 	cmd.Stderr = os.Stderr
 	if role == "quiet" {
@@ -172,7 +175,7 @@ func startHelper(t *testing.T, plain bool, role string) run {
 	t.Helper()
 	marker := "marker-" + rand.Text()
 	p, err := Start(t.Context(), Spec{
-		Path: self(t), Args: []string{marker}, Env: []string{helperVar + "=" + role}, NoPIDNamespace: plain,
+		Path: self(t), Args: []string{marker}, Env: []string{helperVar + "=" + role, noRaceSleep}, NoPIDNamespace: plain,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -303,7 +303,7 @@ func TestExactEnvironmentFilesAndDirectory(t *testing.T) {
 	modes(t, func(t *testing.T, plain bool) {
 		dir := t.TempDir()
 		p, err := Start(t.Context(), Spec{
-			Path: self(t), Dir: dir, Env: []string{helperVar + "=look", "A=1", "PWD=" + dir}, NoPIDNamespace: plain,
+			Path: self(t), Dir: dir, Env: []string{helperVar + "=look", noRaceSleep, "PWD=" + dir}, NoPIDNamespace: plain,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -311,7 +311,7 @@ func TestExactEnvironmentFilesAndDirectory(t *testing.T) {
 		out, _ := io.ReadAll(p.Stdout())
 		p.Wait()
 		drain(p)
-		env := `["` + helperVar + `=look" "A=1" "PWD=` + dir + `"]`
+		env := `["` + helperVar + `=look" "` + noRaceSleep + `" "PWD=` + dir + `"]`
 		want := "env " + env + "\n"
 		if !plain {
 			want += "env1 " + env + " <nil>\n"
@@ -349,7 +349,7 @@ func TestBrokenBwrapFallsBack(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p, err := Start(t.Context(), Spec{Path: self(t), Env: []string{helperVar + "=exit=3"}, BwrapPath: bad})
+	p, err := Start(t.Context(), Spec{Path: self(t), Env: []string{helperVar + "=exit=3", noRaceSleep}, BwrapPath: bad})
 	if err != nil {
 		t.Fatal(err)
 	}
