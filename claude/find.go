@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+const (
+	// PinnedVersion is the CLI version that Drover is built and tested against.
+	PinnedVersion = "2.1.325"
+	// OldestTested is the oldest CLI version that Drover's tests still run against.
+	OldestTested = "2.1.197"
+
+	// EnvCLI names the environment variable that gives the path of the CLI.
+	EnvCLI = "DROVER_CLAUDE"
+
+	installCommand = "npm install --global @anthropic-ai/claude-code@" + PinnedVersion
+)
+
+// Places that [Find] looks at, in this order.
+const (
+	FoundExplicit  = "explicit path"           // FindOptions.Path
+	FoundVariable  = EnvCLI                    // the environment variable
+	FoundProject   = "project install"         // .drover/bin/claude
+	FoundPath      = "PATH"                    // the directories of PATH
+	FoundWellKnown = "usual place of installs" // ~/.local/bin and the like
+)
+
+// FindOptions says where [Find] looks. The zero value is ready to use.
+type FindOptions struct {
+	// Path is the CLI to use, and the only one that is looked at. A name without a directory is
+	// looked up in PATH. Default: search.
+	Path string
+	// Dir is where the search for a project's own install begins; it goes upward to the
+	// directory that holds go.mod or .git. Default: the current directory.
+	Dir string
+	// Env is the environment that DROVER_CLAUDE, PATH and HOME are taken from, last entry wins.
+	// Default: that of this program.
+	Env []string
+}
+
+// Found is a CLI that [Find] has found.
+type Found struct {
+	Path   string // absolute
+	Source string // one of the Found constants
+}
+
+// Find looks for the CLI: FindOptions.Path, the variable DROVER_CLAUDE, the project's own install
+// in .drover/bin, PATH, and the places where its installers put it. A path that was named
+// explicitly, by the first two, is never replaced by another one. Find starts nothing and
+// remembers nothing. Its errors are [*LaunchError]s with [ErrCLINotFound] or [ErrNotExecutable].
+func Find(o FindOptions) (Found, error) {
+	f := finder{goos: runtime.GOOS, env: o.Env}
+	if f.env == nil {
+		f.env = os.Environ()
+	}
+	named, source := o.Path, FoundExplicit
+	if named == "" {
+		named, source = f.getenv(EnvCLI), FoundVariable
+	}
+	if named != "" {
+		return f.named(named, source)
+	}
+	return f.search(o.Dir)
+}
+
+// A finder is one search. It knows the operating system as data, so that the rules for Windows
+// can be tested elsewhere.
+type finder struct {
+	goos    string
+	env     []string
+	skipped error // why the first candidate that exists was not taken
+}
+
+func (f *finder) getenv(name string) string {
+	for i := len(f.env) - 1; i >= 0; i-- {
+		key, value, _ := strings.Cut(f.env[i], "=")
+		if key == name || f.goos == "windows" && strings.EqualFold(key, name) {
+			return value
+		}
+	}
+	return ""
+}
+
+// named takes the CLI that somebody asked for, or says what is wrong with it.
+func (f *finder) named(path, source string) (Found, error) {
+	if !strings.ContainsAny(path, `/\`) {
+		for _, candidate := range f.onPath(path) {
+			if f.usable(candidate) {
+				return Found{candidate, source}, nil
+			}
+		}
+	}
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		err = checkProgram(f.goos, abs)
+	}
+	var launch *LaunchError
+	if errors.As(err, &launch) {
+		launch.Hint += fmt.Sprintf(" (the path comes from: %s)", source)
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	return Found{abs, source}, nil
+}
+
+// search goes through the places in order.
+func (f *finder) search(dir string) (Found, error) {
+	places := []struct {
+		source     string
+		candidates func() []string
+	}{
+		{FoundProject, func() []string { return f.inProject(dir) }},
+		{FoundPath, func() []string { return f.onPath("claude") }},
+		{FoundWellKnown, func() []string { return wellKnownPlaces(f.goos, f.home()) }},
+	}
+	for _, place := range places {
+		for _, path := range place.candidates() {
+			if f.usable(path) {
+				return Found{path, place.source}, nil
+			}
+		}
+	}
+	if f.skipped != nil {
+		return Found{}, f.skipped
+	}
+	return Found{}, &LaunchError{
+		Err:  fmt.Errorf("%w in the project, on PATH or in the usual places", ErrCLINotFound),
+		Hint: "run " + installCommand + " or set " + EnvCLI + " to the path of an installed one",
+	}
+}
+
+// usable reports whether path can be run, and remembers the first one that is there but cannot:
+// that is the better explanation if nothing else is found.
+func (f *finder) usable(path string) bool {
+	err := checkProgram(f.goos, path)
+	if err != nil && !errors.Is(err, ErrCLINotFound) && f.skipped == nil {
+		f.skipped = err
+	}
+	return err == nil
+}
+
+// inProject lists the project installs from dir upward, up to the root of the module or
+// repository. Outside of any, only dir itself counts: the directories above belong to others.
+func (f *finder) inProject(dir string) []string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil
+	}
+	name := programName(f.goos)
+	start := filepath.Join(dir, ".drover", "bin", name)
+	var found []string
+	for {
+		found = append(found, filepath.Join(dir, ".drover", "bin", name))
+		if isRoot(dir) {
+			return found
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return []string{start}
+		}
+		dir = parent
+	}
+}
+
+func isRoot(dir string) bool {
+	for _, mark := range []string{"go.mod", ".git"} {
+		if _, err := os.Lstat(filepath.Join(dir, mark)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// onPath lists the candidates called name in the directories of PATH. Relative directories are
+// left out, as os/exec does: what they hold depends on where one happens to be.
+func (f *finder) onPath(name string) []string {
+	var found []string
+	for _, dir := range filepath.SplitList(f.getenv("PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		for _, file := range programNames(f.goos, name) {
+			found = append(found, filepath.Join(dir, file))
+		}
+	}
+	return found
+}
+
+func (f *finder) home() string {
+	if f.goos == "windows" {
+		return f.getenv("USERPROFILE")
+	}
+	return f.getenv("HOME")
+}
+
+// checkProgram says what is wrong with the program at path, if anything.
+func checkProgram(goos, path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return &LaunchError{path, fmt.Errorf("%w: %w", ErrNotExecutable, err), "give this user access to the file and the directories above it"}
+	case err != nil:
+		return &LaunchError{path, ErrCLINotFound, "correct the path, or run " + installCommand}
+	case goos == "windows" && isShim(path):
+		return &LaunchError{path, fmt.Errorf("%w: a batch file would pass its arguments through a shell", ErrNotExecutable), "use claude.exe; " + installCommand + " installs it"}
+	case info.IsDir():
+		return &LaunchError{path, fmt.Errorf("%w: it is a directory", ErrNotExecutable), "name the claude executable inside it"}
+	case goos != "windows" && info.Mode()&0o111 == 0:
+		return &LaunchError{path, fmt.Errorf("%w: no execute permission (mode %s)", ErrNotExecutable, info.Mode()), "chmod +x " + path}
+	}
+	if _, err := exec.LookPath(path); goos == runtime.GOOS && errors.Is(err, os.ErrPermission) {
+		return &LaunchError{path, fmt.Errorf("%w: this user may not execute it (mode %s)", ErrNotExecutable, info.Mode()), "chmod +x " + path + " or run as its owner"}
+	}
+	return nil
+}
+
+// checkDir says what is wrong with a working directory, if anything. Empty is the current one.
+func checkDir(dir string) error {
+	if dir == "" {
+		dir = "."
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return &LaunchError{dir, fmt.Errorf("%w: it does not exist", ErrWorkingDir), "create the directory, or correct Options.Dir"}
+	case err != nil:
+		return &LaunchError{dir, fmt.Errorf("%w: %w", ErrWorkingDir, err), "give this user access to the directory"}
+	case !info.IsDir():
+		return &LaunchError{dir, fmt.Errorf("%w: it is not a directory", ErrWorkingDir), "name a directory"}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import "strings"
+
+// programName is the CLI's file name on goos.
+func programName(goos string) string {
+	if goos == "windows" {
+		return "claude.exe"
+	}
+	return "claude"
+}
+
+// programNames lists the file names to try for a program called name. On Windows only real
+// programs count: the shell scripts that npm puts beside them cannot be started safely.
+func programNames(goos, name string) []string {
+	if goos != "windows" || isRealProgram(name) {
+		return []string{name}
+	}
+	return []string{name + ".exe", name + ".com"}
+}
+
+// isRealProgram reports whether a Windows file name ends like a program. Windows ignores dots and
+// spaces at the end of a name.
+func isRealProgram(name string) bool {
+	name = strings.ToLower(strings.TrimRight(name, ". "))
+	return strings.HasSuffix(name, ".exe") || strings.HasSuffix(name, ".com")
+}
+
+// isShim reports whether any component of a Windows path names a batch file. Windows runs those
+// through its shell, which takes arguments apart again and would run what they contain.
+func isShim(path string) bool {
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' || r == ':' })
+	for _, part := range parts {
+		part = strings.ToLower(strings.TrimRight(part, ". "))
+		if strings.HasSuffix(part, ".bat") || strings.HasSuffix(part, ".cmd") {
+			return true
+		}
+	}
+	return false
+}
+
+// wellKnownPlaces lists where the CLI's installers put it. On Windows nothing but the home
+// directory is probed: a path without a drive can be planted by anybody who may write to the
+// current drive's root.
+func wellKnownPlaces(goos, home string) []string {
+	if goos == "windows" {
+		if home == "" {
+			return nil
+		}
+		return []string{home + `\.local\bin\claude.exe`}
+	}
+	if home == "" {
+		return []string{"/usr/local/bin/claude"}
+	}
+	return []string{
+		home + "/.npm-global/bin/claude",
+		"/usr/local/bin/claude",
+		home + "/.local/bin/claude",
+		home + "/node_modules/.bin/claude",
+		home + "/.yarn/bin/claude",
+		home + "/.claude/local/claude",
+	}
+}

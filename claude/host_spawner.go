@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"runtime"
+	"strconv"
+
+	"github.com/drover-agents/drover/internal/proc"
+)
+
+// ErrProcessEnded is returned by writes to the standard input of a CLI that has ended. Where the
+// operating system reported the broken pipe itself, its error is wrapped too.
+var ErrProcessEnded = proc.ErrEnded
+
+// A HostSpawner starts the CLI on this machine, outside any jail. The zero value is ready to use.
+//
+// The CLI gives every shell command it runs a session of its own, so that killing the CLI, or its
+// process group, leaves those commands running. What HostSpawner does about it:
+//
+//   - On Linux with bubblewrap (bwrap) installed and allowed, the CLI runs in a PID namespace of its
+//     own. [Process.Kill], the CLI's own end, and the end of this program, also by SIGKILL, end
+//     everything the CLI started. Files, devices and network stay those of the host; this is not a
+//     jail. Inside, bubblewrap sets PWD to the working directory, programs like sudo gain no
+//     rights, and for an ordinary user files of other users show as owned by "nobody", which ssh
+//     for one may object to; NoPIDNamespace avoids all that.
+//   - On Linux without it, Kill ends the process group and whatever a walk over /proc finds below
+//     the CLI. A command that detached itself and whose parent has ended may remain. If this
+//     program dies, the CLI is killed, and commands it was running at that moment may remain.
+//   - On macOS and other Unix systems, Kill ends the process group only; shell commands of the CLI
+//     may remain. If this program dies, the CLI sees the end of its input and ends by itself.
+//   - On Windows a job object ends everything, also when this program dies.
+//
+// Signals sent with [Process.Signal] let the CLI end its commands itself, so the client always
+// tries SIGTERM before Kill.
+type HostSpawner struct {
+	// NoPIDNamespace keeps the CLI out of a PID namespace of its own. Default: one is used where
+	// it can be had.
+	NoPIDNamespace bool
+	// User is the name or number of the OS user that the CLI runs as. Changing users needs root.
+	// Default: the current user.
+	User string
+	// BwrapPath is the bubblewrap executable. Default: bwrap on this program's PATH.
+	BwrapPath string
+}
+
+// Spawn starts cmd. All errors but those of the context are [*LaunchError]s.
+func (h HostSpawner) Spawn(ctx context.Context, cmd Command) (Process, error) {
+	if err := checkProgram(runtime.GOOS, cmd.Path); err != nil {
+		return nil, err
+	}
+	if err := checkDir(cmd.Dir); err != nil {
+		return nil, err
+	}
+	spec := proc.Spec{
+		Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
+		NoPIDNamespace: h.NoPIDNamespace, BwrapPath: h.BwrapPath,
+	}
+	var err error
+	if spec.Credential, err = credential(h.User); err != nil {
+		return nil, err
+	}
+	p, err := proc.Start(ctx, spec)
+	if err != nil {
+		return nil, startFailure(ctx, cmd.Path, err)
+	}
+	return hostProcess{p}, nil
+}
+
+// startFailure gives err of the operating system its place and advice.
+func startFailure(ctx context.Context, path string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("claude: starting %s: %w", path, ctx.Err())
+	}
+	hint := "run it by hand to see what it says: " + path + " --version"
+	if errors.Is(err, os.ErrPermission) {
+		err = fmt.Errorf("%w: %w", ErrNotExecutable, err)
+	}
+	return &LaunchError{Path: path, Err: err, Hint: hint}
+}
+
+// credential looks name up. An empty name and the current user need no change of user.
+func credential(name string) (*proc.Credential, error) {
+	if name == "" {
+		return nil, nil
+	}
+	fail := func(err error, hint string) (*proc.Credential, error) {
+		return nil, &LaunchError{Path: "user " + name, Err: err, Hint: hint}
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		byID, idErr := user.LookupId(name)
+		if idErr != nil {
+			return fail(err, "create the user, or leave HostSpawner.User empty")
+		}
+		u = byID
+	}
+	c, err := numeric(u)
+	if err != nil {
+		return fail(err, "use HostSpawner.User only where users have numbers")
+	}
+	switch os.Geteuid() {
+	case int(c.UID):
+		return nil, nil
+	case 0:
+		return c, nil
+	default:
+		return fail(os.ErrPermission, "run as root, or leave HostSpawner.User empty")
+	}
+}
+
+func numeric(u *user.User) (*proc.Credential, error) {
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	c := &proc.Credential{UID: uint32(uid), GID: uint32(gid)}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			c.Groups = append(c.Groups, uint32(n))
+		}
+	}
+	return c, nil
+}
+
+// hostProcess makes a [proc.Process] a [Process].
+type hostProcess struct{ p *proc.Process }
+
+func (h hostProcess) Stdin() io.WriteCloser      { return h.p.Stdin() }
+func (h hostProcess) Stdout() io.Reader          { return h.p.Stdout() }
+func (h hostProcess) Stderr() io.Reader          { return h.p.Stderr() }
+func (h hostProcess) Signal(sig os.Signal) error { return h.p.Signal(sig) }
+func (h hostProcess) Kill() error                { return h.p.Kill() }
+
+func (h hostProcess) Wait() ExitStatus {
+	st := h.p.Wait()
+	return ExitStatus{Code: st.Code, Signal: st.Signal}
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// spawnShell starts a shell script as if it were the CLI.
+func spawnShell(t *testing.T, h HostSpawner, script string, env ...string) Process {
+	t.Helper()
+	p, err := h.Spawn(t.Context(), Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Kill()
+		p.Wait()
+		_, _ = io.Copy(io.Discard, p.Stdout())
+		_, _ = io.Copy(io.Discard, p.Stderr())
+		_ = p.Stdin().Close()
+	})
+	return p
+}
+
+func readLine(t *testing.T, r io.Reader) string {
+	t.Helper()
+	buf := make([]byte, 256)
+	n, err := r.Read(buf)
+	if n == 0 {
+		t.Fatalf("nothing to read: %v", err)
+	}
+	return strings.TrimSpace(string(buf[:n]))
+}
+
+func eachSpawner(t *testing.T, f func(t *testing.T, h HostSpawner)) {
+	t.Run("zero value", func(t *testing.T) { f(t, HostSpawner{}) })
+	t.Run("no namespace", func(t *testing.T) { f(t, HostSpawner{NoPIDNamespace: true}) })
+}
+
+func TestHostSpawnerPipesAndStatus(t *testing.T) {
+	eachSpawner(t, func(t *testing.T, h HostSpawner) {
+		p := spawnShell(t, h, `read line; echo "got $line $A"; echo problem >&2; exit 7`, "A=b")
+		if _, err := io.WriteString(p.Stdin(), "hello\n"); err != nil {
+			t.Fatal(err)
+		}
+		out, _ := io.ReadAll(p.Stdout())
+		errs, _ := io.ReadAll(p.Stderr())
+		if got, want := string(out)+string(errs), "got hello b\nproblem\n"; got != want {
+			t.Errorf("output: got %q, want %q", got, want)
+		}
+		if got, want := p.Wait(), (ExitStatus{Code: 7}); got != want {
+			t.Errorf("status: got %v, want %v", got, want)
+		}
+		if _, err := io.WriteString(p.Stdin(), "more\n"); !errors.Is(err, ErrProcessEnded) {
+			t.Errorf("write after the end: got %v, want ErrProcessEnded", err)
+		}
+	})
+}
+
+func TestHostSpawnerSignalAndKill(t *testing.T) {
+	eachSpawner(t, func(t *testing.T, h HostSpawner) {
+		p := spawnShell(t, h, `trap 'exit 143' TERM; echo ready; while :; do read line || sleep 0.01; done`)
+		readLine(t, p.Stdout())
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = p.Stdin().Close()
+		if got, want := p.Wait(), (ExitStatus{Code: 143}); got != want {
+			t.Errorf("handled signal: got %v, want %v", got, want)
+		}
+		p = spawnShell(t, h, `echo ready; read line`)
+		readLine(t, p.Stdout())
+		if err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := p.Wait(), (ExitStatus{Code: -1, Signal: "killed"}); got != want {
+			t.Errorf("kill: got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestHostSpawnerUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		if _, err := (HostSpawner{User: "root"}).Spawn(t.Context(), Command{Path: "/bin/sh"}); !errors.Is(err, os.ErrPermission) {
+			t.Errorf("another user without root: got %v, want os.ErrPermission", err)
+		}
+		return
+	}
+	for _, name := range []string{"nobody", "65534"} {
+		h := HostSpawner{User: name}
+		p, err := h.Spawn(t.Context(), Command{Path: "/bin/sh", Args: []string{"-c", "id -u"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _ := io.ReadAll(p.Stdout())
+		_, _ = io.Copy(io.Discard, p.Stderr())
+		p.Wait()
+		if got, want := string(out), "65534\n"; got != want {
+			t.Errorf("uid as %s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestHostSpawnerErrors(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	garbage := filepath.Join(dir, "garbage")
+	writeFile(t, plain, "x", 0o644)
+	writeFile(t, garbage, "\x7fELF but not really", 0o755)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	cases := []struct {
+		name  string
+		ctx   context.Context
+		spawn HostSpawner
+		cmd   Command
+		want  error
+		text  string
+	}{
+		{"missing program", t.Context(), HostSpawner{}, Command{Path: filepath.Join(dir, "none")}, ErrCLINotFound, "npm install"},
+		{"not executable", t.Context(), HostSpawner{}, Command{Path: plain}, ErrNotExecutable, "chmod +x"},
+		{"row 56: missing directory", t.Context(), HostSpawner{}, Command{Path: "/bin/sh", Dir: filepath.Join(dir, "gone")}, ErrWorkingDir, "create the directory"},
+		{"directory is a file", t.Context(), HostSpawner{}, Command{Path: "/bin/sh", Dir: plain}, ErrWorkingDir, "name a directory"},
+		{"not a program", t.Context(), HostSpawner{NoPIDNamespace: true}, Command{Path: garbage}, syscall.ENOEXEC, "--version"},
+		{"unknown user", t.Context(), HostSpawner{User: "no such user"}, Command{Path: "/bin/sh"}, nil, "create the user"},
+		{"canceled", canceled, HostSpawner{}, Command{Path: "/bin/sh"}, context.Canceled, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.spawn.Spawn(c.ctx, c.cmd)
+			if err == nil || c.want != nil && !errors.Is(err, c.want) {
+				t.Fatalf("got %v, want %v", err, c.want)
+			}
+			var launch *LaunchError
+			if c.text != "" && (!errors.As(err, &launch) || !strings.Contains(launch.Hint, c.text)) {
+				t.Errorf("advice: got %v, want a LaunchError with %q", err, c.text)
+			}
+		})
+	}
+}
+
+func TestCLIVersion(t *testing.T) {
+	dir := t.TempDir()
+	script := func(name, body string) string {
+		path := filepath.Join(dir, name)
+		writeFile(t, path, "#!/bin/sh\n"+body, 0o755)
+		return path
+	}
+	good := script("good", `[ "$1" = --version ] && [ -z "$HOME" ] && echo "2.1.325 (Claude Code)"`)
+	if got, err := CLIVersion(t.Context(), good, nil); got != "2.1.325" || err != nil {
+		t.Errorf("version: got %q, %v, want 2.1.325", got, err)
+	}
+	for name, body := range map[string]string{
+		"silent": "exit 0", "failing": "echo 2.1.0; exit 1", "other": "echo GNU cat 9",
+	} {
+		_, err := CLIVersion(t.Context(), script(name, body), nil)
+		var launch *LaunchError
+		if !errors.As(err, &launch) || !strings.Contains(launch.Hint, installCommand) {
+			t.Errorf("%s: got %v, want a LaunchError with the install command", name, err)
+		}
+	}
+	// The run that hangs tells through a pipe that it has begun; then it is canceled.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stuck := script("stuck", "echo begun > "+fifo+"; exec /bin/sleep 3600")
+	go func() {
+		_, _ = os.ReadFile(fifo)
+		cancel()
+	}()
+	if _, err := CLIVersion(ctx, stuck, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: got %v, want context.Canceled", err)
+	}
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// infoWait bounds the wait for bubblewrap's first words; it needs milliseconds, on a busy
+	// machine some hundred of them.
+	infoWait = 30 * time.Second
+	// findWait bounds the search for the program below bubblewrap.
+	findWait = 5 * time.Second
+	// emptyWait bounds the wait for the kernel to take the namespace down.
+	emptyWait = 5 * time.Second
+	poll      = 2 * time.Millisecond
+)
+
+// A namespace is a running bubblewrap. Three processes matter, by their pids outside: bubblewrap
+// itself, which is our child and passes the program's exit code on; init, pid 1 of the namespace;
+// and the program, child of init.
+type namespace struct {
+	init  int // pid outside
+	pidfd int // of init; stays valid when the pid is used again
+}
+
+// namespaceArgs are bubblewrap's own arguments. The file system stays the host's, devices
+// included; only pids and /proc are new.
+func namespaceArgs(dir string) []string {
+	return []string{
+		"--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc",
+		"--die-with-parent", "--chdir", dir,
+	}
+}
+
+// startInNamespace starts the program of s below bubblewrap.
+func startInNamespace(ctx context.Context, s Spec, bwrap string) (*Process, error) {
+	args := append(namespaceArgs(s.Dir), "--info-fd", "3", "--block-fd", "4", "--", s.Path)
+	p, ends, err := newProcess(s, bwrap, append(args, s.Args...))
+	if err != nil {
+		return nil, err
+	}
+	info, release, err := p.addFiles(ends)
+	if err != nil {
+		ends.close()
+		p.abandon()
+		return nil, fmt.Errorf("making pipes: %w", err)
+	}
+	defer func() { _, _ = info.Close(), release.Close() }()
+	p.cmd.SysProcAttr = attributes(s)
+	err = p.launch(ends, func() error {
+		ns, err := openNamespace(ctx, info, p.cmd.Process.Pid)
+		p.tree.ns = ns
+		if err == nil {
+			_, err = release.Write([]byte{1})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, p.bwrapError(bwrap, err)
+	}
+	return p, nil
+}
+
+// addFiles gives bubblewrap two more pipes: on fd 3 it reports, on fd 4 it waits before it runs the
+// program, so that even the shortest program is in hand before it begins. Bubblewrap closes both.
+func (p *Process) addFiles(ends *childEnds) (info, release *os.File, err error) {
+	info, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	ends.files = append(ends.files, w)
+	r, release, err := os.Pipe()
+	if err != nil {
+		_ = info.Close()
+		return nil, nil, err
+	}
+	ends.files = append(ends.files, r)
+	p.cmd.ExtraFiles = []*os.File{w, r}
+	return info, release, nil
+}
+
+// bwrapError adds what bubblewrap said on stderr to err.
+func (p *Process) bwrapError(bwrap string, err error) error {
+	if p.cmd.Process == nil {
+		return startError(bwrap, err)
+	}
+	defer p.abandon()
+	said, _ := io.ReadAll(io.LimitReader(p.stderr, 2048))
+	p.Wait()
+	if text := strings.TrimSpace(string(said)); text != "" {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	return startError(bwrap, err)
+}
+
+// openNamespace reads the first words of the bubblewrap with the given pid and takes a handle on
+// its init.
+func openNamespace(ctx context.Context, r *os.File, bwrap int) (*namespace, error) {
+	stop := context.AfterFunc(ctx, func() { _ = r.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_ = r.SetReadDeadline(time.Now().Add(infoWait))
+	var info struct {
+		Child int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(r).Decode(&info); err != nil {
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("bubblewrap did not report its namespace: %w", err))
+	}
+	fd, err := unix.PidfdOpen(info.Child, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening pid %d of the namespace: %w", info.Child, err)
+	}
+	// The handle is the right one only if the pid was not used again before it was opened.
+	if ppid, ok := parentOf(info.Child); !ok || ppid != bwrap {
+		_ = unix.Close(fd)
+		return nil, errors.New("the namespace ended while it was starting")
+	}
+	return &namespace{init: info.Child, pidfd: fd}, nil
+}
+
+// kill ends init, and with it the kernel ends all of the namespace.
+func (n *namespace) kill() {
+	_ = unix.PidfdSendSignal(n.pidfd, unix.SIGKILL, nil, 0)
+}
+
+// awaitEmpty makes sure that nothing is left of the namespace and closes the handle. The kernel
+// reports the end of a namespace's init only when all other members are gone.
+func (n *namespace) awaitEmpty() {
+	defer func() { _ = unix.Close(n.pidfd) }()
+	n.kill()
+	deadline := time.Now().Add(emptyWait)
+	for {
+		left := time.Until(deadline)
+		fds := []unix.PollFd{{Fd: int32(n.pidfd), Events: unix.POLLIN}}
+		_, err := unix.Poll(fds, int(max(left, 0).Milliseconds()))
+		if !errors.Is(err, unix.EINTR) || left <= 0 {
+			return
+		}
+	}
+}
+
+// signalInside sends sig to the program below bubblewrap.
+func (p *Process) signalInside(sig syscall.Signal) error {
+	pid, err := p.programPID()
+	if err != nil {
+		return err
+	}
+	target, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return os.ErrProcessDone
+	}
+	defer func() { _ = unix.Close(target) }()
+	if ppid, ok := parentOf(pid); !ok || ppid != p.tree.ns.init {
+		return os.ErrProcessDone
+	}
+	p.mu.Lock()
+	if endsProgram(pid, sig) {
+		p.fatal[int(sig)] = true
+	}
+	p.mu.Unlock()
+	if err := unix.PidfdSendSignal(target, sig, nil, 0); err != nil {
+		if errors.Is(err, unix.ESRCH) {
+			return os.ErrProcessDone
+		}
+		return err
+	}
+	return nil
+}
+
+// programPID finds the program: the first child of the namespace's init. Bubblewrap may still be
+// on its way to running it, so this waits, but not for long.
+func (p *Process) programPID() (int, error) {
+	deadline := time.Now().Add(findWait)
+	for {
+		pid := firstChild(p.tree.ns.init)
+		late := time.Now().After(deadline)
+		if pid != 0 && (late || comm(pid) != "bwrap") {
+			return pid, nil
+		}
+		if late {
+			return 0, errors.New("bubblewrap did not run the program in time")
+		}
+		select {
+		case <-p.done:
+			return 0, os.ErrProcessDone
+		case <-time.After(poll):
+		}
+	}
+}
+
+// firstChild returns the child of init that is oldest by its pid inside; orphans that init has
+// taken over are younger.
+func firstChild(init int) int {
+	first, lowest := 0, 0
+	for _, pid := range descendants(init)[1:] {
+		if ppid, _ := parentOf(pid); ppid != init {
+			continue
+		}
+		if inside := lastPID(statusField(pid, "NSpid")); inside != 0 && (first == 0 || inside < lowest) {
+			first, lowest = pid, inside
+		}
+	}
+	return first
+}
+
+// lastPID returns the innermost of the pids in an NSpid line.
+func lastPID(line string) int {
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return 0
+	}
+	pid, _ := strconv.Atoi(fields[len(fields)-1])
+	return pid
+}
+
+func comm(pid int) string {
+	name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return strings.TrimSpace(string(name))
+}
+
+// endsProgram reports whether sig ends pid without pid having a say.
+func endsProgram(pid int, sig syscall.Signal) bool {
+	if sig == unix.SIGKILL {
+		return true
+	}
+	return !inMask(statusField(pid, "SigCgt"), sig) && !inMask(statusField(pid, "SigIgn"), sig)
+}
+
+func inMask(hex string, sig syscall.Signal) bool {
+	mask, err := strconv.ParseUint(hex, 16, 64)
+	return err == nil && mask>>(uint(sig)-1)&1 == 1
+}
+
+// unwrapLocked undoes bubblewrap's translation of "ended by signal n" into "exit 128+n". It does so
+// only for signals that were sent from here and that the program did not handle: a program that
+// handles SIGTERM and then exits with 143 did exit with 143. (One that handles it, cleans up and
+// then raises it again looks the same from here, and is reported as exit 143 too.)
+func (p *Process) unwrapLocked(st Status) Status {
+	if n := st.Code - 128; n > 0 && p.fatal[n] {
+		return Status{Code: -1, Signal: syscall.Signal(n).String()}
+	}
+	return st
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const nobody = 65534
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// waitFor polls until ok reports true.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(10 * time.Second)
+	for range tick.C {
+		if ok() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("waiting for %s: not within 10 s", what)
+			return
+		}
+	}
+}
+
+// publicSelf copies the test binary to where every user may run it.
+func publicSelf(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "proc-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	data, err := os.ReadFile(self(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "proc.test")
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestAsOrdinaryUser runs this package's tests again as a user without any rights.
+func TestAsOrdinaryUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("already an ordinary user")
+	}
+	cmd := exec.Command(publicSelf(t), "-test.v", "-test.skip=TestAsOrdinaryUser|TestRunAsAnotherUser")
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=/tmp", "HOME=/"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("the tests as uid %d: %v\n%s", nobody, err, out)
+	}
+	if !strings.Contains(string(out), "--- PASS: TestRow27KillEndsTheWholeTree") {
+		t.Errorf("the tests did not run as uid %d:\n%s", nobody, out)
+	}
+}
+
+func TestRunAsAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("changing the user needs root")
+	}
+	path := publicSelf(t)
+	modes(t, func(t *testing.T, plain bool) {
+		p, err := Start(t.Context(), Spec{
+			Path: path, Args: []string{"-"}, Dir: "/", Env: []string{helperVar + "=no-handler"}, NoPIDNamespace: plain,
+			Credential: &Credential{UID: nobody, GID: nobody},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run{Process: p}.awaitReady(t)
+		pid := p.cmd.Process.Pid
+		if !plain {
+			if pid, err = p.programPID(); err != nil {
+				t.Error(err)
+			}
+		}
+		if got, want := statusField(pid, "Uid"), strings.TrimSpace(strings.Repeat("65534\t", 4)); got != want {
+			t.Errorf("uid of the program: got %q, want %q", got, want)
+		}
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if got, want := p.Wait(), (Status{Code: -1, Signal: "terminated"}); got != want {
+			t.Errorf("status: got %+v, want %+v", got, want)
+		}
+		drain(p)
+	})
+}
