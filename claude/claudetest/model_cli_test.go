@@ -20,15 +20,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// eachCLI runs f with the newest and the oldest CLI that is supported, one after the other.
-func eachCLI(t *testing.T, f func(t *testing.T, path string)) {
+// eachCLI runs f with the newest and the oldest CLI that is supported, one after the other; name is
+// the variable that holds the path.
+func eachCLI(t *testing.T, f func(t *testing.T, name, path string)) {
 	for _, name := range []string{"DROVER_CLAUDE", "DROVER_CLAUDE_OLDEST"} {
 		t.Run(name, func(t *testing.T) {
 			path := os.Getenv(name)
 			if path == "" {
 				t.Skipf("%s is not set; set it to the path of a Claude Code CLI to run this test", name)
 			}
-			f(t, path)
+			f(t, name, path)
 		})
 	}
 }
@@ -64,11 +65,12 @@ func startCLI(t *testing.T, path string, m *claudetest.Model, flags ...string) *
 	t.Helper()
 	home := t.TempDir()
 	args := append([]string{"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose",
-		"--setting-sources=", "--strict-mcp-config", "--tools=Bash,Read"}, flags...)
+		"--setting-sources=", "--strict-mcp-config", "--tools=Bash,Read,Agent"}, flags...)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "CLAUDE_CONFIG_DIR=" + home, "TMPDIR=" + home,
-		"CLAUDE_CODE_TMPDIR=" + home, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+		"CLAUDE_CODE_TMPDIR=" + home, "DISABLE_AUTOUPDATER=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1"}
 	for name, value := range m.Env() {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -148,11 +150,11 @@ func hasLine(lines []line, substr string) bool {
 // TestRealCLI has one conversation with the CLI in which the model does everything that a script
 // can say and that the CLI survives.
 func TestRealCLI(t *testing.T) {
-	eachCLI(t, func(t *testing.T, path string) {
+	eachCLI(t, func(t *testing.T, name, path string) {
 		s := script.New()
 		s.Strict = true
 		s.CountTokens = 77
-		steps := cliSteps()
+		steps := slices.DeleteFunc(cliSteps(), func(s cliStep) bool { return s.only != "" && s.only != name })
 		for _, step := range steps {
 			s.Turns = append(s.Turns, step.turns...)
 		}
@@ -191,6 +193,7 @@ func checkTokenCounting(t *testing.T, cli *realCLI, m *claudetest.Model) {
 
 type cliStep struct {
 	name    string // also what the user says
+	only    string // variable of the CLI that behaves so; empty means both
 	turns   []script.Turn
 	result  string
 	isError bool
@@ -212,12 +215,25 @@ func cliSteps() []cliStep {
 			turns: []script.Turn{script.Think("two and two", "Four.")}},
 		{name: "thinking is sent back", result: "Yes.", check: checkThinkingReturned,
 			turns: []script.Turn{script.Text("Yes.")}},
+		{name: "subagent", result: "Delegated.", check: checkSubagent,
+			turns: []script.Turn{script.Call("Agent", script.Input{"description": "help", "prompt": "look closely", "subagent_type": "general-purpose"}),
+				script.Text("Delegated."), script.Text("Seen nothing.").When(script.IsSubagent(), script.LastUserText("look closely"))}},
 		{name: "overloaded", result: "Back again.", check: checkRetry,
 			turns: []script.Turn{script.Fail(529, "Overloaded").RetryAfter(time.Second), script.Text("Back again.")}},
 		{name: "forbidden", result: "403", isError: true, check: checkStatus(403),
 			turns: []script.Turn{script.Fail(403, "not for you")}},
-		{name: "dropped", result: "whole", check: checkStreamed,
+		{name: "dropped", result: "whole", // the oldest CLI asks again without streaming
 			turns: []script.Turn{script.Text("half").Breaking(script.ResetAfter(3)), script.Text("whole")}},
+		{name: "truncated", only: "DROVER_CLAUDE", result: "second half", check: checkContinued,
+			turns: []script.Turn{script.Text("first half").Breaking(script.TruncateAfter(0)), script.Text("second half")}},
+		{name: "truncated is taken as whole", only: "DROVER_CLAUDE_OLDEST", result: "first half",
+			turns: []script.Turn{script.Text("first half").Breaking(script.TruncateAfter(0))}},
+		{name: "error event", result: "calm again",
+			turns: []script.Turn{script.Text("x").Breaking(script.ErrorEventAfter(2, script.APIError{Status: 529})), script.Text("calm again")}},
+		{name: "output limit", result: "the rest", check: checkContinued,
+			turns: []script.Turn{script.MaxTokens("first half"), script.Text("the rest")}},
+		{name: "reset at once", result: "there",
+			turns: []script.Turn{script.Text("x").Breaking(script.ResetAfter(script.Nothing)), script.Text("there")}},
 		{name: "malformed", result: "plain", check: checkUnstreamed,
 			turns: []script.Turn{script.Text("x").Breaking(script.MalformedAfter(2)), script.Text("plain")}},
 		{name: "bad tool JSON", result: "I see.", check: checkBadToolJSON,
@@ -260,6 +276,15 @@ func checkThinkingReturned(t *testing.T, m *claudetest.Model, _ line, _ []line) 
 	}
 }
 
+func checkSubagent(t *testing.T, m *claudetest.Model, _ line, _ []line) {
+	if text, _, _ := m.LastRequest().ToolResult("Agent"); !strings.Contains(text, "Seen nothing.") {
+		t.Errorf("the model saw %q, want the subagent's answer", text)
+	}
+	if m.LastRequest().IsSubagent() {
+		t.Error("the main conversation counts as a subagent's")
+	}
+}
+
 func checkRetry(t *testing.T, _ *claudetest.Model, _ line, lines []line) {
 	if !hasLine(lines, `"subtype":"api_retry"`) {
 		t.Error("the CLI reported no retry")
@@ -277,9 +302,12 @@ func checkStatus(status int) func(*testing.T, *claudetest.Model, line, []line) {
 	}
 }
 
-func checkStreamed(t *testing.T, m *claudetest.Model, _ line, _ []line) {
-	if !m.LastRequest().Stream {
-		t.Error("the request after the dropped stream is not streamed")
+func checkContinued(t *testing.T, m *claudetest.Model, _ line, lines []line) {
+	if !m.LastRequest().SawText("first half") {
+		t.Error("what came before the break is not in the next request")
+	}
+	if !hasLine(lines, "first half") {
+		t.Error("the CLI did not report what came before the break")
 	}
 }
 
@@ -296,16 +324,17 @@ func checkBadToolJSON(t *testing.T, m *claudetest.Model, _ line, _ []line) {
 	}
 }
 
+// The bundled example file gives the structured output.
 func TestRealCLIStructuredOutput(t *testing.T) {
-	eachCLI(t, func(t *testing.T, path string) {
-		m := claudetest.NewModel(t, script.Structured(script.Input{"answer": 42})).RequireAllUsed()
-		cli := startCLI(t, path, m, `--json-schema={"type":"object","properties":{"answer":{"type":"integer"}},"required":["answer"]}`)
-		result, _ := cli.say("as data")
-		if diff := cmp.Diff(`{"answer":42}`, string(result.StructuredOutput)); diff != "" {
+	eachCLI(t, func(t *testing.T, _, path string) {
+		m := claudetest.LoadModel(t, "../script/testdata/example.yaml")
+		cli := startCLI(t, path, m, `--json-schema={"type":"object","properties":{"files":{"type":"integer"},"lines":{"type":"integer"}},"required":["files"]}`)
+		result, _ := cli.say("Report as data.")
+		if diff := cmp.Diff(`{"files":1,"lines":3}`, string(result.StructuredOutput)); diff != "" {
 			t.Errorf("structured output (-want +got):\n%s", diff)
 		}
 		tool, ok := m.LastRequest().Tool(script.StructuredOutputTool)
-		if !ok || !bytes.Contains(tool.InputSchema, []byte(`"answer"`)) {
+		if !ok || !bytes.Contains(tool.InputSchema, []byte(`"files"`)) {
 			t.Errorf("tool: got %s %t, want our schema", tool.InputSchema, ok)
 		}
 	})
@@ -313,7 +342,7 @@ func TestRealCLIStructuredOutput(t *testing.T) {
 
 // A request that the script does not answer ends the turn at once, with the script's own words.
 func TestRealCLIUnmatched(t *testing.T) {
-	eachCLI(t, func(t *testing.T, path string) {
+	eachCLI(t, func(t *testing.T, _, path string) {
 		ft := &fakeTest{TB: t}
 		m := claudetest.NewModel(ft)
 		defer ft.end()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/drover-agents/drover/claude/script"
@@ -168,8 +169,8 @@ func TestErrorEventUnstreamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp.StatusCode != 500 || !strings.Contains(body, "billing_error") {
-		t.Errorf("got %d %s, want 500 billing_error", resp.StatusCode, body)
+	if resp.StatusCode != 529 || !strings.Contains(body, "billing_error") {
+		t.Errorf("got %d %s, want 529 billing_error", resp.StatusCode, body)
 	}
 }
 
@@ -206,9 +207,6 @@ func TestHangEnds(t *testing.T) {
 }
 
 func TestCloseNamesBlockedFunc(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits five seconds for a function that blocks")
-	}
 	release, entered := make(chan struct{}), make(chan struct{})
 	server, err := script.Start(script.New(script.Func(func(*script.Request) script.Turn {
 		close(entered)
@@ -218,6 +216,7 @@ func TestCloseNamesBlockedFunc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.SetCloseLimit(10 * time.Millisecond)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -229,4 +228,22 @@ func TestCloseNamesBlockedFunc(t *testing.T) {
 	}
 	close(release)
 	<-done
+}
+
+func TestDelays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model, err := script.NewModel(script.New(script.Text("abcdef").Delayed(time.Hour).Chunked(2, time.Minute).Times(2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for stream, want := range map[bool]time.Duration{true: time.Hour + 3*time.Minute, false: time.Hour} {
+			begin := time.Now()
+			if status, body := serve(model, ask("x", stream)); status != 200 {
+				t.Errorf("got %d %s", status, body)
+			}
+			if got := time.Since(begin); got != want {
+				t.Errorf("streamed %t: took %v, want %v", stream, got, want)
+			}
+		}
+	})
 }
