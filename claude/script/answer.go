@@ -65,11 +65,7 @@ func (a *answer) whole() {
 		return
 	}
 	if fault.Kind == FaultErrorEvent {
-		e := fault.apiError()
-		if e.Status == 0 {
-			e.Status = http.StatusInternalServerError
-		}
-		writeError(a.w, a.id, e)
+		writeError(a.w, a.id, fault.apiError())
 		return
 	}
 	sent := len(body) / 2

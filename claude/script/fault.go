@@ -27,6 +27,9 @@ const (
 	FaultHang FaultKind = "hang"
 )
 
+// statusOverloaded is the API's own status for having too much to do.
+const statusOverloaded = 529
+
 // Nothing, as [Fault.After], breaks the answer before its first event. A reset or a hang then
 // comes even before the HTTP status.
 const Nothing = -1
@@ -39,8 +42,8 @@ type Fault struct {
 	// [Nothing] means no event. message_stop is never sent. Of an answer that is not streamed,
 	// half the body is sent, or with [Nothing] none of it.
 	After int
-	// Error is the error of [FaultErrorEvent]. Nil means overloaded_error. Its Status matters
-	// only where the request is not streamed.
+	// Error is the error of [FaultErrorEvent]. Nil, or a Status of zero, means status 529. In a
+	// stream the status only chooses the default type and message.
 	Error *APIError
 }
 
@@ -74,10 +77,14 @@ func (f *Fault) cut(n int) int {
 }
 
 func (f *Fault) apiError() APIError {
-	if f.Error == nil {
-		return APIError{Status: 529, Message: "Overloaded"}
+	var e APIError
+	if f.Error != nil {
+		e = *f.Error
 	}
-	return *f.Error
+	if e.Status == 0 {
+		e.Status = statusOverloaded
+	}
+	return e
 }
 
 func (f *Fault) check() error {
@@ -119,23 +126,23 @@ func (e APIError) errorType() string {
 }
 
 var errorTypes = map[int]string{
-	400: "invalid_request_error",
-	401: "authentication_error",
-	402: "billing_error",
-	403: "permission_error",
-	404: "not_found_error",
-	413: "request_too_large",
-	429: "rate_limit_error",
-	500: "api_error",
-	504: "timeout_error",
-	529: "overloaded_error",
+	400:              "invalid_request_error",
+	401:              "authentication_error",
+	402:              "billing_error",
+	403:              "permission_error",
+	404:              "not_found_error",
+	413:              "request_too_large",
+	429:              "rate_limit_error",
+	500:              "api_error",
+	504:              "timeout_error",
+	statusOverloaded: "overloaded_error",
 }
 
 func (e APIError) message() string {
 	if e.Message != "" {
 		return e.Message
 	}
-	if e.Status == 529 {
+	if e.Status == statusOverloaded {
 		return "Overloaded"
 	}
 	return http.StatusText(e.Status)

@@ -24,6 +24,7 @@ const maxFuncs = 8
 
 // ServeHTTP answers POST /v1/messages and POST /v1/messages/count_tokens, says hello on the paths
 // that the CLI probes, and answers all else with 404. Everything is recorded, see [Model.Traffic].
+// An answer that is broken off ends by panicking with [http.ErrAbortHandler], as net/http wants it.
 func (m *Model) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	id := m.nextID()
 	w.Header().Set("Request-Id", id)

@@ -205,3 +205,12 @@ func toolResults(messages []Message, names map[string]string, idOrName string) [
 }
 
 func canonicalHeader(name string) string { return http.CanonicalHeaderKey(name) }
+
+// AgentID is the CLI's id of the subagent that made the request; empty for the main conversation.
+func (r *Request) AgentID() string { return r.Header.Get("X-Claude-Code-Agent-Id") }
+
+// IsSubagent reports whether a subagent of the CLI made the request. A proxy may drop the header
+// that says so; the CLI marks the system prompt as well.
+func (r *Request) IsSubagent() bool {
+	return r.AgentID() != "" || strings.Contains(r.System.Text(), "cc_is_subagent=true")
+}

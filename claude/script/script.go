@@ -109,8 +109,8 @@ func (ps *problems) checkContent(path string, t Turn) {
 	ids := map[string]bool{}
 	for i, b := range t.Content {
 		place := fmt.Sprintf("%s.content[%d]", path, i)
-		if b == nil {
-			ps.add(place, true, "the block is nil")
+		if !isBlockValue(b) {
+			ps.add(place, true, "%T is not a block; use a value, not a pointer", b)
 			continue
 		}
 		ps.addErr(place, b.check())
@@ -119,6 +119,15 @@ func (ps *problems) checkContent(path string, t Turn) {
 			ids[call.ID] = true
 		}
 	}
+}
+
+// isBlockValue refuses nil and pointers, which satisfy the interface as well.
+func isBlockValue(b Block) bool {
+	switch b.(type) {
+	case TextBlock, ThinkingBlock, RedactedThinkingBlock, ToolCall:
+		return true
+	}
+	return false
 }
 
 func (ps *problems) checkDelay(path string, d time.Duration) {

@@ -27,6 +27,7 @@ type Server struct {
 	*Model
 
 	url     string
+	limit   time.Duration // closeLimit but for tests
 	http    *http.Server
 	cancel  context.CancelFunc
 	running sync.WaitGroup // the accepting goroutine, connections, and handlers
@@ -50,7 +51,7 @@ func Serve(model *Model) (*Server, error) {
 		return nil, fmt.Errorf("script: no loopback port: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{Model: model, url: "http://" + listener.Addr().String(), cancel: cancel}
+	s := &Server{Model: model, url: "http://" + listener.Addr().String(), limit: closeLimit, cancel: cancel}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.handle),
 		ReadHeaderTimeout: time.Minute,
@@ -78,8 +79,8 @@ func (s *Server) Close() error {
 		}()
 		select {
 		case <-done:
-		case <-time.After(closeLimit):
-			s.err = fmt.Errorf("%w after %s: look for a Func or condition that blocks", ErrStillRunning, closeLimit)
+		case <-time.After(s.limit):
+			s.err = fmt.Errorf("%w after %s: look for a Func or condition that blocks", ErrStillRunning, s.limit)
 		}
 	})
 	return s.err

@@ -58,8 +58,8 @@ type Turn struct {
 	Error *APIError
 	// Fault breaks the answer.
 	Fault *Fault
-	// Func computes the turn from the request. The result's Match, Repeat and Name are not looked
-	// at. All other fields of this turn but those must be zero. A panic becomes a [Failure].
+	// Func computes the answer from the request; this turn's own Name, Match and Repeat hold, and
+	// all else comes from the result. A panic, or a result that is not valid, becomes a [Failure].
 	Func func(*Request) Turn
 }
 
