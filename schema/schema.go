@@ -122,3 +122,7 @@ func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 	}
 	return out, nil
 }
+
+// IsObject reports whether the schema says at its root that the value is an object, as the input of
+// a tool must be.
+func (s *Schema) IsObject() bool { return s.root.types == typeObject }

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+)
+
+// mcpProtocol is the protocol version of the newest CLI that was tried, and the one that manifests
+// must name.
+const mcpProtocol = "2025-11-25"
+
+var mcpProtocols = []string{mcpProtocol, "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// notifyTimeout bounds how long a change of the tools waits for the attached clients.
+const notifyTimeout = 5 * time.Second
+
+// ToolServerOptions configures a [ToolServer]. Nil and the zero value are ready to use.
+type ToolServerOptions struct {
+	// Instructions are put into the model's context, under the name of the server.
+	Instructions string
+	// Logger hears of panics in handlers and of bad results. Nil discards.
+	Logger *slog.Logger
+}
+
+// A ToolServer offers Go functions to the model as one in-process MCP server. It answers the CLI
+// itself, without an MCP library between. It may serve several clients at once.
+//
+// Whatever goes wrong in a call (unknown tool, wrong arguments, error, panic, malformed result)
+// becomes a failed tool result that the model can read, never a protocol error.
+type ToolServer struct {
+	name, version string
+	opts          ToolServerOptions
+
+	mu      sync.RWMutex
+	tools   map[string]*Tool
+	order   []string
+	listing json.RawMessage // the result of tools/list
+	clients map[int]func(context.Context, json.RawMessage) error
+	nextID  int
+}
+
+// NewToolServer makes a server. The name here is how the server introduces itself; the name in
+// Options.MCPServers is the one that the model's tool names carry.
+func NewToolServer(name, version string, opts *ToolServerOptions, tools ...Tool) (*ToolServer, error) {
+	s := &ToolServer{name: name, version: version, clients: map[int]func(context.Context, json.RawMessage) error{}}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return s, s.replace(tools)
+}
+
+// Server returns the entry for Options.MCPServers. Its Timeout and Tools may be set by the caller.
+func (s *ToolServer) Server() *MCPInProcess {
+	return &MCPInProcess{Handle: s.handleRaw, Attach: s.attach, Manifest: s.Manifest, direct: s.handle}
+}
+
+// Set replaces all tools and tells the attached clients, waiting at most five seconds for them.
+func (s *ToolServer) Set(tools ...Tool) error {
+	if err := s.replace(tools); err != nil {
+		return err
+	}
+	return s.notifyChange()
+}
+
+// Add adds tools, or replaces those of the same name, and tells the attached clients.
+func (s *ToolServer) Add(tools ...Tool) error {
+	err := s.change(func(all []Tool) []Tool {
+		for _, t := range tools {
+			if i := slices.IndexFunc(all, func(old Tool) bool { return old.Name == t.Name }); i >= 0 {
+				all[i] = t
+			} else {
+				all = append(all, t)
+			}
+		}
+		return all
+	})
+	if err != nil {
+		return err
+	}
+	return s.notifyChange()
+}
+
+// Remove removes tools by name and tells the attached clients. Unknown names are ignored.
+func (s *ToolServer) Remove(names ...string) error {
+	err := s.change(func(all []Tool) []Tool {
+		return slices.DeleteFunc(all, func(t Tool) bool { return slices.Contains(names, t.Name) })
+	})
+	if err != nil {
+		return err
+	}
+	return s.notifyChange()
+}
+
+func (s *ToolServer) change(edit func([]Tool) []Tool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Tool, 0, len(s.order))
+	for _, name := range s.order {
+		all = append(all, *s.tools[name])
+	}
+	return s.replaceLocked(edit(all))
+}
+
+func (s *ToolServer) replace(tools []Tool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replaceLocked(tools)
+}
+
+func (s *ToolServer) replaceLocked(tools []Tool) error {
+	byName := make(map[string]*Tool, len(tools))
+	order := make([]string, 0, len(tools))
+	described := make([]describedTool, 0, len(tools))
+	var errs []error
+	for _, t := range tools {
+		if err := t.check(); err != nil {
+			errs = append(errs, err)
+		}
+		if byName[t.Name] != nil {
+			errs = append(errs, fmt.Errorf("claude: tool %q is given twice", t.Name))
+		}
+		byName[t.Name] = &t
+		order = append(order, t.Name)
+		described = append(described, t.describe())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	listing, err := marshalPlain(map[string]any{"tools": described})
+	if err != nil {
+		return fmt.Errorf("claude: describing the tools of %s: %w", s.name, err)
+	}
+	s.tools, s.order, s.listing = byName, order, listing
+	return nil
+}
+
+// marshalPlain is json.Marshal without the escapes for HTML.
+func marshalPlain(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+func (s *ToolServer) attach(send func(context.Context, json.RawMessage) error) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.nextID
+	s.nextID++
+	s.clients[id] = send
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.clients, id)
+	}
+}
+
+func (s *ToolServer) notifyChange() error {
+	s.mu.RLock()
+	sends := make([]func(context.Context, json.RawMessage) error, 0, len(s.clients))
+	for _, send := range s.clients {
+		sends = append(sends, send)
+	}
+	s.mu.RUnlock()
+	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
+	defer cancel()
+	errs := make([]error, len(sends))
+	var wg sync.WaitGroup
+	for i, send := range sends {
+		wg.Go(func() {
+			errs[i] = send(ctx, json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("claude: the tools of %s are changed, but a client was not told: %w", s.name, err)
+	}
+	return nil
+}
+
+// Manifest returns what the handshake would tell.
+func (s *ToolServer) Manifest() (*MCPManifest, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return &MCPManifest{InitializeResult: s.initializeResult(mcpProtocol), ToolsListResult: s.listing}, nil
+}
+
+func (s *ToolServer) initializeResult(asked string) json.RawMessage {
+	version := mcpProtocol
+	if slices.Contains(mcpProtocols, asked) {
+		version = asked
+	}
+	b := append([]byte(nil), `{"protocolVersion":`...)
+	b = appendJSONText(b, version)
+	b = append(b, `,"capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":`...)
+	b = appendJSONText(b, s.name)
+	b = appendJSONText(append(b, `,"version":`...), s.version)
+	b = append(b, '}')
+	b = appendField(b, "instructions", s.opts.Instructions)
+	return append(b, '}')
+}
+
+func (s *ToolServer) handleRaw(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+	msg, err := parseRPC(raw)
+	if err != nil {
+		return nil, err
+	}
+	return s.handle(ctx, msg), nil
+}
+
+// handle answers one message. The handshake may come any number of times.
+func (s *ToolServer) handle(ctx context.Context, msg *rpcMessage) json.RawMessage {
+	if !msg.isRequest() {
+		return nil
+	}
+	if !validID(msg.ID) {
+		return rpcError(nil, rpcInvalidRequest, "the id of a request must be a string or a number")
+	}
+	switch msg.Method {
+	case "tools/call":
+		return s.call(ctx, msg)
+	case "initialize":
+		return rpcResult(msg.ID, s.initializeResult(msg.Params.ProtocolVersion))
+	case "tools/list":
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		return rpcResult(msg.ID, s.listing)
+	case "ping":
+		return rpcResult(msg.ID, json.RawMessage("{}"))
+	}
+	return rpcError(msg.ID, rpcNoMethod, fmt.Sprintf("method %q is not supported by MCP server %q", msg.Method, s.name))
+}
+
+func (s *ToolServer) call(ctx context.Context, msg *rpcMessage) json.RawMessage {
+	if msg.badParams || msg.Params.Name == "" {
+		return rpcError(msg.ID, rpcInvalidParams, "tools/call needs the name of a tool, and an object of arguments")
+	}
+	s.mu.RLock()
+	tool := s.tools[msg.Params.Name]
+	s.mu.RUnlock()
+	result := s.run(ctx, tool, msg)
+	b, err := result.appendTo(rpcReply(msg.ID, 256))
+	if err != nil {
+		s.opts.Logger.Error("tool gave a malformed result", "tool", msg.Params.Name, "error", err)
+		failed := ErrorResult(fmt.Sprintf("tool %s gave a malformed result: %v", msg.Params.Name, err))
+		b, _ = failed.appendTo(rpcReply(msg.ID, 256)) // one text always encodes
+	}
+	return append(b, '}')
+}
+
+// run gives a result whatever happens.
+func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (result ToolResult) {
+	if tool == nil {
+		return ErrorResult(fmt.Sprintf("there is no tool %q on server %q", msg.Params.Name, s.name))
+	}
+	args := msg.Params.Arguments
+	if len(args) == 0 || string(args) == "null" {
+		args = json.RawMessage("{}")
+	}
+	if tool.InputSchema != nil {
+		if err := tool.InputSchema.Validate(args); err != nil {
+			return ErrorResult(fmt.Sprintf("the arguments of tool %s are wrong: %v", tool.Name, err))
+		}
+	} else if args[0] != '{' {
+		return ErrorResult(fmt.Sprintf("the arguments of tool %s must be an object", tool.Name))
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.opts.Logger.Error("tool panicked", "tool", tool.Name, "panic", p, "stack", string(debug.Stack()))
+			result = ErrorResult(fmt.Sprintf("tool %s failed: panic: %v", tool.Name, p))
+		}
+	}()
+	result, err := tool.Handler(withCall(ctx, msg), args)
+	if err != nil {
+		return ErrorResult(err.Error())
+	}
+	return tool.checkResult(result)
+}
+
+// withCall makes sure that the context knows the call; behind a client it already does.
+func withCall(ctx context.Context, msg *rpcMessage) context.Context {
+	if callFrom(ctx) != nil {
+		return ctx
+	}
+	return &mcpContext{ctx, toolCall{toolUseID: msg.Params.Meta.ToolUseID}}
+}
+
+func (t *Tool) checkResult(r ToolResult) ToolResult {
+	if r.IsError {
+		if len(r.Content) == 0 {
+			r.Content = []ToolContent{ToolText("tool " + t.Name + " failed")}
+		}
+		return r
+	}
+	if t.OutputSchema == nil {
+		return r
+	}
+	if r.Structured == nil {
+		return ErrorResult(fmt.Sprintf("tool %s promises structured output and gave none", t.Name))
+	}
+	if err := t.OutputSchema.Validate(r.Structured); err != nil {
+		return ErrorResult(fmt.Sprintf("the output of tool %s is wrong: %v", t.Name, err))
+	}
+	return r
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redact takes secrets out of text before anybody keeps or shows it. It is the only
+// redactor: stderr tails, logs, spans, recordings and bundles all pass through it.
+//
+// Promises:
+//
+//   - A known value of at least four bytes never survives, neither as it is nor escaped for JSON or
+//     a URL, nor in base64.
+//   - What looks like a secret is taken out without being known: keys and tokens of common makers,
+//     authorization headers, assignments to names like X_API_KEY, JSON Web Tokens, private keys.
+//   - The text around a secret stays, so that a log can still be read.
+//   - A nil [*Redactor] works and knows the patterns only. All methods are safe for several
+//     goroutines at once; a [Writer] is for one.
+//
+// Not promised: a secret that is neither known nor of a known shape, or one that was cut apart
+// before it came here.
+package redact

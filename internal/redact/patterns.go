@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A pattern is one shape of secret. The group "s" is what goes; without it, the whole match does.
+type pattern struct {
+	re *regexp.Regexp
+	// hints are words of which one must occur, in lower case, before the expression is tried.
+	hints []string
+	// secret, if set, decides whether the match is one.
+	secret func(string) bool
+}
+
+var patterns = []pattern{
+	{re: regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), hints: []string{"private key"}},
+	{re: regexp.MustCompile(`sk-ant-[A-Za-z0-9_-]{6,}`), hints: []string{"sk-ant-"}},
+	{re: regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), hints: []string{"sk-"}},
+	{re: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), hints: []string{"eyj"}},
+	{re: regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), hints: []string{"akia", "asia"}},
+	{re: regexp.MustCompile(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35})`), hints: []string{"gh", "xox", "aiza"}},
+	{re: regexp.MustCompile(`(?i)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{8,})`), hints: []string{"bearer"}, secret: looksRandom},
+	{re: regexp.MustCompile(`(?i)\b(?:x-api-key|api-key|proxy-authorization|authorization|cookie|set-cookie)\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|digest)\s+)?(?P<s>[^\s"'\\,]{4,}[^\r\n"'\\]*)`), hints: []string{"api-key", "authorization", "cookie"}},
+	{re: regexp.MustCompile(`\b[A-Z0-9_]*(?:API_KEY|_TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD|PASSWD|PRIVATE_KEY)\\?["']?\s*[:=]\s*\\?["']?(?P<s>[^\s"'\\,;]{4,})`), hints: []string{"api_key", "_token", "secret", "access_key", "passw", "private_key"}, secret: notReference},
+	{re: regexp.MustCompile(`(?i)\b(?:api_?key|access_?token|refresh_?token|auth_?token|client_?secret|secret_?(?:access_?)?key|aws_secret_access_key|password)\\?["']\s*:\s*\\?["'](?P<s>[^"'\\]{4,})`), hints: []string{"key", "token", "secret", "password"}},
+	{re: regexp.MustCompile(`(?i)\baws_?(?:secret_?access_?key|session_?token)\s*[:=]\s*(?P<s>[A-Za-z0-9/+=]{16,})`), hints: []string{"aws"}},
+	{re: regexp.MustCompile(`://[^\s/:@"']+:(?P<s>[^\s/@"']+)@`), hints: []string{"://"}, secret: notReference},
+}
+
+// looksRandom keeps ordinary words after "bearer" in the text.
+func looksRandom(s string) bool { return len(s) >= 24 || strings.ContainsAny(s, "0123456789") }
+
+// notReference keeps the names of variables: "$TOKEN" tells nothing.
+func notReference(s string) bool { return !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "%") }
+
+func redactPatterns(s, marker string) string {
+	lower := ""
+	for i := range patterns {
+		p := &patterns[i]
+		if lower == "" {
+			lower = strings.ToLower(s)
+		}
+		if p.mayOccur(lower) {
+			if out := p.replace(s, marker); out != s {
+				s, lower = out, ""
+			}
+		}
+	}
+	return s
+}
+
+func (p *pattern) mayOccur(lower string) bool {
+	for _, h := range p.hints {
+		if strings.Contains(lower, h) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *pattern) replace(s, marker string) string {
+	group := max(p.re.SubexpIndex("s"), 0)
+	var b strings.Builder
+	last := 0
+	for _, m := range p.re.FindAllStringSubmatchIndex(s, -1) {
+		from, to := m[2*group], m[2*group+1]
+		if found := s[from:to]; found == marker || p.secret != nil && !p.secret(found) {
+			continue
+		}
+		b.WriteString(s[last:from])
+		b.WriteString(marker)
+		last = to
+	}
+	if last == 0 {
+		return s
+	}
+	return b.String() + s[last:]
+}

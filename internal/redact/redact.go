@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// minValue is the shortest known value that is looked for; shorter ones would shred every text.
+const minValue = 4
+
+// A Redactor replaces secrets in text.
+type Redactor struct {
+	forms    []string // every spelling of the known values, longest first
+	marker   string
+	replacer *strings.Replacer // nil without known values
+}
+
+// defaultMarker stands where a secret stood.
+const defaultMarker = "[redacted]"
+
+// New returns a redactor that knows values. Values of fewer than four bytes are ignored.
+func New(values ...string) *Redactor {
+	seen := map[string]bool{}
+	r := &Redactor{marker: defaultMarker}
+	for _, v := range values {
+		for _, form := range spellings(v) {
+			if !seen[form] {
+				seen[form] = true
+				r.forms = append(r.forms, form)
+			}
+		}
+	}
+	if len(r.forms) == 0 {
+		return r
+	}
+	slices.SortFunc(r.forms, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	r.marker = harmlessMarker(r.forms)
+	pairs := make([]string, 0, 2*len(r.forms))
+	for _, form := range r.forms {
+		pairs = append(pairs, form, r.marker)
+	}
+	r.replacer = strings.NewReplacer(pairs...)
+	return r
+}
+
+// harmlessMarker picks a marker that shows no secret, for whoever calls a secret "redacted".
+func harmlessMarker(forms []string) string {
+	for _, m := range []string{defaultMarker, "***", "#"} {
+		if !slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(m, form) }) {
+			return m
+		}
+	}
+	return ""
+}
+
+// spellings lists the ways in which a value may appear in a text.
+func spellings(v string) []string {
+	if len(v) < minValue {
+		return nil
+	}
+	once, onceHTML := jsonText(v, false), jsonText(v, true)
+	forms := []string{v, once, onceHTML, url.QueryEscape(v), url.PathEscape(v)}
+	// JSON inside a JSON string, as tool results and recordings have it.
+	forms = append(forms, jsonText(once, false), jsonText(once, true), jsonText(onceHTML, false))
+	return append(forms, base64Forms(v)...)
+}
+
+// jsonText is v as the inside of a JSON string.
+func jsonText(v string, escapeHTML bool) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(escapeHTML)
+	if err := enc.Encode(v); err != nil {
+		return v
+	}
+	s := strings.TrimSuffix(b.String(), "\n")
+	return s[1 : len(s)-1]
+}
+
+// base64Forms gives the encodings of v alone, and what of them stays the same when v stands inside
+// a longer text, at each of the three alignments ("user:password" in an Authorization header).
+func base64Forms(v string) []string {
+	var forms []string
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+		forms = append(forms, enc.EncodeToString([]byte(v)))
+	}
+	const shortest = 8 // fewer characters would match by chance
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for lead := range 3 {
+			whole := enc.EncodeToString(append(make([]byte, lead), v...))
+			first := (lead*8 + 5) / 6
+			last := (lead + len(v)) * 8 / 6
+			if core := whole[first:last]; len(core) >= shortest {
+				forms = append(forms, core)
+			}
+		}
+	}
+	return forms
+}
+
+// String returns s without secrets.
+func (r *Redactor) String(s string) string {
+	return redactPatterns(r.known(s), r.mark())
+}
+
+// Bytes returns b without secrets. It returns b itself if there are none in it.
+func (r *Redactor) Bytes(b []byte) []byte {
+	s := string(b)
+	if out := r.String(s); out != s {
+		return []byte(out)
+	}
+	return b
+}
+
+func (r *Redactor) mark() string {
+	if r == nil {
+		return defaultMarker
+	}
+	return r.marker
+}
+
+// known replaces the known values. A replacement can form a new occurrence with the text beside it;
+// after a few rounds the text is given up rather than the secret.
+func (r *Redactor) known(s string) string {
+	if r == nil || r.replacer == nil {
+		return s
+	}
+	for range 4 {
+		out := r.replacer.Replace(s)
+		if out == s {
+			return s
+		}
+		s = out
+	}
+	if slices.ContainsFunc(r.forms, func(form string) bool { return strings.Contains(s, form) }) {
+		return r.marker
+	}
+	return s
+}
+
+// jsonOf renders a value as a JSON log handler would; empty where it cannot.
+func jsonOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+const planted = `p@ss "w/örd"+&<x>`
+
+func TestKnownValues(t *testing.T) {
+	inJSON, err := json.Marshal(map[string]string{"k": planted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := json.Marshal(string(inJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New("", "abc", planted, "p@ss", planted+"-longer")
+	for _, tc := range []struct{ name, in, want string }{
+		{"as it is", "x " + planted + " y", "x [redacted] y"},
+		{"longest first", planted + "-longer", "[redacted]"},
+		{"JSON", string(inJSON), `{"k":"[redacted]"}`},
+		{"query", "a=" + url.QueryEscape(planted) + "&b=1", "a=[redacted]&b=1"},
+		{"path", "/" + url.PathEscape(planted) + "/b", "/[redacted]/b"},
+		{"base64", base64.StdEncoding.EncodeToString([]byte(planted)), "[redacted]"},
+		{"raw base64 for URLs", base64.RawURLEncoding.EncodeToString([]byte(planted)), "[redacted]"},
+		{"short values are ignored", "abc abcd", "abc abcd"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := r.String(tc.in); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+	if got := r.String(string(twice)); strings.Contains(got, "w/") {
+		t.Errorf("JSON inside JSON: %s", got)
+	}
+	for _, user := range []string{"u", "us", "use"} { // the three alignments
+		in := base64.StdEncoding.EncodeToString([]byte(user + ":" + planted))
+		if got := r.String("x=" + in); !strings.Contains(got, "[redacted]") {
+			t.Errorf("inside base64 of %q: %q", user, got)
+		}
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	const pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nabc\n-----END RSA PRIVATE KEY-----"
+	for _, tc := range []struct{ name, in, want string }{
+		{"anthropic key", "key sk-ant-api03-AbC_d-12 used", "key [redacted] used"},
+		{"other key", "sk-proj-abcdefghijklmnop1234", "[redacted]"},
+		{"bearer", "curl -H 'Authorization: Bearer abc.def-123456'", "curl -H 'Authorization: Bearer [redacted]'"},
+		{"bearer alone", "got bearer 0123456789abcdef!", "got bearer [redacted]!"},
+		{"header", "x-api-key: hunter22 \nHost: a", "x-api-key: [redacted]\nHost: a"},
+		{"header in JSON", `{"X-Api-Key":"hunter22","b":1}`, `{"X-Api-Key":"[redacted]","b":1}`},
+		{"header in JSON in JSON", `"{\"authorization\":\"Basic aHVudGVyMjI=\"}"`, `"{\"authorization\":\"Basic [redacted]\"}"`},
+		{"variable", "ANTHROPIC_API_KEY=hunter22 claude", "ANTHROPIC_API_KEY=[redacted] claude"},
+		{"exported variable", `export GITHUB_TOKEN="hunter22"`, `export GITHUB_TOKEN="[redacted]"`},
+		{"variable in JSON", `{"env":{"MY_TOKEN":"hunter22"}}`, `{"env":{"MY_TOKEN":"[redacted]"}}`},
+		{"aws id", "id AKIAABCDEFGHIJKLMNOP.", "id [redacted]."},
+		{"aws secret", "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "aws_secret_access_key = [redacted]"},
+		{"jwt", "t=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln x", "t=[redacted] x"},
+		{"private key", "a\n" + pem + "\nb", "a\n[redacted]\nb"},
+		{"private key cut off", "a -----BEGIN PRIVATE KEY-----\nMII", "a [redacted]"},
+		{"private key in JSON", `{"k":"-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----\n"}`, `{"k":"[redacted]\n"}`},
+		{"password in a URL", "postgres://me:hunter22@db/x", "postgres://me:[redacted]@db/x"},
+		{"json field", `{"access_token": "hunter22"}`, `{"access_token": "[redacted]"}`},
+		{"github", "ghp_abcdefghijklmnopqrstuvwx12", "[redacted]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var none *Redactor
+			if got := none.String(tc.in); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if again := none.String(tc.want); again != tc.want {
+				t.Errorf("a second pass changes %q to %q", tc.want, again)
+			}
+		})
+	}
+}
+
+func TestOrdinaryTextStays(t *testing.T) {
+	for _, in := range []string{
+		"",
+		`{"usage":{"input_tokens":1234,"cache_read_input_tokens":5}}`,
+		"max_tokens=4096 and MAX_OUTPUT_TOKENS=32000",
+		"the bearer of this letter, bearer authentication",
+		"Authorization header is missing",
+		"set ANTHROPIC_API_KEY to your key",
+		"ANTHROPIC_API_KEY=",
+		"ANTHROPIC_API_KEY=$OTHER and X_TOKEN=${Y_TOKEN}",
+		"risk-averse task-oriented desk-lamp sk-1",
+		"https://example.com:8080/path and git@example.com:a/b",
+		"session 3f1c7c1e-6c8e-4d0e-9a53-0f6a6a1b2c3d",
+		"toolu_01AbCdEfGhIjKlMnOpQrStUv",
+		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+		"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+		"eyJ is how base64 of a brace begins",
+		"the secret: nobody knows", "password required",
+	} {
+		var none *Redactor
+		if got := none.String(in); got != in {
+			t.Errorf("%q became %q", in, got)
+		}
+		if got := New("unrelated").Bytes([]byte(in)); string(got) != in {
+			t.Errorf("%q became %q", in, got)
+		}
+	}
+}
+
+func TestWriterAcrossChunks(t *testing.T) {
+	multi := "first half\nsecond half"
+	r := New("hunter22", multi)
+	in := "a hunter22 b\nx-api-key: topsecret1\n" + multi + " c\n-----BEGIN PRIVATE KEY-----\nAAA\nBBB\n-----END PRIVATE KEY-----\nend hunter22"
+	want := r.String(in)
+	for size := 1; size < 20; size++ {
+		var out bytes.Buffer
+		w := r.NewWriter(&out)
+		for i := 0; i < len(in); i += size {
+			if n, err := w.Write([]byte(in[i:min(i+size, len(in))])); err != nil || n != min(size, len(in)-i) {
+				t.Fatalf("Write = %d, %v", n, err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != want {
+			t.Errorf("chunks of %d: got %q, want %q", size, out.String(), want)
+		}
+	}
+}
+
+func TestWriterPassesWholeLinesAtOnce(t *testing.T) {
+	var out bytes.Buffer
+	w := New("hunter22").NewWriter(&out)
+	if _, err := w.Write([]byte("one\ntwo hun")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "one\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWriterBoundsMemory(t *testing.T) {
+	for _, tc := range []struct{ name, start string }{{"a line without end", "x"}, {"a key without end", "-----BEGIN PRIVATE KEY-----"}} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out bytes.Buffer
+			w := New("hunter22").NewWriter(&out)
+			chunk := []byte(strings.Repeat("yhunter22", 1000))
+			if _, err := w.Write([]byte(tc.start)); err != nil {
+				t.Fatal(err)
+			}
+			for range 200 {
+				if _, err := w.Write(chunk); err != nil {
+					t.Fatal(err)
+				}
+				if len(w.held) > maxHeld {
+					t.Fatalf("holds %d bytes", len(w.held))
+				}
+			}
+			if _, err := w.Write([]byte("-----END PRIVATE KEY-----\nafter\n")); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(out.String(), "hunter22") || !strings.HasSuffix(out.String(), "after\n") {
+				t.Errorf("output of %d bytes leaks or ends wrong: %q", out.Len(), out.String()[max(0, out.Len()-40):])
+			}
+			if tc.start != "x" && strings.Contains(out.String(), "yyy") {
+				t.Error("the inside of the key came through")
+			}
+		})
+	}
+}
+
+type valuer struct{ s string }
+
+func (v valuer) LogValue() slog.Value { return slog.StringValue(v.s) }
+
+func TestHandler(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(New("hunter22").Handler(slog.NewJSONHandler(&out, nil)))
+	log = log.With("with", "hunter22").WithGroup("g")
+	log.Info("msg hunter22", "s", "a hunter22", "err", errors.New("bad hunter22"), "n", 3, "api_key", "anything",
+		"bytes", []byte("hunter22"), "struct", struct{ A string }{"hunter22"}, "v", valuer{"hunter22"},
+		"d", time.Second, slog.Group("inner", "k", "hunter22", "map", map[string]any{"x": []string{"hunter22"}}))
+	if got := out.String(); strings.Contains(got, "hunter22") || strings.Contains(got, "anything") {
+		t.Errorf("leaks: %s", got)
+	}
+	for _, keep := range []string{`"n":3`, `"d":1000000000`, `"msg":"msg [redacted]"`, `"err":"bad [redacted]"`, `"inner":{`} {
+		if !strings.Contains(out.String(), keep) {
+			t.Errorf("%s is missing in %s", keep, out.String())
+		}
+	}
+}
+
+func FuzzKnownValue(f *testing.F) {
+	f.Add("hunter22", "a ", " b", uint8(3))
+	f.Add("redacted", "x", "y", uint8(1))
+	f.Add("d]aa", "d]aaaa", "aa", uint8(2))
+	f.Add("a\nb\nc", "a\n", "b\nc\n", uint8(1))
+	f.Add("aaaa", "aaa", "a", uint8(5))
+	f.Fuzz(func(t *testing.T, value, before, after string, size uint8) {
+		if len(value) < minValue || strings.Contains("***#", value) {
+			return
+		}
+		r := New(value)
+		in := before + value + after
+		if got := r.String(in); strings.Contains(got, value) {
+			t.Fatalf("%q survives in %q", value, got)
+		}
+		var out bytes.Buffer
+		w := r.NewWriter(&out)
+		for chunk := in; chunk != ""; {
+			n := min(int(size)+1, len(chunk))
+			if _, err := w.Write([]byte(chunk[:n])); err != nil {
+				t.Fatal(err)
+			}
+			chunk = chunk[n:]
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), value) {
+			t.Fatalf("%q survives the writer in %q", value, out.String())
+		}
+	})
+}
+
+func BenchmarkString(b *testing.B) {
+	r := New("hunter22-secret-value", "another-secret-value")
+	line := strings.Repeat("an ordinary line of a log, with numbers 12345 and words; ", 4)
+	b.SetBytes(int64(len(line)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r.String(line)
+	}
+}
