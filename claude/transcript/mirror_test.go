@@ -237,6 +237,22 @@ func TestMirrorEagerAppendsEachFrame(t *testing.T) {
 	})
 }
 
+func TestMirrorKeepsTheProjectOfAResumedSession(t *testing.T) {
+	store := transcript.NewMemoryStore()
+	m, err := transcript.NewMirror(store, transcript.MirrorOptions{Dir: mirrorDir, ProjectKey: "-home"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Add(file(id1+".jsonl"), raw(`{}`))
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := store.Load(t.Context(), transcript.Key{ProjectKey: "-home", SessionID: id1})
+	if err != nil || len(got) != 1 {
+		t.Errorf("Load = %s, %v, want the entry below the given project", got, err)
+	}
+}
+
 func TestMirrorDropsFramesOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newMirror(t, transcript.MirrorOptions{Eager: true}, nil)
