@@ -72,14 +72,18 @@ func skipValue(b []byte) (n int, whole bool) {
 
 func skipString(b []byte) (n int, whole bool) {
 	for n = 1; n < len(b); n++ {
-		i := bytes.IndexAny(b[n:], `"\`)
+		i := bytes.IndexByte(b[n:], '"')
 		if i < 0 {
 			return len(b), false
 		}
-		if n += i; b[n] == '"' {
+		n += i
+		escapes := 0
+		for b[n-1-escapes] == '\\' {
+			escapes++ // ends at the opening quote
+		}
+		if escapes%2 == 0 {
 			return n + 1, true
 		}
-		n++
 	}
 	return len(b), false
 }

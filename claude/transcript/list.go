@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -206,20 +207,25 @@ func (p *projects) info(s session) (Info, bool) {
 	return info, info.Summary != "" && !sum.IsSidechain
 }
 
+// windows lends the memory that the ends of a file are read into.
+var windows = sync.Pool{New: func() any { return new([2 * window]byte) }}
+
 // foldEnds folds the first and the last window of a file: what is set once comes from the first
 // alone, what the last one wins comes from both.
 func (s *Summary) foldEnds(f io.ReaderAt, size int64) error {
+	buffer := windows.Get().(*[2 * window]byte)
+	defer windows.Put(buffer)
 	if size <= 2*window {
-		all, err := readAt(f, 0, size)
+		all, err := fill(f, 0, buffer[:size])
 		eachLine(all, s.fold)
 		return err
 	}
-	head, err := readAt(f, 0, window)
+	head, err := fill(f, 0, buffer[:window])
 	if err != nil {
 		return err
 	}
 	eachLine(head, s.fold)
-	tail, err := readAt(f, size-window, window)
+	tail, err := fill(f, size-window, buffer[window:])
 	_, tail, _ = bytes.Cut(tail, []byte("\n")) // the line that the window starts in
 	eachLine(tail, s.foldEnd)
 	return err
@@ -231,8 +237,10 @@ func eachLine(data []byte, do func(line []byte)) {
 	}
 }
 
-func readAt(f io.ReaderAt, from, n int64) ([]byte, error) {
-	b := make([]byte, n)
+func readAt(f io.ReaderAt, from, n int64) ([]byte, error) { return fill(f, from, make([]byte, n)) }
+
+// fill reads b from a place in f and returns the part that there was.
+func fill(f io.ReaderAt, from int64, b []byte) ([]byte, error) {
 	got, err := f.ReadAt(b, from)
 	if errors.Is(err, io.EOF) {
 		err = nil // the file shrank since it was looked at

@@ -26,6 +26,9 @@ type MirrorOptions struct {
 	// Dir is the config directory of the CLI that sends the frames. Empty means CLAUDE_CONFIG_DIR,
 	// else ~/.claude. A frame for a file elsewhere is dropped and reported.
 	Dir string
+	// ProjectKey is the project of all keys. Empty means the directory that a frame names. A session
+	// resumed from a store keeps the project it has there.
+	ProjectKey string
 	// Eager appends every frame at once. By default frames are gathered until Flush or Close, or
 	// until there is more than MaxEntries or MaxBytes.
 	Eager bool
@@ -115,6 +118,7 @@ func (m *Mirror) Add(filePath string, entries []json.RawMessage) {
 func (m *Mirror) key(filePath string) (Key, error) {
 	for _, root := range m.roots {
 		if key, err := KeyOfFile(root, filePath); err == nil {
+			key.ProjectKey = cmp.Or(m.opts.ProjectKey, key.ProjectKey)
 			return key, nil
 		}
 	}

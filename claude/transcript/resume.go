@@ -27,6 +27,10 @@ type ResumeOptions struct {
 	// HostStateFile is the .claude.json that goes with it. Empty means the one in HostConfigDir; for
 	// the default config directory the CLI keeps it one level higher.
 	HostStateFile string
+	// WorkDir is the working directory in which the CLI will run. Empty means the one of the key's
+	// project. Name it when it is another one: CLI 2.1.197 finds a session only below the project
+	// that it runs in, later ones below any.
+	WorkDir string
 	// TempDir is where the directory is made. Empty means [os.TempDir].
 	TempDir string
 	// LoadTimeout limits each question to the store. Zero means 60 seconds.
@@ -35,9 +39,14 @@ type ResumeOptions struct {
 
 // A Resumed is a config directory that holds one session, so that the CLI can resume it: run it with
 // CLAUDE_CONFIG_DIR set to Dir and --resume=SessionID, and Close after it ended.
+//
+// A [Mirror] for that CLI gets Dir and, where WorkDir was named, the ProjectKey of Key, so that new
+// entries follow the old ones.
 type Resumed struct {
 	Dir string
-	Key Key
+	Key Key // in the store
+
+	project string // directory below projects
 
 	close sync.Once
 	err   error
@@ -56,7 +65,10 @@ func Materialise(ctx context.Context, store Store, key Key, opts ResumeOptions) 
 	if err != nil {
 		return nil, fmt.Errorf("transcript: resuming %s: %w", key, err)
 	}
-	r := &Resumed{Dir: dir, Key: key}
+	r := &Resumed{Dir: dir, Key: key, project: key.ProjectKey}
+	if opts.WorkDir != "" {
+		r.project = ProjectKey(opts.WorkDir)
+	}
 	if err := r.fill(ctx, store, opts); err != nil {
 		return nil, errors.Join(fmt.Errorf("transcript: resuming %s: %w", key, err), r.Close())
 	}
@@ -111,10 +123,16 @@ func (r *Resumed) fill(ctx context.Context, store Store, opts ResumeOptions) err
 	if len(entries) == 0 {
 		return fmt.Errorf("%w: the store has no such session", ErrNotFound)
 	}
-	if err := writeLines(root, path.Join("projects", r.Key.file()), entries); err != nil {
+	if err := writeLines(root, r.file(r.Key), entries); err != nil {
 		return err
 	}
 	return r.fillSubkeys(ctx, root, store, opts.LoadTimeout)
+}
+
+// file is where the entries of key go in r.
+func (r *Resumed) file(key Key) string {
+	key.ProjectKey = r.project
+	return path.Join("projects", key.file())
 }
 
 // load asks the store within the limit. The store may ignore its context: load does not wait for it
@@ -167,7 +185,7 @@ func (r *Resumed) fillSubkeys(ctx context.Context, root *os.Root, store Store, l
 		if err != nil {
 			return err
 		}
-		if err := writeSubagent(root, path.Join("projects", key.file()), entries); err != nil {
+		if err := writeSubagent(root, r.file(key), entries); err != nil {
 			return err
 		}
 	}
