@@ -43,7 +43,7 @@ setup:
 	@$(GO) run ./internal/setup
 
 lint: $(GOLANGCI) $(STATICCHECK)
-	@unformatted="$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go'))"; \
+	@unformatted="$$(gofmt -l .)"; \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt): $$unformatted"; exit 1; fi
 	@for os in linux darwin windows; do GOOS=$$os $(GO) vet ./... || exit 1; done
 	@$(GO) mod tidy -diff
@@ -54,7 +54,7 @@ lint: $(GOLANGCI) $(STATICCHECK)
 	@echo "lint      ok"
 
 fmt:
-	@gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+	@gofmt -w .
 
 api:
 	@$(GO) run ./internal/apilist
