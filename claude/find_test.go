@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/internal/cliinstall"
 )
 
 func writeFile(t *testing.T, path, content string, mode os.FileMode) {
@@ -239,5 +241,12 @@ func TestCompareVersions(t *testing.T) {
 		if _, err := CompareVersions(bad, PinnedVersion); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("CompareVersions(%q): got %v, want an error that names it", bad, err)
 		}
+	}
+}
+
+// The CLI that a checkout installs is the one this package calls pinned.
+func TestPinnedVersionIsTheInstalledOne(t *testing.T) {
+	if PinnedVersion != cliinstall.Pinned || OldestTested != cliinstall.Oldest {
+		t.Errorf("versions: got %s and %s, installed are %s and %s", PinnedVersion, OldestTested, cliinstall.Pinned, cliinstall.Oldest)
 	}
 }

@@ -68,21 +68,24 @@ func (h HostSpawner) Spawn(ctx context.Context, cmd Command) (Process, error) {
 	}
 	p, err := proc.Start(ctx, spec)
 	if err != nil {
-		return nil, startFailure(ctx, cmd.Path, err)
+		return nil, h.startFailure(ctx, cmd, err)
 	}
 	return hostProcess{p}, nil
 }
 
 // startFailure gives err of the operating system its place and advice.
-func startFailure(ctx context.Context, path string, err error) error {
+func (h HostSpawner) startFailure(ctx context.Context, cmd Command, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("claude: starting %s: %w", path, ctx.Err())
+		return fmt.Errorf("claude: starting %s: %w", cmd.Path, ctx.Err())
 	}
-	hint := "run it by hand to see what it says: " + path + " --version"
+	hint := "run it by hand to see what it says: " + cmd.Path + " --version"
 	if errors.Is(err, os.ErrPermission) {
 		err = fmt.Errorf("%w: %w", ErrNotExecutable, err)
+		if h.User != "" {
+			hint = fmt.Sprintf("let user %s enter the working directory %q and run %s", h.User, cmd.Dir, cmd.Path)
+		}
 	}
-	return &LaunchError{Path: path, Err: err, Hint: hint}
+	return &LaunchError{Path: cmd.Path, Err: err, Hint: hint}
 }
 
 // credential looks name up. An empty name and the current user need no change of user.

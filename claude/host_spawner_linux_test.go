@@ -109,6 +109,18 @@ func TestHostSpawnerUser(t *testing.T) {
 	}
 }
 
+func TestHostSpawnerUserWithoutAccess(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("changing the user needs root")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := HostSpawner{User: "nobody"}.Spawn(t.Context(), Command{Path: "/bin/sh", Dir: dir})
+	checkLaunchError(t, err, os.ErrPermission, []string{"let user nobody enter", dir})
+}
+
 func TestHostSpawnerErrors(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")

@@ -57,7 +57,7 @@ func (p *inPipe) Write(b []byte) (int, error) {
 	switch {
 	case err == nil:
 		return n, nil
-	case isBrokenPipe(err), p.ended.Load() && errors.Is(err, os.ErrDeadlineExceeded):
+	case isBrokenPipe(err), p.ended.Load() && errors.Is(err, os.ErrClosed):
 		return n, fmt.Errorf("%w: %w", ErrEnded, err)
 	default:
 		return n, err
@@ -72,12 +72,10 @@ func (p *inPipe) Close() error {
 	return nil
 }
 
+// programEnded wakes a blocked writer, who may otherwise wait for a descendant that keeps the pipe.
 func (p *inPipe) programEnded() {
 	p.ended.Store(true)
-	// Where deadlines do not work (Windows) closing is what wakes a writer.
-	if p.file.SetWriteDeadline(time.Unix(1, 0)) != nil {
-		_ = p.file.Close()
-	}
+	_ = p.file.Close()
 }
 
 // An outPipe is the reading end of the program's standard output or error. It closes itself when
@@ -96,6 +94,9 @@ func (p *outPipe) Read(b []byte) (int, error) {
 	}
 	p.extend()
 	n, err := p.file.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		n = p.rest(b)
+	}
 	if err == nil || n > 0 {
 		return n, nil
 	}
@@ -116,13 +117,22 @@ func (p *outPipe) extend() {
 	}
 }
 
+// rest reads what is in the pipe right now. A deadline alone proves nothing: on a busy machine it
+// may have passed before the read so much as looked.
+func (p *outPipe) rest(b []byte) int {
+	_ = p.file.SetReadDeadline(time.Time{})
+	n, err := readNow(p.file, b)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// programEnded starts the time of silence. Where files have no deadlines (Windows) nothing needs to
+// be done: the job object has ended all who held the pipe, and the reader sees its end by itself.
 func (p *outPipe) programEnded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	if p.file.SetReadDeadline(time.Now().Add(drainSilence)) != nil {
-		// No deadlines here (Windows, where the job object has ended all who held the pipe):
-		// the reader sees the end of the pipe by itself.
-		return
-	}
+	_ = p.file.SetReadDeadline(time.Now().Add(drainSilence))
 }

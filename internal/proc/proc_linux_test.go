@@ -298,6 +298,31 @@ func TestOutputEndsWithTheProgram(t *testing.T) {
 	})
 }
 
+// A deadline that passed before the read began must not swallow what is in the pipe.
+func TestLateReaderLosesNothing(t *testing.T) {
+	in, out, errs, ends, err := openPipes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ends.close() // held open, as by a descendant
+	defer func() { _, _ = in.Close(), errs.file.Close() }()
+	if _, err := ends.files[1].WriteString("last words"); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.file.SetReadDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64)
+	n, err := out.Read(buf)
+	if got, want := string(buf[:n]), "last words"; got != want || err != nil {
+		t.Errorf("late read: got %q, %v, want %q", got, err, want)
+	}
+	out.programEnded()
+	if n, err := out.Read(buf); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("after that: got %d bytes, %v, want io.EOF", n, err)
+	}
+}
+
 func TestExactEnvironmentFilesAndDirectory(t *testing.T) {
 	t.Setenv("PROC_TEST_SECRET", "must not be seen")
 	modes(t, func(t *testing.T, plain bool) {

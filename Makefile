@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make demo    the real CLI against a scripted model: no key, no network
+#   make test    everything that must hold before a change is merged
+#
+# Both set up what they need, once: see "setup". The rest:
+#
+#   make lint    formatting, vet for three systems, linters, modules, the API listing
+#   make fmt     format all Go files
+#   make api     rewrite the API listing after a change that is meant
+#   make bench   benchmarks
+#   make soak    the tests in their full sizes
+
+GO    ?= go
+TOOLS := $(CURDIR)/.drover/bin
+
+GOLANGCI_VERSION    := v2.14.0
+STATICCHECK_VERSION := v0.8.2
+GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)
+
+# go test runs as many packages at once as there are cores, which is right for this repository too:
+# tests that start the CLI take turns across packages by themselves.
+TESTFLAGS ?= -race -timeout=20m
+
+.PHONY: demo test lint fmt api bench soak setup
+.DEFAULT_GOAL := test
+
+demo: setup
+	@$(GO) run ./cmd/drover demo
+
+test: setup lint
+	@$(GO) run ./internal/testsum $(TESTFLAGS) ./...
+
+# Full sizes: DROVER_SOAK=1 is what tests look at.
+soak: setup
+	@DROVER_SOAK=1 $(GO) run ./internal/testsum -race -timeout=4h -count=1 ./...
+
+bench: setup
+	@$(GO) test -run='^$$' -bench=. -benchmem ./...
+
+setup:
+	@$(GO) run ./internal/setup
+
+lint: $(GOLANGCI) $(STATICCHECK)
+	@unformatted="$$(gofmt -l .)"; \
+	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt): $$unformatted"; exit 1; fi
+	@for os in linux darwin windows; do GOOS=$$os $(GO) vet ./... || exit 1; done
+	@$(GO) mod tidy -diff
+	@$(GO) mod verify >/dev/null
+	@$(GOLANGCI) run ./...
+	@$(STATICCHECK) ./...
+	@$(GO) run ./internal/apilist -check
+	@echo "lint      ok"
+
+fmt:
+	@gofmt -w .
+
+api:
+	@$(GO) run ./internal/apilist
+
+# Built once per version; the version in the file name makes a new pin build anew.
+$(GOLANGCI):
+	@echo "set-up    golangci-lint $(GOLANGCI_VERSION) (a minute or so, once)"
+	@GOBIN=$(TOOLS)/new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv $(TOOLS)/new/golangci-lint $@
+
+$(STATICCHECK):
+	@echo "set-up    staticcheck $(STATICCHECK_VERSION)"
+	@GOBIN=$(TOOLS)/new $(GO) install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)
+	@mv $(TOOLS)/new/staticcheck $@

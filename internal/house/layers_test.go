@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package house
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers is the whole drawing: each package of ours, and the packages of ours that it may import.
+// A name that ends in /* stands for everything below it. The most exact name for a package decides.
+var layers = map[string][]string{
+	"schema":            {},
+	"claude/transcript": {},
+	"claude/script":     {},
+	"claude":            {"schema", "claude/transcript", "internal/*"},
+	"claude/claudetest": {"claude", "claude/script", "internal/*"},
+	"tool/mcp":          {"claude"},
+	// Programs may use everything; internal packages know of nothing public, so that every public
+	// one may use them.
+	"cmd/*":      {"*"},
+	"examples/*": {"*"},
+	"internal/*": {"internal/*"},
+}
+
+func TestLayers(t *testing.T) {
+	for _, goos := range []string{"linux", "darwin", "windows"} {
+		for _, arrow := range arrows(t, goos) {
+			if problem := judge(arrow[0], arrow[1]); problem != "" {
+				t.Errorf("%s: %s", goos, problem)
+			}
+		}
+	}
+}
+
+// arrows lists who imports whom among our packages; tests do not count. A package without imports
+// of ours has an arrow to "", so that it is seen.
+func arrows(t *testing.T, goos string) [][2]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS="+goos)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	var found [][2]string
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		from, ours := ourName(words[0])
+		if !ours {
+			continue
+		}
+		found = append(found, [2]string{from, ""})
+		for _, to := range words[1:] {
+			if to, ours := ourName(to); ours {
+				found = append(found, [2]string{from, to})
+			}
+		}
+	}
+	return found
+}
+
+func ourName(path string) (string, bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+// judge says what is wrong with an arrow, or "".
+func judge(from, to string) string {
+	allowed, known := layerOf(from)
+	switch {
+	case !known:
+		return from + " is not in the drawing: add it to layers with what it may import"
+	case to != "" && !slices.ContainsFunc(allowed, func(pattern string) bool { return matches(pattern, to) }):
+		return from + " must not import " + to
+	}
+	return ""
+}
+
+func layerOf(name string) ([]string, bool) {
+	if allowed, ok := layers[name]; ok {
+		return allowed, true
+	}
+	for pattern, allowed := range layers {
+		if strings.HasSuffix(pattern, "/*") && matches(pattern, name) {
+			return allowed, true
+		}
+	}
+	return nil, false
+}
+
+func matches(pattern, name string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, prefix)
+	}
+	return pattern == name
+}
+
+// The rule itself must be able to find fault.
+func TestJudge(t *testing.T) {
+	cases := []struct {
+		from, to string
+		good     bool
+	}{
+		{"claude", "schema", true}, {"claude", "internal/proc", true}, {"claude", "claude/claudetest", false},
+		{"schema", "claude", false}, {"schema", "internal/proc", false}, {"internal/proc", "internal/lines", true},
+		{"internal/proc", "claude", false}, {"cmd/drover", "claude/claudetest", true}, {"tool/mcp", "schema", false},
+		{"newcomer", "", false},
+	}
+	for _, c := range cases {
+		if got := judge(c.from, c.to); (got == "") != c.good {
+			t.Errorf("%s -> %s: got %q, want good %v", c.from, c.to, got, c.good)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// slowest is how many tests are named at the end.
+const slowest = 10
+
+// An event is one line of go test -json.
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of build output
+	Test        string
+	Elapsed     float64
+	Output      string
+	FailedBuild string
+}
+
+// key names a test; with an empty test, a package.
+type key struct{ pkg, test string }
+
+// A summary collects events. Output of a test is kept until it is known how the test ended, and
+// printed only if it failed.
+type summary struct {
+	w        io.Writer
+	output   map[key]*strings.Builder
+	builds   map[string]*strings.Builder
+	times    []timed
+	verdicts []string // go's own lines, in the order the packages ended
+	failures int
+	running  map[key]bool
+}
+
+type timed struct {
+	key
+	seconds float64
+}
+
+func newSummary(w io.Writer) *summary {
+	return &summary{w: w, output: map[key]*strings.Builder{}, builds: map[string]*strings.Builder{}, running: map[key]bool{}}
+}
+
+// read takes events from r to its end. Lines that are not events are passed through.
+func (s *summary) read(r io.Reader) error {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil || e.Action == "" {
+				_, _ = s.w.Write(line)
+			} else {
+				s.take(e)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *summary) take(e event) {
+	k := key{e.Package, e.Test}
+	switch e.Action {
+	case "run":
+		s.running[k] = true
+	case "output":
+		builder(s.output, k).WriteString(e.Output)
+	case "build-output":
+		builder(s.builds, e.ImportPath).WriteString(e.Output)
+	case "pass", "skip":
+		s.ended(k, e)
+		delete(s.output, k)
+	case "fail":
+		s.ended(k, e)
+		s.failures++
+		s.printFailure(k, e)
+	}
+}
+
+func builder[K comparable](m map[K]*strings.Builder, k K) *strings.Builder {
+	if m[k] == nil {
+		m[k] = new(strings.Builder)
+	}
+	return m[k]
+}
+
+// ended notes the time of a test, or the verdict of a package.
+func (s *summary) ended(k key, e event) {
+	delete(s.running, k)
+	if k.test != "" {
+		s.times = append(s.times, timed{k, e.Elapsed})
+		return
+	}
+	if line := s.verdict(k, e); line != "" {
+		s.verdicts = append(s.verdicts, line)
+	}
+}
+
+// verdict finds go's own line about a package in its output.
+func (s *summary) verdict(k key, e event) string {
+	if out := s.output[k]; out != nil {
+		for line := range strings.Lines(out.String()) {
+			line = strings.TrimRight(line, "\n")
+			if strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "FAIL\t") {
+				return line
+			}
+		}
+	}
+	if e.Action == "fail" {
+		return "FAIL\t" + k.pkg
+	}
+	return ""
+}
+
+// printFailure shows all that a failed test said. A package shows its own output only, with what
+// tests that never ended said (after a panic or a timeout, the reason stands there).
+func (s *summary) printFailure(k key, e event) {
+	if k.test != "" {
+		fmt.Fprintf(s.w, "--- failed: %s %s (%.2f s)\n", k.pkg, k.test, e.Elapsed)
+		s.printOutput(k)
+		return
+	}
+	if out := s.builds[e.FailedBuild]; out != nil {
+		fmt.Fprintf(s.w, "--- does not build: %s\n%s", k.pkg, out)
+	}
+	var unfinished []key
+	for r := range s.running {
+		if r.pkg == k.pkg {
+			unfinished = append(unfinished, r)
+		}
+	}
+	slices.SortFunc(unfinished, func(a, b key) int { return cmp.Compare(a.test, b.test) })
+	for _, r := range unfinished {
+		fmt.Fprintf(s.w, "--- never ended: %s %s\n", r.pkg, r.test)
+		s.printOutput(r)
+		delete(s.running, r)
+	}
+	fmt.Fprintf(s.w, "--- failed: %s\n", k.pkg)
+	s.printOutput(k)
+}
+
+func (s *summary) printOutput(k key) {
+	if out := s.output[k]; out != nil {
+		for line := range strings.Lines(out.String()) {
+			if !isNoise(line) {
+				fmt.Fprintf(s.w, "    %s\n", strings.TrimRight(line, "\n"))
+			}
+		}
+	}
+	delete(s.output, k)
+}
+
+// isNoise reports lines that only repeat what the headings say.
+func isNoise(line string) bool {
+	for _, prefix := range []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "FAIL\n", "FAIL\t", "exit status", "PASS\n"} {
+		if strings.HasPrefix(line, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *summary) failed() bool { return s.failures > 0 }
+
+// finish prints the slowest tests and the verdicts.
+func (s *summary) finish() {
+	// A parent's time holds that of its parts; the parts say more.
+	parents := map[key]bool{}
+	for _, t := range s.times {
+		if i := strings.LastIndexByte(t.test, '/'); i >= 0 {
+			parents[key{t.pkg, t.test[:i]}] = true
+		}
+	}
+	leaves := slices.DeleteFunc(slices.Clone(s.times), func(t timed) bool { return parents[t.key] })
+	slices.SortStableFunc(leaves, func(a, b timed) int { return cmp.Compare(b.seconds, a.seconds) })
+	fmt.Fprintf(s.w, "slowest of %d tests\n", len(leaves))
+	for _, t := range leaves[:min(slowest, len(leaves))] {
+		fmt.Fprintf(s.w, "  %6.2f s  %s %s\n", t.seconds, t.pkg, t.test)
+	}
+	for _, line := range s.verdicts {
+		fmt.Fprintln(s.w, line)
+	}
+}
