@@ -14,9 +14,9 @@ import (
 // CLI too old for a request refuses it as unsupported. Results with a Raw field keep the CLI's
 // whole answer there.
 
-// request asks the CLI and decodes its answer into a T. An absent answer, which older CLIs give to
+// controlRequest asks the CLI and decodes its answer into a T. An absent answer, which older CLIs give to
 // some requests, is the zero T.
-func request[T any](ctx context.Context, c *Client, subtype string, fields any) (T, error) {
+func controlRequest[T any](ctx context.Context, c *Client, subtype string, fields any) (T, error) {
 	var answer T
 	raw, err := c.Request(ctx, subtype, fields)
 	if err != nil || len(raw) == 0 {
@@ -37,11 +37,11 @@ func (c *Client) command(ctx context.Context, subtype string, fields any) error 
 	return err
 }
 
-// fields is the variable part of a control request.
-type fields map[string]any
+// controlFields is the variable part of a control request.
+type controlFields map[string]any
 
-// with adds a field unless it is zero.
-func with[V comparable](f fields, name string, value V) fields {
+// withField adds a field unless it is zero.
+func withField[V comparable](f controlFields, name string, value V) controlFields {
 	var zero V
 	if value != zero {
 		f[name] = value
@@ -59,7 +59,7 @@ type InterruptReceipt struct {
 }
 
 func (c *Client) requestInterrupt(ctx context.Context, cancelQueued bool) (InterruptReceipt, error) {
-	return request[InterruptReceipt](ctx, c, "interrupt", with(fields{}, "cancel_queued", cancelQueued))
+	return controlRequest[InterruptReceipt](ctx, c, "interrupt", withField(controlFields{}, "cancel_queued", cancelQueued))
 }
 
 func (c *Client) requestEndSession(ctx context.Context) error {
@@ -69,55 +69,55 @@ func (c *Client) requestEndSession(ctx context.Context) error {
 // SetPermissionMode changes the permission mode. The CLI refuses "bypassPermissions" unless it was
 // launched with it or with permission to switch to it.
 func (c *Client) SetPermissionMode(ctx context.Context, mode PermissionMode) error {
-	return c.command(ctx, "set_permission_mode", fields{"mode": mode})
+	return c.command(ctx, "set_permission_mode", controlFields{"mode": mode})
 }
 
 // SetModel changes the model from the next request on and returns the CLI's full name of it, or ""
 // from an older CLI. The empty model means the default one. A name that does not exist may be
 // accepted and fail later.
 func (c *Client) SetModel(ctx context.Context, model string) (string, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Model string `json:"model"`
-	}](ctx, c, "set_model", with(fields{}, "model", model))
+	}](ctx, c, "set_model", withField(controlFields{}, "model", model))
 	return answer.Model, err
 }
 
 // SetMaxThinkingTokens limits thinking; nil lifts the limit. Display is "" or a form in which
 // thinking is shown ("summarized", "omitted"). Models with adaptive thinking may ignore it.
 func (c *Client) SetMaxThinkingTokens(ctx context.Context, tokens *int, display string) error {
-	return c.command(ctx, "set_max_thinking_tokens", with(fields{"max_thinking_tokens": tokens}, "thinking_display", display))
+	return c.command(ctx, "set_max_thinking_tokens", withField(controlFields{"max_thinking_tokens": tokens}, "thinking_display", display))
 }
 
 // RenameSession gives the session a title.
 func (c *Client) RenameSession(ctx context.Context, title string) error {
-	return c.command(ctx, "rename_session", fields{"title": title})
+	return c.command(ctx, "rename_session", controlFields{"title": title})
 }
 
 // CancelMessage takes a message that is still queued out of the queue, by the uuid that it was
 // sent with. It returns false if the message was not waiting any more.
 func (c *Client) CancelMessage(ctx context.Context, uuid string) (bool, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Cancelled bool `json:"cancelled"`
-	}](ctx, c, "cancel_async_message", fields{"message_uuid": uuid})
+	}](ctx, c, "cancel_async_message", controlFields{"message_uuid": uuid})
 	return answer.Cancelled, err
 }
 
 // SetHasSubscribers tells the CLI whether anybody watches.
 func (c *Client) SetHasSubscribers(ctx context.Context, has bool) error {
-	return c.command(ctx, "set_has_subscribers", fields{"has_subscribers": has})
+	return c.command(ctx, "set_has_subscribers", controlFields{"has_subscribers": has})
 }
 
 // StopTask stops a background task. The CLI does not tell whether the id was known.
 func (c *Client) StopTask(ctx context.Context, taskID string) error {
-	return c.command(ctx, "stop_task", fields{"task_id": taskID})
+	return c.command(ctx, "stop_task", controlFields{"task_id": taskID})
 }
 
 // BackgroundTasks sends running foreground work to the background: that of one tool call, or all
 // of it if toolUseID is empty. It reports whether something was sent.
 func (c *Client) BackgroundTasks(ctx context.Context, toolUseID string) (bool, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Backgrounded *bool `json:"backgrounded"`
-	}](ctx, c, "background_tasks", with(fields{}, "tool_use_id", toolUseID))
+	}](ctx, c, "background_tasks", withField(controlFields{}, "tool_use_id", toolUseID))
 	return err == nil && (answer.Backgrounded == nil || *answer.Backgrounded), err
 }
 
@@ -130,7 +130,7 @@ type TaskOutput struct {
 
 // TaskOutput returns the output of a background shell or monitor.
 func (c *Client) TaskOutput(ctx context.Context, taskID string) (TaskOutput, error) {
-	return request[TaskOutput](ctx, c, "get_task_output", fields{"task_id": taskID})
+	return controlRequest[TaskOutput](ctx, c, "get_task_output", controlFields{"task_id": taskID})
 }
 
 // BinaryVersion is the version of the running CLI.
@@ -141,12 +141,12 @@ type BinaryVersion struct {
 
 // BinaryVersion asks for the version of the running CLI.
 func (c *Client) BinaryVersion(ctx context.Context) (BinaryVersion, error) {
-	return request[BinaryVersion](ctx, c, "get_binary_version", nil)
+	return controlRequest[BinaryVersion](ctx, c, "get_binary_version", nil)
 }
 
 // Models lists the models that the account can use.
 func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Models []ModelInfo `json:"models"`
 	}](ctx, c, "list_models", nil)
 	return answer.Models, err

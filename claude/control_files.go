@@ -24,7 +24,7 @@ type RewindResult struct {
 // message with the given uuid; with dryRun it only tells. It needs file checkpointing; without it
 // the result has CanRewind false and the reason.
 func (c *Client) RewindFiles(ctx context.Context, userMessageID string, dryRun bool) (RewindResult, error) {
-	return request[RewindResult](ctx, c, "rewind_files", with(fields{"user_message_id": userMessageID}, "dry_run", dryRun))
+	return controlRequest[RewindResult](ctx, c, "rewind_files", withField(controlFields{"user_message_id": userMessageID}, "dry_run", dryRun))
 }
 
 // ReadFileOptions configures [Client.ReadFile]. The zero value reads text up to the CLI's limit.
@@ -48,14 +48,14 @@ type FileContents struct {
 // ReadFile reads a file through the CLI, which may run elsewhere. Relative paths start at the
 // CLI's working directory.
 func (c *Client) ReadFile(ctx context.Context, path string, opt ReadFileOptions) (FileContents, error) {
-	f := with(fields{"path": path}, "max_bytes", opt.MaxBytes)
-	return request[FileContents](ctx, c, "read_file", with(f, "encoding", opt.Encoding))
+	f := withField(controlFields{"path": path}, "max_bytes", opt.MaxBytes)
+	return controlRequest[FileContents](ctx, c, "read_file", withField(f, "encoding", opt.Encoding))
 }
 
 // SeedReadState tells the CLI that the model knows the file as of mtime, so that it may edit it
 // without reading it first.
 func (c *Client) SeedReadState(ctx context.Context, path string, mtime time.Time) error {
-	return c.command(ctx, "seed_read_state", fields{"path": path, "mtime": milliseconds(mtime)})
+	return c.command(ctx, "seed_read_state", controlFields{"path": path, "mtime": milliseconds(mtime)})
 }
 
 // A RepoRoot is a directory inside the working directory that is a project of its own.
@@ -68,9 +68,9 @@ type RepoRoot struct {
 
 // RegisterRepoRoot adds a project to the session and returns the directory as the CLI names it.
 func (c *Client) RegisterRepoRoot(ctx context.Context, root RepoRoot) (string, error) {
-	f := with(fields{"directory": root.Directory}, "reload_claude_md", root.ReloadClaudeMD)
-	f = with(with(f, "reload_plugins", root.ReloadPlugins), "reload_skills", root.ReloadSkills)
-	answer, err := request[struct {
+	f := withField(controlFields{"directory": root.Directory}, "reload_claude_md", root.ReloadClaudeMD)
+	f = withField(withField(f, "reload_plugins", root.ReloadPlugins), "reload_skills", root.ReloadSkills)
+	answer, err := controlRequest[struct {
 		Directory string `json:"directory"`
 	}](ctx, c, "register_repo_root", f)
 	return answer.Directory, err
@@ -85,5 +85,5 @@ type FileSuggestions struct {
 
 // FileSuggestions looks for files to complete query.
 func (c *Client) FileSuggestions(ctx context.Context, query string) (FileSuggestions, error) {
-	return request[FileSuggestions](ctx, c, "file_suggestions", fields{"query": query})
+	return controlRequest[FileSuggestions](ctx, c, "file_suggestions", controlFields{"query": query})
 }

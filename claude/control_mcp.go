@@ -48,7 +48,7 @@ type MCPToolHints struct {
 
 // MCPStatus lists the MCP servers of the session.
 func (c *Client) MCPStatus(ctx context.Context) ([]MCPServerStatus, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Servers []MCPServerStatus `json:"mcpServers"`
 	}](ctx, c, "mcp_status", nil)
 	return answer.Servers, err
@@ -56,12 +56,12 @@ func (c *Client) MCPStatus(ctx context.Context) ([]MCPServerStatus, error) {
 
 // ReconnectMCP connects a server anew.
 func (c *Client) ReconnectMCP(ctx context.Context, server string) error {
-	return c.command(ctx, "mcp_reconnect", fields{"serverName": server})
+	return c.command(ctx, "mcp_reconnect", controlFields{"serverName": server})
 }
 
 // ToggleMCP switches a server on or off.
 func (c *Client) ToggleMCP(ctx context.Context, server string, enabled bool) error {
-	return c.command(ctx, "mcp_toggle", fields{"serverName": server, "enabled": enabled})
+	return c.command(ctx, "mcp_toggle", controlFields{"serverName": server, "enabled": enabled})
 }
 
 // An MCPServersChange says what became of a new set of servers.
@@ -74,12 +74,12 @@ type MCPServersChange struct {
 
 // requestSetMCPServers replaces all servers that came from the host, in-process ones included.
 func (c *Client) requestSetMCPServers(ctx context.Context, servers any) (MCPServersChange, error) {
-	return request[MCPServersChange](ctx, c, "mcp_set_servers", fields{"servers": servers})
+	return controlRequest[MCPServersChange](ctx, c, "mcp_set_servers", controlFields{"servers": servers})
 }
 
 // requestMCPMessage hands the CLI a JSON-RPC message of an in-process server.
 func (c *Client) requestMCPMessage(ctx context.Context, server string, message json.RawMessage) error {
-	return c.command(ctx, "mcp_message", fields{"server_name": server, "message": message})
+	return c.command(ctx, "mcp_message", controlFields{"server_name": server, "message": message})
 }
 
 // An MCPToolCall is a call of an MCP tool outside the conversation. Only Tool is required.
@@ -100,7 +100,7 @@ type MCPToolCall struct {
 
 // CallMCPTool calls a tool and returns its result as the CLI gives it.
 func (c *Client) CallMCPTool(ctx context.Context, call MCPToolCall) (json.RawMessage, error) {
-	f := fields{"tool": call.Tool}
+	f := controlFields{"tool": call.Tool}
 	for name, value := range map[string]any{"arguments": call.Arguments, "input_files": call.InputFiles, "output_files": call.OutputFiles} {
 		if value != nil {
 			f[name] = value
@@ -109,8 +109,8 @@ func (c *Client) CallMCPTool(ctx context.Context, call MCPToolCall) (json.RawMes
 	if !call.ExpiresAt.IsZero() {
 		f["expires_at"] = milliseconds(call.ExpiresAt)
 	}
-	f = with(f, "timeout_ms", call.Timeout.Milliseconds())
-	f = with(with(f, "result_not_for_model", call.ResultNotForModel), "check_permissions", call.CheckPermissions)
+	f = withField(f, "timeout_ms", call.Timeout.Milliseconds())
+	f = withField(withField(f, "result_not_for_model", call.ResultNotForModel), "check_permissions", call.CheckPermissions)
 	return c.Request(ctx, "mcp_call", f)
 }
 
@@ -125,9 +125,9 @@ type MCPResource struct {
 
 // ReadMCPResource reads a resource of a server. The CLI allows "ui://" addresses only.
 func (c *Client) ReadMCPResource(ctx context.Context, server, uri string) ([]MCPResource, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Contents []MCPResource `json:"contents"`
-	}](ctx, c, "mcp_read_resource", fields{"serverName": server, "uri": uri})
+	}](ctx, c, "mcp_read_resource", controlFields{"serverName": server, "uri": uri})
 	return answer.Contents, err
 }
 
@@ -135,9 +135,9 @@ func (c *Client) ReadMCPResource(ctx context.Context, server, uri string) ([]MCP
 // the session's mode is; the empty mode takes that back. The string returned is a warning, such as
 // that the server is not known yet.
 func (c *Client) SetMCPPermissionMode(ctx context.Context, server string, mode PermissionMode) (string, error) {
-	f := fields{"serverName": server, "mode": nil}
-	answer, err := request[struct {
+	f := controlFields{"serverName": server, "mode": nil}
+	answer, err := controlRequest[struct {
 		Warning string `json:"warning"`
-	}](ctx, c, "set_mcp_permission_mode_override", with(f, "mode", mode))
+	}](ctx, c, "set_mcp_permission_mode_override", withField(f, "mode", mode))
 	return answer.Warning, err
 }

@@ -42,16 +42,16 @@ type LoadedPlugin struct {
 
 // ReloadPlugins reads the plugins anew.
 func (c *Client) ReloadPlugins(ctx context.Context, opt ReloadPluginsOptions) (PluginReload, error) {
-	f := with(with(fields{}, "hold_on_cache_impact", opt.HoldOnCacheImpact), "refuse_if_busy", opt.RefuseIfBusy)
+	f := withField(withField(controlFields{}, "hold_on_cache_impact", opt.HoldOnCacheImpact), "refuse_if_busy", opt.RefuseIfBusy)
 	if opt.AddPlugins != nil {
 		f["add_plugins"] = opt.AddPlugins
 	}
-	return request[PluginReload](ctx, c, "reload_plugins", f)
+	return controlRequest[PluginReload](ctx, c, "reload_plugins", f)
 }
 
 // ReloadSkills reads the skills anew and lists them.
 func (c *Client) ReloadSkills(ctx context.Context) ([]SlashCommand, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Skills []SlashCommand `json:"skills"`
 	}](ctx, c, "reload_skills", nil)
 	return answer.Skills, err
@@ -59,7 +59,7 @@ func (c *Client) ReloadSkills(ctx context.Context) ([]SlashCommand, error) {
 
 // ReloadOutputStyles reads the output styles anew and lists their names.
 func (c *Client) ReloadOutputStyles(ctx context.Context) ([]string, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Styles []string `json:"available_output_styles"`
 	}](ctx, c, "reload_output_styles", nil)
 	return answer.Styles, err

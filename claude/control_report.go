@@ -61,7 +61,7 @@ type ContextAPIUsage struct {
 // ContextUsage asks what fills the context window. Detail is "" for the CLI's default, "summary"
 // or "full".
 func (c *Client) ContextUsage(ctx context.Context, detail string) (ContextUsage, error) {
-	return request[ContextUsage](ctx, c, "get_context_usage", with(fields{}, "detail", detail))
+	return controlRequest[ContextUsage](ctx, c, "get_context_usage", withField(controlFields{}, "detail", detail))
 }
 
 // SessionUsage holds the totals of the session. The CLI calls this report experimental.
@@ -84,12 +84,12 @@ func (u *SessionUsage) keepRaw(raw json.RawMessage) { u.Raw = raw }
 
 // Usage asks for the totals of the session; skipBehaviors leaves out the costly part.
 func (c *Client) Usage(ctx context.Context, skipBehaviors bool) (SessionUsage, error) {
-	return request[SessionUsage](ctx, c, "get_usage", with(fields{}, "skip_behaviors", skipBehaviors))
+	return controlRequest[SessionUsage](ctx, c, "get_usage", withField(controlFields{}, "skip_behaviors", skipBehaviors))
 }
 
 // SessionCost returns the CLI's own text about the cost of the session.
 func (c *Client) SessionCost(ctx context.Context) (string, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		Text string `json:"text"`
 	}](ctx, c, "get_session_cost", nil)
 	return answer.Text, err
@@ -121,19 +121,19 @@ type AppliedSettings struct {
 
 // Settings asks which settings are in force.
 func (c *Client) Settings(ctx context.Context) (SettingsReport, error) {
-	return request[SettingsReport](ctx, c, "get_settings", nil)
+	return controlRequest[SettingsReport](ctx, c, "get_settings", nil)
 }
 
 // ApplyFlagSettings changes settings as if they had been given at launch. A nil value of a key
 // takes it back. The CLI refuses them all if one is invalid.
 func (c *Client) ApplyFlagSettings(ctx context.Context, settings any) error {
-	return c.command(ctx, "apply_flag_settings", fields{"settings": settings})
+	return c.command(ctx, "apply_flag_settings", controlFields{"settings": settings})
 }
 
 // UpdateSettings writes to a settings file. The CLI allows few keys: "outputStyle" of
 // "localSettings" and "effortLevel" of "userSettings".
 func (c *Client) UpdateSettings(ctx context.Context, source string, settings any) error {
-	return c.command(ctx, "update_settings", fields{"source": source, "settings": settings})
+	return c.command(ctx, "update_settings", controlFields{"source": source, "settings": settings})
 }
 
 // PermissionRules are the rules in force.
@@ -162,7 +162,7 @@ type WorkspaceDirectory struct {
 
 // PermissionRules lists the permission rules in force.
 func (c *Client) PermissionRules(ctx context.Context) (PermissionRules, error) {
-	answer, err := request[struct {
+	answer, err := controlRequest[struct {
 		State PermissionRules `json:"state"`
 	}](ctx, c, "list_permission_rules", nil)
 	return answer.State, err
@@ -198,5 +198,5 @@ type ListedEvent struct {
 
 // HooksListing lists the hooks from settings and plugins.
 func (c *Client) HooksListing(ctx context.Context) (HooksListing, error) {
-	return request[HooksListing](ctx, c, "get_hooks_listing", nil)
+	return controlRequest[HooksListing](ctx, c, "get_hooks_listing", nil)
 }

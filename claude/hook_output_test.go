@@ -19,7 +19,7 @@ func TestRow42HookOutputNames(t *testing.T) {
 		{"nil", nil, `{}`},
 		{"nil pointer", (*StopOutput)(nil), `{}`},
 		{"zero", &PreToolUseOutput{}, `{}`},
-		{"every common field", &StopFailureOutput{HookControl{StopRun: true, StopReason: "budget", Decision: Block, Reason: "r", SystemMessage: "<m>&", SuppressOutput: true, TerminalSequence: "\a"}},
+		{"every common field", &StopFailureOutput{HookControl{StopRun: true, StopReason: "budget", Decision: DecisionBlock, Reason: "r", SystemMessage: "<m>&", SuppressOutput: true, TerminalSequence: "\a"}},
 			`{"continue":false,"suppressOutput":true,"stopReason":"budget","decision":"block","systemMessage":"<m>&","terminalSequence":"\u0007","reason":"r"}`},
 		{"async", &PostToolUseOutput{HookControl: HookControl{Async: true, AsyncTimeout: 2 * time.Second, Reason: "dropped"}, AdditionalContext: "dropped"}, `{"async":true,"asyncTimeout":2000}`},
 		{"async without timeout", &PostToolUseOutput{HookControl: HookControl{Async: true}}, `{"async":true}`},
@@ -64,7 +64,7 @@ func TestRow42HookOutputNames(t *testing.T) {
 		{"ConfigChange", &ConfigChangeOutput{HookControl{SystemMessage: "s"}}, `{"systemMessage":"s"}`},
 		{"DirectoryAdded", &DirectoryAddedOutput{HookControl{SystemMessage: "s"}}, `{"systemMessage":"s"}`},
 		{"WorktreeRemove", &WorktreeRemoveOutput{HookControl{SystemMessage: "s"}}, `{"systemMessage":"s"}`},
-		{"TaskCreated", &TaskCreatedOutput{HookControl{Decision: Block, Reason: "s"}}, `{"decision":"block","reason":"s"}`},
+		{"TaskCreated", &TaskCreatedOutput{HookControl{Decision: DecisionBlock, Reason: "s"}}, `{"decision":"block","reason":"s"}`},
 		{"TaskCompleted", &TaskCompletedOutput{HookControl{SystemMessage: "s"}}, `{"systemMessage":"s"}`},
 		{"TeammateIdle", &TeammateIdleOutput{HookControl{SystemMessage: "s"}}, `{"systemMessage":"s"}`},
 	}

@@ -38,15 +38,6 @@ type InitializeResult struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// A SlashCommand is a command or skill that a prompt may begin with.
-type SlashCommand struct {
-	Name         string   `json:"name"`
-	Description  string   `json:"description"`
-	ArgumentHint string   `json:"argumentHint"`
-	Aliases      []string `json:"aliases"`
-	Builtin      bool     `json:"builtin"`
-}
-
 // AgentInfo describes a subagent that the model may start.
 type AgentInfo struct {
 	Name        string `json:"name"`
