@@ -22,7 +22,7 @@ import (
 // maxDepth bounds the nesting of what is skipped; encoding/json has the same limit.
 const maxDepth = 10000
 
-var errNotObject = errors.New("not a JSON object")
+var errWantObject = errors.New("not a JSON object")
 
 // decodeObject fills the struct that dst points to from the object data. Raw fields alias data.
 // A fieldError means that all other fields were filled.
@@ -89,12 +89,20 @@ func fieldsOf(t reflect.Type) map[string]fieldPlan {
 	return m
 }
 
-var rawMessageType = reflect.TypeFor[json.RawMessage]()
+var (
+	rawMessageType  = reflect.TypeFor[json.RawMessage]()
+	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
+)
 
 func setterOf(t reflect.Type) func(reflect.Value, []byte) error {
 	switch {
 	case t == rawMessageType:
 		return setRaw
+	case reflect.PointerTo(t).Implements(unmarshalerType):
+		return setUnmarshaler
+	case t.Kind() == reflect.Slice:
+		element := setterOf(t.Elem())
+		return notNull(func(f reflect.Value, value []byte) error { return setSlice(f, value, element) })
 	case t.Kind() == reflect.String:
 		return setString
 	case t.Kind() == reflect.Bool:
@@ -164,6 +172,25 @@ func setInt(f reflect.Value, value []byte) error {
 	return nil
 }
 
+func setUnmarshaler(f reflect.Value, value []byte) error {
+	return f.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(value)
+}
+
+// setSlice fills a slice whose elements are set one by one. One that does not fit empties it: a
+// list with a hole would mean something else.
+func setSlice(f reflect.Value, value []byte, set func(reflect.Value, []byte) error) error {
+	list := reflect.MakeSlice(f.Type(), 0, 4)
+	err := eachElement(value, func(element []byte) error {
+		list = reflect.Append(list, reflect.Zero(f.Type().Elem()))
+		return set(list.Index(list.Len()-1), element)
+	})
+	if err != nil {
+		return err
+	}
+	f.Set(list)
+	return nil
+}
+
 func setAny(f reflect.Value, value []byte) error {
 	if err := json.Unmarshal(value, f.Addr().Interface()); err != nil {
 		return fmt.Errorf("%w: %w", errFieldKind, err)
@@ -194,7 +221,7 @@ func unquote(value []byte) (string, error) {
 func eachField(data []byte, fn func(key, value []byte) error) error {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
-		return errNotObject
+		return errWantObject
 	}
 	i = skipSpace(data, i+1)
 	if i < len(data) && data[i] == '}' {
@@ -209,6 +236,34 @@ func eachField(data []byte, fn func(key, value []byte) error) error {
 			return atEnd(data, next+1)
 		}
 		i = skipSpace(data, next+1)
+	}
+}
+
+// eachElement calls fn for every element of the array data. It stops at the first error.
+func eachElement(data []byte, fn func(element []byte) error) error {
+	if data[0] != '[' {
+		return errFieldKind
+	}
+	i := skipSpace(data, 1)
+	if i < len(data) && data[i] == ']' {
+		return atEnd(data, i+1)
+	}
+	for {
+		end, err := skipValue(data, i)
+		if err != nil {
+			return err
+		}
+		if err := fn(data[i:end:end]); err != nil {
+			return err
+		}
+		i = skipSpace(data, end)
+		switch {
+		case i < len(data) && data[i] == ']':
+			return atEnd(data, i+1)
+		case i >= len(data) || data[i] != ',':
+			return syntaxError(i)
+		}
+		i = skipSpace(data, i+1)
 	}
 }
 

@@ -161,8 +161,8 @@ type WorktreeRemoveInput struct {
 	WorktreePath string `json:"worktree_path"`
 }
 
-// TaskInfo describes an entry of the agent's task list.
-type TaskInfo struct {
+// HookTask describes an entry of the agent's task list.
+type HookTask struct {
 	TaskID          string `json:"task_id"`
 	TaskSubject     string `json:"task_subject"`
 	TaskDescription string `json:"task_description"`
@@ -173,13 +173,13 @@ type TaskInfo struct {
 // TaskCreatedInput is the input of the TaskCreated event.
 type TaskCreatedInput struct {
 	HookCommon
-	TaskInfo
+	HookTask
 }
 
 // TaskCompletedInput is the input of the TaskCompleted event.
 type TaskCompletedInput struct {
 	HookCommon
-	TaskInfo
+	HookTask
 }
 
 // TeammateIdleInput is the input of the TeammateIdle event.

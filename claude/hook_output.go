@@ -3,6 +3,7 @@
 package claude
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"time"
@@ -22,7 +23,7 @@ type HookControl struct {
 	StopRun bool
 	// StopReason is shown when StopRun is set.
 	StopReason string
-	// Decision is the older way to block or approve; Reason goes with it. On Stop, Block keeps the
+	// Decision is the older way to block or approve; Reason goes with it. On Stop, DecisionBlock keeps the
 	// agent going and Reason tells it why.
 	Decision HookDecision
 	Reason   string
@@ -44,8 +45,8 @@ type HookDecision string
 
 // The decisions of [HookControl].
 const (
-	Approve HookDecision = "approve"
-	Block   HookDecision = "block"
+	DecisionApprove HookDecision = "approve"
+	DecisionBlock   HookDecision = "block"
 )
 
 // A ToolDecision is the decision of a PreToolUse or PreModelSwitch hook.
@@ -142,14 +143,15 @@ type UserPromptExpansionOutput struct {
 
 // StopOutput answers a Stop hook. See also [BlockStop].
 type StopOutput struct {
-	HookControl       `json:"-"`
+	HookControl `json:"-"`
+	// AdditionalContext is read by the model, which gets another turn for it.
 	AdditionalContext string `json:"additionalContext,omitzero"`
 }
 
 // BlockStop keeps the agent going; reason tells it what is still to be done. The CLI ends the turn
 // after nine blocks in a row.
 func BlockStop(reason string) *StopOutput {
-	return &StopOutput{HookControl: HookControl{Decision: Block, Reason: reason}}
+	return &StopOutput{HookControl: HookControl{Decision: DecisionBlock, Reason: reason}}
 }
 
 // encodeHookOutput returns the JSON of out for a hook of the given event.
@@ -161,12 +163,13 @@ func encodeHookOutput(out HookOutput) (json.RawMessage, error) {
 	if c.Async {
 		return marshalCompact(asyncWire{Async: true, AsyncTimeout: c.AsyncTimeout.Milliseconds()})
 	}
-	specific, err := specificOutput(out)
-	if err != nil {
-		return nil, err
+	answer, err := specificAnswer(out)
+	if err != nil || c == (HookControl{}) {
+		return answer, err
 	}
-	if specific == nil && c == (HookControl{}) {
-		return noOpinion, nil
+	var specific json.RawMessage
+	if len(answer) > len(noOpinion) {
+		specific = answer[len(specificKey) : len(answer)-1]
 	}
 	return marshalCompact(c.wire(specific))
 }
@@ -208,16 +211,28 @@ func (c HookControl) wire(specific json.RawMessage) hookWire {
 	return w
 }
 
-// specificOutput returns the hookSpecificOutput of out, or nil if it has none. Its fields are the
-// JSON fields of the output type; the event's name goes in front of them.
-func specificOutput(out HookOutput) (json.RawMessage, error) {
-	body, err := marshalCompact(out)
-	if err != nil || string(body) == "{}" {
+const specificKey = `{"hookSpecificOutput":`
+
+// specificAnswer returns an answer that holds nothing but the hookSpecificOutput of out: the JSON
+// fields of the output type with the event's name in front. It is built in place, because this is
+// the way of nearly every answer.
+func specificAnswer(out HookOutput) (json.RawMessage, error) {
+	var b bytes.Buffer
+	b.Grow(256)
+	b.WriteString(specificKey + `{"hookEventName":"`)
+	b.WriteString(string(out.hookEvent()))
+	b.WriteByte('"')
+	start := b.Len()
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(out); err != nil {
 		return nil, err
 	}
-	named := make(json.RawMessage, 0, len(body)+48)
-	named = append(named, `{"hookEventName":"`...)
-	named = append(named, out.hookEvent()...)
-	named = append(named, `",`...)
-	return append(named, body[1:]...), nil
+	answer := b.Bytes()
+	if string(answer[start:]) == "{}\n" {
+		return noOpinion, nil
+	}
+	answer[start] = ','         // was the brace that opens the fields
+	answer[len(answer)-1] = '}' // was the encoder's newline
+	return answer, nil
 }

@@ -48,7 +48,8 @@ type SetupOutput struct {
 // MessageDisplayOutput answers a MessageDisplay hook.
 type MessageDisplayOutput struct {
 	HookControl `json:"-"`
-	// DisplayContent is shown instead of the text. Nil leaves the text alone.
+	// DisplayContent is shown instead of the text, also as the text of the turn's result. Nil
+	// leaves the text alone.
 	DisplayContent *string `json:"displayContent,omitzero"`
 }
 

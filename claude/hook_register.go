@@ -135,14 +135,14 @@ func olderVersion(version, since string) bool {
 func compareVersions(a, b string) int {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range max(len(as), len(bs)) {
-		if d := part(as, i) - part(bs, i); d != 0 {
+		if d := versionPart(as, i) - versionPart(bs, i); d != 0 {
 			return d
 		}
 	}
 	return 0
 }
 
-func part(parts []string, i int) int {
+func versionPart(parts []string, i int) int {
 	if i >= len(parts) {
 		return 0
 	}

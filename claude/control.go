@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// The methods in the control files ask the running CLI one thing each. All of them are safe for
+// concurrent use, end with their context, and fail with a [*ControlError] when the CLI refuses; a
+// CLI too old for a request refuses it as unsupported. Results with a Raw field keep the CLI's
+// whole answer there.
+
+// controlRequest asks the CLI and decodes its answer into a T. An absent answer, which older CLIs give to
+// some requests, is the zero T.
+func controlRequest[T any](ctx context.Context, c *Client, subtype string, fields any) (T, error) {
+	var answer T
+	raw, err := c.Request(ctx, subtype, fields)
+	if err != nil || len(raw) == 0 {
+		return answer, err
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return answer, fmt.Errorf("claude: the answer to %s has an unknown form: %w\n  next: use Client.Request and read it yourself", subtype, err)
+	}
+	if k, ok := any(&answer).(interface{ keepRaw(json.RawMessage) }); ok {
+		k.keepRaw(raw)
+	}
+	return answer, nil
+}
+
+// command asks the CLI for something that has no answer but yes or no.
+func (c *Client) command(ctx context.Context, subtype string, fields any) error {
+	_, err := c.Request(ctx, subtype, fields)
+	return err
+}
+
+// controlFields is the variable part of a control request.
+type controlFields map[string]any
+
+// withField adds a field unless it is zero.
+func withField[V comparable](f controlFields, name string, value V) controlFields {
+	var zero V
+	if value != zero {
+		f[name] = value
+	}
+	return f
+}
+
+// An InterruptReceipt is the CLI's answer to an interrupt. Both lists are nil from a CLI that does
+// not report them, and empty from one that had nothing to report.
+type InterruptReceipt struct {
+	// StillQueued are the uuids of the messages that will run after the interrupted one.
+	StillQueued []string `json:"still_queued"`
+	// Cancelled are the uuids of the queued messages that were thrown away.
+	Cancelled []string `json:"cancelled"`
+}
+
+func (c *Client) requestInterrupt(ctx context.Context, cancelQueued bool) (InterruptReceipt, error) {
+	return controlRequest[InterruptReceipt](ctx, c, "interrupt", withField(controlFields{}, "cancel_queued", cancelQueued))
+}
+
+func (c *Client) requestEndSession(ctx context.Context) error {
+	return c.command(ctx, "end_session", nil)
+}
+
+// SetPermissionMode changes the permission mode. The CLI refuses "bypassPermissions" unless it was
+// launched with it or with permission to switch to it.
+func (c *Client) SetPermissionMode(ctx context.Context, mode PermissionMode) error {
+	return c.command(ctx, "set_permission_mode", controlFields{"mode": mode})
+}
+
+// SetModel changes the model from the next request on and returns the CLI's full name of it, or ""
+// from an older CLI. The empty model means the default one. A name that does not exist may be
+// accepted and fail later.
+func (c *Client) SetModel(ctx context.Context, model string) (string, error) {
+	answer, err := controlRequest[struct {
+		Model string `json:"model"`
+	}](ctx, c, "set_model", withField(controlFields{}, "model", model))
+	return answer.Model, err
+}
+
+// SetMaxThinkingTokens limits thinking; nil lifts the limit. Display is "" or a form in which
+// thinking is shown ("summarized", "omitted"). Models with adaptive thinking may ignore it.
+func (c *Client) SetMaxThinkingTokens(ctx context.Context, tokens *int, display string) error {
+	return c.command(ctx, "set_max_thinking_tokens", withField(controlFields{"max_thinking_tokens": tokens}, "thinking_display", display))
+}
+
+// RenameSession gives the session a title.
+func (c *Client) RenameSession(ctx context.Context, title string) error {
+	return c.command(ctx, "rename_session", controlFields{"title": title})
+}
+
+// CancelMessage takes a message that is still queued out of the queue, by the uuid that it was
+// sent with. It returns false if the message was not waiting any more.
+func (c *Client) CancelMessage(ctx context.Context, uuid string) (bool, error) {
+	answer, err := controlRequest[struct {
+		Cancelled bool `json:"cancelled"`
+	}](ctx, c, "cancel_async_message", controlFields{"message_uuid": uuid})
+	return answer.Cancelled, err
+}
+
+// SetHasSubscribers tells the CLI whether anybody watches.
+func (c *Client) SetHasSubscribers(ctx context.Context, has bool) error {
+	return c.command(ctx, "set_has_subscribers", controlFields{"has_subscribers": has})
+}
+
+// StopTask stops a background task. The CLI does not tell whether the id was known.
+func (c *Client) StopTask(ctx context.Context, taskID string) error {
+	return c.command(ctx, "stop_task", controlFields{"task_id": taskID})
+}
+
+// BackgroundTasks sends running foreground work to the background: that of one tool call, or all
+// of it if toolUseID is empty. It reports whether something was sent.
+func (c *Client) BackgroundTasks(ctx context.Context, toolUseID string) (bool, error) {
+	answer, err := controlRequest[struct {
+		Backgrounded *bool `json:"backgrounded"`
+	}](ctx, c, "background_tasks", withField(controlFields{}, "tool_use_id", toolUseID))
+	return err == nil && (answer.Backgrounded == nil || *answer.Backgrounded), err
+}
+
+// A TaskOutput is what a background task has written so far.
+type TaskOutput struct {
+	Output     string `json:"output"`
+	TotalBytes int64  `json:"total_bytes"`
+	Truncated  bool   `json:"truncated"`
+}
+
+// TaskOutput returns the output of a background shell or monitor.
+func (c *Client) TaskOutput(ctx context.Context, taskID string) (TaskOutput, error) {
+	return controlRequest[TaskOutput](ctx, c, "get_task_output", controlFields{"task_id": taskID})
+}
+
+// BinaryVersion is the version of the running CLI.
+type BinaryVersion struct {
+	Version   string `json:"version"`
+	BuildTime string `json:"buildTime"`
+}
+
+// BinaryVersion asks for the version of the running CLI.
+func (c *Client) BinaryVersion(ctx context.Context) (BinaryVersion, error) {
+	return controlRequest[BinaryVersion](ctx, c, "get_binary_version", nil)
+}
+
+// Models lists the models that the account can use.
+func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
+	answer, err := controlRequest[struct {
+		Models []ModelInfo `json:"models"`
+	}](ctx, c, "list_models", nil)
+	return answer.Models, err
+}
+
+// milliseconds is a time as the CLI counts it.
+func milliseconds(t time.Time) int64 { return t.UnixMilli() }
