@@ -55,6 +55,15 @@ func (s *Scanner) Pos() int {
 	return s.pos
 }
 
+// Since returns what was read from offset start, a former result of Pos, up to here. It returns nil
+// after an error.
+func (s *Scanner) Since(start int) []byte {
+	if s.err != nil {
+		return nil
+	}
+	return s.data[start:s.pos:s.pos]
+}
+
 // End reports the error of s, or one if anything but white space is left.
 func (s *Scanner) End() error {
 	if s.err == nil && s.Pos() < len(s.data) {
@@ -174,10 +183,7 @@ func (s *Scanner) Skip() {
 func (s *Scanner) Raw() []byte {
 	start := s.Pos()
 	s.Skip()
-	if s.err != nil {
-		return nil
-	}
-	return s.data[start:s.pos:s.pos]
+	return s.Since(start)
 }
 
 func (s *Scanner) fail(at int) {

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/drover-agents/drover/internal/jsonscan"
+)
+
+// errNotObject is returned for a line that is JSON but not an object.
+var errNotObject = errors.New("not a JSON object")
+
+// A Line is a line of the CLI that is known to be a JSON object and whose type is known, but which
+// is not decoded. It costs far less than a [Message], for consumers that pass most lines on.
+type Line struct {
+	head lineHead
+	raw  []byte
+}
+
+// ParseLine checks that raw is a JSON object and finds its type. The Line keeps raw, which must
+// not be modified afterwards.
+func ParseLine(raw []byte) (Line, error) {
+	head, err := peekLine(raw)
+	return Line{head: head, raw: raw}, err
+}
+
+// Type returns the top-level "type".
+func (l Line) Type() string { return l.head.typ }
+
+// Subtype returns the top-level "subtype", empty for types that have none.
+func (l Line) Subtype() string { return l.head.subtype }
+
+// Raw returns the line as the CLI wrote it. It must not be modified.
+func (l Line) Raw() json.RawMessage { return l.raw }
+
+// FromSubagent reports whether the line names a parent tool call, as messages of subagents do.
+func (l Line) FromSubagent() bool { return l.head.hasParent }
+
+// Decode returns the typed message.
+func (l Line) Decode() (Message, error) {
+	m, err, _ := decodeAs(l.raw, l.head)
+	return m, err
+}
+
+// tag returns what [taggedLine] needs to make the line again from its bytes without reading them,
+// or zero if it has to read them.
+func (l Line) tag() uint64 {
+	k := messageKinds[l.head.kind]
+	if l.head.kind == kindUnknown || k.control || k.subtype != l.head.subtype {
+		return 0
+	}
+	tag := uint64(l.head.kind) << 1
+	if l.head.hasParent {
+		tag |= 1
+	}
+	return tag
+}
+
+// taggedLine makes the Line again whose bytes and tag were kept.
+func taggedLine(raw []byte, tag uint64) (Line, error) {
+	if tag == 0 || tag>>1 >= uint64(len(messageKinds)) {
+		return ParseLine(raw)
+	}
+	k := messageKinds[tag>>1]
+	return Line{raw: raw, head: lineHead{
+		kind: messageKind(tag >> 1), typ: k.typ, subtype: k.subtype, hasParent: tag&1 != 0,
+	}}, nil
+}
+
+// lineHead is what the client itself needs of a line.
+type lineHead struct {
+	kind    messageKind
+	typ     string // shared constants for known types
+	subtype string
+	// hasParent is true if parent_tool_use_id is present and not null.
+	hasParent bool
+
+	// The rest is for control frames only.
+
+	// requestID is request_id, which a control_response has inside response.
+	requestID string
+	// bodySubtype is request.subtype or response.subtype.
+	bodySubtype string
+	// body is the raw "request" of a control_request or "response" of a control_response.
+	body []byte
+}
+
+// headScan collects the parts of a head as slices of the line; what is used is decided by the type,
+// which may come last.
+type headScan struct {
+	typ, subtype, requestID text
+	hasParent               bool
+	request, response       bodyScan
+}
+
+type bodyScan struct {
+	raw                []byte
+	subtype, requestID text
+}
+
+// text is a string as it stands in a line.
+type text struct {
+	raw   []byte
+	plain bool
+}
+
+func (t text) bytes() []byte {
+	if t.plain || len(t.raw) == 0 {
+		return t.raw
+	}
+	return jsonscan.Unescape(nil, t.raw)
+}
+
+func scanText(s *jsonscan.Scanner) text {
+	raw, plain, _ := s.Text()
+	return text{raw, plain}
+}
+
+// peekLine finds the head of a line in one pass and checks that the whole line is a JSON object.
+// The order of keys does not matter; the last of several equal keys counts.
+func peekLine(raw []byte) (lineHead, error) {
+	var s jsonscan.Scanner
+	s.Reset(raw)
+	if s.Kind() != jsonscan.Object {
+		return lineHead{}, notObject(&s)
+	}
+	var h headScan
+	s.Object()
+	for key, ok := s.Field(); ok; key, ok = s.Field() {
+		switch string(key) {
+		case "type":
+			h.typ = scanText(&s)
+		case "subtype":
+			h.subtype = scanText(&s)
+		case "request_id":
+			h.requestID = scanText(&s)
+		case "parent_tool_use_id":
+			h.hasParent = s.Kind() != jsonscan.Null
+			s.Skip()
+		case "request":
+			h.request = scanBody(&s)
+		case "response":
+			h.response = scanBody(&s)
+		default:
+			s.Skip()
+		}
+	}
+	if err := s.End(); err != nil {
+		return lineHead{}, err
+	}
+	return h.head(), nil
+}
+
+func notObject(s *jsonscan.Scanner) error {
+	s.Skip()
+	if err := s.End(); err != nil {
+		return err
+	}
+	return errNotObject
+}
+
+// scanBody reads the request or response of a control frame.
+func scanBody(s *jsonscan.Scanner) (b bodyScan) {
+	start := s.Pos()
+	if s.Object() {
+		for key, ok := s.Field(); ok; key, ok = s.Field() {
+			switch string(key) {
+			case "subtype":
+				b.subtype = scanText(s)
+			case "request_id":
+				b.requestID = scanText(s)
+			default:
+				s.Skip()
+			}
+		}
+	}
+	b.raw = s.Since(start)
+	return b
+}
+
+func (h *headScan) head() lineHead {
+	head := headOf(h.typ.bytes(), h.subtype.bytes())
+	head.hasParent = h.hasParent
+	switch head.kind {
+	case kindControlRequest:
+		head.requestID = string(h.requestID.bytes())
+		head.body = h.request.raw
+		head.bodySubtype = internSubtype(h.request.subtype.bytes())
+	case kindControlResponse:
+		head.requestID = string(h.response.requestID.bytes())
+		head.body = h.response.raw
+		head.bodySubtype = internSubtype(h.response.subtype.bytes())
+	case kindControlCancel:
+		head.requestID = string(h.requestID.bytes())
+	}
+	return head
+}
+
+// peekType finds the type of a line without reading past it, which is near the beginning of nearly
+// every line. It does not check the rest of the line.
+func peekType(raw []byte) (head lineHead, ok bool) {
+	var s jsonscan.Scanner
+	s.Reset(raw)
+	if s.Kind() != jsonscan.Object {
+		return lineHead{}, false
+	}
+	var typ, subtype text
+	s.Object()
+	for key, ok := s.Field(); ok; key, ok = s.Field() {
+		switch string(key) {
+		case "type":
+			typ = scanText(&s)
+		case "subtype":
+			subtype = scanText(&s)
+		default:
+			s.Skip()
+		}
+		if typ.raw != nil && (subtype.raw != nil || !hasSubtype(typ.bytes())) {
+			return headOf(typ.bytes(), subtype.bytes()), true
+		}
+	}
+	return lineHead{}, false
+}

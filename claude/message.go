@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import "encoding/json"
+
+// A Message is one line that the CLI wrote. It is one of the pointer types of this package that
+// embed [Header]; a line of a type or subtype that this version does not know is an
+// [UnknownMessage].
+//
+// Decoding is tolerant: a field that is absent, null or of an unexpected JSON type leaves the zero
+// value, and everything the CLI wrote is still in Raw. Where absent differs from zero the field is
+// a pointer; a list that was present but empty is not nil.
+type Message interface {
+	// Raw returns the line as the CLI wrote it, without its line end. It must not be modified.
+	Raw() json.RawMessage
+	// Type returns the top-level "type".
+	Type() string
+	// Subtype returns the top-level "subtype", empty for types that have none.
+	Subtype() string
+
+	header() *Header
+	field(d *msgDecoder, key []byte) bool
+}
+
+// Header is what every [Message] carries.
+type Header struct {
+	// UUID identifies the message; empty on a few types.
+	UUID string
+	// SessionID names the session the message belongs to.
+	SessionID string
+
+	raw     json.RawMessage
+	typ     string
+	subtype string
+}
+
+// Raw returns the line as the CLI wrote it, without its line end. It must not be modified.
+func (h *Header) Raw() json.RawMessage { return h.raw }
+
+// Type returns the top-level "type".
+func (h *Header) Type() string { return h.typ }
+
+// Subtype returns the top-level "subtype", empty for types that have none.
+func (h *Header) Subtype() string { return h.subtype }
+
+func (h *Header) header() *Header { return h }
+
+// An UnknownMessage is a line of a type or subtype that this version does not know. Everything it
+// says is in Raw.
+type UnknownMessage struct{ Header }
+
+func (m *UnknownMessage) field(*msgDecoder, []byte) bool { return false }
+
+// DecodeMessage decodes one line of the CLI's output. It fails only if the line is not a JSON
+// object. The message keeps line, which must not be modified afterwards.
+func DecodeMessage(line []byte) (Message, error) {
+	head, ok := peekType(line)
+	if ok {
+		if m, err, same := decodeAs(line, head); same {
+			return m, err
+		}
+	}
+	// The type could not be found at first sight, or is written twice: look at the whole line.
+	head, err := peekLine(line)
+	if err != nil {
+		return nil, err
+	}
+	m, err, _ := decodeAs(line, head)
+	return m, err
+}
+
+// decodeAs decodes a line whose type is known from head. Same is false if the line, read to its
+// end, turns out to have another type or subtype.
+func decodeAs(line []byte, head lineHead) (m Message, err error, same bool) {
+	m = messageKinds[head.kind].make()
+	h := m.header()
+	h.raw = line
+	h.typ, h.subtype = head.typ, head.subtype
+	d := newMsgDecoder(line)
+	defer d.free()
+	same = d.message(m)
+	if err := d.End(); err != nil {
+		return nil, err, same
+	}
+	return m, nil, same
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+
+	"github.com/drover-agents/drover/internal/lines"
+	"github.com/drover-agents/drover/internal/streamgen"
+)
+
+// report prints the figures that can be compared with other clients.
+func report(b *testing.B, messages, size int) {
+	seconds := b.Elapsed().Seconds()
+	b.ReportMetric(float64(messages)*float64(b.N)/seconds, "msg/s")
+	b.SetBytes(int64(size))
+}
+
+// look does what a consumer does with a message: it uses the text of the most frequent types.
+func look(m Message) int {
+	switch m := m.(type) {
+	case *StreamEvent:
+		text, _ := m.TextDelta()
+		return len(text)
+	case *AssistantMessage:
+		return len(m.Text())
+	}
+	return 0
+}
+
+func benchmarkDecode(b *testing.B, stream [][]byte) {
+	size := len(streamgen.Join(stream))
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, line := range stream {
+			m, err := DecodeMessage(line)
+			if err != nil {
+				b.Fatal(err)
+			}
+			look(m)
+		}
+	}
+	report(b, len(stream), size)
+	perMessage(b, len(stream), func() {
+		for _, line := range stream {
+			m, _ := DecodeMessage(line)
+			look(m)
+		}
+	})
+}
+
+func perMessage(b *testing.B, messages int, run func()) {
+	b.ReportMetric(testing.AllocsPerRun(3, run)/float64(messages), "allocs/msg")
+}
+
+func BenchmarkDecodeText(b *testing.B) { benchmarkDecode(b, streamgen.Text(1000)) }
+
+func BenchmarkDecodeMixed(b *testing.B) { benchmarkDecode(b, streamgen.Mixed(streamgen.RoundLines)) }
+
+func BenchmarkPeek(b *testing.B) {
+	for name, stream := range map[string][][]byte{"text": streamgen.Text(1000), "mixed": streamgen.Mixed(streamgen.RoundLines)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			run := func() {
+				for _, line := range stream {
+					if _, err := ParseLine(line); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			for b.Loop() {
+				run()
+			}
+			report(b, len(stream), len(streamgen.Join(stream)))
+			perMessage(b, len(stream), run)
+		})
+	}
+}
+
+// repeated is an endless stream.
+type repeated struct {
+	data []byte
+	at   int
+}
+
+func (r *repeated) Read(p []byte) (int, error) {
+	n := copy(p, r.data[r.at:])
+	r.at = (r.at + n) % len(r.data)
+	return n, nil
+}
+
+// benchmarkPipeline reads on one goroutine, with the check of every line, and decodes on another.
+func benchmarkPipeline(b *testing.B, stream [][]byte, use func(Line)) {
+	data := streamgen.Join(stream)
+	r := lines.NewReader(&repeated{data: data}, 0)
+	queue := make(chan []Line, 4)
+	b.ReportAllocs()
+	b.ResetTimer()
+	go func() {
+		defer close(queue)
+		for range b.N {
+			batch := make([]Line, 0, len(stream))
+			for range stream {
+				raw, _ := r.Next()
+				line, err := ParseLine(raw)
+				if err != nil {
+					b.Error(err)
+				}
+				batch = append(batch, line)
+				if len(batch) == 32 {
+					queue <- batch
+					batch = make([]Line, 0, 32)
+				}
+			}
+			queue <- batch
+		}
+	}()
+	for batch := range queue {
+		for _, line := range batch {
+			use(line)
+		}
+	}
+	report(b, len(stream), len(data))
+}
+
+func BenchmarkPipeline(b *testing.B) {
+	decode := func(line Line) {
+		m, _ := line.Decode()
+		look(m)
+	}
+	for name, stream := range map[string][][]byte{"text": streamgen.Text(1000), "mixed": streamgen.Mixed(streamgen.RoundLines)} {
+		b.Run(name+"/typed", func(b *testing.B) { benchmarkPipeline(b, stream, decode) })
+		b.Run(name+"/lazy", func(b *testing.B) { benchmarkPipeline(b, stream, func(Line) {}) })
+	}
+}
+
+// Benchmark4MBLines reads and decodes lines of 4 MB one after the other; heap-MB is the most that
+// was in use.
+func Benchmark4MBLines(b *testing.B) {
+	data := streamgen.Join(streamgen.Large(1, 4<<20))
+	r := lines.NewReader(&repeated{data: data}, 0)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	var peak uint64
+	for b.Loop() {
+		raw, err := r.Next()
+		if err != nil {
+			b.Fatal(err)
+		}
+		line, err := ParseLine(raw)
+		if err != nil {
+			b.Fatal(err)
+		}
+		m, err := line.Decode()
+		if err != nil || len(m.(*UserMessage).ToolResults()[0].Text()) < 1<<20 {
+			b.Fatal("not decoded", err)
+		}
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		peak = max(peak, stats.HeapSys-stats.HeapReleased)
+	}
+	b.ReportMetric(float64(peak)/1e6, "heap-MB")
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		b.Fatal("no line")
+	}
+}

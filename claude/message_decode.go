@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/internal/jsonscan"
+)
+
+const (
+	// sharedString is the longest string that shares memory with the others of its message.
+	// Longer ones are allocations of their own, so that keeping an id does not keep a file.
+	sharedString = 1024
+	// maxScratch bounds the memory that an idle decoder holds on to.
+	maxScratch = 1 << 20
+)
+
+// A msgDecoder reads the fields of one message. All its methods consume one value; a value of
+// another type than expected counts as absent.
+type msgDecoder struct {
+	jsonscan.Scanner
+	// shared collects the short strings of a message, so that they cost one allocation. A
+	// Builder never moves or changes what String has returned.
+	shared  strings.Builder
+	room    int // size of a new shared block
+	scratch []byte
+}
+
+// A fielder is a struct that knows its fields: field consumes the value of key and reports true,
+// or reports false without consuming it.
+type fielder interface {
+	field(d *msgDecoder, key []byte) bool
+}
+
+var msgDecoders = sync.Pool{New: func() any { return new(msgDecoder) }}
+
+func newMsgDecoder(data []byte) *msgDecoder {
+	d := msgDecoders.Get().(*msgDecoder)
+	d.Reset(data)
+	d.room = max(128, min(len(data)/3, sharedString))
+	return d
+}
+
+func (d *msgDecoder) free() {
+	d.Reset(nil)
+	d.shared.Reset()
+	if cap(d.scratch) > maxScratch {
+		d.scratch = nil
+	}
+	msgDecoders.Put(d)
+}
+
+// message reads a whole line into m. It reports whether the line has the type and subtype that m
+// already says it has.
+func (d *msgDecoder) message(m Message) (same bool) {
+	h := m.header()
+	if !d.Object() {
+		return true
+	}
+	same = true
+	for key, ok := d.Field(); ok; key, ok = d.Field() {
+		switch string(key) {
+		case "type":
+			same = d.is(h.typ) && same
+		case "subtype":
+			same = d.is(h.subtype) && same
+		case "uuid":
+			h.UUID = d.str()
+		case "session_id":
+			h.SessionID = d.str()
+		default:
+			if !m.field(d, key) {
+				d.Skip()
+			}
+		}
+	}
+	return same
+}
+
+// object reads the next value into f if it is an object, and reports whether it is.
+func (d *msgDecoder) object(f fielder) bool {
+	if !d.Object() {
+		return false
+	}
+	for key, ok := d.Field(); ok; key, ok = d.Field() {
+		if !f.field(d, key) {
+			d.Skip()
+		}
+	}
+	return true
+}
+
+// is reports whether the next value is the string want, or no string while want is empty.
+func (d *msgDecoder) is(want string) bool {
+	raw, plain, ok := d.Text()
+	if !ok {
+		return want == ""
+	}
+	if !plain {
+		d.scratch = jsonscan.Unescape(d.scratch[:0], raw)
+		raw = d.scratch
+	}
+	return string(raw) == want
+}
+
+func (d *msgDecoder) str() string {
+	raw, plain, ok := d.Text()
+	if !ok {
+		return ""
+	}
+	if !plain {
+		d.scratch = jsonscan.Unescape(d.scratch[:0], raw)
+		raw = d.scratch
+	}
+	return d.keep(raw)
+}
+
+// keep returns a copy of b as a string.
+func (d *msgDecoder) keep(b []byte) string {
+	if len(b) > sharedString {
+		return string(b)
+	}
+	if d.shared.Cap()-d.shared.Len() < len(b) {
+		d.shared.Reset()
+		d.shared.Grow(max(d.room, len(b)))
+	}
+	start := d.shared.Len()
+	d.shared.Write(b)
+	return d.shared.String()[start:]
+}
+
+func (d *msgDecoder) strs() []string {
+	if !d.Array() {
+		return nil
+	}
+	out := []string{}
+	for d.Elem() {
+		if d.Kind() != jsonscan.String {
+			d.Skip()
+			continue
+		}
+		out = append(out, d.str())
+	}
+	return out
+}
+
+func (d *msgDecoder) int() int {
+	v, _ := d.Int()
+	return int(v)
+}
+
+func (d *msgDecoder) intPtr() *int {
+	v, ok := d.Int()
+	if !ok {
+		return nil
+	}
+	n := int(v)
+	return &n
+}
+
+func (d *msgDecoder) float() float64 {
+	v, _ := d.Float()
+	return v
+}
+
+func (d *msgDecoder) floatPtr() *float64 {
+	v, ok := d.Float()
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+func (d *msgDecoder) bool() bool {
+	v, _ := d.Bool()
+	return v
+}
+
+func (d *msgDecoder) boolPtr() *bool {
+	v, ok := d.Bool()
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+// raw returns the bytes of the next value, nil for null.
+func (d *msgDecoder) raw() json.RawMessage {
+	if d.Kind() == jsonscan.Null {
+		d.Skip()
+		return nil
+	}
+	return d.Raw()
+}
+
+func (d *msgDecoder) raws() []json.RawMessage {
+	if !d.Array() {
+		return nil
+	}
+	out := []json.RawMessage{}
+	for d.Elem() {
+		out = append(out, d.Raw())
+	}
+	return out
+}
+
+func (d *msgDecoder) millis() time.Duration {
+	v, _ := d.Float()
+	return floatDuration(v, time.Millisecond)
+}
+
+func (d *msgDecoder) millisPtr() *time.Duration {
+	v, ok := d.Float()
+	if !ok {
+		return nil
+	}
+	t := floatDuration(v, time.Millisecond)
+	return &t
+}
+
+func (d *msgDecoder) seconds() time.Duration {
+	v, _ := d.Float()
+	return floatDuration(v, time.Second)
+}
+
+// floatDuration returns v units, or zero if that is no Duration.
+func floatDuration(v float64, unit time.Duration) time.Duration {
+	const limit = 1 << 62
+	if n := v * float64(unit); -limit < n && n < limit {
+		return time.Duration(n)
+	}
+	return 0
+}
+
+// time reads a point in time: RFC 3339, or a number of seconds or milliseconds since 1970.
+func (d *msgDecoder) time() time.Time {
+	if d.Kind() == jsonscan.Number {
+		v, ok := d.Int()
+		switch {
+		case !ok || v <= 0:
+			return time.Time{}
+		case v > 1e11: // seconds would be in the year 5138
+			return time.UnixMilli(v).UTC()
+		}
+		return time.Unix(v, 0).UTC()
+	}
+	raw, plain, ok := d.Text()
+	if !ok || !plain {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, string(raw))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// objects reads an array of objects; elements that are no objects are left out.
+func objects[T any, P interface {
+	*T
+	fielder
+}](d *msgDecoder) []T {
+	if !d.Array() {
+		return nil
+	}
+	out := []T{}
+	for d.Elem() {
+		if d.Kind() != jsonscan.Object {
+			d.Skip()
+			continue
+		}
+		var v T
+		d.object(P(&v))
+		out = append(out, v)
+	}
+	return out
+}
+
+// objectPtr reads an object, or returns nil if there is none.
+func objectPtr[T any, P interface {
+	*T
+	fielder
+}](d *msgDecoder) *T {
+	if d.Kind() != jsonscan.Object {
+		d.Skip()
+		return nil
+	}
+	v := new(T)
+	d.object(P(v))
+	return v
+}
