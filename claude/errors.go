@@ -68,13 +68,12 @@ func (e *ProcessError) Error() string {
 
 // A ProtocolError reports a complete line of the CLI that starts like an object but is not JSON.
 type ProtocolError struct {
-	LineNumber int
-	Line       string // the beginning of the line, at most 200 bytes
-	Err        error
+	Line string // the beginning of the line, at most 200 bytes
+	Err  error
 }
 
 func (e *ProtocolError) Error() string {
-	return fmt.Sprintf("claude: line %d of the CLI's output is not valid JSON: %v: %q\n  next: check that nothing else writes to the CLI's standard output", e.LineNumber, e.Err, e.Line)
+	return fmt.Sprintf("claude: a line of the CLI's output is not valid JSON: %v: %q\n  next: check that nothing else writes to the CLI's standard output", e.Err, e.Line)
 }
 
 // Unwrap returns the JSON error.

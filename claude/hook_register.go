@@ -159,15 +159,15 @@ type hookMatcher struct {
 }
 
 // initializeHooks returns the hooks field of the initialize request, nil if there are no hooks,
-// and the hooks by the callback id that the CLI will use.
-func initializeHooks(hooks []Hook) (field any, table map[string]*Hook) {
+// and the hooks by the callback id that the CLI will use. Ids of different generations differ.
+func initializeHooks(hooks []Hook, generation int) (field any, table map[string]*Hook) {
 	table = make(map[string]*Hook, len(hooks))
 	if len(hooks) == 0 {
 		return nil, table
 	}
 	byEvent := make(map[HookEvent][]hookMatcher)
 	for i, h := range hooks {
-		id := "hook_" + strconv.Itoa(i)
+		id := fmt.Sprintf("hook_%d_%d", generation, i)
 		table[id] = &h
 		byEvent[h.Event] = append(byEvent[h.Event], hookMatcher{h.Matcher, []string{id}, h.Timeout.Seconds(), h.OnFailure})
 	}

@@ -100,21 +100,21 @@ func TestInitializeHooks(t *testing.T) {
 		{Event: HookStop, Func: anyHook},
 		{Event: HookPreToolUse, Func: anyHook},
 	}
-	field, table := initializeHooks(hooks)
+	field, table := initializeHooks(hooks, 0)
 	got, err := json.Marshal(field)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"PreToolUse":[{"matcher":"Bash","hookCallbackIds":["hook_0"],"timeout":1.5,"onFailure":"block"},{"hookCallbackIds":["hook_2"]}],"Stop":[{"hookCallbackIds":["hook_1"]}]}`
+	const want = `{"PreToolUse":[{"matcher":"Bash","hookCallbackIds":["hook_0_0"],"timeout":1.5,"onFailure":"block"},{"hookCallbackIds":["hook_0_2"]}],"Stop":[{"hookCallbackIds":["hook_0_1"]}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for id, event := range map[string]HookEvent{"hook_0": HookPreToolUse, "hook_1": HookStop, "hook_2": HookPreToolUse} {
+	for id, event := range map[string]HookEvent{"hook_0_0": HookPreToolUse, "hook_0_1": HookStop, "hook_0_2": HookPreToolUse} {
 		if table[id] == nil || table[id].Event != event {
 			t.Errorf("table[%s] = %v, want a %s hook", id, table[id], event)
 		}
 	}
-	if table["hook_0"].Matcher != "Bash" || table["hook_2"].Matcher != "" {
+	if table["hook_0_0"].Matcher != "Bash" || table["hook_0_2"].Matcher != "" {
 		t.Error("hooks of one event are mixed up")
 	}
 	if !needsOnFailure(hooks) || needsOnFailure(hooks[1:]) {
@@ -123,7 +123,7 @@ func TestInitializeHooks(t *testing.T) {
 }
 
 func TestInitializeHooksWithoutHooks(t *testing.T) {
-	if field, table := initializeHooks(nil); field != nil || len(table) != 0 {
+	if field, table := initializeHooks(nil, 0); field != nil || len(table) != 0 {
 		t.Errorf("got %v, %v, want nothing", field, table)
 	}
 }

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-agents/drover/claude/transcript"
+)
+
+// A Client is a conversation with one CLI process. Its methods are safe to call from several
+// goroutines, except that messages have one reader at a time: [Client.Messages], [Client.Lines]
+// and [Client.Turn] take turns.
+//
+// A client must be closed. Close is also implied by breaking out of an iteration over messages.
+type Client struct {
+	opts *Options
+	conn *conn
+	log  *slog.Logger
+	mux  *mcpMux
+	init atomic.Pointer[InitializeResult]
+
+	mirror  *transcript.Mirror
+	flushes sync.WaitGroup
+	resumed *transcript.Resumed
+
+	initMu     sync.Mutex // one handshake at a time
+	generation int        // of the hooks, in their ids; guarded by initMu
+
+	hooksMu sync.RWMutex
+	hooks   map[string]*Hook // by the id given in the handshake
+
+	reader  sync.Mutex       // held by whoever reads messages
+	results []*ResultMessage // those since the last TurnEnd; guarded by reader
+	fed     *streamEnd       // set by feed, read after it came through the queue
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Connect starts the CLI and shakes hands with it. The context covers the start alone: it does not
+// end the conversation, [Client.Close] does. Nil options mean the zero value.
+//
+// A wrong option is an [OptionError], a CLI that cannot be started a [LaunchError], one that ends
+// before it has answered a [ProcessError] or, if it said why, a [ResultError].
+func Connect(ctx context.Context, opts *Options) (*Client, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c := &Client{opts: &o, log: logger(o.Logger)}
+	if err := c.start(ctx); err != nil {
+		_ = c.cleanUp()
+		return nil, err
+	}
+	if err := c.handshake(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func logger(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return l
+}
+
+// handshake sends initialize and checks that the CLI can do what the options ask for.
+func (c *Client) handshake(ctx context.Context) error {
+	limit := c.opts.InitializeTimeout
+	if limit == 0 {
+		limit = 60 * time.Second
+	}
+	init, err := c.initialize(ctx, c.opts, limit)
+	if err != nil {
+		return err
+	}
+	c.conn.setReady()
+	c.redeliver(init.Pending)
+	c.warnShadowed()
+	return nil
+}
+
+// redeliver answers the questions that the CLI had open before the handshake.
+func (c *Client) redeliver(pending []json.RawMessage) {
+	for _, raw := range pending {
+		if head, err := peekLine(raw); err == nil && head.typ == "control_request" {
+			c.conn.request(head)
+		}
+	}
+}
+
+// warnShadowed logs where other options keep CanUseTool from being asked.
+func (c *Client) warnShadowed() {
+	if c.opts.CanUseTool == nil {
+		return
+	}
+	skillsAll := c.opts.Skills != nil && c.opts.Skills.All
+	for _, warning := range shadowWarnings(c.opts.PermissionMode, c.opts.AllowedTools, skillsAll) {
+		c.log.Warn("claude: " + warning)
+	}
+}
+
+// Initialized is what the CLI said about itself in the handshake: commands, models, account,
+// version and capabilities.
+func (c *Client) Initialized() *InitializeResult { return c.init.Load() }
+
+// Request sends a control request that has no method here and returns the payload of its answer.
+// The fields must encode as a JSON object; nil means none. A refusal is a [ControlError]. Without
+// a deadline in ctx the CLI has 60 seconds.
+func (c *Client) Request(ctx context.Context, subtype string, fields any) (json.RawMessage, error) {
+	reply, err := c.conn.call(ctx, subtype, fields, defaultCallTimeout)
+	return reply.Response, err
+}
+
+// SetHooks replaces the hooks of the running conversation. A call that is under way is finished by
+// the hook it began with.
+func (c *Client) SetHooks(ctx context.Context, hooks []Hook) error {
+	if err := validateHooks(hooks); err != nil {
+		return err
+	}
+	o := *c.opts
+	o.Hooks = hooks
+	_, err := c.initialize(ctx, &o, defaultCallTimeout)
+	return err
+}
+
+// initialize sends the handshake for o. A CLI that has taken one before replaces its hooks; until
+// it has answered, the old ones may still be called.
+func (c *Client) initialize(ctx context.Context, o *Options, limit time.Duration) (*InitializeResult, error) {
+	c.initMu.Lock()
+	defer c.initMu.Unlock()
+	c.generation++
+	hooks, table := initializeHooks(o.Hooks, c.generation)
+	manifests, err := c.mux.manifests()
+	if err != nil {
+		return nil, err
+	}
+	c.addHooks(table)
+	reply, err := c.conn.call(ctx, "initialize", o.initialize(hooks, manifests), limit)
+	if err != nil {
+		return nil, err
+	}
+	init, err := decodeInitializeResult(reply.raw)
+	if err != nil {
+		return nil, err
+	}
+	if err := init.checkHooks(o.Hooks); err != nil {
+		return nil, err
+	}
+	c.setHooks(table)
+	c.init.Store(init)
+	return init, nil
+}
+
+func (c *Client) setHooks(table map[string]*Hook) {
+	c.hooksMu.Lock()
+	defer c.hooksMu.Unlock()
+	c.hooks = table
+}
+
+func (c *Client) addHooks(table map[string]*Hook) {
+	c.hooksMu.Lock()
+	defer c.hooksMu.Unlock()
+	all := make(map[string]*Hook, len(c.hooks)+len(table))
+	for _, m := range []map[string]*Hook{c.hooks, table} {
+		for id, h := range m {
+			all[id] = h
+		}
+	}
+	c.hooks = all
+}
+
+func (c *Client) hook(id string) *Hook {
+	c.hooksMu.RLock()
+	defer c.hooksMu.RUnlock()
+	return c.hooks[id]
+}
+
+// Interrupt ends the turn under way. The result of the broken turn comes as a message like any
+// other; the conversation goes on with the next Send. Without a turn it does nothing.
+func (c *Client) Interrupt(ctx context.Context) (InterruptReceipt, error) {
+	return c.requestInterrupt(ctx, false)
+}
+
+// InterruptAll is Interrupt that also drops the prompts that wait for their turn.
+func (c *Client) InterruptAll(ctx context.Context) (InterruptReceipt, error) {
+	return c.requestInterrupt(ctx, true)
+}
+
+// SetMCPServers replaces the servers that were given with Options.MCPServers or an earlier call.
+func (c *Client) SetMCPServers(ctx context.Context, servers map[string]MCPServer) (MCPServersChange, error) {
+	v := &validator{}
+	for _, name := range sortedKeys(servers) {
+		v.server(fmt.Sprintf("servers[%q]", name), name, servers[name])
+	}
+	if err := errors.Join(v.errs...); err != nil {
+		return MCPServersChange{}, err
+	}
+	configs := make(map[string]json.RawMessage, len(servers))
+	for _, name := range sortedKeys(servers) {
+		if ours, ok := servers[name].(*MCPInProcess); ok {
+			if err := c.mux.add(name, ours); err != nil {
+				return MCPServersChange{}, err
+			}
+		}
+		config, err := servers[name].configJSON(name)
+		if err != nil {
+			return MCPServersChange{}, err
+		}
+		configs[name] = config
+	}
+	return c.requestSetMCPServers(ctx, configs)
+}

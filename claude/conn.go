@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/internal/lines"
+	"github.com/drover-agents/drover/internal/spill"
+)
+
+// A conn speaks the line protocol with one process. It owns two goroutines, the reader and the
+// drain of standard error, and one for each request of the CLI that is being answered.
+//
+// The reader never waits for anybody: messages go to a queue that spills to disk, requests of the
+// CLI are answered on goroutines of their own, answers to our requests are handed over by a channel
+// with room for them.
+type conn struct {
+	proc    Process
+	out     *lineWriter
+	in      *lines.Reader
+	log     *slog.Logger
+	started time.Time
+	stderr  *stderrReader
+	queue   *spill.Queue
+	turns   *turnTracker
+	calls   callTable    // our requests that wait for an answer
+	asked   handlerTable // the CLI's requests being answered
+	// prepare takes a request of the CLI, in the order of the lines, and returns what answers it. It
+	// must not block.
+	prepare func(ctx context.Context, request cliRequest) (serve func() cliAnswer)
+	// mirror takes a transcript_mirror line. It must not block.
+	mirror func(line []byte)
+	// resulted is called at each result. It must not block.
+	resulted func()
+
+	done chan struct{} // closed when the process is reaped and everything above is settled
+
+	mu         sync.Mutex
+	closing    bool           // the owner asked for the end
+	ready      bool           // initialize was answered
+	lastFailed *ResultMessage // an error result that nothing has followed
+	end        error          // why the connection ended; nil for an orderly end
+}
+
+// Tags of queue entries. Lines of the CLI have the tag of their [Line], which is far below.
+const (
+	tagMalformed uint64 = 1<<63 + iota // a line that is no JSON
+	tagTurnEnd                         // the payload is a turnMark
+	tagStreamEnd                       // Client.fed says how the stream of prompts ended
+)
+
+// read takes lines until the CLI has ended, then settles everything.
+func (c *conn) read() {
+	var err error
+	for {
+		var line []byte
+		line, err = c.in.Next()
+		if err != nil {
+			break
+		}
+		c.take(line)
+	}
+	c.settle(err)
+}
+
+// take handles one line. Only lines that start like an object are the CLI's: some builds print
+// other text on standard output.
+func (c *conn) take(line []byte) {
+	if len(line) == 0 {
+		return
+	}
+	if line[0] != '{' {
+		c.log.Debug("claude: skipped a line that is not JSON", "line", c.in.Number())
+		return
+	}
+	head, err := peekLine(line)
+	if err != nil {
+		c.malformed(line, err)
+		return
+	}
+	switch head.typ {
+	case "control_request":
+		c.request(head)
+	case "control_response":
+		c.calls.answer(head)
+	case "control_cancel_request":
+		c.asked.cancel(head.requestID)
+	case "keep_alive":
+	case "transcript_mirror":
+		c.mirror(line)
+	default:
+		c.message(head, line)
+	}
+}
+
+// malformed keeps a line that is no JSON as a message, except for the torn end of a CLI that died.
+func (c *conn) malformed(line []byte, err error) {
+	if c.in.Last() {
+		c.log.Debug("claude: dropped a torn last line", "line", c.in.Number(), "bytes", len(line))
+		return
+	}
+	c.log.Warn("claude: a line of the CLI is not valid JSON", "line", c.in.Number(), "error", err)
+	c.push(tagMalformed, line)
+}
+
+// message keeps a line for the consumer and notes what the turn rule needs of it. The line is kept
+// first, so that a turn never ends before its last message.
+func (c *conn) message(head lineHead, raw []byte) {
+	line := Line{head: head, raw: raw}
+	switch {
+	case head.typ == "result":
+		c.noteResult(line)
+		return
+	case (head.typ == "assistant" || head.typ == "stream_event") && !head.hasParent:
+		c.turns.activity()
+	}
+	if !followsResult[head.subtype] {
+		c.wentOn()
+	}
+	c.push(line.tag(), raw)
+	if head.typ == "system" {
+		c.system(line)
+	}
+}
+
+// system notes what the turn rule needs from system messages.
+func (c *conn) system(line Line) {
+	switch line.Subtype() {
+	case "session_state_changed", "task_started", "task_notification", "task_updated":
+	default:
+		return
+	}
+	m, err := line.Decode()
+	if err != nil {
+		return
+	}
+	switch m := m.(type) {
+	case *SessionStateChanged:
+		c.turns.sessionState(m.State)
+	case *TaskStarted:
+		c.turns.task(m.TaskID, m.TaskType, true)
+	case *TaskNotification:
+		c.turns.task(m.TaskID, "", false)
+	case *TaskUpdated:
+		if m.Patch.Ended() {
+			c.turns.task(m.TaskID, "", false)
+		}
+	}
+}
+
+// followsResult are the system messages that may follow a result without meaning that the CLI went
+// on.
+var followsResult = map[string]bool{"session_state_changed": true, "session_writes_lost": true, "plugin_install": true}
+
+// noteResult keeps a result, and remembers an error result: the CLI exits with code 1 after one, and
+// that is no crash.
+func (c *conn) noteResult(line Line) {
+	var failed *ResultMessage
+	if m, err := line.Decode(); err == nil {
+		if r, ok := m.(*ResultMessage); ok && r.Failed() {
+			failed = r
+		}
+	}
+	c.mu.Lock()
+	c.lastFailed = failed
+	c.mu.Unlock()
+	c.push(line.tag(), line.raw)
+	c.resulted()
+	c.turns.result()
+}
+
+// wentOn forgets an error result: if the CLI ends now, that is a crash.
+func (c *conn) wentOn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastFailed = nil
+}
+
+func (c *conn) push(tag uint64, item []byte) {
+	if err := c.queue.Push(spill.Item{Data: item, Tag: tag}); err != nil && !errors.Is(err, spill.ErrClosed) {
+		c.log.Error("claude: a message could not be kept", "error", err)
+	}
+}
+
+// settle runs when no more lines will come: it reaps the process, finds out why it ended, and
+// fails whatever still waits with that reason.
+func (c *conn) settle(readErr error) {
+	if !errors.Is(readErr, io.EOF) {
+		_ = c.proc.Kill()
+	}
+	status := c.reap()
+	err := c.verdict(readErr, status)
+	c.mu.Lock()
+	c.end = err
+	c.mu.Unlock()
+	c.turns.stop()
+	reason := err
+	if reason == nil {
+		reason = ErrClosed
+	}
+	_ = c.out.close(reason)
+	c.calls.fail(reason)
+	c.asked.close()
+	c.queue.Close(err)
+	close(c.done)
+}
+
+// exitGrace is how long a CLI that has closed its output may take to exit.
+const exitGrace = 5 * time.Second
+
+// reap waits for the process and for the end of its standard error.
+func (c *conn) reap() ExitStatus {
+	timer := time.AfterFunc(exitGrace, func() { _ = c.proc.Kill() })
+	status := c.proc.Wait()
+	timer.Stop()
+	select {
+	case <-c.stderr.done:
+	case <-time.After(200 * time.Millisecond): // a grandchild holds the pipe
+	}
+	return status
+}
+
+// verdict says why the connection ended; nil means in good order.
+func (c *conn) verdict(readErr error, status ExitStatus) error {
+	c.mu.Lock()
+	closing, ready, failed := c.closing, c.ready, c.lastFailed
+	c.mu.Unlock()
+	var tooLong *lines.TooLongError
+	switch {
+	case errors.As(readErr, &tooLong):
+		return &MessageTooLargeError{Limit: tooLong.Limit}
+	case closing:
+		return nil
+	case !errors.Is(readErr, io.EOF):
+		return fmt.Errorf("claude: reading from the CLI: %w", readErr)
+	case failed != nil:
+		return failed.Err()
+	case status.Code == 0 && ready && !c.turns.isOpen():
+		return nil
+	}
+	return &ProcessError{Status: status, During: c.phase(ready), After: time.Since(c.started), StderrTail: c.stderr.text()}
+}
+
+func (c *conn) phase(ready bool) string {
+	switch {
+	case !ready:
+		return "initialize"
+	case c.turns.isOpen():
+		return "a turn"
+	}
+	return "idle"
+}

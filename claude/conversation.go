@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"time"
+)
+
+// ErrNoAnswer is the error of a turn that came to its end without a result of its own.
+var ErrNoAnswer = errors.New("claude: the turn ended without a result")
+
+// A TurnEnd says that a turn is over: everything the CLI will do by itself is done. It is made by
+// the client and has no raw JSON.
+type TurnEnd struct {
+	internalMessage
+	// Answer is the last result that answers a prompt of ours, or nil if the turn began by itself,
+	// such as when a background task reports.
+	Answer *ResultMessage
+	// Results are all results of the turn, those of background tasks included.
+	Results []*ResultMessage
+	// Forced says that background work was still going on when Options.BackgroundCeiling passed.
+	Forced bool
+
+	upTo int // number of the newest prompt that the turn covers
+}
+
+// turnMark is a TurnEnd in the queue.
+type turnMark struct {
+	UpTo   int  `json:"up_to"`
+	Forced bool `json:"forced"`
+}
+
+func (c *conn) turnEnded(upTo int, forced bool) {
+	mark, _ := json.Marshal(turnMark{upTo, forced}) // numbers always encode
+	c.push(tagTurnEnd, mark)
+}
+
+// Send writes a prompt. It returns when the operating system has the line; the answer comes as
+// messages. Prompts sent while a turn runs are queued by the CLI and may be answered together, so
+// to have one answer for each prompt wait for [TurnEnd] in between, or use [Client.Turn].
+func (c *Client) Send(ctx context.Context, prompt Prompt) error {
+	_, err := c.send(ctx, prompt)
+	return err
+}
+
+// send returns the number of the prompt, for the turn rule.
+func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
+	line, err := prompt.line(c.opts.VerbatimPrompts)
+	if err != nil {
+		return 0, err
+	}
+	number := 0
+	if !prompt.NoTurn {
+		number = c.conn.turns.prompt()
+	}
+	if err := c.conn.out.send(ctx, line); err != nil {
+		return number, c.conn.endError(err)
+	}
+	return number, nil
+}
+
+// Messages yields the messages of the conversation until it ends: when the client is closed, or
+// the CLI ends. A [TurnEnd] stands where a turn is over. An error is the last pair; an orderly end
+// has none. Messages that arrived before Close are still delivered.
+//
+// Breaking out of the loop closes the client. The CLI is never held up by a slow loop, and memory
+// stays bounded: what waits beyond Options.MaxBufferedBytes waits on disk.
+func (c *Client) Messages() iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		c.reader.Lock()
+		defer c.reader.Unlock()
+		for {
+			m, err := c.next(context.Background())
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if !yield(m, err) {
+				_ = c.Close()
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Lines is Messages without the decoding: each line of the CLI with its type, to be decoded by who
+// needs it. It has no TurnEnd.
+func (c *Client) Lines() iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		c.reader.Lock()
+		defer c.reader.Unlock()
+		for {
+			item, err := c.conn.queue.Pop(context.Background())
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if item.Tag >= tagMalformed {
+				continue
+			}
+			line := Line{}
+			if err == nil {
+				line, err = taggedLine(item.Data, item.Tag)
+			}
+			if !yield(line, err) {
+				_ = c.Close()
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// next takes one message from the queue.
+func (c *Client) next(ctx context.Context) (Message, error) {
+	item, err := c.conn.queue.Pop(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch item.Tag {
+	case tagTurnEnd:
+		return c.turnEnd(item.Data), nil
+	case tagStreamEnd:
+		return c.fed, nil
+	case tagMalformed:
+		return newMalformedLine(item.Data), nil
+	}
+	line, err := taggedLine(item.Data, item.Tag)
+	if err != nil {
+		return nil, err
+	}
+	m, err := line.Decode()
+	if err != nil {
+		return nil, err
+	}
+	if result, ok := m.(*ResultMessage); ok {
+		c.results = append(c.results, result)
+	}
+	return m, nil
+}
+
+// turnEnd makes the message for a mark, with the results that came since the last one.
+func (c *Client) turnEnd(item []byte) *TurnEnd {
+	var mark turnMark
+	_ = json.Unmarshal(item, &mark) // we wrote it
+	end := &TurnEnd{Results: c.results, Forced: mark.Forced, upTo: mark.UpTo}
+	c.results = nil
+	for _, r := range end.Results {
+		if r.IsAnswer() {
+			end.Answer = r
+		}
+	}
+	return end
+}
+
+// Turn sends a prompt and yields the messages up to the [TurnEnd] of its turn. If the answer is an
+// error result, a [ResultError] follows as the last pair; the client stays usable. If ctx ends, the
+// turn is interrupted and the context's error is the last pair.
+//
+// Breaking out of the loop closes the client.
+func (c *Client) Turn(ctx context.Context, prompt Prompt) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		c.reader.Lock()
+		defer c.reader.Unlock()
+		number, err := c.send(ctx, prompt)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for {
+			m, err := c.next(ctx)
+			if err != nil {
+				yield(nil, c.turnError(ctx, number, err))
+				return
+			}
+			if !yield(m, nil) {
+				_ = c.Close()
+				return
+			}
+			if end, ok := m.(*TurnEnd); ok && end.upTo >= number {
+				if err := end.Err(); err != nil {
+					yield(nil, err)
+				}
+				return
+			}
+		}
+	}
+}
+
+// Err is nil if the turn has an answer that is no error result.
+func (e *TurnEnd) Err() error {
+	if e.Answer == nil {
+		return ErrNoAnswer
+	}
+	return e.Answer.Err()
+}
+
+// turnError says why no more messages of a turn came. A turn whose context has ended is
+// interrupted, and what it still says is dropped up to its end, so that the next turn starts clean.
+func (c *Client) turnError(ctx context.Context, number int, err error) error {
+	if errors.Is(err, io.EOF) {
+		return ErrClosed
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptGrace)
+	defer cancel()
+	if _, ierr := c.Interrupt(bye); ierr != nil {
+		c.log.Warn("claude: interrupting a turn whose context ended", "error", ierr)
+	}
+	for {
+		m, nerr := c.next(bye)
+		if end, ok := m.(*TurnEnd); nerr != nil || (ok && end.upTo >= number) {
+			return err
+		}
+	}
+}
+
+// Query runs one prompt in a process of its own and yields its messages. The process is gone when
+// the loop ends, however it ends. An error is the last pair: a [ResultError] if the answer is an
+// error result, which is then delivered as a message too.
+func Query(ctx context.Context, prompt string, opts *Options) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		c, err := Connect(ctx, opts)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer func() { _ = c.Close() }()
+		for m, err := range c.Turn(ctx, Text(prompt)) {
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// interruptGrace is how long an interrupted turn may take to give its result.
+const interruptGrace = time.Second

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+)
+
+// connect connects and closes at the end of the test.
+func connect(t testing.TB, opts *claude.Options) *claude.Client {
+	t.Helper()
+	c, err := claude.Connect(t.Context(), opts)
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return c
+}
+
+// turn plays one turn and returns its end and its messages.
+func turn(t testing.TB, c *claude.Client, prompt string) (*claude.TurnEnd, []claude.Message) {
+	t.Helper()
+	end, messages, err := collect(c.Turn(t.Context(), claude.Text(prompt)))
+	if err != nil {
+		t.Fatalf("turn %q: %v", prompt, err)
+	}
+	return end, messages
+}
+
+// collect reads a stream to its end.
+func collect(stream iter.Seq2[claude.Message, error]) (end *claude.TurnEnd, messages []claude.Message, err error) {
+	for m, merr := range stream {
+		if merr != nil {
+			return end, messages, merr
+		}
+		if e, ok := m.(*claude.TurnEnd); ok {
+			end = e
+		}
+		messages = append(messages, m)
+	}
+	return end, messages, nil
+}
+
+// of are the messages of one type.
+func of[M claude.Message](messages []claude.Message) []M {
+	var found []M
+	for _, m := range messages {
+		if m, ok := m.(M); ok {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func TestConversationOfSeveralTurnsInOneProcess(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t,
+		script.Text("First."),
+		script.Call("Bash", script.Input{"command": "echo from the shell"}),
+		script.Text("Second."),
+		script.Think("Hm.", "Third."),
+	)
+	opts := cli.Options(model)
+	opts.Tools = []string{"Bash"}
+	opts.SystemPrompt = claude.SystemText("You are terse.")
+	c := connect(t, opts)
+
+	end, messages := turn(t, c, "one")
+	if got, want := end.Answer.Result, "First."; got != want {
+		t.Errorf("first answer %q, want %q", got, want)
+	}
+	if init := of[*claude.SystemInit](messages); len(init) != 1 || init[0].ClaudeCodeVersion != cli.Version {
+		t.Errorf("init messages %v, want one of version %s", init, cli.Version)
+	}
+	end, _ = turn(t, c, "two")
+	if got, want := end.Answer.Result, "Second."; got != want {
+		t.Errorf("second answer %q, want %q", got, want)
+	}
+	if got, isError, _ := model.ToolResult("Bash"); isError || !strings.Contains(got, "from the shell") {
+		t.Errorf("the model saw %q of Bash", got)
+	}
+	_, messages = turn(t, c, "three")
+	if text := of[*claude.AssistantMessage](messages); len(text) != 2 { // a line for each block
+		t.Errorf("%d assistant messages for thinking and text, want 2", len(text))
+	}
+	last := model.LastRequest()
+	if !last.SawText("You are terse.") || !last.SawText("one") || !last.SawText("two") {
+		t.Errorf("the third request lacks the system prompt or the history")
+	}
+}
+
+func TestQueryYieldsTheResultAndLeavesNothing(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("Done."))
+	end, messages, err := collect(claude.Query(t.Context(), "go", cli.Options(model)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end == nil || end.Answer == nil || end.Answer.Result != "Done." || end.Forced {
+		t.Fatalf("turn end %+v, want the answer Done.", end)
+	}
+	for _, m := range messages {
+		if _, ours := m.(*claude.TurnEnd); !ours && !json.Valid(m.Raw()) {
+			t.Errorf("message %T has no raw JSON", m)
+		}
+	}
+}
+
+func TestStructuredOutput(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Structured(map[string]any{"n": -1}), script.Structured(map[string]any{"n": 3}))
+	opts := cli.Options(model)
+	opts.OutputSchema = json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","x-note":"dropped","properties":{"n":{"type":"integer","minimum":0}},"required":["n"]}`)
+	end, _, err := collect(claude.Query(t.Context(), "a number", opts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(end.Answer.StructuredOutput), `{"n":3}`; got != want {
+		t.Errorf("structured output %s, want %s", got, want)
+	}
+}
+
+func TestImagesAndPartialMessages(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("A small red square.").Chunked(4, 0))
+	opts := cli.Options(model)
+	opts.PartialMessages = true
+	c := connect(t, opts)
+	prompt := claude.Prompt{Text: "What is this?", Content: []claude.Content{claude.ImageContent("image/png", tinyPNG)}}
+	_, messages, err := collect(c.Turn(t.Context(), prompt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streamed strings.Builder
+	for _, e := range of[*claude.StreamEvent](messages) {
+		if text, ok := e.TextDelta(); ok {
+			streamed.WriteString(text)
+		}
+	}
+	if got, want := streamed.String(), "A small red square."; got != want {
+		t.Errorf("streamed %q, want %q", got, want)
+	}
+	if !strings.Contains(string(model.LastRequest().Body), `"image/png"`) {
+		t.Errorf("the model got no image")
+	}
+}
+
+// tinyPNG is one red pixel.
+var tinyPNG = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00\x90wS\xde\x00\x00\x00\x0cIDATx\x9cc\xf8\xcf\xc0\x00\x00\x03\x01\x01\x00\xc9\xfe\x92\xef\x00\x00\x00\x00IEND\xaeB`\x82")
+
+func TestInterruptEndsTheTurnAndNotTheConversation(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Hang(), script.Text("Still here."))
+	c := connect(t, cli.Options(model))
+	if err := c.Send(t.Context(), claude.Text("wait")); err != nil {
+		t.Fatal(err)
+	}
+	if err := model.WaitRequests(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Interrupt(t.Context()); err != nil {
+		t.Fatalf("Interrupt: %v", err)
+	}
+	next, stop := iter.Pull2(c.Messages())
+	defer stop()
+	end := untilTurnEnd(t, next)
+	var failed *claude.ResultError
+	if err := end.Err(); !errors.As(err, &failed) || failed.TerminalReason != "aborted_streaming" {
+		t.Errorf("the interrupted turn ended with %v, want a ResultError with terminal reason aborted_streaming", err)
+	}
+	if err := c.Send(t.Context(), claude.Text("and now?")); err != nil {
+		t.Fatal(err)
+	}
+	if end = untilTurnEnd(t, next); end.Answer == nil || end.Answer.Result != "Still here." {
+		t.Errorf("after the interrupt: %+v", end.Answer)
+	}
+}
+
+func untilTurnEnd(t testing.TB, next func() (claude.Message, error, bool)) *claude.TurnEnd {
+	t.Helper()
+	for {
+		m, err, ok := next()
+		if err != nil || !ok {
+			t.Fatalf("the messages ended: %v", err)
+		}
+		if end, ok := m.(*claude.TurnEnd); ok {
+			return end
+		}
+	}
+}
+
+func TestCancelledTurnLeavesTheClientUsable(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Hang(), script.Text("Next."))
+	c := connect(t, cli.Options(model))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		_ = model.WaitRequests(t.Context(), 1)
+		cancel()
+	}()
+	_, _, err := collect(c.Turn(ctx, claude.Text("wait")))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled turn ended with %v, want the context's error", err)
+	}
+	end, _ := turn(t, c, "again")
+	if end.Answer.Result != "Next." || len(end.Results) != 1 {
+		t.Errorf("the next turn got %d results and %q", len(end.Results), end.Answer.Result)
+	}
+}
+
+func TestBreakingOutStopsTheProcess(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "tail -f /dev/null", "timeout": 60000}))
+	opts := cli.Options(model)
+	opts.PermissionMode = claude.ModeBypassPermissions
+	for m, err := range claude.Query(t.Context(), "go", opts) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := m.(*claude.AssistantMessage); ok {
+			break
+		}
+	}
+	// the cleanup of claudetest.CLI fails the test if the CLI or its shell is left
+}
+
+func TestStreamedPrompts(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Func(func(r *script.Request) script.Turn { return script.Text("got it") }).Always())
+	prompts := func(yield func(claude.Prompt, error) bool) {
+		for _, text := range []string{"one", "two", "three"} {
+			if !yield(claude.Text(text), nil) {
+				return
+			}
+		}
+	}
+	_, messages, err := collect(claude.QueryStream(t.Context(), prompts, cli.Options(model)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results := of[*claude.ResultMessage](messages); len(results) == 0 {
+		t.Errorf("no result at all")
+	}
+	last := model.LastRequest()
+	for _, text := range []string{"one", "two", "three"} {
+		if !last.SawText(text) {
+			t.Errorf("the model never saw %q", text)
+		}
+	}
+}
+
+func TestAPIErrorIsAResultError(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Fail(403, "not you").Always())
+	end, _, err := collect(claude.Query(t.Context(), "hi", cli.Options(model)))
+	var failed *claude.ResultError
+	if !errors.As(err, &failed) {
+		t.Fatalf("error %v, want a ResultError", err)
+	}
+	if failed.APIErrorStatus != 403 || !strings.Contains(failed.Error(), "not you") {
+		t.Errorf("status %d, text %q; want 403 and the API's words", failed.APIErrorStatus, failed.Error())
+	}
+	if end == nil || end.Answer == nil || !end.Answer.Failed() {
+		t.Errorf("the error result was not delivered as a message")
+	}
+}
+
+func TestNoAuthIsAClearError(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t)
+	opts := cli.Options(model)
+	cli.SetEnv(opts, model, map[string]string{"ANTHROPIC_API_KEY": ""})
+	_, _, err := collect(claude.Query(t.Context(), "hi", opts))
+	var failed *claude.ResultError
+	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "login") {
+		t.Errorf("error %v, want a ResultError that speaks of the login", err)
+	}
+}
+
+func TestUsersFilesAreNotTouched(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("ok"))
+	if _, _, err := collect(claude.Query(t.Context(), "hi", cli.Options(model))); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(cli.Home)
+	if err != nil || len(left) != 0 {
+		t.Errorf("the CLI wrote %v into its home (%v); everything belongs below CLAUDE_CONFIG_DIR", left, err)
+	}
+	if transcripts, _ := filepath.Glob(filepath.Join(cli.Config, "projects", "*", "*.jsonl")); len(transcripts) != 1 {
+		t.Errorf("transcripts %v, want one below CLAUDE_CONFIG_DIR", transcripts)
+	}
+}

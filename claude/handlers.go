@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// A cliRequest is a request of the CLI.
+type cliRequest struct {
+	ID      string
+	Subtype string
+	Body    json.RawMessage // the whole inner object
+}
+
+// A cliAnswer is what goes back: a response, or an error.
+type cliAnswer struct {
+	response json.RawMessage
+	err      string
+	code     string
+	silent   bool // no answer may be sent
+}
+
+// A handlerTable holds the requests of the CLI that are being answered.
+type handlerTable struct {
+	ctx  context.Context // the parent of all handlers' contexts
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	running map[string]context.CancelFunc
+	wg      sync.WaitGroup
+}
+
+// begin registers a request. It reports false for one that is being answered already: the CLI may
+// deliver a request twice.
+func (t *handlerTable) begin(id string) (context.Context, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, twice := t.running[id]; twice || t.ctx.Err() != nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithCancel(t.ctx)
+	if t.running == nil {
+		t.running = map[string]context.CancelFunc{}
+	}
+	t.running[id] = cancel
+	t.wg.Add(1)
+	return ctx, true
+}
+
+// finish reports whether the request still wants its answer: one that was cancelled does not.
+func (t *handlerTable) finish(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	cancel, wanted := t.running[id]
+	if wanted {
+		cancel()
+		delete(t.running, id)
+	}
+	return wanted
+}
+
+// cancel ends the context of a request's handler; the request gets no answer. Unknown ids are
+// requests that were answered while the cancellation was on its way.
+func (t *handlerTable) cancel(id string) { t.finish(id) }
+
+// close cancels all handlers.
+func (t *handlerTable) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop()
+	clear(t.running)
+}
+
+// wait waits for the handlers to return, for at most limit, and reports whether all did.
+func (t *handlerTable) wait(limit time.Duration) bool {
+	done := make(chan struct{})
+	go func() {
+		t.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
+// request answers a request of the CLI on a goroutine of its own. What must happen in the order of
+// the lines happens here, in prepare.
+func (c *conn) request(head lineHead) {
+	r := cliRequest{ID: head.requestID, Subtype: head.bodySubtype, Body: head.body}
+	ctx, ok := c.asked.begin(r.ID)
+	if !ok {
+		return
+	}
+	go c.handle(r, c.prepare(ctx, r))
+}
+
+func (c *conn) handle(r cliRequest, serve func() cliAnswer) {
+	defer c.asked.wg.Done()
+	a := c.guarded(r, serve)
+	if wanted := c.asked.finish(r.ID); !wanted || a.silent {
+		return
+	}
+	c.out.post(responseLine(r.ID, a))
+}
+
+// guarded turns a panic of our own code into an error answer. User callbacks have a guard of their
+// own, whose answer is the safe one for their kind.
+func (c *conn) guarded(r cliRequest, serve func() cliAnswer) (a cliAnswer) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("claude: answering a request panicked", "subtype", r.Subtype, "panic", p, "stack", string(debug.Stack()))
+			a = cliAnswer{err: "internal error answering " + r.Subtype}
+		}
+	}()
+	return serve()
+}
+
+func responseLine(id string, a cliAnswer) []byte {
+	quoted, _ := json.Marshal(id) // a string always encodes
+	if a.err != "" {
+		return errorLine(quoted, a)
+	}
+	line := make([]byte, 0, len(quoted)+len(a.response)+96)
+	line = append(line, `{"type":"control_response","response":{"subtype":"success","request_id":`...)
+	line = append(append(line, quoted...), `,"response":`...)
+	if len(a.response) == 0 {
+		line = append(line, "{}"...)
+	}
+	return append(append(line, a.response...), "}}"...)
+}
+
+func errorLine(id []byte, a cliAnswer) []byte {
+	body := map[string]any{"subtype": "error", "request_id": json.RawMessage(id), "error": a.err}
+	if a.code != "" {
+		body["error_code"] = a.code
+	}
+	line, _ := json.Marshal(map[string]any{"type": "control_response", "response": body}) // strings always encode
+	return line
+}

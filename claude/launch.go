@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/lines"
+	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/spill"
+)
+
+// start launches the CLI and the goroutines that speak to it.
+func (c *Client) start(ctx context.Context) error {
+	if err := c.resume(ctx); err != nil {
+		return err
+	}
+	if err := c.openMirror(); err != nil {
+		return err
+	}
+	cmd, err := c.launchCommand()
+	if err != nil {
+		return err
+	}
+	proc, err := c.spawner().Spawn(ctx, cmd)
+	if err != nil {
+		return launchError(cmd, err)
+	}
+	c.connect(proc, cmd)
+	return nil
+}
+
+func (c *Client) spawner() Spawner {
+	if c.opts.Spawner != nil {
+		return c.opts.Spawner
+	}
+	return &HostSpawner{User: c.opts.User}
+}
+
+// launchCommand is what the spawner is asked to start.
+func (c *Client) launchCommand() (Command, error) {
+	o := c.opts
+	if err := checkDir(o.Dir); err != nil {
+		return Command{}, err
+	}
+	found, err := Find(FindOptions{Path: o.CLIPath}) // not below o.Dir: an agent may have written there
+	if err != nil {
+		return Command{}, err
+	}
+	args, err := o.arguments()
+	if err != nil {
+		return Command{}, err
+	}
+	cmd := Command{Path: found.Path, Args: args, Dir: o.Dir, Env: o.environment(os.Environ())}
+	return c.throughRuntime(cmd)
+}
+
+// throughRuntime puts the interpreter before a CLI that is a script.
+func (c *Client) throughRuntime(cmd Command) (Command, error) {
+	script := slices.Contains([]string{".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx"}, filepath.Ext(cmd.Path))
+	runtime := c.opts.Runtime
+	if len(runtime) == 0 && script {
+		runtime = []string{"node"}
+	}
+	if len(runtime) == 0 {
+		return cmd, nil
+	}
+	program, err := exec.LookPath(runtime[0])
+	if err != nil {
+		return cmd, &LaunchError{Path: runtime[0], Err: fmt.Errorf("%w: no runtime for %s", ErrCLINotFound, cmd.Path), Hint: "install it, or set Options.Runtime"}
+	}
+	cmd.Args = slices.Concat(runtime[1:], []string{cmd.Path}, cmd.Args)
+	cmd.Path = program
+	return cmd, nil
+}
+
+func launchError(cmd Command, err error) error {
+	var launch *LaunchError
+	if errors.As(err, &launch) {
+		return err
+	}
+	return &LaunchError{Path: cmd.Path, Err: fmt.Errorf("claude: starting the CLI: %w", err), Hint: "run it by hand with --version to see whether it starts at all"}
+}
+
+// connect makes the connection to a started process and sets its goroutines going.
+func (c *Client) connect(proc Process, cmd Command) {
+	secrets := redact.New(secretValues(cmd.Env)...)
+	handlers, stop := context.WithCancel(context.Background())
+	c.conn = &conn{
+		proc:     proc,
+		out:      &lineWriter{w: proc.Stdin()},
+		in:       lines.NewReader(proc.Stdout(), c.opts.MaxLineBytes),
+		log:      c.log,
+		started:  time.Now(),
+		stderr:   &stderrReader{onLine: c.opts.Stderr, log: c.log, redact: secrets, done: make(chan struct{})},
+		queue:    spill.New(spill.Options{Memory: c.opts.MaxBufferedBytes}),
+		asked:    handlerTable{ctx: handlers, stop: stop},
+		prepare:  c.prepare,
+		mirror:   c.mirrorLine,
+		resulted: c.flushMirror,
+		done:     make(chan struct{}),
+	}
+	c.conn.turns = &turnTracker{ceiling: backgroundCeiling(c.opts), ended: c.conn.turnEnded}
+	c.mux = newMCPMux(c.opts.inProcess(), c.log)
+	c.mux.attach(c.requestMCPMessage)
+	go c.conn.stderr.run(proc.Stderr())
+	go c.conn.read()
+}
+
+// inProcess are the servers that live in this program.
+func (o *Options) inProcess() map[string]*MCPInProcess {
+	servers := map[string]*MCPInProcess{}
+	for name, s := range o.MCPServers {
+		if ours, ok := s.(*MCPInProcess); ok {
+			servers[name] = ours
+		}
+	}
+	return servers
+}
+
+func backgroundCeiling(o *Options) time.Duration {
+	if o.BackgroundCeiling == 0 {
+		return 10 * time.Minute
+	}
+	return o.BackgroundCeiling
+}
+
+// secretValues are the values of variables whose names say that they are secret.
+func secretValues(env []string) []string {
+	var values []string
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		for _, word := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH"} {
+			if len(value) >= 8 && strings.Contains(strings.ToUpper(name), word) {
+				values = append(values, value)
+				break
+			}
+		}
+	}
+	return values
+}
+
+// resume lays out the conversation that Options.Store holds where the CLI looks for it.
+func (c *Client) resume(ctx context.Context) error {
+	o := c.opts
+	if o.Store == nil || (o.Resume == "" && !o.Continue) {
+		return nil
+	}
+	resumed, err := o.materialise(ctx)
+	if err != nil {
+		return fmt.Errorf("claude: resuming from Options.Store: %w", err)
+	}
+	c.resumed = resumed
+	o.Resume, o.Continue = resumed.Key.SessionID, false
+	vars := maps.Clone(o.Env.vars)
+	if vars == nil {
+		vars = map[string]string{}
+	}
+	vars["CLAUDE_CONFIG_DIR"] = resumed.Dir
+	o.Env.vars = vars
+	return nil
+}
+
+// materialise lays out the session of Resume, or the newest one of the working directory.
+func (o *Options) materialise(ctx context.Context) (*transcript.Resumed, error) {
+	dir := o.Dir
+	if dir == "" {
+		dir = "."
+	}
+	project := transcript.ProjectKey(dir)
+	opts := transcript.ResumeOptions{HostConfigDir: o.environ("CLAUDE_CONFIG_DIR"), LoadTimeout: o.StoreLoadTimeout}
+	if o.Continue {
+		return transcript.Continue(ctx, o.Store, project, opts)
+	}
+	return transcript.Materialise(ctx, o.Store, transcript.Key{ProjectKey: project, SessionID: o.Resume}, opts)
+}
+
+// environ is the value of a variable as the CLI will see it.
+func (o *Options) environ(name string) string {
+	for _, entry := range slices.Backward(o.environment(os.Environ())) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}

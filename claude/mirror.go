@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+
+	"github.com/drover-agents/drover/claude/transcript"
+)
+
+// openMirror starts the copying of the transcript into Options.Store.
+func (c *Client) openMirror() error {
+	if c.opts.Store == nil {
+		return nil
+	}
+	mirror, err := transcript.NewMirror(c.opts.Store, transcript.MirrorOptions{
+		Dir:     c.opts.configDir(),
+		Eager:   c.opts.StoreEager,
+		OnError: c.mirrorFailed,
+	})
+	c.mirror = mirror
+	return err
+}
+
+// configDir is where the CLI keeps its files, or empty if its environment does not say.
+func (o *Options) configDir() string {
+	if dir := o.environ("CLAUDE_CONFIG_DIR"); dir != "" {
+		return dir
+	}
+	if home := o.environ("HOME"); home != "" {
+		return filepath.Join(home, ".claude")
+	}
+	return ""
+}
+
+// mirrorFailed tells the reader of messages that the store lacks something. The conversation goes
+// on.
+func (c *Client) mirrorFailed(key transcript.Key, err error) {
+	c.log.Warn("claude: the transcript could not be copied to Options.Store", "key", key.String(), "error", err)
+	line, merr := json.Marshal(map[string]any{
+		"type": "system", "subtype": "mirror_error", "error": err.Error(), "uuid": newUUID(), "session_id": key.SessionID,
+		"key": map[string]string{"projectKey": key.ProjectKey, "sessionId": key.SessionID, "subpath": key.Subpath},
+	})
+	if merr == nil {
+		c.conn.push(0, line)
+	}
+}
+
+// mirrorLine hands a transcript_mirror line to the mirror.
+func (c *Client) mirrorLine(line []byte) {
+	if c.mirror == nil {
+		return
+	}
+	var frame struct {
+		FilePath string            `json:"filePath"`
+		Entries  []json.RawMessage `json:"entries"`
+	}
+	if err := json.Unmarshal(line, &frame); err != nil {
+		c.mirrorFailed(transcript.Key{}, err)
+		return
+	}
+	c.mirror.Add(frame.FilePath, frame.Entries)
+}
+
+// flushMirror writes what has come so far, without waiting. It is called at each result.
+func (c *Client) flushMirror() {
+	if c.mirror == nil {
+		return
+	}
+	c.flushes.Go(func() { _ = c.mirror.Flush(context.Background()) }) // failures go to mirrorFailed
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/drover-agents/drover/internal/redact"
+)
+
+const (
+	stderrTailBytes = 4 << 10
+	stderrLineBytes = 64 << 10
+)
+
+// A stderrReader drains the CLI's standard error, so that the CLI never blocks on it, hands whole
+// lines to a callback, and keeps the end for error messages.
+type stderrReader struct {
+	onLine func(string)
+	log    *slog.Logger
+	redact *redact.Redactor
+	done   chan struct{}
+
+	mu   sync.Mutex
+	tail []byte
+}
+
+func (s *stderrReader) run(r io.Reader) {
+	defer close(s.done)
+	if r == nil {
+		return
+	}
+	buf := bufio.NewReaderSize(r, stderrLineBytes)
+	for {
+		line, err := buf.ReadSlice('\n') // a line beyond the buffer comes in pieces
+		if len(line) > 0 {
+			s.take(strings.TrimRight(string(line), "\r\n"))
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}
+
+func (s *stderrReader) take(line string) {
+	clean := s.redact.String(line) // before the tail is cut: half a secret is not recognised
+	s.mu.Lock()
+	s.tail = append(append(s.tail, clean...), '\n')
+	if extra := len(s.tail) - stderrTailBytes; extra > 0 {
+		s.tail = append(s.tail[:0], s.tail[extra:]...)
+	}
+	s.mu.Unlock()
+	if s.onLine != nil {
+		s.call(line)
+	}
+}
+
+// call runs the callback; its panic must not stop the draining.
+func (s *stderrReader) call(line string) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("claude: Options.Stderr panicked", "panic", p)
+		}
+	}()
+	s.onLine(line)
+}
+
+// text is the redacted end of what the CLI wrote.
+func (s *stderrReader) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.TrimSpace(string(s.tail))
+}

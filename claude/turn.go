@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"sync"
+	"time"
+)
+
+// A turnTracker decides when a turn is over.
+//
+// A result alone does not say so: with background agents a second, unasked turn and its result
+// follow. The CLI that reports its session state says "idle" when nothing more will come by itself,
+// and that, after a result, is the end. An older CLI reports no state; there the end is a result
+// while no background agent or workflow is known to run. Shells and monitors are never waited for,
+// since they may never end, and a ceiling after the last result covers what gets lost.
+type turnTracker struct {
+	ceiling time.Duration
+	// ended is called, without the lock, when a turn is over; upTo is the number of the newest
+	// prompt that the turn covers, forced says that the ceiling ended it.
+	ended func(upTo int, forced bool)
+
+	mu       sync.Mutex
+	prompts  int // prompts sent so far
+	open     bool
+	resulted bool
+	reports  bool // the CLI reports its session state
+	state    string
+	tasks    map[string]bool // background agents and workflows at work
+	timer    *time.Timer
+	timerRun int           // tells a timer that fired late from the current one
+	rest     chan struct{} // closed when the open turn has its result or ends
+}
+
+// prompt notes that a prompt is about to be written, and returns its number.
+func (t *turnTracker) prompt() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prompts++
+	t.reopenLocked()
+	return t.prompts
+}
+
+// isOpen reports whether a turn is under way.
+func (t *turnTracker) isOpen() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open
+}
+
+// resting returns a channel that is closed when the open turn has a result or ends; nil if no
+// turn is open or it has its result already.
+func (t *turnTracker) resting() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.open || t.resulted {
+		return nil
+	}
+	if t.rest == nil {
+		t.rest = make(chan struct{})
+	}
+	return t.rest
+}
+
+// activity notes something that only a running turn produces: the turn goes on, or a new one that
+// nobody asked for has begun.
+func (t *turnTracker) activity() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.open || t.resulted {
+		t.reopenLocked()
+	}
+}
+
+// result notes a result line.
+func (t *turnTracker) result() {
+	t.mu.Lock()
+	t.open, t.resulted = true, true
+	t.restLocked()
+	over := len(t.tasks) == 0
+	if t.reports {
+		over = t.state == "idle"
+	}
+	t.settle(over)
+}
+
+// sessionState notes what the CLI says about itself: running, requires_action or idle.
+func (t *turnTracker) sessionState(state string) {
+	t.mu.Lock()
+	t.reports, t.state = true, state
+	if state == "requires_action" {
+		t.stopTimerLocked()
+	}
+	t.settle(state == "idle" && t.open && t.resulted)
+}
+
+// task notes that a background task began or ended. Only agents and workflows hold a turn open.
+func (t *turnTracker) task(id, kind string, running bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !running {
+		delete(t.tasks, id)
+		return
+	}
+	if kind == "local_agent" || kind == "local_workflow" {
+		if t.tasks == nil {
+			t.tasks = map[string]bool{}
+		}
+		t.tasks[id] = true
+	}
+}
+
+// stop forgets the timer. It is called when no more lines will come.
+func (t *turnTracker) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopTimerLocked()
+	t.restLocked()
+}
+
+// settle ends the turn if it is over, or starts the ceiling if it has a result. It unlocks t.mu.
+func (t *turnTracker) settle(over bool) {
+	if !over {
+		if t.open && t.resulted && t.state != "requires_action" {
+			t.startTimerLocked()
+		}
+		t.mu.Unlock()
+		return
+	}
+	t.open, t.resulted = false, false
+	t.stopTimerLocked()
+	t.restLocked()
+	upTo := t.prompts
+	t.mu.Unlock()
+	t.ended(upTo, false)
+}
+
+func (t *turnTracker) reopenLocked() {
+	t.open, t.resulted = true, false
+	t.stopTimerLocked()
+}
+
+func (t *turnTracker) startTimerLocked() {
+	if t.timer != nil || t.ceiling < 0 {
+		return
+	}
+	run := t.timerRun
+	t.timer = time.AfterFunc(t.ceiling, func() { t.expire(run) })
+}
+
+func (t *turnTracker) stopTimerLocked() {
+	t.timerRun++
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
+}
+
+func (t *turnTracker) expire(run int) {
+	t.mu.Lock()
+	if run != t.timerRun || !t.open {
+		t.mu.Unlock()
+		return
+	}
+	t.open, t.resulted = false, false
+	t.stopTimerLocked()
+	upTo := t.prompts
+	t.mu.Unlock()
+	t.ended(upTo, true)
+}
+
+func (t *turnTracker) restLocked() {
+	if t.rest != nil {
+		close(t.rest)
+		t.rest = nil
+	}
+}
