@@ -89,13 +89,18 @@ func TestEnsureAgainIsQuickAndRepairs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	again, err := Ensure(t.Context(), root)
-	if err != nil || again.Fresh {
-		t.Errorf("second run: got fresh %v, %v, want nothing done", again.Fresh, err)
+	var again Install
+	best := time.Hour // of some runs: a busy machine may stretch any single one
+	for range 5 {
+		began := time.Now()
+		again, err = Ensure(t.Context(), root)
+		if err != nil || again.Fresh {
+			t.Errorf("second run: got fresh %v, %v, want nothing done", again.Fresh, err)
+		}
+		best = min(best, time.Since(began))
 	}
-	if took := time.Since(began); took > 50*time.Millisecond {
-		t.Errorf("second run took %s, want under 50 ms", took)
+	if best > 50*time.Millisecond {
+		t.Errorf("second run took %s, want under 50 ms", best)
 	}
 	want := Install{Pinned: filepath.Join(root, ".drover/bin/claude"), Oldest: filepath.Join(root, ".drover/bin/claude-2.1.197")}
 	if diff := cmp.Diff(want, again); diff != "" {
