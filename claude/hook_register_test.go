@@ -33,6 +33,7 @@ func TestRow45ValidateHooks(t *testing.T) {
 		{"on failure", Hook{Event: HookPreToolUse, OnFailure: FailBlock, Func: anyHook}, ""},
 		{"star without matcher support", Hook{Event: HookStop, Matcher: "*", Func: anyHook}, ""},
 		{"SessionStart after clear", Hook{Event: HookSessionStart, Matcher: "clear", Func: anyHook}, ""},
+		{"SessionStart list", Hook{Event: HookSessionStart, Matcher: "startup, compact", Func: anyHook}, ""},
 		{"SessionStart expression", Hook{Event: HookSessionStart, Matcher: "cl.*", Func: anyHook}, ""},
 		{"SessionEnd after clear", Hook{Event: HookSessionEnd, Matcher: "clear", Func: anyHook}, ""},
 
