@@ -23,7 +23,7 @@ type HookEvent string
 //	Stop                 yes      yes      -
 //	StopFailure          yes      yes      error           the turn ended on an API error
 //	SubagentStart        yes      yes      agent type
-//	SubagentStop         yes      yes      agent type      2.1.325 also for internal agents, type ""
+//	SubagentStop         yes      yes      agent type      internal agents have type "", which on 2.1.197 fits every matcher
 //	PreCompact           yes      yes      trigger
 //	PostCompact          yes      yes      trigger         only when the compaction succeeded
 //	PreModelSwitch       yes      never    target model    on set_model
