@@ -179,7 +179,7 @@ func (d *msgDecoder) buildResult(f *blockFields, h BlockHeader) Block {
 func (d *msgDecoder) buildSearch(f *blockFields, h BlockHeader) Block {
 	b := &SearchResultBlock{BlockHeader: h, Title: f.title, Content: d.nested(f.content)}
 	if len(f.source) > 0 {
-		s := newMsgDecoder(f.source)
+		s := newMsgDecoder(f.source, true)
 		defer s.free()
 		b.From = s.str()
 	}
@@ -188,7 +188,7 @@ func (d *msgDecoder) buildSearch(f *blockFields, h BlockHeader) Block {
 
 func (d *msgDecoder) buildSource(f *blockFields) (src Source) {
 	if len(f.source) > 0 {
-		s := newMsgDecoder(f.source)
+		s := newMsgDecoder(f.source, true)
 		defer s.free()
 		s.object(&src)
 	}
@@ -200,7 +200,7 @@ func (d *msgDecoder) nested(content []byte) []Block {
 	if len(content) == 0 {
 		return nil
 	}
-	s := newMsgDecoder(content)
+	s := newMsgDecoder(content, true)
 	defer s.free()
 	return s.content(nil)
 }

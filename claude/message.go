@@ -57,7 +57,7 @@ func (m *UnknownMessage) field(*msgDecoder, []byte) bool { return false }
 func DecodeMessage(line []byte) (Message, error) {
 	head, ok := peekType(line)
 	if ok {
-		if m, err, same := decodeAs(line, head); same {
+		if m, err, same := decodeAs(line, head, false); same {
 			return m, err
 		}
 	}
@@ -66,18 +66,18 @@ func DecodeMessage(line []byte) (Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err, _ := decodeAs(line, head)
+	m, err, _ := decodeAs(line, head, true)
 	return m, err
 }
 
-// decodeAs decodes a line whose type is known from head. Same is false if the line, read to its
+// decodeAs decodes a line whose type is known from head; trusted lines were checked to be JSON. Same is false if the line, read to its
 // end, turns out to have another type or subtype.
-func decodeAs(line []byte, head lineHead) (m Message, err error, same bool) {
+func decodeAs(line []byte, head lineHead, trusted bool) (m Message, err error, same bool) {
 	m = messageKinds[head.kind].make()
 	h := m.header()
 	h.raw = line
 	h.typ, h.subtype = head.typ, head.subtype
-	d := newMsgDecoder(line)
+	d := newMsgDecoder(line, trusted)
 	defer d.free()
 	same = d.message(m)
 	if err := d.End(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/drover-agents/drover/internal/jsonscan"
 )
@@ -38,9 +39,14 @@ type fielder interface {
 
 var msgDecoders = sync.Pool{New: func() any { return new(msgDecoder) }}
 
-func newMsgDecoder(data []byte) *msgDecoder {
+// newMsgDecoder returns a decoder of data. Trusted says that data was checked to be JSON.
+func newMsgDecoder(data []byte, trusted bool) *msgDecoder {
 	d := msgDecoders.Get().(*msgDecoder)
-	d.Reset(data)
+	if trusted {
+		d.ResetTrusted(data)
+	} else {
+		d.Reset(data)
+	}
 	d.room = max(128, min(len(data)/3, sharedString))
 	return d
 }
@@ -96,27 +102,28 @@ func (d *msgDecoder) object(f fielder) bool {
 
 // is reports whether the next value is the string want, or no string while want is empty.
 func (d *msgDecoder) is(want string) bool {
-	raw, plain, ok := d.Text()
-	if !ok {
-		return want == ""
-	}
-	if !plain {
-		d.scratch = jsonscan.Unescape(d.scratch[:0], raw)
-		raw = d.scratch
-	}
-	return string(raw) == want
+	text, scratch, _ := d.Decode(d.scratch)
+	d.scratch = scratch
+	return string(text) == want
 }
 
 func (d *msgDecoder) str() string {
-	raw, plain, ok := d.Text()
-	if !ok {
-		return ""
+	if d.Large() {
+		return d.largeStr()
 	}
-	if !plain {
-		d.scratch = jsonscan.Unescape(d.scratch[:0], raw)
-		raw = d.scratch
+	text, scratch, _ := d.Decode(d.scratch)
+	d.scratch = scratch
+	return d.keep(text)
+}
+
+// largeStr decodes a string straight into memory of its own: a copy more would be megabytes.
+func (d *msgDecoder) largeStr() string {
+	raw, plain, _ := d.Text()
+	if plain || len(raw) == 0 {
+		return d.keep(raw)
 	}
-	return d.keep(raw)
+	own := jsonscan.Unescape(nil, raw)
+	return unsafe.String(unsafe.SliceData(own), len(own)) // own is not used again
 }
 
 // keep returns a copy of b as a string.

@@ -51,7 +51,7 @@ func (m *StreamEvent) field(d *msgDecoder, key []byte) bool {
 // EventType returns the type of the event: message_start, content_block_start,
 // content_block_delta, content_block_stop, message_delta, message_stop, or another one.
 func (m *StreamEvent) EventType() string {
-	d := newMsgDecoder(m.Event)
+	d := newMsgDecoder(m.Event, true)
 	defer d.free()
 	if !d.enterAt("type") {
 		return ""
@@ -61,7 +61,7 @@ func (m *StreamEvent) EventType() string {
 
 // Index returns the number of the content block that the event is about, or -1.
 func (m *StreamEvent) Index() int {
-	d := newMsgDecoder(m.Event)
+	d := newMsgDecoder(m.Event, true)
 	defer d.free()
 	if !d.enterAt("index") || d.Kind() != jsonscan.Number {
 		return -1
@@ -90,7 +90,7 @@ func (m *StreamEvent) SignatureDelta() (signature string, ok bool) {
 
 // delta returns one field of the delta of the event, if the delta is of the given type.
 func (m *StreamEvent) delta(typ, key string) (value string, ok bool) {
-	d := newMsgDecoder(m.Event)
+	d := newMsgDecoder(m.Event, true)
 	defer d.free()
 	if !d.enterAt("delta") || !d.Object() {
 		return "", false
@@ -117,7 +117,7 @@ func (m *StreamEvent) delta(typ, key string) (value string, ok bool) {
 
 // BlockStart returns the block that begins with the event, still empty, and whether one does.
 func (m *StreamEvent) BlockStart() (Block, bool) {
-	d := newMsgDecoder(m.Event)
+	d := newMsgDecoder(m.Event, true)
 	defer d.free()
 	if !d.enterAt("content_block") {
 		return nil, false
@@ -127,7 +127,7 @@ func (m *StreamEvent) BlockStart() (Block, bool) {
 
 // StopReason returns why the message ended, and whether the event says so.
 func (m *StreamEvent) StopReason() (reason string, ok bool) {
-	d := newMsgDecoder(m.Event)
+	d := newMsgDecoder(m.Event, true)
 	defer d.free()
 	if !d.enterAt("delta") || !d.enterAt("stop_reason") || d.Kind() != jsonscan.String {
 		return "", false
@@ -137,13 +137,13 @@ func (m *StreamEvent) StopReason() (reason string, ok bool) {
 
 // Usage returns the tokens counted so far in the message, and whether the event says so.
 func (m *StreamEvent) Usage() (Usage, bool) {
-	d := newMsgDecoder(m.Event)
+	d := newMsgDecoder(m.Event, true)
 	defer d.free()
 	if d.enterAt("usage") {
 		u := d.usage()
 		return u, u.Raw != nil
 	}
-	d.Reset(m.Event)
+	d.ResetTrusted(m.Event)
 	if !d.enterAt("message") || !d.enterAt("usage") {
 		return Usage{}, false
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
@@ -127,12 +129,12 @@ func TestFileStoreLinksThatClimbOut(t *testing.T) {
 	}
 }
 
-// TestMain lets this binary be the second process of a test.
+// TestMain lets this binary be the second process of a test, and looks for goroutines left behind.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("TRANSCRIPT_TEST_APPEND"); dir != "" {
 		os.Exit(appendAsChild(dir, os.Getenv("TRANSCRIPT_TEST_NAME")))
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 const childBatches, childBatchSize = 40, 5

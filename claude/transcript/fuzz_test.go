@@ -72,7 +72,7 @@ func useEverything(ctx context.Context, t *testing.T, dir, agent, title string) 
 		}
 	}
 	renamed := transcript.Rename(ctx, id1, title, opts) == nil
-	if info, err := transcript.Get(ctx, id1, opts); renamed && err == nil && info.Title != strings.ToValidUTF8(strings.TrimSpace(title), "\uFFFD") {
+	if info, err := transcript.Get(ctx, id1, opts); renamed && err == nil && info.Title != strings.TrimSpace(strings.ToValidUTF8(title, "\uFFFD")) {
 		t.Errorf("title = %q, want %q", info.Title, strings.TrimSpace(title))
 	}
 	transcript.Tag(ctx, id1, title, opts)

@@ -207,14 +207,14 @@ func (p *projects) info(s session) (Info, bool) {
 	return info, info.Summary != "" && !sum.IsSidechain
 }
 
-// windows lends the memory that the ends of a file are read into.
-var windows = sync.Pool{New: func() any { return new([2 * window]byte) }}
+// endBuffers lends the memory that the ends of a file are read into.
+var endBuffers = sync.Pool{New: func() any { return new([2 * window]byte) }}
 
 // foldEnds folds the first and the last window of a file: what is set once comes from the first
 // alone, what the last one wins comes from both.
 func (s *Summary) foldEnds(f io.ReaderAt, size int64) error {
-	buffer := windows.Get().(*[2 * window]byte)
-	defer windows.Put(buffer)
+	buffer := endBuffers.Get().(*[2 * window]byte)
+	defer endBuffers.Put(buffer)
 	if size <= 2*window {
 		all, err := fill(f, 0, buffer[:size])
 		eachLine(all, s.fold)

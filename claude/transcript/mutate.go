@@ -17,7 +17,7 @@ import (
 // Rename gives a session a title, which goes before every other description of it. It may be called
 // while the CLI has the session open.
 func Rename(ctx context.Context, id, title string, opts Options) error {
-	if title = strings.TrimSpace(title); title == "" {
+	if title = strings.TrimSpace(strings.ToValidUTF8(title, "\uFFFD")); title == "" {
 		return fmt.Errorf("%w: title of session %.80q", ErrEmptyText, id)
 	}
 	return appendLine(ctx, id, opts, struct {

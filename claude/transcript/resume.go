@@ -113,15 +113,17 @@ func (r *Resumed) fill(ctx context.Context, store Store, opts ResumeOptions) err
 		return err
 	}
 	defer root.Close()
-	if err := copyHost(root, opts); err != nil {
-		return err
-	}
 	entries, err := load(ctx, store, r.Key, opts.LoadTimeout)
 	if err != nil {
 		return err
 	}
 	if len(entries) == 0 {
 		return fmt.Errorf("%w: the store has no such session", ErrNotFound)
+	}
+	// The login comes after the load, which may take long: a copy of it lies about no longer than
+	// it must.
+	if err := copyHost(root, opts); err != nil {
+		return err
 	}
 	if err := writeLines(root, r.file(r.Key), entries); err != nil {
 		return err

@@ -41,6 +41,8 @@ type Scanner struct {
 	depth int
 	first bool // the next Field or Elem is the first of its container
 	err   error
+	// trusted text was checked before.
+	trusted bool
 }
 
 // Reset makes s read data from its beginning.
@@ -170,7 +172,12 @@ func (s *Scanner) Skip() {
 	if s.err != nil {
 		return
 	}
-	end := skipValue(s.data, s.pos, s.depth)
+	var end int
+	if s.trusted {
+		end = skipTrusted(s.data, s.pos)
+	} else {
+		end = skipValue(s.data, s.pos, s.depth)
+	}
 	if end < 0 {
 		s.fail(^end)
 		return

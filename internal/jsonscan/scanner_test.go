@@ -5,6 +5,7 @@ package jsonscan
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -24,11 +25,17 @@ func scanAny(s *Scanner) any {
 		}
 		return out
 	case String:
-		raw, plain, _ := s.Text()
-		if plain {
-			return string(raw)
+		twice := *s
+		raw, plain, ok := twice.Text()
+		want := string(raw)
+		if !plain {
+			want = string(Unescape(nil, raw))
 		}
-		return string(Unescape(nil, raw))
+		got, _, decoded := s.Decode(nil)
+		if ok != decoded || (ok && want != string(got)) || twice.pos != s.pos && ok {
+			return fmt.Sprintf("Decode says %q, %v; Text says %q, %v", got, decoded, want, ok)
+		}
+		return string(got)
 	case Number:
 		v, ok := s.Float()
 		if !ok {
@@ -72,6 +79,7 @@ func checkLikeEncodingJSON(t *testing.T, data []byte) {
 	if ok := s.End() == nil; ok != want {
 		t.Errorf("entering %q: valid = %v, want %v (%v)", data, ok, want, s.Err())
 	}
+	checkTrusted(t, data, want)
 	var wantValue any
 	if json.Unmarshal(data, &wantValue) != nil {
 		return // also for numbers that a float64 cannot hold
@@ -81,12 +89,31 @@ func checkLikeEncodingJSON(t *testing.T, data []byte) {
 	}
 }
 
+// checkTrusted skips every value that can be skipped, without checking it.
+func checkTrusted(t *testing.T, data []byte, valid bool) {
+	t.Helper()
+	var s, trusted Scanner
+	s.Reset(data)
+	trusted.ResetTrusted(data)
+	want, got := s.Raw(), trusted.Raw()
+	if valid && (trusted.End() != nil || string(got) != string(want)) {
+		t.Errorf("trusted skip of %q: %q, %v; want %q", data, got, trusted.Err(), want)
+	}
+	trusted.ResetTrusted(data)
+	scanAny(&trusted) // must not panic, whatever the data
+	if valid && trusted.End() != nil {
+		t.Errorf("trusted reading of %q: %v", data, trusted.Err())
+	}
+}
+
 var texts = []string{
 	``, ` `, `{}`, `[]`, ` { } `, `[ ]`, `{"a":1}`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{a:1}`, `[1,]`, `[,1]`, `[1 2]`, `[1}`, `{"a":1]`,
 	`null`, `nul`, `nulll`, `true`, `false`, `fals`, `tru e`, `-`, `-0`, `01`, `1.`, `.5`, `1e`, `1e+`, `1e5`, `-1.25E-3`, `1e999`, `+1`, `0x1`,
 	`123456789012345678901234567890`, `"`, `"a`, `"\`, `"\u12`, `"\u12g4"`, `"\x"`, "\"a\nb\"", "\"a\tb\"", "\"\x00\"", `"\u0000"`, `"tab\t nl\n q\" s\/ b\\"`,
 	`"\ud83d\ude00"`, `"\ud83d"`, `"\ude00x"`, `"\ud83d\n"`, `"\ud83d\ud83d\ude00"`, `"é✓😀"`, "\"\xff\xfe\"", "\"a\xc3\"", "\"\xed\xa0\x80 long enough for eight\"",
 	"{\"\xff\":1}", `{"\u0061b":[{"c":{"d":[[[]]]}}]}`, `{"a":1,"a":2}`, "\ufeff{}", `{} {}`, `1 1`, "\x7f", "[1,\u00a02]", `{"a" : [ 1 , "x" ] , "b" : null }`,
+	`"a\n\ud83d\uzzzz"`, "\"a\x01b\\n\"", "\"0123456789\\n\x02\"", "\"\\n\xff\\t0123456789\"", `"\n\n\t0123456789\ud83d\ude00\u00e9\"x`,
+	`{"a":"\\\\","b":"\\\"","c":["]}",{"d":"\"}"}]}`, `["\\\\\""`, `{"a":1,"b":-2.5e3 ,"c":true}`,
 	`"0123456"`, `"01234567"`, `"012345678"`, `"01234567890123456789\n0123456789012345"`,
 }
 

@@ -28,65 +28,73 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// plainRun returns the offset of the first quote, backslash or control character at or after i.
-// It looks at eight bytes at a time: a subtraction borrows into the high bit of the lowest byte
-// that is zero (or below a space), and only bytes above that one can be wrong.
-func plainRun(b []byte, i int) int {
-	for ; i+8 <= len(b); i += 8 {
+// scanString reads a string whose opening quote is before i, up to and with its closing quote.
+//
+// It looks at eight bytes at a time: a subtraction borrows into the high bit of the lowest byte that
+// is a quote, a backslash or below a space, and only bytes above that one can be wrong.
+func scanString(b []byte, i int) (end int, escaped bool) {
+	for i+8 <= len(b) {
 		w := binary.LittleEndian.Uint64(b[i:])
 		q := w ^ everyQuote
 		s := w ^ everySlash
 		hit := ((q-everyByte)&^q | (s-everyByte)&^s | (w-everySpace)&^w) & everyHigh
-		if hit != 0 {
-			return i + bits.TrailingZeros64(hit)/8
+		if hit == 0 {
+			i += 8
+			continue
 		}
-	}
-	for ; i < len(b); i++ {
-		if c := b[i]; c == '"' || c == '\\' || c < ' ' {
+		i += bits.TrailingZeros64(hit) / 8
+		if b[i] != '\\' {
 			break
 		}
+		escaped = true
+		if i+1 < len(b) && escapes[b[i+1]] != 0 {
+			i += 2
+		} else if i = skipUnicode(b, i+1); i < 0 {
+			return i, escaped
+		}
 	}
-	return i
+	return scanTail(b, i, escaped)
 }
 
-// scanString reads a string whose opening quote is before i, up to and with its closing quote.
-func scanString(b []byte, i int) (end int, escaped bool) {
-	for {
-		i = plainRun(b, i)
-		if i >= len(b) {
-			return ^i, escaped
-		}
-		switch b[i] {
-		case '"':
+// scanTail is scanString byte by byte: for the end of the text, and for what is no string.
+func scanTail(b []byte, i int, escaped bool) (int, bool) {
+	for i < len(b) {
+		switch c := b[i]; {
+		case c == '"':
 			return i + 1, escaped
-		case '\\':
+		case c < ' ':
+			return ^i, escaped
+		case c != '\\':
+			i++
+		case i+1 < len(b) && escapes[b[i+1]] != 0:
 			escaped = true
-			if i = skipEscape(b, i+1); i < 0 {
+			i += 2
+		default:
+			escaped = true
+			if i = skipUnicode(b, i+1); i < 0 {
 				return i, escaped
 			}
-		default:
-			return ^i, escaped
 		}
 	}
+	return ^i, escaped
 }
 
-// skipEscape reads what follows a backslash.
-func skipEscape(b []byte, i int) int {
-	if i >= len(b) {
+// escapes maps the byte after a backslash to what the two mean, for all but \u.
+var escapes = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// skipUnicode reads the u and the four digits that follow a backslash.
+func skipUnicode(b []byte, i int) int {
+	if i >= len(b) || b[i] != 'u' {
 		return ^i
 	}
-	switch b[i] {
-	case 'n', '"', '\\', '/', 't', 'r', 'b', 'f':
-		return i + 1
-	case 'u':
-		for n := 1; n <= 4; n++ {
-			if i+n >= len(b) || hexDigit(b[i+n]) < 0 {
-				return ^(i + n)
-			}
+	for n := 1; n <= 4; n++ {
+		if i+n >= len(b) || hexDigit(b[i+n]) < 0 {
+			return ^(i + n)
 		}
-		return i + 5
 	}
-	return ^i
+	return i + 5
 }
 
 func hexDigit(c byte) rune {

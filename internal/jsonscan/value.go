@@ -3,7 +3,11 @@
 package jsonscan
 
 import (
+	"bytes"
+	"encoding/binary"
 	"math"
+	"math/bits"
+	"slices"
 	"strconv"
 	"unicode"
 	"unicode/utf16"
@@ -30,6 +34,124 @@ func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	s.first = false
 	raw = s.data[start : end-1 : end-1]
 	return raw, !escaped && utf8.Valid(raw), true
+}
+
+// maxFused is the most memory that Decode asks for before it knows the length of a string.
+const maxFused = 256 << 10
+
+// Large reports whether a string that comes next may be so long that Text and [Unescape] serve
+// better than Decode.
+func (s *Scanner) Large() bool { return len(s.data)-s.pos > maxFused }
+
+// Decode consumes the next value and returns, if it is a string, its decoded bytes. They are part of
+// the input, or of scratch, which may have grown and is returned for the next call.
+func (s *Scanner) Decode(scratch []byte) (text, grown []byte, ok bool) {
+	if s.Kind() != String {
+		s.Skip()
+		return nil, scratch, false
+	}
+	start := s.pos + 1
+	if len(s.data)-start > maxFused {
+		return s.decodeLarge(scratch)
+	}
+	for i := start; i+8 <= len(s.data); {
+		w := binary.LittleEndian.Uint64(s.data[i:])
+		b := w ^ everySlash
+		q := w ^ everyQuote
+		hit := ((q-everyByte)&^q | (b-everyByte)&^b | (w-everySpace)&^w) & everyHigh
+		if hit == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(hit) / 8
+		if s.data[i] == '\\' {
+			return s.decodeEscaped(scratch, start, i)
+		}
+		if raw := s.data[start:i:i]; s.data[i] == '"' && utf8.Valid(raw) {
+			s.pos = i + 1
+			s.first = false
+			return raw, scratch, true
+		}
+		break
+	}
+	return s.decodeLarge(scratch)
+}
+
+// decodeLarge decodes a string in two passes, with no more memory than it needs.
+func (s *Scanner) decodeLarge(scratch []byte) (text, grown []byte, ok bool) {
+	raw, plain, ok := s.Text()
+	if !ok || plain {
+		return raw, scratch, ok
+	}
+	scratch = Unescape(scratch[:0], raw)
+	return scratch, scratch, true
+}
+
+// decodeEscaped decodes the string that begins at start and has its first backslash at i, in one
+// pass instead of looking for its end first.
+func (s *Scanner) decodeEscaped(scratch []byte, start, i int) (text, grown []byte, ok bool) {
+	scratch = slices.Grow(scratch[:0], len(s.data)-start+8)
+	text, end := unescapeString(scratch[:cap(scratch)], s.data, start, i)
+	if end < 0 {
+		s.fail(^end)
+		return nil, scratch, false
+	}
+	s.pos = end
+	s.first = false
+	if raw := s.data[start : end-1]; !utf8.Valid(raw) {
+		text = unescapeInvalid(scratch[:0], raw)
+		scratch = text
+	}
+	return text, scratch, true
+}
+
+// unescapeString decodes into dst, which is long enough for all of b, the string from start up to
+// its closing quote, and returns the offset after that. There is neither an escape nor a control
+// character before i.
+func unescapeString(dst, b []byte, start, i int) (text []byte, end int) {
+	at := copy(dst, b[start:i])
+	for i < len(b) {
+		if i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			binary.LittleEndian.PutUint64(dst[at:], w)
+			q := w ^ everyQuote
+			s := w ^ everySlash
+			hit := ((q-everyByte)&^q | (s-everyByte)&^s | (w-everySpace)&^w) & everyHigh
+			n := 8
+			if hit != 0 {
+				n = bits.TrailingZeros64(hit) / 8
+			}
+			i += n
+			at += n
+			if n == 8 {
+				continue
+			}
+		}
+		switch c := b[i]; {
+		case c == '\\':
+			if i+1 < len(b) && escapes[b[i+1]] != 0 {
+				dst[at] = escapes[b[i+1]]
+				i += 2
+				at++
+				continue
+			}
+			if end := skipUnicode(b, i+1); end < 0 {
+				return nil, end
+			}
+			out, rest := appendRune(dst[:at], b[i:])
+			i = len(b) - len(rest)
+			at = len(out)
+		case c == '"':
+			return dst[:at], i + 1
+		case c < ' ':
+			return nil, ^i
+		default:
+			dst[at] = c
+			i++
+			at++
+		}
+	}
+	return nil, ^i
 }
 
 // Bool consumes the next value and returns it if it is true or false.
@@ -102,33 +224,67 @@ func parseDigits(raw []byte) (v int64, ok bool) {
 // Unescape appends to dst the string whose text between the quotes is raw. The escapes in raw must
 // be valid, as they are in what [Scanner.Text] returns.
 func Unescape(dst, raw []byte) []byte {
-	for len(raw) > 0 {
-		n := escapeIndex(raw)
-		dst = appendValid(dst, raw[:n])
-		raw = raw[n:]
-		if len(raw) < 2 {
-			break
-		}
-		if raw[1] == 'u' {
-			dst, raw = appendRune(dst, raw)
-			continue
-		}
-		dst = append(dst, escapedByte(raw[1]))
-		raw = raw[2:]
+	if !utf8.Valid(raw) {
+		return unescapeInvalid(dst, raw)
 	}
-	return dst
+	// The result is never longer than raw; whole words are written before it is known how much
+	// of them counts.
+	at := len(dst)
+	dst = slices.Grow(dst, len(raw)+8)[:at+len(raw)+8]
+	for i := 0; i < len(raw); {
+		if i+8 <= len(raw) {
+			w := binary.LittleEndian.Uint64(raw[i:])
+			binary.LittleEndian.PutUint64(dst[at:], w)
+			s := w ^ everySlash
+			hit := (s - everyByte) &^ s & everyHigh
+			if hit == 0 {
+				i += 8
+				at += 8
+				continue
+			}
+			n := bits.TrailingZeros64(hit) / 8
+			i += n
+			at += n
+		}
+		switch {
+		case raw[i] != '\\':
+			dst[at] = raw[i]
+			i++
+			at++
+		case raw[i+1] != 'u':
+			dst[at] = escapes[raw[i+1]]
+			i += 2
+			at++
+		default:
+			rest := raw[i:]
+			out, left := appendRune(dst[:at], rest)
+			at = len(out)
+			i += len(rest) - len(left)
+		}
+	}
+	return dst[:at]
 }
 
-// escapeIndex returns the offset of the first backslash, or the length of raw.
-func escapeIndex(raw []byte) int {
-	i := 0
-	for {
-		i = plainRun(raw, i)
-		if i >= len(raw) || raw[i] == '\\' {
-			return i
+// unescapeInvalid is Unescape for text that is not UTF-8 throughout.
+func unescapeInvalid(dst, raw []byte) []byte {
+	for len(raw) > 0 {
+		n := bytes.IndexByte(raw, '\\')
+		if n < 0 {
+			n = len(raw)
 		}
-		i++
+		dst = appendValid(dst, raw[:n])
+		raw = raw[n:]
+		switch {
+		case len(raw) < 2:
+			return dst
+		case raw[1] == 'u':
+			dst, raw = appendRune(dst, raw)
+		default:
+			dst = append(dst, escapes[raw[1]])
+			raw = raw[2:]
+		}
 	}
+	return dst
 }
 
 // appendRune decodes the \uXXXX at the start of raw, or the surrogate pair of two of them.
@@ -150,32 +306,17 @@ func hexRune(raw []byte) rune {
 	}
 	var r rune
 	for _, c := range raw[2:6] {
-		r = r<<4 | hexDigit(c)
+		digit := hexDigit(c)
+		if digit < 0 {
+			return -1
+		}
+		r = r<<4 | digit
 	}
 	return r
 }
 
-func escapedByte(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 't':
-		return '\t'
-	case 'r':
-		return '\r'
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	}
-	return c
-}
-
 // appendValid appends raw, with U+FFFD for each byte that is not part of UTF-8.
 func appendValid(dst, raw []byte) []byte {
-	if utf8.Valid(raw) {
-		return append(dst, raw...)
-	}
 	for len(raw) > 0 {
 		r, n := utf8.DecodeRune(raw)
 		dst = utf8.AppendRune(dst, r)

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var updateMessages = flag.Bool("update-messages", false, "rewrite the decoded forms in testdata/messages")
+
+// dump shows everything a message or a block says, without zero values.
+func dump(v any) any { return dumpValue(reflect.ValueOf(v)) }
+
+func dumpValue(v reflect.Value) any {
+	switch x := v.Interface().(type) {
+	case time.Time:
+		return x.Format(time.RFC3339Nano)
+	case time.Duration:
+		return x.String()
+	case json.RawMessage:
+		return "raw " + string(x)
+	case Block:
+		out := dumpStruct(reflect.ValueOf(x).Elem())
+		out["(block)"] = strings.TrimPrefix(fmt.Sprintf("%T %s", x, x.Type()), "*claude.")
+		return out
+	case Message:
+		out := dumpStruct(reflect.ValueOf(x).Elem())
+		out["(message)"] = strings.TrimPrefix(fmt.Sprintf("%T %s %s", x, x.Type(), x.Subtype()), "*claude.")
+		return out
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return dumpValue(v.Elem())
+	case reflect.Struct:
+		return dumpStruct(v)
+	case reflect.Slice:
+		out := []any{}
+		for i := range v.Len() {
+			out = append(out, dumpValue(v.Index(i)))
+		}
+		return out
+	case reflect.Map:
+		out := map[string]any{}
+		for _, key := range v.MapKeys() {
+			out[key.String()] = dumpValue(v.MapIndex(key))
+		}
+		return out
+	}
+	return v.Interface()
+}
+
+func dumpStruct(v reflect.Value) map[string]any {
+	out := map[string]any{}
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if !field.IsExported() || v.Field(i).IsZero() {
+			continue
+		}
+		if !field.Anonymous {
+			out[field.Name] = dumpValue(v.Field(i))
+			continue
+		}
+		for name, inner := range dumpStruct(v.Field(i)) {
+			out[name] = inner
+		}
+	}
+	return out
+}
+
+func dumpJSON(t testing.TB, v any) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(dump(v)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// A section is a named part of a file in testdata/messages: a line, or, with the suffix .want, what
+// it decodes to. The files are in the txtar format.
+type section struct{ name, text string }
+
+func readSections(t testing.TB, path string) (comment string, sections []section) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		name, ok := strings.CutPrefix(strings.TrimSuffix(line, " --\n"), "-- ")
+		switch {
+		case ok && strings.HasSuffix(line, " --\n"):
+			sections = append(sections, section{name: name})
+		case sections == nil:
+			comment += line
+		default:
+			sections[len(sections)-1].text += line
+		}
+	}
+	return comment, sections
+}
+
+// goldenLines calls f with every line of testdata/messages.
+func goldenLines(t testing.TB, f func(name string, line []byte)) {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/messages/*.txtar")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no test data", err)
+	}
+	for _, path := range paths {
+		_, sections := readSections(t, path)
+		for _, s := range sections {
+			if !strings.HasSuffix(s.name, ".want") {
+				f(filepath.Base(path)+": "+s.name, []byte(strings.TrimSuffix(s.text, "\n")))
+			}
+		}
+	}
+}
+
+func TestMessagesGolden(t *testing.T) {
+	paths, _ := filepath.Glob("testdata/messages/*.txtar")
+	for _, path := range paths {
+		comment, sections := readSections(t, path)
+		want := map[string]string{}
+		for _, s := range sections {
+			if name, ok := strings.CutSuffix(s.name, ".want"); ok {
+				want[name] = s.text
+			}
+		}
+		out := comment
+		for _, s := range sections {
+			if strings.HasSuffix(s.name, ".want") {
+				continue
+			}
+			got := decodeGolden(t, path+": "+s.name, []byte(strings.TrimSuffix(s.text, "\n")))
+			if diff := cmp.Diff(want[s.name], got); diff != "" && !*updateMessages {
+				t.Errorf("%s: %s (-want +got):\n%s", path, s.name, diff)
+			}
+			out += "-- " + s.name + " --\n" + s.text + "-- " + s.name + ".want --\n" + got
+		}
+		if *updateMessages {
+			if err := os.WriteFile(path, []byte(out), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func decodeGolden(t *testing.T, name string, line []byte) string {
+	t.Helper()
+	m, err := DecodeMessage(line)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if !bytes.Equal(m.Raw(), line) {
+		t.Errorf("%s: Raw is not the line", name)
+	}
+	return string(dumpJSON(t, m))
+}
+
+// TestMessagesGoldenSetEveryField fails when a type or a field exists that no line of the test data
+// fills: then nobody knows whether its name on the wire is right.
+func TestMessagesGoldenSetEveryField(t *testing.T) {
+	set, all := map[string]bool{}, map[string]bool{}
+	for _, kind := range messageKinds {
+		allFields(reflect.TypeOf(kind.make()), all)
+	}
+	for _, block := range []Block{
+		new(TextBlock), new(ThinkingBlock), new(RedactedThinkingBlock), new(ToolUseBlock), new(ServerToolUseBlock), new(ToolResultBlock),
+		new(ServerToolResultBlock), new(ImageBlock), new(DocumentBlock), new(SearchResultBlock), new(UnknownBlock),
+	} {
+		allFields(reflect.TypeOf(block), all)
+	}
+	goldenLines(t, func(name string, line []byte) {
+		m, err := DecodeMessage(line)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		setFields(reflect.ValueOf(m), set)
+	})
+	for field := range all {
+		if !set[field] {
+			t.Errorf("%s is set by no line in testdata/messages", field)
+		}
+	}
+}
+
+func allFields(typ reflect.Type, out map[string]bool) {
+	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map {
+		typ = typ.Elem()
+	}
+	if typ.Kind() != reflect.Struct || typ.PkgPath() == "time" || out[typ.Name()] {
+		return
+	}
+	out[typ.Name()] = true
+	for i := range typ.NumField() {
+		if field := typ.Field(i); field.IsExported() {
+			if !field.Anonymous {
+				out[typ.Name()+"."+field.Name] = true
+			}
+			allFields(field.Type, out)
+		}
+	}
+}
+
+func setFields(v reflect.Value, out map[string]bool) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			setFields(v.Elem(), out)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			setFields(v.Index(i), out)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			setFields(v.MapIndex(key), out)
+		}
+	case reflect.Struct:
+		out[v.Type().Name()] = true
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() && !v.Field(i).IsZero() {
+				out[v.Type().Name()+"."+field.Name] = true
+				setFields(v.Field(i), out)
+			}
+		}
+	}
+}
