@@ -34,7 +34,7 @@ type conn struct {
 	asked   handlerTable // the CLI's requests being answered
 	// prepare takes a request of the CLI, in the order of the lines, and returns what answers it. It
 	// must not block.
-	prepare func(ctx context.Context, request cliRequest) (serve func() cliAnswer)
+	prepare func(ctx context.Context, request cliRequest) service
 	// mirror takes a transcript_mirror line. It must not block.
 	mirror func(line []byte)
 	// resulted is called at each result. It must not block.
@@ -176,7 +176,7 @@ func (c *conn) noteResult(line Line) {
 	c.turns.result()
 }
 
-// wentOn forgets an error result: if the CLI ends now, that is a crash.
+// wentOn forgets an error result, because something followed it: if the CLI ends now, that is a crash.
 func (c *conn) wentOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -57,6 +57,7 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 	number := 0
 	if !prompt.NoTurn {
 		number = c.conn.turns.prompt()
+		c.conn.wentOn()
 	}
 	if err := c.conn.out.send(ctx, line); err != nil {
 		return number, c.conn.endError(err)

@@ -7,7 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/drover-agents/drover/internal/redact"
 )
+
+// withoutKeys removes what looks like a key from a text that the CLI or the model's service wrote.
+func withoutKeys(s string) string { return (*redact.Redactor)(nil).String(s) }
 
 // Conditions that callers test for with errors.Is.
 var (
@@ -73,7 +78,7 @@ type ProtocolError struct {
 }
 
 func (e *ProtocolError) Error() string {
-	return fmt.Sprintf("claude: a line of the CLI's output is not valid JSON: %v: %q\n  next: check that nothing else writes to the CLI's standard output", e.Err, e.Line)
+	return withoutKeys(fmt.Sprintf("claude: a line of the CLI's output is not valid JSON: %v: %q\n  next: check that nothing else writes to the CLI's standard output", e.Err, e.Line))
 }
 
 // Unwrap returns the JSON error.
@@ -97,9 +102,9 @@ type ControlError struct {
 
 func (e *ControlError) Error() string {
 	if e.Code != "" {
-		return fmt.Sprintf("claude: %s refused (%s): %s", e.Subtype, e.Code, e.Message)
+		return withoutKeys(fmt.Sprintf("claude: %s refused (%s): %s", e.Subtype, e.Code, e.Message))
 	}
-	return fmt.Sprintf("claude: %s refused: %s", e.Subtype, e.Message)
+	return withoutKeys(fmt.Sprintf("claude: %s refused: %s", e.Subtype, e.Message))
 }
 
 // A ControlTimeoutError reports that the CLI did not answer a control request in time.

@@ -25,6 +25,14 @@ type cliAnswer struct {
 	silent   bool // no answer may be sent
 }
 
+// A service is a request of the CLI on its way to an answer.
+type service struct {
+	// run makes the answer. It may block.
+	run func() cliAnswer
+	// safe is the answer if run does not return: it panicked, or a callback ended its goroutine.
+	safe cliAnswer
+}
+
 // A handlerTable holds the requests of the CLI that are being answered.
 type handlerTable struct {
 	ctx  context.Context // the parent of all handlers' contexts
@@ -102,25 +110,20 @@ func (c *conn) request(head lineHead) {
 	go c.handle(r, c.prepare(ctx, r))
 }
 
-func (c *conn) handle(r cliRequest, serve func() cliAnswer) {
+// handle answers a request. The answer is sent even if a callback ends the goroutine, as FailNow of
+// a test does: the CLI would wait for it forever.
+func (c *conn) handle(r cliRequest, s service) {
 	defer c.asked.wg.Done()
-	a := c.guarded(r, serve)
-	if wanted := c.asked.finish(r.ID); !wanted || a.silent {
-		return
-	}
-	c.out.post(responseLine(r.ID, a))
-}
-
-// guarded turns a panic of our own code into an error answer. User callbacks have a guard of their
-// own, whose answer is the safe one for their kind.
-func (c *conn) guarded(r cliRequest, serve func() cliAnswer) (a cliAnswer) {
+	a := s.safe
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("claude: answering a request panicked", "subtype", r.Subtype, "panic", p, "stack", string(debug.Stack()))
-			a = cliAnswer{err: "internal error answering " + r.Subtype}
+		}
+		if wanted := c.asked.finish(r.ID); wanted && !a.silent {
+			c.out.post(responseLine(r.ID, a))
 		}
 	}()
-	return serve()
+	a = s.run()
 }
 
 func responseLine(id string, a cliAnswer) []byte {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -95,6 +96,7 @@ func launchError(cmd Command, err error) error {
 // connect makes the connection to a started process and sets its goroutines going.
 func (c *Client) connect(proc Process, cmd Command) {
 	secrets := redact.New(secretValues(cmd.Env)...)
+	c.log = slog.New(secrets.Handler(c.log.Handler()))
 	handlers, stop := context.WithCancel(context.Background())
 	c.conn = &conn{
 		proc:     proc,

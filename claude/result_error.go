@@ -102,7 +102,7 @@ func (e *ResultError) Error() string {
 	if advice := e.Advice(); advice != "" {
 		s += "\n  next: " + advice
 	}
-	return s
+	return withoutKeys(s) // errors are logged; the fields keep what the CLI wrote
 }
 
 // details names the machine-readable causes that the text may not contain.

@@ -5,6 +5,8 @@ package claude
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 )
 
 // leftUnanswered are requests meant for hosts of another kind; an error answer would end what they
@@ -13,20 +15,27 @@ var leftUnanswered = map[string]bool{
 	"remote_tool_call": true, "remote_plumbing_call": true, "remote_tools_probe": true, "remote_tools_reannounce": true,
 }
 
-// prepare takes one request of the CLI and returns what answers it.
-func (c *Client) prepare(ctx context.Context, r cliRequest) func() cliAnswer {
-	if r.Subtype == "mcp_message" {
+// prepare takes one request of the CLI, in the order of the lines, and returns what answers it.
+func (c *Client) prepare(ctx context.Context, r cliRequest) service {
+	switch r.Subtype {
+	case "hook_callback":
+		return c.prepareHook(ctx, r)
+	case "can_use_tool":
+		return service{
+			run:  func() cliAnswer { return cliAnswer{response: servePermission(ctx, c.log, c.opts.CanUseTool, r.Body)} },
+			safe: cliAnswer{err: "the permission callback did not return"}, // which the CLI takes for a denial
+		}
+	case "mcp_message":
 		return c.prepareMCP(ctx, r)
 	}
-	return func() cliAnswer { return c.serve(ctx, r) }
+	return service{
+		run:  func() cliAnswer { return c.serve(ctx, r) },
+		safe: cliAnswer{err: "the callback did not return"},
+	}
 }
 
 func (c *Client) serve(ctx context.Context, r cliRequest) cliAnswer {
 	switch r.Subtype {
-	case "hook_callback":
-		return c.serveHook(ctx, r)
-	case "can_use_tool":
-		return c.servePermission(ctx, r)
 	case "elicitation":
 		return cliAnswer{response: serveElicitation(ctx, c.log, c.opts.OnElicitation, r.Body)}
 	case "request_user_dialog":
@@ -39,42 +48,55 @@ func (c *Client) serve(ctx context.Context, r cliRequest) cliAnswer {
 	return cliAnswer{err: "unsupported control request: " + r.Subtype, code: "unsupported_request"}
 }
 
-func (c *Client) serveHook(ctx context.Context, r cliRequest) cliAnswer {
+// prepareHook finds the hook while it is sure to be there: [Client.SetHooks] forgets the old ones
+// when the CLI has taken the new ones, and calls of old ones stand before that in the stream.
+func (c *Client) prepareHook(ctx context.Context, r cliRequest) service {
 	var call struct {
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
 	}
-	if err := json.Unmarshal(r.Body, &call); err != nil {
-		return cliAnswer{err: "hook_callback: " + err.Error()}
-	}
+	err := json.Unmarshal(r.Body, &call)
 	hook := c.hook(call.CallbackID)
 	if hook == nil {
-		return cliAnswer{err: "no hook has the id " + call.CallbackID}
+		hook = lostHook(call.CallbackID, call.Input, err)
 	}
-	return cliAnswer{response: hook.serve(ctx, c.log, call.Input)}
+	return service{
+		run:  func() cliAnswer { return cliAnswer{response: hook.serve(ctx, c.log, call.Input)} },
+		safe: cliAnswer{response: hook.safeAnswer()},
+	}
 }
 
-func (c *Client) servePermission(ctx context.Context, r cliRequest) cliAnswer {
-	if c.opts.CanUseTool == nil {
-		return cliAnswer{err: "no permission callback is set: the call is denied"}
+// lostHook stands in for a hook that is not known, so that the call gets the safe answer of its
+// event: the CLI takes an error for "no opinion".
+func lostHook(id string, input json.RawMessage, err error) *Hook {
+	var head struct {
+		Event HookEvent `json:"hook_event_name"`
 	}
-	return cliAnswer{response: servePermission(ctx, c.log, c.opts.CanUseTool, r.Body)}
+	if json.Unmarshal(input, &head) != nil || head.Event == "" {
+		head.Event = HookPreToolUse
+	}
+	return &Hook{Event: head.Event, Func: func(context.Context, HookInput) (HookOutput, error) {
+		return nil, errors.Join(fmt.Errorf("no hook has the id %q", id), err)
+	}}
 }
 
 // prepareMCP notes a call, or cancels one, in the order of the lines.
-func (c *Client) prepareMCP(ctx context.Context, r cliRequest) func() cliAnswer {
+func (c *Client) prepareMCP(ctx context.Context, r cliRequest) service {
 	var call struct {
 		Server  string          `json:"server_name"`
 		Message json.RawMessage `json:"message"`
 	}
 	if err := json.Unmarshal(r.Body, &call); err != nil {
-		return func() cliAnswer { return cliAnswer{err: "mcp_message: " + err.Error()} }
+		return service{run: func() cliAnswer { return cliAnswer{err: "mcp_message: " + err.Error()} }}
 	}
 	serve := c.mux.begin(ctx, call.Server, call.Message)
-	return func() cliAnswer {
-		reply := serve()
-		response := make([]byte, 0, len(reply)+20)
-		response = append(append(response, `{"mcp_response":`...), reply...)
-		return cliAnswer{response: append(response, '}')}
+	return service{
+		run: func() cliAnswer {
+			reply := serve()
+			response := make([]byte, 0, len(reply)+20)
+			response = append(append(response, `{"mcp_response":`...), reply...)
+			return cliAnswer{response: append(response, '}')}
+		},
+		safe: cliAnswer{err: "the tool did not return"},
 	}
 }

@@ -132,7 +132,7 @@ func (w *lineWriter) close(reason error) error {
 		w.wakeLocked()
 	}
 	w.mu.Unlock()
-	if already && reason == errInputClosed {
+	if already && errors.Is(reason, errInputClosed) {
 		return nil
 	}
 	return w.w.Close()

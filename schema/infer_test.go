@@ -24,7 +24,7 @@ type shadowing struct {
 	Kind   int `json:"kind"`
 	hidden int //nolint:unused // must not appear
 	Skip   int `json:"-"`
-	Dash   int `json:"-,"`
+	Dash   int `json:"-,"` //nolint:staticcheck // the name "-" is what is tested
 	Plain  bool
 }
 
