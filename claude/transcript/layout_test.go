@@ -69,7 +69,7 @@ func TestProjectKey(t *testing.T) {
 		{"every other character is a dash", "/no/such/a b_c.d-1", "-no-such-a-b-c-d-1"},
 		{"two units outside the basic plane", "/no/such/😀", "-no-such---"},
 		{"decomposed letters stay decomposed", "/no/such/e\u0301", "-no-such-e-"},
-		// The hash of these two was taken from the CLI, which made directories of these names.
+		// The CLI made a directory of this name.
 		{"long path as the CLI hashed it", "/tmp/texp-claude-code/" + strings.Repeat("a", 120) + "/" + strings.Repeat("bé", 60),
 			"-tmp-texp-claude-code-" + strings.Repeat("a", 120) + "-" + strings.Repeat("b-", 28) + "b" + "-shkccd"},
 		{"200 units are not cut", "/" + strings.Repeat("x", 199), "-" + strings.Repeat("x", 199)},

@@ -40,8 +40,9 @@ func TestListDescribesSessions(t *testing.T) {
 		{"last title wins", title + prompt(`"hello"`) + strings.Replace(title, "Mine", "Later", 1), transcript.Info{Summary: "Later", Title: "Later", FirstPrompt: "hello"}},
 		{"title only in the head of a long file", title + prompt(`"hello"`) + filler, transcript.Info{Summary: "Mine", Title: "Mine", FirstPrompt: "hello"}},
 		{"title only in the tail of a long file", prompt(`"hello"`) + filler + title, transcript.Info{Summary: "Mine", Title: "Mine", FirstPrompt: "hello"}},
+		{"what the end of a long file has is not the first", filler + prompt(`"late"`, `,"cwd":"/late","timestamp":"2026-01-01T00:00:00Z"`) + last, transcript.Info{Summary: "the last"}},
 		{"tool result, hidden and generated texts are no prompt",
-			prompt(`[{"type":"tool_result","tool_use_id":"t","content":"no"}]`) + prompt(`"no"`, `,"isMeta":true`) + prompt(`"no"`, `,"isCompactSummary":true`) +
+			prompt(`[{"type":"text","text":"no"},{"type":"tool_result","tool_use_id":"t","content":"no"}]`) + prompt(`"no"`, `,"isMeta":true`) + prompt(`"no"`, `,"isCompactSummary":true`) +
 				prompt(`"[Request interrupted by user for tool use]"`) + prompt(`"<local-command-stdout>x</local-command-stdout>"`) +
 				prompt(`[{"type":"text","text":"<ide_opened_file>f</ide_opened_file>"},{"type":"image"},{"type":"text","text":"two\nlines"}]`),
 			transcript.Info{Summary: "two lines", FirstPrompt: "two lines"}},
