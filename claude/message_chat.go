@@ -111,7 +111,7 @@ func (m *AssistantMessage) field(d *msgDecoder, key []byte) bool {
 	case "usage_report":
 		m.UsageReport = d.raw()
 	case "tool_use_meta":
-		m.ToolUseMeta = objects[ToolUseMeta](d)
+		m.ToolUseMeta = objectList[ToolUseMeta](d)
 	default:
 		return false
 	}

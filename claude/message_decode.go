@@ -28,6 +28,7 @@ type msgDecoder struct {
 	// Builder never moves or changes what String has returned.
 	shared  strings.Builder
 	room    int // size of a new shared block
+	level   int // of blocks inside blocks
 	scratch []byte
 }
 
@@ -54,6 +55,7 @@ func newMsgDecoder(data []byte, trusted bool) *msgDecoder {
 func (d *msgDecoder) free() {
 	d.Reset(nil)
 	d.shared.Reset()
+	d.level = 0
 	if cap(d.scratch) > maxScratch {
 		d.scratch = nil
 	}
@@ -266,8 +268,8 @@ func (d *msgDecoder) time() time.Time {
 	return t
 }
 
-// objects reads an array of objects; elements that are no objects are left out.
-func objects[T any, P interface {
+// objectList reads an array of objects; elements that are no objects are left out.
+func objectList[T any, P interface {
 	*T
 	fielder
 }](d *msgDecoder) []T {

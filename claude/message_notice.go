@@ -159,7 +159,7 @@ func (m *CommandsChanged) field(d *msgDecoder, key []byte) bool {
 	if string(key) != "commands" {
 		return false
 	}
-	m.Commands = objects[SlashCommand](d)
+	m.Commands = objectList[SlashCommand](d)
 	return true
 }
 
@@ -250,7 +250,7 @@ func (m *MemoryRecall) field(d *msgDecoder, key []byte) bool {
 	case "mode":
 		m.Mode = d.str()
 	case "memories":
-		m.Memories = objects[Memory](d)
+		m.Memories = objectList[Memory](d)
 	default:
 		return false
 	}

@@ -104,7 +104,7 @@ func (m *SystemInit) listField(d *msgDecoder, key []byte) bool {
 	case "tools":
 		m.Tools = d.strs()
 	case "mcp_servers":
-		m.MCPServers = objects[InitMCPServer](d)
+		m.MCPServers = objectList[InitMCPServer](d)
 	case "slash_commands":
 		m.SlashCommands = d.strs()
 	case "terminal_slash_commands":
@@ -116,9 +116,9 @@ func (m *SystemInit) listField(d *msgDecoder, key []byte) bool {
 	case "betas":
 		m.Betas = d.strs()
 	case "plugins":
-		m.Plugins = objects[InitPlugin](d)
+		m.Plugins = objectList[InitPlugin](d)
 	case "plugin_errors":
-		m.PluginErrors = objects[PluginError](d)
+		m.PluginErrors = objectList[PluginError](d)
 	case "capabilities":
 		m.Capabilities = d.strs()
 	case "additional_directories":

@@ -247,7 +247,7 @@ func (m *BackgroundTasksChanged) field(d *msgDecoder, key []byte) bool {
 	if string(key) != "tasks" {
 		return false
 	}
-	m.Tasks = objects[BackgroundTask](d)
+	m.Tasks = objectList[BackgroundTask](d)
 	return true
 }
 

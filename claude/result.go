@@ -123,7 +123,7 @@ func (m *ResultMessage) commonField(d *msgDecoder, key []byte) bool {
 	case "usage":
 		m.Usage = d.usage()
 	case "permission_denials":
-		m.PermissionDenials = objects[PermissionDenial](d)
+		m.PermissionDenials = objectList[PermissionDenial](d)
 	case "queued_turn_count":
 		m.QueuedTurnCount = d.int()
 	case "terminal_reason":
