@@ -186,7 +186,7 @@ func (d *msgDecoder) buildSearch(f *blockFields, h BlockHeader) Block {
 	return b
 }
 
-func (d *msgDecoder) buildSource(f *blockFields) (src Source) {
+func (d *msgDecoder) buildSource(f *blockFields) (src MediaSource) {
 	if len(f.source) > 0 {
 		s := newMsgDecoder(f.source, true)
 		defer s.free()

@@ -48,7 +48,7 @@ func newMsgDecoder(data []byte, trusted bool) *msgDecoder {
 	} else {
 		d.Reset(data)
 	}
-	d.room = max(128, min(len(data)/3, sharedString))
+	d.room = max(128, min(len(data)/2, sharedString))
 	return d
 }
 
@@ -261,8 +261,8 @@ func (d *msgDecoder) time() time.Time {
 	if !ok || !plain {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(raw))
-	if err != nil {
+	var t time.Time
+	if t.UnmarshalText(raw) != nil {
 		return time.Time{}
 	}
 	return t

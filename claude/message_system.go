@@ -9,7 +9,7 @@ import (
 
 // A SystemInit describes the session. The CLI sends it at the start of every turn.
 type SystemInit struct {
-	Header
+	MessageHeader
 	ClaudeCodeVersion      string
 	CWD                    string
 	Model                  string
@@ -186,7 +186,7 @@ const (
 
 // A SessionStateChanged tells whether the session works, waits for us, or is done with everything.
 type SessionStateChanged struct {
-	Header
+	MessageHeader
 	State string // StateIdle, StateRunning or StateRequiresAction
 	// SDKHostOnly is true for a message that was asked for by the client itself.
 	SDKHostOnly bool
@@ -206,7 +206,7 @@ func (m *SessionStateChanged) field(d *msgDecoder, key []byte) bool {
 
 // A StatusMessage tells what the CLI does right now, or that the permission mode changed.
 type StatusMessage struct {
-	Header
+	MessageHeader
 	Status           string // compacting, requesting, or empty when that is over
 	PermissionMode   string
 	CompactResult    string
@@ -234,7 +234,7 @@ func (m *StatusMessage) field(d *msgDecoder, key []byte) bool {
 
 // A CompactBoundary marks where the conversation was replaced by a summary.
 type CompactBoundary struct {
-	Header
+	MessageHeader
 	Trigger    string // manual or auto
 	PreTokens  int
 	PostTokens *int // nil if not told

@@ -19,7 +19,7 @@ const (
 // A ResultMessage ends a turn. A turn that ended on an API error has the subtype "success" and
 // IsError: ask [ResultMessage.Failed], never the subtype alone.
 type ResultMessage struct {
-	Header
+	MessageHeader
 	IsError     bool
 	Duration    time.Duration
 	DurationAPI time.Duration
