@@ -117,9 +117,20 @@ func TestCostTracker(t *testing.T) {
 }
 
 func TestCostTrackerOfAResumedSession(t *testing.T) {
-	tracker := CostTracker{Before: Totals{CostUSD: 5}}
-	turn, _ := tracker.Observe(mustDecode[Message](t, `{"type":"result","subtype":"success","total_cost_usd":6}`))
-	if turn.CostUSD != 1 || tracker.Sum().CostUSD != 1 {
-		t.Errorf("first turn %v, sum %v; want 1", turn.CostUSD, tracker.Sum().CostUSD)
+	for name, c := range map[string]struct {
+		tracker CostTracker
+		line    string
+		want    float64
+	}{
+		"told by the caller": {CostTracker{Before: Totals{CostUSD: 5}}, `{"type":"result","subtype":"success","total_cost_usd":6}`, 1},
+		"told by the CLI": {CostTracker{}, `{"type":"result","subtype":"success","total_cost_usd":6,"modelUsage":{"m":{"inputTokens":36,"costUSD":6}},
+			"model_usage_since_last_result":{"m":{"inputTokens":12,"costUSD":1}}}`, 1},
+		"interrupted at once":    {CostTracker{}, `{"type":"result","subtype":"error_during_execution","total_cost_usd":6,"model_usage_since_last_result":{}}`, 0},
+		"old CLI begins at zero": {CostTracker{}, `{"type":"result","subtype":"success","total_cost_usd":1}`, 1},
+	} {
+		turn, _ := c.tracker.Observe(mustDecode[Message](t, c.line))
+		if turn.CostUSD != c.want || c.tracker.Sum().CostUSD != c.want {
+			t.Errorf("%s: first turn %v, sum %v; want %v", name, turn.CostUSD, c.tracker.Sum().CostUSD, c.want)
+		}
 	}
 }
