@@ -97,13 +97,13 @@ type ServerToolResultBlock struct {
 // An ImageBlock is a picture.
 type ImageBlock struct {
 	BlockHeader
-	Source Source
+	Source MediaSource
 }
 
 // A DocumentBlock is a document, such as a PDF file.
 type DocumentBlock struct {
 	BlockHeader
-	Source  Source
+	Source  MediaSource
 	Title   string
 	Context string
 }
@@ -132,8 +132,8 @@ func (*DocumentBlock) isBlock()         {}
 func (*SearchResultBlock) isBlock()     {}
 func (*UnknownBlock) isBlock()          {}
 
-// A Source is where the data of an image or a document is.
-type Source struct {
+// A MediaSource is where the data of an image or a document is.
+type MediaSource struct {
 	// Type is "base64", "url", "file", "text" or "content".
 	Type      string
 	MediaType string
@@ -143,7 +143,7 @@ type Source struct {
 	FileID string
 }
 
-func (s *Source) field(d *msgDecoder, key []byte) bool {
+func (s *MediaSource) field(d *msgDecoder, key []byte) bool {
 	switch string(key) {
 	case "type":
 		s.Type = d.str()

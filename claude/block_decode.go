@@ -186,7 +186,7 @@ func (d *msgDecoder) buildSearch(f *blockFields, h BlockHeader) Block {
 	return b
 }
 
-func (d *msgDecoder) buildSource(f *blockFields) (src Source) {
+func (d *msgDecoder) buildSource(f *blockFields) (src MediaSource) {
 	if len(f.source) > 0 {
 		s := newMsgDecoder(f.source, true)
 		defer s.free()
@@ -195,12 +195,20 @@ func (d *msgDecoder) buildSource(f *blockFields) (src Source) {
 	return src
 }
 
+// maxNested is how deep blocks inside blocks are decoded. The API has one level; every level reads
+// its content once more, so that without a limit a hostile line could cost the square of its length.
+const maxNested = 8
+
 // nested reads blocks inside a block, which were checked with the line.
 func (d *msgDecoder) nested(content []byte) []Block {
 	if len(content) == 0 {
 		return nil
 	}
+	if d.level == maxNested {
+		return []Block{&UnknownBlock{BlockHeader{raw: content}}}
+	}
 	s := newMsgDecoder(content, true)
 	defer s.free()
+	s.level = d.level + 1
 	return s.content(nil)
 }

@@ -90,32 +90,32 @@ type lineHead struct {
 // headScan collects the parts of a head as slices of the line; what is used is decided by the type,
 // which may come last.
 type headScan struct {
-	typ, subtype, requestID text
+	typ, subtype, requestID lineText
 	hasParent               bool
 	request, response       bodyScan
 }
 
 type bodyScan struct {
 	raw                []byte
-	subtype, requestID text
+	subtype, requestID lineText
 }
 
-// text is a string as it stands in a line.
-type text struct {
+// lineText is a string as it stands in a line.
+type lineText struct {
 	raw   []byte
 	plain bool
 }
 
-func (t text) bytes() []byte {
+func (t lineText) bytes() []byte {
 	if t.plain || len(t.raw) == 0 {
 		return t.raw
 	}
 	return jsonscan.Unescape(nil, t.raw)
 }
 
-func scanText(s *jsonscan.Scanner) text {
+func scanText(s *jsonscan.Scanner) lineText {
 	raw, plain, _ := s.Text()
-	return text{raw, plain}
+	return lineText{raw, plain}
 }
 
 // peekLine finds the head of a line in one pass and checks that the whole line is a JSON object.
@@ -206,7 +206,7 @@ func peekType(raw []byte) (head lineHead, ok bool) {
 	if s.Kind() != jsonscan.Object {
 		return lineHead{}, false
 	}
-	var typ, subtype text
+	var typ, subtype lineText
 	s.Object()
 	for key, ok := s.Field(); ok; key, ok = s.Field() {
 		switch string(key) {

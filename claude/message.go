@@ -5,7 +5,7 @@ package claude
 import "encoding/json"
 
 // A Message is one line that the CLI wrote. It is one of the pointer types of this package that
-// embed [Header]; a line of a type or subtype that this version does not know is an
+// embed [MessageHeader]; a line of a type or subtype that this version does not know is an
 // [UnknownMessage].
 //
 // Decoding is tolerant: a field that is absent, null or of an unexpected JSON type leaves the zero
@@ -19,12 +19,12 @@ type Message interface {
 	// Subtype returns the top-level "subtype", empty for types that have none.
 	Subtype() string
 
-	header() *Header
+	header() *MessageHeader
 	field(d *msgDecoder, key []byte) bool
 }
 
-// Header is what every [Message] carries.
-type Header struct {
+// MessageHeader is what every [Message] carries.
+type MessageHeader struct {
 	// UUID identifies the message; empty on a few types.
 	UUID string
 	// SessionID names the session the message belongs to.
@@ -36,19 +36,19 @@ type Header struct {
 }
 
 // Raw returns the line as the CLI wrote it, without its line end. It must not be modified.
-func (h *Header) Raw() json.RawMessage { return h.raw }
+func (h *MessageHeader) Raw() json.RawMessage { return h.raw }
 
 // Type returns the top-level "type".
-func (h *Header) Type() string { return h.typ }
+func (h *MessageHeader) Type() string { return h.typ }
 
 // Subtype returns the top-level "subtype", empty for types that have none.
-func (h *Header) Subtype() string { return h.subtype }
+func (h *MessageHeader) Subtype() string { return h.subtype }
 
-func (h *Header) header() *Header { return h }
+func (h *MessageHeader) header() *MessageHeader { return h }
 
 // An UnknownMessage is a line of a type or subtype that this version does not know. Everything it
 // says is in Raw.
-type UnknownMessage struct{ Header }
+type UnknownMessage struct{ MessageHeader }
 
 func (m *UnknownMessage) field(*msgDecoder, []byte) bool { return false }
 

@@ -5,21 +5,22 @@ package claude
 import (
 	"bytes"
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/internal/streamgen"
 )
 
-// report prints the figures that can be compared with other clients.
-func report(b *testing.B, messages, size int) {
+// reportMessages prints the figures that can be compared with other clients.
+func reportMessages(b *testing.B, messages, size int) {
 	seconds := b.Elapsed().Seconds()
 	b.ReportMetric(float64(messages)*float64(b.N)/seconds, "msg/s")
 	b.SetBytes(int64(size))
 }
 
-// look does what a consumer does with a message: it uses the text of the most frequent types.
-func look(m Message) int {
+// lookAt does what a consumer does with a message: it uses the text of the most frequent types.
+func lookAt(m Message) int {
 	switch m := m.(type) {
 	case *StreamEvent:
 		text, _ := m.TextDelta()
@@ -39,19 +40,19 @@ func benchmarkDecode(b *testing.B, stream [][]byte) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			look(m)
+			lookAt(m)
 		}
 	}
-	report(b, len(stream), size)
-	perMessage(b, len(stream), func() {
+	reportMessages(b, len(stream), size)
+	reportAllocs(b, len(stream), func() {
 		for _, line := range stream {
 			m, _ := DecodeMessage(line)
-			look(m)
+			lookAt(m)
 		}
 	})
 }
 
-func perMessage(b *testing.B, messages int, run func()) {
+func reportAllocs(b *testing.B, messages int, run func()) {
 	b.ReportMetric(testing.AllocsPerRun(3, run)/float64(messages), "allocs/msg")
 }
 
@@ -73,19 +74,19 @@ func BenchmarkPeek(b *testing.B) {
 			for b.Loop() {
 				run()
 			}
-			report(b, len(stream), len(streamgen.Join(stream)))
-			perMessage(b, len(stream), run)
+			reportMessages(b, len(stream), len(streamgen.Join(stream)))
+			reportAllocs(b, len(stream), run)
 		})
 	}
 }
 
-// repeated is an endless stream.
-type repeated struct {
+// repeatedStream is an endless stream.
+type repeatedStream struct {
 	data []byte
 	at   int
 }
 
-func (r *repeated) Read(p []byte) (int, error) {
+func (r *repeatedStream) Read(p []byte) (int, error) {
 	n := copy(p, r.data[r.at:])
 	r.at = (r.at + n) % len(r.data)
 	return n, nil
@@ -94,7 +95,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 // benchmarkPipeline reads on one goroutine, with the check of every line, and decodes on another.
 func benchmarkPipeline(b *testing.B, stream [][]byte, use func(Line)) {
 	data := streamgen.Join(stream)
-	r := lines.NewReader(&repeated{data: data}, 0)
+	r := lines.NewReader(&repeatedStream{data: data}, 0)
 	queue := make(chan []Line, 4)
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -122,13 +123,13 @@ func benchmarkPipeline(b *testing.B, stream [][]byte, use func(Line)) {
 			use(line)
 		}
 	}
-	report(b, len(stream), len(data))
+	reportMessages(b, len(stream), len(data))
 }
 
 func BenchmarkPipeline(b *testing.B) {
 	decode := func(line Line) {
 		m, _ := line.Decode()
-		look(m)
+		lookAt(m)
 	}
 	for name, stream := range map[string][][]byte{"text": streamgen.Text(1000), "mixed": streamgen.Mixed(streamgen.RoundLines)} {
 		b.Run(name+"/typed", func(b *testing.B) { benchmarkPipeline(b, stream, decode) })
@@ -140,9 +141,10 @@ func BenchmarkPipeline(b *testing.B) {
 // was in use.
 func Benchmark4MBLines(b *testing.B) {
 	data := streamgen.Join(streamgen.Large(1, 4<<20))
-	r := lines.NewReader(&repeated{data: data}, 0)
+	r := lines.NewReader(&repeatedStream{data: data}, 0)
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
+	debug.FreeOSMemory() // what making the stream took
 	var peak uint64
 	for b.Loop() {
 		raw, err := r.Next()

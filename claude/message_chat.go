@@ -11,7 +11,7 @@ import (
 // separate messages that share MessageID; StopReason and Usage are not final in them: take totals
 // from the [ResultMessage].
 type AssistantMessage struct {
-	Header
+	MessageHeader
 	// MessageID, Model, Content, StopReason and Usage are of the API's message. Model is
 	// "<synthetic>" for messages that the CLI made itself.
 	MessageID    string
@@ -111,7 +111,7 @@ func (m *AssistantMessage) field(d *msgDecoder, key []byte) bool {
 	case "usage_report":
 		m.UsageReport = d.raw()
 	case "tool_use_meta":
-		m.ToolUseMeta = objects[ToolUseMeta](d)
+		m.ToolUseMeta = objectList[ToolUseMeta](d)
 	default:
 		return false
 	}
@@ -160,7 +160,7 @@ func (t *ToolUseMeta) field(d *msgDecoder, key []byte) bool {
 // A UserMessage is something on the user's side of the conversation: most often the result of a
 // tool call, or a prompt that is replayed.
 type UserMessage struct {
-	Header
+	MessageHeader
 	// Content is what the model sees. A plain string becomes one [TextBlock].
 	Content []Block
 	// ParentToolUseID is the tool call that runs the subagent concerned, or empty.

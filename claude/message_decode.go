@@ -28,6 +28,7 @@ type msgDecoder struct {
 	// Builder never moves or changes what String has returned.
 	shared  strings.Builder
 	room    int // size of a new shared block
+	level   int // of blocks inside blocks
 	scratch []byte
 }
 
@@ -47,13 +48,14 @@ func newMsgDecoder(data []byte, trusted bool) *msgDecoder {
 	} else {
 		d.Reset(data)
 	}
-	d.room = max(128, min(len(data)/3, sharedString))
+	d.room = max(128, min(len(data)/2, sharedString))
 	return d
 }
 
 func (d *msgDecoder) free() {
 	d.Reset(nil)
 	d.shared.Reset()
+	d.level = 0
 	if cap(d.scratch) > maxScratch {
 		d.scratch = nil
 	}
@@ -259,15 +261,15 @@ func (d *msgDecoder) time() time.Time {
 	if !ok || !plain {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(raw))
-	if err != nil {
+	var t time.Time
+	if t.UnmarshalText(raw) != nil {
 		return time.Time{}
 	}
 	return t
 }
 
-// objects reads an array of objects; elements that are no objects are left out.
-func objects[T any, P interface {
+// objectList reads an array of objects; elements that are no objects are left out.
+func objectList[T any, P interface {
 	*T
 	fielder
 }](d *msgDecoder) []T {

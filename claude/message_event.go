@@ -11,7 +11,7 @@ import (
 
 // A ToolProgress says that a tool is still running.
 type ToolProgress struct {
-	Header
+	MessageHeader
 	ToolUseID       string
 	ToolName        string
 	ParentToolUseID string
@@ -79,7 +79,7 @@ func (r *SubagentRetry) field(d *msgDecoder, key []byte) bool {
 
 // A ToolUseSummary puts several tool calls into words.
 type ToolUseSummary struct {
-	Header
+	MessageHeader
 	Summary             string
 	PrecedingToolUseIDs []string
 }
@@ -98,7 +98,7 @@ func (m *ToolUseSummary) field(d *msgDecoder, key []byte) bool {
 
 // An AuthStatus reports the progress of a login.
 type AuthStatus struct {
-	Header
+	MessageHeader
 	IsAuthenticating bool
 	Output           []string
 	Error            string
@@ -120,7 +120,7 @@ func (m *AuthStatus) field(d *msgDecoder, key []byte) bool {
 
 // A RateLimitEvent reports a change of the account's limits.
 type RateLimitEvent struct {
-	Header
+	MessageHeader
 	RateLimitInfo
 }
 
@@ -194,7 +194,7 @@ func (r *RateLimitInfo) field(d *msgDecoder, key []byte) bool {
 
 // A PromptSuggestion is what the user might say next. It comes after the result.
 type PromptSuggestion struct {
-	Header
+	MessageHeader
 	Suggestion string
 }
 
@@ -209,7 +209,7 @@ func (m *PromptSuggestion) field(d *msgDecoder, key []byte) bool {
 // A ConversationReset says that the conversation starts anew, as after /clear: running totals begin
 // again at zero, and later messages carry another session id.
 type ConversationReset struct {
-	Header
+	MessageHeader
 	NewConversationID string
 	Trigger           string
 	UserMessageUUID   string
@@ -234,7 +234,7 @@ func (m *ConversationReset) field(d *msgDecoder, key []byte) bool {
 
 // An ActiveGoal reports the goal that the session works towards.
 type ActiveGoal struct {
-	Header
+	MessageHeader
 	// Value is nil when there is no goal any more.
 	Value *Goal
 }
@@ -276,7 +276,7 @@ func (g *Goal) field(d *msgDecoder, key []byte) bool {
 
 // A CommandLifecycle follows one prompt that was sent with a UUID.
 type CommandLifecycle struct {
-	Header
+	MessageHeader
 	CommandUUID string
 	// State is queued, started, completed or cancelled.
 	State string
@@ -295,14 +295,14 @@ func (m *CommandLifecycle) field(d *msgDecoder, key []byte) bool {
 }
 
 // An AutocompactState is undocumented; what it says is in Raw.
-type AutocompactState struct{ Header }
+type AutocompactState struct{ MessageHeader }
 
 func (m *AutocompactState) field(*msgDecoder, []byte) bool { return false }
 
 // A TranscriptMirror carries entries that the CLI adds to a transcript file. It is meant for a
 // session store, not for the application.
 type TranscriptMirror struct {
-	Header
+	MessageHeader
 	FilePath string
 	Entries  []json.RawMessage
 }
@@ -321,7 +321,7 @@ func (m *TranscriptMirror) field(d *msgDecoder, key []byte) bool {
 
 // A KeepAlive says nothing, or how far the start has come.
 type KeepAlive struct {
-	Header
+	MessageHeader
 	StartupMark json.RawMessage
 }
 
@@ -337,7 +337,7 @@ func (m *KeepAlive) field(d *msgDecoder, key []byte) bool {
 // control_cancel_request. The client answers them itself; they appear only to who decodes lines
 // on their own.
 type ControlFrame struct {
-	Header
+	MessageHeader
 	// RequestID names the request, also in a response.
 	RequestID string
 	// BodySubtype is the subtype of the request or of the response.

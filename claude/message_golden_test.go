@@ -19,8 +19,8 @@ import (
 
 var updateMessages = flag.Bool("update-messages", false, "rewrite the decoded forms in testdata/messages")
 
-// dump shows everything a message or a block says, without zero values.
-func dump(v any) any { return dumpValue(reflect.ValueOf(v)) }
+// dumpMessage shows everything a message or a block says, without zero values.
+func dumpMessage(v any) any { return dumpValue(reflect.ValueOf(v)) }
 
 func dumpValue(v reflect.Value) any {
 	switch x := v.Interface().(type) {
@@ -78,23 +78,23 @@ func dumpStruct(v reflect.Value) map[string]any {
 	return out
 }
 
-func dumpJSON(t testing.TB, v any) []byte {
+func dumpMessageJSON(t testing.TB, v any) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(dump(v)); err != nil {
+	if err := e.Encode(dumpMessage(v)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
 }
 
-// A section is a named part of a file in testdata/messages: a line, or, with the suffix .want, what
+// A goldenSection is a named part of a file in testdata/messages: a line, or, with the suffix .want, what
 // it decodes to. The files are in the txtar format.
-type section struct{ name, text string }
+type goldenSection struct{ name, text string }
 
-func readSections(t testing.TB, path string) (comment string, sections []section) {
+func readSections(t testing.TB, path string) (comment string, sections []goldenSection) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -104,7 +104,7 @@ func readSections(t testing.TB, path string) (comment string, sections []section
 		name, ok := strings.CutPrefix(strings.TrimSuffix(line, " --\n"), "-- ")
 		switch {
 		case ok && strings.HasSuffix(line, " --\n"):
-			sections = append(sections, section{name: name})
+			sections = append(sections, goldenSection{name: name})
 		case sections == nil:
 			comment += line
 		default:
@@ -169,7 +169,7 @@ func decodeGolden(t *testing.T, name string, line []byte) string {
 	if !bytes.Equal(m.Raw(), line) {
 		t.Errorf("%s: Raw is not the line", name)
 	}
-	return string(dumpJSON(t, m))
+	return string(dumpMessageJSON(t, m))
 }
 
 // TestMessagesGoldenSetEveryField fails when a type or a field exists that no line of the test data

@@ -6,7 +6,7 @@ import "time"
 
 // An APIRetry says that a request to the API failed and will be repeated.
 type APIRetry struct {
-	Header
+	MessageHeader
 	Attempt     int
 	MaxRetries  int
 	RetryDelay  time.Duration
@@ -56,7 +56,7 @@ func (n *NoResponse) field(d *msgDecoder, key []byte) bool {
 
 // A ControlRequestProgress says that a control request of ours is still worked on.
 type ControlRequestProgress struct {
-	Header
+	MessageHeader
 	RequestID   string
 	Status      string // started or api_retry
 	Attempt     int
@@ -87,7 +87,7 @@ func (m *ControlRequestProgress) field(d *msgDecoder, key []byte) bool {
 
 // A ModelRefusalFallback says that a model refused and another one takes over.
 type ModelRefusalFallback struct {
-	Header
+	MessageHeader
 	Trigger               string
 	Direction             string
 	Scope                 string
@@ -134,7 +134,7 @@ func (m *ModelRefusalFallback) field(d *msgDecoder, key []byte) bool {
 
 // A ModelRefusalNoFallback says that a model refused and none takes over.
 type ModelRefusalNoFallback struct {
-	Header
+	MessageHeader
 	OriginalModel          string
 	RequestID              string
 	APIRefusalCategory     string
@@ -165,7 +165,7 @@ func (m *ModelRefusalNoFallback) field(d *msgDecoder, key []byte) bool {
 
 // A ThinkingTokens message counts the tokens of thinking that is not shown.
 type ThinkingTokens struct {
-	Header
+	MessageHeader
 	EstimatedTokens      int
 	EstimatedTokensDelta int
 	UserMessageUUID      string

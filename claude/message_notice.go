@@ -9,7 +9,7 @@ import (
 
 // A LocalCommandOutput is what a command printed that the CLI ran itself.
 type LocalCommandOutput struct {
-	Header
+	MessageHeader
 	Content string
 }
 
@@ -66,7 +66,7 @@ func (p *HookPrint) printField(d *msgDecoder, key []byte) bool {
 
 // A HookStarted says that a command hook runs.
 type HookStarted struct {
-	Header
+	MessageHeader
 	HookRun
 }
 
@@ -74,7 +74,7 @@ func (m *HookStarted) field(d *msgDecoder, key []byte) bool { return m.runField(
 
 // A HookProgress is what a command hook has printed so far.
 type HookProgress struct {
-	Header
+	MessageHeader
 	HookRun
 	HookPrint
 }
@@ -85,7 +85,7 @@ func (m *HookProgress) field(d *msgDecoder, key []byte) bool {
 
 // A HookResponse says that a command hook has ended.
 type HookResponse struct {
-	Header
+	MessageHeader
 	HookRun
 	HookPrint
 	ExitCode *int   // nil if there was none
@@ -106,7 +106,7 @@ func (m *HookResponse) field(d *msgDecoder, key []byte) bool {
 
 // A PluginInstall tells how the installation of plugins goes.
 type PluginInstall struct {
-	Header
+	MessageHeader
 	Status string // started, installed, failed or completed
 	Name   string
 	Error  string
@@ -128,7 +128,7 @@ func (m *PluginInstall) field(d *msgDecoder, key []byte) bool {
 
 // A WorkerShuttingDown says that the CLI is about to end.
 type WorkerShuttingDown struct {
-	Header
+	MessageHeader
 	Reason string
 }
 
@@ -142,7 +142,7 @@ func (m *WorkerShuttingDown) field(d *msgDecoder, key []byte) bool {
 
 // A CommandsChanged lists all commands, replacing any earlier list.
 type CommandsChanged struct {
-	Header
+	MessageHeader
 	Commands []SlashCommand
 }
 
@@ -159,7 +159,7 @@ func (m *CommandsChanged) field(d *msgDecoder, key []byte) bool {
 	if string(key) != "commands" {
 		return false
 	}
-	m.Commands = objects[SlashCommand](d)
+	m.Commands = objectList[SlashCommand](d)
 	return true
 }
 
@@ -183,7 +183,7 @@ func (c *SlashCommand) field(d *msgDecoder, key []byte) bool {
 
 // A NotificationMessage is a note for the user interface.
 type NotificationMessage struct {
-	Header
+	MessageHeader
 	Key      string
 	Text     string
 	Priority string
@@ -211,7 +211,7 @@ func (m *NotificationMessage) field(d *msgDecoder, key []byte) bool {
 
 // A FilesPersisted lists files that were stored; their shape is not documented.
 type FilesPersisted struct {
-	Header
+	MessageHeader
 	Files       []json.RawMessage
 	Failed      []json.RawMessage
 	ProcessedAt time.Time
@@ -233,13 +233,13 @@ func (m *FilesPersisted) field(d *msgDecoder, key []byte) bool {
 
 // A MemoryRecall lists the memories that were put into the conversation.
 type MemoryRecall struct {
-	Header
+	MessageHeader
 	Mode     string
-	Memories []Memory
+	Memories []RecalledMemory
 }
 
-// A Memory is a file of the CLI's memory.
-type Memory struct {
+// A RecalledMemory is a file of the CLI's memory.
+type RecalledMemory struct {
 	Path    string
 	Scope   string
 	Content string
@@ -250,14 +250,14 @@ func (m *MemoryRecall) field(d *msgDecoder, key []byte) bool {
 	case "mode":
 		m.Mode = d.str()
 	case "memories":
-		m.Memories = objects[Memory](d)
+		m.Memories = objectList[RecalledMemory](d)
 	default:
 		return false
 	}
 	return true
 }
 
-func (m *Memory) field(d *msgDecoder, key []byte) bool {
+func (m *RecalledMemory) field(d *msgDecoder, key []byte) bool {
 	switch string(key) {
 	case "path":
 		m.Path = d.str()
@@ -273,7 +273,7 @@ func (m *Memory) field(d *msgDecoder, key []byte) bool {
 
 // An ElicitationComplete says that a question of an MCP server was answered elsewhere.
 type ElicitationComplete struct {
-	Header
+	MessageHeader
 	MCPServerName string
 	ElicitationID string
 }
@@ -293,7 +293,7 @@ func (m *ElicitationComplete) field(d *msgDecoder, key []byte) bool {
 // A PermissionDenied says that a tool call was refused without asking. It is advice: the list in
 // the [ResultMessage] is complete.
 type PermissionDenied struct {
-	Header
+	MessageHeader
 	ToolName           string
 	ToolUseID          string
 	AgentID            string
@@ -324,7 +324,7 @@ func (m *PermissionDenied) field(d *msgDecoder, key []byte) bool {
 
 // A MirrorError says that transcript entries could not be given to the session store.
 type MirrorError struct {
-	Header
+	MessageHeader
 	Error string
 	Key   json.RawMessage
 }
@@ -343,7 +343,7 @@ func (m *MirrorError) field(d *msgDecoder, key []byte) bool {
 
 // An Informational is a remark of the CLI, for example about a hook whose answer it ignored.
 type Informational struct {
-	Header
+	MessageHeader
 	Content             string
 	Level               string // info, notice, suggestion or warning
 	ToolUseID           string
@@ -375,7 +375,7 @@ func (m *Informational) field(d *msgDecoder, key []byte) bool {
 // A SessionWritesLost says, when the CLI ends, that the disk was full and the transcript is not
 // complete.
 type SessionWritesLost struct {
-	Header
+	MessageHeader
 	ErrorCode            string // ENOSPC or EDQUOT
 	Lost                 []json.RawMessage
 	TranscriptSessionIDs []string

@@ -12,7 +12,7 @@ import (
 // A StreamEvent is one event of the API's stream, sent when partial messages are asked for. The
 // event stays raw; the methods read the part they are named after each time they are called.
 type StreamEvent struct {
-	Header
+	MessageHeader
 	// Event is the API's event.
 	Event json.RawMessage
 	// ParentToolUseID is the tool call that runs the subagent which speaks, or empty.

@@ -9,7 +9,7 @@ import (
 
 // A SystemInit describes the session. The CLI sends it at the start of every turn.
 type SystemInit struct {
-	Header
+	MessageHeader
 	ClaudeCodeVersion      string
 	CWD                    string
 	Model                  string
@@ -104,7 +104,7 @@ func (m *SystemInit) listField(d *msgDecoder, key []byte) bool {
 	case "tools":
 		m.Tools = d.strs()
 	case "mcp_servers":
-		m.MCPServers = objects[InitMCPServer](d)
+		m.MCPServers = objectList[InitMCPServer](d)
 	case "slash_commands":
 		m.SlashCommands = d.strs()
 	case "terminal_slash_commands":
@@ -116,9 +116,9 @@ func (m *SystemInit) listField(d *msgDecoder, key []byte) bool {
 	case "betas":
 		m.Betas = d.strs()
 	case "plugins":
-		m.Plugins = objects[InitPlugin](d)
+		m.Plugins = objectList[InitPlugin](d)
 	case "plugin_errors":
-		m.PluginErrors = objects[PluginError](d)
+		m.PluginErrors = objectList[PluginError](d)
 	case "capabilities":
 		m.Capabilities = d.strs()
 	case "additional_directories":
@@ -186,7 +186,7 @@ const (
 
 // A SessionStateChanged tells whether the session works, waits for us, or is done with everything.
 type SessionStateChanged struct {
-	Header
+	MessageHeader
 	State string // StateIdle, StateRunning or StateRequiresAction
 	// SDKHostOnly is true for a message that was asked for by the client itself.
 	SDKHostOnly bool
@@ -206,7 +206,7 @@ func (m *SessionStateChanged) field(d *msgDecoder, key []byte) bool {
 
 // A StatusMessage tells what the CLI does right now, or that the permission mode changed.
 type StatusMessage struct {
-	Header
+	MessageHeader
 	Status           string // compacting, requesting, or empty when that is over
 	PermissionMode   string
 	CompactResult    string
@@ -234,7 +234,7 @@ func (m *StatusMessage) field(d *msgDecoder, key []byte) bool {
 
 // A CompactBoundary marks where the conversation was replaced by a summary.
 type CompactBoundary struct {
-	Header
+	MessageHeader
 	Trigger    string // manual or auto
 	PreTokens  int
 	PostTokens *int // nil if not told

@@ -15,7 +15,7 @@ const (
 
 // A TaskStarted says that something runs beside the conversation.
 type TaskStarted struct {
-	Header
+	MessageHeader
 	TaskID         string
 	RunID          string
 	ToolUseID      string
@@ -88,7 +88,7 @@ func (u *TaskUsage) field(d *msgDecoder, key []byte) bool {
 
 // A TaskProgress tells how far a task has come.
 type TaskProgress struct {
-	Header
+	MessageHeader
 	TaskID       string
 	RunID        string
 	ToolUseID    string
@@ -125,7 +125,7 @@ func (m *TaskProgress) field(d *msgDecoder, key []byte) bool {
 
 // A TaskUpdated changes what is known of a task. A task may end with this message alone.
 type TaskUpdated struct {
-	Header
+	MessageHeader
 	TaskID string
 	RunID  string
 	Patch  TaskPatch
@@ -182,7 +182,7 @@ func (p *TaskPatch) field(d *msgDecoder, key []byte) bool {
 
 // A TaskNotification says that a task is over.
 type TaskNotification struct {
-	Header
+	MessageHeader
 	TaskID         string
 	RunID          string
 	ToolUseID      string
@@ -228,7 +228,7 @@ func (m *TaskNotification) field(d *msgDecoder, key []byte) bool {
 
 // A BackgroundTasksChanged lists all tasks in the background, replacing any earlier list.
 type BackgroundTasksChanged struct {
-	Header
+	MessageHeader
 	Tasks []BackgroundTask
 }
 
@@ -247,7 +247,7 @@ func (m *BackgroundTasksChanged) field(d *msgDecoder, key []byte) bool {
 	if string(key) != "tasks" {
 		return false
 	}
-	m.Tasks = objects[BackgroundTask](d)
+	m.Tasks = objectList[BackgroundTask](d)
 	return true
 }
 

@@ -19,7 +19,7 @@ const (
 // A ResultMessage ends a turn. A turn that ended on an API error has the subtype "success" and
 // IsError: ask [ResultMessage.Failed], never the subtype alone.
 type ResultMessage struct {
-	Header
+	MessageHeader
 	IsError     bool
 	Duration    time.Duration
 	DurationAPI time.Duration
@@ -123,7 +123,7 @@ func (m *ResultMessage) commonField(d *msgDecoder, key []byte) bool {
 	case "usage":
 		m.Usage = d.usage()
 	case "permission_denials":
-		m.PermissionDenials = objects[PermissionDenial](d)
+		m.PermissionDenials = objectList[PermissionDenial](d)
 	case "queued_turn_count":
 		m.QueuedTurnCount = d.int()
 	case "terminal_reason":

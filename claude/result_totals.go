@@ -14,8 +14,9 @@ type Totals struct {
 // message of one conversation, in order, or at least all of type [ResultMessage] and
 // [ConversationReset]. The zero value is ready to use. It is not safe for use by several goroutines.
 type CostTracker struct {
-	// Before is what the session had cost before the first result that is observed. A resumed
-	// session counts on from its saved total: without Before the first turn includes it.
+	// Before is what the session had cost before the first result that is observed. It is needed
+	// only for a resumed session whose CLI counts on from a saved total and does not tell the
+	// share of the turn: 2.1.325 tells it, 2.1.197 starts again at zero.
 	Before Totals
 
 	started bool
@@ -42,10 +43,13 @@ func (t *CostTracker) result(m *ResultMessage) Totals {
 	if m.Failed() && m.TotalCostUSD == 0 && len(m.ModelUsage) == 0 {
 		return Totals{} // a CLI that did not start knows no totals
 	}
+	now := Totals{m.TotalCostUSD, m.ModelUsage}
 	if !t.started {
 		t.started, t.last = true, t.Before
+		if m.ModelUsageSinceLastResult != nil {
+			t.last = now.sub(totalsOf(m.ModelUsageSinceLastResult))
+		}
 	}
-	now := Totals{m.TotalCostUSD, m.ModelUsage}
 	if now.below(t.last) {
 		t.last = Totals{}
 	}
@@ -53,6 +57,14 @@ func (t *CostTracker) result(m *ResultMessage) Totals {
 	t.last = now
 	t.sum = t.sum.add(turn)
 	return turn
+}
+
+func totalsOf(models map[string]ModelUsage) Totals {
+	t := Totals{Models: models}
+	for _, u := range models {
+		t.CostUSD += u.CostUSD
+	}
+	return t
 }
 
 // below reports whether a running total shrank.
