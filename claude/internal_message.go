@@ -10,7 +10,7 @@ import (
 // A MalformedLine is a line of the CLI that starts like an object and is no JSON. It is delivered
 // instead of dropped, and does not end the run.
 type MalformedLine struct {
-	Header
+	MessageHeader
 	// Err is a [ProtocolError].
 	Err error
 }
@@ -18,12 +18,12 @@ type MalformedLine struct {
 func newMalformedLine(line []byte) *MalformedLine {
 	err := json.Unmarshal(line, new(json.RawMessage))
 	shown := strings.ToValidUTF8(string(line[:min(len(line), 200)]), "\uFFFD")
-	return &MalformedLine{Header: Header{raw: line}, Err: &ProtocolError{Line: shown, Err: err}}
+	return &MalformedLine{MessageHeader: MessageHeader{raw: line}, Err: &ProtocolError{Line: shown, Err: err}}
 }
 
 func (m *MalformedLine) field(*msgDecoder, []byte) bool { return false }
 
 // internalMessage makes what the client says itself a [Message]. It has no raw JSON.
-type internalMessage struct{ Header }
+type internalMessage struct{ MessageHeader }
 
 func (*internalMessage) field(*msgDecoder, []byte) bool { return false }
