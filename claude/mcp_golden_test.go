@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,8 +15,6 @@ import (
 
 	"github.com/drover-agents/drover/schema"
 )
-
-var updateMCP = flag.Bool("update-mcp", false, "rewrite the to_cli sections of testdata/mcp")
 
 // mcpBridge stands for the CLI: it asks a mux and keeps what the servers send.
 type mcpBridge struct {
@@ -106,64 +102,29 @@ func TestMCPGolden(t *testing.T) {
 	}
 }
 
-// A goldenSection is one "-- name --" section of a txtar file.
-type goldenSection struct{ name, body string }
-
-func parseGolden(text string) (why string, sections []goldenSection) {
-	for line := range strings.Lines(text) {
-		name, ok := strings.CutPrefix(line, "-- ")
-		switch {
-		case ok:
-			sections = append(sections, goldenSection{name: strings.TrimSuffix(name, " --\n")})
-		case len(sections) == 0:
-			why += line
-		default:
-			sections[len(sections)-1].body += line
-		}
-	}
-	return why, sections
-}
-
-func formatGolden(why string, sections []goldenSection) string {
-	for _, s := range sections {
-		why += "-- " + s.name + " --\n" + s.body
-	}
-	return why
-}
-
 func runMCPGolden(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	why, sections := parseGolden(string(text))
-	if strings.TrimSpace(why) == "" {
-		t.Error("the file does not say why it exists")
-	}
+	golden := readGolden(t, file)
 	s, err := NewToolServer("calc", "1.2.3", &ToolServerOptions{Instructions: "Use sum."}, goldenTools()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := newMCPBridge(t, map[string]*MCPInProcess{"calc": s.Server()})
-	for i := 0; i+1 < len(sections); i += 2 {
-		if sections[i].name != "from_cli" || sections[i+1].name != "to_cli" {
+	for i := 0; i+1 < len(golden.Files); i += 2 {
+		from, to := golden.Files[i], &golden.Files[i+1]
+		if from.Name != "from_cli" || to.Name != "to_cli" {
 			t.Fatalf("sections %d and %d must be from_cli and to_cli", i, i+1)
 		}
 		var got strings.Builder
-		for line := range strings.Lines(sections[i].body) {
+		for line := range strings.Lines(string(from.Data)) {
 			reply := b.ask("calc", line)
 			for _, out := range append(b.takeSent(), reply) {
 				got.WriteString(out + "\n")
 			}
 		}
-		if diff := cmp.Diff(sections[i+1].body, got.String()); diff != "" && !*updateMCP {
+		if diff := cmp.Diff(string(to.Data), got.String()); diff != "" && !*update {
 			t.Errorf("section %d (-want +got):\n%s", i+1, diff)
 		}
-		sections[i+1].body = got.String()
+		to.Data = []byte(got.String())
 	}
-	if *updateMCP {
-		if err := os.WriteFile(file, []byte(formatGolden(why, sections)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeGolden(t, file, golden)
 }

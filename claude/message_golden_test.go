@@ -5,9 +5,7 @@ package claude
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -15,9 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 )
-
-var updateMessages = flag.Bool("update-messages", false, "rewrite the decoded forms in testdata/messages")
 
 // dumpMessage shows everything a message or a block says, without zero values.
 func dumpMessage(v any) any { return dumpValue(reflect.ValueOf(v)) }
@@ -90,73 +87,51 @@ func dumpMessageJSON(t testing.TB, v any) []byte {
 	return b.Bytes()
 }
 
-// A goldenSection is a named part of a file in testdata/messages: a line, or, with the suffix .want, what
-// it decodes to. The files are in the txtar format.
-type goldenSection struct{ name, text string }
+// wantSuffix marks the section that says what the line of the section before it decodes to.
+const wantSuffix = ".want"
 
-func readSections(t testing.TB, path string) (comment string, sections []goldenSection) {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		name, ok := strings.CutPrefix(strings.TrimSuffix(line, " --\n"), "-- ")
-		switch {
-		case ok && strings.HasSuffix(line, " --\n"):
-			sections = append(sections, goldenSection{name: name})
-		case sections == nil:
-			comment += line
-		default:
-			sections[len(sections)-1].text += line
-		}
-	}
-	return comment, sections
-}
-
-// goldenLines calls f with every line of testdata/messages.
-func goldenLines(t testing.TB, f func(name string, line []byte)) {
+func goldenMessageFiles(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/messages/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no test data", err)
 	}
-	for _, path := range paths {
-		_, sections := readSections(t, path)
-		for _, s := range sections {
-			if !strings.HasSuffix(s.name, ".want") {
-				f(filepath.Base(path)+": "+s.name, []byte(strings.TrimSuffix(s.text, "\n")))
+	return paths
+}
+
+// goldenLines calls f with every line of testdata/messages.
+func goldenLines(t testing.TB, f func(name string, line []byte)) {
+	t.Helper()
+	for _, path := range goldenMessageFiles(t) {
+		for _, s := range readGolden(t, path).Files {
+			if !strings.HasSuffix(s.Name, wantSuffix) {
+				f(filepath.Base(path)+": "+s.Name, bytes.TrimSuffix(s.Data, []byte("\n")))
 			}
 		}
 	}
 }
 
 func TestMessagesGolden(t *testing.T) {
-	paths, _ := filepath.Glob("testdata/messages/*.txtar")
-	for _, path := range paths {
-		comment, sections := readSections(t, path)
+	for _, path := range goldenMessageFiles(t) {
+		golden := readGolden(t, path)
 		want := map[string]string{}
-		for _, s := range sections {
-			if name, ok := strings.CutSuffix(s.name, ".want"); ok {
-				want[name] = s.text
+		for _, s := range golden.Files {
+			if name, ok := strings.CutSuffix(s.Name, wantSuffix); ok {
+				want[name] = string(s.Data)
 			}
 		}
-		out := comment
-		for _, s := range sections {
-			if strings.HasSuffix(s.name, ".want") {
+		rewritten := &txtar.Archive{Comment: golden.Comment}
+		for _, s := range golden.Files {
+			if strings.HasSuffix(s.Name, wantSuffix) {
 				continue
 			}
-			got := decodeGolden(t, path+": "+s.name, []byte(strings.TrimSuffix(s.text, "\n")))
-			if diff := cmp.Diff(want[s.name], got); diff != "" && !*updateMessages {
-				t.Errorf("%s: %s (-want +got):\n%s", path, s.name, diff)
+			got := decodeGolden(t, path+": "+s.Name, bytes.TrimSuffix(s.Data, []byte("\n")))
+			if diff := cmp.Diff(want[s.Name], got); diff != "" && !*update {
+				t.Errorf("%s: %s (-want +got):\n%s", path, s.Name, diff)
 			}
-			out += "-- " + s.name + " --\n" + s.text + "-- " + s.name + ".want --\n" + got
+			rewritten.Files = append(rewritten.Files, s, txtar.File{Name: s.Name + wantSuffix, Data: []byte(got)})
 		}
-		if *updateMessages {
-			if err := os.WriteFile(path, []byte(out), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		writeGolden(t, path, rewritten)
 	}
 }
 
