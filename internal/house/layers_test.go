@@ -15,14 +15,17 @@ import (
 var layers = map[string][]string{
 	"schema":            {},
 	"claude/transcript": {},
-	"claude/script":     {},
-	"claude":            {"schema", "claude/transcript", "internal/*"},
-	"claude/claudetest": {"claude", "claude/script", "internal/*"},
-	"tool/mcp":          {"claude"},
+	// The suite that every store must pass; public, so that other stores can run it.
+	"claude/transcript/storetest": {"claude/transcript"},
+	"claude/script":               {},
+	"claude":                      {"schema", "claude/transcript", "internal/*"},
+	"claude/claudetest":           {"claude", "claude/script", "internal/*"},
+	"tool/mcp":                    {"claude"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
 	// one may use them.
 	"cmd/*":      {"*"},
 	"examples/*": {"*"},
+	"bench/*":    {"*"},
 	"internal/*": {"internal/*"},
 }
 
