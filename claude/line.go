@@ -40,7 +40,7 @@ func (l Line) FromSubagent() bool { return l.head.hasParent }
 
 // Decode returns the typed message.
 func (l Line) Decode() (Message, error) {
-	m, err, _ := decodeAs(l.raw, l.head, true)
+	m, _, err := decodeAs(l.raw, l.head, true)
 	return m, err
 }
 

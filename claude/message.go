@@ -57,7 +57,7 @@ func (m *UnknownMessage) field(*msgDecoder, []byte) bool { return false }
 func DecodeMessage(line []byte) (Message, error) {
 	head, ok := peekType(line)
 	if ok {
-		if m, err, same := decodeAs(line, head, false); same {
+		if m, same, err := decodeAs(line, head, false); same {
 			return m, err
 		}
 	}
@@ -66,13 +66,13 @@ func DecodeMessage(line []byte) (Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err, _ := decodeAs(line, head, true)
+	m, _, err := decodeAs(line, head, true)
 	return m, err
 }
 
 // decodeAs decodes a line whose type is known from head; trusted lines were checked to be JSON. Same is false if the line, read to its
 // end, turns out to have another type or subtype.
-func decodeAs(line []byte, head lineHead, trusted bool) (m Message, err error, same bool) {
+func decodeAs(line []byte, head lineHead, trusted bool) (m Message, same bool, err error) {
 	m = messageKinds[head.kind].make()
 	h := m.header()
 	h.raw = line
@@ -81,7 +81,7 @@ func decodeAs(line []byte, head lineHead, trusted bool) (m Message, err error, s
 	defer d.free()
 	same = d.message(m)
 	if err := d.End(); err != nil {
-		return nil, err, same
+		return nil, same, err
 	}
-	return m, nil, same
+	return m, same, nil
 }

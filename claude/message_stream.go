@@ -95,6 +95,7 @@ func (m *StreamEvent) delta(typ, key string) (value string, ok bool) {
 	if !d.enterAt("delta") || !d.Object() {
 		return "", false
 	}
+	d.room = 0 // there is one string to keep
 	matches, found := false, false
 	for k, more := d.Field(); more; k, more = d.Field() {
 		switch string(k) {

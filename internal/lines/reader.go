@@ -128,6 +128,9 @@ func (r *Reader) lastByte(tail []byte) byte {
 
 // join copies the first size bytes of the full chunks and tail into new memory.
 func (r *Reader) join(tail []byte, size int) []byte {
+	if len(r.full) == 0 {
+		return append(make([]byte, 0, size), tail[:size]...)
+	}
 	line := make([]byte, size)
 	n := 0
 	for _, chunk := range r.full {

@@ -132,7 +132,7 @@ func TestReaderReportsALongLineBeforeItEnds(t *testing.T) {
 	src, w := io.Pipe()
 	r := NewReader(src, 10)
 	go func() {
-		w.Write([]byte(strings.Repeat("x", 100))) // no LF: the error must not wait for it
+		_, _ = w.Write([]byte(strings.Repeat("x", 100))) // no LF: the error must not wait for it
 	}()
 	_, err := r.Next()
 	var long *TooLongError
@@ -140,8 +140,8 @@ func TestReaderReportsALongLineBeforeItEnds(t *testing.T) {
 		t.Fatalf("error %v, want line 1 too long for 10 bytes", err)
 	}
 	go func() {
-		w.Write([]byte("rest\nnext\n"))
-		w.Close()
+		_, _ = w.Write([]byte("rest\nnext\n"))
+		_ = w.Close()
 	}()
 	if line, err := r.Next(); string(line) != "next" || err != nil || r.Number() != 2 {
 		t.Errorf("after the long line: %q, %v, number %d; want next, nil, 2", line, err, r.Number())
@@ -165,9 +165,9 @@ func TestReaderAllocatesOncePerLine(t *testing.T) {
 		line := append(bytes.Repeat([]byte("x"), size), '\n')
 		r := NewReader(&endless{line: line}, 0)
 		for range 3 {
-			r.Next()
+			_, _ = r.Next()
 		}
-		if got := testing.AllocsPerRun(20, func() { r.Next() }); got > 1 {
+		if got := testing.AllocsPerRun(20, func() { _, _ = r.Next() }); got > 1 {
 			t.Errorf("lines of %d bytes: %v allocations each, want 1", size, got)
 		}
 	}

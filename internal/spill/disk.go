@@ -120,7 +120,7 @@ func (d *disk) read() (Item, error) {
 	}
 	if len(d.segments) > 1 {
 		d.segments = d.segments[1:]
-		s.file.Close()
+		_ = s.file.Close() // the file is gone with it
 		return it, nil
 	}
 	s.reuse()
@@ -158,7 +158,7 @@ func (s *segment) next() (Item, error) {
 
 func (d *disk) close() {
 	for _, s := range d.segments {
-		s.file.Close()
+		_ = s.file.Close() // the file is gone with it
 	}
 	d.segments = nil
 	d.count = 0

@@ -13,7 +13,7 @@ func createUnnamed(dir string) (*os.File, error) {
 		return nil, err
 	}
 	if err := os.Remove(file.Name()); err != nil {
-		file.Close()
+		_ = file.Close() // the file is gone with it
 		return nil, err
 	}
 	return file, nil

@@ -127,7 +127,7 @@ func TestQueuePopWaits(t *testing.T) {
 			got <- it
 		}()
 		synctest.Wait()
-		q.Push(item(7, 3))
+		_ = q.Push(item(7, 3))
 		checkItem(t, <-got, item(7, 3))
 	})
 }
@@ -147,7 +147,7 @@ func TestQueuePopObeysItsContext(t *testing.T) {
 		if err := <-done; err != cause {
 			t.Errorf("got %v, want the cause", err)
 		}
-		q.Push(item(1, 1))
+		_ = q.Push(item(1, 1))
 		if it, err := q.Pop(t.Context()); err != nil || it.Tag != 1 {
 			t.Errorf("after a cancelled Pop: %v, %v; want item 1", it, err)
 		}
@@ -199,9 +199,9 @@ func TestQueueReportsADiskErrorAfterTheItemsBeforeIt(t *testing.T) {
 func TestQueueReportsAReadError(t *testing.T) {
 	q := New(Options{Memory: 100, Dir: t.TempDir()})
 	for n := range 5 {
-		q.Push(item(n, 90))
+		_ = q.Push(item(n, 90))
 	}
-	q.disk.segments[0].file.Close()
+	_ = q.disk.segments[0].file.Close()
 	if _, err := q.Pop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestQueueLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	q := New(Options{Memory: 100, Dir: dir, SegmentSize: 100})
 	for n := range 20 {
-		q.Push(item(n, 90))
+		_ = q.Push(item(n, 90))
 	}
 	if names, _ := os.ReadDir(dir); len(names) != 0 && os.PathSeparator == '/' {
 		t.Errorf("files with names while in use: %v", names)
@@ -237,12 +237,12 @@ func TestQueueGivesSegmentsBack(t *testing.T) {
 	q := New(Options{Memory: 4 * writeBuffer, Dir: t.TempDir(), SegmentSize: writeBuffer})
 	defer q.Discard()
 	for n := range 50 { // a consumer that stays behind for ever
-		q.Push(item(n, writeBuffer))
-		q.Push(item(n, writeBuffer))
-		q.Pop(t.Context())
+		_ = q.Push(item(n, writeBuffer))
+		_ = q.Push(item(n, writeBuffer))
+		_, _ = q.Pop(t.Context())
 	}
 	for q.Len() > 8 {
-		q.Pop(t.Context())
+		_, _ = q.Pop(t.Context())
 	}
 	if got := len(q.disk.segments); got > 9 {
 		t.Errorf("%d segments for at most 8 items of one segment each", got)
@@ -254,7 +254,7 @@ func TestQueueConcurrent(t *testing.T) {
 	const n = 20000
 	go func() {
 		for i := range n {
-			q.Push(Item{Data: binary.LittleEndian.AppendUint32(nil, uint32(i)), Tag: uint64(i)})
+			_ = q.Push(Item{Data: binary.LittleEndian.AppendUint32(nil, uint32(i)), Tag: uint64(i)})
 		}
 		q.Close(nil)
 	}()
@@ -275,7 +275,7 @@ func BenchmarkQueue(b *testing.B) {
 		b.ResetTimer()
 		go func() {
 			for range b.N {
-				q.Push(Item{Data: data})
+				_ = q.Push(Item{Data: data})
 			}
 		}()
 		consume(q, b.N)
@@ -283,7 +283,7 @@ func BenchmarkQueue(b *testing.B) {
 	}
 	pop := func(q *Queue, n int) {
 		for range n {
-			q.Pop(context.Background())
+			_, _ = q.Pop(context.Background())
 		}
 	}
 	b.Run("Pop", func(b *testing.B) { run(b, Options{}, pop) })
@@ -301,7 +301,7 @@ func BenchmarkQueue(b *testing.B) {
 
 func ExampleQueue() {
 	q := New(Options{Memory: 1 << 20})
-	q.Push(Item{Data: []byte("hello"), Tag: 1})
+	_ = q.Push(Item{Data: []byte("hello"), Tag: 1})
 	q.Close(nil)
 	it, err := q.Pop(context.Background())
 	fmt.Printf("%s %d %v\n", it.Data, it.Tag, err)
