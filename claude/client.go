@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/spill"
 )
 
 // A Client is a conversation with one CLI process. Its methods are safe to call from several
@@ -38,6 +39,8 @@ type Client struct {
 	hooks   map[string]*Hook // by the id given in the handshake
 
 	reader  sync.Mutex       // held by whoever reads messages
+	batch   []spill.Item     // taken from the queue and not delivered; guarded by reader
+	space   [64]spill.Item   // what batch is made of
 	results []*ResultMessage // those since the last TurnEnd; guarded by reader
 	fed     *streamEnd       // set by feed, read after it came through the queue
 

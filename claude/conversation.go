@@ -9,6 +9,8 @@ import (
 	"io"
 	"iter"
 	"time"
+
+	"github.com/drover-agents/drover/internal/spill"
 )
 
 // ErrNoAnswer is the error of a turn that came to its end without a result of its own.
@@ -98,7 +100,7 @@ func (c *Client) Lines() iter.Seq2[Line, error] {
 		c.reader.Lock()
 		defer c.reader.Unlock()
 		for {
-			item, err := c.conn.queue.Pop(context.Background())
+			item, err := c.pop(context.Background())
 			if errors.Is(err, io.EOF) {
 				return
 			}
@@ -120,9 +122,25 @@ func (c *Client) Lines() iter.Seq2[Line, error] {
 	}
 }
 
+// pop takes one entry from the queue, or from the batch that was taken from it last: a lock for
+// each message would cost more than its decoding.
+func (c *Client) pop(ctx context.Context) (spill.Item, error) {
+	if len(c.batch) == 0 {
+		n, err := c.conn.queue.PopBatch(ctx, c.space[:])
+		if err != nil {
+			return spill.Item{}, err
+		}
+		c.batch = c.space[:n]
+	}
+	item := c.batch[0]
+	c.batch[0] = spill.Item{}
+	c.batch = c.batch[1:]
+	return item, nil
+}
+
 // next takes one message from the queue.
 func (c *Client) next(ctx context.Context) (Message, error) {
-	item, err := c.conn.queue.Pop(ctx)
+	item, err := c.pop(ctx)
 	if err != nil {
 		return nil, err
 	}

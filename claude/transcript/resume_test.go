@@ -96,7 +96,7 @@ func checkModes(t *testing.T, dir string) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
 		info, err := d.Info()
 		if err != nil {
 			t.Fatal(err)

@@ -107,7 +107,7 @@ func (p *projects) sidecar(ctx context.Context, name string) Subagent {
 	if err != nil || !json.Valid(data) {
 		return a
 	}
-	json.Unmarshal(data, &a) // a field of another type stays empty
+	_ = json.Unmarshal(data, &a) // a field of another type stays empty
 	a.Meta = data
 	return a
 }
