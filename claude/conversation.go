@@ -126,6 +126,9 @@ func (c *Client) Lines() iter.Seq2[Line, error] {
 // each message would cost more than its decoding.
 func (c *Client) pop(ctx context.Context) (spill.Item, error) {
 	if len(c.batch) == 0 {
+		if ctx.Err() != nil { // a busy CLI always has something in the queue
+			return spill.Item{}, context.Cause(ctx)
+		}
 		n, err := c.conn.queue.PopBatch(ctx, c.space[:])
 		if err != nil {
 			return spill.Item{}, err

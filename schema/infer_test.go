@@ -21,11 +21,13 @@ type base struct {
 
 type shadowing struct {
 	*base
-	Kind   int `json:"kind"`
+	Kind int `json:"kind"`
+	//lint:ignore U1000 it must not appear in the schema
 	hidden int //nolint:unused // must not appear
 	Skip   int `json:"-"`
-	Dash   int `json:"-,"` //nolint:staticcheck // the name "-" is what is tested
-	Plain  bool
+	//lint:ignore SA5008 the name "-" is what is tested
+	Dash  int `json:"-,"` //nolint:staticcheck // the name "-" is what is tested
+	Plain bool
 }
 
 type ambiguousA struct{ X int }
