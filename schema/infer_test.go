@@ -23,7 +23,7 @@ type shadowing struct {
 	*base
 	Kind int `json:"kind"`
 	//lint:ignore U1000 it must not appear in the schema
-	hidden int //nolint:unused // must not appear
+	hidden int
 	Skip   int `json:"-"`
 	//lint:ignore SA5008 the name "-" is what is tested
 	Dash  int `json:"-,"` //nolint:staticcheck // the name "-" is what is tested
