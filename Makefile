@@ -32,9 +32,18 @@ demo: setup
 test: setup lint
 	@$(GO) run ./internal/testsum $(TESTFLAGS) ./...
 
-# Full sizes: DROVER_SOAK=1 is what tests look at.
+# Full sizes: DROVER_SOAK=1 is what tests look at (internal/testsize). Then every fuzz target for a
+# while; minimising is kept short, because it stalls on targets that write files.
+FUZZTIME ?= 30s
 soak: setup
 	@DROVER_SOAK=1 $(GO) run ./internal/testsum -race -timeout=4h -count=1 ./...
+	@for pkg in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "fuzz      $$pkg $$target"; \
+	    $(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x $$pkg >$(CURDIR)/.drover/fuzz.log 2>&1 || { cat $(CURDIR)/.drover/fuzz.log; exit 1; }; \
+	    tail -2 $(CURDIR)/.drover/fuzz.log | head -1; \
+	  done; \
+	done
 
 bench: setup
 	@$(GO) test -run='^$$' -bench=. -benchmem ./...

@@ -185,7 +185,7 @@ func (c *Client) turnEnd(item []byte) *TurnEnd {
 
 // Turn sends a prompt and yields the messages up to the [TurnEnd] of its turn. If the answer is an
 // error result, a [ResultError] follows as the last pair; the client stays usable. If ctx ends, the
-// turn is interrupted and the context's error is the last pair.
+// turn is interrupted and the context's error is the last pair. A prompt with NoTurn yields nothing.
 //
 // Breaking out of the loop closes the client.
 func (c *Client) Turn(ctx context.Context, prompt Prompt) iter.Seq2[Message, error] {
@@ -196,6 +196,9 @@ func (c *Client) Turn(ctx context.Context, prompt Prompt) iter.Seq2[Message, err
 		if err != nil {
 			yield(nil, err)
 			return
+		}
+		if prompt.NoTurn {
+			return // nothing will answer it
 		}
 		for {
 			m, err := c.next(ctx)

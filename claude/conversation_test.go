@@ -307,3 +307,38 @@ func TestUsersFilesAreNotTouched(t *testing.T) {
 		t.Errorf("transcripts %v, want one below CLAUDE_CONFIG_DIR", transcripts)
 	}
 }
+
+func TestFreshConversationInTheSameProcess(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("First."), script.Text("Second."))
+	c := connect(t, cli.Options(model))
+	first, _ := turn(t, c, "remember the word marzipan")
+	cleared, messages := turn(t, c, "/clear")
+	if resets := of[*claude.ConversationReset](messages); len(resets) != 1 {
+		t.Errorf("%d resets, want 1", len(resets))
+	}
+	if cleared.Answer.NumTurns != 0 {
+		t.Errorf("/clear took %d model turns", cleared.Answer.NumTurns)
+	}
+	second, _ := turn(t, c, "which word?")
+	if model.LastRequest().SawText("marzipan") {
+		t.Errorf("the model still sees the conversation from before /clear")
+	}
+	if first.Answer.SessionID == second.Answer.SessionID {
+		t.Errorf("both conversations have the id %s", first.Answer.SessionID)
+	}
+}
+
+func TestPromptWithoutATurn(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("Understood."))
+	c := connect(t, cli.Options(model))
+	_, messages, err := collect(c.Turn(t.Context(), claude.Prompt{Text: "the word is marzipan", NoTurn: true}))
+	if err != nil || len(messages) != 0 {
+		t.Errorf("a prompt without a turn yields %d messages, error %v; want none", len(messages), err)
+	}
+	turn(t, c, "go on")
+	if len(model.Requests()) != 1 || !model.LastRequest().SawText("marzipan") {
+		t.Errorf("the model got %d requests; want one, with both prompts", len(model.Requests()))
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/internal/streamgen"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+	_ "github.com/drover-agents/drover/internal/testsize"
 )
 
 // mustDecode decodes a line that is known to be good.

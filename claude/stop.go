@@ -37,6 +37,7 @@ func (c *Client) stop() error {
 	c.endSession()
 	_ = c.conn.out.close(errInputClosed)
 	err := c.awaitEnd()
+	c.conn.asked.close() // again, for a process that would not end
 	if !c.conn.asked.wait(handlerGrace) {
 		c.log.Warn("claude: a hook, permission callback or tool did not return when its context ended")
 	}

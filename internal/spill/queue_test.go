@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/drover-agents/drover/internal/testsize"
 )
 
 func item(n, size int) Item {
