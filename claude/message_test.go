@@ -11,9 +11,9 @@ import (
 
 	"github.com/drover-agents/drover/internal/jsonscan"
 	"github.com/drover-agents/drover/internal/streamgen"
+	_ "github.com/drover-agents/drover/internal/testsize"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
-	_ "github.com/drover-agents/drover/internal/testsize"
 )
 
 // mustDecode decodes a line that is known to be good.
