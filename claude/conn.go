@@ -47,6 +47,7 @@ type conn struct {
 	ready      bool           // initialize was answered
 	lastFailed *ResultMessage // an error result that nothing has followed
 	end        error          // why the connection ended; nil for an orderly end
+	gone       error          // what calls get that come too late, orderly end or not
 }
 
 // Tags of queue entries. Lines of the CLI have the tag of their [Line], which is far below.
@@ -197,19 +198,39 @@ func (c *conn) settle(readErr error) {
 	}
 	status := c.reap()
 	err := c.verdict(readErr, status)
-	c.mu.Lock()
-	c.end = err
-	c.mu.Unlock()
+	reason := c.setEnd(err, status)
 	c.turns.stop()
-	reason := err
-	if reason == nil {
-		reason = ErrClosed
-	}
 	_ = c.out.close(reason)
 	c.calls.fail(reason)
 	c.asked.close()
 	c.queue.Close(err)
 	close(c.done)
+}
+
+// setEnd notes why the connection ended, and returns what calls get that can have no answer any
+// more: a CLI that left by itself in good order is still no answer to them.
+func (c *conn) setEnd(err error, status ExitStatus) error {
+	gone := err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil && c.closing:
+		gone = ErrClosed
+	case err == nil:
+		gone = c.processError(status, c.ready)
+	}
+	c.end, c.gone = err, gone
+	return gone
+}
+
+// goneError is what a call gets after the end of the connection.
+func (c *conn) goneError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone == nil {
+		return ErrClosed
+	}
+	return c.gone
 }
 
 // exitGrace is how long a CLI that has closed its output may take to exit.
@@ -245,6 +266,10 @@ func (c *conn) verdict(readErr error, status ExitStatus) error {
 	case status.Code == 0 && ready && !c.turns.isOpen():
 		return nil
 	}
+	return c.processError(status, ready)
+}
+
+func (c *conn) processError(status ExitStatus, ready bool) error {
 	return &ProcessError{Status: status, During: c.phase(ready), After: time.Since(c.started), StderrTail: c.stderr.text()}
 }
 

@@ -232,7 +232,7 @@ func (e *TurnEnd) Err() error {
 // interrupted, and what it still says is dropped up to its end, so that the next turn starts clean.
 func (c *Client) turnError(ctx context.Context, number int, err error) error {
 	if errors.Is(err, io.EOF) {
-		return ErrClosed
+		return c.conn.goneError()
 	}
 	if ctx.Err() == nil {
 		return err

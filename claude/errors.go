@@ -54,7 +54,7 @@ func (e *LaunchError) Unwrap() error { return e.Err }
 // error result is reported as a [ResultError] instead.
 type ProcessError struct {
 	Status ExitStatus
-	// During says what was going on: "starting", "initialize", "turn", "idle".
+	// During says what was going on: "initialize", "a turn" or "idle".
 	During string
 	// After is the time from launch to end.
 	After time.Duration

@@ -39,34 +39,42 @@ type handlerTable struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	running map[string]context.CancelFunc
+	running map[string]*handling
 	wg      sync.WaitGroup
+}
+
+// A handling is one request being answered. Its address tells it from a later request that the CLI
+// gave the same id.
+type handling struct {
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 // begin registers a request. It reports false for one that is being answered already: the CLI may
 // deliver a request twice.
-func (t *handlerTable) begin(id string) (context.Context, bool) {
+func (t *handlerTable) begin(id string) (*handling, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, twice := t.running[id]; twice || t.ctx.Err() != nil {
 		return nil, false
 	}
-	ctx, cancel := context.WithCancel(t.ctx)
+	h := &handling{}
+	h.ctx, h.cancel = context.WithCancel(t.ctx)
 	if t.running == nil {
-		t.running = map[string]context.CancelFunc{}
+		t.running = map[string]*handling{}
 	}
-	t.running[id] = cancel
+	t.running[id] = h
 	t.wg.Add(1)
-	return ctx, true
+	return h, true
 }
 
 // finish reports whether the request still wants its answer: one that was cancelled does not.
-func (t *handlerTable) finish(id string) bool {
+func (t *handlerTable) finish(id string, h *handling) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	cancel, wanted := t.running[id]
+	h.cancel()
+	wanted := t.running[id] == h
 	if wanted {
-		cancel()
 		delete(t.running, id)
 	}
 	return wanted
@@ -74,7 +82,14 @@ func (t *handlerTable) finish(id string) bool {
 
 // cancel ends the context of a request's handler; the request gets no answer. Unknown ids are
 // requests that were answered while the cancellation was on its way.
-func (t *handlerTable) cancel(id string) { t.finish(id) }
+func (t *handlerTable) cancel(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h, running := t.running[id]; running {
+		h.cancel()
+		delete(t.running, id)
+	}
+}
 
 // close cancels all handlers.
 func (t *handlerTable) close() {
@@ -103,23 +118,23 @@ func (t *handlerTable) wait(limit time.Duration) bool {
 // the lines happens here, in prepare.
 func (c *conn) request(head lineHead) {
 	r := cliRequest{ID: head.requestID, Subtype: head.bodySubtype, Body: head.body}
-	ctx, ok := c.asked.begin(r.ID)
+	h, ok := c.asked.begin(r.ID)
 	if !ok {
 		return
 	}
-	go c.handle(r, c.prepare(ctx, r))
+	go c.handle(r, h, c.prepare(h.ctx, r))
 }
 
 // handle answers a request. The answer is sent even if a callback ends the goroutine, as FailNow of
 // a test does: the CLI would wait for it forever.
-func (c *conn) handle(r cliRequest, s service) {
+func (c *conn) handle(r cliRequest, h *handling, s service) {
 	defer c.asked.wg.Done()
 	a := s.safe
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("claude: answering a request panicked", "subtype", r.Subtype, "panic", p, "stack", string(debug.Stack()))
 		}
-		if wanted := c.asked.finish(r.ID); wanted && !a.silent {
+		if wanted := c.asked.finish(r.ID, h); wanted && !a.silent {
 			c.out.post(responseLine(r.ID, a))
 		}
 	}()

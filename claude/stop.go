@@ -160,10 +160,5 @@ func (c *conn) endError(err error) error {
 	if !c.within(time.Second) {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.end != nil {
-		return c.end
-	}
-	return ErrClosed
+	return c.goneError()
 }
