@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/drover-agents/drover/claude"
 )
@@ -396,8 +397,8 @@ func (s *ScriptSession) IgnoreSignals() {
 
 // Hang does nothing until the CLI is ended.
 func (s *ScriptSession) Hang() {
-	if s.proc == nil {
-		select {}
+	for s.proc == nil {
+		time.Sleep(time.Hour) // a program without any event to wait for would count as deadlocked
 	}
 	<-s.proc.done
 	s.Exit(0)
