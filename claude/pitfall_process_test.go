@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+)
+
+func init() {
+	processScripts["flood stderr"] = func(s *claudetest.ScriptSession) {
+		flood := strings.Repeat("noise ", 1000)
+		for range 1000 { // 6 MB
+			s.Stderr(flood)
+		}
+		s.Initialize("")
+		s.Await("user")
+		for range 1000 {
+			s.Stderr(flood)
+		}
+		s.Result("Loud.")
+		s.Await("user")
+		s.Stderr("the last line")
+		s.Exit(7)
+	}
+	processScripts["stubborn"] = func(s *claudetest.ScriptSession) {
+		s.IgnoreSignals()
+		s.Initialize("")
+		s.Hang()
+	}
+	processScripts["silent"] = func(s *claudetest.ScriptSession) {
+		for _, ok := s.Read(); ok; _, ok = s.Read() {
+		}
+	}
+	processScripts["host"] = hostProgram
+}
+
+// A CLI whose standard error nobody reads hangs as soon as the pipe is full.
+func TestPitfall21_StderrIsAlwaysDrained(t *testing.T) {
+	c := connect(t, asProcess(t, "flood stderr"))
+	if end, _ := turn(t, c, "speak"); end.Answer.Result != "Loud." {
+		t.Errorf("answer %q, want Loud.", end.Answer.Result)
+	}
+	_, _, err := collect(c.Turn(t.Context(), claude.Text("end")))
+	wantDeath(t, "Turn", err, 7, "the last line")
+	var dead *claude.ProcessError
+	if errors.As(err, &dead) && len(dead.StderrTail) > 8<<10 {
+		t.Errorf("the error carries %d bytes of standard error", len(dead.StderrTail))
+	}
+}
+
+// A callback for standard error that panics must not stop the reading of it, and a line without an
+// end must not grow without bounds.
+func TestPitfall22_StderrCallbackPanicsAndEndlessLines(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	c := connectScripted(t, func(s *claudetest.ScriptSession) {
+		s.Stderr("first")
+		s.Stderr(strings.Repeat("x", 10<<20))
+		s.Stderr("last\r")
+		s.Initialize("")
+		s.Exit(0)
+	}, func(o *claude.Options) {
+		o.Stderr = func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, line)
+			panic("callback of the test")
+		}
+	})
+	if _, _, err := collect(c.Messages()); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(got) < 3 || got[0] != "first" || got[len(got)-1] != "last" {
+		t.Fatalf("%d lines, want first, the long one in pieces, last", len(got))
+	}
+	total := 0
+	for _, piece := range got[1 : len(got)-1] {
+		total += len(piece)
+		if len(piece) > 1<<20 {
+			t.Errorf("a piece of %d bytes", len(piece))
+		}
+	}
+	if total != 10<<20 {
+		t.Errorf("the pieces have %d bytes, want %d", total, 10<<20)
+	}
+}
+
+// Whoever cancels expects that the process, and the command that it was running, are gone when the
+// call returns.
+func TestPitfall23_CancelLeavesNoProcess(t *testing.T) {
+	t.Run("while a command runs", func(t *testing.T) {
+		cli, held := claudetest.CLI(t), newTether(t)
+		model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": held.command()}))
+		opts := cli.Options(model)
+		opts.PermissionMode = claude.ModeBypassPermissions
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			held.awaitHeld()
+			cancel()
+		}()
+		if _, _, err := collect(claude.Query(ctx, "run it", opts)); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want the context's", err)
+		}
+		held.awaitGone()
+	})
+	t.Run("during the handshake", func(t *testing.T) {
+		opts := asProcess(t, "silent")
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := claude.Connect(ctx, opts); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want the context's", err)
+		}
+	})
+}
+
+// A CLI may ignore the polite signal. It is killed then, after a bounded time.
+func TestPitfall24_StubbornCLIIsKilled(t *testing.T) {
+	t.Run("in memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := connectScripted(t, processScripts["stubborn"])
+			started := time.Now()
+			if err := c.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			if took := time.Since(started); took > 10*time.Second {
+				t.Errorf("Close took %v, want less than 10 s", took)
+			}
+		})
+	})
+	t.Run("process", func(t *testing.T) {
+		c := connect(t, asProcess(t, "stubborn"))
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
+// A signal sent at once cuts off what the CLI still has to say. It first gets the end of its input
+// and time to finish, and what it says then is still delivered.
+func TestPitfall25_LastWordsAreHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connectScripted(t, func(s *claudetest.ScriptSession) {
+			s.Initialize("")
+			for f, ok := s.Read(); ok; f, ok = s.Read() {
+				if f.Type == "user" {
+					s.Result("First.")
+				}
+			}
+			time.Sleep(1500 * time.Millisecond) // it writes its transcript
+			s.Say("Goodbye.")
+		})
+		turn(t, c, "hello")
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		_, messages, err := collect(c.Messages())
+		if said := of[*claude.AssistantMessage](messages); err != nil || len(said) != 1 || said[0].Text() != "Goodbye." {
+			t.Errorf("after Close: %v, %v; want the last words", messages, err)
+		}
+	})
+}
+
+// hostProgram is a program that uses the client and never closes it. Its environment, but for the
+// variable that chose it, is the CLI's.
+func hostProgram(s *claudetest.ScriptSession) {
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	path, prompt, _ := strings.Cut(strings.TrimSpace(line), "\t")
+	vars := map[string]string{}
+	for _, entry := range os.Environ() {
+		if name, value, _ := strings.Cut(entry, "="); name != scriptVariable {
+			vars[name] = value
+		}
+	}
+	opts := &claude.Options{CLIPath: path, Env: claude.ExactEnv(vars), SettingSources: []string{}, StrictMCP: true, PermissionMode: claude.ModeBypassPermissions}
+	for _, err := range claude.Query(context.Background(), prompt, opts) {
+		if err != nil {
+			s.Stderr(err.Error())
+			s.Exit(1)
+		}
+	}
+}
+
+// A program that is killed cannot clean up. The CLI and what it runs must end with it all the same.
+func TestPitfall26_KilledHostLeavesNothing(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
+		t.Skip("commands of the CLI can outlive a killed program on this system; docs/lifecycle.md says so")
+	}
+	cli, held := claudetest.CLI(t), newTether(t)
+	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": held.command()}))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := exec.Command(self)
+	host.Dir = cli.Work
+	host.Stdin = strings.NewReader(cli.Path + "\tgo\n")
+	host.Stderr = os.Stderr
+	for name, value := range cli.Env(model.BaseURL()) {
+		host.Env = append(host.Env, name+"="+value)
+	}
+	host.Env = append(host.Env, scriptVariable+"=host")
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	held.awaitHeld()
+	if err := host.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = host.Wait() // killed
+	held.awaitGone()
+}
+
+// Killing the CLI alone leaves the commands running that it had started. A kill reaches them too.
+func TestPitfall27_KillReachesGrandchildren(t *testing.T) {
+	cli, held := claudetest.CLI(t), newTether(t)
+	model := claudetest.NewModel(t, script.Reply(
+		script.ToolCall{Name: "Bash", Input: script.Input{"command": held.command(), "run_in_background": true}},
+		script.ToolCall{Name: "mcp__desk__work"},
+	), script.Text("Done.").Always())
+	opts := cli.Options(model)
+	opts.Tools = []string{"Bash"}
+	opts.PermissionMode = claude.ModeBypassPermissions
+	opts.MaxLineBytes = 200_000 // a line beyond it has the CLI killed at once
+	opts.MCPServers = toolServers(t, func(context.Context) (string, error) {
+		held.awaitHeld()
+		return strings.Repeat("large ", 60_000), nil
+	})
+	_, _, err := collect(claude.Query(t.Context(), "go", opts))
+	var tooLarge *claude.MessageTooLargeError
+	if !errors.As(err, &tooLarge) {
+		t.Fatalf("error %v, want a MessageTooLargeError", err)
+	}
+	held.awaitGone()
+}
+
+// The CLI exits with code 1 after an error result. That is the result's error, not a crash.
+func TestPitfall28_ExitAfterAnErrorResultIsNoCrash(t *testing.T) {
+	t.Run("real", func(t *testing.T) {
+		cli := claudetest.CLI(t)
+		model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "echo one"}).Always())
+		opts := cli.Options(model)
+		opts.MaxTurns = 1
+		c := connect(t, opts)
+		_, messages, err := collect(c.Turn(t.Context(), claude.Text("go on")))
+		var failed *claude.ResultError
+		if !errors.As(err, &failed) || !errors.Is(err, claude.ErrMaxTurns) || failed.Message == nil {
+			t.Errorf("error %v, want a ResultError with its message", err)
+		}
+		if len(of[*claude.ResultMessage](messages)) != 1 {
+			t.Error("the result itself was not delivered")
+		}
+		if err := c.Close(); err != nil { // the exit code is 1
+			t.Errorf("Close: %v", err)
+		}
+	})
+	const failure = `{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["the disk is full"],"uuid":"u","session_id":"s"}`
+	for _, tc := range []struct {
+		name  string
+		then  func(s *claudetest.ScriptSession)
+		crash bool
+	}{
+		{"exits", func(*claudetest.ScriptSession) {}, false},
+		{"says that it is idle, exits", func(s *claudetest.ScriptSession) { s.State("idle") }, false},
+		{"goes on, then crashes", func(s *claudetest.ScriptSession) { s.Say("Next try.") }, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := connectScripted(t, func(s *claudetest.ScriptSession) {
+				s.Initialize("")
+				s.Await("user")
+				s.State("running")
+				s.Line(failure)
+				tc.then(s)
+				s.Exit(1)
+			})
+			if err := c.Send(t.Context(), claude.Text("go")); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := collect(c.Messages())
+			var failed *claude.ResultError
+			if got := errors.As(err, &failed); got == tc.crash {
+				t.Errorf("error %v; want a ResultError: %t", err, !tc.crash)
+			}
+			if tc.crash {
+				wantDeath(t, "Messages", err, 1, "")
+			} else if !strings.Contains(err.Error(), "the disk is full") {
+				t.Errorf("error %v, want the CLI's reason", err)
+			}
+		})
+	}
+}
+
+// An API error comes as a result of subtype "success" that is an error all the same. The text must
+// be the API's, not the subtype.
+func TestPitfall29_ErrorTextIsNotSuccess(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Fail(403, "the door is shut").Always())
+	_, _, err := collect(claude.Query(t.Context(), "hi", cli.Options(model)))
+	if err == nil || strings.Contains(err.Error(), "success") || !strings.Contains(err.Error(), "the door is shut") {
+		t.Errorf("error %v, want the API's words and no success", err)
+	}
+}
+
+// A CLI that ends instead of answering the handshake must be reported at once and with its words,
+// not as a time-out a minute later.
+func TestPitfall30_DeathDuringTheHandshake(t *testing.T) {
+	t.Run("unknown flag", func(t *testing.T) {
+		cli, model := claudetest.CLI(t), claudetest.NewModel(t)
+		opts := cli.Options(model)
+		opts.ExtraArgs = []string{"--no-such-flag"}
+		wantQuickDeath(t, opts, "unknown option")
+	})
+	t.Run("session id in use", func(t *testing.T) {
+		cli, model := claudetest.CLI(t), claudetest.NewModel(t, script.Text("ok"))
+		opts := cli.Options(model)
+		opts.SessionID = "7b0b5f0e-94d9-4c7f-9d42-0f6f0a5a6f11"
+		if _, _, err := collect(claude.Query(t.Context(), "hi", opts)); err != nil {
+			t.Fatal(err)
+		}
+		wantQuickDeath(t, opts, "already in use")
+	})
+	t.Run("unknown session", func(t *testing.T) {
+		cli, model := claudetest.CLI(t), claudetest.NewModel(t)
+		opts := cli.Options(model)
+		opts.Resume = "7b0b5f0e-94d9-4c7f-9d42-0f6f0a5a6f11"
+		_, err := claude.Connect(t.Context(), opts)
+		var failed *claude.ResultError
+		if !errors.As(err, &failed) || !strings.Contains(err.Error(), "No conversation found") {
+			t.Errorf("error %v, want the result's words", err)
+		}
+	})
+	for name, die := range map[string]claudetest.CLIScript{
+		"before it reads":   func(s *claudetest.ScriptSession) { s.Stderr("bad luck"); s.Exit(1) },
+		"after it has read": func(s *claudetest.ScriptSession) { s.Read(); s.Stderr("bad luck"); s.Exit(1) },
+		"in the middle of it": func(s *claudetest.ScriptSession) {
+			s.Read()
+			s.Write(`{"type":"control_resp`)
+			s.Stderr("bad luck")
+			s.Exit(1)
+		},
+		"after other messages": func(s *claudetest.ScriptSession) { s.Read(); s.Say("hi"); s.Stderr("bad luck"); s.Exit(1) },
+		"while it asks": func(s *claudetest.ScriptSession) {
+			s.Read()
+			s.Ask("hook_callback", "")
+			s.Stderr("bad luck")
+			s.Exit(1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				started := time.Now()
+				_, err := claude.Connect(t.Context(), claudetest.ScriptCLI(t, die).Options())
+				wantDeath(t, "Connect", err, 1, "bad luck")
+				if took := time.Since(started); took > 100*time.Millisecond {
+					t.Errorf("Connect took %v, want no more than 100 ms", took)
+				}
+			})
+		})
+	}
+}
+
+func wantQuickDeath(t *testing.T, opts *claude.Options, reason string) {
+	t.Helper()
+	started := time.Now()
+	_, err := claude.Connect(t.Context(), opts)
+	wantDeath(t, "Connect", err, 1, reason)
+	var dead *claude.ProcessError
+	if errors.As(err, &dead) && dead.During != "initialize" {
+		t.Errorf("it ended during %q, want initialize", dead.During)
+	}
+	if took := time.Since(started); took > 30*time.Second {
+		t.Errorf("Connect took %v", took)
+	}
+}
+
+// Servers and hooks can make the start slow. How long to wait is the caller's choice.
+func TestPitfall31_SlowHandshake(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		takes       time.Duration
+		limit       time.Duration
+		wantTimeout time.Duration
+	}{
+		{"slow", 50 * time.Second, 0, 0},
+		{"too slow", 70 * time.Second, 0, 60 * time.Second},
+		{"very slow, allowed", time.Hour, 2 * time.Hour, 0},
+		{"impatient", 10 * time.Second, time.Second, time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+					hello := s.Await("control_request")
+					time.Sleep(tc.takes)
+					s.Answer(hello, map[string]any{})
+					s.UntilEOF()
+				}).Options()
+				opts.InitializeTimeout = tc.limit
+				c, err := claude.Connect(t.Context(), opts)
+				if tc.wantTimeout == 0 {
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = c.Close()
+					return
+				}
+				var late *claude.ControlTimeoutError
+				if !errors.As(err, &late) || late.Subtype != "initialize" || late.After != tc.wantTimeout {
+					t.Errorf("error %v, want a ControlTimeoutError after %v", err, tc.wantTimeout)
+				}
+				time.Sleep(tc.takes) // the script wakes up only then
+			})
+		})
+	}
+}
