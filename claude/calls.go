@@ -15,8 +15,13 @@ import (
 type callTable struct {
 	mu      sync.Mutex
 	next    int
-	waiting map[string]chan callResult
+	waiting map[string]waitingCall
 	err     error // set when no answer can come any more
+}
+
+type waitingCall struct {
+	subtype string
+	result  chan callResult
 }
 
 type callResult struct {
@@ -34,7 +39,7 @@ type controlReply struct {
 	raw json.RawMessage // all of it
 }
 
-func (t *callTable) add() (id string, result <-chan callResult, err error) {
+func (t *callTable) add(subtype string) (id string, result <-chan callResult, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
@@ -43,41 +48,50 @@ func (t *callTable) add() (id string, result <-chan callResult, err error) {
 	t.next++
 	id = fmt.Sprintf("req_%d", t.next)
 	if t.waiting == nil {
-		t.waiting = map[string]chan callResult{}
+		t.waiting = map[string]waitingCall{}
 	}
 	ch := make(chan callResult, 1)
-	t.waiting[id] = ch
+	t.waiting[id] = waitingCall{subtype, ch}
 	return id, ch, nil
 }
 
-func (t *callTable) take(id string) (chan callResult, bool) {
+func (t *callTable) take(id string) (waitingCall, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ch, ok := t.waiting[id]
+	call, ok := t.waiting[id]
 	delete(t.waiting, id)
-	return ch, ok
+	return call, ok
 }
 
-// answer hands a control_response to its request. An unknown id is the late answer to a request
-// that was given up.
-func (t *callTable) answer(head lineHead) {
-	ch, ok := t.take(head.requestID)
-	if !ok {
-		return
-	}
+// answer hands a control_response to the request it answers.
+func (w waitingCall) answer(head lineHead) {
 	reply := controlReply{raw: head.body}
 	err := json.Unmarshal(head.body, &reply)
-	ch <- callResult{reply, err}
+	w.result <- callResult{reply, err}
 }
 
 func (t *callTable) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.err = err
-	for id, ch := range t.waiting {
-		ch <- callResult{err: err}
+	for id, call := range t.waiting {
+		call.result <- callResult{err: err}
 		delete(t.waiting, id)
 	}
+}
+
+// response takes a control_response. An unknown id is the late answer to a request that was given
+// up. That the handshake is done is noted here, in the order of the lines: the CLI may end right
+// behind it.
+func (c *conn) response(head lineHead) {
+	call, ok := c.calls.take(head.requestID)
+	if !ok {
+		return
+	}
+	if call.subtype == "initialize" && head.bodySubtype == "success" {
+		c.setReady()
+	}
+	call.answer(head)
 }
 
 // defaultCallTimeout limits a request whose context has no deadline.
@@ -92,7 +106,7 @@ func (c *conn) call(ctx context.Context, subtype string, fields any, limit time.
 	if err != nil {
 		return controlReply{}, err
 	}
-	id, result, err := c.calls.add()
+	id, result, err := c.calls.add(subtype)
 	if err != nil {
 		return controlReply{}, err
 	}

@@ -90,7 +90,6 @@ func (c *Client) handshake(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.conn.setReady()
 	c.redeliver(init.Pending)
 	c.warnShadowed()
 	return nil

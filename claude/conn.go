@@ -90,7 +90,7 @@ func (c *conn) take(line []byte) {
 	case "control_request":
 		c.request(head)
 	case "control_response":
-		c.calls.answer(head)
+		c.response(head)
 	case "control_cancel_request":
 		c.asked.cancel(head.requestID)
 	case "keep_alive":

@@ -14,14 +14,14 @@ import (
 func newFakeClient(f func(ctx context.Context, subtype string, fields any) (json.RawMessage, error)) *Client {
 	c := &Client{opts: &Options{}, log: logger(nil)}
 	c.conn = &conn{log: c.log, done: make(chan struct{})}
-	c.conn.out = &lineWriter{w: answeringPipe{&c.conn.calls, f}}
+	c.conn.out = &lineWriter{w: answeringPipe{c.conn, f}}
 	return c
 }
 
 // answeringPipe is the input of a CLI that answers each request at once.
 type answeringPipe struct {
-	calls *callTable
-	f     func(context.Context, string, any) (json.RawMessage, error)
+	conn *conn
+	f    func(context.Context, string, any) (json.RawMessage, error)
 }
 
 func (p answeringPipe) Write(b []byte) (int, error) {
@@ -58,7 +58,7 @@ func (p answeringPipe) answer(id, subtype string, fields map[string]json.RawMess
 	if err != nil {
 		panic(err)
 	}
-	p.calls.answer(head)
+	p.conn.response(head)
 }
 
 func (answeringPipe) Close() error { return nil }
