@@ -134,7 +134,7 @@ func TestPitfall33_CancelledRequests(t *testing.T) {
 func TestPitfall34_CrossingCancellationsAndDuplicates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		stubborn := make(chan struct{})
+		stubborn, answered := make(chan struct{}), make(chan struct{})
 		replies := make(chan string, 100)
 		ask := func(s *claudetest.ScriptSession, request, hook, command string) {
 			s.Line(`{"type":"control_request","request_id":"` + request + `","request":{"subtype":"hook_callback",` + preToolUse(hook, command)[1:] + `}`)
@@ -154,9 +154,14 @@ func TestPitfall34_CrossingCancellationsAndDuplicates(t *testing.T) {
 			cancel(s, "twice")
 			ask(s, "again", hook, "stubborn")
 			cancel(s, "again")
-			ask(s, "again", hook, "quick") // the same id, while the first is still running
-			s.Reply("again")
+			ask(s, "again", hook, "slow") // the same id, while the first is still running
+			asked := time.Now()
 			close(stubborn)
+			s.Reply("again")
+			if time.Since(asked) < time.Second {
+				replies <- "that of the cancelled request, to the one that has its id now"
+			}
+			close(answered)
 			for f, ok := s.Read(); ok; f, ok = s.Read() {
 				switch f.Type {
 				case "control_response":
@@ -176,7 +181,7 @@ func TestPitfall34_CrossingCancellationsAndDuplicates(t *testing.T) {
 				}
 			})}
 		})
-		<-stubborn
+		<-answered
 		synctest.Wait()
 		if _, err := c.Request(t.Context(), "anything", nil); err != nil {
 			t.Errorf("after all that: %v", err)
@@ -185,7 +190,7 @@ func TestPitfall34_CrossingCancellationsAndDuplicates(t *testing.T) {
 			t.Errorf("the hook ran %d times, want %d", got, want)
 		}
 		if len(replies) > 0 {
-			t.Errorf("one answer too many: %s", <-replies)
+			t.Errorf("a wrong answer: %s", <-replies)
 		}
 	})
 }
