@@ -42,8 +42,9 @@ type Options struct {
 	// MaxBufferedBytes is how much of the messages nobody has read yet is kept in memory; the rest
 	// waits in an unnamed temporary file. Zero means 16 MiB.
 	MaxBufferedBytes int
-	// Stderr receives each line that the CLI writes to standard error. Nil discards them; the
-	// redacted end is part of the errors either way.
+	// Stderr receives each line that the CLI writes to standard error, a long one in pieces of 64
+	// KiB. It should return soon: the CLI waits for it once the pipe is full. Nil discards the
+	// lines; the redacted end is part of the errors either way.
 	Stderr func(line string)
 	// Logger receives diagnostics. Nil discards them.
 	Logger *slog.Logger
