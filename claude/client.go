@@ -152,7 +152,7 @@ func (c *Client) initialize(ctx context.Context, o *Options, limit time.Duration
 		return nil, err
 	}
 	c.addHooks(table)
-	reply, err := c.conn.call(ctx, "initialize", o.initialize(hooks, manifests), limit)
+	reply, err := c.conn.call(ctx, "initialize", o.initialize(hooks, c.mux.inProcess(), manifests), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,8 @@ func (c *Client) InterruptAll(ctx context.Context) (InterruptReceipt, error) {
 	return c.requestInterrupt(ctx, true)
 }
 
-// SetMCPServers replaces the servers that were given with Options.MCPServers or an earlier call.
+// SetMCPServers replaces the servers that were given with Options.MCPServers or an earlier call. The
+// model may still be shown the tools of those that are gone; the CLI refuses calls of them.
 func (c *Client) SetMCPServers(ctx context.Context, servers map[string]MCPServer) (MCPServersChange, error) {
 	v := &validator{}
 	for _, name := range sortedKeys(servers) {
@@ -225,5 +226,9 @@ func (c *Client) SetMCPServers(ctx context.Context, servers map[string]MCPServer
 		}
 		configs[name] = config
 	}
-	return c.requestSetMCPServers(ctx, configs)
+	change, err := c.requestSetMCPServers(ctx, configs)
+	if err == nil {
+		c.mux.keep(servers)
+	}
+	return change, err
 }
