@@ -129,7 +129,7 @@ func (c *Client) Request(ctx context.Context, subtype string, fields any) (json.
 }
 
 // SetHooks replaces the hooks of the running conversation. A call that is under way is finished by
-// the hook it began with.
+// the hook it began with. A CLI that cannot do it gives [ErrTooOld], and the hooks stay as they were.
 func (c *Client) SetHooks(ctx context.Context, hooks []Hook) error {
 	if err := validateHooks(hooks); err != nil {
 		return err
@@ -147,6 +147,9 @@ func (c *Client) initialize(ctx context.Context, o *Options, limit time.Duration
 	defer c.initMu.Unlock()
 	c.generation++
 	hooks, table := initializeHooks(o.Hooks, c.generation)
+	if hooks == nil && c.generation > 1 {
+		hooks = struct{}{} // without the field the CLI keeps the hooks it has
+	}
 	manifests, err := c.mux.manifests()
 	if err != nil {
 		return nil, err
@@ -162,6 +165,9 @@ func (c *Client) initialize(ctx context.Context, o *Options, limit time.Duration
 	}
 	if err := init.checkHooks(o.Hooks); err != nil {
 		return nil, err
+	}
+	if c.generation > 1 && init.HooksApplied == nil {
+		return nil, fmt.Errorf("%w: it does not replace hooks while it runs; they are as they were", ErrTooOld)
 	}
 	c.setHooks(table)
 	c.init.Store(init)

@@ -4,6 +4,7 @@ package claude_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -157,11 +158,19 @@ func TestSubagentHooks(t *testing.T) {
 	}
 }
 
-// SetHooks replaces hooks, none included, while the conversation goes on.
+// SetHooks replaces hooks, none included, while the conversation goes on. A CLI that answers the
+// second handshake without acting on it must not lose the hooks that it has.
 func TestSetHooksReplacesHooks(t *testing.T) {
-	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
+	for version, tt := range map[string]struct {
+		get  func(testing.TB) *claudetest.RealCLI
+		fail error
+		want string
+	}{
+		"pinned": {claudetest.CLI, nil, "old new"},
+		"oldest": {claudetest.OldestCLI, claude.ErrTooOld, "old old old"},
+	} {
 		t.Run(version, func(t *testing.T) {
-			cli := get(t)
+			cli := tt.get(t)
 			model := claudetest.NewModel(t, bash("echo 1"), script.Text("1"), bash("echo 2"), script.Text("2"), bash("echo 3"), script.Text("3"))
 			opts := cli.Options(model)
 			opts.Tools = []string{"Bash"}
@@ -175,16 +184,17 @@ func TestSetHooksReplacesHooks(t *testing.T) {
 			opts.Hooks = hook("old")
 			c := connect(t, opts)
 			turn(t, c, "one")
-			if err := c.SetHooks(t.Context(), hook("new")); err != nil {
-				t.Fatal(err)
+			for _, hooks := range [][]claude.Hook{hook("new"), nil} {
+				if err := c.SetHooks(t.Context(), hooks); !errors.Is(err, tt.fail) {
+					t.Errorf("SetHooks: %v, want %v", err, tt.fail)
+				}
+				turn(t, c, "next")
 			}
-			turn(t, c, "two")
-			if err := c.SetHooks(t.Context(), nil); err != nil {
-				t.Fatal(err)
+			if got := strings.Join(called, " "); got != tt.want {
+				t.Errorf("called %q, want %q", got, tt.want)
 			}
-			turn(t, c, "three")
-			if got := strings.Join(called, " "); got != "old new" {
-				t.Errorf("called %q, want the old hook, then the new one, then none", got)
+			if text, failed, _ := model.ToolResult("Bash"); failed || strings.TrimSpace(text) != "3" {
+				t.Errorf("the last command gave %q, failed %t", text, failed)
 			}
 		})
 	}
