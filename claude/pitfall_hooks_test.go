@@ -59,7 +59,9 @@ func TestPitfall42_HookAnswersHaveExactNames(t *testing.T) {
 				s.UntilEOF()
 			})
 			opts := cli.Options()
-			opts.Hooks = []claude.Hook{preTool("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) { return tt.answer, nil })}
+			opts.Hooks = []claude.Hook{preTool("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+				return tt.answer, nil
+			})}
 			connect(t, opts)
 			var reply struct {
 				Response json.RawMessage `json:"response"`
@@ -233,7 +235,9 @@ func TestPitfall47_ShadowedPermissionCallback(t *testing.T) {
 			log, written := logTo()
 			opts := cli.Options()
 			opts.Logger = log
-			opts.CanUseTool = func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) { return claude.Allow{}, nil }
+			opts.CanUseTool = func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
+				return claude.Allow{}, nil
+			}
 			tt.change(opts)
 			connect(t, opts)
 			warned := strings.Contains(written.String(), "CanUseTool is")

@@ -98,8 +98,12 @@ func TestPitfall59_BreakingOutEndsTheProcess(t *testing.T) {
 	}
 	prompts := func(yield func(claude.Prompt, error) bool) { yield(claude.Text("go"), nil) }
 	loops := map[string]func(*testing.T, *claude.Options) iter.Seq2[claude.Message, error]{
-		"Query":       func(t *testing.T, o *claude.Options) iter.Seq2[claude.Message, error] { return claude.Query(t.Context(), "go", o) },
-		"QueryStream": func(t *testing.T, o *claude.Options) iter.Seq2[claude.Message, error] { return claude.QueryStream(t.Context(), prompts, o) },
+		"Query": func(t *testing.T, o *claude.Options) iter.Seq2[claude.Message, error] {
+			return claude.Query(t.Context(), "go", o)
+		},
+		"QueryStream": func(t *testing.T, o *claude.Options) iter.Seq2[claude.Message, error] {
+			return claude.QueryStream(t.Context(), prompts, o)
+		},
 		"Turn": func(t *testing.T, o *claude.Options) iter.Seq2[claude.Message, error] {
 			return mustConnect(t, o).Turn(t.Context(), claude.Text("go"))
 		},
