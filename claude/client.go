@@ -128,7 +128,7 @@ func (c *Client) Request(ctx context.Context, subtype string, fields any) (json.
 }
 
 // SetHooks replaces the hooks of the running conversation. A call that is under way is finished by
-// the hook it began with.
+// the hook it began with. A CLI that cannot do it gives [ErrTooOld], and the hooks stay as they were.
 func (c *Client) SetHooks(ctx context.Context, hooks []Hook) error {
 	if err := validateHooks(hooks); err != nil {
 		return err
@@ -146,12 +146,15 @@ func (c *Client) initialize(ctx context.Context, o *Options, limit time.Duration
 	defer c.initMu.Unlock()
 	c.generation++
 	hooks, table := initializeHooks(o.Hooks, c.generation)
+	if hooks == nil && c.generation > 1 {
+		hooks = struct{}{} // without the field the CLI keeps the hooks it has
+	}
 	manifests, err := c.mux.manifests()
 	if err != nil {
 		return nil, err
 	}
 	c.addHooks(table)
-	reply, err := c.conn.call(ctx, "initialize", o.initialize(hooks, manifests), limit)
+	reply, err := c.conn.call(ctx, "initialize", o.initialize(hooks, c.mux.inProcess(), manifests), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +164,9 @@ func (c *Client) initialize(ctx context.Context, o *Options, limit time.Duration
 	}
 	if err := init.checkHooks(o.Hooks); err != nil {
 		return nil, err
+	}
+	if c.generation > 1 && init.HooksApplied == nil {
+		return nil, fmt.Errorf("%w: it does not replace hooks while it runs; they are as they were", ErrTooOld)
 	}
 	c.setHooks(table)
 	c.init.Store(init)
@@ -202,7 +208,8 @@ func (c *Client) InterruptAll(ctx context.Context) (InterruptReceipt, error) {
 	return c.requestInterrupt(ctx, true)
 }
 
-// SetMCPServers replaces the servers that were given with Options.MCPServers or an earlier call.
+// SetMCPServers replaces the servers that were given with Options.MCPServers or an earlier call. The
+// model may still be shown the tools of those that are gone; the CLI refuses calls of them.
 func (c *Client) SetMCPServers(ctx context.Context, servers map[string]MCPServer) (MCPServersChange, error) {
 	v := &validator{}
 	for _, name := range sortedKeys(servers) {
@@ -224,5 +231,9 @@ func (c *Client) SetMCPServers(ctx context.Context, servers map[string]MCPServer
 		}
 		configs[name] = config
 	}
-	return c.requestSetMCPServers(ctx, configs)
+	change, err := c.requestSetMCPServers(ctx, configs)
+	if err == nil {
+		c.mux.keep(servers)
+	}
+	return change, err
 }

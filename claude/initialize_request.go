@@ -34,8 +34,9 @@ type initializePlugin struct {
 	SkipMCPDiscovery bool   `json:"skipMcpDiscovery,omitempty"`
 }
 
-// initialize builds the handshake with the registration of hooks and the manifests of servers.
-func (o *Options) initialize(hooks any, manifests map[string]*MCPManifest) *initializeRequest {
+// initialize builds the handshake with the registration of hooks, and the servers in this program
+// with their manifests.
+func (o *Options) initialize(hooks any, servers map[string]*MCPInProcess, manifests map[string]*MCPManifest) *initializeRequest {
 	r := &initializeRequest{
 		Hooks:                  hooks,
 		PlanModeInstructions:   o.PlanModeInstructions,
@@ -58,7 +59,7 @@ func (o *Options) initialize(hooks any, manifests map[string]*MCPManifest) *init
 		}
 	}
 	r.setSystemPrompt(o.SystemPrompt)
-	r.setServers(o.inProcess(), manifests)
+	r.setServers(servers, manifests)
 	return r
 }
 

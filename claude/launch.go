@@ -180,7 +180,7 @@ func (o *Options) materialise(ctx context.Context) (*transcript.Resumed, error) 
 		dir = "."
 	}
 	project := transcript.ProjectKey(dir)
-	opts := transcript.ResumeOptions{HostConfigDir: o.environ("CLAUDE_CONFIG_DIR"), LoadTimeout: o.StoreLoadTimeout}
+	opts := transcript.ResumeOptions{HostConfigDir: o.configDir(), HostStateFile: o.stateFile(), LoadTimeout: o.StoreLoadTimeout}
 	if o.Continue {
 		return transcript.Continue(ctx, o.Store, project, opts)
 	}

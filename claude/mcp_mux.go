@@ -145,6 +145,26 @@ func (m *mcpMux) remove(name string) {
 	detach()
 }
 
+// keep removes every server that is not among servers.
+func (m *mcpMux) keep(servers map[string]MCPServer) {
+	for name := range m.inProcess() {
+		if _, ours := servers[name].(*MCPInProcess); !ours {
+			m.remove(name)
+		}
+	}
+}
+
+// inProcess are the servers that there are now.
+func (m *mcpMux) inProcess() map[string]*MCPInProcess {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	servers := make(map[string]*MCPInProcess, len(m.servers))
+	for name, c := range m.servers {
+		servers[name] = c.server
+	}
+	return servers
+}
+
 // manifests collects those of the servers that have one.
 func (m *mcpMux) manifests() (map[string]*MCPManifest, error) {
 	m.mu.Lock()

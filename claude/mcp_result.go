@@ -13,7 +13,7 @@ import (
 // A ToolResult is what an in-process tool gives back.
 //
 // The model sees Content, unless Structured is set: then the CLI shows it the JSON of Structured
-// and hides Content, which goes only to the messages on our side.
+// and drops Content, also from the messages on our side.
 type ToolResult struct {
 	Content []ToolContent
 	// Structured is a JSON object, or nil.

@@ -67,7 +67,8 @@ func (s *ToolServer) Server() *MCPInProcess {
 	return &MCPInProcess{Handle: s.handleRaw, Attach: s.attach, Manifest: s.Manifest, direct: s.handle}
 }
 
-// Set replaces all tools and tells the attached clients, waiting at most five seconds for them.
+// Set replaces all tools and tells the attached clients, waiting at most five seconds for them. The
+// oldest CLI that is tested takes no notice until it connects the server anew.
 func (s *ToolServer) Set(tools ...Tool) error {
 	if err := s.replace(tools); err != nil {
 		return err

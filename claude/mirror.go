@@ -35,6 +35,15 @@ func (o *Options) configDir() string {
 	return ""
 }
 
+// stateFile is the CLI's file of its own state where that is not in configDir, else empty.
+func (o *Options) stateFile() string {
+	home := o.environ("HOME")
+	if home == "" || o.environ("CLAUDE_CONFIG_DIR") != "" {
+		return ""
+	}
+	return filepath.Join(home, ".claude.json")
+}
+
 // mirrorFailed tells the reader of messages that the store lacks something. The conversation goes
 // on.
 func (c *Client) mirrorFailed(key transcript.Key, err error) {

@@ -150,7 +150,8 @@ type Options struct {
 	// NoPersistence keeps the transcript off the disk.
 	NoPersistence bool
 	// Store receives a copy of the transcript while it is written, and is what Resume and Continue
-	// read from.
+	// read from. A resumed CLI runs in a temporary config directory with a copy of the login, less
+	// its refresh token, and of the settings that it would have used; it is removed by Close.
 	Store transcript.Store
 	// StoreEager writes to Store at every frame instead of at each result.
 	StoreEager bool
