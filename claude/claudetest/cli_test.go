@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,30 +15,34 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-// What a command of the CLI really has in its environment is what counts.
+// What a command of the CLI really has in its environment is what counts. The command tells names
+// and never values, so that a failure of this test puts no secret of the host into a log.
 func TestNothingOfTheHostButPathReachesTheCLI(t *testing.T) {
-	for i, name := range []string{"DROVER_PLANTED", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
-		"GITHUB_TOKEN", "XDG_CONFIG_HOME", "LANG", "USER"} {
-		t.Setenv(name, fmt.Sprintf("planted-%d", i))
+	planted := []string{"DROVER_PLANTED", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+		"GITHUB_TOKEN", "XDG_CONFIG_HOME", "LANG", "USER"}
+	for _, name := range planted {
+		t.Setenv(name, "planted")
 	}
 	t.Setenv("HOME", filepath.Join(t.TempDir(), "planted-home"))
 	cli := claudetest.CLI(t)
-	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "env"}), script.Text("Seen."))
+	command := `env | cut -d= -f1 | sed 's/^/has /'; echo "planted $(env | grep -c planted)"; echo "home $HOME"; echo "config $CLAUDE_CONFIG_DIR"`
+	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": command}), script.Text("Seen."))
 	opts := cli.Options(model)
 	opts.Tools = []string{"Bash"}
 	opts.PermissionMode = claude.ModeBypassPermissions
-	for _, err := range claude.Query(t.Context(), "go", opts) {
-		if err != nil {
-			t.Fatal(err)
+	if _, err := ask(t, opts); err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := model.ToolResult("Bash")
+	lines := strings.Split(text, "\n")
+	for _, want := range []string{"has PATH", "planted 0", "home " + cli.Home, "config " + cli.Config} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("the command did not say %q", want)
 		}
 	}
-	text, failed, _ := model.ToolResult("Bash")
-	if failed || strings.Contains(text, "planted") {
-		t.Errorf("the command saw (failed: %t)\n%s\nwant nothing that was planted", failed, text)
-	}
-	for name, want := range map[string]string{"PATH": os.Getenv("PATH"), "HOME": cli.Home, "CLAUDE_CONFIG_DIR": cli.Config} {
-		if !strings.Contains("\n"+text+"\n", "\n"+name+"="+want+"\n") {
-			t.Errorf("%s=%s is not in the environment\n%s", name, want, text)
+	for _, name := range planted {
+		if slices.Contains(lines, "has "+name) {
+			t.Errorf("%s of the host reached the command", name)
 		}
 	}
 }
