@@ -52,6 +52,23 @@ func TestScriptCLIPlaysATurn(t *testing.T) {
 	})
 }
 
+// A script hears the host's lines as they are.
+func TestScriptCLIHearsThePrompt(t *testing.T) {
+	var heard claudetest.Frame
+	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+		s.Initialize("")
+		heard = s.Turn("Heard.")
+		s.UntilEOF()
+	})
+	if _, err := ask(t, cli.Options()); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"type":"user","message":{"role":"user","content":"go"},"parent_tool_use_id":null,"session_id":"","uuid":"` + heard.UUID + `"}`
+	if heard.UUID == "" || heard.Raw != want {
+		t.Errorf("the CLI heard\n%s\nwant\n%s", heard.Raw, want)
+	}
+}
+
 // ask puts one prompt and returns the text of the result.
 func ask(t *testing.T, opts *claude.Options) (answer string, err error) {
 	t.Helper()
