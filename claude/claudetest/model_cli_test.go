@@ -8,29 +8,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/google/go-cmp/cmp"
 )
 
-// eachCLI runs f with the newest and the oldest CLI that is supported, one after the other; name is
-// the variable that holds the path.
-func eachCLI(t *testing.T, f func(t *testing.T, name, path string)) {
-	for _, name := range []string{"DROVER_CLAUDE", "DROVER_CLAUDE_OLDEST"} {
-		t.Run(name, func(t *testing.T) {
-			path := os.Getenv(name)
-			if path == "" {
-				t.Skipf("%s is not set; set it to the path of a Claude Code CLI to run this test", name)
-			}
-			f(t, name, path)
-		})
+// eachCLI runs f with the newest and the oldest CLI that is supported, one after the other.
+func eachCLI(t *testing.T, f func(t *testing.T, version, path string)) {
+	for version, get := range map[string]func(testing.TB) *claudetest.RealCLI{
+		claude.PinnedVersion: claudetest.CLI, claude.OldestTested: claudetest.OldestCLI,
+	} {
+		t.Run(version, func(t *testing.T) { f(t, version, get(t).Path) })
 	}
 }
 
@@ -150,11 +145,11 @@ func hasLine(lines []line, substr string) bool {
 // TestRealCLI has one conversation with the CLI in which the model does everything that a script
 // can say and that the CLI survives.
 func TestRealCLI(t *testing.T) {
-	eachCLI(t, func(t *testing.T, name, path string) {
+	eachCLI(t, func(t *testing.T, version, path string) {
 		s := script.New()
 		s.Strict = true
 		s.CountTokens = 77
-		steps := slices.DeleteFunc(cliSteps(), func(s cliStep) bool { return s.only != "" && s.only != name })
+		steps := slices.DeleteFunc(cliSteps(), func(s cliStep) bool { return s.only != "" && s.only != version })
 		for _, step := range steps {
 			s.Turns = append(s.Turns, step.turns...)
 		}
@@ -193,7 +188,7 @@ func checkTokenCounting(t *testing.T, cli *realCLI, m *claudetest.Model) {
 
 type cliStep struct {
 	name    string // also what the user says
-	only    string // variable of the CLI that behaves so; empty means both
+	only    string // version of the CLI that behaves so; empty means both
 	turns   []script.Turn
 	result  string
 	isError bool
@@ -224,9 +219,9 @@ func cliSteps() []cliStep {
 			turns: []script.Turn{script.Fail(403, "not for you")}},
 		{name: "dropped", result: "whole", // the oldest CLI asks again without streaming
 			turns: []script.Turn{script.Text("half").Breaking(script.ResetAfter(3)), script.Text("whole")}},
-		{name: "truncated", only: "DROVER_CLAUDE", result: "second half", check: checkContinued,
+		{name: "truncated", only: claude.PinnedVersion, result: "second half", check: checkContinued,
 			turns: []script.Turn{script.Text("first half").Breaking(script.TruncateAfter(0)), script.Text("second half")}},
-		{name: "truncated is taken as whole", only: "DROVER_CLAUDE_OLDEST", result: "first half",
+		{name: "truncated is taken as whole", only: claude.OldestTested, result: "first half",
 			turns: []script.Turn{script.Text("first half").Breaking(script.TruncateAfter(0))}},
 		{name: "error event", result: "calm again",
 			turns: []script.Turn{script.Text("x").Breaking(script.ErrorEventAfter(2, script.APIError{Status: 529})), script.Text("calm again")}},

@@ -14,25 +14,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A fakeTest stands in for the test whose failures are tested.
-type fakeTest struct {
-	testing.TB
-	cleanups []func()
-	errors   []string
-}
-
-func (f *fakeTest) Helper()          {}
-func (f *fakeTest) Cleanup(c func()) { f.cleanups = append(f.cleanups, c) }
-func (f *fakeTest) Errorf(format string, args ...any) {
-	f.errors = append(f.errors, fmt.Sprintf(format, args...))
-}
-
-func (f *fakeTest) end() {
-	for i := len(f.cleanups) - 1; i >= 0; i-- {
-		f.cleanups[i]()
-	}
-}
-
 func askModel(t *testing.T, m *claudetest.Model, text string) int {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":%q}]}`, text)

@@ -17,25 +17,32 @@ import (
 // slotWait is how long a test waits for a slot. Other packages may have long queues.
 const slotWait = 10 * time.Minute
 
-// takeSlot waits for one of the machine's slots, which are files that are locked while in use, so
-// that a test program that dies gives its slots back.
+// takeSlot waits for one of the machine's slots and gives it back at the end of the test.
 func takeSlot(t testing.TB) {
 	t.Helper()
-	dir := slotFolder()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	slot, err := acquireSlot(slotFolder(), runtime.NumCPU(), slotWait)
+	if err != nil {
 		t.Fatalf("claudetest: %v", err)
 	}
-	deadline := time.Now().Add(slotWait)
-	for time.Now().Before(deadline) {
-		for n := range runtime.NumCPU() {
+	t.Cleanup(func() { _ = slot.Close() })
+}
+
+// acquireSlot waits for one of the slots in dir, which are files that are locked while in use, so
+// that a test program that dies gives its slots back. It tries at least once.
+func acquireSlot(dir string, slots int, wait time.Duration) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
+		for n := range slots {
 			if f := lockSlot(filepath.Join(dir, fmt.Sprint(n))); f != nil {
-				t.Cleanup(func() { _ = f.Close() })
-				return
+				return f, nil
 			}
 		}
-		time.Sleep(20 * time.Millisecond)
+		if !time.Now().Before(deadline) {
+			return nil, fmt.Errorf("no slot to start the CLI within %s\n  next: see which test programs hold the files in %s", wait, dir)
+		}
 	}
-	t.Fatalf("claudetest: no slot to start the CLI within %s\n  next: see which test programs hold the files in %s", slotWait, dir)
 }
 
 func slotFolder() string {

@@ -6,14 +6,12 @@ import (
 	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +43,7 @@ loopback, so no key is needed and nothing leaves this machine; the tools are rea
 }
 
 // runDemo prints what happens while it happens, then the answer.
-func runDemo(ctx context.Context, out io.Writer) (err error) {
+func runDemo(ctx context.Context, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "drover-demo-")
 	if err != nil {
 		return err
@@ -64,11 +62,11 @@ func runDemo(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	return demoRun(ctx, opts, newPrinter(out))
+	return converse(ctx, opts, newPrinter(out, work))
 }
 
-// demoRun is the conversation.
-func demoRun(ctx context.Context, opts *claude.Options, p *printer) error {
+// converse has the conversation. The summary comes also when it is stopped.
+func converse(ctx context.Context, opts *claude.Options, p *printer) error {
 	client, err := claude.Connect(ctx, opts)
 	if err != nil {
 		return err
@@ -78,6 +76,7 @@ func demoRun(ctx context.Context, opts *claude.Options, p *printer) error {
 	var answer *claude.ResultMessage
 	for m, err := range client.Turn(ctx, claude.Text("Review the code under shop.")) {
 		if err != nil {
+			p.stopped(err)
 			return err
 		}
 		p.message(m)
@@ -85,7 +84,11 @@ func demoRun(ctx context.Context, opts *claude.Options, p *printer) error {
 			answer = end.Answer
 		}
 	}
-	return p.review(answer)
+	if answer == nil {
+		return claude.ErrNoAnswer
+	}
+	p.done(answer)
+	return p.review(answer.StructuredOutput)
 }
 
 // unpackDemo writes the bundled project below dir and returns the folder that holds it.
@@ -193,98 +196,4 @@ func countLines(files fs.FS, dir string) (int, error) {
 		return err
 	})
 	return n, err
-}
-
-// A printer writes what happens as lines that a person can follow.
-type printer struct {
-	out     io.Writer
-	started time.Time
-	calls   map[string]toolCall
-	tools   int
-}
-
-type toolCall struct {
-	name  string
-	begun time.Time
-}
-
-func newPrinter(out io.Writer) *printer {
-	return &printer{out: out, started: time.Now(), calls: map[string]toolCall{}}
-}
-
-func (p *printer) line(what, text, note string) {
-	fmt.Fprintf(p.out, "  %04.1f  %-12s %-58s %s\n", time.Since(p.started).Seconds(), what, text, note)
-}
-
-func (p *printer) setUp(init *claude.InitializeResult) {
-	fmt.Fprintf(p.out, "set-up    claude %s  ok    model: scripted, no key needed\n", init.Version)
-	fmt.Fprintf(p.out, "run       review of the bundled shop, with Read, Bash and one Go tool\n\n")
-}
-
-func (p *printer) message(m claude.Message) {
-	switch m := m.(type) {
-	case *claude.AssistantMessage:
-		for _, b := range m.Content {
-			p.block(b)
-		}
-	case *claude.UserMessage:
-		for _, b := range m.Content {
-			if r, ok := b.(*claude.ToolResultBlock); ok {
-				p.toolResult(r)
-			}
-		}
-	case *claude.APIRetry:
-		p.line("retry", m.Error, "")
-	}
-}
-
-func (p *printer) block(b claude.Block) {
-	switch b := b.(type) {
-	case *claude.TextBlock:
-		p.line("model", clip(b.Text), "")
-	case *claude.ThinkingBlock:
-		p.line("thinking", clip(b.Thinking), "")
-	case *claude.ToolUseBlock:
-		p.calls[b.ID] = toolCall{strings.TrimPrefix(b.Name, "mcp__demo__"), time.Now()}
-	}
-}
-
-func (p *printer) toolResult(r *claude.ToolResultBlock) {
-	call := p.calls[r.ToolUseID]
-	p.tools++
-	note := fmt.Sprintf("%.1f ms", float64(time.Since(call.begun).Microseconds())/1000)
-	if r.IsError {
-		note = "failed, " + note
-	}
-	p.line(call.name, clip(r.Text()), note)
-}
-
-// clip is the first line of text, cut to fit.
-func clip(text string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if runes := []rune(first); len(runes) > 57 {
-		return string(runes[:56]) + "…"
-	}
-	return first
-}
-
-// review prints the answer and what the run cost.
-func (p *printer) review(answer *claude.ResultMessage) error {
-	if answer == nil {
-		return claude.ErrNoAnswer
-	}
-	var r review
-	if err := json.Unmarshal(answer.StructuredOutput, &r); err != nil {
-		return fmt.Errorf("the answer is no review: %w", err)
-	}
-	p.line("done", answer.Subtype(), fmt.Sprintf("%d tool calls  $%.4f  %.1f s", p.tools, answer.TotalCostUSD, time.Since(p.started).Seconds()))
-	fmt.Fprintf(p.out, "\nReview\n  Summary  %s\n", r.Summary)
-	for i, issue := range r.Issues {
-		label := ""
-		if i == 0 {
-			label = "Issues"
-		}
-		fmt.Fprintf(p.out, "  %-8s %d. %s\n", label, i+1, issue)
-	}
-	return nil
 }

@@ -16,12 +16,24 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := newCommand().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "drover:", strings.TrimPrefix(err.Error(), "claude: "))
-		stop()
-		os.Exit(1)
+	code := execute(ctx, newCommand())
+	stop()
+	os.Exit(code)
+}
+
+// execute runs the command and returns the exit code of the program: 0, 1 for an error, 130 if it
+// was stopped by a signal.
+func execute(ctx context.Context, cmd *cobra.Command) int {
+	err := cmd.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(cmd.ErrOrStderr(), "drover: stopped; the CLI and all it started are gone")
+		return 130
 	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "drover:", strings.TrimPrefix(err.Error(), "claude: "))
+	return 1
 }
 
 func newCommand() *cobra.Command {

@@ -24,6 +24,22 @@ func TestSeedMap(t *testing.T) {
 	}
 }
 
+var seedID = regexp.MustCompile(`^S00[0-4]-\d{3}$`)
+
+// Rows are found by their ids, so the ids are real ones and in order.
+func TestSeedMapIDs(t *testing.T) {
+	last := ""
+	for _, cells := range table(read(t, "docs/seed-map.md")) {
+		if id := cells[0]; !seedID.MatchString(id) || id <= last {
+			t.Errorf("docs/seed-map.md: %q is no id, or out of order after %q", id, last)
+		}
+		last = cells[0]
+	}
+	if last == "" {
+		t.Error("docs/seed-map.md has no rows")
+	}
+}
+
 // checkSeedMap reads rows "| id | words | identifier | test |". Both of the last two may name
 // several, with commas. An identifier is pkg.Name or pkg.Type.Member, a make target ("make demo"), or
 // a file of the repository; a test is pkg.TestName, with a sub-test behind a slash if need be.

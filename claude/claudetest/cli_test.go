@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudetest_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+)
+
+// What a command of the CLI really has in its environment is what counts. The command tells names
+// and never values, so that a failure of this test puts no secret of the host into a log.
+func TestNothingOfTheHostButPathReachesTheCLI(t *testing.T) {
+	planted := []string{"DROVER_PLANTED", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+		"GITHUB_TOKEN", "XDG_CONFIG_HOME", "LANG", "USER"}
+	for _, name := range planted {
+		t.Setenv(name, "planted")
+	}
+	t.Setenv("HOME", filepath.Join(t.TempDir(), "planted-home"))
+	cli := claudetest.CLI(t)
+	command := `env | cut -d= -f1 | sed 's/^/has /'; echo "planted $(env | grep -c planted)"; echo "home $HOME"; echo "config $CLAUDE_CONFIG_DIR"`
+	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": command}), script.Text("Seen."))
+	opts := cli.Options(model)
+	opts.Tools = []string{"Bash"}
+	opts.PermissionMode = claude.ModeBypassPermissions
+	if _, err := ask(t, opts); err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := model.ToolResult("Bash")
+	lines := strings.Split(text, "\n")
+	for _, want := range []string{"has PATH", "planted 0", "home " + cli.Home, "config " + cli.Config} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("the command did not say %q", want)
+		}
+	}
+	for _, name := range planted {
+		if slices.Contains(lines, "has "+name) {
+			t.Errorf("%s of the host reached the command", name)
+		}
+	}
+}
+
+func TestOldestCLI(t *testing.T) {
+	cli := claudetest.OldestCLI(t)
+	model := claudetest.NewModel(t, script.Text("Still alive."))
+	var version, answer string
+	for m, err := range claude.Query(t.Context(), "go", cli.Options(model)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *claude.SystemInit:
+			version = m.ClaudeCodeVersion
+		case *claude.ResultMessage:
+			answer = m.Result
+		}
+	}
+	if version != claude.OldestTested || cli.Version != version || answer != "Still alive." {
+		t.Errorf("version %q (said to be %q) answered %q, want %s and the script's words", version, cli.Version, answer, claude.OldestTested)
+	}
+}
+
+// The leaks of tests that run side by side could not be told apart.
+func TestParallelTestsAreRefused(t *testing.T) {
+	t.Run("group", func(t *testing.T) {
+		t.Run("parallel before", func(t *testing.T) {
+			t.Parallel()
+			defer wantPanic(t, "t.Parallel")
+			claudetest.CLI(t)
+		})
+	})
+	t.Run("parallel after", func(t *testing.T) {
+		claudetest.CLI(t)
+		defer wantPanic(t, "t.Parallel")
+		t.Parallel()
+	})
+}
+
+func wantPanic(t *testing.T, words string) {
+	if got := fmt.Sprint(recover()); !strings.Contains(got, words) {
+		t.Errorf("panic %q, want one that speaks of %s", got, words)
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	cli := claudetest.CLI(t)
+	path := cli.WriteFile(t, "a/b.txt", "text")
+	got, err := os.ReadFile(filepath.Join(cli.Work, "a", "b.txt"))
+	if err != nil || string(got) != "text" || path != filepath.Join(cli.Work, "a", "b.txt") {
+		t.Errorf("wrote %s with %q (%v)", path, got, err)
+	}
+}

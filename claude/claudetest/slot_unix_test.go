@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package claudetest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slotVariable makes TestHelperSlots act, in a test binary of its own: "hold" or "take" and the
+// folder of the slots.
+const slotVariable = "DROVER_TEST_SLOTS"
+
+func TestHelperSlots(t *testing.T) {
+	how, dir, _ := strings.Cut(os.Getenv(slotVariable), " ")
+	switch how {
+	case "hold":
+		slot, err := acquireSlot(dir, 1, 0)
+		fmt.Println("holds", slot != nil, err)
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+	case "take":
+		takeManyTimes(t, dir)
+	}
+}
+
+// slotsHelper is a process that does what TestHelperSlots says.
+func slotsHelper(t *testing.T, how, dir string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^TestHelperSlots$")
+	cmd.Env = append(os.Environ(), slotVariable+"="+how+" "+dir, "TMPDIR="+t.TempDir()) // what a killed one leaves
+	return cmd
+}
+
+func TestSlotComesBackWhenItsProcessDies(t *testing.T) {
+	dir := t.TempDir()
+	holder := slotsHelper(t, "hold", dir)
+	stdin, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != "holds true <nil>" {
+		t.Errorf("the other process says %q (%v)", line, err)
+	}
+	if slot, err := acquireSlot(dir, 1, 0); err == nil || !strings.Contains(err.Error(), "next: see which test programs hold the files in "+dir) {
+		t.Errorf("got slot %v and error %v while another process has the only one, want an error that says what to do", slot, err)
+	}
+	_ = holder.Process.Kill()
+	_ = holder.Wait()
+	slot, err := acquireSlot(dir, 1, 0)
+	if err != nil {
+		t.Fatalf("the slot of a process that died is not free: %v", err)
+	}
+	_ = slot.Close()
+}
+
+// Four processes take two slots a few dozen times and write down when. At no time there are more
+// than two.
+func TestProcessesShareTheSlots(t *testing.T) {
+	dir := t.TempDir()
+	var helpers []*exec.Cmd
+	for range 4 {
+		cmd := slotsHelper(t, "take", dir)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		helpers = append(helpers, cmd)
+	}
+	for _, cmd := range helpers {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("a process that takes slots: %v", err)
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := bytes.Count(log, []byte("+")), 4*takes; got != want {
+		t.Errorf("slots were taken %d times, want %d", got, want)
+	}
+	if got := mostAtOnce(log); got > 2 {
+		t.Errorf("%d slots were taken at once, want at most 2:\n%s", got, log)
+	}
+}
+
+const takes = 20
+
+func takeManyTimes(t *testing.T, dir string) {
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	for range takes {
+		slot, err := acquireSlot(dir, 2, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = log.WriteString("+")
+		for range 100 { // some work, so that others come in between
+			_, _ = log.WriteString(".")
+		}
+		_, _ = log.WriteString("-")
+		_ = slot.Close()
+	}
+}
+
+func mostAtOnce(log []byte) int {
+	now, most := 0, 0
+	for _, b := range log {
+		switch b {
+		case '+':
+			now++
+		case '-':
+			now--
+		}
+		most = max(most, now)
+	}
+	return most
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) { claudetest.Main(m) }
+
+// drover runs the command with the pinned CLI and an empty temporary folder, and fails the test if
+// the run leaves a file or a process behind.
+func drover(t *testing.T, ctx context.Context, watch func(line string), args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	var out lineBuffer
+	out.watch = watch
+	var errs bytes.Buffer
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	code = execute(ctx, cmd)
+	if left, _ := filepath.Glob(filepath.Join(temp, "*")); len(left) > 0 {
+		t.Errorf("drover %v left files: %v", args, left)
+	}
+	if left := workingBelow(temp); len(left) > 0 {
+		t.Errorf("drover %v left processes: %v", args, left)
+	}
+	return code, out.String(), errs.String()
+}
+
+// workingBelow lists the processes whose working directory is below dir, also if it was removed.
+func workingBelow(dir string) []string {
+	var found []string
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, dir+"/") {
+			found = append(found, link)
+		}
+	}
+	return found
+}
+
+// A lineBuffer keeps what is written and shows each write to watch.
+type lineBuffer struct {
+	bytes.Buffer
+	watch func(line string)
+}
+
+func (b *lineBuffer) Write(p []byte) (int, error) {
+	if b.watch != nil {
+		b.watch(string(p))
+	}
+	return b.Buffer.Write(p)
+}
+
+func TestDemo(t *testing.T) {
+	cli := claudetest.CLI(t)
+	t.Setenv("DROVER_CLAUDE", cli.Path)
+	seen := 0
+	code, stdout, stderr := drover(t, t.Context(), func(line string) {
+		if strings.Contains(line, "  Read  ") {
+			seen = len(workingBelow(os.Getenv("TMPDIR")))
+		}
+	}, "demo")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	if seen == 0 && runtime.GOOS == "linux" {
+		t.Error("no process was seen during the run: the search for what is left sees nothing")
+	}
+	golden(t, "testdata/demo.golden", mask(stdout))
+}
+
+// mask replaces what differs from run to run or from version to version.
+func mask(text string) string {
+	text = strings.ReplaceAll(text, claude.PinnedVersion, "VERSION")
+	for _, r := range []struct{ pattern, with string }{
+		{`(?m)^  \d+\.\d  `, "  SS.S  "}, {`\$\d+\.\d+`, "$$COST"}, {`(?m) +\d+ ms$`, " TIME"}, {`(?m) +\d+\.\d s$`, " TIME"},
+	} {
+		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
+	}
+	return text
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got), -update rewrites it:\n%s", path, diff)
+	}
+}
+
+// The context ends as it does on ctrl-C, in the middle of the run.
+func TestDemoStopped(t *testing.T) {
+	cli := claudetest.CLI(t)
+	t.Setenv("DROVER_CLAUDE", cli.Path)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	code, stdout, stderr := drover(t, ctx, func(line string) {
+		if strings.Contains(line, "  Read  ") {
+			cancel()
+		}
+	}, "demo")
+	if code != 130 || stderr != "drover: stopped; the CLI and all it started are gone\n" {
+		t.Errorf("exit code %d, stderr %q; want 130 and one line", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, "stopped ") || !strings.Contains(last, "tool calls") {
+		t.Errorf("the last line is %q, want the summary", last)
+	}
+}
+
+func TestDemoWithoutCLI(t *testing.T) {
+	t.Setenv("DROVER_CLAUDE", "/nowhere/claude")
+	code, stdout, stderr := drover(t, t.Context(), nil, "demo")
+	if code != 1 || stdout != "" {
+		t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
+	}
+	for part, words := range map[string]string{
+		"what": "drover: CLI not found", "where": "/nowhere/claude", "next": "\n  next: correct the path, or run npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion,
+	} {
+		if !strings.Contains(stderr, words) {
+			t.Errorf("%s: %q is not in %q", part, words, stderr)
+		}
+	}
+}
+
+func TestUnknownCommand(t *testing.T) {
+	code, _, stderr := drover(t, t.Context(), nil, "dmeo")
+	if code != 1 || !strings.Contains(stderr, `drover: unknown command "dmeo"`) {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
