@@ -35,13 +35,17 @@ const marker = "DROVER_TEST_RUN"
 // the call, is still there.
 func CLI(t testing.TB) *RealCLI {
 	t.Helper()
-	return newRealCLI(t, func(i cliinstall.Install) (string, string) { return i.Pinned, claude.PinnedVersion })
+	return newRealCLI(t, claude.PinnedVersion, func() (string, error) {
+		return given("DROVER_CLAUDE", func(i cliinstall.Install) string { return i.Pinned })
+	})
 }
 
-// OldestCLI is [CLI] with the oldest version that is tested.
+// OldestCLI is [CLI] with the oldest version that is tested. Its variable is DROVER_CLAUDE_OLDEST.
 func OldestCLI(t testing.TB) *RealCLI {
 	t.Helper()
-	return newRealCLI(t, func(i cliinstall.Install) (string, string) { return i.Oldest, claude.OldestTested })
+	return newRealCLI(t, claude.OldestTested, func() (string, error) {
+		return given("DROVER_CLAUDE_OLDEST", func(i cliinstall.Install) string { return i.Oldest })
+	})
 }
 
 // A RealCLI is the real CLI, as a test may use it.
@@ -54,17 +58,16 @@ type RealCLI struct {
 	run string // value of the marker
 }
 
-func newRealCLI(t testing.TB, pick func(cliinstall.Install) (path, version string)) *RealCLI {
+func newRealCLI(t testing.TB, version string, find func() (path string, err error)) *RealCLI {
 	t.Helper()
-	install, err := installed()
+	path, err := find()
 	if err != nil {
 		t.Fatalf("claudetest: no CLI to test with: %v", err)
 	}
 	t.Setenv(marker, "") // refuses parallel tests, whose leaks could not be told apart
 	goroutines := goleak.IgnoreCurrent()
 	takeSlot(t)
-	cli := &RealCLI{run: rand.Text()}
-	cli.Path, cli.Version = pick(install)
+	cli := &RealCLI{Path: path, Version: version, run: rand.Text()}
 	cli.makeFolders(t)
 	t.Cleanup(func() { cli.checkLeaks(t, goroutines) })
 	return cli
@@ -177,12 +180,17 @@ var installed = sync.OnceValues(func() (cliinstall.Install, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	install, err := cliinstall.Ensure(ctx, root)
-	if path := os.Getenv("DROVER_CLAUDE"); path != "" {
-		install.Pinned = path
-	}
-	return install, err
+	return cliinstall.Ensure(ctx, root)
 })
+
+// given is the CLI that a variable names, or else the installed one.
+func given(variable string, pick func(cliinstall.Install) string) (string, error) {
+	if path := os.Getenv(variable); path != "" {
+		return path, nil
+	}
+	install, err := installed()
+	return pick(install), err
+}
 
 // moduleRoot is the nearest folder above the test's that holds a go.mod.
 func moduleRoot() (string, error) {
