@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
+
+	"github.com/drover-agents/drover/internal/jsonscan"
 )
 
 // The CLI's requests are decoded here rather than by encoding/json: a hook is answered while the
@@ -22,8 +22,17 @@ import (
 // decodeObject fills the struct that dst points to from the object data. Raw fields alias data.
 // A fieldError means that all other fields were filled.
 func decodeObject(data []byte, dst any) error {
+	var s jsonscan.Scanner
+	s.Reset(data)
+	if s.Kind() != jsonscan.Object {
+		return notObject(&s)
+	}
 	v := reflect.ValueOf(dst).Elem()
-	return fillStruct(data, v, fieldsOf(v.Type()))
+	wrong := fillStruct(&s, v, fieldsOf(v.Type()))
+	if err := s.End(); err != nil {
+		return err
+	}
+	return wrong
 }
 
 var errFieldKind = errors.New("unexpected kind of value")
@@ -43,28 +52,35 @@ func isFieldError(err error) bool {
 	return ok
 }
 
-func fillStruct(data []byte, v reflect.Value, fields map[string]fieldPlan) error {
+// fillStruct consumes an object. It returns what is wrong with the first field that does not fit;
+// what is wrong with the text itself is in s.
+func fillStruct(s *jsonscan.Scanner, v reflect.Value, fields map[string]fieldPlan) error {
+	if !s.Object() {
+		return errFieldKind
+	}
 	var wrong error
-	err := eachField(data, func(key, value []byte) error {
-		plan, ok := fields[string(key)]
-		if !ok {
-			return nil
+	for key, ok := s.Field(); ok; key, ok = s.Field() {
+		plan, known := fields[string(key)]
+		if !known {
+			s.Skip()
+			continue
 		}
-		if err := plan.set(v.FieldByIndex(plan.index), value); err != nil && wrong == nil {
+		if err := plan.set(v.FieldByIndex(plan.index), s); err != nil && wrong == nil {
 			wrong = &fieldError{name: string(key), err: err}
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	return wrong
 }
 
+// A fieldPlan is how a field is filled.
 type fieldPlan struct {
 	index []int
-	set   func(field reflect.Value, value []byte) error
+	set   setter
 }
+
+// A setter consumes the next value and puts it into field. It returns an error for a value that
+// does not fit; null leaves the field alone.
+type setter func(field reflect.Value, s *jsonscan.Scanner) error
 
 var fieldPlans sync.Map // reflect.Type -> map[string]fieldPlan
 
@@ -89,126 +105,107 @@ var (
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-func setterOf(t reflect.Type) func(reflect.Value, []byte) error {
+func setterOf(t reflect.Type) setter {
 	switch {
 	case t == rawMessageType:
-		return setRaw
+		return setRaw // null too: it is what was written
 	case reflect.PointerTo(t).Implements(unmarshalerType):
 		return setUnmarshaler
 	case t.Kind() == reflect.Slice:
-		element := setterOf(t.Elem())
-		return notNull(func(f reflect.Value, value []byte) error { return setSlice(f, value, element) })
+		return notNull(jsonscan.Array, setSlice(setterOf(t.Elem())))
 	case t.Kind() == reflect.String:
-		return setString
+		return notNull(jsonscan.String, setString)
 	case t.Kind() == reflect.Bool:
-		return setBool
+		return notNull(jsonscan.Bool, setBool)
 	case t.Kind() == reflect.Int:
-		return setInt
+		return notNull(jsonscan.Number, setInt)
 	case t.Kind() == reflect.Struct:
 		fields := fieldsOf(t)
-		return notNull(func(f reflect.Value, value []byte) error { return fillStruct(value, f, fields) })
+		return notNull(jsonscan.Object, func(f reflect.Value, s *jsonscan.Scanner) error { return fillStruct(s, f, fields) })
 	}
 	return setAny
 }
 
-// notNull leaves the field alone when the value is null.
-func notNull(set func(reflect.Value, []byte) error) func(reflect.Value, []byte) error {
-	return func(f reflect.Value, value []byte) error {
-		if string(value) == "null" {
+// notNull calls set for a value of the right kind, leaves the field alone for null, and refuses
+// everything else.
+func notNull(kind jsonscan.Kind, set setter) setter {
+	return func(f reflect.Value, s *jsonscan.Scanner) error {
+		switch s.Kind() {
+		case kind:
+			return set(f, s)
+		case jsonscan.Null:
+			s.Skip()
 			return nil
 		}
-		return set(f, value)
+		s.Skip()
+		return errFieldKind
 	}
 }
 
-func setRaw(f reflect.Value, value []byte) error {
-	if !json.Valid(value) {
-		return errors.New("not valid JSON")
-	}
-	f.SetBytes(value)
+func setRaw(f reflect.Value, s *jsonscan.Scanner) error {
+	f.SetBytes(s.Raw())
 	return nil
 }
 
-func setString(f reflect.Value, value []byte) error {
-	switch {
-	case string(value) == "null":
-		return nil
-	case value[0] != '"':
-		return errFieldKind
-	}
-	s, err := unquote(value)
-	f.SetString(s)
-	return err
+func setString(f reflect.Value, s *jsonscan.Scanner) error {
+	text, _, _ := s.Decode(nil)
+	f.SetString(string(text))
+	return nil
 }
 
-func setBool(f reflect.Value, value []byte) error {
-	switch string(value) {
-	case "true":
-		f.SetBool(true)
-	case "false":
-		f.SetBool(false)
-	case "null":
-	default:
-		return errFieldKind
-	}
+func setBool(f reflect.Value, s *jsonscan.Scanner) error {
+	v, _ := s.Bool()
+	f.SetBool(v)
 	return nil
 }
 
 // setInt accepts a fraction too, cut off: the CLI's numbers are all floating point.
-func setInt(f reflect.Value, value []byte) error {
-	if string(value) == "null" {
-		return nil
-	}
-	n, err := strconv.ParseFloat(string(value), 64)
-	if err != nil || n > 1<<53 || n < -1<<53 || n != n {
+func setInt(f reflect.Value, s *jsonscan.Scanner) error {
+	n, ok := s.Int()
+	if !ok || n > 1<<53 || n < -1<<53 {
 		return errFieldKind
 	}
-	f.SetInt(int64(n))
+	f.SetInt(n)
 	return nil
 }
 
-func setUnmarshaler(f reflect.Value, value []byte) error {
-	return f.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(value)
+func setUnmarshaler(f reflect.Value, s *jsonscan.Scanner) error {
+	raw := s.Raw()
+	if raw == nil {
+		return nil // s has the error
+	}
+	return f.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(raw)
 }
 
 // setSlice fills a slice whose elements are set one by one. One that does not fit empties it: a
 // list with a hole would mean something else.
-func setSlice(f reflect.Value, value []byte, set func(reflect.Value, []byte) error) error {
-	list := reflect.MakeSlice(f.Type(), 0, 4)
-	err := eachElement(value, func(element []byte) error {
-		list = reflect.Append(list, reflect.Zero(f.Type().Elem()))
-		return set(list.Index(list.Len()-1), element)
-	})
-	if err != nil {
-		return err
+func setSlice(set setter) setter {
+	return func(f reflect.Value, s *jsonscan.Scanner) error {
+		list := reflect.MakeSlice(f.Type(), 0, 4)
+		var wrong error
+		s.Array()
+		for s.Elem() {
+			list = reflect.Append(list, reflect.Zero(f.Type().Elem()))
+			if err := set(list.Index(list.Len()-1), s); err != nil && wrong == nil {
+				wrong = err
+			}
+		}
+		if wrong == nil {
+			f.Set(list)
+		}
+		return wrong
 	}
-	f.Set(list)
-	return nil
 }
 
-func setAny(f reflect.Value, value []byte) error {
-	if err := json.Unmarshal(value, f.Addr().Interface()); err != nil {
+func setAny(f reflect.Value, s *jsonscan.Scanner) error {
+	raw := s.Raw()
+	if raw == nil {
+		return nil // s has the error
+	}
+	if err := json.Unmarshal(raw, f.Addr().Interface()); err != nil {
 		return fmt.Errorf("%w: %w", errFieldKind, err)
 	}
 	return nil
-}
-
-// unquote decodes a JSON string. Strings without escapes, nearly all of them, cost one allocation.
-func unquote(value []byte) (string, error) {
-	inner := value[1 : len(value)-1]
-	plain := utf8.Valid(inner)
-	for _, c := range inner {
-		if c == '\\' || c < ' ' {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return string(inner), nil
-	}
-	var s string
-	err := json.Unmarshal(value, &s)
-	return s, err
 }
 
 // marshalCompact encodes v on one line, leaving <, > and & as they are, so that what the CLI sent

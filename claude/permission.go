@@ -217,7 +217,7 @@ func checkInput(input any) error {
 	}
 	b, err := marshalCompact(input)
 	if err == nil && b[0] != '{' {
-		err = errWantObject
+		err = errNotObject
 	}
 	if err != nil {
 		return fmt.Errorf("updated input: %w", err)
