@@ -111,6 +111,8 @@ func setterOf(t reflect.Type) setter {
 		return setRaw // null too: it is what was written
 	case reflect.PointerTo(t).Implements(unmarshalerType):
 		return setUnmarshaler
+	case t.Kind() == reflect.Pointer:
+		return setPointer(setterOf(t.Elem()))
 	case t.Kind() == reflect.Slice:
 		return notNull(jsonscan.Array, setSlice(setterOf(t.Elem())))
 	case t.Kind() == reflect.String:
@@ -139,6 +141,22 @@ func notNull(kind jsonscan.Kind, set setter) setter {
 		}
 		s.Skip()
 		return errFieldKind
+	}
+}
+
+// setPointer points the field to a value; null, and a value that does not fit, leave it nil.
+func setPointer(set setter) setter {
+	return func(f reflect.Value, s *jsonscan.Scanner) error {
+		if s.Kind() == jsonscan.Null {
+			s.Skip()
+			return nil
+		}
+		target := reflect.New(f.Type().Elem())
+		err := set(target.Elem(), s)
+		if err == nil {
+			f.Set(target)
+		}
+		return err
 	}
 }
 
