@@ -5,6 +5,7 @@ package claudetest_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,6 +65,35 @@ func TestOldestCLI(t *testing.T) {
 	}
 	if version != claude.OldestTested || cli.Version != version || answer != "Still alive." {
 		t.Errorf("version %q (said to be %q) answered %q, want %s and the script's words", version, cli.Version, answer, claude.OldestTested)
+	}
+}
+
+// TestHelperNamedCLI tells which CLI it got, in a test binary of its own.
+func TestHelperNamedCLI(t *testing.T) {
+	if os.Getenv(namedVariable) != "" {
+		fmt.Println("got", claudetest.CLI(t).Path)
+	}
+}
+
+const namedVariable = "DROVER_TEST_NAMED"
+
+// A CLI that is named needs no module to install one in, and no npm.
+func TestNamedCLINeedsNoInstallation(t *testing.T) {
+	for name, want := range map[string]string{
+		"DROVER_CLAUDE=/opt/claude": "got /opt/claude\n",
+		"DROVER_CLAUDE=":            "next: run the tests inside a module, or set DROVER_CLAUDE to a CLI",
+	} {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, "-test.run=^TestHelperNamedCLI$")
+		cmd.Dir = t.TempDir() // outside of any module
+		cmd.Env = []string{name, namedVariable + "=1", "TMPDIR=" + t.TempDir(), "DROVER_SLOTS=" + t.TempDir()}
+		out, _ := cmd.CombinedOutput() // the second one fails, as it should
+		if !strings.Contains(string(out), want) {
+			t.Errorf("with %s it said\n%s\nwant %q", name, out, want)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { claudetest.Main(m) }
 
 // drover runs the command with the pinned CLI and an empty temporary folder, and fails the test if
 // the run leaves a file or a process behind.
-func drover(t *testing.T, ctx context.Context, watch func(line string), args ...string) (code int, stdout, stderr string) {
+func drover(ctx context.Context, t *testing.T, watch func(line string), args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -75,7 +75,7 @@ func TestDemo(t *testing.T) {
 	cli := claudetest.CLI(t)
 	t.Setenv("DROVER_CLAUDE", cli.Path)
 	seen := 0
-	code, stdout, stderr := drover(t, t.Context(), func(line string) {
+	code, stdout, stderr := drover(t.Context(), t, func(line string) {
 		if strings.Contains(line, "  Read  ") {
 			seen = len(workingBelow(os.Getenv("TMPDIR")))
 		}
@@ -122,7 +122,7 @@ func TestDemoStopped(t *testing.T) {
 	t.Setenv("DROVER_CLAUDE", cli.Path)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	code, stdout, stderr := drover(t, ctx, func(line string) {
+	code, stdout, stderr := drover(ctx, t, func(line string) {
 		if strings.Contains(line, "  Read  ") {
 			cancel()
 		}
@@ -138,7 +138,7 @@ func TestDemoStopped(t *testing.T) {
 
 func TestDemoWithoutCLI(t *testing.T) {
 	t.Setenv("DROVER_CLAUDE", "/nowhere/claude")
-	code, stdout, stderr := drover(t, t.Context(), nil, "demo")
+	code, stdout, stderr := drover(t.Context(), t, nil, "demo")
 	if code != 1 || stdout != "" {
 		t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
 	}
@@ -152,7 +152,7 @@ func TestDemoWithoutCLI(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	code, _, stderr := drover(t, t.Context(), nil, "dmeo")
+	code, _, stderr := drover(t.Context(), t, nil, "dmeo")
 	if code != 1 || !strings.Contains(stderr, `drover: unknown command "dmeo"`) {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
