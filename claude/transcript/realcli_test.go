@@ -3,42 +3,57 @@
 package transcript_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-
-	"bytes"
-	"context"
-	"github.com/drover-agents/drover/claude/transcript"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/claude/transcript"
 )
 
-// runCLI makes one turn with the CLI that DROVER_CLAUDE names, in an environment built from
-// nothing, and returns its standard output.
-func runCLI(t *testing.T, m *tinyModel, cwd, configDir string, args ...string) []byte {
-	t.Helper()
-	cli := os.Getenv("DROVER_CLAUDE")
-	if cli == "" {
-		t.Skip("DROVER_CLAUDE is not set: no real CLI to test with")
+// eachCLI runs a test with both CLIs, each answered by a model that says "reply" and, when a prompt
+// asks it to delegate, starts a subagent.
+func eachCLI(t *testing.T, test func(t *testing.T, run runCLI, model *claudetest.Model)) {
+	for name, find := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
+		t.Run(name, func(t *testing.T) {
+			cli := find(t)
+			child := script.Input{"description": "child", "prompt": "child task", "subagent_type": "general-purpose", "run_in_background": false}
+			model := claudetest.NewModel(t,
+				script.Call("Agent", child).When(script.LastUserText("please delegate")),
+				script.Text("reply").Always())
+			test(t, func(t *testing.T, cwd, config string, args ...string) []byte {
+				t.Helper()
+				return oneTurn(t, cli, model, cwd, config, args)
+			}, model)
+		})
 	}
+}
+
+// A runCLI makes one turn with the real CLI and returns its standard output.
+type runCLI func(t *testing.T, cwd, config string, args ...string) []byte
+
+func oneTurn(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, cwd, config string, args []string) []byte {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	args = append([]string{"-p", "--output-format=stream-json", "--verbose", "--setting-sources=",
 		"--strict-mcp-config", "--model=claude-sonnet-4-5", "--session-mirror"}, args...)
-	cmd := exec.CommandContext(ctx, cli, args...)
+	cmd := exec.CommandContext(ctx, cli.Path, args...)
 	cmd.Dir = cwd
-	home := t.TempDir()
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDE_CONFIG_DIR=" + configDir,
-		"TMPDIR=" + home, "CLAUDE_CODE_TMPDIR=" + home, "ANTHROPIC_BASE_URL=" + m.URL,
-		"ANTHROPIC_API_KEY=not-a-key", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY=1",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "IS_SANDBOX=1",
-		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
+	env := cli.Env(model.BaseURL())
+	maps.Copy(env, map[string]string{"CLAUDE_CONFIG_DIR": config, "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"})
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -51,11 +66,12 @@ func runCLI(t *testing.T, m *tinyModel, cwd, configDir string, args ...string) [
 
 // A session made by the real CLI is mirrored into a store, laid out elsewhere from it, and resumed
 // there with the whole history: the model sees the first turn.
-func TestRealCLIResumesFromAStore(t *testing.T) {
-	m := newTinyModel(t)
+func TestRealCLIResumesFromAStore(t *testing.T) { eachCLI(t, resumeFromAStore) }
+
+func resumeFromAStore(t *testing.T, run runCLI, model *claudetest.Model) {
 	config, cwd := t.TempDir(), t.TempDir()
 	const id = "5ca1ab1e-0000-4000-8000-000000000001"
-	out := runCLI(t, m, cwd, config, "--session-id="+id, "--tools=Agent", "--permission-mode=bypassPermissions", "please delegate the word xylophone")
+	out := run(t, cwd, config, "--session-id="+id, "--tools=Agent", "--permission-mode=bypassPermissions", "please delegate the word xylophone")
 	mirrored := transcript.NewMemoryStore()
 	mirror(t, mirrored, transcript.MirrorOptions{Dir: config}, out)
 
@@ -75,9 +91,9 @@ func TestRealCLIResumesFromAStore(t *testing.T) {
 			if err != nil || len(agents) != 1 || agents[0].Description != "child" {
 				t.Errorf("Subagents = %+v, %v, want the child", agents, err)
 			}
-			more := runCLI(t, m, elsewhere, r.Dir, "--resume="+id, "--tools=Agent", "and what was the word in "+name)
+			more := run(t, elsewhere, r.Dir, "--resume="+id, "--tools=Agent", "and what was the word in "+name)
 			for _, want := range []string{"xylophone", "reply", "and what was the word in " + name} {
-				if !strings.Contains(m.last(), want) {
+				if !model.LastRequest().SawText(want) {
 					t.Errorf("the model did not see %q", want)
 				}
 			}
@@ -116,11 +132,12 @@ func mirror(t *testing.T, store transcript.Store, opts transcript.MirrorOptions,
 }
 
 // The CLI accepts what we write: a renamed and tagged session, and a fork of it.
-func TestRealCLIResumesAFork(t *testing.T) {
-	m := newTinyModel(t)
+func TestRealCLIResumesAFork(t *testing.T) { eachCLI(t, resumeAFork) }
+
+func resumeAFork(t *testing.T, run runCLI, model *claudetest.Model) {
 	config, cwd := t.TempDir(), t.TempDir()
 	const id = "5ca1ab1e-0000-4000-8000-000000000002"
-	runCLI(t, m, cwd, config, "--session-id="+id, "--tools=", "remember marimba")
+	run(t, cwd, config, "--session-id="+id, "--tools=", "remember marimba")
 	opts := transcript.Options{Dir: config, Project: cwd}
 	if err := errors.Join(transcript.Rename(t.Context(), id, "Instruments", opts), transcript.Tag(t.Context(), id, "music", opts)); err != nil {
 		t.Fatal(err)
@@ -129,11 +146,11 @@ func TestRealCLIResumesAFork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runCLI(t, m, cwd, config, "--resume="+fork, "--tools=", "go on")
-	if !strings.Contains(m.last(), "remember marimba") || !strings.Contains(m.last(), "reply 1") {
+	run(t, cwd, config, "--resume="+fork, "--tools=", "go on")
+	if last := model.LastRequest(); !last.SawText("remember marimba") || !last.SawText("reply") {
 		t.Error("the model did not see the forked history")
 	}
-	runCLI(t, m, cwd, config, "--resume="+id, "--tools=", "go on too")
+	run(t, cwd, config, "--resume="+id, "--tools=", "go on too")
 	for id, want := range map[string]string{id: "Instruments", fork: "Instruments (fork)"} {
 		if info, err := transcript.Get(t.Context(), id, opts); err != nil || info.Title != want {
 			t.Errorf("title of %s = %q, %v, want %q", id, info.Title, err, want)
@@ -145,8 +162,10 @@ func TestRealCLIResumesAFork(t *testing.T) {
 	}
 }
 
-func TestRealCLIProjectDirectories(t *testing.T) {
-	m := newTinyModel(t)
+// The CLI and we name the directory of a project alike.
+func TestRealCLIProjectDirectories(t *testing.T) { eachCLI(t, projectDirectories) }
+
+func projectDirectories(t *testing.T, run runCLI, _ *claudetest.Model) {
 	config, base := t.TempDir(), t.TempDir()
 	for i, name := range []string{"uni-😀-e\u0301 x_y", strings.Repeat("a", 120) + "/" + strings.Repeat("bé", 60)} {
 		cwd := filepath.Join(base, name)
@@ -154,7 +173,7 @@ func TestRealCLIProjectDirectories(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := fmt.Sprintf("5ca1ab1e-0000-4000-8000-00000000001%d", i)
-		runCLI(t, m, cwd, config, "--session-id="+id, "--tools=", "hello")
+		run(t, cwd, config, "--session-id="+id, "--tools=", "hello")
 		info, err := transcript.Get(t.Context(), id, transcript.Options{Dir: config})
 		if err != nil || info.ProjectKey != transcript.ProjectKey(cwd) {
 			t.Errorf("the CLI chose %q, %v, we %q", info.ProjectKey, err, transcript.ProjectKey(cwd))
