@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -134,27 +133,17 @@ func validateHooksFor(version string, hooks []Hook) error {
 // it and the one named there are unknown and get the benefit of the doubt.
 const neverCalledBy = "2.1.197"
 
+// olderVersion says so of a version that is known to be older; one that cannot be read is not.
 func olderVersion(version, since string) bool {
-	return version == "" || compareVersions(version, neverCalledBy) <= 0 && compareVersions(version, since) < 0
-}
-
-// compareVersions compares dotted numbers; what is not a number counts as 0.
-func compareVersions(a, b string) int {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range max(len(as), len(bs)) {
-		if d := versionPart(as, i) - versionPart(bs, i); d != 0 {
-			return d
-		}
+	if version == "" {
+		return true
 	}
-	return 0
-}
-
-func versionPart(parts []string, i int) int {
-	if i >= len(parts) {
-		return 0
+	known, err := CompareVersions(version, neverCalledBy)
+	if err != nil || known > 0 {
+		return false
 	}
-	n, _ := strconv.Atoi(parts[i])
-	return n
+	c, err := CompareVersions(version, since)
+	return err == nil && c < 0
 }
 
 // hookMatcher is one entry of initialize's hooks field.
