@@ -88,12 +88,14 @@ func TestPitfall59_BreakingOutEndsTheProcess(t *testing.T) {
 	newCLI := func(t *testing.T) *claudetest.ScriptedCLI {
 		return claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 			s.Initialize("")
-			for {
-				s.Await("user")
-				s.State("running")
-				s.Say("one")
-				s.Say("two")
-			}
+			s.Await("user")
+			s.State("running")
+			s.Say("one")
+			s.Say("two")
+			s.Answer(s.Await("control_request"), map[string]any{}) // the interrupt
+			s.Result("broken off")
+			s.State("idle")
+			s.UntilEOF()
 		})
 	}
 	prompts := func(yield func(claude.Prompt, error) bool) { yield(claude.Text("go"), nil) }
