@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,39 +19,6 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/claude/transcript"
 )
-
-// watchedStore notes what is appended, and fails where the test says so.
-type watchedStore struct {
-	*transcript.MemoryStore
-	fail func(key transcript.Key, attempt int) error
-
-	mu      sync.Mutex
-	appends []int // entries of each append that went through
-	tried   int
-}
-
-func (s *watchedStore) Append(ctx context.Context, key transcript.Key, entries []json.RawMessage) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tried++
-	if s.fail != nil {
-		if err := s.fail(key, s.tried); err != nil {
-			return err
-		}
-	}
-	s.appends = append(s.appends, len(entries))
-	return s.MemoryStore.Append(ctx, key, entries)
-}
-
-// leftovers are the folders of resumed sessions in the temporary directory.
-func leftovers(t testing.TB) []string {
-	t.Helper()
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "claude-resume-*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return left
-}
 
 // transcriptLines are the lines of the one transcript below a config directory.
 func transcriptLines(t testing.TB, config string) []string {
@@ -253,17 +219,6 @@ func runTo(t testing.TB, opts *claude.Options, prompt, want string) {
 	}
 }
 
-// filledStore has one session of the project of dir.
-func filledStore(t testing.TB, dir string) *transcript.MemoryStore {
-	t.Helper()
-	store := transcript.NewMemoryStore()
-	entry := json.RawMessage(`{"type":"user","uuid":"u1","sessionId":"` + unknownSession + `","message":{"role":"user","content":"hi"}}`)
-	if err := store.Append(t.Context(), transcript.Key{ProjectKey: transcript.ProjectKey(dir), SessionID: unknownSession}, []json.RawMessage{entry}); err != nil {
-		t.Fatal(err)
-	}
-	return store
-}
-
 // The copy that the CLI resumes from holds a login. It must not stay behind when the start fails or
 // is given up, must not hold the token whose use would end the user's own login, and must hold the
 // user's settings, wherever these are.
@@ -346,16 +301,6 @@ func TestPitfall67_CopyOfTheLogin(t *testing.T) {
 	}
 }
 
-// silentStore answers when its context ends.
-type silentStore struct{}
-
-func (silentStore) Append(context.Context, transcript.Key, []json.RawMessage) error { return nil }
-
-func (silentStore) Load(ctx context.Context, _ transcript.Key) ([]json.RawMessage, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
 // The first line of a transcript has no time. A session must have the time of its beginning all the
 // same, on disk and in the store.
 func TestPitfall68_SessionsKnowWhenTheyBegan(t *testing.T) {
@@ -414,19 +359,4 @@ func TestPitfall70_HostileSubpathsAreRefused(t *testing.T) {
 	if evil, _ := filepath.Glob(filepath.Join(os.TempDir(), "*evil*")); len(evil) != 0 {
 		t.Errorf("%v was written", evil)
 	}
-}
-
-// hostileStore names a subpath of its own choice.
-type hostileStore struct {
-	*transcript.MemoryStore
-	subpath string
-}
-
-func (s hostileStore) ListSubkeys(context.Context, transcript.Key) ([]string, error) {
-	return []string{"subagents/agent-1", s.subpath}, nil
-}
-
-func (s hostileStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
-	key.Subpath = ""
-	return s.MemoryStore.Load(ctx, key)
 }
