@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"time"
@@ -28,7 +29,8 @@ type TurnEnd struct {
 	// Forced says that background work was still going on when Options.BackgroundCeiling passed.
 	Forced bool
 
-	upTo int // number of the newest prompt that the turn covers
+	upTo    int  // number of the newest prompt that the turn covers
+	noValue bool // a structured answer was asked for and is missing
 }
 
 // turnMark is a TurnEnd in the queue.
@@ -180,7 +182,14 @@ func (c *Client) turnEnd(item []byte) *TurnEnd {
 			end.Answer = r
 		}
 	}
+	end.noValue = c.opts.OutputSchema != nil && lacksValue(end.Answer)
 	return end
+}
+
+// lacksValue reports whether an answer that should be structured is not: the CLI calls it a success
+// all the same. A slash command has no answer, and a deferred tool has none yet.
+func lacksValue(r *ResultMessage) bool {
+	return r != nil && !r.Failed() && r.StructuredOutput == nil && r.LocalCommand == "" && r.DeferredToolUse == nil
 }
 
 // Turn sends a prompt and yields the messages up to the [TurnEnd] of its turn. If the answer is an
@@ -220,10 +229,14 @@ func (c *Client) Turn(ctx context.Context, prompt Prompt) iter.Seq2[Message, err
 	}
 }
 
-// Err is nil if the turn has an answer that is no error result.
+// Err is nil if the turn has an answer that is no error result. With Options.OutputSchema an answer
+// without a structured value is [ErrStructuredOutput].
 func (e *TurnEnd) Err() error {
-	if e.Answer == nil {
+	switch {
+	case e.Answer == nil:
 		return ErrNoAnswer
+	case e.noValue:
+		return fmt.Errorf("%w: the model answered in words: %q\n  next: say in the prompt that the answer must be given with the StructuredOutput tool", ErrStructuredOutput, withoutKeys(e.Answer.Result))
 	}
 	return e.Answer.Err()
 }

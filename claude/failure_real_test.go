@@ -106,9 +106,8 @@ func TestOverloadedKeepsTheRetryAdvice(t *testing.T) {
 
 const numberSchema = `{"type":"object","properties":{"n":{"type":"integer","minimum":0}},"required":["n"]}`
 
-// Structured output that never fits is an error; output that was never given is a success of the
-// CLI, and shows as a result without structured output. A schema that is none fails before anything
-// is started.
+// Structured output that never fits is an error, and so is output that was never given, which the
+// CLI calls a success. A schema that is none fails before anything is started.
 func TestStructuredOutputFailures(t *testing.T) {
 	cli := claudetest.CLI(t)
 	t.Run("never fits", func(t *testing.T) {
@@ -125,11 +124,11 @@ func TestStructuredOutputFailures(t *testing.T) {
 		opts := cli.Options(model)
 		opts.OutputSchema = json.RawMessage(numberSchema)
 		end, _, err := collect(claude.Query(t.Context(), "a number", opts))
-		if err != nil || end == nil || end.Answer == nil {
-			t.Fatalf("turn ended with %+v, %v", end, err)
+		if !errors.Is(err, claude.ErrStructuredOutput) || !strings.Contains(err.Error(), "No.") {
+			t.Errorf("error %v, want ErrStructuredOutput with what the model said", err)
 		}
-		if end.Answer.StructuredOutput != nil {
-			t.Errorf("structured output %s from a model that gave none", end.Answer.StructuredOutput)
+		if end == nil || end.Answer == nil || end.Answer.Failed() {
+			t.Errorf("turn end %+v, want the CLI's own success in it", end)
 		}
 	})
 	t.Run("no schema", func(t *testing.T) {
