@@ -76,6 +76,10 @@ func configuredServers(args []string) []string {
 		var config struct {
 			MCPServers map[string]json.RawMessage `json:"mcpServers"`
 		}
+		if !strings.HasPrefix(value, "{") {
+			file, _ := os.ReadFile(value)
+			value = string(file)
+		}
 		_ = json.Unmarshal([]byte(value), &config)
 		return slices.Sorted(maps.Keys(config.MCPServers))
 	}
