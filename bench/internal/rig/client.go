@@ -17,11 +17,11 @@ import (
 // each message to the meter, and returns when it has the result or the CLI has ended.
 type Client func(ctx context.Context, job Job, m *Meter) error
 
-// Main is the main function of a client process.
+// Main is the main function of a client process. The last argument is the job.
 func Main(client Client) {
 	var job Job
-	if len(os.Args) != 2 || json.Unmarshal([]byte(os.Args[1]), &job) != nil {
-		fmt.Fprintln(os.Stderr, "usage: a client of the benchmark takes one job as JSON; run the benchmark instead: go run ./bench/cmd/wirebench")
+	if json.Unmarshal([]byte(os.Args[len(os.Args)-1]), &job) != nil {
+		fmt.Fprintln(os.Stderr, "usage: a client of the benchmark takes a job as JSON in its last argument; run the benchmark instead: go run ./bench/cmd/wirebench")
 		os.Exit(2)
 	}
 	stop := profile(job.CPUProfile)

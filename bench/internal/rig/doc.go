@@ -4,6 +4,6 @@
 // scenarios, how a job reaches a client process, and how its figures come back.
 //
 // A client runs in a process of its own, so that its memory is its own. It gets one [Job] as JSON in
-// its only argument and prints one [Sample] as JSON. Rates of streams are taken by the client, from
+// its last argument and prints one [Sample] as JSON. Rates of streams are taken by the client, from
 // the prompt to the result; rates of round trips are taken by the fake CLI, which asks.
 package rig
