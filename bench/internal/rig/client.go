@@ -106,7 +106,7 @@ func death(client Client, job Job, moment string) (DeathSeen, error) {
 
 func namesExitCode(text string) bool {
 	text = strings.ToLower(text)
-	for _, form := range []string{"exit status 7", "exit code 7", "exit code: 7", "code 7", "status 7"} {
+	for _, form := range []string{"exit 7", "exit code: 7", "code 7", "status 7"} {
 		if strings.Contains(text, form) {
 			return true
 		}
