@@ -6,12 +6,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/drover-agents/drover/bench/internal/corpus"
 )
 
 // initializeReply is what hosts read of the answer to their handshake.
 const initializeReply = `{"commands":[],"agents":[],"output_style":"default","available_output_styles":["default"],"models":[],"account":{},"pid":1,"hooks_applied":true,"hook_on_failure_supported":true,"claude_code_version":"` + corpus.Version + `"}`
+
+// startDelay stands for the start of the CLI, which takes far longer. One of the clients
+// loses an answer that comes at once; no measurement begins before it.
+const startDelay = 10 * time.Millisecond
 
 // control answers a request of the host.
 func (s *session) control(id string, body json.RawMessage) {
@@ -35,6 +40,7 @@ func (s *session) control(id string, body json.RawMessage) {
 			s.servers = request.SDKMCPServers
 		}
 		reply = initializeReply
+		time.Sleep(startDelay)
 	case "interrupt":
 		reply = `{"still_queued":[]}`
 	case "mcp_status":

@@ -20,8 +20,8 @@ import (
 	"github.com/drover-agents/drover/bench/internal/rig"
 )
 
-// runLimit is how long one client process may take.
-const runLimit = 2 * time.Minute
+// runLimit is how long one client process may take: a client that hangs must not hold up the table.
+const runLimit = time.Minute
 
 // A bench runs client processes in a scratch directory.
 type bench struct {
@@ -70,16 +70,16 @@ func (b *bench) once(p *participant, scenario rig.Scenario) {
 		r = &result{}
 		p.results[scenario] = r
 	}
-	if r.err != nil {
-		return // it will not get better
-	}
 	job := b.job(p, scenario)
 	sample, err := b.client(p, job)
-	if err != nil {
-		r.err = err
-		return
+	if err == nil {
+		err = r.add(p, scenario, b.count(scenario), sample, job.Report)
 	}
-	r.err = r.add(p, scenario, b.count(scenario), sample, job.Report)
+	if err != nil {
+		r.failed++
+		r.err = err
+	}
+	r.runs++
 }
 
 func (b *bench) count(scenario rig.Scenario) int {
@@ -147,6 +147,9 @@ func (b *bench) client(p *participant, job rig.Job) (rig.Sample, error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return sample, fmt.Errorf("no end after %v", runLimit)
+	}
 	if err != nil {
 		return sample, fmt.Errorf("%w: %.200s", err, said.String())
 	}

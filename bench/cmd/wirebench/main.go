@@ -62,7 +62,7 @@ func run(s settings, clients, scenarios string, markdown bool) error {
 	if err != nil {
 		return err
 	}
-	w := &workshop{root: root, dir: filepath.Join(root, "bench", ".cache")}
+	w := &workshop{root: root, dir: filepath.Join(root, "bench", ".cache"), profiling: s.profiles != ""}
 	all, err := w.build()
 	if err != nil {
 		return err

@@ -19,8 +19,13 @@ type result struct {
 	deaths []rig.DeathSeen
 	// note says what the client did not do as the others.
 	note string
-	err  error
+	// failed of the runs had no figures, the last one because of err.
+	runs, failed int
+	err          error
 }
+
+// hasFigures reports whether at least one run went well.
+func (r *result) hasFigures() bool { return r != nil && r.runs > r.failed }
 
 // add takes the figures of one more run.
 func (r *result) add(p *participant, scenario rig.Scenario, count int, s rig.Sample, report string) error {

@@ -98,8 +98,10 @@ func (t *table) cell(p *participant, f figure) string {
 	switch {
 	case r == nil:
 		return "-"
-	case r.err != nil:
+	case !r.hasFigures():
 		return "failed" + t.note("%s, %s: %v", p.name, f.scenario, r.err)
+	case r.failed > 0:
+		return f.cell(r) + t.note("%s, %s: %d of %d runs failed: %v", p.name, f.scenario, r.failed, r.runs, r.err)
 	case r.note != "":
 		return f.cell(r) + t.note("%s, %s: %s", p.name, f.scenario, r.note)
 	}

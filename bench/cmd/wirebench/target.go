@@ -91,7 +91,7 @@ func (t target) check(all []*participant) string {
 
 func (t target) of(all []*participant, who string) (float64, bool) {
 	for _, p := range all {
-		if r := p.results[t.scenario]; p.name == who && r != nil && r.err == nil {
+		if r := p.results[t.scenario]; p.name == who && r.hasFigures() {
 			return t.value(r), true
 		}
 	}

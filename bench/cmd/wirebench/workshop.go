@@ -16,6 +16,8 @@ import (
 type workshop struct {
 	root string // of the module
 	dir  string // for what is built; ignored by git
+	// profiling builds clients that can write profiles.
+	profiling bool
 }
 
 func moduleRoot() (string, error) {
@@ -50,7 +52,11 @@ func (w *workshop) build() ([]*participant, error) {
 }
 
 func (w *workshop) goBuild(module, pkg string) error {
-	cmd := exec.Command("go", "build", "-o", filepath.Join(w.dir, filepath.Base(pkg)), "./"+pkg)
+	args := []string{"build", "-o", filepath.Join(w.dir, filepath.Base(pkg))}
+	if w.profiling {
+		args = append(args, "-tags=wirebench_profile")
+	}
+	cmd := exec.Command("go", append(args, "./"+pkg)...)
 	cmd.Dir = module
 	return runQuietly(cmd)
 }

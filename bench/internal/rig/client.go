@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime/pprof"
 	"strings"
 	"time"
 )
@@ -30,24 +29,6 @@ func Main(client Client) {
 	sample.PeakKB = peakKB()
 	if err := json.NewEncoder(os.Stdout).Encode(sample); err != nil {
 		os.Exit(1)
-	}
-}
-
-func profile(path string) (stop func()) {
-	if path == "" {
-		return func() {}
-	}
-	f, err := os.Create(path)
-	if err == nil {
-		err = pprof.StartCPUProfile(f)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "no profile:", err)
-		return func() {}
-	}
-	return func() {
-		pprof.StopCPUProfile()
-		_ = f.Close()
 	}
 }
 
