@@ -55,7 +55,7 @@ func (c *Client) prepareHook(ctx context.Context, r cliRequest) service {
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
 	}
-	err := json.Unmarshal(r.Body, &call)
+	err := decodeObject(r.Body, &call)
 	hook := c.hook(call.CallbackID)
 	if hook == nil {
 		hook = lostHook(call.CallbackID, call.Input, err)
@@ -86,7 +86,7 @@ func (c *Client) prepareMCP(ctx context.Context, r cliRequest) service {
 		Server  string          `json:"server_name"`
 		Message json.RawMessage `json:"message"`
 	}
-	if err := json.Unmarshal(r.Body, &call); err != nil {
+	if err := decodeObject(r.Body, &call); err != nil {
 		return service{run: func() cliAnswer { return cliAnswer{err: "mcp_message: " + err.Error()} }}
 	}
 	serve := c.mux.begin(ctx, call.Server, call.Message)
