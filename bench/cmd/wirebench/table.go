@@ -121,7 +121,7 @@ func (t *table) note(format string, args ...any) string {
 }
 
 func (t *table) standingNotes(s settings) {
-	t.note("Streams of %d messages, %d lines of 4 MB, %d hooks and permission questions, %d MCP calls, %d deaths. Rates are the best of %d runs, memory the largest. %s on %d cores, %s, Node %s.",
+	t.note("Streams of %d messages, %d lines of 4 MB, %d hooks and permission questions, %d MCP calls, %d deaths. Rates are the best of %d runs, memory the largest. %s on %d cores, %s without cgo, Node %s.",
 		s.messages, s.bigLines, s.roundTrips, s.calls, s.deaths, s.repeats, runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), runtime.Version(), nodeVersion())
 	t.note("Text: assistant messages of 650 bytes. Mixed: partial messages, assistant messages with thinking, text and a file to write, tool results of 18 KB; 1.5 KB on average. Lazy and peek do not look inside.")
 	t.note("A death is an exit with code 7 before the handshake is answered, between two lines, inside a line, or while a hook is at work. A client is given %v to know.", rig.DeathCap)
