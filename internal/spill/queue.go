@@ -89,7 +89,6 @@ func (q *Queue) Push(it Item) error {
 	defer q.pacing.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.giveWayLocked(it.cost())
 	if q.closed {
 		return cmp.Or(q.disk.err, ErrClosed)
 	}
@@ -107,6 +106,7 @@ func (q *Queue) Push(it Item) error {
 	q.pushed++
 	q.len.Add(1)
 	q.wakeLocked()
+	q.giveWayLocked(it.cost())
 	return nil
 }
 
