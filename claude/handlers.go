@@ -29,8 +29,8 @@ type cliAnswer struct {
 type service struct {
 	// run makes the answer. It may block.
 	run func() cliAnswer
-	// safe is the answer if run does not return: it panicked, or a callback ended its goroutine.
-	safe cliAnswer
+	// safe gives the answer if run does not return: it panicked, or a callback ended its goroutine.
+	safe func() cliAnswer
 }
 
 // A handlerTable holds the requests of the CLI that are being answered.
@@ -129,16 +129,21 @@ func (c *conn) request(head lineHead) {
 // a test does: the CLI would wait for it forever.
 func (c *conn) handle(r cliRequest, h *handling, s service) {
 	defer c.asked.wg.Done()
-	a := s.safe
+	var a cliAnswer
+	returned := false
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("claude: answering a request panicked", "subtype", r.Subtype, "panic", p, "stack", string(debug.Stack()))
+		}
+		if !returned {
+			a = s.safe()
 		}
 		if wanted := c.asked.finish(r.ID, h); wanted && !a.silent {
 			c.out.post(responseLine(r.ID, a))
 		}
 	}()
 	a = s.run()
+	returned = true
 }
 
 func responseLine(id string, a cliAnswer) []byte {

@@ -5,7 +5,6 @@ package claude
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 )
 
@@ -89,7 +88,7 @@ func (e *ResultError) Text() string {
 	case e.Subtype != "" && e.Subtype != ResultSuccess:
 		return strings.ReplaceAll(e.Subtype, "_", " ")
 	case e.APIErrorStatus != 0:
-		return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", e.APIErrorStatus, http.StatusText(e.APIErrorStatus)))
+		return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", e.APIErrorStatus, statusTexts[e.APIErrorStatus]))
 	}
 	return "the turn failed without a reason"
 }
@@ -139,7 +138,7 @@ func (e *ResultError) Is(target error) bool {
 	case ErrAuthentication:
 		return e.notAuthenticated()
 	case ErrRateLimited:
-		return e.APIErrorStatus == http.StatusTooManyRequests || e.APIErrorType == "rate_limit_error"
+		return e.APIErrorStatus == statusTooManyRequests || e.APIErrorType == "rate_limit_error"
 	case ErrOverloaded:
 		return e.APIErrorStatus == statusOverloaded || e.APIErrorType == "overloaded_error"
 	case ErrStartup:
@@ -148,12 +147,27 @@ func (e *ResultError) Is(target error) bool {
 	return false
 }
 
-// statusOverloaded is the API's own status for no capacity.
-const statusOverloaded = 529
+// Statuses of the API. They are not taken from net/http, which would be linked into every program for
+// them alone and take 4 MB of its memory.
+const (
+	statusUnauthorized    = 401
+	statusForbidden       = 403
+	statusNotFound        = 404
+	statusRequestTimeout  = 408
+	statusTooManyRequests = 429
+	statusOverloaded      = 529 // the API's own, for no capacity
+)
+
+var statusTexts = map[int]string{
+	400: "Bad Request", statusUnauthorized: "Unauthorized", 402: "Payment Required", statusForbidden: "Forbidden",
+	statusNotFound: "Not Found", statusRequestTimeout: "Request Timeout", 413: "Request Entity Too Large",
+	statusTooManyRequests: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway",
+	503: "Service Unavailable", 504: "Gateway Timeout", statusOverloaded: "Overloaded",
+}
 
 func (e *ResultError) notAuthenticated() bool {
 	switch {
-	case e.APIErrorStatus == http.StatusUnauthorized, e.APIErrorStatus == http.StatusForbidden:
+	case e.APIErrorStatus == statusUnauthorized, e.APIErrorStatus == statusForbidden:
 		return true
 	case e.APIErrorType == "authentication_error", e.APIErrorType == "permission_error":
 		return true
@@ -175,7 +189,7 @@ func (e *ResultError) Retryable() bool {
 		return false
 	case e.Is(ErrRateLimited), e.Is(ErrOverloaded):
 		return true
-	case e.APIErrorStatus >= 500, e.APIErrorStatus == http.StatusRequestTimeout:
+	case e.APIErrorStatus >= 500, e.APIErrorStatus == statusRequestTimeout:
 		return true
 	}
 	return e.APIError == "connection_failed" || e.APIErrorType == "api_error" || e.APIErrorType == "timeout_error"
@@ -200,7 +214,7 @@ func (e *ResultError) Advice() string {
 		return "check ANTHROPIC_API_KEY, or log in with the CLI"
 	case e.TerminalReason == "stop_hook_prevented", e.TerminalReason == "hook_stopped":
 		return "look at the hooks: one of them ended the turn"
-	case e.APIErrorStatus == http.StatusNotFound:
+	case e.APIErrorStatus == statusNotFound:
 		return "check Options.Model: the API does not know it"
 	case e.Retryable():
 		return "try again later"

@@ -23,15 +23,19 @@ func (c *Client) prepare(ctx context.Context, r cliRequest) service {
 	case "can_use_tool":
 		return service{
 			run:  func() cliAnswer { return cliAnswer{response: servePermission(ctx, c.log, c.opts.CanUseTool, r.Body)} },
-			safe: cliAnswer{err: "the permission callback did not return"}, // which the CLI takes for a denial
+			safe: failedWith("the permission callback did not return"), // which the CLI takes for a denial
 		}
 	case "mcp_message":
 		return c.prepareMCP(ctx, r)
 	}
 	return service{
 		run:  func() cliAnswer { return c.serve(ctx, r) },
-		safe: cliAnswer{err: "the callback did not return"},
+		safe: failedWith("the callback did not return"),
 	}
+}
+
+func failedWith(text string) func() cliAnswer {
+	return func() cliAnswer { return cliAnswer{err: text} }
 }
 
 func (c *Client) serve(ctx context.Context, r cliRequest) cliAnswer {
@@ -55,14 +59,14 @@ func (c *Client) prepareHook(ctx context.Context, r cliRequest) service {
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
 	}
-	err := json.Unmarshal(r.Body, &call)
+	err := decodeObject(r.Body, &call)
 	hook := c.hook(call.CallbackID)
 	if hook == nil {
 		hook = lostHook(call.CallbackID, call.Input, err)
 	}
 	return service{
 		run:  func() cliAnswer { return cliAnswer{response: hook.serve(ctx, c.log, call.Input)} },
-		safe: cliAnswer{response: hook.safeAnswer()},
+		safe: func() cliAnswer { return cliAnswer{response: hook.safeAnswer()} },
 	}
 }
 
@@ -86,8 +90,8 @@ func (c *Client) prepareMCP(ctx context.Context, r cliRequest) service {
 		Server  string          `json:"server_name"`
 		Message json.RawMessage `json:"message"`
 	}
-	if err := json.Unmarshal(r.Body, &call); err != nil {
-		return service{run: func() cliAnswer { return cliAnswer{err: "mcp_message: " + err.Error()} }}
+	if err := decodeObject(r.Body, &call); err != nil {
+		return service{run: failedWith("mcp_message: " + err.Error()), safe: failedWith("mcp_message")}
 	}
 	serve := c.mux.begin(ctx, call.Server, call.Message)
 	return service{
@@ -97,6 +101,6 @@ func (c *Client) prepareMCP(ctx context.Context, r cliRequest) service {
 			response = append(append(response, `{"mcp_response":`...), reply...)
 			return cliAnswer{response: append(response, '}')}
 		},
-		safe: cliAnswer{err: "the tool did not return"},
+		safe: failedWith("the tool did not return"),
 	}
 }

@@ -17,6 +17,9 @@ const DefaultMemory = 16 << 20
 // itemCost is what an item takes in memory besides its data.
 const itemCost = 48
 
+// batchBytes is how much PopBatch hands over at once: what it hands over no longer counts as queued.
+const batchBytes = 128 << 10
+
 // ErrClosed is returned by Push after Close or Discard.
 var ErrClosed = errors.New("spill: queue is closed")
 
@@ -50,6 +53,9 @@ type Queue struct {
 	err     error         // after everything that is queued
 	wake    chan struct{} // capacity 1; filled when a waiting consumer should look again
 	waiting bool
+	pushed  int64 // items ever
+	pace    pace
+	pacing  sync.Mutex // held by the one producer that works
 
 	len   atomic.Int64 // items in in, out and on disk
 	bytes atomic.Int64 // cost of the items in in and out
@@ -67,16 +73,20 @@ func New(opts Options) *Queue {
 	if opts.SegmentSize <= 0 {
 		opts.SegmentSize = 64 << 20
 	}
-	return &Queue{
+	q := &Queue{
 		mem:  int64(opts.Memory),
 		disk: disk{dir: opts.Dir, segmentSize: opts.SegmentSize},
 		wake: make(chan struct{}, 1),
 	}
+	q.pace.init()
+	return q
 }
 
 // Push appends an item. It returns [ErrClosed] after Close, and the error of the disk if the item
 // did not fit into memory and could not be written; the consumer gets that error too.
 func (q *Queue) Push(it Item) error {
+	q.pacing.Lock()
+	defer q.pacing.Unlock()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -93,8 +103,10 @@ func (q *Queue) Push(it Item) error {
 	} else {
 		q.spilled++
 	}
+	q.pushed++
 	q.len.Add(1)
 	q.wakeLocked()
+	q.giveWayLocked(it.cost())
 	return nil
 }
 
@@ -123,8 +135,8 @@ func (q *Queue) Pop(ctx context.Context) (Item, error) {
 	it := q.out[q.next]
 	q.out[q.next] = Item{}
 	q.next++
-	q.bytes.Add(-it.cost())
 	q.len.Add(-1)
+	q.pace.drained(q.bytes.Add(-it.cost()))
 	return it, nil
 }
 
@@ -138,15 +150,16 @@ func (q *Queue) PopBatch(ctx context.Context, dst []Item) (int, error) {
 			return 0, err
 		}
 	}
-	n := copy(dst, q.out[q.next:])
-	clear(q.out[q.next : q.next+n])
-	q.next += n
-	var cost int64
-	for _, it := range dst[:n] {
-		cost += it.cost()
+	n, cost := 0, int64(0)
+	for n < len(dst) && q.next < len(q.out) && cost < batchBytes {
+		dst[n] = q.out[q.next]
+		q.out[q.next] = Item{}
+		cost += dst[n].cost()
+		q.next++
+		n++
 	}
-	q.bytes.Add(-cost)
 	q.len.Add(-int64(n))
+	q.pace.drained(q.bytes.Add(-cost))
 	return n, nil
 }
 
