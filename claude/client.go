@@ -133,6 +133,7 @@ func (c *Client) SetHooks(ctx context.Context, hooks []Hook) error {
 	if err := validateHooks(hooks); err != nil {
 		return err
 	}
+	c.conn.queue.Hurry()
 	o := *c.opts
 	o.Hooks = hooks
 	_, err := c.initialize(ctx, &o, defaultCallTimeout)
@@ -218,6 +219,7 @@ func (c *Client) SetMCPServers(ctx context.Context, servers map[string]MCPServer
 	if err := errors.Join(v.errs...); err != nil {
 		return MCPServersChange{}, err
 	}
+	c.conn.queue.Hurry()
 	configs := make(map[string]json.RawMessage, len(servers))
 	for _, name := range sortedKeys(servers) {
 		if ours, ok := servers[name].(*MCPInProcess); ok {

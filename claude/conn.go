@@ -30,8 +30,8 @@ type conn struct {
 	stderr  *stderrReader
 	queue   *spill.Queue
 	turns   *turnTracker
-	calls   callTable    // our requests that wait for an answer
-	asked   handlerTable // the CLI's requests being answered
+	calls   callTable     // our requests that wait for an answer
+	asked   *handlerTable // the CLI's requests being answered
 	// prepare takes a request of the CLI, in the order of the lines, and returns what answers it. It
 	// must not block.
 	prepare func(ctx context.Context, request cliRequest) service
@@ -81,7 +81,7 @@ func (c *conn) take(line []byte) {
 		c.log.Debug("claude: skipped a line that is not JSON", "line", c.in.Number())
 		return
 	}
-	head, err := peekLine(line)
+	head, err := glanceLine(line)
 	if err != nil {
 		c.malformed(line, err)
 		return

@@ -96,7 +96,7 @@ func (c *Client) Messages() iter.Seq2[Message, error] {
 }
 
 // Lines is Messages without the decoding: each line of the CLI with its type, to be decoded by who
-// needs it. It has no TurnEnd.
+// needs it. It has no TurnEnd; a line that is no JSON has no type.
 func (c *Client) Lines() iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		c.reader.Lock()
@@ -106,14 +106,10 @@ func (c *Client) Lines() iter.Seq2[Line, error] {
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if item.Tag >= tagMalformed {
+			if item.Tag == tagTurnEnd || item.Tag == tagStreamEnd {
 				continue
 			}
-			line := Line{}
-			if err == nil {
-				line, err = taggedLine(item.Data, item.Tag)
-			}
-			if !yield(line, err) {
+			if !yield(lineOf(item), err) {
 				_ = c.Close()
 				return
 			}
@@ -122,6 +118,14 @@ func (c *Client) Lines() iter.Seq2[Line, error] {
 			}
 		}
 	}
+}
+
+// lineOf is the line of an entry. One that is no JSON has no type.
+func lineOf(item spill.Item) Line {
+	if item.Tag == tagMalformed {
+		return Line{raw: item.Data}
+	}
+	return taggedLine(item.Data, item.Tag)
 }
 
 // pop takes one entry from the queue, or from the batch that was taken from it last: a lock for
@@ -157,13 +161,10 @@ func (c *Client) next(ctx context.Context) (Message, error) {
 	case tagMalformed:
 		return newMalformedLine(item.Data), nil
 	}
-	line, err := taggedLine(item.Data, item.Tag)
+	m, err := taggedLine(item.Data, item.Tag).Decode()
 	if err != nil {
-		return nil, err
-	}
-	m, err := line.Decode()
-	if err != nil {
-		return nil, err
+		c.log.Warn("claude: a line of the CLI is not valid JSON", "error", err)
+		return newMalformedLine(item.Data), nil
 	}
 	if result, ok := m.(*ResultMessage); ok {
 		c.results = append(c.results, result)

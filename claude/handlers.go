@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,7 +41,48 @@ type handlerTable struct {
 
 	mu      sync.Mutex
 	running map[string]*handling
-	wg      sync.WaitGroup
+	wg      sync.WaitGroup // of handlers, and of goroutines that wait for the next one
+
+	next chan func()  // taken by a goroutine that waits
+	idle atomic.Int32 // how many wait
+}
+
+func newHandlerTable() *handlerTable {
+	t := &handlerTable{next: make(chan func())}
+	t.ctx, t.stop = context.WithCancel(context.Background())
+	return t
+}
+
+// maxIdle is how many goroutines are kept for the next requests.
+const maxIdle = 16
+
+// start runs a handler on a goroutine of its own, one that has done its work before if there is
+// one: a fresh goroutine spends more time on growing its stack than most hooks on their answer. It
+// is called between begin and the end of the handler.
+func (t *handlerTable) start(handler func()) {
+	select {
+	case t.next <- handler:
+	default:
+		t.wg.Add(1)
+		go t.work(handler)
+	}
+}
+
+func (t *handlerTable) work(handler func()) {
+	defer t.wg.Done()
+	for {
+		handler()
+		if t.idle.Add(1) > maxIdle {
+			t.idle.Add(-1)
+			return
+		}
+		select {
+		case handler = <-t.next:
+			t.idle.Add(-1)
+		case <-t.ctx.Done():
+			return
+		}
+	}
 }
 
 // A handling is one request being answered. Its address tells it from a later request that the CLI
@@ -122,7 +164,8 @@ func (c *conn) request(head lineHead) {
 	if !ok {
 		return
 	}
-	go c.handle(r, h, c.prepare(h.ctx, r))
+	s := c.prepare(h.ctx, r)
+	c.asked.start(func() { c.handle(r, h, s) })
 }
 
 // handle answers a request. The answer is sent even if a callback ends the goroutine, as FailNow of

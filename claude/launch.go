@@ -97,7 +97,6 @@ func launchError(cmd Command, err error) error {
 func (c *Client) connect(proc Process, cmd Command) {
 	secrets := redact.New(secretValues(cmd.Env)...)
 	c.log = slog.New(secrets.Handler(c.log.Handler()))
-	handlers, stop := context.WithCancel(context.Background())
 	c.conn = &conn{
 		proc:     proc,
 		out:      &lineWriter{w: proc.Stdin()},
@@ -105,8 +104,8 @@ func (c *Client) connect(proc Process, cmd Command) {
 		log:      c.log,
 		started:  time.Now(),
 		stderr:   &stderrReader{onLine: c.opts.Stderr, log: c.log, redact: secrets, done: make(chan struct{})},
-		queue:    spill.New(spill.Options{Memory: c.opts.MaxBufferedBytes}),
-		asked:    handlerTable{ctx: handlers, stop: stop},
+		queue:    spill.New(spill.Options{Memory: c.opts.MaxBufferedBytes, Paced: !c.opts.answersCLI()}),
+		asked:    newHandlerTable(),
 		prepare:  c.prepare,
 		mirror:   c.mirrorLine,
 		resulted: c.flushMirror,
@@ -117,6 +116,12 @@ func (c *Client) connect(proc Process, cmd Command) {
 	c.mux.attach(c.requestMCPMessage)
 	go c.conn.stderr.run(proc.Stderr())
 	go c.conn.read()
+}
+
+// answersCLI reports whether the CLI may ask something that is behind messages in the stream. Then the
+// reader must never wait for who reads them; otherwise a little waiting saves memory.
+func (o *Options) answersCLI() bool {
+	return len(o.Hooks) > 0 || len(o.inProcess()) > 0 || o.CanUseTool != nil || o.OnElicitation != nil || o.OnUserDialog != nil
 }
 
 // inProcess are the servers that live in this program.

@@ -12,18 +12,20 @@ import (
 // errNotObject is returned for a line that is JSON but not an object.
 var errNotObject = errors.New("not a JSON object")
 
-// A Line is a line of the CLI that is known to be a JSON object and whose type is known, but which
-// is not decoded. It costs far less than a [Message], for consumers that pass most lines on.
+// A Line is a line of the CLI whose type is known, but which is not decoded. It costs far less than a
+// [Message], for consumers that pass most lines on. A Line of [ParseLine] is known to be JSON; one of
+// [Client.Lines] has only been looked over, and Decode finds what is wrong with it.
 type Line struct {
-	head lineHead
-	raw  []byte
+	head    lineHead
+	raw     []byte
+	checked bool // all of raw is known to be JSON
 }
 
 // ParseLine checks that raw is a JSON object and finds its type. The Line keeps raw, which must
 // not be modified afterwards.
 func ParseLine(raw []byte) (Line, error) {
 	head, err := peekLine(raw)
-	return Line{head: head, raw: raw}, err
+	return Line{head: head, raw: raw, checked: err == nil}, err
 }
 
 // Type returns the top-level "type".
@@ -38,9 +40,9 @@ func (l Line) Raw() json.RawMessage { return l.raw }
 // FromSubagent reports whether the line names a parent tool call, as messages of subagents do.
 func (l Line) FromSubagent() bool { return l.head.hasParent }
 
-// Decode returns the typed message.
+// Decode returns the typed message. It fails only if the line is not JSON.
 func (l Line) Decode() (Message, error) {
-	m, _, err := decodeAs(l.raw, l.head, true)
+	m, _, err := decodeAs(l.raw, l.head, l.checked)
 	return m, err
 }
 
@@ -58,15 +60,16 @@ func (l Line) tag() uint64 {
 	return tag
 }
 
-// taggedLine makes the Line again whose bytes and tag were kept.
-func taggedLine(raw []byte, tag uint64) (Line, error) {
+// taggedLine makes the Line again whose bytes and tag were kept. It is not checked.
+func taggedLine(raw []byte, tag uint64) Line {
 	if tag == 0 || tag>>1 >= uint64(len(messageKinds)) {
-		return ParseLine(raw)
+		head, _ := glanceLine(raw) // it succeeded when the line was kept
+		return Line{head: head, raw: raw}
 	}
 	k := messageKinds[tag>>1]
 	return Line{raw: raw, head: lineHead{
 		kind: messageKind(tag >> 1), typ: k.typ, subtype: k.subtype, hasParent: tag&1 != 0,
-	}}, nil
+	}}
 }
 
 // lineHead is what the client itself needs of a line.
@@ -123,26 +126,38 @@ func scanText(s *jsonscan.Scanner) lineText {
 func peekLine(raw []byte) (lineHead, error) {
 	var s jsonscan.Scanner
 	s.Reset(raw)
+	return scanHead(&s)
+}
+
+// glanceLine is peekLine that steps over the values it does not need without checking them, several
+// times as fast. It is what the reader uses: whoever decodes a line checks it.
+func glanceLine(raw []byte) (lineHead, error) {
+	var s jsonscan.Scanner
+	s.ResetTrusted(raw)
+	return scanHead(&s)
+}
+
+func scanHead(s *jsonscan.Scanner) (lineHead, error) {
 	if s.Kind() != jsonscan.Object {
-		return lineHead{}, notObject(&s)
+		return lineHead{}, notObject(s)
 	}
 	var h headScan
 	s.Object()
 	for key, ok := s.Field(); ok; key, ok = s.Field() {
 		switch string(key) {
 		case "type":
-			h.typ = scanText(&s)
+			h.typ = scanText(s)
 		case "subtype":
-			h.subtype = scanText(&s)
+			h.subtype = scanText(s)
 		case "request_id":
-			h.requestID = scanText(&s)
+			h.requestID = scanText(s)
 		case "parent_tool_use_id":
 			h.hasParent = s.Kind() != jsonscan.Null
 			s.Skip()
 		case "request":
-			h.request = scanBody(&s)
+			h.request = scanBody(s)
 		case "response":
-			h.response = scanBody(&s)
+			h.response = scanBody(s)
 		default:
 			s.Skip()
 		}

@@ -51,15 +51,30 @@ func TestLineSurvivesItsTag(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		again, err := taggedLine(raw, line.tag())
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		if diff := cmp.Diff(line, again, cmp.AllowUnexported(Line{}, lineHead{})); diff != "" {
+		again := taggedLine(raw, line.tag())
+		if diff := cmp.Diff(line.head, again.head, cmp.AllowUnexported(lineHead{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	})
-	if _, err := taggedLine([]byte(`{"type":"user"}`), 1<<40); err != nil {
-		t.Errorf("a tag of another version: %v", err)
+	if got := taggedLine([]byte(`{"type":"user"}`), 1<<40).Type(); got != "user" {
+		t.Errorf("a tag of another version gives a line of type %q, want user", got)
 	}
+}
+
+// FuzzGlance holds what the reader takes from a line at a glance against what a full reading says.
+func FuzzGlance(f *testing.F) {
+	goldenLines(f, func(_ string, raw []byte) { f.Add(raw) })
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		glance, glanceErr := glanceLine(raw)
+		full, err := peekLine(raw)
+		if err != nil {
+			return // then a glance may say anything, but must not panic
+		}
+		if glanceErr != nil {
+			t.Fatalf("a glance refuses JSON: %v", glanceErr)
+		}
+		if diff := cmp.Diff(full, glance, cmp.AllowUnexported(lineHead{})); diff != "" {
+			t.Errorf("(-full +glance):\n%s", diff)
+		}
+	})
 }

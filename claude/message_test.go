@@ -285,9 +285,9 @@ func checkSameMessage(t *testing.T, m Message, lazy Line) {
 	if diff := cmp.Diff(dumpMessage(m), dumpMessage(again)); diff != "" {
 		t.Fatalf("Line.Decode differs (-message +line):\n%s", diff)
 	}
-	tagged, err := taggedLine(lazy.Raw(), lazy.tag())
-	if err != nil || tagged.Type() != m.Type() || tagged.Subtype() != m.Subtype() || tagged.FromSubagent() != lazy.FromSubagent() {
-		t.Fatalf("from its tag the line is %q %q, %v; want %q %q", tagged.Type(), tagged.Subtype(), err, m.Type(), m.Subtype())
+	tagged := taggedLine(lazy.Raw(), lazy.tag())
+	if tagged.Type() != m.Type() || tagged.Subtype() != m.Subtype() || tagged.FromSubagent() != lazy.FromSubagent() {
+		t.Fatalf("from its tag the line is %q %q; want %q %q", tagged.Type(), tagged.Subtype(), m.Type(), m.Subtype())
 	}
 	if !utf8.ValidString(m.Type()) || !utf8.ValidString(m.header().UUID) {
 		t.Fatalf("strings are not UTF-8: %q %q", m.Type(), m.header().UUID)

@@ -22,7 +22,7 @@ func pushAll(t *testing.T, q *Queue, n, size int) (took time.Duration) {
 
 func TestPushWaitsOnceForAConsumerThatDoesNotMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Options{})
+		q := New(Options{Paced: true})
 		defer q.Discard()
 		if got := pushAll(t, q, 200, 64<<10); got == 0 || got > maxPatience {
 			t.Errorf("pushing 12 MB took %v, want one wait of at most %v", got, maxPatience)
@@ -38,7 +38,7 @@ func TestPushWaitsOnceForAConsumerThatDoesNotMove(t *testing.T) {
 
 func TestPushKeepsCloseToAConsumerAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Options{})
+		q := New(Options{Paced: true})
 		const n, size = 3000, 4 << 10
 		highest := 0
 		done := make(chan struct{})
@@ -66,10 +66,23 @@ func TestPushKeepsCloseToAConsumerAtWork(t *testing.T) {
 
 func TestPushBelowTheSoftLimitDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Options{})
+		q := New(Options{Paced: true})
 		defer q.Discard()
 		if got := pushAll(t, q, 50, 4<<10); got != 0 {
 			t.Errorf("pushing 200 KB took %v, want no wait", got)
+		}
+	})
+}
+
+func TestPushInAHurryNeverWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unpaced, hurried := New(Options{}), New(Options{Paced: true})
+		hurried.Hurry()
+		for _, q := range []*Queue{unpaced, hurried} {
+			if got := pushAll(t, q, 200, 64<<10); got != 0 {
+				t.Errorf("pushing 12 MB to nobody took %v, want no wait", got)
+			}
+			q.Discard()
 		}
 	})
 }

@@ -39,6 +39,9 @@ type Options struct {
 	Dir string
 	// SegmentSize is how large one temporary file may grow. Zero means 64 MiB.
 	SegmentSize int64
+	// Paced lets Push wait a moment for a consumer at work, so that less memory is used. See
+	// [Queue.Hurry].
+	Paced bool
 }
 
 // A Queue is a first-in first-out queue. Make one with [New].
@@ -56,6 +59,7 @@ type Queue struct {
 	pushed  int64 // items ever
 	pace    pace
 	pacing  sync.Mutex // held by the one producer that works
+	hurry   atomic.Bool
 
 	len   atomic.Int64 // items in in, out and on disk
 	bytes atomic.Int64 // cost of the items in in and out
@@ -79,6 +83,7 @@ func New(opts Options) *Queue {
 		wake: make(chan struct{}, 1),
 	}
 	q.pace.init()
+	q.hurry.Store(!opts.Paced)
 	return q
 }
 
@@ -106,9 +111,14 @@ func (q *Queue) Push(it Item) error {
 	q.pushed++
 	q.len.Add(1)
 	q.wakeLocked()
-	q.giveWayLocked(it.cost())
+	if !q.hurry.Load() {
+		q.giveWayLocked(it.cost())
+	}
 	return nil
 }
+
+// Hurry makes Push never wait from now on.
+func (q *Queue) Hurry() { q.hurry.Store(true) }
 
 func (q *Queue) wakeLocked() {
 	if !q.waiting {
