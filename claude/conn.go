@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/internal/lines"
@@ -39,6 +40,10 @@ type conn struct {
 	mirror func(line []byte)
 	// resulted is called at each result. It must not block.
 	resulted func()
+
+	// lazy is set while nobody decodes messages: then the reader need not check them, which for
+	// somebody who does is work that is done beside theirs.
+	lazy atomic.Bool
 
 	done chan struct{} // closed when the process is reaped and everything above is settled
 
@@ -81,7 +86,11 @@ func (c *conn) take(line []byte) {
 		c.log.Debug("claude: skipped a line that is not JSON", "line", c.in.Number())
 		return
 	}
-	head, err := glanceLine(line)
+	look, checked := peekLine, true
+	if c.lazy.Load() {
+		look, checked = glanceLine, false
+	}
+	head, err := look(line)
 	if err != nil {
 		c.malformed(line, err)
 		return
@@ -97,7 +106,7 @@ func (c *conn) take(line []byte) {
 	case "transcript_mirror":
 		c.mirror(line)
 	default:
-		c.message(head, line)
+		c.message(Line{head: head, raw: line, checked: checked})
 	}
 }
 
@@ -113,8 +122,8 @@ func (c *conn) malformed(line []byte, err error) {
 
 // message keeps a line for the consumer and notes what the turn rule needs of it. The line is kept
 // first, so that a turn never ends before its last message.
-func (c *conn) message(head lineHead, raw []byte) {
-	line := Line{head: head, raw: raw}
+func (c *conn) message(line Line) {
+	head := line.head
 	switch {
 	case head.typ == "result":
 		c.noteResult(line)
@@ -125,7 +134,7 @@ func (c *conn) message(head lineHead, raw []byte) {
 	if !followsResult[head.subtype] {
 		c.wentOn()
 	}
-	c.push(line.tag(), raw)
+	c.push(line.tag(), line.raw)
 	if head.typ == "system" {
 		c.system(line)
 	}

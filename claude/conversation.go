@@ -101,6 +101,8 @@ func (c *Client) Lines() iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		c.reader.Lock()
 		defer c.reader.Unlock()
+		c.conn.lazy.Store(true)
+		defer c.conn.lazy.Store(false)
 		for {
 			item, err := c.pop(context.Background())
 			if errors.Is(err, io.EOF) {

@@ -46,30 +46,39 @@ func (l Line) Decode() (Message, error) {
 	return m, err
 }
 
-// tag returns what [taggedLine] needs to make the line again from its bytes without reading them,
-// or zero if it has to read them.
-func (l Line) tag() uint64 {
-	k := messageKinds[l.head.kind]
-	if l.head.kind == kindUnknown || k.control || k.subtype != l.head.subtype {
-		return 0
+// Bits of a tag. The kind of message stands above tagKind.
+const (
+	tagParent  uint64 = 1 << 0
+	tagChecked uint64 = 1 << 1
+	tagKind           = 2
+)
+
+// tag returns what [taggedLine] needs to make the line again from its bytes. Kind 0 in it means that
+// the head has to be read again.
+func (l Line) tag() (tag uint64) {
+	if k := messageKinds[l.head.kind]; l.head.kind != kindUnknown && !k.control && k.subtype == l.head.subtype {
+		tag = uint64(l.head.kind) << tagKind
 	}
-	tag := uint64(l.head.kind) << 1
 	if l.head.hasParent {
-		tag |= 1
+		tag |= tagParent
+	}
+	if l.checked {
+		tag |= tagChecked
 	}
 	return tag
 }
 
-// taggedLine makes the Line again whose bytes and tag were kept. It is not checked.
+// taggedLine makes the Line again whose bytes and tag were kept.
 func taggedLine(raw []byte, tag uint64) Line {
-	if tag == 0 || tag>>1 >= uint64(len(messageKinds)) {
-		head, _ := glanceLine(raw) // it succeeded when the line was kept
-		return Line{head: head, raw: raw}
+	line := Line{raw: raw, checked: tag&tagChecked != 0}
+	kind := tag >> tagKind
+	if kind == 0 || kind >= uint64(len(messageKinds)) {
+		line.head, _ = glanceLine(raw) // it succeeded when the line was kept
+		return line
 	}
-	k := messageKinds[tag>>1]
-	return Line{raw: raw, head: lineHead{
-		kind: messageKind(tag >> 1), typ: k.typ, subtype: k.subtype, hasParent: tag&1 != 0,
-	}}
+	k := messageKinds[kind]
+	line.head = lineHead{kind: messageKind(kind), typ: k.typ, subtype: k.subtype, hasParent: tag&tagParent != 0}
+	return line
 }
 
 // lineHead is what the client itself needs of a line.
@@ -130,7 +139,7 @@ func peekLine(raw []byte) (lineHead, error) {
 }
 
 // glanceLine is peekLine that steps over the values it does not need without checking them, several
-// times as fast. It is what the reader uses: whoever decodes a line checks it.
+// times as fast. Whoever decodes such a line checks it.
 func glanceLine(raw []byte) (lineHead, error) {
 	var s jsonscan.Scanner
 	s.ResetTrusted(raw)

@@ -52,7 +52,7 @@ func TestLineSurvivesItsTag(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		again := taggedLine(raw, line.tag())
-		if diff := cmp.Diff(line.head, again.head, cmp.AllowUnexported(lineHead{})); diff != "" {
+		if diff := cmp.Diff(line, again, cmp.AllowUnexported(Line{}, lineHead{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"regexp"
 )
 
 // Handler returns a slog handler that redacts messages and attributes before h sees them.
@@ -45,13 +44,13 @@ func (r *Redactor) attrs(in []slog.Attr) []slog.Attr {
 }
 
 // secretName matches attribute names whose text is a secret whatever it looks like.
-var secretName = regexp.MustCompile(`(?i)(?:^|[._-])(?:api[._-]?key|token|secret|password|authorization)$`)
+var secretName = lazily(`(?i)(?:^|[._-])(?:api[._-]?key|token|secret|password|authorization)$`)
 
 func (r *Redactor) attr(a slog.Attr) slog.Attr {
 	key := r.String(a.Key)
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
-		if s := v.String(); s != "" && secretName.MatchString(a.Key) {
+		if s := v.String(); s != "" && secretName().MatchString(a.Key) {
 			return slog.String(key, r.mark())
 		} else {
 			return slog.String(key, r.String(s))
