@@ -8,7 +8,7 @@
 #   make lint    formatting, vet for three systems, linters, modules, the API listing
 #   make fmt     format all Go files
 #   make api     rewrite the API listing after a change that is meant
-#   make bench   benchmarks
+#   make bench   the client beside its peers, as one table (make microbench: single packages)
 #   make soak    the tests in their full sizes
 
 GO    ?= go
@@ -23,7 +23,7 @@ STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)
 # tests that start the CLI take turns across packages by themselves.
 TESTFLAGS ?= -race -timeout=20m
 
-.PHONY: demo test lint fmt api bench soak setup
+.PHONY: demo test lint fmt api bench microbench soak setup
 .DEFAULT_GOAL := test
 
 demo: setup
@@ -45,7 +45,11 @@ soak: setup
 	  done; \
 	done
 
+# One table of Drover beside its peers; then what single packages cost.
 bench: setup
+	@$(GO) run ./bench/cmd/wirebench
+
+microbench: setup
 	@$(GO) test -run='^$$' -bench=. -benchmem ./...
 
 setup:

@@ -13,7 +13,7 @@ const (
 	DefaultLimit = 64 << 20
 
 	chunkSize = 64 << 10 // what a pipe holds
-	maxSpare  = 128      // chunks kept for the next long line: 8 MiB
+	maxSpare  = 16       // chunks kept for the next long line: 1 MiB
 	maxEmpty  = 100      // reads without data before the source counts as broken
 )
 
