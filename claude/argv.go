@@ -63,7 +63,6 @@ func (o *Options) arguments() ([]string, error) {
 func (o *Options) modelFlags(a *argv) {
 	a.text("model", o.Model)
 	a.text("fallback-model", strings.Join(o.FallbackModels, ","))
-	a.text("betas", strings.Join(o.Betas, ","))
 	a.text("effort", string(o.Effort))
 	a.number("max-turns", o.MaxTurns)
 	a.number("task-budget", o.TaskBudget)
@@ -71,7 +70,7 @@ func (o *Options) modelFlags(a *argv) {
 		a.value("max-budget-usd", strconv.FormatFloat(*o.MaxBudgetUSD, 'f', -1, 64))
 	}
 	o.thinkingFlags(a)
-	if f, ok := o.SystemPrompt.(PromptFile); ok {
+	if f, ok := plainPrompt(o.SystemPrompt).(PromptFile); ok {
 		a.value("system-prompt-file", f.Path)
 	}
 	a.text("agent", o.Agent)
@@ -161,7 +160,7 @@ func (o *Options) schemaFlag(a *argv) error {
 func (o *Options) settingsFlags(a *argv) error {
 	settings, err := mergeSettings(o.Settings, o.Sandbox)
 	if err != nil {
-		return &OptionError{Option: "Settings", Reason: err.Error()}
+		return err
 	}
 	if len(settings) > 0 {
 		a.value("settings", string(settings))
@@ -182,8 +181,8 @@ func (o *Options) settingsFlags(a *argv) error {
 func (o *Options) mcpFlags(a *argv) error {
 	servers := map[string]json.RawMessage{}
 	for name, s := range o.MCPServers {
-		if _, ours := s.(*MCPInProcess); ours {
-			continue
+		if _, ours := s.(*MCPInProcess); ours || isNil(s) {
+			continue // a nil one is reported by Validate
 		}
 		config, err := s.configJSON(name)
 		if err != nil {
@@ -220,6 +219,7 @@ func (o *Options) pluginFlags(a *argv) {
 func (o *Options) outputFlags(a *argv) {
 	a.bare("include-partial-messages", o.PartialMessages)
 	a.bare("include-hook-events", o.HookEvents)
+	a.bare("replay-user-messages", o.ReplayUserMessages)
 	a.bare("debug", o.Debug)
 	a.text("debug-file", o.DebugFile)
 }
@@ -232,6 +232,52 @@ func flagNames(args []string) map[string]bool {
 		names[name] = true
 	}
 	return names
+}
+
+// longFlag is the name of the flag in a token, in the spelling that arguments uses; "" if the token
+// is no flag.
+func longFlag(arg string) string {
+	name, _, _ := strings.Cut(arg, "=")
+	if long, ok := otherSpellings[name]; ok {
+		return long
+	}
+	if strings.HasPrefix(name, "--") {
+		return name
+	}
+	return ""
+}
+
+var otherSpellings = map[string]string{
+	"-c": "--continue", "-d": "--debug", "-p": "--print", "-r": "--resume",
+	"--allowed-tools": "--allowedTools", "--disallowed-tools": "--disallowedTools",
+}
+
+// flagOptions are the fields that write a flag, where its name does not say so by itself.
+var flagOptions = map[string]string{
+	"--add-dir": "AddDirs", "--allow-dangerously-skip-permissions": "AllowBypass", "--await-initialize": "PluginsInInitialize",
+	"--fallback-model": "FallbackModels", "--fork-session": "Fork", "--include-hook-events": "HookEvents",
+	"--include-partial-messages": "PartialMessages", "--json-schema": "OutputSchema", "--max-thinking-tokens": "Thinking.BudgetTokens",
+	"--mcp-config": "MCPServers or MCPConfig", "--no-session-persistence": "NoPersistence", "--plugin-dir": "Plugins",
+	"--plugin-dir-no-mcp": "Plugins", "--resume-session-at": "ResumeAt", "--session-mirror": "Store",
+	"--settings": "Settings, SettingsFile or Sandbox", "--strict-mcp-config": "StrictMCP", "--system-prompt-file": "SystemPrompt",
+	"--thinking-display": "Thinking.Display", "--max-budget-usd": "MaxBudgetUSD",
+	"--allowedTools": "AllowedTools or Skills", "--permission-prompt-tool": "CanUseTool or PermissionPromptTool",
+	"--session-id": "SessionID",
+}
+
+// optionOfFlag is the field of Options that writes a flag: by its own name, or "--max-turns" as
+// MaxTurns.
+func optionOfFlag(flag string) string {
+	if option, ok := flagOptions[flag]; ok {
+		return option
+	}
+	var b strings.Builder
+	for word := range strings.SplitSeq(strings.TrimPrefix(flag, "--"), "-") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -88,6 +88,9 @@ func (c *Client) handshake(ctx context.Context) error {
 	}
 	init, err := c.initialize(ctx, c.opts, limit)
 	if err != nil {
+		return c.opts.startError(err)
+	}
+	if err := c.opts.checkSupport(init); err != nil {
 		return err
 	}
 	c.redeliver(init.Pending)

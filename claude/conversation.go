@@ -54,6 +54,9 @@ func (c *Client) Send(ctx context.Context, prompt Prompt) error {
 
 // send returns the number of the prompt, for the turn rule.
 func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
+	if init := c.Initialized(); prompt.Verbatim && init != nil && lacks(init.Version, verbatimSince) {
+		return 0, fmt.Errorf("%w: %w", ErrTooOld, &OptionError{"Prompt.Verbatim", "the CLI would expand the prompt; it needs " + verbatimSince})
+	}
 	line, err := prompt.line(c.opts.VerbatimPrompts)
 	if err != nil {
 		return 0, err

@@ -3,7 +3,8 @@
 package claude
 
 import (
-	"maps"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -16,49 +17,122 @@ const Version = "0.1.0"
 // NODE_OPTIONS changes how a script CLI runs.
 var notInherited = []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "NODE_OPTIONS"}
 
-// environment is the whole environment of the CLI, sorted. host is the caller's own environment.
-func (o *Options) environment(host []string) []string {
-	vars := map[string]string{}
-	if !o.Env.exact {
-		inherit(vars, host, o.TraceParent != "")
-	}
-	o.addOwn(vars)
-	maps.Copy(vars, o.Env.vars)
-	delete(vars, "CLAUDECODE")
-	vars["CLAUDE_AGENT_SDK_VERSION"] = Version
-	env := make([]string, 0, len(vars))
-	for name, value := range vars {
-		env = append(env, name+"="+value)
-	}
-	slices.Sort(env)
-	return env
+// variables is an environment under construction. On Windows a name is the same in capitals and
+// small letters; the spelling of the last one set is kept.
+type variables struct {
+	fold   bool
+	values map[string]variable // by key
 }
 
-func inherit(vars map[string]string, host []string, freshTrace bool) {
+type variable struct{ name, value string }
+
+func newVariables(goos string) *variables {
+	return &variables{fold: goos == "windows", values: map[string]variable{}}
+}
+
+func (v *variables) key(name string) string {
+	if v.fold {
+		return strings.ToUpper(name)
+	}
+	return name
+}
+
+func (v *variables) set(name, value string) { v.values[v.key(name)] = variable{name, value} }
+func (v *variables) get(name string) string { return v.values[v.key(name)].value }
+func (v *variables) remove(names ...string) {
+	for _, name := range names {
+		delete(v.values, v.key(name))
+	}
+}
+
+func (v *variables) setIf(on bool, name, value string) {
+	if on {
+		v.set(name, value)
+	}
+}
+
+// entries are the variables as "NAME=value", sorted.
+func (v *variables) entries() []string {
+	entries := make([]string, 0, len(v.values))
+	for _, x := range v.values {
+		entries = append(entries, x.name+"="+x.value)
+	}
+	slices.Sort(entries)
+	return entries
+}
+
+// environment is the whole environment of the CLI, sorted. host is the caller's own environment.
+func (o *Options) environment(host []string) []string {
+	return o.environmentOn(runtime.GOOS, host)
+}
+
+// environmentOn has the operating system as data, so that the rules for Windows can be tested
+// elsewhere.
+func (o *Options) environmentOn(goos string, host []string) []string {
+	vars := newVariables(goos)
+	if !o.Env.exact {
+		vars.inherit(host)
+	}
+	o.addOwn(vars)
+	o.addGiven(vars)
+	vars.remove("CLAUDECODE")
+	vars.set("CLAUDE_AGENT_SDK_VERSION", Version)
+	if betas := mergedList(vars.get("ANTHROPIC_BETAS"), o.Betas); betas != "" {
+		vars.set("ANTHROPIC_BETAS", betas)
+	}
+	return vars.entries()
+}
+
+func (v *variables) inherit(host []string) {
 	for _, entry := range host {
 		name, value, ok := strings.Cut(entry, "=")
-		if !ok || name == "" || slices.Contains(notInherited, name) {
-			continue
+		if ok && name != "" {
+			v.set(name, value)
 		}
-		if freshTrace && (name == "TRACEPARENT" || name == "TRACESTATE") {
-			continue
-		}
-		vars[name] = value
 	}
+	v.remove(notInherited...)
 }
 
 // addOwn adds the variables that carry options. Options.Env is laid over them: it wins.
-func (o *Options) addOwn(vars map[string]string) {
-	set := func(name, value string, on bool) {
-		if on {
-			vars[name] = value
+func (o *Options) addOwn(vars *variables) {
+	vars.set("CLAUDE_CODE_ENTRYPOINT", "sdk-go")
+	vars.set("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
+	vars.setIf(o.Checkpointing, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true")
+	vars.setIf(o.QuestionPreview != "", "CLAUDE_CODE_QUESTION_PREVIEW_FORMAT", o.QuestionPreview)
+	vars.setIf(o.ClientApp != "", "CLAUDE_AGENT_SDK_CLIENT_APP", o.ClientApp)
+	if o.TraceParent != "" {
+		vars.remove("TRACEPARENT", "TRACESTATE")
+		vars.set("TRACEPARENT", o.TraceParent)
+		vars.setIf(o.TraceState != "", "TRACESTATE", o.TraceState)
+	}
+	if dir, err := filepath.Abs(o.Dir); err == nil && o.Dir != "" {
+		vars.set("PWD", dir)
+	}
+}
+
+// addGiven lays Options.Env over the rest. A trace parent in it replaces the pair, so that the two
+// never come from different spans.
+func (o *Options) addGiven(vars *variables) {
+	given := newVariables("")
+	given.fold = vars.fold
+	for name, value := range o.Env.vars {
+		given.set(name, value)
+	}
+	if given.get("TRACEPARENT") != "" {
+		vars.remove("TRACEPARENT", "TRACESTATE")
+	}
+	for _, x := range given.values {
+		vars.set(x.name, x.value)
+	}
+}
+
+// mergedList is a comma list with the values of more that it lacks.
+func mergedList(list string, more []string) string {
+	var all []string
+	for _, value := range append(strings.Split(list, ","), more...) {
+		if value = strings.TrimSpace(value); value != "" && !slices.Contains(all, value) {
+			all = append(all, value)
 		}
 	}
-	vars["CLAUDE_CODE_ENTRYPOINT"] = "sdk-go"
-	vars["CLAUDE_CODE_SDK_READS_SESSION_STATE"] = "1"
-	set("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true", o.Checkpointing)
-	set("CLAUDE_CODE_QUESTION_PREVIEW_FORMAT", o.QuestionPreview, o.QuestionPreview != "")
-	set("TRACEPARENT", o.TraceParent, o.TraceParent != "")
-	set("TRACESTATE", o.TraceState, o.TraceParent != "" && o.TraceState != "")
-	set("PWD", o.Dir, o.Dir != "")
+	return strings.Join(all, ",")
 }

@@ -2,8 +2,6 @@
 
 package claude
 
-import "slices"
-
 // initializeRequest is the handshake: what the CLI takes from its first line instead of from flags,
 // because it may be large or is only meaningful to a host that answers.
 type initializeRequest struct {
@@ -50,7 +48,7 @@ func (o *Options) initialize(hooks any, servers map[string]*MCPInProcess, manife
 		PerTaskStopAffordance:  o.PerTaskStop,
 	}
 	if o.Skills != nil && !o.Skills.All {
-		names := slices.Concat([]string{}, o.Skills.Names)
+		names := append([]string{}, o.Skills.Names...) // no skills are [], not null
 		r.Skills = &names
 	}
 	if o.PluginsInInitialize {
@@ -64,7 +62,7 @@ func (o *Options) initialize(hooks any, servers map[string]*MCPInProcess, manife
 }
 
 func (r *initializeRequest) setSystemPrompt(prompt SystemPrompt) {
-	switch p := prompt.(type) {
+	switch p := plainPrompt(prompt).(type) {
 	case nil:
 		r.SystemPrompt = []string{""}
 	case TextPrompt:

@@ -29,6 +29,9 @@ type Options struct {
 	// TraceParent and TraceState are the W3C trace context handed to the CLI. When TraceParent is
 	// set an inherited pair is dropped whole, so that the two never come from different spans.
 	TraceParent, TraceState string
+	// ClientApp names the program that uses this library, such as "my-app/1.2"; the CLI puts it into
+	// the User-Agent of model calls. Empty means not said.
+	ClientApp string
 	// Spawner starts the process. Nil means a [HostSpawner].
 	Spawner Spawner
 	// User is the operating system user that the CLI runs as; it needs root. Empty means the
@@ -61,7 +64,8 @@ type Options struct {
 	Model string
 	// FallbackModels are tried in order when Model is overloaded.
 	FallbackModels []string
-	// Betas are sent as beta headers with each model call.
+	// Betas are sent as beta headers with each model call, beside those of the variable
+	// ANTHROPIC_BETAS. The CLI's own flag for them refuses all but one.
 	Betas []string
 	// Thinking chooses extended thinking. Nil means the model's default.
 	Thinking *Thinking
@@ -69,8 +73,8 @@ type Options struct {
 	Effort Effort
 	// MaxTurns limits the model calls of one prompt. Zero means no limit.
 	MaxTurns int
-	// MaxBudgetUSD ends a run when it has cost more; it is checked after each model call. Nil means
-	// no limit.
+	// MaxBudgetUSD ends a run when it has cost more; it is checked after each model call. It must be
+	// above zero. Nil means no limit.
 	MaxBudgetUSD *float64
 	// TaskBudget is the token budget that the model is told of. Zero means none.
 	TaskBudget int
@@ -90,7 +94,8 @@ type Options struct {
 	Agents map[string]AgentDefinition
 	// Skills chooses the skills that the model is told of. Nil means the CLI's default.
 	Skills *Skills
-	// Plugins are loaded from local directories.
+	// Plugins are loaded from local directories. Without a Spawner they must exist: the CLI says
+	// nothing of one that does not.
 	Plugins []Plugin
 	// PluginsInInitialize hands plugins over in the handshake instead of on the command line. It
 	// needs CLI 2.1.261.
@@ -144,8 +149,8 @@ type Options struct {
 	SessionID string
 	// ResumeAt cuts a resumed conversation after the message with this UUID.
 	ResumeAt string
-	// ResumeDropsTurn refuses to resume unless the cut drops just the turn of this message; an
-	// empty string is sent too. Nil means not said.
+	// ResumeDropsTurn refuses to resume unless the cut of ResumeAt drops just the turn of this
+	// message; an empty string is sent too. Nil means not said.
 	ResumeDropsTurn *string
 	// NoPersistence keeps the transcript off the disk.
 	NoPersistence bool
@@ -164,6 +169,9 @@ type Options struct {
 	PartialMessages bool
 	// HookEvents delivers messages about command hooks of the settings.
 	HookEvents bool
+	// ReplayUserMessages delivers each prompt again, as a [UserMessage] with IsReplay, when the CLI
+	// has taken it.
+	ReplayUserMessages bool
 	// ForwardSubagentText delivers the text and thinking of subagents too.
 	ForwardSubagentText bool
 	// PromptSuggestions delivers a suggested next prompt after each result.
@@ -222,7 +230,8 @@ type Thinking struct {
 	Disabled bool
 	// BudgetTokens is a fixed budget. Zero means adaptive thinking.
 	BudgetTokens int
-	// Display is how thinking is shown: "summarized" or "omitted". Empty means the CLI's default.
+	// Display is how thinking is shown: "summarized", "omitted" or, with newer CLIs, "highlights".
+	// Empty means the CLI's default.
 	Display string
 }
 
@@ -269,6 +278,26 @@ type PresetPrompt struct {
 
 // PromptFile is a file with the system prompt.
 type PromptFile struct{ Path string }
+
+// plainPrompt is the prompt that a pointer points to, so that a pointer says the same as its value.
+func plainPrompt(prompt SystemPrompt) SystemPrompt {
+	switch p := prompt.(type) {
+	case *TextPrompt:
+		return pointedTo(p)
+	case *PresetPrompt:
+		return pointedTo(p)
+	case *PromptFile:
+		return pointedTo(p)
+	}
+	return prompt
+}
+
+func pointedTo[P SystemPrompt](p *P) SystemPrompt {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
 
 func (TextPrompt) isSystemPrompt()   {}
 func (PresetPrompt) isSystemPrompt() {}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -24,7 +26,9 @@ func (o *Options) Validate() error {
 	v.permissions(o)
 	v.sessions(o)
 	v.settings(o)
+	v.localPaths(o)
 	v.join(validateHooks(o.Hooks))
+	v.arguments(o)
 	return errors.Join(v.errs...)
 }
 
@@ -53,30 +57,67 @@ func (v *validator) process(o *Options) {
 	v.refuse(o.MaxBufferedBytes < 0, "MaxBufferedBytes", "must not be negative")
 	v.refuse(o.InitializeTimeout < 0, "InitializeTimeout", "must not be negative")
 	v.refuse(o.TraceState != "" && o.TraceParent == "", "TraceState", "needs TraceParent")
-	for name, value := range o.Env.vars {
-		bad := name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00")
-		v.refuse(bad, "Env", "%q cannot be the name or value of a variable", name)
-	}
-	v.extraArgs(o)
+	v.refuse(len(o.Runtime) > 0 && o.Runtime[0] == "", "Runtime", "names no program")
+	v.variables(o)
 }
 
-// extraArgs refuses a flag that a field writes already: two values for one flag would leave it to
-// the CLI which one counts.
-func (v *validator) extraArgs(o *Options) {
-	if len(o.ExtraArgs) == 0 {
-		return
+// variables refuses what no operating system can put into an environment.
+func (v *validator) variables(o *Options) {
+	for _, name := range sortedKeys(o.Env.vars) {
+		bad := name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(o.Env.vars[name], "\x00")
+		v.refuse(bad, "Env", "%q cannot be the name of a variable, or its value holds a NUL byte", name)
 	}
+	for _, x := range []struct{ option, value string }{
+		{"TraceParent", o.TraceParent}, {"TraceState", o.TraceState}, {"ClientApp", o.ClientApp}, {"Dir", o.Dir}, {"CLIPath", o.CLIPath},
+	} {
+		v.refuse(strings.ContainsAny(x.value, "\x00\r\n"), x.option, "%q holds a line break or a NUL byte", x.value)
+	}
+}
+
+// arguments checks the command line as a whole. A flag in ExtraArgs that a field writes already is
+// refused: two values for one flag would leave it to the CLI which one counts.
+func (v *validator) arguments(o *Options) {
 	plain := *o
 	plain.ExtraArgs = nil
 	ours, err := plain.arguments()
 	if err != nil {
 		return // reported by the field at fault
 	}
+	for _, arg := range ours {
+		name, _, _ := strings.Cut(arg, "=")
+		v.refuse(strings.Contains(arg, "\x00"), optionOfFlag(name), "holds a NUL byte")
+	}
 	written := flagNames(ours)
 	for i, arg := range o.ExtraArgs {
-		name, _, _ := strings.Cut(arg, "=")
-		v.refuse(strings.HasPrefix(arg, "--") && written[name], fmt.Sprintf("ExtraArgs[%d]", i), "%s is written by a field of Options already", name)
-		v.refuse(strings.Contains(arg, "\x00"), fmt.Sprintf("ExtraArgs[%d]", i), "holds a NUL byte")
+		option := fmt.Sprintf("ExtraArgs[%d]", i)
+		name := longFlag(arg)
+		v.refuse(written[name], option, "%s is written by a field of Options already (%s)", name, optionOfFlag(name))
+		v.refuse(name == "--print" || name == "--prompt", option, "%s makes the CLI take its prompt from the command line", name)
+		v.refuse(strings.Contains(arg, "\x00"), option, "holds a NUL byte")
+	}
+}
+
+// localPaths refuses paths that do not exist where the CLI would go on without a word. A spawner
+// may start the CLI where other files are, so it is left to that.
+func (v *validator) localPaths(o *Options) {
+	if o.Spawner != nil {
+		return
+	}
+	exists := func(option, path string) {
+		if path == "" || strings.Contains(path, "\x00") {
+			return // reported by the option itself
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(o.Dir, path)
+		}
+		_, err := os.Stat(path)
+		v.refuse(errors.Is(err, os.ErrNotExist), option, "%s does not exist", path)
+	}
+	for i, p := range o.Plugins {
+		exists(fmt.Sprintf("Plugins[%d]", i), p.Path)
+	}
+	for i, dir := range o.AddDirs {
+		exists(fmt.Sprintf("AddDirs[%d]", i), dir)
 	}
 }
 
@@ -84,26 +125,27 @@ func (v *validator) model(o *Options) {
 	v.refuse(o.Model != "" && slices.Contains(o.FallbackModels, o.Model), "FallbackModels", "%q is also the Model", o.Model)
 	v.refuse(o.MaxTurns < 0, "MaxTurns", "must not be negative")
 	v.refuse(o.TaskBudget < 0, "TaskBudget", "must not be negative")
-	v.refuse(o.MaxBudgetUSD != nil && !(*o.MaxBudgetUSD >= 0), "MaxBudgetUSD", "must be a number of dollars, not negative")
+	v.refuse(o.MaxBudgetUSD != nil && !(*o.MaxBudgetUSD > 0 && !math.IsInf(*o.MaxBudgetUSD, 1)), "MaxBudgetUSD", "must be a number of dollars above zero; nil means no limit")
 	v.oneOf("Effort", string(o.Effort), "low", "medium", "high", "xhigh", "max")
 	v.noComma("FallbackModels", o.FallbackModels)
 	v.noComma("Betas", o.Betas)
 	if t := o.Thinking; t != nil {
 		v.refuse(t.BudgetTokens < 0, "Thinking.BudgetTokens", "must not be negative")
 		v.refuse(t.Disabled && t.BudgetTokens > 0, "Thinking", "Disabled and BudgetTokens exclude each other")
-		v.oneOf("Thinking.Display", t.Display, "summarized", "omitted")
+		v.oneOf("Thinking.Display", t.Display, "summarized", "omitted", "highlights")
 	}
-	if f, ok := o.SystemPrompt.(PromptFile); ok {
+	if f, ok := plainPrompt(o.SystemPrompt).(PromptFile); ok {
 		v.refuse(f.Path == "", "SystemPrompt", "PromptFile has no Path")
 	}
 	if err := o.schemaFlag(new(argv)); err != nil {
 		v.join(err)
 	}
-	for _, name := range sortedKeys(o.Agents) {
-		v.refuse(name == "", "Agents", "an agent has no name")
-		v.refuse(o.Agents[name].Prompt == "" || o.Agents[name].Description == "", fmt.Sprintf("Agents[%q]", name), "needs a Description and a Prompt")
-	}
+	v.join(validateAgents(o.Agents))
 	v.skills(o)
+	for i, p := range o.Plugins {
+		v.refuse(p.Path == "", fmt.Sprintf("Plugins[%d]", i), "has no Path")
+	}
+	v.refuse(o.PluginsInInitialize && len(o.Plugins) == 0, "PluginsInInitialize", "there are no Plugins to hand over")
 }
 
 func (v *validator) skills(o *Options) {
@@ -116,15 +158,12 @@ func (v *validator) skills(o *Options) {
 			v.refuse(true, fmt.Sprintf("Skills.Names[%d]", i), "%v", err)
 		}
 	}
-	for i, p := range o.Plugins {
-		v.refuse(p.Path == "", fmt.Sprintf("Plugins[%d]", i), "has no Path")
-	}
 }
 
 // noComma refuses values that would become two in a comma list.
 func (v *validator) noComma(option string, values []string) {
 	for i, value := range values {
-		v.refuse(value == "" || strings.Contains(value, ","), fmt.Sprintf("%s[%d]", option, i), "%q cannot stand in a comma list", value)
+		v.refuse(value == "" || strings.ContainsAny(value, ", \t\r\n"), fmt.Sprintf("%s[%d]", option, i), "%q cannot stand in a comma list", value)
 	}
 }
 
@@ -146,12 +185,30 @@ func (v *validator) permissions(o *Options) {
 func (v *validator) tools(option string, names []string) {
 	for i, name := range names {
 		v.refuse(strings.TrimSpace(name) == "", fmt.Sprintf("%s[%d]", option, i), "is empty")
+		v.refuse(outsideParentheses(name, ','), fmt.Sprintf("%s[%d]", option, i), "%q would become two tools", name)
 	}
+}
+
+// outsideParentheses reports whether c stands in s where it separates: not within a rule such as
+// "Bash(git log, git diff)".
+func outsideParentheses(s string, c rune) bool {
+	depth := 0
+	for _, r := range s {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case r == c && depth <= 0:
+			return true
+		}
+	}
+	return false
 }
 
 func (v *validator) server(option, name string, s MCPServer) {
 	v.refuse(name == "", option, "has no name")
-	if ours, ok := s.(*MCPInProcess); s == nil || (ok && ours == nil) {
+	if isNil(s) {
 		v.refuse(true, option, "is nil")
 		return
 	}
@@ -165,7 +222,8 @@ func (v *validator) sessions(o *Options) {
 	v.refuse(o.Continue && o.Resume != "", "Continue", "cannot be combined with Resume")
 	v.refuse(o.Fork && !goesOn, "Fork", "needs Resume or Continue")
 	v.refuse(o.ResumeAt != "" && o.Resume == "", "ResumeAt", "needs Resume")
-	v.refuse(o.ResumeDropsTurn != nil && !goesOn, "ResumeDropsTurn", "needs Resume or Continue")
+	v.refuse(o.ResumeDropsTurn != nil && o.ResumeAt == "", "ResumeDropsTurn", "needs ResumeAt")
+	v.refuse(o.Title != "" && goesOn && !o.Fork, "Title", "names a new conversation; use Client.RenameSession for one that goes on")
 	v.refuse(o.SessionID != "" && !isUUID(o.SessionID), "SessionID", "%q is not a UUID", o.SessionID)
 	v.refuse(o.SessionID != "" && goesOn && !o.Fork, "SessionID", "needs Fork when a conversation is resumed")
 	v.refuse(o.Store != nil && o.NoPersistence, "NoPersistence", "cannot be combined with Store: there would be nothing to copy")
@@ -174,15 +232,19 @@ func (v *validator) sessions(o *Options) {
 		_, lists := o.Store.(transcript.SessionLister)
 		v.refuse(!lists, "Continue", "needs a Store that lists its sessions")
 	}
-	v.windowsIDs(o)
+	v.refuse(o.StoreLoadTimeout < 0, "StoreLoadTimeout", "must not be negative")
+	v.refuse(o.Store == nil && o.StoreEager, "StoreEager", "needs Store")
+	v.refuse(o.Store == nil && o.StoreLoadTimeout > 0, "StoreLoadTimeout", "needs Store")
+	if runtime.GOOS == "windows" {
+		v.windowsIDs(o)
+	}
 }
 
 func (v *validator) windowsIDs(o *Options) {
-	if runtime.GOOS != "windows" {
-		return
-	}
-	for option, id := range map[string]string{"Resume": o.Resume, "ResumeAt": o.ResumeAt} {
-		v.join(validateWindowsArgument(option, id))
+	v.join(validateWindowsArgument("Resume", o.Resume))
+	v.join(validateWindowsArgument("ResumeAt", o.ResumeAt))
+	if o.ResumeDropsTurn != nil {
+		v.join(validateWindowsArgument("ResumeDropsTurn", *o.ResumeDropsTurn))
 	}
 }
 
@@ -197,8 +259,35 @@ func (v *validator) settings(o *Options) {
 	for i, dir := range o.AddDirs {
 		v.refuse(dir == "", fmt.Sprintf("AddDirs[%d]", i), "is empty")
 	}
+	v.sandbox(o)
 	v.refuse(o.ProjectConfigRoot != "" && !filepath.IsAbs(o.ProjectConfigRoot), "ProjectConfigRoot", "%q is not an absolute path", o.ProjectConfigRoot)
 }
+
+// sandbox refuses what makes the CLI drop a whole block of restrictions without a word.
+func (v *validator) sandbox(o *Options) {
+	if o.Sandbox == nil {
+		return
+	}
+	if _, err := o.Sandbox.object(); err != nil {
+		v.refuse(true, "Sandbox", "%v", err)
+	}
+	c := o.Sandbox.Credentials
+	if c == nil {
+		return
+	}
+	for i, secret := range c.EnvVars {
+		option := fmt.Sprintf("Sandbox.Credentials.EnvVars[%d]", i)
+		v.refuse(!variablePattern.MatchString(secret.Name) || secret.Path != "", option, "needs the Name of a variable, and no Path")
+		v.refuse(secret.Mode != "deny" && secret.Mode != "mask", option, "Mode %q is not one of deny, mask", secret.Mode)
+	}
+	for i, secret := range c.Files {
+		option := fmt.Sprintf("Sandbox.Credentials.Files[%d]", i)
+		v.refuse(secret.Path == "" || secret.Name != "", option, "needs a Path, and no Name")
+		v.refuse(secret.Mode != "deny" && secret.Mode != "mask", option, "Mode %q is not one of deny, mask", secret.Mode)
+	}
+}
+
+var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 var uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A CLI that is too old for an option shows it in one of two ways: a flag that it does not know ends
+// it, with a line on standard error; a field of the handshake, of a prompt or of the settings that it
+// does not know is ignored without a word. Both must end in an error that names the option.
+
+// checkSupport refuses options that the CLI of this introduction would ignore.
+func (o *Options) checkSupport(init *InitializeResult) error {
+	var errs []error
+	for _, x := range o.ignoredByOld() {
+		if x.inUse && lacks(init.Version, x.since) {
+			errs = append(errs, &OptionError{x.option, fmt.Sprintf("is not known to the CLI%s, which would ignore it; use CLI %s", spaced(init.Version), PinnedVersion)})
+		}
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("%w: %w", ErrTooOld, errors.Join(errs...))
+	}
+	return errors.Join(o.checkAgent(init), o.checkPlugins(init))
+}
+
+// lacks reports whether a CLI is too old for what came with a version. An empty version stands for a
+// CLI that does not tell, which is an old one. Of what is known only to be in the pinned version, and
+// not in the oldest tested one, those in between get the benefit of the doubt.
+func lacks(version, since string) bool {
+	switch {
+	case version == "":
+		return true
+	case since == PinnedVersion:
+		return compareVersions(version, OldestTested) <= 0
+	}
+	return compareVersions(version, since) < 0
+}
+
+func spaced(version string) string {
+	if version == "" {
+		return ""
+	}
+	return " " + version
+}
+
+// checkAgent refuses an agent that does not exist: the CLI would go on with its own.
+func (o *Options) checkAgent(init *InitializeResult) error {
+	if o.Agent == "" {
+		return nil
+	}
+	var names []string
+	for _, a := range init.Agents {
+		if a.Name == o.Agent || strings.HasSuffix(a.Name, ":"+o.Agent) {
+			return nil
+		}
+		names = append(names, a.Name)
+	}
+	if _, ours := o.Agents[o.Agent]; ours {
+		return nil
+	}
+	return &OptionError{"Agent", fmt.Sprintf("there is no agent %q; there are %s", o.Agent, strings.Join(names, ", "))}
+}
+
+// checkPlugins refuses to go on without the plugins of the handshake.
+func (o *Options) checkPlugins(init *InitializeResult) error {
+	if !o.PluginsInInitialize || len(o.Plugins) == 0 || (init.PluginsApplied != nil && *init.PluginsApplied) {
+		return nil
+	}
+	return &OptionError{"Plugins", "the CLI did not load all of them; check that each Path is a plugin"}
+}
+
+// A laterOption is something that the oldest tested CLI ignores.
+type laterOption struct {
+	option string
+	inUse  bool
+	since  string // the first version known to have it
+}
+
+// ignoredByOld are the options that the oldest tested CLI takes without a word and ignores. Flags are
+// not among them: it refuses those itself.
+func (o *Options) ignoredByOld() []laterOption {
+	later := []laterOption{
+		{"VerbatimPrompts", o.VerbatimPrompts, verbatimSince},
+		{"PerTaskStop", o.PerTaskStop, PinnedVersion},
+	}
+	switch p := plainPrompt(o.SystemPrompt).(type) {
+	case TextPrompt:
+		later = append(later, laterOption{"SystemPrompt.Snapshot", p.Snapshot != nil, PinnedVersion})
+	case PresetPrompt:
+		later = append(later, laterOption{"SystemPrompt.Snapshot", p.Snapshot != nil, PinnedVersion})
+	}
+	for _, name := range sortedKeys(o.Agents) {
+		later = append(later, o.Agents[name].ignoredByOld(name)...)
+	}
+	servers := o.inProcess()
+	for _, name := range sortedKeys(servers) {
+		s := servers[name]
+		option := fmt.Sprintf("MCPServers[%q]", name)
+		later = append(later, laterOption{option + ".Timeout", s.Timeout != 0, PinnedVersion}, laterOption{option + ".Tools", len(s.Tools) > 0, PinnedVersion})
+	}
+	return append(later, o.Sandbox.ignoredByOld()...)
+}
+
+// verbatimSince is the first CLI that sends prompts as they are when asked to.
+const verbatimSince = "2.1.248"
+
+func (a AgentDefinition) ignoredByOld(name string) []laterOption {
+	option := func(field string) string { return fmt.Sprintf("Agents[%q].%s", name, field) }
+	return []laterOption{
+		{option("AutoCompactWindow"), a.AutoCompactWindow != 0, PinnedVersion},
+		{option("OmitClaudeMD"), a.OmitClaudeMD != nil, PinnedVersion},
+		{option("Observer"), a.Observer != "" || a.ObserverMessage != "", PinnedVersion},
+	}
+}
+
+func (s *Sandbox) ignoredByOld() []laterOption {
+	if s == nil {
+		return nil
+	}
+	later := []laterOption{{"Sandbox.AllowNestedUserNamespaces", s.AllowNestedUserNamespaces != nil, PinnedVersion}}
+	if s.Network != nil {
+		later = append(later, laterOption{"Sandbox.Network.StrictAllowlist", s.Network.StrictAllowlist != nil, PinnedVersion})
+	}
+	if s.Filesystem != nil {
+		later = append(later, laterOption{"Sandbox.Filesystem.Disabled", s.Filesystem.Disabled != nil, PinnedVersion})
+	}
+	if c := s.Credentials; c != nil {
+		masks := func(x SandboxSecret) bool { return x.Mode == "mask" }
+		later = append(later,
+			laterOption{"Sandbox.Credentials.AllowPlaintextInject", c.AllowPlaintextInject != nil, PinnedVersion},
+			laterOption{"Sandbox.Credentials.AWSPairs", len(c.AWSPairs) > 0, PinnedVersion},
+			laterOption{"Sandbox.Credentials.SigV4", c.SigV4 != nil, PinnedVersion},
+			laterOption{"Sandbox.Credentials.Files", slices.ContainsFunc(c.Files, masks), PinnedVersion},
+			laterOption{"Sandbox.Credentials.EnvVars", slices.ContainsFunc(c.EnvVars, masks), PinnedVersion})
+	}
+	return later
+}
+
+// refusedFlag finds the flag that a CLI did not know, or whose value it did not.
+var refusedFlag = regexp.MustCompile(`error: (?:unknown option '|option '(?:-\w, )?)(-[^\s'=]+)`)
+
+// startError says which option ended a CLI that refused its command line; other errors stay as they
+// are.
+func (o *Options) startError(err error) error {
+	ended, ok := errors.AsType[*ProcessError](err)
+	if !ok {
+		return err
+	}
+	match := refusedFlag.FindStringSubmatch(ended.StderrTail)
+	if match == nil {
+		return err
+	}
+	if i := slices.IndexFunc(o.ExtraArgs, func(arg string) bool { return longFlag(arg) == longFlag(match[1]) }); i >= 0 {
+		return fmt.Errorf("%w: %w", &OptionError{fmt.Sprintf("ExtraArgs[%d]", i), "this CLI refuses " + match[1]}, err)
+	}
+	option := &OptionError{optionOfFlag(match[1]), fmt.Sprintf("this CLI refuses %s; it needs a newer one, such as %s", match[1], PinnedVersion)}
+	return fmt.Errorf("%w: %w: %w", ErrTooOld, option, err)
+}
