@@ -93,6 +93,9 @@ func (c *Client) handshake(ctx context.Context) error {
 	if err := c.opts.checkSupport(init); err != nil {
 		return err
 	}
+	if err := c.checkSandbox(ctx); err != nil {
+		return err
+	}
 	c.redeliver(init.Pending)
 	c.warnShadowed()
 	return nil

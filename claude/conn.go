@@ -173,9 +173,13 @@ var followsResult = map[string]bool{"session_state_changed": true, "session_writ
 // that is no crash.
 func (c *conn) noteResult(line Line) {
 	var failed *ResultMessage
+	empty := false
 	if m, err := line.Decode(); err == nil {
-		if r, ok := m.(*ResultMessage); ok && r.Failed() {
-			failed = r
+		if r, ok := m.(*ResultMessage); ok {
+			if r.Failed() {
+				failed = r
+			}
+			empty = failed == nil && r.NumTurns == 0 && r.Result == "" && r.LocalCommand == ""
 		}
 	}
 	c.mu.Lock()
@@ -183,7 +187,9 @@ func (c *conn) noteResult(line Line) {
 	c.mu.Unlock()
 	c.push(line.tag(), line.raw)
 	c.resulted()
-	c.turns.result()
+	if !c.turns.isQuiet(empty) {
+		c.turns.result()
+	}
 }
 
 // wentOn forgets an error result, because something followed it: if the CLI ends now, that is a crash.

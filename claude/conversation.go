@@ -62,7 +62,9 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 		return 0, err
 	}
 	number := 0
-	if !prompt.NoTurn {
+	if prompt.NoTurn {
+		c.conn.turns.quietPrompt()
+	} else {
 		number = c.conn.turns.prompt()
 		c.conn.wentOn()
 	}

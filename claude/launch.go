@@ -4,6 +4,7 @@ package claude
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,7 +46,22 @@ func (c *Client) spawner() Spawner {
 	if c.opts.Spawner != nil {
 		return c.opts.Spawner
 	}
-	return &HostSpawner{User: c.opts.User}
+	// As root, bubblewrap makes a /proc in which the sandbox of the CLI cannot make its own.
+	return &HostSpawner{User: c.opts.User, NoPIDNamespace: os.Geteuid() == 0 && c.opts.sandboxed()}
+}
+
+// sandboxed reports whether the options switch on the CLI's own sandbox.
+func (o *Options) sandboxed() bool {
+	settings, err := mergeSettings(o.Settings, o.Sandbox)
+	if err == nil && o.SettingsFile != "" {
+		settings, err = os.ReadFile(o.SettingsFile)
+	}
+	var s struct {
+		Sandbox struct {
+			Enabled bool `json:"enabled"`
+		} `json:"sandbox"`
+	}
+	return err == nil && json.Unmarshal(settings, &s) == nil && s.Sandbox.Enabled
 }
 
 // launchCommand is what the spawner is asked to start.

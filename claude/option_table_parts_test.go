@@ -84,11 +84,11 @@ func sandboxRows() []optionRow {
 		sandboxCredentialsRow("SandboxCredentials.Files", claude.SandboxCredentials{Files: []claude.SandboxSecret{{Path: "/k", Mode: "deny"}}}, `{"files":[{"mode":"deny","path":"/k"}]}`),
 		sandboxCredentialsRow("SandboxCredentials.EnvVars", claude.SandboxCredentials{EnvVars: secrets}, `{"envVars":[{"mode":"deny","name":"K"}]}`),
 		sandboxCredentialsRow("SandboxCredentials.AllowPlaintextInject", claude.SandboxCredentials{AllowPlaintextInject: new(true)}, `{"allowPlaintextInject":true}`).older(),
-		sandboxCredentialsRow("SandboxCredentials.AWSPairs", claude.SandboxCredentials{AWSPairs: []any{map[string]string{"a": "b"}}}, `{"awsPairs":[{"a":"b"}]}`).older(),
-		sandboxCredentialsRow("SandboxCredentials.SigV4", claude.SandboxCredentials{SigV4: map[string]string{"a": "b"}}, `{"sigv4":{"a":"b"}}`).older(),
+		sandboxCredentialsRow("SandboxCredentials.AWSPairs", claude.SandboxCredentials{AWSPairs: []any{map[string]string{"accessKeyIdVar": "A", "secretAccessKeyVar": "B"}}}, `{"awsPairs":[{"accessKeyIdVar":"A","secretAccessKeyVar":"B"}]}`).older(),
+		sandboxCredentialsRow("SandboxCredentials.SigV4", claude.SandboxCredentials{SigV4: map[string]string{"streaming": "deny"}}, `{"sigv4":{"streaming":"deny"}}`).older(),
 		sandboxCredentialsRow("SandboxSecret.Name", claude.SandboxCredentials{EnvVars: secrets}, `{"envVars":[{"mode":"deny","name":"K"}]}`),
 		sandboxCredentialsRow("SandboxSecret.Path", claude.SandboxCredentials{Files: []claude.SandboxSecret{{Path: "/k", Mode: "deny"}}}, `{"files":[{"mode":"deny","path":"/k"}]}`),
-		sandboxCredentialsRow("SandboxSecret.Mode", claude.SandboxCredentials{EnvVars: []claude.SandboxSecret{{Name: "K", Mode: "mask"}}}, `{"envVars":[{"mode":"mask","name":"K"}]}`).older(),
+		sandboxCredentialsRow("SandboxSecret.Mode", claude.SandboxCredentials{EnvVars: []claude.SandboxSecret{{Name: "M", Mode: "mask"}}}, `{"envVars":[{"mode":"mask","name":"M"}]}`).older(),
 	}
 	for i := range rows {
 		rows[i].shownBy = "effect"

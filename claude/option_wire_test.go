@@ -167,6 +167,11 @@ func record(t *testing.T, f form) recording {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		init := s.Initialize(`{"plugins_applied":true,"agents":[{"name":"reviewer"}]}`)
 		r.init = object(t, init.Request)
+		for _, arg := range s.Command().Args {
+			if settings, ok := strings.CutPrefix(arg, "--settings={"); ok && strings.Contains(arg, `"sandbox"`) { // is asked for
+				s.Answer(s.Await("control_request"), json.RawMessage(`{"effective":{`+settings+`}`))
+			}
+		}
 		r.prompt = object(t, []byte(s.Turn("ok").Raw))
 		s.UntilEOF()
 	})

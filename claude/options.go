@@ -189,6 +189,8 @@ type Options struct {
 	// ManagedSettings are settings that nothing else can override.
 	ManagedSettings json.RawMessage
 	// Sandbox configures the CLI's own sandbox for Bash. It cannot be combined with SettingsFile.
+	// Connect asks the CLI whether it has taken all of it. As root, an enabled sandbox and the PID
+	// namespace of [HostSpawner] exclude each other; without a Spawner the sandbox is preferred.
 	Sandbox *Sandbox
 	// SettingSources are the settings files that the CLI reads: user, project, local. Nil means all,
 	// empty means none.

@@ -22,6 +22,7 @@ type turnTracker struct {
 
 	mu       sync.Mutex
 	prompts  int // prompts sent so far
+	quiet    int // prompts that start no turn, whose empty result may still come
 	open     bool
 	resulted bool
 	reports  bool // the CLI reports its session state
@@ -39,6 +40,27 @@ func (t *turnTracker) prompt() int {
 	t.prompts++
 	t.reopenLocked()
 	return t.prompts
+}
+
+// quietPrompt notes that a prompt that starts no turn is about to be written. The CLI answers it with
+// an empty result, which must not be taken for the end of a turn.
+func (t *turnTracker) quietPrompt() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.quiet++
+}
+
+// isQuiet reports whether a result belongs to a quiet prompt. A result with something in it may have
+// covered those before it, so they are no longer waited for.
+func (t *turnTracker) isQuiet(empty bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !empty || t.quiet == 0 {
+		t.quiet = 0
+		return false
+	}
+	t.quiet--
+	return true
 }
 
 // isOpen reports whether a turn is under way.

@@ -3,6 +3,8 @@
 package claude
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -160,4 +162,54 @@ func (o *Options) startError(err error) error {
 	}
 	option := &OptionError{optionOfFlag(match[1]), fmt.Sprintf("this CLI refuses %s; it needs a newer one, such as %s", match[1], PinnedVersion)}
 	return fmt.Errorf("%w: %w: %w", ErrTooOld, option, err)
+}
+
+// checkSandbox makes sure that the CLI has taken every key of the sandbox: one that it cannot read
+// makes it drop a block, or the whole sandbox, and go on without.
+func (c *Client) checkSandbox(ctx context.Context) error {
+	if c.opts.Sandbox == nil {
+		return nil
+	}
+	want, err := c.opts.Sandbox.object()
+	if err != nil {
+		return &OptionError{"Sandbox", err.Error()}
+	}
+	report, err := c.Settings(ctx)
+	if err != nil {
+		return fmt.Errorf("claude: asking whether the sandbox is in force: %w", err)
+	}
+	var effective struct {
+		Sandbox map[string]any `json:"sandbox"`
+	}
+	if err := json.Unmarshal(report.Effective, &effective); err != nil {
+		return fmt.Errorf("claude: asking whether the sandbox is in force: %w", err)
+	}
+	if lost := lostKey("Sandbox", want, effective.Sandbox); lost != "" {
+		return &OptionError{"Sandbox", "the CLI did not take " + lost + "; check its value"}
+	}
+	return nil
+}
+
+// lostKey is the path of a key of want that got lacks, or empty. Values may differ: other settings
+// can be stricter.
+func lostKey(path string, want, got map[string]any) string {
+	if got == nil {
+		return path
+	}
+	for _, key := range sortedKeys(want) {
+		value, there := got[key]
+		at := path + "." + key
+		if !there {
+			return at
+		}
+		inner, ok := want[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		theirs, _ := value.(map[string]any)
+		if lost := lostKey(at, inner, theirs); lost != "" {
+			return lost
+		}
+	}
+	return ""
 }
