@@ -177,11 +177,12 @@ func (o *Options) settingsFlags(a *argv) error {
 	return nil
 }
 
-// mcpFlags names the servers outside this process; those inside are named in the handshake.
+// mcpFlags names the servers outside this process; those inside are named in the handshake, and those
+// with permissions for single tools after it.
 func (o *Options) mcpFlags(a *argv) error {
 	servers := map[string]json.RawMessage{}
 	for name, s := range o.MCPServers {
-		if _, ours := s.(*MCPInProcess); ours || isNil(s) {
+		if _, ours := s.(*MCPInProcess); ours || isNil(s) || hasPolicies(s) {
 			continue // a nil one is reported by Validate
 		}
 		config, err := s.configJSON(name)

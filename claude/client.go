@@ -93,7 +93,7 @@ func (c *Client) handshake(ctx context.Context) error {
 	if err := c.opts.checkSupport(init); err != nil {
 		return err
 	}
-	if err := c.checkSandbox(ctx); err != nil {
+	if err := errors.Join(c.checkSandbox(ctx), c.setServersWithPolicies(ctx)); err != nil {
 		return err
 	}
 	c.redeliver(init.Pending)
@@ -226,22 +226,58 @@ func (c *Client) SetMCPServers(ctx context.Context, servers map[string]MCPServer
 		return MCPServersChange{}, err
 	}
 	c.conn.queue.Hurry()
-	configs := make(map[string]json.RawMessage, len(servers))
 	for _, name := range sortedKeys(servers) {
 		if ours, ok := servers[name].(*MCPInProcess); ok {
 			if err := c.mux.add(name, ours); err != nil {
 				return MCPServersChange{}, err
 			}
 		}
-		config, err := servers[name].configJSON(name)
-		if err != nil {
-			return MCPServersChange{}, err
-		}
-		configs[name] = config
+	}
+	configs, err := serverConfigs(servers)
+	if err != nil {
+		return MCPServersChange{}, err
 	}
 	change, err := c.requestSetMCPServers(ctx, configs)
 	if err == nil {
 		c.mux.keep(servers)
 	}
 	return change, err
+}
+
+func serverConfigs(servers map[string]MCPServer) (map[string]json.RawMessage, error) {
+	configs := make(map[string]json.RawMessage, len(servers))
+	for _, name := range sortedKeys(servers) {
+		config, err := servers[name].configJSON(name)
+		if err != nil {
+			return nil, err
+		}
+		configs[name] = config
+	}
+	return configs, nil
+}
+
+// setServersWithPolicies hands over the servers that cannot stand on the command line. Those in this
+// process are named again, because the request replaces the servers of the handshake.
+func (c *Client) setServersWithPolicies(ctx context.Context) error {
+	servers := map[string]MCPServer{}
+	for name, s := range c.opts.MCPServers {
+		if hasPolicies(s) {
+			servers[name] = s
+		}
+	}
+	if len(servers) == 0 {
+		return nil
+	}
+	for name, s := range c.opts.inProcess() {
+		servers[name] = s
+	}
+	configs, err := serverConfigs(servers)
+	if err != nil {
+		return err
+	}
+	change, err := c.requestSetMCPServers(ctx, configs)
+	for name, problem := range change.Errors {
+		c.log.Warn("claude: an MCP server cannot be used", "server", name, "error", problem)
+	}
+	return err
 }

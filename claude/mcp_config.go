@@ -147,6 +147,22 @@ func (s *MCPInProcess) configJSON(name string) (json.RawMessage, error) {
 	return json.Marshal(mcpEntry{Type: "sdk", Name: name, Tools: s.Tools, Timeout: s.Timeout.Milliseconds()})
 }
 
+// hasPolicies reports whether a server outside this process has permissions for single tools. The
+// CLI reads those only in mcp_set_servers; on its command line it ignores them.
+func hasPolicies(s MCPServer) bool {
+	switch s := s.(type) {
+	case MCPSSE:
+		return len(s.Tools) > 0
+	case *MCPSSE:
+		return len(s.Tools) > 0
+	case MCPHTTP:
+		return len(s.Tools) > 0
+	case *MCPHTTP:
+		return len(s.Tools) > 0
+	}
+	return false
+}
+
 func (s MCPStdio) validate() error {
 	if s.Command == "" {
 		return errors.Join(errors.New("Command is empty"), validTimeout(s.Timeout))

@@ -1,4 +1,3 @@
 package claude_test
 
-func mcpEffects() []optionEffect   { return nil }
 func agentEffects() []optionEffect { return nil }

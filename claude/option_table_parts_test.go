@@ -154,6 +154,13 @@ func outside(field string, s claude.MCPServer, want string) optionRow {
 		wire: args(`--mcp-config={"mcpServers":{"s":` + want + `}}`)}}, shownBy: "effect"}
 }
 
+// afterwards is a server that the handshake is followed by.
+func afterwards(field string, s claude.MCPServer, want string) optionRow {
+	r := outside(field, s, "")
+	r.forms[0].wire = wire{request: `{"subtype":"mcp_set_servers","servers":{"s":` + want + `}}`}
+	return r
+}
+
 // inside is a server in this process, and what the handshake says of it.
 func inside(field string, s claude.MCPInProcess, want string) optionRow {
 	if s.Handle == nil && s.Session == nil {
@@ -198,12 +205,12 @@ func mcpRows() []optionRow {
 		outside("MCPStdio.AlwaysLoad", claude.MCPStdio{Command: "c", AlwaysLoad: true}, `{"type":"stdio","command":"c","alwaysLoad":true}`),
 		outside("MCPSSE.URL", claude.MCPSSE{URL: url}, `{"type":"sse",`+typ+`}`),
 		outside("MCPSSE.Headers", claude.MCPSSE{URL: url, Headers: map[string]string{"A": "1"}}, `{"type":"sse",`+typ+`,"headers":{"A":"1"}}`),
-		outside("MCPSSE.Tools", claude.MCPSSE{URL: url, Tools: policy}, `{"type":"sse",`+typ+`,`+tools+`}`),
+		afterwards("MCPSSE.Tools", claude.MCPSSE{URL: url, Tools: policy}, `{"type":"sse",`+typ+`,`+tools+`}`),
 		outside("MCPSSE.Timeout", claude.MCPSSE{URL: url, Timeout: 2 * time.Second}, `{"type":"sse",`+typ+`,"timeout":2000}`),
 		outside("MCPSSE.AlwaysLoad", claude.MCPSSE{URL: url, AlwaysLoad: true}, `{"type":"sse",`+typ+`,"alwaysLoad":true}`),
 		outside("MCPHTTP.URL", claude.MCPHTTP{URL: url}, `{"type":"http",`+typ+`}`),
 		outside("MCPHTTP.Headers", claude.MCPHTTP{URL: url, Headers: map[string]string{"A": "1"}}, `{"type":"http",`+typ+`,"headers":{"A":"1"}}`),
-		outside("MCPHTTP.Tools", claude.MCPHTTP{URL: url, Tools: policy}, `{"type":"http",`+typ+`,`+tools+`}`),
+		afterwards("MCPHTTP.Tools", claude.MCPHTTP{URL: url, Tools: policy}, `{"type":"http",`+typ+`,`+tools+`}`),
 		outside("MCPHTTP.Timeout", claude.MCPHTTP{URL: url, Timeout: 2 * time.Second}, `{"type":"http",`+typ+`,"timeout":2000}`),
 		outside("MCPHTTP.AlwaysLoad", claude.MCPHTTP{URL: url, AlwaysLoad: true}, `{"type":"http",`+typ+`,"alwaysLoad":true}`),
 		inside("MCPInProcess.Handle", claude.MCPInProcess{}, ``),
@@ -214,9 +221,9 @@ func mcpRows() []optionRow {
 		inside("MCPManifest.ToolsListResult", claude.MCPInProcess{Manifest: manifest}, parked),
 		inside("MCPInProcess.Timeout", claude.MCPInProcess{Timeout: 2 * time.Second}, `,"sdkMcpServerConfigs":{"s":{"timeout":2000}}`).older(),
 		inside("MCPInProcess.Tools", claude.MCPInProcess{Tools: policy}, `,"sdkMcpServerConfigs":{"s":{`+tools+`}}`).older(),
-		outside("MCPToolPolicy.Name", claude.MCPHTTP{URL: url, Tools: policy}, `{"type":"http",`+typ+`,`+tools+`}`),
-		outside("MCPToolPolicy.Policy", claude.MCPHTTP{URL: url, Tools: policy}, `{"type":"http",`+typ+`,`+tools+`}`),
-		outside("MCPToolPolicy.OrgMaxPermission", claude.MCPHTTP{URL: url, Tools: policy}, `{"type":"http",`+typ+`,`+tools+`}`).butUnseen("the ceiling of an organisation counts in auto mode, which needs the service"),
+		afterwards("MCPToolPolicy.Name", claude.MCPHTTP{URL: url, Tools: policy}, `{"type":"http",`+typ+`,`+tools+`}`),
+		afterwards("MCPToolPolicy.Policy", claude.MCPHTTP{URL: url, Tools: policy}, `{"type":"http",`+typ+`,`+tools+`}`),
+		afterwards("MCPToolPolicy.OrgMaxPermission", claude.MCPHTTP{URL: url, Tools: policy}, `{"type":"http",`+typ+`,`+tools+`}`).butUnseen("the ceiling of an organisation counts in auto mode, which needs the service"),
 	}
 }
 

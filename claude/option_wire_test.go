@@ -28,6 +28,8 @@ type wire struct {
 	init string
 	// prompt is a JSON object laid over the line of a prompt; null takes a field away.
 	prompt string
+	// request is a JSON object: the request that follows the handshake.
+	request string
 }
 
 // nothing is the wire of an option that stays in this program.
@@ -156,8 +158,32 @@ func TestOptionWire(t *testing.T) {
 
 // A recording is what reached the process.
 type recording struct {
-	args, env    []string
-	init, prompt map[string]any
+	args, env             []string
+	init, prompt, request map[string]any
+}
+
+// requests answers what follows the handshake, up to the prompt.
+func (r *recording) requests(t *testing.T, s *claudetest.ScriptSession) {
+	for {
+		f, ok := s.Read()
+		switch {
+		case !ok:
+			t.Error("the input ended before the prompt")
+			return
+		case f.Type == "user":
+			r.prompt = object(t, []byte(f.Raw))
+			return
+		case f.Subtype() == "get_settings": // are compared with the sandbox that was asked for
+			for _, arg := range s.Command().Args {
+				if settings, ok := strings.CutPrefix(arg, "--settings="); ok {
+					s.Answer(f, json.RawMessage(`{"effective":`+settings+`}`))
+				}
+			}
+		default:
+			r.request = object(t, f.Request)
+			s.Answer(f, map[string]any{})
+		}
+	}
 }
 
 // record starts a client with the options of a form, sends its prompt and records both.
@@ -167,12 +193,10 @@ func record(t *testing.T, f form) recording {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		init := s.Initialize(`{"plugins_applied":true,"agents":[{"name":"reviewer"}]}`)
 		r.init = object(t, init.Request)
-		for _, arg := range s.Command().Args {
-			if settings, ok := strings.CutPrefix(arg, "--settings={"); ok && strings.Contains(arg, `"sandbox"`) { // is asked for
-				s.Answer(s.Await("control_request"), json.RawMessage(`{"effective":{`+settings+`}`))
-			}
-		}
-		r.prompt = object(t, []byte(s.Turn("ok").Raw))
+		r.requests(t, s)
+		s.Say("ok")
+		s.Result("ok")
+		s.State("idle")
 		s.UntilEOF()
 	})
 	o := cli.Options()
@@ -224,6 +248,9 @@ func (base recording) compare(t *testing.T, got recording, want wire) {
 	}
 	if diff := cmp.Diff(overlay(t, base.init, want.init), got.init); diff != "" {
 		t.Errorf("handshake (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(overlay(t, nil, want.request), overlay(t, got.request, "")); diff != "" {
+		t.Errorf("request after the handshake (-want +got):\n%s", diff)
 	}
 	delete(base.prompt, "uuid")
 	if !strings.Contains(want.prompt, `"uuid"`) {
