@@ -32,10 +32,10 @@ type AgentDefinition struct {
 	Memory         string         `json:"memory,omitzero"`
 	Effort         AgentEffort    `json:"effort,omitzero"`
 	PermissionMode PermissionMode `json:"permissionMode,omitzero"`
-	// CriticalSystemReminder is an experimental field of the CLI.
-	CriticalSystemReminder string `json:"criticalSystemReminder_EXPERIMENTAL,omitzero"`
-	AutoCompactWindow      int    `json:"autoCompactWindow,omitzero"`
-	OmitClaudeMD           *bool  `json:"omitClaudeMd,omitzero"`
+	// AutoCompactWindow is the size in tokens, from 100,000 on, at which the agent's conversation is
+	// compacted. Zero means the CLI's default.
+	AutoCompactWindow int   `json:"autoCompactWindow,omitzero"`
+	OmitClaudeMD      *bool `json:"omitClaudeMd,omitzero"`
 	// Observer names an agent that watches this one; ObserverMessage is what it is told.
 	Observer        string `json:"observer,omitzero"`
 	ObserverMessage string `json:"observerMessage,omitzero"`
@@ -95,6 +95,9 @@ func (a AgentDefinition) problems() []string {
 	}
 	if !slices.Contains([]string{"", "user", "project", "local"}, a.Memory) {
 		ps = append(ps, fmt.Sprintf("Memory %q is none of user, project, local", a.Memory))
+	}
+	if a.AutoCompactWindow != 0 && (a.AutoCompactWindow < 100_000 || a.AutoCompactWindow > 1_000_000) {
+		ps = append(ps, fmt.Sprintf("AutoCompactWindow %d is not from 100,000 to 1,000,000 tokens", a.AutoCompactWindow))
 	}
 	for _, s := range a.Skills {
 		if err := validateSkillName(s); err != nil {

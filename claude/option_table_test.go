@@ -188,7 +188,8 @@ func toolRows() []optionRow {
 			{name: "two", set: func(o *options) { o.OnUserDialog, o.DialogKinds = answerNothing, []string{"k", "l"} }, wire: hello(`{"supportedDialogKinds":["k","l"]}`)},
 			{name: "empty", set: func(o *options) { o.DialogKinds = []string{} }},
 		}, unseen: "dialogs are opened by features that need an account"},
-		{field: "Options.PerTaskStop", forms: []form{{name: "true", set: func(o *options) { o.PerTaskStop = true }, wire: hello(`{"perTaskStopAffordance":true}`)}}, shownBy: "effect", tooOld: true},
+		{field: "Options.PerTaskStop", forms: []form{{name: "true", set: func(o *options) { o.PerTaskStop = true }, wire: hello(`{"perTaskStopAffordance":true}`)}},
+			unseen: "this CLI spares background shells without it too", tooOld: true},
 	}
 }
 

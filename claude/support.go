@@ -115,6 +115,7 @@ func (a AgentDefinition) ignoredByOld(name string) []laterOption {
 	option := func(field string) string { return fmt.Sprintf("Agents[%q].%s", name, field) }
 	return []laterOption{
 		{option("AutoCompactWindow"), a.AutoCompactWindow != 0, PinnedVersion},
+		{option("Effort"), a.Effort != "", PinnedVersion},
 		{option("OmitClaudeMD"), a.OmitClaudeMD != nil, PinnedVersion},
 		{option("Observer"), a.Observer != "" || a.ObserverMessage != "", PinnedVersion},
 	}

@@ -1,3 +1,0 @@
-package claude_test
-
-func agentEffects() []optionEffect { return nil }
