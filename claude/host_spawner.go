@@ -4,6 +4,7 @@ package claude
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/user"
 	"runtime"
 	"strconv"
+	"syscall"
 
 	"github.com/drover-agents/drover/internal/proc"
 )
@@ -58,6 +60,9 @@ func (h HostSpawner) Spawn(ctx context.Context, cmd Command) (Process, error) {
 	if err := checkDir(cmd.Dir); err != nil {
 		return nil, err
 	}
+	if err := checkFormat(cmd.Path); err != nil {
+		return nil, err
+	}
 	spec := proc.Spec{
 		Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
 		NoPIDNamespace: h.NoPIDNamespace, BwrapPath: h.BwrapPath,
@@ -71,6 +76,36 @@ func (h HostSpawner) Spawn(ctx context.Context, cmd Command) (Process, error) {
 		return nil, h.startFailure(ctx, cmd, err)
 	}
 	return hostProcess{p}, nil
+}
+
+// checkFormat refuses text without a "#!" line and programs of another architecture, on Linux. The
+// kernel does so too, but bubblewrap would then have a shell read the file.
+func checkFormat(path string) error {
+	if runtime.GOOS != "linux" {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil //nolint:nilerr // a program may be executable without being readable
+	}
+	defer func() { _ = file.Close() }()
+	begin := make([]byte, 2)
+	n, _ := io.ReadFull(file, begin)
+	if string(begin[:n]) == "#!" {
+		return nil
+	}
+	refuse := func(reason string) error {
+		return &LaunchError{path, fmt.Errorf("%w: %w: %s", ErrNotExecutable, syscall.ENOEXEC, reason), "run it by hand to see what it says: " + path + " --version; or run " + installCommand}
+	}
+	program, err := elf.NewFile(file)
+	if err != nil {
+		return refuse("it is neither a program nor a script with a #! line")
+	}
+	own := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[runtime.GOARCH]
+	if own != elf.EM_NONE && program.Machine != own && (own != elf.EM_X86_64 || program.Machine != elf.EM_386) {
+		return refuse(fmt.Sprintf("it is a program for %v, and this machine is %s", program.Machine, runtime.GOARCH))
+	}
+	return nil
 }
 
 // startFailure gives err of the operating system its place and advice.

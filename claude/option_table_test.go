@@ -28,7 +28,7 @@ func processRows() []optionRow {
 	self, _ := os.Executable()
 	return []optionRow{
 		{field: "Options.CLIPath", forms: []form{{name: "path", set: func(o *options) { o.CLIPath = self }, wire: nothing}}, shownBy: "effect"},
-		{field: "Options.Runtime", forms: []form{{name: "nil", set: func(o *options) { o.Runtime = nil }}, {name: "empty", set: func(o *options) { o.Runtime = []string{} }}}, shownBy: "TestRuntimeRunsAScript"},
+		{field: "Options.Runtime", forms: []form{{name: "nil", set: func(o *options) { o.Runtime = nil }}, {name: "empty", set: func(o *options) { o.Runtime = []string{} }}}, shownBy: "TestOptionRuntime"},
 		{field: "Options.Dir", forms: []form{
 			{name: "absolute", set: func(o *options) { o.Dir = "/" }, wire: env("PWD=/")},
 			{name: "empty", set: func(o *options) { o.Dir = "" }},
@@ -56,14 +56,14 @@ func processRows() []optionRow {
 			{name: "set", set: func(o *options) { o.ExtraArgs = []string{"--bare", "--name", "-x"} }, wire: args("--bare", "--name", "-x")},
 			{name: "empty", set: func(o *options) { o.ExtraArgs = []string{} }},
 		}, shownBy: "effect"},
-		{field: "Options.MaxLineBytes", forms: []form{{name: "set", set: func(o *options) { o.MaxLineBytes = 1 << 20 }, wire: nothing}}, shownBy: "TestMaxLineBytes"},
-		{field: "Options.MaxBufferedBytes", forms: []form{{name: "set", set: func(o *options) { o.MaxBufferedBytes = 1 }, wire: nothing}}, shownBy: "TestMaxBufferedBytes"},
-		{field: "Options.Stderr", forms: []form{{name: "set", set: func(o *options) { o.Stderr = func(string) {} }, wire: nothing}}, shownBy: "TestStderrLines"},
-		{field: "Options.Logger", forms: []form{{name: "set", set: func(o *options) { o.Logger = slog.New(slog.DiscardHandler) }, wire: nothing}}, shownBy: "TestLoggerHearsOfAShadowedCallback"},
+		{field: "Options.MaxLineBytes", forms: []form{{name: "set", set: func(o *options) { o.MaxLineBytes = 1 << 20 }, wire: nothing}}, shownBy: "TestOptionMaxLineBytes"},
+		{field: "Options.MaxBufferedBytes", forms: []form{{name: "set", set: func(o *options) { o.MaxBufferedBytes = 1 }, wire: nothing}}, shownBy: "TestOptionMaxBufferedBytes"},
+		{field: "Options.Stderr", forms: []form{{name: "set", set: func(o *options) { o.Stderr = func(string) {} }, wire: nothing}}, shownBy: "TestOptionStderr"},
+		{field: "Options.Logger", forms: []form{{name: "set", set: func(o *options) { o.Logger = slog.New(slog.DiscardHandler) }, wire: nothing}}, shownBy: "TestOptionLogger"},
 		{field: "Options.Debug", forms: []form{{name: "true", set: func(o *options) { o.Debug = true }, wire: args("--debug")}, {name: "false", set: func(o *options) { o.Debug = false }}}, shownBy: "effect"},
 		{field: "Options.DebugFile", forms: []form{{name: "set", set: func(o *options) { o.DebugFile = "/tmp/d" }, wire: args("--debug-file=/tmp/d")}, {name: "empty", set: func(o *options) { o.DebugFile = "" }}}, shownBy: "effect"},
-		{field: "Options.InitializeTimeout", forms: []form{{name: "set", set: func(o *options) { o.InitializeTimeout = time.Minute }, wire: nothing}}, shownBy: "TestInitializeTimeout"},
-		{field: "Options.BackgroundCeiling", forms: []form{{name: "set", set: func(o *options) { o.BackgroundCeiling = -1 }, wire: nothing}}, shownBy: "TestBackgroundCeiling"},
+		{field: "Options.InitializeTimeout", forms: []form{{name: "set", set: func(o *options) { o.InitializeTimeout = time.Minute }, wire: nothing}}, shownBy: "TestOptionInitializeTimeout"},
+		{field: "Options.BackgroundCeiling", forms: []form{{name: "set", set: func(o *options) { o.BackgroundCeiling = -1 }, wire: nothing}}, shownBy: "TestOptionBackgroundCeiling"},
 	}
 }
 
@@ -216,8 +216,8 @@ func sessionRows() []optionRow {
 		}, shownBy: "effect", tooOld: true},
 		{field: "Options.NoPersistence", forms: []form{{name: "true", set: func(o *options) { o.NoPersistence = true }, wire: args("--no-session-persistence")}}, shownBy: "effect"},
 		{field: "Options.Store", forms: []form{{name: "set", set: func(o *options) { o.Store = transcript.NewMemoryStore() }, wire: args("--session-mirror")}, {name: "nil", set: func(o *options) { o.Store = nil }}}, shownBy: "effect"},
-		{field: "Options.StoreEager", forms: []form{{name: "true", set: func(o *options) { o.Store, o.StoreEager = transcript.NewMemoryStore(), true }, wire: args("--session-mirror")}}, shownBy: "TestStoreEager"},
-		{field: "Options.StoreLoadTimeout", forms: []form{{name: "set", set: func(o *options) { o.Store, o.StoreLoadTimeout = transcript.NewMemoryStore(), time.Second }, wire: args("--session-mirror")}}, shownBy: "TestStoreLoadTimeout"},
+		{field: "Options.StoreEager", forms: []form{{name: "true", set: func(o *options) { o.Store, o.StoreEager = transcript.NewMemoryStore(), true }, wire: args("--session-mirror")}}, shownBy: "TestOptionStoreEager"},
+		{field: "Options.StoreLoadTimeout", forms: []form{{name: "set", set: func(o *options) { o.Store, o.StoreLoadTimeout = transcript.NewMemoryStore(), time.Second }, wire: args("--session-mirror")}}, shownBy: "TestOptionStoreLoadTimeout"},
 		{field: "Options.Checkpointing", forms: []form{{name: "true", set: func(o *options) { o.Checkpointing = true }, wire: env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true")}, {name: "false", set: func(o *options) { o.Checkpointing = false }}}, shownBy: "effect"},
 	}
 }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+)
+
+// answering is a scripted CLI that shakes hands and answers every prompt.
+func answering(t *testing.T) *claudetest.ScriptedCLI {
+	t.Helper()
+	return claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+		s.Initialize("")
+		s.UntilEOF()
+	})
+}
+
+func file(t *testing.T, name, content string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Whatever keeps the CLI from starting, the error says what happened, where, and what to do next.
+func TestLaunchErrors(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs execute bits")
+	}
+	empty, missing := t.TempDir(), filepath.Join(t.TempDir(), "claude")
+	plain, text := file(t, "claude", "#!/bin/sh\n", 0o600), file(t, "claude", "just some text\n", 0o700)
+	// the header of a program for a machine that is none of ours
+	foreign := file(t, "claude", "\x7fELF\x02\x01\x01"+strings.Repeat("\x00", 9)+"\x02\x00\xf3\x00\x01\x00\x00\x00"+strings.Repeat("\x00", 28)+"\x40\x00\x38\x00\x00\x00\x40\x00\x00\x00\x00\x00", 0o700)
+	ok := file(t, "claude", "#!/bin/sh\nexec cat\n", 0o700)
+	for _, c := range []struct {
+		name string
+		set  func(t *testing.T, o *claude.Options)
+		is   error    // nil where the operating system's own error is wrapped
+		says []string // what, where, next
+	}{
+		{"variable names nothing", func(t *testing.T, o *claude.Options) { t.Setenv(claude.EnvCLI, missing) }, claude.ErrCLINotFound,
+			[]string{"CLI not found", missing, "next: ", "npm install", "DROVER_CLAUDE"}},
+		{"variable names a file that cannot be run", func(t *testing.T, o *claude.Options) { t.Setenv(claude.EnvCLI, plain) }, claude.ErrNotExecutable,
+			[]string{"not executable", plain, "next: chmod +x " + plain, "DROVER_CLAUDE"}},
+		{"no CLI anywhere", func(t *testing.T, o *claude.Options) {
+			t.Setenv(claude.EnvCLI, "")
+			t.Setenv("PATH", empty)
+			t.Setenv("HOME", empty)
+			t.Chdir(empty)
+		}, claude.ErrCLINotFound, []string{"CLI not found", "PATH", "next: ", "npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion, "DROVER_CLAUDE"}},
+		{"path to nothing", func(_ *testing.T, o *claude.Options) { o.CLIPath = missing }, claude.ErrCLINotFound, []string{"CLI not found", missing, "next: ", "npm install", "explicit path"}},
+		{"path to a directory", func(_ *testing.T, o *claude.Options) { o.CLIPath = empty }, claude.ErrNotExecutable, []string{"directory", empty, "next: name the claude executable inside it"}},
+		{"no execute permission", func(_ *testing.T, o *claude.Options) { o.CLIPath = plain }, claude.ErrNotExecutable, []string{"no execute permission", plain, "next: chmod +x"}},
+		{"text file", func(_ *testing.T, o *claude.Options) {
+			o.CLIPath, o.Spawner = text, claude.HostSpawner{NoPIDNamespace: true}
+		}, nil, []string{"exec format error", text, "next: ", "--version"}},
+		{"text file in a namespace", func(_ *testing.T, o *claude.Options) { o.CLIPath = text }, claude.ErrNotExecutable, []string{"exec format error", text, "next: ", "--version"}},
+		{"program for another machine", func(_ *testing.T, o *claude.Options) {
+			o.CLIPath, o.Spawner = foreign, claude.HostSpawner{NoPIDNamespace: true}
+		}, nil, []string{"exec format error", foreign, "next: ", "--version"}},
+		{"program for another machine in a namespace", func(_ *testing.T, o *claude.Options) { o.CLIPath = foreign }, claude.ErrNotExecutable, []string{"exec format error", "EM_RISCV", foreign, "next: "}},
+		{"no directory", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, missing }, claude.ErrWorkingDir, []string{"working directory", "does not exist", missing, "next: create the directory, or correct Options.Dir"}},
+		{"directory is a file", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, plain }, claude.ErrWorkingDir, []string{"working directory", "not a directory", plain, "next: name a directory"}},
+		{"spawner fails", func(_ *testing.T, o *claude.Options) {
+			o.CLIPath, o.Spawner = ok, claude.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
+				return nil, errors.New("the jail is full")
+			})
+		}, nil, []string{"starting the CLI", "the jail is full", ok, "next: "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := &claude.Options{}
+			c.set(t, o)
+			err := connectError(t, o)
+			launch, ok := errors.AsType[*claude.LaunchError](err)
+			if !ok || c.is != nil && !errors.Is(err, c.is) {
+				t.Fatalf("got %T %v, want a LaunchError of %v", err, err, c.is)
+			}
+			if launch.Hint == "" {
+				t.Error("there is no hint")
+			}
+			for _, text := range c.says {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("the error lacks %q:\n%v", text, err)
+				}
+			}
+		})
+	}
+}
+
+// A program that is no CLI ends, or says nothing; both are told apart.
+func TestProgramsThatAreNoCLI(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	o := &claude.Options{CLIPath: file(t, "claude", "#!/bin/sh\necho 'token sk-ant-"+"api03-abcdefghijklmnopqrstuvwxyz0123456789 is bad' >&2\nexit 3\n", 0o700), Env: claude.InheritEnv(nil)}
+	err := connectError(t, o)
+	ended, ok := errors.AsType[*claude.ProcessError](err)
+	if !ok || ended.Status.Code != 3 || ended.During != "initialize" || !strings.Contains(err.Error(), "claude said: token") {
+		t.Errorf("got %v, want a ProcessError of exit 3 during initialize, with what was said", err)
+	}
+	if strings.Contains(err.Error(), "abcdefghijklmnop") {
+		t.Errorf("the error shows a key: %v", err)
+	}
+	o = &claude.Options{CLIPath: file(t, "claude", "#!/bin/sh\nexec cat >/dev/null\n", 0o700), InitializeTimeout: 50 * time.Millisecond}
+	if _, ok := errors.AsType[*claude.ControlTimeoutError](connectError(t, o)); !ok {
+		t.Error("a program that never answers is no ControlTimeoutError")
+	}
+}
+
+// A dead process is an error of every later call, with the CLI's own reason.
+func TestDeadProcess(t *testing.T) {
+	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+		s.Initialize("")
+		s.Await("user")
+		s.Stderr("Fatal: out of paper")
+		s.Exit(7)
+	})
+	c := connect(t, cli.Options())
+	_, _, err := collect(c.Turn(t.Context(), claude.Text("hi")))
+	check := func(what string, err error) {
+		t.Helper()
+		ended, ok := errors.AsType[*claude.ProcessError](err)
+		if !ok || ended.Status.Code != 7 || !strings.Contains(err.Error(), "out of paper") || !strings.Contains(err.Error(), "exit 7") {
+			t.Errorf("%s: got %v, want a ProcessError of exit 7 with what the CLI said", what, err)
+		}
+	}
+	check("turn", err)
+	check("send", c.Send(t.Context(), claude.Text("again")))
+	_, err = c.Request(t.Context(), "get_settings", nil)
+	check("request", err)
+}
