@@ -31,16 +31,19 @@ func (o *Options) checkSupport(init *InitializeResult) error {
 }
 
 // lacks reports whether a CLI is too old for what came with a version. An empty version stands for a
-// CLI that does not tell, which is an old one. Of what is known only to be in the pinned version, and
-// not in the oldest tested one, those in between get the benefit of the doubt.
+// CLI that does not tell, which is an old one; one that cannot be read is taken for a new one. Of what
+// is known only to be in the pinned version, and not in the oldest tested one, those in between get
+// the benefit of the doubt.
 func lacks(version, since string) bool {
-	switch {
-	case version == "":
+	if version == "" {
 		return true
-	case since == PinnedVersion:
-		return compareVersions(version, OldestTested) <= 0
 	}
-	return compareVersions(version, since) < 0
+	if since == PinnedVersion {
+		order, err := CompareVersions(version, OldestTested)
+		return err == nil && order <= 0
+	}
+	order, err := CompareVersions(version, since)
+	return err == nil && order < 0
 }
 
 func spaced(version string) string {
