@@ -55,7 +55,7 @@ func spaced(version string) string {
 
 // checkAgent refuses an agent that does not exist: the CLI would go on with its own.
 func (o *Options) checkAgent(init *InitializeResult) error {
-	if o.Agent == "" {
+	if o.Agent == "" || len(init.Agents) == 0 { // a CLI that lists none does not tell
 		return nil
 	}
 	var names []string
