@@ -3,6 +3,7 @@
 package claude_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/drover-agents/drover/claude"
@@ -84,10 +85,8 @@ func sessionEffects() []optionEffect {
 				}, someUUID, true, false)(t, r)
 				o := *r.opts
 				o.SessionID, o.Resume, o.ResumeAt, o.ResumeDropsTurn = "", someUUID, r.notes["first answer"], new(otherUUID)
-				if _, err := claude.Connect(t.Context(), &o); err == nil {
-					t.Error("a cut that drops another turn was accepted")
-				} else {
-					t.Log(err)
+				if err := connectError(t, &o); !strings.Contains(err.Error(), "Resume rejected by --resume-drops-turn") {
+					t.Errorf("a cut that drops another turn: %v, want the CLI's refusal", err)
 				}
 			}},
 		},
@@ -171,8 +170,8 @@ func sessionEffects() []optionEffect {
 // workFile is the path that the prompt names.
 func workFile(r *script.Request) string {
 	var path string
-	for _, word := range splitWords(r.LastUserText()) {
-		if len(word) > 9 && word[len(word)-9:] == "/file.txt" {
+	for _, word := range strings.Fields(r.LastUserText()) {
+		if strings.HasSuffix(word, "/file.txt") {
 			path = word
 		}
 	}
@@ -198,5 +197,7 @@ func prioritised(t *testing.T, r *effectRun) {
 	if !r.model.LastRequest().SawText("AT ONCE") {
 		t.Error("the urgent prompt did not break in")
 	}
-	t.Log(<-done)
+	if err := <-done; err != nil {
+		t.Errorf("the turns ended with %v", err)
+	}
 }

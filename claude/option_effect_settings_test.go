@@ -17,8 +17,6 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-func splitWords(s string) []string { return strings.Fields(s) }
-
 func settingsEffects() []optionEffect {
 	return []optionEffect{
 		{
@@ -147,7 +145,7 @@ func sandboxSettingsEffect() optionEffect {
 	for _, row := range sandboxRows() {
 		e.checks[row.field] = func(t *testing.T, r *effectRun) {
 			if r.old && row.tooOld {
-				t.Skip("refused for this CLI") // by TestOldCLIRefusesWhatItWouldIgnore
+				t.Skip("refused for this CLI") // by TestOldCLIRefusesWhatItLacks
 			}
 			contained(t, "", sandboxOf(t, row), object(t, []byte(r.notes["effective"])))
 		}

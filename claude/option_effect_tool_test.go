@@ -31,12 +31,6 @@ func toolEffects() []optionEffect {
 					r.notes["asked"] += string(req.Input)
 					return &claude.Allow{}, nil
 				}
-				r.opts.Hooks = []claude.Hook{{Event: claude.HookPreToolUse, Matcher: "Bash", Timeout: time.Minute, Func: func(context.Context, claude.HookInput) (claude.HookOutput, error) {
-					return nil, nil
-				}}, claude.On("Nothing", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
-					r.notes["other"] = "called"
-					return nil, nil
-				})}
 			},
 			checks: map[string]func(*testing.T, *effectRun){
 				"Options.CanUseTool":   equal("the question about asked", func(_ *testing.T, r *effectRun) bool { return strings.Contains(r.notes["asked"], "touch asked") }, true),
@@ -75,7 +69,7 @@ func toolEffects() []optionEffect {
 			}},
 		},
 		{
-			name:  "permission tool and aliases",
+			name:  "permission tool",
 			turns: []script.Turn{touch("asked"), script.Text("ok")},
 			set: func(t *testing.T, r *effectRun) {
 				type question struct {

@@ -236,27 +236,27 @@ func object(t *testing.T, text []byte) map[string]any {
 	return v
 }
 
-// compare checks that got is the base and the wire, and nothing else.
-func (base recording) compare(t *testing.T, got recording, want wire) {
+// compare checks that got is r and the wire, and nothing else.
+func (r recording) compare(t *testing.T, got recording, want wire) {
 	t.Helper()
-	if diff := cmp.Diff(slices.Concat(base.args, want.args), got.args); diff != "" {
+	if diff := cmp.Diff(slices.Concat(r.args, want.args), got.args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
-	env := slices.Sorted(slices.Values(slices.Concat(base.env, want.env)))
+	env := slices.Sorted(slices.Values(slices.Concat(r.env, want.env)))
 	if diff := cmp.Diff(env, got.env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(overlay(t, base.init, want.init), got.init); diff != "" {
+	if diff := cmp.Diff(overlay(t, r.init, want.init), got.init); diff != "" {
 		t.Errorf("handshake (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(overlay(t, nil, want.request), overlay(t, got.request, "")); diff != "" {
 		t.Errorf("request after the handshake (-want +got):\n%s", diff)
 	}
-	delete(base.prompt, "uuid")
+	delete(r.prompt, "uuid")
 	if !strings.Contains(want.prompt, `"uuid"`) {
 		delete(got.prompt, "uuid") // a fresh one each time
 	}
-	if diff := cmp.Diff(overlay(t, base.prompt, want.prompt), got.prompt); diff != "" {
+	if diff := cmp.Diff(overlay(t, r.prompt, want.prompt), got.prompt); diff != "" {
 		t.Errorf("prompt (-want +got):\n%s", diff)
 	}
 }

@@ -165,7 +165,7 @@ func noStart(t *testing.T) claude.Spawner {
 // optionNames are the fields that a joined error names, in its order.
 func optionNames(err error) []string {
 	var names []string
-	switch e := err.(type) { //nolint:errorlint // walks the tree itself
+	switch e := err.(type) {
 	case *claude.OptionError:
 		names = append(names, e.Option)
 	case interface{ Unwrap() []error }:
