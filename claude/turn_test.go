@@ -4,6 +4,7 @@ package claude
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,13 +12,22 @@ import (
 
 // ends records the turns that a tracker ended.
 type ends struct {
+	mu     sync.Mutex
 	upTo   []int
 	forced []bool
+}
+
+func (e *ends) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.upTo)
 }
 
 func newTracker(ceiling time.Duration) (*turnTracker, *ends) {
 	e := &ends{}
 	return &turnTracker{ceiling: ceiling, ended: func(upTo int, forced bool) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		e.upTo = append(e.upTo, upTo)
 		e.forced = append(e.forced, forced)
 	}}, e
@@ -105,6 +115,23 @@ func TestTurnRule(t *testing.T) {
 	}
 }
 
+// The empty result of a prompt that starts no turn ends none, in whatever order it comes.
+func TestQuietPrompts(t *testing.T) {
+	tr, e := newTracker(-1)
+	tr.quietPrompt()
+	tr.prompt()
+	if !tr.isQuiet(true) || tr.isQuiet(true) {
+		t.Error("one empty result belongs to the quiet prompt, the next one does not")
+	}
+	tr.quietPrompt()
+	if tr.isQuiet(false) || tr.isQuiet(true) {
+		t.Error("a result with an answer has covered the quiet prompt")
+	}
+	if e.count() != 0 {
+		t.Error("a turn ended")
+	}
+}
+
 func TestTurnCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, e := newTracker(time.Minute)
@@ -116,7 +143,7 @@ func TestTurnCeiling(t *testing.T) {
 		time.Sleep(time.Hour)
 		tr.sessionState("running")
 		synctest.Wait()
-		if len(e.upTo) != 0 {
+		if e.count() != 0 {
 			t.Fatalf("the turn ended while a question was open")
 		}
 		time.Sleep(61 * time.Second)
@@ -137,7 +164,7 @@ func TestTurnCeilingIsForgottenByActivity(t *testing.T) {
 		tr.activity()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(e.upTo) != 0 {
+		if e.count() != 0 {
 			t.Errorf("a turn that goes on was ended by the ceiling of its first result")
 		}
 		tr.stop()
