@@ -58,6 +58,7 @@ setup:
 lint: $(GOLANGCI) $(STATICCHECK)
 	@unformatted="$$(gofmt -l .)"; \
 	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt): $$unformatted"; exit 1; fi
+	@$(GOLANGCI) fmt --diff ./... >/dev/null || { echo "not formatted as gofumpt does (make fmt)"; exit 1; }
 	@for os in linux darwin windows; do GOOS=$$os $(GO) vet ./... || exit 1; done
 	@$(GO) mod tidy -diff
 	@$(GO) mod verify >/dev/null
@@ -66,8 +67,8 @@ lint: $(GOLANGCI) $(STATICCHECK)
 	@$(GO) run ./internal/apilist -check
 	@echo "lint      ok"
 
-fmt:
-	@gofmt -w .
+fmt: $(GOLANGCI)
+	@$(GOLANGCI) fmt ./...
 
 api:
 	@$(GO) run ./internal/apilist

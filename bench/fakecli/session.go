@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -91,7 +92,7 @@ func (s *session) serve() {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	for {
 		line, err := in.ReadSlice('\n')
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			rest, readErr := in.ReadBytes('\n')
 			line, err = append(bytes.Clone(line), rest...), readErr
 		}

@@ -88,12 +88,13 @@ func converse(in *bufio.Reader, out io.Writer, at look, m *rig.Meter) error {
 // first, so this is a limit and no client.
 var kinds = [][]byte{[]byte(`{"type":"stream_event"`), []byte(`{"type":"assistant"`), []byte(`{"type":"user"`)}
 
-// kept is where a line goes that somebody may look into later.
-var kept []byte
+// Kept is where a line goes that somebody may look into later. It is exported so that no compiler
+// drops the keeping.
+var Kept []byte
 
 // peek finds the type of a line and keeps the line.
 func peek(line []byte, _ io.Writer, m *rig.Meter) (bool, error) {
-	kept = line
+	Kept = line
 	for _, kind := range kinds {
 		if bytes.HasPrefix(line, kind) {
 			m.Message(0)

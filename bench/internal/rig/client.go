@@ -3,7 +3,9 @@
 package rig
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +13,8 @@ import (
 	"strings"
 	"time"
 )
+
+var errNotSeen = errors.New("the messages did not end")
 
 // A Client holds one conversation with the CLI of the job: it answers what the scenario asks, reports
 // each message to the meter, and returns when it has the result or the CLI has ended.
@@ -74,7 +78,7 @@ func death(client Client, job Job, moment string) (DeathSeen, error) {
 	}
 	report, err := ReadReport(job.Report)
 	if err != nil || !m.ended {
-		return seen, fmt.Errorf("death at %s was not seen as one: %v", moment, err)
+		return seen, fmt.Errorf("death at %s was not seen as one: %w", moment, cmp.Or(err, errNotSeen))
 	}
 	seen.MS = float64(m.endedAt.UnixNano()-report.DiedAt) / 1e6
 	seen.Said = "the messages ended"
