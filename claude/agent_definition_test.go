@@ -17,11 +17,16 @@ func TestAgentDefinitionJSON(t *testing.T) {
 	}{
 		{"required only", AgentDefinition{Description: "d", Prompt: "p"}, `{"description":"d","prompt":"p"}`},
 		{"empty lists are kept", AgentDefinition{Tools: []string{}, Skills: []string{}, Background: new(false)}, `{"description":"","prompt":"","tools":[],"skills":[],"background":false}`},
-		{"everything", AgentDefinition{Description: "d", Prompt: "p", Tools: []string{"Read"}, DisallowedTools: []string{"Bash"}, Model: "inherit",
-			MCPServers: []AgentMCPServer{{Name: "a"}, {Name: "b", Config: map[string]string{"command": "x"}}}, Skills: []string{"s"}, InitialPrompt: "i", MaxTurns: 3,
-			Background: new(true), Memory: "user", Effort: "high", PermissionMode: ModePlan, AutoCompactWindow: 9, OmitClaudeMD: new(true), Observer: "o", ObserverMessage: "m"},
+		{
+			"everything",
+			AgentDefinition{
+				Description: "d", Prompt: "p", Tools: []string{"Read"}, DisallowedTools: []string{"Bash"}, Model: "inherit",
+				MCPServers: []AgentMCPServer{{Name: "a"}, {Name: "b", Config: map[string]string{"command": "x"}}}, Skills: []string{"s"}, InitialPrompt: "i", MaxTurns: 3,
+				Background: new(true), Memory: "user", Effort: "high", PermissionMode: ModePlan, AutoCompactWindow: 9, OmitClaudeMD: new(true), Observer: "o", ObserverMessage: "m",
+			},
 			`{"description":"d","prompt":"p","tools":["Read"],"disallowedTools":["Bash"],"model":"inherit","mcpServers":["a",{"b":{"command":"x"}}],"skills":["s"],"initialPrompt":"i","maxTurns":3,` +
-				`"background":true,"memory":"user","effort":"high","permissionMode":"plan","autoCompactWindow":9,"omitClaudeMd":true,"observer":"o","observerMessage":"m"}`},
+				`"background":true,"memory":"user","effort":"high","permissionMode":"plan","autoCompactWindow":9,"omitClaudeMd":true,"observer":"o","observerMessage":"m"}`,
+		},
 		{"effort as a number", AgentDefinition{Effort: "12"}, `{"description":"","prompt":"","effort":12}`},
 	}
 	for _, tt := range tests {

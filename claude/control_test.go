@@ -32,10 +32,16 @@ func ack(err error) (any, error) { return nil, err }
 func controlCases() []controlCase {
 	moment := time.UnixMilli(1700000000123)
 	return []controlCase{
-		{"requestInterrupt", func(ctx context.Context, c *Client) (any, error) { return c.requestInterrupt(ctx, false) }, "interrupt", `{}`,
-			`{"still_queued":[]}`, InterruptReceipt{StillQueued: []string{}}},
-		{"requestInterrupt/cancel queued", func(ctx context.Context, c *Client) (any, error) { return c.requestInterrupt(ctx, true) }, "interrupt", `{"cancel_queued":true}`,
-			`{"still_queued":["u1"],"cancelled":["u2"]}`, InterruptReceipt{[]string{"u1"}, []string{"u2"}}},
+		{
+			"requestInterrupt", func(ctx context.Context, c *Client) (any, error) { return c.requestInterrupt(ctx, false) }, "interrupt", `{}`,
+			`{"still_queued":[]}`,
+			InterruptReceipt{StillQueued: []string{}},
+		},
+		{
+			"requestInterrupt/cancel queued", func(ctx context.Context, c *Client) (any, error) { return c.requestInterrupt(ctx, true) }, "interrupt", `{"cancel_queued":true}`,
+			`{"still_queued":["u1"],"cancelled":["u2"]}`,
+			InterruptReceipt{[]string{"u1"}, []string{"u2"}},
+		},
 		{"requestInterrupt/old CLI", func(ctx context.Context, c *Client) (any, error) { return c.requestInterrupt(ctx, false) }, "interrupt", `{}`, ``, InterruptReceipt{}},
 		{"requestEndSession", func(ctx context.Context, c *Client) (any, error) { return ack(c.requestEndSession(ctx)) }, "end_session", ``, ``, nil},
 		{"SetPermissionMode", func(ctx context.Context, c *Client) (any, error) { return ack(c.SetPermissionMode(ctx, ModePlan)) }, "set_permission_mode", `{"mode":"plan"}`, `{"mode":"plan"}`, nil},
@@ -54,11 +60,16 @@ func controlCases() []controlCase {
 		{"BackgroundTasks/nothing", func(ctx context.Context, c *Client) (any, error) { return c.BackgroundTasks(ctx, "toolu_1") }, "background_tasks", `{"tool_use_id":"toolu_1"}`, `{"backgrounded":false}`, false},
 		{"TaskOutput", func(ctx context.Context, c *Client) (any, error) { return c.TaskOutput(ctx, "b1") }, "get_task_output", `{"task_id":"b1"}`, `{"output":"o","total_bytes":7,"truncated":true}`, TaskOutput{"o", 7, true}},
 		{"BinaryVersion", func(ctx context.Context, c *Client) (any, error) { return c.BinaryVersion(ctx) }, "get_binary_version", ``, `{"version":"2.1.325","buildTime":"2026-11-13T18:52:23Z"}`, BinaryVersion{"2.1.325", "2026-11-13T18:52:23Z"}},
-		{"Models", func(ctx context.Context, c *Client) (any, error) { return c.Models(ctx) }, "list_models", ``, `{"models":[{"value":"default","displayName":"D","supportsEffort":true,"supportedEffortLevels":["low"]}]}`,
-			[]ModelInfo{{Value: "default", DisplayName: "D", SupportsEffort: true, SupportedEffortLevels: []string{"low"}}}},
+		{
+			"Models", func(ctx context.Context, c *Client) (any, error) { return c.Models(ctx) }, "list_models", ``, `{"models":[{"value":"default","displayName":"D","supportsEffort":true,"supportedEffortLevels":["low"]}]}`,
+			[]ModelInfo{{Value: "default", DisplayName: "D", SupportsEffort: true, SupportedEffortLevels: []string{"low"}}},
+		},
 		{"RewindFiles", func(ctx context.Context, c *Client) (any, error) { return c.RewindFiles(ctx, "u1", false) }, "rewind_files", `{"user_message_id":"u1"}`, `{"canRewind":true,"skippedLinks":2}`, RewindResult{CanRewind: true, SkippedLinks: 2}},
-		{"RewindFiles/dry run", func(ctx context.Context, c *Client) (any, error) { return c.RewindFiles(ctx, "u1", true) }, "rewind_files", `{"user_message_id":"u1","dry_run":true}`,
-			`{"canRewind":true,"filesChanged":["/a"],"insertions":1,"deletions":2}`, RewindResult{CanRewind: true, FilesChanged: []string{"/a"}, Insertions: 1, Deletions: 2}},
+		{
+			"RewindFiles/dry run", func(ctx context.Context, c *Client) (any, error) { return c.RewindFiles(ctx, "u1", true) }, "rewind_files", `{"user_message_id":"u1","dry_run":true}`,
+			`{"canRewind":true,"filesChanged":["/a"],"insertions":1,"deletions":2}`,
+			RewindResult{CanRewind: true, FilesChanged: []string{"/a"}, Insertions: 1, Deletions: 2},
+		},
 		{"RewindFiles/not enabled", func(ctx context.Context, c *Client) (any, error) { return c.RewindFiles(ctx, "u1", false) }, "rewind_files", `{"user_message_id":"u1"}`, `{"canRewind":false,"error":"not enabled"}`, RewindResult{Error: "not enabled"}},
 		{"ReadFile", func(ctx context.Context, c *Client) (any, error) { return c.ReadFile(ctx, "a.txt", ReadFileOptions{}) }, "read_file", `{"path":"a.txt"}`, `{"contents":"hi","absPath":"/a.txt","lossy":true}`, FileContents{Contents: "hi", AbsPath: "/a.txt", Lossy: true}},
 		{"ReadFile/options", func(ctx context.Context, c *Client) (any, error) {
@@ -69,9 +80,11 @@ func controlCases() []controlCase {
 			return c.RegisterRepoRoot(ctx, RepoRoot{Directory: "/a", ReloadClaudeMD: true, ReloadPlugins: true, ReloadSkills: true})
 		}, "register_repo_root", `{"directory":"/a","reload_claude_md":true,"reload_plugins":true,"reload_skills":true}`, `{"directory":"/real/a"}`, "/real/a"},
 		{"FileSuggestions", func(ctx context.Context, c *Client) (any, error) { return c.FileSuggestions(ctx, "wa") }, "file_suggestions", `{"query":"wa"}`, `{"suggestions":[{"p":1}],"cwd":"/a"}`, FileSuggestions{[]json.RawMessage{json.RawMessage(`{"p":1}`)}, "/a"}},
-		{"MCPStatus", func(ctx context.Context, c *Client) (any, error) { return c.MCPStatus(ctx) }, "mcp_status", ``,
+		{
+			"MCPStatus", func(ctx context.Context, c *Client) (any, error) { return c.MCPStatus(ctx) }, "mcp_status", ``,
 			`{"mcpServers":[{"name":"el","status":"connected","serverInfo":{"name":"el","version":"1"},"transport":"sdk","scope":"dynamic","source":"sdk","tools":[{"name":"ask","annotations":{"readOnly":true}}]}]}`,
-			[]MCPServerStatus{{Name: "el", Status: "connected", ServerInfo: &MCPServerInfo{"el", "1"}, Transport: "sdk", Scope: "dynamic", Source: "sdk", Tools: []MCPToolStatus{{Name: "ask", Annotations: MCPToolHints{ReadOnly: new(true)}}}}}},
+			[]MCPServerStatus{{Name: "el", Status: "connected", ServerInfo: &MCPServerInfo{"el", "1"}, Transport: "sdk", Scope: "dynamic", Source: "sdk", Tools: []MCPToolStatus{{Name: "ask", Annotations: MCPToolHints{ReadOnly: new(true)}}}}},
+		},
 		{"MCPStatus/none", func(ctx context.Context, c *Client) (any, error) { return c.MCPStatus(ctx) }, "mcp_status", ``, `{"mcpServers":[]}`, []MCPServerStatus{}},
 		{"ReconnectMCP", func(ctx context.Context, c *Client) (any, error) { return ack(c.ReconnectMCP(ctx, "el")) }, "mcp_reconnect", `{"serverName":"el"}`, ``, nil},
 		{"ToggleMCP", func(ctx context.Context, c *Client) (any, error) { return ack(c.ToggleMCP(ctx, "el", false)) }, "mcp_toggle", `{"serverName":"el","enabled":false}`, ``, nil},
@@ -87,38 +100,55 @@ func controlCases() []controlCase {
 		{"CallMCPTool/everything", func(ctx context.Context, c *Client) (any, error) {
 			return c.CallMCPTool(ctx, MCPToolCall{"mcp__a__b", map[string]int{"n": 1}, moment, 2 * time.Second, true, true, []string{"i"}, []string{"o"}})
 		}, "mcp_call", `{"tool":"mcp__a__b","arguments":{"n":1},"expires_at":1700000000123,"timeout_ms":2000,"result_not_for_model":true,"check_permissions":true,"input_files":["i"],"output_files":["o"]}`, `{}`, json.RawMessage(`{}`)},
-		{"ReadMCPResource", func(ctx context.Context, c *Client) (any, error) { return c.ReadMCPResource(ctx, "el", "ui://x") }, "mcp_read_resource", `{"serverName":"el","uri":"ui://x"}`,
-			`{"contents":[{"uri":"ui://x","mimeType":"text/html","text":""}]}`, []MCPResource{{URI: "ui://x", MimeType: "text/html", Text: new("")}}},
+		{
+			"ReadMCPResource", func(ctx context.Context, c *Client) (any, error) { return c.ReadMCPResource(ctx, "el", "ui://x") }, "mcp_read_resource", `{"serverName":"el","uri":"ui://x"}`,
+			`{"contents":[{"uri":"ui://x","mimeType":"text/html","text":""}]}`,
+			[]MCPResource{{URI: "ui://x", MimeType: "text/html", Text: new("")}},
+		},
 		{"SetMCPPermissionMode", func(ctx context.Context, c *Client) (any, error) { return c.SetMCPPermissionMode(ctx, "el", ModeAuto) }, "set_mcp_permission_mode_override", `{"serverName":"el","mode":"auto"}`, `{"warning":"w"}`, "w"},
 		{"SetMCPPermissionMode/take back", func(ctx context.Context, c *Client) (any, error) { return c.SetMCPPermissionMode(ctx, "el", "") }, "set_mcp_permission_mode_override", `{"serverName":"el","mode":null}`, `{}`, ""},
-		{"ContextUsage", func(ctx context.Context, c *Client) (any, error) { return c.ContextUsage(ctx, "full") }, "get_context_usage", `{"detail":"full"}`,
+		{
+			"ContextUsage", func(ctx context.Context, c *Client) (any, error) { return c.ContextUsage(ctx, "full") }, "get_context_usage", `{"detail":"full"}`,
 			`{"categories":[{"id":"skills","name":"Skills","tokens":3,"kind":"used"}],"totalTokens":3,"maxTokens":9,"rawMaxTokens":10,"percentage":33.3,"model":"m","memoryFiles":[{"path":"/m","type":"Project","tokens":1}],"mcpTools":[{"name":"t","serverName":"s","tokens":2,"isLoaded":true}],"autoCompactThreshold":8,"isAutoCompactEnabled":true,"apiUsage":{"input_tokens":1,"output_tokens":2,"cache_creation_input_tokens":3,"cache_read_input_tokens":4},"gridRows":[]}`,
-			ContextUsage{Categories: []ContextCategory{{"skills", "Skills", 3, "used"}}, TotalTokens: 3, MaxTokens: 9, RawMaxTokens: 10, Percentage: 33.3, Model: "m", AutoCompactThreshold: 8, IsAutoCompactEnabled: true,
-				MemoryFiles: []ContextFile{{"/m", "Project", 1}}, MCPTools: []ContextMCPTool{{"t", "s", 2, true}}, APIUsage: &ContextAPIUsage{1, 2, 3, 4}}},
+			ContextUsage{
+				Categories: []ContextCategory{{"skills", "Skills", 3, "used"}}, TotalTokens: 3, MaxTokens: 9, RawMaxTokens: 10, Percentage: 33.3, Model: "m", AutoCompactThreshold: 8, IsAutoCompactEnabled: true,
+				MemoryFiles: []ContextFile{{"/m", "Project", 1}}, MCPTools: []ContextMCPTool{{"t", "s", 2, true}}, APIUsage: &ContextAPIUsage{1, 2, 3, 4},
+			},
+		},
 		{"ContextUsage/default", func(ctx context.Context, c *Client) (any, error) { return c.ContextUsage(ctx, "") }, "get_context_usage", `{}`, `{"apiUsage":null}`, ContextUsage{}},
-		{"Usage", func(ctx context.Context, c *Client) (any, error) { return c.Usage(ctx, true) }, "get_usage", `{"skip_behaviors":true}`,
-			`{"session":{"total_cost_usd":0.5,"total_api_duration_ms":1,"total_duration_ms":2,"total_lines_added":3,"total_lines_removed":4},"subscription_type":null,"rate_limits_available":false,"behaviors":null}`, usageWanted()},
+		{
+			"Usage", func(ctx context.Context, c *Client) (any, error) { return c.Usage(ctx, true) }, "get_usage", `{"skip_behaviors":true}`,
+			`{"session":{"total_cost_usd":0.5,"total_api_duration_ms":1,"total_duration_ms":2,"total_lines_added":3,"total_lines_removed":4},"subscription_type":null,"rate_limits_available":false,"behaviors":null}`, usageWanted(),
+		},
 		{"SessionCost", func(ctx context.Context, c *Client) (any, error) { return c.SessionCost(ctx) }, "get_session_cost", ``, `{"text":"Total cost: $0"}`, "Total cost: $0"},
-		{"Settings", func(ctx context.Context, c *Client) (any, error) { return c.Settings(ctx) }, "get_settings", ``,
+		{
+			"Settings", func(ctx context.Context, c *Client) (any, error) { return c.Settings(ctx) }, "get_settings", ``,
 			`{"effective":{"a":1},"sources":[{"source":"projectSettings","settings":{"a":1}}],"applied":{"model":"m","effort":null,"ultracode":false}}`,
-			SettingsReport{Effective: json.RawMessage(`{"a":1}`), Sources: []SettingsSource{{"projectSettings", json.RawMessage(`{"a":1}`)}}, Applied: AppliedSettings{Model: "m"}}},
+			SettingsReport{Effective: json.RawMessage(`{"a":1}`), Sources: []SettingsSource{{"projectSettings", json.RawMessage(`{"a":1}`)}}, Applied: AppliedSettings{Model: "m"}},
+		},
 		{"ApplyFlagSettings", func(ctx context.Context, c *Client) (any, error) {
 			return ack(c.ApplyFlagSettings(ctx, map[string]any{"model": nil}))
 		}, "apply_flag_settings", `{"settings":{"model":null}}`, ``, nil},
 		{"UpdateSettings", func(ctx context.Context, c *Client) (any, error) {
 			return ack(c.UpdateSettings(ctx, "localSettings", map[string]any{"outputStyle": "default"}))
 		}, "update_settings", `{"source":"localSettings","settings":{"outputStyle":"default"}}`, `{}`, nil},
-		{"PermissionRules", func(ctx context.Context, c *Client) (any, error) { return c.PermissionRules(ctx) }, "list_permission_rules", ``,
+		{
+			"PermissionRules", func(ctx context.Context, c *Client) (any, error) { return c.PermissionRules(ctx) }, "list_permission_rules", ``,
 			`{"state":{"rules":[{"behavior":"allow","source":"cliArg","rule":"Bash(git *)","description":{"prefix":"x"},"editability":"session"}],"workspaceDirectories":[{"path":"/l","source":"session"}],"originalCwd":"/c","managedOnly":true}}`,
-			PermissionRules{Rules: []ActiveRule{{RuleAllow, "cliArg", "Bash(git *)", "session"}}, WorkspaceDirectories: []WorkspaceDirectory{{"/l", "session"}}, OriginalCwd: "/c", ManagedOnly: true}},
-		{"HooksListing", func(ctx context.Context, c *Client) (any, error) { return c.HooksListing(ctx) }, "get_hooks_listing", ``,
+			PermissionRules{Rules: []ActiveRule{{RuleAllow, "cliArg", "Bash(git *)", "session"}}, WorkspaceDirectories: []WorkspaceDirectory{{"/l", "session"}}, OriginalCwd: "/c", ManagedOnly: true},
+		},
+		{
+			"HooksListing", func(ctx context.Context, c *Client) (any, error) { return c.HooksListing(ctx) }, "get_hooks_listing", ``,
 			`{"events":[],"hooks":[{"event":"PreToolUse","matcher":"Bash","source":"projectSettings","type":"command","commandText":"true"}],"eventCatalog":[{"name":"Stop","summary":"s","supportsMatcher":false}],"policy":{"managedOnly":false}}`,
-			HooksListing{Hooks: []ListedHook{{HookPreToolUse, "Bash", "projectSettings", "command", "true"}}, Catalog: []ListedEvent{{HookStop, "s", false}}, Policy: json.RawMessage(`{"managedOnly":false}`)}},
-		{"ReloadPlugins", func(ctx context.Context, c *Client) (any, error) {
-			return c.ReloadPlugins(ctx, ReloadPluginsOptions{true, []string{"p"}, true})
-		}, "reload_plugins", `{"hold_on_cache_impact":true,"add_plugins":["p"],"refuse_if_busy":true}`,
+			HooksListing{Hooks: []ListedHook{{HookPreToolUse, "Bash", "projectSettings", "command", "true"}}, Catalog: []ListedEvent{{HookStop, "s", false}}, Policy: json.RawMessage(`{"managedOnly":false}`)},
+		},
+		{
+			"ReloadPlugins", func(ctx context.Context, c *Client) (any, error) {
+				return c.ReloadPlugins(ctx, ReloadPluginsOptions{true, []string{"p"}, true})
+			}, "reload_plugins", `{"hold_on_cache_impact":true,"add_plugins":["p"],"refuse_if_busy":true}`,
 			`{"commands":[{"name":"c"}],"agents":[{"name":"a"}],"plugins":[{"name":"p","path":"/p","source":"s"}],"mcpServers":[],"error_count":1,"held":true,"cache_impact":{"x":1}}`,
-			PluginReload{Commands: []SlashCommand{{Name: "c"}}, Agents: []AgentInfo{{Name: "a"}}, Plugins: []LoadedPlugin{{Name: "p", Path: "/p", Source: "s"}}, MCPServers: []MCPServerStatus{}, ErrorCount: 1, Held: true, CacheImpact: json.RawMessage(`{"x":1}`)}},
+			PluginReload{Commands: []SlashCommand{{Name: "c"}}, Agents: []AgentInfo{{Name: "a"}}, Plugins: []LoadedPlugin{{Name: "p", Path: "/p", Source: "s"}}, MCPServers: []MCPServerStatus{}, ErrorCount: 1, Held: true, CacheImpact: json.RawMessage(`{"x":1}`)},
+		},
 		{"ReloadSkills", func(ctx context.Context, c *Client) (any, error) { return c.ReloadSkills(ctx) }, "reload_skills", ``, `{"skills":[{"name":"s","description":"d","builtin":true}]}`, []SlashCommand{{Name: "s", Description: "d", Builtin: true}}},
 		{"ReloadOutputStyles", func(ctx context.Context, c *Client) (any, error) { return c.ReloadOutputStyles(ctx) }, "reload_output_styles", ``, `{"available_output_styles":["default"]}`, []string{"default"}},
 	}

@@ -78,8 +78,15 @@ func TestLacks(t *testing.T) {
 		version, since string
 		want           bool
 	}{
-		{"", PinnedVersion, true}, {"", "2.1.248", true}, {OldestTested, PinnedVersion, true}, {"2.1.0", PinnedVersion, true},
-		{"2.1.247", "2.1.248", true}, {"2.1.248", "2.1.248", false}, {"2.1.250", PinnedVersion, false}, {PinnedVersion, PinnedVersion, false}, {"3.0.0", "2.1.248", false},
+		{"", PinnedVersion, true},
+		{"", "2.1.248", true},
+		{OldestTested, PinnedVersion, true},
+		{"2.1.0", PinnedVersion, true},
+		{"2.1.247", "2.1.248", true},
+		{"2.1.248", "2.1.248", false},
+		{"2.1.250", PinnedVersion, false},
+		{PinnedVersion, PinnedVersion, false},
+		{"3.0.0", "2.1.248", false},
 	} {
 		if got := lacks(c.version, c.since); got != c.want {
 			t.Errorf("lacks(%q, %q) = %v, want %v", c.version, c.since, got, c.want)

@@ -229,8 +229,11 @@ func TestCompareVersions(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"2.1.325", "2.1.197", 1}, {"2.1.197", "2.1.325", -1}, {"2.1.325", "2.1.325 (Claude Code)", 0},
-		{"2.10.0", "2.9.9", 1}, {"v3.0.0-beta", "2.99.99", 1},
+		{"2.1.325", "2.1.197", 1},
+		{"2.1.197", "2.1.325", -1},
+		{"2.1.325", "2.1.325 (Claude Code)", 0},
+		{"2.10.0", "2.9.9", 1},
+		{"v3.0.0-beta", "2.99.99", 1},
 	}
 	for _, c := range cases {
 		if got, err := CompareVersions(c.a, c.b); got != c.want || err != nil {

@@ -102,20 +102,26 @@ type hookEventInfo struct {
 const firstWithModelSwitch = "2.1.325" // the oldest version in which these were seen
 
 var hookEvents = map[HookEvent]*hookEventInfo{
-	HookPreToolUse: {newInput: func() HookInput { return new(PreToolUseInput) },
+	HookPreToolUse: {
+		newInput: func() HookInput { return new(PreToolUseInput) },
 		complete: func(in HookInput) bool { p := in.(*PreToolUseInput); return p.ToolName != "" && p.ToolInput != nil },
-		denial:   func(reason string) HookOutput { return DenyTool(reason) }},
-	HookPermissionRequest: {newInput: func() HookInput { return new(PermissionRequestInput) },
+		denial:   func(reason string) HookOutput { return DenyTool(reason) },
+	},
+	HookPermissionRequest: {
+		newInput: func() HookInput { return new(PermissionRequestInput) },
 		complete: func(in HookInput) bool {
 			p := in.(*PermissionRequestInput)
 			return p.ToolName != "" && p.ToolInput != nil
 		},
-		denial: func(reason string) HookOutput { return &PermissionRequestOutput{Answer: Deny{Message: reason}} }},
-	HookPreModelSwitch: {newInput: func() HookInput { return new(PreModelSwitchInput) }, since: firstWithModelSwitch,
+		denial: func(reason string) HookOutput { return &PermissionRequestOutput{Answer: Deny{Message: reason}} },
+	},
+	HookPreModelSwitch: {
+		newInput: func() HookInput { return new(PreModelSwitchInput) }, since: firstWithModelSwitch,
 		complete: func(in HookInput) bool { return in.(*PreModelSwitchInput).ToModel != "" },
 		denial: func(reason string) HookOutput {
 			return &PreModelSwitchOutput{PermissionDecision: DecideDeny, PermissionDecisionReason: reason}
-		}},
+		},
+	},
 	HookPostToolUse:         {newInput: func() HookInput { return new(PostToolUseInput) }},
 	HookPostToolUseFailure:  {newInput: func() HookInput { return new(PostToolUseFailureInput) }},
 	HookPostToolBatch:       {newInput: func() HookInput { return new(PostToolBatchInput) }, noMatcher: true},
@@ -129,12 +135,18 @@ var hookEvents = map[HookEvent]*hookEventInfo{
 	HookPreCompact:          {newInput: func() HookInput { return new(PreCompactInput) }},
 	HookPostCompact:         {newInput: func() HookInput { return new(PostCompactInput) }},
 	HookPostModelSwitch:     {newInput: func() HookInput { return new(PostModelSwitchInput) }, since: firstWithModelSwitch},
-	HookSessionStart: {newInput: func() HookInput { return new(SessionStartInput) }, calledFor: []string{"clear", "compact"},
-		instead: "for the start of the process use the value returned by Connect, or a command hook in Settings"},
-	HookSessionEnd: {newInput: func() HookInput { return new(SessionEndInput) }, calledFor: []string{"clear"},
-		instead: "for the end of the process use Close, or a command hook in Settings"},
-	HookSetup: {newInput: func() HookInput { return new(SetupInput) }, calledFor: []string{},
-		instead: "use a command hook in Settings"},
+	HookSessionStart: {
+		newInput: func() HookInput { return new(SessionStartInput) }, calledFor: []string{"clear", "compact"},
+		instead: "for the start of the process use the value returned by Connect, or a command hook in Settings",
+	},
+	HookSessionEnd: {
+		newInput: func() HookInput { return new(SessionEndInput) }, calledFor: []string{"clear"},
+		instead: "for the end of the process use Close, or a command hook in Settings",
+	},
+	HookSetup: {
+		newInput: func() HookInput { return new(SetupInput) }, calledFor: []string{},
+		instead: "use a command hook in Settings",
+	},
 	HookInstructionsLoaded: {newInput: func() HookInput { return new(InstructionsLoadedInput) }},
 	HookMessageDisplay:     {newInput: func() HookInput { return new(MessageDisplayInput) }, noMatcher: true},
 	HookNotification:       {newInput: func() HookInput { return new(NotificationInput) }},

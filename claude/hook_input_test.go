@@ -95,22 +95,38 @@ func TestDecodeHookInputDetails(t *testing.T) {
 		name, input string
 		want        PreToolUseInput // Raw is not compared
 	}{
-		{"escapes and surrogates", `{"hook_event_name":"PreToolUse","tool_name":"A\u0042\n\ud83d\ude00","tool_input":{}}`,
-			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "AB\n😀", ToolInput: json.RawMessage(`{}`)}},
-		{"escaped field name", `{"hook_event_name":"PreToolUse","tool\u005fname":"Bash"}`,
-			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "Bash"}},
-		{"the last of two wins", `{"hook_event_name":"PreToolUse","tool_name":"A","tool_name":"B"}`,
-			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "B"}},
-		{"names are exact", `{"hook_event_name":"PreToolUse","Tool_Name":"A"}`,
-			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}}},
-		{"null is absent", `{"hook_event_name":"PreToolUse","tool_name":null,"effort":null,"agent_id":null}`,
-			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}}},
-		{"brackets inside strings", `{"hook_event_name":"PreToolUse","tool_input":{"a":"}]\"{"},"tool_name":"X"}`,
-			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "X", ToolInput: json.RawMessage(`{"a":"}]\"{"}`)}},
-		{"white space", " {\n\t\"hook_event_name\" : \"PreToolUse\" ,\r\n \"tool_name\" : \"X\" } ",
-			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "X"}},
-		{"wrong kind leaves the rest", `{"hook_event_name":"PreToolUse","effort":"high","tool_name":"X"}`,
-			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "X"}},
+		{
+			"escapes and surrogates", `{"hook_event_name":"PreToolUse","tool_name":"A\u0042\n\ud83d\ude00","tool_input":{}}`,
+			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "AB\n😀", ToolInput: json.RawMessage(`{}`)},
+		},
+		{
+			"escaped field name", `{"hook_event_name":"PreToolUse","tool\u005fname":"Bash"}`,
+			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "Bash"},
+		},
+		{
+			"the last of two wins", `{"hook_event_name":"PreToolUse","tool_name":"A","tool_name":"B"}`,
+			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "B"},
+		},
+		{
+			"names are exact", `{"hook_event_name":"PreToolUse","Tool_Name":"A"}`,
+			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}},
+		},
+		{
+			"null is absent", `{"hook_event_name":"PreToolUse","tool_name":null,"effort":null,"agent_id":null}`,
+			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}},
+		},
+		{
+			"brackets inside strings", `{"hook_event_name":"PreToolUse","tool_input":{"a":"}]\"{"},"tool_name":"X"}`,
+			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "X", ToolInput: json.RawMessage(`{"a":"}]\"{"}`)},
+		},
+		{
+			"white space", " {\n\t\"hook_event_name\" : \"PreToolUse\" ,\r\n \"tool_name\" : \"X\" } ",
+			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "X"},
+		},
+		{
+			"wrong kind leaves the rest", `{"hook_event_name":"PreToolUse","effort":"high","tool_name":"X"}`,
+			PreToolUseInput{HookCommon: HookCommon{Event: HookPreToolUse}, ToolName: "X"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

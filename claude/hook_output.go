@@ -202,9 +202,11 @@ type hookWire struct {
 }
 
 func (c HookControl) wire(specific json.RawMessage) hookWire {
-	w := hookWire{SuppressOutput: c.SuppressOutput, StopReason: c.StopReason, Decision: c.Decision,
+	w := hookWire{
+		SuppressOutput: c.SuppressOutput, StopReason: c.StopReason, Decision: c.Decision,
 		SystemMessage: c.SystemMessage, TerminalSequence: c.TerminalSequence, Reason: c.Reason,
-		HookSpecificOutput: specific}
+		HookSpecificOutput: specific,
+	}
 	if c.StopRun {
 		w.Continue = new(false)
 	}

@@ -122,8 +122,10 @@ func validateHooksFor(version string, hooks []Hook) error {
 	for i, h := range hooks {
 		info := hookEvents[h.Event]
 		if info != nil && info.since != "" && olderVersion(version, info.since) {
-			errs = append(errs, &OptionError{fmt.Sprintf("Hooks[%d].Event", i),
-				fmt.Sprintf("CLI %s never calls a callback for %s; it needs %s or newer", version, h.Event, info.since)})
+			errs = append(errs, &OptionError{
+				fmt.Sprintf("Hooks[%d].Event", i),
+				fmt.Sprintf("CLI %s never calls a callback for %s; it needs %s or newer", version, h.Event, info.since),
+			})
 		}
 	}
 	return errors.Join(errs...)

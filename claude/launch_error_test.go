@@ -50,10 +50,14 @@ func TestLaunchErrors(t *testing.T) {
 		is   error    // nil where the operating system's own error is wrapped
 		says []string // what, where, next
 	}{
-		{"variable names nothing", func(t *testing.T, o *claude.Options) { t.Setenv(claude.EnvCLI, missing) }, claude.ErrCLINotFound,
-			[]string{"CLI not found", missing, "next: ", "npm install", "DROVER_CLAUDE"}},
-		{"variable names a file that cannot be run", func(t *testing.T, o *claude.Options) { t.Setenv(claude.EnvCLI, plain) }, claude.ErrNotExecutable,
-			[]string{"not executable", plain, "next: chmod +x " + plain, "DROVER_CLAUDE"}},
+		{
+			"variable names nothing", func(t *testing.T, o *claude.Options) { t.Setenv(claude.EnvCLI, missing) }, claude.ErrCLINotFound,
+			[]string{"CLI not found", missing, "next: ", "npm install", "DROVER_CLAUDE"},
+		},
+		{
+			"variable names a file that cannot be run", func(t *testing.T, o *claude.Options) { t.Setenv(claude.EnvCLI, plain) }, claude.ErrNotExecutable,
+			[]string{"not executable", plain, "next: chmod +x " + plain, "DROVER_CLAUDE"},
+		},
 		{"no CLI anywhere", func(t *testing.T, o *claude.Options) {
 			t.Setenv(claude.EnvCLI, "")
 			t.Setenv("PATH", empty)

@@ -20,10 +20,14 @@ func TestPeekLine(t *testing.T) {
 		{"system", `{"subtype":"init","type":"system"}`, lineHead{typ: "system", subtype: "init"}},
 		{"new system subtype", `{"type":"system","subtype":"brand_new"}`, lineHead{typ: "system", subtype: "brand_new"}},
 		{"new type", `{"type":"brand_new","subtype":"x"}`, lineHead{typ: "brand_new", subtype: "x"}},
-		{"request", `{"request":{"tool_name":"Bash","subtype":"can_use_tool"},"request_id":"r1","type":"control_request"}`,
-			lineHead{typ: "control_request", requestID: "r1", bodySubtype: "can_use_tool", body: []byte(`{"tool_name":"Bash","subtype":"can_use_tool"}`)}},
-		{"response", `{"type":"control_response","response":{"subtype":"success","request_id":"r2","response":{"subtype":"inner","request_id":"x"}}}`,
-			lineHead{typ: "control_response", requestID: "r2", bodySubtype: "success", body: []byte(`{"subtype":"success","request_id":"r2","response":{"subtype":"inner","request_id":"x"}}`)}},
+		{
+			"request", `{"request":{"tool_name":"Bash","subtype":"can_use_tool"},"request_id":"r1","type":"control_request"}`,
+			lineHead{typ: "control_request", requestID: "r1", bodySubtype: "can_use_tool", body: []byte(`{"tool_name":"Bash","subtype":"can_use_tool"}`)},
+		},
+		{
+			"response", `{"type":"control_response","response":{"subtype":"success","request_id":"r2","response":{"subtype":"inner","request_id":"x"}}}`,
+			lineHead{typ: "control_response", requestID: "r2", bodySubtype: "success", body: []byte(`{"subtype":"success","request_id":"r2","response":{"subtype":"inner","request_id":"x"}}`)},
+		},
 		{"cancel", `{"type":"control_cancel_request","request_id":"r\u0033"}`, lineHead{typ: "control_cancel_request", requestID: "r3"}},
 		{"request without a body", `{"type":"control_request","request_id":"r4"}`, lineHead{typ: "control_request", requestID: "r4"}},
 		{"request_id of an answer of the API", `{"type":"assistant","request_id":"req_1"}`, lineHead{typ: "assistant"}},

@@ -81,8 +81,11 @@ func goldenTools() []Tool {
 		MustTool("panic", "Panic.", func(context.Context, struct{}) (ToolResult, error) { panic("boom") }),
 		MustTool("picture", "Show.", func(context.Context, struct{}) (ToolResult, error) {
 			return ToolResult{Content: []ToolContent{
-				ToolText("see"), ToolImage{[]byte{1, 2, 3}, "image/png"}, ToolAudio{[]byte{4}, "audio/wav"},
-				ToolResourceLink{URI: "file:///a", Name: "a", MIMEType: "text/plain"}, ToolResource{URI: "file:///b", Text: "b"},
+				ToolText("see"),
+				ToolImage{[]byte{1, 2, 3}, "image/png"},
+				ToolAudio{[]byte{4}, "audio/wav"},
+				ToolResourceLink{URI: "file:///a", Name: "a", MIMEType: "text/plain"},
+				ToolResource{URI: "file:///b", Text: "b"},
 				ToolResource{URI: "file:///c", Blob: []byte{5}},
 			}, Meta: map[string]any{"k": 1}}, nil
 		}),

@@ -139,8 +139,10 @@ func mcpEffects() []optionEffect {
 				web, events = newWebServer(t, "http"), newWebServer(t, "sse")
 				headers := map[string]string{"X-Greeting": "hello"}
 				r.opts.MCPServers = map[string]claude.MCPServer{
-					"stdio": claude.MCPStdio{Command: self, Args: []string{"-with", "two words"}, Timeout: time.Second, AlwaysLoad: true,
-						Env: map[string]string{scriptVariable: "option-mcp", "MCP_GREETING": "hello"}},
+					"stdio": claude.MCPStdio{
+						Command: self, Args: []string{"-with", "two words"}, Timeout: time.Second, AlwaysLoad: true,
+						Env: map[string]string{scriptVariable: "option-mcp", "MCP_GREETING": "hello"},
+					},
 					"http": claude.MCPHTTP{URL: web.URL + "/mcp", Headers: headers, Timeout: time.Second, AlwaysLoad: true},
 					"sse":  claude.MCPSSE{URL: events.URL + "/sse", Headers: headers, Timeout: time.Second, AlwaysLoad: true},
 				}

@@ -75,8 +75,10 @@ func settingsEffects() []optionEffect {
 			},
 			set: func(_ *testing.T, r *effectRun) {
 				r.opts.AllowedTools = []string{"Bash"}
-				r.opts.Sandbox = &claude.Sandbox{Enabled: new(true), AllowUnsandboxedCommands: new(false),
-					Credentials: &claude.SandboxCredentials{EnvVars: []claude.SandboxSecret{{Name: "ANTHROPIC_API_KEY", Mode: "deny"}}}}
+				r.opts.Sandbox = &claude.Sandbox{
+					Enabled: new(true), AllowUnsandboxedCommands: new(false),
+					Credentials: &claude.SandboxCredentials{EnvVars: []claude.SandboxSecret{{Name: "ANTHROPIC_API_KEY", Mode: "deny"}}},
+				}
 			},
 			checks: map[string]func(*testing.T, *effectRun){"Options.Sandbox": func(t *testing.T, r *effectRun) {
 				text, _, _ := r.model.ToolResult("Bash")

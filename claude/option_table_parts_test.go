@@ -106,9 +106,11 @@ func (r optionRow) older() optionRow {
 func agentRow(field string, set func(a *claude.AgentDefinition), want string) optionRow {
 	a := claude.AgentDefinition{Description: "D", Prompt: "P"}
 	set(&a)
-	return optionRow{field: field, forms: []form{{name: "set",
+	return optionRow{field: field, forms: []form{{
+		name: "set",
 		set:  func(o *options) { o.Agents = map[string]claude.AgentDefinition{"reviewer": a} },
-		wire: hello(`{"agents":{"reviewer":{"description":"D","prompt":"P"` + want + `}}}`)}}, shownBy: "effect"}
+		wire: hello(`{"agents":{"reviewer":{"description":"D","prompt":"P"` + want + `}}}`),
+	}}, shownBy: "effect"}
 }
 
 func (r optionRow) butUnseen(why string) optionRow {
@@ -149,8 +151,10 @@ func agentRows() []optionRow {
 
 // outside is a server outside this process, and its entry on the command line.
 func outside(field string, s claude.MCPServer, want string) optionRow {
-	return optionRow{field: field, forms: []form{{name: "set", set: func(o *options) { o.MCPServers = map[string]claude.MCPServer{"s": s} },
-		wire: args(`--mcp-config={"mcpServers":{"s":` + want + `}}`)}}, shownBy: "effect"}
+	return optionRow{field: field, forms: []form{{
+		name: "set", set: func(o *options) { o.MCPServers = map[string]claude.MCPServer{"s": s} },
+		wire: args(`--mcp-config={"mcpServers":{"s":` + want + `}}`),
+	}}, shownBy: "effect"}
 }
 
 // afterwards is a server that the handshake is followed by.
@@ -165,8 +169,10 @@ func inside(field string, s claude.MCPInProcess, want string) optionRow {
 	if s.Handle == nil && s.Session == nil {
 		s.Handle = silent
 	}
-	return optionRow{field: field, forms: []form{{name: "set", set: func(o *options) { o.MCPServers = map[string]claude.MCPServer{"s": &s} },
-		wire: hello(`{"sdkMcpServers":["s"]` + want + `}`)}}, shownBy: "effect"}
+	return optionRow{field: field, forms: []form{{
+		name: "set", set: func(o *options) { o.MCPServers = map[string]claude.MCPServer{"s": &s} },
+		wire: hello(`{"sdkMcpServers":["s"]` + want + `}`),
+	}}, shownBy: "effect"}
 }
 
 func silent(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
@@ -191,10 +197,12 @@ func mcpRows() []optionRow {
 		servers,
 		{field: "Options.MCPConfig", forms: []form{
 			{name: "set", set: func(o *options) { o.MCPConfig = "/m.json" }, wire: args("--mcp-config=/m.json")},
-			{name: "beside servers", set: func(o *options) {
-				o.MCPConfig, o.MCPServers = "/m.json", map[string]claude.MCPServer{"s": claude.MCPStdio{Command: "c"}}
+			{
+				name: "beside servers", set: func(o *options) {
+					o.MCPConfig, o.MCPServers = "/m.json", map[string]claude.MCPServer{"s": claude.MCPStdio{Command: "c"}}
+				},
+				wire: args(`--mcp-config={"mcpServers":{"s":{"type":"stdio","command":"c"}}}`, "--mcp-config=/m.json"),
 			},
-				wire: args(`--mcp-config={"mcpServers":{"s":{"type":"stdio","command":"c"}}}`, "--mcp-config=/m.json")},
 		}, shownBy: "effect"},
 		{field: "Options.StrictMCP", forms: []form{{name: "true", set: func(o *options) { o.StrictMCP = true }, wire: args("--strict-mcp-config")}}, shownBy: "effect"},
 		outside("MCPStdio.Command", claude.MCPStdio{Command: "c"}, `{"type":"stdio","command":"c"}`),
@@ -255,8 +263,10 @@ func sendRows() []optionRow {
 		{field: "Prompt.Text", forms: []form{{name: "set", send: claude.Text("hello"), wire: prompt(message(`"hello"`))}}, shownBy: "effect"},
 		{field: "Prompt.Content", forms: []form{
 			{name: "alone", send: claude.Prompt{Content: []claude.Content{claude.TextContent("a")}}, wire: prompt(message(`[{"type":"text","text":"a"}]`))},
-			{name: "after text", send: claude.Prompt{Text: "t", Content: []claude.Content{claude.ImageContent("image/png", []byte{1})}},
-				wire: prompt(message(`[{"type":"text","text":"t"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AQ=="}}]`))},
+			{
+				name: "after text", send: claude.Prompt{Text: "t", Content: []claude.Content{claude.ImageContent("image/png", []byte{1})}},
+				wire: prompt(message(`[{"type":"text","text":"t"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AQ=="}}]`)),
+			},
 		}, shownBy: "TestImagesAndPartialMessages"},
 		{field: "Prompt.UUID", forms: []form{{name: "set", send: claude.Prompt{Text: "hi", UUID: someUUID}, wire: prompt(`{"uuid":"` + someUUID + `"}`)}}, shownBy: "effect"},
 		{field: "Prompt.Priority", forms: []form{{name: "set", send: claude.Prompt{Text: "hi", Priority: "now"}, wire: prompt(`{"priority":"now"}`)}}, shownBy: "effect"},

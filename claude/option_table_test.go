@@ -100,8 +100,10 @@ func modelRows() []optionRow {
 			{name: "normalised", set: func(o *options) {
 				o.OutputSchema = json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","x-a":1}`)
 			}, wire: args(`--json-schema={"type":"object"}`)},
-			{name: "wrapped", set: func(o *options) { o.OutputSchema = json.RawMessage(`{"type":"string"}`) },
-				wire: args(`--json-schema={"type":"object","properties":{"value":{"type":"string"}},"required":["value"],"additionalProperties":false}`)},
+			{
+				name: "wrapped", set: func(o *options) { o.OutputSchema = json.RawMessage(`{"type":"string"}`) },
+				wire: args(`--json-schema={"type":"object","properties":{"value":{"type":"string"}},"required":["value"],"additionalProperties":false}`),
+			},
 			{name: "nil", set: func(o *options) { o.OutputSchema = nil }},
 		}, shownBy: "effect"},
 	}
@@ -188,8 +190,10 @@ func toolRows() []optionRow {
 			{name: "two", set: func(o *options) { o.OnUserDialog, o.DialogKinds = answerNothing, []string{"k", "l"} }, wire: hello(`{"supportedDialogKinds":["k","l"]}`)},
 			{name: "empty", set: func(o *options) { o.DialogKinds = []string{} }},
 		}, unseen: "dialogs are opened by features that need an account"},
-		{field: "Options.PerTaskStop", forms: []form{{name: "true", set: func(o *options) { o.PerTaskStop = true }, wire: hello(`{"perTaskStopAffordance":true}`)}},
-			unseen: "this CLI spares background shells without it too", tooOld: true},
+		{
+			field: "Options.PerTaskStop", forms: []form{{name: "true", set: func(o *options) { o.PerTaskStop = true }, wire: hello(`{"perTaskStopAffordance":true}`)}},
+			unseen: "this CLI spares background shells without it too", tooOld: true,
+		},
 	}
 }
 
@@ -229,8 +233,10 @@ func outputRows() []optionRow {
 		{field: "Options.ReplayUserMessages", forms: []form{{name: "true", set: func(o *options) { o.ReplayUserMessages = true }, wire: args("--replay-user-messages")}}, shownBy: "effect"},
 		{field: "Options.ForwardSubagentText", forms: []form{{name: "true", set: func(o *options) { o.ForwardSubagentText = true }, wire: hello(`{"forwardSubagentText":true}`)}}, shownBy: "effect"},
 		{field: "Options.PromptSuggestions", forms: []form{{name: "true", set: func(o *options) { o.PromptSuggestions = true }, wire: hello(`{"promptSuggestions":true}`)}}, shownBy: "effect"},
-		{field: "Options.ProgressSummaries", forms: []form{{name: "true", set: func(o *options) { o.ProgressSummaries = true }, wire: hello(`{"agentProgressSummaries":true}`)}},
-			unseen: "a summary is made of a background agent that has worked for half a minute"},
+		{
+			field: "Options.ProgressSummaries", forms: []form{{name: "true", set: func(o *options) { o.ProgressSummaries = true }, wire: hello(`{"agentProgressSummaries":true}`)}},
+			unseen: "a summary is made of a background agent that has worked for half a minute",
+		},
 		{field: "Options.VerbatimPrompts", forms: []form{{name: "true", set: func(o *options) { o.VerbatimPrompts = true }, wire: prompt(`{"client_composed":true}`)}}, shownBy: "effect", tooOld: true},
 	}
 }

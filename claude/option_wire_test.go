@@ -65,11 +65,30 @@ func optionRows() []optionRow {
 
 // optionTypes are the types whose fields are options.
 var optionTypes = []any{
-	claude.Options{}, claude.Thinking{}, claude.Skills{}, claude.Plugin{}, claude.TextPrompt{}, claude.PresetPrompt{}, claude.PromptFile{},
-	claude.Sandbox{}, claude.SandboxNetwork{}, claude.SandboxTLSTerminate{}, claude.SandboxFilesystem{}, claude.SandboxCredentials{},
-	claude.SandboxSecret{}, claude.SandboxRipgrep{}, claude.AgentDefinition{}, claude.AgentMCPServer{},
-	claude.MCPStdio{}, claude.MCPSSE{}, claude.MCPHTTP{}, claude.MCPInProcess{}, claude.MCPManifest{}, claude.MCPToolPolicy{},
-	claude.Hook{}, claude.Prompt{},
+	claude.Options{},
+	claude.Thinking{},
+	claude.Skills{},
+	claude.Plugin{},
+	claude.TextPrompt{},
+	claude.PresetPrompt{},
+	claude.PromptFile{},
+	claude.Sandbox{},
+	claude.SandboxNetwork{},
+	claude.SandboxTLSTerminate{},
+	claude.SandboxFilesystem{},
+	claude.SandboxCredentials{},
+	claude.SandboxSecret{},
+	claude.SandboxRipgrep{},
+	claude.AgentDefinition{},
+	claude.AgentMCPServer{},
+	claude.MCPStdio{},
+	claude.MCPSSE{},
+	claude.MCPHTTP{},
+	claude.MCPInProcess{},
+	claude.MCPManifest{},
+	claude.MCPToolPolicy{},
+	claude.Hook{},
+	claude.Prompt{},
 }
 
 func TestEveryOptionIsInTheTable(t *testing.T) {

@@ -114,8 +114,10 @@ func TestDenyAndInterrupt(t *testing.T) {
 
 func TestQuestionsOfTheModelAreAnswered(t *testing.T) {
 	cli := claudetest.CLI(t)
-	question := script.Input{"questions": []any{script.Input{"question": "Which colour?", "header": "Colour", "multiSelect": false,
-		"options": []any{script.Input{"label": "Red", "description": "warm"}, script.Input{"label": "Blue", "description": "cold"}}}}}
+	question := script.Input{"questions": []any{script.Input{
+		"question": "Which colour?", "header": "Colour", "multiSelect": false,
+		"options": []any{script.Input{"label": "Red", "description": "warm"}, script.Input{"label": "Blue", "description": "cold"}},
+	}}}
 	model := claudetest.NewModel(t, script.Call(claude.AskUserQuestionTool, question), script.Text("Blue it is."))
 	opts := cli.Options(model)
 	opts.CanUseTool = func(_ context.Context, r *claude.PermissionRequest) (claude.PermissionResult, error) {

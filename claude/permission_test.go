@@ -52,8 +52,11 @@ func TestServePermission(t *testing.T) {
 		{"allow by pointer", &Allow{}, `{"behavior":"allow","updatedInput":` + input + `,"toolUseID":"toolu_1"}`},
 		{"allow with input", Allow{UpdatedInput: map[string]string{"command": "true"}}, `{"behavior":"allow","updatedInput":{"command":"true"},"toolUseID":"toolu_1"}`},
 		{"allow with raw input", Allow{UpdatedInput: json.RawMessage(`{"z":1,"a":"<&>"}`)}, `{"behavior":"allow","updatedInput":{"z":1,"a":"<&>"},"toolUseID":"toolu_1"}`},
-		{"allow for ever", Allow{UpdatedPermissions: []PermissionUpdate{{Type: AddRules, Rules: []PermissionRule{{ToolName: "Bash"}}, Behavior: RuleAllow, Destination: ToSession}}, Classification: UserPermanent},
-			`{"behavior":"allow","updatedInput":` + input + `,"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"}],"behavior":"allow","destination":"session"}],"toolUseID":"toolu_1","decisionClassification":"user_permanent"}`},
+		{
+			"allow for ever",
+			Allow{UpdatedPermissions: []PermissionUpdate{{Type: AddRules, Rules: []PermissionRule{{ToolName: "Bash"}}, Behavior: RuleAllow, Destination: ToSession}}, Classification: UserPermanent},
+			`{"behavior":"allow","updatedInput":` + input + `,"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"}],"behavior":"allow","destination":"session"}],"toolUseID":"toolu_1","decisionClassification":"user_permanent"}`,
+		},
 		{"deny", Deny{Message: "not here"}, `{"behavior":"deny","message":"not here","toolUseID":"toolu_1"}`},
 		{"deny by pointer", &Deny{Message: "not here"}, `{"behavior":"deny","message":"not here","toolUseID":"toolu_1"}`},
 		{"deny always has a message", Deny{Classification: UserReject}, `{"behavior":"deny","message":"` + generalRefusal + `","toolUseID":"toolu_1","decisionClassification":"user_reject"}`},
@@ -135,14 +138,19 @@ func TestPermissionUpdateEncoding(t *testing.T) {
 		update PermissionUpdate
 		want   string
 	}{
-		{"empty rule content left out", PermissionUpdate{Type: RemoveRules, Rules: []PermissionRule{{"Read", ""}, {"Bash", "ls"}}, Behavior: RuleDeny, Destination: ToUserSettings},
-			`{"type":"removeRules","rules":[{"toolName":"Read"},{"toolName":"Bash","ruleContent":"ls"}],"behavior":"deny","destination":"userSettings"}`},
+		{
+			"empty rule content left out",
+			PermissionUpdate{Type: RemoveRules, Rules: []PermissionRule{{"Read", ""}, {"Bash", "ls"}}, Behavior: RuleDeny, Destination: ToUserSettings},
+			`{"type":"removeRules","rules":[{"toolName":"Read"},{"toolName":"Bash","ruleContent":"ls"}],"behavior":"deny","destination":"userSettings"}`,
+		},
 		{"mode", PermissionUpdate{Type: SetMode, Mode: ModePlan, Destination: ToSession}, `{"type":"setMode","mode":"plan","destination":"session"}`},
 		{"directories", PermissionUpdate{Type: RemoveDirectories, Directories: []string{}, Destination: ToCLIArg}, `{"type":"removeDirectories","directories":[],"destination":"cliArg"}`},
 		{"unchanged keeps order and odd kinds", decoded(`{"zeta":1,"type":"addRules","rules":"all"}`, nothing), `{"zeta":1,"type":"addRules","rules":"all"}`},
-		{"changed keeps the unknown", decoded(`{"type":"addRules","rules":[{"toolName":"A","why":"x"}],"behavior":"ask","destination":"localSettings","until":9}`,
-			func(u *PermissionUpdate) { u.Destination = ToSession }),
-			`{"behavior":"ask","destination":"session","rules":[{"toolName":"A","why":"x"}],"type":"addRules","until":9}`},
+		{
+			"changed keeps the unknown", decoded(`{"type":"addRules","rules":[{"toolName":"A","why":"x"}],"behavior":"ask","destination":"localSettings","until":9}`,
+				func(u *PermissionUpdate) { u.Destination = ToSession }),
+			`{"behavior":"ask","destination":"session","rules":[{"toolName":"A","why":"x"}],"type":"addRules","until":9}`,
+		},
 		{"cleared field goes", decoded(`{"type":"setMode","mode":"plan","x":1}`, func(u *PermissionUpdate) { u.Mode = "" }), `{"type":"setMode","x":1}`},
 	}
 	for _, tt := range tests {

@@ -70,8 +70,10 @@ func (l *lockedBuffer) String() string {
 // A message without a method, or no message at all, brings down a client that takes the field for
 // granted. It must be answered like any other request, and the conversation must go on.
 func TestPitfall36_MCPMessageWithoutMethod(t *testing.T) {
-	odd := []string{`{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":7}`, `{}`, `null`, `[]`, `"x"`, `{"jsonrpc":"2.0","id":3,"method":5}`,
-		`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","method":"tools/call"}`, `{"jsonrpc":"2.0","id":4,"method":"tools/call"}`}
+	odd := []string{
+		`{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":7}`, `{}`, `null`, `[]`, `"x"`, `{"jsonrpc":"2.0","id":3,"method":5}`,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","method":"tools/call"}`, `{"jsonrpc":"2.0","id":4,"method":"tools/call"}`,
+	}
 	answers := make(chan string, len(odd)+1)
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 		s.Initialize("")

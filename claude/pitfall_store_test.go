@@ -88,8 +88,10 @@ func conversation(lines []string) []string {
 // reported without ending the conversation.
 func TestPitfall66_MirrorAndFailures(t *testing.T) {
 	frame := func(s *claudetest.ScriptSession, config string) {
-		s.JSON(map[string]any{"type": "transcript_mirror", "filePath": filepath.Join(config, "projects", "p", unknownSession+".jsonl"),
-			"entries": []any{map[string]string{"type": "user", "uuid": "u1"}}})
+		s.JSON(map[string]any{
+			"type": "transcript_mirror", "filePath": filepath.Join(config, "projects", "p", unknownSession+".jsonl"),
+			"entries": []any{map[string]string{"type": "user", "uuid": "u1"}},
+		})
 		s.JSON(map[string]any{"type": "transcript_mirror", "filePath": filepath.Join(config, "elsewhere.jsonl"), "entries": []any{map[string]string{"type": "user"}}})
 	}
 	t.Run("early end", func(t *testing.T) {

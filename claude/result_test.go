@@ -15,22 +15,30 @@ func TestResultErrChoosesTheText(t *testing.T) {
 		is               error
 		retry            bool
 	}{
-		{"errors come first", `{"type":"result","subtype":"error_max_turns","is_error":true,"errors":[" Reached maximum number of turns (2) ",""],"result":"r"}`,
-			"Reached maximum number of turns (2)", ErrMaxTurns, false},
+		{
+			"errors come first", `{"type":"result","subtype":"error_max_turns","is_error":true,"errors":[" Reached maximum number of turns (2) ",""],"result":"r"}`,
+			"Reached maximum number of turns (2)", ErrMaxTurns, false,
+		},
 		{"several errors", `{"type":"result","subtype":"error_during_execution","errors":["a","b"]}`, "a; b", nil, false},
-		{"then the result", `{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"api_error_type":"overloaded_error","terminal_reason":"api_error","result":"API Error: 529 Overloaded"}`,
-			"API Error: 529 Overloaded", ErrOverloaded, true},
+		{
+			"then the result", `{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"api_error_type":"overloaded_error","terminal_reason":"api_error","result":"API Error: 529 Overloaded"}`,
+			"API Error: 529 Overloaded", ErrOverloaded, true,
+		},
 		{"then the subtype", `{"type":"result","subtype":"error_max_budget_usd","is_error":true}`, "error max budget usd", ErrMaxBudget, false},
 		{"never the subtype success", `{"type":"result","subtype":"success","is_error":true,"api_error_status":429}`, "HTTP 429 Too Many Requests", ErrRateLimited, true},
-		{"never an internal diagnostic", `{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","errors":["[ede_diagnostic] result_type=user"]}`,
-			"interrupted", ErrInterrupted, false},
+		{
+			"never an internal diagnostic", `{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","errors":["[ede_diagnostic] result_type=user"]}`,
+			"interrupted", ErrInterrupted, false,
+		},
 		{"no subtype at all", `{"type":"result"}`, "the turn failed without a reason", nil, false},
 		{"refused credentials", `{"type":"result","subtype":"success","is_error":true,"api_error_status":403,"result":"Failed to authenticate"}`, "Failed to authenticate", ErrAuthentication, false},
 		{"no credentials", `{"type":"result","subtype":"success","is_error":true,"result":"Not logged in · Please run /login"}`, "Not logged in", ErrAuthentication, false},
 		{"no connection", `{"type":"result","subtype":"success","is_error":true,"api_error":"connection_failed","result":"API Error: Connection error."}`, "Connection error", nil, true},
 		{"too long", `{"type":"result","subtype":"success","is_error":true,"terminal_reason":"prompt_too_long","result":"Prompt is too long"}`, "Prompt is too long", ErrPromptTooLong, false},
-		{"did not start", `{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["Sandbox required but unavailable"],"startup_failure_reason":"sandbox_required_unavailable"}`,
-			"install bubblewrap", ErrStartup, false},
+		{
+			"did not start", `{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["Sandbox required but unavailable"],"startup_failure_reason":"sandbox_required_unavailable"}`,
+			"install bubblewrap", ErrStartup, false,
+		},
 		{"bad output", `{"type":"result","subtype":"error_max_structured_output_retries","is_error":true}`, "structured output", ErrStructuredOutput, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -196,9 +196,11 @@ func TestValidateRefuses(t *testing.T) {
 
 // One error names all that is wrong.
 func TestValidateNamesEverythingAtOnce(t *testing.T) {
-	o := &claude.Options{Spawner: noStart(t), MaxTurns: -1, Effort: "huge", PermissionMode: "yolo", Fork: true, SettingSources: []string{"moon"},
+	o := &claude.Options{
+		Spawner: noStart(t), MaxTurns: -1, Effort: "huge", PermissionMode: "yolo", Fork: true, SettingSources: []string{"moon"},
 		Skills: &claude.Skills{Names: []string{"/a"}}, Plugins: []claude.Plugin{{}}, Hooks: []claude.Hook{{}}, MCPServers: map[string]claude.MCPServer{"s": nil},
-		OutputSchema: json.RawMessage(`{`), Env: claude.ExactEnv(map[string]string{"": ""})}
+		OutputSchema: json.RawMessage(`{`), Env: claude.ExactEnv(map[string]string{"": ""}),
+	}
 	err := connectError(t, o)
 	want := []string{"Env", "MaxTurns", "Effort", "OutputSchema", "Skills.Names[0]", "Plugins[0]", "PermissionMode", `MCPServers["s"]`, "Fork", "SettingSources[0]", "Hooks[0].Event"}
 	if diff := cmp.Diff(want, optionNames(err)); diff != "" {

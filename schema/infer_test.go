@@ -30,13 +30,15 @@ type shadowing struct {
 	Plain bool
 }
 
-type ambiguousA struct{ X int }
-type ambiguousB struct{ X int }
-type ambiguous struct {
-	ambiguousA
-	ambiguousB
-	Y int
-}
+type (
+	ambiguousA struct{ X int }
+	ambiguousB struct{ X int }
+	ambiguous  struct {
+		ambiguousA
+		ambiguousB
+		Y int
+	}
+)
 
 type left struct {
 	Right *right `json:"right"`

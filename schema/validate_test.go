@@ -16,13 +16,17 @@ func TestValidateReportsEverything(t *testing.T) {
 		name, schema, value string
 		want                []string // pointer, keyword
 	}{
-		{"all at once", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string","maxLength":2}},"c":{"enum":["x","y"]}},"required":["a","z"],"additionalProperties":false}`,
+		{
+			"all at once", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string","maxLength":2}},"c":{"enum":["x","y"]}},"required":["a","z"],"additionalProperties":false}`,
 			`{"a":"1","b":["ok",3,"long"],"c":"q","d/e":1}`,
-			[]string{" required", "/a type", "/b/1 type", "/b/2 maxLength", "/c enum", "/d~1e additionalProperties"}},
+			[]string{" required", "/a type", "/b/1 type", "/b/2 maxLength", "/c enum", "/d~1e additionalProperties"},
+		},
 		{"no JSON", `{}`, `{"a":`, []string{" json"}},
 		{"wrong root", `{"type":"object","required":["a"]}`, `[]`, []string{" type"}},
-		{"numbers", `{"items":{"minimum":2,"maximum":4,"exclusiveMinimum":2,"exclusiveMaximum":4,"multipleOf":2}}`, `[1,2,4,5,"x"]`,
-			[]string{"/0 minimum", "/0 exclusiveMinimum", "/0 multipleOf", "/1 exclusiveMinimum", "/2 exclusiveMaximum", "/3 maximum", "/3 exclusiveMaximum", "/3 multipleOf"}},
+		{
+			"numbers", `{"items":{"minimum":2,"maximum":4,"exclusiveMinimum":2,"exclusiveMaximum":4,"multipleOf":2}}`, `[1,2,4,5,"x"]`,
+			[]string{"/0 minimum", "/0 exclusiveMinimum", "/0 multipleOf", "/1 exclusiveMinimum", "/2 exclusiveMaximum", "/3 maximum", "/3 exclusiveMaximum", "/3 multipleOf"},
+		},
 		{"tuple", `{"prefixItems":[{"type":"string"},{"type":"null"}],"items":{"type":"integer"}}`, `[1,2,3,"x"]`, []string{"/0 type", "/1 type", "/3 type"}},
 		{"old tuple", `{"items":[{"type":"string"}],"additionalItems":false}`, `["a",1]`, []string{"/1 false"}},
 		{"text", `{"minLength":3,"pattern":"^a"}`, `"é"`, []string{" minLength", " pattern"}},
@@ -32,8 +36,10 @@ func TestValidateReportsEverything(t *testing.T) {
 		{"contains none", `{"contains":{"type":"integer"}}`, `["a"]`, []string{" contains"}},
 		{"names and patterns", `{"propertyNames":{"maxLength":1},"patternProperties":{"^n":{"type":"number"}}}`, `{"n":"x","no":1}`, []string{"/n type", "/no maxLength"}},
 		{"sizes", `{"minProperties":2}`, `{"a":1}`, []string{" minProperties"}},
-		{"dependencies", `{"dependentRequired":{"a":["b"]},"dependencies":{"a":["c"],"x":false},"dependentSchemas":{"a":{"maxProperties":0}}}`, `{"a":1}`,
-			[]string{" dependentRequired", " dependentRequired", " maxProperties"}},
+		{
+			"dependencies", `{"dependentRequired":{"a":["b"]},"dependencies":{"a":["c"],"x":false},"dependentSchemas":{"a":{"maxProperties":0}}}`, `{"a":1}`,
+			[]string{" dependentRequired", " dependentRequired", " maxProperties"},
+		},
 		{"all of", `{"allOf":[{"minimum":3},{"type":"string"}]}`, `1`, []string{" minimum", " type"}},
 		{"any of, one kind meant", `{"anyOf":[{"type":"null"},{"type":"object","required":["a"]}]}`, `{}`, []string{" required"}},
 		{"any of, told apart by a constant", `{"oneOf":[{"properties":{"k":{"const":"x"},"v":{"type":"string"}}},{"properties":{"k":{"const":"y"},"v":{"type":"integer"}}}]}`, `{"k":"y","v":"s"}`, []string{"/v type"}},

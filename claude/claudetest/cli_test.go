@@ -19,8 +19,10 @@ import (
 // What a command of the CLI really has in its environment is what counts. The command tells names
 // and never values, so that a failure of this test puts no secret of the host into a log.
 func TestNothingOfTheHostButPathReachesTheCLI(t *testing.T) {
-	planted := []string{"DROVER_PLANTED", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
-		"GITHUB_TOKEN", "XDG_CONFIG_HOME", "LANG", "USER"}
+	planted := []string{
+		"DROVER_PLANTED", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+		"GITHUB_TOKEN", "XDG_CONFIG_HOME", "LANG", "USER",
+	}
 	for _, name := range planted {
 		t.Setenv(name, "planted")
 	}

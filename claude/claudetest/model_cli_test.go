@@ -59,13 +59,17 @@ type line struct {
 func startCLI(t *testing.T, path string, m *claudetest.Model, flags ...string) *realCLI {
 	t.Helper()
 	home := t.TempDir()
-	args := append([]string{"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose",
-		"--setting-sources=", "--strict-mcp-config", "--tools=Bash,Read,Agent"}, flags...)
+	args := append([]string{
+		"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose",
+		"--setting-sources=", "--strict-mcp-config", "--tools=Bash,Read,Agent",
+	}, flags...)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "CLAUDE_CONFIG_DIR=" + home, "TMPDIR=" + home,
+	cmd.Env = []string{
+		"PATH=/usr/bin:/bin", "HOME=" + home, "CLAUDE_CONFIG_DIR=" + home, "TMPDIR=" + home,
 		"CLAUDE_CODE_TMPDIR=" + home, "DISABLE_AUTOUPDATER=1",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1"}
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1",
+	}
 	for name, value := range m.Env() {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -200,39 +204,71 @@ func cliSteps() []cliStep {
 		return script.ToolCall{ID: id, Name: "Bash", Input: script.Input{"command": "echo " + text, "description": "say " + text}}
 	}
 	return []cliStep{
-		{name: "text", result: "Hello!", check: checkUsage,
-			turns: []script.Turn{script.Text("Hello!").Chunked(2, time.Millisecond).Metered(script.Usage{Input: 21, Output: 4, CacheRead: 17})}},
-		{name: "bash", result: "It said hi-there.", check: checkBash,
-			turns: []script.Turn{script.Reply(echo("", "hi-there")), script.Text("It said hi-there.").When(script.AfterTool("Bash"))}},
-		{name: "parallel", result: "Both done.", check: checkParallel,
-			turns: []script.Turn{script.Reply(script.TextBlock{Text: "Two at once."}, echo("toolu_left", "left"), echo("toolu_right", "right")), script.Text("Both done.")}},
-		{name: "thinking", result: "Four.", check: checkThinking,
-			turns: []script.Turn{script.Think("two and two", "Four.")}},
-		{name: "thinking is sent back", result: "Yes.", check: checkThinkingReturned,
-			turns: []script.Turn{script.Text("Yes.")}},
-		{name: "subagent", result: "Delegated.", check: checkSubagent,
-			turns: []script.Turn{script.Call("Agent", script.Input{"description": "help", "prompt": "look closely", "subagent_type": "general-purpose"}),
-				script.Text("Delegated."), script.Text("Seen nothing.").When(script.IsSubagent(), script.LastUserText("look closely"))}},
-		{name: "overloaded", result: "Back again.", check: checkRetry,
-			turns: []script.Turn{script.Fail(529, "Overloaded").RetryAfter(time.Second), script.Text("Back again.")}},
-		{name: "forbidden", result: "403", isError: true, check: checkStatus(403),
-			turns: []script.Turn{script.Fail(403, "not for you")}},
+		{
+			name: "text", result: "Hello!", check: checkUsage,
+			turns: []script.Turn{script.Text("Hello!").Chunked(2, time.Millisecond).Metered(script.Usage{Input: 21, Output: 4, CacheRead: 17})},
+		},
+		{
+			name: "bash", result: "It said hi-there.", check: checkBash,
+			turns: []script.Turn{script.Reply(echo("", "hi-there")), script.Text("It said hi-there.").When(script.AfterTool("Bash"))},
+		},
+		{
+			name: "parallel", result: "Both done.", check: checkParallel,
+			turns: []script.Turn{script.Reply(script.TextBlock{Text: "Two at once."}, echo("toolu_left", "left"), echo("toolu_right", "right")), script.Text("Both done.")},
+		},
+		{
+			name: "thinking", result: "Four.", check: checkThinking,
+			turns: []script.Turn{script.Think("two and two", "Four.")},
+		},
+		{
+			name: "thinking is sent back", result: "Yes.", check: checkThinkingReturned,
+			turns: []script.Turn{script.Text("Yes.")},
+		},
+		{
+			name: "subagent", result: "Delegated.", check: checkSubagent,
+			turns: []script.Turn{
+				script.Call("Agent", script.Input{"description": "help", "prompt": "look closely", "subagent_type": "general-purpose"}),
+				script.Text("Delegated."), script.Text("Seen nothing.").When(script.IsSubagent(), script.LastUserText("look closely")),
+			},
+		},
+		{
+			name: "overloaded", result: "Back again.", check: checkRetry,
+			turns: []script.Turn{script.Fail(529, "Overloaded").RetryAfter(time.Second), script.Text("Back again.")},
+		},
+		{
+			name: "forbidden", result: "403", isError: true, check: checkStatus(403),
+			turns: []script.Turn{script.Fail(403, "not for you")},
+		},
 		{name: "dropped", result: "whole", // the oldest CLI asks again without streaming
 			turns: []script.Turn{script.Text("half").Breaking(script.ResetAfter(3)), script.Text("whole")}},
-		{name: "truncated", only: claude.PinnedVersion, result: "second half", check: checkContinued,
-			turns: []script.Turn{script.Text("first half").Breaking(script.TruncateAfter(0)), script.Text("second half")}},
-		{name: "truncated is taken as whole", only: claude.OldestTested, result: "first half",
-			turns: []script.Turn{script.Text("first half").Breaking(script.TruncateAfter(0))}},
-		{name: "error event", result: "calm again",
-			turns: []script.Turn{script.Text("x").Breaking(script.ErrorEventAfter(2, script.APIError{Status: 529})), script.Text("calm again")}},
-		{name: "output limit", result: "the rest", check: checkContinued,
-			turns: []script.Turn{script.MaxTokens("first half"), script.Text("the rest")}},
-		{name: "reset at once", result: "there",
-			turns: []script.Turn{script.Text("x").Breaking(script.ResetAfter(script.Nothing)), script.Text("there")}},
-		{name: "malformed", result: "plain", check: checkUnstreamed,
-			turns: []script.Turn{script.Text("x").Breaking(script.MalformedAfter(2)), script.Text("plain")}},
-		{name: "bad tool JSON", result: "I see.", check: checkBadToolJSON,
-			turns: []script.Turn{script.Reply(script.ToolCall{Name: "Bash", RawInput: `{"command": "ec`}), script.Text("I see.")}},
+		{
+			name: "truncated", only: claude.PinnedVersion, result: "second half", check: checkContinued,
+			turns: []script.Turn{script.Text("first half").Breaking(script.TruncateAfter(0)), script.Text("second half")},
+		},
+		{
+			name: "truncated is taken as whole", only: claude.OldestTested, result: "first half",
+			turns: []script.Turn{script.Text("first half").Breaking(script.TruncateAfter(0))},
+		},
+		{
+			name: "error event", result: "calm again",
+			turns: []script.Turn{script.Text("x").Breaking(script.ErrorEventAfter(2, script.APIError{Status: 529})), script.Text("calm again")},
+		},
+		{
+			name: "output limit", result: "the rest", check: checkContinued,
+			turns: []script.Turn{script.MaxTokens("first half"), script.Text("the rest")},
+		},
+		{
+			name: "reset at once", result: "there",
+			turns: []script.Turn{script.Text("x").Breaking(script.ResetAfter(script.Nothing)), script.Text("there")},
+		},
+		{
+			name: "malformed", result: "plain", check: checkUnstreamed,
+			turns: []script.Turn{script.Text("x").Breaking(script.MalformedAfter(2)), script.Text("plain")},
+		},
+		{
+			name: "bad tool JSON", result: "I see.", check: checkBadToolJSON,
+			turns: []script.Turn{script.Reply(script.ToolCall{Name: "Bash", RawInput: `{"command": "ec`}), script.Text("I see.")},
+		},
 	}
 }
 

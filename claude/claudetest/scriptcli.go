@@ -271,9 +271,11 @@ func (s *ScriptSession) Await(typ string) Frame {
 // Initialize answers the handshake; fields is a JSON object laid over a usual answer, or empty.
 func (s *ScriptSession) Initialize(fields string) Frame {
 	f := s.Await("control_request")
-	answer := map[string]any{"commands": []any{}, "agents": []any{}, "models": []any{}, "account": map[string]any{},
+	answer := map[string]any{
+		"commands": []any{}, "agents": []any{}, "models": []any{}, "account": map[string]any{},
 		"output_style": "default", "available_output_styles": []string{"default"}, "claude_code_version": claude.PinnedVersion,
-		"hooks_applied": true, "hook_on_failure_supported": true, "session_state": "idle"}
+		"hooks_applied": true, "hook_on_failure_supported": true, "session_state": "idle",
+	}
 	if fields != "" {
 		if err := json.Unmarshal([]byte(fields), &answer); err != nil {
 			panic(fmt.Sprintf("claudetest: Initialize: %v", err))
@@ -347,8 +349,10 @@ func (s *ScriptSession) Stderr(text string) { _, _ = io.WriteString(s.errOut, te
 
 // Say writes an assistant message of one text block.
 func (s *ScriptSession) Say(text string) {
-	s.JSON(map[string]any{"type": "assistant", "message": map[string]any{"id": "msg_1", "role": "assistant", "model": "scripted",
-		"content": []any{map[string]string{"type": "text", "text": text}}}, "parent_tool_use_id": nil, "session_id": "s", "uuid": "u"})
+	s.JSON(map[string]any{"type": "assistant", "message": map[string]any{
+		"id": "msg_1", "role": "assistant", "model": "scripted",
+		"content": []any{map[string]string{"type": "text", "text": text}},
+	}, "parent_tool_use_id": nil, "session_id": "s", "uuid": "u"})
 }
 
 // State reports the session's state: running, requires_action or idle.

@@ -33,8 +33,11 @@ func TestStreamedMessage(t *testing.T) {
 		{"redacted thinking", script.Reply(script.RedactedThinkingBlock{Data: "x"}), []string{"redacted_thinking: "}, "end_turn"},
 		{"tool call", script.Call("Bash", script.Input{"command": "ls"}), []string{`tool_use toolu_0001_1 Bash: {"command":"ls"}`}, "tool_use"},
 		{"no input", script.Call("Bash", nil), []string{`tool_use toolu_0001_1 Bash: {}`}, "tool_use"},
-		{"parallel", script.Reply(script.TextBlock{Text: "two"}, bash, script.ToolCall{ID: "mine", Name: "Read"}),
-			[]string{"text: two", `tool_use toolu_0001_2 Bash: {"command":"a < b"}`, "tool_use mine Read: {}"}, "tool_use"},
+		{
+			"parallel", script.Reply(script.TextBlock{Text: "two"}, bash, script.ToolCall{ID: "mine", Name: "Read"}),
+			[]string{"text: two", `tool_use toolu_0001_2 Bash: {"command":"a < b"}`, "tool_use mine Read: {}"},
+			"tool_use",
+		},
 		{"structured", script.Structured(struct {
 			N int `json:"n"`
 		}{4}), []string{`tool_use toolu_0001_1 StructuredOutput: {"n":4}`}, "tool_use"},
@@ -61,8 +64,10 @@ func TestStreamEventOrder(t *testing.T) {
 	server := start(t, script.New(script.Text("abcde").Chunked(2, 0).
 		Metered(script.Usage{Input: 7, Output: 9, CacheRead: 3, CacheCreation: 2})))
 	got := parseStream(t, mustPost(t, server, ask("go", true)))
-	want := []string{"message_start", "ping", "content_block_start", "content_block_delta", "content_block_delta",
-		"content_block_delta", "content_block_stop", "message_delta", "message_stop"}
+	want := []string{
+		"message_start", "ping", "content_block_start", "content_block_delta", "content_block_delta",
+		"content_block_delta", "content_block_stop", "message_delta", "message_stop",
+	}
 	if diff := cmp.Diff(want, got.names); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -94,8 +94,10 @@ func (v jsonValue) MarshalYAML() ([]byte, error) {
 
 func (f file) script() (Script, problems) {
 	var ps problems
-	s := Script{Strict: f.Strict, StrictRoles: f.StrictRoles, CountTokens: f.CountTokens,
-		IDPrefix: f.IDPrefix, KeepRequests: f.KeepRequests}
+	s := Script{
+		Strict: f.Strict, StrictRoles: f.StrictRoles, CountTokens: f.CountTokens,
+		IDPrefix: f.IDPrefix, KeepRequests: f.KeepRequests,
+	}
 	ps.add("version", f.Version != fileVersion, "version %d is not known; this program reads version %d", f.Version, fileVersion)
 	for i, t := range f.Turns {
 		s.Turns = append(s.Turns, t.turn(fmt.Sprintf("turns[%d]", i), &ps))

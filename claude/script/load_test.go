@@ -25,16 +25,21 @@ func everything() script.Script {
 	return script.Script{
 		Strict: true, StrictRoles: true, CountTokens: 7, IDPrefix: "p_", KeepRequests: 3,
 		Turns: []script.Turn{
-			{Name: "one", Match: all, Repeat: 3, StopReason: "pause_turn", StopSequence: "s", Model: "m",
+			{
+				Name: "one", Match: all, Repeat: 3, StopReason: "pause_turn", StopSequence: "s", Model: "m",
 				Usage: script.Usage{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4}, Headers: map[string]string{"x-two": "2"},
 				Delay: 1500 * time.Millisecond, DeltaDelay: time.Microsecond, ChunkSize: 5,
 				Content: []script.Block{
-					script.ThinkingBlock{Thinking: "multi\nline\n", Signature: "sig"}, script.RedactedThinkingBlock{Data: "d"},
-					script.TextBlock{Text: ""}, script.TextBlock{Text: "- not: a list\n\ttabbed  \n"},
+					script.ThinkingBlock{Thinking: "multi\nline\n", Signature: "sig"},
+					script.RedactedThinkingBlock{Data: "d"},
+					script.TextBlock{Text: ""},
+					script.TextBlock{Text: "- not: a list\n\ttabbed  \n"},
 					script.ToolCall{ID: "t", Name: "Bash", Input: json.RawMessage(`{"a":[1,2.5,true,null,"x: y"],"b":{"c":"<&>"},"n":9007199254740993}`)},
-					script.ToolCall{Name: "Read", RawInput: `{"broken`}, script.ToolCall{Name: "Bare"},
+					script.ToolCall{Name: "Read", RawInput: `{"broken`},
+					script.ToolCall{Name: "Bare"},
 				},
-				Fault: &script.Fault{Kind: script.FaultErrorEvent, After: script.Nothing, Error: overloaded}},
+				Fault: &script.Fault{Kind: script.FaultErrorEvent, After: script.Nothing, Error: overloaded},
+			},
 			script.Text("plain").Always(),
 			{Error: overloaded, Headers: map[string]string{"retry-after": "0"}},
 			script.Empty(), script.Hang(), script.Text("yes"), script.Text("123"), script.Text("null"), script.Text("é€😀\u2028"),

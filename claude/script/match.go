@@ -127,12 +127,16 @@ func (m Match) conditions() []condition {
 func (m Match) otherConditions() []condition {
 	var cs []condition
 	if m.Subagent != nil {
-		cs = append(cs, condition{fmt.Sprintf("subagent is %t", *m.Subagent),
-			func(r *Request) bool { return r.IsSubagent() == *m.Subagent }})
+		cs = append(cs, condition{
+			fmt.Sprintf("subagent is %t", *m.Subagent),
+			func(r *Request) bool { return r.IsSubagent() == *m.Subagent },
+		})
 	}
 	if m.Stream != nil {
-		cs = append(cs, condition{fmt.Sprintf("stream is %t", *m.Stream),
-			func(r *Request) bool { return r.Stream == *m.Stream }})
+		cs = append(cs, condition{
+			fmt.Sprintf("stream is %t", *m.Stream),
+			func(r *Request) bool { return r.Stream == *m.Stream },
+		})
 	}
 	if len(m.Headers) > 0 {
 		cs = append(cs, condition{fmt.Sprintf("headers contain %v", m.Headers), m.headersHold})
@@ -144,8 +148,10 @@ func (m Match) otherConditions() []condition {
 		cs = append(cs, condition{"any of " + joinMatches(m.Any), m.anyHolds})
 	}
 	if m.Not != nil {
-		cs = append(cs, condition{"not (" + m.Not.String() + ")",
-			func(r *Request) bool { return !m.Not.Holds(r) }})
+		cs = append(cs, condition{
+			"not (" + m.Not.String() + ")",
+			func(r *Request) bool { return !m.Not.Holds(r) },
+		})
 	}
 	if m.Func != nil {
 		cs = append(cs, condition{"a Go function agrees", m.Func})

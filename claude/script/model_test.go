@@ -45,14 +45,27 @@ func TestChoice(t *testing.T) {
 		{"in order", script.New(text("a"), text("b")), []string{"x", "y"}, []string{"a", "b"}},
 		{"repeated", script.New(text("a").Times(2), text("b")), []string{"x", "y", "z"}, []string{"a", "a", "b"}},
 		{"forever", script.New(text("a").Always()), []string{"x", "y", "z"}, []string{"a", "a", "a"}},
-		{"condition goes first", script.New(text("a"), text("b").When(script.LastUserText("special"))),
-			[]string{"special", "special"}, []string{"b", "a"}},
-		{"condition not met", script.New(text("a").When(script.LastUserText("special")), text("b")),
-			[]string{"plain", "special"}, []string{"b", "a"}},
-		{"first condition wins", script.New(text("a").When(script.ModelIs("claude-*")), text("b").When(script.ModelIs("claude-test"))),
-			[]string{"x", "x"}, []string{"a", "b"}},
-		{"default", script.Script{Turns: []script.Turn{text("a")}, Default: new(script.Text("d"))},
-			[]string{"x", "y", "z"}, []string{"a", "default", "default"}},
+		{
+			"condition goes first", script.New(text("a"), text("b").When(script.LastUserText("special"))),
+			[]string{"special", "special"},
+			[]string{"b", "a"},
+		},
+		{
+			"condition not met", script.New(text("a").When(script.LastUserText("special")), text("b")),
+			[]string{"plain", "special"},
+			[]string{"b", "a"},
+		},
+		{
+			"first condition wins", script.New(text("a").When(script.ModelIs("claude-*")), text("b").When(script.ModelIs("claude-test"))),
+			[]string{"x", "x"},
+			[]string{"a", "b"},
+		},
+		{
+			"default",
+			script.Script{Turns: []script.Turn{text("a")}, Default: new(script.Text("d"))},
+			[]string{"x", "y", "z"},
+			[]string{"a", "default", "default"},
+		},
 		{"unnamed", script.New(script.Text("a"), script.Text("b")), []string{"x", "y"}, []string{"turn 1", "turn 2"}},
 	}
 	for _, tt := range tests {
@@ -336,11 +349,13 @@ func TestValidate(t *testing.T) {
 	if err == nil {
 		t.Fatal("a bad script was taken")
 	}
-	for _, want := range []string{"turns[0].content[0]: a tool call needs", "turns[1].content[0]: input of tool call x is not an object",
+	for _, want := range []string{
+		"turns[0].content[0]: a tool call needs", "turns[1].content[0]: input of tool call x is not an object",
 		"turns[2].content[0]: input of tool call x cannot be encoded", `turns[3].content[0]: tool call id "a b"`, "turns[4].content[1]: tool call id",
 		"turns[5].content[0]: *script.TextBlock", "turns[5].content[1]: <nil>", "turns[6].error.status: status 200", "turns[7].fault: unknown kind",
 		"turns[8].repeat", "turns[8].chunk", "turns[8].delay", "turns[8].delta_delay", "turns[8].usage", "turns[9].headers", "turns[10]: a turn with a Func",
-		"turns[11].error: a turn that is", "turns[11].error: a turn is either", "default.when", "default.repeat", "id_prefix", "count_tokens", "keep_requests"} {
+		"turns[11].error: a turn that is", "turns[11].error: a turn is either", "default.when", "default.repeat", "id_prefix", "count_tokens", "keep_requests",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not contain %q", want)
 		}

@@ -18,8 +18,10 @@ func (s Script) YAML() ([]byte, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	f := file{Version: fileVersion, Strict: s.Strict, StrictRoles: s.StrictRoles, CountTokens: s.CountTokens,
-		IDPrefix: s.IDPrefix, KeepRequests: s.KeepRequests, Turns: []fileTurn{}}
+	f := file{
+		Version: fileVersion, Strict: s.Strict, StrictRoles: s.StrictRoles, CountTokens: s.CountTokens,
+		IDPrefix: s.IDPrefix, KeepRequests: s.KeepRequests, Turns: []fileTurn{},
+	}
 	for i, t := range s.Turns {
 		ft, err := newFileTurn(t)
 		if err != nil {

@@ -61,8 +61,11 @@ func (a *answer) events() []event {
 		}
 	}
 	u := a.turn.usage()
-	end := wireMessageDelta{"message_delta", wireStopDelta{a.turn.stopReason(), a.stopSequence()},
-		wireUsage{u.Input, u.CacheCreation, u.CacheRead, u.Output}}
+	end := wireMessageDelta{
+		"message_delta",
+		wireStopDelta{a.turn.stopReason(), a.stopSequence()},
+		wireUsage{u.Input, u.CacheCreation, u.CacheRead, u.Output},
+	}
 	return append(out, event{"message_delta", end, false}, event{"message_stop", wireBare{"message_stop"}, false})
 }
 

@@ -70,10 +70,12 @@ func checkTools(tools []Tool) error {
 // partTypes lists the blocks that each role may send.
 var partTypes = map[string][]string{
 	"user": {"text", "image", "document", "tool_result", "search_result", "container_upload"},
-	"assistant": {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "fallback",
+	"assistant": {
+		"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "fallback",
 		"web_search_tool_result", "web_fetch_tool_result", "tool_search_tool_result", "mcp_tool_use",
 		"mcp_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
-		"text_editor_code_execution_tool_result", "compaction"},
+		"text_editor_code_execution_tool_result", "compaction",
+	},
 	"system": {"text"},
 }
 

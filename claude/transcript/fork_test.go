@@ -119,8 +119,10 @@ func TestForkProperty(t *testing.T) {
 		for i := range n {
 			kind := rapid.SampledFrom([]string{"user", "assistant", "system", "attachment", "progress", "progress", "future"}).Draw(rt, "type")
 			side := rapid.IntRange(0, 5).Draw(rt, "side") == 0
-			e := map[string]any{"type": kind, "uuid": old(i), "sessionId": id1, "isSidechain": side,
-				"message": map[string]any{"content": fmt.Sprint("m", i)}, "parentUuid": nil}
+			e := map[string]any{
+				"type": kind, "uuid": old(i), "sessionId": id1, "isSidechain": side,
+				"message": map[string]any{"content": fmt.Sprint("m", i)}, "parentUuid": nil,
+			}
 			if p := rapid.IntRange(-1, i-1).Draw(rt, "parent"); p >= 0 {
 				e["parentUuid"] = old(p)
 				e["logicalParentUuid"] = old(rapid.IntRange(0, n-1).Draw(rt, "logical"))

@@ -70,8 +70,10 @@ func TestProjectKey(t *testing.T) {
 		{"two units outside the basic plane", "/no/such/😀", "-no-such---"},
 		{"decomposed letters stay decomposed", "/no/such/e\u0301", "-no-such-e-"},
 		// The CLI made a directory of this name.
-		{"long path as the CLI hashed it", "/tmp/texp-claude-code/" + strings.Repeat("a", 120) + "/" + strings.Repeat("bé", 60),
-			"-tmp-texp-claude-code-" + strings.Repeat("a", 120) + "-" + strings.Repeat("b-", 28) + "b" + "-shkccd"},
+		{
+			"long path as the CLI hashed it", "/tmp/texp-claude-code/" + strings.Repeat("a", 120) + "/" + strings.Repeat("bé", 60),
+			"-tmp-texp-claude-code-" + strings.Repeat("a", 120) + "-" + strings.Repeat("b-", 28) + "b" + "-shkccd",
+		},
 		{"200 units are not cut", "/" + strings.Repeat("x", 199), "-" + strings.Repeat("x", 199)},
 		{"long and not existing", strings.TrimSuffix(long, "/"), ""},
 	}

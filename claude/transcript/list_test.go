@@ -41,24 +41,34 @@ func TestListDescribesSessions(t *testing.T) {
 		{"title only in the head of a long file", title + prompt(`"hello"`) + filler, transcript.Info{Summary: "Mine", Title: "Mine", FirstPrompt: "hello"}},
 		{"title only in the tail of a long file", prompt(`"hello"`) + filler + title, transcript.Info{Summary: "Mine", Title: "Mine", FirstPrompt: "hello"}},
 		{"what the end of a long file has is not the first", filler + prompt(`"late"`, `,"cwd":"/late","timestamp":"2026-01-01T00:00:00Z"`) + last, transcript.Info{Summary: "the last"}},
-		{"tool result, hidden and generated texts are no prompt",
+		{
+			"tool result, hidden and generated texts are no prompt",
 			prompt(`[{"type":"text","text":"no"},{"type":"tool_result","tool_use_id":"t","content":"no"}]`) + prompt(`"no"`, `,"isMeta":true`) + prompt(`"no"`, `,"isCompactSummary":true`) +
 				prompt(`"[Request interrupted by user for tool use]"`) + prompt(`"<local-command-stdout>x</local-command-stdout>"`) +
 				prompt(`[{"type":"text","text":"<ide_opened_file>f</ide_opened_file>"},{"type":"image"},{"type":"text","text":"two\nlines"}]`),
-			transcript.Info{Summary: "two lines", FirstPrompt: "two lines"}},
+			transcript.Info{Summary: "two lines", FirstPrompt: "two lines"},
+		},
 		{"command stands in", prompt(`"<command-name>/init</command-name><command-message>x"`) + prompt(`"<tick>1"`), transcript.Info{Summary: "/init", FirstPrompt: "/init"}},
 		{"command gives way", prompt(`"<command-name>/init</command-name>"`) + prompt(`"real"`), transcript.Info{Summary: "real", FirstPrompt: "real"}},
 		{"bash input", prompt(`"<bash-input>ls -l</bash-input>"`), transcript.Info{Summary: "! ls -l", FirstPrompt: "! ls -l"}},
 		{"200 characters", prompt(`"` + strings.Repeat("é", 201) + `"`), transcript.Info{Summary: strings.Repeat("é", 200) + "…", FirstPrompt: strings.Repeat("é", 200) + "…"}},
-		{"prompt that is longer than the window", prompt(`"` + strings.Repeat("wort ", 40000) + `"`),
-			transcript.Info{Summary: strings.Repeat("wort ", 39) + "wort…", FirstPrompt: strings.Repeat("wort ", 39) + "wort…"}},
-		{"tag, branch, directory", prompt(`"hello"`, `,"cwd":"/first","gitBranch":"main","entrypoint":"cli"`) + `{"type":"tag","tag":"a"}` + "\n" +
-			prompt(`"again"`, `,"cwd":"/second","gitBranch":"topic"`) + `{"type":"tag","tag":"b"}` + "\n",
-			transcript.Info{Summary: "hello", FirstPrompt: "hello", Tag: "b", CWD: "/first", GitBranch: "topic", Entrypoint: "cli"}},
-		{"tag taken away in the tail", `{"type":"tag","tag":"a"}` + "\n" + prompt(`"hello"`) + filler + `{"type":"tag","tag":""}` + "\n",
-			transcript.Info{Summary: "hello", FirstPrompt: "hello"}},
-		{"a tool's tag is no tag", prompt(`"hello"`) + `{"type":"assistant","tag":"x","message":{"content":[{"type":"tool_use","input":{"tag":"y"}}]}}` + "\n",
-			transcript.Info{Summary: "hello", FirstPrompt: "hello"}},
+		{
+			"prompt that is longer than the window", prompt(`"` + strings.Repeat("wort ", 40000) + `"`),
+			transcript.Info{Summary: strings.Repeat("wort ", 39) + "wort…", FirstPrompt: strings.Repeat("wort ", 39) + "wort…"},
+		},
+		{
+			"tag, branch, directory", prompt(`"hello"`, `,"cwd":"/first","gitBranch":"main","entrypoint":"cli"`) + `{"type":"tag","tag":"a"}` + "\n" +
+				prompt(`"again"`, `,"cwd":"/second","gitBranch":"topic"`) + `{"type":"tag","tag":"b"}` + "\n",
+			transcript.Info{Summary: "hello", FirstPrompt: "hello", Tag: "b", CWD: "/first", GitBranch: "topic", Entrypoint: "cli"},
+		},
+		{
+			"tag taken away in the tail", `{"type":"tag","tag":"a"}` + "\n" + prompt(`"hello"`) + filler + `{"type":"tag","tag":""}` + "\n",
+			transcript.Info{Summary: "hello", FirstPrompt: "hello"},
+		},
+		{
+			"a tool's tag is no tag", prompt(`"hello"`) + `{"type":"assistant","tag":"x","message":{"content":[{"type":"tool_use","input":{"tag":"y"}}]}}` + "\n",
+			transcript.Info{Summary: "hello", FirstPrompt: "hello"},
+		},
 		{"torn lines", "\x00\x00{{{\n" + prompt(`"hello"`) + `{"type":"custom-title","customTitle":"to`, transcript.Info{Summary: "hello", FirstPrompt: "hello"}},
 	}
 	for _, tt := range tests {

@@ -46,8 +46,10 @@ func oneTurn(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, cwd
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	args = append([]string{"-p", "--output-format=stream-json", "--verbose", "--setting-sources=",
-		"--strict-mcp-config", "--model=claude-sonnet-4-5", "--session-mirror"}, args...)
+	args = append([]string{
+		"-p", "--output-format=stream-json", "--verbose", "--setting-sources=",
+		"--strict-mcp-config", "--model=claude-sonnet-4-5", "--session-mirror",
+	}, args...)
 	cmd := exec.CommandContext(ctx, cli.Path, args...)
 	cmd.Dir = cwd
 	env := cli.Env(model.BaseURL())

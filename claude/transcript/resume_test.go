@@ -144,9 +144,11 @@ type failingStore struct {
 }
 
 func (s failingStore) Append(context.Context, transcript.Key, []json.RawMessage) error { return nil }
+
 func (s failingStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
 	return s.load(ctx, key)
 }
+
 func (s failingStore) ListSubkeys(context.Context, transcript.Key) ([]string, error) {
 	return s.subkeys, nil
 }

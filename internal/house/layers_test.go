@@ -110,9 +110,15 @@ func TestJudge(t *testing.T) {
 		from, to string
 		good     bool
 	}{
-		{"claude", "schema", true}, {"claude", "internal/proc", true}, {"claude", "claude/claudetest", false},
-		{"schema", "claude", false}, {"schema", "internal/proc", false}, {"internal/proc", "internal/lines", true},
-		{"internal/proc", "claude", false}, {"cmd/drover", "claude/claudetest", true}, {"tool/mcp", "schema", false},
+		{"claude", "schema", true},
+		{"claude", "internal/proc", true},
+		{"claude", "claude/claudetest", false},
+		{"schema", "claude", false},
+		{"schema", "internal/proc", false},
+		{"internal/proc", "internal/lines", true},
+		{"internal/proc", "claude", false},
+		{"cmd/drover", "claude/claudetest", true},
+		{"tool/mcp", "schema", false},
 		{"newcomer", "", false},
 	}
 	for _, c := range cases {

@@ -64,7 +64,8 @@ func (m *maker) delta(i int) {
 	text := prose(m.Rand, 12)
 	m.block.add(object{
 		"type", "stream_event", "session_id", sessionID, "parent_tool_use_id", nil, "uuid", m.uuid(),
-		"event", object{"type", "content_block_delta", "index", i % 3, "delta", object{"type", "text_delta", "text", text}},
+		"event",
+		object{"type", "content_block_delta", "index", i % 3, "delta", object{"type", "text_delta", "text", text}},
 	}, text)
 }
 
@@ -80,9 +81,11 @@ func (m *maker) reply() {
 func (m *maker) assistant(texts []string, blocks ...object) {
 	m.block.add(object{
 		"type", "assistant", "parent_tool_use_id", nil, "session_id", sessionID, "uuid", m.uuid(), "request_id", m.id("req"),
-		"message", object{
+		"message",
+		object{
 			"id", m.id("msg"), "type", "message", "role", "assistant", "model", model, "content", blocks, "stop_reason", nil, "stop_sequence", nil,
-			"usage", object{"input_tokens", 4 + m.IntN(9), "cache_creation_input_tokens", 350, "cache_read_input_tokens", 18000 + m.IntN(999), "output_tokens", 1 + m.IntN(400), "service_tier", "standard"},
+			"usage",
+			object{"input_tokens", 4 + m.IntN(9), "cache_creation_input_tokens", 350, "cache_read_input_tokens", 18000 + m.IntN(999), "output_tokens", 1 + m.IntN(400), "service_tier", "standard"},
 		},
 	}, texts...)
 }
@@ -91,6 +94,7 @@ func (m *maker) toolResult(size int) {
 	content := prose(m.Rand, size)
 	m.block.add(object{
 		"type", "user", "parent_tool_use_id", nil, "session_id", sessionID, "uuid", m.uuid(),
-		"message", object{"role", "user", "content", []object{{"type", "tool_result", "tool_use_id", m.id("toolu"), "content", content, "is_error", false}}},
+		"message",
+		object{"role", "user", "content", []object{{"type", "tool_result", "tool_use_id", m.id("toolu"), "content", content, "is_error", false}}},
 	}, content)
 }
