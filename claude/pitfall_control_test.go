@@ -156,6 +156,7 @@ func TestPitfall34_CrossingCancellationsAndDuplicates(t *testing.T) {
 			cancel(s, "again")
 			ask(s, "again", hook, "slow") // the same id, while the first is still running
 			asked := time.Now()
+			synctest.Wait() // until the host has read all that
 			close(stubborn)
 			s.Reply("again")
 			if time.Since(asked) < time.Second {
