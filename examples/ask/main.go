@@ -21,7 +21,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer) error {
 	for m, err := range claude.Query(ctx, "What does this project do?", &claude.Options{
-		Tools: []string{"Read", "Grep", "Glob"},
+		Tools: []string{"Read", "Bash"},
 	}) {
 		if err != nil {
 			return err
