@@ -12,13 +12,15 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/internal/testsize"
 )
 
 // A program that is slow to read its messages must not keep the CLI waiting for the answers of its
 // hooks, permission callbacks and tools, and must not pay with its memory for messages it has not
 // read.
 func TestPitfall02_BlockedConsumerDelaysNothing(t *testing.T) {
-	const rounds, perRound, size = 20, 100, 100_000 // 200 MB
+	const perRound, size = 100, 100_000
+	rounds := testsize.Of(8, 100) // 80 MB, or 1 GB
 	var hooks, permissions, tools atomic.Int32
 	before := liveHeap()
 	served, peak := make(chan struct{}), uint64(0)
@@ -68,11 +70,11 @@ func TestPitfall02_BlockedConsumerDelaysNothing(t *testing.T) {
 	if next != rounds*perRound {
 		t.Errorf("%d messages were delivered, want %d", next, rounds*perRound)
 	}
-	if hooks.Load() != rounds || permissions.Load() != rounds || tools.Load() != rounds {
+	if int(hooks.Load()) != rounds || int(permissions.Load()) != rounds || int(tools.Load()) != rounds {
 		t.Errorf("%d hooks, %d permissions, %d tools were served, want %d of each", hooks.Load(), permissions.Load(), tools.Load(), rounds)
 	}
 	if grown := int64(peak) - int64(before); grown > 40<<20 {
-		t.Errorf("the heap grew by %d MB while 200 MB waited, want at most 40", grown>>20)
+		t.Errorf("the heap grew by %d MB while %d MB waited, want at most 40", grown>>20, rounds*perRound*size/1_000_000)
 	}
 }
 
