@@ -68,7 +68,26 @@ func (e *ProcessError) Error() string {
 	if e.StderrTail != "" {
 		fmt.Fprintf(&b, "\n  claude said: %s", strings.ReplaceAll(strings.TrimSpace(e.StderrTail), "\n", "\n    "))
 	}
+	fmt.Fprintf(&b, "\n  next: %s", e.advice())
 	return b.String()
+}
+
+// advice is what to do next, as far as the CLI's last words tell.
+func (e *ProcessError) advice() string {
+	said := func(words string) bool { return strings.Contains(e.StderrTail, words) }
+	switch {
+	case said("root/sudo privileges"):
+		return "run as an ordinary user, use another PermissionMode, or set IS_SANDBOX=1 where nothing can be harmed"
+	case said("already in use"):
+		return "choose another SessionID, or resume that session"
+	case e.Status.Signal == "killed" || e.Status.Code == 137:
+		return "something killed it; look for an out-of-memory kill, then start again"
+	case e.StderrTail != "":
+		return "mend what it complains about; Options.Debug makes it say more"
+	case e.During == "initialize":
+		return "run it by hand with --version to see that it is Claude Code; Options.Debug and Options.Stderr show more"
+	}
+	return "start again; Options.Debug and Options.Stderr show more"
 }
 
 // A ProtocolError reports a complete line of the CLI that starts like an object but is not JSON.

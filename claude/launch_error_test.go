@@ -145,3 +145,23 @@ func TestDeadProcess(t *testing.T) {
 	_, err = c.Request(t.Context(), "get_settings", nil)
 	check("request", err)
 }
+
+// What a dead process last said decides what to do next.
+func TestProcessErrorSaysWhatToDo(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  claude.ProcessError
+		want string
+	}{
+		{"root", claude.ProcessError{StderrTail: "--dangerously-skip-permissions cannot be used with root/sudo privileges"}, "ordinary user"},
+		{"session in use", claude.ProcessError{StderrTail: "Error: Session ID x is already in use."}, "another SessionID"},
+		{"killed", claude.ProcessError{Status: claude.ExitStatus{Code: -1, Signal: "killed"}}, "out-of-memory"},
+		{"some complaint", claude.ProcessError{StderrTail: "Error: no"}, "complains"},
+		{"silent at the start", claude.ProcessError{During: "initialize"}, "--version"},
+		{"silent later", claude.ProcessError{During: "a turn"}, "Options.Stderr"},
+	} {
+		if got := tt.err.Error(); !strings.Contains(got, "next: ") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q does not advise %q", tt.name, got, tt.want)
+		}
+	}
+}
