@@ -9,16 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // versionWait bounds a run of "--version": it takes 0.1 s, on a busy machine some seconds.
 const versionWait = 10 * time.Second
 
-var versionPattern = regexp.MustCompile(`^\s*v?(\d+)\.(\d+)\.(\d+)`)
+var versionPattern = lazyre.New(`^\s*v?(\d+)\.(\d+)\.(\d+)`)
 
 // CLIVersion runs the CLI at path with --version and returns the number it prints, "2.1.325". Env
 // is the whole environment of that run. It takes at most 10 seconds and leaves nothing running.
@@ -37,7 +38,7 @@ func CLIVersion(ctx context.Context, path string, env []string) (string, error) 
 	if ctx.Err() != nil {
 		return "", versionError(path, fmt.Errorf("no answer to --version: %w", ctx.Err()))
 	}
-	match := versionPattern.FindString(string(out))
+	match := versionPattern().FindString(string(out))
 	if status != (ExitStatus{}) || match == "" {
 		said := strings.TrimSpace(string(bytes.Join([][]byte{out, errs}, []byte(" "))))
 		return "", versionError(path, fmt.Errorf("--version gave no version number (%s): %.200q", status, said))
@@ -85,7 +86,7 @@ func CompareVersions(a, b string) (int, error) {
 
 func versionNumbers(s string) ([3]int, error) {
 	var numbers [3]int
-	match := versionPattern.FindStringSubmatch(s)
+	match := versionPattern().FindStringSubmatch(s)
 	if match == nil {
 		return numbers, fmt.Errorf("claude: %q is not a CLI version like %s", s, PinnedVersion)
 	}

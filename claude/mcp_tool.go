@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 
+	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -84,11 +84,11 @@ func MustTool[In any](name, description string, fn func(context.Context, In) (To
 	return t
 }
 
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var toolName = lazyre.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 func (t *Tool) check() error {
 	var errs []error
-	if !toolName.MatchString(t.Name) {
+	if !toolName().MatchString(t.Name) {
 		errs = append(errs, errors.New("Name must be 1 to 64 letters, digits, _ or -"))
 	}
 	if t.Handler == nil {

@@ -3,11 +3,12 @@
 package claude
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // A Prompt is one message of the user.
@@ -100,7 +101,7 @@ func (p Prompt) line(verbatim bool) ([]byte, error) {
 	default:
 		return nil, &OptionError{Option: "Prompt.Priority", Reason: fmt.Sprintf("%q is not one of now, next, later", p.Priority)}
 	}
-	if p.UUID != "" && !isUUID(p.UUID) {
+	if p.UUID != "" && !uuid.Valid(p.UUID) {
 		return nil, &OptionError{Option: "Prompt.UUID", Reason: fmt.Sprintf("%q is not a UUID", p.UUID)}
 	}
 	line := userLine{
@@ -111,7 +112,7 @@ func (p Prompt) line(verbatim bool) ([]byte, error) {
 		ClientComposed: verbatim || p.Verbatim,
 	}
 	if p.UUID == "" {
-		line.UUID = newUUID()
+		line.UUID = uuid.New()
 	}
 	if p.NoTurn {
 		line.ShouldQuery = new(bool)
@@ -127,13 +128,4 @@ func (p Prompt) content() any {
 		return p.Content
 	}
 	return append([]Content{TextContent(p.Text)}, p.Content...)
-}
-
-// newUUID is a random UUID of version 4.
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -7,9 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // A CLI that is too old for an option shows it in one of two ways: a flag that it does not know ends
@@ -148,7 +149,7 @@ func (s *Sandbox) ignoredByOld() []laterOption {
 }
 
 // refusedFlag finds the flag that a CLI did not know, or whose value it did not.
-var refusedFlag = regexp.MustCompile(`error: (?:unknown option '|option '(?:-\w, )?)(-[^\s'=]+)`)
+var refusedFlag = lazyre.New(`error: (?:unknown option '|option '(?:-\w, )?)(-[^\s'=]+)`)
 
 // startError says which option ended a CLI that refused its command line; other errors stay as they
 // are.
@@ -157,7 +158,7 @@ func (o *Options) startError(err error) error {
 	if !ok {
 		return err
 	}
-	match := refusedFlag.FindStringSubmatch(ended.StderrTail)
+	match := refusedFlag().FindStringSubmatch(ended.StderrTail)
 	if match == nil {
 		return err
 	}

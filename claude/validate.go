@@ -9,12 +9,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/lazyre"
+	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // Validate reports everything that is wrong with the options, before anything is started. The
@@ -224,7 +225,7 @@ func (v *validator) sessions(o *Options) {
 	v.refuse(o.ResumeAt != "" && o.Resume == "", "ResumeAt", "needs Resume")
 	v.refuse(o.ResumeDropsTurn != nil && o.ResumeAt == "", "ResumeDropsTurn", "needs ResumeAt")
 	v.refuse(o.Title != "" && goesOn && !o.Fork, "Title", "names a new conversation; use Client.RenameSession for one that goes on")
-	v.refuse(o.SessionID != "" && !isUUID(o.SessionID), "SessionID", "%q is not a UUID", o.SessionID)
+	v.refuse(o.SessionID != "" && !uuid.Valid(o.SessionID), "SessionID", "%q is not a UUID", o.SessionID)
 	v.refuse(o.SessionID != "" && goesOn && !o.Fork, "SessionID", "needs Fork when a conversation is resumed")
 	v.refuse(o.Store != nil && o.NoPersistence, "NoPersistence", "cannot be combined with Store: there would be nothing to copy")
 	v.refuse(o.Store != nil && o.Checkpointing, "Checkpointing", "cannot be combined with Store: the copies of files are not in it")
@@ -277,7 +278,7 @@ func (v *validator) sandbox(o *Options) {
 	}
 	for i, secret := range c.EnvVars {
 		option := fmt.Sprintf("Sandbox.Credentials.EnvVars[%d]", i)
-		v.refuse(!variablePattern.MatchString(secret.Name) || secret.Path != "", option, "needs the Name of a variable, and no Path")
+		v.refuse(!variablePattern().MatchString(secret.Name) || secret.Path != "", option, "needs the Name of a variable, and no Path")
 		v.refuse(secret.Mode != "deny" && secret.Mode != "mask", option, "Mode %q is not one of deny, mask", secret.Mode)
 	}
 	for i, secret := range c.Files {
@@ -287,11 +288,7 @@ func (v *validator) sandbox(o *Options) {
 	}
 }
 
-var variablePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-var uuidPattern = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-
-func isUUID(s string) bool { return uuidPattern.MatchString(s) }
+var variablePattern = lazyre.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func isObject(raw json.RawMessage) bool {
 	var object map[string]json.RawMessage

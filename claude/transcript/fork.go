@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/drover-agents/drover/internal/lazyre"
+	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // ForkOptions configure [Fork]. The zero value copies the whole conversation.
@@ -35,7 +37,7 @@ func Fork(ctx context.Context, id string, opts ForkOptions) (string, error) {
 		opts.Now = time.Now
 	}
 	if opts.NewID == nil {
-		opts.NewID = newUUID
+		opts.NewID = uuid.New
 	}
 	p, s, err := open(ctx, id, opts.Options)
 	if err != nil {
@@ -170,11 +172,11 @@ func (f *forker) entry(e Entry, last bool) ([]byte, error) {
 	return o.set("forkedFrom", json.RawMessage(from.bytes())).bytes(), nil
 }
 
-var quotedUUID = regexp.MustCompile(`"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"`)
+var quotedUUID = lazyre.New(`"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"`)
 
 // renew replaces the source's uuids at any depth: a compaction boundary names messages by them.
 func (f *forker) renew(value json.RawMessage) json.RawMessage {
-	return quotedUUID.ReplaceAllFunc(value, func(quoted []byte) []byte {
+	return quotedUUID().ReplaceAllFunc(value, func(quoted []byte) []byte {
 		old := strings.Trim(string(quoted), `"`)
 		if fresh, ok := f.fresh[old]; ok {
 			return encode(fresh)

@@ -3,16 +3,17 @@
 package transcript
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/drover-agents/drover/internal/lazyre"
+	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // Conditions that callers test for with errors.Is.
@@ -100,25 +101,15 @@ func isAlnum(u uint16) bool {
 }
 
 var (
-	uuidPattern    = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-	dirNamePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	deviceName     = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+	dirNamePattern = lazyre.New(`^[A-Za-z0-9_-]{1,64}$`)
+	deviceName     = lazyre.New(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 )
 
 func checkID(id string) error {
-	if !uuidPattern.MatchString(id) {
+	if !uuid.Valid(id) {
 		return fmt.Errorf("%w: %.80q", ErrBadID, id)
 	}
 	return nil
-}
-
-// newUUID returns a random (version 4) UUID.
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // dirName returns the valid override of the project directory's name, or "".
@@ -127,7 +118,7 @@ func (o Options) dirName() string {
 	if name == "" && (o.Dir != "" || os.Getenv("CLAUDE_CONFIG_DIR") != "") {
 		name = os.Getenv("CLAUDE_CODE_PROJECT_DIR_NAME")
 	}
-	if !dirNamePattern.MatchString(name) || deviceName.MatchString(name) {
+	if !dirNamePattern().MatchString(name) || deviceName().MatchString(name) {
 		return ""
 	}
 	return name

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // Rename gives a session a title, which goes before every other description of it. It may be called
@@ -128,7 +130,7 @@ func mark(ctx context.Context, id string, opts Options, do func(*projects, sessi
 
 // replace writes a small file so that a reader sees the old content or the new one.
 func (p *projects) replace(name string, data []byte) error {
-	temp := name + "." + newUUID() + ".tmp"
+	temp := name + "." + uuid.New() + ".tmp"
 	if err := p.WriteFile(temp, data, 0o600); err != nil {
 		return err
 	}

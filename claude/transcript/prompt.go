@@ -4,19 +4,20 @@ package transcript
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // promptChars is how much of a prompt a listing shows.
 const promptChars = 200
 
 var (
-	commandName = regexp.MustCompile(`(?s)<command-name>(.*?)</command-name>`)
-	bashInput   = regexp.MustCompile(`(?s)<bash-input>(.*?)</bash-input>`)
+	commandName = lazyre.New(`(?s)<command-name>(.*?)</command-name>`)
+	bashInput   = lazyre.New(`(?s)<bash-input>(.*?)</bash-input>`)
 	// generated matches texts that the CLI or an editor put in the user's place.
-	generated = regexp.MustCompile(`(?s)^(<local-command-stdout>|<session-start-hook>|<tick>|<goal>|` +
+	generated = lazyre.New(`(?s)^(<local-command-stdout>|<session-start-hook>|<tick>|<goal>|` +
 		`\[Request interrupted by user[^\]]*\]|<ide_opened_file>.*</ide_opened_file>$|<ide_selection>.*</ide_selection>$)`)
 )
 
@@ -25,13 +26,13 @@ var (
 func promptOf(message []byte) (text string, command bool) {
 	for _, text := range userTexts(message) {
 		text = strings.TrimSpace(strings.ReplaceAll(text, "\n", " "))
-		if text == "" || generated.MatchString(text) {
+		if text == "" || generated().MatchString(text) {
 			continue
 		}
-		if m := commandName.FindStringSubmatch(text); m != nil {
+		if m := commandName().FindStringSubmatch(text); m != nil {
 			return strings.TrimSpace(m[1]), true
 		}
-		if m := bashInput.FindStringSubmatch(text); m != nil {
+		if m := bashInput().FindStringSubmatch(text); m != nil {
 			text = "! " + strings.TrimSpace(m[1])
 		}
 		return shorten(text), false

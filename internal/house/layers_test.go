@@ -14,7 +14,7 @@ import (
 // A name that ends in /* stands for everything below it. The most exact name for a package decides.
 var layers = map[string][]string{
 	"schema":            {},
-	"claude/transcript": {},
+	"claude/transcript": {"internal/*"},
 	// The suite that every store must pass; public, so that other stores can run it.
 	"claude/transcript/storetest": {"claude/transcript"},
 	"claude/script":               {},

@@ -5,7 +5,8 @@ package redact
 import (
 	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // A pattern is one shape of secret. The group "s" is what goes; without it, the whole match does.
@@ -17,25 +18,19 @@ type pattern struct {
 	secret func(string) bool
 }
 
-// lazily compiles an expression when it is first tried. Most programs never redact anything, and all of
-// them together take a third of a megabyte.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
-
 var patterns = []pattern{
-	{re: lazily(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), hints: []string{"private key"}},
-	{re: lazily(`sk-ant-[A-Za-z0-9_-]{6,}`), hints: []string{"sk-ant-"}},
-	{re: lazily(`\bsk-[A-Za-z0-9_-]{20,}`), hints: []string{"sk-"}},
-	{re: lazily(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), hints: []string{"eyj"}},
-	{re: lazily(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), hints: []string{"akia", "asia"}},
-	{re: lazily(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35})`), hints: []string{"gh", "xox", "aiza"}},
-	{re: lazily(`(?i)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{8,})`), hints: []string{"bearer"}, secret: looksRandom},
-	{re: lazily(`(?i)\b(?:x-api-key|api-key|proxy-authorization|authorization|cookie|set-cookie)\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|digest)\s+)?(?P<s>[^\s"'\\,]{4,}[^\r\n"'\\]*)`), hints: []string{"api-key", "authorization", "cookie"}},
-	{re: lazily(`\b[A-Z0-9_]*(?:API_KEY|_TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD|PASSWD|PRIVATE_KEY)\\?["']?\s*[:=]\s*\\?["']?(?P<s>[^\s"'\\,;]{4,})`), hints: []string{"api_key", "_token", "secret", "access_key", "passw", "private_key"}, secret: notReference},
-	{re: lazily(`(?i)\b(?:api_?key|access_?token|refresh_?token|auth_?token|client_?secret|secret_?(?:access_?)?key|aws_secret_access_key|password)\\?["']\s*:\s*\\?["'](?P<s>[^"'\\]{4,})`), hints: []string{"key", "token", "secret", "password"}},
-	{re: lazily(`(?i)\baws_?(?:secret_?access_?key|session_?token)\s*[:=]\s*(?P<s>[A-Za-z0-9/+=]{16,})`), hints: []string{"aws"}},
-	{re: lazily(`://[^\s/:@"']+:(?P<s>[^\s/@"']+)@`), hints: []string{"://"}, secret: notReference},
+	{re: lazyre.New(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), hints: []string{"private key"}},
+	{re: lazyre.New(`sk-ant-[A-Za-z0-9_-]{6,}`), hints: []string{"sk-ant-"}},
+	{re: lazyre.New(`\bsk-[A-Za-z0-9_-]{20,}`), hints: []string{"sk-"}},
+	{re: lazyre.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), hints: []string{"eyj"}},
+	{re: lazyre.New(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), hints: []string{"akia", "asia"}},
+	{re: lazyre.New(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35})`), hints: []string{"gh", "xox", "aiza"}},
+	{re: lazyre.New(`(?i)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{8,})`), hints: []string{"bearer"}, secret: looksRandom},
+	{re: lazyre.New(`(?i)\b(?:x-api-key|api-key|proxy-authorization|authorization|cookie|set-cookie)\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|digest)\s+)?(?P<s>[^\s"'\\,]{4,}[^\r\n"'\\]*)`), hints: []string{"api-key", "authorization", "cookie"}},
+	{re: lazyre.New(`\b[A-Z0-9_]*(?:API_KEY|_TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD|PASSWD|PRIVATE_KEY)\\?["']?\s*[:=]\s*\\?["']?(?P<s>[^\s"'\\,;]{4,})`), hints: []string{"api_key", "_token", "secret", "access_key", "passw", "private_key"}, secret: notReference},
+	{re: lazyre.New(`(?i)\b(?:api_?key|access_?token|refresh_?token|auth_?token|client_?secret|secret_?(?:access_?)?key|aws_secret_access_key|password)\\?["']\s*:\s*\\?["'](?P<s>[^"'\\]{4,})`), hints: []string{"key", "token", "secret", "password"}},
+	{re: lazyre.New(`(?i)\baws_?(?:secret_?access_?key|session_?token)\s*[:=]\s*(?P<s>[A-Za-z0-9/+=]{16,})`), hints: []string{"aws"}},
+	{re: lazyre.New(`://[^\s/:@"']+:(?P<s>[^\s/@"']+)@`), hints: []string{"://"}, secret: notReference},
 }
 
 // looksRandom keeps ordinary words after "bearer" in the text.

@@ -9,7 +9,7 @@ import (
 
 const (
 	// softLimit is how many bytes may wait before Push gives way to the consumer.
-	softLimit = 256 << 10
+	softLimit = 128 << 10
 	// patience and maxPatience bound one wait of Push. The wait grows with what is queued, because a
 	// few large items take the consumer as long as many small ones.
 	patience    = 2 * time.Millisecond
