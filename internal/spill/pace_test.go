@@ -68,8 +68,8 @@ func TestPushBelowTheSoftLimitDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Options{Paced: true})
 		defer q.Discard()
-		if got := pushAll(t, q, 50, 4<<10); got != 0 {
-			t.Errorf("pushing 200 KB took %v, want no wait", got)
+		if got := pushAll(t, q, 100, 1<<10); got != 0 {
+			t.Errorf("pushing 100 KB took %v, want no wait", got)
 		}
 	})
 }
