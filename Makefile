@@ -41,7 +41,7 @@ soak: setup
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 	    echo "fuzz      $$pkg $$target"; \
 	    $(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x $$pkg >$(CURDIR)/.drover/fuzz.log 2>&1 || { cat $(CURDIR)/.drover/fuzz.log; exit 1; }; \
-	    tail -2 $(CURDIR)/.drover/fuzz.log | head -1; \
+	    grep 'fuzz: elapsed' $(CURDIR)/.drover/fuzz.log | tail -1; \
 	  done; \
 	done
 
