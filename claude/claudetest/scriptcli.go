@@ -4,7 +4,6 @@ package claudetest
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"sync"
@@ -51,7 +50,7 @@ func (c *ScriptedCLI) Options() *claude.Options {
 
 // Spawn starts the script. It implements [claude.Spawner].
 func (c *ScriptedCLI) Spawn(_ context.Context, cmd claude.Command) (claude.Process, error) {
-	p := &scriptProcess{cmd: cmd, stdin: newPipe(), stdout: newPipe(), stderr: newPipe(), done: make(chan struct{}), signals: make(chan os.Signal, 8)}
+	p := &scriptProcess{cmd: cmd, stdin: newPipe(), stdout: newPipe(), stderr: newPipe(), done: make(chan struct{})}
 	c.mu.Lock()
 	c.procs = append(c.procs, p)
 	c.mu.Unlock()
@@ -89,14 +88,13 @@ func (c *ScriptedCLI) check() {
 type scriptProcess struct {
 	cmd                   claude.Command
 	stdin, stdout, stderr *pipe
-	signals               chan os.Signal
 
 	once   sync.Once
 	done   chan struct{}
 	status claude.ExitStatus
 
 	mu      sync.Mutex
-	handles bool // the script handles SIGTERM itself, or ignores it
+	ignores bool // the script lives through SIGTERM
 }
 
 func (p *scriptProcess) Stdin() io.WriteCloser { return p.stdin }
@@ -105,21 +103,14 @@ func (p *scriptProcess) Stderr() io.Reader     { return p.stderr }
 
 func (p *scriptProcess) Signal(sig os.Signal) error {
 	p.mu.Lock()
-	handles := p.handles
+	ignores := p.ignores
 	p.mu.Unlock()
 	select {
 	case <-p.done:
 		return os.ErrProcessDone
 	default:
 	}
-	if handles {
-		select {
-		case p.signals <- sig:
-		default:
-		}
-		return nil
-	}
-	if sig == syscall.SIGTERM {
+	if sig == syscall.SIGTERM && !ignores {
 		p.exit(claude.ExitStatus{Code: 143})
 	}
 	return nil
@@ -145,16 +136,8 @@ func (p *scriptProcess) exit(status claude.ExitStatus) {
 	})
 }
 
-// errExit unwinds a script that has exited.
-var errExit = errors.New("claudetest: the scripted CLI has exited")
-
 func (p *scriptProcess) run(script CLIScript, s *ScriptSession) {
 	defer p.exit(claude.ExitStatus{Code: 0})
-	defer func() {
-		if r := recover(); r != nil && r != errExit { //nolint:errorlint // compared by identity
-			panic(r)
-		}
-	}()
 	script(s)
 }
 
@@ -162,14 +145,11 @@ func (p *scriptProcess) run(script CLIScript, s *ScriptSession) {
 // binary that calls it from TestMain can be started as a CLI, for faults that need a real process.
 func RunScript(script CLIScript) (code int) {
 	s := newScriptSession(os.Stdin, os.Stdout, os.Stderr)
-	defer func() {
-		if r := recover(); r != nil {
-			if r != errExit { //nolint:errorlint // compared by identity
-				panic(r)
-			}
-			code = s.code
-		}
+	done := make(chan struct{})
+	go func() { // of its own, because Exit ends the goroutine it is called on
+		defer close(done)
+		script(s)
 	}()
-	script(s)
-	return 0
+	<-done
+	return s.code
 }

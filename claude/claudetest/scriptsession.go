@@ -230,7 +230,7 @@ func (s *ScriptSession) IgnoreSignals() {
 	}
 	s.proc.mu.Lock()
 	defer s.proc.mu.Unlock()
-	s.proc.handles = true
+	s.proc.ignores = true
 }
 
 // Hang does nothing until the CLI is ended.
@@ -247,7 +247,6 @@ func (s *ScriptSession) Exit(code int) {
 	s.code = code
 	if s.proc != nil {
 		s.proc.exit(claude.ExitStatus{Code: code})
-		runtime.Goexit()
 	}
-	panic(errExit)
+	runtime.Goexit()
 }

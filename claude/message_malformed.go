@@ -22,8 +22,3 @@ func newMalformedLine(line []byte) *MalformedLine {
 }
 
 func (m *MalformedLine) field(*msgDecoder, []byte) bool { return false }
-
-// internalMessage makes what the client says itself a [Message]. It has no raw JSON.
-type internalMessage struct{ MessageHeader }
-
-func (*internalMessage) field(*msgDecoder, []byte) bool { return false }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// ErrNoAnswer is the error of a turn that came to its end without a result of its own.
+var ErrNoAnswer = errors.New("claude: the turn ended without a result")
+
+// A TurnEnd says that a turn is over: everything the CLI will do by itself is done. It is made by
+// the client and has no raw JSON.
+type TurnEnd struct {
+	internalMessage
+	// Answer is the last result that answers a prompt of ours, or nil if the turn began by itself,
+	// such as when a background task reports.
+	Answer *ResultMessage
+	// Results are all results of the turn, those of background tasks included.
+	Results []*ResultMessage
+	// Forced says that background work was still going on when Options.BackgroundCeiling passed.
+	Forced bool
+
+	upTo    int  // number of the newest prompt that the turn covers
+	noValue bool // a structured answer was asked for and is missing
+}
+
+// turnMark is a TurnEnd in the queue.
+type turnMark struct {
+	UpTo   int  `json:"up_to"`
+	Forced bool `json:"forced"`
+}
+
+func (c *conn) turnEnded(upTo int, forced bool) {
+	mark, _ := json.Marshal(turnMark{upTo, forced}) // numbers always encode
+	c.push(tagTurnEnd, mark)
+}
+
+// Err is nil if the turn has an answer that is no error result. With Options.OutputSchema an answer
+// without a structured value is [ErrStructuredOutput].
+func (e *TurnEnd) Err() error {
+	switch {
+	case e.Answer == nil:
+		return fmt.Errorf("%w\n  next: if it began by itself there is nothing to do; else read on: the answer comes in a later turn, or raise Options.BackgroundCeiling", ErrNoAnswer)
+	case e.noValue:
+		return fmt.Errorf("%w: the model answered in words: %q\n  next: say in the prompt that the answer must be given with the StructuredOutput tool", ErrStructuredOutput, withoutKeys(e.Answer.Result))
+	}
+	return e.Answer.Err()
+}
+
+// turnEnd makes the message for a mark, with the results that came since the last one.
+func (c *Client) turnEnd(item []byte) *TurnEnd {
+	var mark turnMark
+	_ = json.Unmarshal(item, &mark) // we wrote it
+	end := &TurnEnd{Results: c.results, Forced: mark.Forced, upTo: mark.UpTo}
+	c.results = nil
+	for _, r := range end.Results {
+		if r.IsAnswer() {
+			end.Answer = r
+		}
+	}
+	end.noValue = c.opts.OutputSchema != nil && lacksValue(end.Answer)
+	return end
+}
+
+// lacksValue reports whether an answer that should be structured is not: the CLI calls it a success
+// all the same. A slash command has no answer, and a deferred tool has none yet.
+func lacksValue(r *ResultMessage) bool {
+	return r != nil && !r.Failed() && r.StructuredOutput == nil && r.LocalCommand == "" && r.DeferredToolUse == nil
+}
+
+// internalMessage makes what the client says itself a [Message]. It has no raw JSON.
+type internalMessage struct{ MessageHeader }
+
+func (*internalMessage) field(*msgDecoder, []byte) bool { return false }
