@@ -118,7 +118,7 @@ func (c *conn) call(ctx context.Context, subtype string, fields any, limit time.
 	}
 	select {
 	case r := <-result:
-		return r.reply, replyError(subtype, r)
+		return r.reply, c.replyError(subtype, r)
 	case <-ctx.Done():
 		if _, waiting := c.calls.take(id); waiting {
 			c.out.post([]byte(`{"type":"control_cancel_request","request_id":"` + id + `"}`))
@@ -147,12 +147,12 @@ func (c *conn) callError(subtype string, limit time.Duration, err error) error {
 	return c.endError(err)
 }
 
-func replyError(subtype string, r callResult) error {
+func (c *conn) replyError(subtype string, r callResult) error {
 	switch {
 	case r.err != nil:
 		return r.err
 	case r.reply.Subtype == "error":
-		return &ControlError{Subtype: subtype, Code: r.reply.ErrorCode, Message: r.reply.Error}
+		return &ControlError{Subtype: subtype, Code: r.reply.ErrorCode, Message: r.reply.Error, secrets: c.secrets}
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type conn struct {
 	log     *slog.Logger
 	started time.Time
 	stderr  *stderrReader
+	secrets noSecrets
 	queue   *spill.Queue
 	turns   *turnTracker
 	calls   callTable     // our requests that wait for an answer
@@ -275,9 +276,9 @@ func (c *conn) verdict(readErr error, status ExitStatus) error {
 	case closing:
 		return nil
 	case !errors.Is(readErr, io.EOF):
-		return fmt.Errorf("claude: reading from the CLI: %w", readErr)
+		return fmt.Errorf("claude: reading from the CLI: %w\n  next: start again; if the spawner is your own, see why its Stdout fails", readErr)
 	case failed != nil:
-		return failed.Err()
+		return failed.errWithout(c.secrets)
 	case status.Code == 0 && ready && !c.turns.isOpen():
 		return nil
 	}

@@ -217,13 +217,19 @@ func Query(ctx context.Context, prompt string, opts *Options) iter.Seq2[Message,
 			yield(nil, err)
 			return
 		}
-		defer func() { _ = c.Close() }()
+		defer c.dispose()
 		for m, err := range c.Turn(ctx, Text(prompt)) {
 			if !yield(m, err) {
 				return
 			}
 		}
 	}
+}
+
+// dispose closes a client whose messages nobody can ask for any more, with what waits on disk.
+func (c *Client) dispose() {
+	_ = c.Close()
+	c.conn.queue.Discard()
 }
 
 // interruptGrace is how long an interrupted turn may take to give its result.

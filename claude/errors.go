@@ -14,6 +14,12 @@ import (
 // withoutKeys removes what looks like a key from a text that the CLI or the model's service wrote.
 func withoutKeys(s string) string { return (*redact.Redactor)(nil).String(s) }
 
+// noSecrets is carried by errors whose text the CLI wrote: it knows the secrets of its run, which need
+// not look like keys. The zero value knows only what keys look like.
+type noSecrets struct{ redact *redact.Redactor }
+
+func (n noSecrets) text(s string) string { return n.redact.String(s) }
+
 // Conditions that callers test for with errors.Is.
 var (
 	// ErrCLINotFound is returned when no Claude Code executable could be found.
@@ -117,13 +123,20 @@ type ControlError struct {
 	Subtype string // of the request
 	Code    string // for example "unsupported_request"; empty on older CLIs
 	Message string
+
+	secrets noSecrets
 }
 
 func (e *ControlError) Error() string {
+	code := ""
 	if e.Code != "" {
-		return withoutKeys(fmt.Sprintf("claude: %s refused (%s): %s", e.Subtype, e.Code, e.Message))
+		code = " (" + e.Code + ")"
 	}
-	return withoutKeys(fmt.Sprintf("claude: %s refused: %s", e.Subtype, e.Message))
+	next := "mend what it complains about; Options.Debug makes it say more"
+	if e.Code == "unsupported_request" {
+		next = "use a newer CLI, such as " + PinnedVersion
+	}
+	return e.secrets.text(fmt.Sprintf("claude: %s refused%s: %s\n  next: %s", e.Subtype, code, e.Message, next))
 }
 
 // A ControlTimeoutError reports that the CLI did not answer a control request in time.

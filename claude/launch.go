@@ -120,6 +120,7 @@ func (c *Client) connect(proc Process, cmd Command) {
 		log:      c.log,
 		started:  time.Now(),
 		stderr:   &stderrReader{onLine: c.opts.Stderr, log: c.log, redact: secrets, done: make(chan struct{})},
+		secrets:  noSecrets{secrets},
 		queue:    spill.New(spill.Options{Memory: c.opts.MaxBufferedBytes, Paced: !c.opts.answersCLI()}),
 		asked:    newHandlerTable(),
 		prepare:  c.prepare,

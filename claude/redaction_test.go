@@ -18,6 +18,9 @@ import (
 // plantedKey is what must not be found in anything that is made for people to read.
 const plantedKey = "sk-ant-api03-PLANTED0planted1PLANTED2planted3PLANTED4"
 
+// shapelessKey is a secret that does not look like one: only the environment tells.
+const shapelessKey = "correct horse battery"
+
 // A key reaches the client from everywhere: the environment, what the CLI prints, what the model's
 // service answers, what callbacks say when they fail. None of it may reach a log or an error text.
 // Messages are data and keep what the CLI wrote.
@@ -30,22 +33,22 @@ func TestNoKeyInLogsAndErrors(t *testing.T) {
 		s.Line("not JSON at all " + plantedKey)
 		s.Reply(s.Ask("hook_callback", `{"callback_id":"hook_1_0","input":{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{},"tool_use_id":"t"}}`))
 		s.Reply(s.Ask("can_use_tool", `{"tool_name":"Bash","input":{},"tool_use_id":"t"}`))
-		s.Line(`{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401 invalid x-api-key ` + plantedKey + `","api_error_status":401,"session_id":"s","uuid":"u"}`)
+		s.Line(`{"type":"result","subtype":"success","is_error":true,"result":"API Error: 401 invalid x-api-key ` + plantedKey + ` or ` + shapelessKey + `","api_error_status":401,"session_id":"s","uuid":"u"}`)
 		s.State("idle")
-		s.Refuse(s.Await("control_request"), "bad key "+plantedKey, "check_failed")
+		s.Refuse(s.Await("control_request"), "bad key "+plantedKey+" and "+shapelessKey, "check_failed")
 		s.Await("user")
-		s.Stderr("dying with ANTHROPIC_API_KEY=" + plantedKey)
+		s.Stderr("dying with ANTHROPIC_API_KEY=" + plantedKey + " " + shapelessKey)
 		s.Exit(3)
 	})
 	var logged bytes.Buffer
 	opts := cli.Options()
-	opts.Env = claude.ExactEnv(map[string]string{"ANTHROPIC_API_KEY": plantedKey})
+	opts.Env = claude.ExactEnv(map[string]string{"ANTHROPIC_API_KEY": plantedKey, "GATEWAY_TOKEN": shapelessKey})
 	opts.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	opts.Hooks = []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
-		return nil, errors.New("cannot ask the policy server with key " + plantedKey)
+		return nil, errors.New("cannot ask the policy server with key " + plantedKey + " " + shapelessKey)
 	})}
 	opts.CanUseTool = func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
-		panic("no policy for " + plantedKey)
+		panic("no policy for " + plantedKey + " " + shapelessKey)
 	}
 	c := connect(t, opts)
 	texts := map[string]string{}
@@ -65,7 +68,7 @@ func TestNoKeyInLogsAndErrors(t *testing.T) {
 		}
 	}
 	for where, text := range texts {
-		if strings.Contains(text, plantedKey) || strings.Contains(text, "PLANTED2") {
+		if strings.Contains(text, plantedKey) || strings.Contains(text, "PLANTED2") || strings.Contains(text, shapelessKey) {
 			t.Errorf("%s shows the key: %s", where, text)
 		}
 	}

@@ -44,14 +44,20 @@ type ResultError struct {
 	StartupFailureReason string
 	SessionID            string
 	Message              *ResultMessage // the whole result
+
+	secrets noSecrets
 }
 
 // Err returns a [ResultError] if the turn did not end well, else nil.
-func (m *ResultMessage) Err() error {
+func (m *ResultMessage) Err() error { return m.errWithout(noSecrets{}) }
+
+// errWithout is Err whose text never shows the secrets.
+func (m *ResultMessage) errWithout(secrets noSecrets) error {
 	if !m.Failed() {
 		return nil
 	}
 	return &ResultError{
+		secrets:              secrets,
 		Subtype:              m.subtype,
 		Errors:               m.Errors,
 		Result:               m.Result,
@@ -101,7 +107,7 @@ func (e *ResultError) Error() string {
 	if advice := e.Advice(); advice != "" {
 		s += "\n  next: " + advice
 	}
-	return withoutKeys(s) // errors are logged; the fields keep what the CLI wrote
+	return e.secrets.text(s) // errors are logged; the fields keep what the CLI wrote
 }
 
 // details names the machine-readable causes that the text may not contain.

@@ -19,7 +19,7 @@ func QueryStream(ctx context.Context, prompts iter.Seq2[Prompt, error], opts *Op
 			yield(nil, err)
 			return
 		}
-		defer func() { _ = c.Close() }()
+		defer c.dispose()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		go c.feed(ctx, prompts)

@@ -25,6 +25,7 @@ type TurnEnd struct {
 
 	upTo    int  // number of the newest prompt that the turn covers
 	noValue bool // a structured answer was asked for and is missing
+	secrets noSecrets
 }
 
 // turnMark is a TurnEnd in the queue.
@@ -45,16 +46,16 @@ func (e *TurnEnd) Err() error {
 	case e.Answer == nil:
 		return fmt.Errorf("%w\n  next: if it began by itself there is nothing to do; else read on: the answer comes in a later turn, or raise Options.BackgroundCeiling", ErrNoAnswer)
 	case e.noValue:
-		return fmt.Errorf("%w: the model answered in words: %q\n  next: say in the prompt that the answer must be given with the StructuredOutput tool", ErrStructuredOutput, withoutKeys(e.Answer.Result))
+		return fmt.Errorf("%w: the model answered in words: %q\n  next: say in the prompt that the answer must be given with the StructuredOutput tool", ErrStructuredOutput, e.secrets.text(e.Answer.Result))
 	}
-	return e.Answer.Err()
+	return e.Answer.errWithout(e.secrets)
 }
 
 // turnEnd makes the message for a mark, with the results that came since the last one.
 func (c *Client) turnEnd(item []byte) *TurnEnd {
 	var mark turnMark
 	_ = json.Unmarshal(item, &mark) // we wrote it
-	end := &TurnEnd{Results: c.results, Forced: mark.Forced, upTo: mark.UpTo}
+	end := &TurnEnd{Results: c.results, Forced: mark.Forced, upTo: mark.UpTo, secrets: c.conn.secrets}
 	c.results = nil
 	for _, r := range end.Results {
 		if r.IsAnswer() {
