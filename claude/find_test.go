@@ -34,7 +34,7 @@ type findWorld struct {
 func newFindWorld(t *testing.T) findWorld {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("needs execute bits")
+		t.Skip("needs execute bits: run on Linux or macOS")
 	}
 	root := t.TempDir()
 	w := findWorld{
@@ -125,7 +125,7 @@ func TestFindErrors(t *testing.T) {
 
 func TestFindNothing(t *testing.T) {
 	if _, err := os.Stat("/usr/local/bin/claude"); err == nil {
-		t.Skip("there is a CLI in /usr/local/bin")
+		t.Skip("the CLI in /usr/local/bin would be found: run where there is none")
 	}
 	w := newFindWorld(t)
 	for _, path := range w.places {

@@ -172,7 +172,7 @@ func TestRow44HooksRunConcurrently(t *testing.T) {
 // The compiler refuses a hook whose output belongs to another event.
 func TestOnRefusesMismatchedOutput(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles the package")
+		t.Skip("it compiles the package: run without -short")
 	}
 	tests := map[string]struct {
 		in, out string

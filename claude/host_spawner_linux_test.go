@@ -111,7 +111,7 @@ func TestHostSpawnerUser(t *testing.T) {
 
 func TestHostSpawnerUserWithoutAccess(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("changing the user needs root")
+		t.Skip("changing the user needs root: run the tests as root")
 	}
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {

@@ -37,7 +37,7 @@ func file(t *testing.T, name, content string, mode os.FileMode) string {
 // Whatever keeps the CLI from starting, the error says what happened, where, and what to do next.
 func TestLaunchErrors(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("needs execute bits")
+		t.Skip("needs execute bits: run on Linux or macOS")
 	}
 	empty, missing := t.TempDir(), filepath.Join(t.TempDir(), "claude")
 	plain, text := file(t, "claude", "#!/bin/sh\n", 0o600), file(t, "claude", "just some text\n", 0o700)
@@ -106,7 +106,7 @@ func TestLaunchErrors(t *testing.T) {
 // A program that is no CLI ends, or says nothing; both are told apart.
 func TestProgramsThatAreNoCLI(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("needs a shell")
+		t.Skip("needs a shell: run on Linux or macOS")
 	}
 	o := &claude.Options{CLIPath: file(t, "claude", "#!/bin/sh\necho 'token sk-ant-"+"api03-abcdefghijklmnopqrstuvwxyz0123456789 is bad' >&2\nexit 3\n", 0o700), Env: claude.InheritEnv(nil)}
 	err := connectError(t, o)

@@ -26,7 +26,7 @@ import (
 
 func TestOptionRuntime(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("needs a shell")
+		t.Skip("needs a shell: run on Linux or macOS")
 	}
 	script := filepath.Join(t.TempDir(), "cli.js")
 	if err := os.WriteFile(script, nil, 0o700); err != nil {

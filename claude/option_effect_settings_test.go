@@ -147,7 +147,7 @@ func sandboxSettingsEffect() optionEffect {
 	for _, row := range sandboxRows() {
 		e.checks[row.field] = func(t *testing.T, r *effectRun) {
 			if r.old && row.tooOld {
-				t.Skip("refused for this CLI") // by TestOldCLIRefusesWhatItLacks
+				t.Skip("this CLI refuses the option, which TestOldCLIRefusesWhatItLacks shows")
 			}
 			contained(t, "", sandboxOf(t, row), object(t, []byte(r.notes["effective"])))
 		}

@@ -248,7 +248,7 @@ func TestPitfall56_MissingDirectoryIsNotAMissingCLI(t *testing.T) {
 // repeats its warnings. Connect starts the CLI once and asks nothing beforehand.
 func TestPitfall57_TheCLIIsStartedOnce(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the program that counts its starts is a shell script")
+		t.Skip("the program that counts its starts is a shell script: run on Linux or macOS")
 	}
 	dir := t.TempDir()
 	counter, path := filepath.Join(dir, "starts"), filepath.Join(dir, "claude")

@@ -96,7 +96,7 @@ func TestFileStoreRefusesWhatIsNoObject(t *testing.T) {
 
 func TestFileStoreModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no modes")
+		t.Skip("files have no modes here: run on Linux or macOS")
 	}
 	dir := filepath.Join(t.TempDir(), "store")
 	s := newFileStore(t, dir)
@@ -118,7 +118,7 @@ func TestFileStoreLinksThatClimbOut(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, id1+".jsonl"), "{}\n")
 	if err := os.Symlink(outside, filepath.Join(dir, "-p")); err != nil {
-		t.Skip(err)
+		t.Skipf("%v: run where it can be done", err)
 	}
 	s := newFileStore(t, dir)
 	if err := s.Append(t.Context(), storeKey, raw(`{}`)); err == nil {

@@ -61,7 +61,7 @@ func userLine(id, text string) string {
 
 func TestProjectKey(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the paths below are of unix")
+		t.Skip("the paths below are of Unix: run on Linux or macOS")
 	}
 	long := "/no/such/" + strings.Repeat("é/", 120)
 	tests := []struct{ name, cwd, want string }{
@@ -100,7 +100,7 @@ func TestProjectKeyResolvesLinks(t *testing.T) {
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(dir, link); err != nil {
-		t.Skip(err)
+		t.Skipf("%v: run where links can be made", err)
 	}
 	if got, want := transcript.ProjectKey(link), transcript.ProjectKey(dir); got != want {
 		t.Errorf("ProjectKey(link) = %q, want %q", got, want)
@@ -164,7 +164,7 @@ func TestLongProjectWithAnotherHash(t *testing.T) {
 
 func TestWorktreesBelongToTheProject(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git")
+		t.Skip("no git: install it")
 	}
 	base := t.TempDir()
 	repo, tree := filepath.Join(base, "repo"), filepath.Join(base, "tree")
@@ -253,7 +253,7 @@ func TestLinksThatClimbOutAreRefused(t *testing.T) {
 		filepath.Join(p, id3+".jsonl"):      "../../../" + filepath.Base(outside) + "/" + id1 + ".jsonl",
 	} {
 		if err := os.Symlink(target, link); err != nil {
-			t.Skip(err)
+			t.Skipf("%v: run where links can be made", err)
 		}
 	}
 	opts := transcript.Options{Dir: dir}

@@ -23,7 +23,7 @@ import (
 func fakeNPM(t *testing.T, script string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("needs a shell")
+		t.Skip("needs a shell: run on Linux or macOS")
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "npm"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {

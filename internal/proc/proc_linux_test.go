@@ -128,7 +128,7 @@ func TestRow27KillEndsTheWholeTree(t *testing.T) {
 // A double fork loses its parent link; only a PID namespace holds it.
 func TestRow27NamespaceHoldsDoubleForks(t *testing.T) {
 	if !NamespaceAvailable(t.Context(), "") {
-		t.Skip("no PID namespace to be had here")
+		t.Skip("no PID namespace to be had here: install bubblewrap, or allow user namespaces")
 	}
 	p := startHelper(t, false, "forker")
 	if got, want := p.Wait(), (Status{}); got != want {

@@ -59,7 +59,7 @@ func publicSelf(t *testing.T) string {
 // TestAsOrdinaryUser runs this package's tests again as a user without any rights.
 func TestAsOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("already an ordinary user")
+		t.Skip("this is an ordinary user already: run as root to try both")
 	}
 	cmd := exec.Command(publicSelf(t), "-test.v", "-test.skip=TestAsOrdinaryUser|TestRunAsAnotherUser")
 	cmd.Dir = "/"
@@ -76,7 +76,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 
 func TestRunAsAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("changing the user needs root")
+		t.Skip("changing the user needs root: run the tests as root")
 	}
 	path := publicSelf(t)
 	modes(t, func(t *testing.T, plain bool) {
