@@ -201,3 +201,14 @@ func (d *msgDecoder) content(one *[1]Block) []Block {
 	d.Skip()
 	return nil
 }
+
+// blocksOf are the blocks of one kind.
+func blocksOf[B Block](content []Block) []B {
+	var out []B
+	for _, b := range content {
+		if b, ok := b.(B); ok {
+			out = append(out, b)
+		}
+	}
+	return out
+}

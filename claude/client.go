@@ -44,6 +44,7 @@ type Client struct {
 	results []*ResultMessage // those since the last TurnEnd; guarded by reader
 	fed     *streamEnd       // set by feed, read after it came through the queue
 
+	warnTools sync.Once
 	closeOnce sync.Once
 	closeErr  error
 }

@@ -142,8 +142,11 @@ func (c *Client) next(ctx context.Context) (Message, error) {
 		c.log.Warn("claude: a line of the CLI is not valid JSON", "error", err)
 		return newMalformedLine(item.Data), nil
 	}
-	if result, ok := m.(*ResultMessage); ok {
-		c.results = append(c.results, result)
+	switch m := m.(type) {
+	case *ResultMessage:
+		c.results = append(c.results, m)
+	case *SystemInit:
+		c.warnTools.Do(func() { c.warnMissingTools(m) })
 	}
 	return m, nil
 }

@@ -3,10 +3,12 @@
 package claude_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -340,5 +342,24 @@ func TestPromptWithoutATurn(t *testing.T) {
 	turn(t, c, "go on")
 	if len(model.Requests()) != 1 || !model.LastRequest().SawText("marzipan") {
 		t.Errorf("the model got %d requests; want one, with both prompts", len(model.Requests()))
+	}
+}
+
+// The CLI takes a tool that it does not have without a word; we do not.
+func TestToolThatDoesNotExistIsLogged(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("One."), script.Text("Two."))
+	var logged bytes.Buffer
+	opts := cli.Options(model)
+	opts.Tools = []string{"Read", "Agent", "Abacus"}
+	opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	c := connect(t, opts)
+	turn(t, c, "one")
+	turn(t, c, "two")
+	if got := strings.Count(logged.String(), "tool=Abacus"); got != 1 {
+		t.Errorf("the missing tool is named %d times, want once:\n%s", got, logged.String())
+	}
+	if got := logged.String(); strings.Contains(got, "tool=Read") || strings.Contains(got, "tool=Agent") {
+		t.Errorf("a tool that exists is called missing:\n%s", got)
 	}
 }

@@ -61,13 +61,7 @@ func (m *AssistantMessage) Text() string { return joinText(m.Content, "") }
 
 // ToolUses returns the tool calls of the message.
 func (m *AssistantMessage) ToolUses() []*ToolUseBlock {
-	var out []*ToolUseBlock
-	for _, b := range m.Content {
-		if t, ok := b.(*ToolUseBlock); ok {
-			out = append(out, t)
-		}
-	}
-	return out
+	return blocksOf[*ToolUseBlock](m.Content)
 }
 
 func (m *AssistantMessage) field(d *msgDecoder, key []byte) bool {
@@ -194,13 +188,7 @@ func (m *UserMessage) Text() string { return joinText(m.Content, "\n") }
 
 // ToolResults returns the results of tool calls in the message.
 func (m *UserMessage) ToolResults() []*ToolResultBlock {
-	var out []*ToolResultBlock
-	for _, b := range m.Content {
-		if t, ok := b.(*ToolResultBlock); ok {
-			out = append(out, t)
-		}
-	}
-	return out
+	return blocksOf[*ToolResultBlock](m.Content)
 }
 
 func (m *UserMessage) field(d *msgDecoder, key []byte) bool {

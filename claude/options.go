@@ -102,7 +102,8 @@ type Options struct {
 	PluginsInInitialize bool
 
 	// Tools are the built-in tools there are; {"default"} means the CLI's default set. Nil means the
-	// CLI's default, empty means none.
+	// CLI's default, empty means none. One that the CLI does not have is logged when the first turn
+	// begins.
 	Tools []string
 	// ToolAliases maps a tool name that the model may use to the tool that runs.
 	ToolAliases map[string]string

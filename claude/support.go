@@ -148,6 +148,19 @@ func (s *Sandbox) ignoredByOld() []laterOption {
 	return later
 }
 
+// warnMissingTools logs the names in Options.Tools that the CLI has no tool for: it says nothing
+// itself, and only the first message of a turn shows which tools there are.
+func (c *Client) warnMissingTools(init *SystemInit) {
+	for _, name := range c.opts.Tools {
+		there := slices.ContainsFunc(init.Tools, func(tool string) bool {
+			return tool == name || tool == "Task" && name == "Agent" // one tool under two names
+		})
+		if !there && name != "default" {
+			c.log.Warn("claude: Options.Tools names a tool that this CLI does not have", "tool", name, "has", strings.Join(init.Tools, ", "))
+		}
+	}
+}
+
 // refusedFlag finds the flag that a CLI did not know, or whose value it did not.
 var refusedFlag = lazyre.New(`error: (?:unknown option '|option '(?:-\w, )?)(-[^\s'=]+)`)
 
