@@ -29,7 +29,8 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 	program := filepath.Join(temp, "claude.test")
 	copyProgram(t, os.Args[0], program)
 	cmd := exec.Command(program, "-test.v", "-test.run=^(TestQueryYields|TestBreakingOut|TestInterruptEnds)")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + temp, "TMPDIR=" + temp, "DROVER_SLOTS=" + filepath.Join(temp, "slots"), "DROVER_CLAUDE=" + cli.Path}
+	cmd.Dir = temp // the checkout may be where only root can go
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + temp, "TMPDIR=" + temp, "DROVER_SLOTS=" + filepath.Join(temp, "slots"), "DROVER_CLAUDE=" + linkCLI(t, cli, temp)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("as uid %d: %v\n%s", nobody, err, out)
@@ -52,6 +53,7 @@ func TestCLIAsAnotherUser(t *testing.T) {
 	}
 	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "id -u"}), script.Text("ok"))
 	opts := cli.Options(model)
+	opts.CLIPath = linkCLI(t, cli, openFolder(t))
 	opts.User = "nobody"
 	opts.PermissionMode = claude.ModeBypassPermissions
 	if _, _, err := collect(claude.Query(t.Context(), "who?", opts)); err != nil {
@@ -74,6 +76,21 @@ func openFolder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// linkCLI puts the CLI into a folder that everybody may use: the checkout, and the CLI in it, may be
+// where only root can go.
+func linkCLI(t *testing.T, cli *claudetest.RealCLI, dir string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(cli.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "claude")
+	if os.Link(path, link) != nil { // another file system
+		copyProgram(t, path, link)
+	}
+	return link
 }
 
 func copyProgram(t *testing.T, from, to string) {
