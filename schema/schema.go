@@ -126,3 +126,7 @@ func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 // IsObject reports whether the schema says at its root that the value is an object, as the input of
 // a tool must be.
 func (s *Schema) IsObject() bool { return s.root.types == typeObject }
+
+// ForOutputType returns the schema of what encoding/json writes for a t. It differs from [ForType]
+// where Go writes null: nil slices, maps and pointers.
+func ForOutputType(t reflect.Type) (*Schema, error) { return ForType(t) }

@@ -20,7 +20,10 @@ var layers = map[string][]string{
 	"claude/script":               {},
 	"claude":                      {"schema", "claude/transcript", "internal/*"},
 	"claude/claudetest":           {"claude", "claude/script", "internal/*"},
-	"tool/mcp":                    {"claude"},
+	"event":                       {},
+	"tool":                        {"event", "schema", "claude", "internal/*"},
+	"tool/mcp":                    {"tool", "event", "schema", "claude", "internal/*"},
+	"gate":                        {"event", "tool", "claude", "schema", "internal/*"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
 	// one may use them.
 	"cmd/*":      {"*"},

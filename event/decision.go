@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A Verdict is what was decided about a tool call. The zero value denies.
+type Verdict uint8
+
+// The verdicts, the strictest first.
+const (
+	Deny Verdict = iota
+	Ask
+	Allow
+)
+
+// String gives "deny", "ask" or "allow". A value that is none of them denies.
+func (v Verdict) String() string {
+	switch v {
+	case Ask:
+		return "ask"
+	case Allow:
+		return "allow"
+	}
+	return "deny"
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "deny":
+		*v = Deny
+	case "ask":
+		*v = Ask
+	case "allow":
+		*v = Allow
+	default:
+		return fmt.Errorf("event: %q is no verdict; it is deny, ask or allow", text)
+	}
+	return nil
+}
+
+// A Decision is what was decided about one tool call, and why.
+type Decision struct {
+	// CallID and Tool are the call's; Tool is the name as the caller said it.
+	CallID string `json:"toolUseId,omitzero"`
+	Tool   string `json:"toolName,omitzero"`
+
+	Verdict Verdict `json:"verdict"`
+	// Reason is what the model reads of a denial. An allowed call needs none.
+	Reason string `json:"reason,omitzero"`
+	// Policy is who decided: "limits", "risk", "approver".
+	Policy string `json:"policy,omitzero"`
+	// Input replaces the input of an allowed call. Nil leaves it as it is.
+	Input json.RawMessage `json:"input,omitempty"`
+	// Asked says that somebody was asked.
+	Asked bool `json:"asked,omitzero"`
+	// Remembered says that an earlier answer was used.
+	Remembered bool `json:"remembered,omitzero"`
+}
+
+// EventKind implements [Payload].
+func (Decision) EventKind() Kind { return KindDecision }
+
+// A PermissionRequest is a question to whoever may approve a tool call.
+type PermissionRequest struct {
+	ID     string          `json:"toolUseId"`
+	Name   string          `json:"toolName"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	Reason string          `json:"reason,omitzero"`
+}
+
+// EventKind implements [Payload].
+func (PermissionRequest) EventKind() Kind { return KindPermissionRequest }

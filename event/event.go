@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Kind names what an event tells. Names with a colon ("tool:progress") are extensions.
+type Kind string
+
+// The kinds that this package knows.
+const (
+	KindToolUse           Kind = "tool_use"
+	KindToolResult        Kind = "tool_result"
+	KindPermissionRequest Kind = "permission_request"
+	KindDecision          Kind = "gate:decision"
+	KindToolProgress      Kind = "tool:progress"
+	KindToolLog           Kind = "tool:log"
+)
+
+// An Event is one fact about a run.
+type Event struct {
+	// Kind is the kind of Payload. Marshalling takes it from there.
+	Kind Kind
+	// Agent is who did it: "claude-code".
+	Agent string
+	// Time is when, to the millisecond.
+	Time time.Time
+	// SessionID ties the event to a conversation of the agent. It is no token to resume with.
+	SessionID string
+	// RunID is the run, and Seq the place of the event in it, from 1. Zero means not numbered yet.
+	RunID string
+	Seq   int64
+	// ParentToolUseID is the tool call inside which it happened, in a subagent.
+	ParentToolUseID string
+	// Role is the part that the agent plays among several; most runs have none.
+	Role string
+	// Metadata holds what an agent adds.
+	Metadata map[string]json.RawMessage
+	// Payload is the fact itself.
+	Payload Payload
+}
+
+// A Payload is what an event tells: a [ToolCall], a [ToolResult], a [PermissionRequest], a
+// [Decision], a [ToolProgress], a [ToolLog], or an [Extension] for everything else.
+type Payload interface {
+	// EventKind is the kind of the events that carry the payload.
+	EventKind() Kind
+}
+
+// An Extension keeps a payload of a kind that this package does not know.
+type Extension struct {
+	Kind Kind
+	Data json.RawMessage
+}
+
+// EventKind implements [Payload].
+func (e Extension) EventKind() Kind { return e.Kind }
+
+// MarshalJSON gives the data as it came.
+func (e Extension) MarshalJSON() ([]byte, error) {
+	if e.Data == nil {
+		return []byte("null"), nil
+	}
+	return e.Data, nil
+}
+
+// New makes an event of a payload, now.
+func New(payload Payload) Event {
+	return Event{Kind: payload.EventKind(), Time: time.Now(), Payload: payload}
+}
+
+// wire is the JSON form of an event.
+type wire struct {
+	Type            Kind                       `json:"type"`
+	Agent           string                     `json:"agent"`
+	Timestamp       int64                      `json:"timestamp"`
+	SessionID       string                     `json:"sessionId"`
+	RunID           string                     `json:"runId,omitzero"`
+	Seq             int64                      `json:"seq,omitzero"`
+	ParentToolUseID string                     `json:"parentToolUseId,omitzero"`
+	Role            string                     `json:"role,omitzero"`
+	Metadata        map[string]json.RawMessage `json:"metadata,omitempty"`
+	Payload         json.RawMessage            `json:"payload"`
+}
+
+// MarshalJSON gives the event in one line.
+func (e Event) MarshalJSON() ([]byte, error) {
+	if e.Payload == nil {
+		return nil, errors.New("event: no Payload")
+	}
+	payload, err := json.Marshal(e.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("event: payload of %s: %w", e.Payload.EventKind(), err)
+	}
+	return json.Marshal(wire{
+		Type: e.Payload.EventKind(), Agent: e.Agent, Timestamp: e.Time.UnixMilli(), SessionID: e.SessionID,
+		RunID: e.RunID, Seq: e.Seq, ParentToolUseID: e.ParentToolUseID, Role: e.Role, Metadata: e.Metadata, Payload: payload,
+	})
+}
+
+// UnmarshalJSON reads an event of any kind.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var w wire
+	if err := json.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("event: %w", err)
+	}
+	if w.Type == "" || w.Payload == nil {
+		return errors.New("event: an event needs type and payload")
+	}
+	payload, err := decodePayload(w.Type, w.Payload)
+	if err != nil {
+		return fmt.Errorf("event: payload of %s: %w", w.Type, err)
+	}
+	*e = Event{
+		Kind: w.Type, Agent: w.Agent, Time: time.UnixMilli(w.Timestamp), SessionID: w.SessionID,
+		RunID: w.RunID, Seq: w.Seq, ParentToolUseID: w.ParentToolUseID, Role: w.Role, Metadata: w.Metadata, Payload: payload,
+	}
+	return nil
+}
+
+func decodePayload(kind Kind, data json.RawMessage) (Payload, error) {
+	switch kind {
+	case KindToolUse:
+		return decodeAs[ToolCall](data)
+	case KindToolResult:
+		return decodeAs[ToolResult](data)
+	case KindPermissionRequest:
+		return decodeAs[PermissionRequest](data)
+	case KindDecision:
+		return decodeAs[Decision](data)
+	case KindToolProgress:
+		return decodeAs[ToolProgress](data)
+	case KindToolLog:
+		return decodeAs[ToolLog](data)
+	}
+	return Extension{kind, data}, nil
+}
+
+func decodeAs[T Payload](data json.RawMessage) (Payload, error) {
+	var p T
+	err := json.Unmarshal(data, &p)
+	return p, err
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A ToolCall is a call of a tool, by the model or by a program.
+type ToolCall struct {
+	// ID is the tool use id. The same id stands in everything about the call.
+	ID string `json:"toolUseId"`
+	// Name is the tool as the caller says it: "Bash", "mcp__server__tool".
+	Name string `json:"toolName"`
+	// Input is a JSON object.
+	Input json.RawMessage `json:"input,omitempty"`
+	// Description is what the caller says about the call, for people.
+	Description string `json:"description,omitzero"`
+	// AgentID is the subagent that calls; empty means the main agent.
+	AgentID string `json:"agentId,omitzero"`
+}
+
+// EventKind implements [Payload].
+func (ToolCall) EventKind() Kind { return KindToolUse }
+
+// A ToolStatus is how a tool call ended.
+type ToolStatus string
+
+// The ways in which a tool call ends.
+const (
+	ToolSuccess       ToolStatus = "success"
+	ToolError         ToolStatus = "error"
+	ToolDenied        ToolStatus = "denied"
+	ToolNeedsApproval ToolStatus = "needs_approval"
+	ToolCancelled     ToolStatus = "cancelled"
+)
+
+// A ToolResult is how a tool call ended, and with what.
+type ToolResult struct {
+	ID     string     `json:"toolUseId"`
+	Name   string     `json:"toolName"`
+	Status ToolStatus `json:"status"`
+	// Output is what the caller got, as JSON.
+	Output json.RawMessage `json:"output,omitempty"`
+	// Duration is rounded to milliseconds on the wire; a duration that was not measured is zero.
+	Duration time.Duration `json:"-"`
+	// Failure is set unless Status is success.
+	Failure *ToolFailure `json:"failure,omitempty"`
+	// InputDigest and OutputDigest are SHA-256 over the JSON with sorted keys, where asked for.
+	InputDigest  string `json:"inputDigest,omitzero"`
+	OutputDigest string `json:"outputDigest,omitzero"`
+}
+
+// A ToolFailure says why a tool call did not succeed.
+type ToolFailure struct {
+	Code      string `json:"code,omitzero"`
+	Category  string `json:"category,omitzero"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable,omitzero"`
+}
+
+// EventKind implements [Payload].
+func (ToolResult) EventKind() Kind { return KindToolResult }
+
+// toolResultWire is ToolResult without its methods, with the duration in milliseconds.
+type toolResultWire struct {
+	toolResultFields
+	DurationMS int64 `json:"durationMs,omitzero"`
+}
+
+type toolResultFields ToolResult
+
+// MarshalJSON writes the duration in milliseconds.
+func (r ToolResult) MarshalJSON() ([]byte, error) {
+	return json.Marshal(toolResultWire{toolResultFields(r), r.Duration.Round(time.Millisecond).Milliseconds()})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *ToolResult) UnmarshalJSON(data []byte) error {
+	var w toolResultWire
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*r = ToolResult(w.toolResultFields)
+	r.Duration = time.Duration(w.DurationMS) * time.Millisecond
+	return nil
+}
+
+// ToolProgress is how far a tool call has come.
+type ToolProgress struct {
+	ID       string  `json:"toolUseId"`
+	Progress float64 `json:"progress"`
+	// Total is zero where it is not known.
+	Total   float64 `json:"total,omitzero"`
+	Message string  `json:"message,omitzero"`
+}
+
+// EventKind implements [Payload].
+func (ToolProgress) EventKind() Kind { return KindToolProgress }
+
+// ToolLog is a line that a tool logged during a call.
+type ToolLog struct {
+	ID      string                     `json:"toolUseId"`
+	Level   string                     `json:"level"`
+	Message string                     `json:"message"`
+	Attrs   map[string]json.RawMessage `json:"attrs,omitempty"`
+}
+
+// EventKind implements [Payload].
+func (ToolLog) EventKind() Kind { return KindToolLog }

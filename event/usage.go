@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Usage is what a run consumed. Tokens and Cost are nil where nobody reported them, which is not
+// the same as zero.
+type Usage struct {
+	// ToolUses counts the distinct tool calls that were seen.
+	ToolUses int     `json:"toolUses"`
+	Tokens   *Tokens `json:"tokens,omitempty"`
+	Cost     *Cost   `json:"cost,omitempty"`
+}
+
+// InputTokens returns all input tokens, zero where they are not known.
+func (u Usage) InputTokens() int64 {
+	if u.Tokens == nil {
+		return 0
+	}
+	return u.Tokens.Totals.Input.Total
+}
+
+// OutputTokens returns all output tokens, zero where they are not known.
+func (u Usage) OutputTokens() int64 {
+	if u.Tokens == nil {
+		return 0
+	}
+	return u.Tokens.Totals.Output.Total
+}
+
+// TotalCostUSD returns the cost, zero where it is not known.
+func (u Usage) TotalCostUSD() float64 {
+	if u.Cost == nil {
+		return 0
+	}
+	return u.Cost.USD
+}
+
+// A Coverage says whether a count is of the whole run.
+type Coverage string
+
+// How much of a run a count covers.
+const (
+	CoverageComplete Coverage = "complete"
+	CoveragePartial  Coverage = "partial"
+)
+
+// Tokens are the tokens of a run. Records, where there are any, divide Totals without a rest.
+type Tokens struct {
+	Coverage Coverage      `json:"coverage"`
+	Totals   TokenCount    `json:"totals"`
+	Records  []TokenRecord `json:"records,omitempty"`
+}
+
+// A TokenCount counts both directions.
+type TokenCount struct {
+	Input  InputTokens  `json:"input"`
+	Output OutputTokens `json:"output"`
+}
+
+// InputTokens count what the model read. The parts are nil where they are not known; if all are
+// known they sum to Total.
+type InputTokens struct {
+	Total      int64  `json:"total"`
+	Uncached   *int64 `json:"uncached,omitempty"`
+	CacheRead  *int64 `json:"cacheRead,omitempty"`
+	CacheWrite *int64 `json:"cacheWrite,omitempty"`
+}
+
+// OutputTokens count what the model wrote, in the same way.
+type OutputTokens struct {
+	Total     int64  `json:"total"`
+	Visible   *int64 `json:"visible,omitempty"`
+	Reasoning *int64 `json:"reasoning,omitempty"`
+}
+
+// A TokenRecord is the share of one model.
+type TokenRecord struct {
+	Model       string       `json:"model,omitzero"`
+	Provider    string       `json:"provider,omitzero"`
+	Requests    int64        `json:"requests,omitzero"`
+	Tokens      TokenCount   `json:"tokens"`
+	Cost        *Cost        `json:"cost,omitempty"`
+	PricedUnits []PricedUnit `json:"pricedUnits,omitempty"`
+}
+
+// A PricedUnit is something other than tokens that costs money: "web_search_request".
+type PricedUnit struct {
+	Name     string `json:"name"`
+	Quantity int64  `json:"quantity"`
+}
+
+// A CostSource says who computed a cost.
+type CostSource string
+
+// Who computed a cost.
+const (
+	CostAgentEstimate    CostSource = "agent-estimate"
+	CostProviderReported CostSource = "provider-reported"
+	CostAccountEstimate  CostSource = "account-estimate"
+)
+
+// Cost is an amount of US dollars, as somebody else computed it.
+type Cost struct {
+	USD    float64    `json:"usd"`
+	Source CostSource `json:"source,omitzero"`
+}
+
+// Validate reports everything that is wrong with the figures: negative ones, parts that do not sum
+// to their total, records that do not sum to the totals.
+func (u Usage) Validate() error {
+	var errs []error
+	if u.ToolUses < 0 {
+		errs = append(errs, fmt.Errorf("toolUses is %d", u.ToolUses))
+	}
+	if u.Tokens != nil {
+		errs = append(errs, u.Tokens.problems()...)
+	}
+	if err := u.Cost.problem("cost"); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("event: usage: %w", errors.Join(errs...))
+}
+
+func (t *Tokens) problems() []error {
+	var errs []error
+	if t.Coverage != CoverageComplete && t.Coverage != CoveragePartial {
+		errs = append(errs, fmt.Errorf("tokens.coverage is %q; it is complete or partial", t.Coverage))
+	}
+	errs = append(errs, t.Totals.problems("tokens.totals")...)
+	var in, out int64
+	for i, r := range t.Records {
+		place := fmt.Sprintf("tokens.records[%d]", i)
+		errs = append(errs, r.Tokens.problems(place)...)
+		if err := r.Cost.problem(place + ".cost"); err != nil {
+			errs = append(errs, err)
+		}
+		in, out = in+r.Tokens.Input.Total, out+r.Tokens.Output.Total
+	}
+	if len(t.Records) > 0 && (in != t.Totals.Input.Total || out != t.Totals.Output.Total) {
+		errs = append(errs, fmt.Errorf("tokens.records sum to %d in and %d out, the totals are %d and %d", in, out, t.Totals.Input.Total, t.Totals.Output.Total))
+	}
+	return errs
+}
+
+func (c TokenCount) problems(place string) []error {
+	return append(
+		sumProblems(place+".input", c.Input.Total, c.Input.Uncached, c.Input.CacheRead, c.Input.CacheWrite),
+		sumProblems(place+".output", c.Output.Total, c.Output.Visible, c.Output.Reasoning)...)
+}
+
+// sumProblems checks that no count is negative, no part above the total, and that the parts sum to
+// the total if all are known.
+func sumProblems(place string, total int64, parts ...*int64) []error {
+	var errs []error
+	if total < 0 {
+		errs = append(errs, fmt.Errorf("%s.total is %d", place, total))
+	}
+	var sum int64
+	known := 0
+	for _, part := range parts {
+		if part == nil {
+			continue
+		}
+		known++
+		if *part < 0 || *part > total {
+			errs = append(errs, fmt.Errorf("%s has a part of %d in a total of %d", place, *part, total))
+		}
+		sum += *part
+	}
+	if known == len(parts) && sum != total {
+		errs = append(errs, fmt.Errorf("%s has parts that sum to %d, not to the total %d", place, sum, total))
+	}
+	return errs
+}
+
+func (c *Cost) problem(place string) error {
+	if c != nil && (c.USD < 0 || math.IsNaN(c.USD) || math.IsInf(c.USD, 0)) {
+		return fmt.Errorf("%s is %v dollars", place, c.USD)
+	}
+	return nil
+}

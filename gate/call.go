@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"strings"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
+)
+
+// An Origin is where a tool comes from.
+type Origin uint8
+
+// The origins.
+const (
+	// Unknown is a bare name that is neither in a registry nor in the catalogue.
+	Unknown Origin = iota
+	// Builtin is a tool of the agent itself.
+	Builtin
+	// Registered is a tool of a registry of ours.
+	Registered
+	// Foreign is a tool of somebody else's MCP server.
+	Foreign
+)
+
+// A Call is a tool call as policies see it: its name is taken apart, and what is known of the tool
+// is filled in.
+type Call struct {
+	event.ToolCall
+	Origin Origin
+	// Server is the key of the MCP server; empty for bare names.
+	Server string
+	// Tool is the name without server and argument: "write-file" of "mcp__files__write-file", "Bash"
+	// of "Bash(ls)".
+	Tool string
+	// Argument is what stands in parentheses after the name: "ls" of "Bash(ls)".
+	Argument string
+	// Risk and Needs are what is known of the tool.
+	Risk  tool.Risk
+	Needs tool.Capability
+}
+
+// A Lookup finds tools by name. A [tool.Registry] is one.
+type Lookup interface {
+	Lookup(name string) (*tool.Tool, bool)
+}
+
+const mcpPrefix = "mcp__"
+
+// splitName takes a name apart. The server of an MCP name is one of the keys if it begins with one;
+// otherwise it ends at the first "__".
+func splitName(name string, keys []string) (server, bare, argument string) {
+	bare = strings.TrimSpace(name)
+	if open := strings.IndexByte(bare, '('); open > 0 && strings.HasSuffix(bare, ")") {
+		bare, argument = strings.TrimSpace(bare[:open]), bare[open+1:len(bare)-1]
+	}
+	rest, isMCP := strings.CutPrefix(bare, mcpPrefix)
+	if !isMCP {
+		return "", bare, argument
+	}
+	for _, key := range keys { // the longest first
+		if len(rest) > len(key)+2 && rest[:len(key)] == key && rest[len(key):len(key)+2] == "__" {
+			return key, rest[len(key)+2:], argument
+		}
+	}
+	if server, tool, ok := strings.Cut(rest, "__"); ok {
+		return server, tool, argument
+	}
+	return rest, "", argument
+}
+
+// serverKey spells the key of an MCP server as the CLI does in tool names.
+func serverKey(key string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, key)
+}
+
+// canonical makes the call that policies see.
+func (g *Gate) canonical(call event.ToolCall) Call {
+	c := Call{ToolCall: call}
+	c.Server, c.Tool, c.Argument = splitName(call.Name, g.keys)
+	if strings.HasPrefix(strings.TrimSpace(call.Name), mcpPrefix) {
+		c.Origin = Foreign
+		for _, s := range g.servers {
+			if s.key != c.Server {
+				continue
+			}
+			if t, ok := s.lookup.Lookup(c.Tool); ok {
+				c.add(t)
+			}
+		}
+		return c
+	}
+	for _, s := range g.servers {
+		if t, ok := s.lookup.Lookup(c.Tool); ok {
+			c.add(t)
+		}
+	}
+	// A bare name may mean a tool of the agent too: then it has the risks of both.
+	if native, ok := Native(c.Tool); ok {
+		if c.Origin != Registered {
+			c.Origin = Builtin
+		}
+		c.Risk, c.Needs = union(c.Risk, native.Risk), c.Needs|native.Needs
+	}
+	return c
+}
+
+func (c *Call) add(t *tool.Tool) {
+	c.Origin = Registered
+	c.Risk, c.Needs = union(c.Risk, t.Risks()), c.Needs|t.Needs()
+}
+
+// union joins risks: what mutates is not read-only.
+func union(a, b tool.Risk) tool.Risk {
+	r := a | b
+	if r.Has(tool.Mutates) {
+		r &^= tool.ReadOnly
+	}
+	return r
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gate decides about tool calls. A [Gate] is made of policies; from a call and the facts
+// that the caller knows it makes one [event.Decision]: allow, ask or deny.
+//
+// Promises:
+//
+//   - A decision is pure: the same call and the same [Facts] give the same answer. A gate does no
+//     I/O, holds no state and may be used by several goroutines.
+//   - A denial beats a question, a question beats a permission, and any of them beats the rule for
+//     calls that no policy knows, which denies unless a policy says otherwise. So adding a policy
+//     that denies never makes a call pass.
+//   - Of several denials the first gives the reason, in the order of [Stage]: limits, lists, risk,
+//     capabilities, session, custom; within a stage in the order in which they were given.
+//   - A policy that panics denies.
+//   - "mcp__server__tool" and the bare name of a tool of ours get the same verdict. A tool of somebody
+//     else's server never passes for one of ours, or for one of the agent's own.
+//   - Tools that are registered later are seen.
+package gate

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"log/slog"
+)
+
+// A Key is a place in a call's context. The packages that run tools offer what handlers may need
+// through keys of their own, such as the session: each defines a key and an accessor beside it, so
+// that this package need not know them. Make a key once, as a package variable.
+type Key[T any] struct{ name string }
+
+// NewKey makes a key that is like no other. The name is for people.
+func NewKey[T any](name string) *Key[T] { return &Key[T]{name} }
+
+// With returns a context that holds the value.
+func (k *Key[T]) With(ctx context.Context, value T) context.Context {
+	return context.WithValue(ctx, k, value)
+}
+
+// From returns the value, and whether there is one.
+func (k *Key[T]) From(ctx context.Context) (T, bool) {
+	v, ok := ctx.Value(k).(T)
+	return v, ok
+}
+
+// String returns the name of the key.
+func (k *Key[T]) String() string { return "tool.Key(" + k.name + ")" }
+
+// running is what a handler's context knows of its call.
+type running struct {
+	context.Context
+	call     *Call
+	progress func(ctx context.Context, done, total float64, message string) error
+	log      *slog.Logger
+}
+
+type runningKey struct{}
+
+func (r *running) Value(key any) any {
+	if _, ok := key.(runningKey); ok {
+		return r
+	}
+	return r.Context.Value(key)
+}
+
+func runningFrom(ctx context.Context) *running {
+	r, _ := ctx.Value(runningKey{}).(*running)
+	return r
+}
+
+// CallFrom returns the call that a handler is answering, and whether there is one.
+func CallFrom(ctx context.Context) (Call, bool) {
+	if r := runningFrom(ctx); r != nil {
+		return *r.call, true
+	}
+	return Call{}, false
+}
+
+// Progress tells the caller how far a call has come. A total of zero means that it is not known;
+// message may be empty. Outside a call, or where nobody listens, it does nothing; it fails when the
+// call is over.
+func Progress(ctx context.Context, done, total float64, message string) error {
+	r := runningFrom(ctx)
+	if r == nil || r.progress == nil {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return r.progress(ctx, done, total, message)
+}
+
+// Logger returns the logger of a call. Its lines name the call, and are events where somebody
+// listens. Outside a call it discards.
+func Logger(ctx context.Context) *slog.Logger {
+	if r := runningFrom(ctx); r != nil && r.log != nil {
+		return r.log
+	}
+	return slog.New(slog.DiscardHandler)
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Category is the kind of a failure.
+type Category string
+
+// The categories.
+const (
+	CategoryValidation Category = "validation"
+	CategoryPermission Category = "permission"
+	CategoryNotFound   Category = "not_found"
+	CategoryConflict   Category = "conflict"
+	CategoryTransient  Category = "transient"
+	CategoryTimeout    Category = "timeout"
+	CategoryCancelled  Category = "cancelled"
+	CategoryInternal   Category = "internal"
+)
+
+// The codes of the failures that this package makes. Handlers may use their own.
+const (
+	CodeInvalidInput  = "INVALID_INPUT"
+	CodeInvalidOutput = "INVALID_OUTPUT"
+	CodeUnknownTool   = "UNKNOWN_TOOL"
+	CodeNotServed     = "NOT_SERVED"
+	CodeNoDryRun      = "NO_DRY_RUN"
+	CodeDenied        = "DENIED"
+	CodeNeedsApproval = "NEEDS_APPROVAL"
+	CodeBudget        = "BUDGET_EXCEEDED"
+	CodeTimeout       = "TIMEOUT"
+	CodeCancelled     = "CANCELLED"
+	CodePanic         = "PANIC"
+	CodeFailed        = "FAILED"
+	CodeRateLimited   = "RATE_LIMITED"
+)
+
+// An Error is why a call did not succeed. Handlers return one to say more than that they failed.
+type Error struct {
+	Code     string
+	Category Category
+	// Message is what the model reads. It should say what to do next.
+	Message string
+	// Retryable says that the same call may succeed later; RetryAfter when, if that is known.
+	Retryable  bool
+	RetryAfter time.Duration
+	// Details is for programs. It must have a JSON form.
+	Details any
+	// Err is the cause, for programs.
+	Err error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an error of a category. Transient ones are retryable. A %w is kept as the cause.
+func Errorf(category Category, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: CodeFailed, Category: category, Message: err.Error(), Retryable: category == CategoryTransient, Err: errors.Unwrap(err)}
+}
+
+func invalidInput(err error) *Error {
+	return &Error{
+		Code: CodeInvalidInput, Category: CategoryValidation, Err: err,
+		Message: "Validation error: " + err.Error() + ". Correct the arguments and call the tool again.",
+	}
+}
+
+// failure makes an error of what a handler returned.
+func failure(ctx context.Context, err error) *Error {
+	var known *Error
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: "The tool did not finish in time."}
+	case errors.Is(err, context.Canceled):
+		return &Error{Code: CodeCancelled, Category: CategoryCancelled, Err: err, Message: cancelMessage(ctx)}
+	}
+	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: "Error: " + err.Error()}
+}
+
+// cancelMessage says why the call was cancelled, where the canceller gave a cause.
+func cancelMessage(ctx context.Context) string {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return "Cancelled: " + cause.Error()
+	}
+	return "Cancelled"
+}
+
+// failed is the result of an error.
+func failed(err *Error) Result {
+	outcome := Failed
+	switch err.Category {
+	case CategoryPermission:
+		outcome = Denied
+	case CategoryCancelled:
+		outcome = Cancelled
+	}
+	return Result{Outcome: outcome, Err: err}
+}

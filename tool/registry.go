@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// A Decider decides about calls. A gate's engine is one.
+type Decider interface {
+	// Decide makes one decision about a call. It may take its time, since it may ask somebody; the
+	// context ends when nobody waits any longer.
+	Decide(ctx context.Context, call event.ToolCall) event.Decision
+}
+
+// Options configures a [Registry]. Nil and the zero value are ready to use.
+type Options struct {
+	// Decider decides about each call before its handler runs. Nil allows all.
+	Decider Decider
+	// Before and After are asked about each call, in order; see [Before] and [After].
+	Before []Before
+	After  []After
+	// Context adds to the context of each call, for what handlers find through a [Key].
+	Context func(ctx context.Context, call Call) context.Context
+	// Budget bounds all calls together.
+	Budget Budget
+	// Concurrency bounds how many calls run at once. Zero means no limit.
+	Concurrency int
+	// Timeout bounds each call whose tool has no lower bound. Zero means none.
+	Timeout time.Duration
+	// Digests puts digests of input and output into results.
+	Digests bool
+	// Emit is told of each step of each call, in order for one call. It must not block.
+	Emit func(event.Event)
+	// Logger hears of panics and of what the handlers log. Nil discards.
+	Logger *slog.Logger
+}
+
+// A Budget bounds all calls of a registry together. Zero means no limit.
+type Budget struct {
+	// MaxCalls counts the calls that reach a tool.
+	MaxCalls int
+	// MaxDuration counts from the creation of the registry.
+	MaxDuration time.Duration
+}
+
+// Before is asked before a call runs, after the Decider. A decision that denies or asks ends the
+// call; false says nothing.
+type Before func(ctx context.Context, t *Tool, call Call) (event.Decision, bool)
+
+// After sees each result. Its error is logged and changes nothing: what happened has happened.
+type After func(ctx context.Context, t *Tool, call Call, result Result) error
+
+// ErrDuplicate is wrapped when a tool is added whose id is taken.
+var ErrDuplicate = errors.New("tool: the id is taken; use Replace")
+
+// A Registry holds tools, finds them and runs calls. It is safe for concurrent use.
+type Registry struct {
+	opts    Options
+	created time.Time
+
+	mu       sync.RWMutex
+	tools    []*Tool          // in order of registration
+	byID     map[string]*Tool // and by name: the one registered last
+	watchers map[int]func()
+	nextID   int
+
+	calls   atomic.Int64
+	slots   chan struct{}
+	perTool sync.Map // *Tool -> chan struct{}
+	running sync.WaitGroup
+}
+
+// NewRegistry makes a registry.
+func NewRegistry(opts *Options, tools ...*Tool) (*Registry, error) {
+	r := &Registry{created: time.Now(), byID: map[string]*Tool{}, watchers: map[int]func(){}}
+	if opts != nil {
+		r.opts = *opts
+	}
+	if r.opts.Logger == nil {
+		r.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if r.opts.Concurrency > 0 {
+		r.slots = make(chan struct{}, r.opts.Concurrency)
+	}
+	if err := r.Add(tools...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// MustRegistry is [NewRegistry] for tools written into a program; it panics on an error.
+func MustRegistry(opts *Options, tools ...*Tool) *Registry {
+	r, err := NewRegistry(opts, tools...)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// Add adds tools. One whose id is taken is refused with [ErrDuplicate]; then none is added.
+func (r *Registry) Add(tools ...*Tool) error { return r.put(tools, false) }
+
+// Replace adds tools, or puts them in the place of those with the same id.
+func (r *Registry) Replace(tools ...*Tool) error { return r.put(tools, true) }
+
+func (r *Registry) put(tools []*Tool, replace bool) error {
+	r.mu.Lock()
+	all := slices.Clone(r.tools)
+	var errs []error
+	for i, t := range tools {
+		if t == nil {
+			errs = append(errs, fmt.Errorf("Invalid tool input: tools[%d] is nil", i))
+			continue
+		}
+		if err := t.Check(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		own := *t // changes to t from here on change nothing here
+		own.settle()
+		at := slices.IndexFunc(all, func(old *Tool) bool { return old.ID() == own.ID() })
+		switch {
+		case at < 0:
+			all = append(all, &own)
+		case replace:
+			all[at] = &own
+		default:
+			errs = append(errs, fmt.Errorf("%w: %s", ErrDuplicate, own.ID()))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		r.mu.Unlock()
+		return err
+	}
+	r.setLocked(all)
+	r.mu.Unlock()
+	r.notify()
+	return nil
+}
+
+// Remove removes tools by name or id and reports how many were there.
+func (r *Registry) Remove(names ...string) int {
+	r.mu.Lock()
+	kept := slices.DeleteFunc(slices.Clone(r.tools), func(t *Tool) bool {
+		return slices.Contains(names, t.Name) || slices.Contains(names, t.ID())
+	})
+	n := len(r.tools) - len(kept)
+	r.setLocked(kept)
+	r.mu.Unlock()
+	if n > 0 {
+		r.notify()
+	}
+	return n
+}
+
+func (r *Registry) setLocked(tools []*Tool) {
+	r.tools = tools
+	r.byID = make(map[string]*Tool, 2*len(tools))
+	for _, t := range tools {
+		r.byID[t.Name] = t
+	}
+	for _, t := range tools {
+		r.byID[t.ID()] = t
+	}
+}
+
+// Lookup finds a tool by its name or its id. Of several with the name it is the one added last. A
+// version may be left out of the id only where the tool has none.
+func (r *Registry) Lookup(name string) (*Tool, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	t, ok := r.byID[name]
+	return t, ok
+}
+
+// Missing returns those of the names that are not there.
+func (r *Registry) Missing(names ...string) []string {
+	var missing []string
+	for _, name := range names {
+		if _, ok := r.Lookup(name); !ok {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// Tools returns all tools in the order in which they were added. They must not be changed.
+func (r *Registry) Tools() []*Tool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Clone(r.tools)
+}
+
+// Watch calls fn after each change of the tools, until stop is called. fn must not change them.
+func (r *Registry) Watch(fn func()) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id := r.nextID
+	r.nextID++
+	r.watchers[id] = fn
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.watchers, id)
+	}
+}
+
+func (r *Registry) notify() {
+	r.mu.RLock()
+	ids := make([]int, 0, len(r.watchers))
+	for id := range r.watchers {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	fns := make([]func(), 0, len(ids))
+	for _, id := range ids {
+		fns = append(fns, r.watchers[id])
+	}
+	r.mu.RUnlock()
+	for _, fn := range fns {
+		fn()
+	}
+}
+
+// find is Lookup for calls, which may also say "mcp__server__name".
+func (r *Registry) find(name string) (*Tool, bool) {
+	if t, ok := r.Lookup(name); ok {
+		return t, true
+	}
+	rest, isMCP := strings.CutPrefix(name, "mcp__")
+	if !isMCP {
+		return nil, false
+	}
+	_, bare, _ := strings.Cut(rest, "__")
+	return r.Lookup(bare)
+}

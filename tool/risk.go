@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Risk is a set of statements about what a tool may do. It is also an [Option].
+type Risk uint8
+
+// The risks. The zero value states nothing.
+const (
+	// ReadOnly is for tools that change nothing.
+	ReadOnly Risk = 1 << iota
+	// Mutates is for tools that change something. It beats ReadOnly.
+	Mutates
+	// Dangerous is for tools that can do lasting harm, whether or not they mutate.
+	Dangerous
+)
+
+// Has reports whether all risks of q are in r.
+func (r Risk) Has(q Risk) bool { return r&q == q }
+
+// String gives "mutates, dangerous".
+func (r Risk) String() string {
+	return joinFlags(uint8(r), "readOnly", "mutates", "dangerous")
+}
+
+// A Capability is a set of things that a tool needs to be permitted. It is also an [Option].
+type Capability uint8
+
+// The capabilities. The zero value needs none.
+const (
+	FileWrite Capability = 1 << iota
+	ShellExecute
+	NetworkAccess
+)
+
+// Has reports whether all capabilities of q are in c.
+func (c Capability) Has(q Capability) bool { return c&q == q }
+
+// String gives "fileWrite, networkAccess".
+func (c Capability) String() string {
+	return joinFlags(uint8(c), "fileWrite", "shellExecute", "networkAccess")
+}
+
+func joinFlags(set uint8, names ...string) string {
+	var out []string
+	for i, name := range names {
+		if set&(1<<i) != 0 {
+			out = append(out, name)
+		}
+	}
+	if out == nil {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+// The keys of Metadata and the tags that tell about risks and capabilities.
+const (
+	metaMutates      = "mutates"
+	metaReadOnly     = "readOnly"
+	metaDangerous    = "dangerous"
+	metaCapabilities = "capabilities" // a list of names as Capability.String gives them
+
+	tagMutating  = "mutating"
+	tagReadOnly  = "readonly"
+	tagDangerous = "dangerous"
+	tagFiles     = "file-write"
+	tagShell     = "shell-execute"
+	tagNetwork   = "network-access"
+)
+
+// Risks are the risks of the tool, from all that is said about it, in this order: Mutates as an
+// option or in the metadata makes it mutating; otherwise ReadOnly there makes it read-only, whatever
+// the tags say; otherwise the tag "mutating" makes it mutating, and the tag "readonly" read-only. It
+// is dangerous if an option, the metadata or a tag says so. A tool of which nothing is said has no
+// risk.
+func (t *Tool) Risks() Risk {
+	var r Risk
+	switch {
+	case t.Risk.Has(Mutates) || t.Metadata[metaMutates] == true:
+		r = Mutates
+	case t.Risk.Has(ReadOnly) || t.Metadata[metaReadOnly] == true:
+		r = ReadOnly
+	case t.HasTag(tagMutating):
+		r = Mutates
+	case t.HasTag(tagReadOnly) || t.HasTag("read-only"):
+		r = ReadOnly
+	}
+	if t.Risk.Has(Dangerous) || t.Metadata[metaDangerous] == true || t.HasTag(tagDangerous) {
+		r |= Dangerous
+	}
+	return r
+}
+
+// Needs are the capabilities that the tool needs: those of its options, its metadata and its tags
+// together.
+func (t *Tool) Needs() Capability {
+	c := t.Capabilities
+	for i, name := range []string{"fileWrite", "shellExecute", "networkAccess"} {
+		if listed(t.Metadata[metaCapabilities], name) || t.HasTag([]string{tagFiles, tagShell, tagNetwork}[i]) {
+			c |= 1 << i
+		}
+	}
+	return c
+}
+
+// listed reports whether a list from metadata, made in Go or read from JSON, has the name.
+func listed(list any, name string) bool {
+	switch list := list.(type) {
+	case []string:
+		return slices.Contains(list, name)
+	case []any:
+		return slices.Contains(list, any(name))
+	}
+	return false
+}
+
+// HasTag reports whether the tool has the tag, in any case of letters.
+func (t *Tool) HasTag(tag string) bool {
+	for _, have := range t.Tags {
+		if strings.EqualFold(have, tag) {
+			return true
+		}
+	}
+	return false
+}

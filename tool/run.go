@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// stopGrace is how long a call whose context has ended waits for its handler to return.
+const stopGrace = time.Second
+
+// A Call is a call of a tool.
+type Call struct {
+	// ID is the tool use id. A registry makes one up for a call without.
+	ID string
+	// Name is the tool: its name, its id, or "mcp__server__name".
+	Name string
+	// Input is a JSON object. Empty means {}.
+	Input json.RawMessage
+	// AgentID is the subagent that calls; empty means the main agent, or a program.
+	AgentID string
+	// Timeout bounds the call, if the tool's own bound is not lower. Zero means none.
+	Timeout time.Duration
+	// DryRun asks what the call would do.
+	DryRun bool
+}
+
+// Event is the call as an event tells it.
+func (c *Call) Event() event.ToolCall {
+	return event.ToolCall{ID: c.ID, Name: c.Name, Input: c.Input, AgentID: c.AgentID}
+}
+
+// Run checks the arguments and runs the handler. It decides nothing about the call: that is for
+// [Registry.Execute]. Call.Name is not looked at. Whatever goes wrong is in the result.
+func (t *Tool) Run(ctx context.Context, call Call) Result {
+	started := time.Now()
+	if len(bytes.TrimSpace(call.Input)) == 0 {
+		call.Input = json.RawMessage("{}")
+	}
+	var limit context.CancelFunc
+	if d := shorter(t.Timeout, call.Timeout); d > 0 {
+		ctx, limit = context.WithTimeout(ctx, d)
+		defer limit()
+	}
+	r := t.run(ctx, &call)
+	r.CallID, r.Tool, r.DryRun = call.ID, t.Name, call.DryRun
+	r.HideValue = r.HideValue || t.HideValue
+	r.Duration = time.Since(started)
+	return r
+}
+
+func (t *Tool) run(ctx context.Context, call *Call) Result {
+	handler, problem := t.handlerFor(call)
+	if problem != nil {
+		return failed(problem)
+	}
+	if err := ctx.Err(); err != nil {
+		return failed(failure(ctx, err))
+	}
+	if t.Input != nil {
+		if err := t.Input.Validate(call.Input); err != nil {
+			return failed(invalidInput(err))
+		}
+	}
+	r, err := invoke(withCall(ctx, call), handler, call.Input)
+	if err != nil {
+		return failed(failure(ctx, err))
+	}
+	return t.finish(r)
+}
+
+func (t *Tool) handlerFor(call *Call) (Handler, *Error) {
+	switch {
+	case call.DryRun && t.DryRun == nil:
+		return nil, &Error{Code: CodeNoDryRun, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s cannot say what a call would do.", t.Name)}
+	case call.DryRun:
+		return t.DryRun, nil
+	case t.Handler == nil:
+		return nil, &Error{Code: CodeNotServed, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s is declared, but nothing here can run it.", t.Name)}
+	}
+	return t.Handler, nil
+}
+
+// withCall makes the call known to the handler, unless a registry has done so with more to offer.
+func withCall(ctx context.Context, call *Call) context.Context {
+	if r := runningFrom(ctx); r != nil && r.call.ID == call.ID {
+		return ctx
+	}
+	return &running{Context: ctx, call: call}
+}
+
+type returned struct {
+	result Result
+	err    error
+}
+
+// invoke runs the handler on a goroutine of its own where its context can end, so that one that does
+// not listen cannot hold up the caller for longer than the grace.
+func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, error) {
+	if ctx.Done() == nil {
+		return guarded(ctx, h, input)
+	}
+	done := make(chan returned, 1)
+	go func() {
+		r, err := guarded(ctx, h, input)
+		done <- returned{r, err}
+	}()
+	select {
+	case got := <-done:
+		return got.result, got.err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case got := <-done: // it stopped, or had finished: either way it tells the truth
+		return got.result, got.err
+	case <-grace.C:
+		e := failure(ctx, ctx.Err())
+		e.Message += fmt.Sprintf(" It was told to stop, and still runs %s later; its effects may come yet.", stopGrace)
+		return Result{}, e
+	}
+}
+
+// guarded runs the handler and makes an error of a panic.
+func guarded(ctx context.Context, h Handler, input json.RawMessage) (r Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			Logger(ctx).ErrorContext(ctx, "tool panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = &Error{
+				Code: CodePanic, Category: CategoryInternal, Message: "Error: the tool panicked: " + fmt.Sprint(p),
+				Err: fmt.Errorf("panic: %v", p),
+			}
+		}
+	}()
+	return h(ctx, input)
+}
+
+// finish fills in what a handler leaves to us, and checks what it promised.
+func (t *Tool) finish(r Result) Result {
+	if r.Err != nil && (r.Outcome == "" || r.Outcome == Success) {
+		r.Outcome = failed(r.Err).Outcome
+	}
+	if !r.OK() {
+		if r.Err == nil {
+			r.Err = &Error{Code: CodeFailed, Category: CategoryInternal, Message: r.problem()}
+		}
+		return r
+	}
+	r.Outcome = Success
+	if err := t.structure(&r); err != nil {
+		return failed(&Error{Code: CodeInvalidOutput, Category: CategoryInternal, Err: err, Message: "Error: the tool's result is not what it promises: " + err.Error()})
+	}
+	return r
+}
+
+// structure fills in the structured value and checks it.
+func (t *Tool) structure(r *Result) error {
+	_, renders := r.Value.(Renderer)
+	if r.Structured == nil && r.Value != nil && !r.HideValue && !t.HideValue && !renders {
+		if raw, err := marshalPlain(r.Value); err == nil && raw[0] == '{' {
+			r.Structured = raw
+		}
+	}
+	if t.Output == nil || r.Structured == nil {
+		return nil
+	}
+	if err := t.Output.Validate(r.Structured); err != nil {
+		return err
+	}
+	return nil
+}
+
+func shorter(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
