@@ -24,10 +24,12 @@ func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	}
 	call.Input = objectOr(call.Input)
 	r.emit(call.Event())
+	var result Result
 	t, found := r.find(call.Name)
-	result := r.unknownTool(&call)
 	if found {
 		result = r.executeFound(ctx, t, &call)
+	} else {
+		result = r.unknownTool(&call)
 	}
 	result.CallID, result.DryRun, result.Duration = call.ID, call.DryRun, time.Since(started)
 	r.digest(&call, &result)

@@ -8,10 +8,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/schema"
 )
 
 // stopGrace is how long a call whose context has ended waits for its handler to return.
@@ -66,6 +69,8 @@ func objectOr(input json.RawMessage) json.RawMessage {
 	return input
 }
 
+var anyObject = sync.OnceValue(func() *schema.Schema { return schema.MustParse(`{"type":"object"}`) })
+
 // checkCall says what is wrong with the call before anything is done.
 func (t *Tool) checkCall(call *Call) *Error {
 	switch {
@@ -73,10 +78,12 @@ func (t *Tool) checkCall(call *Call) *Error {
 		return &Error{Code: CodeNoDryRun, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s cannot say what a call would do.", t.Name)}
 	case !call.DryRun && t.Handler == nil:
 		return &Error{Code: CodeNotServed, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s is declared, but nothing here can run it.", t.Name)}
-	case t.Input == nil:
-		return nil
 	}
-	if err := t.Input.Validate(call.Input); err != nil {
+	input := t.Input
+	if input == nil {
+		input = anyObject()
+	}
+	if err := input.Validate(call.Input); err != nil {
 		return invalidInput(err)
 	}
 	return nil
@@ -183,8 +190,7 @@ func (t *Tool) finish(r Result) Result {
 
 // structure fills in the structured value and checks it.
 func (t *Tool) structure(r *Result) error {
-	_, renders := r.Value.(Renderer)
-	if r.Structured == nil && r.Value != nil && !r.HideValue && !t.HideValue && !renders {
+	if r.Structured == nil && !r.HideValue && !t.HideValue && maybeObject(r.Value) {
 		if raw, err := marshalPlain(r.Value); err == nil && raw[0] == '{' {
 			r.Structured = raw
 		}
@@ -192,10 +198,23 @@ func (t *Tool) structure(r *Result) error {
 	if t.Output == nil || r.Structured == nil {
 		return nil
 	}
-	if err := t.Output.Validate(r.Structured); err != nil {
-		return err
+	return t.Output.Validate(r.Structured)
+}
+
+// maybeObject reports whether a value may be written as a JSON object. One that renders itself is
+// shown as its text, not as an object.
+func maybeObject(value any) bool {
+	switch value.(type) {
+	case nil, Renderer:
+		return false
+	case json.Marshaler:
+		return true
 	}
-	return nil
+	switch reflect.TypeOf(value).Kind() {
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return true
+	}
+	return false
 }
 
 func shorter(a, b time.Duration) time.Duration {

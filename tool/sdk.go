@@ -119,7 +119,7 @@ func (o *SDKToolOptions) convert(t *Tool, execute func(context.Context, *Tool, C
 	s := SDKTool{
 		Name: name, Description: cmp.Or(c.Description, t.Description), Title: t.Title,
 		InputSchema: cmp.Or(c.Input, t.Input), AlwaysLoad: t.AlwaysLoad, SearchHint: t.SearchHint,
-		Annotations: annotations(t),
+		Annotations: annotations(t), CheckedByHandler: c.Input == nil, // another schema must be checked too
 	}
 	s.Handler = func(ctx context.Context, args json.RawMessage) (claude.ToolResult, error) {
 		call := Call{ID: claude.ToolUseIDFromContext(ctx), Name: t.ID(), As: name, Input: args}
