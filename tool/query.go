@@ -75,7 +75,7 @@ func (r *Registry) Query(q Query) []*Tool {
 }
 
 // fits checks what needs no code of others.
-func (q *Query) fits(t *Tool, metadata map[string][]byte) bool {
+func (q *Query) fits(t *Tool, metadata map[string]json.RawMessage) bool {
 	switch {
 	case t.Deprecated != "" && !q.IncludeDeprecated,
 		q.Namespace != "" && q.Namespace != cmp.Or(t.Namespace, DefaultNamespace),
@@ -116,31 +116,15 @@ func hasAll(t *Tool, keys []string) bool {
 
 // jsonForms gives the values in the form in which they are compared. One without JSON is nil, which
 // equals nothing.
-func jsonForms(metadata map[string]any) map[string][]byte {
-	forms := make(map[string][]byte, len(metadata))
+func jsonForms(metadata map[string]any) map[string]json.RawMessage {
+	forms := make(map[string]json.RawMessage, len(metadata))
 	for key, value := range metadata {
 		forms[key], _ = jsonForm(value)
 	}
 	return forms
 }
 
-// jsonForm is the JSON of a value, with sorted keys and without white space. Values read from JSON
-// and values made in Go have the same form, where they mean the same.
-func jsonForm(value any) ([]byte, error) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var plain any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := dec.Decode(&plain); err != nil {
-		return nil, err
-	}
-	return json.Marshal(plain)
-}
-
-func hasMetadata(t *Tool, want map[string][]byte) bool {
+func hasMetadata(t *Tool, want map[string]json.RawMessage) bool {
 	for key, form := range want {
 		value, ok := t.Metadata[key]
 		if !ok || form == nil {

@@ -80,9 +80,9 @@ func (t *Tool) marshal() (json.RawMessage, error) {
 		if err := checkMetadata(t.Metadata); err != nil {
 			return nil, err
 		}
-		raw, err := marshalPlain(t.Metadata)
+		raw, err := jsonForm(t.Metadata)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("metadata: %w", err)
 		}
 		w.Metadata = raw
 	}
@@ -185,16 +185,40 @@ func readMetadata(raw json.RawMessage) (map[string]any, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	var m map[string]any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := dec.Decode(&m); err != nil {
+	value, err := readValue(raw)
+	if err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
 	}
-	for key, value := range m {
-		m[key] = plainNumbers(value)
+	m, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("metadata: it must be an object")
 	}
 	return m, nil
+}
+
+// readValue reads any JSON value, without rounding an integer.
+func readValue(raw json.RawMessage) (any, error) {
+	var value any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&value); err != nil {
+		return nil, err
+	}
+	return plainNumbers(value), nil
+}
+
+// jsonForm is the JSON of a value with sorted keys and without white space. Values that mean the
+// same have the same form, whether they were read from JSON or made in Go.
+func jsonForm(value any) (json.RawMessage, error) {
+	raw, err := marshalPlain(value)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := readValue(raw)
+	if err != nil {
+		return nil, err
+	}
+	return marshalPlain(plain)
 }
 
 // plainNumbers makes float64 of the numbers that can be, in place.
