@@ -2,7 +2,10 @@
 
 package tool
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Summary is what to know of a tool before one chooses it. Its JSON form is short: what is empty
 // is left out.
@@ -32,7 +35,7 @@ func Summarise(tools []*Tool) []Summary {
 		out[i] = Summary{
 			Name: t.Name, ID: t.ID(), Title: t.Title, Description: t.Description,
 			Risk: flagNames(t.Risks().String()), Needs: flagNames(t.Needs().String()),
-			Tags: t.Tags, SchemaKeys: t.schemaKeys(), Served: t.Served(), Deprecated: t.Deprecated,
+			Tags: slices.Clone(t.Tags), SchemaKeys: t.schemaKeys(), Served: t.Served(), Deprecated: t.Deprecated,
 		}
 	}
 	return out
