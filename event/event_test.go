@@ -165,7 +165,7 @@ func TestDurationsInMilliseconds(t *testing.T) {
 		`12`:            12 * time.Millisecond,
 		`12.25`:         12*time.Millisecond + 250*time.Microsecond,
 		`-3`:            -3 * time.Millisecond,
-		`9223372036853`: 9223372036853 * time.Millisecond,
+		`9223372036854`: 9223372036854 * time.Millisecond,
 	} {
 		var got ToolResult
 		if err := json.Unmarshal([]byte(`{"durationMs":`+text+`}`), &got); err != nil || got.Duration != want {
@@ -185,6 +185,7 @@ func TestWhatIsNoEventIsRefused(t *testing.T) {
 		{"unknown verdict", `{"type":"gate:decision","payload":{"verdict":"Allow"}}`, `"Allow" is no verdict`},
 		{"number as verdict", `{"type":"gate:decision","payload":{"verdict":2}}`, "payload of gate:decision"},
 		{"timestamp as text", `{"type":"x:y","timestamp":"2026-01-01","payload":1}`, "timestamp"},
+		{"duration just too long", `{"type":"tool_result","payload":{"durationMs":9223372036855}}`, "more than a time.Duration holds"},
 		{"endless duration", `{"type":"tool_result","payload":{"durationMs":1e300}}`, "more than a time.Duration holds"},
 	} {
 		e := Event{Agent: "untouched"}

@@ -144,7 +144,7 @@ func onTheWire(e Event) Event {
 	e.Time = time.UnixMilli(e.Time.UnixMilli())
 	switch p := e.Payload.(type) {
 	case ToolResult:
-		p.Duration = p.Duration.Round(time.Millisecond)
+		p.Duration = time.Duration(p.Duration.Round(time.Millisecond).Milliseconds()) * time.Millisecond
 		e.Payload = p
 	case Extension:
 		if p.Data == nil {

@@ -88,7 +88,7 @@ func (r *ToolResult) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	whole, part := math.Modf(w.DurationMS)
-	if math.Abs(whole) >= maxDurationMS {
+	if math.Abs(w.DurationMS) > maxDurationMS {
 		return fmt.Errorf("durationMs is %g, more than a time.Duration holds", w.DurationMS)
 	}
 	*r = ToolResult(w.toolResultFields)
