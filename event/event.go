@@ -132,22 +132,20 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// decoders has the kinds that this package knows.
+var decoders = map[Kind]func(json.RawMessage) (Payload, error){
+	KindToolUse:           decodeAs[ToolCall],
+	KindToolResult:        decodeAs[ToolResult],
+	KindPermissionRequest: decodeAs[PermissionRequest],
+	KindDecision:          decodeAs[Decision],
+	KindToolStep:          decodeAs[ToolStep],
+	KindToolProgress:      decodeAs[ToolProgress],
+	KindToolLog:           decodeAs[ToolLog],
+}
+
 func decodePayload(kind Kind, data json.RawMessage) (Payload, error) {
-	switch kind {
-	case KindToolUse:
-		return decodeAs[ToolCall](data)
-	case KindToolResult:
-		return decodeAs[ToolResult](data)
-	case KindPermissionRequest:
-		return decodeAs[PermissionRequest](data)
-	case KindDecision:
-		return decodeAs[Decision](data)
-	case KindToolStep:
-		return decodeAs[ToolStep](data)
-	case KindToolProgress:
-		return decodeAs[ToolProgress](data)
-	case KindToolLog:
-		return decodeAs[ToolLog](data)
+	if decode, ok := decoders[kind]; ok {
+		return decode(data)
 	}
 	return Extension{kind, data}, nil
 }

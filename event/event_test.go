@@ -55,7 +55,7 @@ func payloads() *rapid.Generator[Payload] {
 	return rapid.Custom(func(t *rapid.T) Payload {
 		id, name, words := text.Draw(t, "id"), text.Draw(t, "name"), text.Draw(t, "words")
 		data, yes := raw.Draw(t, "data"), rapid.Bool().Draw(t, "yes")
-		switch rapid.IntRange(0, 6).Draw(t, "kind") {
+		switch rapid.IntRange(0, 7).Draw(t, "kind") {
 		case 0:
 			return ToolCall{ID: id, Name: name, Input: data, Description: words, AgentID: words}
 		case 1:
@@ -73,6 +73,8 @@ func payloads() *rapid.Generator[Payload] {
 		case 4:
 			return ToolProgress{ID: id, Progress: number.Draw(t, "progress"), Total: number.Draw(t, "total"), Message: words}
 		case 5:
+			return ToolStep{ID: id, Name: name, Step: words, Detail: words}
+		case 6:
 			return ToolLog{ID: id, Level: name, Message: words, Attrs: rawMap().Draw(t, "attrs")}
 		}
 		return Extension{Kind: Kind("x:" + name), Data: data}

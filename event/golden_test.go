@@ -39,6 +39,10 @@ var goldenEvents = map[string][]Event{
 		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{Verdict: Ask}},
 		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{}},
 	},
+	"steps": {
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolStep{ID: "toolu_1", Name: "read-file", Step: "started"}},
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolStep{ID: "toolu_1", Name: "read-file", Step: "denied", Detail: "a > b"}},
+	},
 	"progress_and_log": {
 		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolProgress{ID: "toolu_1", Progress: 0.5}},
 		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolProgress{ID: "toolu_1", Progress: 1, Total: 4, Message: "one of four"}},
@@ -111,7 +115,7 @@ func TestEveryKindHasAGoldenLine(t *testing.T) {
 			seen[e.Payload.EventKind()] = true
 		}
 	}
-	for _, kind := range []Kind{KindToolUse, KindToolResult, KindPermissionRequest, KindDecision, KindToolProgress, KindToolLog} {
+	for kind := range decoders {
 		if !seen[kind] {
 			t.Errorf("no line for %s", kind)
 		}
