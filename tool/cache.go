@@ -44,7 +44,7 @@ func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
 		o.MaxEntries = 256
 	}
 	if o.Key == nil {
-		o.Key = inputKey
+		o.Key = func(_ context.Context, input json.RawMessage) string { return inputDigest(input) }
 	}
 	c := &cache{CacheOptions: o, part: t, entries: map[string]*list.Element{}, flights: map[string]*flight{}}
 	cached := wrap(t, opts, c.run)
@@ -54,23 +54,17 @@ func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
 	return cached, cached.Check()
 }
 
-func inputKey(_ context.Context, input json.RawMessage) string {
-	return fmt.Sprintf("%x", sha256.Sum256(sorted(input)))
-}
-
-// sorted is a JSON text with the keys in order. Numbers stay as they are written.
-func sorted(raw json.RawMessage) json.RawMessage {
+// inputDigest is the SHA-256 of a JSON text with its keys in order. Numbers count as they are written.
+func inputDigest(raw json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
-	if err := dec.Decode(&v); err != nil {
-		return raw
+	if err := dec.Decode(&v); err == nil && json.Valid(raw) {
+		if sorted, err := marshalPlain(v); err == nil {
+			raw = sorted
+		}
 	}
-	out, err := marshalPlain(v)
-	if err != nil {
-		return raw
-	}
-	return out
+	return fmt.Sprintf("%x", sha256.Sum256(raw))
 }
 
 type cache struct {

@@ -21,13 +21,13 @@ import (
 
 // counting counts its runs and takes a second for each.
 func counting(runs *atomic.Int32, err error) *tool.Tool {
-	return tool.Must("count", "Counts its runs.", func(ctx context.Context, p map[string]int) (number, error) {
+	return tool.Must("count", "Counts its runs.", func(ctx context.Context, p map[string]int) (addend, error) {
 		runs.Add(1)
 		select {
 		case <-time.After(time.Second):
-			return number{int(runs.Load())}, err
+			return addend{int(runs.Load())}, err
 		case <-ctx.Done():
-			return number{}, ctx.Err()
+			return addend{}, ctx.Err()
 		}
 	})
 }
@@ -35,7 +35,7 @@ func counting(runs *atomic.Int32, err error) *tool.Tool {
 func cached(t *testing.T, part *tool.Tool, o tool.CacheOptions) *tool.Tool {
 	t.Helper()
 	c, err := tool.Cached(part, o)
-	return must(t, c, err)
+	return sound(t, c, err)
 }
 
 func TestEqualCallsAreAnsweredFromTheCache(t *testing.T) {
@@ -139,11 +139,11 @@ func TestARunForWhichNobodyWaitsIsStopped(t *testing.T) {
 func TestARunThatOutlivesItsCallerSaysNothingAboutTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var during, after bool
-		part := tool.Must("part", "Looks twice.", func(ctx context.Context, _ tool.None) (number, error) {
+		part := tool.Must("part", "Looks twice.", func(ctx context.Context, _ tool.None) (addend, error) {
 			_, during = tool.CallFrom(ctx)
 			time.Sleep(time.Second)
 			_, after = tool.CallFrom(ctx)
-			return number{}, nil
+			return addend{}, nil
 		})
 		made := cached(t, part, tool.CacheOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -181,4 +181,20 @@ func TestACacheRefusesWhatMutates(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDryRunsAreNeitherCachedNorLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
+		made := tool.RateLimited(cached(t, adder("add", 1, dry), tool.CacheOptions{}), tool.RateOptions{})
+		for _, c := range []struct {
+			dry  bool
+			want string
+		}{{true, "would add"}, {true, "would add"}, {false, `{"n":2}`}, {true, "would add"}} {
+			r := made.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), DryRun: c.dry})
+			if got := r.Render(); got != c.want {
+				t.Errorf("dry run %t: %q, want %q", c.dry, got, c.want)
+			}
+		}
+	})
 }

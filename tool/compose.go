@@ -13,19 +13,6 @@ import (
 	"time"
 )
 
-// Tools can be made of others: [Pipe] and [Parallel] make one of several; [Retry], [Bind],
-// [Preprocess], [Postprocess], [Cached] and [RateLimited] change one. What they make is a tool like
-// any other, to which this holds:
-//
-//   - It has all risks and capabilities of its parts, and is read-only only if every part is. An
-//     option may add a risk; none can take one away.
-//   - Values are hidden if those of a part are, and no more calls run at once than the strictest
-//     part allows. It is served if all parts are.
-//   - A part runs within the call of the whole: the id, the end of the context and everything in it,
-//     progress and log are the whole's. A part's own timeout bounds the part.
-//   - A part that fails, is denied, is cancelled or needs approval gives the whole that outcome, with
-//     its category, its code and its hint whether to try again.
-
 // WithName gives a tool that is made of another a name and a description of its own. An empty text
 // leaves what is there.
 func WithName(name, description string) Option {
@@ -154,7 +141,6 @@ func runPart(ctx context.Context, part *Tool, input json.RawMessage, dry bool) R
 func blame(part *Tool, r Result) Result {
 	e := *r.Err
 	e.Message = fmt.Sprintf("Part %s: %s", part.Name, e.Message)
-	e.Err = r.Err
 	return Result{Outcome: r.Outcome, Err: &e, Action: r.Action}
 }
 

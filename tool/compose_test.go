@@ -22,34 +22,34 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-type number struct {
+type addend struct {
 	N int `json:"n"`
 }
 
 // adder adds to n.
 func adder(name string, by int, opts ...tool.Option) *tool.Tool {
-	return tool.Must(name, "Adds to n.", func(_ context.Context, p number) (number, error) { return number{p.N + by}, nil }, opts...)
+	return tool.Must(name, "Adds to n.", func(_ context.Context, p addend) (addend, error) { return addend{p.N + by}, nil }, opts...)
 }
 
 // answering always gives the one answer.
 func answering(name string, r tool.Result, opts ...tool.Option) *tool.Tool {
-	return tool.Must(name, "Answers.", func(context.Context, number) (tool.Result, error) { return r, nil }, opts...)
+	return tool.Must(name, "Answers.", func(context.Context, addend) (tool.Result, error) { return r, nil }, opts...)
 }
 
 // failing always fails.
 func failing(name string, err error, opts ...tool.Option) *tool.Tool {
-	return tool.Must(name, "Fails.", func(context.Context, number) (number, error) { return number{}, err }, opts...)
+	return tool.Must(name, "Fails.", func(context.Context, addend) (addend, error) { return addend{}, err }, opts...)
 }
 
 // waiting waits for the end of its context.
 func waiting(name string) *tool.Tool {
-	return tool.Must(name, "Waits.", func(ctx context.Context, _ number) (number, error) {
+	return tool.Must(name, "Waits.", func(ctx context.Context, _ addend) (addend, error) {
 		<-ctx.Done()
-		return number{}, ctx.Err()
+		return addend{}, ctx.Err()
 	})
 }
 
-func must(t interface {
+func sound(t interface {
 	Helper()
 	Fatal(...any)
 }, made *tool.Tool, err error,
@@ -61,12 +61,12 @@ func must(t interface {
 	return made
 }
 
-func call(t *tool.Tool, input string) tool.Result {
+func runComposed(t *tool.Tool, input string) tool.Result {
 	return t.Run(context.Background(), tool.Call{ID: "call-1", Input: json.RawMessage(input)})
 }
 
-// one holds a composer of each kind over a single part, for what must hold for all of them.
-var one = map[string]func(part *tool.Tool, opts ...tool.Option) (*tool.Tool, error){
+// overOne holds a composer of each kind over a single part, for what must hold for all of them.
+var overOne = map[string]func(part *tool.Tool, opts ...tool.Option) (*tool.Tool, error){
 	"pipe": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
 		return tool.Pipe("pipe-"+p.Name, "A pipe.", []*tool.Tool{p}, opts...)
 	},
@@ -96,7 +96,7 @@ var one = map[string]func(part *tool.Tool, opts ...tool.Option) (*tool.Tool, err
 
 var composers = func() []string {
 	var names []string
-	for name := range one {
+	for name := range overOne {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -106,7 +106,7 @@ var composers = func() []string {
 func eachComposer(t *testing.T, test func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error))) {
 	t.Helper()
 	for _, name := range composers {
-		t.Run(name, func(t *testing.T) { test(t, one[name]) })
+		t.Run(name, func(t *testing.T) { test(t, overOne[name]) })
 	}
 }
 
@@ -159,7 +159,7 @@ func (f *forest) tree(depth int) (*tool.Tool, said) {
 		return f.leaf()
 	}
 	opts := f.statements()
-	alone := tool.Must("alone", "Only the options.", func(context.Context, number) (number, error) { return number{}, nil }, opts...)
+	alone := tool.Must("alone", "Only the options.", func(context.Context, addend) (addend, error) { return addend{}, nil }, opts...)
 	all := said{risk: alone.Risks() &^ tool.ReadOnly, needs: alone.Needs(), readOnly: true}
 	n := rapid.IntRange(1, 3).Draw(f.T, "parts")
 	var parts []*tool.Tool
@@ -172,14 +172,14 @@ func (f *forest) tree(depth int) (*tool.Tool, said) {
 	switch {
 	case n == 1:
 		kind := rapid.SampledFrom(composers).Draw(f.T, "kind")
-		made, err := one[kind](parts[0], append(opts, tool.WithName(name, ""))...)
-		return must(f.T, made, err), all
+		made, err := overOne[kind](parts[0], append(opts, tool.WithName(name, ""))...)
+		return sound(f.T, made, err), all
 	case rapid.Bool().Draw(f.T, "pipe"):
 		made, err := tool.Pipe(name, "A pipe.", parts, opts...)
-		return must(f.T, made, err), all
+		return sound(f.T, made, err), all
 	}
 	made, err := tool.Parallel(name, "All at once.", parts, tool.ParallelOptions{}, opts...)
-	return must(f.T, made, err), all
+	return sound(f.T, made, err), all
 }
 
 func TestComposingNeverLaundersARisk(t *testing.T) {
@@ -203,11 +203,35 @@ func TestComposingNeverLaundersARisk(t *testing.T) {
 	})
 }
 
+func TestNoOptionMakesLessOfARisk(t *testing.T) {
+	claims := map[string]tool.Option{
+		"option": tool.ReadOnly, "tag": tool.WithTags("readonly"), "older tag": tool.WithTags("read-only"),
+		"metadata": tool.WithMetadata(map[string]any{"readOnly": true, "mutates": false, "dangerous": false}),
+		"list":     tool.WithMetadata(map[string]any{"capabilities": []string{}}),
+	}
+	parts := map[string]*tool.Tool{
+		"nothing said": adder("part", 1), "mutates": adder("part", 1, tool.Mutates), "mutates by a tag": adder("part", 1, tool.WithTags("mutating")),
+		"dangerous by metadata": adder("part", 1, tool.WithMetadata(map[string]any{"dangerous": true, "capabilities": []string{"shellExecute"}})),
+	}
+	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
+		for by, claim := range claims {
+			for name, part := range parts {
+				whole, err := compose(part, claim)
+				whole = sound(t, whole, err)
+				if whole.Risks() != part.Risks() || whole.Needs() != part.Needs() {
+					t.Errorf("%s, said to be read-only by %s: %s, needs %s; want %s, needs %s",
+						name, by, whole.Risks(), whole.Needs(), part.Risks(), part.Needs())
+				}
+			}
+		}
+	})
+}
+
 func TestComposingCarriesWhatIsStrict(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
 		part := adder("add", 1, tool.WithHiddenValue(), tool.WithConcurrency(2), tool.WithTags("billing"))
 		made, err := compose(part, tool.WithConcurrency(5))
-		made = must(t, made, err)
+		made = sound(t, made, err)
 		if !made.HideValue {
 			t.Error("HideValue = false, want that of the part")
 		}
@@ -217,7 +241,7 @@ func TestComposingCarriesWhatIsStrict(t *testing.T) {
 		if !made.HasTag("billing") {
 			t.Errorf("Tags = %q, want billing among them", made.Tags)
 		}
-		r := call(made, `{"n":1}`)
+		r := runComposed(made, `{"n":1}`)
 		if !r.OK() || !r.HideValue || r.Structured != nil {
 			t.Errorf("result = %+v, want a success with a hidden value", r)
 		}
@@ -247,14 +271,14 @@ func TestComposingLeavesThePartAsItIs(t *testing.T) {
 
 func TestAToolWithAPartThatIsNotServedIsNotServed(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
-		made, err := compose(tool.Must[number, number]("declared", "Only declared.", nil))
-		if must(t, made, err).Served() {
+		made, err := compose(tool.Must[addend, addend]("declared", "Only declared.", nil))
+		if sound(t, made, err).Served() {
 			t.Error("Served() = true, want false")
 		}
 	})
 }
 
-var session = tool.NewKey[string]("session")
+var sessionKey = tool.NewKey[string]("session")
 
 func TestAPartRunsWithinTheCallOfTheWhole(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
@@ -262,16 +286,16 @@ func TestAPartRunsWithinTheCallOfTheWhole(t *testing.T) {
 			var got tool.Call
 			var key string
 			var left time.Duration
-			part := tool.Must("part", "Looks around.", func(ctx context.Context, _ number) (number, error) {
+			part := tool.Must("part", "Looks around.", func(ctx context.Context, _ addend) (addend, error) {
 				got, _ = tool.CallFrom(ctx)
-				key, _ = session.From(ctx)
+				key, _ = sessionKey.From(ctx)
 				deadline, _ := ctx.Deadline()
 				left = time.Until(deadline)
-				return number{}, nil
+				return addend{}, nil
 			}, tool.WithTimeout(time.Hour))
 			made, err := compose(part)
-			made = must(t, made, err)
-			r := made.Run(session.With(t.Context(), "s-1"), tool.Call{ID: "call-7", AgentID: "a-2", Input: json.RawMessage(`{"n":1}`), Timeout: time.Minute})
+			made = sound(t, made, err)
+			r := made.Run(sessionKey.With(t.Context(), "s-1"), tool.Call{ID: "call-7", AgentID: "a-2", Input: json.RawMessage(`{"n":1}`), Timeout: time.Minute})
 			if !r.OK() {
 				t.Fatalf("result: %s", r.Render())
 			}
@@ -296,7 +320,7 @@ func TestAPartThatIsCancelledGivesACancelledWhole(t *testing.T) {
 	eachComposer(t, func(t *testing.T, compose func(*tool.Tool, ...tool.Option) (*tool.Tool, error)) {
 		synctest.Test(t, func(t *testing.T) {
 			made, err := compose(waiting("wait"))
-			made = must(t, made, err)
+			made = sound(t, made, err)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(time.Second, func() { cancel(errors.New("the user left")) })
 			r := made.Run(ctx, tool.Call{ID: "1", Input: json.RawMessage(`{"n":1}`)})
@@ -319,7 +343,7 @@ func TestAPartsFailureIsThatOfTheWhole(t *testing.T) {
 		{"failed", failing("part", conflict), tool.Failed, "LOCKED"},
 		{"denied", answering("part", tool.Result{Outcome: tool.Denied, Err: &tool.Error{Code: tool.CodeDenied, Category: tool.CategoryPermission, Message: "No."}}), tool.Denied, tool.CodeDenied},
 		{"needs approval", answering("part", tool.Result{Outcome: tool.NeedsApproval, Action: &tool.Action{Type: "approval", Message: "Ask the owner."}}), tool.NeedsApproval, tool.CodeFailed},
-		{"panic", tool.Must("part", "Panics.", func(context.Context, number) (number, error) { panic("oh") }), tool.Failed, tool.CodePanic},
+		{"panic", tool.Must("part", "Panics.", func(context.Context, addend) (addend, error) { panic("oh") }), tool.Failed, tool.CodePanic},
 		{"invalid arguments", adder("part", 1, tool.WithInput(schema.MustParse(`{"type":"object"}`))), tool.Failed, tool.CodeInvalidInput},
 	}
 	for _, c := range cases {
@@ -329,9 +353,9 @@ func TestAPartsFailureIsThatOfTheWhole(t *testing.T) {
 				if c.name == "invalid arguments" {
 					input = `{"n":"one"}`
 				}
-				direct := call(c.part, input)
+				direct := runComposed(c.part, input)
 				made, err := compose(c.part)
-				r := call(must(t, made, err), input)
+				r := runComposed(sound(t, made, err), input)
 				if r.Outcome != c.want || r.Err == nil {
 					t.Fatalf("outcome = %s with %v, want %s", r.Outcome, r.Err, c.want)
 				}
@@ -354,9 +378,9 @@ func TestAPartsFailureIsThatOfTheWhole(t *testing.T) {
 }
 
 func TestEventsOfAComposedToolAreThoseOfOneCall(t *testing.T) {
-	whole, err := one["pipe"](failing("part", errors.New("oh")))
-	made := must(t, whole, err)
-	r := call(made, `{"n":1}`)
+	whole, err := overOne["pipe"](failing("part", errors.New("oh")))
+	made := sound(t, whole, err)
+	r := runComposed(made, `{"n":1}`)
 	got := r.Event()
 	want := event.ToolResult{
 		ID: "call-1", Name: "pipe-part", Status: event.ToolError, Duration: r.Duration, Output: json.RawMessage(`"Part part: Error: oh"`),

@@ -3,7 +3,6 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -62,7 +61,7 @@ func commonInput(parts []*Tool) (*schema.Schema, error) {
 		case part.Input == nil:
 		case common == nil:
 			common = part
-		case !bytes.Equal(sorted(common.Input.JSON()), sorted(part.Input.JSON())):
+		case inputDigest(common.Input.JSON()) != inputDigest(part.Input.JSON()):
 			return nil, fmt.Errorf("parts %s and %s have different parameters; say with WithInput what the whole takes, "+
 				"and bring the parts to take it with Preprocess or Bind", common.Name, part.Name)
 		}

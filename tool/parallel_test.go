@@ -21,17 +21,17 @@ import (
 func parallel(t *testing.T, o tool.ParallelOptions, parts ...*tool.Tool) *tool.Tool {
 	t.Helper()
 	p, err := tool.Parallel("all", "All at once.", parts, o)
-	return must(t, p, err)
+	return sound(t, p, err)
 }
 
-// slow takes its time, unless it is stopped.
-func slow(name string, d time.Duration, err error) *tool.Tool {
-	return tool.Must(name, "Takes its time.", func(ctx context.Context, p number) (number, error) {
+// slowTool takes its time, unless it is stopped.
+func slowTool(name string, d time.Duration, err error) *tool.Tool {
+	return tool.Must(name, "Takes its time.", func(ctx context.Context, p addend) (addend, error) {
 		select {
 		case <-time.After(d):
 			return p, err
 		case <-ctx.Done():
-			return number{}, ctx.Err()
+			return addend{}, ctx.Err()
 		}
 	})
 }
@@ -41,7 +41,7 @@ func TestParallelPartsGiveAnObjectByTheirNames(t *testing.T) {
 		t, tool.ParallelOptions{}, adder("ten", 10), adder("one", 1), answering("list", tool.OK([]string{"x"})),
 		answering("text", tool.Say("done")), answering("odd", tool.OK(func() {})), answering("picture", tool.Result{Value: true, Images: []tool.Image{{MIMEType: "image/png"}}}),
 	)
-	r := call(p, `{"n":5}`)
+	r := runComposed(p, `{"n":5}`)
 	want := `{"list":["x"],"odd":"[unserializable]","one":{"n":6},"picture":true,"ten":{"n":15},"text":"done"}`
 	if got := string(r.Structured); got != want {
 		t.Errorf("structured = %s, want %s", got, want)
@@ -56,7 +56,7 @@ func TestParallelPartsGiveAnObjectByTheirNames(t *testing.T) {
 
 func TestTheFirstFailureStopsTheOtherParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := parallel(t, tool.ParallelOptions{}, slow("long", time.Hour, nil), slow("bad", time.Second, errors.New("no luck")), slow("worse", time.Minute, errors.New("late")))
+		p := parallel(t, tool.ParallelOptions{}, slowTool("long", time.Hour, nil), slowTool("bad", time.Second, errors.New("no luck")), slowTool("worse", time.Minute, errors.New("late")))
 		began := time.Now()
 		r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)})
 		if got, want := r.Render(), "Part bad: Error: no luck"; got != want || r.Outcome != tool.Failed {
@@ -87,7 +87,7 @@ func TestCollectedPartsComeToTheirEnd(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := call(parallel(t, tool.ParallelOptions{Collect: true}, c.parts...), `{"n":1}`)
+			r := runComposed(parallel(t, tool.ParallelOptions{Collect: true}, c.parts...), `{"n":1}`)
 			if r.Outcome != c.want || !strings.HasPrefix(r.Render(), c.text) {
 				t.Errorf("%s: %s, want %s: %s", r.Outcome, r.Render(), c.want, c.text)
 			}
@@ -97,11 +97,11 @@ func TestCollectedPartsComeToTheirEnd(t *testing.T) {
 
 func TestADeniedPartCountsBeforeOneThatFailedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stubborn := tool.Must("denied", "Is denied in the end.", func(ctx context.Context, _ number) (tool.Result, error) {
+		stubborn := tool.Must("denied", "Is denied in the end.", func(ctx context.Context, _ addend) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{Outcome: tool.Denied}, nil
 		})
-		p := parallel(t, tool.ParallelOptions{}, slow("bad", time.Second, errors.New("oh")), stubborn)
+		p := parallel(t, tool.ParallelOptions{}, slowTool("bad", time.Second, errors.New("oh")), stubborn)
 		if r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)}); r.Outcome != tool.Denied {
 			t.Errorf("outcome = %s, want denied", r.Outcome)
 		}
@@ -113,11 +113,11 @@ func TestParallelPartsAreBounded(t *testing.T) {
 		var now, most atomic.Int32
 		var parts []*tool.Tool
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
-			parts = append(parts, tool.Must(name, "Counts.", func(context.Context, number) (number, error) {
+			parts = append(parts, tool.Must(name, "Counts.", func(context.Context, addend) (addend, error) {
 				most.Store(max(most.Load(), now.Add(1)))
 				time.Sleep(time.Second)
 				now.Add(-1)
-				return number{}, nil
+				return addend{}, nil
 			}))
 		}
 		began := time.Now()
@@ -156,7 +156,7 @@ func TestPartsWithDifferentParametersNeedASchema(t *testing.T) {
 	parts[1] = tool.Preprocess(text, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{"s":"as text"}`), nil
 	}, tool.WithInput(parts[0].Input))
-	r := call(parallel(t, tool.ParallelOptions{}, parts...), `{"n":1}`)
+	r := runComposed(parallel(t, tool.ParallelOptions{}, parts...), `{"n":1}`)
 	if got, want := r.Render(), `{"one":{"n":2},"text":"as text"}`; got != want {
 		t.Errorf("result = %s, want %s", got, want)
 	}
@@ -171,7 +171,7 @@ func TestTwoPartsOfOneNameAreRefused(t *testing.T) {
 
 func TestTheModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
 	secret := answering("secret", tool.Result{Value: "s3cret", Message: "Stored.", HideValue: true})
-	r := call(parallel(t, tool.ParallelOptions{Collect: true}, secret, adder("one", 1), failing("bad", errors.New("oh"))), `{"n":1}`)
+	r := runComposed(parallel(t, tool.ParallelOptions{Collect: true}, secret, adder("one", 1), failing("bad", errors.New("oh"))), `{"n":1}`)
 	if got, want := r.Render(), "secret: Stored.\nbad: Error: oh"; got != want {
 		t.Errorf("the model reads %q, want %q", got, want)
 	}

@@ -13,8 +13,8 @@ import (
 
 func TestAPipeGivesEachValueToTheNext(t *testing.T) {
 	p, err := tool.Pipe("sum", "Adds 11.", []*tool.Tool{adder("one", 1), adder("ten", 10)})
-	p = must(t, p, err)
-	r := call(p, `{"n":5}`)
+	p = sound(t, p, err)
+	r := runComposed(p, `{"n":5}`)
 	if got, want := r.Render(), `{"n":16}`; got != want {
 		t.Errorf("result = %s, want %s", got, want)
 	}
@@ -28,12 +28,12 @@ func TestAPipeGivesEachValueToTheNext(t *testing.T) {
 
 func TestAPipeEndsAtThePartThatFails(t *testing.T) {
 	ran := false
-	last := tool.Must("last", "Must not run.", func(context.Context, number) (number, error) {
+	last := tool.Must("last", "Must not run.", func(context.Context, addend) (addend, error) {
 		ran = true
-		return number{}, nil
+		return addend{}, nil
 	})
 	p, err := tool.Pipe("p", "A pipe.", []*tool.Tool{adder("one", 1), failing("bad", errors.New("no luck")), last})
-	r := call(must(t, p, err), `{"n":5}`)
+	r := runComposed(sound(t, p, err), `{"n":5}`)
 	if got, want := r.Render(), "Part bad: Error: no luck"; got != want {
 		t.Errorf("result = %q, want %q", got, want)
 	}
@@ -54,7 +54,7 @@ func TestAPipeTakesWhatIsAnObject(t *testing.T) {
 		result tool.Result
 		want   string
 	}{
-		{"a struct", tool.OK(number{4}), `{"n":5}`},
+		{"a struct", tool.OK(addend{4}), `{"n":5}`},
 		{"structured alone", tool.Result{Structured: []byte(`{"n":4}`)}, `{"n":5}`},
 		{"a value that renders itself", tool.OK(page{4}), `{"n":5}`},
 		{"an object that the next does not take", tool.OK(map[string]int{"m": 4}), "Part next: Validation error"},
@@ -66,7 +66,7 @@ func TestAPipeTakesWhatIsAnObject(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := tool.Pipe("p", "A pipe.", []*tool.Tool{answering("first", c.result), adder("next", 1)})
-			r := call(must(t, p, err), `{"n":1}`)
+			r := runComposed(sound(t, p, err), `{"n":1}`)
 			if got := r.Render(); !strings.Contains(got, c.want) {
 				t.Errorf("result = %q, want %q in it", got, c.want)
 			}
@@ -75,10 +75,10 @@ func TestAPipeTakesWhatIsAnObject(t *testing.T) {
 }
 
 func TestWhatAPartHidesStaysHiddenToTheEndOfAPipe(t *testing.T) {
-	secret := tool.Result{Value: number{4}, HideValue: true, Message: "Found it."}
+	secret := tool.Result{Value: addend{4}, HideValue: true, Message: "Found it."}
 	p, err := tool.Pipe("p", "A pipe.", []*tool.Tool{answering("secret", secret), adder("next", 1)})
-	r := call(must(t, p, err), `{"n":1}`)
-	if !r.OK() || r.Value != (number{5}) {
+	r := runComposed(sound(t, p, err), `{"n":1}`)
+	if !r.OK() || r.Value != (addend{5}) {
 		t.Errorf("value = %v (%s), want it for programs", r.Value, r.Outcome)
 	}
 	if got := r.Render(); got != "" || r.Structured != nil {

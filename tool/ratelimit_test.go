@@ -53,7 +53,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 		began := time.Now()
 		var mu sync.Mutex
 		ran := map[int]time.Duration{}
-		part := tool.Must("part", "Notes when it ran.", func(_ context.Context, p number) (number, error) {
+		part := tool.Must("part", "Notes when it ran.", func(_ context.Context, p addend) (addend, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			ran[p.N] = time.Since(began)

@@ -98,7 +98,7 @@ func counted(r Result, attempts int) Result {
 		return r
 	}
 	e := *r.Err
-	e.Message, e.Err = fmt.Sprintf("%s (tried %d times)", e.Message, attempts), r.Err
+	e.Message = fmt.Sprintf("%s (tried %d times)", e.Message, attempts)
 	r.Err = &e
 	return r
 }

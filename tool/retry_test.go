@@ -20,12 +20,12 @@ var busy = tool.Errorf(tool.CategoryTransient, "busy")
 // flaky gives one result after the other, then succeeds. It notes when it ran.
 func flaky(ran *[]time.Duration, failures []error, opts ...tool.Option) *tool.Tool {
 	began := time.Now()
-	return tool.Must("flaky", "Fails at first.", func(context.Context, number) (number, error) {
+	return tool.Must("flaky", "Fails at first.", func(context.Context, addend) (addend, error) {
 		*ran = append(*ran, time.Since(began))
 		if n := len(*ran); n <= len(failures) {
-			return number{}, failures[n-1]
+			return addend{}, failures[n-1]
 		}
-		return number{1}, nil
+		return addend{1}, nil
 	}, opts...)
 }
 

@@ -28,7 +28,7 @@ func TestPreprocessRewritesTheInput(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if r := call(p, c.input); !strings.Contains(r.Render(), c.want) {
+			if r := runComposed(p, c.input); !strings.Contains(r.Render(), c.want) {
 				t.Errorf("result = %s, want %s", r.Render(), c.want)
 			}
 		})
@@ -39,14 +39,14 @@ func TestWhatPreprocessMakesIsChecked(t *testing.T) {
 	p := tool.Preprocess(adder("add", 10), func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{"n":"x"}`), nil
 	})
-	if r := call(p, `{"n":1}`); r.OK() || r.Err.Code != tool.CodeInvalidInput {
+	if r := runComposed(p, `{"n":1}`); r.OK() || r.Err.Code != tool.CodeInvalidInput {
 		t.Errorf("%s: %s, want invalid input", r.Outcome, r.Render())
 	}
 }
 
 func TestPostprocessRewritesResults(t *testing.T) {
 	double := func(_ context.Context, r tool.Result) (tool.Result, error) {
-		if n, ok := r.Value.(number); ok {
+		if n, ok := r.Value.(addend); ok {
 			r.Value = map[string]int{"double": 2 * n.N}
 			return r, nil
 		}
@@ -66,7 +66,7 @@ func TestPostprocessRewritesResults(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			p := tool.Postprocess(c.part, double)
-			before, r := call(c.part, `{"n":1}`), call(p, `{"n":1}`)
+			before, r := runComposed(c.part, `{"n":1}`), runComposed(p, `{"n":1}`)
 			if got := r.Render(); got != c.want {
 				t.Errorf("result = %s, want %s", got, c.want)
 			}
@@ -87,7 +87,7 @@ func TestPostprocessCannotShowWhatIsHidden(t *testing.T) {
 	p := tool.Postprocess(adder("add", 1, tool.WithHiddenValue()), func(_ context.Context, r tool.Result) (tool.Result, error) {
 		return tool.Result{Value: r.Value, Structured: json.RawMessage(`{"n":2}`)}, nil
 	})
-	if r := call(p, `{"n":1}`); !r.HideValue || r.Structured != nil || r.Render() != "" {
+	if r := runComposed(p, `{"n":1}`); !r.HideValue || r.Structured != nil || r.Render() != "" {
 		t.Errorf("the model reads %q and %s, want nothing", r.Render(), r.Structured)
 	}
 }
