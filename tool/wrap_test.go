@@ -84,11 +84,18 @@ func TestPostprocessRewritesResults(t *testing.T) {
 }
 
 func TestPostprocessCannotShowWhatIsHidden(t *testing.T) {
-	p := tool.Postprocess(adder("add", 1, tool.WithHiddenValue()), func(_ context.Context, r tool.Result) (tool.Result, error) {
-		return tool.Result{Value: r.Value, Structured: json.RawMessage(`{"n":2}`)}, nil
-	})
-	if r := runComposed(p, `{"n":1}`); !r.HideValue || r.Structured != nil || r.Render() != "" {
-		t.Errorf("the model reads %q and %s, want nothing", r.Render(), r.Structured)
+	for name, part := range map[string]*tool.Tool{
+		"by the tool":   adder("add", 1, tool.WithHiddenValue()),
+		"by the result": answering("add", tool.Result{Value: addend{2}, HideValue: true}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := tool.Postprocess(part, func(_ context.Context, r tool.Result) (tool.Result, error) {
+				return tool.Result{Value: r.Value, Structured: json.RawMessage(`{"n":2}`)}, nil
+			})
+			if r := runComposed(p, `{"n":1}`); !r.HideValue || r.Structured != nil || r.Render() != "" {
+				t.Errorf("the model reads %q and %s, want nothing", r.Render(), r.Structured)
+			}
+		})
 	}
 }
 
