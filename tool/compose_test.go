@@ -158,6 +158,11 @@ func (f *forest) tree(depth int) (*tool.Tool, said) {
 	if depth == 0 || rapid.IntRange(0, 4).Draw(f.T, "leaf") == 0 {
 		return f.leaf()
 	}
+	return f.node(depth)
+}
+
+// node draws a tool that is made of others.
+func (f *forest) node(depth int) (*tool.Tool, said) {
 	opts := f.statements()
 	alone := tool.Must("alone", "Only the options.", func(context.Context, addend) (addend, error) { return addend{}, nil }, opts...)
 	all := said{risk: alone.Risks() &^ tool.ReadOnly, needs: alone.Needs(), readOnly: true}
@@ -185,7 +190,7 @@ func (f *forest) tree(depth int) (*tool.Tool, said) {
 func TestComposingNeverLaundersARisk(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := &forest{T: rt}
-		made, all := f.tree(3)
+		made, all := f.node(3)
 		registered := tool.MustRegistry(nil, made).Tools()[0]
 		for _, got := range []*tool.Tool{made, registered} {
 			if got, want := got.Risks(), all.want(); got != want {
@@ -237,6 +242,9 @@ func TestComposingCarriesWhatIsStrict(t *testing.T) {
 		}
 		if got, want := made.Concurrency, 2; got != want {
 			t.Errorf("Concurrency = %d, want %d", got, want)
+		}
+		if stricter, err := compose(part, tool.WithConcurrency(1)); sound(t, stricter, err).Concurrency != 1 {
+			t.Errorf("Concurrency = %d, want 1 as the option says", stricter.Concurrency)
 		}
 		if !made.HasTag("billing") {
 			t.Errorf("Tags = %q, want billing among them", made.Tags)

@@ -180,3 +180,15 @@ func TestTheModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
 		t.Errorf("value for programs (-want +got):\n%s", diff)
 	}
 }
+
+func TestAParallelOfPartsWithADryRunHasOne(t *testing.T) {
+	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
+	if p := parallel(t, tool.ParallelOptions{}, adder("a", 1, dry), adder("b", 1)); p.DryRun != nil {
+		t.Error("DryRun is set, though a part has none")
+	}
+	p := parallel(t, tool.ParallelOptions{}, adder("a", 1, dry), adder("b", 1, dry))
+	r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), DryRun: true})
+	if got, want := r.Render(), `{"a":"would add","b":"would add"}`; got != want {
+		t.Errorf("result = %s, want %s", got, want)
+	}
+}
