@@ -3,14 +3,14 @@
 package tool
 
 import (
-	"bytes"
 	"container/list"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/drover-agents/drover/internal/sortedjson"
 )
 
 // CacheOptions configures [Cached]. The zero value is ready to use.
@@ -44,7 +44,7 @@ func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
 		o.MaxEntries = 256
 	}
 	if o.Key == nil {
-		o.Key = func(_ context.Context, input json.RawMessage) string { return inputDigest(input) }
+		o.Key = func(_ context.Context, input json.RawMessage) string { return sortedjson.Digest(input) }
 	}
 	c := &cache{CacheOptions: o, part: t, entries: map[string]*list.Element{}, flights: map[string]*flight{}}
 	cached := wrap(t, opts, c.run)
@@ -52,19 +52,6 @@ func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
 		return nil, fmt.Errorf("tool: %q: Cached: its risk is %s, and a result from the cache does nothing; set CacheMutating if that is what you want", t.Name, risk)
 	}
 	return cached, cached.Check()
-}
-
-// inputDigest is the SHA-256 of a JSON text with its keys in order. Numbers count as they are written.
-func inputDigest(raw json.RawMessage) string {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err == nil && json.Valid(raw) {
-		if sorted, err := marshalPlain(v); err == nil {
-			raw = sorted
-		}
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(raw))
 }
 
 type cache struct {

@@ -438,3 +438,26 @@ func TestADryRunDoesNothing(t *testing.T) {
 		t.Errorf("got %+v, want that the tool cannot tell", got)
 	}
 }
+
+func TestPartsOfAComposedToolReportOnTheWholeCall(t *testing.T) {
+	var j journal
+	part := tool.Must("part", "tells much", func(ctx context.Context, _ tool.None) (map[string]int, error) {
+		tool.Logger(ctx).InfoContext(ctx, "from a part")
+		return map[string]int{}, tool.Progress(ctx, 1, 1, "")
+	})
+	whole, err := tool.Pipe("whole", "two parts", []*tool.Tool{part, part})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tool.MustRegistry(&tool.Options{Emit: j.emit}, whole).Execute(t.Context(), tool.Call{ID: "c1", Name: "whole"}); !got.OK() {
+		t.Fatal(got.Render())
+	}
+	want := []string{
+		"tool_use", "tool:step validated", "tool:step allowed", "tool:step started",
+		"tool:log info from a part", "tool:progress", "tool:log info from a part", "tool:progress",
+		"tool:step returned", "tool_result success",
+	}
+	if diff := cmp.Diff(want, j.lines()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/schema"
+
+	"github.com/drover-agents/drover/internal/sortedjson"
 )
 
 // ParallelOptions configures [Parallel]. The zero value runs all parts at once, and the first that
@@ -61,7 +63,7 @@ func commonInput(parts []*Tool) (*schema.Schema, error) {
 		case part.Input == nil:
 		case common == nil:
 			common = part
-		case inputDigest(common.Input.JSON()) != inputDigest(part.Input.JSON()):
+		case !sortedjson.Equal(common.Input.JSON(), part.Input.JSON()):
 			return nil, fmt.Errorf("parts %s and %s have different parameters; say with WithInput what the whole takes, "+
 				"and bring the parts to take it with Preprocess or Bind", common.Name, part.Name)
 		}
