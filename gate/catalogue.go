@@ -160,6 +160,7 @@ var natives = []NativeTool{
 	{"TaskUpdate", harmless, 0},
 	{"ToolSearch", harmless, 0},
 	{"MCPSearch", harmless, 0},
+	{"DeferredToolPlaceholder", harmless, 0}, // stands for tools that are not loaded yet
 	{"StructuredOutput", harmless, 0},
 	{"ReportFindings", harmless, 0},
 	{"ProposeGoal", harmless, 0},
