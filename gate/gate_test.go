@@ -98,7 +98,7 @@ func TestTheFirstDenialGivesTheReasonInTheOrderOfStages(t *testing.T) {
 		if i == len(order)-1 {
 			break
 		}
-		last := rest[len(rest)-2 : len(rest)] // of one stage: their order is theirs
+		last := rest[len(rest)-2:] // of one stage: their order is theirs
 		backwards := append(slices.Clone(last), rest[:len(rest)-2]...)
 		slices.Reverse(backwards[2:])
 		if want, got := rest[0].Name+" says no", decide(gate.Must(backwards...), "x").Reason; got != want {
