@@ -211,7 +211,7 @@ func TestNamesAreTakenApartOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got gate.Call
 			see := gate.Policy{Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) { got = c; return event.Decision{}, false }}
-			g := gate.Must(see, gate.Knows("files", ours), gate.Knows("my__other.one", other))
+			g := gate.Must(see, gate.Knows("files", ours), gate.Knows("my__other.one", other), gate.Knows("my", gate.Tools()))
 			decide(g, name)
 			want.ToolCall = event.ToolCall{ID: "toolu_1", Name: name}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -219,6 +219,31 @@ func TestNamesAreTakenApartOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+func FuzzNames(f *testing.F) {
+	for _, name := range []string{"Bash(ls)", "mcp__files__save", "mcp__files__x__save(y)", "mcp__theirs__Write", " mcp__", "save", "()", "mcp__files__", "default:save"} {
+		f.Add(name)
+	}
+	g := gate.Must(gate.Knows("files", gate.Tools(declared(f, "save", tool.Mutates))), gate.Policy{Name: "see", Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
+		isMCP := strings.HasPrefix(strings.TrimSpace(c.Name), "mcp__")
+		switch {
+		case isMCP && c.Origin != gate.Foreign && (c.Origin != gate.Registered || c.Server != "files" || c.Tool != "save" && c.Tool != "default:save"):
+			panic("passes for one of ours")
+		case c.Origin == gate.Foreign && (c.Risk != 0 || c.Needs != 0 || !isMCP):
+			panic("is foreign and known")
+		case !isMCP && c.Server != "":
+			panic("has a server without naming one")
+		case !strings.Contains(c.Name, c.Server) || !strings.Contains(c.Name, c.Tool) || !strings.Contains(c.Name, c.Argument):
+			panic("is not made of its parts")
+		}
+		return event.Decision{Verdict: event.Allow}, true
+	}})
+	f.Fuzz(func(t *testing.T, name string) {
+		if d := decide(g, name); d.Verdict != event.Allow {
+			t.Errorf("%q %s", name, d.Reason)
+		}
+	})
 }
 
 func TestNewNamesEveryPolicyThatIsWrong(t *testing.T) {

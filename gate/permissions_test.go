@@ -163,7 +163,10 @@ func TestAutoHasNoOpinionAndBypassHasOne(t *testing.T) {
 func TestPermissionsAreCopied(t *testing.T) {
 	p := &gate.Permissions{FileWrite: gate.LevelDeny}
 	g := gate.Must(gate.FromCapabilities(p))
-	p.FileWrite = gate.LevelAllow
+	*p = gate.Permissions{Mode: gate.ModeBypass}
+	if got, err := g.Project(gate.ClaudeCode()); err != nil || got != asking {
+		t.Errorf("a later change of the permissions gave %+v, %v", got, err)
+	}
 	if got := decide(g, "Write").Verdict; got != event.Deny {
 		t.Errorf("a later change of the permissions gave %s", got)
 	}
