@@ -130,25 +130,25 @@ func (g *Gate) know(tools map[string]Lookup) {
 // Decide makes the decision about a call.
 func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 	defer func() {
-		if r := recover(); r != nil { // of a Lookup or of an Otherwise; policies are caught one by one
+		if r := recover(); r != nil { // of a Lookup or of an Otherwise; judge catches the policies
 			d = event.Decision{Reason: fmt.Sprintf("The gate failed: %v", r), Policy: "gate"}
 		}
 		d.CallID, d.Tool = call.ID, call.Name
 	}()
 	c := g.canonical(call)
-	d, decided := g.judge(c, f)
+	d, decided := g.judge(&c, &f)
 	switch {
 	case !decided:
-		return g.unknown(c)
+		return g.unknown(&c)
 	case d.Input != nil:
-		return g.rejudge(c, f, d)
+		return g.rejudge(&c, &f, d)
 	}
 	return d
 }
 
 // rejudge lets all policies judge the input that one of them has written. None may change it again:
 // policies that go on rewriting cannot be satisfied. The stricter of both decisions holds.
-func (g *Gate) rejudge(c Call, f Facts, first event.Decision) event.Decision {
+func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
 	c.Input = first.Input
 	second, decided := g.judge(c, f)
 	switch {
@@ -165,20 +165,28 @@ func (g *Gate) rejudge(c Call, f Facts, first event.Decision) event.Decision {
 	return first
 }
 
-// judge asks the policies in order. It stops at the first denial. The decision is false if all
-// abstain; its input is set if a policy rewrote it.
-func (g *Gate) judge(c Call, f Facts) (best event.Decision, decided bool) {
-	var rewritten json.RawMessage
+// judge asks the policies in order. It stops at the first denial, and makes one of a panic. The
+// decision is false if all abstain; its input is set if a policy rewrote it, and c's input with it.
+func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
+	var (
+		asked     *Policy
+		rewritten json.RawMessage
+	)
+	defer func() {
+		if r := recover(); r != nil {
+			best, decided = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", asked.Name, r), Policy: asked.Name}, true
+		}
+	}()
 	for i := range g.policies {
-		p := &g.policies[i]
-		if p.Judge == nil {
+		asked = &g.policies[i]
+		if asked.Judge == nil {
 			continue
 		}
-		d, ok := p.ask(c, f)
+		d, ok := asked.Judge(*c, *f)
 		if !ok {
 			continue
 		}
-		d.Policy = cmp.Or(d.Policy, p.Name)
+		d.Policy = cmp.Or(d.Policy, asked.Name)
 		if d.Verdict != event.Ask && d.Verdict != event.Allow {
 			return event.Decision{Verdict: event.Deny, Reason: cmp.Or(d.Reason, "Denied by policy "+d.Policy+"."), Policy: d.Policy}, true
 		}
@@ -193,17 +201,7 @@ func (g *Gate) judge(c Call, f Facts) (best event.Decision, decided bool) {
 	return best, decided
 }
 
-// ask makes a denial of a panic.
-func (p *Policy) ask(c Call, f Facts) (d event.Decision, ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			d, ok = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", p.Name, r), Policy: p.Name}, true
-		}
-	}()
-	return p.Judge(c, f)
-}
-
-func (g *Gate) unknown(c Call) event.Decision {
+func (g *Gate) unknown(c *Call) event.Decision {
 	o := g.otherwise
 	if o == nil {
 		o = &Otherwise{}
