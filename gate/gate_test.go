@@ -184,8 +184,8 @@ func asksInput(name, input string) gate.Policy {
 }
 
 func TestNamesAreTakenApartOnce(t *testing.T) {
-	ours := gate.Tools(declared(t, "write-file", tool.Mutates, tool.FileWrite), declared(t, "Bash", tool.ReadOnly), declared(t, "a__b"))
-	other := gate.Tools(declared(t, "peek", tool.ReadOnly), declared(t, "write-file", tool.Dangerous, tool.NetworkAccess))
+	ours := tool.Tools{declared(t, "write-file", tool.Mutates, tool.FileWrite), declared(t, "Bash", tool.ReadOnly), declared(t, "a__b")}
+	other := tool.Tools{declared(t, "peek", tool.ReadOnly), declared(t, "write-file", tool.Dangerous, tool.NetworkAccess)}
 	const all = tool.Mutates | tool.Dangerous
 	for name, want := range map[string]gate.Call{
 		"Read":                        {Origin: gate.Builtin, Tool: "Read", Risk: tool.ReadOnly},
@@ -211,7 +211,7 @@ func TestNamesAreTakenApartOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got gate.Call
 			see := gate.Policy{Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) { got = c; return event.Decision{}, false }}
-			g := gate.Must(see, gate.Knows("files", ours), gate.Knows("my__other.one", other), gate.Knows("my", gate.Tools()))
+			g := gate.Must(see, gate.Knows("files", ours), gate.Knows("my__other.one", other), gate.Knows("my", tool.Tools{}))
 			decide(g, name)
 			want.ToolCall = event.ToolCall{ID: "toolu_1", Name: name}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -225,7 +225,7 @@ func FuzzNames(f *testing.F) {
 	for _, name := range []string{"Bash(ls)", "mcp__files__save", "mcp__files__x__save(y)", "mcp__theirs__Write", " mcp__", "save", "()", "mcp__files__", "default:save"} {
 		f.Add(name)
 	}
-	g := gate.Must(gate.Knows("files", gate.Tools(declared(f, "save", tool.Mutates))), gate.Policy{Name: "see", Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
+	g := gate.Must(gate.Knows("files", tool.Tools{declared(f, "save", tool.Mutates)}), gate.Policy{Name: "see", Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
 		isMCP := strings.HasPrefix(strings.TrimSpace(c.Name), "mcp__")
 		switch {
 		case isMCP && c.Origin != gate.Foreign && (c.Origin != gate.Registered || c.Server != "files" || c.Tool != "save" && c.Tool != "default:save"):
@@ -249,7 +249,7 @@ func FuzzNames(f *testing.F) {
 func TestNewNamesEveryPolicyThatIsWrong(t *testing.T) {
 	g, err := gate.New(
 		gate.FromCapabilities(&gate.Permissions{Mode: "yolo"}),
-		gate.FromRisk(gate.RiskOptions{Registry: gate.Tools(nil)}),
+		gate.FromRisk(gate.RiskOptions{Registry: tool.Tools{nil}}),
 		gate.Knows("ours", nil),
 		gate.Policy{Name: "odd", Otherwise: &gate.Otherwise{Verdict: 9}},
 		allows("fine"),
@@ -257,7 +257,7 @@ func TestNewNamesEveryPolicyThatIsWrong(t *testing.T) {
 	if g != nil || err == nil {
 		t.Fatalf("New gives %v, %v; want an error and no gate", g, err)
 	}
-	for _, want := range []string{`policy capabilities: Mode is "yolo"`, "policy risk: Invalid tool input: tools[0] is nil", "policy tools: Invalid input", "policy odd: Otherwise.Verdict is 9"} {
+	for _, want := range []string{`policy capabilities: Mode is "yolo"`, "policy risk: Invalid tool input: tool 0 is nil", "policy tools: Invalid input", "policy odd: Otherwise.Verdict is 9"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
 		}

@@ -58,9 +58,9 @@ var capabilityTools = map[string][]string{
 
 func ourTools(t testing.TB) gate.Policy {
 	t.Helper()
-	return gate.Knows("ours", gate.Tools(
+	return gate.Knows("ours", tool.Tools{
 		declared(t, "save", tool.FileWrite), declared(t, "deploy", tool.ShellExecute, tool.NetworkAccess),
-		declared(t, "peek", tool.ReadOnly), declared(t, "wipe", tool.Mutates, tool.Dangerous)))
+		declared(t, "peek", tool.ReadOnly), declared(t, "wipe", tool.Mutates, tool.Dangerous)})
 }
 
 func levelsOf(t testing.TB, text string) *gate.Permissions {
@@ -202,7 +202,7 @@ func TestWhatIsNoLevelDenies(t *testing.T) {
 	}
 	unknown := declared(t, "beam", tool.Capability(1<<5))
 	all := gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass})
-	if got := decide(gate.Must(gate.Knows("ours", gate.Tools(unknown)), all), "beam").Verdict; got != event.Deny {
+	if got := decide(gate.Must(gate.Knows("ours", tool.Tools{unknown}), all), "beam").Verdict; got != event.Deny {
 		t.Errorf("a capability that nobody knows gives %s", got)
 	}
 }

@@ -45,7 +45,7 @@ func ExampleFromRisk() {
 
 func ExampleFromCapabilities() {
 	g := gate.Must(
-		gate.Knows("files", gate.Tools(writeFile)),
+		gate.Knows("files", tool.Tools{writeFile}),
 		gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelDeny, NetworkAccess: gate.LevelAllow}),
 	)
 
@@ -63,7 +63,7 @@ func ExampleFromCapabilities() {
 
 func ExampleNewToolGate() {
 	toolGate, err := gate.NewToolGate(gate.ToolGateOptions{
-		Registry:       gate.Tools(readFile, writeFile, deleteFile),
+		Registry:       tool.Tools{readFile, writeFile, deleteFile},
 		AllowDangerous: new(false),
 	})
 	if err != nil {

@@ -9,18 +9,14 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// DefaultServer is the key of the MCP server of tools that nobody named one for.
-const DefaultServer = "armorer-tools"
-
 // RiskOptions configures [FromRisk]. The zero value allows every tool that it knows, and knows none.
 type RiskOptions struct {
-	// Registry holds the tools; [Tools] makes one of single tools. Nil means none.
+	// Registry holds the tools: a [tool.Registry] or [tool.Tools]. Nil means none.
 	Registry Lookup
-	// Server is the key of the MCP server that serves them. Empty means [DefaultServer].
+	// Server is the key of the MCP server that serves them. Empty means [tool.DefaultServerName].
 	Server string
-	// ToolName is the name under which a tool is served, where it is not its own; empty means its
-	// own. Nil renames none.
-	ToolName func(*tool.Tool) string
+	// ToolConfig is what the server was given to rename tools. Nil renames none.
+	ToolConfig func(*tool.Tool) tool.SDKToolConfig
 
 	// ReadOnly denies every tool that mutates.
 	ReadOnly bool
@@ -74,12 +70,12 @@ func riskPolicy(o RiskOptions, catalogue bool) Policy {
 		if p.err = checkLookup(o.Registry); p.err != nil {
 			return p
 		}
-		tools, err := rename(o.Registry, o.ToolName)
+		tools, err := rename(o.Registry, o.ToolConfig)
 		if err != nil {
 			p.err = err
 			return p
 		}
-		p.Tools = map[string]Lookup{cmp.Or(o.Server, DefaultServer): tools}
+		p.Tools = map[string]Lookup{cmp.Or(o.Server, tool.DefaultServerName): tools}
 	}
 	p.Otherwise = &Otherwise{Reason: o.Messages.Unknown}
 	if o.AllowUnknown {

@@ -137,16 +137,16 @@ func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 		"the unknown rule allows the rest":                {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "Read", yes},
 		"the unknown rule allows what nobody knows":       {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "Frob", yes},
 		"the unknown rule allows foreign tools":           {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "mcp__theirs__Write", yes},
-		"a tool of ours with a native's name has both":    {gate.RiskOptions{ReadOnly: true, Registry: gate.Tools(own)}, "Write", readOnly},
-		"in full it is ours alone":                        {gate.RiskOptions{ReadOnly: true, Registry: gate.Tools(own)}, "mcp__armorer-tools__Write", yes},
-		"a tool of ours with a list's name has both":      {gate.RiskOptions{DenyDangerous: true, Registry: gate.Tools(declared(t, "x")), Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}}, "x", dangerous},
+		"a tool of ours with a native's name has both":    {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{own}}, "Write", readOnly},
+		"in full it is ours alone":                        {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{own}}, "mcp__armorer-tools__Write", yes},
+		"a tool of ours with a list's name has both":      {gate.RiskOptions{DenyDangerous: true, Registry: tool.Tools{declared(t, "x")}, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}}, "x", dangerous},
 		"a strict read-only mode denies danger":           {gate.RiskOptions{ReadOnly: true, Strict: true, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}}, "x", apply},
 		"strictness is about read-only mode alone":        {gate.RiskOptions{Strict: true, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}}, "x", yes},
 		"a message about mutation of one's own":           {gate.RiskOptions{ReadOnly: true, Messages: gate.Messages{Mutating: "M", Dangerous: "D"}}, "Write", "M"},
 		"a message about danger of one's own":             {gate.RiskOptions{ReadOnly: true, Strict: true, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}, Messages: gate.Messages{Mutating: "M", Dangerous: "D"}}, "x", "D"},
 		"a message about unknown tools of one's own":      {gate.RiskOptions{Messages: gate.Messages{Unknown: func(name string) string { return "What is " + name + "?" }}}, "Frob(1)", "What is Frob(1)?"},
 		"other letters are another name":                  {gate.RiskOptions{Builtin: gate.BuiltinLists{ReadOnly: []string{"Bash"}}}, "bash", "Tool not allowed: bash"},
-		"of several tools with a name the last one holds": {gate.RiskOptions{ReadOnly: true, Registry: gate.Tools(declared(t, "x", tool.Mutates), declared(t, "x", tool.ReadOnly))}, "x", yes},
+		"of several tools with a name the last one holds": {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{declared(t, "x", tool.Mutates), declared(t, "x", tool.ReadOnly)}}, "x", yes},
 	} {
 		t.Run(name, func(t *testing.T) { checkRisk(t, gate.Must(gate.FromRisk(c.opts)), name, c.tool, 0, c.want) })
 	}
@@ -155,11 +155,11 @@ func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 func TestToolsRegisteredLaterAreSeen(t *testing.T) {
 	registry := tool.MustRegistry(nil, declared(t, "early", tool.ReadOnly))
 	plain := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, ReadOnly: true}))
-	named := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, ReadOnly: true, ToolName: func(t *tool.Tool) string {
+	named := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, ReadOnly: true, ToolConfig: func(t *tool.Tool) tool.SDKToolConfig {
 		if t.Name == "early" {
-			return ""
+			return tool.SDKToolConfig{}
 		}
-		return "custom_" + t.Name
+		return tool.SDKToolConfig{Name: "custom_" + t.Name}
 	}}))
 	type row struct{ Plain, Named string }
 	look := func() map[string]row {
@@ -199,9 +199,9 @@ type bareLookup struct{}
 func (bareLookup) Lookup(string) (*tool.Tool, bool) { return nil, false }
 
 func TestNewNamesNeedAListOfTools(t *testing.T) {
-	_, err := gate.New(gate.FromRisk(gate.RiskOptions{Registry: bareLookup{}, ToolName: func(*tool.Tool) string { return "x" }}))
-	if err == nil || !strings.Contains(err.Error(), "ToolName") {
-		t.Errorf("error %v, want one about ToolName", err)
+	_, err := gate.New(gate.FromRisk(gate.RiskOptions{Registry: bareLookup{}, ToolConfig: func(*tool.Tool) tool.SDKToolConfig { return tool.SDKToolConfig{Name: "x"} }}))
+	if err == nil || !strings.Contains(err.Error(), "ToolConfig") {
+		t.Errorf("error %v, want one about ToolConfig", err)
 	}
 }
 

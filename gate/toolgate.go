@@ -11,9 +11,9 @@ import (
 
 // ToolGateOptions configures [NewToolGate].
 type ToolGateOptions struct {
-	// Registry holds the tools to gate; [Tools] makes one of single tools. It is required.
+	// Registry holds the tools to gate: a [tool.Registry] or [tool.Tools]. It is required.
 	Registry Lookup
-	// Server is the key of the MCP server that serves them. Empty means [DefaultServer].
+	// Server is the key of the MCP server that serves them. Empty means [tool.DefaultServerName].
 	Server string
 	// ReadOnly denies all mutating tools, whatever AllowMutation says.
 	ReadOnly bool
@@ -25,8 +25,8 @@ type ToolGateOptions struct {
 	Builtin BuiltinLists
 	// AllowUnknown allows tools that are neither in the registry nor in Builtin.
 	AllowUnknown bool
-	// ToolName is the name under which a tool is served; see [RiskOptions].
-	ToolName func(*tool.Tool) string
+	// ToolConfig is what the server was given to rename tools. Nil renames none.
+	ToolConfig func(*tool.Tool) tool.SDKToolConfig
 	// Messages replace the texts of denials.
 	Messages Messages
 }
@@ -47,7 +47,7 @@ func NewToolGate(o ToolGateOptions) (func(toolName string) ToolGateDecision, err
 		return nil, fmt.Errorf("gate: %w", err)
 	}
 	g, err := New(riskPolicy(RiskOptions{
-		Registry: o.Registry, Server: o.Server, ToolName: o.ToolName,
+		Registry: o.Registry, Server: o.Server, ToolConfig: o.ToolConfig,
 		ReadOnly:      o.ReadOnly,
 		DenyMutation:  o.AllowMutation != nil && !*o.AllowMutation,
 		DenyDangerous: o.AllowDangerous != nil && !*o.AllowDangerous,

@@ -80,7 +80,7 @@ func TestToolGateForBuiltinTools(t *testing.T) {
 // A name in two lists has both risks: Bash is denied though mutation is allowed.
 func TestToolGateJoinsTheListsOfAName(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{
-		Registry: gate.Tools(), AllowDangerous: new(false),
+		Registry: tool.Tools{}, AllowDangerous: new(false),
 		Builtin: gate.BuiltinLists{Mutating: []string{"Bash"}, Dangerous: []string{"Bash"}},
 	})
 	if got, want := g("Bash"), `{"behavior":"deny","message":"Use --dangerous to allow this tool."}`; got != want {
@@ -118,8 +118,8 @@ func TestToolGateDefaults(t *testing.T) {
 
 func TestToolGateTakesTheOtherOptions(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{
-		Registry: gate.Tools(declared(t, "sum"), declared(t, "write", tool.Mutates)), Server: "math", ReadOnly: true,
-		ToolName: func(t *tool.Tool) string { return "custom_" + t.Name },
+		Registry: tool.Tools{declared(t, "sum"), declared(t, "write", tool.Mutates)}, Server: "math", ReadOnly: true,
+		ToolConfig: func(t *tool.Tool) tool.SDKToolConfig { return tool.SDKToolConfig{Name: "custom_" + t.Name} },
 		Messages: gate.Messages{Mutating: "No.", Unknown: func(name string) string { return "No " + name + "." }},
 	})
 	for name, want := range map[string]string{
@@ -130,7 +130,7 @@ func TestToolGateTakesTheOtherOptions(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	all := toolGate(t, gate.ToolGateOptions{Registry: gate.Tools(), ReadOnly: true, AllowUnknown: true})
+	all := toolGate(t, gate.ToolGateOptions{Registry: tool.Tools{}, ReadOnly: true, AllowUnknown: true})
 	if got := all("Write"); got != jsonAllow {
 		t.Errorf("a tool that is in no list is %s under AllowUnknown", got)
 	}
@@ -142,9 +142,9 @@ func TestToolGateRefusesWhatIsNoTool(t *testing.T) {
 		registry gate.Lookup
 		want     string
 	}{
-		"nothing":         {nil, "Invalid input: expected tool, tool array, or Armorer"},
-		"a nil registry":  {none, "Invalid input: expected tool, tool array, or Armorer"},
-		"a list with nil": {gate.Tools(declared(t, "sum"), nil), "Invalid tool input"},
+		"nothing":         {nil, "Invalid input: expected tool list or Registry"},
+		"a nil registry":  {none, "Invalid input: expected tool list or Registry"},
+		"a list with nil": {tool.Tools{declared(t, "sum"), nil}, "Invalid tool input"},
 	} {
 		if g, err := gate.NewToolGate(gate.ToolGateOptions{Registry: c.registry}); g != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
