@@ -14,13 +14,14 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-type base struct {
+// A Base is exported, as encoding/json sets a pointer to it only then.
+type Base struct {
 	ID   string `json:"id" doc:"from the base"`
 	Kind string `json:"kind"`
 }
 
 type shadowing struct {
-	*base
+	*Base
 	Kind int `json:"kind"`
 	//lint:ignore U1000 it must not appear in the schema
 	hidden int
