@@ -72,6 +72,15 @@ func Errorf(category Category, format string, args ...any) *Error {
 	return &Error{Code: CodeFailed, Category: category, Message: err.Error(), Retryable: category == CategoryTransient, Err: cause}
 }
 
+// meant takes a nil *Error in an error for none.
+func meant(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e == nil {
+		return nil
+	}
+	return err
+}
+
 func invalidInput(err error) *Error {
 	return &Error{
 		Code: CodeInvalidInput, Category: CategoryValidation, Err: err,

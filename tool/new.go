@@ -97,7 +97,7 @@ func typedHandler[P, R any](fn func(context.Context, P) (R, error), other bool) 
 			return Result{}, invalidInput(err)
 		}
 		r, err := fn(ctx, p)
-		if err != nil {
+		if err := meant(err); err != nil {
 			return Result{}, err
 		}
 		return resultOf(r), nil

@@ -179,11 +179,7 @@ func guarded(ctx context.Context, h Handler, input json.RawMessage) (r Result, e
 		}
 	}()
 	r, err = h(ctx, input)
-	var e *Error
-	if errors.As(err, &e) && e == nil {
-		err = nil // a nil *Error in an error is meant as none
-	}
-	return r, err
+	return r, meant(err)
 }
 
 // finish fills in what a handler leaves to us, and checks what it promised.
