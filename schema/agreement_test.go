@@ -272,12 +272,27 @@ func FuzzValidateAgreesWithDecode(f *testing.F) {
 	}
 	for _, change := range [][2]string{
 		{"", ""},
-		{`"name":"n"`, `"name":"n","name":""`}, {`"name":"n"`, `"name":"n","n\u0061me":""`}, {`"name":"n"`, `"name":"n","NAME":""`},
-		{`"name":"n"`, `"name":"n","ſmall":1`}, {`"small":0`, `"small":1.0`}, {`"small":0`, `"small":1e2`}, {`"small":0`, `"small":-0`},
-		{`"ratio":0`, `"ratio":1e39`}, {`"ratio":0`, `"ratio":1e400`}, {`"ratio":0`, `"ratio":1e-400`}, {`"number":1.5`, `"number":1e400`},
-		{`"numbers":{"-3":true}`, `"numbers":{"3":true,"03":false}`}, {`"numbers":{"-3":true}`, `"numbers":{"99999":true}`},
-		{`"tags":["t"]`, `"tags":null`}, {`"tags":["t"]`, `"tags":["` + "\xff" + `"]`}, {`"quoted":"0"`, `"quoted":"x"`}, {`"maybe":"1"`, `"maybe":null`},
-		{`"blob":"YmxvYg=="`, `"blob":"!"`}, {`"when":"1970`, `"when":"yesterday`}, {`"any":null`, `"any":{"a":1,"a":2}`}, {`"wide":`, `"Wide":`},
+		{`"name":"n"`, `"name":"n","name":""`},
+		{`"name":"n"`, `"name":"n","n\u0061me":""`},
+		{`"name":"n"`, `"name":"n","NAME":""`},
+		{`"name":"n"`, `"name":"n","ſmall":1`},
+		{`"small":0`, `"small":1.0`},
+		{`"small":0`, `"small":1e2`},
+		{`"small":0`, `"small":-0`},
+		{`"ratio":0`, `"ratio":1e39`},
+		{`"ratio":0`, `"ratio":1e400`},
+		{`"ratio":0`, `"ratio":1e-400`},
+		{`"number":1.5`, `"number":1e400`},
+		{`"numbers":{"-3":true}`, `"numbers":{"3":true,"03":false}`},
+		{`"numbers":{"-3":true}`, `"numbers":{"99999":true}`},
+		{`"tags":["t"]`, `"tags":null`},
+		{`"tags":["t"]`, `"tags":["` + "\xff" + `"]`},
+		{`"quoted":"0"`, `"quoted":"x"`},
+		{`"maybe":"1"`, `"maybe":null`},
+		{`"blob":"YmxvYg=="`, `"blob":"!"`},
+		{`"when":"1970`, `"when":"yesterday`},
+		{`"any":null`, `"any":{"a":1,"a":2}`},
+		{`"wide":`, `"Wide":`},
 	} {
 		f.Add([]byte(strings.Replace(string(raw), change[0], change[1], 1)))
 	}
@@ -379,3 +394,76 @@ func TestDecodeRefusesAnotherCaseOfAName(t *testing.T) {
 		}
 	}
 }
+
+type (
+	inner   struct{ A int }
+	celsius int
+	code    uint8
+)
+
+func (c celsius) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%dC", int(c)), nil }
+func (c *celsius) UnmarshalText(b []byte) error {
+	_, err := fmt.Sscanf(string(b), "%dC", (*int)(c))
+	return err
+}
+
+func (c code) MarshalText() ([]byte, error)  { return []byte{'c', byte(c)}, nil }
+func (c *code) UnmarshalText(b []byte) error { *c = code(b[len(b)-1]); return nil }
+
+// Corners of encoding/json: what it writes for these fits the schema of the output, and what it can
+// read back fits that of the input.
+func TestCornersOfEncodingJSON(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		value any
+	}{
+		{"an embedded struct with a name", struct {
+			inner `json:"in"`
+		}{inner{1}}},
+		{"a name that encoding/json ignores", struct {
+			A int `json:"a'b"`
+		}{1}},
+		{"a name that it takes", struct {
+			A int `json:"a b/c:d~"`
+		}{1}},
+		{"quotes that it ignores", struct {
+			A **int   `json:",string"`
+			B []int   `json:",string"`
+			C celsius `json:"c,omitempty,string"`
+		}{A: new(new(1)), B: []int{1}}},
+		{"quotes that it honours", struct {
+			A string   `json:",string"`
+			B *bool    `json:",string"`
+			C float32  `json:",string"`
+			D severity `json:",string"`
+		}{A: "x", B: new(true), C: 1.5, D: "low"}},
+		{"text as a key", map[celsius]int{20: 1, -3: 2}},
+		{"a number as a key", map[uint8]int{0: 1, 255: 2}},
+		{"text in a list of bytes", struct{ A []code }{[]code{'x', 'y'}}},
+		{"bytes of another name", struct{ A []plainByte }{[]plainByte{1, 2, 250}}},
+		{"an array of bytes", [3]byte{1, 2, 3}},
+		{"the same name twice", struct {
+			inner
+			A string
+		}{inner{1}, "outer"}},
+		{"an address", netip.MustParseAddr("::1")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			raw, err := json.Marshal(tc.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, of := range map[string]func(reflect.Type) (*schema.Schema, error){"input": schema.ForType, "output": schema.ForOutputType} {
+				s, err := of(reflect.TypeOf(tc.value))
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if err := s.Validate(raw); err != nil {
+					t.Errorf("%s: %s does not fit %s: %v", name, raw, s, err)
+				}
+			}
+		})
+	}
+}
+
+type plainByte byte

@@ -18,6 +18,7 @@ import (
 // order of the value's places.
 //
 // A value with a property twice in one object is refused: readers disagree about which one counts.
+// Numbers are compared as doubles, as the CLI does it: integers beyond 2^53 only roughly.
 // Against the schema of a Go type, a value passes only if encoding/json also decodes it.
 func (s *Schema) Validate(value json.RawMessage) error { return s.validate(value, false) }
 

@@ -64,7 +64,7 @@ func TestWhatGoesWrongIsInTheResult(t *testing.T) {
 		{"cancelled by the handler", func(context.Context) (tool.Result, error) { return tool.Result{Outcome: tool.Cancelled}, nil }, shown{tool.Cancelled, "CANCELLED", "cancelled", `The call ended with "cancelled", without a reason.`, false}, nil},
 		{"a panic", func(context.Context) (tool.Result, error) { panic("boom") }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: boom", false}, nil},
 		{"a panic with an error", func(context.Context) (tool.Result, error) { panic(io.EOF) }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: EOF", false}, nil},
-		{"a nil map", func(context.Context) (tool.Result, error) { var m map[int]int; m[1] = 1; return tool.Result{}, nil }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: assignment to entry in nil map", false}, nil},
+		{"a panic of the runtime", func(context.Context) (tool.Result, error) { return tool.OK([]int{}[len(busy.Code)]), nil }, shown{tool.Failed, "PANIC", "internal", "Error: the tool panicked: runtime error: index out of range [4] with length 0", false}, nil},
 		{"its own timeout", gives(fmt.Errorf("get: %w", context.DeadlineExceeded)), shown{tool.Failed, "TIMEOUT", "timeout", "The tool did not finish in time.", true}, context.DeadlineExceeded},
 		{"an error that panics", gives((*nilSafe)(nil)), shown{tool.Failed, "FAILED", "internal", "Error: <nil>", false}, nil},
 	} {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,15 +75,15 @@ func TestATimeoutStopsAHandlerThatListens(t *testing.T) {
 
 func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		effect := false
+		var effect atomic.Bool
 		made := failing(func(context.Context) (tool.Result, error) {
 			time.Sleep(time.Hour)
-			effect = true
+			effect.Store(true)
 			return tool.OK("late"), nil
 		}, tool.WithTimeout(time.Minute))
 		r := made.Run(t.Context(), tool.Call{})
-		if r.Duration != time.Minute+time.Second || effect {
-			t.Errorf("returned after %s, effect %t, want after the minute and a second of grace", r.Duration, effect)
+		if r.Duration != time.Minute+time.Second || effect.Load() {
+			t.Errorf("returned after %s, effect %t, want after the minute and a second of grace", r.Duration, effect.Load())
 		}
 		if want := "The tool did not finish in time. It was told to stop, and still runs 1s later; its effects may come yet."; r.Render() != want {
 			t.Errorf("got %q, want %q", r.Render(), want)
@@ -92,7 +93,7 @@ func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if !effect {
+		if !effect.Load() {
 			t.Error("the handler was not what this test is about: it never came to its effect")
 		}
 	})
