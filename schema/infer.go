@@ -35,18 +35,20 @@ type inferrer struct {
 	building map[reflect.Type]bool
 	names    map[reflect.Type]string // of types that refer to themselves
 	defs     *object
+	// inexact is set by what Go may refuse to read although the schema allows it.
+	inexact bool
 }
 
-func inferDocument(t reflect.Type, output bool) (any, error) {
+func inferDocument(t reflect.Type, output bool) (root any, exact bool, err error) {
 	in := &inferrer{output: output, root: t, building: map[reflect.Type]bool{}, names: map[reflect.Type]string{}, defs: new(object)}
 	doc, err := in.schema(t, t.String())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(in.defs.members) > 0 {
 		doc.set("$defs", in.defs)
 	}
-	return doc, nil
+	return doc, !in.inexact, nil
 }
 
 func (in *inferrer) schema(t reflect.Type, place string) (*object, error) {
@@ -61,12 +63,15 @@ func (in *inferrer) schema(t reflect.Type, place string) (*object, error) {
 		return newObject("type", "boolean"), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return integer(t), nil
+		o := integer(t)
+		in.inexact = in.inexact || t.Bits() < 64 && !o.has("maximum") // int where it has 32 bits
+		return o, nil
 	case reflect.Float32, reflect.Float64:
 		return newObject("type", "number"), nil
 	case reflect.String:
 		return newObject("type", "string"), nil
 	case reflect.Interface:
+		in.inexact = in.inexact || t.NumMethod() > 0
 		return new(object), nil
 	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
 		return in.composite(t, place)
@@ -89,9 +94,11 @@ func (in *inferrer) special(t reflect.Type, place string) (*object, bool, error)
 	case t.Kind() == reflect.Interface:
 		return nil, false, nil
 	case reflect.PointerTo(t).Implements(enumeratorType):
+		in.inexact = in.inexact || in.ownForm(t) != formOfKind
 		o, err := in.enumOf(t, place)
 		return o, true, err
 	case t == timeType:
+		in.inexact = true
 		return newObject("type", "string", "format", "date-time"), true, nil
 	case t == numberType:
 		return newObject("type", "number"), true, nil
@@ -100,11 +107,14 @@ func (in *inferrer) special(t reflect.Type, place string) (*object, bool, error)
 	}
 	switch in.ownForm(t) {
 	case formAny:
+		in.inexact = true
 		return new(object), true, nil
 	case formText:
+		in.inexact = true
 		return newObject("type", "string"), true, nil
 	}
 	if isBytes(t) {
+		in.inexact = true
 		return newObject("type", "string", "contentEncoding", "base64"), true, nil
 	}
 	return nil, false, nil
@@ -272,6 +282,7 @@ func (in *inferrer) mapping(t reflect.Type, place string) (*object, error) {
 		return nil, err
 	}
 	if names != "" {
+		in.inexact = true // the pattern does not bound them
 		o.set("propertyNames", newObject("pattern", names))
 	}
 	values, err := in.element(t.Elem(), place+"{}")
@@ -291,6 +302,7 @@ func (in *inferrer) keys(t reflect.Type, place string) (string, error) {
 	}
 	switch kind := t.Kind(); {
 	case kind == reflect.String || text:
+		in.inexact = in.inexact || text
 		return "", nil
 	case kind >= reflect.Int && kind <= reflect.Int64:
 		return "^(0|-?[1-9][0-9]*)$", nil
@@ -348,6 +360,7 @@ func (in *inferrer) field(f jsonField, place string) (*object, error) {
 		return nil, err
 	}
 	if f.quoted && in.honoursQuotes(f.typ) {
+		in.inexact = true
 		sub = newObject("type", "string")
 	}
 	if err := constrain(sub, f, place); err != nil {

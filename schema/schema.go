@@ -20,7 +20,9 @@ type Schema struct {
 	// unevaluatedItems). It is nil where the walk covers everything.
 	arbiter *jsonschema.Resolved
 	// goType is what every valid value must decode into. It is nil for schemas that were parsed.
-	goType  reflect.Type
+	goType reflect.Type
+	// exact says that every valid value decodes, if its numbers are not odd; see readValue.
+	exact   bool
 	cliForm func() cliForm // computed at its first use
 }
 
@@ -124,13 +126,13 @@ func newInferred(t reflect.Type, output bool) inferred {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	doc, err := inferDocument(t, output)
+	doc, exact, err := inferDocument(t, output)
 	if err != nil {
 		return inferred{err: err}
 	}
 	s, err := build(doc)
 	if err == nil && !output {
-		s.goType = t
+		s.goType, s.exact = t, exact
 	}
 	return inferred{s, err}
 }

@@ -24,7 +24,7 @@ func (s *Schema) Validate(value json.RawMessage) error { return s.validate(value
 
 // validate can also refuse properties whose names differ only in case from those of the schema.
 func (s *Schema) validate(value json.RawMessage, exactCase bool) error {
-	v, wrong := readValue(value)
+	v, odd, wrong := readValue(value)
 	if wrong != nil {
 		return &ValidationError{[]Violation{*wrong}}
 	}
@@ -38,7 +38,7 @@ func (s *Schema) validate(value json.RawMessage, exactCase bool) error {
 			w.report("unevaluated", "%v", err)
 		}
 	}
-	if len(w.found) == 0 && s.goType != nil {
+	if len(w.found) == 0 && s.goType != nil && (odd || !s.exact) {
 		w.found = misfits(s.goType, value)
 	}
 	if len(w.found) == 0 {

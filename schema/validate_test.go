@@ -189,7 +189,7 @@ func FuzzValidate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, value []byte) {
 		s := MustParse(differentialSchemas[int(which)%len(differentialSchemas)])
-		v, wrong := readValue(value)
+		v, _, wrong := readValue(value)
 		var same any
 		if err := json.Unmarshal(value, &same); wrong == nil && (err != nil || !reflect.DeepEqual(v, same)) {
 			t.Fatalf("%q: read as %v, encoding/json says %v, %v", value, v, same, err)

@@ -5,7 +5,9 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -13,19 +15,21 @@ import (
 const maxValueDepth = 1000
 
 // readValue gives what encoding/json gives for "any", but refuses what readers understand in
-// different ways: a repeated property, bytes that are not UTF-8, a number beyond a double.
-func readValue(data []byte) (any, *Violation) {
+// different ways: a repeated property, bytes that are not UTF-8, a number beyond a double. Odd says
+// that it has whole numbers which Go may not read as integers: 1.0, -0, or beyond 2^53. Those beyond
+// a float32 are among them.
+func readValue(data []byte) (value any, odd bool, wrong *Violation) {
 	if !json.Valid(data) {
 		var v any
 		err := json.Unmarshal(data, &v)
-		return nil, &Violation{Keyword: "json", Message: "is not valid JSON: " + err.Error()}
+		return nil, false, &Violation{Keyword: "json", Message: "is not valid JSON: " + err.Error()}
 	}
 	if !utf8.Valid(data) {
-		return nil, &Violation{Keyword: "json", Message: "is not valid JSON: it has bytes that are not UTF-8"}
+		return nil, false, &Violation{Keyword: "json", Message: "is not valid JSON: it has bytes that are not UTF-8"}
 	}
 	r := valueReader{data: data}
 	v := r.value()
-	return v, r.wrong
+	return v, r.odd, r.wrong
 }
 
 // A valueReader goes through a text that is known to be JSON.
@@ -33,6 +37,7 @@ type valueReader struct {
 	data  []byte
 	pos   int
 	at    walk // for the path alone
+	odd   bool
 	wrong *Violation
 }
 
@@ -152,9 +157,13 @@ func (r *valueReader) number() float64 {
 		n = len(rest)
 	}
 	r.pos += n
-	f, err := strconv.ParseFloat(string(rest[:n]), 64)
+	literal := string(rest[:n])
+	f, err := strconv.ParseFloat(literal, 64)
 	if err != nil {
 		r.refuse("is a number out of range")
+	}
+	if f == math.Trunc(f) && (math.Abs(f) >= 1<<53 || literal == "-0" || strings.ContainsAny(literal, ".eE")) {
+		r.odd = true
 	}
 	return f
 }
