@@ -35,30 +35,34 @@ func TestOutsideACallThereIsNothing(t *testing.T) {
 
 func TestAHandlerKnowsItsCall(t *testing.T) {
 	var got tool.Call
-	made := failing(func(ctx context.Context) (tool.Result, error) {
+	made := doing(func(ctx context.Context) (tool.Result, error) {
 		got, _ = tool.CallFrom(ctx)
 		return tool.Result{}, nil
 	})
-	made.Run(t.Context(), tool.Call{ID: "c1", Name: "failing", AgentID: "a", Timeout: time.Hour})
-	want := tool.Call{ID: "c1", Name: "failing", AgentID: "a", Timeout: time.Hour, Input: json.RawMessage(`{}`)}
+	made.Run(t.Context(), tool.Call{ID: "c1", Name: "doing", AgentID: "a", Timeout: time.Hour})
+	want := tool.Call{ID: "c1", Name: "doing", AgentID: "a", Timeout: time.Hour, Input: json.RawMessage(`{}`)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// A tool that calls another one, with an id or without, must not lend it its own call.
+// A tool that calls another one lends it its own call only if the other is a part of it.
 func TestACallInsideACallKnowsItself(t *testing.T) {
-	inner := tool.Must("inner", "d", func(ctx context.Context, p map[string]int) (string, error) {
+	inner := tool.Must("inner", "d", func(ctx context.Context, _ map[string]int) (string, error) {
 		call, _ := tool.CallFrom(ctx)
 		return call.ID + string(call.Input), nil
 	})
-	for _, id := range []string{"", "same", "other"} {
-		outer := failing(func(ctx context.Context) (tool.Result, error) {
-			return inner.Run(ctx, tool.Call{ID: id, Input: json.RawMessage(`{"n":1}`)}), nil
+	for _, tc := range []struct{ name, outer, inner, want string }{
+		{"without ids", "", "", `{"n":1}`},
+		{"one without", "whole", "", `{"n":1}`},
+		{"another id", "whole", "other", `other{"n":1}`},
+		{"a part", "whole", "whole", `whole{}`},
+	} {
+		outer := doing(func(ctx context.Context) (tool.Result, error) {
+			return inner.Run(ctx, tool.Call{ID: tc.inner, Input: json.RawMessage(`{"n":1}`)}), nil
 		})
-		r := outer.Run(t.Context(), tool.Call{ID: "same"})
-		if want := id + `{"n":1}`; r.Render() != want {
-			t.Errorf("id %q: got %q, want %q", id, r.Render(), want)
+		if r := outer.Run(t.Context(), tool.Call{ID: tc.outer}); r.Render() != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, r.Render(), tc.want)
 		}
 	}
 }
@@ -73,7 +77,7 @@ func TestProgressReachesTheCaller(t *testing.T) {
 		}
 		return nil
 	})
-	made := failing(func(ctx context.Context) (tool.Result, error) {
+	made := doing(func(ctx context.Context) (tool.Result, error) {
 		if err := tool.Progress(ctx, 1, 0, ""); err != nil {
 			return tool.Result{}, err
 		}
@@ -90,7 +94,7 @@ func TestProgressReachesTheCaller(t *testing.T) {
 
 func TestProgressFailsWhenTheCallIsOver(t *testing.T) {
 	var kept context.Context
-	made := failing(func(ctx context.Context) (tool.Result, error) { kept = ctx; return tool.Result{}, nil }, tool.WithTimeout(time.Minute))
+	made := doing(func(ctx context.Context) (tool.Result, error) { kept = ctx; return tool.Result{}, nil }, tool.WithTimeout(time.Minute))
 	made.Run(t.Context(), tool.Call{})
 	if err := tool.Progress(kept, 1, 1, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
@@ -98,7 +102,7 @@ func TestProgressFailsWhenTheCallIsOver(t *testing.T) {
 }
 
 func TestPartsOfACallReportAsTheCall(t *testing.T) {
-	part := failing(func(ctx context.Context) (tool.Result, error) {
+	part := doing(func(ctx context.Context) (tool.Result, error) {
 		tool.Logger(ctx).Info("from the part")
 		return tool.Result{}, tool.Progress(ctx, 1, 2, "part")
 	})
@@ -141,7 +145,7 @@ func TestKeysOfOneNameDoNotCollide(t *testing.T) {
 func TestValuesOfKeysReachTheHandler(t *testing.T) {
 	key := tool.NewKey[int]("answer")
 	got := 0
-	made := failing(func(ctx context.Context) (tool.Result, error) { got, _ = key.From(ctx); return tool.Result{}, nil }, tool.WithTimeout(time.Minute))
+	made := doing(func(ctx context.Context) (tool.Result, error) { got, _ = key.From(ctx); return tool.Result{}, nil }, tool.WithTimeout(time.Minute))
 	made.Run(key.With(t.Context(), 42), tool.Call{})
 	if got != 42 {
 		t.Errorf("got %d, want 42", got)

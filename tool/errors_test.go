@@ -16,9 +16,9 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// failing is a tool that does what fn does.
-func failing(fn func(ctx context.Context) (tool.Result, error), opts ...tool.Option) *tool.Tool {
-	return tool.Must("failing", "d", func(ctx context.Context, _ tool.None) (tool.Result, error) { return fn(ctx) }, opts...)
+// doing is a tool that does what fn does.
+func doing(fn func(ctx context.Context) (tool.Result, error), opts ...tool.Option) *tool.Tool {
+	return tool.Must("doing", "d", func(ctx context.Context, _ tool.None) (tool.Result, error) { return fn(ctx) }, opts...)
 }
 
 func gives(err error) func(context.Context) (tool.Result, error) {
@@ -78,7 +78,7 @@ func TestWhatGoesWrongIsInTheResult(t *testing.T) {
 			t.Run(tc.name+"/"+way.name, func(t *testing.T) {
 				ctx, cancel := way.ctx()
 				defer cancel()
-				r := failing(tc.fn).Run(ctx, tool.Call{})
+				r := doing(tc.fn).Run(ctx, tool.Call{})
 				if r.Err == nil {
 					t.Fatalf("got %+v, want an error", r)
 				}
@@ -100,7 +100,7 @@ func TestANilErrorOfOursIsNoError(t *testing.T) {
 		return tool.OK("fine"), err
 	}
 	bare := &tool.Tool{Name: "x", Handler: func(ctx context.Context, _ json.RawMessage) (tool.Result, error) { return fn(ctx) }}
-	for _, made := range []*tool.Tool{failing(fn), bare} {
+	for _, made := range []*tool.Tool{doing(fn), bare} {
 		if r := made.Run(t.Context(), tool.Call{}); !r.OK() || r.Render() != "fine" {
 			t.Errorf("%s: got %q, want success", made.Name, r.Render())
 		}

@@ -61,14 +61,13 @@ func (t *Tool) Run(ctx context.Context, call Call) Result {
 	return r
 }
 
-// withCall makes the call known to the handler. A call with the id of one that a registry runs is a
-// part of it: its progress and its lines go the same way.
+// withCall makes the call known to the handler. A call with the id of the one around it is a part of
+// it: the handler then knows the whole.
 func withCall(ctx context.Context, call *Call) context.Context {
-	own := &running{Context: ctx, call: call}
-	if outer := runningFrom(ctx); outer != nil && outer.call.ID == call.ID {
-		own.registry = outer.registry
+	if outer := runningFrom(ctx); outer != nil && outer.call.ID == call.ID && call.ID != "" {
+		return ctx
 	}
-	return own
+	return &running{Context: ctx, call: call}
 }
 
 func objectOr(input json.RawMessage) json.RawMessage {

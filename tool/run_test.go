@@ -37,7 +37,7 @@ func TestTheLowerTimeoutHolds(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, tc.ctx)
 					defer cancel()
 				}
-				made := failing(func(ctx context.Context) (tool.Result, error) {
+				made := doing(func(ctx context.Context) (tool.Result, error) {
 					deadline, ok := ctx.Deadline()
 					if !ok {
 						return tool.OK(time.Duration(0)), nil
@@ -55,13 +55,13 @@ func TestTheLowerTimeoutHolds(t *testing.T) {
 func TestATimeoutStopsAHandlerThatListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := false
-		made := failing(func(ctx context.Context) (tool.Result, error) {
+		made := doing(func(ctx context.Context) (tool.Result, error) {
 			<-ctx.Done()
 			stopped = true
 			return tool.Result{}, ctx.Err()
 		}, tool.WithTimeout(time.Minute))
 		r := made.Run(t.Context(), tool.Call{ID: "c"})
-		if !stopped || r.Duration != time.Minute || r.CallID != "c" || r.Tool != "failing" {
+		if !stopped || r.Duration != time.Minute || r.CallID != "c" || r.Tool != "doing" {
 			t.Errorf("stopped %t after %s: %+v, want stopped after a minute", stopped, r.Duration, r)
 		}
 		if r.Outcome != tool.Failed || r.Err.Code != tool.CodeTimeout || r.Err.Category != tool.CategoryTimeout || !r.Err.Retryable {
@@ -76,7 +76,7 @@ func TestATimeoutStopsAHandlerThatListens(t *testing.T) {
 func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var effect atomic.Bool
-		made := failing(func(context.Context) (tool.Result, error) {
+		made := doing(func(context.Context) (tool.Result, error) {
 			time.Sleep(time.Hour)
 			effect.Store(true)
 			return tool.OK("late"), nil
@@ -102,7 +102,7 @@ func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
 // Whoever finishes within the grace has done its work, and says so.
 func TestAResultWithinTheGraceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		made := failing(func(context.Context) (tool.Result, error) {
+		made := doing(func(context.Context) (tool.Result, error) {
 			time.Sleep(time.Minute + time.Second/2)
 			return tool.OK("done"), nil
 		}, tool.WithTimeout(time.Minute))
@@ -134,7 +134,7 @@ func TestCancellation(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(time.Second, func() { cancel(tc.cause) })
-				r := failing(tc.fn).Run(ctx, tool.Call{})
+				r := doing(tc.fn).Run(ctx, tool.Call{})
 				if r.Outcome != tool.Cancelled || r.Err.Code != tool.CodeCancelled || r.Err.Category != tool.CategoryCancelled || r.Err.Retryable {
 					t.Errorf("got %s, %+v, want a cancellation", r.Outcome, r.Err)
 				}
@@ -151,7 +151,7 @@ func TestACancelledCallDoesNotRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("too late"))
 	ran := false
-	r := failing(func(context.Context) (tool.Result, error) { ran = true; return tool.Result{}, nil }).Run(ctx, tool.Call{})
+	r := doing(func(context.Context) (tool.Result, error) { ran = true; return tool.Result{}, nil }).Run(ctx, tool.Call{})
 	if ran || r.Outcome != tool.Cancelled || r.Render() != "Cancelled: too late" {
 		t.Errorf("ran %t: got %s, %q, want a cancellation", ran, r.Outcome, r.Render())
 	}
@@ -160,7 +160,7 @@ func TestACancelledCallDoesNotRun(t *testing.T) {
 func TestAHandlerThatEndsItsGoroutineIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := failing(func(context.Context) (tool.Result, error) { runtime.Goexit(); return tool.Result{}, nil }).Run(ctx, tool.Call{})
+	r := doing(func(context.Context) (tool.Result, error) { runtime.Goexit(); return tool.Result{}, nil }).Run(ctx, tool.Call{})
 	if want := "Error: the tool ended its goroutine without a result"; r.Render() != want {
 		t.Errorf("got %q, want %q", r.Render(), want)
 	}
@@ -168,7 +168,7 @@ func TestAHandlerThatEndsItsGoroutineIsAnError(t *testing.T) {
 
 func TestATimeoutDoesNotOutliveTheCall(t *testing.T) {
 	var kept context.Context
-	made := failing(func(ctx context.Context) (tool.Result, error) { kept = ctx; return tool.Result{}, nil }, tool.WithTimeout(time.Hour))
+	made := doing(func(ctx context.Context) (tool.Result, error) { kept = ctx; return tool.Result{}, nil }, tool.WithTimeout(time.Hour))
 	made.Run(t.Context(), tool.Call{})
 	if kept.Err() == nil {
 		t.Error("the context of the call lives on after it")

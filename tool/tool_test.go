@@ -69,7 +69,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		{"a tag with a space", tool.Tool{Name: "a", Description: "d", Tags: []string{"a b"}}, `tag "a b" is not in kebab-case`},
 		{"a negative timeout", tool.Tool{Name: "a", Description: "d", Timeout: -1}, "must not be negative"},
 		{"a negative concurrency", tool.Tool{Name: "a", Description: "d", Concurrency: -1}, "must not be negative"},
-		{"metadata without a JSON form", tool.Tool{Name: "a", Description: "d", Metadata: metadata("f", func() {})}, "Metadata: json"},
+		{"metadata without a JSON form", tool.Tool{Name: "a", Description: "d", Metadata: metadata("f", func() {})}, "metadata.f has no JSON form"},
 		{"an example that does not fit", tool.Tool{Name: "a", Description: "d", Input: object, Examples: []tool.Example{{Input: json.RawMessage(`{}`)}, {Input: json.RawMessage(`{"n":"x"}`)}}}, "Examples[1].Input: value does not match its schema: /n: must be an integer"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
