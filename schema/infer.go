@@ -20,39 +20,42 @@ var (
 	enumeratorType    = reflect.TypeFor[enumerator]()
 	timeType          = reflect.TypeFor[time.Time]()
 	numberType        = reflect.TypeFor[json.Number]()
+	textMarshaler     = reflect.TypeFor[encoding.TextMarshaler]()
 	textUnmarshaler   = reflect.TypeFor[encoding.TextUnmarshaler]()
+	jsonMarshaler     = reflect.TypeFor[json.Marshaler]()
 	jsonUnmarshaler   = reflect.TypeFor[json.Unmarshaler]()
 	schemaOfRawValues = reflect.TypeFor[json.RawMessage]()
 )
 
-// An inferrer builds the ordered document of one Go type.
+// An inferrer builds the ordered document of one Go type: of what encoding/json reads into it, or,
+// for output, of what it writes.
 type inferrer struct {
+	output   bool
 	root     reflect.Type
 	building map[reflect.Type]bool
 	names    map[reflect.Type]string // of types that refer to themselves
 	defs     *object
+	// inexact is set by what Go may refuse to read although the schema allows it.
+	inexact bool
 }
 
-func inferDocument(t reflect.Type) (any, error) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	in := &inferrer{root: t, building: map[reflect.Type]bool{}, names: map[reflect.Type]string{}, defs: new(object)}
+func inferDocument(t reflect.Type, output bool) (root any, exact bool, err error) {
+	in := &inferrer{output: output, root: t, building: map[reflect.Type]bool{}, names: map[reflect.Type]string{}, defs: new(object)}
 	doc, err := in.schema(t, t.String())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(in.defs.members) > 0 {
 		doc.set("$defs", in.defs)
 	}
-	return doc, nil
+	return doc, !in.inexact, nil
 }
 
 func (in *inferrer) schema(t reflect.Type, place string) (*object, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if o, ok, err := special(t, place); ok || err != nil {
+	if o, ok, err := in.special(t, place); ok || err != nil {
 		return o, err
 	}
 	switch t.Kind() {
@@ -60,12 +63,15 @@ func (in *inferrer) schema(t reflect.Type, place string) (*object, error) {
 		return newObject("type", "boolean"), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return integer(t), nil
+		o := integer(t)
+		in.inexact = in.inexact || t.Bits() < 64 && !o.has("maximum") // int where it has 32 bits
+		return o, nil
 	case reflect.Float32, reflect.Float64:
 		return newObject("type", "number"), nil
 	case reflect.String:
 		return newObject("type", "string"), nil
 	case reflect.Interface:
+		in.inexact = in.inexact || t.NumMethod() > 0
 		return new(object), nil
 	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
 		return in.composite(t, place)
@@ -73,31 +79,93 @@ func (in *inferrer) schema(t reflect.Type, place string) (*object, error) {
 	return nil, invalid(place, "a %s has no JSON form; tag the field `json:\"-\"` or change its type", t.Kind())
 }
 
+// element is schema for what can be null where Go writes it.
+func (in *inferrer) element(t reflect.Type, place string) (*object, error) {
+	o, err := in.schema(t, place)
+	if err == nil && in.output && nilable(t) {
+		o = orNull(o)
+	}
+	return o, err
+}
+
 // special answers for types whose JSON form does not follow from their kind.
-func special(t reflect.Type, place string) (*object, bool, error) {
-	pointer := reflect.PointerTo(t)
+func (in *inferrer) special(t reflect.Type, place string) (*object, bool, error) {
 	switch {
 	case t.Kind() == reflect.Interface:
 		return nil, false, nil
-	case pointer.Implements(enumeratorType):
-		o, err := enumOf(t, place)
+	case reflect.PointerTo(t).Implements(enumeratorType):
+		in.inexact = in.inexact || in.ownForm(t) != formOfKind
+		o, err := in.enumOf(t, place)
 		return o, true, err
 	case t == timeType:
+		in.inexact = true
 		return newObject("type", "string", "format", "date-time"), true, nil
 	case t == numberType:
 		return newObject("type", "number"), true, nil
-	case t == schemaOfRawValues || pointer.Implements(jsonUnmarshaler):
+	case t == schemaOfRawValues:
 		return new(object), true, nil
-	case pointer.Implements(textUnmarshaler):
+	}
+	switch in.ownForm(t) {
+	case formAny:
+		in.inexact = true
+		return new(object), true, nil
+	case formText:
+		in.inexact = true
 		return newObject("type", "string"), true, nil
-	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+	}
+	if isBytes(t) {
+		in.inexact = true
 		return newObject("type", "string", "contentEncoding", "base64"), true, nil
 	}
 	return nil, false, nil
 }
 
+// A form is what a type makes of itself in JSON.
+type form int
+
+const (
+	formOfKind form = iota // whatever encoding/json makes of its kind
+	formText
+	formAny
+)
+
+// ownForm finds out whether t reads or writes itself. A method of the pointer writes only values
+// that can be addressed, so that both forms are possible then.
+func (in *inferrer) ownForm(t reflect.Type) form {
+	pointer := reflect.PointerTo(t)
+	if !in.output {
+		switch {
+		case pointer.Implements(jsonUnmarshaler):
+			return formAny
+		case pointer.Implements(textUnmarshaler):
+			return formText
+		}
+		return formOfKind
+	}
+	switch {
+	case t.Implements(jsonMarshaler):
+		return formAny
+	case pointer.Implements(jsonMarshaler):
+		return formAny
+	case t.Implements(textMarshaler):
+		return formText
+	case pointer.Implements(textMarshaler):
+		return formAny
+	}
+	return formOfKind
+}
+
+// isBytes reports whether encoding/json writes t as a base64 string.
+func isBytes(t reflect.Type) bool {
+	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Uint8 {
+		return false
+	}
+	elem := reflect.PointerTo(t.Elem())
+	return !elem.Implements(jsonMarshaler) && !elem.Implements(textMarshaler)
+}
+
 // enumOf asks a zero value for its list.
-func enumOf(t reflect.Type, place string) (o *object, err error) {
+func (in *inferrer) enumOf(t reflect.Type, place string) (o *object, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = invalid(place, "Enum of a zero %s panics: %v", t, p)
@@ -109,6 +177,9 @@ func enumOf(t reflect.Type, place string) (o *object, err error) {
 	}
 	if len(values) == 0 {
 		return nil, invalid(place, "Enum of %s lists nothing", t)
+	}
+	if t.Kind() != reflect.String && in.ownForm(t) == formOfKind {
+		return nil, invalid(place, "%s has an Enum of strings but is no string; give it MarshalText and UnmarshalText", t)
 	}
 	return newObject("type", "string", "enum", values), nil
 }
@@ -188,7 +259,7 @@ func (in *inferrer) freshName(t reflect.Type) string {
 func (in *inferrer) body(t reflect.Type, place string) (*object, error) {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
-		items, err := in.schema(t.Elem(), place+"[]")
+		items, err := in.element(t.Elem(), place+"[]")
 		if err != nil {
 			return nil, err
 		}
@@ -206,18 +277,15 @@ func (in *inferrer) body(t reflect.Type, place string) (*object, error) {
 
 func (in *inferrer) mapping(t reflect.Type, place string) (*object, error) {
 	o := newObject("type", "object")
-	switch key := t.Key(); key.Kind() {
-	case reflect.String:
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		o.set("propertyNames", newObject("pattern", "^-?[0-9]+$"))
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		o.set("propertyNames", newObject("pattern", "^[0-9]+$"))
-	default:
-		if !reflect.PointerTo(key).Implements(textUnmarshaler) {
-			return nil, invalid(place, "a map with keys of type %s has no JSON form; use string keys", key)
-		}
+	names, err := in.keys(t.Key(), place)
+	if err != nil {
+		return nil, err
 	}
-	values, err := in.schema(t.Elem(), place+"{}")
+	if names != "" {
+		in.inexact = true // the pattern does not bound them
+		o.set("propertyNames", newObject("pattern", names))
+	}
+	values, err := in.element(t.Elem(), place+"{}")
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +293,29 @@ func (in *inferrer) mapping(t reflect.Type, place string) (*object, error) {
 	return o, nil
 }
 
+// keys gives the pattern of the names that stand for keys of type t. Numbers have one spelling, so
+// that no two names are one key.
+func (in *inferrer) keys(t reflect.Type, place string) (string, error) {
+	text := reflect.PointerTo(t).Implements(textUnmarshaler)
+	if in.output {
+		text = t.Implements(textMarshaler)
+	}
+	switch kind := t.Kind(); {
+	case kind == reflect.String || text:
+		in.inexact = in.inexact || text
+		return "", nil
+	case kind >= reflect.Int && kind <= reflect.Int64:
+		return "^(0|-?[1-9][0-9]*)$", nil
+	case kind >= reflect.Uint && kind <= reflect.Uintptr:
+		return "^(0|[1-9][0-9]*)$", nil
+	}
+	return "", invalid(place, "a map with keys of type %s has no JSON form; use string keys", t)
+}
+
 func (in *inferrer) structure(t reflect.Type, place string) (*object, error) {
+	if err := refuseLostTags(t, place); err != nil {
+		return nil, err
+	}
 	properties, required := new(object), []any{}
 	for _, f := range jsonFields(t) {
 		sub, err := in.field(f, place+"."+f.goName)
@@ -233,7 +323,7 @@ func (in *inferrer) structure(t reflect.Type, place string) (*object, error) {
 			return nil, err
 		}
 		properties.set(f.name, sub)
-		if !f.optional {
+		if !in.optional(f) {
 			required = append(required, f.name)
 		}
 	}
@@ -245,28 +335,59 @@ func (in *inferrer) structure(t reflect.Type, place string) (*object, error) {
 	return o, nil
 }
 
+func (in *inferrer) optional(f jsonField) bool {
+	if in.output {
+		return f.omits || f.pointer
+	}
+	return f.omits || f.typ.Kind() == reflect.Pointer
+}
+
+// nullable reports whether a field may be null: where it may be absent, since models write both; in
+// output, where Go writes it.
+func (in *inferrer) nullable(f jsonField) bool {
+	if in.output {
+		return !f.omits && nilable(f.typ)
+	}
+	return in.optional(f) && nilable(f.typ)
+}
+
 func (in *inferrer) field(f jsonField, place string) (*object, error) {
+	if f.unreachable && !in.output {
+		return nil, invalid(place, "it is in an embedded pointer to an unexported struct, which encoding/json cannot set; embed the struct itself or export it")
+	}
 	sub, err := in.schema(f.typ, place)
 	if err != nil {
 		return nil, err
 	}
-	if f.quoted {
+	if f.quoted && in.honoursQuotes(f.typ) {
+		in.inexact = true
 		sub = newObject("type", "string")
 	}
-	if f.optional && nilable(f.typ) {
+	if err := constrain(sub, f, place); err != nil {
+		return nil, err
+	}
+	if in.nullable(f) {
 		sub = orNull(sub)
 	}
-	if f.doc != "" {
-		sub.set("description", f.doc)
+	if doc := f.tag.Get("doc"); doc != "" {
+		sub.set("description", doc)
 	}
 	return sub, nil
+}
+
+// honoursQuotes reports whether ",string" changes the form: not where a type writes itself.
+func (in *inferrer) honoursQuotes(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return !in.output || in.ownForm(t) == formOfKind
 }
 
 func nilable(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map
 }
 
-// orNull lets an optional field be null as well as absent: models write both.
+// orNull lets a value be null as well.
 func orNull(o *object) *object {
 	if o.has("$ref") {
 		return newObject("anyOf", []any{o, newObject("type", "null")})

@@ -14,13 +14,14 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-type base struct {
+// A Base is exported, as encoding/json sets a pointer to it only then.
+type Base struct {
 	ID   string `json:"id" doc:"from the base"`
 	Kind string `json:"kind"`
 }
 
 type shadowing struct {
-	*base
+	*Base
 	Kind int `json:"kind"`
 	//lint:ignore U1000 it must not appear in the schema
 	hidden int
@@ -146,3 +147,55 @@ func TestForFitsMarshalledValues(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, r)
 	}
 }
+
+func TestForOutputType(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		typ  reflect.Type
+		want string
+	}{
+		{"a pointer stands for what it points to", reflect.TypeFor[*int](), `{"type":"integer"}`},
+		{"what may be nil may be null", reflect.TypeFor[struct {
+			A []string       `json:"a"`
+			B map[string]int `json:"b"`
+			C *int           `json:"c"`
+			D []byte         `json:"d"`
+			E any            `json:"e"`
+		}](), `{"type":"object","properties":{"a":{"type":["array","null"],"items":{"type":"string"}},"b":{"type":["object","null"],"additionalProperties":{"type":"integer"}},"c":{"type":["integer","null"]},"d":{"type":["string","null"],"contentEncoding":"base64"},"e":{}},"required":["a","b","c","d","e"],"additionalProperties":false}`},
+		{"what is left out is not null", reflect.TypeFor[struct {
+			A []string `json:"a,omitempty"`
+			B *int     `json:"b,omitzero"`
+		}](), `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}},"b":{"type":"integer"}},"additionalProperties":false}`},
+		{"elements may be null", reflect.TypeFor[map[string][]*bool](), `{"type":"object","additionalProperties":{"type":["array","null"],"items":{"type":["boolean","null"]}}}`},
+		{"constraints of elements that may be null", reflect.TypeFor[struct {
+			A []*string `json:"a,omitempty" enum:"x,y" maxItems:"2"`
+		}](), `{"type":"object","properties":{"a":{"type":"array","items":{"type":["string","null"],"enum":["x","y",null]},"maxItems":2}},"additionalProperties":false}`},
+		{"an embedded pointer leaves its fields out", reflect.TypeFor[shadowing](), `{"type":"object","properties":{"id":{"type":"string","description":"from the base"},"kind":{"type":"integer"},"-":{"type":"integer"},"Plain":{"type":"boolean"}},"required":["kind","-","Plain"],"additionalProperties":false}`},
+		{"also one that cannot be read", reflect.TypeFor[hiddenPointer](), `{"type":"object","properties":{"A":{"type":"integer"}},"additionalProperties":false}`},
+		{"recursion", reflect.TypeFor[tree](), `{"type":"object","properties":{"name":{"type":"string"},"children":{"type":["array","null"],"items":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"parent":{"$ref":"#"}},"required":["name","children"],"additionalProperties":false}`},
+		{"what writes itself as text", reflect.TypeFor[netip.Addr](), `{"type":"string"}`},
+		{"what writes itself through a pointer may not", reflect.TypeFor[pointerText](), `{}`},
+		{"what only reads itself is written by its kind", reflect.TypeFor[readsText](), `{"type":"integer"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, err := schema.ForOutputType(tc.typ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.String(); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+			if again, _ := schema.ForOutputType(tc.typ); again != s {
+				t.Error("the schema was computed twice")
+			}
+		})
+	}
+}
+
+type pointerText int
+
+func (*pointerText) MarshalText() ([]byte, error) { return []byte("x"), nil }
+
+type readsText int
+
+func (*readsText) UnmarshalText([]byte) error { return nil }

@@ -19,6 +19,10 @@ type Schema struct {
 	// arbiter decides what the walk over root does not cover (unevaluatedProperties and
 	// unevaluatedItems). It is nil where the walk covers everything.
 	arbiter *jsonschema.Resolved
+	// goType is what every valid value must decode into. It is nil for schemas that were parsed.
+	goType reflect.Type
+	// exact says that every valid value decodes, if its numbers are not odd; see readValue.
+	exact   bool
 	cliForm func() cliForm // computed at its first use
 }
 
@@ -73,7 +77,7 @@ type inferred struct {
 	err    error
 }
 
-var inferredByType sync.Map // reflect.Type -> inferred
+var inputsByType, outputsByType sync.Map // reflect.Type -> inferred
 
 // For returns the schema of T. See [ForType].
 func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
@@ -84,36 +88,63 @@ func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
 //   - A field is required unless it is a pointer or tagged omitempty or omitzero. Optional pointers,
 //     slices and maps may also be null.
 //   - A doc tag becomes the description: `json:"path" doc:"file to read"`.
+//   - Constraints are tags with the names that JSON Schema gives them: minimum, maximum,
+//     exclusiveMinimum, exclusiveMaximum and multipleOf for numbers; minLength, maxLength, pattern
+//     and format for strings; enum and examples, separated by commas, for both; minItems, maxItems
+//     and uniqueItems for slices; minProperties and maxProperties for maps and structs; default for
+//     all, as JSON, but a string as it is. A constraint of numbers or strings on a slice or an array
+//     of them is one of its elements. A constraint can narrow what the Go type allows, never widen
+//     it, and one that does not fit its field is an error. Format, default and examples only tell
+//     the model something: nothing is checked or filled in.
 //   - A type with a method Enum() []string is one of these strings.
-//   - time.Time is a string of format date-time, []byte a base64 string; a type that marshals itself
-//     to text is a string; one that marshals itself to JSON may be anything.
+//   - time.Time is a string of format date-time, []byte a base64 string; a type that unmarshals
+//     itself from text is a string; one that unmarshals itself from JSON may be anything.
 //   - Recursive types refer to themselves through $defs.
 //
-// The error is a [*PlaceError] that wraps [ErrInvalid] and names the field.
-func ForType(t reflect.Type) (*Schema, error) {
-	if got, ok := inferredByType.Load(t); ok {
+// A value that passes [Schema.Validate] can be decoded into t. The error is a [*PlaceError] that
+// wraps [ErrInvalid] and names the field.
+func ForType(t reflect.Type) (*Schema, error) { return infer(t, &inputsByType, false) }
+
+// ForOutputType returns the schema of what encoding/json writes for a t, computed once per type. It
+// differs from [ForType] where Go writes null: nil slices, maps and pointers. A field is required
+// unless it is tagged omitempty or omitzero or is in an embedded pointer. The value itself is
+// not null: a pointer stands for what it points to.
+func ForOutputType(t reflect.Type) (*Schema, error) { return infer(t, &outputsByType, true) }
+
+func infer(t reflect.Type, cache *sync.Map, output bool) (*Schema, error) {
+	if got, ok := cache.Load(t); ok {
 		e := got.(inferred)
 		return e.schema, e.err
 	}
-	var e inferred
-	if doc, err := inferDocument(t); err != nil {
-		e.err = err
-	} else {
-		e.schema, e.err = build(doc)
-	}
 	// Two goroutines may both compute it; all callers get the one that was stored first.
-	got, _ := inferredByType.LoadOrStore(t, e)
-	e = got.(inferred)
+	got, _ := cache.LoadOrStore(t, newInferred(t, output))
+	e := got.(inferred)
 	return e.schema, e.err
 }
 
+func newInferred(t reflect.Type, output bool) inferred {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	doc, exact, err := inferDocument(t, output)
+	if err != nil {
+		return inferred{err: err}
+	}
+	s, err := build(doc)
+	if err == nil && !output {
+		s.goType, s.exact = t, exact
+	}
+	return inferred{s, err}
+}
+
 // Decode checks raw against s and decodes it into a T. Where [ForCLI] wraps s, raw may also be the
-// wrapped form that the CLI gives back. Every failure is a [*ValidationError], so that one repair
+// wrapped form that the CLI gives back. A property whose name differs only in case from one of the
+// schema is refused: encoding/json would take it for that one. Every failure is a [*ValidationError], so that one repair
 // loop handles them all.
 func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 	var out T
 	raw = s.unwrap(raw)
-	if err := s.Validate(raw); err != nil {
+	if err := s.validate(raw, true); err != nil {
 		return out, err
 	}
 	if err := json.Unmarshal(raw, &out); err != nil {
@@ -126,7 +157,3 @@ func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 // IsObject reports whether the schema says at its root that the value is an object, as the input of
 // a tool must be.
 func (s *Schema) IsObject() bool { return s.root.types == typeObject }
-
-// ForOutputType returns the schema of what encoding/json writes for a t. It differs from [ForType]
-// where Go writes null: nil slices, maps and pointers.
-func ForOutputType(t reflect.Type) (*Schema, error) { return ForType(t) }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/big"
 	"reflect"
 	"sort"
 	"strconv"
@@ -15,17 +16,30 @@ import (
 
 // Validate checks one JSON value. The error is a [*ValidationError] with all violations, in the
 // order of the value's places.
-func (s *Schema) Validate(value json.RawMessage) error {
-	var v any
-	if err := json.Unmarshal(value, &v); err != nil {
-		return &ValidationError{[]Violation{{Keyword: "json", Message: "is not valid JSON: " + err.Error()}}}
+//
+// A value with a property twice in one object is refused: readers disagree about which one counts.
+// Numbers are compared as doubles, as the CLI does it: integers beyond 2^53 only roughly.
+// Against the schema of a Go type, a value passes only if encoding/json also decodes it.
+func (s *Schema) Validate(value json.RawMessage) error { return s.validate(value, false) }
+
+// validate can also refuse properties whose names differ only in case from those of the schema.
+func (s *Schema) validate(value json.RawMessage, exactCase bool) error {
+	v, odd, wrong := readValue(value)
+	if wrong != nil {
+		return &ValidationError{[]Violation{*wrong}}
 	}
-	var w walk
+	w := walk{left: new(stepsAtLeast + stepsPerByte*len(value)), exactCase: exactCase}
 	w.check(s.root, v)
+	if *w.left < 0 {
+		return &ValidationError{[]Violation{{Keyword: "effort", Message: "takes too long to check: the schema refers to itself in too many ways; simplify it"}}}
+	}
 	if len(w.found) == 0 && s.arbiter != nil {
 		if err := s.arbiter.Validate(v); err != nil {
 			w.report("unevaluated", "%v", err)
 		}
+	}
+	if len(w.found) == 0 && s.goType != nil && (odd || !s.exact) {
+		w.found = misfits(s.goType, value)
 	}
 	if len(w.found) == 0 {
 		return nil
@@ -33,11 +47,21 @@ func (s *Schema) Validate(value json.RawMessage) error {
 	return &ValidationError{w.found}
 }
 
+// A value may take this many steps to check. Only a schema whose references multiply takes more:
+// without a limit they could cost time exponential in the length of the schema.
+const (
+	stepsAtLeast = 1_000_000
+	stepsPerByte = 100
+)
+
 // A walk goes through one value and collects what is wrong. Its path costs nothing until something
 // is reported.
 type walk struct {
 	path  []step
 	found []Violation
+	left  *int // steps
+	// exactCase refuses unknown properties that encoding/json would take for known ones.
+	exactCase bool
 }
 
 type step struct {
@@ -77,12 +101,15 @@ func (w *walk) element(i int, n *node, v any) {
 
 // try checks v apart and gives back what is wrong with it.
 func (w *walk) try(n *node, v any) []Violation {
-	sub := walk{path: w.path[:len(w.path):len(w.path)]}
+	sub := walk{path: w.path[:len(w.path):len(w.path)], left: w.left, exactCase: w.exactCase}
 	sub.check(n, v)
 	return sub.found
 }
 
 func (w *walk) check(n *node, v any) {
+	if *w.left--; *w.left < 0 {
+		return
+	}
 	if n.refused {
 		w.report("false", "nothing is allowed here")
 		return
@@ -199,11 +226,20 @@ func (w *walk) checkNumber(r *numberRules, f float64) {
 	if r.below != nil && f >= *r.below {
 		w.report("exclusiveMaximum", "must be below %v", *r.below)
 	}
-	if r.multipleOf != nil {
-		if _, part := math.Modf(f / *r.multipleOf); part != 0 {
-			w.report("multipleOf", "must be a multiple of %v", *r.multipleOf)
-		}
+	if r.multipleOf != nil && !isMultiple(f, *r.multipleOf) {
+		w.report("multipleOf", "must be a multiple of %v", *r.multipleOf)
 	}
+}
+
+// isMultiple computes with the decimal numbers that people write: 0.3 is a multiple of 0.1, although
+// the doubles nearest to them are not.
+func isMultiple(f, of float64) bool {
+	if f == math.Trunc(f) && of == math.Trunc(of) {
+		return math.Mod(f, of) == 0
+	}
+	a, okA := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
+	b, okB := new(big.Rat).SetString(strconv.FormatFloat(of, 'g', -1, 64))
+	return okA && okB && a.Quo(a, b).IsInt()
 }
 
 func (w *walk) checkText(r *textRules, s string) {
@@ -318,16 +354,34 @@ func (w *walk) checkMember(r *objectRules, name string, v any) {
 	if r.names != nil {
 		w.property(name, r.names, name)
 	}
-	if known || r.additional == nil {
+	if known {
 		return
 	}
-	if r.additional.refused {
+	if r.additional != nil && r.additional.refused {
 		w.path = append(w.path, step{name: name})
 		w.report("additionalProperties", "is not a known property")
 		w.path = w.path[:len(w.path)-1]
 		return
 	}
-	w.property(name, r.additional, v)
+	if w.exactCase {
+		w.checkCase(r, name)
+	}
+	if r.additional != nil {
+		w.property(name, r.additional, v)
+	}
+}
+
+// checkCase refuses a name that encoding/json would read as a property of another spelling, whose
+// rules it did not have to obey.
+func (w *walk) checkCase(r *objectRules, name string) {
+	for declared := range r.properties {
+		if strings.EqualFold(declared, name) {
+			w.path = append(w.path, step{name: name})
+			w.report("decode", "differs only in case from %q", declared)
+			w.path = w.path[:len(w.path)-1]
+			return
+		}
+	}
 }
 
 func (w *walk) checkDependency(d dependency, o map[string]any) {

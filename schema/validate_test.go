@@ -5,6 +5,8 @@ package schema
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -54,6 +56,14 @@ func TestValidateReportsEverything(t *testing.T) {
 		{"left to the library", `{"allOf":[{"properties":{"a":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"a":"x","b":1}`, []string{" unevaluated"}},
 		{"left to the library, fine", `{"allOf":[{"properties":{"a":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"a":"x"}`, nil},
 		{"const and enum of objects", `{"items":{"enum":[{"a":[1]},null]},"not":{"const":[]}}`, `[{"a":[1]},{"a":[2]},null]`, []string{"/1 enum"}},
+		{"multiples as people write them", `{"items":{"multipleOf":0.01}}`, `[0.07,19.99,-0.3,0.005,0,1e300]`, []string{"/3 multipleOf"}},
+		{"multiples of whole numbers", `{"items":{"multipleOf":3}}`, `[9007199254740993,9,10]`, []string{"/0 multipleOf", "/2 multipleOf"}},
+		{"a property twice", `{}`, `{"a":[{"b":1,"c":2,"\u0062":3}]}`, []string{"/a/0 json"}},
+		{"no UTF-8", `{}`, "\"\xff\"", []string{" json"}},
+		{"out of range", `{}`, `[1e400]`, []string{"/0 json"}},
+		{"every kind of value", `{}`, ` { "a" : [ true , false , null , -1.5e+3 , "\u00e9\n\"" , [ ] , { } ] } `, nil},
+		{"as deep as allowed", `{}`, strings.Repeat("[", maxValueDepth+1) + strings.Repeat("]", maxValueDepth+1), nil},
+		{"too deep", `{}`, strings.Repeat("[", maxValueDepth+2) + strings.Repeat("]", maxValueDepth+2), []string{"/0 json"}},
 		{"format is not enforced", `{"format":"date-time"}`, `"yesterday"`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -74,6 +84,32 @@ func TestValidateReportsEverything(t *testing.T) {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A schema of a few lines whose references double at each step must not cost doubling time.
+func TestDoublingReferencesEnd(t *testing.T) {
+	var defs []string
+	for i := range 60 {
+		defs = append(defs, fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i+1, i+1))
+	}
+	chain := `"$defs":{` + strings.Join(defs, ",") + `,"d60":{"type":"integer"}}`
+	for _, tc := range []struct{ name, schema, value string }{
+		{"in place", `{"$ref":"#/$defs/d0",` + chain + `}`, `1`},
+		{"under not", `{"not":{"$ref":"#/$defs/d0"},` + chain + `}`, `1`},
+		{"into the value", `{"additionalProperties":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}`, strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := MustParse(tc.schema).Validate(json.RawMessage(tc.value))
+			var all *ValidationError
+			if !errors.As(err, &all) || len(all.Violations) != 1 || all.Violations[0].Keyword != "effort" {
+				t.Errorf("got %v, want one violation of kind effort", err)
+			}
+		})
+	}
+	// What is large but does not multiply is checked.
+	if err := MustParse(`{"items":{"type":"integer"}}`).Validate(json.RawMessage("[1" + strings.Repeat(",1", 1_500_000) + "]")); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -153,8 +189,12 @@ func FuzzValidate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, value []byte) {
 		s := MustParse(differentialSchemas[int(which)%len(differentialSchemas)])
-		var v any
-		if json.Unmarshal(value, &v) != nil {
+		v, _, wrong := readValue(value)
+		var same any
+		if err := json.Unmarshal(value, &same); wrong == nil && (err != nil || !reflect.DeepEqual(v, same)) {
+			t.Fatalf("%q: read as %v, encoding/json says %v, %v", value, v, same, err)
+		}
+		if wrong != nil {
 			return
 		}
 		lib, err := newArbiter(s.doc)

@@ -350,7 +350,7 @@ func TestAPartsFailureIsThatOfTheWhole(t *testing.T) {
 	}{
 		{"failed", failing("part", conflict), tool.Failed, "LOCKED"},
 		{"denied", answering("part", tool.Result{Outcome: tool.Denied, Err: &tool.Error{Code: tool.CodeDenied, Category: tool.CategoryPermission, Message: "No."}}), tool.Denied, tool.CodeDenied},
-		{"needs approval", answering("part", tool.Result{Outcome: tool.NeedsApproval, Action: &tool.Action{Type: "approval", Message: "Ask the owner."}}), tool.NeedsApproval, tool.CodeFailed},
+		{"needs approval", answering("part", tool.Result{Outcome: tool.NeedsApproval, Action: &tool.Action{Type: "approval", Message: "Ask the owner."}}), tool.NeedsApproval, tool.CodeNeedsApproval},
 		{"panic", tool.Must("part", "Panics.", func(context.Context, addend) (addend, error) { panic("oh") }), tool.Failed, tool.CodePanic},
 		{"invalid arguments", adder("part", 1, tool.WithInput(schema.MustParse(`{"type":"object"}`))), tool.Failed, tool.CodeInvalidInput},
 	}

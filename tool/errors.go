@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -64,7 +65,20 @@ func (e *Error) Unwrap() error { return e.Err }
 // Errorf makes an error of a category. Transient ones are retryable. A %w is kept as the cause.
 func Errorf(category Category, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Code: CodeFailed, Category: category, Message: err.Error(), Retryable: category == CategoryTransient, Err: errors.Unwrap(err)}
+	cause := errors.Unwrap(err)
+	if cause == nil && strings.Contains(format, "%w") {
+		cause = err // it wraps several
+	}
+	return &Error{Code: CodeFailed, Category: category, Message: err.Error(), Retryable: category == CategoryTransient, Err: cause}
+}
+
+// meant takes a nil *Error in an error for none.
+func meant(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e == nil {
+		return nil
+	}
+	return err
 }
 
 func invalidInput(err error) *Error {
@@ -77,15 +91,19 @@ func invalidInput(err error) *Error {
 // failure makes an error of what a handler returned.
 func failure(ctx context.Context, err error) *Error {
 	var known *Error
-	switch {
-	case errors.As(err, &known):
+	if errors.As(err, &known) && known != nil {
 		return known
+	}
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		err = ctx.Err() // the handler gave back why it was stopped
+	}
+	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: "The tool did not finish in time."}
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: CodeCancelled, Category: CategoryCancelled, Err: err, Message: cancelMessage(ctx)}
 	}
-	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: "Error: " + err.Error()}
+	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: fmt.Sprint("Error: ", err)} // Sprint survives an Error that panics
 }
 
 // cancelMessage says why the call was cancelled, where the canceller gave a cause.
@@ -94,6 +112,20 @@ func cancelMessage(ctx context.Context) string {
 		return "Cancelled: " + cause.Error()
 	}
 	return "Cancelled"
+}
+
+// unexplained is the error of a result that did not succeed and does not say why.
+func unexplained(r *Result) *Error {
+	e := &Error{Code: CodeFailed, Category: CategoryInternal, Message: r.problem()}
+	switch r.Outcome {
+	case Denied:
+		e.Code, e.Category = CodeDenied, CategoryPermission
+	case NeedsApproval:
+		e.Code, e.Category = CodeNeedsApproval, CategoryPermission
+	case Cancelled:
+		e.Code, e.Category = CodeCancelled, CategoryCancelled
+	}
+	return e
 }
 
 // failed is the result of an error.

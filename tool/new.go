@@ -17,7 +17,8 @@ type None = struct{}
 // New makes a tool of a typed function. The schema of its parameters comes from P, a struct or a
 // map: see [schema.ForType] for the tags it understands. Unknown keys are refused.
 //
-// R is the result: any type with a JSON form, whose schema becomes Output if it is an object; a
+// R is the result: any type with a JSON form, whose schema becomes Output if it is an object that
+// the model reads as JSON; a
 // [Reply], to add a message or images; or a [Result], to say everything. fn may be nil: the tool is
 // then declared, but not served.
 func New[P, R any](name, description string, fn func(context.Context, P) (R, error), opts ...Option) (*Tool, error) {
@@ -27,17 +28,25 @@ func New[P, R any](name, description string, fn func(context.Context, P) (R, err
 		return nil, fmt.Errorf("tool: %q: parameters: %w", name, err)
 	}
 	t.Input = params
-	if t.Output, err = outputSchema[R](); err != nil {
+	output, err := outputSchema[R]()
+	if err != nil {
 		return nil, fmt.Errorf("tool: %q: result: %w", name, err)
 	}
+	t.Output = output
 	for _, o := range opts {
 		o.apply(t)
+	}
+	if t.HideValue && t.Output == output {
+		t.Output = nil // nothing structured is given out
 	}
 	t.settle()
 	if fn != nil {
 		t.Handler = typedHandler(fn, t.Input != params)
 	}
-	return t, t.Check()
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // Must is [New] for tools written into a program; it panics on an error, which only a wrong
@@ -52,11 +61,11 @@ func Must[P, R any](name, description string, fn func(context.Context, P) (R, er
 
 // outputSchema describes R, or gives nil where nothing can be promised about it.
 func outputSchema[R any]() (*schema.Schema, error) {
-	t := reflect.TypeFor[R]()
+	t := elem(reflect.TypeFor[R]())
 	if r, ok := reflect.Zero(t).Interface().(replier); ok {
-		t = r.valueType()
+		t = elem(r.valueType())
 	}
-	if t == nil || t == reflect.TypeFor[Result]() || t.Kind() == reflect.Interface {
+	if t == reflect.TypeFor[Result]() || t.Kind() == reflect.Interface || reflect.PointerTo(t).Implements(reflect.TypeFor[Renderer]()) {
 		return nil, nil
 	}
 	s, err := schema.ForOutputType(t)
@@ -64,6 +73,13 @@ func outputSchema[R any]() (*schema.Schema, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func elem(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
 }
 
 // typedHandler decodes the arguments and wraps the result. Where the schema of the tool is not that
@@ -81,7 +97,7 @@ func typedHandler[P, R any](fn func(context.Context, P) (R, error), other bool) 
 			return Result{}, invalidInput(err)
 		}
 		r, err := fn(ctx, p)
-		if err != nil {
+		if err := meant(err); err != nil {
 			return Result{}, err
 		}
 		return resultOf(r), nil

@@ -79,16 +79,17 @@ func WithDryRun(h Handler) Option { return optionFunc(func(t *Tool) { t.DryRun =
 // settle makes tags of the risks, in the tool and in queries for tags alike, and each tag once.
 func (t *Tool) settle() {
 	risks := t.Risks()
+	tags := slices.Clone(t.Tags) // the caller keeps the list it gave
 	for _, p := range []struct {
 		risk Risk
 		tag  string
 	}{{Mutates, tagMutating}, {ReadOnly, tagReadOnly}, {Dangerous, tagDangerous}} {
 		if risks.Has(p.risk) {
-			t.Tags = append(t.Tags, p.tag)
+			tags = append(tags, p.tag)
 		}
 	}
 	var once []string
-	for _, tag := range t.Tags {
+	for _, tag := range tags {
 		if !slices.Contains(once, tag) {
 			once = append(once, tag)
 		}

@@ -119,7 +119,14 @@ func (r *Result) problem() string {
 	return fmt.Sprintf("The call ended with %q, without a reason.", r.Outcome)
 }
 
-func renderValue(value any) string {
+// renderValue does not panic, whatever the methods of the value do: the text is needed after the
+// call, where nobody expects it.
+func renderValue(value any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = Unserializable
+		}
+	}()
 	switch v := value.(type) {
 	case nil:
 		return ""
@@ -147,12 +154,18 @@ func isNilPointer(v any) bool {
 	return rv.Kind() == reflect.Pointer && rv.IsNil()
 }
 
-// marshalPlain is json.Marshal without the escapes for HTML.
-func marshalPlain(v any) (json.RawMessage, error) {
+// marshalPlain is json.Marshal without the escapes for HTML. A method of the value that panics is an
+// error.
+func marshalPlain(v any) (raw json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("writing a %T panics: %v", v, p)
+		}
+	}()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
+	err = enc.Encode(v)
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
@@ -182,10 +195,14 @@ func resultOf(r any) Result {
 	case Result:
 		return r
 	case *Result:
-		if r != nil {
-			return *r
+		if r == nil {
+			return OK(nil)
 		}
+		return *r
 	case replier:
+		if isNilPointer(r) {
+			return OK(nil)
+		}
 		return r.result()
 	}
 	return OK(r)

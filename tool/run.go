@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,13 +55,19 @@ func (t *Tool) Run(ctx context.Context, call Call) Result {
 	if problem := t.checkCall(&call); problem != nil {
 		r = failed(problem)
 	} else {
-		if inner := runningFrom(ctx); inner == nil || inner.call.ID != call.ID {
-			ctx = &running{Context: ctx, call: &call}
-		}
-		r = t.perform(ctx, &call)
+		r = t.perform(withCall(ctx, &call), &call)
 	}
 	r.Duration = time.Since(started)
 	return r
+}
+
+// withCall makes the call known to the handler. A call with the id of the one around it is a part of
+// it: the handler then knows the whole.
+func withCall(ctx context.Context, call *Call) context.Context {
+	if outer := runningFrom(ctx); outer != nil && outer.call.ID == call.ID && call.ID != "" {
+		return ctx
+	}
+	return &running{Context: ctx, call: call}
 }
 
 func objectOr(input json.RawMessage) json.RawMessage {
@@ -127,8 +135,9 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 	}
 	done := make(chan returned, 1)
 	start(ctx, func() {
-		r, err := guarded(ctx, h, input)
-		done <- returned{r, err}
+		got := returned{err: errors.New("the tool ended its goroutine without a result")}
+		defer func() { done <- got }() // also after runtime.Goexit
+		got.result, got.err = guarded(ctx, h, input)
 	})
 	select {
 	case got := <-done:
@@ -142,7 +151,8 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 		return got.result, got.err
 	case <-grace.C:
 		e := failure(ctx, ctx.Err())
-		e.Message += fmt.Sprintf(" It was told to stop, and still runs %s later; its effects may come yet.", stopGrace)
+		e.Message = fmt.Sprintf("%s. It was told to stop, and still runs %s later; its effects may come yet.", strings.TrimSuffix(e.Message, "."), stopGrace)
+		e.Retryable = false // a second call would run beside the first
 		return Result{}, e
 	}
 }
@@ -167,7 +177,8 @@ func guarded(ctx context.Context, h Handler, input json.RawMessage) (r Result, e
 			}
 		}
 	}()
-	return h(ctx, input)
+	r, err = h(ctx, input)
+	return r, meant(err)
 }
 
 // finish fills in what a handler leaves to us, and checks what it promised.
@@ -177,7 +188,7 @@ func (t *Tool) finish(r Result) Result {
 	}
 	if !r.OK() {
 		if r.Err == nil {
-			r.Err = &Error{Code: CodeFailed, Category: CategoryInternal, Message: r.problem()}
+			r.Err = unexplained(&r)
 		}
 		return r
 	}

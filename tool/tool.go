@@ -84,12 +84,17 @@ func (t *Tool) ID() string {
 	if ns == "" {
 		ns = DefaultNamespace
 	}
-	id := url.PathEscape(ns) + ":" + url.PathEscape(t.Name)
+	id := escapePart(ns) + ":" + escapePart(t.Name)
 	if t.Version != "" {
-		id += "@" + url.PathEscape(t.Version)
+		id += "@" + escapePart(t.Version)
 	}
 	return id
 }
+
+var separators = strings.NewReplacer(":", "%3A", "@", "%40")
+
+// escapePart also escapes what separates the parts, which a URL may have in a segment.
+func escapePart(part string) string { return separators.Replace(url.PathEscape(part)) }
 
 // Served reports whether the tool can be called.
 func (t *Tool) Served() bool { return t.Handler != nil }

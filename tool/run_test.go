@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-agents/drover/tool"
+)
+
+func TestTheLowerTimeoutHolds(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		tool, call, ctx time.Duration
+		want            time.Duration // zero: none
+	}{
+		{"none", 0, 0, 0, 0},
+		{"the tool's", time.Minute, 0, 0, time.Minute},
+		{"the call's", 0, time.Minute, 0, time.Minute},
+		{"the call's is lower", time.Hour, time.Minute, 0, time.Minute},
+		{"the tool's is lower", time.Minute, time.Hour, 0, time.Minute},
+		{"the context's is lower", time.Hour, time.Hour, time.Minute, time.Minute},
+		{"a negative one is none", 0, -time.Minute, 0, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := context.Background()
+				if tc.ctx > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tc.ctx)
+					defer cancel()
+				}
+				made := doing(func(ctx context.Context) (tool.Result, error) {
+					deadline, ok := ctx.Deadline()
+					if !ok {
+						return tool.OK(time.Duration(0)), nil
+					}
+					return tool.OK(time.Until(deadline)), nil
+				}, tool.WithTimeout(tc.tool))
+				if r := made.Run(ctx, tool.Call{Timeout: tc.call}); r.Value != tc.want {
+					t.Errorf("the handler sees %v, want %v (%s)", r.Value, tc.want, r.Render())
+				}
+			})
+		})
+	}
+}
+
+func TestATimeoutStopsAHandlerThatListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stopped := false
+		made := doing(func(ctx context.Context) (tool.Result, error) {
+			<-ctx.Done()
+			stopped = true
+			return tool.Result{}, ctx.Err()
+		}, tool.WithTimeout(time.Minute))
+		r := made.Run(t.Context(), tool.Call{ID: "c"})
+		if !stopped || r.Duration != time.Minute || r.CallID != "c" || r.Tool != "doing" {
+			t.Errorf("stopped %t after %s: %+v, want stopped after a minute", stopped, r.Duration, r)
+		}
+		if r.Outcome != tool.Failed || r.Err.Code != tool.CodeTimeout || r.Err.Category != tool.CategoryTimeout || !r.Err.Retryable {
+			t.Errorf("got %s, %+v, want a timeout that may be tried again", r.Outcome, r.Err)
+		}
+		if want := "The tool did not finish in time."; r.Render() != want {
+			t.Errorf("got %q, want %q", r.Render(), want)
+		}
+	})
+}
+
+func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var effect atomic.Bool
+		made := doing(func(context.Context) (tool.Result, error) {
+			time.Sleep(time.Hour)
+			effect.Store(true)
+			return tool.OK("late"), nil
+		}, tool.WithTimeout(time.Minute))
+		r := made.Run(t.Context(), tool.Call{})
+		if r.Duration != time.Minute+time.Second || effect.Load() {
+			t.Errorf("returned after %s, effect %t, want after the minute and a second of grace", r.Duration, effect.Load())
+		}
+		if want := "The tool did not finish in time. It was told to stop, and still runs 1s later; its effects may come yet."; r.Render() != want {
+			t.Errorf("got %q, want %q", r.Render(), want)
+		}
+		if r.Err.Code != tool.CodeTimeout || r.Err.Retryable {
+			t.Errorf("got %+v, want a timeout that must not be tried again", r.Err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if !effect.Load() {
+			t.Error("the handler was not what this test is about: it never came to its effect")
+		}
+	})
+}
+
+// Whoever finishes within the grace has done its work, and says so.
+func TestAResultWithinTheGraceCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := doing(func(context.Context) (tool.Result, error) {
+			time.Sleep(time.Minute + time.Second/2)
+			return tool.OK("done"), nil
+		}, tool.WithTimeout(time.Minute))
+		if r := made.Run(t.Context(), tool.Call{}); !r.OK() || r.Render() != "done" {
+			t.Errorf("got %q, want the result", r.Render())
+		}
+	})
+}
+
+func TestCancellation(t *testing.T) {
+	gone := errors.New("the user has left")
+	listens := func(ctx context.Context) (tool.Result, error) { <-ctx.Done(); return tool.Result{}, ctx.Err() }
+	for _, tc := range []struct {
+		name  string
+		cause error
+		fn    func(context.Context) (tool.Result, error)
+		want  string
+	}{
+		{"without a cause", nil, listens, "Cancelled"},
+		{"with a cause", gone, listens, "Cancelled: the user has left"},
+		{"a handler that returns the cause", gone, func(ctx context.Context) (tool.Result, error) {
+			<-ctx.Done()
+			return tool.Result{}, context.Cause(ctx)
+		}, "Cancelled: the user has left"},
+		{"a handler that does not listen", gone, func(context.Context) (tool.Result, error) { time.Sleep(time.Hour); return tool.Result{}, nil }, "Cancelled: the user has left. It was told to stop, and still runs 1s later; its effects may come yet."},
+		{"a handler that does not listen, without a cause", nil, func(context.Context) (tool.Result, error) { time.Sleep(time.Hour); return tool.Result{}, nil }, "Cancelled. It was told to stop, and still runs 1s later; its effects may come yet."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Second, func() { cancel(tc.cause) })
+				r := doing(tc.fn).Run(ctx, tool.Call{})
+				if r.Outcome != tool.Cancelled || r.Err.Code != tool.CodeCancelled || r.Err.Category != tool.CategoryCancelled || r.Err.Retryable {
+					t.Errorf("got %s, %+v, want a cancellation", r.Outcome, r.Err)
+				}
+				if r.Render() != tc.want {
+					t.Errorf("got %q, want %q", r.Render(), tc.want)
+				}
+				time.Sleep(2 * time.Hour) // lets the handler end that does not listen
+			})
+		})
+	}
+}
+
+func TestACancelledCallDoesNotRun(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("too late"))
+	ran := false
+	r := doing(func(context.Context) (tool.Result, error) { ran = true; return tool.Result{}, nil }).Run(ctx, tool.Call{})
+	if ran || r.Outcome != tool.Cancelled || r.Render() != "Cancelled: too late" {
+		t.Errorf("ran %t: got %s, %q, want a cancellation", ran, r.Outcome, r.Render())
+	}
+}
+
+func TestAHandlerThatEndsItsGoroutineIsAnError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := doing(func(context.Context) (tool.Result, error) { runtime.Goexit(); return tool.Result{}, nil }).Run(ctx, tool.Call{})
+	if want := "Error: the tool ended its goroutine without a result"; r.Render() != want {
+		t.Errorf("got %q, want %q", r.Render(), want)
+	}
+}
+
+func TestATimeoutDoesNotOutliveTheCall(t *testing.T) {
+	var kept context.Context
+	made := doing(func(ctx context.Context) (tool.Result, error) { kept = ctx; return tool.Result{}, nil }, tool.WithTimeout(time.Hour))
+	made.Run(t.Context(), tool.Call{})
+	if kept.Err() == nil {
+		t.Error("the context of the call lives on after it")
+	}
+}
+
+func TestDryRuns(t *testing.T) {
+	ran := false
+	real := func(context.Context, search) (string, error) { ran = true; return "done", nil }
+	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) {
+		return tool.Say("would search " + string(input)), nil
+	})
+	for _, tc := range []struct {
+		name  string
+		tool  *tool.Tool
+		input string
+		want  string
+		code  string
+	}{
+		{"answered", tool.Must("search", "d", real, dry), `{"path":"a"}`, `would search {"path":"a"}`, ""},
+		{"of a tool that is declared alone", tool.Must[search, string]("search", "d", nil, dry), `{"path":"a"}`, `would search {"path":"a"}`, ""},
+		{"of a tool that cannot tell", tool.Must("search", "d", real), `{"path":"a"}`, "Tool search cannot say what a call would do.", tool.CodeNoDryRun},
+		{"with wrong arguments", tool.Must("search", "d", real, dry), `{}`, `Validation error: value does not match its schema: (root): property "path" is missing. Correct the arguments and call the tool again.`, tool.CodeInvalidInput},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := tc.tool.Run(t.Context(), tool.Call{DryRun: true, Input: json.RawMessage(tc.input)})
+			code := ""
+			if r.Err != nil {
+				code = r.Err.Code
+			}
+			if r.Render() != tc.want || code != tc.code || ran || r.OK() && !r.DryRun {
+				t.Errorf("got %q, %q, ran %t, marked %t, want %q, %q", r.Render(), code, ran, r.DryRun, tc.want, tc.code)
+			}
+		})
+	}
+}
+
+func TestAnyObjectFitsAToolWithoutASchema(t *testing.T) {
+	made := &tool.Tool{Name: "x", Handler: func(_ context.Context, input json.RawMessage) (tool.Result, error) {
+		return tool.OK(string(input)), nil
+	}}
+	for _, tc := range []struct {
+		input string
+		ok    bool
+	}{{"", true}, {" ", true}, {`{"a":[1]}`, true}, {`[1]`, false}, {`"a"`, false}, {`null`, false}, {`{`, false}, {`{"a":1,"a":2}`, false}} {
+		if r := made.Run(t.Context(), tool.Call{Input: json.RawMessage(tc.input)}); r.OK() != tc.ok {
+			t.Errorf("%q: got %q, want ok %t", tc.input, r.Render(), tc.ok)
+		}
+	}
+}
