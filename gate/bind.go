@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/tool"
+)
+
+// Bind puts the engine into the options of a run of Claude Code: as the first hook, before every
+// tool call, and as the permission callback, behind which the one of the options stays for what
+// only a person can answer; see [tool.Hook] and [tool.Permission]. Other hooks of the options that
+// rewrite an input have the new input judged: see [tool.Judged].
+//
+// PermissionMode is set to what the gate projects, unless the options name a mode: the hook decides
+// whatever the mode is. An option with which the gate could not be enforced, or which means that the
+// CLI decides instead, is refused with a [claude.OptionError]; then the options are not changed.
+//
+// Hooks that settings files name are commands of their own, and not judged. A later
+// [claude.Client.SetHooks] must name the engine's hook again, as tool.Hook(e).
+func (e *Engine) Bind(opts *claude.Options) error {
+	if opts == nil {
+		return errors.New("gate: Bind needs options to put the gate into; give it new(claude.Options)")
+	}
+	if err := bindable(opts); err != nil {
+		return err
+	}
+	native, err := e.native()
+	if err != nil {
+		return err
+	}
+	if opts.PermissionMode == "" {
+		opts.PermissionMode = native.mode
+	}
+	if native.callback || opts.CanUseTool != nil {
+		opts.CanUseTool = tool.Permission(e, opts.CanUseTool)
+	}
+	hooks := []claude.Hook{tool.Hook(e)}
+	for _, h := range opts.Hooks {
+		hooks = append(hooks, tool.Judged(e, h))
+	}
+	opts.Hooks = hooks
+	return nil
+}
+
+// nativeMode is what the CLI is told of the gate.
+type nativeMode struct {
+	mode     claude.PermissionMode
+	callback bool
+}
+
+// native is the projection of the gate.
+func (e *Engine) native() (nativeMode, error) {
+	return nativeMode{mode: claude.ModeDefault, callback: true}, nil // to be Gate.Project(ClaudeCode)
+}
+
+// bindable reports every option that stands against the gate.
+func bindable(o *claude.Options) error {
+	var errs []error
+	refuse := func(bad bool, option, reason string, args ...any) {
+		if bad {
+			errs = append(errs, &claude.OptionError{Option: option, Reason: fmt.Sprintf(reason, args...)})
+		}
+	}
+	refuse(len(o.AllowedTools) > 0, "AllowedTools", "the CLI would approve these by itself; give the gate gate.AllowTools(%s) instead", quoted(o.AllowedTools))
+	refuse(o.PermissionPromptTool != "", "PermissionPromptTool", "another tool would answer the questions of the CLI; remove it, and set EngineOptions.Approver to whom the gate should ask")
+	for i, arg := range o.ExtraArgs {
+		name, _, _ := strings.Cut(arg, "=")
+		bad := slices.Contains(decidingFlags, name)
+		refuse(bad, fmt.Sprintf("ExtraArgs[%d]", i), "%s makes the CLI decide by itself; say it with the gate's policies", name)
+	}
+	refuse(disablesHooks(o.Settings), "Settings", "disableAllHooks is set, and the gate is a hook; remove it")
+	refuse(disablesHooks(o.ManagedSettings), "ManagedSettings", "disableAllHooks is set, and the gate is a hook; remove it")
+	return errors.Join(errs...)
+}
+
+// decidingFlags are the flags that stand for the options that are refused.
+var decidingFlags = []string{"--allowedTools", "--allowed-tools", "--permission-prompt-tool"}
+
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// disablesHooks reports whether settings ask for no hooks. The CLI calls those of its host all the
+// same, but who writes both wants two things at once.
+func disablesHooks(settings json.RawMessage) bool {
+	var s struct {
+		DisableAllHooks any `json:"disableAllHooks"`
+	}
+	return len(settings) > 0 && json.Unmarshal(settings, &s) == nil && s.DisableAllHooks == true
+}
