@@ -43,7 +43,7 @@ func TestTheTerminalUnderstandsAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			got, err := gate.TerminalApprover(strings.NewReader(tt.typed), io.Discard).Approve(t.Context(), gate.Question{Call: call("c", "Bash", `{}`)})
+			got, err := gate.TerminalApprover(strings.NewReader(tt.typed), io.Discard).Approve(t.Context(), gate.Question{Call: toolCall("c", "Bash", `{}`)})
 			if err != nil || got.Verdict != tt.want || got.Remember != tt.remember {
 				t.Errorf("%+v, %v; want %s, scope %d", got, err, tt.want, tt.remember)
 			}
@@ -84,7 +84,7 @@ func TestTheTerminalSaysWhatItDoesNotShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gate.TerminalApprover(strings.NewReader("n\n"), &out).Approve(t.Context(), gate.Question{Call: call("c", "Bash", string(input))}); err != nil {
+	if _, err := gate.TerminalApprover(strings.NewReader("n\n"), &out).Approve(t.Context(), gate.Question{Call: toolCall("c", "Bash", string(input))}); err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("[only the first 2000 of %d characters are shown; %d are hidden]", 5014, 3014)
@@ -119,7 +119,7 @@ func TestTheTerminalAsksOneQuestionAtATime(t *testing.T) {
 		verdicts := make(chan event.Verdict, 2)
 		for i := range 2 {
 			go func() {
-				a, _ := terminal.Approve(t.Context(), gate.Question{Call: call(fmt.Sprint(i), "Bash", `{}`)})
+				a, _ := terminal.Approve(t.Context(), gate.Question{Call: toolCall(fmt.Sprint(i), "Bash", `{}`)})
 				verdicts <- a.Verdict
 			}()
 		}
@@ -149,7 +149,7 @@ func TestALineForAWithdrawnQuestionAnswersNoOther(t *testing.T) {
 				terminal := gate.TerminalApprover(in, &screen)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				if _, err := terminal.Approve(ctx, gate.Question{Call: call("1", "Read", `{}`)}); !errors.Is(err, context.DeadlineExceeded) {
+				if _, err := terminal.Approve(ctx, gate.Question{Call: toolCall("1", "Read", `{}`)}); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("the first question ended with %v", err)
 				}
 				if early {
@@ -157,7 +157,7 @@ func TestALineForAWithdrawnQuestionAnswersNoOther(t *testing.T) {
 				}
 				done := make(chan gate.Answer)
 				go func() {
-					a, _ := terminal.Approve(t.Context(), gate.Question{Call: call("2", "Bash", `{"command":"rm -rf /"}`)})
+					a, _ := terminal.Approve(t.Context(), gate.Question{Call: toolCall("2", "Bash", `{"command":"rm -rf /"}`)})
 					done <- a
 				}()
 				synctest.Wait()
@@ -189,7 +189,7 @@ func TestClosingTheTerminalDenies(t *testing.T) {
 	terminal := gate.TerminalApprover(in, &screen)
 	done := make(chan error)
 	go func() {
-		_, err := terminal.Approve(t.Context(), gate.Question{Call: call("c", "Bash", `{}`)})
+		_, err := terminal.Approve(t.Context(), gate.Question{Call: toolCall("c", "Bash", `{}`)})
 		done <- err
 	}()
 	for screen.String() == "" {

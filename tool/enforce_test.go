@@ -34,7 +34,7 @@ var byInput = deciderFunc(func(_ context.Context, call event.ToolCall) event.Dec
 	return event.Decision{Verdict: event.Allow}
 })
 
-func raw(s string) json.RawMessage { return json.RawMessage(s) }
+func rawJSON(s string) json.RawMessage { return json.RawMessage(s) }
 
 type contextKey struct{}
 
@@ -46,15 +46,15 @@ func TestTheHookSaysWhatTheDeciderDecides(t *testing.T) {
 	}{
 		{"allow", deciding(event.Decision{Verdict: event.Allow}), claude.AllowTool()},
 		{
-			"allow with another input", deciding(event.Decision{Verdict: event.Allow, Input: raw(`{"b":2}`)}),
-			&claude.PreToolUseOutput{PermissionDecision: claude.DecideAllow, UpdatedInput: raw(`{"b":2}`)},
+			"allow with another input", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`{"b":2}`)}),
+			&claude.PreToolUseOutput{PermissionDecision: claude.DecideAllow, UpdatedInput: rawJSON(`{"b":2}`)},
 		},
 		{"ask", deciding(event.Decision{Verdict: event.Ask, Reason: "why?"}), claude.AskTool("why?")},
 		{"deny", deciding(event.Decision{Reason: "no"}), claude.DenyTool("no")},
 		{"deny without a reason", deciding(event.Decision{Tool: "Bash"}), claude.DenyTool("The call of Bash is not permitted.")},
-		{"a verdict that is none", deciding(event.Decision{Verdict: 9, Reason: "?", Input: raw(`{}`)}), claude.DenyTool("?")},
-		{"an input that is no object", deciding(event.Decision{Verdict: event.Allow, Input: raw(`[]`)}), nil},
-		{"an input that is no JSON", deciding(event.Decision{Verdict: event.Allow, Input: raw(`{"a"`)}), nil},
+		{"a verdict that is none", deciding(event.Decision{Verdict: 9, Reason: "?", Input: rawJSON(`{}`)}), claude.DenyTool("?")},
+		{"an input that is no object", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`[]`)}), nil},
+		{"an input that is no JSON", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`{"a"`)}), nil},
 		{"a panic", deciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("oh") }), nil},
 		{"no decider", nil, nil},
 	} {
@@ -87,16 +87,16 @@ func TestTheDeciderSeesTheWholeCall(t *testing.T) {
 		return event.Decision{Verdict: event.Allow}
 	})
 	ctx := context.WithValue(t.Context(), contextKey{}, "here")
-	in := &claude.PreToolUseInput{ToolName: "Bash", ToolUseID: "toolu_1", ToolInput: raw(`{"a":1}`)}
+	in := &claude.PreToolUseInput{ToolName: "Bash", ToolUseID: "toolu_1", ToolInput: rawJSON(`{"a":1}`)}
 	in.AgentID = "helper"
 	if _, err := tool.Hook(d).Func(ctx, in); err != nil {
 		t.Fatal(err)
 	}
-	req := &claude.PermissionRequest{ToolName: "Bash", ToolUseID: "toolu_1", Input: raw(`{"a":1}`), AgentID: "helper", Description: "list"}
+	req := &claude.PermissionRequest{ToolName: "Bash", ToolUseID: "toolu_1", Input: rawJSON(`{"a":1}`), AgentID: "helper", Description: "list"}
 	if _, err := tool.Permission(d, nil)(ctx, req); err != nil {
 		t.Fatal(err)
 	}
-	want := event.ToolCall{ID: "toolu_1", Name: "Bash", Input: raw(`{"a":1}`), AgentID: "helper"}
+	want := event.ToolCall{ID: "toolu_1", Name: "Bash", Input: rawJSON(`{"a":1}`), AgentID: "helper"}
 	described := want
 	described.Description = "list"
 	if diff := cmp.Diff([]event.ToolCall{want, described}, seen); diff != "" {
@@ -109,10 +109,10 @@ func TestThePermissionCallback(t *testing.T) {
 		return func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) { return r, err }
 	}
 	yes, ask := event.Decision{Verdict: event.Allow}, event.Decision{Verdict: event.Ask, Reason: "hm"}
-	bash := claude.PermissionRequest{ToolName: "Bash", Input: raw(`{"a":1}`)}
-	plan := claude.PermissionRequest{ToolName: "ExitPlanMode", Input: raw(`{"a":1}`), RequiresUserInteraction: true}
-	question := claude.PermissionRequest{ToolName: claude.AskUserQuestionTool, Input: raw(`{"a":1}`)}
-	echo := claude.Allow{UpdatedInput: raw(`{"a":1}`)}
+	bash := claude.PermissionRequest{ToolName: "Bash", Input: rawJSON(`{"a":1}`)}
+	plan := claude.PermissionRequest{ToolName: "ExitPlanMode", Input: rawJSON(`{"a":1}`), RequiresUserInteraction: true}
+	question := claude.PermissionRequest{ToolName: claude.AskUserQuestionTool, Input: rawJSON(`{"a":1}`)}
+	echo := claude.Allow{UpdatedInput: rawJSON(`{"a":1}`)}
 	for _, tt := range []struct {
 		name    string
 		decider tool.Decider
@@ -121,7 +121,7 @@ func TestThePermissionCallback(t *testing.T) {
 		want    claude.PermissionResult // nil for an error, which denies
 	}{
 		{"allow gives the input back", deciding(yes), nil, bash, echo},
-		{"allow with another input", deciding(event.Decision{Verdict: event.Allow, Input: raw(`{"b":2}`)}), nil, bash, claude.Allow{UpdatedInput: raw(`{"b":2}`)}},
+		{"allow with another input", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`{"b":2}`)}), nil, bash, claude.Allow{UpdatedInput: rawJSON(`{"b":2}`)}},
 		{"deny", deciding(event.Decision{Reason: "no"}), nil, bash, claude.Deny{Message: "no"}},
 		{"deny beats what the callback says", deciding(event.Decision{Reason: "no"}), next(claude.Allow{}, nil), bash, claude.Deny{Message: "no"}},
 		{"a verdict that is none", deciding(event.Decision{Verdict: 9, Reason: "?"}), next(claude.Allow{}, nil), bash, claude.Deny{Message: "?"}},
@@ -138,7 +138,7 @@ func TestThePermissionCallback(t *testing.T) {
 		{"a person is needed", deciding(yes), nil, plan, claude.Deny{Message: "ExitPlanMode needs a person to answer it, and nobody is there. Go on without it."}},
 		{"a person is needed, and was asked", deciding(event.Decision{Verdict: event.Allow, Asked: true}), nil, plan, echo},
 		{"a question of the model, unanswered", deciding(event.Decision{Verdict: event.Allow, Asked: true}), nil, question, claude.Deny{Message: "AskUserQuestion needs a person to answer it, and nobody is there. Go on without it."}},
-		{"a question of the model, answered", byInput, next(claude.Allow{UpdatedInput: raw(`{"a":1,"answers":{}}`)}, nil), question, claude.Allow{UpdatedInput: raw(`{"a":1,"answers":{}}`)}},
+		{"a question of the model, answered", byInput, next(claude.Allow{UpdatedInput: rawJSON(`{"a":1,"answers":{}}`)}, nil), question, claude.Allow{UpdatedInput: rawJSON(`{"a":1,"answers":{}}`)}},
 		{"a panic", deciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("oh") }), next(claude.Allow{}, nil), bash, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -172,17 +172,17 @@ func TestWhatAHookRewritesIsJudged(t *testing.T) {
 	}{
 		{"no opinion", byInput, nil, nil, nil},
 		{"a decision alone", byInput, claude.AllowTool(), nil, claude.AllowTool()},
-		{"a new input that is fine", byInput, rewriting("", map[string]int{"a": 1}), nil, rewriting("", raw(`{"a":1}`))},
-		{"a new input that is denied", byInput, rewriting(claude.DecideAllow, raw(`{"a":2}`)), nil, claude.DenyTool(`Not with {"a":2}.`)},
-		{"a new input to be asked about", asking, rewriting(claude.DecideAllow, raw(`{}`)), nil, &claude.PreToolUseOutput{PermissionDecision: claude.DecideAsk, PermissionDecisionReason: "hm", UpdatedInput: raw(`{}`)}},
-		{"a denial stays one", asking, rewriting(claude.DecideDeny, raw(`{}`)), nil, rewriting(claude.DecideDeny, raw(`{}`))},
+		{"a new input that is fine", byInput, rewriting("", map[string]int{"a": 1}), nil, rewriting("", rawJSON(`{"a":1}`))},
+		{"a new input that is denied", byInput, rewriting(claude.DecideAllow, rawJSON(`{"a":2}`)), nil, claude.DenyTool(`Not with {"a":2}.`)},
+		{"a new input to be asked about", asking, rewriting(claude.DecideAllow, rawJSON(`{}`)), nil, &claude.PreToolUseOutput{PermissionDecision: claude.DecideAsk, PermissionDecisionReason: "hm", UpdatedInput: rawJSON(`{}`)}},
+		{"a denial stays one", asking, rewriting(claude.DecideDeny, rawJSON(`{}`)), nil, rewriting(claude.DecideDeny, rawJSON(`{}`))},
 		{"a failure", byInput, nil, failed, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := tool.Judged(tt.decider, claude.On("Bash", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 				return tt.answer, tt.err
 			}))
-			out, err := h.Func(t.Context(), &claude.PreToolUseInput{ToolName: "Bash", ToolInput: raw(`{"a":0}`)})
+			out, err := h.Func(t.Context(), &claude.PreToolUseInput{ToolName: "Bash", ToolInput: rawJSON(`{"a":0}`)})
 			if !errors.Is(err, tt.err) {
 				t.Errorf("error %v, want %v", err, tt.err)
 			}
@@ -196,11 +196,11 @@ func TestWhatAHookRewritesIsJudged(t *testing.T) {
 
 func TestWhatAPermissionHookRewritesIsJudged(t *testing.T) {
 	for input, want := range map[string]claude.PermissionResult{
-		`{"a":1}`: claude.Allow{UpdatedInput: raw(`{"a":1}`)},
+		`{"a":1}`: claude.Allow{UpdatedInput: rawJSON(`{"a":1}`)},
 		`{"a":2}`: claude.Deny{Message: `Not with {"a":2}.`},
 	} {
 		h := tool.Judged(byInput, claude.On("", func(context.Context, *claude.PermissionRequestInput) (*claude.PermissionRequestOutput, error) {
-			return &claude.PermissionRequestOutput{Answer: claude.Allow{UpdatedInput: raw(input)}}, nil
+			return &claude.PermissionRequestOutput{Answer: claude.Allow{UpdatedInput: rawJSON(input)}}, nil
 		}))
 		out, err := h.Func(t.Context(), &claude.PermissionRequestInput{ToolName: "Bash"})
 		if diff := cmp.Diff(&claude.PermissionRequestOutput{Answer: want}, out); err != nil || diff != "" {
