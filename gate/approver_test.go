@@ -76,7 +76,7 @@ func TestAnAskIsAnsweredOrDenied(t *testing.T) {
 			want: event.Decision{Verdict: event.Allow, Asked: true}, after: time.Minute - 1,
 		},
 		{
-			name: "too late", timeout: time.Minute, answer: after(time.Minute),
+			name: "too late", timeout: time.Minute, answer: after(time.Minute + 1),
 			want: event.Decision{Reason: needs + "nobody answered within 1m0s. Go on without this call.", Asked: true}, after: time.Minute,
 		},
 	} {
@@ -233,4 +233,3 @@ func TestAnInputThatTheApproverGivesIsJudged(t *testing.T) {
 		})
 	}
 }
-

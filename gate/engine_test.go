@@ -296,4 +296,3 @@ func TestTheEngineForgetsTheOldestVerdicts(t *testing.T) {
 		}
 	}
 }
-
