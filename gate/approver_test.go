@@ -101,7 +101,7 @@ func TestAnAskIsAnsweredOrDenied(t *testing.T) {
 				if got := time.Since(started); got != tt.after {
 					t.Errorf("it took %s, want %s", got, tt.after)
 				}
-				synctest.Wait()
+				time.Sleep(time.Hour) // the answer that is too late comes
 				if diff := cmp.Diff(tt.want, e.Decide(t.Context(), toolCall("c", "Bash", `{}`))); diff != "" {
 					t.Errorf("the second time (-want +got):\n%s", diff)
 				}
