@@ -42,6 +42,9 @@ func (e *Engine) Bind(opts *claude.Options) error {
 		opts.CanUseTool = tool.Permission(e, opts.CanUseTool)
 	}
 	hooks := []claude.Hook{tool.Hook(e)}
+	if native.leaveAllowed {
+		hooks[0] = tool.DenyingHook(e)
+	}
 	for _, h := range opts.Hooks {
 		hooks = append(hooks, tool.Judged(e, h))
 	}
@@ -53,6 +56,8 @@ func (e *Engine) Bind(opts *claude.Options) error {
 type nativeMode struct {
 	mode     claude.PermissionMode
 	callback bool
+	// leaveAllowed says that the mode has a say in what the gate allows.
+	leaveAllowed bool
 }
 
 // native is the projection of the gate.

@@ -77,11 +77,13 @@ func NewEngine(g *Gate, opts *EngineOptions) *Engine {
 // Decide makes the decision about a call, or gives the one that was made. It never says ask: where
 // the gate does, the approver is asked.
 func (e *Engine) Decide(ctx context.Context, call event.ToolCall) event.Decision {
-	c := e.gate.canonical(call)
+	c, key, ok := e.identify(ctx, call)
+	if !ok {
+		return e.told(ctx, event.Decision{CallID: call.ID, Tool: call.Name, Policy: policyEngine, Reason: failedDecision(call.Name)})
+	}
 	if call.ID == "" {
 		return e.decide(ctx, c)
 	}
-	key := callKey{call.ID, e.gate.identity(c), inputDigest(call.Input)}
 	v, mine := e.verdicts.claim(key)
 	if !mine {
 		return e.await(ctx, v, call)
@@ -90,6 +92,18 @@ func (e *Engine) Decide(ctx context.Context, call event.ToolCall) event.Decision
 	defer func() { e.verdicts.settle(key, v) }()
 	v.decision = e.decide(ctx, c)
 	return v.decision
+}
+
+// identify finds out which tool is called. It reports false if a registry panics.
+func (e *Engine) identify(ctx context.Context, call event.ToolCall) (c Call, key callKey, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.logPanic(ctx, "looking a tool up panicked", call, p)
+			ok = false
+		}
+	}()
+	c = e.gate.canonical(call)
+	return c, callKey{call.ID, e.gate.identity(c), inputDigest(call.Input)}, true
 }
 
 // await waits for a decision that is being made. It does not outlast ctx.
@@ -117,21 +131,30 @@ const policyEngine = "engine"
 func (e *Engine) decide(ctx context.Context, c Call) event.Decision {
 	d := e.judge(ctx, c)
 	d.CallID, d.Tool = c.ID, c.Name
-	if !e.emit(ctx, d) {
-		d = event.Decision{
-			CallID: c.ID, Tool: c.Name, Policy: policyEngine,
-			Reason: fmt.Sprintf("The decision about %s could not be recorded, so it is denied.", c.Name),
-		}
+	return e.told(ctx, d)
+}
+
+// told is the decision once it has been told; one that cannot be told denies.
+func (e *Engine) told(ctx context.Context, d event.Decision) event.Decision {
+	if e.emit(ctx, d) {
+		return d
 	}
-	return d
+	return event.Decision{
+		CallID: d.CallID, Tool: d.Tool, Policy: policyEngine,
+		Reason: fmt.Sprintf("The decision about %s could not be recorded, so it is denied.", d.Tool),
+	}
+}
+
+func failedDecision(name string) string {
+	return fmt.Sprintf("The decision about %s failed, so it is denied.", name)
 }
 
 // judge asks the gate and, where the gate says so, the approver. A panic denies.
 func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.logPanic(ctx, "deciding about a tool call panicked", c, p)
-			d = event.Decision{Policy: policyEngine, Reason: fmt.Sprintf("The decision about %s failed, so it is denied.", c.Name)}
+			e.logPanic(ctx, "deciding about a tool call panicked", c.ToolCall, p)
+			d = event.Decision{Policy: policyEngine, Reason: failedDecision(c.Name)}
 		}
 	}()
 	f := e.facts(ctx, c)
@@ -163,7 +186,7 @@ func (e *Engine) emit(ctx context.Context, p event.Payload) (taken bool) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			e.logPanic(ctx, "emitting an event panicked", Call{}, r)
+			e.logPanic(ctx, "emitting an event panicked", event.ToolCall{}, r)
 			taken = false
 		}
 	}()
@@ -171,6 +194,6 @@ func (e *Engine) emit(ctx context.Context, p event.Payload) (taken bool) {
 	return true
 }
 
-func (e *Engine) logPanic(ctx context.Context, what string, c Call, p any) {
-	e.opts.Logger.ErrorContext(ctx, what, "tool", c.Name, "call", c.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+func (e *Engine) logPanic(ctx context.Context, what string, call event.ToolCall, p any) {
+	e.opts.Logger.ErrorContext(ctx, what, "tool", call.Name, "call", call.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 }

@@ -213,6 +213,10 @@ func TestWithoutAnApproverThereIsStillAQuestion(t *testing.T) {
 	}
 }
 
+type brokenLookup struct{}
+
+func (brokenLookup) Lookup(string) (*tool.Tool, bool) { panic("a secret of the host") }
+
 // Whatever breaks, the call is denied, and the model does not read the host's own words.
 func TestWhatBreaksDenies(t *testing.T) {
 	allow := gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
@@ -225,6 +229,7 @@ func TestWhatBreaksDenies(t *testing.T) {
 	}{
 		{"no gate", nil, nil, "Tool not allowed: Bash"},
 		{"facts", allow, &gate.EngineOptions{Facts: func(context.Context, gate.Call) gate.Facts { panic(secret) }}, "failed"},
+		{"a registry", gate.Must(gate.Policy{Tools: map[string]gate.Lookup{"x": brokenLookup{}}}), &gate.EngineOptions{}, "failed"},
 		{"events", allow, &gate.EngineOptions{Emit: func(event.Event) { panic(secret) }}, "could not be recorded"},
 		{"event of the question", askingGate(), &gate.EngineOptions{
 			Approver: saying(gate.Answer{Verdict: event.Allow}),

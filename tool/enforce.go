@@ -35,6 +35,22 @@ func Hook(d Decider) claude.Hook {
 	})
 }
 
+// DenyingHook is [Hook] for a CLI whose own rules are to have a say too: what d allows is left to the
+// permission mode, the settings and CanUseTool, unless somebody was asked about it and allowed it.
+func DenyingHook(d Decider) claude.Hook {
+	return claude.On("", func(ctx context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+		got, err := consult(ctx, d, hookedCall(in))
+		if err != nil {
+			return nil, err
+		}
+		out := hookAnswer(got)
+		if out.PermissionDecision == claude.DecideAllow && !got.Asked && !got.Remembered {
+			out.PermissionDecision = ""
+		}
+		return out, nil
+	})
+}
+
 func hookedCall(in *claude.PreToolUseInput) event.ToolCall {
 	return event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID}
 }

@@ -77,6 +77,28 @@ func TestTheHookSaysWhatTheDeciderDecides(t *testing.T) {
 	}
 }
 
+func TestTheDenyingHookLeavesWhatIsAllowed(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		decision event.Decision
+		want     *claude.PreToolUseOutput
+	}{
+		{"allow", event.Decision{Verdict: event.Allow}, &claude.PreToolUseOutput{}},
+		{"allow with another input", event.Decision{Verdict: event.Allow, Input: rawJSON(`{}`)}, claude.RewriteTool(rawJSON(`{}`))},
+		{"allowed by somebody", event.Decision{Verdict: event.Allow, Asked: true}, claude.AllowTool()},
+		{"allowed by somebody before", event.Decision{Verdict: event.Allow, Remembered: true}, claude.AllowTool()},
+		{"ask", event.Decision{Verdict: event.Ask, Reason: "hm"}, claude.AskTool("hm")},
+		{"deny", event.Decision{Reason: "no"}, claude.DenyTool("no")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := tool.DenyingHook(deciding(tt.decision)).Func(t.Context(), &claude.PreToolUseInput{ToolName: "Bash"})
+			if diff := cmp.Diff(tt.want, out); err != nil || diff != "" {
+				t.Errorf("%v, answer (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
 func TestTheDeciderSeesTheWholeCall(t *testing.T) {
 	var seen []event.ToolCall
 	d := deciderFunc(func(ctx context.Context, call event.ToolCall) event.Decision {
