@@ -3,7 +3,6 @@
 package gate
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,7 +19,8 @@ import (
 //
 // PermissionMode is set to what the gate projects, unless the options name a mode: the hook decides
 // whatever the mode is. An option with which the gate could not be enforced, or which means that the
-// CLI decides instead, is refused with a [claude.OptionError]; then the options are not changed.
+// CLI decides instead, is refused with a [claude.OptionError]; then the options are not changed. See
+// also [claude.Options.RequireHooks], which Bind calls.
 //
 // Hooks that settings files name are commands of their own, and not judged. A later
 // [claude.Client.SetHooks] must name the engine's hook again, as tool.Hook(e).
@@ -28,7 +28,8 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	if opts == nil {
 		return errors.New("gate: Bind needs options to put the gate into; give it new(claude.Options)")
 	}
-	if err := bindable(opts); err != nil {
+	bound := *opts
+	if err := errors.Join(undecided(opts), bound.RequireHooks()); err != nil {
 		return err
 	}
 	native, err := e.native()
@@ -36,20 +37,26 @@ func (e *Engine) Bind(opts *claude.Options) error {
 		return err
 	}
 	if opts.PermissionMode == "" {
-		opts.PermissionMode = native.mode
+		bound.PermissionMode = native.mode
 	}
 	if native.callback || opts.CanUseTool != nil {
-		opts.CanUseTool = tool.Permission(e, opts.CanUseTool)
+		bound.CanUseTool = tool.Permission(e, opts.CanUseTool)
 	}
+	bound.Hooks = e.hooks(native, opts.Hooks)
+	*opts = bound
+	return nil
+}
+
+// hooks are the engine's hook and then the others.
+func (e *Engine) hooks(native nativeMode, others []claude.Hook) []claude.Hook {
 	hooks := []claude.Hook{tool.Hook(e)}
 	if native.leaveAllowed {
 		hooks[0] = tool.DenyingHook(e)
 	}
-	for _, h := range opts.Hooks {
+	for _, h := range others {
 		hooks = append(hooks, tool.Judged(e, h))
 	}
-	opts.Hooks = hooks
-	return nil
+	return hooks
 }
 
 // nativeMode is what the CLI is told of the gate.
@@ -65,8 +72,8 @@ func (e *Engine) native() (nativeMode, error) {
 	return nativeMode{mode: claude.ModeDefault, callback: true}, nil // to be Gate.Project(ClaudeCode)
 }
 
-// bindable reports every option that stands against the gate.
-func bindable(o *claude.Options) error {
+// undecided reports every option with which the CLI would decide instead of the gate.
+func undecided(o *claude.Options) error {
 	var errs []error
 	refuse := func(bad bool, option, reason string, args ...any) {
 		if bad {
@@ -77,11 +84,8 @@ func bindable(o *claude.Options) error {
 	refuse(o.PermissionPromptTool != "", "PermissionPromptTool", "another tool would answer the questions of the CLI; remove it, and set EngineOptions.Approver to whom the gate should ask")
 	for i, arg := range o.ExtraArgs {
 		name, _, _ := strings.Cut(arg, "=")
-		bad := slices.Contains(decidingFlags, name)
-		refuse(bad, fmt.Sprintf("ExtraArgs[%d]", i), "%s makes the CLI decide by itself; say it with the gate's policies", name)
+		refuse(slices.Contains(decidingFlags, name), fmt.Sprintf("ExtraArgs[%d]", i), "%s makes the CLI decide by itself; say it with the gate's policies", name)
 	}
-	refuse(disablesHooks(o.Settings), "Settings", "disableAllHooks is set, and the gate is a hook; remove it")
-	refuse(disablesHooks(o.ManagedSettings), "ManagedSettings", "disableAllHooks is set, and the gate is a hook; remove it")
 	return errors.Join(errs...)
 }
 
@@ -94,13 +98,4 @@ func quoted(names []string) string {
 		out[i] = fmt.Sprintf("%q", name)
 	}
 	return strings.Join(out, ", ")
-}
-
-// disablesHooks reports whether settings ask for no hooks. The CLI calls those of its host all the
-// same, but who writes both wants two things at once.
-func disablesHooks(settings json.RawMessage) bool {
-	var s struct {
-		DisableAllHooks any `json:"disableAllHooks"`
-	}
-	return len(settings) > 0 && json.Unmarshal(settings, &s) == nil && s.DisableAllHooks == true
 }

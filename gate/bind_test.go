@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+)
+
+func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		opts claude.Options
+		want []string // names of the options
+	}{
+		{"an allow-list", claude.Options{AllowedTools: []string{"Write", "Bash(ls *)"}}, []string{"AllowedTools"}},
+		{"an allow-list as an argument", claude.Options{ExtraArgs: []string{"--verbose", "--allowed-tools", "Write"}}, []string{"ExtraArgs[1]"}},
+		{"another spelling of it", claude.Options{ExtraArgs: []string{"--allowedTools=Write"}}, []string{"ExtraArgs[0]"}},
+		{"another tool that answers", claude.Options{PermissionPromptTool: "mcp__x__ask"}, []string{"PermissionPromptTool"}},
+		{"and as an argument", claude.Options{ExtraArgs: []string{"--permission-prompt-tool=mcp__x__ask"}}, []string{"ExtraArgs[0]"}},
+		{"bare mode", claude.Options{ExtraArgs: []string{"--bare"}}, []string{"ExtraArgs[0]"}},
+		{"settings that cannot be added to", claude.Options{SettingsFile: "settings.json"}, []string{"SettingsFile"}},
+		{"no hooks", claude.Options{Settings: json.RawMessage(`{"disableAllHooks":true}`)}, []string{"Settings"}},
+		{"no hooks, managed", claude.Options{ManagedSettings: json.RawMessage(`{"disableAllHooks":true}`)}, []string{"ManagedSettings"}},
+		{
+			"all at once", claude.Options{AllowedTools: []string{"Write"}, PermissionPromptTool: "x", Settings: json.RawMessage(`{"disableAllHooks":true}`)},
+			[]string{"AllowedTools", "PermissionPromptTool", "Settings"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := tt.opts
+			err := gate.NewEngine(nil, nil).Bind(&tt.opts)
+			if diff := cmp.Diff(tt.want, refusedOptions(err)); diff != "" {
+				t.Errorf("refused options (-want +got):\n%s\n%v", diff, err)
+			}
+			if diff := cmp.Diff(before, tt.opts, cmpopts.IgnoreUnexported(claude.Env{})); diff != "" {
+				t.Errorf("the options were changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+	if err := gate.NewEngine(nil, nil).Bind(nil); err == nil {
+		t.Error("no options at all are not refused")
+	}
+}
+
+// refusedOptions are the names in the OptionErrors of err.
+func refusedOptions(err error) []string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var names []string
+		for _, err := range joined.Unwrap() {
+			names = append(names, refusedOptions(err)...)
+		}
+		return names
+	}
+	if e, ok := errors.AsType[*claude.OptionError](err); ok {
+		return []string{e.Option}
+	}
+	return nil
+}
+
+func TestBindTakesEverythingElse(t *testing.T) {
+	opts := &claude.Options{
+		DisallowedTools: []string{"Bash"}, ToolAliases: map[string]string{"Writer": "Write"}, PermissionPrompts: "none",
+		Settings: json.RawMessage(`{"disableAllHooks":false,"permissions":{"allow":["Bash(ls)"]}}`), ExtraArgs: []string{"--safe-mode"},
+	}
+	if err := gate.NewEngine(nil, nil).Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	if err := opts.Validate(); err != nil {
+		t.Errorf("the options cannot be used: %v", err)
+	}
+}
+
+func TestBindPutsTheGateFirst(t *testing.T) {
+	called := ""
+	mine := claude.On("Read", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+		called = "mine"
+		return nil, nil
+	})
+	opts := &claude.Options{Hooks: []claude.Hook{mine}}
+	if err := gate.NewEngine(nil, nil).Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	if len(opts.Hooks) != 2 || opts.Hooks[0].Matcher != "" || opts.Hooks[1].Matcher != "Read" {
+		t.Fatalf("hooks %+v, want the gate's and then mine", opts.Hooks)
+	}
+	in := &claude.PreToolUseInput{ToolName: "Read", ToolUseID: "c", ToolInput: json.RawMessage(`{}`)}
+	out, err := opts.Hooks[0].Func(t.Context(), in)
+	if diff := cmp.Diff(claude.HookOutput(claude.DenyTool("Tool not allowed: Read")), out); err != nil || diff != "" || called != "" {
+		t.Errorf("%v, called %q, answer (-want +got):\n%s", err, called, diff)
+	}
+	if _, err := opts.Hooks[1].Func(t.Context(), in); err != nil || called != "mine" {
+		t.Errorf("my hook: %v, called %q", err, called)
+	}
+	result, err := opts.CanUseTool(t.Context(), &claude.PermissionRequest{ToolName: "Read", Input: json.RawMessage(`{}`)})
+	if diff := cmp.Diff(claude.PermissionResult(claude.Deny{Message: "Tool not allowed: Read"}), result); err != nil || diff != "" {
+		t.Errorf("%v, the callback (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestBindKeepsTheModeOfTheOptions(t *testing.T) {
+	for given, want := range map[claude.PermissionMode]claude.PermissionMode{
+		"": claude.ModeDefault, claude.ModePlan: claude.ModePlan, claude.ModeBypassPermissions: claude.ModeBypassPermissions,
+	} {
+		opts := &claude.Options{PermissionMode: given}
+		if err := gate.NewEngine(nil, nil).Bind(opts); err != nil || opts.PermissionMode != want {
+			t.Errorf("mode %q became %q, want %q (%v)", given, opts.PermissionMode, want, err)
+		}
+	}
+}
+
+func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
+	allow := gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
+	opts := &claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
+		return claude.Deny{Message: "Not now."}, nil
+	}}
+	if err := gate.NewEngine(allow, nil).Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	got, err := opts.CanUseTool(t.Context(), &claude.PermissionRequest{ToolName: "ExitPlanMode", Input: json.RawMessage(`{}`), RequiresUserInteraction: true})
+	if diff := cmp.Diff(claude.PermissionResult(claude.Deny{Message: "Not now."}), got); err != nil || diff != "" {
+		t.Errorf("%v, result (-want +got):\n%s", err, diff)
+	}
+}
