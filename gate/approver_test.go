@@ -185,6 +185,37 @@ func TestAnAnswerHoldsAsFarAsItSays(t *testing.T) {
 	}
 }
 
+// What was said last about the tool is a no, so that the earlier yes to one input does not hold.
+func TestARejectionOfTheToolBeatsAnEarlierApproval(t *testing.T) {
+	answers := map[string]gate.Answer{
+		`{"a":1}`: {Verdict: event.Allow, Remember: gate.SameInput}, `{"a":2}`: {Reason: "No more.", Remember: gate.SameTool},
+	}
+	p := &person{answer: func(_ context.Context, q gate.Question) (gate.Answer, error) {
+		return answers[string(q.Call.Input)], nil
+	}}
+	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p})
+	for i, want := range []event.Verdict{event.Allow, event.Deny, event.Deny} {
+		if d := e.Decide(t.Context(), toolCall(fmt.Sprint(i), "Bash", []string{`{"a":1}`, `{"a":2}`, `{"a":1}`}[i])); d.Verdict != want {
+			t.Errorf("call %d: %+v, want %s", i, d, want)
+		}
+	}
+}
+
+// An answer that comes when the question is withdrawn already counts for nothing, whichever of both
+// is noticed first.
+func TestAnAnswerAfterTheEndIsNone(t *testing.T) {
+	for i := range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := &person{answer: func(context.Context, gate.Question) (gate.Answer, error) {
+			cancel()
+			return gate.Answer{Verdict: event.Allow}, nil
+		}}
+		if d := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p}).Decide(ctx, toolCall("c", "Bash", `{}`)); d.Verdict != event.Deny {
+			t.Fatalf("try %d: %+v, want it denied", i, d)
+		}
+	}
+}
+
 // The tool that was approved read only. The one that has taken its name does more.
 func TestAnApprovalEndsWhenTheToolBecomesAnother(t *testing.T) {
 	look := func(risk tool.Risk) *tool.Tool {
@@ -192,7 +223,7 @@ func TestAnApprovalEndsWhenTheToolBecomesAnother(t *testing.T) {
 	}
 	registry := tool.MustRegistry(nil, look(tool.ReadOnly))
 	p := saying(gate.Answer{Verdict: event.Allow, Remember: gate.SameTool})
-	e := gate.NewEngine(askingGate(gate.Policy{Tools: map[string]gate.Lookup{"x": registry}}), &gate.EngineOptions{Approver: p})
+	e := gate.NewEngine(askingGate(gate.Knows("x", registry)), &gate.EngineOptions{Approver: p})
 	for i, want := range []int64{1, 1, 2} {
 		if i == 2 {
 			if err := registry.Replace(look(tool.Dangerous)); err != nil {

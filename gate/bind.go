@@ -32,14 +32,14 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	if err := errors.Join(undecided(opts), bound.RequireHooks()); err != nil {
 		return err
 	}
-	native, err := e.native()
+	native, err := e.gate.Project(ClaudeCode())
 	if err != nil {
 		return err
 	}
 	if opts.PermissionMode == "" {
-		bound.PermissionMode = native.mode
+		bound.PermissionMode = native.Mode
 	}
-	if native.callback || opts.CanUseTool != nil {
+	if native.Callback || opts.CanUseTool != nil {
 		bound.CanUseTool = tool.Permission(e, opts.CanUseTool)
 	}
 	bound.Hooks = e.hooks(native, opts.Hooks)
@@ -48,28 +48,15 @@ func (e *Engine) Bind(opts *claude.Options) error {
 }
 
 // hooks are the engine's hook and then the others.
-func (e *Engine) hooks(native nativeMode, others []claude.Hook) []claude.Hook {
+func (e *Engine) hooks(native NativeMode, others []claude.Hook) []claude.Hook {
 	hooks := []claude.Hook{tool.Hook(e)}
-	if native.leaveAllowed {
+	if native.LeaveAllowed {
 		hooks[0] = tool.DenyingHook(e)
 	}
 	for _, h := range others {
 		hooks = append(hooks, tool.Judged(e, h))
 	}
 	return hooks
-}
-
-// nativeMode is what the CLI is told of the gate.
-type nativeMode struct {
-	mode     claude.PermissionMode
-	callback bool
-	// leaveAllowed says that the mode has a say in what the gate allows.
-	leaveAllowed bool
-}
-
-// native is the projection of the gate.
-func (e *Engine) native() (nativeMode, error) {
-	return nativeMode{mode: claude.ModeDefault, callback: true}, nil // to be Gate.Project(ClaudeCode)
 }
 
 // undecided reports every option with which the CLI would decide instead of the gate.

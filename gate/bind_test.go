@@ -107,13 +107,51 @@ func TestBindPutsTheGateFirst(t *testing.T) {
 	}
 }
 
-func TestBindKeepsTheModeOfTheOptions(t *testing.T) {
-	for given, want := range map[claude.PermissionMode]claude.PermissionMode{
-		"": claude.ModeDefault, claude.ModePlan: claude.ModePlan, claude.ModeBypassPermissions: claude.ModeBypassPermissions,
+func TestBindProjectsTheGate(t *testing.T) {
+	level := func(f, s, n gate.Level) gate.Policy {
+		return gate.FromCapabilities(&gate.Permissions{FileWrite: f, ShellExecute: s, NetworkAccess: n})
+	}
+	allow, ask := gate.LevelAllow, gate.LevelAsk
+	custom := judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{}, false })
+	for _, tt := range []struct {
+		name     string
+		policies []gate.Policy
+		given    claude.PermissionMode
+		want     claude.PermissionMode
+		callback bool
+	}{
+		{"nothing", nil, "", claude.ModeDefault, true},
+		{"everything allowed", []gate.Policy{level(allow, allow, allow)}, "", claude.ModeBypassPermissions, false},
+		{"and a further policy", []gate.Policy{level(allow, allow, allow), custom}, "", claude.ModeDefault, true},
+		{"files allowed", []gate.Policy{level(allow, ask, ask)}, "", claude.ModeAcceptEdits, false},
+		{"the agent judges", []gate.Policy{gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto})}, "", claude.ModeAuto, false},
+		{"a mode of the options", []gate.Policy{level(ask, ask, ask)}, claude.ModePlan, claude.ModePlan, true},
+		{"bypass in the options", nil, claude.ModeBypassPermissions, claude.ModeBypassPermissions, true},
 	} {
-		opts := &claude.Options{PermissionMode: given}
-		if err := gate.NewEngine(nil, nil).Bind(opts); err != nil || opts.PermissionMode != want {
-			t.Errorf("mode %q became %q, want %q (%v)", given, opts.PermissionMode, want, err)
+		t.Run(tt.name, func(t *testing.T) {
+			opts := &claude.Options{PermissionMode: tt.given}
+			if err := gate.NewEngine(gate.Must(tt.policies...), nil).Bind(opts); err != nil {
+				t.Fatal(err)
+			}
+			if opts.PermissionMode != tt.want || (opts.CanUseTool != nil) != tt.callback {
+				t.Errorf("mode %q, callback %t; want %q, %t", opts.PermissionMode, opts.CanUseTool != nil, tt.want, tt.callback)
+			}
+		})
+	}
+}
+
+// Where the agent is to judge by itself, the hook must not allow what the gate lets pass: auto would
+// be bypass.
+func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
+	deny := judgedBy(func(c gate.Call) (event.Decision, bool) { return event.Decision{Reason: "no"}, c.Tool == "WebFetch" })
+	opts := new(claude.Options)
+	if err := gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto}), deny), nil).Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]*claude.PreToolUseOutput{"Bash": {}, "WebFetch": claude.DenyTool("no")} {
+		out, err := opts.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: name, ToolUseID: name, ToolInput: json.RawMessage(`{}`)})
+		if diff := cmp.Diff(claude.HookOutput(want), out); err != nil || diff != "" {
+			t.Errorf("%s: %v, answer (-want +got):\n%s", name, err, diff)
 		}
 	}
 }

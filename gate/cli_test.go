@@ -5,7 +5,6 @@ package gate_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,179 +73,6 @@ func bash(id, command string) script.ToolCall {
 	return script.ToolCall{ID: id, Name: "Bash", Input: script.Input{"command": command, "description": "Run it"}}
 }
 
-// desk is an MCP server in this process, under the key "desk", with two tools that count their runs,
-// and the registry that knows their risks.
-func desk(t testing.TB, run func(ctx context.Context, name string) error) (claude.MCPServer, gate.Policy) {
-	t.Helper()
-	var tools []claude.Tool
-	registry := tool.MustRegistry(nil)
-	for name, risk := range map[string]tool.Risk{"look": tool.ReadOnly, "save": tool.Mutates} {
-		tools = append(tools, claude.MustTool(name, "Does "+name+".", func(ctx context.Context, _ struct{}) (claude.ToolResult, error) {
-			err := run(ctx, name)
-			return claude.TextResult(name + " ran"), err
-		}))
-		if err := registry.Add(tool.Must(name, "Does "+name+".", func(context.Context, struct{}) (string, error) { return "", nil }, risk)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server, err := claude.NewToolServer("desk", "1", nil, tools...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return server.Server(), gate.Policy{Name: "desk", Tools: map[string]gate.Lookup{"desk": registry}}
-}
-
-// A tool of a registry that changes something, under a gate that lets nothing be changed, in the mode
-// in which the CLI lets everything pass. And a hook that rewrites what the gate has seen.
-func TestAMutatingToolIsDeniedInBypassMode(t *testing.T) {
-	cli := claudetest.CLI(t)
-	const reason = "Nothing may be changed here."
-	model := claudetest.NewModel(t,
-		script.Call("mcp__desk__save", nil), script.Call("mcp__desk__look", nil),
-		script.Reply(bash("toolu_rewritten", "echo harmless")), script.Text("Done.")).RequireAllUsed()
-	var save, look atomic.Int64
-	server, known := desk(t, func(_ context.Context, name string) error {
-		map[string]*atomic.Int64{"save": &save, "look": &look}[name].Add(1)
-		return nil
-	})
-	readOnly := judgedBy(func(c gate.Call) (event.Decision, bool) {
-		if c.Risk.Has(tool.Mutates) || strings.Contains(string(c.Input), "touch") {
-			return event.Decision{Reason: reason}, true
-		}
-		return event.Decision{Verdict: event.Allow}, true
-	})
-	var decisions []event.Decision
-	e := gate.NewEngine(gate.Must(known, readOnly), &gate.EngineOptions{Emit: func(ev event.Event) { decisions = append(decisions, ev.Payload.(event.Decision)) }})
-	opts := cli.Options(model)
-	opts.MCPServers = map[string]claude.MCPServer{"desk": server}
-	opts.PermissionMode = claude.ModeBypassPermissions
-	opts.Hooks = []claude.Hook{claude.On("Bash", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
-		return claude.RewriteTool(map[string]string{"command": "touch rewritten.txt"}), nil
-	})}
-	bind(t, e, opts)
-	turn(t, connect(t, opts), "save it")
-	if text, failed, _ := model.Requests()[1].ToolResult("mcp__desk__save"); !failed || !strings.Contains(text, reason) {
-		t.Errorf("the model saw %q (failed: %t), want the reason", text, failed)
-	}
-	if save.Load() != 0 {
-		t.Error("the tool ran although the gate denied it")
-	}
-	if text, failed, _ := model.ToolResult("mcp__desk__look"); failed || text != "look ran" || look.Load() != 1 {
-		t.Errorf("the model saw %q of the tool that may run, which ran %d times", text, look.Load())
-	}
-	if text, failed, _ := model.ToolResult("toolu_rewritten"); !failed || !strings.Contains(text, reason) || exists(cli, "rewritten.txt") {
-		t.Errorf("the model saw %q of a call that a hook rewrote to one that is denied", text)
-	}
-	if len(decisions) != 4 || decisions[0].Verdict != event.Deny || decisions[0].Tool != "mcp__desk__save" || decisions[1].Verdict != event.Allow {
-		t.Errorf("decisions %+v, want one for each call and one for the new input", decisions)
-	}
-}
-
-// The CLI itself would let the tool pass without a question.
-func TestTheHookDeniesWhatTheCLIAllows(t *testing.T) {
-	cli := claudetest.CLI(t)
-	model := claudetest.NewModel(t, script.Reply(write(cli, "denied.txt")), script.Text("Done."))
-	opts := cli.Options(model)
-	opts.AllowedTools = []string{"Write"}
-	opts.Hooks = []claude.Hook{tool.Hook(gate.NewEngine(gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) {
-		return event.Decision{Reason: "Not this one."}, true
-	})), nil))}
-	turn(t, connect(t, opts), "write it")
-	if text, failed, _ := model.ToolResult("Write"); !failed || !strings.Contains(text, "Not this one.") || exists(cli, "denied.txt") {
-		t.Errorf("the model saw %q; the file exists: %t", text, exists(cli, "denied.txt"))
-	}
-}
-
-// needs are the capabilities of the tools in TestNativeToolsByCapability.
-var needs = map[string]tool.Capability{
-	"Write": tool.FileWrite, "Edit": tool.FileWrite, "Bash": tool.ShellExecute, "WebFetch": tool.NetworkAccess, "WebSearch": tool.NetworkAccess,
-}
-
-// The tools of the CLI that need a capability, with it and without it, in three modes that each let
-// something else pass. A tool has run if the CLI says so after it.
-func TestNativeToolsByCapability(t *testing.T) {
-	cli := claudetest.CLI(t)
-	modes := []claude.PermissionMode{claude.ModeBypassPermissions, claude.ModeAcceptEdits, claude.ModeDefault}
-	names := []string{"Write", "Edit", "Bash", "WebFetch", "WebSearch"}
-	var turns []script.Turn
-	var cases []string // prompts
-	for _, mode := range modes {
-		for _, permitted := range []bool{false, true} {
-			prompt := fmt.Sprintf("%s-%t", mode, permitted)
-			cases = append(cases, prompt)
-			cli.WriteFile(t, prompt+".edited", "one\n")
-			turns = append(turns, nativeCalls(cli, prompt)...)
-			turns = append(turns, script.Text("Done."))
-		}
-	}
-	search := script.Text("Found nothing.").Always().WhenFunc(func(r *script.Request) bool {
-		return slices.ContainsFunc(r.Tools, func(t script.Tool) bool { return strings.HasPrefix(t.Type, "web_search") })
-	})
-	model := claudetest.NewModel(t, append([]script.Turn{search}, turns...)...)
-
-	var permitted atomic.Bool
-	capabilities := judgedBy(func(c gate.Call) (event.Decision, bool) {
-		if needs[c.Tool] != 0 && !permitted.Load() {
-			return event.Decision{Reason: "No " + needs[c.Tool].String() + " here."}, true
-		}
-		return event.Decision{Verdict: event.Allow}, true
-	})
-	ran := newTally()
-	opts := cli.Options(model)
-	opts.Settings = json.RawMessage(`{"skipWebFetchPreflight":true}`)
-	opts.PermissionMode = claude.ModeBypassPermissions
-	opts.AllowBypass = true
-	opts.Hooks = []claude.Hook{
-		claude.On("", func(_ context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
-			ran.add(in.ToolName)
-			return nil, nil
-		}),
-		claude.On("", func(_ context.Context, in *claude.PostToolUseFailureInput) (*claude.PostToolUseFailureOutput, error) {
-			ran.add(in.ToolName)
-			return nil, nil
-		}),
-	}
-	bind(t, gate.NewEngine(gate.Must(capabilities), nil), opts)
-	c := connect(t, opts)
-	for i, prompt := range cases {
-		if err := c.SetPermissionMode(t.Context(), modes[i/2]); err != nil {
-			t.Fatal(err)
-		}
-		permitted.Store(i%2 == 1)
-		ran.reset()
-		turn(t, c, prompt)
-		last := model.LastRequest()
-		for _, name := range names {
-			text, failed, _ := last.ToolResult(name + "-" + prompt)
-			denied := strings.Contains(text, "No "+needs[name].String()+" here.")
-			if denied == permitted.Load() || denied && !failed || (ran.of(name) == 1) != permitted.Load() {
-				t.Errorf("%s: %s ran %d times, the model saw %q", prompt, name, ran.of(name), text)
-			}
-		}
-		content, _ := os.ReadFile(filepath.Join(cli.Work, prompt+".edited"))
-		if want := map[bool]string{true: "two\n", false: "one\n"}[permitted.Load()]; string(content) != want {
-			t.Errorf("%s: the edited file holds %q, want %q", prompt, content, want)
-		}
-		if exists(cli, prompt+".txt") != permitted.Load() || exists(cli, prompt+".bash") != permitted.Load() {
-			t.Errorf("%s: written: %t, command ran: %t", prompt, exists(cli, prompt+".txt"), exists(cli, prompt+".bash"))
-		}
-	}
-}
-
-// nativeCalls are turns of the model that call the five tools one after the other.
-func nativeCalls(cli *claudetest.RealCLI, name string) []script.Turn {
-	w, edited := write(cli, name+".txt"), filepath.Join(cli.Work, name+".edited")
-	w.ID = "Write-" + name
-	return []script.Turn{
-		script.Reply(w),
-		script.Call("Read", script.Input{"file_path": edited}), // the CLI wants it, and asks the gate after that
-		script.Reply(script.ToolCall{ID: "Edit-" + name, Name: "Edit", Input: script.Input{"file_path": edited, "old_string": "one", "new_string": "two"}}),
-		script.Reply(bash("Bash-"+name, "touch "+name+".bash")),
-		script.Reply(script.ToolCall{ID: "WebFetch-" + name, Name: "WebFetch", Input: script.Input{"url": "http://127.0.0.1:1/", "prompt": "What is there?"}}),
-		script.Reply(script.ToolCall{ID: "WebSearch-" + name, Name: "WebSearch", Input: script.Input{"query": "nothing at all"}}),
-	}
-}
-
 // A tally counts by name.
 type tally struct {
 	mu sync.Mutex
@@ -267,10 +93,181 @@ func (c *tally) of(name string) int {
 	return c.n[name]
 }
 
-func (c *tally) reset() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.n)
+// desk is a registry with two tools, served under the key "desk", that count their runs. The engine
+// decides about their calls where they run, too.
+func desk(t testing.TB, engine **gate.Engine, ran *tally) (*tool.Registry, claude.MCPServer) {
+	t.Helper()
+	counted := func(name string, risk tool.Risk) *tool.Tool {
+		return tool.Must(name, "Does "+name+".", func(context.Context, struct{}) (string, error) {
+			ran.add(name)
+			return name + " ran", nil
+		}, risk)
+	}
+	registry := tool.MustRegistry(&tool.Options{
+		Decider: tool.DeciderFunc(func(ctx context.Context, call event.ToolCall) event.Decision {
+			ran.add("decided " + call.Name)
+			return (*engine).Decide(ctx, call)
+		}),
+	}, counted("look", tool.ReadOnly), counted("save", tool.Mutates))
+	server, err := tool.NewSDKServer(registry, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return registry, server.Server()
+}
+
+// A tool of a registry that changes something, under a gate that lets nothing be changed, in the mode
+// in which the CLI lets everything pass. And a hook that rewrites what the gate has seen.
+func TestAMutatingToolIsDeniedInBypassMode(t *testing.T) {
+	cli := claudetest.CLI(t)
+	open, secret := cli.WriteFile(t, "open.txt", "nothing special"), cli.WriteFile(t, "secret.txt", "the treasure is here")
+	model := claudetest.NewModel(t,
+		script.Call("mcp__desk__save", nil), script.Call("mcp__desk__look", nil),
+		script.Call("Read", script.Input{"file_path": open}), script.Text("Done.")).RequireAllUsed()
+	var e *gate.Engine
+	ran := newTally()
+	registry, server := desk(t, &e, ran)
+	noSecrets := judgedBy(func(c gate.Call) (event.Decision, bool) {
+		return event.Decision{Reason: "That is secret."}, strings.Contains(string(c.Input), "secret")
+	})
+	var verdicts []string
+	e = gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "desk", ReadOnly: true, Builtin: gate.NativeBuiltin()}), noSecrets),
+		&gate.EngineOptions{Emit: func(ev event.Event) {
+			d := ev.Payload.(event.Decision)
+			verdicts = append(verdicts, d.Tool+" "+d.Verdict.String())
+		}})
+	opts := cli.Options(model)
+	opts.MCPServers = map[string]claude.MCPServer{"desk": server}
+	opts.PermissionMode = claude.ModeBypassPermissions
+	opts.Hooks = []claude.Hook{claude.On("Read", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+		time.Sleep(50 * time.Millisecond) // the CLI takes the last input that it is given
+		return claude.RewriteTool(map[string]string{"file_path": secret}), nil
+	})}
+	bind(t, e, opts)
+	turn(t, connect(t, opts), "save it")
+	if text, failed, _ := model.Requests()[1].ToolResult("mcp__desk__save"); !failed || !strings.Contains(text, "Read-only mode: mutating tools disabled.") {
+		t.Errorf("the model saw %q (failed: %t), want the reason", text, failed)
+	}
+	if ran.of("save") != 0 {
+		t.Error("the tool ran although the gate denied it")
+	}
+	if text, failed, _ := model.ToolResult("mcp__desk__look"); failed || text != "look ran" || ran.of("look") != 1 || ran.of("decided look") != 1 {
+		t.Errorf("the model saw %q of the tool that may run, which ran %d times", text, ran.of("look"))
+	}
+	if text, failed, _ := model.ToolResult("Read"); !failed || !strings.Contains(text, "That is secret.") || model.SawText("treasure") {
+		t.Errorf("the model saw %q of a call that a hook rewrote to one that is denied", text)
+	}
+	slices.Sort(verdicts) // hooks are called side by side
+	if want := []string{"Read allow", "Read deny", "mcp__desk__look allow", "mcp__desk__save deny"}; !slices.Equal(verdicts, want) {
+		t.Errorf("decisions %q, want %q", verdicts, want)
+	}
+}
+
+// The CLI itself would let the tool pass without a question.
+func TestTheHookDeniesWhatTheCLIAllows(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Reply(write(cli, "denied.txt")), script.Text("Done."))
+	opts := cli.Options(model)
+	opts.AllowedTools = []string{"Write"}
+	opts.Hooks = []claude.Hook{tool.Hook(gate.NewEngine(gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) {
+		return event.Decision{Reason: "Not this one."}, true
+	})), nil))}
+	turn(t, connect(t, opts), "write it")
+	if text, failed, _ := model.ToolResult("Write"); !failed || !strings.Contains(text, "Not this one.") || exists(cli, "denied.txt") {
+		t.Errorf("the model saw %q; the file exists: %t", text, exists(cli, "denied.txt"))
+	}
+}
+
+// The tools of the CLI that need a capability, with it and without it, in three modes that each let
+// something else pass. A tool has run if the CLI says so after it.
+func TestNativeToolsByCapability(t *testing.T) {
+	modes := []claude.PermissionMode{claude.ModeBypassPermissions, claude.ModeAcceptEdits, claude.ModeDefault}
+	const allow, deny = gate.LevelAllow, gate.LevelDeny
+	cases := []struct {
+		name        string
+		permissions gate.Permissions
+		denied      []string
+	}{
+		{"fileWrite", gate.Permissions{FileWrite: deny, ShellExecute: allow, NetworkAccess: allow}, []string{"Write", "Edit"}},
+		{"shellExecute", gate.Permissions{FileWrite: allow, ShellExecute: deny, NetworkAccess: allow}, []string{"Bash"}},
+		{"networkAccess", gate.Permissions{FileWrite: allow, ShellExecute: allow, NetworkAccess: deny}, []string{"WebFetch", "WebSearch"}},
+	}
+	cli := claudetest.CLI(t)
+	turns := []script.Turn{script.Text("Found nothing.").Always().WhenFunc(func(r *script.Request) bool {
+		return slices.ContainsFunc(r.Tools, func(t script.Tool) bool { return strings.HasPrefix(t.Type, "web_search") })
+	})}
+	for _, mode := range modes {
+		for _, tt := range cases {
+			turns = append(turns, nativeCalls(t, cli, tt.name+"-"+string(mode))...)
+			turns = append(turns, script.Text("Done."))
+		}
+	}
+	model := claudetest.NewModel(t, turns...)
+	var now atomic.Pointer[gate.Policy]
+	changing := gate.Policy{Name: "changing", Judge: func(c gate.Call, f gate.Facts) (event.Decision, bool) { return now.Load().Judge(c, f) }, Otherwise: &gate.Otherwise{Verdict: event.Allow}}
+	ran := newTally()
+	opts := cli.Options(model)
+	opts.Settings = json.RawMessage(`{"skipWebFetchPreflight":true}`)
+	opts.PermissionMode = claude.ModeBypassPermissions // so that the others can be set later
+	opts.Hooks = []claude.Hook{
+		claude.On("", func(_ context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
+			ran.add(in.ToolUseID)
+			return nil, nil
+		}),
+		claude.On("", func(_ context.Context, in *claude.PostToolUseFailureInput) (*claude.PostToolUseFailureOutput, error) {
+			ran.add(in.ToolUseID)
+			return nil, nil
+		}),
+	}
+	bind(t, gate.NewEngine(gate.Must(changing), nil), opts)
+	c := connect(t, opts)
+	for _, mode := range modes {
+		if err := c.SetPermissionMode(t.Context(), mode); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range cases {
+			now.Store(new(gate.FromCapabilities(&tt.permissions)))
+			suffix := tt.name + "-" + string(mode)
+			turn(t, c, suffix)
+			for _, name := range []string{"Write", "Edit", "Bash", "WebFetch", "WebSearch"} {
+				denied, id := slices.Contains(tt.denied, name), name+"-"+suffix
+				text, failed, _ := model.LastRequest().ToolResult(id)
+				told := failed && strings.Contains(text, name+" needs the capability "+tt.name+", which the permission policy denies.")
+				if told != denied || (ran.of(id) == 1) == denied {
+					t.Errorf("%s: ran %d times, the model saw %q", id, ran.of(id), text)
+				}
+			}
+			checkEffects(t, cli, suffix, tt.permissions)
+		}
+	}
+}
+
+// checkEffects looks at what the calls of nativeCalls have left.
+func checkEffects(t *testing.T, cli *claudetest.RealCLI, suffix string, p gate.Permissions) {
+	t.Helper()
+	files, shell := p.FileWrite == gate.LevelAllow, p.ShellExecute == gate.LevelAllow
+	if exists(cli, suffix+".txt") != files || exists(cli, suffix+".bash") != shell {
+		t.Errorf("%s: written: %t, command ran: %t", suffix, exists(cli, suffix+".txt"), exists(cli, suffix+".bash"))
+	}
+	content, err := os.ReadFile(filepath.Join(cli.Work, suffix+".edited"))
+	if want := map[bool]string{true: "two\n", false: "one\n"}[files]; err != nil || string(content) != want {
+		t.Errorf("%s: the edited file holds %q (%v), want %q", suffix, content, err, want)
+	}
+}
+
+// nativeCalls are turns of the model that call the five tools one after the other.
+func nativeCalls(t testing.TB, cli *claudetest.RealCLI, name string) []script.Turn {
+	w, edited := write(cli, name+".txt"), cli.WriteFile(t, name+".edited", "one\n")
+	w.ID = "Write-" + name
+	return []script.Turn{
+		script.Reply(w),
+		script.Call("Read", script.Input{"file_path": edited}), // the CLI wants it, and asks the gate after that
+		script.Reply(script.ToolCall{ID: "Edit-" + name, Name: "Edit", Input: script.Input{"file_path": edited, "old_string": "one", "new_string": "two"}}),
+		script.Reply(bash("Bash-"+name, "touch "+name+".bash")),
+		script.Reply(script.ToolCall{ID: "WebFetch-" + name, Name: "WebFetch", Input: script.Input{"url": "http://127.0.0.1:1/", "prompt": "What is there?"}}),
+		script.Reply(script.ToolCall{ID: "WebSearch-" + name, Name: "WebSearch", Input: script.Input{"query": "nothing at all"}}),
+	}
 }
 
 // A rule of the settings makes the CLI ask about Bash although the hook allowed it, so that the
@@ -287,15 +284,9 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 		script.Reply(bash("toolu_p1", "touch p1.txt"), bash("toolu_p2", "touch p2-no.txt"), bash("toolu_p3", "touch p3.txt"), write(cli, "p4.txt")), script.Text("Done."))
 	model := claudetest.NewModel(t, turns...)
 
-	asked, called, decided := newTally(), newTally(), newTally()
+	asked, called, decided, ran := newTally(), newTally(), newTally(), newTally()
 	var e *gate.Engine
-	server, known := desk(t, func(ctx context.Context, name string) error {
-		d := e.Decide(ctx, event.ToolCall{ID: claude.ToolUseIDFromContext(ctx), Name: name, Input: json.RawMessage(`{}`)})
-		if d.Verdict != event.Allow {
-			t.Errorf("where the tool runs, the verdict is %+v", d)
-		}
-		return nil
-	})
+	registry, server := desk(t, &e, ran)
 	lateAnswers := make(chan struct{})
 	answer := func(ctx context.Context, q gate.Question) (gate.Answer, error) {
 		asked.add(q.Call.ID)
@@ -314,7 +305,7 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 		}
 		return gate.Answer{Verdict: event.Allow}, nil
 	}
-	e = gate.NewEngine(askingGate(known), &gate.EngineOptions{
+	e = gate.NewEngine(askingGate(gate.Knows("desk", registry)), &gate.EngineOptions{
 		Approver: gate.ApproverFunc(answer), ApprovalTimeout: 400 * time.Millisecond,
 		Emit: func(ev event.Event) {
 			if d, ok := ev.Payload.(event.Decision); ok {
@@ -355,6 +346,9 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 		if asked.of(id) != 1 || decided.of(id) != 1 {
 			t.Errorf("%s: asked %d times, decided %d times, want once", id, asked.of(id), decided.of(id))
 		}
+	}
+	if ran.of("save") != 1 || ran.of("decided save") != 1 {
+		t.Errorf("save ran %d times after %d decisions in the registry, want once after one", ran.of("save"), ran.of("decided save"))
 	}
 	for _, id := range []string{"toolu_yes", "toolu_changed", "toolu_save"} {
 		if called.of(id) != 1 {

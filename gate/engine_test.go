@@ -39,7 +39,7 @@ func askingGate(policies ...gate.Policy) *gate.Gate {
 // filesRegistry is a registry with a tool of ours, served under the key "files".
 func filesRegistry() gate.Policy {
 	save := tool.Must("save", "Saves.", func(context.Context, struct{}) (string, error) { return "", nil }, tool.Mutates)
-	return gate.Policy{Name: "files", Tools: map[string]gate.Lookup{"files": tool.MustRegistry(nil, save)}}
+	return gate.Knows("files", tool.MustRegistry(nil, save))
 }
 
 // A person answers questions as told, and counts them.
@@ -112,8 +112,8 @@ func TestACallWithoutAnIDIsDecidedEachTime(t *testing.T) {
 // Two registries have a tool of the name. What was said about one must not count for the bare name,
 // which may mean the other.
 func TestANameThatMeansTwoToolsIsItsOwnCall(t *testing.T) {
-	other := gate.Policy{Name: "other", Tools: map[string]gate.Lookup{"other": tool.MustRegistry(nil,
-		tool.Must("save", "Saves elsewhere.", func(context.Context, struct{}) (string, error) { return "", nil }, tool.Dangerous))}}
+	other := gate.Knows("other", tool.MustRegistry(nil,
+		tool.Must("save", "Saves elsewhere.", func(context.Context, struct{}) (string, error) { return "", nil }, tool.Dangerous)))
 	p := saying(gate.Answer{Verdict: event.Allow, Remember: gate.SameTool})
 	e := gate.NewEngine(askingGate(filesRegistry(), other), &gate.EngineOptions{Approver: p})
 	for i, name := range []string{"mcp__files__save", "mcp__other__save", "save"} {
@@ -213,10 +213,6 @@ func TestWithoutAnApproverThereIsStillAQuestion(t *testing.T) {
 	}
 }
 
-type brokenLookup struct{}
-
-func (brokenLookup) Lookup(string) (*tool.Tool, bool) { panic("a secret of the host") }
-
 // Whatever breaks, the call is denied, and the model does not read the host's own words.
 func TestWhatBreaksDenies(t *testing.T) {
 	allow := gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
@@ -229,7 +225,7 @@ func TestWhatBreaksDenies(t *testing.T) {
 	}{
 		{"no gate", nil, nil, "Tool not allowed: Bash"},
 		{"facts", allow, &gate.EngineOptions{Facts: func(context.Context, gate.Call) gate.Facts { panic(secret) }}, "failed"},
-		{"a registry", gate.Must(gate.Policy{Tools: map[string]gate.Lookup{"x": brokenLookup{}}}), &gate.EngineOptions{}, "failed"},
+		{"a registry", gate.Must(gate.Knows("x", brokenLookup{})), &gate.EngineOptions{}, "failed"},
 		{"events", allow, &gate.EngineOptions{Emit: func(event.Event) { panic(secret) }}, "could not be recorded"},
 		{"event of the question", askingGate(), &gate.EngineOptions{
 			Approver: saying(gate.Answer{Verdict: event.Allow}),
@@ -252,7 +248,7 @@ func TestWhatBreaksDenies(t *testing.T) {
 					t.Errorf("%+v, want a denial that says %q", d, tt.want)
 				}
 			}
-			if tt.opts != nil && !strings.Contains(log.String(), secret) {
+			if tt.opts != nil && !strings.Contains(log.String(), "panic=") {
 				t.Errorf("the log says %q, want the panic", log.String())
 			}
 		})

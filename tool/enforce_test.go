@@ -15,19 +15,12 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A decider made of a function.
-type deciderFunc func(ctx context.Context, call event.ToolCall) event.Decision
-
-func (f deciderFunc) Decide(ctx context.Context, call event.ToolCall) event.Decision {
-	return f(ctx, call)
-}
-
 func deciding(d event.Decision) tool.Decider {
-	return deciderFunc(func(context.Context, event.ToolCall) event.Decision { return d })
+	return tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { return d })
 }
 
 // byInput denies inputs that are not {"a":1}.
-var byInput = deciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {
+var byInput = tool.DeciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {
 	if string(call.Input) != `{"a":1}` {
 		return event.Decision{Reason: "Not with " + string(call.Input) + "."}
 	}
@@ -55,7 +48,7 @@ func TestTheHookSaysWhatTheDeciderDecides(t *testing.T) {
 		{"a verdict that is none", deciding(event.Decision{Verdict: 9, Reason: "?", Input: rawJSON(`{}`)}), claude.DenyTool("?")},
 		{"an input that is no object", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`[]`)}), nil},
 		{"an input that is no JSON", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`{"a"`)}), nil},
-		{"a panic", deciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("oh") }), nil},
+		{"a panic", tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("oh") }), nil},
 		{"no decider", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,7 +94,7 @@ func TestTheDenyingHookLeavesWhatIsAllowed(t *testing.T) {
 
 func TestTheDeciderSeesTheWholeCall(t *testing.T) {
 	var seen []event.ToolCall
-	d := deciderFunc(func(ctx context.Context, call event.ToolCall) event.Decision {
+	d := tool.DeciderFunc(func(ctx context.Context, call event.ToolCall) event.Decision {
 		if ctx.Value(contextKey{}) != "here" {
 			t.Error("the decider got another context")
 		}
@@ -161,7 +154,7 @@ func TestThePermissionCallback(t *testing.T) {
 		{"a person is needed, and was asked", deciding(event.Decision{Verdict: event.Allow, Asked: true}), nil, plan, echo},
 		{"a question of the model, unanswered", deciding(event.Decision{Verdict: event.Allow, Asked: true}), nil, question, claude.Deny{Message: "AskUserQuestion needs a person to answer it, and nobody is there. Go on without it."}},
 		{"a question of the model, answered", byInput, next(claude.Allow{UpdatedInput: rawJSON(`{"a":1,"answers":{}}`)}, nil), question, claude.Allow{UpdatedInput: rawJSON(`{"a":1,"answers":{}}`)}},
-		{"a panic", deciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("oh") }), next(claude.Allow{}, nil), bash, nil},
+		{"a panic", tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("oh") }), next(claude.Allow{}, nil), bash, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := tool.Permission(tt.decider, tt.next)(t.Context(), &tt.req)
