@@ -16,7 +16,8 @@ import (
 )
 
 // An Approver answers for calls about which a gate says ask. It is called by several goroutines, and
-// at most once for each call. Its context ends when the answer is no longer wanted; an answer that
+// at most once for each call. Its context ends when the answer is no longer wanted: the time is over,
+// the call was withdrawn, or the answer to another question holds for this one too. An answer that
 // comes later counts for nothing. An error denies.
 type Approver interface {
 	Approve(ctx context.Context, q Question) (Answer, error)
@@ -78,7 +79,7 @@ func (e *Engine) ask(ctx context.Context, c Call, f Facts, d event.Decision) eve
 	}
 	key := answerKey{e.gate.identity(c), c.Risk, c.Needs, inputDigest(c.Input)}
 	if a, ok := e.answers.find(key, time.Now()); ok {
-		return event.Decision{Verdict: a.verdict, Reason: a.reason, Policy: policyApprover, Input: inputIf(a.verdict, d.Input), Remembered: true}
+		return a.decision(d)
 	}
 	q := Question{Call: c.ToolCall, Reason: d.Reason, Policy: d.Policy, Risk: c.Risk, Needs: c.Needs}
 	if !e.emit(ctx, event.PermissionRequest{ID: c.ID, Name: c.Name, Input: c.Input, Reason: d.Reason}) {
@@ -87,13 +88,22 @@ func (e *Engine) ask(ctx context.Context, c Call, f Facts, d event.Decision) eve
 	if e.opts.Approver == nil {
 		return unapproved(q, "nobody is there to give it (no approver is set)")
 	}
-	got, problem := e.consult(ctx, q)
-	if problem != "" {
-		r := unapproved(q, problem)
-		r.Asked = true
-		return r
+	r := e.consult(ctx, q, key)
+	switch {
+	case r.earlier != nil:
+		d = r.earlier.decision(d)
+	case r.problem != "":
+		d = unapproved(q, r.problem)
+	default:
+		d = e.follow(c, f, d, key, r.answer)
 	}
-	return e.follow(c, f, d, key, got)
+	d.Asked = true
+	return d
+}
+
+// decision is what the answer makes of a question that the gate asks.
+func (a answer) decision(asked event.Decision) event.Decision {
+	return event.Decision{Verdict: a.verdict, Reason: a.reason, Policy: policyApprover, Input: inputIf(a.verdict, asked.Input), Remembered: true}
 }
 
 func inputIf(v event.Verdict, input json.RawMessage) json.RawMessage {
@@ -114,14 +124,13 @@ func unapproved(q Question, why string) event.Decision {
 
 // follow makes a decision of an answer, and remembers it as far as it says.
 func (e *Engine) follow(c Call, f Facts, asked event.Decision, key answerKey, got Answer) event.Decision {
-	d := event.Decision{Verdict: got.Verdict, Reason: got.Reason, Policy: policyApprover, Input: asked.Input, Asked: true}
+	d := event.Decision{Verdict: got.Verdict, Reason: got.Reason, Policy: policyApprover, Input: asked.Input}
 	if got.Verdict != event.Allow {
 		d.Verdict, d.Input = event.Deny, nil
 		d.Reason = cmp.Or(got.Reason, fmt.Sprintf("%s was not approved.", c.Name))
 	} else if got.Input != nil {
 		input, denied := e.rewritten(c, f, got.Input)
 		if denied != nil {
-			denied.Asked = true
 			return *denied
 		}
 		d.Input, key.input = input, inputDigest(input)
@@ -153,34 +162,52 @@ func (e *Engine) rewritten(c Call, f Facts, input json.RawMessage) (json.RawMess
 	return input, nil
 }
 
-// reply is what came of calling the approver.
+// A reply is what came of a question: an answer, an answer to another question that holds for this
+// one too, or why there is none, to follow "needs approval, and".
 type reply struct {
 	answer  Answer
+	earlier *answer
 	problem string
 }
 
-// consult asks the approver and waits for as long as it may take. A problem says why there is no
-// answer, to follow "needs approval, and". An answer that comes when the time is over is none.
-func (e *Engine) consult(ctx context.Context, q Question) (Answer, string) {
-	wait, cancel := ctx, context.CancelFunc(func() {})
-	if e.opts.ApprovalTimeout > 0 {
-		wait, cancel = context.WithTimeout(ctx, e.opts.ApprovalTimeout)
-	}
+// consult asks the approver and waits for as long as it may take, or until an answer to another
+// question holds for this one. An answer that comes when the time is over is none.
+func (e *Engine) consult(ctx context.Context, q Question, key answerKey) reply {
+	wait, cancel := e.limited(ctx)
 	defer cancel()
 	replies := make(chan reply, 1) // an approver that does not listen must not wait for ever
 	go func() { replies <- e.callApprover(wait, q) }()
-	var got reply
-	select {
-	case got = <-replies:
-	case <-wait.Done():
-	}
+	r := e.firstReply(wait, replies, key)
 	switch {
 	case ctx.Err() != nil:
-		return Answer{}, fmt.Sprintf("the question was withdrawn before an answer came (%v)", context.Cause(ctx))
+		return reply{problem: fmt.Sprintf("the question was withdrawn before an answer came (%v)", context.Cause(ctx))}
 	case wait.Err() != nil:
-		return Answer{}, fmt.Sprintf("nobody answered within %s", e.opts.ApprovalTimeout)
+		return reply{problem: fmt.Sprintf("nobody answered within %s", e.opts.ApprovalTimeout)}
 	}
-	return got.answer, got.problem
+	return r
+}
+
+func (e *Engine) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if e.opts.ApprovalTimeout < 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, e.opts.ApprovalTimeout)
+}
+
+func (e *Engine) firstReply(ctx context.Context, replies <-chan reply, key answerKey) reply {
+	for {
+		more := e.answers.more()
+		if a, ok := e.answers.find(key, time.Now()); ok {
+			return reply{earlier: &a}
+		}
+		select {
+		case r := <-replies:
+			return r
+		case <-more:
+		case <-ctx.Done():
+			return reply{}
+		}
+	}
 }
 
 func (e *Engine) callApprover(ctx context.Context, q Question) (r reply) {

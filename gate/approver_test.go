@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,6 +185,48 @@ func TestAnAnswerHoldsAsFarAsItSays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Four calls wait for an answer. One answer for the whole tool is enough for all that it is about.
+func TestAnAnswerHoldsForQuestionsThatAreOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var withdrawn atomic.Int64
+		p := &person{answer: func(ctx context.Context, q gate.Question) (gate.Answer, error) {
+			if q.Call.ID == "answered" {
+				time.Sleep(time.Minute)
+				return gate.Answer{Verdict: event.Allow, Remember: gate.SameTool}, nil
+			}
+			<-ctx.Done()
+			withdrawn.Add(1)
+			return gate.Answer{}, ctx.Err()
+		}}
+		e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p, ApprovalTimeout: time.Hour})
+		var all sync.WaitGroup
+		for _, tt := range []struct {
+			id, tool   string
+			want       event.Verdict
+			after      time.Duration
+			remembered bool
+		}{
+			{"answered", "Bash", event.Allow, time.Minute, false},
+			{"open", "Bash", event.Allow, time.Minute, true},
+			{"open too", "Bash", event.Allow, time.Minute, true},
+			{"another tool", "Write", event.Deny, time.Hour, false},
+		} {
+			all.Go(func() {
+				started := time.Now()
+				d := e.Decide(t.Context(), toolCall(tt.id, tt.tool, `{"id":"`+tt.id+`"}`))
+				if d.Verdict != tt.want || time.Since(started) != tt.after || d.Remembered != tt.remembered || !d.Asked {
+					t.Errorf("%s: %+v after %s, want %s after %s", tt.id, d, time.Since(started), tt.want, tt.after)
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		if withdrawn.Load() != 3 {
+			t.Errorf("%d questions were withdrawn from the approver, want 3", withdrawn.Load())
+		}
+	})
 }
 
 // What was said last about the tool is a no, so that the earlier yes to one input does not hold.

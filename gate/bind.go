@@ -22,6 +22,9 @@ import (
 // CLI decides instead, is refused with a [claude.OptionError]; then the options are not changed. See
 // also [claude.Options.RequireHooks], which Bind calls.
 //
+// A tool of an MCP server that only has the name of one that the gate knows is denied: the CLI makes
+// one name of "my.desk" and "my_desk", and settings may add servers.
+//
 // Hooks that settings files name are commands of their own, and not judged. A later
 // [claude.Client.SetHooks] must name the engine's hook again, as tool.Hook(e).
 func (e *Engine) Bind(opts *claude.Options) error {
@@ -29,7 +32,8 @@ func (e *Engine) Bind(opts *claude.Options) error {
 		return errors.New("gate: Bind needs options to put the gate into; give it new(claude.Options)")
 	}
 	bound := *opts
-	if err := errors.Join(undecided(opts), bound.RequireHooks()); err != nil {
+	known, ambiguous := e.knownServers(opts)
+	if err := errors.Join(undecided(opts), ambiguous, bound.RequireHooks()); err != nil {
 		return err
 	}
 	native, err := e.gate.Project(ClaudeCode())
@@ -42,17 +46,18 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	if native.Callback || opts.CanUseTool != nil {
 		bound.CanUseTool = tool.Permission(e, opts.CanUseTool)
 	}
-	bound.Hooks = e.hooks(native, opts.Hooks)
+	bound.Hooks = e.hooks(native, known, opts.Hooks)
 	*opts = bound
 	return nil
 }
 
 // hooks are the engine's hook and then the others.
-func (e *Engine) hooks(native NativeMode, others []claude.Hook) []claude.Hook {
-	hooks := []claude.Hook{tool.Hook(e)}
+func (e *Engine) hooks(native NativeMode, known map[string]knownServer, others []claude.Hook) []claude.Hook {
+	own := tool.Hook(e)
 	if native.LeaveAllowed {
-		hooks[0] = tool.DenyingHook(e)
+		own = tool.DenyingHook(e)
 	}
+	hooks := []claude.Hook{e.genuine(known, own)}
 	for _, h := range others {
 		hooks = append(hooks, tool.Judged(e, h))
 	}

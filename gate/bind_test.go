@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
@@ -32,7 +34,8 @@ func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
 		{"no hooks", claude.Options{Settings: json.RawMessage(`{"disableAllHooks":true}`)}, []string{"Settings"}},
 		{"no hooks, managed", claude.Options{ManagedSettings: json.RawMessage(`{"disableAllHooks":true}`)}, []string{"ManagedSettings"}},
 		{
-			"all at once", claude.Options{AllowedTools: []string{"Write"}, PermissionPromptTool: "x", Settings: json.RawMessage(`{"disableAllHooks":true}`)},
+			"all at once",
+			claude.Options{AllowedTools: []string{"Write"}, PermissionPromptTool: "x", Settings: json.RawMessage(`{"disableAllHooks":true}`)},
 			[]string{"AllowedTools", "PermissionPromptTool", "Settings"},
 		},
 	} {
@@ -167,5 +170,67 @@ func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
 	got, err := opts.CanUseTool(t.Context(), &claude.PermissionRequest{ToolName: "ExitPlanMode", Input: json.RawMessage(`{}`), RequiresUserInteraction: true})
 	if diff := cmp.Diff(claude.PermissionResult(claude.Deny{Message: "Not now."}), got); err != nil || diff != "" {
 		t.Errorf("%v, result (-want +got):\n%s", err, diff)
+	}
+}
+
+// deskGate allows the tools of a registry under the key "my_desk", and nothing else.
+func deskGate(t testing.TB) *gate.Gate {
+	t.Helper()
+	return gate.Must(gate.Knows("my_desk", tool.MustRegistry(nil, declared(t, "save"))), judgedBy(func(c gate.Call) (event.Decision, bool) {
+		return event.Decision{Verdict: event.Allow}, c.Origin == gate.Registered
+	}))
+}
+
+func TestBindRefusesServersThatCannotBeToldApart(t *testing.T) {
+	servers := func(names ...string) *claude.Options {
+		o := &claude.Options{MCPServers: map[string]claude.MCPServer{}}
+		for _, name := range names {
+			o.MCPServers[name] = &claude.MCPInProcess{}
+		}
+		return o
+	}
+	for _, tt := range []struct {
+		name string
+		opts *claude.Options
+		want []string
+	}{
+		{"one", servers("my_desk"), nil},
+		{"one that is known by another spelling", servers("my.desk"), nil},
+		{"two of one key", servers("my_desk", "my.desk"), []string{`MCPServers["my_desk"]`}},
+		{"two of one key that the gate does not know", servers("a.b", "a_b"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, refusedOptions(gate.NewEngine(deskGate(t), nil).Bind(tt.opts))); diff != "" {
+				t.Errorf("refused options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAServerThatPassesForOursIsDenied(t *testing.T) {
+	var events []event.Decision
+	e := gate.NewEngine(deskGate(t), &gate.EngineOptions{Emit: func(ev event.Event) { events = append(events, ev.Payload.(event.Decision)) }})
+	opts := &claude.Options{MCPServers: map[string]claude.MCPServer{"my_desk": &claude.MCPInProcess{}}}
+	if err := e.Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct {
+		server claude.HookMCPServer
+		want   claude.ToolDecision
+	}{
+		{claude.HookMCPServer{Name: "my_desk", Source: "sdk"}, claude.DecideAllow},
+		{claude.HookMCPServer{Name: "my_desk"}, claude.DecideAllow},
+		{claude.HookMCPServer{}, claude.DecideAllow}, // an old CLI
+		{claude.HookMCPServer{Name: "my.desk", Source: "sdk"}, claude.DecideDeny},
+		{claude.HookMCPServer{Name: "my_desk", Source: "project"}, claude.DecideDeny},
+	} {
+		in := &claude.PreToolUseInput{ToolName: "mcp__my_desk__save", ToolUseID: fmt.Sprint(i), ToolInput: json.RawMessage(`{}`), MCPServer: tt.server}
+		out, err := opts.Hooks[0].Func(t.Context(), in)
+		if got, ok := out.(*claude.PreToolUseOutput); err != nil || !ok || got.PermissionDecision != tt.want {
+			t.Errorf("%+v: %+v, %v; want %s", tt.server, out, err, tt.want)
+		}
+		if len(events) != i+1 || events[i].Verdict.String() != string(tt.want) {
+			t.Errorf("%+v: events %+v, want one that says %s", tt.server, events, tt.want)
+		}
 	}
 }

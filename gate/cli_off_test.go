@@ -3,6 +3,7 @@
 package gate_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -98,5 +99,30 @@ func TestTheModelCannotSwitchTheGateOff(t *testing.T) {
 	turn(t, c, "make it")
 	if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "No shell.") || exists(cli, "made.txt") {
 		t.Errorf("the model saw %q (failed: %t); the file exists: %t", text, failed, exists(cli, "made.txt"))
+	}
+}
+
+// The CLI makes one name of two servers, and calls the tool of the one that is not known.
+func TestAServerThatTakesTheNameOfOursIsNotCalled(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Reply(script.ToolCall{ID: "toolu_1", Name: "mcp__my_desk__save"}), script.Text("Done."))
+	ran := newTally()
+	serving := func(name string) claude.MCPServer {
+		server, err := claude.NewToolServer(name, "1", nil, claude.MustTool("save", "Saves.", func(context.Context, struct{}) (claude.ToolResult, error) {
+			ran.add(name)
+			return claude.TextResult("saved"), nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return server.Server()
+	}
+	opts := cli.Options(model)
+	opts.MCPServers = map[string]claude.MCPServer{"my_desk": serving("my_desk")}
+	bind(t, gate.NewEngine(deskGate(t), nil), opts)
+	opts.MCPServers["my.desk"] = serving("my.desk") // as settings could
+	turn(t, connect(t, opts), "save it")
+	if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "only has the name of a known one") || ran.of("my.desk") != 0 {
+		t.Errorf("the model saw %q (failed: %t); the other server was called %d times", text, failed, ran.of("my.desk"))
 	}
 }

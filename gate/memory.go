@@ -125,8 +125,9 @@ type answer struct {
 
 // answers keeps what the approver said for more than one call.
 type answers struct {
-	mu   sync.Mutex
-	kept recent[answerKey, answer]
+	mu    sync.Mutex
+	kept  recent[answerKey, answer]
+	added chan struct{} // closed when there is a further one; nil if nobody waits for that
 }
 
 // find returns the answer that holds for a call. A rejection beats an approval.
@@ -151,6 +152,20 @@ func (as *answers) keep(key answerKey, a answer) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	as.kept.put(key, a)
+	if as.added != nil {
+		close(as.added)
+		as.added = nil
+	}
+}
+
+// more returns a channel that is closed when there is a further answer.
+func (as *answers) more() <-chan struct{} {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if as.added == nil {
+		as.added = make(chan struct{})
+	}
+	return as.added
 }
 
 // recent is a map that forgets its oldest keys beyond the size [remembered].
