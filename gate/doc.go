@@ -17,4 +17,8 @@
 //     that the agent has too is judged by the risks of both. A tool of somebody else's server never
 //     passes for one of ours, or for one of the agent's own.
 //   - Tools that are registered later are seen.
+//
+// An [Engine] applies a gate to one run: it fills in the facts, asks an [Approver] where the gate says
+// ask, tells of every decision, and gives each call one verdict wherever it is asked for. [Engine.Bind]
+// makes Claude Code ask it before every tool call. What cannot be asked, answered or told is denied.
 package gate

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
+)
+
+// An Approver answers for calls about which a gate says ask. It is called by several goroutines, and
+// at most once for each call. Its context ends when the answer is no longer wanted: the time is over,
+// the call was withdrawn, or the answer to another question holds for this one too. An answer that
+// comes later counts for nothing. An error denies.
+type Approver interface {
+	Approve(ctx context.Context, q Question) (Answer, error)
+}
+
+// An ApproverFunc is an [Approver] made of a function.
+type ApproverFunc func(ctx context.Context, q Question) (Answer, error)
+
+// Approve calls the function.
+func (f ApproverFunc) Approve(ctx context.Context, q Question) (Answer, error) { return f(ctx, q) }
+
+// A Question is about one call.
+type Question struct {
+	// Call is the call, with the input that would run.
+	Call event.ToolCall
+	// Reason and Policy say why there is a question, and who asks it.
+	Reason, Policy string
+	// Risk and Needs are what is known of the tool.
+	Risk  tool.Risk
+	Needs tool.Capability
+}
+
+// An Answer is what an approver says about a call. The zero value denies it, this once.
+type Answer struct {
+	// Verdict is [event.Allow] or [event.Deny]; everything else denies.
+	Verdict event.Verdict
+	// Reason is what the model reads of a denial.
+	Reason string
+	// Input replaces the input of an allowed call. It is judged by the gate, and must not be denied.
+	// Nil leaves it as it is.
+	Input json.RawMessage
+	// Remember says for which later questions the answer holds too. It never holds where the gate
+	// itself denies, or for another tool. Zero means for none.
+	Remember Scope
+	// Until ends what Remember says. Zero means with the engine.
+	Until time.Time
+}
+
+// A Scope is how far an answer holds.
+type Scope uint8
+
+// The scopes.
+const (
+	// Once is for the call that was asked about.
+	Once Scope = iota
+	// SameInput is for calls of the same tool with the same input. Of an answer with a new input it
+	// is the new one.
+	SameInput
+	// SameTool is for all calls of the same tool.
+	SameTool
+)
+
+const policyApprover = "approver"
+
+// ask makes a decision of a question: from an earlier answer, or by asking.
+func (e *Engine) ask(ctx context.Context, c Call, f Facts, d event.Decision) event.Decision {
+	if d.Input != nil {
+		c.Input = d.Input
+	}
+	key := answerKey{e.gate.identity(c), c.Risk, c.Needs, inputDigest(c.Input)}
+	if a, ok := e.answers.find(key, time.Now()); ok {
+		return a.decision(d)
+	}
+	q := Question{Call: c.ToolCall, Reason: d.Reason, Policy: d.Policy, Risk: c.Risk, Needs: c.Needs}
+	if !e.emit(ctx, event.PermissionRequest{ID: c.ID, Name: c.Name, Input: c.Input, Reason: d.Reason}) {
+		return unapproved(q, "the question could not be recorded")
+	}
+	if e.opts.Approver == nil {
+		return unapproved(q, "nobody is there to give it (no approver is set)")
+	}
+	r := e.consult(ctx, q, key)
+	switch {
+	case r.earlier != nil:
+		d = r.earlier.decision(d)
+	case r.problem != "":
+		d = unapproved(q, r.problem)
+	default:
+		d = e.follow(c, f, d, key, r.answer)
+	}
+	d.Asked = true
+	return d
+}
+
+// decision is what the answer makes of a question that the gate asks.
+func (a answer) decision(asked event.Decision) event.Decision {
+	return event.Decision{Verdict: a.verdict, Reason: a.reason, Policy: policyApprover, Input: inputIf(a.verdict, asked.Input), Remembered: true}
+}
+
+func inputIf(v event.Verdict, input json.RawMessage) json.RawMessage {
+	if v != event.Allow {
+		return nil
+	}
+	return input
+}
+
+// unapproved denies a call for want of an answer.
+func unapproved(q Question, why string) event.Decision {
+	text := q.Call.Name + " needs approval"
+	if q.Reason != "" {
+		text += " (" + q.Reason + ")"
+	}
+	return event.Decision{Policy: policyApprover, Reason: text + ", and " + why + ". Go on without this call."}
+}
+
+// follow makes a decision of an answer, and remembers it as far as it says.
+func (e *Engine) follow(c Call, f Facts, asked event.Decision, key answerKey, got Answer) event.Decision {
+	d := event.Decision{Verdict: got.Verdict, Reason: got.Reason, Policy: policyApprover, Input: asked.Input}
+	if got.Verdict != event.Allow {
+		d.Verdict, d.Input = event.Deny, nil
+		d.Reason = cmp.Or(got.Reason, fmt.Sprintf("%s was not approved.", c.Name))
+	} else if got.Input != nil {
+		input, denied := e.rewritten(c, f, got.Input)
+		if denied != nil {
+			return *denied
+		}
+		d.Input, key.input = input, inputDigest(input)
+	}
+	switch got.Remember {
+	case SameInput:
+		e.answers.keep(key, answer{d.Verdict, d.Reason, got.Until})
+	case SameTool:
+		key.input = ""
+		e.answers.keep(key, answer{d.Verdict, d.Reason, got.Until})
+	}
+	return d
+}
+
+// rewritten has the gate judge the input that the approver wrote. It returns the input that runs, or
+// the denial.
+func (e *Engine) rewritten(c Call, f Facts, input json.RawMessage) (json.RawMessage, *event.Decision) {
+	if trimmed := bytes.TrimSpace(input); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(trimmed) {
+		return nil, &event.Decision{Policy: policyApprover, Reason: fmt.Sprintf("%s was approved with an input that is not a JSON object, so it is denied.", c.Name)}
+	}
+	c.Input = input
+	d := e.gate.Decide(c.ToolCall, f)
+	if d.Verdict != event.Ask && d.Verdict != event.Allow {
+		return nil, &d
+	}
+	if d.Input != nil {
+		input = d.Input
+	}
+	return input, nil
+}
+
+// A reply is what came of a question: an answer, an answer to another question that holds for this
+// one too, or why there is none, to follow "needs approval, and".
+type reply struct {
+	answer  Answer
+	earlier *answer
+	problem string
+}
+
+// consult asks the approver and waits for as long as it may take, or until an answer to another
+// question holds for this one. An answer that comes when the time is over is none.
+func (e *Engine) consult(ctx context.Context, q Question, key answerKey) reply {
+	wait, cancel := e.limited(ctx)
+	defer cancel()
+	replies := make(chan reply, 1) // an approver that does not listen must not wait for ever
+	go func() { replies <- e.callApprover(wait, q) }()
+	r := e.firstReply(wait, replies, key)
+	switch {
+	case ctx.Err() != nil:
+		return reply{problem: fmt.Sprintf("the question was withdrawn before an answer came (%v)", context.Cause(ctx))}
+	case wait.Err() != nil:
+		return reply{problem: fmt.Sprintf("nobody answered within %s", e.opts.ApprovalTimeout)}
+	}
+	return r
+}
+
+func (e *Engine) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if e.opts.ApprovalTimeout < 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, e.opts.ApprovalTimeout)
+}
+
+func (e *Engine) firstReply(ctx context.Context, replies <-chan reply, key answerKey) reply {
+	for {
+		more := e.answers.more()
+		if a, ok := e.answers.find(key, time.Now()); ok {
+			return reply{earlier: &a}
+		}
+		select {
+		case r := <-replies:
+			return r
+		case <-more:
+		case <-ctx.Done():
+			return reply{}
+		}
+	}
+}
+
+func (e *Engine) callApprover(ctx context.Context, q Question) (r reply) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.opts.Logger.ErrorContext(ctx, "approver panicked", "tool", q.Call.Name, "call", q.Call.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r = reply{problem: "asking for it failed (the approver panicked)"}
+		}
+	}()
+	answer, err := e.opts.Approver.Approve(ctx, q)
+	if err != nil {
+		e.opts.Logger.ErrorContext(ctx, "approver failed", "tool", q.Call.Name, "call", q.Call.ID, "error", err)
+		return reply{problem: "asking for it failed (the approver returned an error)"}
+	}
+	return reply{answer: answer}
+}

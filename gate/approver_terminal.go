@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// A Terminal is an [Approver] that asks a person at a terminal, one question at a time: yes, no,
+// always with this input, or always this tool. The end of the input denies, and so do three answers
+// in a row that are none of these.
+//
+// What the model wrote is shown with every character that a terminal could act on escaped, and
+// shortened if it is long; the text says so then. An answer that was begun before a question was
+// shown never counts for it: after a question was withdrawn, the next line is thrown away.
+type Terminal struct {
+	in    *bufio.Reader
+	out   io.Writer
+	raw   io.Reader
+	turn  chan struct{} // held while a question is shown
+	over  chan struct{} // closed by Close
+	close sync.Once
+
+	// The holder of turn alone uses these.
+	pending chan line // a read that a withdrawn question has left behind
+}
+
+type line struct {
+	text string
+	err  error
+}
+
+// TerminalApprover makes an approver of a terminal, or of whatever else gives lines and shows text.
+// It reads only while a question is open.
+func TerminalApprover(in io.Reader, out io.Writer) *Terminal {
+	return &Terminal{in: bufio.NewReader(in), raw: in, out: out, turn: make(chan struct{}, 1), over: make(chan struct{})}
+}
+
+// Close denies the open question and all later ones. A read that waits for the person is ended where
+// the reader has read deadlines; elsewhere it ends with the next line.
+func (t *Terminal) Close() error {
+	t.close.Do(func() {
+		close(t.over)
+		if r, ok := t.raw.(interface{ SetReadDeadline(time.Time) error }); ok {
+			_ = r.SetReadDeadline(time.Now()) // a terminal may have none, and then there is nothing to do
+		}
+	})
+	return nil
+}
+
+var errTerminalClosed = errors.New("gate: the terminal approver is closed")
+
+// Approve asks the question.
+func (t *Terminal) Approve(ctx context.Context, q Question) (Answer, error) {
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	case <-t.over:
+		return Answer{}, errTerminalClosed
+	}
+	if _, err := io.WriteString(t.out, describe(q)+choices); err != nil {
+		return Answer{}, fmt.Errorf("gate: asking at the terminal: %w", err)
+	}
+	return t.answer(ctx)
+}
+
+const (
+	choices = "Allow it? [y]es, [n]o, [a]lways with this input, always this [t]ool: "
+	// maxTries is how many answers that cannot be understood are borne.
+	maxTries = 3
+)
+
+func (t *Terminal) answer(ctx context.Context) (Answer, error) {
+	for tries := 0; tries < maxTries; {
+		stale := t.pending != nil
+		got, err := t.read(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return Answer{Reason: "Nobody is at the terminal to approve this call."}, nil
+		case err != nil:
+			_, _ = io.WriteString(t.out, "\n(no longer asked)\n")
+			return Answer{}, err
+		case stale:
+			_, _ = io.WriteString(t.out, "That line was begun before this question was asked. "+choices)
+			continue
+		}
+		if a, ok := parseAnswer(got); ok {
+			return a, nil
+		}
+		if tries++; tries < maxTries {
+			_, _ = io.WriteString(t.out, "Answer with y, n, a or t: ")
+		}
+	}
+	return Answer{Reason: "The person at the terminal gave no clear answer."}, nil
+}
+
+func parseAnswer(text string) (Answer, bool) {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "y", "yes":
+		return Answer{Verdict: event.Allow}, true
+	case "n", "no":
+		return Answer{Reason: "The person at the terminal said no."}, true
+	case "a", "always":
+		return Answer{Verdict: event.Allow, Remember: SameInput}, true
+	case "t", "tool":
+		return Answer{Verdict: event.Allow, Remember: SameTool}, true
+	}
+	return Answer{}, false
+}
+
+// read waits for the next line. Reading cannot be interrupted, so that it goes on, on a goroutine of
+// its own, when nobody waits any longer; there is never more than one such read.
+func (t *Terminal) read(ctx context.Context) (string, error) {
+	if t.pending == nil {
+		lines := make(chan line, 1)
+		t.pending = lines
+		go func() {
+			text, err := readLine(t.in)
+			lines <- line{text, err}
+		}()
+	}
+	select {
+	case got := <-t.pending:
+		t.pending = nil
+		return got.text, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-t.over:
+		return "", errTerminalClosed
+	}
+}
+
+// readLine reads a line. What is longer than the buffer of r cannot be an answer, and reads as "".
+func readLine(r *bufio.Reader) (string, error) {
+	text, tooLong, err := r.ReadLine()
+	got := string(text)
+	for tooLong && err == nil {
+		got = ""
+		_, tooLong, err = r.ReadLine()
+	}
+	return got, err
+}
+
+// maxShown is how much of an input is shown, in characters.
+const maxShown = 2000
+
+func describe(q Question) string {
+	var b strings.Builder
+	who := "The agent"
+	if q.Call.AgentID != "" {
+		who = "Subagent " + shortened(q.Call.AgentID)
+	}
+	fmt.Fprintf(&b, "\n%s wants to call %s (risk: %s; needs: %s)\n", who, shortened(q.Call.Name), q.Risk, q.Needs)
+	if q.Reason != "" {
+		fmt.Fprintf(&b, "  why it is asked: %s\n", shortened(q.Reason))
+	}
+	fmt.Fprintf(&b, "  input: %s\n", shortened(compact(q.Call.Input)))
+	return b.String()
+}
+
+func compact(input json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, input) != nil {
+		return string(input)
+	}
+	return b.String()
+}
+
+func shortened(s string) string {
+	total := utf8.RuneCountInString(s)
+	if total <= maxShown {
+		return visible(s)
+	}
+	shown := string([]rune(s)[:maxShown])
+	return fmt.Sprintf("%s\n  [only the first %d of %d characters are shown; %d are hidden]", visible(shown), maxShown, total, total-maxShown)
+}
+
+// visible escapes what a terminal, or a reader, could take for something else: control characters,
+// line ends, invisible characters, those that turn the direction of text, and broken UTF-8.
+func visible(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if unicode.IsPrint(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteToASCII(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+)
+
+// A knownServer is a server of the options that serves tools which the gate knows.
+type knownServer struct {
+	name      string // in full: tool names carry less of it
+	inProcess bool
+}
+
+// knownServers finds the servers whose tools the gate knows, by the key that tool names carry. The
+// CLI makes one key of names such as "my.desk" and "my_desk", and then calls either server; two
+// servers of one key are refused if the gate knows one of them.
+func (e *Engine) knownServers(o *claude.Options) (map[string]knownServer, error) {
+	known := map[string]knownServer{}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(o.MCPServers)) {
+		key := serverKey(name)
+		if !slices.Contains(e.gate.keys, key) {
+			continue
+		}
+		if other, taken := known[key]; taken {
+			errs = append(errs, &claude.OptionError{
+				Option: fmt.Sprintf("MCPServers[%q]", name),
+				Reason: fmt.Sprintf("in the names of tools it cannot be told from %q; rename one of them", other.name),
+			})
+		}
+		_, inProcess := o.MCPServers[name].(*claude.MCPInProcess)
+		known[key] = knownServer{name, inProcess}
+	}
+	return known, errors.Join(errs...)
+}
+
+// impostor reports whether a tool is served by another server than the one whose tools the gate
+// knows under its name. An old CLI does not tell which server it is.
+func impostor(known map[string]knownServer, s claude.HookMCPServer) bool {
+	k, ok := known[serverKey(s.Name)]
+	if s.Name == "" || !ok {
+		return false
+	}
+	return s.Name != k.name || k.inProcess && s.Source != "" && s.Source != inProcessSource
+}
+
+// inProcessSource is where servers of the host program come from, in the words of the CLI.
+const inProcessSource = "sdk"
+
+// genuine makes the hook deny the tools of a server that passes for one of ours.
+func (e *Engine) genuine(known map[string]knownServer, h claude.Hook) claude.Hook {
+	decide := h.Func
+	h.Func = func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
+		call, ok := in.(*claude.PreToolUseInput)
+		if !ok || !impostor(known, call.MCPServer) {
+			return decide(ctx, in)
+		}
+		d := e.told(ctx, event.Decision{
+			CallID: call.ToolUseID, Tool: call.ToolName, Policy: policyEngine,
+			Reason: fmt.Sprintf("%s belongs to the MCP server %q (%s), which only has the name of a known one.", call.ToolName, call.MCPServer.Name, call.MCPServer.Source),
+		})
+		return claude.DenyTool(d.Reason), nil
+	}
+	return h
+}

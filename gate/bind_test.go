@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		opts claude.Options
+		want []string // names of the options
+	}{
+		{"an allow-list", claude.Options{AllowedTools: []string{"Write", "Bash(ls *)"}}, []string{"AllowedTools"}},
+		{"an allow-list as an argument", claude.Options{ExtraArgs: []string{"--verbose", "--allowed-tools", "Write"}}, []string{"ExtraArgs[1]"}},
+		{"another spelling of it", claude.Options{ExtraArgs: []string{"--allowedTools=Write"}}, []string{"ExtraArgs[0]"}},
+		{"another tool that answers", claude.Options{PermissionPromptTool: "mcp__x__ask"}, []string{"PermissionPromptTool"}},
+		{"and as an argument", claude.Options{ExtraArgs: []string{"--permission-prompt-tool=mcp__x__ask"}}, []string{"ExtraArgs[0]"}},
+		{"bare mode", claude.Options{ExtraArgs: []string{"--bare"}}, []string{"ExtraArgs[0]"}},
+		{"settings that cannot be added to", claude.Options{SettingsFile: "settings.json"}, []string{"SettingsFile"}},
+		{"no hooks", claude.Options{Settings: json.RawMessage(`{"disableAllHooks":true}`)}, []string{"Settings"}},
+		{"no hooks, managed", claude.Options{ManagedSettings: json.RawMessage(`{"disableAllHooks":true}`)}, []string{"ManagedSettings"}},
+		{
+			"all at once",
+			claude.Options{AllowedTools: []string{"Write"}, PermissionPromptTool: "x", Settings: json.RawMessage(`{"disableAllHooks":true}`)},
+			[]string{"AllowedTools", "PermissionPromptTool", "Settings"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := tt.opts
+			err := gate.NewEngine(nil, nil).Bind(&tt.opts)
+			if diff := cmp.Diff(tt.want, refusedOptions(err)); diff != "" {
+				t.Errorf("refused options (-want +got):\n%s\n%v", diff, err)
+			}
+			if diff := cmp.Diff(before, tt.opts, cmpopts.IgnoreUnexported(claude.Env{})); diff != "" {
+				t.Errorf("the options were changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+	if err := gate.NewEngine(nil, nil).Bind(nil); err == nil {
+		t.Error("no options at all are not refused")
+	}
+}
+
+// refusedOptions are the names in the OptionErrors of err.
+func refusedOptions(err error) []string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var names []string
+		for _, err := range joined.Unwrap() {
+			names = append(names, refusedOptions(err)...)
+		}
+		return names
+	}
+	if e, ok := errors.AsType[*claude.OptionError](err); ok {
+		return []string{e.Option}
+	}
+	return nil
+}
+
+func TestBindTakesEverythingElse(t *testing.T) {
+	opts := &claude.Options{
+		DisallowedTools: []string{"Bash"}, ToolAliases: map[string]string{"Writer": "Write"}, PermissionPrompts: "none",
+		Settings: json.RawMessage(`{"disableAllHooks":false,"permissions":{"allow":["Bash(ls)"]}}`), ExtraArgs: []string{"--safe-mode"},
+	}
+	if err := gate.NewEngine(nil, nil).Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	if err := opts.Validate(); err != nil {
+		t.Errorf("the options cannot be used: %v", err)
+	}
+}
+
+func TestBindPutsTheGateFirst(t *testing.T) {
+	called := ""
+	mine := claude.On("Read", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+		called = "mine"
+		return nil, nil
+	})
+	opts := &claude.Options{Hooks: []claude.Hook{mine}}
+	if err := gate.NewEngine(nil, nil).Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	if len(opts.Hooks) != 2 || opts.Hooks[0].Matcher != "" || opts.Hooks[1].Matcher != "Read" {
+		t.Fatalf("hooks %+v, want the gate's and then mine", opts.Hooks)
+	}
+	in := &claude.PreToolUseInput{ToolName: "Read", ToolUseID: "c", ToolInput: json.RawMessage(`{}`)}
+	out, err := opts.Hooks[0].Func(t.Context(), in)
+	if diff := cmp.Diff(claude.HookOutput(claude.DenyTool("Tool not allowed: Read")), out); err != nil || diff != "" || called != "" {
+		t.Errorf("%v, called %q, answer (-want +got):\n%s", err, called, diff)
+	}
+	if _, err := opts.Hooks[1].Func(t.Context(), in); err != nil || called != "mine" {
+		t.Errorf("my hook: %v, called %q", err, called)
+	}
+	result, err := opts.CanUseTool(t.Context(), &claude.PermissionRequest{ToolName: "Read", Input: json.RawMessage(`{}`)})
+	if diff := cmp.Diff(claude.PermissionResult(claude.Deny{Message: "Tool not allowed: Read"}), result); err != nil || diff != "" {
+		t.Errorf("%v, the callback (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestBindProjectsTheGate(t *testing.T) {
+	level := func(f, s, n gate.Level) gate.Policy {
+		return gate.FromCapabilities(&gate.Permissions{FileWrite: f, ShellExecute: s, NetworkAccess: n})
+	}
+	allow, ask := gate.LevelAllow, gate.LevelAsk
+	custom := judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{}, false })
+	for _, tt := range []struct {
+		name     string
+		policies []gate.Policy
+		given    claude.PermissionMode
+		want     claude.PermissionMode
+		callback bool
+	}{
+		{"nothing", nil, "", claude.ModeDefault, true},
+		{"everything allowed", []gate.Policy{level(allow, allow, allow)}, "", claude.ModeBypassPermissions, false},
+		{"and a further policy", []gate.Policy{level(allow, allow, allow), custom}, "", claude.ModeDefault, true},
+		{"files allowed", []gate.Policy{level(allow, ask, ask)}, "", claude.ModeAcceptEdits, false},
+		{"the agent judges", []gate.Policy{gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto})}, "", claude.ModeAuto, false},
+		{"a mode of the options", []gate.Policy{level(ask, ask, ask)}, claude.ModePlan, claude.ModePlan, true},
+		{"bypass in the options", nil, claude.ModeBypassPermissions, claude.ModeBypassPermissions, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := &claude.Options{PermissionMode: tt.given}
+			if err := gate.NewEngine(gate.Must(tt.policies...), nil).Bind(opts); err != nil {
+				t.Fatal(err)
+			}
+			if opts.PermissionMode != tt.want || (opts.CanUseTool != nil) != tt.callback {
+				t.Errorf("mode %q, callback %t; want %q, %t", opts.PermissionMode, opts.CanUseTool != nil, tt.want, tt.callback)
+			}
+		})
+	}
+}
+
+// Where the agent is to judge by itself, the hook must not allow what the gate lets pass: auto would
+// be bypass.
+func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
+	deny := judgedBy(func(c gate.Call) (event.Decision, bool) { return event.Decision{Reason: "no"}, c.Tool == "WebFetch" })
+	opts := new(claude.Options)
+	if err := gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto}), deny), nil).Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]*claude.PreToolUseOutput{"Bash": {}, "WebFetch": claude.DenyTool("no")} {
+		out, err := opts.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: name, ToolUseID: name, ToolInput: json.RawMessage(`{}`)})
+		if diff := cmp.Diff(claude.HookOutput(want), out); err != nil || diff != "" {
+			t.Errorf("%s: %v, answer (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
+	allow := gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
+	opts := &claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
+		return claude.Deny{Message: "Not now."}, nil
+	}}
+	if err := gate.NewEngine(allow, nil).Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	got, err := opts.CanUseTool(t.Context(), &claude.PermissionRequest{ToolName: "ExitPlanMode", Input: json.RawMessage(`{}`), RequiresUserInteraction: true})
+	if diff := cmp.Diff(claude.PermissionResult(claude.Deny{Message: "Not now."}), got); err != nil || diff != "" {
+		t.Errorf("%v, result (-want +got):\n%s", err, diff)
+	}
+}
+
+// deskGate allows the tools of a registry under the key "my_desk", and nothing else.
+func deskGate(t testing.TB) *gate.Gate {
+	t.Helper()
+	return gate.Must(gate.Knows("my_desk", tool.MustRegistry(nil, declared(t, "save"))), judgedBy(func(c gate.Call) (event.Decision, bool) {
+		return event.Decision{Verdict: event.Allow}, c.Origin == gate.Registered
+	}))
+}
+
+func TestBindRefusesServersThatCannotBeToldApart(t *testing.T) {
+	servers := func(names ...string) *claude.Options {
+		o := &claude.Options{MCPServers: map[string]claude.MCPServer{}}
+		for _, name := range names {
+			o.MCPServers[name] = &claude.MCPInProcess{}
+		}
+		return o
+	}
+	for _, tt := range []struct {
+		name string
+		opts *claude.Options
+		want []string
+	}{
+		{"one", servers("my_desk"), nil},
+		{"one that is known by another spelling", servers("my.desk"), nil},
+		{"two of one key", servers("my_desk", "my.desk"), []string{`MCPServers["my_desk"]`}},
+		{"two of one key that the gate does not know", servers("a.b", "a_b"), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, refusedOptions(gate.NewEngine(deskGate(t), nil).Bind(tt.opts))); diff != "" {
+				t.Errorf("refused options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAServerThatPassesForOursIsDenied(t *testing.T) {
+	var events []event.Decision
+	e := gate.NewEngine(deskGate(t), &gate.EngineOptions{Emit: func(ev event.Event) { events = append(events, ev.Payload.(event.Decision)) }})
+	opts := &claude.Options{MCPServers: map[string]claude.MCPServer{"my_desk": &claude.MCPInProcess{}}}
+	if err := e.Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct {
+		server claude.HookMCPServer
+		want   claude.ToolDecision
+	}{
+		{claude.HookMCPServer{Name: "my_desk", Source: "sdk"}, claude.DecideAllow},
+		{claude.HookMCPServer{Name: "my_desk"}, claude.DecideAllow},
+		{claude.HookMCPServer{}, claude.DecideAllow}, // an old CLI
+		{claude.HookMCPServer{Name: "my.desk", Source: "sdk"}, claude.DecideDeny},
+		{claude.HookMCPServer{Name: "my_desk", Source: "project"}, claude.DecideDeny},
+	} {
+		in := &claude.PreToolUseInput{ToolName: "mcp__my_desk__save", ToolUseID: fmt.Sprint(i), ToolInput: json.RawMessage(`{}`), MCPServer: tt.server}
+		out, err := opts.Hooks[0].Func(t.Context(), in)
+		if got, ok := out.(*claude.PreToolUseOutput); err != nil || !ok || got.PermissionDecision != tt.want {
+			t.Errorf("%+v: %+v, %v; want %s", tt.server, out, err, tt.want)
+		}
+		if len(events) != i+1 || events[i].Verdict.String() != string(tt.want) {
+			t.Errorf("%+v: events %+v, want one that says %s", tt.server, events, tt.want)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
+type EngineOptions struct {
+	// Facts gives what is known at the moment of a call; it may look at files. Where it leaves Now or
+	// Calls zero the engine fills in the time and its own count. Nil means those two alone. A
+	// function that panics denies.
+	Facts func(ctx context.Context, c Call) Facts
+	// Approver is asked where the gate says ask. Nil denies such calls.
+	Approver Approver
+	// ApprovalTimeout is how long an answer may take. Zero means 5 minutes; a negative value means as
+	// long as whoever makes the call waits.
+	ApprovalTimeout time.Duration
+	// Emit is told of each question ([event.PermissionRequest]) and of each decision
+	// ([event.Decision]), before anybody acts on it. It must not block. What it cannot take, because
+	// it panics, is denied.
+	Emit func(event.Event)
+	// Logger hears of failures whose text is not for the model: errors of the approver, panics. Nil
+	// discards.
+	Logger *slog.Logger
+}
+
+// defaultApprovalTimeout is what ApprovalTimeout means by zero.
+const defaultApprovalTimeout = 5 * time.Minute
+
+// An Engine applies a gate to the calls of one run. It is a [tool.Decider], so that one engine can
+// decide at the hook, at the permission callback and in a registry; see [Engine.Bind]. It is safe
+// for concurrent use.
+//
+// There is one verdict for each call: the first decision is kept and given again at every other
+// place, questions about a call that is being decided wait for that decision, and nobody is asked
+// twice. A call is its id together with the tool and the input: the same id with another tool or
+// another input is another call, except the input that the decision itself put in the place of the
+// first. Inputs are compared by meaning, not by the order of their keys, and the full and the bare
+// name of a registered tool are one. A denial is kept too, also one because of a timeout or a
+// cancelled question. A call without an id is decided anew each time. The engine keeps the last 4096
+// verdicts.
+type Engine struct {
+	gate     *Gate
+	opts     EngineOptions
+	calls    atomic.Int64
+	verdicts verdicts
+	answers  answers
+}
+
+// NewEngine makes an engine of a gate. A nil gate denies everything.
+func NewEngine(g *Gate, opts *EngineOptions) *Engine {
+	e := &Engine{gate: g}
+	if g == nil {
+		e.gate = &Gate{}
+	}
+	if opts != nil {
+		e.opts = *opts
+	}
+	if e.opts.Logger == nil {
+		e.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if e.opts.ApprovalTimeout == 0 {
+		e.opts.ApprovalTimeout = defaultApprovalTimeout
+	}
+	return e
+}
+
+// Decide makes the decision about a call, or gives the one that was made. It never says ask: where
+// the gate does, the approver is asked.
+func (e *Engine) Decide(ctx context.Context, call event.ToolCall) event.Decision {
+	c, key, ok := e.identify(ctx, call)
+	if !ok {
+		return e.told(ctx, event.Decision{CallID: call.ID, Tool: call.Name, Policy: policyEngine, Reason: failedDecision(call.Name)})
+	}
+	if call.ID == "" {
+		return e.decide(ctx, c)
+	}
+	v, mine := e.verdicts.claim(key)
+	if !mine {
+		return e.await(ctx, v, call)
+	}
+	// Whatever happens, those who wait are told; the zero decision denies.
+	defer func() { e.verdicts.settle(key, v) }()
+	v.decision = e.decide(ctx, c)
+	return v.decision
+}
+
+// identify finds out which tool is called. It reports false if a registry panics.
+func (e *Engine) identify(ctx context.Context, call event.ToolCall) (c Call, key callKey, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.logPanic(ctx, "looking a tool up panicked", call, p)
+			ok = false
+		}
+	}()
+	c = e.gate.canonical(call)
+	return c, callKey{call.ID, e.gate.identity(c), inputDigest(call.Input)}, true
+}
+
+// await waits for a decision that is being made. It does not outlast ctx.
+func (e *Engine) await(ctx context.Context, v *verdict, call event.ToolCall) event.Decision {
+	select {
+	case <-v.done:
+	default:
+		select {
+		case <-v.done:
+		case <-ctx.Done():
+			return event.Decision{
+				CallID: call.ID, Tool: call.Name, Policy: policyEngine,
+				Reason: fmt.Sprintf("The question about %s was withdrawn while the decision was being made.", call.Name),
+			}
+		}
+	}
+	d := v.decision
+	d.CallID, d.Tool = call.ID, call.Name
+	return d
+}
+
+const policyEngine = "engine"
+
+// decide makes a decision and tells of it.
+func (e *Engine) decide(ctx context.Context, c Call) event.Decision {
+	d := e.judge(ctx, c)
+	d.CallID, d.Tool = c.ID, c.Name
+	return e.told(ctx, d)
+}
+
+// told is the decision once it has been told; one that cannot be told denies.
+func (e *Engine) told(ctx context.Context, d event.Decision) event.Decision {
+	if e.emit(ctx, d) {
+		return d
+	}
+	return event.Decision{
+		CallID: d.CallID, Tool: d.Tool, Policy: policyEngine,
+		Reason: fmt.Sprintf("The decision about %s could not be recorded, so it is denied.", d.Tool),
+	}
+}
+
+func failedDecision(name string) string {
+	return fmt.Sprintf("The decision about %s failed, so it is denied.", name)
+}
+
+// judge asks the gate and, where the gate says so, the approver. A panic denies.
+func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.logPanic(ctx, "deciding about a tool call panicked", c.ToolCall, p)
+			d = event.Decision{Policy: policyEngine, Reason: failedDecision(c.Name)}
+		}
+	}()
+	f := e.facts(ctx, c)
+	if d = e.gate.Decide(c.ToolCall, f); d.Verdict == event.Ask {
+		d = e.ask(ctx, c, f, d)
+	}
+	return d
+}
+
+func (e *Engine) facts(ctx context.Context, c Call) Facts {
+	before := int(e.calls.Add(1)) - 1
+	var f Facts
+	if e.opts.Facts != nil {
+		f = e.opts.Facts(ctx, c)
+	}
+	if f.Now.IsZero() {
+		f.Now = time.Now()
+	}
+	if f.Calls == 0 {
+		f.Calls = before
+	}
+	return f
+}
+
+// emit reports whether the event was taken.
+func (e *Engine) emit(ctx context.Context, p event.Payload) (taken bool) {
+	if e.opts.Emit == nil {
+		return true
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			e.logPanic(ctx, "emitting an event panicked", event.ToolCall{}, r)
+			taken = false
+		}
+	}()
+	e.opts.Emit(event.New(p))
+	return true
+}
+
+func (e *Engine) logPanic(ctx context.Context, what string, call event.ToolCall, p any) {
+	e.opts.Logger.ErrorContext(ctx, what, "tool", call.Name, "call", call.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/sortedjson"
+	"github.com/drover-agents/drover/tool"
+)
+
+// remembered is how many verdicts, and how many answers, an engine keeps.
+const remembered = 4096
+
+// identity names the tool that a call means, in one way whether the call says its full name, its
+// bare name or its id. A name that can mean several tools stands for itself alone: a verdict about
+// one of them must not pass for one about another.
+func (g *Gate) identity(c Call) string {
+	isMCP := strings.HasPrefix(strings.TrimSpace(c.Name), mcpPrefix)
+	var means [][]string
+	for _, s := range g.servers {
+		if isMCP && s.key != c.Server {
+			continue
+		}
+		if t, ok := s.lookup.Lookup(c.Tool); ok {
+			known := []string{"registered", s.key, t.ID(), c.Argument}
+			if !slices.ContainsFunc(means, func(m []string) bool { return slices.Equal(m, known) }) {
+				means = append(means, known)
+			}
+		}
+	}
+	if _, native := Native(c.Tool); len(means) == 1 && (isMCP || !native) {
+		return joinParts(means[0])
+	}
+	if isMCP {
+		return joinParts([]string{"server", c.Server, c.Tool, c.Argument})
+	}
+	return joinParts([]string{"name", c.Tool, c.Argument})
+}
+
+// joinParts joins strings such that different lists give different strings.
+func joinParts(parts []string) string {
+	b, _ := json.Marshal(parts) // strings always have a JSON form
+	return string(b)
+}
+
+func inputDigest(input json.RawMessage) string {
+	if len(bytes.TrimSpace(input)) == 0 {
+		input = json.RawMessage("{}")
+	}
+	return sortedjson.Digest(input)
+}
+
+// A callKey is what makes two questions be about the same call.
+type callKey struct{ id, tool, input string }
+
+// A verdict is a decision, made or being made.
+type verdict struct {
+	done     chan struct{} // closed when decision is set
+	decision event.Decision
+}
+
+// verdicts keeps the decisions about calls.
+type verdicts struct {
+	mu      sync.Mutex
+	open    map[callKey]*verdict
+	settled recent[callKey, *verdict]
+}
+
+// claim returns the verdict about a call. If it is new, it is the caller's to settle.
+func (vs *verdicts) claim(key callKey) (v *verdict, mine bool) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if v, ok := vs.open[key]; ok {
+		return v, false
+	}
+	if v, ok := vs.settled.get(key); ok {
+		return v, false
+	}
+	v = &verdict{done: make(chan struct{})}
+	if vs.open == nil {
+		vs.open = map[callKey]*verdict{}
+	}
+	vs.open[key] = v
+	return v, true
+}
+
+// settle keeps the decision, for the call and for the input that the decision gives it.
+func (vs *verdicts) settle(key callKey, v *verdict) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	delete(vs.open, key)
+	vs.settled.put(key, v)
+	if v.decision.Verdict == event.Allow && v.decision.Input != nil {
+		changed := key
+		changed.input = inputDigest(v.decision.Input)
+		_, open := vs.open[changed]
+		if _, decided := vs.settled.get(changed); !open && !decided {
+			vs.settled.put(changed, v)
+		}
+	}
+	close(v.done)
+}
+
+// An answerKey is how far an answer holds. A tool whose risks or needs have changed since is not the
+// one that was approved.
+type answerKey struct {
+	tool  string
+	risk  tool.Risk
+	needs tool.Capability
+	input string // digest; empty for all inputs
+}
+
+type answer struct {
+	verdict event.Verdict
+	reason  string
+	until   time.Time // zero for ever
+}
+
+// answers keeps what the approver said for more than one call.
+type answers struct {
+	mu    sync.Mutex
+	kept  recent[answerKey, answer]
+	added chan struct{} // closed when there is a further one; nil if nobody waits for that
+}
+
+// find returns the answer that holds for a call. A rejection beats an approval.
+func (as *answers) find(key answerKey, now time.Time) (found answer, ok bool) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	wide := key
+	wide.input = ""
+	for _, k := range []answerKey{key, wide} {
+		a, kept := as.kept.get(k)
+		if !kept || !a.until.IsZero() && !now.Before(a.until) {
+			continue
+		}
+		if !ok || a.verdict < found.verdict {
+			found, ok = a, true
+		}
+	}
+	return found, ok
+}
+
+func (as *answers) keep(key answerKey, a answer) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	as.kept.put(key, a)
+	if as.added != nil {
+		close(as.added)
+		as.added = nil
+	}
+}
+
+// more returns a channel that is closed when there is a further answer.
+func (as *answers) more() <-chan struct{} {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if as.added == nil {
+		as.added = make(chan struct{})
+	}
+	return as.added
+}
+
+// recent is a map that forgets its oldest keys beyond the size [remembered].
+type recent[K comparable, V any] struct {
+	values map[K]V
+	ring   []K
+	oldest int
+}
+
+func (r *recent[K, V]) get(k K) (V, bool) {
+	v, ok := r.values[k]
+	return v, ok
+}
+
+func (r *recent[K, V]) put(k K, v V) {
+	if r.values == nil {
+		r.values = map[K]V{}
+	}
+	if _, known := r.values[k]; !known {
+		if len(r.ring) < remembered {
+			r.ring = append(r.ring, k)
+		} else {
+			delete(r.values, r.ring[r.oldest])
+			r.ring[r.oldest] = k
+			r.oldest = (r.oldest + 1) % remembered
+		}
+	}
+	r.values[k] = v
+}
