@@ -135,8 +135,11 @@ func (r *Registry) permit(ctx context.Context, t *Tool, call *Call) *Result {
 			return stop
 		}
 	}
-	if r.opts.Decider != nil {
-		if stop := r.obey(t, call, r.decide(ctx, t, call)); stop != nil {
+	r.mu.RLock()
+	decider := r.decider
+	r.mu.RUnlock()
+	if decider != nil {
+		if stop := r.obey(t, call, r.decide(ctx, decider, t, call)); stop != nil {
 			return stop
 		}
 	}
@@ -146,7 +149,7 @@ func (r *Registry) permit(ctx context.Context, t *Tool, call *Call) *Result {
 
 // decide names the tool as the caller does, or by its id where that name means another tool here: a
 // tool must not be judged by what is known of another.
-func (r *Registry) decide(ctx context.Context, t *Tool, call *Call) (d event.Decision) {
+func (r *Registry) decide(ctx context.Context, decider Decider, t *Tool, call *Call) (d event.Decision) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.opts.Logger.ErrorContext(ctx, "decider panicked", "tool", t.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -157,7 +160,7 @@ func (r *Registry) decide(ctx context.Context, t *Tool, call *Call) (d event.Dec
 	if other, found := r.find(asked.Name); found && other != t {
 		asked.Name = t.ID()
 	}
-	return r.opts.Decider.Decide(ctx, asked)
+	return decider.Decide(ctx, asked)
 }
 
 // askBefore makes a denial of a panic.

@@ -26,7 +26,8 @@ type Decider interface {
 type Options struct {
 	// Before are asked about each call, in order, before the Decider; see [Before].
 	Before []Before
-	// Decider decides about each call before its handler runs. Nil allows all.
+	// Decider decides about each call before its handler runs; see also [Registry.DecideBy]. Nil
+	// allows all.
 	Decider Decider
 	// After see each result, in order; see [After].
 	After []After
@@ -72,6 +73,7 @@ type Registry struct {
 	mu       sync.RWMutex
 	tools    []*Tool          // in order of registration
 	byID     map[string]*Tool // and by name: the one registered last
+	decider  Decider
 	watchers map[int]func()
 	nextID   int
 
@@ -87,6 +89,7 @@ func NewRegistry(opts *Options, tools ...*Tool) (*Registry, error) {
 	if opts != nil {
 		r.opts = *opts
 	}
+	r.decider = r.opts.Decider
 	if r.opts.Logger == nil {
 		r.opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -106,6 +109,14 @@ func MustRegistry(opts *Options, tools ...*Tool) *Registry {
 		panic(err)
 	}
 	return r
+}
+
+// DecideBy has d decide about each call from now on, instead of Options.Decider. It is for deciders
+// that need to know the registry first, as a gate does. Nil allows all.
+func (r *Registry) DecideBy(d Decider) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.decider = d
 }
 
 // Add adds tools. One whose id is taken is refused with [ErrDuplicate]; then none is added.

@@ -48,8 +48,10 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, store *notes,
 	if err != nil {
 		return err
 	}
+	engine := gate.NewEngine(rules, nil)
+	registry.DecideBy(engine) // calls from this program obey too
 	opts.MCPServers = map[string]claude.MCPServer{"notes": server.Server()}
-	if err := gate.NewEngine(rules, nil).Bind(opts); err != nil {
+	if err := engine.Bind(opts); err != nil {
 		return err
 	}
 	for m, err := range claude.Query(ctx, "Tidy up my notes.", opts) {
