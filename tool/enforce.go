@@ -14,15 +14,6 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// A DeciderFunc is a [Decider] made of a function. It is also how a registry gets a decider that
-// must know the registry first: the function names a variable that is set later.
-type DeciderFunc func(ctx context.Context, call event.ToolCall) event.Decision
-
-// Decide calls the function.
-func (f DeciderFunc) Decide(ctx context.Context, call event.ToolCall) event.Decision {
-	return f(ctx, call)
-}
-
 // Hook has d decide about every tool call of Claude Code, its own tools and those of MCP servers, in
 // the main conversation and in subagents, before the call runs. It binds whatever the permission
 // mode and the lists of allowed tools say. The CLI waits for d as long as it takes; the context ends

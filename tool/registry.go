@@ -15,13 +15,6 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// A Decider decides about calls. A gate's engine is one.
-type Decider interface {
-	// Decide makes one decision about a call. It may take its time, since it may ask somebody; the
-	// context ends when nobody waits any longer.
-	Decide(ctx context.Context, call event.ToolCall) event.Decision
-}
-
 // Options configures a [Registry]. Nil and the zero value are ready to use.
 type Options struct {
 	// Before are asked about each call, in order, before the Decider; see [Before].

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// A Decider decides about calls. A gate's engine is one.
+type Decider interface {
+	// Decide makes one decision about a call. It may take its time, since it may ask somebody; the
+	// context ends when nobody waits any longer.
+	Decide(ctx context.Context, call event.ToolCall) event.Decision
+}
+
+// A DeciderFunc is a [Decider] made of a function.
+type DeciderFunc func(ctx context.Context, call event.ToolCall) event.Decision
+
+// Decide calls the function.
+func (f DeciderFunc) Decide(ctx context.Context, call event.ToolCall) event.Decision {
+	return f(ctx, call)
+}
