@@ -133,17 +133,29 @@ func wildMatch(form, words string, guess bool) bool {
 
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
-// maxCommand is the length of the longest command that is read. It keeps the nesting within bounds.
-const maxCommand = 64 << 10
+// maxCommand is the length of the longest command that is read, maxNesting how deep its brackets may
+// go: a parser in its own stack takes long over deep ones.
+const (
+	maxCommand = 64 << 10
+	maxNesting = 500
+)
 
 // parseShell reads a command. Control characters are refused: shells do not agree on them.
 func parseShell(text string) (*syntax.File, error) {
 	if len(text) > maxCommand {
 		return nil, fmt.Errorf("it has %d bytes, more than %d", len(text), maxCommand)
 	}
+	nesting := 0
 	for i := range len(text) {
-		if c := text[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+		switch c := text[i]; {
+		case c < ' ' && c != '\n' && c != '\t' || c == 0x7f:
 			return nil, fmt.Errorf("it has the control character %q", c)
+		case c == '(' || c == '{' || c == '[':
+			if nesting++; nesting > maxNesting {
+				return nil, errors.New("its brackets are nested too deeply")
+			}
+		case c == ')' || c == '}' || c == ']':
+			nesting--
 		}
 	}
 	p := parsers.Get().(*syntax.Parser)

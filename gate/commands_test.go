@@ -172,13 +172,13 @@ func TestWrongCommandRulesAreErrors(t *testing.T) {
 // Deep nesting must neither overflow the stack nor take long.
 func TestHostileCommandsAreReadInTime(t *testing.T) {
 	g := Must(Rules(RuleOptions{Allow: []string{"Bash(ls:*)"}, Deny: []string{"Bash(rm:*)"}}))
-	for _, part := range []string{"(", "$(", "{ ", "if ", "! ", "`", "\"$(", "((", "$((", "${a:-", "[[ ( ", "<(", "case a in a) ", "- ", "env ", "sudo -u ", "$X", "ls;", "*", "f() ", "bash -c '", "eval ", "${a[", "x=", "{a,"} {
+	for _, part := range []string{"(", "$(", "{ ", "if ", "! ", "`", "\"$(", "((", "$((", "${a:-", "[[ ( ", "<(", "case a in a) ", "- ", "env ", "sudo -u ", "$X", "ls;", "*", "f() ", "bash -c '", "eval ", "${a[", "x=", "{a,", "$(')' "} {
 		start := time.Now()
 		command := strings.Repeat(part, maxCommand/len(part))
 		if got := g.Decide(bash(command), Facts{}); got.Verdict == event.Allow && part != "ls;" {
 			t.Errorf("%q repeated is allowed", part)
 		}
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("%q repeated took %v", part, took)
 		}
 	}

@@ -92,7 +92,7 @@ func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
 // judge looks at denials first, then at questions, then at permissions, then at what lies beyond
 // the permissions.
 func (s *ruleSet) judge(c Call, f Facts) (event.Decision, bool) {
-	subject := subject{call: &c, facts: &f, set: s}
+	subject := subject{call: c, facts: f, set: s}
 	if why, hit := s.deny.concerns(&subject); hit {
 		return event.Decision{Reason: fmt.Sprintf("%s is denied%s", c.Name, why)}, true
 	}

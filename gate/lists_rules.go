@@ -141,9 +141,11 @@ func hasServer(name, server string) bool {
 }
 
 // A subject is a call under judgement. What it points to is read when a rule wants to know.
+//
+// It holds copies: with pointers, what a reason quotes would move each call to the heap.
 type subject struct {
-	call  *Call
-	facts *Facts
+	call  Call
+	facts Facts
 	set   *ruleSet
 
 	havePlaces bool
@@ -155,7 +157,7 @@ type subject struct {
 func (s *subject) places() *places {
 	if !s.havePlaces {
 		s.havePlaces = true
-		s.at.find(s.call, s.facts, s.set.home)
+		s.at.find(&s.call, &s.facts, s.set.home)
 	}
 	return &s.at
 }
@@ -163,7 +165,7 @@ func (s *subject) places() *places {
 func (s *subject) script() *script {
 	if !s.haveScript {
 		s.haveScript = true
-		s.run = readScript(s.call)
+		s.run = readScript(&s.call)
 	}
 	return &s.run
 }
@@ -174,7 +176,7 @@ func (s *subject) isShell() bool { return s.call.Tool == "Bash" && s.call.Origin
 // concerns reports whether a rule that denies or asks is about the call, and which.
 func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
 	for _, t := range g.tools {
-		if t.means(s.call, true) {
+		if t.means(&s.call, true) {
 			return "", true
 		}
 	}
@@ -190,7 +192,7 @@ func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
 // permits reports whether a rule that allows is about the call.
 func (g *ruleGroup) permits(s *subject) bool {
 	for _, t := range g.tools {
-		if t.means(s.call, false) {
+		if t.means(&s.call, false) {
 			return true
 		}
 	}
@@ -206,7 +208,7 @@ func (g *ruleGroup) bounds(s *subject) bool {
 		return true
 	}
 	for i := range g.paths {
-		if g.paths[i].covers(s.call, true) {
+		if g.paths[i].covers(&s.call, true) {
 			return true
 		}
 	}
@@ -222,7 +224,7 @@ func (g *ruleGroup) forms(s *subject) string {
 		}
 	}
 	for i := range g.paths {
-		if g.paths[i].covers(s.call, true) {
+		if g.paths[i].covers(&s.call, true) {
 			forms = append(forms, g.paths[i].text)
 		}
 	}

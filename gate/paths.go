@@ -146,18 +146,19 @@ func (r *pathRule) mayContain(place, root, home string) bool {
 	if !ok {
 		return false
 	}
-	for i, segment := range strings.Split(rest, "/") {
-		if i == len(r.segments) {
-			return false
-		}
-		if r.segments[i] == "**" {
+	for _, glob := range r.segments {
+		segment, more, found := strings.Cut(rest, "/")
+		if glob == "**" || segment == "" {
 			return true
 		}
-		if !doublestar.MatchUnvalidated(r.segments[i], segment) {
+		if !doublestar.MatchUnvalidated(glob, segment) {
 			return false
 		}
+		if rest = more; !found {
+			return true
+		}
 	}
-	return true
+	return false
 }
 
 // below returns the path of a place within a directory, "" for the directory itself.
@@ -181,7 +182,7 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 	root, home := "", ""
 	for i := range g.paths {
 		r := &g.paths[i]
-		if !r.covers(s.call, true) {
+		if !r.covers(&s.call, true) {
 			continue
 		}
 		at := s.places()
@@ -211,7 +212,7 @@ func (g *ruleGroup) permitsPath(s *subject) bool {
 	}
 	covered := false
 	for i := range g.paths {
-		covered = covered || g.paths[i].covers(s.call, false)
+		covered = covered || g.paths[i].covers(&s.call, false)
 	}
 	if !covered {
 		return false
@@ -231,7 +232,7 @@ func (g *ruleGroup) permitsPath(s *subject) bool {
 
 func (g *ruleGroup) permitsPlace(s *subject, place, root string) bool {
 	for i := range g.paths {
-		if r := &g.paths[i]; r.covers(s.call, false) && r.match(place, root, s.set.home) {
+		if r := &g.paths[i]; r.covers(&s.call, false) && r.match(place, root, s.set.home) {
 			return true
 		}
 	}
