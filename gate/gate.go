@@ -110,9 +110,9 @@ func (g *Gate) know(tools map[string]Lookup) {
 // Decide makes the decision about a call.
 func (g *Gate) Decide(call event.ToolCall, f Facts) event.Decision {
 	c := g.canonical(call)
-	d := g.judge(c, f)
+	d := g.judge(&c, &f)
 	if d.Input != nil && d.Verdict != event.Deny {
-		d = g.rejudge(c, f, d)
+		d = g.rejudge(&c, &f, d)
 	}
 	d.CallID, d.Tool = call.ID, call.Name
 	return d
@@ -120,7 +120,7 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) event.Decision {
 
 // rejudge lets all policies judge the input that one of them has written. The new input must stand:
 // policies that go on rewriting cannot be satisfied.
-func (g *Gate) rejudge(c Call, f Facts, first event.Decision) event.Decision {
+func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
 	c.Input = first.Input
 	second := g.judge(c, f)
 	switch {
@@ -134,7 +134,7 @@ func (g *Gate) rejudge(c Call, f Facts, first event.Decision) event.Decision {
 }
 
 // judge asks the policies in order. It stops at the first denial.
-func (g *Gate) judge(c Call, f Facts) event.Decision {
+func (g *Gate) judge(c *Call, f *Facts) event.Decision {
 	var (
 		best      event.Decision
 		decided   bool
@@ -168,16 +168,16 @@ func (g *Gate) judge(c Call, f Facts) event.Decision {
 }
 
 // ask makes a denial of a panic.
-func (p *Policy) ask(c Call, f Facts) (d event.Decision, ok bool) {
+func (p *Policy) ask(c *Call, f *Facts) (d event.Decision, ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			d, ok = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", p.Name, r), Policy: p.Name}, true
 		}
 	}()
-	return p.Judge(c, f)
+	return p.Judge(*c, *f)
 }
 
-func (g *Gate) unknown(c Call) event.Decision {
+func (g *Gate) unknown(c *Call) event.Decision {
 	o := g.otherwise
 	if o == nil {
 		o = &Otherwise{}
