@@ -90,23 +90,52 @@ func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
 }
 
 // judge looks at denials first, then at questions, then at permissions, then at what lies beyond
-// the permissions.
+// the permissions. Most calls are judged by their names alone.
 func (s *ruleSet) judge(c Call, f Facts) (event.Decision, bool) {
-	subject := subject{call: c, facts: f, set: s}
-	if why, hit := s.deny.concerns(&subject); hit {
-		return event.Decision{Reason: fmt.Sprintf("%s is denied%s", c.Name, why)}, true
+	if s.hasArguments(&c) {
+		return s.judgeArguments(c, f)
 	}
-	if why, hit := s.ask.concerns(&subject); hit {
-		return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf("%s needs approval%s", c.Name, why)}, true
-	}
-	if s.allow.permits(&subject) {
+	switch {
+	case s.deny.names(&c, true):
+		return denied(c.Name, ""), true
+	case s.ask.names(&c, true):
+		return asked(c.Name, ""), true
+	case s.allow.names(&c, false):
 		return event.Decision{Verdict: event.Allow}, true
-	}
-	if s.allow.bounds(&subject) {
-		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s", c.Name, s.allow.forms(&subject))}, true
-	}
-	if s.closed {
-		return event.Decision{Reason: fmt.Sprintf("Tool %s is not on the list of allowed tools", c.Name)}, true
+	case s.closed:
+		return unlisted(c.Name), true
 	}
 	return event.Decision{}, false
+}
+
+// judgeArguments is judge for calls of tools that have rules with arguments.
+func (s *ruleSet) judgeArguments(c Call, f Facts) (event.Decision, bool) {
+	subject := subject{call: c, facts: f, set: s}
+	if why, hit := s.deny.concerns(&subject); hit {
+		return denied(c.Name, why), true
+	}
+	if why, hit := s.ask.concerns(&subject); hit {
+		return asked(c.Name, why), true
+	}
+	switch {
+	case s.allow.permits(&subject):
+		return event.Decision{Verdict: event.Allow}, true
+	case s.allow.bounds(&c):
+		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s", c.Name, s.allow.forms(&c))}, true
+	case s.closed:
+		return unlisted(c.Name), true
+	}
+	return event.Decision{}, false
+}
+
+func denied(name, why string) event.Decision {
+	return event.Decision{Reason: fmt.Sprintf("%s is denied%s", name, why)}
+}
+
+func asked(name, why string) event.Decision {
+	return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf("%s needs approval%s", name, why)}
+}
+
+func unlisted(name string) event.Decision {
+	return event.Decision{Reason: fmt.Sprintf("Tool %s is not on the list of allowed tools", name)}
 }

@@ -14,6 +14,8 @@ import (
 type ruleSet struct {
 	closed           bool // denies what is not allowed
 	root, home       string
+	foldedRoot       string // in lower case, for wide rules
+	foldedHome       string
 	allow, ask, deny ruleGroup
 }
 
@@ -29,6 +31,7 @@ func newRuleSet(closed bool, opts RuleOptions) (*ruleSet, error) {
 	var errs []error
 	s.root = absoluteOption("Root", opts.Root, &errs)
 	s.home = absoluteOption("Home", opts.Home, &errs)
+	s.foldedRoot, s.foldedHome = strings.ToLower(s.root), strings.ToLower(s.home)
 	for _, g := range []struct {
 		group *ruleGroup
 		rules []string
@@ -120,7 +123,7 @@ func newToolName(text string) (toolName, error) {
 
 // means reports whether the call is of the tool. Wide takes the doubt of a server whose name has
 // "__" in it, or of a tool that two registries have, for a yes.
-func (n toolName) means(c *Call, wide bool) bool {
+func (n *toolName) means(c *Call, wide bool) bool {
 	if n.mcp == "" {
 		return c.Origin != Foreign && c.Tool == n.bare
 	}
@@ -171,44 +174,30 @@ func (s *subject) script() *script {
 }
 
 // isShell reports whether command rules are about the call.
-func (s *subject) isShell() bool { return s.call.Tool == "Bash" && s.call.Origin != Foreign }
+func isShell(c *Call) bool { return c.Tool == "Bash" && c.Origin != Foreign }
 
-// concerns reports whether a rule that denies or asks is about the call, and which.
-func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
-	for _, t := range g.tools {
-		if t.means(&s.call, true) {
-			return "", true
-		}
-	}
-	if why, hit := g.concernsPath(s); hit {
-		return why, true
-	}
-	if len(g.commands) > 0 && s.isShell() {
-		return s.script().concerns(g.commands)
-	}
-	return "", false
+// hasArguments reports whether a rule with an argument is about the tool.
+func (s *ruleSet) hasArguments(c *Call) bool {
+	return s.deny.bounds(c) || s.ask.bounds(c) || s.allow.bounds(c)
 }
 
-// permits reports whether a rule that allows is about the call.
-func (g *ruleGroup) permits(s *subject) bool {
-	for _, t := range g.tools {
-		if t.means(&s.call, false) {
+// names reports whether the tool is named without an argument.
+func (g *ruleGroup) names(c *Call, wide bool) bool {
+	for i := range g.tools {
+		if g.tools[i].means(c, wide) {
 			return true
 		}
 	}
-	if len(g.commands) > 0 && s.isShell() {
-		return s.script().permitted(g.commands)
-	}
-	return g.permitsPath(s)
+	return false
 }
 
 // bounds reports whether the tool has rules with arguments.
-func (g *ruleGroup) bounds(s *subject) bool {
-	if len(g.commands) > 0 && s.isShell() {
+func (g *ruleGroup) bounds(c *Call) bool {
+	if len(g.commands) > 0 && isShell(c) {
 		return true
 	}
 	for i := range g.paths {
-		if g.paths[i].covers(&s.call, true) {
+		if g.paths[i].covers(c, true) {
 			return true
 		}
 	}
@@ -216,17 +205,42 @@ func (g *ruleGroup) bounds(s *subject) bool {
 }
 
 // forms lists the rules with arguments that bound the tool.
-func (g *ruleGroup) forms(s *subject) string {
+func (g *ruleGroup) forms(c *Call) string {
 	var forms []string
 	for i := range g.commands {
-		if s.isShell() {
+		if isShell(c) {
 			forms = append(forms, g.commands[i].text)
 		}
 	}
 	for i := range g.paths {
-		if g.paths[i].covers(&s.call, true) {
+		if g.paths[i].covers(c, true) {
 			forms = append(forms, g.paths[i].text)
 		}
 	}
 	return strings.Join(forms, ", ")
+}
+
+// concerns reports whether a rule that denies or asks is about the call, and which.
+func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
+	if g.names(&s.call, true) {
+		return "", true
+	}
+	if why, hit := g.concernsPath(s); hit {
+		return why, true
+	}
+	if len(g.commands) > 0 && isShell(&s.call) {
+		return s.script().concerns(g.commands)
+	}
+	return "", false
+}
+
+// permits reports whether a rule that allows is about the call.
+func (g *ruleGroup) permits(s *subject) bool {
+	if g.names(&s.call, false) {
+		return true
+	}
+	if len(g.commands) > 0 && isShell(&s.call) {
+		return s.script().permitted(g.commands)
+	}
+	return g.permitsPath(s)
 }

@@ -178,31 +178,46 @@ func below(dir, place string) (rest string, ok bool) {
 // concernsPath looks for a wide rule about the call. Places are compared in lower case: a file
 // system may not tell the cases apart.
 func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
-	var rootBuf, homeBuf, placeBuf [foldSize]byte
-	root, home := "", ""
-	for i := range g.paths {
-		r := &g.paths[i]
-		if !r.covers(&s.call, true) {
-			continue
-		}
-		at := s.places()
-		if root == "" {
-			root, home = fold(&rootBuf, s.root()), fold(&homeBuf, s.set.home)
-		}
-		if at.unknown || at.n == 0 || r.anchor == atRoot && root == "" {
-			return fmt.Sprintf(" by rule %s: its path cannot be determined; use an absolute path", r.text), true
-		}
-		for _, place := range at.list[:at.n] {
-			folded := fold(&placeBuf, place)
-			if r.match(folded, root, home) {
+	at := g.firstCovering(&s.call)
+	if at < 0 {
+		return "", false
+	}
+	rules := g.paths[at:]
+	places := s.places()
+	var rootBuf, placeBuf [foldSize]byte
+	root := s.set.foldedRoot
+	if root == "" {
+		root = fold(&rootBuf, s.root())
+	}
+	if places.unknown || places.n == 0 || root == "" {
+		return fmt.Sprintf(" by rule %s: its path cannot be determined; use an absolute path", rules[0].text), true
+	}
+	for _, place := range places.list[:places.n] {
+		folded := fold(&placeBuf, place)
+		for i := range rules {
+			r := &rules[i]
+			if !r.covers(&s.call, true) {
+				continue
+			}
+			if r.match(folded, root, s.set.foldedHome) {
 				return fmt.Sprintf(" by rule %s: %s", r.text, place), true
 			}
-			if isGrep(s.call.Tool) && r.mayContain(folded, root, home) {
+			if isGrep(s.call.Tool) && r.mayContain(folded, root, s.set.foldedHome) {
 				return fmt.Sprintf(" by rule %s: a search of %s may read it; search a smaller directory", r.text, place), true
 			}
 		}
 	}
 	return "", false
+}
+
+// firstCovering finds the first rule about the tool of a call, or -1.
+func (g *ruleGroup) firstCovering(c *Call) int {
+	for i := range g.paths {
+		if g.paths[i].covers(c, true) {
+			return i
+		}
+	}
+	return -1
 }
 
 // permitsPath reports whether every place to which the call may lead is allowed.
@@ -253,20 +268,15 @@ const foldSize = 256
 
 // fold gives s in lower case. The result lives no longer than buf.
 func fold(buf *[foldSize]byte, s string) string {
-	upper, ascii := false, true
-	for i := range len(s) {
-		upper = upper || 'A' <= s[i] && s[i] <= 'Z'
-		ascii = ascii && s[i] < 0x80
-	}
-	switch {
-	case !ascii || upper && len(s) > foldSize:
+	if s == "" || len(s) > foldSize {
 		return strings.ToLower(s)
-	case !upper:
-		return s
 	}
 	for i := range len(s) {
 		c := s[i]
-		if 'A' <= c && c <= 'Z' {
+		switch {
+		case c >= 0x80:
+			return strings.ToLower(s)
+		case 'A' <= c && c <= 'Z':
 			c += 'a' - 'A'
 		}
 		buf[i] = c

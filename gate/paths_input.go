@@ -42,7 +42,7 @@ func (p *places) find(c *Call, f *Facts, home string) {
 	if searches(c.Tool) {
 		p.search(c.Tool, in.pattern, f.Dir, home)
 	}
-	if f.Target.Path != "" {
+	if f.Target.Path != "" && (p.n != 1 || p.list[0] != f.Target.Path) {
 		p.spelled(f.Target.Path, f.Dir, home)
 	}
 }
@@ -183,23 +183,30 @@ func isNormal(text string) bool {
 	if text == "" || text[0] != '/' {
 		return false
 	}
-	segment := 0 // where the current one begins
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == '\\' || c < ' ':
 			return false
-		case c == '/':
-			if i > 0 && !isName(text[segment:i]) {
-				return false
-			}
-			segment = i + 1
+		case c == '/' && !beginsName(text[i+1:]):
+			return text == "/"
 		}
 	}
-	last := text[segment:]
-	return text == "/" || isName(last) && last == strings.TrimSpace(last)
+	last := text[len(text)-1]
+	return last > ' ' && last < 0x80 || text == strings.TrimSpace(text)
 }
 
-func isName(segment string) bool { return segment != "" && segment != "." && segment != ".." }
+// beginsName reports whether a path without its first slash begins with a name other than "." and
+// "..".
+func beginsName(rest string) bool {
+	if rest == "" || rest[0] == '/' {
+		return false
+	}
+	if rest[0] != '.' {
+		return true
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name != "." && name != ".."
+}
 
 // An input holds what rules look at in the input of a call. The strings are parts of it where they
 // can be, so they must not outlive the judgement.

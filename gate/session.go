@@ -26,10 +26,13 @@ func blocks(blocked map[string]bool, c *Call) bool {
 	if blocked[c.Name] || c.Origin != Foreign && blocked[c.Tool] {
 		return true
 	}
+	if c.Server == "" {
+		return false
+	}
 	var buf [128]byte
 	full := append(buf[:0], mcpPrefix...)
 	full = append(append(append(full, c.Server...), "__"...), c.Tool...)
-	return c.Server != "" && blocked[string(full)]
+	return blocked[string(full)]
 }
 
 // RequireBefore denies a tool until others have succeeded; see [Facts.Invoked]. The keys and the
