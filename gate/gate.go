@@ -133,19 +133,24 @@ func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
 	return second
 }
 
-// judge asks the policies in order. It stops at the first denial.
-func (g *Gate) judge(c *Call, f *Facts) event.Decision {
+// judge asks the policies in order. It stops at the first denial; a panic is one.
+func (g *Gate) judge(c *Call, f *Facts) (best event.Decision) {
 	var (
-		best      event.Decision
+		p         *Policy
 		decided   bool
 		rewritten json.RawMessage
 	)
+	defer func() {
+		if r := recover(); r != nil {
+			best = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", p.Name, r), Policy: p.Name}
+		}
+	}()
 	for i := range g.policies {
-		p := &g.policies[i]
+		p = &g.policies[i]
 		if p.Judge == nil {
 			continue
 		}
-		d, ok := p.ask(c, f)
+		d, ok := p.Judge(*c, *f)
 		if !ok {
 			continue
 		}
@@ -165,16 +170,6 @@ func (g *Gate) judge(c *Call, f *Facts) event.Decision {
 	}
 	best.Input = rewritten
 	return best
-}
-
-// ask makes a denial of a panic.
-func (p *Policy) ask(c *Call, f *Facts) (d event.Decision, ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			d, ok = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", p.Name, r), Policy: p.Name}, true
-		}
-	}()
-	return p.Judge(*c, *f)
 }
 
 func (g *Gate) unknown(c *Call) event.Decision {
