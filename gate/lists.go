@@ -93,7 +93,7 @@ func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
 // the permissions. Most calls are judged by their names alone.
 func (s *ruleSet) judge(c Call, f Facts) (event.Decision, bool) {
 	if s.hasArguments(&c) {
-		return s.judgeArguments(c, f)
+		return s.judgeArguments(&c, &f)
 	}
 	switch {
 	case s.deny.names(&c, true):
@@ -109,8 +109,8 @@ func (s *ruleSet) judge(c Call, f Facts) (event.Decision, bool) {
 }
 
 // judgeArguments is judge for calls of tools that have rules with arguments.
-func (s *ruleSet) judgeArguments(c Call, f Facts) (event.Decision, bool) {
-	subject := subject{call: c, facts: f, set: s}
+func (s *ruleSet) judgeArguments(c *Call, f *Facts) (event.Decision, bool) {
+	subject := subject{call: *c, facts: *f, set: s}
 	if why, hit := s.deny.concerns(&subject); hit {
 		return denied(c.Name, why), true
 	}
@@ -120,8 +120,8 @@ func (s *ruleSet) judgeArguments(c Call, f Facts) (event.Decision, bool) {
 	switch {
 	case s.allow.permits(&subject):
 		return event.Decision{Verdict: event.Allow}, true
-	case s.allow.bounds(&c):
-		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s", c.Name, s.allow.forms(&c))}, true
+	case s.allow.bounds(c):
+		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s", c.Name, s.allow.forms(c))}, true
 	case s.closed:
 		return unlisted(c.Name), true
 	}
