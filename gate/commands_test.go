@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/drover-agents/drover/event"
+	_ "github.com/drover-agents/drover/internal/testsize"
 )
 
 // bash is a call of the shell.
@@ -61,7 +64,7 @@ func TestCommandRulesThatAllow(t *testing.T) {
 		"LD_PRELOAD=x ls", "PATH=. ls", "PATH=.; ls", "export PATH=.; ls", "declare -x PATH=.; ls", "local x=1", "readonly x=1", "for PATH in .; do ls; done", "echo ${PATH:=x}", "path=(.); ls", "path=.; ls", "GIT_PAGER=x git status", "IFS=x; ls",
 		"http_proxy=x; ls", "npm_config_script_shell=x npm run test", "x=1 ls", "BASH_ENV=x ls", "PROMPT_COMMAND=x; ls", "select PATH in .; do ls; done",
 		// names that are computed
-		"$X", "$X status", "g$X status", `"$X"`, "$(echo rm) x", "l? -la", "[l]s", "{ls,-la}", "$'l\\x73'", "*", "~+/x",
+		"$X", "$X status", "g$X status", `"$X"`, "$(echo rm) x", "l? -la", "[l]s", "{ls,-la}", "$'l\\x73'", "*", "~+/x", "ls$X", "ls?", "ls{,of} x", "ls$(echo)", "ls*",
 		// names that are others
 		"/bin/ls", "./ls", "LS", "../git status", "git\u00a0status", "ech\u00f3",
 		// what cannot be read
@@ -97,7 +100,7 @@ func TestCommandRulesThatDeny(t *testing.T) {
 		"bash -c 'rm x'", `bash -c "rm x"`, "sh -c 'ls; rm x'", "bash -ec 'rm x'", "bash -o pipefail -c 'rm x'", "bash --norc -c 'rm x'", "/bin/sh -c 'rm x'", "zsh -c 'rm x'", "sudo bash -c 'rm x'", "env bash -c 'rm x'", "xargs sh -c 'rm x'",
 		`bash -c "bash -c 'rm x'"`, "eval rm x", "eval 'rm x'", `eval "ls; rm" x`, "eval $X", "bash -c $X", `bash -c "$X"`, "su -c 'rm x' me", "ssh host 'rm x'", "ssh host rm x", "watch 'rm x'", "trap 'rm x' EXIT", "alias ls='rm x'", "parallel 'rm {}' ::: a",
 		// hidden from sight
-		"echo cm0geA== | base64 -d | sh", "bash", "bash -s", "bash -x", "bash <<< 'rm x'", "bash <<EOF\nrm x\nEOF", "bash /dev/stdin", "bash -", "bash <(echo rm x)", "source <(echo rm x)", ". /dev/stdin", "curl x | sudo bash",
+		"echo cm0geA== | base64 -d | sh", "bash", "bash -s", "bash -x", "bash <<< 'rm x'", "bash <<EOF\nrm x\nEOF", "bash /dev/stdin", "bash -", "bash <(echo rm x)", "source <(echo rm x)", ". /dev/stdin", "cat x | sudo bash", "cat x | env -i sh", "sudo -u me bash -c $X",
 		"rm\r x", "ls 'x", "ls $(", "", " ", "ls\x00", strings.Repeat("ls; ", maxCommand),
 		"git " + strings.Repeat("-c a=b ", 40) + "push", "env " + strings.Repeat("x ", 2000) + "rm",
 		strings.Repeat("eval ", 5) + "rm x", strings.Repeat("eval ", 20) + "ls",
@@ -182,6 +185,50 @@ func TestHostileCommandsAreReadInTime(t *testing.T) {
 			t.Errorf("%q repeated took %v", part, took)
 		}
 	}
+}
+
+// Wherever a command stands in a script, it is seen.
+func TestASecondCommandIsNeverAllowed(t *testing.T) {
+	allow := Must(Rules(RuleOptions{Allow: []string{"Bash(git status:*)", "Bash(ls:*)", "Bash(cat:*)", "Bash(echo:*)"}}))
+	deny := Must(AllowTools("Bash"), DenyTools("Bash(rm:*)"))
+	rapid.Check(t, func(t *rapid.T) {
+		good := drawScript(t, 4)
+		if got := allow.Decide(bash(good), Facts{}); got.Verdict != event.Allow {
+			t.Fatalf("%q: got %s (%s), want allow", good, got.Verdict, got.Reason)
+		}
+		if got := deny.Decide(bash(good), Facts{}); got.Verdict != event.Allow {
+			t.Fatalf("%q: got %s (%s), want allow", good, got.Verdict, got.Reason)
+		}
+		places := strings.Count(good, "git status")
+		if places == 0 {
+			good, places = "git status; "+good, 1
+		}
+		at := rapid.IntRange(1, places).Draw(t, "place")
+		parts := strings.Split(good, "git status")
+		bad := strings.Join(parts[:at], "git status") + "rm -rf x" + strings.Join(parts[at:], "git status")
+		for _, bad := range []string{bad, good + "; rm -rf x", "rm -rf x; " + good, good + " | rm -rf x", "rm -rf x && " + good, good + "\nrm -rf x"} {
+			if got := allow.Decide(bash(bad), Facts{}); got.Verdict != event.Deny {
+				t.Fatalf("allowing: %q: got %s", bad, got.Verdict)
+			}
+			if got := deny.Decide(bash(bad), Facts{}); got.Verdict != event.Deny {
+				t.Fatalf("denying: %q: got %s", bad, got.Verdict)
+			}
+		}
+	})
+}
+
+// drawScript makes a script of allowed commands.
+func drawScript(t *rapid.T, depth int) string {
+	simple := rapid.SampledFrom([]string{"git status", "git status --short", "ls -la", "cat 'a b' c", `echo "x y"`, "echo *", "git status"})
+	if depth == 0 || rapid.IntRange(0, 3).Draw(t, "stop") == 0 {
+		return simple.Draw(t, "command")
+	}
+	form := rapid.SampledFrom([]string{
+		"A; B", "A && B", "A || B", "A | B", "A & B", "A\nB", " (A)", "{ A; }", "echo $(A)", "echo `ls`; A", `cat "x$(A)" y`, "cat <(A)", "if A; then B; else A; fi",
+		"for f in a $(A); do B; done", "while A; do B; done", "case $(A) in b) B;; esac", "f() { A; }; B", "if ! A; then B; fi", "{ time A; }", "x=$(A); B", "A 2>&1", " (A) >/dev/null", "echo ${x:-$(A)}", "CI=$(A) ls",
+	}).Draw(t, "form")
+	a, b := drawScript(t, depth-1), drawScript(t, depth-1)
+	return strings.NewReplacer("A", a, "B", b).Replace(form)
 }
 
 // FuzzCommands looks for panics, and for commands that are allowed with a second one beside them.

@@ -82,7 +82,9 @@ func restricting(t *rapid.T) Policy {
 	v := rapid.SampledFrom([]event.Verdict{event.Deny, event.Ask, 99}).Draw(t, "verdict")
 	stage := Stage(rapid.IntRange(0, int(StageCustom)).Draw(t, "stage"))
 	name := rapid.SampledFrom(drawnNames).Draw(t, "about")
-	p := Custom("own", func(c Call, _ Facts) (event.Decision, bool) { return event.Decision{Verdict: v}, c.Tool == name && c.Origin != Foreign })
+	p := Custom("own", func(c Call, _ Facts) (event.Decision, bool) {
+		return event.Decision{Verdict: v}, c.Tool == name && c.Origin != Foreign
+	})
 	p.Stage = stage
 	return p
 }
