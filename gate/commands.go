@@ -11,12 +11,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A command is written as its words with a zero byte between them. Two more bytes have a meaning;
-// none of the three can be in a command that is read.
+// A command is written as its words with a zero byte between them. Three more bytes have a meaning;
+// none of the four can be in a command that is read.
 const (
 	between  = "\x00"
-	computed = '\x01' // in commands: what only the shell will know, which may be several words
+	computed = '\x01' // in commands: what only the shell will know, none or several words
 	anything = '\x02' // in rules: "*"
+	unknown  = '\x03' // in commands: what only the shell will know, within one word
 )
 
 // A commandRule is "Bash(command)".
@@ -66,18 +67,41 @@ func ruleWords(text string) ([]string, error) {
 	words := make([]string, len(call.Args))
 	for i, w := range call.Args {
 		words[i] = wordText(w, true)
-		if strings.ContainsRune(words[i], computed) {
+		if isComputed(words[i]) {
 			return nil, problem
 		}
 	}
 	return words, nil
 }
 
-// programName is the name of a program for comparison: without directory, in lower case.
+// programName is the name of a program for comparison: without directory, in lower case. What is
+// not known of it stays open; a part that may be several words may be the whole name.
 func programName(word string) string {
+	if strings.IndexByte(word, computed) >= 0 {
+		return string(computed)
+	}
+	if at := strings.LastIndexByte(word, unknown); at >= 0 {
+		word = word[at:] // there may be a slash in it
+	}
 	word = word[strings.LastIndexAny(word, `/\`)+1:]
 	word = strings.TrimPrefix(strings.ToLower(word), "=") // zsh: the path of a program
 	return strings.TrimSuffix(word, ".exe")
+}
+
+// joinWords joins words for a denial. A word that may turn out to be none takes the place between
+// its neighbours with it.
+func joinWords(words []string) string {
+	var b strings.Builder
+	apart := false
+	for i, w := range words {
+		open := w != "" && strings.Trim(w, string(computed)) == ""
+		if i > 0 && apart && !open {
+			b.WriteString(between)
+		}
+		b.WriteString(w)
+		apart = !open
+	}
+	return b.String()
 }
 
 // allows reports whether the rule is about exactly this command.
@@ -110,7 +134,7 @@ func wildMatch(form, words string, guess bool) bool {
 		row[i+1] = true
 	}
 	for w := range len(words) {
-		wild := guess && words[w] == computed
+		wild := guess && (words[w] == computed || words[w] == unknown)
 		diagonal := row[0] // of the row before
 		row[0] = row[0] && wild
 		alive := row[0]
@@ -158,7 +182,21 @@ func parseShell(text string) (*syntax.File, error) {
 			nesting--
 		}
 	}
+	if continuesComment(text) {
+		return nil, errors.New("a line with # ends in a backslash")
+	}
 	p := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(p)
 	return p.Parse(strings.NewReader(text), "")
+}
+
+// continuesComment reports whether a comment may end in a backslash. A shell takes the next line for
+// a command; the parser would take it for a part of the comment.
+func continuesComment(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasSuffix(line, "\\\n") && strings.Contains(line, "#") {
+			return true
+		}
+	}
+	return false
 }

@@ -78,7 +78,7 @@ func isAction(name, word string) bool {
 // mayBeAction reports whether a word that the shell computes may become an action.
 func mayBeAction(name, word string) bool {
 	if name != "find" {
-		return word[0] == computed || word[0] == '-'
+		return mayBeOption(word)
 	}
 	return slices.ContainsFunc(findActions, func(action string) bool { return wildMatch(action, word, true) })
 }

@@ -122,7 +122,7 @@ func (c *commandSearch) command(words []string) {
 // assignment.
 func isOption(words []string, i int) bool {
 	w := words[i]
-	return strings.HasPrefix(w, "-") || i > 1 && strings.HasPrefix(words[i-1], "-") ||
+	return mayBeOption(w) || i > 1 && mayBeOption(words[i-1]) ||
 		strings.Contains(w, "=") || w != "" && '0' <= w[0] && w[0] <= '9'
 }
 
@@ -134,17 +134,14 @@ func (c *commandSearch) simple(words []string) {
 	}
 	name := programName(words[0])
 	for i := 1; ; i++ {
-		line := name
-		if i < len(words) {
-			line += between + strings.Join(words[i:], between)
-		}
+		line := joinWords(append([]string{name}, words[min(i, len(words)):]...))
 		for r := range c.rules {
 			if c.rules[r].may(line) {
 				c.rule, c.shown = &c.rules[r], shownWord(strings.Join(words, " "))
 				return
 			}
 		}
-		if i >= len(words) || !strings.HasPrefix(words[i], "-") && (i == 1 || !strings.HasPrefix(words[i-1], "-")) {
+		if i >= len(words) || !mayBeOption(words[i]) && (i == 1 || !mayBeOption(words[i-1])) {
 			return
 		}
 		if i == 32 {
@@ -152,6 +149,10 @@ func (c *commandSearch) simple(words []string) {
 			return
 		}
 	}
+}
+
+func mayBeOption(word string) bool {
+	return word != "" && (word[0] == '-' || word[0] == computed || word[0] == unknown)
 }
 
 // shell looks at what a shell is given to run.
@@ -218,7 +219,7 @@ func (c *commandSearch) shellArguments(words []string, shown string) {
 
 // shownWord writes words for people.
 func shownWord(text string) string {
-	text = strings.NewReplacer(string(computed), "…", between, " ").Replace(text)
+	text = strings.NewReplacer(string(computed), "…", string(unknown), "…", between, " ").Replace(text)
 	if runes := []rune(text); len(runes) > 200 {
 		return string(runes[:200]) + "…"
 	}

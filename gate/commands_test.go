@@ -48,6 +48,9 @@ func TestCommandRulesThatAllow(t *testing.T) {
 		"for f in $(rm x); do ls; done", "for f in a; do rm $f; done", "while rm x; do ls; done", "until ls; do rm x; done",
 		"case $(rm x) in a) ls;; esac", "case a in a) rm x;; esac", "case a in $(rm x)) ls;; esac", "f() { rm x; }; f", "ls() { rm x; }; ls", "function ls { rm x; }; ls",
 		"! rm x", "time rm x", "coproc rm x", "select x in a; do rm x; done",
+		// behind what looks like a comment or the end of a text
+		"ls # x \\\nrm x", "ls $#; rm x", "ls a#b; rm x", "echo ${#x}; rm x", "ls;# \nrm x", "ls \\#; rm x", "ls '#'; rm x", "cat <<E\nE\nrm x\nE", "cat <<'E'\n'E'\nE\nrm x", "cat <<\\E\n$(ls)\nE\nrm x",
+		"cat <<-E\n\tE\nrm x", "cat <<E; rm x\nE", "cat <<E | rm x\nE", "cat <<E\n${x:-`rm x`}\nE", "cat <<\"E\"F\n$(ls)\nEF\nrm x", "echo $((ls); rm x)", "echo $( (rm x) )", "((ls); rm x)", "echo \"'\"; rm x; echo \"'\"", "echo '\\'; rm x", `echo "\\"; rm x`,
 		// in substitutions
 		"git status $(rm x)", "git status `rm x`", `git status "$(rm x)"`, "git status \"`rm x`\"", "cat <(rm x)", "ls >(rm x)", "echo ${x:-$(rm x)}", "echo ${x/a/$(rm x)}",
 		"echo $(echo $(rm x))", "cat <<EOF\n$(rm x)\nEOF", "cat <<EOF\n`rm x`\nEOF", `cat <<< "$(rm x)"`, "echo $((1 + $(rm x)))", "echo ${x:$(rm x):1}", "x=$(rm x)", "CI=$(rm x) ls",
@@ -93,7 +96,7 @@ func TestCommandRulesThatDeny(t *testing.T) {
 		"/bin/rm x", "/usr/bin/../bin/rm x", "./rm x", "\\rm x", "r\\m x", `"rm" x`, `'r'm x`, "r\\\nm x", "$'rm' x", "$'\\x72m' x", "RM x", "rm.exe x", "=rm x", "A=1 rm x", "  rm\tx", "~/bin/rm",
 		"git  push", "git 'push'", "git pu\"sh\"", "git --no-pager push", "git -C . push", "git -c a=b -C . push", "/usr/bin/git push",
 		// by what the shell computes
-		"$X", "$X -rf", "r$X x", "/bin/r? x", "/bin/[r]m x", "{rm,-rf,x}", `{"rm",-rf} x`, "$(echo rm) x", "git $X", "git pu$X", "git {push,--force}", "git pu*", "git $@", "${X}m x", "@(rm) x",
+		"$X", "$X -rf", "r$X x", "/bin/r? x", "/bin/[r]m x", "{rm,-rf,x}", `{"rm",-rf} x`, "$(echo rm) x", "git $X", "git pu$X", "git {push,--force}", "git pu*", "git $@", "${X}m x", "@(rm) x", " ${x:-rm x}\\", "${x:-rm /}bin/tool", "$HOME/bin/tool", "/bin$'\\x2f'rm x", `"/bin${X}rm" x`, `"/bin$(echo /)rm" x`, `"$@" x`, `"${a[@]}"`, `"${x:-$@}"/y`, "npm $X publish", "$X rm x", "npm publish $X", "npm $X", "rm$X", `"$X"`, `git "$X"`, `git "pu$X"`,
 		// behind others
 		"sudo rm x", "sudo -u root rm x", "env rm x", "env -i A=b rm x", "env -S 'rm x'", "nohup rm x", "timeout 5 rm x", "timeout -s KILL 5s rm x", "xargs rm", "ls | xargs -n 1 rm", "command rm x", "exec rm x", "builtin rm", "nice -n 5 rm x",
 		"find . -exec rm {} +", "find . -name x -execdir /bin/rm {} \\;", "sudo env nohup rm x", "busybox rm x", "stdbuf -o0 rm x", "sudo git push", "sudo git -C . push", "sudo $X", "env A=b $X", "sudo -u root $X", "timeout 5 $X",
@@ -108,7 +111,7 @@ func TestCommandRulesThatDeny(t *testing.T) {
 	free := []string{
 		"ls", "echo rm", "echo 'rm x'", "git status", "git commit -m push", "git pull; ls", "npm publish --dry-run", "npm run publish", "rmdir x", "echo $X", "ls $X", "git status $X", "cat rm",
 		"sudo ls", "env A=b ls", "sudo cat $X", "xargs grep x", "bash script.sh", "bash -c 'ls'", "bash --version", "eval ls", "sh ./run.sh -s", "git rm x", "# rm x", "for f in *; do cat $f; done", "cat <<'EOF'\nrm x\nEOF",
-		"find . -name x", "timeout 5 ls", "[ -f x ]", "$HOME/bin/tool x", "HEAD=1 ls",
+		"find . -name x", "timeout 5 ls", "[ -f x ]", `"$HOME/bin/tool" x`, `"$HOME"/bin/tool x`, "HEAD=1 ls",
 	}
 	for _, command := range denied {
 		got := g.Decide(bash(command), Facts{})

@@ -82,7 +82,7 @@ func writeLiteral(b *strings.Builder, text string, inRule bool) {
 
 func writeQuoted(b *strings.Builder, q *syntax.SglQuoted) {
 	if q.Dollar && strings.Contains(q.Value, `\`) {
-		b.WriteByte(computed) // escapes that the shell decodes
+		b.WriteByte(unknown) // escapes that the shell decodes
 		return
 	}
 	b.WriteString(q.Value)
@@ -90,13 +90,13 @@ func writeQuoted(b *strings.Builder, q *syntax.SglQuoted) {
 
 func writeDoubleQuoted(b *strings.Builder, q *syntax.DblQuoted) {
 	if q.Dollar {
-		b.WriteByte(computed) // may be translated
+		b.WriteByte(unknown) // may be translated
 		return
 	}
 	for _, part := range q.Parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {
-			b.WriteByte(computed)
+			b.WriteByte(quotedPart(part))
 			continue
 		}
 		for i := 0; i < len(lit.Value); i++ {
@@ -112,8 +112,20 @@ func writeDoubleQuoted(b *strings.Builder, q *syntax.DblQuoted) {
 	}
 }
 
+// quotedPart is what stands for an expansion in double quotes. It stays one word unless it is of a
+// list, or has a default that may be one.
+func quotedPart(part syntax.WordPart) byte {
+	p, ok := part.(*syntax.ParamExp)
+	if ok && (p.Param.Value == "@" || p.Excl || p.Index != nil || p.Slice != nil || p.Names != 0 || p.Exp != nil || p.Repl != nil) {
+		return computed
+	}
+	return unknown
+}
+
 // isComputed reports whether a part of the word is not known.
-func isComputed(word string) bool { return strings.IndexByte(word, computed) >= 0 }
+func isComputed(word string) bool {
+	return strings.IndexByte(word, computed) >= 0 || strings.IndexByte(word, unknown) >= 0
+}
 
 // A script is what a call of the shell wants to run.
 type script struct {
