@@ -110,12 +110,26 @@ func (c *commandSearch) command(words []string) {
 			c.shell(words[i:])
 		}
 		before = before && isOption(words, i)
-		if strings.ContainsAny(words[i], " \t\n;|&$`") {
-			_, value, _ := strings.Cut(words[i], "=") // alias x='...'
-			c.text(words[i], shownWord(words[0]), false)
-			c.text(value, shownWord(words[0]), false)
+		for _, text := range scriptsIn(words[i]) {
+			c.text(text, shownWord(words[0]), false)
 		}
 	}
+}
+
+// scriptsIn gives what may be a script in a word: all of it, and the value of an option that is
+// written together with it, as in env -S'...'.
+func scriptsIn(word string) []string {
+	if !strings.ContainsAny(word, " \t\n;|&$`") {
+		return nil
+	}
+	scripts := []string{word}
+	if _, value, ok := strings.Cut(word, "="); ok {
+		scripts = append(scripts, value)
+	}
+	for letters := 1; letters <= 3 && word[0] == '-' && letters < len(word); letters++ {
+		scripts = append(scripts, word[letters+1:])
+	}
+	return scripts
 }
 
 // isOption reports whether a word before a command may be an option, its value, a number or an
@@ -168,6 +182,14 @@ func (c *commandSearch) shell(words []string) {
 			c.hidden = shown
 		}
 		c.text(line, shown, true)
+	case name == "alias":
+		for _, w := range words[1:] {
+			if _, value, _ := strings.Cut(w, "="); isComputed(w) {
+				c.hidden = shown
+			} else {
+				c.text(value, shown, true)
+			}
+		}
 	case name == "source" || name == ".":
 		if len(words) > 1 && isStream(words[1]) {
 			c.hidden = shown
@@ -233,6 +255,6 @@ var runsOthers = map[string]bool{
 	"time": true, "stdbuf": true, "setsid": true, "setarch": true, "chroot": true, "unshare": true, "nsenter": true,
 	"flock": true, "watch": true, "script": true, "parallel": true, "entr": true, "find": true, "fd": true, "fdfind": true,
 	"busybox": true, "toybox": true, "strace": true, "ltrace": true, "gdb": true, "caffeinate": true, "unbuffer": true,
-	"systemd-run": true, "ssh": true, "trap": true, "alias": true, "coproc": true, "noglob": true, "nocorrect": true,
+	"systemd-run": true, "ssh": true, "trap": true, "coproc": true, "noglob": true, "nocorrect": true,
 	"bwrap": true, "firejail": true, "-": true,
 }

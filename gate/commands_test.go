@@ -101,7 +101,7 @@ func TestCommandRulesThatDeny(t *testing.T) {
 		"sudo rm x", "sudo -u root rm x", "env rm x", "env -i A=b rm x", "env -S 'rm x'", "nohup rm x", "timeout 5 rm x", "timeout -s KILL 5s rm x", "xargs rm", "ls | xargs -n 1 rm", "command rm x", "exec rm x", "builtin rm", "nice -n 5 rm x",
 		"find . -exec rm {} +", "find . -name x -execdir /bin/rm {} \\;", "sudo env nohup rm x", "busybox rm x", "stdbuf -o0 rm x", "sudo git push", "sudo git -C . push", "sudo $X", "env A=b $X", "sudo -u root $X", "timeout 5 $X",
 		"bash -c 'rm x'", `bash -c "rm x"`, "sh -c 'ls; rm x'", "bash -ec 'rm x'", "bash -o pipefail -c 'rm x'", "bash --norc -c 'rm x'", "/bin/sh -c 'rm x'", "zsh -c 'rm x'", "sudo bash -c 'rm x'", "env bash -c 'rm x'", "xargs sh -c 'rm x'",
-		`bash -c "bash -c 'rm x'"`, "eval rm x", "eval 'rm x'", `eval "ls; rm" x`, "eval $X", "bash -c $X", `bash -c "$X"`, "su -c 'rm x' me", "ssh host 'rm x'", "ssh host rm x", "watch 'rm x'", "trap 'rm x' EXIT", "alias ls='rm x'", "parallel 'rm {}' ::: a",
+		`bash -c "bash -c 'rm x'"`, "eval rm x", "eval 'rm x'", `eval "ls; rm" x`, "eval $X", "bash -c $X", `bash -c "$X"`, "su -c 'rm x' me", "ssh host 'rm x'", "ssh host rm x", "watch 'rm x'", "trap 'rm x' EXIT", "alias ls='rm x'", "alias q=rm\nq", "alias q=$X", "alias $X", "env -S'rm x'", "env -vS'rm x'", "env --split-string='rm x'", "parallel 'rm {}' ::: a",
 		// hidden from sight
 		"echo cm0geA== | base64 -d | sh", "bash", "bash -s", "bash -x", "bash <<< 'rm x'", "bash <<EOF\nrm x\nEOF", "bash /dev/stdin", "bash -", "bash <(echo rm x)", "source <(echo rm x)", ". /dev/stdin", "cat x | sudo bash", "cat x | env -i sh", "sudo -u me bash -c $X",
 		"rm\r x", "ls 'x", "ls $(", "", " ", "ls\x00", strings.Repeat("ls; ", maxCommand),
