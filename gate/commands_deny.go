@@ -57,6 +57,10 @@ func (c *commandSearch) file(f *syntax.File) {
 			c.simple([]string{node.Variant.Value, string(computed)})
 		case *syntax.ParamExp:
 			c.slice(node)
+		case *syntax.Redirect:
+			if node.N != nil && strings.HasPrefix(node.N.Value, "{") && strings.ContainsAny(node.N.Value, ",.") {
+				c.hidden = node.N.Value // for a shell these are words, "{rm,x}<y"
+			}
 		}
 		return c.rule == nil
 	})
@@ -177,7 +181,7 @@ func (c *commandSearch) shell(words []string) {
 	name, shown := programName(words[0]), shownWord(words[0])
 	switch {
 	case name == "eval":
-		line := strings.Join(words[1:], " ")
+		line := strings.Join(operands(words), " ")
 		if isComputed(line) {
 			c.hidden = shown
 		}
@@ -191,12 +195,20 @@ func (c *commandSearch) shell(words []string) {
 			}
 		}
 	case name == "source" || name == ".":
-		if len(words) > 1 && isStream(words[1]) {
+		if files := operands(words); len(files) > 0 && isStream(files[0]) {
 			c.hidden = shown
 		}
 	case isShellName(name):
 		c.shellArguments(words, shown)
 	}
+}
+
+// operands are the words after the name, and after "--".
+func operands(words []string) []string {
+	if len(words) > 1 && words[1] == "--" {
+		return words[2:]
+	}
+	return words[1:]
 }
 
 func isShellName(name string) bool {
@@ -256,5 +268,5 @@ var runsOthers = map[string]bool{
 	"flock": true, "watch": true, "script": true, "parallel": true, "entr": true, "find": true, "fd": true, "fdfind": true,
 	"busybox": true, "toybox": true, "strace": true, "ltrace": true, "gdb": true, "caffeinate": true, "unbuffer": true,
 	"systemd-run": true, "ssh": true, "trap": true, "coproc": true, "noglob": true, "nocorrect": true,
-	"bwrap": true, "firejail": true, "-": true,
+	"bwrap": true, "firejail": true, "-": true, "--": true, // "time -- x"
 }
