@@ -22,7 +22,7 @@ func (s *script) permitted(rules []commandRule) bool {
 			commands++
 			ok = ok && permittedCall(call, rules)
 		}
-		ok = ok && harmless(node)
+		ok = ok && harmlessNode(node)
 		return ok
 	})
 	return ok && commands > 0
@@ -89,9 +89,9 @@ var harmlessVariables = map[string]bool{
 	"NODE_ENV": true, "GOOS": true, "GOARCH": true, "CGO_ENABLED": true, "RUST_BACKTRACE": true, "PYTHONUNBUFFERED": true,
 }
 
-// harmless reports whether a part of a script, apart from the commands in it, changes nothing. Only
+// harmlessNode reports whether a part of a script, apart from the commands in it, changes nothing. Only
 // what is known to be so is.
-func harmless(node syntax.Node) bool {
+func harmlessNode(node syntax.Node) bool {
 	switch node := node.(type) {
 	case nil, *syntax.File, *syntax.Comment, *syntax.Stmt, *syntax.BinaryCmd, *syntax.Subshell, *syntax.Block,
 		*syntax.IfClause, *syntax.WhileClause, *syntax.ForClause, *syntax.CaseClause, *syntax.CaseItem,

@@ -249,14 +249,14 @@ func FuzzCommands(f *testing.F) {
 			return
 		}
 		for _, both := range []string{"rm -rf x; " + command, "rm -rf x\n" + command, command + "\nrm -rf x", "$(rm -rf x) " + command} {
-			if got := allow.Decide(bash(both), Facts{}); got.Verdict == event.Allow && !quoted(command) {
+			if got := allow.Decide(bash(both), Facts{}); got.Verdict == event.Allow && !swallowsNext(command) {
 				t.Errorf("%q is allowed", both)
 			}
 		}
 	})
 }
 
-// quoted reports whether what follows a command becomes a part of it.
-func quoted(command string) bool {
+// swallowsNext reports whether what follows a command becomes a part of it.
+func swallowsNext(command string) bool {
 	return strings.HasSuffix(command, `\`) || strings.Contains(command, "<<")
 }

@@ -110,9 +110,9 @@ func (g *Gate) know(tools map[string]Lookup) {
 // Decide makes the decision about a call.
 func (g *Gate) Decide(call event.ToolCall, f Facts) event.Decision {
 	c := g.canonical(call)
-	d := g.judge(&c, &f)
+	d := g.judge(c, f)
 	if d.Input != nil && d.Verdict != event.Deny {
-		d = g.rejudge(&c, &f, d)
+		d = g.rejudge(c, f, d)
 	}
 	d.CallID, d.Tool = call.ID, call.Name
 	return d
@@ -120,7 +120,7 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) event.Decision {
 
 // rejudge lets all policies judge the input that one of them has written. The new input must stand:
 // policies that go on rewriting cannot be satisfied.
-func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
+func (g *Gate) rejudge(c Call, f Facts, first event.Decision) event.Decision {
 	c.Input = first.Input
 	second := g.judge(c, f)
 	switch {
@@ -133,24 +133,19 @@ func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
 	return second
 }
 
-// judge asks the policies in order. It stops at the first denial; a panic is one.
-func (g *Gate) judge(c *Call, f *Facts) (best event.Decision) {
+// judge asks the policies in order. It stops at the first denial.
+func (g *Gate) judge(c Call, f Facts) event.Decision {
 	var (
-		p         *Policy
+		best      event.Decision
 		decided   bool
 		rewritten json.RawMessage
 	)
-	defer func() {
-		if r := recover(); r != nil {
-			best = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", p.Name, r), Policy: p.Name}
-		}
-	}()
 	for i := range g.policies {
-		p = &g.policies[i]
+		p := &g.policies[i]
 		if p.Judge == nil {
 			continue
 		}
-		d, ok := p.Judge(*c, *f)
+		d, ok := p.ask(c, f)
 		if !ok {
 			continue
 		}
@@ -172,7 +167,17 @@ func (g *Gate) judge(c *Call, f *Facts) (best event.Decision) {
 	return best
 }
 
-func (g *Gate) unknown(c *Call) event.Decision {
+// ask makes a denial of a panic.
+func (p *Policy) ask(c Call, f Facts) (d event.Decision, ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			d, ok = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", p.Name, r), Policy: p.Name}, true
+		}
+	}()
+	return p.Judge(c, f)
+}
+
+func (g *Gate) unknown(c Call) event.Decision {
 	o := g.otherwise
 	if o == nil {
 		o = &Otherwise{}
