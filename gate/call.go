@@ -29,7 +29,8 @@ const (
 type Call struct {
 	event.ToolCall
 	Origin Origin
-	// Server is the key of the MCP server; empty for bare names.
+	// Server is the key of the MCP server. A bare name has one if exactly one registry of ours has
+	// the tool; otherwise it is empty.
 	Server string
 	// Tool is the name without server and argument: "write-file" of "mcp__files__write-file", "Bash"
 	// of "Bash(ls)".
@@ -92,10 +93,16 @@ func (g *Gate) canonical(call event.ToolCall) Call {
 		}
 		return c
 	}
+	found := 0
 	for _, s := range g.servers {
 		if t, ok := s.lookup.Lookup(c.Tool); ok {
 			c.add(t)
+			c.Server = s.key
+			found++
 		}
+	}
+	if found > 1 {
+		c.Server = "" // it may be either
 	}
 	// A bare name may mean a tool of the agent too: then it has the risks of both.
 	if native, ok := Native(c.Tool); ok {

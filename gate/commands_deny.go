@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+var errNoCommand = errors.New("the input has no command")
+
+// concerns reports whether a command of the script may match a rule, and which.
+func (s *script) concerns(rules []commandRule) (why string, hit bool) {
+	if s.err != nil {
+		return fmt.Sprintf(": the command cannot be read: %v", s.err), true
+	}
+	search := commandSearch{rules: rules}
+	search.file(s.file)
+	switch {
+	case search.rule != nil:
+		return fmt.Sprintf(" by rule %s: %s", search.rule.text, search.shown), true
+	case search.hidden != "":
+		return fmt.Sprintf(": what %s will run cannot be read; write the commands out", search.hidden), true
+	}
+	return "", false
+}
+
+// A commandSearch looks through a script for a command that a rule may be about.
+type commandSearch struct {
+	rules []commandRule
+	depth int
+	// rule is what was found, with the command for people; hidden is a command of which it cannot
+	// be said what it will run.
+	rule   *commandRule
+	shown  string
+	hidden string
+}
+
+// maxDepth bounds scripts in words of scripts; maxWords bounds the words that are looked at one by
+// one.
+const (
+	maxDepth = 8
+	maxWords = 1000
+)
+
+func (c *commandSearch) file(f *syntax.File) {
+	syntax.Walk(f, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.CallExpr:
+			if len(node.Args) > 0 {
+				c.command(callWords(node.Args))
+			}
+		case *syntax.DeclClause:
+			c.simple([]string{node.Variant.Value, string(computed)})
+		case *syntax.ParamExp:
+			c.slice(node)
+		case *syntax.Redirect:
+			if node.N != nil && strings.HasPrefix(node.N.Value, "{") && strings.ContainsAny(node.N.Value, ",.") {
+				c.hidden = node.N.Value // for a shell these are words, "{rm,x}<y"
+			}
+		}
+		return c.rule == nil
+	})
+}
+
+// slice looks into "${a:x:y}", which a walk leaves out.
+func (c *commandSearch) slice(p *syntax.ParamExp) {
+	if p.Slice == nil {
+		return
+	}
+	for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
+		if x != nil {
+			c.file(&syntax.File{Stmts: []*syntax.Stmt{{Cmd: &syntax.ArithmCmd{X: x}}}})
+		}
+	}
+}
+
+// text looks through a script that is a word of a command.
+func (c *commandSearch) text(source, by string, must bool) {
+	if c.depth == maxDepth {
+		c.hidden = by
+		return
+	}
+	f, err := parseShell(source)
+	if err != nil {
+		if must {
+			c.hidden = by
+		}
+		return
+	}
+	c.depth++
+	c.file(f)
+	c.depth--
+}
+
+// command looks at one command, and at the commands that it runs.
+func (c *commandSearch) command(words []string) {
+	c.simple(words)
+	c.shell(words)
+	if !runsOthers[programName(words[0])] {
+		return
+	}
+	if len(words) > maxWords {
+		c.hidden = shownWord(words[0])
+		return
+	}
+	before := true // nothing but options so far
+	for i := 1; i < len(words); i++ {
+		if !isComputed(words[i]) || before {
+			c.simple(words[i:])
+			c.shell(words[i:])
+		}
+		before = before && isOption(words, i)
+		for _, text := range scriptsIn(words[i]) {
+			c.text(text, shownWord(words[0]), false)
+		}
+	}
+}
+
+// scriptsIn gives what may be a script in a word: all of it, and the value of an option that is
+// written together with it, as in env -S'...'.
+func scriptsIn(word string) []string {
+	if !strings.ContainsAny(word, " \t\n;|&$`") {
+		return nil
+	}
+	scripts := []string{word}
+	if _, value, ok := strings.Cut(word, "="); ok {
+		scripts = append(scripts, value)
+	}
+	for letters := 1; letters <= 3 && word[0] == '-' && letters < len(word); letters++ {
+		scripts = append(scripts, word[letters+1:])
+	}
+	return scripts
+}
+
+// isOption reports whether a word before a command may be an option, its value, a number or an
+// assignment.
+func isOption(words []string, i int) bool {
+	w := words[i]
+	return mayBeOption(w) || i > 1 && mayBeOption(words[i-1]) ||
+		strings.Contains(w, "=") || w != "" && '0' <= w[0] && w[0] <= '9'
+}
+
+// simple compares a command with the rules: as it is, and without the options that stand before
+// the rest.
+func (c *commandSearch) simple(words []string) {
+	if c.rule != nil {
+		return
+	}
+	name := programName(words[0])
+	for i := 1; ; i++ {
+		line := joinWords(append([]string{name}, words[min(i, len(words)):]...))
+		for r := range c.rules {
+			if c.rules[r].may(line) {
+				c.rule, c.shown = &c.rules[r], shownWord(strings.Join(words, " "))
+				return
+			}
+		}
+		if i >= len(words) || !mayBeOption(words[i]) && (i == 1 || !mayBeOption(words[i-1])) {
+			return
+		}
+		if i == 32 {
+			c.hidden = shownWord(name)
+			return
+		}
+	}
+}
+
+func mayBeOption(word string) bool {
+	return word != "" && (word[0] == '-' || word[0] == computed || word[0] == unknown)
+}
+
+// shell looks at what a shell is given to run.
+func (c *commandSearch) shell(words []string) {
+	if c.rule != nil {
+		return
+	}
+	name, shown := programName(words[0]), shownWord(words[0])
+	switch {
+	case name == "eval":
+		line := strings.Join(operands(words), " ")
+		if isComputed(line) {
+			c.hidden = shown
+		}
+		c.text(line, shown, true)
+	case name == "alias":
+		for _, w := range words[1:] {
+			if _, value, _ := strings.Cut(w, "="); isComputed(w) {
+				c.hidden = shown
+			} else {
+				c.text(value, shown, true)
+			}
+		}
+	case name == "source" || name == ".":
+		if files := operands(words); len(files) > 0 && isStream(files[0]) {
+			c.hidden = shown
+		}
+	case isShellName(name):
+		c.shellArguments(words, shown)
+	}
+}
+
+// operands are the words after the name, and after "--".
+func operands(words []string) []string {
+	if len(words) > 1 && words[1] == "--" {
+		return words[2:]
+	}
+	return words[1:]
+}
+
+func isShellName(name string) bool {
+	switch name {
+	case "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh":
+		return true
+	}
+	return false
+}
+
+// isStream reports whether a script is read from what only shows when it runs.
+func isStream(word string) bool {
+	return isComputed(word) || word == "-" || strings.HasPrefix(word, "/dev/") || strings.HasPrefix(word, "/proc/")
+}
+
+// shellArguments finds the script of "sh -c script". A shell that reads commands from its input or
+// from a computed place hides them; one that reads a file is taken as any other program.
+func (c *commandSearch) shellArguments(words []string, shown string) {
+	inline, stdin, operands := false, false, []string{}
+	for i := 1; i < len(words); i++ {
+		switch w := words[i]; {
+		case w == "-o" || w == "+o" || w == "-O" || w == "+O" || w == "--rcfile" || w == "--init-file":
+			i++
+		case len(w) > 1 && (w[0] == '-' || w[0] == '+') && len(operands) == 0:
+			short := !strings.HasPrefix(w, "--")
+			inline = inline || w == "--command" || short && strings.Contains(w, "c")
+			stdin = stdin || short && strings.Contains(w, "s")
+		default:
+			operands = append(operands, w)
+		}
+	}
+	switch {
+	case inline && len(operands) > 0 && !isComputed(operands[0]):
+		c.text(operands[0], shown, true)
+	case !inline && !stdin && len(operands) > 0 && !isStream(operands[0]):
+		// a file
+	case len(words) == 2 && (words[1] == "--version" || words[1] == "--help"):
+	default:
+		c.hidden = shown
+	}
+}
+
+// shownWord writes words for people.
+func shownWord(text string) string {
+	text = strings.NewReplacer(string(computed), "…", string(unknown), "…", between, " ").Replace(text)
+	if runes := []rune(text); len(runes) > 200 {
+		return string(runes[:200]) + "…"
+	}
+	return text
+}
+
+// runsOthers are programs whose arguments may be a command.
+var runsOthers = map[string]bool{
+	"env": true, "sudo": true, "doas": true, "pkexec": true, "su": true, "runuser": true, "nohup": true, "timeout": true,
+	"xargs": true, "command": true, "exec": true, "builtin": true, "nice": true, "ionice": true, "chrt": true, "taskset": true,
+	"time": true, "stdbuf": true, "setsid": true, "setarch": true, "chroot": true, "unshare": true, "nsenter": true,
+	"flock": true, "watch": true, "script": true, "parallel": true, "entr": true, "find": true, "fd": true, "fdfind": true,
+	"busybox": true, "toybox": true, "strace": true, "ltrace": true, "gdb": true, "caffeinate": true, "unbuffer": true,
+	"systemd-run": true, "ssh": true, "trap": true, "coproc": true, "noglob": true, "nocorrect": true,
+	"bwrap": true, "firejail": true, "-": true, "--": true, // "time -- x"
+}

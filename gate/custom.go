@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// Custom makes a policy of a function, which says what it thinks of a call, or false if nothing. It
+// must be pure and safe for concurrent use. It is asked after all other policies.
+func Custom(name string, judge func(c Call, f Facts) (event.Decision, bool)) Policy {
+	p := Policy{Name: name, Stage: StageCustom, Judge: judge}
+	switch {
+	case name == "":
+		p.Name, p.err = "custom", errors.New("the name is empty; decisions carry it")
+	case judge == nil:
+		p.err = errors.New("the function is nil")
+	}
+	return p
+}

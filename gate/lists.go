@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"fmt"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// AllowTools allows what is named, and denies everything else. A nil list says nothing; an empty one
+// denies every call.
+//
+// A name is one of:
+//
+//   - "Read", "my-tool": a tool of the agent or of a registry of ours. It never means a tool of
+//     somebody else's server.
+//   - "mcp__server__tool": that tool, also where it is called by its bare name.
+//   - "mcp__server" or "mcp__server__*": all tools of the server.
+//   - "Write(/src/**)", "Bash(git status)": calls with such paths or commands; see [Rules]. Paths
+//     belong to [Facts.Dir].
+//
+// A name that is none of these is an error of [New].
+func AllowTools(names ...string) Policy {
+	if names == nil {
+		return Policy{Name: "allow-list", Stage: StageLists}
+	}
+	return rulesPolicy("allow-list", true, RuleOptions{Allow: names})
+}
+
+// DenyTools denies what is named, in the forms of [AllowTools], and says nothing of the rest.
+func DenyTools(names ...string) Policy {
+	return rulesPolicy("deny-list", false, RuleOptions{Deny: names})
+}
+
+// AskTools asks about what is named, in the forms of [AllowTools], and says nothing of the rest.
+func AskTools(names ...string) Policy {
+	return rulesPolicy("ask-list", false, RuleOptions{Ask: names})
+}
+
+// RuleOptions configures [Rules]. The zero value has no rule.
+type RuleOptions struct {
+	// Root is the directory to which patterns such as "/src/**" belong: absolute, and with links
+	// resolved, since resolved paths are compared with it. Empty means [Facts.Dir].
+	Root string
+	// Home is the directory that "~" means. Without it patterns that begin with "~/" are an error.
+	Home string
+
+	// Allow, Ask and Deny are the rules, in the forms of [AllowTools].
+	Allow, Ask, Deny []string
+}
+
+// Rules judges calls by rules as Claude Code has them: "Tool", "Tool(path)", "Bash(command)". A
+// denial beats a question, and that a permission. Tools that no rule is about are left to other
+// policies; but if a tool has rules with arguments under Allow, a call that matches none of them is
+// denied.
+//
+// Paths: "/x" is below Root, "//x" absolute, "~/x" below Home, "x" and "./x" relative to Root; "*",
+// "?", "[a-z]", "{a,b}" and "**" are wild. "Edit(...)" is about all tools of the agent that write
+// files, "Read(...)" about all that read or search. Any other tool that is named is allowed alone,
+// but asked about and denied with its family: a denial of "Write(/x)" also denies Edit there.
+//
+//   - Judged are the path as it is spelled and, where it is known, [Target.Path]. A denial needs one
+//     of them, a permission both.
+//   - Denials and questions take letters in any case, cover all that is below what they name, and
+//     a pattern without a slash at any depth. Permissions are taken at their word.
+//   - A call whose path cannot be determined is not allowed by a path rule, and denied where one
+//     denies. A Grep is denied if it would search what must not be read.
+//
+// Commands: "Bash(npm run test)" is that command, "Bash(npm run test:*)" and "Bash(npm run test *)"
+// also with more words, and "*" elsewhere stands for anything in one command. Commands are read as
+// a shell reads them.
+//
+//   - A permission needs that every simple command matches a rule, wherever it stands: in lists,
+//     pipes, substitutions, functions. Nothing is allowed that writes to or reads from files by
+//     redirection, sets variables that may change how commands run, computes the name of a command,
+//     or does arithmetic (which can run commands in bash). What runs other commands, such as sudo,
+//     env, xargs or bash -c, is a command of its own name: "Bash(sudo:*)" permits everything. Only
+//     "find" and "fd" are not believed to be harmless: their actions must be in the rule itself.
+//   - A denial needs one command that may match: behind sudo, env, xargs, bash -c and the like, by
+//     the base name, in any case of letters, after other options, and wherever an expansion could
+//     turn out to match. It cannot see into scripts, and interpreters have other ways: to keep a
+//     shell inside bounds, allow what is needed instead.
+//   - What cannot be read is never allowed, and denied where a rule denies.
+func Rules(opts RuleOptions) Policy { return rulesPolicy("rules", false, opts) }
+
+func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
+	s, err := newRuleSet(closed, opts)
+	return Policy{Name: name, Stage: StageLists, Judge: s.judge, err: err}
+}
+
+// judge looks at denials first, then at questions, then at permissions, then at what lies beyond
+// the permissions. Most calls are judged by their names alone.
+func (s *ruleSet) judge(c Call, f Facts) (event.Decision, bool) {
+	if s.hasArguments(&c) {
+		return s.judgeArguments(&c, &f)
+	}
+	switch {
+	case s.deny.names(&c, true):
+		return denied(c.Name, ""), true
+	case s.ask.names(&c, true):
+		return asked(c.Name, ""), true
+	case s.allow.names(&c, false):
+		return event.Decision{Verdict: event.Allow}, true
+	case s.closed:
+		return unlisted(c.Name), true
+	}
+	return event.Decision{}, false
+}
+
+// judgeArguments is judge for calls of tools that have rules with arguments.
+func (s *ruleSet) judgeArguments(c *Call, f *Facts) (event.Decision, bool) {
+	subject := subject{call: *c, facts: *f, set: s}
+	if why, hit := s.deny.concerns(&subject); hit {
+		return denied(c.Name, why), true
+	}
+	if why, hit := s.ask.concerns(&subject); hit {
+		return asked(c.Name, why), true
+	}
+	switch {
+	case s.allow.permits(&subject):
+		return event.Decision{Verdict: event.Allow}, true
+	case s.allow.bounds(c):
+		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s", c.Name, s.allow.forms(c))}, true
+	case s.closed:
+		return unlisted(c.Name), true
+	}
+	return event.Decision{}, false
+}
+
+func denied(name, why string) event.Decision {
+	return event.Decision{Reason: fmt.Sprintf("%s is denied%s", name, why)}
+}
+
+func asked(name, why string) event.Decision {
+	return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf("%s needs approval%s", name, why)}
+}
+
+func unlisted(name string) event.Decision {
+	return event.Decision{Reason: fmt.Sprintf("Tool %s is not on the list of allowed tools", name)}
+}

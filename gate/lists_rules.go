@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/lazyre"
+)
+
+// A ruleSet is a list of rules, taken apart once.
+type ruleSet struct {
+	closed           bool // denies what is not allowed
+	root, home       string
+	foldedRoot       string // in lower case, for wide rules
+	foldedHome       string
+	allow, ask, deny ruleGroup
+}
+
+// A ruleGroup holds the rules with one verdict.
+type ruleGroup struct {
+	tools    []toolName
+	paths    []pathRule
+	commands []commandRule
+}
+
+func newRuleSet(closed bool, opts RuleOptions) (*ruleSet, error) {
+	s := &ruleSet{closed: closed}
+	var errs []error
+	s.root = absoluteOption("Root", opts.Root, &errs)
+	s.home = absoluteOption("Home", opts.Home, &errs)
+	s.foldedRoot, s.foldedHome = strings.ToLower(s.root), strings.ToLower(s.home)
+	for _, g := range []struct {
+		group *ruleGroup
+		rules []string
+		wide  bool
+	}{{&s.allow, opts.Allow, false}, {&s.ask, opts.Ask, true}, {&s.deny, opts.Deny, true}} {
+		for _, text := range g.rules {
+			if err := s.add(g.group, text, g.wide); err != nil {
+				errs = append(errs, fmt.Errorf("%q: %w", text, err))
+			}
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// absoluteOption gives a directory of the options its normal form.
+func absoluteOption(name, dir string, errs *[]error) string {
+	if dir == "" {
+		return ""
+	}
+	p, ok := normalPath(dir, "", isWindows(dir))
+	if !ok {
+		*errs = append(*errs, fmt.Errorf("%s is %q; it must be absolute", name, dir))
+	}
+	return p
+}
+
+func (s *ruleSet) add(g *ruleGroup, text string, wide bool) error {
+	name, argument, hasArgument, err := splitRule(text)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !hasArgument || name.bare == "Bash" && argument == "*":
+		g.tools = append(g.tools, name)
+	case name.bare == "Bash":
+		rule, err := newCommandRule(argument, text)
+		if err != nil {
+			return err
+		}
+		g.commands = append(g.commands, rule)
+	default:
+		rule, err := newPathRule(name, argument, text, wide, s.home != "")
+		if err != nil {
+			return err
+		}
+		g.paths = append(g.paths, rule)
+	}
+	return nil
+}
+
+// splitRule takes "Name(argument)" apart.
+func splitRule(text string) (name toolName, argument string, hasArgument bool, err error) {
+	head := strings.TrimSpace(text)
+	if open := strings.IndexByte(head, '('); open >= 0 {
+		if !strings.HasSuffix(head, ")") {
+			return name, "", false, errors.New(`the closing parenthesis is missing; write "Tool(argument)"`)
+		}
+		head, argument, hasArgument = head[:open], strings.TrimSpace(head[open+1:len(head)-1]), true
+		if argument == "" {
+			return name, "", false, errors.New("there is nothing in the parentheses; leave them out to mean every call")
+		}
+	}
+	name, err = newToolName(head)
+	return name, argument, hasArgument, err
+}
+
+// A toolName is a tool, or all tools of a server, as a list names it.
+type toolName struct {
+	bare string
+	mcp  string // "server" or "server__tool"; then bare is empty
+}
+
+var bareName = lazyre.New(`^[A-Za-z0-9_-]{1,128}$`)
+
+func newToolName(text string) (toolName, error) {
+	rest, isMCP := strings.CutPrefix(text, mcpPrefix)
+	switch {
+	case isMCP:
+		rest = strings.TrimSuffix(rest, "__*")
+		if rest == "" || strings.ContainsAny(rest, "*?") {
+			return toolName{}, errors.New(`write "mcp__server__tool", or "mcp__server" for all its tools`)
+		}
+		return toolName{mcp: serverKey(rest)}, nil
+	case bareName().MatchString(text):
+		return toolName{bare: text}, nil
+	}
+	return toolName{}, errors.New(`this is no name of a tool; write "Tool", "Tool(argument)" or "mcp__server__tool"`)
+}
+
+// means reports whether the call is of the tool. Wide takes the doubt of a server whose name has
+// "__" in it, or of a tool that two registries have, for a yes.
+func (n *toolName) means(c *Call, wide bool) bool {
+	if n.mcp == "" {
+		return c.Origin != Foreign && c.Tool == n.bare
+	}
+	if c.Server == "" {
+		return wide && c.Origin == Registered && strings.HasSuffix(n.mcp, "__"+c.Tool)
+	}
+	rest, ok := strings.CutPrefix(n.mcp, c.Server)
+	if ok && (rest == "" || len(rest) == len(c.Tool)+2 && rest[:2] == "__" && rest[2:] == c.Tool) {
+		return true
+	}
+	return wide && hasServer(c.Name, n.mcp)
+}
+
+// hasServer reports whether an MCP name may be of a tool of the server.
+func hasServer(name, server string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(name), mcpPrefix+server)
+	return ok && strings.HasPrefix(rest, "__")
+}
+
+// A subject is a call under judgement. What it points to is read when a rule wants to know.
+//
+// It holds copies: with pointers, what a reason quotes would move each call to the heap.
+type subject struct {
+	call  Call
+	facts Facts
+	set   *ruleSet
+
+	havePlaces bool
+	at         places
+	haveScript bool
+	run        script
+}
+
+func (s *subject) places() *places {
+	if !s.havePlaces {
+		s.havePlaces = true
+		s.at.find(&s.call, &s.facts, s.set.home)
+	}
+	return &s.at
+}
+
+func (s *subject) script() *script {
+	if !s.haveScript {
+		s.haveScript = true
+		s.run = readScript(&s.call)
+	}
+	return &s.run
+}
+
+// isShell reports whether command rules are about the call.
+func isShell(c *Call) bool { return c.Tool == "Bash" && c.Origin != Foreign }
+
+// hasArguments reports whether a rule with an argument is about the tool.
+func (s *ruleSet) hasArguments(c *Call) bool {
+	return s.deny.bounds(c) || s.ask.bounds(c) || s.allow.bounds(c)
+}
+
+// names reports whether the tool is named without an argument.
+func (g *ruleGroup) names(c *Call, wide bool) bool {
+	for i := range g.tools {
+		if g.tools[i].means(c, wide) {
+			return true
+		}
+	}
+	return false
+}
+
+// bounds reports whether the tool has rules with arguments.
+func (g *ruleGroup) bounds(c *Call) bool {
+	if len(g.commands) > 0 && isShell(c) {
+		return true
+	}
+	for i := range g.paths {
+		if g.paths[i].covers(c, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// forms lists the rules with arguments that bound the tool.
+func (g *ruleGroup) forms(c *Call) string {
+	var forms []string
+	for i := range g.commands {
+		if isShell(c) {
+			forms = append(forms, g.commands[i].text)
+		}
+	}
+	for i := range g.paths {
+		if g.paths[i].covers(c, true) {
+			forms = append(forms, g.paths[i].text)
+		}
+	}
+	return strings.Join(forms, ", ")
+}
+
+// concerns reports whether a rule that denies or asks is about the call, and which.
+func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
+	if g.names(&s.call, true) {
+		return "", true
+	}
+	if why, hit := g.concernsPath(s); hit {
+		return why, true
+	}
+	if len(g.commands) > 0 && isShell(&s.call) {
+		return s.script().concerns(g.commands)
+	}
+	return "", false
+}
+
+// permits reports whether a rule that allows is about the call.
+func (g *ruleGroup) permits(s *subject) bool {
+	if g.names(&s.call, false) {
+		return true
+	}
+	if len(g.commands) > 0 && isShell(&s.call) {
+		return s.script().permitted(g.commands)
+	}
+	return g.permitsPath(s)
+}

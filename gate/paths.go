@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"unsafe"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// A family is a set of tools of the agent that do the same to files.
+type family uint8
+
+const (
+	noFamily family = iota
+	writing
+	reading
+)
+
+func familyOf(name string) family {
+	switch name {
+	case "Edit", "Write", "MultiEdit", "NotebookEdit", "Replace":
+		return writing
+	case "Read", "Glob", "Grep", "LS", "NotebookRead", "View", "GlobTool", "GrepTool":
+		return reading
+	}
+	return noFamily
+}
+
+func isGrep(name string) bool { return name == "Grep" || name == "GrepTool" }
+
+// An anchor is the directory to which a pattern belongs.
+type anchor uint8
+
+const (
+	atRoot anchor = iota
+	atHome
+	atTop
+)
+
+// A pathRule is "Tool(pattern)".
+type pathRule struct {
+	text   string
+	tool   toolName
+	family family
+	anchor anchor
+	// glob is what has to follow the directory of the anchor.
+	glob string
+	// segments is glob divided at its slashes, for wide rules.
+	segments []string
+}
+
+func newPathRule(name toolName, pattern, text string, wide, hasHome bool) (pathRule, error) {
+	r := pathRule{text: text, tool: name, family: familyOf(name.bare)}
+	if _, native := Native(name.bare); native && r.family == noFamily {
+		return r, fmt.Errorf("rules know no arguments of %s; only of tools for files and of Bash", name.bare)
+	}
+	if err := r.setGlob(pattern, wide); err != nil {
+		return r, err
+	}
+	if r.anchor == atHome && !hasHome {
+		return r, errors.New(`"~" means nothing here; set RuleOptions.Home, or write "//home/..."`)
+	}
+	return r, nil
+}
+
+// setGlob divides the pattern into anchor and glob.
+func (r *pathRule) setGlob(pattern string, wide bool) error {
+	rest, loose := pattern, false
+	switch {
+	case strings.HasPrefix(pattern, "//"):
+		r.anchor, rest = atTop, pattern[2:]
+	case strings.HasPrefix(pattern, "~/"):
+		r.anchor, rest = atHome, pattern[2:]
+	case strings.HasPrefix(pattern, "~"):
+		return errors.New(`only "~/" is known, not the homes of others`)
+	case strings.HasPrefix(pattern, "/"):
+		rest = pattern[1:]
+	case !strings.Contains(pattern, "/"):
+		loose = true
+	}
+	for segment := range strings.SplitSeq(rest, "/") {
+		if segment == ".." {
+			return errors.New(`the pattern leaves its directory with ".."; write an absolute one, as "//dir/**"`)
+		}
+	}
+	directory := rest == "" || strings.HasSuffix(rest, "/")
+	glob := strings.TrimPrefix(path.Clean("/"+rest), "/")
+	if wide && loose && glob != "**" {
+		glob = "**/" + glob
+	}
+	if (wide || directory) && glob != "**" && !strings.HasSuffix(glob, "/**") {
+		glob = strings.TrimPrefix(glob+"/**", "/")
+	}
+	if wide {
+		glob = strings.ToLower(glob)
+		r.segments = strings.Split(glob, "/")
+	}
+	if !doublestar.ValidatePattern(glob) {
+		return errors.New("the pattern is not well formed; look at its brackets and braces")
+	}
+	r.glob = glob
+	return nil
+}
+
+// covers reports whether the rule is about the tool. What a rule denies it denies to the family;
+// what it allows is for the tool it names, and for the family only if it names its head.
+func (r *pathRule) covers(c *Call, wide bool) bool {
+	if r.tool.means(c, wide) {
+		return true
+	}
+	if r.family == noFamily || c.Origin == Foreign {
+		return false
+	}
+	head := r.tool.bare == "Edit" || r.tool.bare == "Read"
+	return (wide || head) && familyOf(c.Tool) == r.family
+}
+
+func (r *pathRule) base(root, home string) string {
+	switch r.anchor {
+	case atHome:
+		return home
+	case atTop:
+		return "/"
+	}
+	return root
+}
+
+// match reports whether the rule is about a place.
+func (r *pathRule) match(place, root, home string) bool {
+	rest, ok := below(r.base(root, home), place)
+	return ok && doublestar.MatchUnvalidated(r.glob, rest)
+}
+
+// mayContain reports whether a wide rule may be about something below a place.
+func (r *pathRule) mayContain(place, root, home string) bool {
+	base := r.base(root, home)
+	if _, above := below(place, base); above {
+		return true
+	}
+	rest, ok := below(base, place)
+	if !ok {
+		return false
+	}
+	for _, glob := range r.segments {
+		segment, more, found := strings.Cut(rest, "/")
+		if glob == "**" || segment == "" {
+			return true
+		}
+		if !doublestar.MatchUnvalidated(glob, segment) {
+			return false
+		}
+		if rest = more; !found {
+			return true
+		}
+	}
+	return false
+}
+
+// below returns the path of a place within a directory, "" for the directory itself.
+func below(dir, place string) (rest string, ok bool) {
+	if dir == "/" {
+		return place[1:], true
+	}
+	if dir == "" || len(place) < len(dir) || place[:len(dir)] != dir {
+		return "", false
+	}
+	if len(place) == len(dir) {
+		return "", true
+	}
+	return place[len(dir)+1:], place[len(dir)] == '/'
+}
+
+// concernsPath looks for a wide rule about the call. Places are compared in lower case: a file
+// system may not tell the cases apart.
+func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
+	at := g.firstCovering(&s.call)
+	if at < 0 {
+		return "", false
+	}
+	rules := g.paths[at:]
+	places := s.places()
+	var rootBuf, placeBuf [foldSize]byte
+	root := s.set.foldedRoot
+	if root == "" {
+		root = fold(&rootBuf, s.root())
+	}
+	if places.unknown || places.n == 0 || root == "" {
+		return fmt.Sprintf(" by rule %s: its path cannot be determined; use an absolute path", rules[0].text), true
+	}
+	for _, place := range places.list[:places.n] {
+		folded := fold(&placeBuf, place)
+		for i := range rules {
+			r := &rules[i]
+			if !r.covers(&s.call, true) {
+				continue
+			}
+			if r.match(folded, root, s.set.foldedHome) {
+				return fmt.Sprintf(" by rule %s: %s", r.text, place), true
+			}
+			if isGrep(s.call.Tool) && r.mayContain(folded, root, s.set.foldedHome) {
+				return fmt.Sprintf(" by rule %s: a search of %s may read it; search a smaller directory", r.text, place), true
+			}
+		}
+	}
+	return "", false
+}
+
+// firstCovering finds the first rule about the tool of a call, or -1.
+func (g *ruleGroup) firstCovering(c *Call) int {
+	for i := range g.paths {
+		if g.paths[i].covers(c, true) {
+			return i
+		}
+	}
+	return -1
+}
+
+// permitsPath reports whether every place to which the call may lead is allowed.
+func (g *ruleGroup) permitsPath(s *subject) bool {
+	if len(g.paths) == 0 {
+		return false
+	}
+	covered := false
+	for i := range g.paths {
+		covered = covered || g.paths[i].covers(&s.call, false)
+	}
+	if !covered {
+		return false
+	}
+	at := s.places()
+	if at.unknown || at.n == 0 {
+		return false
+	}
+	root := s.root()
+	for _, place := range at.list[:at.n] {
+		if !g.permitsPlace(s, place, root) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *ruleGroup) permitsPlace(s *subject, place, root string) bool {
+	for i := range g.paths {
+		if r := &g.paths[i]; r.covers(&s.call, false) && r.match(place, root, s.set.home) {
+			return true
+		}
+	}
+	return false
+}
+
+// root is the directory to which the patterns of the set belong.
+func (s *subject) root() string {
+	if s.set.root != "" {
+		return s.set.root
+	}
+	root, _ := normalPath(s.facts.Dir, "", isWindows(s.facts.Dir))
+	return root
+}
+
+// foldSize is the length of the paths that fold without allocating.
+const foldSize = 256
+
+// fold gives s in lower case. The result lives no longer than buf.
+func fold(buf *[foldSize]byte, s string) string {
+	if s == "" || len(s) > foldSize {
+		return strings.ToLower(s)
+	}
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 0x80:
+			return strings.ToLower(s)
+		case 'A' <= c && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		buf[i] = c
+	}
+	return unsafe.String(&buf[0], len(s))
+}

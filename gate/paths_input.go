@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"encoding/json"
+	"path"
+	"strings"
+	"unsafe"
+
+	"github.com/drover-agents/drover/internal/jsonscan"
+)
+
+// places are the files or directories to which a call may lead, as clean absolute paths with
+// slashes. Several, where the spelling can be understood in more than one way, or leads through a
+// link.
+type places struct {
+	list [8]string
+	n    int
+	// unknown says that there may be others.
+	unknown bool
+}
+
+func (p *places) add(place string) {
+	if p.n == len(p.list) {
+		p.unknown = true
+		return
+	}
+	p.list[p.n] = place
+	p.n++
+}
+
+// find reads the places from the input of a call.
+func (p *places) find(c *Call, f *Facts, home string) {
+	in := readInput(c.Input)
+	p.unknown = in.bad
+	for _, text := range [...]string{in.file, in.notebook, in.path, c.Argument} {
+		if text != "" {
+			p.spelled(text, f.Dir, home)
+		}
+	}
+	if searches(c.Tool) {
+		p.search(c.Tool, in.pattern, f.Dir, home)
+	}
+	if f.Target.Path != "" && (p.n != 1 || p.list[0] != f.Target.Path) {
+		p.spelled(f.Target.Path, f.Dir, home)
+	}
+}
+
+// searches reports whether the tool takes the working directory where no path is given.
+func searches(name string) bool {
+	switch name {
+	case "Glob", "GlobTool", "Grep", "GrepTool", "LS":
+		return true
+	}
+	return false
+}
+
+// search adds where a search begins: in the working directory where no path is given, and for Glob
+// in the directory with which its pattern begins.
+func (p *places) search(tool, pattern, dir, home string) {
+	given := p.n > 0 || p.unknown
+	start := ""
+	if tool == "Glob" || tool == "GlobTool" {
+		start = pattern
+		if wild := strings.IndexAny(pattern, "*?[{"); wild >= 0 {
+			start = pattern[:strings.LastIndexByte(pattern[:wild], '/')+1]
+		}
+		if strings.Contains(pattern[len(start):], "..") || strings.Contains(pattern, `\`) {
+			p.unknown = true
+			return
+		}
+	}
+	away := strings.HasPrefix(start, "/") || strings.HasPrefix(start, "~")
+	if !given && !away {
+		p.spelled(".", dir, home)
+	}
+	switch {
+	case away:
+		p.spelled(start, dir, home)
+	case start != "":
+		for i := range p.n {
+			p.list[i] = path.Join(p.list[i], start)
+		}
+	}
+}
+
+// spelled adds a path as a call spells it. Where programs differ on what a spelling means, as with
+// "~", backslashes on Unix, and space at the ends, all meanings are added.
+func (p *places) spelled(text, dir, home string) {
+	windows := isWindows(dir) || dir == "" && isWindows(text)
+	if !windows && isNormal(text) {
+		p.add(text)
+		return
+	}
+	p.meaning(text, dir, windows)
+	trimmed := strings.TrimSpace(text)
+	if trimmed == "~" || strings.HasPrefix(trimmed, "~/") || strings.HasPrefix(trimmed, `~\`) {
+		if home == "" {
+			p.unknown = true
+			return
+		}
+		trimmed = home + "/" + trimmed[1:]
+	}
+	if trimmed != text {
+		p.meaning(trimmed, dir, windows)
+	}
+	if !windows && strings.Contains(trimmed, `\`) {
+		p.meaning(strings.ReplaceAll(trimmed, `\`, "/"), dir, false)
+	}
+}
+
+func (p *places) meaning(text, dir string, windows bool) {
+	place, ok := normalPath(text, dir, windows)
+	if !ok {
+		p.unknown = true
+		return
+	}
+	p.add(place)
+}
+
+// normalPath makes a clean absolute path with slashes. "C:\x" becomes "/c/x", as Claude Code writes
+// it in rules.
+func normalPath(text, dir string, windows bool) (string, bool) {
+	if !windows && isNormal(text) {
+		return text, true
+	}
+	if text == "" || strings.IndexByte(text, 0) >= 0 {
+		return "", false
+	}
+	if windows {
+		var ok bool
+		if text, ok = slashed(text); !ok || hidesName(text) {
+			return "", false
+		}
+	}
+	if text[0] == '/' {
+		return path.Clean(text), true
+	}
+	if dir == "" {
+		return "", false
+	}
+	base, ok := normalPath(dir, "", isWindows(dir))
+	return path.Clean(base + "/" + text), ok
+}
+
+// slashed writes a path of Windows with slashes. It reports false for one that depends on the
+// current drive, or is on no drive.
+func slashed(text string) (string, bool) {
+	text = strings.ReplaceAll(text, `\`, "/")
+	switch {
+	case len(text) >= 2 && text[1] == ':' && isLetter(text[0]):
+		return "/" + strings.ToLower(text[:1]) + text[2:], len(text) > 2 && text[2] == '/'
+	case len(text) >= 3 && text[0] == '/' && isLetter(text[1]) && text[2] == '/':
+		return "/" + strings.ToLower(text[1:2]) + text[2:], true
+	}
+	return text, text[0] != '/'
+}
+
+// hidesName reports whether Windows would read another name than the one that is written: it drops
+// dots and spaces at the end, and takes what follows a colon for a stream of the file.
+func hidesName(text string) bool {
+	for segment := range strings.SplitSeq(text, "/") {
+		if segment == "." || segment == ".." {
+			continue
+		}
+		if strings.HasSuffix(segment, ".") || strings.HasSuffix(segment, " ") || strings.Contains(segment, ":") {
+			return true
+		}
+	}
+	return false
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// isWindows reports whether a directory is one of Windows.
+func isWindows(dir string) bool {
+	return strings.HasPrefix(dir, `\\`) || len(dir) >= 2 && dir[1] == ':' && isLetter(dir[0])
+}
+
+// isNormal reports whether a path is clean, absolute and has one meaning everywhere.
+func isNormal(text string) bool {
+	if text == "" || text[0] != '/' {
+		return false
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '\\' || c < ' ':
+			return false
+		case c == '/' && !beginsName(text[i+1:]):
+			return text == "/"
+		}
+	}
+	last := text[len(text)-1]
+	return last > ' ' && last < 0x80 || text == strings.TrimSpace(text)
+}
+
+// beginsName reports whether a path without its first slash begins with a name other than "." and
+// "..".
+func beginsName(rest string) bool {
+	if rest == "" || rest[0] == '/' {
+		return false
+	}
+	if rest[0] != '.' {
+		return true
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name != "." && name != ".."
+}
+
+// An input holds what rules look at in the input of a call. The strings are parts of it where they
+// can be, so they must not outlive the judgement.
+type input struct {
+	file, notebook, path, pattern, command string
+	// bad says that the input can be read in more than one way, or not at all.
+	bad bool
+}
+
+func readInput(raw json.RawMessage) input {
+	var in input
+	if len(raw) == 0 {
+		return in
+	}
+	var s jsonscan.Scanner
+	s.Reset(raw)
+	if !s.Object() {
+		in.bad = true
+		return in
+	}
+	for {
+		key, ok := s.Field()
+		if !ok {
+			break
+		}
+		if field := in.field(key); field != nil {
+			in.read(&s, field)
+		} else {
+			s.Skip()
+		}
+	}
+	in.bad = in.bad || s.End() != nil
+	return in
+}
+
+func (in *input) field(key []byte) *string {
+	switch string(key) {
+	case "file_path":
+		return &in.file
+	case "notebook_path":
+		return &in.notebook
+	case "path":
+		return &in.path
+	case "pattern":
+		return &in.pattern
+	case "command":
+		return &in.command
+	}
+	return nil
+}
+
+// read reads a string into a field that was not read before. Null is as good as nothing.
+func (in *input) read(s *jsonscan.Scanner, field *string) {
+	if s.Kind() == jsonscan.Null {
+		s.Skip()
+		return
+	}
+	raw, plain, ok := s.Text()
+	if !ok || *field != "" {
+		in.bad = true
+		return
+	}
+	if !plain {
+		raw = jsonscan.Unescape(nil, raw)
+	}
+	*field = unsafe.String(unsafe.SliceData(raw), len(raw))
+}

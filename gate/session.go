@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// Blocked denies the tools in [Facts.Blocked]. A bare name there never means a tool of somebody
+// else's server.
+func Blocked() Policy {
+	return Policy{Name: "blocked", Stage: StageSession, Judge: func(c Call, f Facts) (event.Decision, bool) {
+		if len(f.Blocked) == 0 || !blocks(f.Blocked, &c) {
+			return event.Decision{}, false
+		}
+		return event.Decision{Reason: fmt.Sprintf("Tool %s blocked by session policy", c.Name)}, true
+	}}
+}
+
+func blocks(blocked map[string]bool, c *Call) bool {
+	if blocked[c.Name] || c.Origin != Foreign && blocked[c.Tool] {
+		return true
+	}
+	if c.Server == "" {
+		return false
+	}
+	var buf [128]byte
+	full := append(buf[:0], mcpPrefix...)
+	full = append(append(append(full, c.Server...), "__"...), c.Tool...)
+	return blocked[string(full)]
+}
+
+// RequireBefore denies a tool until others have succeeded; see [Facts.Invoked]. The keys and the
+// values are names as [AllowTools] takes them, without arguments.
+func RequireBefore(required map[string][]string) Policy {
+	p := Policy{Name: "require-before", Stage: StageSession}
+	var needs []need
+	var errs []error
+	for name, before := range required {
+		n, err := newNeed(name, before)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%q: %w", name, err))
+		}
+		needs = append(needs, n)
+	}
+	p.err = errors.Join(errs...)
+	p.Judge = func(c Call, f Facts) (event.Decision, bool) {
+		missing := missingBefore(needs, &c, f.Invoked)
+		if len(missing) == 0 {
+			return event.Decision{}, false
+		}
+		return event.Decision{Reason: fmt.Sprintf("Tool %s needs these tools to succeed first: %s", c.Name, strings.Join(missing, ", "))}, true
+	}
+	return p
+}
+
+// A need is a tool, and what must have succeeded before it.
+type need struct {
+	tool   toolName
+	before []string
+}
+
+func newNeed(name string, before []string) (need, error) {
+	tool, err := newToolName(strings.TrimSpace(name))
+	for _, b := range before {
+		if _, bad := newToolName(b); bad != nil {
+			err = errors.Join(err, fmt.Errorf("%q: %w", b, bad))
+		}
+	}
+	return need{tool, slices.Clone(before)}, err
+}
+
+func missingBefore(needs []need, c *Call, invoked map[string]bool) []string {
+	var missing []string
+	for i := range needs {
+		if !needs[i].tool.means(c, true) {
+			continue
+		}
+		for _, name := range needs[i].before {
+			_, bare, _ := splitName(name, nil)
+			if !invoked[name] && (bare == "" || !invoked[bare]) {
+				missing = append(missing, name)
+			}
+		}
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
+// ReadBeforeWriteOptions configures [ReadBeforeWrite]. The zero value is ready to use.
+type ReadBeforeWriteOptions struct {
+	// WriteTools are the tools that write files, as [AllowTools] takes them, without arguments. Nil
+	// means Write, Edit, MultiEdit, NotebookEdit, write_file and edit_file.
+	WriteTools []string
+}
+
+// ReadBeforeWrite denies to write to a file that has not been read; see [Facts.ReadPaths]. New files
+// are free: where the caller found out that there is none, see [Target.Missing]. The file is what
+// the input gives as file_path, notebook_path or path; a call that gives none is denied.
+func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
+	p := Policy{Name: "read-before-write", Stage: StageSession}
+	names := opts.WriteTools
+	if names == nil {
+		names = []string{"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit_file"}
+	}
+	var tools []toolName
+	for _, name := range names {
+		tool, err := newToolName(strings.TrimSpace(name))
+		if err != nil {
+			p.err = errors.Join(p.err, fmt.Errorf("%q: %w", name, err))
+		}
+		tools = append(tools, tool)
+	}
+	p.Judge = func(c Call, f Facts) (event.Decision, bool) {
+		if f.Target.Missing || !slices.ContainsFunc(tools, func(t toolName) bool { return t.means(&c, true) }) {
+			return event.Decision{}, false
+		}
+		reason := unread(&c, &f)
+		return event.Decision{Reason: reason}, reason != ""
+	}
+	return p
+}
+
+// unread says which file of a call has not been read, or nothing.
+func unread(c *Call, f *Facts) string {
+	if f.Target.Path != "" && f.ReadPaths[f.Target.Path] {
+		return ""
+	}
+	var at places
+	in := readInput(c.Input)
+	for _, text := range [...]string{in.file, in.notebook, in.path} {
+		if text == "" {
+			continue
+		}
+		at.spelled(text, f.Dir, "")
+	}
+	if in.bad || at.unknown || at.n == 0 {
+		return fmt.Sprintf("%s names no file that can be determined; give its absolute path", c.Name)
+	}
+	for _, place := range at.list[:at.n] {
+		if !wasRead(f, place) {
+			return fmt.Sprintf("%s has not been read; read it first, then write to it", place)
+		}
+	}
+	return ""
+}
+
+// wasRead looks a clean path up. The paths of Windows are compared in the form that rules have.
+func wasRead(f *Facts, place string) bool {
+	if f.ReadPaths[place] || !isWindows(f.Dir) {
+		return f.ReadPaths[place]
+	}
+	for have, read := range f.ReadPaths {
+		if normal, ok := normalPath(have, "", true); ok && read && strings.EqualFold(normal, place) {
+			return true
+		}
+	}
+	return false
+}

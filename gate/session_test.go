@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// otherwiseAllow lets pass what nothing else is about.
+var otherwiseAllow = Policy{Name: "otherwise", Otherwise: &Otherwise{Verdict: event.Allow}}
+
+func set(names ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+func TestBlockedTools(t *testing.T) {
+	g := Must(known("ours", "find"), Blocked(), otherwiseAllow)
+	cases := []struct {
+		name    string
+		blocked []string
+		want    bool
+	}{
+		{"Bash", nil, false},
+		{"Bash", []string{"Bash"}, true},
+		{"Bash(ls)", []string{"Bash"}, true},
+		{"find", []string{"find"}, true},
+		{"mcp__ours__find", []string{"find"}, true},
+		{"find", []string{"mcp__ours__find"}, true},
+		{"mcp__ours__find", []string{"mcp__ours__find"}, true},
+		{"mcp__other__find", []string{"find"}, false},
+		{"mcp__other__find", []string{"mcp__other__find"}, true},
+		{"mcp__other__find", []string{"mcp__ours__find"}, false},
+		{"Bash", []string{"Read"}, false},
+	}
+	for _, c := range cases {
+		got := g.Decide(event.ToolCall{Name: c.name}, Facts{Blocked: set(c.blocked...)})
+		if (got.Verdict == event.Deny) != c.want {
+			t.Errorf("%s, blocked %v: got %s, want denied %v", c.name, c.blocked, got.Verdict, c.want)
+		}
+		if text := "Tool " + c.name + " blocked by session policy"; c.want && got.Reason != text {
+			t.Errorf("got %q, want %q", got.Reason, text)
+		}
+	}
+	if got := g.Decide(event.ToolCall{Name: "Bash"}, Facts{Blocked: map[string]bool{"Bash": false}}); got.Verdict != event.Allow {
+		t.Errorf("blocked false: got %s, want allow", got.Verdict)
+	}
+}
+
+func TestRequireBefore(t *testing.T) {
+	g := Must(known("ours", "deploy"), otherwiseAllow, RequireBefore(map[string][]string{
+		"deploy": {"test", "build", "mcp__ci__check"}, "mcp__ours__deploy": {"build", "approve"}, "Write": {"Read"},
+	}))
+	cases := []struct {
+		tool    string
+		invoked []string
+		missing string
+	}{
+		{"deploy", nil, "approve, build, mcp__ci__check, test"},
+		{"mcp__ours__deploy", []string{"build"}, "approve, mcp__ci__check, test"},
+		{"deploy", []string{"build", "approve", "mcp__ci__check"}, "test"},
+		{"deploy", []string{"build", "approve", "check", "test"}, ""},
+		{"mcp__other__deploy", nil, ""},
+		{"Write", nil, "Read"},
+		{"Write", []string{"Read"}, ""},
+		{"Edit", nil, ""},
+	}
+	for _, c := range cases {
+		got := g.Decide(event.ToolCall{Name: c.tool}, Facts{Invoked: set(c.invoked...)})
+		want := ""
+		if c.missing != "" {
+			want = "Tool " + c.tool + " needs these tools to succeed first: " + c.missing
+		}
+		if got.Reason != want || (got.Verdict == event.Allow) != (want == "") {
+			t.Errorf("%s after %v: got %s %q, want %q", c.tool, c.invoked, got.Verdict, got.Reason, want)
+		}
+	}
+	if _, err := New(RequireBefore(map[string][]string{"a b": {"x"}, "x": {"*"}})); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("got %v, want two errors", err)
+	}
+}
+
+func TestReadBeforeWrite(t *testing.T) {
+	read := set("/w/a.go", "/real/b.go")
+	cases := []struct {
+		name, tool, input string
+		facts             Facts
+		want              string // in the reason; empty means allowed
+	}{
+		{"read", "Write", `{"file_path":"/w/a.go"}`, Facts{}, ""},
+		{"not read", "Write", `{"file_path":"/w/x.go"}`, Facts{}, "/w/x.go has not been read"},
+		{"what to do", "Edit", `{"file_path":"/w/x.go"}`, Facts{}, "read it first"},
+		{"new", "Write", `{"file_path":"/w/x.go"}`, Facts{Target: Target{Missing: true}}, ""},
+		{"relative", "Edit", `{"file_path":"./sub/../a.go"}`, Facts{Dir: "/w"}, ""},
+		{"relative to another", "Edit", `{"file_path":"a.go"}`, Facts{Dir: "/v"}, "/v/a.go"},
+		{"relative to nothing", "Edit", `{"file_path":"a.go"}`, Facts{}, "absolute"},
+		{"not clean", "MultiEdit", `{"file_path":"//w/./x/../a.go/"}`, Facts{}, ""},
+		{"notebook", "NotebookEdit", `{"notebook_path":"/w/n.ipynb"}`, Facts{}, "/w/n.ipynb"},
+		{"path", "write_file", `{"path":"/w/n"}`, Facts{}, "/w/n"},
+		{"of a registry", "mcp__ours__edit_file", `{"path":"/w/n"}`, Facts{}, "/w/n"},
+		{"foreign", "mcp__other__edit_file", `{"path":"/w/n"}`, Facts{}, ""},
+		{"through a link", "Write", `{"file_path":"/w/link"}`, Facts{Target: Target{Path: "/real/b.go"}}, ""},
+		{"through a link to another", "Write", `{"file_path":"/w/link"}`, Facts{Target: Target{Path: "/real/c.go"}}, "/w/link"},
+		{"two paths", "Write", `{"file_path":"/w/a.go","path":"/w/x"}`, Facts{}, "/w/x"},
+		{"no path", "Write", `{"content":"x"}`, Facts{}, "names no file"},
+		{"no input", "Write", ``, Facts{}, "names no file"},
+		{"twice", "Write", `{"file_path":"/w/a.go","file_path":"/w/a.go"}`, Facts{}, "names no file"},
+		{"home", "Write", `{"file_path":"~/a.go"}`, Facts{Dir: "/w"}, "names no file"},
+		{"not a writer", "Read", `{"file_path":"/w/x.go"}`, Facts{}, ""},
+		{"escaped", "Write", `{"file_path":"\/w\/a\u002ego"}`, Facts{}, ""},
+		{"on Windows", "Write", `{"file_path":"C:\\W\\a.go"}`, Facts{Dir: `C:\w`, ReadPaths: set(`c:\w\a.go`)}, ""},
+		{"on Windows, not read", "Write", `{"file_path":"x.go"}`, Facts{Dir: `C:\w`, ReadPaths: set(`C:\w\a.go`)}, "/c/w/x.go"},
+	}
+	g := Must(known("ours", "edit_file"), ReadBeforeWrite(ReadBeforeWriteOptions{}), otherwiseAllow)
+	for _, c := range cases {
+		if c.facts.ReadPaths == nil {
+			c.facts.ReadPaths = read
+		}
+		got := g.Decide(event.ToolCall{Name: c.tool, Input: json.RawMessage(c.input)}, c.facts)
+		if (got.Verdict == event.Allow) != (c.want == "") || !strings.Contains(got.Reason, c.want) {
+			t.Errorf("%s: got %s %q, want %q", c.name, got.Verdict, got.Reason, c.want)
+		}
+	}
+}
+
+func TestReadBeforeWriteWithOtherTools(t *testing.T) {
+	g := Must(ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{"patch", "mcp__fs__write"}}), otherwiseAllow)
+	for name, want := range map[string]event.Verdict{"patch": event.Deny, "mcp__fs__write": event.Deny, "Write": event.Allow} {
+		if got := g.Decide(event.ToolCall{Name: name, Input: json.RawMessage(`{"path":"/x"}`)}, Facts{}); got.Verdict != want {
+			t.Errorf("%s: got %s, want %s", name, got.Verdict, want)
+		}
+	}
+	if _, err := New(ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{"a b"}})); err == nil {
+		t.Error("got no error")
+	}
+}
