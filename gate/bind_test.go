@@ -115,7 +115,7 @@ func TestBindProjectsTheGate(t *testing.T) {
 		return gate.FromCapabilities(&gate.Permissions{FileWrite: f, ShellExecute: s, NetworkAccess: n})
 	}
 	allow, ask := gate.LevelAllow, gate.LevelAsk
-	custom := judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{}, false })
+	custom := judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{}, false })
 	for _, tt := range []struct {
 		name     string
 		policies []gate.Policy
@@ -146,7 +146,7 @@ func TestBindProjectsTheGate(t *testing.T) {
 // Where the agent is to judge by itself, the hook must not allow what the gate lets pass: auto would
 // be bypass.
 func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
-	deny := judgedBy(func(c gate.Call) (event.Decision, bool) { return event.Decision{Reason: "no"}, c.Tool == "WebFetch" })
+	deny := judgedBy(func(c *gate.Call) (event.Decision, bool) { return event.Decision{Reason: "no"}, c.Tool == "WebFetch" })
 	opts := new(claude.Options)
 	if err := gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto}), deny), nil).Bind(opts); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
 }
 
 func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
-	allow := gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
+	allow := gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
 	opts := &claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "Not now."}, nil
 	}}
@@ -176,7 +176,7 @@ func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
 // deskGate allows the tools of a registry under the key "my_desk", and nothing else.
 func deskGate(t testing.TB) *gate.Gate {
 	t.Helper()
-	return gate.Must(gate.Knows("my_desk", tool.MustRegistry(nil, declared(t, "save"))), judgedBy(func(c gate.Call) (event.Decision, bool) {
+	return gate.Must(gate.Knows("my_desk", tool.MustRegistry(nil, declared(t, "save"))), judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Allow}, c.Origin == gate.Registered
 	}))
 }

@@ -40,6 +40,8 @@ type Call struct {
 	// Risk and Needs are what is known of the tool.
 	Risk  tool.Risk
 	Needs tool.Capability
+
+	read *inputReading // what policies have read from Input
 }
 
 const mcpPrefix = "mcp__"

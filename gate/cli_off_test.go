@@ -23,7 +23,7 @@ const bareSettings = `{"env":{"CLAUDE_CODE_SIMPLE":"1"}}`
 
 // noShell is an engine that denies Bash alone, and of Bash not what the tests need for themselves.
 func noShell() *gate.Engine {
-	return gate.NewEngine(gate.Must(judgedBy(func(c gate.Call) (event.Decision, bool) {
+	return gate.NewEngine(gate.Must(judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		if c.Tool == "Bash" && !strings.Contains(string(c.Input), "settings.json") {
 			return event.Decision{Reason: "No shell."}, true
 		}

@@ -128,7 +128,7 @@ func TestAMutatingToolIsDeniedInBypassMode(t *testing.T) {
 	var e *gate.Engine
 	ran := newTally()
 	registry, server := desk(t, &e, ran)
-	noSecrets := judgedBy(func(c gate.Call) (event.Decision, bool) {
+	noSecrets := judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		return event.Decision{Reason: "That is secret."}, strings.Contains(string(c.Input), "secret")
 	})
 	var verdicts []string
@@ -170,7 +170,7 @@ func TestTheHookDeniesWhatTheCLIAllows(t *testing.T) {
 	model := claudetest.NewModel(t, script.Reply(write(cli, "denied.txt")), script.Text("Done."))
 	opts := cli.Options(model)
 	opts.AllowedTools = []string{"Write"}
-	opts.Hooks = []claude.Hook{tool.Hook(gate.NewEngine(gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) {
+	opts.Hooks = []claude.Hook{tool.Hook(gate.NewEngine(gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) {
 		return event.Decision{Reason: "Not this one."}, true
 	})), nil))}
 	turn(t, connect(t, opts), "write it")
@@ -205,7 +205,7 @@ func TestNativeToolsByCapability(t *testing.T) {
 	}
 	model := claudetest.NewModel(t, turns...)
 	var now atomic.Pointer[gate.Policy]
-	changing := gate.Policy{Name: "changing", Judge: func(c gate.Call, f gate.Facts) (event.Decision, bool) { return now.Load().Judge(c, f) }, Otherwise: &gate.Otherwise{Verdict: event.Allow}}
+	changing := gate.Policy{Name: "changing", Judge: func(c *gate.Call, f *gate.Facts) (event.Decision, bool) { return now.Load().Judge(c, f) }, Otherwise: &gate.Otherwise{Verdict: event.Allow}}
 	ran := newTally()
 	opts := cli.Options(model)
 	opts.Settings = json.RawMessage(`{"skipWebFetchPreflight":true}`)
@@ -282,7 +282,7 @@ func TestTheCallsOfASubagentAreJudged(t *testing.T) {
 	opts.Agents = map[string]claude.AgentDefinition{"helper": {Description: "digs", Prompt: "You dig."}}
 	opts.PermissionMode = claude.ModeBypassPermissions
 	var agent atomic.Value
-	e := gate.NewEngine(gate.Must(judgedBy(func(c gate.Call) (event.Decision, bool) {
+	e := gate.NewEngine(gate.Must(judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		if c.Tool == "Bash" {
 			agent.Store(c.AgentID)
 			return event.Decision{Reason: "No digging."}, true

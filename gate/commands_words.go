@@ -136,7 +136,7 @@ type script struct {
 
 // readScript reads the command of a call. One in the name of the call counts too.
 func readScript(c *Call) script {
-	in := readInput(c.Input)
+	in := c.fields()
 	s := script{source: strings.Clone(in.command)}
 	switch {
 	case in.bad:

@@ -10,7 +10,7 @@ import (
 
 // Custom makes a policy of a function, which says what it thinks of a call, or false if nothing. It
 // must be pure and safe for concurrent use. It is asked after all other policies.
-func Custom(name string, judge func(c Call, f Facts) (event.Decision, bool)) Policy {
+func Custom(name string, judge func(c *Call, f *Facts) (event.Decision, bool)) Policy {
 	p := Policy{Name: name, Stage: StageCustom, Judge: judge}
 	switch {
 	case name == "":

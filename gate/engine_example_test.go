@@ -14,7 +14,7 @@ import (
 
 // An engine decides about the calls of a run: what the gate leaves open is asked once.
 func ExampleEngine() {
-	careful := gate.Policy{Name: "careful", Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
+	careful := gate.Policy{Name: "careful", Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
 		if c.Tool == "Bash" {
 			return event.Decision{Verdict: event.Ask, Reason: "it is a shell"}, true
 		}

@@ -22,13 +22,13 @@ import (
 )
 
 // judgedBy is a policy made of a function.
-func judgedBy(judge func(c gate.Call) (event.Decision, bool)) gate.Policy {
-	return gate.Policy{Name: "test", Stage: gate.StageCustom, Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) { return judge(c) }}
+func judgedBy(judge func(c *gate.Call) (event.Decision, bool)) gate.Policy {
+	return gate.Policy{Name: "test", Stage: gate.StageCustom, Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) { return judge(c) }}
 }
 
 // askingGate is a gate that asks about every call, except that it denies inputs that contain "forbidden".
 func askingGate(policies ...gate.Policy) *gate.Gate {
-	return gate.Must(append(policies, judgedBy(func(c gate.Call) (event.Decision, bool) {
+	return gate.Must(append(policies, judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		if strings.Contains(string(c.Input), "forbidden") {
 			return event.Decision{Reason: "That is forbidden."}, true
 		}
@@ -158,7 +158,7 @@ func TestQuestionsAboutACallWaitForItsDecision(t *testing.T) {
 
 // The person sees what would run: the input as the policies have rewritten it.
 func TestTheQuestionTellsAllThatIsKnown(t *testing.T) {
-	rewrites := judgedBy(func(c gate.Call) (event.Decision, bool) {
+	rewrites := judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "it saves", Input: json.RawMessage(`{"path":"/tmp/x"}`)}, true
 	})
 	p := saying(gate.Answer{Verdict: event.Allow})
@@ -215,7 +215,7 @@ func TestWithoutAnApproverThereIsStillAQuestion(t *testing.T) {
 
 // Whatever breaks, the call is denied, and the model does not read the host's own words.
 func TestWhatBreaksDenies(t *testing.T) {
-	allow := gate.Must(judgedBy(func(gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
+	allow := gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
 	const secret = "a secret of the host"
 	for _, tt := range []struct {
 		name string
@@ -257,7 +257,7 @@ func TestWhatBreaksDenies(t *testing.T) {
 
 func TestTheEngineCountsCalls(t *testing.T) {
 	var seen []int
-	limit := gate.Policy{Name: "limit", Judge: func(_ gate.Call, f gate.Facts) (event.Decision, bool) {
+	limit := gate.Policy{Name: "limit", Judge: func(_ *gate.Call, f *gate.Facts) (event.Decision, bool) {
 		seen = append(seen, f.Calls)
 		if f.Now.IsZero() {
 			t.Error("the facts have no time")

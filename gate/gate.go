@@ -33,9 +33,9 @@ type Policy struct {
 	Name  string
 	Stage Stage
 	// Judge says what the policy thinks of a call, or false if nothing. It must be pure, and safe
-	// for concurrent use. A decision that allows or asks may replace the input; all policies then
-	// judge the new input. Nil abstains.
-	Judge func(c Call, f Facts) (event.Decision, bool)
+	// for concurrent use; it must neither change nor keep what it is given. A decision that allows
+	// or asks may replace the input; all policies then judge the new input. Nil abstains.
+	Judge func(c *Call, f *Facts) (event.Decision, bool)
 
 	// Tools are registries that the gate is to know, by the key of the MCP server that serves them.
 	Tools map[string]Lookup
@@ -135,13 +135,16 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 		}
 		d.CallID, d.Tool = call.ID, call.Name
 	}()
-	c := g.canonical(call)
-	d, decided := g.judge(&c, &f)
+	file := dockets.Get().(*docket)
+	defer file.close()
+	file.call, file.facts = g.canonical(call), f
+	file.call.read = &file.reading
+	d, decided := g.judge(&file.call, &file.facts)
 	switch {
 	case !decided:
-		return g.unknown(&c)
+		return g.unknown(&file.call)
 	case d.Input != nil:
-		return g.rejudge(&c, &f, d)
+		return g.rejudge(&file.call, &file.facts, d)
 	}
 	return d
 }
@@ -149,7 +152,7 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 // rejudge lets all policies judge the input that one of them has written. None may change it again:
 // policies that go on rewriting cannot be satisfied. The stricter of both decisions holds.
 func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
-	c.Input = first.Input
+	c.rewrite(first.Input)
 	second, decided := g.judge(c, f)
 	switch {
 	case !decided:
@@ -182,7 +185,7 @@ func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
 		if asked.Judge == nil {
 			continue
 		}
-		d, ok := asked.Judge(*c, *f)
+		d, ok := asked.Judge(c, f)
 		if !ok {
 			continue
 		}
@@ -191,7 +194,8 @@ func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
 			return event.Decision{Verdict: event.Deny, Reason: cmp.Or(d.Reason, "Denied by policy "+d.Policy+"."), Policy: d.Policy}, true
 		}
 		if d.Input != nil && !bytes.Equal(d.Input, c.Input) {
-			c.Input, rewritten = d.Input, d.Input // later policies judge what would run
+			c.rewrite(d.Input) // later policies judge what would run
+			rewritten = d.Input
 		}
 		if !decided || d.Verdict < best.Verdict {
 			best, decided = d, true

@@ -19,13 +19,13 @@ func realistic() *Gate {
 		Limits(LimitOptions{MaxCalls: 1000}),
 		DenyTools("WebFetch", "mcp__untrusted", "Read(.env)", "Edit(/.git/**)"),
 		AllowTools("Read", "Grep", "Glob", "Write", "Edit", "Bash(git status:*)", "Bash(go test:*)", "mcp__files"),
-		Custom("risk", func(c Call, _ Facts) (event.Decision, bool) { return allow, !c.Risk.Has(tool.Dangerous) }),
-		Custom("capabilities", func(c Call, _ Facts) (event.Decision, bool) { return allow, !c.Needs.Has(tool.NetworkAccess) }),
+		Custom("risk", func(c *Call, _ *Facts) (event.Decision, bool) { return allow, !c.Risk.Has(tool.Dangerous) }),
+		Custom("capabilities", func(c *Call, _ *Facts) (event.Decision, bool) { return allow, !c.Needs.Has(tool.NetworkAccess) }),
 		Blocked(),
 		RequireBefore(map[string][]string{"save": {"find"}, "Bash": {"Read"}}),
 		ReadBeforeWrite(ReadBeforeWriteOptions{}),
 		Rules(RuleOptions{Root: "/home/me/Project", Allow: []string{"Write(/src/**)", "Write(/docs/**/*.md)"}, Deny: []string{"Write(/src/vendor/**)"}}),
-		Custom("own", func(Call, Facts) (event.Decision, bool) { return event.Decision{}, false }),
+		Custom("own", func(*Call, *Facts) (event.Decision, bool) { return event.Decision{}, false }),
 	)
 }
 

@@ -82,7 +82,7 @@ func restricting(t *rapid.T) Policy {
 	v := rapid.SampledFrom([]event.Verdict{event.Deny, event.Ask, 99}).Draw(t, "verdict")
 	stage := Stage(rapid.IntRange(0, int(StageCustom)).Draw(t, "stage"))
 	name := rapid.SampledFrom(drawnNames).Draw(t, "about")
-	p := Custom("own", func(c Call, _ Facts) (event.Decision, bool) {
+	p := Custom("own", func(c *Call, _ *Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: v}, c.Tool == name && c.Origin != Foreign
 	})
 	p.Stage = stage
@@ -138,7 +138,7 @@ func TestADenyNeverTurnsAVerdictIntoAllow(t *testing.T) {
 		if after.Verdict != event.Deny && (after.Verdict != before.Verdict || after.Reason != before.Reason) {
 			t.Fatalf("a deny list turned %s (%s) into %s (%s)", before.Verdict, before.Reason, after.Verdict, after.Reason)
 		}
-		all := Custom("no", func(Call, Facts) (event.Decision, bool) { return event.Decision{}, true })
+		all := Custom("no", func(*Call, *Facts) (event.Decision, bool) { return event.Decision{}, true })
 		if got := Must(append(policies, all)...).Decide(call, facts); got.Verdict != event.Deny {
 			t.Fatalf("with a policy that denies all: got %s", got.Verdict)
 		}

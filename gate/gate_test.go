@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/event"
@@ -20,11 +21,11 @@ import (
 
 // says makes a policy that always says the same.
 func says(name string, stage gate.Stage, d event.Decision) gate.Policy {
-	return gate.Policy{Name: name, Stage: stage, Judge: func(gate.Call, gate.Facts) (event.Decision, bool) { return d, true }}
+	return gate.Policy{Name: name, Stage: stage, Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { return d, true }}
 }
 
 func abstains(name string) gate.Policy {
-	return gate.Policy{Name: name, Judge: func(gate.Call, gate.Facts) (event.Decision, bool) { return event.Decision{}, false }}
+	return gate.Policy{Name: name, Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { return event.Decision{}, false }}
 }
 
 func denies(name string, stage gate.Stage) gate.Policy {
@@ -108,7 +109,7 @@ func TestTheFirstDenialGivesTheReasonInTheOrderOfStages(t *testing.T) {
 }
 
 func TestAPolicyThatPanicsDenies(t *testing.T) {
-	boom := gate.Policy{Name: "boom", Stage: gate.StageCustom, Judge: func(gate.Call, gate.Facts) (event.Decision, bool) { panic("no fuse") }}
+	boom := gate.Policy{Name: "boom", Stage: gate.StageCustom, Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { panic("no fuse") }}
 	got := decide(gate.Must(allows("a"), boom), "Read")
 	if want := (event.Decision{CallID: "toolu_1", Tool: "Read", Reason: "Policy boom failed: no fuse", Policy: "boom"}); !cmp.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -133,7 +134,7 @@ func TestWhatElsePanicsDeniesToo(t *testing.T) {
 
 // rewrites replaces one input by another.
 func rewrites(name, from, to string, v event.Verdict) gate.Policy {
-	return gate.Policy{Name: name, Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
+	return gate.Policy{Name: name, Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
 		if string(c.Input) != from {
 			return event.Decision{}, false
 		}
@@ -142,7 +143,7 @@ func rewrites(name, from, to string, v event.Verdict) gate.Policy {
 }
 
 func deniesInput(name, input string) gate.Policy {
-	return gate.Policy{Name: name, Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
+	return gate.Policy{Name: name, Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
 		return event.Decision{Reason: "not " + input}, string(c.Input) == input
 	}}
 }
@@ -178,7 +179,7 @@ func TestARewrittenInputIsJudgedByAllPolicies(t *testing.T) {
 }
 
 func asksInput(name, input string) gate.Policy {
-	return gate.Policy{Name: name, Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
+	return gate.Policy{Name: name, Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "about " + input}, string(c.Input) == input
 	}}
 }
@@ -210,11 +211,11 @@ func TestNamesAreTakenApartOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got gate.Call
-			see := gate.Policy{Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) { got = c; return event.Decision{}, false }}
+			see := gate.Policy{Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) { got = *c; return event.Decision{}, false }}
 			g := gate.Must(see, gate.Knows("files", ours), gate.Knows("my__other.one", other), gate.Knows("my", tool.Tools{}))
 			decide(g, name)
 			want.ToolCall = event.ToolCall{ID: "toolu_1", Name: name}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(gate.Call{})); diff != "" {
 				t.Errorf("call (-want +got):\n%s", diff)
 			}
 		})
@@ -225,7 +226,7 @@ func FuzzNames(f *testing.F) {
 	for _, name := range []string{"Bash(ls)", "mcp__files__save", "mcp__files__x__save(y)", "mcp__theirs__Write", " mcp__", "save", "()", "mcp__files__", "default:save"} {
 		f.Add(name)
 	}
-	g := gate.Must(gate.Knows("files", tool.Tools{declared(f, "save", tool.Mutates)}), gate.Policy{Name: "see", Judge: func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
+	g := gate.Must(gate.Knows("files", tool.Tools{declared(f, "save", tool.Mutates)}), gate.Policy{Name: "see", Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
 		isMCP := strings.HasPrefix(strings.TrimSpace(c.Name), "mcp__")
 		switch {
 		case isMCP && c.Origin != gate.Foreign && (c.Origin != gate.Registered || c.Server != "files" || c.Tool != "save" && c.Tool != "default:save"):
@@ -334,7 +335,7 @@ func TestTheVerdictIsTheStrictestOpinion(t *testing.T) {
 // opinion is what a drawn policy says of the inputs that it might rewrite.
 func opinion(p gate.Policy) event.Decision {
 	for _, input := range []string{`1`, `2`, `3`} {
-		if d, ok := p.Judge(gate.Call{ToolCall: event.ToolCall{Input: json.RawMessage(input)}}, gate.Facts{}); ok {
+		if d, ok := p.Judge(&gate.Call{ToolCall: event.ToolCall{Input: json.RawMessage(input)}}, &gate.Facts{}); ok {
 			return d
 		}
 	}

@@ -22,8 +22,8 @@ func Limits(opts LimitOptions) Policy {
 	if opts.MaxCalls < 0 {
 		p.err = fmt.Errorf("MaxCalls is %d; it must not be negative", opts.MaxCalls)
 	}
-	p.Judge = func(_ Call, f Facts) (event.Decision, bool) {
-		reason := opts.reached(&f)
+	p.Judge = func(_ *Call, f *Facts) (event.Decision, bool) {
+		reason := opts.reached(f)
 		return event.Decision{Reason: reason}, reason != ""
 	}
 	return p

@@ -12,7 +12,7 @@ import (
 
 func TestLimits(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	all := Custom("all", func(Call, Facts) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true })
+	all := Custom("all", func(*Call, *Facts) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true })
 	cases := []struct {
 		name  string
 		max   int

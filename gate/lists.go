@@ -91,16 +91,16 @@ func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
 
 // judge looks at denials first, then at questions, then at permissions, then at what lies beyond
 // the permissions. Most calls are judged by their names alone.
-func (s *ruleSet) judge(c Call, f Facts) (event.Decision, bool) {
-	if s.hasArguments(&c) {
-		return s.judgeArguments(&c, &f)
+func (s *ruleSet) judge(c *Call, f *Facts) (event.Decision, bool) {
+	if s.hasArguments(c) {
+		return s.judgeArguments(c, f)
 	}
 	switch {
-	case s.deny.names(&c, true):
+	case s.deny.names(c, true):
 		return denied(c.Name, ""), true
-	case s.ask.names(&c, true):
+	case s.ask.names(c, true):
 		return asked(c.Name, ""), true
-	case s.allow.names(&c, false):
+	case s.allow.names(c, false):
 		return event.Decision{Verdict: event.Allow}, true
 	case s.closed:
 		return unlisted(c.Name), true
@@ -110,7 +110,7 @@ func (s *ruleSet) judge(c Call, f Facts) (event.Decision, bool) {
 
 // judgeArguments is judge for calls of tools that have rules with arguments.
 func (s *ruleSet) judgeArguments(c *Call, f *Facts) (event.Decision, bool) {
-	subject := subject{call: *c, facts: *f, set: s}
+	subject := subject{c, f, s}
 	if why, hit := s.deny.concerns(&subject); hit {
 		return denied(c.Name, why), true
 	}

@@ -78,7 +78,7 @@ func ExampleReadBeforeWrite() {
 }
 
 func ExampleCustom() {
-	g := gate.Must(gate.AllowTools("mcp__tracker"), gate.Custom("main agent only", func(c gate.Call, _ gate.Facts) (event.Decision, bool) {
+	g := gate.Must(gate.AllowTools("mcp__tracker"), gate.Custom("main agent only", func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "A subagent wants to change the tracker."}, c.AgentID != ""
 	}))
 	d := g.Decide(event.ToolCall{Name: "mcp__tracker__close", AgentID: "agent-1"}, gate.Facts{})

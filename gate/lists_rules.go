@@ -143,35 +143,16 @@ func hasServer(name, server string) bool {
 	return ok && strings.HasPrefix(rest, "__")
 }
 
-// A subject is a call under judgement. What it points to is read when a rule wants to know.
-//
-// It holds copies: with pointers, what a reason quotes would move each call to the heap.
+// A subject is a call under judgement by a set of rules.
 type subject struct {
-	call  Call
-	facts Facts
+	call  *Call
+	facts *Facts
 	set   *ruleSet
-
-	havePlaces bool
-	at         places
-	haveScript bool
-	run        script
 }
 
-func (s *subject) places() *places {
-	if !s.havePlaces {
-		s.havePlaces = true
-		s.at.find(&s.call, &s.facts, s.set.home)
-	}
-	return &s.at
-}
+func (s *subject) places() *places { return s.call.places(s.facts, s.set.home) }
 
-func (s *subject) script() *script {
-	if !s.haveScript {
-		s.haveScript = true
-		s.run = readScript(&s.call)
-	}
-	return &s.run
-}
+func (s *subject) script() *script { return s.call.script() }
 
 // isShell reports whether command rules are about the call.
 func isShell(c *Call) bool { return c.Tool == "Bash" && c.Origin != Foreign }
@@ -222,13 +203,13 @@ func (g *ruleGroup) forms(c *Call) string {
 
 // concerns reports whether a rule that denies or asks is about the call, and which.
 func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
-	if g.names(&s.call, true) {
+	if g.names(s.call, true) {
 		return "", true
 	}
 	if why, hit := g.concernsPath(s); hit {
 		return why, true
 	}
-	if len(g.commands) > 0 && isShell(&s.call) {
+	if len(g.commands) > 0 && isShell(s.call) {
 		return s.script().concerns(g.commands)
 	}
 	return "", false
@@ -236,10 +217,10 @@ func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
 
 // permits reports whether a rule that allows is about the call.
 func (g *ruleGroup) permits(s *subject) bool {
-	if g.names(&s.call, false) {
+	if g.names(s.call, false) {
 		return true
 	}
-	if len(g.commands) > 0 && isShell(&s.call) {
+	if len(g.commands) > 0 && isShell(s.call) {
 		return s.script().permitted(g.commands)
 	}
 	return g.permitsPath(s)

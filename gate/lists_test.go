@@ -141,7 +141,7 @@ func TestWrongEntriesAreErrors(t *testing.T) {
 }
 
 func TestCustom(t *testing.T) {
-	g := Must(Custom("office hours", func(c Call, _ Facts) (event.Decision, bool) {
+	g := Must(Custom("office hours", func(c *Call, _ *Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "It is late."}, c.Tool == "deploy"
 	}), AllowTools("deploy", "Read"))
 	if got := g.Decide(event.ToolCall{Name: "deploy"}, Facts{}); got.Verdict != event.Ask || got.Policy != "office hours" || got.Reason != "It is late." {
@@ -150,7 +150,7 @@ func TestCustom(t *testing.T) {
 	if got := g.Decide(event.ToolCall{Name: "Read"}, Facts{}); got.Verdict != event.Allow {
 		t.Errorf("got %s, want allow", got.Verdict)
 	}
-	if _, err := New(Custom("x", nil), Custom("", func(Call, Facts) (event.Decision, bool) { return event.Decision{}, false })); err == nil || strings.Count(err.Error(), "\n") != 1 {
+	if _, err := New(Custom("x", nil), Custom("", func(*Call, *Facts) (event.Decision, bool) { return event.Decision{}, false })); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("got %v, want two errors", err)
 	}
 }

@@ -178,7 +178,7 @@ func below(dir, place string) (rest string, ok bool) {
 // concernsPath looks for a wide rule about the call. Places are compared in lower case: a file
 // system may not tell the cases apart.
 func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
-	at := g.firstCovering(&s.call)
+	at := g.firstCovering(s.call)
 	if at < 0 {
 		return "", false
 	}
@@ -196,7 +196,7 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 		folded := fold(&placeBuf, place)
 		for i := range rules {
 			r := &rules[i]
-			if !r.covers(&s.call, true) {
+			if !r.covers(s.call, true) {
 				continue
 			}
 			if r.match(folded, root, s.set.foldedHome) {
@@ -227,7 +227,7 @@ func (g *ruleGroup) permitsPath(s *subject) bool {
 	}
 	covered := false
 	for i := range g.paths {
-		covered = covered || g.paths[i].covers(&s.call, false)
+		covered = covered || g.paths[i].covers(s.call, false)
 	}
 	if !covered {
 		return false
@@ -247,7 +247,7 @@ func (g *ruleGroup) permitsPath(s *subject) bool {
 
 func (g *ruleGroup) permitsPlace(s *subject, place, root string) bool {
 	for i := range g.paths {
-		if r := &g.paths[i]; r.covers(&s.call, false) && r.match(place, root, s.set.home) {
+		if r := &g.paths[i]; r.covers(s.call, false) && r.match(place, root, s.set.home) {
 			return true
 		}
 	}

@@ -32,7 +32,7 @@ func (p *places) add(place string) {
 
 // find reads the places from the input of a call.
 func (p *places) find(c *Call, f *Facts, home string) {
-	in := readInput(c.Input)
+	in := c.fields()
 	p.unknown = in.bad
 	for _, text := range [...]string{in.file, in.notebook, in.path, c.Argument} {
 		if text != "" {

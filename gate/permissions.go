@@ -95,7 +95,7 @@ func FromCapabilities(p *Permissions) Policy {
 	return policy
 }
 
-func (p Permissions) judge(c Call, _ Facts) (event.Decision, bool) {
+func (p Permissions) judge(c *Call, _ *Facts) (event.Decision, bool) {
 	if c.Needs == 0 {
 		return event.Decision{}, false
 	}

@@ -125,8 +125,8 @@ func (l BuiltinLists) risks() map[string]tool.Risk {
 	return risks
 }
 
-func (r *riskRule) judge(c Call, _ Facts) (event.Decision, bool) {
-	risk, known := r.riskOf(&c)
+func (r *riskRule) judge(c *Call, _ *Facts) (event.Decision, bool) {
+	risk, known := r.riskOf(c)
 	switch {
 	case r.denyMutating && risk.Has(tool.Mutates):
 		return event.Decision{Reason: r.mutating}, true

@@ -14,8 +14,8 @@ import (
 // Blocked denies the tools in [Facts.Blocked]. A bare name there never means a tool of somebody
 // else's server.
 func Blocked() Policy {
-	return Policy{Name: "blocked", Stage: StageSession, Judge: func(c Call, f Facts) (event.Decision, bool) {
-		if len(f.Blocked) == 0 || !blocks(f.Blocked, &c) {
+	return Policy{Name: "blocked", Stage: StageSession, Judge: func(c *Call, f *Facts) (event.Decision, bool) {
+		if len(f.Blocked) == 0 || !blocks(f.Blocked, c) {
 			return event.Decision{}, false
 		}
 		return event.Decision{Reason: fmt.Sprintf("Tool %s blocked by session policy", c.Name)}, true
@@ -49,8 +49,8 @@ func RequireBefore(required map[string][]string) Policy {
 		needs = append(needs, n)
 	}
 	p.err = errors.Join(errs...)
-	p.Judge = func(c Call, f Facts) (event.Decision, bool) {
-		missing := missingBefore(needs, &c, f.Invoked)
+	p.Judge = func(c *Call, f *Facts) (event.Decision, bool) {
+		missing := missingBefore(needs, c, f.Invoked)
 		if len(missing) == 0 {
 			return event.Decision{}, false
 		}
@@ -116,11 +116,11 @@ func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 		}
 		tools = append(tools, tool)
 	}
-	p.Judge = func(c Call, f Facts) (event.Decision, bool) {
-		if f.Target.Missing || !slices.ContainsFunc(tools, func(t toolName) bool { return t.means(&c, true) }) {
+	p.Judge = func(c *Call, f *Facts) (event.Decision, bool) {
+		if f.Target.Missing || !slices.ContainsFunc(tools, func(t toolName) bool { return t.means(c, true) }) {
 			return event.Decision{}, false
 		}
-		reason := unread(&c, &f)
+		reason := unread(c, f)
 		return event.Decision{Reason: reason}, reason != ""
 	}
 	return p
@@ -132,7 +132,7 @@ func unread(c *Call, f *Facts) string {
 		return ""
 	}
 	var at places
-	in := readInput(c.Input)
+	in := c.fields()
 	for _, text := range [...]string{in.file, in.notebook, in.path} {
 		if text == "" {
 			continue

@@ -120,7 +120,7 @@ func TestToolGateTakesTheOtherOptions(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{
 		Registry: tool.Tools{declared(t, "sum"), declared(t, "write", tool.Mutates)}, Server: "math", ReadOnly: true,
 		ToolConfig: func(t *tool.Tool) tool.SDKToolConfig { return tool.SDKToolConfig{Name: "custom_" + t.Name} },
-		Messages: gate.Messages{Mutating: "No.", Unknown: func(name string) string { return "No " + name + "." }},
+		Messages:   gate.Messages{Mutating: "No.", Unknown: func(name string) string { return "No " + name + "." }},
 	})
 	for name, want := range map[string]string{
 		"custom_sum": jsonAllow, "mcp__math__custom_sum": jsonAllow, "sum": `{"behavior":"deny","message":"No sum."}`,

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import "sync"
+
+// An inputReading is what policies have read from the input of a call. It is kept, so that one policy need
+// not read again what another has read.
+type inputReading struct {
+	haveFields bool
+	in         input
+
+	havePlaces bool
+	home       string
+	at         places
+
+	haveScript bool
+	run        script
+}
+
+// known returns what has been read of the call.
+func (c *Call) known() *inputReading {
+	if c.read == nil {
+		c.read = new(inputReading)
+	}
+	return c.read
+}
+
+// fields returns what rules look at in the input.
+func (c *Call) fields() *input {
+	r := c.known()
+	if !r.haveFields {
+		r.haveFields, r.in = true, readInput(c.Input)
+	}
+	return &r.in
+}
+
+// places returns where the call may lead.
+func (c *Call) places(f *Facts, home string) *places {
+	r := c.known()
+	if !r.havePlaces || r.home != home {
+		r.havePlaces, r.home, r.at = true, home, places{}
+		r.at.find(c, f, home)
+	}
+	return &r.at
+}
+
+// script returns the command of the call.
+func (c *Call) script() *script {
+	r := c.known()
+	if !r.haveScript {
+		r.haveScript, r.run = true, readScript(c)
+	}
+	return &r.run
+}
+
+// A docket is a call under judgement. Policies get pointers into it, so it lives on the heap; it is
+// used again, so that a decision allocates nothing.
+type docket struct {
+	call    Call
+	facts   Facts
+	reading inputReading
+}
+
+var dockets = sync.Pool{New: func() any { return new(docket) }}
+
+func (d *docket) close() {
+	*d = docket{}
+	dockets.Put(d)
+}
+
+// rewrite gives the call another input. What was read of the old one is forgotten.
+func (c *Call) rewrite(input []byte) {
+	c.Input = input
+	*c.known() = inputReading{}
+}
