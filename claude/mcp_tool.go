@@ -23,6 +23,9 @@ type Tool struct {
 	// InputSchema describes the arguments, an object. They are checked against it before Handler
 	// runs, which the CLI does not do. Nil means any object.
 	InputSchema *schema.Schema
+	// CheckedByHandler leaves the check of the arguments to Handler, which then also hears of wrong
+	// ones.
+	CheckedByHandler bool
 	// OutputSchema describes ToolResult.Structured, which is checked against it. Nil means none.
 	OutputSchema *schema.Schema
 	Annotations  ToolAnnotations

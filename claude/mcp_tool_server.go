@@ -272,11 +272,13 @@ func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (resu
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	if tool.InputSchema != nil {
+	switch {
+	case tool.CheckedByHandler:
+	case tool.InputSchema != nil:
 		if err := tool.InputSchema.Validate(args); err != nil {
 			return ErrorResult(fmt.Sprintf("the arguments of tool %s are wrong: %v", tool.Name, err))
 		}
-	} else if args[0] != '{' {
+	case args[0] != '{':
 		return ErrorResult(fmt.Sprintf("the arguments of tool %s must be an object", tool.Name))
 	}
 	defer func() {

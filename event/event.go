@@ -18,6 +18,7 @@ const (
 	KindToolResult        Kind = "tool_result"
 	KindPermissionRequest Kind = "permission_request"
 	KindDecision          Kind = "gate:decision"
+	KindToolStep          Kind = "tool:step"
 	KindToolProgress      Kind = "tool:progress"
 	KindToolLog           Kind = "tool:log"
 )
@@ -46,7 +47,7 @@ type Event struct {
 }
 
 // A Payload is what an event tells: a [ToolCall], a [ToolResult], a [PermissionRequest], a
-// [Decision], a [ToolProgress], a [ToolLog], or an [Extension] for everything else.
+// [Decision], a [ToolStep], a [ToolProgress], a [ToolLog], or an [Extension] for everything else.
 type Payload interface {
 	// EventKind is the kind of the events that carry the payload.
 	EventKind() Kind
@@ -133,6 +134,8 @@ func decodePayload(kind Kind, data json.RawMessage) (Payload, error) {
 		return decodeAs[PermissionRequest](data)
 	case KindDecision:
 		return decodeAs[Decision](data)
+	case KindToolStep:
+		return decodeAs[ToolStep](data)
 	case KindToolProgress:
 		return decodeAs[ToolProgress](data)
 	case KindToolLog:

@@ -109,3 +109,16 @@ type ToolLog struct {
 
 // EventKind implements [Payload].
 func (ToolLog) EventKind() Kind { return KindToolLog }
+
+// ToolStep is one step on the way of a tool call: "validated", "invalid", "allowed", "denied",
+// "needs_approval", "started" or "returned".
+type ToolStep struct {
+	ID   string `json:"toolUseId"`
+	Name string `json:"toolName"`
+	Step string `json:"step"`
+	// Detail says why, for steps that end the call.
+	Detail string `json:"detail,omitzero"`
+}
+
+// EventKind implements [Payload].
+func (ToolStep) EventKind() Kind { return KindToolStep }

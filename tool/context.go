@@ -5,6 +5,8 @@ package tool
 import (
 	"context"
 	"log/slog"
+
+	"github.com/drover-agents/drover/event"
 )
 
 // A Key is a place in a call's context. The packages that run tools offer what handlers may need
@@ -33,8 +35,7 @@ func (k *Key[T]) String() string { return "tool.Key(" + k.name + ")" }
 type running struct {
 	context.Context
 	call     *Call
-	progress func(ctx context.Context, done, total float64, message string) error
-	log      *slog.Logger
+	registry *Registry // nil for a call of the tool itself
 }
 
 type runningKey struct{}
@@ -59,25 +60,41 @@ func CallFrom(ctx context.Context) (Call, bool) {
 	return Call{}, false
 }
 
+var progressKey = NewKey[func(ctx context.Context, done, total float64, message string) error]("progress")
+
+// WithProgress returns a context in which [Progress] is also told to fn. It is for those who serve
+// tools to somebody.
+func WithProgress(ctx context.Context, fn func(ctx context.Context, done, total float64, message string) error) context.Context {
+	return progressKey.With(ctx, fn)
+}
+
 // Progress tells the caller how far a call has come. A total of zero means that it is not known;
 // message may be empty. Outside a call, or where nobody listens, it does nothing; it fails when the
 // call is over.
 func Progress(ctx context.Context, done, total float64, message string) error {
 	r := runningFrom(ctx)
-	if r == nil || r.progress == nil {
+	if r == nil {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return r.progress(ctx, done, total, message)
+	if r.registry != nil {
+		r.registry.emit(event.ToolProgress{ID: r.call.ID, Progress: done, Total: total, Message: message})
+	}
+	if fn, ok := progressKey.From(ctx); ok {
+		return fn(ctx, done, total, message)
+	}
+	return nil
 }
 
-// Logger returns the logger of a call. Its lines name the call, and are events where somebody
-// listens. Outside a call it discards.
+// Logger returns the logger of a call. Its lines name the call; in a registry they also are events.
+// Outside a call it discards.
 func Logger(ctx context.Context) *slog.Logger {
-	if r := runningFrom(ctx); r != nil && r.log != nil {
-		return r.log
+	r := runningFrom(ctx)
+	if r == nil || r.registry == nil {
+		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.DiscardHandler)
+	next := r.registry.opts.Logger.Handler().WithAttrs([]slog.Attr{slog.String("tool", r.call.Name), slog.String("call", r.call.ID)})
+	return slog.New(&callLog{registry: r.registry, call: r.call.ID, next: next})
 }

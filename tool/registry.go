@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,11 +24,12 @@ type Decider interface {
 
 // Options configures a [Registry]. Nil and the zero value are ready to use.
 type Options struct {
+	// Before are asked about each call, in order, before the Decider; see [Before].
+	Before []Before
 	// Decider decides about each call before its handler runs. Nil allows all.
 	Decider Decider
-	// Before and After are asked about each call, in order; see [Before] and [After].
-	Before []Before
-	After  []After
+	// After see each result, in order; see [After].
+	After []After
 	// Context adds to the context of each call, for what handlers find through a [Key].
 	Context func(ctx context.Context, call Call) context.Context
 	// Budget bounds all calls together.
@@ -54,8 +54,8 @@ type Budget struct {
 	MaxDuration time.Duration
 }
 
-// Before is asked before a call runs, after the Decider. A decision that denies or asks ends the
-// call; false says nothing.
+// Before is asked before a call is decided. A decision that denies or asks ends the call, one that
+// allows may replace the input; false says nothing. A panic denies.
 type Before func(ctx context.Context, t *Tool, call Call) (event.Decision, bool)
 
 // After sees each result. Its error is logged and changes nothing: what happened has happened.
@@ -231,17 +231,4 @@ func (r *Registry) notify() {
 	for _, fn := range fns {
 		fn()
 	}
-}
-
-// find is Lookup for calls, which may also say "mcp__server__name".
-func (r *Registry) find(name string) (*Tool, bool) {
-	if t, ok := r.Lookup(name); ok {
-		return t, true
-	}
-	rest, isMCP := strings.CutPrefix(name, "mcp__")
-	if !isMCP {
-		return nil, false
-	}
-	_, bare, _ := strings.Cut(rest, "__")
-	return r.Lookup(bare)
 }

@@ -4,13 +4,17 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/schema"
 )
 
 // stopGrace is how long a call whose context has ended waits for its handler to return.
@@ -24,6 +28,9 @@ type Call struct {
 	Name string
 	// Input is a JSON object. Empty means {}.
 	Input json.RawMessage
+	// As is the name by which the caller knows the tool, where it is another: decisions and events
+	// use it.
+	As string
 	// AgentID is the subagent that calls; empty means the main agent, or a program.
 	AgentID string
 	// Timeout bounds the call, if the tool's own bound is not lower. Zero means none.
@@ -34,66 +41,77 @@ type Call struct {
 
 // Event is the call as an event tells it.
 func (c *Call) Event() event.ToolCall {
-	return event.ToolCall{ID: c.ID, Name: c.Name, Input: c.Input, AgentID: c.AgentID}
+	return event.ToolCall{ID: c.ID, Name: cmp.Or(c.As, c.Name), Input: c.Input, AgentID: c.AgentID}
 }
 
 // Run checks the arguments and runs the handler. It decides nothing about the call: that is for
 // [Registry.Execute]. Call.Name is not looked at. Whatever goes wrong is in the result.
 func (t *Tool) Run(ctx context.Context, call Call) Result {
 	started := time.Now()
-	if len(bytes.TrimSpace(call.Input)) == 0 {
-		call.Input = json.RawMessage("{}")
+	call.Input = objectOr(call.Input)
+	var r Result
+	if problem := t.checkCall(&call); problem != nil {
+		r = failed(problem)
+	} else {
+		if inner := runningFrom(ctx); inner == nil || inner.call.ID != call.ID {
+			ctx = &running{Context: ctx, call: &call}
+		}
+		r = t.perform(ctx, &call)
 	}
-	var limit context.CancelFunc
-	if d := shorter(t.Timeout, call.Timeout); d > 0 {
-		ctx, limit = context.WithTimeout(ctx, d)
-		defer limit()
-	}
-	r := t.run(ctx, &call)
-	r.CallID, r.Tool, r.DryRun = call.ID, t.Name, call.DryRun
-	r.HideValue = r.HideValue || t.HideValue
 	r.Duration = time.Since(started)
 	return r
 }
 
-func (t *Tool) run(ctx context.Context, call *Call) Result {
-	handler, problem := t.handlerFor(call)
-	if problem != nil {
-		return failed(problem)
+func objectOr(input json.RawMessage) json.RawMessage {
+	if len(bytes.TrimSpace(input)) == 0 {
+		return json.RawMessage("{}")
 	}
-	if err := ctx.Err(); err != nil {
-		return failed(failure(ctx, err))
-	}
-	if t.Input != nil {
-		if err := t.Input.Validate(call.Input); err != nil {
-			return failed(invalidInput(err))
-		}
-	}
-	r, err := invoke(withCall(ctx, call), handler, call.Input)
-	if err != nil {
-		return failed(failure(ctx, err))
-	}
-	return t.finish(r)
+	return input
 }
 
-func (t *Tool) handlerFor(call *Call) (Handler, *Error) {
+var anyObject = sync.OnceValue(func() *schema.Schema { return schema.MustParse(`{"type":"object"}`) })
+
+// checkCall says what is wrong with the call before anything is done.
+func (t *Tool) checkCall(call *Call) *Error {
 	switch {
 	case call.DryRun && t.DryRun == nil:
-		return nil, &Error{Code: CodeNoDryRun, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s cannot say what a call would do.", t.Name)}
-	case call.DryRun:
-		return t.DryRun, nil
-	case t.Handler == nil:
-		return nil, &Error{Code: CodeNotServed, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s is declared, but nothing here can run it.", t.Name)}
+		return &Error{Code: CodeNoDryRun, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s cannot say what a call would do.", t.Name)}
+	case !call.DryRun && t.Handler == nil:
+		return &Error{Code: CodeNotServed, Category: CategoryNotFound, Message: fmt.Sprintf("Tool %s is declared, but nothing here can run it.", t.Name)}
 	}
-	return t.Handler, nil
+	input := t.Input
+	if input == nil {
+		input = anyObject()
+	}
+	if err := input.Validate(call.Input); err != nil {
+		return invalidInput(err)
+	}
+	return nil
 }
 
-// withCall makes the call known to the handler, unless a registry has done so with more to offer.
-func withCall(ctx context.Context, call *Call) context.Context {
-	if r := runningFrom(ctx); r != nil && r.call.ID == call.ID {
-		return ctx
+// perform runs the handler of a call that was checked, within its time.
+func (t *Tool) perform(ctx context.Context, call *Call) Result {
+	if d := shorter(t.Timeout, call.Timeout); d > 0 {
+		limited, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		ctx = limited
 	}
-	return &running{Context: ctx, call: call}
+	handler := t.Handler
+	if call.DryRun {
+		handler = t.DryRun
+	}
+	r, err := Result{}, ctx.Err()
+	if err == nil {
+		r, err = invoke(ctx, handler, call.Input)
+	}
+	if err != nil {
+		r = failed(failure(ctx, err))
+	} else {
+		r = t.finish(r)
+	}
+	r.CallID, r.Tool, r.DryRun = call.ID, t.Name, call.DryRun
+	r.HideValue = r.HideValue || t.HideValue
+	return r
 }
 
 type returned struct {
@@ -108,10 +126,10 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 		return guarded(ctx, h, input)
 	}
 	done := make(chan returned, 1)
-	go func() {
+	start(ctx, func() {
 		r, err := guarded(ctx, h, input)
 		done <- returned{r, err}
-	}()
+	})
 	select {
 	case got := <-done:
 		return got.result, got.err
@@ -127,6 +145,15 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 		e.Message += fmt.Sprintf(" It was told to stop, and still runs %s later; its effects may come yet.", stopGrace)
 		return Result{}, e
 	}
+}
+
+// start runs fn on a goroutine that the registry of the call, if there is one, can wait for.
+func start(ctx context.Context, fn func()) {
+	if r := runningFrom(ctx); r != nil && r.registry != nil {
+		r.registry.running.Go(fn)
+		return
+	}
+	go fn()
 }
 
 // guarded runs the handler and makes an error of a panic.
@@ -163,8 +190,7 @@ func (t *Tool) finish(r Result) Result {
 
 // structure fills in the structured value and checks it.
 func (t *Tool) structure(r *Result) error {
-	_, renders := r.Value.(Renderer)
-	if r.Structured == nil && r.Value != nil && !r.HideValue && !t.HideValue && !renders {
+	if r.Structured == nil && !r.HideValue && !t.HideValue && maybeObject(r.Value) {
 		if raw, err := marshalPlain(r.Value); err == nil && raw[0] == '{' {
 			r.Structured = raw
 		}
@@ -172,10 +198,23 @@ func (t *Tool) structure(r *Result) error {
 	if t.Output == nil || r.Structured == nil {
 		return nil
 	}
-	if err := t.Output.Validate(r.Structured); err != nil {
-		return err
+	return t.Output.Validate(r.Structured)
+}
+
+// maybeObject reports whether a value may be written as a JSON object. One that renders itself is
+// shown as its text, not as an object.
+func maybeObject(value any) bool {
+	switch value.(type) {
+	case nil, Renderer:
+		return false
+	case json.Marshaler:
+		return true
 	}
-	return nil
+	switch reflect.TypeOf(value).Kind() {
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return true
+	}
+	return false
 }
 
 func shorter(a, b time.Duration) time.Duration {
@@ -184,4 +223,3 @@ func shorter(a, b time.Duration) time.Duration {
 	}
 	return a
 }
-

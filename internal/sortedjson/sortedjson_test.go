@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sortedjson
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestEqual(t *testing.T) {
+	for _, c := range []struct {
+		name, a, b string
+		want       bool
+	}{
+		{"other order of keys", `{"a":1,"b":[true,null]}`, `{"b":[true,null],"a":1}`, true},
+		{"spaces", `{ "a" : 1 }`, `{"a":1}`, true},
+		{"escapes", `"\u0041<"`, `"A\u003c"`, true},
+		{"another value", `{"a":1}`, `{"a":2}`, false},
+		{"large numbers that one float64 stands for", `9007199254740993`, `9007199254740992`, false},
+		{"order of a list", `[1,2]`, `[2,1]`, false},
+		{"no JSON, the same", `{`, `{`, true},
+		{"no JSON, not the same", `{`, `{ `, false},
+		{"two values", `1 1`, `1`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Equal(json.RawMessage(c.a), json.RawMessage(c.b)); got != c.want {
+				t.Errorf("Equal(%s, %s) = %v, want %v", c.a, c.b, got, c.want)
+			}
+			if same := Digest(json.RawMessage(c.a)) == Digest(json.RawMessage(c.b)); same != c.want {
+				t.Errorf("digests of %s and %s are the same: %v, want %v", c.a, c.b, same, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/sortedjson"
+	"github.com/drover-agents/drover/internal/uuid"
+)
+
+// Execute runs one call: it finds the tool, counts the call, checks its arguments, has it decided,
+// and runs the handler. Whatever goes wrong is in the result. A call without an id gets one.
+func (r *Registry) Execute(ctx context.Context, call Call) Result {
+	started := time.Now()
+	if call.ID == "" {
+		call.ID = uuid.New()
+	}
+	call.Input = objectOr(call.Input)
+	r.emit(call.Event())
+	var result Result
+	t, found := r.find(call.Name)
+	if found {
+		result = r.executeFound(ctx, t, &call)
+	} else {
+		result = r.unknownTool(&call)
+	}
+	result.CallID, result.DryRun, result.Duration = call.ID, call.DryRun, time.Since(started)
+	r.digest(&call, &result)
+	if r.opts.Emit != nil {
+		told := result.Event()
+		told.Name = call.Event().Name
+		r.emit(told)
+	}
+	if found {
+		r.after(ctx, t, call, result)
+	}
+	return result
+}
+
+// executeFound takes a call through everything that may stop it, and runs it.
+func (r *Registry) executeFound(ctx context.Context, t *Tool, call *Call) Result {
+	if err := ctx.Err(); err != nil {
+		return named(t, failed(failure(ctx, err)))
+	}
+	problem := r.spend()
+	if problem == nil {
+		if problem = t.checkCall(call); problem != nil {
+			r.step(call, "invalid", problem.Message)
+		}
+	}
+	if problem != nil {
+		return named(t, failed(problem))
+	}
+	r.step(call, "validated", "")
+	if stop := r.permit(ctx, t, call); stop != nil {
+		return named(t, *stop)
+	}
+	release, err := r.acquire(ctx, t)
+	if err != nil {
+		return named(t, failed(failure(ctx, err)))
+	}
+	defer release()
+	r.step(call, "started", "")
+	call.Timeout = shorter(call.Timeout, r.opts.Timeout)
+	result := t.perform(r.contextFor(ctx, call), call)
+	r.step(call, "returned", "")
+	return result
+}
+
+func named(t *Tool, r Result) Result {
+	r.Tool = t.Name
+	return r
+}
+
+func (r *Registry) unknownTool(call *Call) Result {
+	message := fmt.Sprintf("There is no tool %q. The tools are: %s.", call.Name, strings.Join(r.servedNames(), ", "))
+	result := failed(&Error{Code: CodeUnknownTool, Category: CategoryNotFound, Message: message})
+	result.Tool = call.Name
+	return result
+}
+
+func (r *Registry) servedNames() []string {
+	var names []string
+	for _, t := range r.Tools() {
+		if t.Served() {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// find is Lookup for calls, which may also say "mcp__server__name".
+func (r *Registry) find(name string) (*Tool, bool) {
+	if t, ok := r.Lookup(name); ok {
+		return t, true
+	}
+	rest, isMCP := strings.CutPrefix(name, "mcp__")
+	if !isMCP {
+		return nil, false
+	}
+	_, bare, _ := strings.Cut(rest, "__")
+	return r.Lookup(bare)
+}
+
+// spend counts a call against the budget.
+func (r *Registry) spend() *Error {
+	calls, b := r.calls.Add(1), r.opts.Budget
+	switch {
+	case b.MaxCalls > 0 && calls > int64(b.MaxCalls):
+		return &Error{Code: CodeBudget, Category: CategoryPermission, Message: fmt.Sprintf("Call budget exhausted: %d calls are allowed.", b.MaxCalls)}
+	case b.MaxDuration > 0 && time.Since(r.created) >= b.MaxDuration:
+		return &Error{Code: CodeBudget, Category: CategoryPermission, Message: fmt.Sprintf("Time budget exhausted: calls are allowed for %s.", b.MaxDuration)}
+	}
+	return nil
+}
+
+// permit asks the policies and then the decider, so that the decider judges what would run. It
+// returns the result of a call that may not run.
+func (r *Registry) permit(ctx context.Context, t *Tool, call *Call) *Result {
+	for _, before := range r.opts.Before {
+		d, ok := askBefore(ctx, before, t, *call)
+		if !ok {
+			continue
+		}
+		d.CallID, d.Tool = call.ID, call.Event().Name
+		r.emit(d)
+		if stop := r.obey(t, call, d); stop != nil {
+			return stop
+		}
+	}
+	if r.opts.Decider != nil {
+		if stop := r.obey(t, call, r.decide(ctx, t, call)); stop != nil {
+			return stop
+		}
+	}
+	r.step(call, "allowed", "")
+	return nil
+}
+
+// decide names the tool as the caller does, or by its id where that name means another tool here: a
+// tool must not be judged by what is known of another.
+func (r *Registry) decide(ctx context.Context, t *Tool, call *Call) (d event.Decision) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.opts.Logger.ErrorContext(ctx, "decider panicked", "tool", t.Name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			d = event.Decision{Reason: "The decision about this call failed."}
+		}
+	}()
+	asked := call.Event()
+	if other, found := r.find(asked.Name); found && other != t {
+		asked.Name = t.ID()
+	}
+	return r.opts.Decider.Decide(ctx, asked)
+}
+
+// askBefore makes a denial of a panic.
+func askBefore(ctx context.Context, before Before, t *Tool, call Call) (d event.Decision, ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			d, ok = event.Decision{Reason: fmt.Sprintf("A policy failed: %v", p)}, true
+		}
+	}()
+	return before(ctx, t, call)
+}
+
+// obey applies a decision: it returns the result of a call that may not run.
+func (r *Registry) obey(t *Tool, call *Call, d event.Decision) *Result {
+	switch d.Verdict {
+	case event.Allow:
+		return r.replaceInput(t, call, d)
+	case event.Ask:
+		r.step(call, "needs_approval", d.Reason)
+		message := d.Reason
+		if message == "" {
+			message = fmt.Sprintf("Tool %s needs approval, and nobody was asked.", t.Name)
+		}
+		return &Result{
+			Outcome: NeedsApproval, Action: &Action{Type: "approval", Message: message},
+			Err: &Error{Code: CodeNeedsApproval, Category: CategoryPermission, Message: message},
+		}
+	}
+	r.step(call, "denied", d.Reason)
+	message := d.Reason
+	if message == "" {
+		message = "Policy denied"
+	}
+	stop := failed(&Error{Code: CodeDenied, Category: CategoryPermission, Message: message})
+	return &stop
+}
+
+func (r *Registry) replaceInput(t *Tool, call *Call, d event.Decision) *Result {
+	if d.Input == nil {
+		return nil
+	}
+	call.Input = d.Input
+	if problem := t.checkCall(call); problem != nil {
+		problem.Message = "The policy wrote arguments that do not fit. " + problem.Message
+		stop := failed(problem)
+		return &stop
+	}
+	return nil
+}
+
+// acquire takes a place among the calls that run at once.
+func (r *Registry) acquire(ctx context.Context, t *Tool) (release func(), err error) {
+	ofTool := r.slotsOf(t)
+	if err := take(ctx, ofTool); err != nil {
+		return nil, err
+	}
+	if err := take(ctx, r.slots); err != nil {
+		give(ofTool)
+		return nil, err
+	}
+	return func() { give(r.slots); give(ofTool) }, nil
+}
+
+func (r *Registry) slotsOf(t *Tool) chan struct{} {
+	if t.Concurrency == 0 {
+		return nil
+	}
+	slots, _ := r.perTool.LoadOrStore(t, make(chan struct{}, t.Concurrency))
+	return slots.(chan struct{})
+}
+
+func take(ctx context.Context, slots chan struct{}) error {
+	if slots == nil {
+		return nil
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func give(slots chan struct{}) {
+	if slots != nil {
+		<-slots
+	}
+}
+
+func (r *Registry) contextFor(ctx context.Context, call *Call) context.Context {
+	if r.opts.Context != nil {
+		ctx = r.opts.Context(ctx, *call)
+	}
+	return &running{Context: ctx, call: call, registry: r}
+}
+
+func (r *Registry) digest(call *Call, result *Result) {
+	if !r.opts.Digests {
+		return
+	}
+	result.InputDigest = sortedjson.Digest(call.Input)
+	if !result.OK() {
+		return
+	}
+	output := result.Structured
+	if output == nil {
+		output, _ = marshalPlain(result.Render()) // a string always has a JSON form
+	}
+	result.OutputDigest = sortedjson.Digest(output)
+}
+
+// after tells the policies. They cannot change what happened.
+func (r *Registry) after(ctx context.Context, t *Tool, call Call, result Result) {
+	for _, after := range r.opts.After {
+		if err := askAfter(ctx, after, t, call, result); err != nil {
+			r.opts.Logger.WarnContext(ctx, "after a tool call", "tool", t.Name, "call", call.ID, "error", err)
+		}
+	}
+}
+
+func askAfter(ctx context.Context, after After, t *Tool, call Call, result Result) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return after(ctx, t, call, result)
+}
+
+func (r *Registry) emit(p event.Payload) {
+	if r.opts.Emit != nil {
+		r.opts.Emit(event.New(p))
+	}
+}
+
+func (r *Registry) step(call *Call, step, detail string) {
+	if r.opts.Emit != nil {
+		r.emit(event.ToolStep{ID: call.ID, Name: call.Event().Name, Step: step, Detail: detail})
+	}
+}
+
+// Wait returns when no handler runs any more, or when the context ends. A handler may run on after
+// its call was timed out or cancelled, if it does not listen to its context.
+func (r *Registry) Wait(ctx context.Context) error {
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		r.running.Wait()
+	}()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(errors.New("tool: handlers still run, although their calls are over"), ctx.Err())
+	}
+}

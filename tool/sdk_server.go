@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/drover-agents/drover/claude"
+)
+
+// How a server introduces itself where the options say nothing.
+const (
+	DefaultServerName    = "armorer-tools"
+	DefaultServerVersion = "0.0.0"
+)
+
+// SDKServerOptions configures [NewSDKServer]. Nil and the zero value are ready to use.
+type SDKServerOptions struct {
+	SDKToolOptions
+	// Name and Version are how the server introduces itself. Empty means [DefaultServerName] and
+	// [DefaultServerVersion].
+	Name, Version string
+	// Instructions are put into the model's context, under the name of the server.
+	Instructions string
+	// Logger hears of tools that cannot be served. Nil discards.
+	Logger *slog.Logger
+}
+
+// An SDKServer serves tools to the CLI as one in-process MCP server. A server of a [Registry] follows
+// it: tools that are added, replaced or removed later are so for the model too.
+type SDKServer struct {
+	server *claude.ToolServer
+	from   Set
+	opts   SDKServerOptions
+	stop   func()
+
+	mu    sync.Mutex
+	tools []converted
+}
+
+// NewSDKServer makes a server. Close it when it is no longer used.
+func NewSDKServer(from Set, opts *SDKServerOptions) (*SDKServer, error) {
+	s := &SDKServer{from: from, stop: func() {}}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.opts.Name, s.opts.Version = cmp.Or(s.opts.Name, DefaultServerName), cmp.Or(s.opts.Version, DefaultServerVersion)
+	var err error
+	s.server, err = claude.NewToolServer(s.opts.Name, s.opts.Version, &claude.ToolServerOptions{Instructions: s.opts.Instructions, Logger: s.opts.Logger})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.refresh(); err != nil {
+		return nil, fmt.Errorf("tool: serving %s: %w", s.opts.Name, err)
+	}
+	if r, ok := from.(*Registry); ok {
+		s.stop = r.Watch(s.follow)
+	}
+	return s, nil
+}
+
+// follow takes over a change of the registry. A set of tools that cannot be served leaves the last
+// one that could in place.
+func (s *SDKServer) follow() {
+	if err := s.refresh(); err != nil {
+		s.opts.Logger.Error("the changed tools cannot be served; the last ones stay", "error", err)
+	}
+}
+
+func (s *SDKServer) refresh() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tools, err := convert(s.from, &s.opts.SDKToolOptions)
+	if err != nil {
+		return err
+	}
+	sdk := make([]SDKTool, 0, len(tools))
+	for _, c := range tools {
+		sdk = append(sdk, c.sdk)
+	}
+	if _, err := claude.NewToolServer(s.opts.Name, s.opts.Version, nil, sdk...); err != nil {
+		return err
+	}
+	s.tools = tools
+	return s.server.Set(sdk...) // what can still fail is to tell a client
+}
+
+// Server returns the entry for claude.Options.MCPServers. The key it gets there is the one that tool
+// names carry: "mcp__key__name".
+func (s *SDKServer) Server() *claude.MCPInProcess { return s.server.Server() }
+
+// Tools returns the tools as they are served.
+func (s *SDKServer) Tools() []SDKTool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]SDKTool, 0, len(s.tools))
+	for _, c := range s.tools {
+		out = append(out, c.sdk)
+	}
+	return out
+}
+
+// ToolNames returns the names of all tools as the model knows them, without the prefix of the server.
+func (s *SDKServer) ToolNames() []string { return s.names(0) }
+
+// MutatingToolNames returns the names of the tools that mutate.
+func (s *SDKServer) MutatingToolNames() []string { return s.names(Mutates) }
+
+// DangerousToolNames returns the names of the tools that are dangerous.
+func (s *SDKServer) DangerousToolNames() []string { return s.names(Dangerous) }
+
+func (s *SDKServer) names(with Risk) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := []string{}
+	for _, c := range s.tools {
+		if c.tool.Risks().Has(with) {
+			names = append(names, c.sdk.Name)
+		}
+	}
+	return names
+}
+
+// Close ends the following of the registry.
+func (s *SDKServer) Close() { s.stop() }
