@@ -60,7 +60,7 @@ func describe(t *tool.Tool) *sdk.Tool {
 	if t.Input != nil {
 		d.InputSchema = t.Input.JSON()
 	}
-	if t.Output != nil {
+	if t.Output != nil && !t.HideValue { // a promise of what nobody is shown could not be kept
 		d.OutputSchema = t.Output.JSON()
 	}
 	// Only what is known to be so is said: a client takes a missing hint for the worst.
@@ -108,6 +108,17 @@ func callResult(r tool.Result) *sdk.CallToolResult {
 		out.StructuredContent = r.Structured
 	}
 	return out
+}
+
+// keepPromise adds the structured value to a result that has none because its value writes its own
+// text. Clients take a tool that promises one and gives none for broken.
+func keepPromise(t *tool.Tool, r *tool.Result) {
+	if t.Output == nil || !r.OK() || r.Structured != nil || r.HideValue || r.Value == nil {
+		return
+	}
+	if raw, err := json.Marshal(r.Value); err == nil && t.Output.Validate(raw) == nil {
+		r.Structured = raw
+	}
 }
 
 func failureOf(r tool.Result) toldFailure {

@@ -153,6 +153,9 @@ func (im *Imported) Tools() []*tool.Tool {
 func (im *Imported) Refresh(ctx context.Context) error {
 	im.refreshing.Lock()
 	defer im.refreshing.Unlock()
+	if im.life.Err() != nil {
+		return errImportClosed
+	}
 	remote, err := im.list(ctx)
 	if err != nil {
 		return fmt.Errorf("mcp: listing the tools of %s: %w", im.name, err)
@@ -301,13 +304,17 @@ func (im *Imported) followChanges() {
 // called again.
 func (im *Imported) Close() { im.closing.Do(im.close) }
 
+// leaveRegistry takes the tools out of the registry, after whoever is refreshing them.
+func (im *Imported) leaveRegistry() {
+	im.refreshing.Lock()
+	defer im.refreshing.Unlock()
+	_ = im.register(im.tools, nil) // removing does not fail
+}
+
 func (im *Imported) close() {
 	im.end()
 	im.follow.Wait()
-	im.mu.Lock()
-	tools := im.tools
-	im.mu.Unlock()
-	_ = im.register(tools, nil) // removing does not fail
+	im.leaveRegistry()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

@@ -142,19 +142,21 @@ func (s *Server) list(t *tool.Tool) (err error) {
 			err = fmt.Errorf("%v", p)
 		}
 	}()
-	s.server.AddTool(describe(t), s.handler(t.Name))
+	s.server.AddTool(describe(t), s.handler(t))
 	return nil
 }
 
-func (s *Server) handler(name string) sdk.ToolHandler {
+func (s *Server) handler(t *tool.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, stop := within(ctx, s.life, errServerClosed)
 		defer stop()
 		if token := req.Params.GetProgressToken(); token != nil {
 			ctx = tool.WithProgress(ctx, progressTo(req.Session, token))
 		}
-		call := tool.Call{ID: ToolUseID(req), Name: name, Input: req.Params.Arguments}
-		return callResult(s.registry.Execute(ctx, call)), nil
+		call := tool.Call{ID: ToolUseID(req), Name: t.Name, Input: req.Params.Arguments}
+		r := s.registry.Execute(ctx, call)
+		keepPromise(t, &r)
+		return callResult(r), nil
 	}
 }
 
