@@ -67,6 +67,9 @@ type Imported struct {
 	refreshing sync.Mutex
 	mu         sync.Mutex
 	tools      []importedTool
+	active     int  // calls that are running
+	closed     bool // no call begins any more
+	calls      sync.WaitGroup
 }
 
 type importedTool struct {
@@ -312,20 +315,55 @@ func (im *Imported) leaveRegistry() {
 }
 
 func (im *Imported) close() {
+	im.mu.Lock()
+	im.closed = true
+	active := im.active
+	im.mu.Unlock()
 	im.end()
 	im.follow.Wait()
 	im.leaveRegistry()
-	closed := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(closed)
-		_ = im.session.Close() // how a session ends that we end is of no interest
+		defer close(ended)
+		im.endSession(active > 0)
 	}()
 	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()
 	select {
-	case <-closed:
+	case <-ended:
 	case <-timer.C: // a server that does not read; its end frees whoever writes to it
 	}
 	im.link.end()
-	<-closed
+	<-ended
+}
+
+// endSession ends the session after its calls. The SDK tells the server of their cancellation after
+// they return, and not at all once the session closes; a round trip before that lets it do so.
+func (im *Imported) endSession(called bool) {
+	im.calls.Wait()
+	if called {
+		ctx, cancel := context.WithTimeout(context.Background(), exitGrace)
+		defer cancel()
+		_ = im.session.Ping(ctx, nil) // nothing depends on the answer
+	}
+	_ = im.session.Close() // how a session ends that we end is of no interest
+}
+
+// begin counts a call, unless the import is closed.
+func (im *Imported) begin() bool {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	if im.closed {
+		return false
+	}
+	im.active++
+	im.calls.Add(1)
+	return true
+}
+
+func (im *Imported) finish() {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	im.active--
+	im.calls.Done()
 }

@@ -108,8 +108,12 @@ func risksOf(remote *sdk.Tool, trust bool) (tool.Risk, tool.Capability) {
 // handler sends calls to the server.
 func (im *Imported) handler(remote string) tool.Handler {
 	return func(ctx context.Context, input json.RawMessage) (tool.Result, error) {
-		calling, stop := within(ctx, im.life, errImportClosed)
-		defer stop()
+		if !im.begin() {
+			return tool.Result{}, im.failure(errImportClosed)
+		}
+		defer im.finish()
+		calling, cancel := within(ctx, im.life, errImportClosed)
+		defer cancel(nil)
 		params := &sdk.CallToolParams{Name: remote, Arguments: input, Meta: sdk.Meta{}}
 		if call, ok := tool.CallFrom(ctx); ok && call.ID != "" {
 			params.Meta[metaToolUseID] = call.ID
@@ -142,11 +146,11 @@ func (im *Imported) progress(_ context.Context, req *sdk.ProgressNotificationCli
 
 // failure tells a server that refused a call from one that is not there.
 func (im *Imported) failure(err error) *tool.Error {
-	var refused *jsonrpc.Error
+	refused := refusal(err)
 	switch {
 	case im.life.Err() != nil:
 		return &tool.Error{Code: CodeServerGone, Category: tool.CategoryTransient, Err: err, Message: fmt.Sprintf("The MCP server %s is closed.", im.name)}
-	case !errors.Is(err, sdk.ErrConnectionClosed) && errors.As(err, &refused):
+	case refused != nil && !errors.Is(err, sdk.ErrConnectionClosed):
 		return &tool.Error{Code: tool.CodeFailed, Category: categoryOf(refused.Code), Err: err, Message: fmt.Sprintf("The MCP server %s refused the call: %s", im.name, refused.Message)}
 	}
 	message := fmt.Sprintf("The MCP server %s is gone", im.name)
@@ -155,6 +159,28 @@ func (im *Imported) failure(err error) *tool.Error {
 	}
 	message += ". The call may have been done or not. Try again when the server is back."
 	return &tool.Error{Code: CodeServerGone, Category: tool.CategoryTransient, Retryable: true, Err: err, Message: message}
+}
+
+// codeNotSent is the SDK's own, for a message that its transport could not deliver. It wraps the
+// reason, which may be an answer of the server after all.
+const codeNotSent = -32005
+
+// refusal finds the error that a server answered with.
+func refusal(err error) *jsonrpc.Error {
+	if e, ok := err.(*jsonrpc.Error); ok && e.Code != codeNotSent { //nolint:errorlint // this is the walk
+		return e
+	}
+	switch e := err.(type) { //nolint:errorlint // this is the walk
+	case interface{ Unwrap() error }:
+		return refusal(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if found := refusal(inner); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
 }
 
 func categoryOf(code int64) tool.Category {

@@ -55,8 +55,16 @@ type Server struct {
 	end      context.CancelFunc
 	unwatch  func()
 
+	running sync.Map // *runningCall -> nil
+
 	mu     sync.Mutex
 	listed map[string]*tool.Tool
+}
+
+// A runningCall can be ended from outside.
+type runningCall struct {
+	session string
+	cancel  context.CancelCauseFunc
 }
 
 // NewServer makes a server of a registry, which it follows until it is closed.
@@ -148,8 +156,11 @@ func (s *Server) list(t *tool.Tool) (err error) {
 
 func (s *Server) handler(t *tool.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		ctx, stop := within(ctx, s.life, errServerClosed)
-		defer stop()
+		ctx, cancel := within(ctx, s.life, errServerClosed)
+		defer cancel(nil)
+		running := &runningCall{req.Session.ID(), cancel}
+		s.running.Store(running, nil)
+		defer s.running.Delete(running)
 		if token := req.Params.GetProgressToken(); token != nil {
 			ctx = tool.WithProgress(ctx, progressTo(req.Session, token))
 		}
@@ -167,12 +178,12 @@ func progressTo(session *sdk.ServerSession, token any) func(context.Context, flo
 }
 
 // within ends a context also when another one ends, with a cause of its own.
-func within(ctx, other context.Context, cause error) (context.Context, func()) {
+func within(ctx, other context.Context, cause error) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(other, func() { cancel(cause) })
-	return ctx, func() {
+	return ctx, func(cause error) {
 		unhook()
-		cancel(nil)
+		cancel(cause)
 	}
 }
 
@@ -182,7 +193,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errServerClosed.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	if session := r.Header.Get("Mcp-Session-Id"); r.Method == http.MethodDelete && session != "" {
+		s.cancelCalls(session)
+	}
 	s.web.ServeHTTP(w, r)
+}
+
+// cancelCalls cancels the calls of a session that its client ends. The SDK waits for them, and keeps
+// the client waiting.
+func (s *Server) cancelCalls(session string) {
+	for key := range s.running.Range {
+		if call := key.(*runningCall); call.session == session {
+			call.cancel(errSessionClosed)
+		}
+	}
 }
 
 // ServeStdio serves one client over In and Out, until it closes In, the context ends, or the server
