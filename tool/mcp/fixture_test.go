@@ -31,6 +31,9 @@ type echoed struct {
 	Length int    `json:"length"`
 }
 
+// moreTools are those of single systems.
+var moreTools []*tool.Tool
+
 func newFixture() *fixture {
 	f := &fixture{proceed: make(chan struct{}), cancelled: make(chan string, 1)}
 	f.registry = tool.MustRegistry(nil,
@@ -53,6 +56,9 @@ func newFixture() *fixture {
 		tool.Must("die", "Ends the program.", func(context.Context, tool.None) (any, error) { os.Exit(3); return nil, nil }),
 		tool.Must[tool.None, any]("declared", "Has no handler.", nil),
 	)
+	if err := f.registry.Add(moreTools...); err != nil {
+		panic(err)
+	}
 	return f
 }
 

@@ -101,7 +101,6 @@ func TestWhatCannotBeImportedSaysWhy(t *testing.T) {
 	}
 }
 
-// A server that never answers is ended by force.
 func TestTheContextBoundsTheImport(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -5,8 +5,10 @@ package mcp_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,14 +26,14 @@ func TestMain(m *testing.M) {
 		claudetest.Main(m)
 	case "registry":
 		err = mcp.Serve(context.Background(), newFixture().registry, &mcp.ServeOptions{Name: "fixture", Version: "1.2.3"})
+	case "stubborn": // does not end with its input
+		if err = mcp.Serve(context.Background(), newFixture().registry, nil); err == nil {
+			time.Sleep(time.Hour)
+		}
 	case "foreign":
 		err = foreignServer().Run(context.Background(), &sdk.StdioTransport{})
-	case "silent":
-		_, err = os.Stdin.Read(make([]byte, 1<<20))
-		for err == nil {
-			_, err = os.Stdin.Read(make([]byte, 1<<20))
-		}
-		select {} // ends only by force
+	case "silent": // reads, and never answers
+		_, err = io.Copy(io.Discard, os.Stdin)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

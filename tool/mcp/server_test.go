@@ -113,7 +113,9 @@ func TestListShowsWhatIsKnownOfATool(t *testing.T) {
 	w.read()
 	w.ready()
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	var reply struct{ Result struct{ Tools []map[string]any } }
+	var reply struct {
+		Result struct{ Tools []map[string]any }
+	}
 	if err := json.Unmarshal([]byte(w.read()), &reply); err != nil {
 		t.Fatal(err)
 	}
