@@ -32,7 +32,7 @@ type wire struct {
 }
 
 // serveWire serves over pipes like those of a child.
-func serveWire(t *testing.T, ctx context.Context, r *tool.Registry, opts mcp.ServeOptions) *wire {
+func serveWire(ctx context.Context, t *testing.T, r *tool.Registry, opts mcp.ServeOptions) *wire {
 	t.Helper()
 	in, toServer, err := os.Pipe()
 	if err != nil {
@@ -98,7 +98,7 @@ func TestServeIntroducesItself(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-			w := serveWire(t, t.Context(), tool.MustRegistry(nil), tt.opts)
+			w := serveWire(t.Context(), t, tool.MustRegistry(nil), tt.opts)
 			wantIn(t, w.read(), tt.want...)
 			_ = w.in.Close()
 			if err := <-w.ended; err != nil {
@@ -109,7 +109,7 @@ func TestServeIntroducesItself(t *testing.T) {
 }
 
 func TestListShowsWhatIsKnownOfATool(t *testing.T) {
-	w := serveWire(t, t.Context(), newFixture().registry, mcp.ServeOptions{})
+	w := serveWire(t.Context(), t, newFixture().registry, mcp.ServeOptions{})
 	w.read()
 	w.ready()
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
@@ -157,7 +157,7 @@ func TestResultsOnTheWire(t *testing.T) {
 	if err := r.Add(rendered); err != nil {
 		t.Fatal(err)
 	}
-	w := serveWire(t, t.Context(), r, mcp.ServeOptions{})
+	w := serveWire(t.Context(), t, r, mcp.ServeOptions{})
 	w.read()
 	w.ready()
 	wantIn(t, w.call(1, "ask", ""), `"isError":true`, "needs approval", "Ask the owner.")
@@ -179,7 +179,7 @@ func (n note) Render() string { return "the note " + n.Text }
 func TestTheDeciderOfTheRegistryIsAsked(t *testing.T) {
 	ran := false
 	r := tool.MustRegistry(&tool.Options{Decider: denyAll{}}, tool.Must("t", "T.", func(context.Context, tool.None) (any, error) { ran = true; return nil, nil }))
-	w := serveWire(t, t.Context(), r, mcp.ServeOptions{})
+	w := serveWire(t.Context(), t, r, mcp.ServeOptions{})
 	w.read()
 	w.ready()
 	wantIn(t, w.call(1, "t", ""), `"isError":true`, "not today", `"outcome":"denied"`)
@@ -196,7 +196,7 @@ func (denyAll) Decide(context.Context, event.ToolCall) event.Decision {
 
 func TestChangesAreAnnounced(t *testing.T) {
 	r := tool.MustRegistry(nil)
-	w := serveWire(t, t.Context(), r, mcp.ServeOptions{})
+	w := serveWire(t.Context(), t, r, mcp.ServeOptions{})
 	w.read()
 	w.ready()
 	listed := func() string {
@@ -234,7 +234,7 @@ func TestAToolThatCannotBeServedIsLogged(t *testing.T) {
 	strange := tool.Must("strange", "S.", func(context.Context, map[string]any) (any, error) { return nil, nil }, tool.WithInput(schema.MustParse(`{"type":["object"]}`)))
 	fine := tool.Must("fine", "F.", func(context.Context, tool.None) (any, error) { return nil, nil })
 	var log strings.Builder
-	w := serveWire(t, t.Context(), tool.MustRegistry(nil, strange, fine), mcp.ServeOptions{Logger: textLogger(&log)})
+	w := serveWire(t.Context(), t, tool.MustRegistry(nil, strange, fine), mcp.ServeOptions{Logger: textLogger(&log)})
 	w.read()
 	w.ready()
 	w.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
@@ -252,7 +252,7 @@ func TestTheEndOfServingCancelsItsCalls(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			f := newFixture()
-			w := serveWire(t, ctx, f.registry, mcp.ServeOptions{})
+			w := serveWire(ctx, t, f.registry, mcp.ServeOptions{})
 			w.read()
 			w.ready()
 			wantIn(t, w.call(1, "block", `,"_meta":{"progressToken":1}`), "notifications/progress")
