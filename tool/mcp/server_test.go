@@ -298,3 +298,37 @@ func TestAWebPageFromElsewhereIsRefused(t *testing.T) {
 		t.Errorf("a closed server gave status %d, want 503", got)
 	}
 }
+
+// The SDK would keep the client waiting for the call.
+func TestAClientThatLeavesEndsItsCalls(t *testing.T) {
+	f := newFixture()
+	server := mcp.NewServer(f.registry, nil)
+	web := httptest.NewServer(server)
+	defer web.Close()
+	defer server.Close()
+	session := ""
+	ask := func(method, body string) *http.Response {
+		req, _ := http.NewRequestWithContext(t.Context(), method, web.URL, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		resp, err := web.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	hello := ask(http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}`)
+	_ = hello.Body.Close()
+	session = hello.Header.Get("Mcp-Session-Id")
+	_ = ask(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
+	blocked := ask(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"block","arguments":{},"_meta":{"progressToken":1}}}`)
+	defer func() { _ = blocked.Body.Close() }()
+	lines := bufio.NewScanner(blocked.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), "notifications/progress") {
+	}
+	_ = ask(http.MethodDelete, "").Body.Close()
+	<-f.cancelled
+}
