@@ -9,6 +9,8 @@
 //
 // Promises:
 //
-//   - Marshalling an event and reading it again gives the same event, whatever its kind.
+//   - Marshalling an event and reading it again gives the same event, whatever its kind: times to
+//     the millisecond, raw JSON byte for byte up to white space. See [Event.MarshalJSON] for what
+//     json.Marshal does to "<".
 //   - The zero [Verdict] is a denial, and so is every value that is not known.
 package event

@@ -3,6 +3,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,9 +63,9 @@ type Extension struct {
 // EventKind implements [Payload].
 func (e Extension) EventKind() Kind { return e.Kind }
 
-// MarshalJSON gives the data as it came.
+// MarshalJSON gives the data as it came, and null where there is none.
 func (e Extension) MarshalJSON() ([]byte, error) {
-	if e.Data == nil {
+	if len(e.Data) == 0 {
 		return []byte("null"), nil
 	}
 	return e.Data, nil
@@ -89,17 +90,24 @@ type wire struct {
 	Payload         json.RawMessage            `json:"payload"`
 }
 
-// MarshalJSON gives the event in one line.
+// MarshalJSON gives the event in one line. Raw JSON inside it keeps its bytes, except for white
+// space between them. [json.Marshal] does not: it writes the "<" of this line as "\u003c", which is
+// the same text to every reader but not the same bytes. Call MarshalJSON itself, or use a
+// [json.Encoder] with SetEscapeHTML(false), where the bytes count.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Payload == nil {
 		return nil, errors.New("event: no Payload")
 	}
-	payload, err := json.Marshal(e.Payload)
-	if err != nil {
-		return nil, fmt.Errorf("event: payload of %s: %w", e.Payload.EventKind(), err)
+	kind := e.Payload.EventKind()
+	if kind == "" {
+		return nil, fmt.Errorf("event: the payload %T has no kind; nobody could read the event", e.Payload)
 	}
-	return json.Marshal(wire{
-		Type: e.Payload.EventKind(), Agent: e.Agent, Timestamp: e.Time.UnixMilli(), SessionID: e.SessionID,
+	payload, err := marshalPlain(e.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("event: payload of %s: %w", kind, err)
+	}
+	return marshalPlain(wire{
+		Type: kind, Agent: e.Agent, Timestamp: e.Time.UnixMilli(), SessionID: e.SessionID,
 		RunID: e.RunID, Seq: e.Seq, ParentToolUseID: e.ParentToolUseID, Role: e.Role, Metadata: e.Metadata, Payload: payload,
 	})
 }
@@ -124,28 +132,38 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// decoders has the kinds that this package knows.
+var decoders = map[Kind]func(json.RawMessage) (Payload, error){
+	KindToolUse:           decodeAs[ToolCall],
+	KindToolResult:        decodeAs[ToolResult],
+	KindPermissionRequest: decodeAs[PermissionRequest],
+	KindDecision:          decodeAs[Decision],
+	KindToolStep:          decodeAs[ToolStep],
+	KindToolProgress:      decodeAs[ToolProgress],
+	KindToolLog:           decodeAs[ToolLog],
+}
+
 func decodePayload(kind Kind, data json.RawMessage) (Payload, error) {
-	switch kind {
-	case KindToolUse:
-		return decodeAs[ToolCall](data)
-	case KindToolResult:
-		return decodeAs[ToolResult](data)
-	case KindPermissionRequest:
-		return decodeAs[PermissionRequest](data)
-	case KindDecision:
-		return decodeAs[Decision](data)
-	case KindToolStep:
-		return decodeAs[ToolStep](data)
-	case KindToolProgress:
-		return decodeAs[ToolProgress](data)
-	case KindToolLog:
-		return decodeAs[ToolLog](data)
+	if decode, ok := decoders[kind]; ok {
+		return decode(data)
 	}
 	return Extension{kind, data}, nil
 }
 
 func decodeAs[T Payload](data json.RawMessage) (Payload, error) {
 	var p T
+	if data[0] != '{' {
+		return nil, errors.New("it must be an object")
+	}
 	err := json.Unmarshal(data, &p)
 	return p, err
+}
+
+// marshalPlain is json.Marshal without the escapes for HTML.
+func marshalPlain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

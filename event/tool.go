@@ -4,6 +4,8 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"time"
 )
 
@@ -63,17 +65,20 @@ type ToolFailure struct {
 // EventKind implements [Payload].
 func (ToolResult) EventKind() Kind { return KindToolResult }
 
-// toolResultWire is ToolResult without its methods, with the duration in milliseconds.
+// toolResultWire is ToolResult without its methods, with the duration in milliseconds. We write
+// whole ones; others may measure fractions.
 type toolResultWire struct {
 	toolResultFields
-	DurationMS int64 `json:"durationMs,omitzero"`
+	DurationMS float64 `json:"durationMs,omitzero"`
 }
 
 type toolResultFields ToolResult
 
+const maxDurationMS = float64(math.MaxInt64 / time.Millisecond)
+
 // MarshalJSON writes the duration in milliseconds.
 func (r ToolResult) MarshalJSON() ([]byte, error) {
-	return json.Marshal(toolResultWire{toolResultFields(r), r.Duration.Round(time.Millisecond).Milliseconds()})
+	return marshalPlain(toolResultWire{toolResultFields(r), float64(r.Duration.Round(time.Millisecond).Milliseconds())})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -82,8 +87,12 @@ func (r *ToolResult) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
+	whole, part := math.Modf(w.DurationMS)
+	if math.Abs(w.DurationMS) > maxDurationMS {
+		return fmt.Errorf("durationMs is %g, more than a time.Duration holds", w.DurationMS)
+	}
 	*r = ToolResult(w.toolResultFields)
-	r.Duration = time.Duration(w.DurationMS) * time.Millisecond
+	r.Duration = time.Duration(whole)*time.Millisecond + time.Duration(part*float64(time.Millisecond))
 	return nil
 }
 

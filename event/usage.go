@@ -111,8 +111,8 @@ type Cost struct {
 	Source CostSource `json:"source,omitzero"`
 }
 
-// Validate reports everything that is wrong with the figures: negative ones, parts that do not sum
-// to their total, records that do not sum to the totals.
+// Validate reports what is wrong with the figures: negative ones, parts that do not sum to their
+// total, records that do not sum to the totals. A figure that nobody reported is not wrong.
 func (u Usage) Validate() error {
 	var errs []error
 	if u.ToolUses < 0 {
@@ -136,17 +136,52 @@ func (t *Tokens) problems() []error {
 		errs = append(errs, fmt.Errorf("tokens.coverage is %q; it is complete or partial", t.Coverage))
 	}
 	errs = append(errs, t.Totals.problems("tokens.totals")...)
-	var in, out int64
 	for i, r := range t.Records {
-		place := fmt.Sprintf("tokens.records[%d]", i)
-		errs = append(errs, r.Tokens.problems(place)...)
-		if err := r.Cost.problem(place + ".cost"); err != nil {
-			errs = append(errs, err)
-		}
-		in, out = in+r.Tokens.Input.Total, out+r.Tokens.Output.Total
+		errs = append(errs, r.problems(fmt.Sprintf("tokens.records[%d]", i))...)
 	}
-	if len(t.Records) > 0 && (in != t.Totals.Input.Total || out != t.Totals.Output.Total) {
-		errs = append(errs, fmt.Errorf("tokens.records sum to %d in and %d out, the totals are %d and %d", in, out, t.Totals.Input.Total, t.Totals.Output.Total))
+	if len(errs) > 0 || len(t.Records) == 0 {
+		return errs // figures that are wrong one by one need not be added
+	}
+	for _, c := range counts {
+		total := c.of(&t.Totals)
+		if total == nil {
+			continue
+		}
+		parts := make([]*int64, len(t.Records))
+		for i := range t.Records {
+			parts[i] = c.of(&t.Records[i].Tokens)
+		}
+		errs = append(errs, sumProblems("tokens.records: "+c.name, *total, parts...)...)
+	}
+	return errs
+}
+
+// counts are all figures of a TokenCount; those that are not known are nil.
+var counts = []struct {
+	name string
+	of   func(*TokenCount) *int64
+}{
+	{"input.total", func(c *TokenCount) *int64 { return &c.Input.Total }},
+	{"input.uncached", func(c *TokenCount) *int64 { return c.Input.Uncached }},
+	{"input.cacheRead", func(c *TokenCount) *int64 { return c.Input.CacheRead }},
+	{"input.cacheWrite", func(c *TokenCount) *int64 { return c.Input.CacheWrite }},
+	{"output.total", func(c *TokenCount) *int64 { return &c.Output.Total }},
+	{"output.visible", func(c *TokenCount) *int64 { return c.Output.Visible }},
+	{"output.reasoning", func(c *TokenCount) *int64 { return c.Output.Reasoning }},
+}
+
+func (r *TokenRecord) problems(place string) []error {
+	errs := r.Tokens.problems(place)
+	if r.Requests < 0 {
+		errs = append(errs, fmt.Errorf("%s.requests is %d", place, r.Requests))
+	}
+	for i, u := range r.PricedUnits {
+		if u.Quantity < 0 {
+			errs = append(errs, fmt.Errorf("%s.pricedUnits[%d] is %d", place, i, u.Quantity))
+		}
+	}
+	if err := r.Cost.problem(place + ".cost"); err != nil {
+		errs = append(errs, err)
 	}
 	return errs
 }
@@ -157,29 +192,30 @@ func (c TokenCount) problems(place string) []error {
 		sumProblems(place+".output", c.Output.Total, c.Output.Visible, c.Output.Reasoning)...)
 }
 
-// sumProblems checks that no count is negative, no part above the total, and that the parts sum to
-// the total if all are known.
+// sumProblems checks that no count is negative, that the known parts fit into the total, and that
+// they are all of it if all are known. It takes the parts away from the total, which cannot overflow
+// where a sum could.
 func sumProblems(place string, total int64, parts ...*int64) []error {
-	var errs []error
 	if total < 0 {
-		errs = append(errs, fmt.Errorf("%s.total is %d", place, total))
+		return []error{fmt.Errorf("%s has a total of %d", place, total)}
 	}
-	var sum int64
-	known := 0
+	rest, known := total, 0
 	for _, part := range parts {
-		if part == nil {
+		switch {
+		case part == nil:
 			continue
+		case *part < 0:
+			return []error{fmt.Errorf("%s has a part of %d", place, *part)}
+		case *part > rest:
+			return []error{fmt.Errorf("%s has parts that sum to more than the total %d", place, total)}
 		}
+		rest -= *part
 		known++
-		if *part < 0 || *part > total {
-			errs = append(errs, fmt.Errorf("%s has a part of %d in a total of %d", place, *part, total))
-		}
-		sum += *part
 	}
-	if known == len(parts) && sum != total {
-		errs = append(errs, fmt.Errorf("%s has parts that sum to %d, not to the total %d", place, sum, total))
+	if known == len(parts) && rest != 0 {
+		return []error{fmt.Errorf("%s has parts that sum to %d, not to the total %d", place, total-rest, total)}
 	}
-	return errs
+	return nil
 }
 
 func (c *Cost) problem(place string) error {

@@ -41,11 +41,6 @@ type Call struct {
 	Needs tool.Capability
 }
 
-// A Lookup finds tools by name. A [tool.Registry] is one.
-type Lookup interface {
-	Lookup(name string) (*tool.Tool, bool)
-}
-
 const mcpPrefix = "mcp__"
 
 // splitName takes a name apart. The server of an MCP name is one of the keys if it begins with one;

@@ -13,7 +13,8 @@
 //   - Of several denials the first gives the reason, in the order of [Stage]: limits, lists, risk,
 //     capabilities, session, custom; within a stage in the order in which they were given.
 //   - A policy that panics denies.
-//   - "mcp__server__tool" and the bare name of a tool of ours get the same verdict. A tool of somebody
-//     else's server never passes for one of ours, or for one of the agent's own.
+//   - "mcp__server__tool" and the bare name of a tool of ours get the same verdict; only a bare name
+//     that the agent has too is judged by the risks of both. A tool of somebody else's server never
+//     passes for one of ours, or for one of the agent's own.
 //   - Tools that are registered later are seen.
 package gate

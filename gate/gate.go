@@ -51,7 +51,8 @@ type Policy struct {
 // Otherwise is the rule for calls that no policy knows.
 type Otherwise struct {
 	Verdict event.Verdict
-	// Reason gives the text of a denial. Nil means "Tool not allowed: <name>".
+	// Reason gives the text of a denial or a question. Nil means "Tool not allowed: <name>" for
+	// denials.
 	Reason func(name string) string
 }
 
@@ -74,8 +75,8 @@ func New(policies ...Policy) (*Gate, error) {
 	g := &Gate{}
 	var errs []error
 	for _, p := range policies {
-		if p.err != nil {
-			errs = append(errs, fmt.Errorf("gate: policy %s: %w", p.Name, p.err))
+		if err := p.check(); err != nil {
+			errs = append(errs, fmt.Errorf("gate: policy %s: %w", p.Name, err))
 		}
 		g.know(p.Tools)
 		if p.Otherwise != nil && (g.otherwise == nil || p.Otherwise.Verdict < g.otherwise.Verdict) {
@@ -83,9 +84,12 @@ func New(policies ...Policy) (*Gate, error) {
 		}
 		g.policies = append(g.policies, p)
 	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...) // a gate that lacks a policy would let too much pass
+	}
 	slices.SortStableFunc(g.policies, func(a, b Policy) int { return cmp.Compare(a.Stage, b.Stage) })
 	slices.SortFunc(g.keys, func(a, b string) int { return len(b) - len(a) })
-	return g, errors.Join(errs...)
+	return g, nil
 }
 
 // Must is [New] for gates written into a program; it panics on an error.
@@ -95,6 +99,22 @@ func Must(policies ...Policy) *Gate {
 		panic(err)
 	}
 	return g
+}
+
+// check reports a mistake in the declaration.
+func (p *Policy) check() error {
+	if p.err != nil {
+		return p.err
+	}
+	if o := p.Otherwise; o != nil && o.Verdict > event.Allow {
+		return fmt.Errorf("Otherwise.Verdict is %d; it is Deny, Ask or Allow", o.Verdict)
+	}
+	for _, tools := range p.Tools {
+		if err := checkLookup(tools); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (g *Gate) know(tools map[string]Lookup) {
@@ -108,88 +128,93 @@ func (g *Gate) know(tools map[string]Lookup) {
 }
 
 // Decide makes the decision about a call.
-func (g *Gate) Decide(call event.ToolCall, f Facts) event.Decision {
+func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
+	defer func() {
+		if r := recover(); r != nil { // of a Lookup or of an Otherwise; judge catches the policies
+			d = event.Decision{Reason: fmt.Sprintf("The gate failed: %v", r), Policy: "gate"}
+		}
+		d.CallID, d.Tool = call.ID, call.Name
+	}()
 	c := g.canonical(call)
-	d := g.judge(c, f)
-	if d.Input != nil && d.Verdict != event.Deny {
-		d = g.rejudge(c, f, d)
+	d, decided := g.judge(&c, &f)
+	switch {
+	case !decided:
+		return g.unknown(&c)
+	case d.Input != nil:
+		return g.rejudge(&c, &f, d)
 	}
-	d.CallID, d.Tool = call.ID, call.Name
 	return d
 }
 
-// rejudge lets all policies judge the input that one of them has written. The new input must stand:
-// policies that go on rewriting cannot be satisfied.
-func (g *Gate) rejudge(c Call, f Facts, first event.Decision) event.Decision {
+// rejudge lets all policies judge the input that one of them has written. None may change it again:
+// policies that go on rewriting cannot be satisfied. The stricter of both decisions holds.
+func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
 	c.Input = first.Input
-	second := g.judge(c, f)
+	second, decided := g.judge(c, f)
 	switch {
+	case !decided:
+		return first
 	case second.Verdict == event.Deny:
 		return second
-	case second.Input != nil && !bytes.Equal(second.Input, first.Input):
-		return event.Decision{Policy: second.Policy, Reason: fmt.Sprintf("Policies %s and %s do not agree on the input of this call.", first.Policy, second.Policy)}
+	case second.Input != nil:
+		return event.Decision{Policy: "gate", Reason: "The policies do not agree on the input of this call: what one writes another changes."}
+	case second.Verdict < first.Verdict:
+		second.Input = first.Input
+		return second
 	}
-	second.Input = first.Input
-	return second
+	return first
 }
 
-// judge asks the policies in order. It stops at the first denial.
-func (g *Gate) judge(c Call, f Facts) event.Decision {
+// judge asks the policies in order. It stops at the first denial, and makes one of a panic. The
+// decision is false if all abstain; its input is set if a policy rewrote it, and c's input with it.
+func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
 	var (
-		best      event.Decision
-		decided   bool
+		asked     *Policy
 		rewritten json.RawMessage
 	)
+	defer func() {
+		if r := recover(); r != nil {
+			best, decided = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", asked.Name, r), Policy: asked.Name}, true
+		}
+	}()
 	for i := range g.policies {
-		p := &g.policies[i]
-		if p.Judge == nil {
+		asked = &g.policies[i]
+		if asked.Judge == nil {
 			continue
 		}
-		d, ok := p.ask(c, f)
+		d, ok := asked.Judge(*c, *f)
 		if !ok {
 			continue
 		}
-		d.Policy = cmp.Or(d.Policy, p.Name)
+		d.Policy = cmp.Or(d.Policy, asked.Name)
 		if d.Verdict != event.Ask && d.Verdict != event.Allow {
-			return event.Decision{Verdict: event.Deny, Reason: cmp.Or(d.Reason, "Denied by policy "+d.Policy+"."), Policy: d.Policy}
+			return event.Decision{Verdict: event.Deny, Reason: cmp.Or(d.Reason, "Denied by policy "+d.Policy+"."), Policy: d.Policy}, true
 		}
-		if d.Input != nil {
+		if d.Input != nil && !bytes.Equal(d.Input, c.Input) {
 			c.Input, rewritten = d.Input, d.Input // later policies judge what would run
 		}
 		if !decided || d.Verdict < best.Verdict {
 			best, decided = d, true
 		}
 	}
-	if !decided {
-		return g.unknown(c)
-	}
 	best.Input = rewritten
-	return best
+	return best, decided
 }
 
-// ask makes a denial of a panic.
-func (p *Policy) ask(c Call, f Facts) (d event.Decision, ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			d, ok = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", p.Name, r), Policy: p.Name}, true
-		}
-	}()
-	return p.Judge(c, f)
-}
-
-func (g *Gate) unknown(c Call) event.Decision {
+func (g *Gate) unknown(c *Call) event.Decision {
 	o := g.otherwise
 	if o == nil {
 		o = &Otherwise{}
 	}
 	d := event.Decision{Verdict: o.Verdict, Policy: "otherwise"}
-	if o.Verdict == event.Allow {
-		return d
-	}
-	if o.Reason != nil {
+	switch {
+	case o.Verdict == event.Allow:
+	case o.Reason != nil:
 		d.Reason = o.Reason(c.Name)
-		return d
+	case o.Verdict == event.Ask:
+		d.Reason = "No policy knows the tool " + c.Name + "."
+	default:
+		d.Reason = "Tool not allowed: " + c.Name
 	}
-	d.Reason = "Tool not allowed: " + c.Name
 	return d
 }

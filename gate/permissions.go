@@ -2,9 +2,133 @@
 
 package gate
 
-import "github.com/drover-agents/drover/event"
+import (
+	"fmt"
 
-// Permissions are a permission policy over capabilities, as [FromCapabilities] takes it.
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
+)
+
+// A Level is how far a capability is given.
+type Level uint8
+
+// The levels. The zero value asks.
+const (
+	LevelAsk Level = iota
+	LevelAllow
+	LevelDeny
+)
+
+// String gives "ask", "allow" or "deny". A value that is none of them denies.
+func (l Level) String() string { return l.verdict().String() }
+
+func (l Level) verdict() event.Verdict {
+	switch l {
+	case LevelAsk:
+		return event.Ask
+	case LevelAllow:
+		return event.Allow
+	}
+	return event.Deny
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. An empty text asks.
+func (l *Level) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "", "ask":
+		*l = LevelAsk
+	case "allow":
+		*l = LevelAllow
+	case "deny":
+		*l = LevelDeny
+	default:
+		return fmt.Errorf("gate: %q is no level; it is allow, ask or deny", text)
+	}
+	return nil
+}
+
+// A Mode leaves the levels of [Permissions] aside.
+type Mode string
+
+// The modes. The zero value keeps to the levels.
+const (
+	// ModeAuto leaves the decision to the agent's own judgement. It needs an agent that has one.
+	ModeAuto Mode = "auto"
+	// ModeBypass gives all capabilities.
+	ModeBypass Mode = "bypass"
+)
+
+// Permissions are a permission policy over capabilities. The zero value asks about all of them.
 type Permissions struct {
-	FileWrite, ShellExecute, NetworkAccess event.Verdict
+	FileWrite     Level `json:"fileWrite,omitzero"`
+	ShellExecute  Level `json:"shellExecute,omitzero"`
+	NetworkAccess Level `json:"networkAccess,omitzero"`
+	// Mode sets the levels aside. Empty keeps to them.
+	Mode Mode `json:"mode,omitzero"`
+}
+
+// FromCapabilities makes a policy of the capabilities that tools need. A tool that needs several has
+// the strictest of their levels. The policy has no opinion about tools that need none; where nobody
+// else has one either, they are allowed.
+//
+// Nil permissions override nothing: the policy has no opinion about any tool, and no rule.
+func FromCapabilities(p *Permissions) Policy {
+	policy := Policy{Name: "capabilities", Stage: StageCapabilities}
+	if p == nil {
+		return policy
+	}
+	own := *p
+	policy.Permissions = &own
+	policy.Otherwise = &Otherwise{Verdict: event.Allow}
+	switch own.Mode {
+	case "":
+		policy.Judge = own.judge
+	case ModeBypass:
+		policy.Judge = Permissions{FileWrite: LevelAllow, ShellExecute: LevelAllow, NetworkAccess: LevelAllow}.judge
+	case ModeAuto: // the agent judges
+	default:
+		policy.err = fmt.Errorf("Mode is %q; it is empty, %q or %q", own.Mode, ModeAuto, ModeBypass)
+	}
+	return policy
+}
+
+func (p Permissions) judge(c Call, _ Facts) (event.Decision, bool) {
+	if c.Needs == 0 {
+		return event.Decision{}, false
+	}
+	verdict, capability := p.strictest(c.Needs)
+	switch verdict {
+	case event.Allow:
+		return event.Decision{Verdict: event.Allow}, true
+	case event.Ask:
+		return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf("%s needs the capability %s, which has to be approved.", c.Name, capability)}, true
+	}
+	return event.Decision{Reason: fmt.Sprintf("%s needs the capability %s, which the permission policy denies.", c.Name, capability)}, true
+}
+
+// strictest returns the strictest verdict about the capabilities, and the first one that has it. A
+// capability that is not known is denied.
+func (p Permissions) strictest(needs tool.Capability) (event.Verdict, tool.Capability) {
+	verdict, which := event.Allow, tool.Capability(0)
+	for bit := tool.Capability(1); bit != 0 && bit <= needs; bit <<= 1 {
+		if v := p.level(bit).verdict(); needs.Has(bit) && (v < verdict || which == 0) {
+			verdict, which = v, bit
+		}
+	}
+	return verdict, which
+}
+
+func (p Permissions) level(c tool.Capability) Level {
+	switch c {
+	case tool.FileWrite:
+		return p.FileWrite
+	case tool.ShellExecute:
+		return p.ShellExecute
+	case tool.NetworkAccess:
+		return p.NetworkAccess
+	}
+	return LevelDeny
 }

@@ -82,70 +82,107 @@ func TestExecute(t *testing.T) {
 		steps   []string
 	}{
 		{
-			"a call that succeeds", tool.Options{}, sumOf("1", "2"), tool.Success, "", "3",
+			"a call that succeeds",
+			tool.Options{},
+			sumOf("1", "2"), tool.Success, "", "3",
 			[]string{"tool_use", "tool:step validated", "tool:step allowed", "tool:step started", "tool:step returned", "tool_result success"},
 		},
 		{
-			"by its full name", tool.Options{}, tool.Call{ID: "c1", Name: "mcp__any__sum", Input: json.RawMessage(`{"a":1,"b":2}`)}, tool.Success, "", "3",
+			"by its full name",
+			tool.Options{},
+			tool.Call{ID: "c1", Name: "mcp__any__sum", Input: json.RawMessage(`{"a":1,"b":2}`)},
+			tool.Success, "", "3",
 			[]string{"tool_use", "tool:step validated", "tool:step allowed", "tool:step started", "tool:step returned", "tool_result success"},
 		},
 		{
-			"wrong arguments", tool.Options{}, sumOf(`"x"`, "2"), tool.Failed, tool.CodeInvalidInput,
+			"wrong arguments",
+			tool.Options{},
+			sumOf(`"x"`, "2"), tool.Failed, tool.CodeInvalidInput,
 			"Validation error: value does not match its schema: /a: must be an integer, got a string. Correct the arguments and call the tool again.",
 			[]string{"tool_use", "tool:step invalid", "tool_result error"},
 		},
 		{
-			"no arguments", tool.Options{}, tool.Call{ID: "c1", Name: "sum"}, tool.Failed, tool.CodeInvalidInput,
+			"no arguments",
+			tool.Options{},
+			tool.Call{ID: "c1", Name: "sum"},
+			tool.Failed, tool.CodeInvalidInput,
 			`Validation error: value does not match its schema: (root): property "a" is missing; (root): property "b" is missing. Correct the arguments and call the tool again.`,
 			[]string{"tool_use", "tool:step invalid", "tool_result error"},
 		},
 		{
-			"an unknown tool", tool.Options{}, tool.Call{ID: "c1", Name: "sun"}, tool.Failed, tool.CodeUnknownTool, `There is no tool "sun". The tools are: sum, boom.`,
+			"an unknown tool",
+			tool.Options{},
+			tool.Call{ID: "c1", Name: "sun"},
+			tool.Failed, tool.CodeUnknownTool, `There is no tool "sun". The tools are: sum, boom.`,
 			[]string{"tool_use", "tool_result error"},
 		},
 		{
-			"a tool without a handler", tool.Options{}, tool.Call{ID: "c1", Name: "declared"}, tool.Failed, tool.CodeNotServed, "Tool declared is declared, but nothing here can run it.",
+			"a tool without a handler",
+			tool.Options{},
+			tool.Call{ID: "c1", Name: "declared"},
+			tool.Failed, tool.CodeNotServed, "Tool declared is declared, but nothing here can run it.",
 			[]string{"tool_use", "tool:step invalid", "tool_result error"},
 		},
 		{
-			"a panic", tool.Options{}, tool.Call{ID: "c1", Name: "boom"}, tool.Failed, tool.CodePanic, "Error: the tool panicked: ouch",
+			"a panic",
+			tool.Options{},
+			tool.Call{ID: "c1", Name: "boom"},
+			tool.Failed, tool.CodePanic, "Error: the tool panicked: ouch",
 			[]string{"tool_use", "tool:step validated", "tool:step allowed", "tool:step started", "tool:log error tool panicked", "tool:step returned", "tool_result error"},
 		},
 		{
-			"a decider that denies", tool.Options{Decider: &decideWith{Decision: event.Decision{Reason: "not today"}}}, sumOf("1", "2"), tool.Denied, tool.CodeDenied, "not today",
+			"a decider that denies",
+			tool.Options{Decider: &decideWith{Decision: event.Decision{Reason: "not today"}}},
+			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "not today",
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
 		},
 		{
-			"a decider that says nothing denies", tool.Options{Decider: &decideWith{}}, sumOf("1", "2"), tool.Denied, tool.CodeDenied, "Policy denied",
+			"a decider that says nothing denies",
+			tool.Options{Decider: &decideWith{}},
+			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "Policy denied",
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
 		},
 		{
-			"a decider that asks", tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Ask, Reason: "sure?"}}}, sumOf("1", "2"), tool.NeedsApproval, tool.CodeNeedsApproval, "sure?",
+			"a decider that asks",
+			tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Ask, Reason: "sure?"}}},
+			sumOf("1", "2"), tool.NeedsApproval, tool.CodeNeedsApproval, "sure?",
 			[]string{"tool_use", "tool:step validated", "tool:step needs_approval", "tool_result needs_approval"},
 		},
 		{
-			"a decider that writes the input", tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"a":40,"b":2}`)}}}, sumOf("1", "2"), tool.Success, "", "42",
+			"a decider that writes the input",
+			tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"a":40,"b":2}`)}}},
+			sumOf("1", "2"), tool.Success, "", "42",
 			[]string{"tool_use", "tool:step validated", "tool:step allowed", "tool:step started", "tool:step returned", "tool_result success"},
 		},
 		{
-			"a decider that writes a wrong input", tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{}`)}}}, sumOf("1", "2"), tool.Failed, tool.CodeInvalidInput,
+			"a decider that writes a wrong input",
+			tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{}`)}}},
+			sumOf("1", "2"), tool.Failed, tool.CodeInvalidInput,
 			`The policy wrote arguments that do not fit. Validation error: value does not match its schema: (root): property "a" is missing; (root): property "b" is missing. Correct the arguments and call the tool again.`,
 			[]string{"tool_use", "tool:step validated", "tool_result error"},
 		},
 		{
-			"a decider that panics", tool.Options{Decider: panicking{}}, sumOf("1", "2"), tool.Denied, tool.CodeDenied, "The decision about this call failed.",
+			"a decider that panics",
+			tool.Options{Decider: panicking{}},
+			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "The decision about this call failed.",
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
 		},
 		{
-			"a policy that denies", tool.Options{Before: []tool.Before{says(event.Decision{Reason: "before"}), says(event.Decision{Reason: "never asked"})}}, sumOf("1", "2"), tool.Denied, tool.CodeDenied, "before",
+			"a policy that denies",
+			tool.Options{Before: []tool.Before{says(event.Decision{Reason: "before"}), says(event.Decision{Reason: "never asked"})}},
+			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "before",
 			[]string{"tool_use", "tool:step validated", "gate:decision deny", "tool:step denied", "tool_result denied"},
 		},
 		{
-			"a policy that asks", tool.Options{Before: []tool.Before{says(event.Decision{Verdict: event.Ask})}}, sumOf("1", "2"), tool.NeedsApproval, tool.CodeNeedsApproval, "Tool sum needs approval, and nobody was asked.",
+			"a policy that asks",
+			tool.Options{Before: []tool.Before{says(event.Decision{Verdict: event.Ask})}},
+			sumOf("1", "2"), tool.NeedsApproval, tool.CodeNeedsApproval, "Tool sum needs approval, and nobody was asked.",
 			[]string{"tool_use", "tool:step validated", "gate:decision ask", "tool:step needs_approval", "tool_result needs_approval"},
 		},
 		{
-			"a policy that panics", tool.Options{Before: []tool.Before{func(context.Context, *tool.Tool, tool.Call) (event.Decision, bool) { panic("eek") }}}, sumOf("1", "2"), tool.Denied, tool.CodeDenied, "A policy failed: eek",
+			"a policy that panics",
+			tool.Options{Before: []tool.Before{func(context.Context, *tool.Tool, tool.Call) (event.Decision, bool) { panic("eek") }}},
+			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "A policy failed: eek",
 			[]string{"tool_use", "tool:step validated", "gate:decision deny", "tool:step denied", "tool_result denied"},
 		},
 	} {
@@ -399,5 +436,28 @@ func TestADryRunDoesNothing(t *testing.T) {
 	}
 	if got := r.Execute(t.Context(), tool.Call{Name: "sum", DryRun: true}); got.Err == nil || got.Err.Code != tool.CodeNoDryRun {
 		t.Errorf("got %+v, want that the tool cannot tell", got)
+	}
+}
+
+func TestPartsOfAComposedToolReportOnTheWholeCall(t *testing.T) {
+	var j journal
+	part := tool.Must("part", "tells much", func(ctx context.Context, _ tool.None) (map[string]int, error) {
+		tool.Logger(ctx).InfoContext(ctx, "from a part")
+		return map[string]int{}, tool.Progress(ctx, 1, 1, "")
+	})
+	whole, err := tool.Pipe("whole", "two parts", []*tool.Tool{part, part})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tool.MustRegistry(&tool.Options{Emit: j.emit}, whole).Execute(t.Context(), tool.Call{ID: "c1", Name: "whole"}); !got.OK() {
+		t.Fatal(got.Render())
+	}
+	want := []string{
+		"tool_use", "tool:step validated", "tool:step allowed", "tool:step started",
+		"tool:log info from a part", "tool:progress", "tool:log info from a part", "tool:progress",
+		"tool:step returned", "tool_result success",
+	}
+	if diff := cmp.Diff(want, j.lines()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

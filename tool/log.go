@@ -80,7 +80,7 @@ func addAttr(to map[string]json.RawMessage, prefix string, a slog.Attr) {
 		}
 		return
 	}
-	var v any = value.Any()
+	v := value.Any()
 	if err, ok := v.(error); ok {
 		v = err.Error()
 	}

@@ -197,7 +197,7 @@ func (r *Result) Event() event.ToolResult {
 		ID: r.CallID, Name: r.Tool, Status: r.Outcome, Duration: r.Duration,
 		InputDigest: r.InputDigest, OutputDigest: r.OutputDigest,
 	}
-	if raw, err := json.Marshal(r.Render()); err == nil {
+	if raw, err := marshalPlain(r.Render()); err == nil {
 		e.Output = raw
 	}
 	if r.Err != nil {

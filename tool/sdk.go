@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/schema"
@@ -21,6 +22,16 @@ type Set interface {
 
 // Tools is a list of tools, as a [Set].
 type Tools []*Tool
+
+// Lookup finds a tool by its name or its id. Of several with the name it is the last.
+func (ts Tools) Lookup(name string) (*Tool, bool) {
+	for _, t := range slices.Backward(ts) {
+		if t.Name == name || t.ID() == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
 
 func (r *Registry) set() ([]*Tool, func(context.Context, *Tool, Call) Result, error) {
 	if r == nil {

@@ -123,8 +123,8 @@ func (t *Tool) Check() error {
 	if t.Timeout < 0 || t.Concurrency < 0 {
 		bad("Timeout and Concurrency must not be negative")
 	}
-	if _, err := json.Marshal(t.Metadata); err != nil {
-		bad("Metadata: %w", err)
+	if err := checkMetadata(t.Metadata); err != nil {
+		bad("%w", err)
 	}
 	for i, e := range t.Examples {
 		if t.Input == nil {

@@ -121,7 +121,10 @@ func TestJudge(t *testing.T) {
 		{"internal/proc", "internal/lines", true},
 		{"internal/proc", "claude", false},
 		{"cmd/drover", "claude/claudetest", true},
-		{"tool/mcp", "schema", false},
+		{"tool/mcp", "gate", false},
+		{"tool", "gate", false},
+		{"gate", "tool", true},
+		{"event", "tool", false},
 		{"newcomer", "", false},
 	}
 	for _, c := range cases {

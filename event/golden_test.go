@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite what the files in testdata expect")
+
+var goldenTime = time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.UTC)
+
+// goldenEvents has, for each file of testdata/events, the events whose lines it holds.
+var goldenEvents = map[string][]Event{
+	"tool_use": {
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: ToolCall{ID: "toolu_1", Name: "Bash", Input: json.RawMessage(`{"command":"ls <a >b && pwd","b":1.50,"a":12345678901234567890}`), Description: "List files"}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", RunID: "r1", Seq: 7, ParentToolUseID: "toolu_0", Role: "reviewer", Metadata: map[string]json.RawMessage{"turn": json.RawMessage(`3`), "model": json.RawMessage(`"m"`)}, Payload: ToolCall{ID: "toolu_2", Name: "mcp__files__read", AgentID: "a1"}},
+	},
+	"tool_result": {
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: ToolResult{ID: "toolu_1", Name: "Bash", Status: ToolSuccess, Output: json.RawMessage(`"<a>"`), Duration: 1500*time.Millisecond + 400*time.Microsecond, InputDigest: "i", OutputDigest: "o"}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: ToolResult{ID: "toolu_2", Name: "Bash", Status: ToolError, Failure: &ToolFailure{Code: "TIMEOUT", Category: "timeout", Message: "too late", Retryable: true}}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: ToolResult{ID: "toolu_3", Name: "Write", Status: ToolDenied, Output: json.RawMessage(`null`), Failure: &ToolFailure{Message: "no"}}},
+	},
+	"permission_request": {
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: PermissionRequest{ID: "toolu_1", Name: "Write", Input: json.RawMessage(`{"file_path":"/a"}`), Reason: "outside"}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: PermissionRequest{ID: "toolu_2", Name: "Write"}},
+	},
+	"decision": {
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{CallID: "toolu_1", Tool: "Write", Verdict: Deny, Reason: "Read-only mode: mutating tools disabled.", Policy: "risk"}},
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{CallID: "toolu_2", Tool: "Write", Verdict: Allow, Policy: "approver", Input: json.RawMessage(`{"z":1,"a":2}`), Asked: true, Remembered: true}},
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{Verdict: Ask}},
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{}},
+	},
+	"steps": {
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolStep{ID: "toolu_1", Name: "read-file", Step: "started"}},
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolStep{ID: "toolu_1", Name: "read-file", Step: "denied", Detail: "a > b"}},
+	},
+	"progress_and_log": {
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolProgress{ID: "toolu_1", Progress: 0.5}},
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolProgress{ID: "toolu_1", Progress: 1, Total: 4, Message: "one of four"}},
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolLog{ID: "toolu_1", Level: "INFO", Message: "a < b", Attrs: map[string]json.RawMessage{"n": json.RawMessage(`1e2`)}}},
+	},
+	"extension": {
+		{Agent: "codex", Time: goldenTime, SessionID: "s2", Payload: Extension{Kind: "codex:file_change", Data: json.RawMessage(`{"z":[1,2.50,{"b":0,"a":0}],"html":"<b>&amp;</b>","big":1e400}`)}},
+		{Agent: "x", Time: time.UnixMilli(-1), Payload: Extension{Kind: "done", Data: json.RawMessage(`[]`)}},
+		{Agent: "x", Time: time.UnixMilli(0), Payload: Extension{Kind: "x:empty"}},
+	},
+}
+
+func goldenPath(name string) string { return "testdata/events/" + name + ".txtar" }
+
+// readGolden reads a file of testdata. Its comment must say why it exists.
+func readGolden(t testing.TB, name string) (archive *txtar.Archive, lines []string) {
+	t.Helper()
+	archive, err := txtar.ParseFile(goldenPath(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(string(archive.Comment)) == "" {
+		t.Errorf("%s does not say why it exists", goldenPath(name))
+	}
+	if len(archive.Files) == 0 {
+		archive.Files = []txtar.File{{Name: "lines"}}
+	}
+	return archive, strings.Split(strings.TrimSuffix(string(archive.Files[0].Data), "\n"), "\n")
+}
+
+func TestEventsGolden(t *testing.T) {
+	for name, events := range goldenEvents {
+		t.Run(name, func(t *testing.T) {
+			archive, want := readGolden(t, name)
+			var got []string
+			for _, e := range events {
+				got = append(got, string(line(t, e)))
+			}
+			if *update {
+				archive.Files[0].Data = []byte(strings.Join(got, "\n") + "\n")
+				if err := os.WriteFile(goldenPath(name), txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestGoldenLinesGiveTheEventsBack(t *testing.T) {
+	for name, events := range goldenEvents {
+		_, lines := readGolden(t, name)
+		for i, text := range lines {
+			want := onTheWire(events[i])
+			if diff := cmp.Diff(want, read(t, text)); diff != "" {
+				t.Errorf("%s, line %d (-want +got):\n%s", name, i+1, diff)
+			}
+		}
+	}
+}
+
+// TestEveryKindHasAGoldenLine fails when a kind is added of which nobody wrote down the JSON.
+func TestEveryKindHasAGoldenLine(t *testing.T) {
+	seen := map[Kind]bool{}
+	for _, events := range goldenEvents {
+		for _, e := range events {
+			seen[e.Payload.EventKind()] = true
+		}
+	}
+	for kind := range decoders {
+		if !seen[kind] {
+			t.Errorf("no line for %s", kind)
+		}
+	}
+}
+
+// line is the event as a log would hold it.
+func line(t testing.TB, e Event) []byte {
+	t.Helper()
+	text, err := e.MarshalJSON()
+	if err != nil {
+		t.Fatalf("MarshalJSON of %+v: %v", e, err)
+	}
+	return text
+}
+
+func read(t testing.TB, text string) Event {
+	t.Helper()
+	var e Event
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		t.Fatalf("Unmarshal of %s: %v", text, err)
+	}
+	return e
+}
+
+// onTheWire is what of an event can be read again: its kind is set, times are in milliseconds, and
+// no data is null.
+func onTheWire(e Event) Event {
+	e.Kind = e.Payload.EventKind()
+	e.Time = time.UnixMilli(e.Time.UnixMilli())
+	switch p := e.Payload.(type) {
+	case ToolResult:
+		p.Duration = time.Duration(p.Duration.Round(time.Millisecond).Milliseconds()) * time.Millisecond
+		e.Payload = p
+	case Extension:
+		if p.Data == nil {
+			p.Data = json.RawMessage("null")
+		}
+		e.Payload = p
+	}
+	return e
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+// capabilityTable has a row for each of the 27 policies: the levels of files, shell and network,
+// then what becomes of tools that write files, run commands, use the network, and do the last two.
+var capabilityTable = []struct{ levels, files, shell, network, both string }{
+	{"allow,allow,allow", "allow", "allow", "allow", "allow"},
+	{"allow,allow,ask", "allow", "allow", "ask", "ask"},
+	{"allow,allow,deny", "allow", "allow", "deny", "deny"},
+	{"allow,ask,allow", "allow", "ask", "allow", "ask"},
+	{"allow,ask,ask", "allow", "ask", "ask", "ask"},
+	{"allow,ask,deny", "allow", "ask", "deny", "deny"},
+	{"allow,deny,allow", "allow", "deny", "allow", "deny"},
+	{"allow,deny,ask", "allow", "deny", "ask", "deny"},
+	{"allow,deny,deny", "allow", "deny", "deny", "deny"},
+	{"ask,allow,allow", "ask", "allow", "allow", "allow"},
+	{"ask,allow,ask", "ask", "allow", "ask", "ask"},
+	{"ask,allow,deny", "ask", "allow", "deny", "deny"},
+	{"ask,ask,allow", "ask", "ask", "allow", "ask"},
+	{"ask,ask,ask", "ask", "ask", "ask", "ask"},
+	{"ask,ask,deny", "ask", "ask", "deny", "deny"},
+	{"ask,deny,allow", "ask", "deny", "allow", "deny"},
+	{"ask,deny,ask", "ask", "deny", "ask", "deny"},
+	{"ask,deny,deny", "ask", "deny", "deny", "deny"},
+	{"deny,allow,allow", "deny", "allow", "allow", "allow"},
+	{"deny,allow,ask", "deny", "allow", "ask", "ask"},
+	{"deny,allow,deny", "deny", "allow", "deny", "deny"},
+	{"deny,ask,allow", "deny", "ask", "allow", "ask"},
+	{"deny,ask,ask", "deny", "ask", "ask", "ask"},
+	{"deny,ask,deny", "deny", "ask", "deny", "deny"},
+	{"deny,deny,allow", "deny", "deny", "allow", "deny"},
+	{"deny,deny,ask", "deny", "deny", "ask", "deny"},
+	{"deny,deny,deny", "deny", "deny", "deny", "deny"},
+}
+
+// capabilityTools are the tools of each column.
+var capabilityTools = map[string][]string{
+	"files":   {"Write", "Edit", "MultiEdit", "NotebookEdit", "Write(/src/**)", "save", "mcp__ours__save"},
+	"shell":   {"Bash", "Bash(ls)"},
+	"network": {"WebFetch", "WebSearch"},
+	"both":    {"Monitor", "mcp__ours__deploy"},
+	"none":    {"Read", "Grep", "Frob", "WriteConfig", "bash", "mcp__theirs__Write", "mcp__theirs__save", "mcp__ours__peek", "mcp__ours__wipe"},
+}
+
+func ourTools(t testing.TB) gate.Policy {
+	t.Helper()
+	return gate.Knows("ours", tool.Tools{
+		declared(t, "save", tool.FileWrite), declared(t, "deploy", tool.ShellExecute, tool.NetworkAccess),
+		declared(t, "peek", tool.ReadOnly), declared(t, "wipe", tool.Mutates, tool.Dangerous)})
+}
+
+func levelsOf(t testing.TB, text string) *gate.Permissions {
+	t.Helper()
+	var p gate.Permissions
+	parts := strings.Split(text, ",")
+	for i, l := range []*gate.Level{&p.FileWrite, &p.ShellExecute, &p.NetworkAccess} {
+		if err := l.UnmarshalText([]byte(parts[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &p
+}
+
+func TestEveryTripleOfLevels(t *testing.T) {
+	if len(capabilityTable) != 27 {
+		t.Fatalf("%d rows, want 27", len(capabilityTable))
+	}
+	for _, row := range capabilityTable {
+		t.Run(row.levels, func(t *testing.T) {
+			g := gate.Must(ourTools(t), gate.FromCapabilities(levelsOf(t, row.levels)))
+			for column, want := range map[string]string{"files": row.files, "shell": row.shell, "network": row.network, "both": row.both, "none": "allow"} {
+				for _, name := range capabilityTools[column] {
+					if got := decide(g, name); got.Verdict.String() != want {
+						t.Errorf("%s: %s (%s), want %s", name, got.Verdict, got.Reason, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestACapabilityReasonNamesToolAndCapability(t *testing.T) {
+	g := gate.Must(ourTools(t), gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow}))
+	for name, want := range map[string]event.Decision{
+		"Write":             {Reason: "Write needs the capability fileWrite, which the permission policy denies.", Policy: "capabilities"},
+		"mcp__ours__save":   {Reason: "mcp__ours__save needs the capability fileWrite, which the permission policy denies.", Policy: "capabilities"},
+		"Bash":              {Verdict: event.Allow, Policy: "capabilities"},
+		"WebFetch":          {Verdict: event.Ask, Reason: "WebFetch needs the capability networkAccess, which has to be approved.", Policy: "capabilities"},
+		"mcp__ours__deploy": {Verdict: event.Ask, Reason: "mcp__ours__deploy needs the capability networkAccess, which has to be approved.", Policy: "capabilities"},
+		"Read":              {Verdict: event.Allow, Policy: "otherwise"},
+	} {
+		want.CallID, want.Tool = "toolu_1", name
+		if diff := cmp.Diff(want, decide(g, name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// An empty policy is a policy: what it leaves out is asked about.
+func TestAnEmptyPolicyAsksAndNoPolicyOverridesNothing(t *testing.T) {
+	var empty gate.Permissions
+	if err := json.Unmarshal([]byte(`{}`), &empty); err != nil {
+		t.Fatal(err)
+	}
+	g := gate.Must(gate.FromCapabilities(&empty))
+	for name, want := range map[string]event.Verdict{"Write": event.Ask, "Bash": event.Ask, "WebSearch": event.Ask, "Read": event.Allow, "Frob": event.Allow} {
+		if got := decide(g, name).Verdict; got != want {
+			t.Errorf("{}: %s is %s, want %s", name, got, want)
+		}
+	}
+	for _, rule := range []event.Verdict{event.Deny, event.Ask, event.Allow} {
+		absent := gate.Must(gate.FromCapabilities(nil), otherwise(rule))
+		for _, name := range []string{"Write", "Bash", "WebFetch", "Read", "Frob"} {
+			if got := decide(absent, name); got.Verdict != rule || got.Policy != "otherwise" {
+				t.Errorf("no policy: %s is %s by %s, want %s by the rule", name, got.Verdict, got.Policy, rule)
+			}
+		}
+	}
+	if got := decide(gate.Must(gate.FromCapabilities(nil)), "Read").Verdict; got != event.Deny {
+		t.Errorf("a gate of no policy says %s, want deny: nobody has made a rule", got)
+	}
+}
+
+func TestModesLeaveTheLevelsAside(t *testing.T) {
+	for _, row := range capabilityTable {
+		p := levelsOf(t, row.levels)
+		for _, mode := range []gate.Mode{gate.ModeAuto, gate.ModeBypass} {
+			p.Mode = mode
+			g := gate.Must(gate.FromCapabilities(p))
+			for _, name := range []string{"Write", "Bash", "WebFetch", "Monitor", "Read", "Frob"} {
+				if got := decide(g, name); got.Verdict != event.Allow {
+					t.Errorf("%s with mode %s: %s is %s (%s)", row.levels, mode, name, got.Verdict, got.Reason)
+				}
+			}
+		}
+	}
+}
+
+// In auto mode the agent judges, not the gate; bypass gives the capabilities away.
+func TestAutoHasNoOpinionAndBypassHasOne(t *testing.T) {
+	for mode, want := range map[gate.Mode]event.Verdict{gate.ModeAuto: event.Deny, gate.ModeBypass: event.Allow} {
+		g := gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: mode}), otherwise(event.Deny))
+		if got := decide(g, "Write").Verdict; got != want {
+			t.Errorf("%s beside a rule that denies: %s, want %s", mode, got, want)
+		}
+	}
+}
+
+func TestPermissionsAreCopied(t *testing.T) {
+	p := &gate.Permissions{FileWrite: gate.LevelDeny}
+	g := gate.Must(gate.FromCapabilities(p))
+	*p = gate.Permissions{Mode: gate.ModeBypass}
+	if got, err := g.Project(gate.ClaudeCode()); err != nil || got != asking {
+		t.Errorf("a later change of the permissions gave %+v, %v", got, err)
+	}
+	if got := decide(g, "Write").Verdict; got != event.Deny {
+		t.Errorf("a later change of the permissions gave %s", got)
+	}
+}
+
+func TestPermissionsAsJSON(t *testing.T) {
+	const text = `{"fileWrite":"allow","networkAccess":"deny","mode":"auto"}`
+	var got gate.Permissions
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if want := (gate.Permissions{FileWrite: gate.LevelAllow, NetworkAccess: gate.LevelDeny, Mode: gate.ModeAuto}); got != want {
+		t.Errorf("read %+v, want %+v", got, want)
+	}
+	if again, err := json.Marshal(got); err != nil || string(again) != text {
+		t.Errorf("written %s (%v), want %s", again, err, text)
+	}
+	if err := json.Unmarshal([]byte(`{"fileWrite":"always"}`), &got); err == nil || !strings.Contains(err.Error(), `"always"`) {
+		t.Errorf("a level that does not exist: %v", err)
+	}
+	if err := json.Unmarshal([]byte(`{"fileWrite":""}`), &got); err != nil || got.FileWrite != gate.LevelAsk {
+		t.Errorf("an empty level: %s, %v", got.FileWrite, err)
+	}
+}
+
+func TestWhatIsNoLevelDenies(t *testing.T) {
+	g := gate.Must(gate.FromCapabilities(&gate.Permissions{FileWrite: 7}))
+	if got := decide(g, "Write").Verdict; got != event.Deny {
+		t.Errorf("level 7 gives %s", got)
+	}
+	if got := fmt.Sprint(gate.Level(7)); got != "deny" {
+		t.Errorf("level 7 is %q", got)
+	}
+	unknown := declared(t, "beam", tool.Capability(1<<5))
+	all := gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass})
+	if got := decide(gate.Must(gate.Knows("ours", tool.Tools{unknown}), all), "beam").Verdict; got != event.Deny {
+		t.Errorf("a capability that nobody knows gives %s", got)
+	}
+}

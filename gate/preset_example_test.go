@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+type file struct {
+	Path string `json:"path"`
+}
+
+var (
+	readFile   = tool.Must[file, string]("read-file", "reads a file", nil, tool.ReadOnly)
+	writeFile  = tool.Must[file, string]("write-file", "writes a file", nil, tool.Mutates, tool.FileWrite)
+	deleteFile = tool.Must[file, string]("delete-file", "deletes a file", nil, tool.Mutates, tool.Dangerous, tool.FileWrite)
+)
+
+// A gate is made once and asked about every call. It knows the agent's own tools by the catalogue.
+func ExampleFromRisk() {
+	registry := tool.MustRegistry(nil, readFile, writeFile)
+	g := gate.Must(gate.FromRisk(gate.RiskOptions{
+		Registry: registry,
+		Server:   "files",
+		ReadOnly: true,
+		Builtin:  gate.NativeBuiltin(),
+	}))
+
+	for _, name := range []string{"mcp__files__read-file", "mcp__files__write-file", "Grep", "Bash", "mcp__other__read-file"} {
+		d := g.Decide(event.ToolCall{Name: name}, gate.Facts{})
+		fmt.Printf("%-5s %s\n", d.Verdict, cmp.Or(d.Reason, name))
+	}
+	// Output:
+	// allow mcp__files__read-file
+	// deny  Read-only mode: mutating tools disabled.
+	// allow Grep
+	// deny  Read-only mode: mutating tools disabled.
+	// deny  Tool not allowed: mcp__other__read-file
+}
+
+func ExampleFromCapabilities() {
+	g := gate.Must(
+		gate.Knows("files", tool.Tools{writeFile}),
+		gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelDeny, NetworkAccess: gate.LevelAllow}),
+	)
+
+	for _, name := range []string{"Edit", "mcp__files__write-file", "Bash", "WebFetch", "Read"} {
+		d := g.Decide(event.ToolCall{Name: name}, gate.Facts{})
+		fmt.Printf("%-5s %s\n", d.Verdict, cmp.Or(d.Reason, name))
+	}
+	// Output:
+	// deny  Edit needs the capability fileWrite, which the permission policy denies.
+	// deny  mcp__files__write-file needs the capability fileWrite, which the permission policy denies.
+	// ask   Bash needs the capability shellExecute, which has to be approved.
+	// allow WebFetch
+	// allow Read
+}
+
+func ExampleNewToolGate() {
+	toolGate, err := gate.NewToolGate(gate.ToolGateOptions{
+		Registry:       tool.Tools{readFile, writeFile, deleteFile},
+		AllowDangerous: new(false),
+	})
+	if err != nil {
+		panic(err)
+	}
+
+	for _, name := range []string{"read-file", "write-file", "delete-file"} {
+		fmt.Printf("%s: %+v\n", name, toolGate(name))
+	}
+	// Output:
+	// read-file: {Behavior:allow Message:}
+	// write-file: {Behavior:allow Message:}
+	// delete-file: {Behavior:deny Message:Use --dangerous to allow this tool.}
+}
+
+// The mode of the CLI follows from the gate. What an agent cannot enforce is refused at once.
+func ExampleGate_Project() {
+	edits := gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow})
+	native, _ := gate.Must(edits).Project(gate.ClaudeCode())
+	fmt.Println(native.Mode, native.Callback)
+
+	g := gate.Must(edits, gate.FromRisk(gate.RiskOptions{DenyDangerous: true, Builtin: gate.NativeBuiltin()}))
+	native, _ = g.Project(gate.ClaudeCode())
+	fmt.Println(native.Mode, native.Callback)
+
+	_, err := g.Project(gate.Agent{Name: "another", Callback: true})
+	fmt.Println(err)
+	// Output:
+	// acceptEdits false
+	// default true
+	// gate: the agent cannot enforce the policy: another has no means for risk, capabilities
+	//   next: leave that out, or use an agent with a hook before tool calls and with the mode that it needs
+}

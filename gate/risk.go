@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"cmp"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
+)
+
+// RiskOptions configures [FromRisk]. The zero value allows every tool that it knows, and knows none.
+type RiskOptions struct {
+	// Registry holds the tools: a [tool.Registry] or [tool.Tools]. Nil means none.
+	Registry Lookup
+	// Server is the key of the MCP server that serves them. Empty means [tool.DefaultServerName].
+	Server string
+	// ToolConfig is what the server was given to rename tools. Nil renames none.
+	ToolConfig func(*tool.Tool) tool.SDKToolConfig
+
+	// ReadOnly denies every tool that mutates.
+	ReadOnly bool
+	// DenyMutation denies them too, with a message that tells how to allow them.
+	DenyMutation bool
+	// DenyDangerous denies dangerous tools.
+	DenyDangerous bool
+	// Strict makes ReadOnly deny dangerous tools, even those that do not mutate.
+	Strict bool
+
+	// Builtin tells the risks of tools that are in no registry. [NativeBuiltin] gives those of
+	// Claude Code. What it says of a tool replaces what the catalogue says.
+	Builtin BuiltinLists
+	// AllowUnknown allows tools that are neither in the registry nor in Builtin. A tool of the agent
+	// that the catalogue knows is still denied for its risks.
+	AllowUnknown bool
+	// Messages replace the texts of denials.
+	Messages Messages
+}
+
+// BuiltinLists tell the risks of tools by name. A name in two lists has the risks of both.
+type BuiltinLists struct {
+	ReadOnly, Mutating, Dangerous []string
+}
+
+// Messages are the texts of denials. Empty and nil mean the usual ones.
+type Messages struct {
+	Mutating, Dangerous string
+	// Unknown gets the name as the caller said it.
+	Unknown func(toolName string) string
+}
+
+// The usual messages.
+const (
+	messageReadOnly  = "Read-only mode: mutating tools disabled."
+	messageApply     = "Use --apply to allow mutating tools."
+	messageDangerous = "Use --dangerous to allow this tool."
+)
+
+// FromRisk makes a policy of the risks of tools. It denies mutating and dangerous tools as the
+// options say, allows the other tools that it knows, and has a rule for those that nobody knows: they
+// are denied unless AllowUnknown is set.
+//
+// The order is that of the options: a tool that is denied as mutating is not looked at as dangerous.
+func FromRisk(o RiskOptions) Policy { return riskPolicy(o, true) }
+
+// riskPolicy makes the policy, with the catalogue as a source of risks or without it.
+func riskPolicy(o RiskOptions, catalogue bool) Policy {
+	p := Policy{Name: "risk", Stage: StageRisk}
+	if o.Registry != nil {
+		if p.err = checkLookup(o.Registry); p.err != nil {
+			return p
+		}
+		tools, err := rename(o.Registry, o.ToolConfig)
+		if err != nil {
+			p.err = err
+			return p
+		}
+		p.Tools = map[string]Lookup{cmp.Or(o.Server, tool.DefaultServerName): tools}
+	}
+	p.Otherwise = &Otherwise{Reason: o.Messages.Unknown}
+	if o.AllowUnknown {
+		p.Otherwise = &Otherwise{Verdict: event.Allow}
+	}
+	p.Judge = newRiskRule(o, catalogue).judge
+	return p
+}
+
+// riskRule is FromRisk's answer, worked out beforehand.
+type riskRule struct {
+	denyMutating, denyDangerous bool
+	mutating, dangerous         string // messages
+	builtin                     map[string]tool.Risk
+	catalogue                   bool
+}
+
+func newRiskRule(o RiskOptions, catalogue bool) *riskRule {
+	r := &riskRule{
+		denyMutating:  o.ReadOnly || o.DenyMutation,
+		denyDangerous: o.DenyDangerous || o.Strict && o.ReadOnly,
+		mutating:      messageApply,
+		dangerous:     messageDangerous,
+		builtin:       o.Builtin.risks(),
+		catalogue:     catalogue,
+	}
+	if o.ReadOnly {
+		r.mutating = messageReadOnly
+	}
+	if r.denyMutating {
+		r.dangerous = messageApply // --dangerous alone would not help
+	}
+	r.mutating, r.dangerous = cmp.Or(o.Messages.Mutating, r.mutating), cmp.Or(o.Messages.Dangerous, r.dangerous)
+	return r
+}
+
+func (l BuiltinLists) risks() map[string]tool.Risk {
+	risks := map[string]tool.Risk{}
+	for _, list := range []struct {
+		risk  tool.Risk
+		names []string
+	}{{tool.ReadOnly, l.ReadOnly}, {tool.Mutates, l.Mutating}, {tool.Dangerous, l.Dangerous}} {
+		for _, name := range list.names {
+			risks[name] = union(risks[name], list.risk)
+		}
+	}
+	return risks
+}
+
+func (r *riskRule) judge(c Call, _ Facts) (event.Decision, bool) {
+	risk, known := r.riskOf(&c)
+	switch {
+	case r.denyMutating && risk.Has(tool.Mutates):
+		return event.Decision{Reason: r.mutating}, true
+	case r.denyDangerous && risk.Has(tool.Dangerous):
+		return event.Decision{Reason: r.dangerous}, true
+	}
+	return event.Decision{Verdict: event.Allow}, known
+}
+
+// riskOf returns the risks of a tool, and whether anybody has declared it. The catalogue only warns:
+// that it knows a tool does not allow it.
+func (r *riskRule) riskOf(c *Call) (risk tool.Risk, known bool) {
+	name := c.Tool
+	if c.Server != "" {
+		name = c.Name // the lists may name tools of other servers in full
+	}
+	listed, isListed := r.builtin[name]
+	switch {
+	case c.Origin == Registered:
+		return union(c.Risk, listed), true
+	case isListed:
+		return listed, true
+	case r.catalogue:
+		return c.Risk, false
+	}
+	return 0, false
+}

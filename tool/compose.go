@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// WithName gives a tool that is made of another a name and a description of its own. An empty text
+// leaves what is there.
+func WithName(name, description string) Option {
+	return optionFunc(func(t *Tool) {
+		if name != "" {
+			t.Name = name
+		}
+		if description != "" {
+			t.Description = description
+		}
+	})
+}
+
+// derive begins a tool that is made of one part: what is said of the part is said of it too. The
+// time limit stays with the part, which runs with it.
+func derive(part *Tool) *Tool {
+	t := *part
+	t.Tags = slices.Clone(part.Tags)
+	t.Metadata = maps.Clone(part.Metadata)
+	t.Examples = slices.Clone(part.Examples)
+	t.Timeout, t.Handler, t.DryRun = 0, nil, nil
+	return &t
+}
+
+// A partHandler answers a call of a composed tool by running its part; dry means that the part is to
+// say what it would do.
+type partHandler func(ctx context.Context, input json.RawMessage, dry bool) (Result, error)
+
+// wrap makes a tool of one part.
+func wrap(part *Tool, opts []Option, run partHandler) *Tool {
+	t := derive(part)
+	t.handle(part.Handler != nil, part.DryRun != nil, run)
+	t.assemble([]*Tool{part}, opts)
+	t.dropExamples()
+	return t
+}
+
+func (t *Tool) handle(served, dry bool, run partHandler) {
+	if served {
+		t.Handler = func(ctx context.Context, input json.RawMessage) (Result, error) {
+			r, err := run(ctx, input, false)
+			return t.conceal(r), err
+		}
+	}
+	if dry {
+		t.DryRun = func(ctx context.Context, input json.RawMessage) (Result, error) {
+			r, err := run(ctx, input, true)
+			return t.conceal(r), err
+		}
+	}
+}
+
+// conceal takes the structured form away from a value that this tool hides and its part does not.
+func (t *Tool) conceal(r Result) Result {
+	if !t.HideValue && !r.HideValue {
+		return r
+	}
+	if r.Value == nil && r.Structured != nil {
+		r.Value = r.Structured
+	}
+	r.HideValue, r.Structured = true, nil
+	return r
+}
+
+// dropExamples drops those that the part gave and an option of the whole made wrong.
+func (t *Tool) dropExamples() {
+	if t.Input == nil {
+		return
+	}
+	t.Examples = slices.DeleteFunc(t.Examples, func(e Example) bool { return t.Input.Validate(e.Input) != nil })
+}
+
+// assemble applies the options and then sees to it that nothing they or the parts say makes less of
+// a risk.
+func (t *Tool) assemble(parts []*Tool, opts []Option) {
+	var added Tool // by the options alone
+	for _, o := range opts {
+		o.apply(&added)
+		o.apply(t)
+	}
+	risk := added.Risks() & (Mutates | Dangerous)
+	harmless := true
+	for _, part := range parts {
+		risk |= part.Risks()
+		harmless = harmless && part.Risks().Has(ReadOnly)
+		t.Capabilities |= part.Needs()
+		t.HideValue = t.HideValue || part.HideValue
+		t.Concurrency = strictest(t.Concurrency, part.Concurrency)
+	}
+	if !harmless || risk.Has(Mutates) {
+		risk &^= ReadOnly
+	}
+	t.setRisk(risk)
+}
+
+// setRisk makes the fields, the tags and the metadata say the same.
+func (t *Tool) setRisk(risk Risk) {
+	t.Risk = risk
+	for key, r := range map[string]Risk{metaMutates: Mutates, metaReadOnly: ReadOnly, metaDangerous: Dangerous} {
+		if _, ok := t.Metadata[key]; ok {
+			t.Metadata[key] = risk.Has(r)
+		}
+	}
+	t.Tags = slices.DeleteFunc(t.Tags, func(tag string) bool {
+		return slices.Contains([]string{tagMutating, tagReadOnly, "read-only", tagDangerous}, strings.ToLower(tag))
+	})
+	t.settle()
+}
+
+// strictest is the lower of two bounds of which zero is none.
+func strictest(a, b int) int {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// runPart runs a part within the call of the tool that it is part of.
+func runPart(ctx context.Context, part *Tool, input json.RawMessage, dry bool) Result {
+	call, _ := CallFrom(ctx)
+	call.Name, call.Input, call.Timeout, call.DryRun = part.Name, input, 0, dry
+	return part.Run(ctx, call)
+}
+
+// blame is the result of a whole whose part did not succeed.
+func blame(part *Tool, r Result) Result {
+	e := *r.Err
+	e.Message = fmt.Sprintf("Part %s: %s", part.Name, e.Message)
+	return Result{Outcome: r.Outcome, Err: &e, Action: r.Action}
+}
+
+// jsonOf is the value of a result as JSON, hidden or not; nil where there is none.
+func jsonOf(r Result) json.RawMessage {
+	if r.Structured != nil || r.Value == nil {
+		return r.Structured
+	}
+	raw, err := marshalPlain(r.Value)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// pause waits, or fails when the context ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tooLong reports whether the context is sure to end before d is over.
+func tooLong(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && d > 0 && time.Until(deadline) <= d
+}
+
+// A member is one of a JSON object, in its place: models read schemas in the order they are given.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+func membersOf(object json.RawMessage) ([]member, error) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return nil, fmt.Errorf("not a JSON object: %.40s", object)
+	}
+	var all []member
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{name: name.(string)}
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func joinMembers(all []member) json.RawMessage {
+	b := []byte{'{'}
+	for i, m := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, _ := marshalPlain(m.name) // a string always has a JSON form
+		b = append(append(append(b, name...), ':'), m.value...)
+	}
+	return append(b, '}')
+}

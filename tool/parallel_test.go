@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/tool"
+)
+
+func parallel(t *testing.T, o tool.ParallelOptions, parts ...*tool.Tool) *tool.Tool {
+	t.Helper()
+	p, err := tool.Parallel("all", "All at once.", parts, o)
+	return sound(t, p, err)
+}
+
+// slowTool takes its time, unless it is stopped.
+func slowTool(name string, d time.Duration, err error) *tool.Tool {
+	return tool.Must(name, "Takes its time.", func(ctx context.Context, p addend) (addend, error) {
+		select {
+		case <-time.After(d):
+			return p, err
+		case <-ctx.Done():
+			return addend{}, ctx.Err()
+		}
+	})
+}
+
+func TestParallelPartsGiveAnObjectByTheirNames(t *testing.T) {
+	p := parallel(
+		t, tool.ParallelOptions{}, adder("ten", 10), adder("one", 1), answering("list", tool.OK([]string{"x"})),
+		answering("text", tool.Say("done")), answering("odd", tool.OK(func() {})), answering("picture", tool.Result{Value: true, Images: []tool.Image{{MIMEType: "image/png"}}}),
+	)
+	r := runComposed(p, `{"n":5}`)
+	want := `{"list":["x"],"odd":"[unserializable]","one":{"n":6},"picture":true,"ten":{"n":15},"text":"done"}`
+	if got := string(r.Structured); got != want {
+		t.Errorf("structured = %s, want %s", got, want)
+	}
+	if got := r.Render(); got != want {
+		t.Errorf("the model reads %s, want %s", got, want)
+	}
+	if len(r.Images) != 1 {
+		t.Errorf("%d images, want 1", len(r.Images))
+	}
+}
+
+func TestTheFirstFailureStopsTheOtherParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := parallel(t, tool.ParallelOptions{}, slowTool("long", time.Hour, nil), slowTool("bad", time.Second, errors.New("no luck")), slowTool("worse", time.Minute, errors.New("late")))
+		began := time.Now()
+		r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)})
+		if got, want := r.Render(), "Part bad: Error: no luck"; got != want || r.Outcome != tool.Failed {
+			t.Errorf("%s: %q, want %q", r.Outcome, got, want)
+		}
+		if got := time.Since(began); got != time.Second {
+			t.Errorf("it took %s, want 1s", got)
+		}
+	})
+}
+
+func TestCollectedPartsComeToTheirEnd(t *testing.T) {
+	denied := answering("denied", tool.Result{Outcome: tool.Denied})
+	asks := answering("asks", tool.Result{Outcome: tool.NeedsApproval})
+	bad := failing("bad", tool.Errorf(tool.CategoryTransient, "no luck"))
+	cancelled := failing("cancelled", context.Canceled)
+	cases := []struct {
+		name  string
+		parts []*tool.Tool
+		want  tool.Outcome
+		text  string
+	}{
+		{"one failed", []*tool.Tool{bad, adder("one", 1)}, tool.Success, `{"bad":{"error":{"code":"FAILED","category":"transient","message":"no luck","retryable":true}},"one":{"n":2}}`},
+		{"all failed", []*tool.Tool{bad, failing("too", errors.New("oh"))}, tool.Failed, "Part bad: no luck"},
+		{"one cancelled", []*tool.Tool{adder("one", 1), bad, cancelled}, tool.Cancelled, "Part cancelled: Cancelled"},
+		{"one asks", []*tool.Tool{adder("one", 1), bad, cancelled, asks}, tool.NeedsApproval, "Part asks: "},
+		{"one denied", []*tool.Tool{adder("one", 1), bad, asks, cancelled, denied}, tool.Denied, "Part denied: "},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := runComposed(parallel(t, tool.ParallelOptions{Collect: true}, c.parts...), `{"n":1}`)
+			if r.Outcome != c.want || !strings.HasPrefix(r.Render(), c.text) {
+				t.Errorf("%s: %s, want %s: %s", r.Outcome, r.Render(), c.want, c.text)
+			}
+		})
+	}
+}
+
+func TestADeniedPartCountsBeforeOneThatFailedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stubborn := tool.Must("denied", "Is denied in the end.", func(ctx context.Context, _ addend) (tool.Result, error) {
+			<-ctx.Done()
+			return tool.Result{Outcome: tool.Denied}, nil
+		})
+		p := parallel(t, tool.ParallelOptions{}, slowTool("bad", time.Second, errors.New("oh")), stubborn)
+		if r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)}); r.Outcome != tool.Denied {
+			t.Errorf("outcome = %s, want denied", r.Outcome)
+		}
+	})
+}
+
+func TestParallelPartsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int32
+		var parts []*tool.Tool
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			parts = append(parts, tool.Must(name, "Counts.", func(context.Context, addend) (addend, error) {
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(time.Second)
+				now.Add(-1)
+				return addend{}, nil
+			}))
+		}
+		began := time.Now()
+		r := parallel(t, tool.ParallelOptions{Concurrency: 2}, parts...).Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)})
+		if !r.OK() || most.Load() != 2 || time.Since(began) != 3*time.Second {
+			t.Errorf("%s: %d at once, in %s; want 2 in 3s", r.Outcome, most.Load(), time.Since(began))
+		}
+	})
+}
+
+func TestTheInputOfAParallelFitsEveryPart(t *testing.T) {
+	reordered := adder("reordered", 1, tool.WithInput(schema.MustParse(`{"required":["n"],"additionalProperties":false,"properties":{"n":{"type":"integer"}},"type":"object"}`)))
+	anything := answering("anything", tool.OK(1))
+	anything.Input = nil
+	p := parallel(t, tool.ParallelOptions{}, anything, adder("one", 1), reordered)
+	for _, input := range []string{`{"n":1}`, `{}`, `{"n":1.5}`, `{"n":1,"m":2}`} {
+		whole := p.Input.Validate(json.RawMessage(input)) == nil
+		parts := adder("one", 1).Input.Validate(json.RawMessage(input)) == nil && reordered.Input.Validate(json.RawMessage(input)) == nil
+		if whole != parts {
+			t.Errorf("%s: the whole takes it: %t, all parts: %t", input, whole, parts)
+		}
+	}
+}
+
+func TestPartsWithDifferentParametersNeedASchema(t *testing.T) {
+	text := tool.Must("text", "Takes a text.", func(_ context.Context, p struct {
+		S string `json:"s"`
+	},
+	) (string, error) {
+		return p.S, nil
+	})
+	parts := []*tool.Tool{adder("one", 1), text}
+	if _, err := tool.Parallel("all", "All.", parts, tool.ParallelOptions{}); err == nil || !strings.Contains(err.Error(), "parts one and text have different parameters") {
+		t.Errorf("error = %v, want one that names both parts", err)
+	}
+	parts[1] = tool.Preprocess(text, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
+		return json.RawMessage(`{"s":"as text"}`), nil
+	}, tool.WithInput(parts[0].Input))
+	r := runComposed(parallel(t, tool.ParallelOptions{}, parts...), `{"n":1}`)
+	if got, want := r.Render(), `{"one":{"n":2},"text":"as text"}`; got != want {
+		t.Errorf("result = %s, want %s", got, want)
+	}
+}
+
+func TestTwoPartsOfOneNameAreRefused(t *testing.T) {
+	_, err := tool.Parallel("all", "All.", []*tool.Tool{adder("one", 1), adder("one", 2)}, tool.ParallelOptions{})
+	if err == nil || !strings.Contains(err.Error(), "two parts are called one") {
+		t.Errorf("error = %v, want that two parts are called one", err)
+	}
+}
+
+func TestTheModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
+	secret := answering("secret", tool.Result{Value: "s3cret", Message: "Stored.", HideValue: true})
+	r := runComposed(parallel(t, tool.ParallelOptions{Collect: true}, secret, adder("one", 1), failing("bad", errors.New("oh"))), `{"n":1}`)
+	if got, want := r.Render(), "secret: Stored.\nbad: Error: oh"; got != want {
+		t.Errorf("the model reads %q, want %q", got, want)
+	}
+	values, _ := r.Value.(map[string]json.RawMessage)
+	if diff := cmp.Diff(`"s3cret"`, string(values["secret"])); diff != "" {
+		t.Errorf("value for programs (-want +got):\n%s", diff)
+	}
+}
+
+func TestAParallelOfPartsWithADryRunHasOne(t *testing.T) {
+	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
+	if p := parallel(t, tool.ParallelOptions{}, adder("a", 1, dry), adder("b", 1)); p.DryRun != nil {
+		t.Error("DryRun is set, though a part has none")
+	}
+	p := parallel(t, tool.ParallelOptions{}, adder("a", 1, dry), adder("b", 1, dry))
+	r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), DryRun: true})
+	if got, want := r.Render(), `{"a":"would add","b":"would add"}`; got != want {
+		t.Errorf("result = %s, want %s", got, want)
+	}
+}

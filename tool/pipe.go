@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Pipe makes a tool that runs parts one after the other: the value of each, a JSON object, is the
+// input of the next. It takes what the first takes and gives what the last gives; put a
+// [Postprocess] around a part whose value the next cannot take.
+//
+// The first part that does not succeed ends the pipe. What the parts before it did stays done. A value
+// that one part hides stays hidden to the end, since the next may pass it on.
+func Pipe(name, description string, parts []*Tool, opts ...Option) (*Tool, error) {
+	if err := checkParts(name, parts); err != nil {
+		return nil, err
+	}
+	t := several(name, description, parts)
+	first, last := parts[0], parts[len(parts)-1]
+	t.Input, t.Output = first.Input, last.Output
+	t.handle(allServed(parts), false, pipeHandler(t, append([]*Tool(nil), parts...)))
+	t.assemble(parts, opts)
+	return t, t.Check()
+}
+
+func pipeHandler(t *Tool, parts []*Tool) partHandler {
+	return func(ctx context.Context, input json.RawMessage, dry bool) (Result, error) {
+		hidden := false
+		for i, part := range parts {
+			r := runPart(ctx, part, input, dry)
+			if !r.OK() {
+				return blame(part, r), nil
+			}
+			hidden = hidden || r.HideValue
+			if i == len(parts)-1 {
+				r.HideValue = hidden
+				return r, nil
+			}
+			if input = jsonOf(r); len(input) == 0 || input[0] != '{' {
+				return Result{}, noObject(t, part, parts[i+1])
+			}
+		}
+		return Result{}, nil
+	}
+}
+
+func noObject(t, part, next *Tool) *Error {
+	return &Error{
+		Code: CodeInvalidOutput, Category: CategoryInternal,
+		Message: fmt.Sprintf("Part %s: its value is not a JSON object, which part %s of %s needs. "+
+			"Whoever made %s should put a Postprocess around %s that makes one.", part.Name, next.Name, t.Name, t.Name, part.Name),
+	}
+}
+
+// several begins a tool that is made of several parts: of what is said of them it has the tags.
+func several(name, description string, parts []*Tool) *Tool {
+	t := &Tool{Name: name, Description: description}
+	for _, part := range parts {
+		t.Tags = append(t.Tags, part.Tags...)
+	}
+	return t
+}
+
+func checkParts(name string, parts []*Tool) error {
+	var errs []error
+	if len(parts) == 0 {
+		errs = append(errs, errors.New("it has no parts"))
+	}
+	for i, part := range parts {
+		if part == nil {
+			errs = append(errs, fmt.Errorf("parts[%d] is nil", i))
+		} else if err := part.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("parts[%d]: %w", i, err))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("tool: %q: %w", name, errors.Join(errs...))
+}
+
+func allServed(parts []*Tool) bool {
+	for _, part := range parts {
+		if !part.Served() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/tool"
+)
+
+var busy = tool.Errorf(tool.CategoryTransient, "busy")
+
+// flaky gives one result after the other, then succeeds. It notes when it ran.
+func flaky(ran *[]time.Duration, failures []error, opts ...tool.Option) *tool.Tool {
+	began := time.Now()
+	return tool.Must("flaky", "Fails at first.", func(context.Context, addend) (addend, error) {
+		*ran = append(*ran, time.Since(began))
+		if n := len(*ran); n <= len(failures) {
+			return addend{}, failures[n-1]
+		}
+		return addend{1}, nil
+	}, opts...)
+}
+
+func TestRetryTriesAgainWhatMaySucceedLater(t *testing.T) {
+	later := &tool.Error{Code: tool.CodeRateLimited, Category: tool.CategoryTransient, Message: "busy", Retryable: true, RetryAfter: 5 * time.Second}
+	denied := &tool.Error{Code: tool.CodeDenied, Category: tool.CategoryPermission, Message: "no", Retryable: true}
+	const s = time.Second
+	cases := []struct {
+		name     string
+		failures []error
+		opts     tool.RetryOptions
+		risk     tool.Risk
+		limit    time.Duration
+		ran      []time.Duration
+		want     string
+	}{
+		{"it succeeds", nil, tool.RetryOptions{}, 0, 0, []time.Duration{0}, `{"n":1}`},
+		{"three attempts", []error{busy, busy, busy, busy}, tool.RetryOptions{}, 0, 0, []time.Duration{0, 0, 0}, "busy (tried 3 times)"},
+		{"the second succeeds", []error{busy}, tool.RetryOptions{Delay: s}, 0, 0, []time.Duration{0, s}, `{"n":1}`},
+		{"the same delay", []error{busy, busy, busy}, tool.RetryOptions{Attempts: 4, Delay: s}, 0, 0, []time.Duration{0, s, 2 * s, 3 * s}, `{"n":1}`},
+		{"a doubled delay", []error{busy, busy, busy}, tool.RetryOptions{Attempts: 4, Delay: s, Exponential: true}, 0, 0, []time.Duration{0, s, 3 * s, 7 * s}, `{"n":1}`},
+		{"a bounded delay", []error{busy, busy, busy}, tool.RetryOptions{Attempts: 4, Delay: s, Exponential: true, MaxDelay: 3 * s}, 0, 0, []time.Duration{0, s, 3 * s, 6 * s}, `{"n":1}`},
+		{"the failure says when", []error{later}, tool.RetryOptions{Delay: s}, 0, 0, []time.Duration{0, 5 * s}, `{"n":1}`},
+		{"later than allowed", []error{later}, tool.RetryOptions{MaxDelay: s}, 0, 0, []time.Duration{0}, "busy"},
+		{"later than the call lasts", []error{later}, tool.RetryOptions{}, 0, 4 * s, []time.Duration{0}, "busy"},
+		{"not retryable", []error{errors.New("broken")}, tool.RetryOptions{}, 0, 0, []time.Duration{0}, "Error: broken"},
+		{"denied, whatever is said", []error{denied}, tool.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0}, "no"},
+		{"as one says", []error{errors.New("broken")}, tool.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
+		{"a timeout", []error{context.DeadlineExceeded}, tool.RetryOptions{}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
+		{"a timeout of what mutates", []error{context.DeadlineExceeded}, tool.RetryOptions{}, tool.Mutates, 0, []time.Duration{0}, "The tool did not finish in time."},
+		{"a timeout of what is dangerous", []error{context.DeadlineExceeded}, tool.RetryOptions{}, tool.Dangerous, 0, []time.Duration{0}, "The tool did not finish in time."},
+		{"what mutates and says that it may", []error{busy}, tool.RetryOptions{}, tool.Mutates, 0, []time.Duration{0, 0}, `{"n":1}`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var ran []time.Duration
+				retried := tool.Retry(flaky(&ran, c.failures), c.opts, c.risk)
+				r := retried.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), Timeout: c.limit})
+				if got := r.Render(); got != c.want {
+					t.Errorf("result = %q, want %q", got, c.want)
+				}
+				if diff := cmp.Diff(c.ran, ran); diff != "" {
+					t.Errorf("attempts (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryStopsWaitingWhenTheCallIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []time.Duration
+		retried := tool.Retry(flaky(&ran, []error{busy}), tool.RetryOptions{Delay: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		r := retried.Run(ctx, tool.Call{Input: json.RawMessage(`{"n":1}`)})
+		if r.Outcome != tool.Cancelled || len(ran) != 1 || r.Duration != time.Second {
+			t.Errorf("%s after %d attempts and %s, want cancelled after 1 and 1s", r.Outcome, len(ran), r.Duration)
+		}
+	})
+}
+
+func TestOnRetryHearsOfEachFurtherAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []time.Duration
+		type heard struct {
+			Attempt int
+			Text    string
+			Wait    time.Duration
+		}
+		var got []heard
+		retried := tool.Retry(flaky(&ran, []error{busy, busy, busy}), tool.RetryOptions{
+			Delay: time.Second, OnRetry: func(_ context.Context, attempt int, failed tool.Result, wait time.Duration) {
+				got = append(got, heard{attempt, failed.Render(), wait})
+			},
+		})
+		retried.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)})
+		if diff := cmp.Diff([]heard{{1, "busy", time.Second}, {2, "busy", time.Second}}, got); diff != "" {
+			t.Errorf("heard (-want +got):\n%s", diff)
+		}
+	})
+}
