@@ -62,12 +62,12 @@ type Imported struct {
 	follow  sync.WaitGroup
 
 	tokens    atomic.Int64
-	listeners sync.Map // progress token -> context of the call
+	cancelled atomic.Int64 // calls of whose cancellation the SDK tells the server
+	listeners sync.Map     // progress token -> context of the call
 
 	refreshing sync.Mutex
 	mu         sync.Mutex
 	tools      []importedTool
-	active     int  // calls that are running
 	closed     bool // no call begins any more
 	calls      sync.WaitGroup
 }
@@ -317,7 +317,6 @@ func (im *Imported) leaveRegistry() {
 func (im *Imported) close() {
 	im.mu.Lock()
 	im.closed = true
-	active := im.active
 	im.mu.Unlock()
 	im.end()
 	im.follow.Wait()
@@ -325,7 +324,7 @@ func (im *Imported) close() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		im.endSession(active > 0)
+		im.endSession()
 	}()
 	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()
@@ -338,32 +337,24 @@ func (im *Imported) close() {
 }
 
 // endSession ends the session after its calls. The SDK tells the server of their cancellation after
-// they return, and not at all once the session closes; a round trip before that lets it do so.
-func (im *Imported) endSession(called bool) {
+// they return, and not at all once the session closes, so it gets the time for that.
+func (im *Imported) endSession() {
 	im.calls.Wait()
-	if called {
+	if im.link.told != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), exitGrace)
 		defer cancel()
-		_ = im.session.Ping(ctx, nil) // nothing depends on the answer
+		im.link.told.await(ctx, int(im.cancelled.Load()))
 	}
 	_ = im.session.Close() // how a session ends that we end is of no interest
 }
 
-// begin counts a call, unless the import is closed.
+// begin counts a call, unless the import is closed. The caller must say calls.Done.
 func (im *Imported) begin() bool {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	if im.closed {
 		return false
 	}
-	im.active++
 	im.calls.Add(1)
 	return true
-}
-
-func (im *Imported) finish() {
-	im.mu.Lock()
-	defer im.mu.Unlock()
-	im.active--
-	im.calls.Done()
 }

@@ -111,7 +111,7 @@ func (im *Imported) handler(remote string) tool.Handler {
 		if !im.begin() {
 			return tool.Result{}, im.failure(errImportClosed)
 		}
-		defer im.finish()
+		defer im.calls.Done()
 		calling, cancel := within(ctx, im.life, errImportClosed)
 		defer cancel(nil)
 		params := &sdk.CallToolParams{Name: remote, Arguments: input, Meta: sdk.Meta{}}
@@ -123,6 +123,9 @@ func (im *Imported) handler(remote string) tool.Handler {
 		defer im.listeners.Delete(token)
 		params.SetProgressToken(token)
 		result, err := im.session.CallTool(calling, params)
+		if err != nil && calling.Err() != nil && errors.Is(err, calling.Err()) {
+			im.cancelled.Add(1)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return tool.Result{}, ctx.Err()

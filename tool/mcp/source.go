@@ -4,6 +4,7 @@ package mcp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ type link struct {
 	transport sdk.Transport
 	// gone says what became of the server, as far as that is known.
 	gone func() string
+	// told counts the cancellations that the server got. It is nil where the end of the connection
+	// tells it as well.
+	told *counter
 	// end ends what is left of it when the session is closed, or cannot be.
 	end func()
 }
@@ -139,15 +143,17 @@ func (h HTTP) open(context.Context, *slog.Logger) (*link, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q is not an absolute http or https address", h.URL)
 	}
-	client, end := h.client()
+	told := newCounter()
+	client, end := h.client(told)
 	return &link{
+		told:      told,
 		transport: &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: client},
 		gone:      func() string { return "" },
 		end:       end,
 	}, nil
 }
 
-func (h HTTP) client() (client *http.Client, end func()) {
+func (h HTTP) client(told *counter) (client *http.Client, end func()) {
 	client, end = &http.Client{}, func() {}
 	if h.Client != nil {
 		*client = *h.Client
@@ -159,13 +165,15 @@ func (h HTTP) client() (client *http.Client, end func()) {
 			client.Transport, end = own, own.CloseIdleConnections
 		}
 	}
-	client.Transport = &withHeader{h.Header.Clone(), client.Transport}
+	client.Transport = &withHeader{h.Header.Clone(), told, client.Transport}
 	return client, end
 }
 
-// withHeader adds a header to requests, but does not take it to other hosts.
+// withHeader adds a header to requests, but does not take it to other hosts. It counts the
+// cancellations among them.
 type withHeader struct {
 	header http.Header
+	told   *counter
 	next   http.RoundTripper
 }
 
@@ -178,5 +186,57 @@ func (w *withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
 	for key, values := range w.header {
 		r.Header[http.CanonicalHeaderKey(key)] = values
 	}
+	if isCancellation(r) {
+		defer w.told.add()
+	}
 	return w.next.RoundTrip(r)
+}
+
+// isCancellation looks at the beginning of a message, where the SDK writes the method of those that
+// have no id.
+func isCancellation(r *http.Request) bool {
+	if r.Method != http.MethodPost || r.GetBody == nil {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = body.Close() }()
+	head, _ := io.ReadAll(io.LimitReader(body, 100))
+	return bytes.Contains(head, []byte(`"notifications/cancelled"`))
+}
+
+// A counter can be waited for.
+type counter struct {
+	mu    sync.Mutex
+	n     int
+	grown chan struct{}
+}
+
+func newCounter() *counter { return &counter{grown: make(chan struct{})} }
+
+func (c *counter) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	close(c.grown)
+	c.grown = make(chan struct{})
+}
+
+// await waits until n were counted, or the context ends.
+func (c *counter) await(ctx context.Context, n int) {
+	for {
+		c.mu.Lock()
+		have, grown := c.n, c.grown
+		c.mu.Unlock()
+		if have >= n {
+			return
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
