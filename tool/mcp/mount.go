@@ -54,7 +54,7 @@ func ToolUseID(req *sdk.CallToolRequest) string {
 	if req == nil || req.Params == nil {
 		return ""
 	}
-	id, _ := req.Params.Meta["claudecode/toolUseId"].(string)
+	id, _ := req.Params.Meta[metaToolUseID].(string)
 	return id
 }
 

@@ -5,6 +5,8 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -72,6 +74,8 @@ func (c *client) handshake() string {
 	}
 	return got
 }
+
+func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 func wantIn(t *testing.T, got string, wants ...string) {
 	t.Helper()

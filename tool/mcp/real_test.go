@@ -69,6 +69,51 @@ func TestMountOnTheRealCLI(t *testing.T) {
 	}
 }
 
+// The CLI starts a program that serves a registry like any other MCP server.
+func TestServeToTheRealCLI(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t,
+		script.Reply(script.ToolCall{ID: "toolu_echo", Name: "mcp__tools__echo", Input: script.Input{"text": "hi"}}),
+		script.Call("mcp__tools__last-id", nil),
+		script.Call("mcp__tools__clash", nil),
+		script.Call("mcp__tools__ask", nil),
+		script.Call("mcp__tools__change", script.Input{"add": "later"}),
+		script.Text("Done."), script.Call("mcp__tools__later", nil), script.Text("Later."))
+	self := child(t, "registry")
+	opts := cli.Options(model)
+	cli.SetEnv(opts, model, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
+	opts.Tools, opts.AllowedTools = []string{}, []string{"mcp__tools"}
+	opts.MCPServers = map[string]claude.MCPServer{"tools": claude.MCPStdio{Command: self.Path, Env: map[string]string{serveVariable: "registry"}}}
+	c, err := claude.Connect(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	awaitTool(t, c, "echo")
+	play(t, c, "use the tools")
+	awaitTool(t, c, "later")
+	play(t, c, "use the new tool")
+	for _, want := range []struct {
+		tool, text string
+		failed     bool
+	}{
+		{"echo", `{"text":"hi","length":2}`, false},
+		{"last-id", "toolu_echo", false},
+		{"clash", "Somebody else has it", true},
+		{"ask", "needs approval", true},
+		{"later", "new", false},
+	} {
+		text, failed, _ := model.ToolResult("mcp__tools__" + want.tool)
+		if failed != want.failed || !strings.Contains(text, want.text) {
+			t.Errorf("of %s the model saw %q (failed: %t), want %q", want.tool, text, failed, want.text)
+		}
+	}
+}
+
 // awaitTool asks until the CLI has read the list that the server announced.
 func awaitTool(t *testing.T, c *claude.Client, name string) {
 	t.Helper()

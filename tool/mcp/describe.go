@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/drover-agents/drover/tool"
+)
+
+// The keys of _meta. The first is the CLI's; those of Drover carry what MCP has no words for, so that
+// a registry which is served and imported again is the same.
+const (
+	metaToolUseID = "claudecode/toolUseId"
+	metaRisk      = "drover/risk"    // of a tool: a toldRisk
+	metaFailure   = "drover/failure" // of a result: a toldFailure
+
+	metaAlwaysLoad = "anthropic/alwaysLoad"
+	metaSearchHint = "anthropic/searchHint"
+)
+
+// toldRisk is the risk of a tool in full. MCP's own hints know no capabilities but the network, and
+// cannot say that nothing was said.
+type toldRisk struct {
+	Risk  []string `json:"risk"`
+	Needs []string `json:"needs"`
+}
+
+func tellRisk(r tool.Risk, c tool.Capability) toldRisk {
+	return toldRisk{strings.Split(r.String(), ", "), strings.Split(c.String(), ", ")}
+}
+
+// flags gives the risks and capabilities. Names that are not known are passed over.
+func (t toldRisk) flags() (r tool.Risk, c tool.Capability) {
+	for _, risk := range []tool.Risk{tool.ReadOnly, tool.Mutates, tool.Dangerous} {
+		if slices.Contains(t.Risk, risk.String()) {
+			r |= risk
+		}
+	}
+	for _, need := range []tool.Capability{tool.FileWrite, tool.ShellExecute, tool.NetworkAccess} {
+		if slices.Contains(t.Needs, need.String()) {
+			c |= need
+		}
+	}
+	return r, c
+}
+
+// describe is a tool as tools/list shows it.
+func describe(t *tool.Tool) *sdk.Tool {
+	risks, needs := t.Risks(), t.Needs()
+	d := &sdk.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: json.RawMessage(`{"type":"object"}`),
+		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: risks == tool.ReadOnly},
+		Meta:        sdk.Meta{metaRisk: tellRisk(risks, needs)},
+	}
+	if t.Input != nil {
+		d.InputSchema = t.Input.JSON()
+	}
+	if t.Output != nil && !t.HideValue { // a promise of what nobody is shown could not be kept
+		d.OutputSchema = t.Output.JSON()
+	}
+	// Only what is known to be so is said: a client takes a missing hint for the worst.
+	if risks.Has(tool.Dangerous) {
+		d.Annotations.DestructiveHint = new(true)
+	}
+	if needs.Has(tool.NetworkAccess) {
+		d.Annotations.OpenWorldHint = new(true)
+	}
+	if t.AlwaysLoad {
+		d.Meta[metaAlwaysLoad] = true
+	}
+	if t.SearchHint != "" {
+		d.Meta[metaSearchHint] = t.SearchHint
+	}
+	return d
+}
+
+// toldFailure is what a text cannot tell of a call that did not succeed.
+type toldFailure struct {
+	Outcome   tool.Outcome  `json:"outcome"`
+	Code      string        `json:"code,omitzero"`
+	Category  tool.Category `json:"category,omitzero"`
+	Retryable bool          `json:"retryable,omitzero"`
+}
+
+// callResult is a result as a client gets it.
+func callResult(r tool.Result) *sdk.CallToolResult {
+	out := &sdk.CallToolResult{Content: []sdk.Content{}, IsError: !r.OK()}
+	text := r.Render()
+	if r.Outcome == tool.NeedsApproval {
+		text = "This call needs approval and was not done. " + text
+	}
+	if text != "" {
+		out.Content = append(out.Content, &sdk.TextContent{Text: text})
+	}
+	for _, image := range r.Images {
+		out.Content = append(out.Content, &sdk.ImageContent{Data: image.Data, MIMEType: image.MIMEType})
+	}
+	if !r.OK() {
+		out.Meta = sdk.Meta{metaFailure: failureOf(r)}
+		return out
+	}
+	if r.Structured != nil && !r.HideValue {
+		out.StructuredContent = r.Structured
+	}
+	return out
+}
+
+// keepPromise adds the structured value to a result that has none because its value writes its own
+// text. Clients take a tool that promises one and gives none for broken.
+func keepPromise(t *tool.Tool, r *tool.Result) {
+	if t.Output == nil || !r.OK() || r.Structured != nil || r.HideValue || r.Value == nil {
+		return
+	}
+	if raw, err := json.Marshal(r.Value); err == nil && t.Output.Validate(raw) == nil {
+		r.Structured = raw
+	}
+}
+
+func failureOf(r tool.Result) toldFailure {
+	f := toldFailure{Outcome: r.Outcome}
+	if r.Err != nil {
+		f.Code, f.Category, f.Retryable = r.Err.Code, r.Err.Category, r.Err.Retryable
+	}
+	return f
+}
+
+// told reads what describe or callResult put into _meta. It arrives as plain JSON values.
+func told[T any](meta sdk.Meta, key string) (T, bool) {
+	var v T
+	value, ok := meta[key]
+	if !ok {
+		return v, false
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return v, false
+	}
+	return v, json.Unmarshal(raw, &v) == nil
+}

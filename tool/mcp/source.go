@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/drover-agents/drover/internal/proc"
+)
+
+// exitGrace is how long a command may take to end by itself once its input is closed.
+const exitGrace = 2 * time.Second
+
+// A Source is where an MCP server is: a [Command] or an [HTTP].
+type Source interface {
+	open(ctx context.Context, log *slog.Logger) (*link, error)
+}
+
+// A link is an open way to a server.
+type link struct {
+	transport sdk.Transport
+	// gone says what became of the server, as far as that is known.
+	gone func() string
+	// told counts the cancellations that the server got. It is nil where the end of the connection
+	// tells it as well.
+	told *counter
+	// end ends what is left of it when the session is closed, or cannot be.
+	end func()
+}
+
+// A Command is an MCP server that is started as a program and spoken to over its standard streams. It
+// belongs to whoever imports it: closing ends it and all that it started.
+type Command struct {
+	// Path is the program: a file, or a name to look for in this process's PATH.
+	Path string
+	Args []string
+	// Dir is its working directory. Empty means the current one.
+	Dir string
+	// Env is its whole environment. Nil means the PATH of this process and nothing else of it.
+	Env []string
+	// Stderr gets what it writes to its standard error. Nil logs each line.
+	Stderr io.Writer
+}
+
+func (c Command) open(ctx context.Context, log *slog.Logger) (*link, error) {
+	path, err := exec.LookPath(c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("finding the program: %w", err)
+	}
+	env := c.Env
+	if env == nil {
+		env = []string{"PATH=" + os.Getenv("PATH")}
+	}
+	p, err := proc.Start(ctx, proc.Spec{Path: path, Args: c.Args, Dir: c.Dir, Env: env})
+	if err != nil {
+		return nil, err
+	}
+	var reader sync.WaitGroup
+	reader.Go(func() { c.drain(p.Stderr(), log) })
+	return &link{
+		transport: &sdk.IOTransport{Reader: io.NopCloser(p.Stdout()), Writer: p.Stdin()},
+		gone:      func() string { return fate(p) },
+		end: func() {
+			endProcess(p)
+			reader.Wait()
+		},
+	}, nil
+}
+
+// drain reads standard error to its end; a program whose output nobody reads would stop.
+func (c Command) drain(stderr io.Reader, log *slog.Logger) {
+	if c.Stderr != nil {
+		_, _ = io.Copy(c.Stderr, stderr) // a writer that fails loses its own output
+		_, _ = io.Copy(io.Discard, stderr)
+		return
+	}
+	lines := bufio.NewReader(stderr)
+	for {
+		line, _, err := lines.ReadLine() // a long line comes in parts
+		if err != nil {
+			return
+		}
+		log.Info("MCP server says", "program", c.Path, "stderr", string(line))
+	}
+}
+
+// fate says how a program ended, if it has, or does so in a moment.
+func fate(p *proc.Process) string {
+	select {
+	case <-p.Done():
+	case <-time.After(exitGrace / 10):
+		return "it closed its output"
+	}
+	st := p.Wait()
+	if st.Signal != "" {
+		return "signal: " + st.Signal
+	}
+	return fmt.Sprintf("exit status %d", st.Code)
+}
+
+// endProcess lets a program end by itself, and otherwise ends it with all that it started.
+func endProcess(p *proc.Process) {
+	_ = p.Stdin().Close() // an ended program has closed it
+	timer := time.NewTimer(exitGrace)
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+	case <-timer.C:
+		_ = p.Kill() // what cannot be killed cannot be waited for either, except by Wait
+	}
+	p.Wait()
+}
+
+// HTTP is an MCP server that is reached over streamable HTTP.
+type HTTP struct {
+	URL string
+	// Header is sent with each request, for example to say who asks.
+	Header http.Header
+	// Client sends the requests. Nil means one without limits. It must not have a Timeout, which
+	// would end the streams of the server.
+	Client *http.Client
+}
+
+func (h HTTP) open(context.Context, *slog.Logger) (*link, error) {
+	u, err := url.Parse(h.URL)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("URL %q is not an absolute http or https address", h.URL)
+	}
+	told := newCounter()
+	client, end := h.client(told)
+	return &link{
+		told:      told,
+		transport: &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: client},
+		gone:      func() string { return "" },
+		end:       end,
+	}, nil
+}
+
+func (h HTTP) client(told *counter) (client *http.Client, end func()) {
+	client, end = &http.Client{}, func() {}
+	if h.Client != nil {
+		*client = *h.Client
+	}
+	if client.Transport == nil {
+		client.Transport = http.DefaultTransport
+		if own, ok := http.DefaultTransport.(*http.Transport); ok {
+			own = own.Clone()
+			client.Transport, end = own, own.CloseIdleConnections
+		}
+	}
+	client.Transport = &withHeader{h.Header.Clone(), told, client.Transport}
+	return client, end
+}
+
+// withHeader adds a header to requests, but does not take it to other hosts. It counts the
+// cancellations among them.
+type withHeader struct {
+	header http.Header
+	told   *counter
+	next   http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *withHeader) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Response != nil && r.Response.Request.URL.Host != r.URL.Host {
+		return nil, errors.New("the server redirects to another host; import from there if that is right")
+	}
+	r = r.Clone(r.Context())
+	for key, values := range w.header {
+		r.Header[http.CanonicalHeaderKey(key)] = values
+	}
+	if isCancellation(r) {
+		defer w.told.add()
+	}
+	return w.next.RoundTrip(r)
+}
+
+// isCancellation looks at the beginning of a message, where the SDK writes the method of those that
+// have no id.
+func isCancellation(r *http.Request) bool {
+	if r.Method != http.MethodPost || r.GetBody == nil {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = body.Close() }()
+	head, _ := io.ReadAll(io.LimitReader(body, 100))
+	return bytes.Contains(head, []byte(`"notifications/cancelled"`))
+}
+
+// A counter can be waited for.
+type counter struct {
+	mu    sync.Mutex
+	n     int
+	grown chan struct{}
+}
+
+func newCounter() *counter { return &counter{grown: make(chan struct{})} }
+
+func (c *counter) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	close(c.grown)
+	c.grown = make(chan struct{})
+}
+
+// await waits until n were counted, or the context ends.
+func (c *counter) await(ctx context.Context, n int) {
+	for {
+		c.mu.Lock()
+		have, grown := c.n, c.grown
+		c.mu.Unlock()
+		if have >= n {
+			return
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
