@@ -53,16 +53,16 @@ type Decision struct {
 	Tool   string `json:"toolName,omitzero"`
 
 	Verdict Verdict `json:"verdict"`
+	// Asked says that somebody was asked.
+	Asked bool `json:"asked,omitzero"`
+	// Remembered says that an earlier answer was used.
+	Remembered bool `json:"remembered,omitzero"`
 	// Reason is what the model reads of a denial. An allowed call needs none.
 	Reason string `json:"reason,omitzero"`
 	// Policy is who decided: "limits", "risk", "approver".
 	Policy string `json:"policy,omitzero"`
 	// Input replaces the input of an allowed call. Nil leaves it as it is.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Asked says that somebody was asked.
-	Asked bool `json:"asked,omitzero"`
-	// Remembered says that an earlier answer was used.
-	Remembered bool `json:"remembered,omitzero"`
 }
 
 // EventKind implements [Payload].

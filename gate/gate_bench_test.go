@@ -8,19 +8,16 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/tool"
 )
 
 // realistic is a chain of ten policies, as a program might have it.
 func realistic() *Gate {
-	allow := event.Decision{Verdict: event.Allow}
 	return Must(
-		known("files", "find", "save"),
 		Limits(LimitOptions{MaxCalls: 1000}),
 		DenyTools("WebFetch", "mcp__untrusted", "Read(.env)", "Edit(/.git/**)"),
 		AllowTools("Read", "Grep", "Glob", "Write", "Edit", "Bash(git status:*)", "Bash(go test:*)", "mcp__files"),
-		Custom("risk", func(c *Call, _ *Facts) (event.Decision, bool) { return allow, !c.Risk.Has(tool.Dangerous) }),
-		Custom("capabilities", func(c *Call, _ *Facts) (event.Decision, bool) { return allow, !c.Needs.Has(tool.NetworkAccess) }),
+		FromRisk(RiskOptions{Registry: known("files", "find", "save").Tools["files"], Server: "files", Builtin: NativeBuiltin()}),
+		FromCapabilities(&Permissions{FileWrite: LevelAllow, ShellExecute: LevelAllow, NetworkAccess: LevelDeny}),
 		Blocked(),
 		RequireBefore(map[string][]string{"save": {"find"}, "Bash": {"Read"}}),
 		ReadBeforeWrite(ReadBeforeWriteOptions{}),
