@@ -60,7 +60,8 @@ func ourTools(t testing.TB) gate.Policy {
 	t.Helper()
 	return gate.Knows("ours", tool.Tools{
 		declared(t, "save", tool.FileWrite), declared(t, "deploy", tool.ShellExecute, tool.NetworkAccess),
-		declared(t, "peek", tool.ReadOnly), declared(t, "wipe", tool.Mutates, tool.Dangerous)})
+		declared(t, "peek", tool.ReadOnly), declared(t, "wipe", tool.Mutates, tool.Dangerous),
+	})
 }
 
 func levelsOf(t testing.TB, text string) *gate.Permissions {
