@@ -20,3 +20,9 @@ func Custom(name string, judge func(c *Call, f *Facts) (event.Decision, bool)) P
 	}
 	return p
 }
+
+// Default decides about calls of which no other policy has an opinion. Without it they are denied,
+// unless another policy has a rule for them; the strictest rule holds.
+func Default(v event.Verdict) Policy {
+	return Policy{Name: "default", Stage: StageCustom, Otherwise: &Otherwise{Verdict: v}}
+}

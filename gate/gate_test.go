@@ -341,3 +341,22 @@ func opinion(p gate.Policy) event.Decision {
 	}
 	return event.Decision{}
 }
+
+func TestTheDefaultIsForCallsThatNoPolicyKnows(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		policies []gate.Policy
+		want     event.Verdict
+	}{
+		{"alone", []gate.Policy{gate.Default(event.Allow)}, event.Allow},
+		{"beside a limit that is not reached", []gate.Policy{gate.Limits(gate.LimitOptions{MaxCalls: 3}), gate.Default(event.Ask)}, event.Ask},
+		{"beside a denial", []gate.Policy{gate.DenyTools("Read"), gate.Default(event.Allow)}, event.Deny},
+		{"beside a stricter rule", []gate.Policy{gate.FromRisk(gate.RiskOptions{}), gate.Default(event.Allow)}, event.Deny},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if d := decide(gate.Must(c.policies...), "Read"); d.Verdict != c.want {
+				t.Errorf("got %s (%s), want %s", d.Verdict, d.Reason, c.want)
+			}
+		})
+	}
+}
