@@ -153,8 +153,9 @@ func TestListShowsWhatIsKnownOfATool(t *testing.T) {
 
 func TestResultsOnTheWire(t *testing.T) {
 	r := newFixture().registry
-	rendered := tool.Must("note", "Renders itself.", func(context.Context, tool.None) (note, error) { return note{"x"}, nil })
-	if err := r.Add(rendered); err != nil {
+	rendered := func(context.Context, tool.None) (note, error) { return note{"x"}, nil }
+	promised := schema.MustParse(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+	if err := r.Add(tool.Must("note", "Renders itself.", rendered), tool.Must("promised", "Renders itself.", rendered, tool.WithOutput(promised))); err != nil {
 		t.Fatal(err)
 	}
 	w := serveWire(t.Context(), t, r, mcp.ServeOptions{})
@@ -164,7 +165,10 @@ func TestResultsOnTheWire(t *testing.T) {
 	wantIn(t, w.call(2, "clash", ""), `"isError":true`, "Somebody else has it")
 	wantIn(t, w.call(3, "echo", ""), `"isError":true`, "Validation error", "text")
 	wantIn(t, w.call(4, "draw", ""), `"type":"image"`, `"mimeType":"image/png"`, `"data":"AQID"`)
-	wantIn(t, w.call(5, "note", ""), `the note x`, `"structuredContent":{"text":"x"}`)
+	if got := w.call(5, "note", ""); !strings.Contains(got, "the note x") || strings.Contains(got, "structuredContent") {
+		t.Errorf("%s: a value that renders itself is its text, where nothing else is promised", got)
+	}
+	wantIn(t, w.call(8, "promised", ""), `the note x`, `"structuredContent":{"text":"x"}`)
 	wantIn(t, w.call(6, "declared", ""), `"error"`, "declared")
 	first := w.call(7, "steps", `,"_meta":{"progressToken":"p"}`)
 	wantIn(t, first, `notifications/progress`, `"progressToken":"p"`, `"progress":1`, `"total":3`)
