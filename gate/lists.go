@@ -121,7 +121,7 @@ func (s *ruleSet) judgeArguments(c *Call, f *Facts) (event.Decision, bool) {
 	case s.allow.permits(&subject):
 		return event.Decision{Verdict: event.Allow}, true
 	case s.allow.bounds(c):
-		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s", c.Name, s.allow.forms(c))}, true
+		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s%s", c.Name, s.allow.forms(c), s.allow.unplaced(&subject))}, true
 	case s.closed:
 		return unlisted(c.Name), true
 	}

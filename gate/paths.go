@@ -189,8 +189,11 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 	if root == "" {
 		root = fold(&rootBuf, s.root())
 	}
-	if places.unknown || places.n == 0 || root == "" {
-		return fmt.Sprintf(" by rule %s: its path cannot be determined; use an absolute path", rules[0].text), true
+	if root == "" {
+		return fmt.Sprintf(" by rule %s: %s", rules[0].text, noRoot), true
+	}
+	if places.unknown || places.n == 0 {
+		return fmt.Sprintf(" by rule %s: %s", rules[0].text, noPlace), true
 	}
 	for _, place := range places.list[:places.n] {
 		folded := fold(&placeBuf, place)
@@ -208,6 +211,27 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 		}
 	}
 	return "", false
+}
+
+// Why no path rule can be matched: the first is for whoever made the gate, the second for the model.
+const (
+	noRoot  = "nobody has said to which directory it belongs; set RuleOptions.Root or Facts.Dir"
+	noPlace = "its path cannot be determined; use an absolute path"
+)
+
+// unplaced says why rules that allow could not be matched, if that is so.
+func (g *ruleGroup) unplaced(s *subject) string {
+	at := g.firstCovering(s.call)
+	if at < 0 {
+		return ""
+	}
+	if g.paths[at].anchor == atRoot && s.root() == "" {
+		return ": " + noRoot
+	}
+	if places := s.places(); places.unknown || places.n == 0 {
+		return ": " + noPlace
+	}
+	return ""
 }
 
 // firstCovering finds the first rule about the tool of a call, or -1.

@@ -233,6 +233,32 @@ func TestListsTakeTheWorkingDirectoryAsRoot(t *testing.T) {
 	}
 }
 
+func TestReasonsSayWhyNoPathRuleCanMatch(t *testing.T) {
+	const noRoot, noPlace = "set RuleOptions.Root or Facts.Dir", "use an absolute path"
+	allow, deny, top := RuleOptions{Allow: []string{"Write(/src/**)"}}, RuleOptions{Deny: []string{"Write(/src/**)"}}, RuleOptions{Allow: []string{"Write(//src/**)"}}
+	for _, c := range []struct {
+		name, path string
+		rules      RuleOptions
+		facts      Facts
+		want       string // at the end of the reason
+	}{
+		{"allowed below nothing", "/w/src/a.go", allow, Facts{}, noRoot},
+		{"denied below nothing", "/w/src/a.go", deny, Facts{}, noRoot},
+		{"relative to nothing", "src/a.go", top, Facts{}, noPlace},
+		{"no path, allowed", "", allow, Facts{Dir: "/w"}, noPlace},
+		{"no path, denied", "", deny, Facts{Dir: "/w"}, noPlace},
+		{"outside", "/w/a.go", allow, Facts{Dir: "/w"}, "only as Write(/src/**)"},
+		{"outside an absolute rule", "/w/a.go", top, Facts{}, "only as Write(//src/**)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := Must(Rules(c.rules)).Decide(fileCall("Write", c.path), c.facts)
+			if d.Verdict != event.Deny || !strings.HasSuffix(d.Reason, c.want) {
+				t.Errorf("got %v %q, want a denial that ends with %q", d.Verdict, d.Reason, c.want)
+			}
+		})
+	}
+}
+
 func TestPathRulesOnWindows(t *testing.T) {
 	g := Must(Rules(RuleOptions{Root: `C:\Work`, Allow: []string{"Edit(/src/**)", "Edit(//d/x/**)"}, Deny: []string{"Edit(/src/secret.txt)"}}))
 	for path, want := range map[string]event.Verdict{
