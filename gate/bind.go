@@ -23,7 +23,9 @@ import (
 // also [claude.Options.RequireHooks], which Bind calls.
 //
 // A tool of an MCP server that only has the name of one that the gate knows is denied: the CLI makes
-// one name of "my.desk" and "my_desk", and settings may add servers.
+// one name of "my.desk" and "my_desk", and settings may add servers. Tools of a server whose key the
+// gate does not know are nobody's, even if their registry is known under another key; the logger
+// hears of that.
 //
 // Hooks that settings files name are commands of their own, and not judged. A later
 // [claude.Client.SetHooks] must name the engine's hook again, as tool.Hook(e).
@@ -46,6 +48,7 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	if native.Callback || opts.CanUseTool != nil {
 		bound.CanUseTool = tool.Permission(e, opts.CanUseTool)
 	}
+	e.logUnserved(opts)
 	bound.Hooks = e.hooks(native, known, opts.Hooks)
 	*opts = bound
 	return nil

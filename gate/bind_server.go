@@ -42,6 +42,25 @@ func (e *Engine) knownServers(o *claude.Options) (map[string]knownServer, error)
 	return known, errors.Join(errs...)
 }
 
+// logUnserved tells of servers that the gate knows and the options do not have, where the options have
+// some that the gate does not know: most likely they are the same, under two names.
+func (e *Engine) logUnserved(o *claude.Options) {
+	served := map[string]bool{}
+	var strange []string
+	for _, name := range slices.Sorted(maps.Keys(o.MCPServers)) {
+		served[serverKey(name)] = true
+		if !slices.Contains(e.gate.keys, serverKey(name)) {
+			strange = append(strange, name)
+		}
+	}
+	for _, key := range slices.Sorted(slices.Values(e.gate.keys)) {
+		if !served[key] && len(strange) > 0 {
+			e.opts.Logger.Warn("the gate knows tools of an MCP server that is not in the options; if it is one of the others, give the policy its key",
+				"known", key, "others", strange)
+		}
+	}
+}
+
 // impostor reports whether a tool is served by another server than the one whose tools the gate
 // knows under its name. An old CLI does not tell which server it is.
 func impostor(known map[string]knownServer, s claude.HookMCPServer) bool {

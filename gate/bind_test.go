@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -202,6 +204,37 @@ func TestBindRefusesServersThatCannotBeToldApart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, refusedOptions(gate.NewEngine(deskGate(t), nil).Bind(tt.opts))); diff != "" {
 				t.Errorf("refused options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBindTellsOfARegistryUnderAnotherKey(t *testing.T) {
+	registry := tool.MustRegistry(nil)
+	for _, tt := range []struct {
+		name, server string // of the policy
+		servers      []string
+		want         string // in the log; empty for nothing
+	}{
+		{"no key, so the default one", "", []string{"shop"}, "known=armorer-tools others=[shop]"},
+		{"the key", "shop", []string{"shop"}, ""},
+		{"the key and one more", "shop", []string{"other", "shop"}, ""},
+		{"a key as tool names carry it", "my_shop", []string{"my.shop"}, ""},
+		{"for programs only", "shop", nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log strings.Builder
+			opts := &claude.Options{MCPServers: map[string]claude.MCPServer{}}
+			for _, name := range tt.servers {
+				opts.MCPServers[name] = &claude.MCPInProcess{}
+			}
+			g := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: tt.server}))
+			engine := gate.NewEngine(g, &gate.EngineOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err := engine.Bind(opts); err != nil {
+				t.Fatal(err)
+			}
+			if got := log.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+				t.Errorf("logged %q, want %q", got, tt.want)
 			}
 		})
 	}

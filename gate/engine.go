@@ -16,8 +16,9 @@ import (
 // EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
 type EngineOptions struct {
 	// Facts gives what is known at the moment of a call; it may look at files. Where it leaves Now or
-	// Calls zero the engine fills in the time and its own count. Nil means those two alone. A
-	// function that panics denies.
+	// Calls zero the engine fills in the time and its own count. Nil means those two alone; then
+	// rules about paths need a [RuleOptions.Root]. It is called by several goroutines. A function
+	// that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
 	// Approver is asked where the gate says ask. Nil denies such calls.
 	Approver Approver
@@ -25,11 +26,11 @@ type EngineOptions struct {
 	// long as whoever makes the call waits.
 	ApprovalTimeout time.Duration
 	// Emit is told of each question ([event.PermissionRequest]) and of each decision
-	// ([event.Decision]), before anybody acts on it. It must not block. What it cannot take, because
-	// it panics, is denied.
+	// ([event.Decision]), before anybody acts on it. It is called by several goroutines and must not
+	// block. What it cannot take, because it panics, is denied.
 	Emit func(event.Event)
-	// Logger hears of failures whose text is not for the model: errors of the approver, panics. Nil
-	// discards.
+	// Logger hears of failures whose text is not for the model: errors of the approver, panics, and
+	// MCP servers that the gate seems to know under another key. Nil discards.
 	Logger *slog.Logger
 }
 

@@ -34,7 +34,8 @@ type Options struct {
 	Timeout time.Duration
 	// Digests puts digests of input and output into results.
 	Digests bool
-	// Emit is told of each step of each call, in order for one call. It must not block.
+	// Emit is told of each step of each call, in order for one call. It is called by several
+	// goroutines and must not block.
 	Emit func(event.Event)
 	// Logger hears of panics and of what the handlers log. Nil discards.
 	Logger *slog.Logger
