@@ -89,6 +89,9 @@ type importedTool struct {
 // ends, or cannot be reached, fails its calls with [CodeServerGone]; it is not started again. A
 // report of progress that arrives together with the result may be lost.
 func Import(ctx context.Context, from Source, opts *ImportOptions) (*Imported, error) {
+	if from == nil {
+		return nil, errors.New("mcp: importing: there is no source; give a Command or an HTTP")
+	}
 	im := &Imported{changed: make(chan struct{}, 1)}
 	if opts != nil {
 		im.opts = *opts
@@ -127,17 +130,23 @@ func (im *Imported) open(ctx context.Context, from Source) (err error) {
 	client.AddSendingMiddleware(collectTools)
 	im.session, err = client.Connect(ctx, im.link.transport, &sdk.ClientSessionOptions{ProtocolVersion: importProtocol})
 	if err != nil {
-		if what := im.link.gone(); what != "" && ctx.Err() == nil {
-			err = fmt.Errorf("%w (%s)", err, what)
-		}
-		im.link.end()
-		return fmt.Errorf("shaking hands with the server: %w", err)
+		return im.noHandshake(ctx, err)
 	}
 	im.name = im.opts.Name
 	if info := im.session.InitializeResult().ServerInfo; info != nil {
 		im.name = cmp.Or(im.name, info.Name)
 	}
 	return nil
+}
+
+// noHandshake ends a server with which nothing can be begun.
+func (im *Imported) noHandshake(ctx context.Context, err error) error {
+	what, late := im.link.gone(), ctx.Err() != nil
+	im.link.end()
+	if what != "" && !late {
+		err = fmt.Errorf("%w (%s%s)", err, what, im.link.advice())
+	}
+	return fmt.Errorf("shaking hands with the server: %w", err)
 }
 
 // Tools returns the tools, in the order in which the server lists them. They must not be changed.

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +36,9 @@ type link struct {
 	transport sdk.Transport
 	// gone says what became of the server, as far as that is known.
 	gone func() string
+	// advice tells whoever imports, and no model, what to look at where there is no handshake. It is
+	// asked after the end.
+	advice func() string
 	// told counts the cancellations that the server got. It is nil where the end of the connection
 	// tells it as well.
 	told *counter
@@ -57,6 +61,9 @@ type Command struct {
 }
 
 func (c Command) open(ctx context.Context, log *slog.Logger) (*link, error) {
+	if c.Path == "" {
+		return nil, errors.New("Command.Path is empty; it is the program to start")
+	}
 	path, err := exec.LookPath(c.Path)
 	if err != nil {
 		return nil, fmt.Errorf("finding the program: %w", err)
@@ -70,10 +77,14 @@ func (c Command) open(ctx context.Context, log *slog.Logger) (*link, error) {
 		return nil, err
 	}
 	var reader sync.WaitGroup
-	reader.Go(func() { c.drain(p.Stderr(), log) })
+	var last lastLine
+	reader.Go(func() { c.drain(p.Stderr(), log, &last) })
 	return &link{
 		transport: &sdk.IOTransport{Reader: io.NopCloser(p.Stdout()), Writer: p.Stdin()},
 		gone:      func() string { return fate(p) },
+		advice: func() string {
+			return last.said() + "; a server must write MCP to its standard output, and nothing else"
+		},
 		end: func() {
 			endProcess(p)
 			reader.Wait()
@@ -82,7 +93,7 @@ func (c Command) open(ctx context.Context, log *slog.Logger) (*link, error) {
 }
 
 // drain reads standard error to its end; a program whose output nobody reads would stop.
-func (c Command) drain(stderr io.Reader, log *slog.Logger) {
+func (c Command) drain(stderr io.Reader, log *slog.Logger, last *lastLine) {
 	if c.Stderr != nil {
 		_, _ = io.Copy(c.Stderr, stderr) // a writer that fails loses its own output
 		_, _ = io.Copy(io.Discard, stderr)
@@ -94,8 +105,33 @@ func (c Command) drain(stderr io.Reader, log *slog.Logger) {
 		if err != nil {
 			return
 		}
+		last.set(string(line))
 		log.Info("MCP server says", "program", c.Path, "stderr", string(line))
 	}
+}
+
+// A lastLine is the last thing that a program wrote to its standard error: most often, why it ended.
+type lastLine struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (l *lastLine) set(text string) {
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = text
+}
+
+func (l *lastLine) said() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text == "" {
+		return ""
+	}
+	return fmt.Sprintf("; it last said %.200q", l.text)
 }
 
 // fate says how a program ended, if it has, or does so in a moment.
@@ -149,6 +185,7 @@ func (h HTTP) open(context.Context, *slog.Logger) (*link, error) {
 		told:      told,
 		transport: &sdk.StreamableClientTransport{Endpoint: h.URL, HTTPClient: client},
 		gone:      func() string { return "" },
+		advice:    func() string { return "" },
 		end:       end,
 	}, nil
 }
