@@ -43,6 +43,9 @@ func pipeHandler(t *Tool, parts []*Tool) partHandler {
 			if input = jsonOf(r); len(input) == 0 || input[0] != '{' {
 				return Result{}, noObject(t, part, parts[i+1])
 			}
+			if err := misfit(t, part, parts[i+1], input); err != nil {
+				return Result{}, err
+			}
 		}
 		return Result{}, nil
 	}
@@ -53,6 +56,23 @@ func noObject(t, part, next *Tool) *Error {
 		Code: CodeInvalidOutput, Category: CategoryInternal,
 		Message: fmt.Sprintf("Part %s: its value is not a JSON object, which part %s of %s needs. "+
 			"Whoever made %s should put a Postprocess around %s that makes one.", part.Name, next.Name, t.Name, t.Name, part.Name),
+	}
+}
+
+// misfit is an error if the next part does not take the value of a part. The next part would say so
+// too, but of arguments that whoever called the pipe did not give.
+func misfit(t, part, next *Tool, value json.RawMessage) error {
+	if next.Input == nil {
+		return nil
+	}
+	err := next.Input.Validate(value)
+	if err == nil {
+		return nil
+	}
+	return &Error{
+		Code: CodeInvalidInput, Category: CategoryValidation, Err: err,
+		Message: fmt.Sprintf("Part %s: Validation error: it does not take the value of part %s: %v. If other arguments for %s do not help, "+
+			"whoever made it should put a Postprocess around %s.", next.Name, part.Name, err, t.Name, part.Name),
 	}
 }
 

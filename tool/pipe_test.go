@@ -57,7 +57,7 @@ func TestAPipeTakesWhatIsAnObject(t *testing.T) {
 		{"a struct", tool.OK(addend{4}), `{"n":5}`},
 		{"structured alone", tool.Result{Structured: []byte(`{"n":4}`)}, `{"n":5}`},
 		{"a value that renders itself", tool.OK(page{4}), `{"n":5}`},
-		{"an object that the next does not take", tool.OK(map[string]int{"m": 4}), "Part next: Validation error"},
+		{"an object that the next does not take", tool.OK(map[string]int{"m": 4}), "Part next: Validation error: it does not take the value of part first: "},
 		{"a list", tool.OK([]int{4}), "Part first: its value is not a JSON object, which part next of p needs"},
 		{"a text", tool.OK(`{"n":4}`), "Part first: its value is not a JSON object"},
 		{"a message alone", tool.Say("4"), "Part first: its value is not a JSON object"},
