@@ -43,7 +43,8 @@ type ToolResult struct {
 	ID     string     `json:"toolUseId"`
 	Name   string     `json:"toolName"`
 	Status ToolStatus `json:"status"`
-	// Output is what the caller got, as JSON.
+	// Output is what the caller got, as JSON. A tool of ours gives the text that the model reads, as
+	// a JSON string, even if that text is JSON.
 	Output json.RawMessage `json:"output,omitempty"`
 	// Duration is rounded to milliseconds on the wire; a duration that was not measured is zero.
 	Duration time.Duration `json:"-"`

@@ -19,6 +19,9 @@ import (
 // at most once for each call. Its context ends when the answer is no longer wanted: the time is over,
 // the call was withdrawn, or the answer to another question holds for this one too. An answer that
 // comes later counts for nothing. An error denies.
+//
+// No policy can allow what another asks about, since a question beats a permission. An approver can: it
+// may look at rules before it asks a person. See the example of [ApproverFunc].
 type Approver interface {
 	Approve(ctx context.Context, q Question) (Answer, error)
 }

@@ -45,7 +45,8 @@ type line struct {
 }
 
 // TerminalApprover makes an approver of a terminal, or of whatever else gives lines and shows text.
-// It reads only while a question is open.
+// It reads only while a question is open. Whatever else writes to out, such as a log of events, may
+// come between the lines of a question.
 func TerminalApprover(in io.Reader, out io.Writer) *Terminal {
 	return &Terminal{in: bufio.NewReader(in), raw: in, out: out, turn: make(chan struct{}, 1), over: make(chan struct{})}
 }

@@ -53,7 +53,8 @@ type RuleOptions struct {
 // Rules judges calls by rules as Claude Code has them: "Tool", "Tool(path)", "Bash(command)". A
 // denial beats a question, and that a permission. Tools that no rule is about are left to other
 // policies; but if a tool has rules with arguments under Allow, a call that matches none of them is
-// denied.
+// denied. A permission here does not answer what another policy asks: see [Approver] for how to
+// answer some questions by rules.
 //
 // Paths: "/x" is below Root, "//x" absolute, "~/x" below Home, "x" and "./x" relative to Root; "*",
 // "?", "[a-z]", "{a,b}" and "**" are wild. "Edit(...)" is about all tools of the agent that write

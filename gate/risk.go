@@ -13,7 +13,8 @@ import (
 type RiskOptions struct {
 	// Registry holds the tools: a [tool.Registry] or [tool.Tools]. Nil means none.
 	Registry Lookup
-	// Server is the key of the MCP server that serves them. Empty means [tool.DefaultServerName].
+	// Server is the key of the MCP server that serves them, as in [claude.Options.MCPServers]. Under
+	// any other key they are tools of somebody else. Empty means [tool.DefaultServerName].
 	Server string
 	// ToolConfig is what the server was given to rename tools. Nil renames none.
 	ToolConfig func(*tool.Tool) tool.SDKToolConfig
@@ -28,7 +29,9 @@ type RiskOptions struct {
 	Strict bool
 
 	// Builtin tells the risks of tools that are in no registry. [NativeBuiltin] gives those of
-	// Claude Code. What it says of a tool replaces what the catalogue says.
+	// Claude Code. What it says of a tool replaces what the catalogue says. Where it is empty the
+	// agent's own tools are not known, and so denied: Read too, and the ToolSearch with which the
+	// model finds tools that are not loaded; see [tool.WithAlwaysLoad].
 	Builtin BuiltinLists
 	// AllowUnknown allows tools that are neither in the registry nor in Builtin. A tool of the agent
 	// that the catalogue knows is still denied for its risks.

@@ -21,6 +21,8 @@
 //
 //   - It has all risks and capabilities of its parts, and is read-only only if every part is. An
 //     option may add a risk; none can take one away.
+//   - Of one part it has everything else as well; of several it has the tags, and the rest, such as
+//     [WithAlwaysLoad] and [WithTitle], must be said anew.
 //   - Values are hidden if those of a part are, and no more calls run at once than the strictest
 //     part allows. It is served if all parts are.
 //   - A part runs within the call of the whole: the id, the end of the context and everything in it,

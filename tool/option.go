@@ -61,7 +61,8 @@ func WithDeprecation(text string) Option { return optionFunc(func(t *Tool) { t.D
 // WithHiddenValue keeps values out of the model's context: it reads the message alone.
 func WithHiddenValue() Option { return optionFunc(func(t *Tool) { t.HideValue = true }) }
 
-// WithAlwaysLoad shows the tool to the model from the start.
+// WithAlwaysLoad shows the tool to the model from the start. Without it Claude Code may show the model
+// no more than a tool ToolSearch to look for it with, which a gate must then allow.
 func WithAlwaysLoad() Option { return optionFunc(func(t *Tool) { t.AlwaysLoad = true }) }
 
 // WithSearchHint helps the model's search for tools to find the tool.

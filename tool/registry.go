@@ -35,7 +35,8 @@ type Options struct {
 	// Digests puts digests of input and output into results.
 	Digests bool
 	// Emit is told of each step of each call, in order for one call. It is called by several
-	// goroutines and must not block.
+	// goroutines and must not block. Events of a served call have the tool's own name, without that
+	// of a server; their id is the one that a gate's events have.
 	Emit func(event.Event)
 	// Logger hears of panics and of what the handlers log. Nil discards.
 	Logger *slog.Logger

@@ -20,8 +20,8 @@ const (
 // SDKServerOptions configures [NewSDKServer]. Nil and the zero value are ready to use.
 type SDKServerOptions struct {
 	SDKToolOptions
-	// Name and Version are how the server introduces itself. Empty means [DefaultServerName] and
-	// [DefaultServerVersion].
+	// Name and Version are how the server introduces itself. They are not the key that tool names
+	// carry: see [SDKServer.Server]. Empty means [DefaultServerName] and [DefaultServerVersion].
 	Name, Version string
 	// Instructions are put into the model's context, under the name of the server.
 	Instructions string

@@ -49,7 +49,8 @@ type Tool struct {
 	Concurrency int
 	// HideValue keeps values out of the model's context: it reads the message alone.
 	HideValue bool
-	// AlwaysLoad shows the tool to the model from the start, not only after a search.
+	// AlwaysLoad shows the tool to the model from the start, not only after a search; see
+	// [WithAlwaysLoad].
 	AlwaysLoad bool
 	// SearchHint helps the model's search for tools to find it.
 	SearchHint string

@@ -38,8 +38,9 @@ type ImportOptions struct {
 	// what the server says can only add to that. With it the hints readOnlyHint, destructiveHint and
 	// openWorldHint hold, and a hint that is missing means the worst.
 	Trust bool
-	// Adjust may change a tool before it is used: its risk, its timeout, its description. It is called
-	// for each tool, again when the server changes it. Nil leaves them.
+	// Adjust may change a tool before it is used: its risk, its timeout, its description, or AlwaysLoad
+	// if Claude Code is to show it from the start. It is called for each tool, again when the server
+	// changes it. Nil leaves them.
 	Adjust func(t *tool.Tool)
 	// Registry gets the tools, follows the changes that the server announces, and loses the tools when
 	// the import is closed. Nil leaves that to the caller.
