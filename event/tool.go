@@ -21,6 +21,8 @@ type ToolCall struct {
 	Description string `json:"description,omitzero"`
 	// AgentID is the subagent that calls; empty means the main agent.
 	AgentID string `json:"agentId,omitzero"`
+	// Dir is the working directory of whoever calls, where that is known.
+	Dir string `json:"cwd,omitzero"`
 }
 
 // EventKind implements [Payload].

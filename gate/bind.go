@@ -23,9 +23,8 @@ import (
 // also [claude.Options.RequireHooks], which Bind calls.
 //
 // A tool of an MCP server that only has the name of one that the gate knows is denied: the CLI makes
-// one name of "my.desk" and "my_desk", and settings may add servers. Tools of a server whose key the
-// gate does not know are nobody's, even if their registry is known under another key; the logger
-// hears of that.
+// one name of "my.desk" and "my_desk", and settings may add servers. Servers of
+// this process are refused if the gate knows tools, but of none of the servers that are there.
 //
 // Hooks that settings files name are commands of their own, and not judged. A later
 // [claude.Client.SetHooks] must name the engine's hook again, as tool.Hook(e).
@@ -35,7 +34,7 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	}
 	bound := *opts
 	known, ambiguous := e.knownServers(opts)
-	if err := errors.Join(undecided(opts), ambiguous, bound.RequireHooks()); err != nil {
+	if err := errors.Join(undecided(opts), ambiguous, e.misnamed(opts), bound.RequireHooks()); err != nil {
 		return err
 	}
 	native, err := e.gate.Project(ClaudeCode())
@@ -48,7 +47,6 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	if native.Callback || opts.CanUseTool != nil {
 		bound.CanUseTool = tool.Permission(e, opts.CanUseTool)
 	}
-	e.logUnserved(opts)
 	bound.Hooks = e.hooks(native, known, opts.Hooks)
 	*opts = bound
 	return nil

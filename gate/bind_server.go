@@ -42,22 +42,24 @@ func (e *Engine) knownServers(o *claude.Options) (map[string]knownServer, error)
 	return known, errors.Join(errs...)
 }
 
-// logUnserved tells of servers that the gate knows and the options do not have, where the options have
-// some that the gate does not know: most likely they are the same, under two names.
-func (e *Engine) logUnserved(o *claude.Options) {
-	served := map[string]bool{}
+// misnamed refuses servers of this process of which the gate knows no tool, if it knows only tools of
+// servers that are not there: they are the same, under two names, and all their tools would be denied.
+func (e *Engine) misnamed(o *claude.Options) error {
 	var strange []string
 	for _, name := range slices.Sorted(maps.Keys(o.MCPServers)) {
-		served[serverKey(name)] = true
-		if !slices.Contains(e.gate.keys, serverKey(name)) {
+		if slices.Contains(e.gate.keys, serverKey(name)) {
+			return nil
+		}
+		if _, inProcess := o.MCPServers[name].(*claude.MCPInProcess); inProcess {
 			strange = append(strange, name)
 		}
 	}
-	for _, key := range slices.Sorted(slices.Values(e.gate.keys)) {
-		if !served[key] && len(strange) > 0 {
-			e.opts.Logger.Warn("the gate knows tools of an MCP server that is not in the options; if it is one of the others, give the policy its key",
-				"known", key, "others", strange)
-		}
+	if len(strange) == 0 || len(e.gate.keys) == 0 {
+		return nil
+	}
+	return &claude.OptionError{
+		Option: fmt.Sprintf("MCPServers[%q]", strange[0]),
+		Reason: fmt.Sprintf("the gate knows tools of the server %s, which is not here, and none of this one; give the policy this key, as Server", quoted(e.gate.keys)),
 	}
 }
 

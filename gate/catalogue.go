@@ -23,6 +23,13 @@ func Native(name string) (NativeTool, bool) {
 	return t, ok
 }
 
+// isPlumbing reports whether a call is of a tool that the CLI adds by itself and that does nothing but
+// let the others be used: ToolSearch shows the model descriptions of tools, StructuredOutput takes
+// its answer. To deny them because nobody named them would be to deny the run.
+func isPlumbing(c *Call) bool {
+	return c.Origin == Builtin && (c.Tool == "ToolSearch" || c.Tool == "StructuredOutput")
+}
+
 // Natives returns the whole catalogue, sorted by name.
 func Natives() []NativeTool {
 	all := slices.Clone(natives)

@@ -19,12 +19,12 @@ func TestAModelSeesTheToolsThatTheGateAllows(t *testing.T) {
 	for _, tt := range []struct {
 		title         string
 		options       []tool.Option
-		builtin       gate.BuiltinLists
+		denied        []string
 		native        []string
 		before, after bool // the search
 	}{
-		{title: "the search is denied"},
-		{title: "the search is allowed", builtin: gate.NativeBuiltin(), after: true},
+		{title: "the gate does not know the search, and lets it pass", after: true},
+		{title: "the search is denied", denied: []string{"ToolSearch"}},
 		{title: "the tool is always loaded", options: []tool.Option{tool.WithAlwaysLoad()}, before: true, after: true},
 		{title: "there is no search", native: []string{"Read"}, before: true, after: true},
 	} {
@@ -42,7 +42,7 @@ func TestAModelSeesTheToolsThatTheGateAllows(t *testing.T) {
 			opts := claudetest.CLI(t).Options(model)
 			opts.Tools = tt.native
 			opts.MCPServers = map[string]claude.MCPServer{"files": server.Server()}
-			bind(t, gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "files", Builtin: tt.builtin})), nil), opts)
+			bind(t, gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "files"}), gate.DenyTools(tt.denied...)), nil), opts)
 			turn(t, connect(t, opts), "Find the tool.")
 			requests := model.Requests()
 			_, before := requests[0].Tool(name)

@@ -15,10 +15,10 @@ import (
 
 // EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
 type EngineOptions struct {
-	// Facts gives what is known at the moment of a call; it may look at files. Where it leaves Now or
-	// Calls zero the engine fills in the time and its own count. Nil means those two alone; then
-	// rules about paths need a [RuleOptions.Root]. It is called by several goroutines. A function
-	// that panics denies.
+	// Facts gives what is known at the moment of a call; it may look at files, see [FindTarget].
+	// Where it leaves Now, Calls or Dir empty the engine fills in the time, its own count and the
+	// directory that the call names. Nil means those three, and the Target. It is called by several
+	// goroutines. A function that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
 	// Approver is asked where the gate says ask. Nil denies such calls.
 	Approver Approver
@@ -165,17 +165,23 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 	return d
 }
 
+// facts are what the caller says, and what is left for the engine to say.
 func (e *Engine) facts(ctx context.Context, c Call) Facts {
 	before := int(e.calls.Add(1)) - 1
 	var f Facts
 	if e.opts.Facts != nil {
 		f = e.opts.Facts(ctx, c)
+	} else {
+		f.Target = FindTarget(c, c.Dir)
 	}
 	if f.Now.IsZero() {
 		f.Now = time.Now()
 	}
 	if f.Calls == 0 {
 		f.Calls = before
+	}
+	if f.Dir == "" {
+		f.Dir = c.Dir
 	}
 	return f
 }

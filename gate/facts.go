@@ -40,4 +40,6 @@ type Target struct {
 	Path string
 	// Missing says that there is no such file.
 	Missing bool
+	// Unresolved says that the path cannot be followed to its end. No rule then allows it.
+	Unresolved bool
 }

@@ -33,7 +33,7 @@ func (p *places) add(place string) {
 // find reads the places from the input of a call.
 func (p *places) find(c *Call, f *Facts, home string) {
 	in := c.fields()
-	p.unknown = in.bad
+	p.unknown = in.bad || f.Target.Unresolved
 	for _, text := range [...]string{in.file, in.notebook, in.path, c.Argument} {
 		if text != "" {
 			p.spelled(text, f.Dir, home)

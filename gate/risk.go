@@ -140,7 +140,7 @@ func (r *riskRule) judge(c *Call, _ *Facts) (event.Decision, bool) {
 }
 
 // riskOf returns the risks of a tool, and whether anybody has declared it. The catalogue only warns:
-// that it knows a tool does not allow it.
+// that it knows a tool does not allow it, unless nothing works without it.
 func (r *riskRule) riskOf(c *Call) (risk tool.Risk, known bool) {
 	name := c.Tool
 	if c.Server != "" {
@@ -153,7 +153,7 @@ func (r *riskRule) riskOf(c *Call) (risk tool.Risk, known bool) {
 	case isListed:
 		return listed, true
 	case r.catalogue:
-		return c.Risk, false
+		return c.Risk, isPlumbing(c)
 	}
 	return 0, false
 }

@@ -139,7 +139,7 @@ func unread(c *Call, f *Facts) string {
 		}
 		at.spelled(text, f.Dir, "")
 	}
-	if in.bad || at.unknown || at.n == 0 {
+	if in.bad || at.unknown || at.n == 0 || f.Target.Unresolved {
 		return fmt.Sprintf("%s names no file that can be determined; give its absolute path", c.Name)
 	}
 	for _, place := range at.list[:at.n] {

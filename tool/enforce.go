@@ -52,7 +52,7 @@ func DenyingHook(d Decider) claude.Hook {
 }
 
 func hookedCall(in *claude.PreToolUseInput) event.ToolCall {
-	return event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID}
+	return event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd}
 }
 
 func hookAnswer(d event.Decision) *claude.PreToolUseOutput {

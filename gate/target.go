@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// FindTarget looks for the file that a call names, and follows all links on the way to it. It is for
+// those who fill in [Facts], and look at the same files as the agent: the rules for paths then judge
+// where a path leads, not only how it is spelled. Relative paths belong to dir.
+//
+// Where nothing is named the Target is empty.
+func FindTarget(c Call, dir string) Target {
+	in := readInput(c.Input)
+	if in.bad {
+		return Target{Unresolved: true}
+	}
+	for _, name := range []string{in.file, in.notebook, in.path} {
+		if name == "" {
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			if dir == "" {
+				return Target{Unresolved: true}
+			}
+			name = filepath.Join(dir, name)
+		}
+		return resolve(filepath.Clean(name))
+	}
+	return Target{}
+}
+
+// maxLinks bounds how many links lead to nothing before one gives up; Linux does the same.
+const maxLinks = 40
+
+// resolve follows links. Of a path that does not exist it follows those of the part that does, and
+// links to what does not exist yet: who writes there makes it.
+func resolve(name string) Target {
+	rest := ""
+	for links := 0; links < maxLinks; {
+		found, err := filepath.EvalSymlinks(name)
+		if err == nil {
+			return Target{Path: filepath.Join(found, rest), Missing: rest != ""}
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break // a loop, or what may not be looked at
+		}
+		if to, err := os.Readlink(name); err == nil {
+			links++
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(name), to)
+			}
+			name = to
+			continue
+		}
+		parent := filepath.Dir(name)
+		if parent == name {
+			break
+		}
+		name, rest = parent, filepath.Join(filepath.Base(name), rest)
+	}
+	return Target{Unresolved: true}
+}
