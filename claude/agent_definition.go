@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // An AgentDefinition describes a subagent. Description and Prompt are required. A nil list means
@@ -52,9 +54,9 @@ type AgentMCPServer struct {
 // MarshalJSON gives the name alone, or an object from name to configuration.
 func (s AgentMCPServer) MarshalJSON() ([]byte, error) {
 	if s.Config == nil {
-		return marshalCompact(s.Name)
+		return plainjson.Marshal(s.Name)
 	}
-	return marshalCompact(map[string]any{s.Name: s.Config})
+	return plainjson.Marshal(map[string]any{s.Name: s.Config})
 }
 
 // An AgentEffort is a level ("low", "medium", "high", "xhigh", "max") or a number in digits.

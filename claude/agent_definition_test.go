@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 func TestAgentDefinitionJSON(t *testing.T) {
@@ -31,7 +33,7 @@ func TestAgentDefinitionJSON(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := marshalCompact(tt.agent)
+			got, err := plainjson.Marshal(tt.agent)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,7 +3,6 @@
 package claude
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -224,16 +223,4 @@ func setAny(f reflect.Value, s *jsonscan.Scanner) error {
 		return fmt.Errorf("%w: %w", errFieldKind, err)
 	}
 	return nil
-}
-
-// marshalCompact encodes v on one line, leaving <, > and & as they are, so that what the CLI sent
-// goes back byte for byte.
-func marshalCompact(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // An ElicitationHandler answers questions that an MCP server puts to the user. The context ends
@@ -75,7 +77,7 @@ func serveElicitation(ctx context.Context, log *slog.Logger, fn ElicitationHandl
 		default:
 			return nil, fmt.Errorf("unknown action %q", answer.Action)
 		}
-		return marshalCompact(answer)
+		return plainjson.Marshal(answer)
 	})
 }
 
@@ -136,6 +138,6 @@ func serveDialog(ctx context.Context, log *slog.Logger, fn DialogHandler, kinds 
 		if err != nil || a.Cancelled {
 			return cancelled, err
 		}
-		return marshalCompact(dialogWire{"completed", a.Result})
+		return plainjson.Marshal(dialogWire{"completed", a.Result})
 	}), true
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"time"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A HookOutput is a hook's answer: a pointer to one of the Output types of this package, such as
@@ -161,7 +163,7 @@ func encodeHookOutput(out HookOutput) (json.RawMessage, error) {
 	}
 	c := *out.control()
 	if c.Async {
-		return marshalCompact(asyncWire{Async: true, AsyncTimeout: c.AsyncTimeout.Milliseconds()})
+		return plainjson.Marshal(asyncWire{Async: true, AsyncTimeout: c.AsyncTimeout.Milliseconds()})
 	}
 	answer, err := specificAnswer(out)
 	if err != nil || c == (HookControl{}) {
@@ -171,7 +173,7 @@ func encodeHookOutput(out HookOutput) (json.RawMessage, error) {
 	if len(answer) > len(noOpinion) {
 		specific = answer[len(specificKey) : len(answer)-1]
 	}
-	return marshalCompact(c.wire(specific))
+	return plainjson.Marshal(c.wire(specific))
 }
 
 var noOpinion = json.RawMessage("{}")

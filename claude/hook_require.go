@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // simpleVariable puts the CLI into its bare mode, in which it takes hooks of the host and never calls
@@ -60,10 +62,10 @@ func withoutBareMode(settings json.RawMessage) (json.RawMessage, error) {
 	}
 	env[simpleVariable] = json.RawMessage(`"0"`)
 	var err error
-	if all["env"], err = marshalCompact(env); err != nil {
+	if all["env"], err = plainjson.Marshal(env); err != nil {
 		return nil, err
 	}
-	return marshalCompact(all)
+	return plainjson.Marshal(all)
 }
 
 // isOff reports whether the CLI takes the value of a variable for false.

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A ToolResult is what an in-process tool gives back.
@@ -76,15 +78,12 @@ func ImageResult(data []byte, mimeType string) ToolResult {
 // JSONResult is a structured result. A value that is no JSON object is given as text instead, since
 // structured content must be an object. A value that cannot be encoded is an error result.
 func JSONResult(value any) ToolResult {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
+	raw, err := plainjson.Marshal(value)
+	if err != nil {
 		return ErrorResult("the result cannot be written as JSON: " + err.Error())
 	}
-	raw := bytes.TrimSpace(buf.Bytes())
 	r := TextResult(string(raw))
-	if len(raw) > 0 && raw[0] == '{' {
+	if raw[0] == '{' {
 		r.Structured = raw
 	}
 	return r

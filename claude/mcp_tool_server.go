@@ -3,7 +3,6 @@
 package claude
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // mcpProtocol is the protocol version of the newest CLI that was tried, and the one that manifests
@@ -140,21 +141,12 @@ func (s *ToolServer) replaceLocked(tools []Tool) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	listing, err := marshalPlain(map[string]any{"tools": described})
+	listing, err := plainjson.Marshal(map[string]any{"tools": described})
 	if err != nil {
 		return fmt.Errorf("claude: describing the tools of %s: %w", s.name, err)
 	}
 	s.tools, s.order, s.listing = byName, order, listing
 	return nil
-}
-
-// marshalPlain is json.Marshal without the escapes for HTML.
-func marshalPlain(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSpace(b.Bytes()), err
 }
 
 func (s *ToolServer) attach(send func(context.Context, json.RawMessage) error) func() {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // CanUseTool decides about a tool call that the CLI's rules leave open. It is asked only then: not
@@ -134,11 +136,11 @@ func (a Allow) MarshalJSON() ([]byte, error) {
 	if err := checkInput(a.UpdatedInput); err != nil {
 		return nil, err
 	}
-	return marshalCompact(a.wire())
+	return plainjson.Marshal(a.wire())
 }
 
 // MarshalJSON gives the form that a PermissionRequest hook answers with.
-func (d Deny) MarshalJSON() ([]byte, error) { return marshalCompact(d.wire()) }
+func (d Deny) MarshalJSON() ([]byte, error) { return plainjson.Marshal(d.wire()) }
 
 // servePermission answers a can_use_tool request. It never panics and always returns a JSON
 // object; what goes wrong becomes a denial.
@@ -185,7 +187,7 @@ func encodePermission(result PermissionResult, asked *PermissionRequest) (json.R
 		w.UpdatedInput = asked.Input // older CLIs need it
 	}
 	w.ToolUseID = asked.ToolUseID
-	return marshalCompact(w)
+	return plainjson.Marshal(w)
 }
 
 func resultWire(result PermissionResult) (permissionWire, error) {
@@ -215,7 +217,7 @@ func checkInput(input any) error {
 	if isNil(input) {
 		return nil
 	}
-	b, err := marshalCompact(input)
+	b, err := plainjson.Marshal(input)
 	if err == nil && b[0] != '{' {
 		err = errNotObject
 	}
@@ -229,7 +231,7 @@ func checkInput(input any) error {
 func denial(toolUseID string) json.RawMessage {
 	w := Deny{Message: "The permission check of the host program failed, so the tool was not run."}.wire()
 	w.ToolUseID = toolUseID
-	answer, err := marshalCompact(w)
+	answer, err := plainjson.Marshal(w)
 	if err != nil { // cannot happen: only strings are encoded
 		panic(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 const permissionRequest = `{"subtype":"can_use_tool","tool_name":"Bash","display_name":"Bash","input":{"command":"touch b.txt && echo made","description":"make"},` +
@@ -155,7 +157,7 @@ func TestPermissionUpdateEncoding(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := marshalCompact(tt.update)
+			got, err := plainjson.Marshal(tt.update)
 			if err != nil {
 				t.Fatal(err)
 			}

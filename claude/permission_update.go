@@ -9,6 +9,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A PermissionMode is the CLI's general attitude to tool calls.
@@ -124,7 +126,7 @@ func (u *PermissionUpdate) UnmarshalJSON(data []byte) error {
 // MarshalJSON returns Raw as long as no field was changed.
 func (u PermissionUpdate) MarshalJSON() ([]byte, error) {
 	if u.Raw == nil {
-		return marshalCompact(u.wire())
+		return plainjson.Marshal(u.wire())
 	}
 	var came PermissionUpdate
 	if err := came.UnmarshalJSON(u.Raw); err != nil {
@@ -152,13 +154,13 @@ func (u PermissionUpdate) overlay(came updateWire) ([]byte, error) {
 			delete(members, name)
 			continue
 		}
-		b, err := marshalCompact(value.Interface())
+		b, err := plainjson.Marshal(value.Interface())
 		if err != nil {
 			return nil, err
 		}
 		members[name] = b
 	}
-	return marshalCompact(members)
+	return plainjson.Marshal(members)
 }
 
 // shadowWarnings says which settings keep [CanUseTool] from being asked at all, or for whole tools.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // AskUserQuestionTool is the tool with which the model asks the user. Its calls reach [CanUseTool],
@@ -73,11 +75,11 @@ func answeredInput(input json.RawMessage, answers map[string]string) (Allow, err
 	if err := json.Unmarshal(input, &members); err != nil {
 		return Allow{}, err
 	}
-	b, err := marshalCompact(answers)
+	b, err := plainjson.Marshal(answers)
 	if err != nil {
 		return Allow{}, err
 	}
 	members["answers"] = b
-	updated, err := marshalCompact(members)
+	updated, err := plainjson.Marshal(members)
 	return Allow{UpdatedInput: updated}, err
 }

@@ -2,7 +2,11 @@
 
 package claude
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/drover-agents/drover/internal/plainjson"
+)
 
 // Sandbox configures the CLI's own sandbox, which confines the Bash tool alone: file tools such as
 // Write ignore it. A nil pointer or list leaves the CLI's settings as they are, so that false and
@@ -97,7 +101,7 @@ type SandboxRipgrep struct {
 
 // object returns the sandbox as the JSON object of the settings.
 func (s *Sandbox) object() (map[string]any, error) {
-	b, err := marshalCompact(s)
+	b, err := plainjson.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +119,7 @@ func marshalObject(extra map[string]any) (map[string]any, error) {
 	if len(extra) == 0 {
 		return object, nil
 	}
-	b, err := marshalCompact(extra)
+	b, err := plainjson.Marshal(extra)
 	if err != nil {
 		return nil, err
 	}

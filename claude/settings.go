@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // mergeSettings puts the sandbox into the settings and returns both as one JSON object. Settings
@@ -38,7 +40,7 @@ func mergeSettings(settings json.RawMessage, sandbox *Sandbox) (json.RawMessage,
 	}
 	theirs, _ := all["sandbox"].(map[string]any)
 	all["sandbox"] = mergeSandbox(theirs, ours)
-	return marshalCompact(all)
+	return plainjson.Marshal(all)
 }
 
 // decodeNumbers keeps numbers as they are written.

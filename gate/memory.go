@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/sortedjson"
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -54,7 +54,7 @@ func inputDigest(input json.RawMessage) string {
 	if len(bytes.TrimSpace(input)) == 0 {
 		input = json.RawMessage("{}")
 	}
-	return sortedjson.Digest(input)
+	return plainjson.Digest(input)
 }
 
 // A callKey is what makes two questions be about the same call.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-agents/drover/internal/sortedjson"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // CacheOptions configures [Cached]. The zero value is ready to use.
@@ -44,7 +44,7 @@ func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
 		o.MaxEntries = 256
 	}
 	if o.Key == nil {
-		o.Key = func(_ context.Context, input json.RawMessage) string { return sortedjson.Digest(input) }
+		o.Key = func(_ context.Context, input json.RawMessage) string { return plainjson.Digest(input) }
 	}
 	c := &cache{CacheOptions: o, part: t, entries: map[string]*list.Element{}, flights: map[string]*flight{}}
 	cached := wrap(t, opts, c.run)

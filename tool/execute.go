@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/sortedjson"
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -261,7 +261,7 @@ func (r *Registry) digest(call *Call, result *Result) {
 	if !r.opts.Digests {
 		return
 	}
-	result.InputDigest = sortedjson.Digest(call.Input)
+	result.InputDigest = plainjson.Digest(call.Input)
 	if !result.OK() {
 		return
 	}
@@ -269,7 +269,7 @@ func (r *Registry) digest(call *Call, result *Result) {
 	if output == nil {
 		output, _ = marshalPlain(result.Render()) // a string always has a JSON form
 	}
-	result.OutputDigest = sortedjson.Digest(output)
+	result.OutputDigest = plainjson.Digest(output)
 }
 
 // after tells the policies. They cannot change what happened.

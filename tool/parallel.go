@@ -9,9 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/schema"
-
-	"github.com/drover-agents/drover/internal/sortedjson"
 )
 
 // ParallelOptions configures [Parallel]. The zero value runs all parts at once, and the first that
@@ -63,7 +62,7 @@ func commonInput(parts []*Tool) (*schema.Schema, error) {
 		case part.Input == nil:
 		case common == nil:
 			common = part
-		case !sortedjson.Equal(common.Input.JSON(), part.Input.JSON()):
+		case !plainjson.Equal(common.Input.JSON(), part.Input.JSON()):
 			return nil, fmt.Errorf("parts %s and %s have different parameters; say with WithInput what the whole takes, "+
 				"and bring the parts to take it with Preprocess or Bind", common.Name, part.Name)
 		}

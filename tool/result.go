@@ -3,13 +3,13 @@
 package tool
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -154,19 +154,14 @@ func isNilPointer(v any) bool {
 	return rv.Kind() == reflect.Pointer && rv.IsNil()
 }
 
-// marshalPlain is json.Marshal without the escapes for HTML. A method of the value that panics is an
-// error.
+// marshalPlain gives the JSON of a value of others: a method of it that panics is an error.
 func marshalPlain(v any) (raw json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("writing a %T panics: %v", v, p)
 		}
 	}()
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err = enc.Encode(v)
-	return bytes.TrimSpace(b.Bytes()), err
+	return plainjson.Marshal(v)
 }
 
 // A Reply is a typed result with more than its value.

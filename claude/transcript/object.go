@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // An object is a JSON object whose members keep their order and their exact text.
@@ -68,11 +70,9 @@ func (o object) bytes() []byte {
 // encode marshals what always can be: strings, numbers, and structs of them. It leaves <, > and &
 // as they are, as the CLI does.
 func encode(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := plainjson.Marshal(v)
+	if err != nil {
 		return []byte("null")
 	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return raw
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sortedjson
+package plainjson
 
 import (
 	"encoding/json"
@@ -30,5 +30,15 @@ func TestEqual(t *testing.T) {
 				t.Errorf("digests of %s and %s are the same: %v, want %v", c.a, c.b, same, c.want)
 			}
 		})
+	}
+}
+
+func TestMarshalKeepsWhatHTMLWouldEscape(t *testing.T) {
+	got, err := Marshal(map[string]any{"b": "<&>", "a": json.RawMessage(`"<"`)})
+	if want := `{"a":"<","b":"<&>"}`; err != nil || string(got) != want {
+		t.Errorf("got %s (%v), want %s", got, err, want)
+	}
+	if got, err := Marshal(make(chan int)); err == nil {
+		t.Errorf("a channel is %s, want an error", got)
 	}
 }

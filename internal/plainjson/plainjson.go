@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sortedjson gives JSON texts that mean the same the same form: keys sorted, no spaces,
-// numbers as they were written.
-package sortedjson
+// Package plainjson writes JSON as other languages do, and gives texts that mean the same the same
+// form.
+package plainjson
 
 import (
 	"bytes"
@@ -13,8 +13,21 @@ import (
 	"io"
 )
 
-// Of returns the sorted form of one JSON value.
-func Of(raw json.RawMessage) (json.RawMessage, error) {
+// Marshal is [json.Marshal] without the escapes for HTML: <, > and & stay as they are, so that what
+// was read goes back byte for byte.
+func Marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// Sorted returns one JSON value with sorted keys, without spaces, and with numbers as they were
+// written.
+func Sorted(raw json.RawMessage) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber() // a float64 would make different numbers equal
 	var v any
@@ -24,17 +37,13 @@ func Of(raw json.RawMessage) (json.RawMessage, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v) // maps are written with sorted keys
-	return bytes.TrimSpace(b.Bytes()), err
+	return Marshal(v) // maps are written with sorted keys
 }
 
 // Digest returns the SHA-256 of the sorted form, in hexadecimal. A text that is no JSON is digested
 // as it is.
 func Digest(raw json.RawMessage) string {
-	if sorted, err := Of(raw); err == nil {
+	if sorted, err := Sorted(raw); err == nil {
 		raw = sorted
 	}
 	sum := sha256.Sum256(raw)
@@ -47,7 +56,7 @@ func Equal(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	as, aErr := Of(a)
-	bs, bErr := Of(b)
+	as, aErr := Sorted(a)
+	bs, bErr := Sorted(b)
 	return aErr == nil && bErr == nil && bytes.Equal(as, bs)
 }
