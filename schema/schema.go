@@ -16,6 +16,8 @@ type Schema struct {
 	text json.RawMessage
 	doc  any // the ordered form of text
 	root *node
+	// properties are the names that doc has under "properties".
+	properties []string
 	// arbiter decides what the walk over root does not cover (unevaluatedProperties and
 	// unevaluatedItems). It is nil where the walk covers everything.
 	arbiter *jsonschema.Resolved
@@ -53,7 +55,7 @@ func build(doc any) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{text: appendJSON(nil, doc), doc: doc, root: root}
+	s := &Schema{text: appendJSON(nil, doc), doc: doc, root: root, properties: propertyNames(doc)}
 	s.cliForm = sync.OnceValue(func() cliForm { return newCLIForm(s) })
 	if incomplete {
 		if s.arbiter, err = newArbiter(doc); err != nil {
@@ -139,8 +141,8 @@ func newInferred(t reflect.Type, output bool) inferred {
 
 // Decode checks raw against s and decodes it into a T. Where [ForCLI] wraps s, raw may also be the
 // wrapped form that the CLI gives back. A property whose name differs only in case from one of the
-// schema is refused: encoding/json would take it for that one. Every failure is a [*ValidationError], so that one repair
-// loop handles them all.
+// schema is refused: encoding/json would take it for that one. Every failure is a
+// [*ValidationError], so that one repair loop handles them all.
 func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 	var out T
 	raw = s.unwrap(raw)
@@ -152,6 +154,27 @@ func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 		return zero, &ValidationError{[]Violation{{Pointer: "", Keyword: "decode", Message: err.Error()}}}
 	}
 	return out, nil
+}
+
+// Properties returns the names of the properties that the schema describes at its root, in their
+// order. The caller must not change the list.
+func (s *Schema) Properties() []string { return s.properties }
+
+func propertyNames(doc any) []string {
+	root, ok := doc.(*object)
+	if !ok {
+		return nil
+	}
+	value, _ := root.get("properties")
+	properties, ok := value.(*object)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, m := range properties.members {
+		names = append(names, m.name)
+	}
+	return names
 }
 
 // IsObject reports whether the schema says at its root that the value is an object, as the input of

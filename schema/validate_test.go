@@ -257,3 +257,16 @@ func BenchmarkValidate(b *testing.B) {
 		}
 	})
 }
+
+func TestPropertiesAreInTheirOrder(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{"type":"object","properties":{"b":{"type":"object","properties":{"x":{}}},"a":true}}`: {"b", "a"},
+		`{"type":"object","properties":{}}`:                                                     nil,
+		`{"type":"object"}`:                                                                     nil,
+		`true`:                                                                                  nil,
+	} {
+		if diff := cmp.Diff(want, MustParse(text).Properties()); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", text, diff)
+		}
+	}
+}

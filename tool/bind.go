@@ -67,11 +67,11 @@ func (b *binding) split(whole *schema.Schema) error {
 	if bytes.Contains(whole.JSON(), []byte(`"$ref":"#"`)) {
 		return errors.New(`the schema of the parameters refers to itself with "$ref":"#"; move what it refers to into $defs`)
 	}
-	all, err := membersOf(whole.JSON())
-	if err != nil {
+	if err := b.checkNames(whole.Properties()); err != nil {
 		return err
 	}
-	if err := b.checkNames(all); err != nil {
+	all, err := membersOf(whole.JSON())
+	if err != nil {
 		return err
 	}
 	fixed, err := restrict(all, b.isFixed)
@@ -89,19 +89,11 @@ func (b *binding) isFixed(name string) bool {
 	return slices.ContainsFunc(b.fixed, func(m member) bool { return m.name == name })
 }
 
-func (b *binding) checkNames(schema []member) error {
-	var properties []member
-	for _, m := range schema {
-		if m.name == "properties" {
-			var err error
-			if properties, err = membersOf(m.value); err != nil {
-				return err
-			}
-		}
-	}
+// checkNames names the fixed arguments for which there is no parameter.
+func (b *binding) checkNames(parameters []string) error {
 	var unknown []string
 	for _, f := range b.fixed {
-		if !slices.ContainsFunc(properties, func(p member) bool { return p.name == f.name }) {
+		if !slices.Contains(parameters, f.name) {
 			unknown = append(unknown, fmt.Sprintf("%q", f.name))
 		}
 	}

@@ -142,35 +142,5 @@ func (t *Tool) schemaKeys() []string {
 	if t.Input == nil {
 		return nil
 	}
-	var root struct {
-		Properties keyList `json:"properties"`
-	}
-	if err := json.Unmarshal(t.Input.JSON(), &root); err != nil {
-		return nil // a schema is always an object; "properties" of one that was parsed, too
-	}
-	return root.Properties
-}
-
-// A keyList reads the keys of a JSON object in their order.
-type keyList []string
-
-func (k *keyList) UnmarshalJSON(data []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if _, err := dec.Token(); err != nil {
-		return err
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return err
-		}
-		if s, ok := name.(string); ok {
-			*k = append(*k, s)
-		}
-	}
-	return nil
+	return t.Input.Properties()
 }

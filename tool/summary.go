@@ -35,7 +35,7 @@ func Summarise(tools []*Tool) []Summary {
 		out[i] = Summary{
 			Name: t.Name, ID: t.ID(), Title: t.Title, Description: t.Description,
 			Risk: flagNames(t.Risks().String()), Needs: flagNames(t.Needs().String()),
-			Tags: slices.Clone(t.Tags), SchemaKeys: t.schemaKeys(), Served: t.Served(), Deprecated: t.Deprecated,
+			Tags: slices.Clone(t.Tags), SchemaKeys: slices.Clone(t.schemaKeys()), Served: t.Served(), Deprecated: t.Deprecated,
 		}
 	}
 	return out
