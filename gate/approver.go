@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/drover-agents/drover/event"
@@ -216,7 +215,7 @@ func (e *Engine) firstReply(ctx context.Context, replies <-chan reply, key answe
 func (e *Engine) callApprover(ctx context.Context, q Question) (r reply) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.opts.Logger.ErrorContext(ctx, "approver panicked", "tool", q.Call.Name, "call", q.Call.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			e.logPanic(ctx, "the approver panicked", q.Call, p)
 			r = reply{problem: "asking for it failed (the approver panicked)"}
 		}
 	}()

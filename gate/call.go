@@ -46,6 +46,9 @@ type Call struct {
 
 const mcpPrefix = "mcp__"
 
+// isMCP reports whether a call names a tool of an MCP server in full.
+func isMCP(name string) bool { return strings.HasPrefix(strings.TrimSpace(name), mcpPrefix) }
+
 // splitName takes a name apart. The server of an MCP name is one of the keys if it begins with one;
 // otherwise it ends at the first "__".
 func splitName(name string, keys []string) (server, bare, argument string) {
@@ -53,8 +56,8 @@ func splitName(name string, keys []string) (server, bare, argument string) {
 	if open := strings.IndexByte(bare, '('); open > 0 && strings.HasSuffix(bare, ")") {
 		bare, argument = strings.TrimSpace(bare[:open]), bare[open+1:len(bare)-1]
 	}
-	rest, isMCP := strings.CutPrefix(bare, mcpPrefix)
-	if !isMCP {
+	rest, full := strings.CutPrefix(bare, mcpPrefix)
+	if !full {
 		return "", bare, argument
 	}
 	for _, key := range keys { // the longest first
@@ -83,7 +86,7 @@ func serverKey(key string) string {
 func (g *Gate) canonical(call event.ToolCall) Call {
 	c := Call{ToolCall: call}
 	c.Server, c.Tool, c.Argument = splitName(call.Name, g.keys)
-	if strings.HasPrefix(strings.TrimSpace(call.Name), mcpPrefix) {
+	if isMCP(call.Name) {
 		c.Origin = Foreign
 		for _, s := range g.servers {
 			if s.key != c.Server {

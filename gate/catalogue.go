@@ -4,6 +4,7 @@ package gate
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/drover-agents/drover/tool"
@@ -33,12 +34,7 @@ func isPlumbing(c *Call) bool {
 // Natives returns the whole catalogue, sorted by name.
 func Natives() []NativeTool {
 	all := slices.Clone(natives)
-	slices.SortFunc(all, func(a, b NativeTool) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b NativeTool) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

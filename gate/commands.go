@@ -106,18 +106,17 @@ func joinWords(words []string) string {
 
 // allows reports whether the rule is about exactly this command.
 func (r *commandRule) allows(words string) bool {
-	for _, form := range r.forms {
-		if wildMatch(form, words, false) {
-			return true
-		}
-	}
-	return false
+	return matchesAny(r.forms, words, false)
 }
 
 // may reports whether the rule may turn out to be about the command.
 func (r *commandRule) may(words string) bool {
-	for _, form := range r.wide {
-		if wildMatch(form, words, true) {
+	return matchesAny(r.wide, words, true)
+}
+
+func matchesAny(forms []string, words string, guess bool) bool {
+	for _, form := range forms {
+		if wildMatch(form, words, guess) {
 			return true
 		}
 	}

@@ -29,10 +29,8 @@ func (s *script) permitted(rules []commandRule) bool {
 }
 
 func permittedCall(call *syntax.CallExpr, rules []commandRule) bool {
-	for _, a := range call.Assigns {
-		if a.Name == nil || !harmlessVariables[a.Name.Value] {
-			return false
-		}
+	if !allNamed(call.Assigns, func(name string) bool { return harmlessVariables[name] }) {
+		return false
 	}
 	words := callWords(call.Args)
 	if isComputed(words[0]) {
@@ -89,8 +87,8 @@ var harmlessVariables = map[string]bool{
 	"NODE_ENV": true, "GOOS": true, "GOARCH": true, "CGO_ENABLED": true, "RUST_BACKTRACE": true, "PYTHONUNBUFFERED": true,
 }
 
-// harmlessNode reports whether a part of a script, apart from the commands in it, changes nothing. Only
-// what is known to be so is.
+// harmlessNode reports whether a part of a script, apart from the commands in it, changes nothing.
+// Only what is known to be so is.
 func harmlessNode(node syntax.Node) bool {
 	switch node := node.(type) {
 	case nil, *syntax.File, *syntax.Comment, *syntax.Stmt, *syntax.BinaryCmd, *syntax.Subshell, *syntax.Block,
@@ -99,7 +97,7 @@ func harmlessNode(node syntax.Node) bool {
 		*syntax.CmdSubst, *syntax.ProcSubst:
 		return true
 	case *syntax.CallExpr:
-		return len(node.Args) > 0 || harmlessAssigns(node.Assigns)
+		return len(node.Args) > 0 || allNamed(node.Assigns, harmlessName)
 	case *syntax.Assign:
 		return node.Index == nil && node.Array == nil && !node.Naked
 	case *syntax.WordIter:
@@ -122,13 +120,9 @@ func harmlessDefault(p *syntax.ParamExp) bool {
 	return true
 }
 
-func harmlessAssigns(assigns []*syntax.Assign) bool {
-	for _, a := range assigns {
-		if a.Name == nil || !harmlessName(a.Name.Value) {
-			return false
-		}
-	}
-	return true
+// allNamed reports whether all assignments are to variables that good says yes to.
+func allNamed(assigns []*syntax.Assign, good func(name string) bool) bool {
+	return !slices.ContainsFunc(assigns, func(a *syntax.Assign) bool { return a.Name == nil || !good(a.Name.Value) })
 }
 
 // harmlessName reports whether a variable of the script itself has a name that no program looks at:

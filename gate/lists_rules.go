@@ -107,9 +107,9 @@ type toolName struct {
 var bareName = lazyre.New(`^[A-Za-z0-9_-]{1,128}$`)
 
 func newToolName(text string) (toolName, error) {
-	rest, isMCP := strings.CutPrefix(text, mcpPrefix)
+	rest, full := strings.CutPrefix(text, mcpPrefix)
 	switch {
-	case isMCP:
+	case full:
 		rest = strings.TrimSuffix(rest, "__*")
 		if rest == "" || strings.ContainsAny(rest, "*?") {
 			return toolName{}, errors.New(`write "mcp__server__tool", or "mcp__server" for all its tools`)
@@ -174,22 +174,17 @@ func (g *ruleGroup) names(c *Call, wide bool) bool {
 
 // bounds reports whether the tool has rules with arguments.
 func (g *ruleGroup) bounds(c *Call) bool {
-	if len(g.commands) > 0 && isShell(c) {
-		return true
-	}
-	for i := range g.paths {
-		if g.paths[i].covers(c, true) {
-			return true
-		}
-	}
-	return false
+	return g.boundsShell(c) || g.firstCovering(c, true) >= 0
 }
+
+// boundsShell reports whether the call is of the shell, and the shell has rules.
+func (g *ruleGroup) boundsShell(c *Call) bool { return len(g.commands) > 0 && isShell(c) }
 
 // forms lists the rules with arguments that bound the tool.
 func (g *ruleGroup) forms(c *Call) string {
 	var forms []string
-	for i := range g.commands {
-		if isShell(c) {
+	if isShell(c) {
+		for i := range g.commands {
 			forms = append(forms, g.commands[i].text)
 		}
 	}
@@ -209,7 +204,7 @@ func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
 	if why, hit := g.concernsPath(s); hit {
 		return why, true
 	}
-	if len(g.commands) > 0 && isShell(s.call) {
+	if g.boundsShell(s.call) {
 		return s.script().concerns(g.commands)
 	}
 	return "", false
@@ -220,7 +215,7 @@ func (g *ruleGroup) permits(s *subject) bool {
 	if g.names(s.call, false) {
 		return true
 	}
-	if len(g.commands) > 0 && isShell(s.call) {
+	if g.boundsShell(s.call) {
 		return s.script().permitted(g.commands)
 	}
 	return g.permitsPath(s)

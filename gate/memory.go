@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,10 +21,10 @@ const remembered = 4096
 // bare name or its id. A name that can mean several tools stands for itself alone: a verdict about
 // one of them must not pass for one about another.
 func (g *Gate) identity(c Call) string {
-	isMCP := strings.HasPrefix(strings.TrimSpace(c.Name), mcpPrefix)
+	full := isMCP(c.Name)
 	var means [][]string
 	for _, s := range g.servers {
-		if isMCP && s.key != c.Server {
+		if full && s.key != c.Server {
 			continue
 		}
 		if t, ok := s.lookup.Lookup(c.Tool); ok {
@@ -35,10 +34,10 @@ func (g *Gate) identity(c Call) string {
 			}
 		}
 	}
-	if _, native := Native(c.Tool); len(means) == 1 && (isMCP || !native) {
+	if _, native := Native(c.Tool); len(means) == 1 && (full || !native) {
 		return joinParts(means[0])
 	}
-	if isMCP {
+	if full {
 		return joinParts([]string{"server", c.Server, c.Tool, c.Argument})
 	}
 	return joinParts([]string{"name", c.Tool, c.Argument})

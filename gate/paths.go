@@ -178,7 +178,7 @@ func below(dir, place string) (rest string, ok bool) {
 // concernsPath looks for a wide rule about the call. Places are compared in lower case: a file
 // system may not tell the cases apart.
 func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
-	at := g.firstCovering(s.call)
+	at := g.firstCovering(s.call, true)
 	if at < 0 {
 		return "", false
 	}
@@ -221,7 +221,7 @@ const (
 
 // unplaced says why rules that allow could not be matched, if that is so.
 func (g *ruleGroup) unplaced(s *subject) string {
-	at := g.firstCovering(s.call)
+	at := g.firstCovering(s.call, true)
 	if at < 0 {
 		return ""
 	}
@@ -235,9 +235,9 @@ func (g *ruleGroup) unplaced(s *subject) string {
 }
 
 // firstCovering finds the first rule about the tool of a call, or -1.
-func (g *ruleGroup) firstCovering(c *Call) int {
+func (g *ruleGroup) firstCovering(c *Call, wide bool) int {
 	for i := range g.paths {
-		if g.paths[i].covers(c, true) {
+		if g.paths[i].covers(c, wide) {
 			return i
 		}
 	}
@@ -246,15 +246,8 @@ func (g *ruleGroup) firstCovering(c *Call) int {
 
 // permitsPath reports whether every place to which the call may lead is allowed.
 func (g *ruleGroup) permitsPath(s *subject) bool {
-	if len(g.paths) == 0 {
-		return false
-	}
-	covered := false
-	for i := range g.paths {
-		covered = covered || g.paths[i].covers(s.call, false)
-	}
-	if !covered {
-		return false
+	if g.firstCovering(s.call, false) < 0 {
+		return false // before anything is read
 	}
 	at := s.places()
 	if at.unknown || at.n == 0 {

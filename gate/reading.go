@@ -4,8 +4,8 @@ package gate
 
 import "sync"
 
-// An inputReading is what policies have read from the input of a call. It is kept, so that one policy need
-// not read again what another has read.
+// An inputReading is what policies have read from the input of a call. It is kept, so that one
+// policy need not read again what another has read.
 type inputReading struct {
 	haveFields bool
 	in         input
