@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -97,11 +98,11 @@ func (c *constrained) types() typeSet {
 		return typeObject
 	}
 	var types typeSet
-	list, ok := named(c.object).([]any)
-	if !ok {
+	list, several := named(c.object).([]any) // in output: ["string","null"]
+	if !several {
 		list = []any{named(c.object)}
 	}
-	for _, name := range list { // output: ["string","null"]
+	for _, name := range list {
 		text, _ := name.(string)
 		bit, _ := typeByName(text)
 		types |= bit &^ typeNull
@@ -218,7 +219,7 @@ func putEnum(c *constrained, keyword, text string) error {
 	}
 	if old, ok := c.get(keyword); ok {
 		for _, v := range values {
-			if !contains(old.([]any), v) {
+			if !slices.Contains(old.([]any), v) {
 				return c.refuse(keyword, "has %s, which is not a value of %s", appendJSON(nil, v), c.typ)
 			}
 		}
@@ -231,15 +232,6 @@ func putEnum(c *constrained, keyword, text string) error {
 	}
 	c.set(keyword, values)
 	return nil
-}
-
-func contains(list []any, v any) bool {
-	for _, e := range list {
-		if e == v {
-			return true
-		}
-	}
-	return false
 }
 
 func putExamples(c *constrained, keyword, text string) error {

@@ -17,14 +17,14 @@ import (
 type enumerator interface{ Enum() []string }
 
 var (
-	enumeratorType    = reflect.TypeFor[enumerator]()
-	timeType          = reflect.TypeFor[time.Time]()
-	numberType        = reflect.TypeFor[json.Number]()
-	textMarshaler     = reflect.TypeFor[encoding.TextMarshaler]()
-	textUnmarshaler   = reflect.TypeFor[encoding.TextUnmarshaler]()
-	jsonMarshaler     = reflect.TypeFor[json.Marshaler]()
-	jsonUnmarshaler   = reflect.TypeFor[json.Unmarshaler]()
-	schemaOfRawValues = reflect.TypeFor[json.RawMessage]()
+	enumeratorType  = reflect.TypeFor[enumerator]()
+	timeType        = reflect.TypeFor[time.Time]()
+	numberType      = reflect.TypeFor[json.Number]()
+	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+	jsonMarshaler   = reflect.TypeFor[json.Marshaler]()
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	rawMessageType  = reflect.TypeFor[json.RawMessage]()
 )
 
 // An inferrer builds the ordered document of one Go type: of what encoding/json reads into it, or,
@@ -102,7 +102,7 @@ func (in *inferrer) special(t reflect.Type, place string) (*object, bool, error)
 		return newObject("type", "string", "format", "date-time"), true, nil
 	case t == numberType:
 		return newObject("type", "number"), true, nil
-	case t == schemaOfRawValues:
+	case t == rawMessageType:
 		return new(object), true, nil
 	}
 	switch in.ownForm(t) {
@@ -143,8 +143,6 @@ func (in *inferrer) ownForm(t reflect.Type) form {
 		return formOfKind
 	}
 	switch {
-	case t.Implements(jsonMarshaler):
-		return formAny
 	case pointer.Implements(jsonMarshaler):
 		return formAny
 	case t.Implements(textMarshaler):

@@ -84,9 +84,7 @@ func (m *misfit) lookIntoStruct(t reflect.Type, raw []byte) {
 func (m *misfit) lookIntoQuotes(f jsonField, part []byte) {
 	only := reflect.StructOf([]reflect.StructField{{Name: "F", Type: f.typ, Tag: `json:"f,string"`}})
 	if err := decode(only, appendJSON(nil, newObject("f", json.Number(part)))); err != nil {
-		m.path = append(m.path, step{name: f.name})
-		m.report("decode", "must be a string that holds a %s", f.typ)
-		m.path = m.path[:len(m.path)-1]
+		m.reportProperty(f.name, "decode", "must be a string that holds a %s", f.typ)
 	}
 }
 
@@ -98,9 +96,7 @@ func (m *misfit) lookIntoMap(t reflect.Type, raw []byte) {
 	onlyKey := reflect.MapOf(t.Key(), reflect.TypeFor[struct{}]())
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if err := decode(onlyKey, appendJSON(nil, newObject(name, new(object)))); err != nil {
-			m.path = append(m.path, step{name: name})
-			m.report("decode", "has a name that is no %s", t.Key())
-			m.path = m.path[:len(m.path)-1]
+			m.reportProperty(name, "decode", "has a name that is no %s", t.Key())
 		}
 		m.inside(step{name: name}, t.Elem(), members[name])
 	}

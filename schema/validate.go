@@ -64,14 +64,22 @@ type walk struct {
 	exactCase bool
 }
 
+// A step leads to a property or, if elem is set, to an element.
 type step struct {
 	name  string
-	index int // used where name is the marker of an element
+	index int
 	elem  bool
 }
 
 func (w *walk) report(keyword, format string, args ...any) {
 	w.found = append(w.found, Violation{w.pointer(), keyword, fmt.Sprintf(format, args...)})
+}
+
+// reportProperty reports about a property of the value that is looked at.
+func (w *walk) reportProperty(name, keyword, format string, args ...any) {
+	w.path = append(w.path, step{name: name})
+	w.report(keyword, format, args...)
+	w.path = w.path[:len(w.path)-1]
 }
 
 func (w *walk) pointer() string {
@@ -358,9 +366,7 @@ func (w *walk) checkMember(r *objectRules, name string, v any) {
 		return
 	}
 	if r.additional != nil && r.additional.refused {
-		w.path = append(w.path, step{name: name})
-		w.report("additionalProperties", "is not a known property")
-		w.path = w.path[:len(w.path)-1]
+		w.reportProperty(name, "additionalProperties", "is not a known property")
 		return
 	}
 	if w.exactCase {
@@ -376,9 +382,7 @@ func (w *walk) checkMember(r *objectRules, name string, v any) {
 func (w *walk) checkCase(r *objectRules, name string) {
 	for declared := range r.properties {
 		if strings.EqualFold(declared, name) {
-			w.path = append(w.path, step{name: name})
-			w.report("decode", "differs only in case from %q", declared)
-			w.path = w.path[:len(w.path)-1]
+			w.reportProperty(name, "decode", "differs only in case from %q", declared)
 			return
 		}
 	}
