@@ -51,17 +51,17 @@ func wrap(part *Tool, opts []Option, run partHandler) *Tool {
 }
 
 func (t *Tool) handle(served, dry bool, run partHandler) {
-	if served {
-		t.Handler = func(ctx context.Context, input json.RawMessage) (Result, error) {
-			r, err := run(ctx, input, false)
+	handler := func(dry bool) Handler {
+		return func(ctx context.Context, input json.RawMessage) (Result, error) {
+			r, err := run(ctx, input, dry)
 			return t.conceal(r), err
 		}
 	}
+	if served {
+		t.Handler = handler(false)
+	}
 	if dry {
-		t.DryRun = func(ctx context.Context, input json.RawMessage) (Result, error) {
-			r, err := run(ctx, input, true)
-			return t.conceal(r), err
-		}
+		t.DryRun = handler(true)
 	}
 }
 
@@ -100,7 +100,7 @@ func (t *Tool) assemble(parts []*Tool, opts []Option) {
 		harmless = harmless && part.Risks().Has(ReadOnly)
 		t.Capabilities |= part.Needs()
 		t.HideValue = t.HideValue || part.HideValue
-		t.Concurrency = strictest(t.Concurrency, part.Concurrency)
+		t.Concurrency = stricter(t.Concurrency, part.Concurrency)
 	}
 	if !harmless || risk.Has(Mutates) {
 		risk &^= ReadOnly
@@ -117,17 +117,9 @@ func (t *Tool) setRisk(risk Risk) {
 		}
 	}
 	t.Tags = slices.DeleteFunc(t.Tags, func(tag string) bool {
-		return slices.Contains([]string{tagMutating, tagReadOnly, "read-only", tagDangerous}, strings.ToLower(tag))
+		return slices.Contains([]string{tagMutating, tagReadOnly, tagReadOnlyDashed, tagDangerous}, strings.ToLower(tag))
 	})
 	t.settle()
-}
-
-// strictest is the lower of two bounds of which zero is none.
-func strictest(a, b int) int {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // runPart runs a part within the call of the tool that it is part of.

@@ -3,6 +3,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (r *Registry) executeFound(ctx context.Context, t *Tool, call *Call) Result
 	}
 	defer release()
 	r.step(call, "started", "")
-	call.Timeout = shorter(call.Timeout, r.opts.Timeout)
+	call.Timeout = stricter(call.Timeout, r.opts.Timeout)
 	result := t.perform(r.contextFor(ctx, call), call)
 	r.step(call, "returned", "")
 	return result
@@ -180,21 +181,14 @@ func (r *Registry) obey(t *Tool, call *Call, d event.Decision) *Result {
 		return r.replaceInput(t, call, d)
 	case event.Ask:
 		r.step(call, "needs_approval", d.Reason)
-		message := d.Reason
-		if message == "" {
-			message = fmt.Sprintf("Tool %s needs approval, and nobody was asked.", t.Name)
-		}
+		message := cmp.Or(d.Reason, fmt.Sprintf("Tool %s needs approval, and nobody was asked.", t.Name))
 		return &Result{
 			Outcome: NeedsApproval, Action: &Action{Type: "approval", Message: message},
 			Err: &Error{Code: CodeNeedsApproval, Category: CategoryPermission, Message: message},
 		}
 	}
 	r.step(call, "denied", d.Reason)
-	message := d.Reason
-	if message == "" {
-		message = "Policy denied"
-	}
-	stop := failed(&Error{Code: CodeDenied, Category: CategoryPermission, Message: message})
+	stop := failed(&Error{Code: CodeDenied, Category: CategoryPermission, Message: cmp.Or(d.Reason, "Policy denied")})
 	return &stop
 }
 

@@ -18,9 +18,8 @@ type None = struct{}
 // map: see [schema.ForType] for the tags it understands. Unknown keys are refused.
 //
 // R is the result: any type with a JSON form, whose schema becomes Output if it is an object that
-// the model reads as JSON; a
-// [Reply], to add a message or images; or a [Result], to say everything. fn may be nil: the tool is
-// then declared, but not served.
+// the model reads as JSON; a [Reply], to add a message or images; or a [Result], to say everything.
+// fn may be nil: the tool is then declared, but not served.
 func New[P, R any](name, description string, fn func(context.Context, P) (R, error), opts ...Option) (*Tool, error) {
 	t := &Tool{Name: name, Description: description}
 	params, err := schema.For[P]()

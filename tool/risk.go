@@ -25,7 +25,7 @@ func (r Risk) Has(q Risk) bool { return r&q == q }
 
 // String gives "mutates, dangerous".
 func (r Risk) String() string {
-	return joinFlags(uint8(r), "readOnly", "mutates", "dangerous")
+	return joinFlags(flagNames(r, riskNames))
 }
 
 // A Capability is a set of things that a tool needs to be permitted. It is also an [Option].
@@ -43,20 +43,31 @@ func (c Capability) Has(q Capability) bool { return c&q == q }
 
 // String gives "fileWrite, networkAccess".
 func (c Capability) String() string {
-	return joinFlags(uint8(c), "fileWrite", "shellExecute", "networkAccess")
+	return joinFlags(flagNames(c, capabilityNames))
 }
 
-func joinFlags(set uint8, names ...string) string {
+// The names of the flags, from the lowest bit on.
+var (
+	riskNames       = []string{"readOnly", "mutates", "dangerous"}
+	capabilityNames = []string{"fileWrite", "shellExecute", "networkAccess"}
+)
+
+// flagNames gives those of the names whose flags are set; nil if none is.
+func flagNames[F ~uint8](set F, names []string) []string {
 	var out []string
 	for i, name := range names {
 		if set&(1<<i) != 0 {
 			out = append(out, name)
 		}
 	}
-	if out == nil {
+	return out
+}
+
+func joinFlags(names []string) string {
+	if names == nil {
 		return "none"
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(names, ", ")
 }
 
 // The keys of Metadata and the tags that tell about risks and capabilities.
@@ -66,12 +77,13 @@ const (
 	metaDangerous    = "dangerous"
 	metaCapabilities = "capabilities" // a list of names as Capability.String gives them
 
-	tagMutating  = "mutating"
-	tagReadOnly  = "readonly"
-	tagDangerous = "dangerous"
-	tagFiles     = "file-write"
-	tagShell     = "shell-execute"
-	tagNetwork   = "network-access"
+	tagMutating       = "mutating"
+	tagReadOnly       = "readonly"
+	tagReadOnlyDashed = "read-only" // understood, never written
+	tagDangerous      = "dangerous"
+	tagFiles          = "file-write"
+	tagShell          = "shell-execute"
+	tagNetwork        = "network-access"
 )
 
 // Risks are the risks of the tool, from all that is said about it, in this order: Mutates as an
@@ -88,7 +100,7 @@ func (t *Tool) Risks() Risk {
 		r = ReadOnly
 	case t.HasTag(tagMutating):
 		r = Mutates
-	case t.HasTag(tagReadOnly) || t.HasTag("read-only"):
+	case t.HasTag(tagReadOnly) || t.HasTag(tagReadOnlyDashed):
 		r = ReadOnly
 	}
 	if t.Risk.Has(Dangerous) || t.Metadata[metaDangerous] == true || t.HasTag(tagDangerous) {
@@ -101,7 +113,7 @@ func (t *Tool) Risks() Risk {
 // together.
 func (t *Tool) Needs() Capability {
 	c := t.Capabilities
-	for i, name := range []string{"fileWrite", "shellExecute", "networkAccess"} {
+	for i, name := range capabilityNames {
 		if listed(t.Metadata[metaCapabilities], name) || t.HasTag([]string{tagFiles, tagShell, tagNetwork}[i]) {
 			c |= 1 << i
 		}

@@ -99,7 +99,7 @@ func (t *Tool) checkCall(call *Call) *Error {
 
 // perform runs the handler of a call that was checked, within its time.
 func (t *Tool) perform(ctx context.Context, call *Call) Result {
-	if d := shorter(t.Timeout, call.Timeout); d > 0 {
+	if d := stricter(t.Timeout, call.Timeout); d > 0 {
 		limited, cancel := context.WithTimeout(ctx, d)
 		defer cancel()
 		ctx = limited
@@ -228,7 +228,8 @@ func maybeObject(value any) bool {
 	return false
 }
 
-func shorter(a, b time.Duration) time.Duration {
+// stricter is the lower of two bounds of which zero is none.
+func stricter[T int | time.Duration](a, b T) T {
 	if a == 0 || b > 0 && b < a {
 		return b
 	}

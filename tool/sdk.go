@@ -84,17 +84,21 @@ func ToSDKTools(from Set, opts *SDKToolOptions) ([]SDKTool, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]SDKTool, 0, len(converted))
-	for _, c := range converted {
-		out = append(out, c.sdk)
-	}
-	return out, nil
+	return sdkTools(converted), nil
 }
 
 // converted is a tool beside its SDK form.
 type converted struct {
 	tool *Tool
 	sdk  SDKTool
+}
+
+func sdkTools(all []converted) []SDKTool {
+	out := make([]SDKTool, 0, len(all))
+	for _, c := range all {
+		out = append(out, c.sdk)
+	}
+	return out
 }
 
 func convert(from Set, opts *SDKToolOptions) ([]converted, error) {

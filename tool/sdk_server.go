@@ -80,10 +80,7 @@ func (s *SDKServer) refresh() error {
 	if err != nil {
 		return err
 	}
-	sdk := make([]SDKTool, 0, len(tools))
-	for _, c := range tools {
-		sdk = append(sdk, c.sdk)
-	}
+	sdk := sdkTools(tools)
 	if _, err := claude.NewToolServer(s.opts.Name, s.opts.Version, nil, sdk...); err != nil {
 		return err
 	}
@@ -99,11 +96,7 @@ func (s *SDKServer) Server() *claude.MCPInProcess { return s.server.Server() }
 func (s *SDKServer) Tools() []SDKTool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]SDKTool, 0, len(s.tools))
-	for _, c := range s.tools {
-		out = append(out, c.sdk)
-	}
-	return out
+	return sdkTools(s.tools)
 }
 
 // ToolNames returns the names of all tools as the model knows them, without the prefix of the server.

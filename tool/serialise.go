@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -63,7 +64,7 @@ func (r *Registry) MarshalJSON() ([]byte, error) {
 func (t *Tool) marshal() (json.RawMessage, error) {
 	w := wireTool{
 		Name: t.Name, Namespace: t.Namespace, Version: t.Version, Title: t.Title, Description: t.Description,
-		Risk: flagNames(t.Risks().String()), Capabilities: flagNames(t.Needs().String()), Tags: t.Tags,
+		Risk: flagNames(t.Risks(), riskNames), Capabilities: flagNames(t.Needs(), capabilityNames), Tags: t.Tags,
 		Examples: t.Examples, Deprecated: t.Deprecated, Concurrency: t.Concurrency,
 		HideValue: t.HideValue, AlwaysLoad: t.AlwaysLoad, SearchHint: t.SearchHint, Served: t.Served(),
 	}
@@ -138,8 +139,8 @@ func readTool(raw json.RawMessage) (*Tool, error) {
 	t.Output, errs[1] = readSchema("output", w.Output)
 	t.Timeout, errs[2] = readTimeout(w.Timeout)
 	t.Metadata, errs[3] = readMetadata(w.Metadata)
-	t.Risk, errs[4] = readFlags[Risk]("risk", w.Risk, "readOnly", "mutates", "dangerous")
-	t.Capabilities, errs[5] = readFlags[Capability]("capability", w.Capabilities, "fileWrite", "shellExecute", "networkAccess")
+	t.Risk, errs[4] = readFlags[Risk]("risk", w.Risk, riskNames)
+	t.Capabilities, errs[5] = readFlags[Capability]("capability", w.Capabilities, capabilityNames)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("%q: %w", w.Name, err)
 	}
@@ -169,7 +170,7 @@ func readTimeout(text string) (time.Duration, error) {
 	return d, nil
 }
 
-func readFlags[F ~uint8](what string, names []string, known ...string) (F, error) {
+func readFlags[F ~uint8](what string, names, known []string) (F, error) {
 	var set F
 	for _, name := range names {
 		i := slices.Index(known, name)
@@ -279,7 +280,7 @@ func unserialisable(place string, value any, err error, depth int) error {
 }
 
 // innerValues yields the values of maps and lists in order, with how to write the step to them.
-func innerValues(value any) func(yield func(string, any) bool) {
+func innerValues(value any) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		switch v := value.(type) {
 		case map[string]any:

@@ -2,10 +2,7 @@
 
 package tool
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // A Summary is what to know of a tool before one chooses it. Its JSON form is short: what is empty
 // is left out.
@@ -34,17 +31,9 @@ func Summarise(tools []*Tool) []Summary {
 	for i, t := range tools {
 		out[i] = Summary{
 			Name: t.Name, ID: t.ID(), Title: t.Title, Description: t.Description,
-			Risk: flagNames(t.Risks().String()), Needs: flagNames(t.Needs().String()),
+			Risk: flagNames(t.Risks(), riskNames), Needs: flagNames(t.Needs(), capabilityNames),
 			Tags: slices.Clone(t.Tags), SchemaKeys: slices.Clone(t.schemaKeys()), Served: t.Served(), Deprecated: t.Deprecated,
 		}
 	}
 	return out
-}
-
-// flagNames takes apart what joinFlags gives.
-func flagNames(joined string) []string {
-	if joined == joinFlags(0) {
-		return nil
-	}
-	return strings.Split(joined, ", ")
 }

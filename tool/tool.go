@@ -3,6 +3,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,11 +82,7 @@ const DefaultNamespace = "default"
 // ID is the name of the tool among all others: "namespace:name@version", or "namespace:name" where
 // it has no version. The parts are escaped as in a URL.
 func (t *Tool) ID() string {
-	ns := t.Namespace
-	if ns == "" {
-		ns = DefaultNamespace
-	}
-	id := escapePart(ns) + ":" + escapePart(t.Name)
+	id := escapePart(cmp.Or(t.Namespace, DefaultNamespace)) + ":" + escapePart(t.Name)
 	if t.Version != "" {
 		id += "@" + escapePart(t.Version)
 	}

@@ -22,7 +22,8 @@ import (
 
 // ServeOptions configures a [Server]. Nil and the zero value are ready to use.
 type ServeOptions struct {
-	// Name and Version are how the server introduces itself. Empty means "armorer-tools" and "0.0.0".
+	// Name and Version are how the server introduces itself. Empty means
+	// [tool.DefaultServerName] and [tool.DefaultServerVersion].
 	Name, Version string
 	// Instructions tell the model of a client what the tools are for. Empty means none.
 	Instructions string
@@ -83,7 +84,7 @@ func NewServer(registry *tool.Registry, opts *ServeOptions) *Server {
 		s.opts.Out = os.Stdout
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	about := &sdk.Implementation{Name: cmp.Or(s.opts.Name, "armorer-tools"), Version: cmp.Or(s.opts.Version, "0.0.0")}
+	about := &sdk.Implementation{Name: cmp.Or(s.opts.Name, tool.DefaultServerName), Version: cmp.Or(s.opts.Version, tool.DefaultServerVersion)}
 	s.server = sdk.NewServer(about, &sdk.ServerOptions{
 		Instructions: s.opts.Instructions, Logger: s.opts.Logger,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: true}},
