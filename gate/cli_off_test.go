@@ -89,13 +89,22 @@ func TestTheModelCannotSwitchTheGateOff(t *testing.T) {
 	opts := cli.Options(model)
 	opts.SettingSources = []string{"user"}
 	opts.PermissionMode = claude.ModeBypassPermissions
+	reread := make(chan struct{}, 10)
+	opts.Hooks = []claude.Hook{claude.On("", func(context.Context, *claude.ConfigChangeInput) (*claude.ConfigChangeOutput, error) {
+		reread <- struct{}{}
+		return nil, nil
+	})}
 	bind(t, noShell(), opts)
 	c := connect(t, opts)
 	turn(t, c, "write the settings")
 	if content, err := os.ReadFile(settings); strings.TrimSpace(string(content)) != bareSettings {
 		t.Fatalf("the settings are %q (%v), so that this test shows nothing", content, err)
 	}
-	time.Sleep(2 * time.Second) // the CLI waits until a file has come to rest
+	select {
+	case <-reread: // the CLI waits until a file has come to rest
+	case <-time.After(30 * time.Second):
+		t.Fatal("the CLI does not read the settings again, so that this test shows nothing")
+	}
 	turn(t, c, "make it")
 	if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "No shell.") || exists(cli, "made.txt") {
 		t.Errorf("the model saw %q (failed: %t); the file exists: %t", text, failed, exists(cli, "made.txt"))
