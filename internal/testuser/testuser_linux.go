@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testuser
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Nobody is an ordinary user of every Linux.
+const Nobody = 65534
+
+// Rerun runs the tests of this program whose names match the pattern again as an ordinary user, in a
+// process of its own. They use the CLI at that path.
+func Rerun(t *testing.T, cli, pattern string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("this is an ordinary user already; run as root to try both")
+	}
+	dir := Folder(t)
+	cmd := exec.Command(Put(t, os.Args[0], dir), "-test.v", "-test.run="+pattern)
+	cmd.Dir = dir
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir,
+		"DROVER_SLOTS=" + filepath.Join(dir, "slots"), "DROVER_CLAUDE=" + Put(t, cli, dir), "DROVER_SOAK=" + os.Getenv("DROVER_SOAK"),
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: Nobody, Gid: Nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("as uid %d: %v\n%s", Nobody, err, out)
+	}
+}
+
+// Folder makes a folder that everybody may use.
+func Folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "drover-user-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Put puts a program into a folder, where everybody may run it: the checkout may be where only root
+// can go. It is a link, or a copy on another file system.
+func Put(t testing.TB, program, dir string) string {
+	t.Helper()
+	program, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, filepath.Base(program))
+	if os.Link(program, to) == nil {
+		return to
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
