@@ -26,7 +26,8 @@ func judgedBy(judge func(c *gate.Call) (event.Decision, bool)) gate.Policy {
 	return gate.Policy{Name: "test", Stage: gate.StageCustom, Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) { return judge(c) }}
 }
 
-// askingGate is a gate that asks about every call, except that it denies inputs that contain "forbidden".
+// askingGate is a gate that asks about every call, except that it denies inputs that contain
+// "forbidden".
 func askingGate(policies ...gate.Policy) *gate.Gate {
 	return gate.Must(append(policies, judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		if strings.Contains(string(c.Input), "forbidden") {

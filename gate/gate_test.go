@@ -40,10 +40,6 @@ func allows(name string) gate.Policy {
 	return says(name, gate.StageCustom, event.Decision{Verdict: event.Allow})
 }
 
-func otherwise(v event.Verdict) gate.Policy {
-	return gate.Policy{Name: "rule", Otherwise: &gate.Otherwise{Verdict: v}}
-}
-
 // decide asks a gate about a tool, by name alone.
 func decide(g *gate.Gate, name string) event.Decision {
 	return g.Decide(event.ToolCall{ID: "toolu_1", Name: name}, gate.Facts{})
@@ -66,10 +62,10 @@ func TestDenyBeatsAskBeatsAllowBeatsTheRuleForTheUnknown(t *testing.T) {
 	}{
 		"nothing at all":                   {nil, event.Decision{Reason: "Tool not allowed: Frob", Policy: "otherwise"}},
 		"all abstain":                      {[]gate.Policy{abstains("a"), {Name: "empty"}}, event.Decision{Reason: "Tool not allowed: Frob", Policy: "otherwise"}},
-		"the rule allows":                  {[]gate.Policy{abstains("a"), otherwise(event.Allow)}, event.Decision{Verdict: event.Allow, Policy: "otherwise"}},
-		"the rule asks":                    {[]gate.Policy{otherwise(event.Allow), otherwise(event.Ask)}, event.Decision{Verdict: event.Ask, Reason: "No policy knows the tool Frob.", Policy: "otherwise"}},
-		"the strictest rule holds":         {[]gate.Policy{otherwise(event.Allow), otherwise(event.Deny), otherwise(event.Ask)}, event.Decision{Reason: "Tool not allowed: Frob", Policy: "otherwise"}},
-		"allow beats the rule":             {[]gate.Policy{otherwise(event.Deny), allows("a")}, event.Decision{Verdict: event.Allow, Policy: "a"}},
+		"the rule allows":                  {[]gate.Policy{abstains("a"), gate.Default(event.Allow)}, event.Decision{Verdict: event.Allow, Policy: "otherwise"}},
+		"the rule asks":                    {[]gate.Policy{gate.Default(event.Allow), gate.Default(event.Ask)}, event.Decision{Verdict: event.Ask, Reason: "No policy knows the tool Frob.", Policy: "otherwise"}},
+		"the strictest rule holds":         {[]gate.Policy{gate.Default(event.Allow), gate.Default(event.Deny), gate.Default(event.Ask)}, event.Decision{Reason: "Tool not allowed: Frob", Policy: "otherwise"}},
+		"allow beats the rule":             {[]gate.Policy{gate.Default(event.Deny), allows("a")}, event.Decision{Verdict: event.Allow, Policy: "a"}},
 		"ask beats allow":                  {[]gate.Policy{allows("a"), asks("b"), allows("c")}, event.Decision{Verdict: event.Ask, Reason: "b asks", Policy: "b"}},
 		"the first question gives reasons": {[]gate.Policy{asks("a"), asks("b")}, event.Decision{Verdict: event.Ask, Reason: "a asks", Policy: "a"}},
 		"deny beats ask":                   {[]gate.Policy{asks("a"), allows("b"), denies("c", gate.StageCustom)}, event.Decision{Reason: "c says no", Policy: "c"}},

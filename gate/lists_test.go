@@ -12,13 +12,11 @@ import (
 
 // known makes the gate know a registry with these tools.
 func known(key string, names ...string) Policy {
-	r := tool.MustRegistry(nil)
+	var tools []*tool.Tool
 	for _, name := range names {
-		if err := r.Add(&tool.Tool{Name: name, Description: "A tool."}); err != nil {
-			panic(err)
-		}
+		tools = append(tools, &tool.Tool{Name: name, Description: "A tool."})
 	}
-	return Policy{Name: "known", Tools: map[string]Lookup{key: r}}
+	return Knows(key, tool.MustRegistry(nil, tools...))
 }
 
 func TestAllowTools(t *testing.T) {

@@ -91,7 +91,7 @@ func TestPathRulesThatAllow(t *testing.T) {
 
 // What a tool is allowed by path is its boundary, whatever others allow.
 func TestPathsThatAreAllowedAreABoundary(t *testing.T) {
-	g := Must(Rules(RuleOptions{Root: "/w", Allow: []string{"Write(/src/**)"}}), otherwiseAllow)
+	g := Must(Rules(RuleOptions{Root: "/w", Allow: []string{"Write(/src/**)"}}), Default(event.Allow))
 	for _, c := range []struct {
 		call event.ToolCall
 		want event.Verdict
@@ -119,7 +119,7 @@ func TestPathsThatAreAllowedAreABoundary(t *testing.T) {
 }
 
 func TestPathRulesThatDeny(t *testing.T) {
-	g := Must(otherwiseAllow, Rules(RuleOptions{Root: "/w", Home: "/home/me", Deny: []string{
+	g := Must(Default(event.Allow), Rules(RuleOptions{Root: "/w", Home: "/home/me", Deny: []string{
 		"Write(/gen/**)", "Read(.env)", "Read(/secrets)", "Read(~/.ssh/**)", "Edit(//etc/**)", "Read(*.pem)", "mcp__fs__get(//etc)",
 	}}))
 	cases := []struct {
@@ -174,7 +174,7 @@ func TestPathRulesThatDeny(t *testing.T) {
 }
 
 func TestASearchIsDeniedWhereItMayReadWhatIsDenied(t *testing.T) {
-	g := Must(otherwiseAllow, Rules(RuleOptions{Root: "/w", Deny: []string{"Read(/a/*/secret)"}}))
+	g := Must(Default(event.Allow), Rules(RuleOptions{Root: "/w", Deny: []string{"Read(/a/*/secret)"}}))
 	for path, want := range map[string]event.Verdict{
 		"/": event.Deny, "/w": event.Deny, "/w/a": event.Deny, "/w/a/x": event.Deny, "/w/a/x/secret": event.Deny, "/w/a/x/secret/y": event.Deny,
 		"/w/b": event.Allow, "/w/a/x/y": event.Allow, "/v": event.Allow,

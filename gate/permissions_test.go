@@ -124,7 +124,7 @@ func TestAnEmptyPolicyAsksAndNoPolicyOverridesNothing(t *testing.T) {
 		}
 	}
 	for _, rule := range []event.Verdict{event.Deny, event.Ask, event.Allow} {
-		absent := gate.Must(gate.FromCapabilities(nil), otherwise(rule))
+		absent := gate.Must(gate.FromCapabilities(nil), gate.Default(rule))
 		for _, name := range []string{"Write", "Bash", "WebFetch", "Read", "Frob"} {
 			if got := decide(absent, name); got.Verdict != rule || got.Policy != "otherwise" {
 				t.Errorf("no policy: %s is %s by %s, want %s by the rule", name, got.Verdict, got.Policy, rule)
@@ -154,7 +154,7 @@ func TestModesLeaveTheLevelsAside(t *testing.T) {
 // In auto mode the agent judges, not the gate; bypass gives the capabilities away.
 func TestAutoHasNoOpinionAndBypassHasOne(t *testing.T) {
 	for mode, want := range map[gate.Mode]event.Verdict{gate.ModeAuto: event.Deny, gate.ModeBypass: event.Allow} {
-		g := gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: mode}), otherwise(event.Deny))
+		g := gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: mode}), gate.Default(event.Deny))
 		if got := decide(g, "Write").Verdict; got != want {
 			t.Errorf("%s beside a rule that denies: %s, want %s", mode, got, want)
 		}

@@ -89,7 +89,7 @@ func TestAGateIsProjectedOnAnAgentOrRefused(t *testing.T) {
 			return append(more, gate.FromCapabilities(&p))
 		}
 		limits  = denies("limits", gate.StageLimits)
-		rule    = otherwise(event.Deny)
+		rule    = gate.Default(event.Deny)
 		refused = gate.NativeMode{}
 
 		claudeCode = gate.ClaudeCode()
@@ -126,7 +126,7 @@ func TestAGateIsProjectedOnAnAgentOrRefused(t *testing.T) {
 		"a callback: in place of acceptEdits":   {caps(files), asker, asking, ""},
 		"a callback: auto needs the mode":       {caps(byAuto), asker, refused, "capabilities"},
 		"a callback: limits":                    {caps(mixed, limits), asker, refused, "limits, capabilities"},
-		"a callback: a rule for unknown tools":  {caps(all, rule), asker, refused, "rule, capabilities"},
+		"a callback: a rule for unknown tools":  {caps(all, rule), asker, refused, "capabilities, default"},
 		"modes: bypass":                         {caps(byPass), modal, bypass, ""},
 		"modes: all allowed":                    {caps(all), modal, bypass, ""},
 		"modes: files allowed":                  {caps(files), modal, edits, ""},

@@ -10,9 +10,6 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// otherwiseAllow lets pass what nothing else is about.
-var otherwiseAllow = Policy{Name: "otherwise", Otherwise: &Otherwise{Verdict: event.Allow}}
-
 func set(names ...string) map[string]bool {
 	m := map[string]bool{}
 	for _, n := range names {
@@ -22,7 +19,7 @@ func set(names ...string) map[string]bool {
 }
 
 func TestBlockedTools(t *testing.T) {
-	g := Must(known("ours", "find"), Blocked(), otherwiseAllow)
+	g := Must(known("ours", "find"), Blocked(), Default(event.Allow))
 	cases := []struct {
 		name    string
 		blocked []string
@@ -55,7 +52,7 @@ func TestBlockedTools(t *testing.T) {
 }
 
 func TestRequireBefore(t *testing.T) {
-	g := Must(known("ours", "deploy"), otherwiseAllow, RequireBefore(map[string][]string{
+	g := Must(known("ours", "deploy"), Default(event.Allow), RequireBefore(map[string][]string{
 		"deploy": {"test", "build", "mcp__ci__check"}, "mcp__ours__deploy": {"build", "approve"}, "Write": {"Read"},
 	}))
 	cases := []struct {
@@ -118,7 +115,7 @@ func TestReadBeforeWrite(t *testing.T) {
 		{"on Windows", "Write", `{"file_path":"C:\\W\\a.go"}`, Facts{Dir: `C:\w`, ReadPaths: set(`c:\w\a.go`)}, ""},
 		{"on Windows, not read", "Write", `{"file_path":"x.go"}`, Facts{Dir: `C:\w`, ReadPaths: set(`C:\w\a.go`)}, "/c/w/x.go"},
 	}
-	g := Must(known("ours", "edit_file"), ReadBeforeWrite(ReadBeforeWriteOptions{}), otherwiseAllow)
+	g := Must(known("ours", "edit_file"), ReadBeforeWrite(ReadBeforeWriteOptions{}), Default(event.Allow))
 	for _, c := range cases {
 		if c.facts.ReadPaths == nil {
 			c.facts.ReadPaths = read
@@ -131,7 +128,7 @@ func TestReadBeforeWrite(t *testing.T) {
 }
 
 func TestReadBeforeWriteWithOtherTools(t *testing.T) {
-	g := Must(ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{"patch", "mcp__fs__write"}}), otherwiseAllow)
+	g := Must(ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{"patch", "mcp__fs__write"}}), Default(event.Allow))
 	for name, want := range map[string]event.Verdict{"patch": event.Deny, "mcp__fs__write": event.Deny, "Write": event.Allow} {
 		if got := g.Decide(event.ToolCall{Name: name, Input: json.RawMessage(`{"path":"/x"}`)}, Facts{}); got.Verdict != want {
 			t.Errorf("%s: got %s, want %s", name, got.Verdict, want)
