@@ -3,9 +3,9 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +35,41 @@ func derive(part *Tool) *Tool {
 	t.Examples = slices.Clone(part.Examples)
 	t.Timeout, t.Handler, t.DryRun = 0, nil, nil
 	return &t
+}
+
+// several begins a tool that is made of several parts: of what is said of them it has the tags.
+func several(name, description string, parts []*Tool) *Tool {
+	t := &Tool{Name: name, Description: description}
+	for _, part := range parts {
+		t.Tags = append(t.Tags, part.Tags...)
+	}
+	return t
+}
+
+func checkParts(name string, parts []*Tool) error {
+	var errs []error
+	if len(parts) == 0 {
+		errs = append(errs, errors.New("it has no parts"))
+	}
+	for i, part := range parts {
+		if part == nil {
+			errs = append(errs, fmt.Errorf("parts[%d] is nil", i))
+		} else if err := part.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("parts[%d]: %w", i, err))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("tool: %q: %w", name, errors.Join(errs...))
+}
+
+func allServed(parts []*Tool) bool {
+	return !slices.ContainsFunc(parts, func(part *Tool) bool { return !part.Served() })
+}
+
+func allDry(parts []*Tool) bool {
+	return !slices.ContainsFunc(parts, func(part *Tool) bool { return part.DryRun == nil })
 }
 
 // A partHandler answers a call of a composed tool by running its part; dry means that the part is to
@@ -167,42 +202,4 @@ func pause(ctx context.Context, d time.Duration) error {
 func tooLong(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && d > 0 && time.Until(deadline) <= d
-}
-
-// A member is one of a JSON object, in its place: models read schemas in the order they are given.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-func membersOf(object json.RawMessage) ([]member, error) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, fmt.Errorf("not a JSON object: %.40s", object)
-	}
-	var all []member
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		m := member{name: name.(string)}
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		all = append(all, m)
-	}
-	return all, nil
-}
-
-func joinMembers(all []member) json.RawMessage {
-	b := []byte{'{'}
-	for i, m := range all {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		name, _ := marshalPlain(m.name) // a string always has a JSON form
-		b = append(append(append(b, name...), ':'), m.value...)
-	}
-	return append(b, '}')
 }

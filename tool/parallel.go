@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -42,7 +43,7 @@ func Parallel(name, description string, parts []*Tool, o ParallelOptions, opts .
 	if t.Input, problem = commonInput(parts); problem != nil {
 		t.Input = nil // an option may say it
 	}
-	p := &parallel{whole: t, parts: append([]*Tool(nil), parts...), ParallelOptions: o}
+	p := &parallel{whole: t, parts: slices.Clone(parts), ParallelOptions: o}
 	t.handle(allServed(parts), allDry(parts), p.run)
 	t.assemble(parts, opts)
 	if t.Input == nil && problem != nil {
@@ -82,15 +83,6 @@ func uniqueNames(parts []*Tool) error {
 		seen[part.Name] = true
 	}
 	return nil
-}
-
-func allDry(parts []*Tool) bool {
-	for _, part := range parts {
-		if part.DryRun == nil {
-			return false
-		}
-	}
-	return true
 }
 
 type parallel struct {
@@ -158,12 +150,7 @@ func (p *parallel) culprit(results []Result, first int) int {
 }
 
 func firstWith(results []Result, outcome Outcome) int {
-	for i := range results {
-		if results[i].Outcome == outcome {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(results, func(r Result) bool { return r.Outcome == outcome })
 }
 
 // partFailure is what stands in place of the value of a part that failed.

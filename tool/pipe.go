@@ -5,8 +5,8 @@ package tool
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 )
 
 // Pipe makes a tool that runs parts one after the other: the value of each, a JSON object, is the
@@ -22,7 +22,7 @@ func Pipe(name, description string, parts []*Tool, opts ...Option) (*Tool, error
 	t := several(name, description, parts)
 	first, last := parts[0], parts[len(parts)-1]
 	t.Input, t.Output = first.Input, last.Output
-	t.handle(allServed(parts), false, pipeHandler(t, append([]*Tool(nil), parts...)))
+	t.handle(allServed(parts), false, pipeHandler(t, slices.Clone(parts)))
 	t.assemble(parts, opts)
 	return t, t.Check()
 }
@@ -74,40 +74,4 @@ func misfit(t, part, next *Tool, value json.RawMessage) error {
 		Message: fmt.Sprintf("Part %s: Validation error: it does not take the value of part %s: %v. If other arguments for %s do not help, "+
 			"whoever made it should put a Postprocess around %s.", next.Name, part.Name, err, t.Name, part.Name),
 	}
-}
-
-// several begins a tool that is made of several parts: of what is said of them it has the tags.
-func several(name, description string, parts []*Tool) *Tool {
-	t := &Tool{Name: name, Description: description}
-	for _, part := range parts {
-		t.Tags = append(t.Tags, part.Tags...)
-	}
-	return t
-}
-
-func checkParts(name string, parts []*Tool) error {
-	var errs []error
-	if len(parts) == 0 {
-		errs = append(errs, errors.New("it has no parts"))
-	}
-	for i, part := range parts {
-		if part == nil {
-			errs = append(errs, fmt.Errorf("parts[%d] is nil", i))
-		} else if err := part.Check(); err != nil {
-			errs = append(errs, fmt.Errorf("parts[%d]: %w", i, err))
-		}
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("tool: %q: %w", name, errors.Join(errs...))
-}
-
-func allServed(parts []*Tool) bool {
-	for _, part := range parts {
-		if !part.Served() {
-			return false
-		}
-	}
-	return true
 }
