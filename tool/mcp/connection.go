@@ -14,6 +14,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// handshakeVersion is the version of the protocol with a handshake that every server knows, old or
+// new.
+const handshakeVersion = "2025-11-25"
+
 // A connection is a transport of the SDK whose other end is a function call. Answers go to the call
 // that waits for them, everything else to the CLI.
 type connection struct {
@@ -34,7 +38,7 @@ func connect(server *sdk.Server, send func(context.Context, json.RawMessage) err
 	if initialized {
 		opts = &sdk.ServerSessionOptions{State: &sdk.ServerSessionState{
 			InitializeParams: &sdk.InitializeParams{
-				ProtocolVersion: "2025-11-25", Capabilities: &sdk.ClientCapabilities{}, ClientInfo: &sdk.Implementation{Name: "claude-code", Version: "0"},
+				ProtocolVersion: handshakeVersion, Capabilities: &sdk.ClientCapabilities{}, ClientInfo: &sdk.Implementation{Name: "claude-code", Version: "0"},
 			},
 			InitializedParams: &sdk.InitializedParams{},
 		}}

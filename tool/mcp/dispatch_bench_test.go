@@ -119,7 +119,7 @@ func benchMemory(b *testing.B, server *sdk.Server) {
 	if _, err := server.Connect(ctx, ours, nil); err != nil {
 		b.Fatal(err)
 	}
-	client, err := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, nil).Connect(ctx, theirs, &sdk.ClientSessionOptions{ProtocolVersion: importProtocol})
+	client, err := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, nil).Connect(ctx, theirs, &sdk.ClientSessionOptions{ProtocolVersion: handshakeVersion})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,9 +19,6 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// importProtocol is the version of the handshake that every server knows, old or new.
-const importProtocol = "2025-11-25"
-
 // refreshTimeout bounds how long a server may take to list its tools after it announced a change.
 const refreshTimeout = 30 * time.Second
 
@@ -129,7 +126,7 @@ func (im *Imported) open(ctx context.Context, from Source) (err error) {
 		ProgressNotificationHandler: im.progress,
 	})
 	client.AddSendingMiddleware(collectTools)
-	im.session, err = client.Connect(ctx, im.link.transport, &sdk.ClientSessionOptions{ProtocolVersion: importProtocol})
+	im.session, err = client.Connect(ctx, im.link.transport, &sdk.ClientSessionOptions{ProtocolVersion: handshakeVersion})
 	if err != nil {
 		return im.noHandshake(ctx, err)
 	}
@@ -317,13 +314,6 @@ func (im *Imported) followChanges() {
 // called again.
 func (im *Imported) Close() { im.closing.Do(im.close) }
 
-// leaveRegistry takes the tools out of the registry, after whoever is refreshing them.
-func (im *Imported) leaveRegistry() {
-	im.refreshing.Lock()
-	defer im.refreshing.Unlock()
-	_ = im.register(im.tools, nil) // removing does not fail
-}
-
 func (im *Imported) close() {
 	im.mu.Lock()
 	im.closed = true
@@ -344,6 +334,13 @@ func (im *Imported) close() {
 	}
 	im.link.end()
 	<-ended
+}
+
+// leaveRegistry takes the tools out of the registry, after whoever is refreshing them.
+func (im *Imported) leaveRegistry() {
+	im.refreshing.Lock()
+	defer im.refreshing.Unlock()
+	_ = im.register(im.tools, nil) // removing does not fail
 }
 
 // endSession ends the session after its calls. The SDK tells the server of their cancellation after

@@ -127,7 +127,8 @@ func manifest(server *sdk.Server) (*claude.MCPManifest, error) {
 	defer s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	initialized, err := s.ask(ctx, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"claude-code","version":"0"}}}`)
+	initialized, err := s.ask(ctx, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+handshakeVersion+
+		`","capabilities":{},"clientInfo":{"name":"claude-code","version":"0"}}}`)
 	if err != nil {
 		return nil, err
 	}
