@@ -41,7 +41,7 @@ func BenchmarkExecute(b *testing.B) {
 	})
 	for name, opts := range map[string]*tool.Options{
 		"Registry.Execute":                nil,
-		"Registry.Execute with decider":   {Decider: decider(func(event.ToolCall) event.Decision { return event.Decision{Verdict: event.Allow} })},
+		"Registry.Execute with decider":   {Decider: deciding(event.Decision{Verdict: event.Allow})},
 		"Registry.Execute with events":    {Emit: func(event.Event) {}},
 		"Registry.Execute with digests":   {Digests: true},
 		"Registry.Execute, a bounded one": {Concurrency: 8},

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// decideWith is a decider of one decision.
+// decideWith is a decider of one decision that keeps what it was asked.
 type decideWith struct {
 	event.Decision
 	asked []event.ToolCall
@@ -132,38 +132,38 @@ func TestExecute(t *testing.T) {
 		},
 		{
 			"a decider that denies",
-			tool.Options{Decider: &decideWith{Decision: event.Decision{Reason: "not today"}}},
+			tool.Options{Decider: deciding(event.Decision{Reason: "not today"})},
 			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "not today",
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
 		},
 		{
 			"a decider that says nothing denies",
-			tool.Options{Decider: &decideWith{}},
+			tool.Options{Decider: deciding(event.Decision{})},
 			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "Policy denied",
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
 		},
 		{
 			"a decider that asks",
-			tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Ask, Reason: "sure?"}}},
+			tool.Options{Decider: deciding(event.Decision{Verdict: event.Ask, Reason: "sure?"})},
 			sumOf("1", "2"), tool.NeedsApproval, tool.CodeNeedsApproval, "sure?",
 			[]string{"tool_use", "tool:step validated", "tool:step needs_approval", "tool_result needs_approval"},
 		},
 		{
 			"a decider that writes the input",
-			tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"a":40,"b":2}`)}}},
+			tool.Options{Decider: deciding(event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"a":40,"b":2}`)})},
 			sumOf("1", "2"), tool.Success, "", "42",
 			[]string{"tool_use", "tool:step validated", "tool:step allowed", "tool:step started", "tool:step returned", "tool_result success"},
 		},
 		{
 			"a decider that writes a wrong input",
-			tool.Options{Decider: &decideWith{Decision: event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{}`)}}},
+			tool.Options{Decider: deciding(event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{}`)})},
 			sumOf("1", "2"), tool.Failed, tool.CodeInvalidInput,
 			`The policy wrote arguments that do not fit. Validation error: value does not match its schema: (root): property "a" is missing; (root): property "b" is missing. Correct the arguments and call the tool again.`,
 			[]string{"tool_use", "tool:step validated", "tool_result error"},
 		},
 		{
 			"a decider that panics",
-			tool.Options{Decider: panicking{}},
+			tool.Options{Decider: tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("gone") })},
 			sumOf("1", "2"), tool.Denied, tool.CodeDenied, "The decision about this call failed.",
 			[]string{"tool_use", "tool:step validated", "tool:step denied", "tool_result denied"},
 		},
@@ -210,10 +210,6 @@ func TestExecute(t *testing.T) {
 func says(d event.Decision) tool.Before {
 	return func(context.Context, *tool.Tool, tool.Call) (event.Decision, bool) { return d, true }
 }
-
-type panicking struct{}
-
-func (panicking) Decide(context.Context, event.ToolCall) event.Decision { panic("gone") }
 
 func TestTheDeciderJudgesWhatWouldRun(t *testing.T) {
 	d := &decideWith{Decision: event.Decision{Verdict: event.Allow}}

@@ -229,7 +229,7 @@ func testTheCLICallsARegistry(t *testing.T, cli *claudetest.RealCLI) {
 	var mu sync.Mutex
 	told := map[string]string{} // results by call id
 	r := tool.MustRegistry(&tool.Options{
-		Decider: decider(func(call event.ToolCall) event.Decision {
+		Decider: tool.DeciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {
 			if call.Name == "write" {
 				return event.Decision{Reason: "this registry is read-only"}
 			}
@@ -293,7 +293,3 @@ func testTheCLICallsARegistry(t *testing.T, cli *claudetest.RealCLI) {
 		t.Errorf("results told (-want +got):\n%s", diff)
 	}
 }
-
-type decider func(event.ToolCall) event.Decision
-
-func (d decider) Decide(_ context.Context, call event.ToolCall) event.Decision { return d(call) }

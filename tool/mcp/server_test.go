@@ -182,7 +182,8 @@ func (n note) Render() string { return "the note " + n.Text }
 
 func TestTheDeciderOfTheRegistryIsAsked(t *testing.T) {
 	ran := false
-	r := tool.MustRegistry(&tool.Options{Decider: denyAll{}}, tool.Must("t", "T.", func(context.Context, tool.None) (any, error) { ran = true; return nil, nil }))
+	no := tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { return event.Decision{Reason: "not today"} })
+	r := tool.MustRegistry(&tool.Options{Decider: no}, tool.Must("t", "T.", func(context.Context, tool.None) (any, error) { ran = true; return nil, nil }))
 	w := serveWire(t.Context(), t, r, mcp.ServeOptions{})
 	w.read()
 	w.ready()
@@ -190,12 +191,6 @@ func TestTheDeciderOfTheRegistryIsAsked(t *testing.T) {
 	if ran {
 		t.Error("the handler ran")
 	}
-}
-
-type denyAll struct{}
-
-func (denyAll) Decide(context.Context, event.ToolCall) event.Decision {
-	return event.Decision{Reason: "not today"}
 }
 
 func TestChangesAreAnnounced(t *testing.T) {
