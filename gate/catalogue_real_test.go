@@ -23,9 +23,8 @@ var versions = map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudet
 func TestEveryToolOfTheCLIIsInTheCatalogue(t *testing.T) {
 	for version, get := range versions {
 		for name, change := range map[string]func(o *claude.Options, vars map[string]string){
-			"plain":               func(*claude.Options, map[string]string) {},
-			"without tool search": func(_ *claude.Options, vars map[string]string) { vars["ENABLE_TOOL_SEARCH"] = "false" },
-			"with a callback and a schema": func(o *claude.Options, vars map[string]string) {
+			"plain": func(*claude.Options, map[string]string) {},
+			"without tool search, with a callback and a schema": func(o *claude.Options, vars map[string]string) {
 				vars["ENABLE_TOOL_SEARCH"] = "false"
 				o.OutputSchema = json.RawMessage(`{"type":"object","properties":{"ok":{"type":"boolean"}}}`)
 				o.CanUseTool = func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
