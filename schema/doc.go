@@ -16,6 +16,6 @@
 //   - Checking takes time in proportion to value and schema. A schema whose references multiply is
 //     given up on, and the value refused.
 //   - A schema is self-contained. References lead to places inside it; nothing is ever fetched.
-//   - "format" describes a value and is not enforced, as in the CLI; what a
-//     Go type needs to decode is.
+//   - "format" describes a value and is not enforced, as in the CLI; what a Go type needs to decode
+//     is.
 package schema
