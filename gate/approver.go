@@ -151,7 +151,8 @@ func (e *Engine) follow(c Call, f Facts, asked event.Decision, key answerKey, go
 // the denial.
 func (e *Engine) rewritten(c Call, f Facts, input json.RawMessage) (json.RawMessage, *event.Decision) {
 	if trimmed := bytes.TrimSpace(input); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(trimmed) {
-		return nil, &event.Decision{Policy: policyApprover, Reason: fmt.Sprintf("%s was approved with an input that is not a JSON object, so it is denied.", c.Name)}
+		reason := fmt.Sprintf("%s was approved with an input that is not a JSON object, so it is denied.", c.Name)
+		return nil, &event.Decision{Policy: policyApprover, Reason: reason}
 	}
 	c.Input = input
 	d := e.gate.Decide(c.ToolCall, f)

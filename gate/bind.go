@@ -73,11 +73,14 @@ func undecided(o *claude.Options) error {
 			errs = append(errs, &claude.OptionError{Option: option, Reason: fmt.Sprintf(reason, args...)})
 		}
 	}
-	refuse(len(o.AllowedTools) > 0, "AllowedTools", "the CLI would approve these by itself; give the gate gate.AllowTools(%s) instead", quoted(o.AllowedTools))
-	refuse(o.PermissionPromptTool != "", "PermissionPromptTool", "another tool would answer the questions of the CLI; remove it, and set EngineOptions.Approver to whom the gate should ask")
+	refuse(len(o.AllowedTools) > 0, "AllowedTools",
+		"the CLI would approve these by itself; give the gate gate.AllowTools(%s) instead", quoted(o.AllowedTools))
+	refuse(o.PermissionPromptTool != "", "PermissionPromptTool",
+		"another tool would answer the questions of the CLI; remove it, and set EngineOptions.Approver to whom the gate should ask")
 	for i, arg := range o.ExtraArgs {
 		name, _, _ := strings.Cut(arg, "=")
-		refuse(slices.Contains(decidingFlags, name), fmt.Sprintf("ExtraArgs[%d]", i), "%s makes the CLI decide by itself; say it with the gate's policies", name)
+		refuse(slices.Contains(decidingFlags, name), fmt.Sprintf("ExtraArgs[%d]", i),
+			"%s makes the CLI decide by itself; say it with the gate's policies", name)
 	}
 	return errors.Join(errs...)
 }

@@ -86,7 +86,8 @@ func (e *Engine) genuine(known map[string]knownServer, h claude.Hook) claude.Hoo
 		}
 		d := e.told(ctx, event.Decision{
 			CallID: call.ToolUseID, Tool: call.ToolName, Policy: policyEngine,
-			Reason: fmt.Sprintf("%s belongs to the MCP server %q (%s), which only has the name of a known one.", call.ToolName, call.MCPServer.Name, call.MCPServer.Source),
+			Reason: fmt.Sprintf("%s belongs to the MCP server %q (%s), which only has the name of a known one.",
+				call.ToolName, call.MCPServer.Name, call.MCPServer.Source),
 		})
 		return claude.DenyTool(d.Reason), nil
 	}

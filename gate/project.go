@@ -91,7 +91,9 @@ func (g *Gate) Project(a Agent) (NativeMode, error) {
 	case alone && a.can(askTheGate):
 		return askTheGate, nil
 	}
-	return NativeMode{}, fmt.Errorf("%w: %s has no means for %s\n  next: leave that out, or use an agent with a hook before tool calls and with the mode that it needs", ErrUnenforceable, a.Name, strings.Join(g.judges(), ", "))
+	return NativeMode{}, fmt.Errorf("%w: %s has no means for %s\n"+
+		"  next: leave that out, or use an agent with a hook before tool calls and with the mode that it needs",
+		ErrUnenforceable, a.Name, strings.Join(g.judges(), ", "))
 }
 
 // leastTrust is askTheGate, as far as the agent has it.

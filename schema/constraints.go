@@ -263,9 +263,13 @@ func (c *constrained) list(keyword, text string) ([]any, error) {
 	return values, nil
 }
 
+var ranges = [][2]string{
+	{"minimum", "maximum"}, {"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"},
+}
+
 // refuseEmptyRanges finds bounds between which nothing lies.
 func refuseEmptyRanges(c constrained) error {
-	for _, pair := range [][2]string{{"minimum", "maximum"}, {"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}} {
+	for _, pair := range ranges {
 		least, hasLeast := c.get(pair[0])
 		most, hasMost := c.get(pair[1])
 		low, _ := toFloat(least)

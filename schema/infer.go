@@ -351,7 +351,8 @@ func (in *inferrer) nullable(f jsonField) bool {
 
 func (in *inferrer) field(f jsonField, place string) (*object, error) {
 	if f.unreachable && !in.output {
-		return nil, invalid(place, "it is in an embedded pointer to an unexported struct, which encoding/json cannot set; embed the struct itself or export it")
+		return nil, invalid(place, "it is in an embedded pointer to an unexported struct, which encoding/json cannot set; "+
+			"embed the struct itself or export it")
 	}
 	sub, err := in.schema(f.typ, place)
 	if err != nil {

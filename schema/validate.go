@@ -31,7 +31,8 @@ func (s *Schema) validate(value json.RawMessage, exactCase bool) error {
 	w := walk{left: new(stepsAtLeast + stepsPerByte*len(value)), exactCase: exactCase}
 	w.check(s.root, v)
 	if *w.left < 0 {
-		return &ValidationError{[]Violation{{Keyword: "effort", Message: "takes too long to check: the schema refers to itself in too many ways; simplify it"}}}
+		const message = "takes too long to check: the schema refers to itself in too many ways; simplify it"
+		return &ValidationError{[]Violation{{Keyword: "effort", Message: message}}}
 	}
 	if len(w.found) == 0 && s.arbiter != nil {
 		if err := s.arbiter.Validate(v); err != nil {

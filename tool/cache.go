@@ -49,7 +49,8 @@ func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
 	c := &cache{CacheOptions: o, part: t, entries: map[string]*list.Element{}, flights: map[string]*flight{}}
 	cached := wrap(t, opts, c.run)
 	if risk := cached.Risks() & (Mutates | Dangerous); risk != 0 && !o.CacheMutating {
-		return nil, fmt.Errorf("tool: %q: Cached: its risk is %s, and a result from the cache does nothing; set CacheMutating if that is what you want", t.Name, risk)
+		return nil, fmt.Errorf("tool: %q: Cached: its risk is %s, and a result from the cache does nothing; "+
+			"set CacheMutating if that is what you want", t.Name, risk)
 	}
 	return cached, cached.Check()
 }

@@ -151,7 +151,8 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 		return got.result, got.err
 	case <-grace.C:
 		e := failure(ctx, ctx.Err())
-		e.Message = fmt.Sprintf("%s. It was told to stop, and still runs %s later; its effects may come yet.", strings.TrimSuffix(e.Message, "."), stopGrace)
+		e.Message = fmt.Sprintf("%s. It was told to stop, and still runs %s later; its effects may come yet.",
+			strings.TrimSuffix(e.Message, "."), stopGrace)
 		e.Retryable = false // a second call would run beside the first
 		return Result{}, e
 	}
@@ -194,7 +195,10 @@ func (t *Tool) finish(r Result) Result {
 	}
 	r.Outcome = Success
 	if err := t.structure(&r); err != nil {
-		return failed(&Error{Code: CodeInvalidOutput, Category: CategoryInternal, Err: err, Message: "Error: the tool's result is not what it promises: " + err.Error()})
+		return failed(&Error{
+			Code: CodeInvalidOutput, Category: CategoryInternal, Err: err,
+			Message: "Error: the tool's result is not what it promises: " + err.Error(),
+		})
 	}
 	return r
 }

@@ -52,7 +52,8 @@ func NewSDKServer(from Set, opts *SDKServerOptions) (*SDKServer, error) {
 	}
 	s.opts.Name, s.opts.Version = cmp.Or(s.opts.Name, DefaultServerName), cmp.Or(s.opts.Version, DefaultServerVersion)
 	var err error
-	s.server, err = claude.NewToolServer(s.opts.Name, s.opts.Version, &claude.ToolServerOptions{Instructions: s.opts.Instructions, Logger: s.opts.Logger})
+	serverOpts := &claude.ToolServerOptions{Instructions: s.opts.Instructions, Logger: s.opts.Logger}
+	s.server, err = claude.NewToolServer(s.opts.Name, s.opts.Version, serverOpts)
 	if err != nil {
 		return nil, err
 	}

@@ -152,9 +152,15 @@ func (im *Imported) failure(err error) *tool.Error {
 	refused := refusal(err)
 	switch {
 	case im.life.Err() != nil:
-		return &tool.Error{Code: CodeServerGone, Category: tool.CategoryTransient, Err: err, Message: fmt.Sprintf("The MCP server %s is closed.", im.name)}
+		return &tool.Error{
+			Code: CodeServerGone, Category: tool.CategoryTransient, Err: err,
+			Message: fmt.Sprintf("The MCP server %s is closed.", im.name),
+		}
 	case refused != nil && !errors.Is(err, sdk.ErrConnectionClosed):
-		return &tool.Error{Code: tool.CodeFailed, Category: categoryOf(refused.Code), Err: err, Message: fmt.Sprintf("The MCP server %s refused the call: %s", im.name, refused.Message)}
+		return &tool.Error{
+			Code: tool.CodeFailed, Category: categoryOf(refused.Code), Err: err,
+			Message: fmt.Sprintf("The MCP server %s refused the call: %s", im.name, refused.Message),
+		}
 	}
 	message := fmt.Sprintf("The MCP server %s is gone", im.name)
 	if what := im.link.gone(); what != "" {
