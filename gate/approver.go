@@ -3,7 +3,6 @@
 package gate
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -150,7 +150,7 @@ func (e *Engine) follow(c Call, f Facts, asked event.Decision, key answerKey, go
 // rewritten has the gate judge the input that the approver wrote. It returns the input that runs, or
 // the denial.
 func (e *Engine) rewritten(c Call, f Facts, input json.RawMessage) (json.RawMessage, *event.Decision) {
-	if trimmed := bytes.TrimSpace(input); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(trimmed) {
+	if !plainjson.IsObject(input) {
 		reason := fmt.Sprintf("%s was approved with an input that is not a JSON object, so it is denied.", c.Name)
 		return nil, &event.Decision{Policy: policyApprover, Reason: reason}
 	}

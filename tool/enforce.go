@@ -3,7 +3,6 @@
 package tool
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // Hook has d decide about every tool call of Claude Code, its own tools and those of MCP servers, in
@@ -243,13 +243,8 @@ func consult(ctx context.Context, d Decider, call event.ToolCall) (got event.Dec
 		}
 	}()
 	got = d.Decide(ctx, call)
-	if got.Input != nil && !isJSONObject(got.Input) {
+	if got.Input != nil && !plainjson.IsObject(got.Input) {
 		return event.Decision{}, fmt.Errorf("tool: deciding about %s: %w", call.Name, errNoObject)
 	}
 	return got, nil
-}
-
-func isJSONObject(raw json.RawMessage) bool {
-	trimmed := bytes.TrimSpace(raw)
-	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed)
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // importBatch is how many entries go to the store at once.
@@ -71,7 +73,7 @@ func (p *projects) rawEntries(ctx context.Context, name string) ([]json.RawMessa
 	}
 	var entries []json.RawMessage
 	for _, line := range splitLines(data) {
-		if isObject(line) {
+		if plainjson.IsObject(line) {
 			entries = append(entries, line)
 		}
 	}

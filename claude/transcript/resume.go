@@ -15,6 +15,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // ResumeOptions configure [Materialise] and [Continue]. The zero value copies no settings.
@@ -226,7 +228,7 @@ func writeSubagent(root *os.Root, name string, entries []json.RawMessage) error 
 func writeLines(root *os.Root, name string, entries []json.RawMessage) error {
 	var text bytes.Buffer
 	for i, e := range entries {
-		if !isObject(e) {
+		if !plainjson.IsObject(e) {
 			return fmt.Errorf("entry %d for %s is not a JSON object", i, path.Base(name))
 		}
 		if err := json.Compact(&text, e); err != nil {

@@ -3,7 +3,6 @@
 package transcript
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A Key names one transcript in a [Store].
@@ -106,13 +107,9 @@ func checkEntries(key Key, entries []json.RawMessage) error {
 		return err
 	}
 	for i, e := range entries {
-		if !isObject(e) {
+		if !plainjson.IsObject(e) {
 			return fmt.Errorf("transcript: entry %d for %s is not a JSON object", i, key)
 		}
 	}
 	return nil
-}
-
-func isObject(text []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) && json.Valid(text)
 }

@@ -25,6 +25,11 @@ func Marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
+// IsObject reports whether a text is a JSON object.
+func IsObject(raw json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) && json.Valid(raw)
+}
+
 // Sorted returns one JSON value with sorted keys, without spaces, and with numbers as they were
 // written.
 func Sorted(raw json.RawMessage) (json.RawMessage, error) {

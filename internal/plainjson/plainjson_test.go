@@ -42,3 +42,13 @@ func TestMarshalKeepsWhatHTMLWouldEscape(t *testing.T) {
 		t.Errorf("a channel is %s, want an error", got)
 	}
 }
+
+func TestIsObject(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{}`: true, " \n{\"a\":1} ": true, ``: false, ` `: false, `[]`: false, `null`: false, `"{}"`: false, `{`: false, `{} {}`: false,
+	} {
+		if got := IsObject(json.RawMessage(text)); got != want {
+			t.Errorf("IsObject(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
