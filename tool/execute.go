@@ -4,7 +4,6 @@ package tool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -299,21 +298,5 @@ func (r *Registry) emit(p event.Payload) {
 func (r *Registry) step(call *Call, step, detail string) {
 	if r.opts.Emit != nil {
 		r.emit(event.ToolStep{ID: call.ID, Name: call.Event().Name, Step: step, Detail: detail})
-	}
-}
-
-// Wait returns when no handler runs any more, or when the context ends. A handler may run on after
-// its call was timed out or cancelled, if it does not listen to its context.
-func (r *Registry) Wait(ctx context.Context) error {
-	idle := make(chan struct{})
-	go func() {
-		defer close(idle)
-		r.running.Wait()
-	}()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return errors.Join(errors.New("tool: handlers still run, although their calls are over"), ctx.Err())
 	}
 }

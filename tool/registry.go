@@ -73,7 +73,7 @@ type Registry struct {
 	calls   atomic.Int64
 	slots   chan struct{}
 	perTool sync.Map // *Tool -> chan struct{}
-	running sync.WaitGroup
+	running handlers
 }
 
 // NewRegistry makes a registry.
