@@ -152,7 +152,7 @@ func (e *Engine) rewritten(c Call, f Facts, input json.RawMessage) (json.RawMess
 		return nil, &event.Decision{Policy: policyApprover, Reason: fmt.Sprintf("%s was approved with an input that is not a JSON object, so it is denied.", c.Name)}
 	}
 	c.Input = input
-	d := e.gate.Decide(c.ToolCall, f)
+	d := e.gate.decide(c, f)
 	if d.Verdict != event.Ask && d.Verdict != event.Allow {
 		return nil, &d
 	}

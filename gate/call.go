@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/event"
@@ -42,9 +43,13 @@ type Call struct {
 	Needs tool.Capability
 
 	read *inputReading // what policies have read from Input
+	runs *tool.Tool    // what a registry is about to run
+	said *Call         // what the call says it is, where that is something else
 }
 
 const mcpPrefix = "mcp__"
+
+func isMCPName(name string) bool { return strings.HasPrefix(strings.TrimSpace(name), mcpPrefix) }
 
 // splitName takes a name apart. The server of an MCP name is one of the keys if it begins with one;
 // otherwise it ends at the first "__".
@@ -83,22 +88,23 @@ func serverKey(key string) string {
 func (g *Gate) canonical(call event.ToolCall) Call {
 	c := Call{ToolCall: call}
 	c.Server, c.Tool, c.Argument = splitName(call.Name, g.keys)
-	if strings.HasPrefix(strings.TrimSpace(call.Name), mcpPrefix) {
+	name := c.Tool // or its id
+	if isMCPName(call.Name) {
 		c.Origin = Foreign
 		for _, s := range g.servers {
 			if s.key != c.Server {
 				continue
 			}
-			if t, ok := s.lookup.Lookup(c.Tool); ok {
-				c.add(t)
+			if t, ok := s.lookup.Lookup(name); ok {
+				c.found(s.lookup, name, t)
 			}
 		}
 		return c
 	}
 	found := 0
 	for _, s := range g.servers {
-		if t, ok := s.lookup.Lookup(c.Tool); ok {
-			c.add(t)
+		if t, ok := s.lookup.Lookup(name); ok {
+			c.found(s.lookup, name, t)
 			c.Server = s.key
 			found++
 		}
@@ -114,6 +120,46 @@ func (g *Gate) canonical(call event.ToolCall) Call {
 		c.Risk, c.Needs = union(c.Risk, native.Risk), c.Needs|native.Needs
 	}
 	return c
+}
+
+// candidate makes the call that policies see of a tool that a registry is about to run. The name that
+// the caller has for it may mean something else: a tool of the agent, or of another registry.
+func (g *Gate) candidate(said Call, t *tool.Tool) Call {
+	c := said
+	c.runs, c.Origin, c.Server, c.Risk, c.Needs = t, Unknown, "", t.Risks(), t.Needs()
+	id, places := t.ID(), 0
+	itself := slices.ContainsFunc(g.servers, func(s server) bool { return finds(s.lookup, id, t) })
+	for _, s := range g.servers {
+		found, ok := s.lookup.Lookup(id)
+		if !ok || itself && found != t {
+			continue
+		}
+		if places == 0 || c.Server != s.key {
+			places++
+		}
+		c.add(found)
+		c.Server, c.Tool = s.key, servedName(s.lookup, found)
+	}
+	if places > 1 {
+		c.Server = "" // it may be either
+	}
+	if c.Tool != said.Tool || c.Server != said.Server && isMCPName(said.Name) {
+		c.said = &said
+	}
+	return c
+}
+
+func finds(l Lookup, id string, t *tool.Tool) bool {
+	found, ok := l.Lookup(id)
+	return ok && found == t
+}
+
+// found adds a tool that a name means. Rules go by names, so that an id stands for one.
+func (c *Call) found(in Lookup, name string, t *tool.Tool) {
+	c.add(t)
+	if name == t.ID() {
+		c.Tool = servedName(in, t)
+	}
 }
 
 func (c *Call) add(t *tool.Tool) {

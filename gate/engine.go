@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
@@ -103,7 +104,10 @@ func (e *Engine) identify(ctx context.Context, call event.ToolCall) (c Call, key
 		}
 	}()
 	c = e.gate.canonical(call)
-	return c, callKey{call.ID, e.gate.identity(c), inputDigest(call.Input)}, true
+	if t, running := tool.Candidate(ctx); running {
+		c = e.gate.candidate(c, t)
+	}
+	return c, callKey{call.ID, e.gate.identity(c), c.Risk, c.Needs, inputDigest(call.Input)}, true
 }
 
 // await waits for a decision that is being made. It does not outlast ctx.
@@ -158,7 +162,7 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 		}
 	}()
 	f := e.facts(ctx, c)
-	if d = e.gate.Decide(c.ToolCall, f); d.Verdict == event.Ask {
+	if d = e.gate.decide(c, f); d.Verdict == event.Ask {
 		d = e.ask(ctx, c, f, d)
 	}
 	return d

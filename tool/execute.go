@@ -147,7 +147,7 @@ func (r *Registry) permit(ctx context.Context, t *Tool, call *Call) *Result {
 }
 
 // decide names the tool as the caller does, or by its id where that name means another tool here: a
-// tool must not be judged by what is known of another.
+// tool must not be judged by what is known of another. The context has the tool itself.
 func (r *Registry) decide(ctx context.Context, decider Decider, t *Tool, call *Call) (d event.Decision) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -159,7 +159,7 @@ func (r *Registry) decide(ctx context.Context, decider Decider, t *Tool, call *C
 	if other, found := r.find(asked.Name); found && other != t {
 		asked.Name = t.ID()
 	}
-	return decider.Decide(ctx, asked)
+	return decider.Decide(candidateKey.With(ctx, t), asked)
 }
 
 // askBefore makes a denial of a panic.
