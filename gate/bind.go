@@ -57,9 +57,9 @@ func (e *Engine) hooks(native NativeMode, known map[string]knownServer, others [
 	if native.LeaveAllowed {
 		own = tool.DenyingHook(e)
 	}
-	hooks := []claude.Hook{e.genuine(known, own)}
+	hooks := []claude.Hook{e.genuine(known, namesServer(own))}
 	for _, h := range others {
-		hooks = append(hooks, tool.Judged(e, h))
+		hooks = append(hooks, namesServer(tool.Judged(e, h)))
 	}
 	return hooks
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A knownServer is a server of the options that serves tools which the gate knows.
@@ -70,4 +71,28 @@ func (e *Engine) genuine(known map[string]knownServer, h claude.Hook) claude.Hoo
 		return claude.DenyTool(d.Reason), nil
 	}
 	return h
+}
+
+// namesServer lets the engine know to which server a tool belongs: its name may be that of a tool of
+// another server too, as "mcp__a__b__c" is.
+func namesServer(h claude.Hook) claude.Hook {
+	inner := h.Func
+	if inner == nil || h.Event != claude.HookPreToolUse {
+		return h
+	}
+	h.Func = func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
+		if call, ok := in.(*claude.PreToolUseInput); ok && call.MCPServer.Name != "" {
+			ctx = servers.With(ctx, serverKey(call.MCPServer.Name))
+		}
+		return inner(ctx, in)
+	}
+	return h
+}
+
+// servers holds the key of the server that a call is for, where it is known.
+var servers = tool.NewKey[string]("server of the call")
+
+func serverFrom(ctx context.Context) string {
+	key, _ := servers.From(ctx)
+	return key
 }

@@ -42,6 +42,7 @@ type Call struct {
 	Risk  tool.Risk
 	Needs tool.Capability
 
+	name string        // Tool, or the id that the call gives instead
 	read *inputReading // what policies have read from Input
 	runs *tool.Tool    // what a registry is about to run
 	said *Call         // what the call says it is, where that is something else
@@ -84,11 +85,17 @@ func serverKey(key string) string {
 	}, key)
 }
 
-// canonical makes the call that policies see.
-func (g *Gate) canonical(call event.ToolCall) Call {
+// canonical makes the call that policies see. Its server is taken from the name, unless somebody
+// knows it better: of "mcp__a__b__c" both "a" and "a__b" can be the server.
+func (g *Gate) canonical(call event.ToolCall, server string) Call {
 	c := Call{ToolCall: call}
-	c.Server, c.Tool, c.Argument = splitName(call.Name, g.keys)
-	name := c.Tool // or its id
+	keys := g.keys
+	if server != "" {
+		keys = []string{server}
+	}
+	c.Server, c.Tool, c.Argument = splitName(call.Name, keys)
+	name := c.Tool
+	c.name = name
 	if isMCPName(call.Name) {
 		c.Origin = Foreign
 		for _, s := range g.servers {

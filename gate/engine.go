@@ -103,7 +103,7 @@ func (e *Engine) identify(ctx context.Context, call event.ToolCall) (c Call, key
 			ok = false
 		}
 	}()
-	c = e.gate.canonical(call)
+	c = e.gate.canonical(call, serverFrom(ctx))
 	if t, running := tool.Candidate(ctx); running {
 		c = e.gate.candidate(c, t)
 	}

@@ -135,7 +135,7 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 		}
 		d.CallID, d.Tool = call.ID, call.Name
 	}()
-	return g.decide(g.canonical(call), f)
+	return g.decide(g.canonical(call, ""), f)
 }
 
 // decide judges a call whose tool is known. Where the call says that it is of another, it is judged as

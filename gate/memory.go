@@ -24,7 +24,7 @@ func (g *Gate) identity(c Call) string {
 	if c.runs != nil {
 		return g.candidateIdentity(c)
 	}
-	_, name, _ := splitName(c.Name, g.keys)
+	name := c.name
 	isMCP := isMCPName(c.Name)
 	var means [][]string
 	for _, s := range g.servers {
