@@ -55,4 +55,3 @@ func TestAServerWhoseNameBeginsWithOursHasNoneOfItsRights(t *testing.T) {
 		})
 	}
 }
-
