@@ -164,7 +164,7 @@ func finds(l Lookup, id string, t *tool.Tool) bool {
 // found adds a tool that a name means. Rules go by names, so that an id stands for one.
 func (c *Call) found(in Lookup, name string, t *tool.Tool) {
 	c.add(t)
-	if name == t.ID() {
+	if strings.IndexByte(name, ':') >= 0 && name == t.ID() {
 		c.Tool = servedName(in, t)
 	}
 }
