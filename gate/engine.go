@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,7 +19,8 @@ import (
 type EngineOptions struct {
 	// Facts gives what is known at the moment of a call; it may look at files. Where it leaves Now or
 	// Calls zero the engine fills in the time and its own count. Nil means those two alone. A
-	// function that panics denies.
+	// function that panics denies. It is asked again about an input that a policy or the approver
+	// has written.
 	Facts func(ctx context.Context, c Call) Facts
 	// Approver is asked where the gate says ask. Nil denies such calls.
 	Approver Approver
@@ -161,15 +163,36 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 			d = event.Decision{Policy: policyEngine, Reason: failedDecision(c.Name)}
 		}
 	}()
-	f := e.facts(ctx, c)
-	if d = e.gate.decide(c, f); d.Verdict == event.Ask {
-		d = e.ask(ctx, c, f, d)
+	before := int(e.calls.Add(1)) - 1
+	if d = e.decideInput(ctx, c, before); d.Verdict == event.Ask {
+		d = e.ask(ctx, c, before, d)
 	}
 	return d
 }
 
-func (e *Engine) facts(ctx context.Context, c Call) Facts {
-	before := int(e.calls.Add(1)) - 1
+// decideInput asks the gate. What was found out about one input says nothing of another, so that an
+// input that a policy has written is judged once more, with facts of its own.
+func (e *Engine) decideInput(ctx context.Context, c Call, before int) event.Decision {
+	d := e.gate.decide(c, e.facts(ctx, c, before))
+	if d.Verdict == event.Deny || d.Input == nil || e.opts.Facts == nil {
+		return d
+	}
+	c.Input = d.Input
+	again := e.gate.decide(c, e.facts(ctx, c, before))
+	switch {
+	case again.Verdict == event.Deny:
+		return again
+	case again.Input != nil && !bytes.Equal(again.Input, d.Input):
+		return event.Decision{Policy: policyEngine, Reason: fmt.Sprintf("The policies do not agree on the input of %s.", c.Name)}
+	case again.Verdict < d.Verdict:
+		again.Input = d.Input
+		return again
+	}
+	return d
+}
+
+// facts are those about a call before which so many others were decided.
+func (e *Engine) facts(ctx context.Context, c Call, before int) Facts {
 	var f Facts
 	if e.opts.Facts != nil {
 		f = e.opts.Facts(ctx, c)
