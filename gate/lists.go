@@ -82,6 +82,7 @@ type RuleOptions struct {
 //     turn out to match. It cannot see into scripts, and interpreters have other ways: to keep a
 //     shell inside bounds, allow what is needed instead.
 //   - What cannot be read is never allowed, and denied where a rule denies.
+//   - Monitor runs commands too: it is asked about and denied with Bash, and allowed by its own name.
 func Rules(opts RuleOptions) Policy { return rulesPolicy("rules", false, opts) }
 
 func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {

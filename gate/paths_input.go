@@ -242,6 +242,9 @@ func readInput(raw json.RawMessage) input {
 	return in
 }
 
+// mayRun reports whether there is a command in the input. Monitor can do without.
+func (in *input) mayRun() bool { return in.command != "" || in.bad }
+
 func (in *input) field(key []byte) *string {
 	switch string(key) {
 	case "file_path":
