@@ -90,3 +90,18 @@ func TestNobodyIsAskedTwiceWhereTwoRegistriesHaveTheName(t *testing.T) {
 		t.Errorf("the call ended with %s, %q, after %d questions; want one", got.Outcome, got.Render(), p.asked.Load())
 	}
 }
+
+// The id of a call may come from outside. An approval for one call is not one for all that have its id.
+func TestAnIDThatIsUsedAgainIsAskedAboutAgain(t *testing.T) {
+	ran := newTally()
+	r := tool.MustRegistry(nil, counting("save", ran, tool.Mutates))
+	p := saying(gate.Answer{Verdict: event.Allow})
+	e := gate.NewEngine(gate.Must(gate.Knows("desk", r), gate.AskTools("save")), &gate.EngineOptions{Approver: p})
+	r.DecideBy(e)
+	e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "mcp__desk__save"}) // at the hook
+	for i := range int64(3) {
+		if got := r.Execute(t.Context(), tool.Call{ID: "1", Name: "save"}); !got.OK() || got.CallID != "1" || p.asked.Load() != i+1 {
+			t.Errorf("call %d: %s, id %q, after %d questions; want as many as calls", i+1, got.Outcome, got.CallID, p.asked.Load())
+		}
+	}
+}

@@ -15,7 +15,8 @@ import (
 )
 
 // Execute runs one call: it finds the tool, counts the call, checks its arguments, has it decided,
-// and runs the handler. Whatever goes wrong is in the result. A call without an id gets one.
+// and runs the handler. Whatever goes wrong is in the result. A call without an id gets one; one with
+// the id of an earlier call is another call for the [Decider], and has a new id there.
 func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	started := time.Now()
 	if call.ID == "" {
@@ -156,6 +157,7 @@ func (r *Registry) decide(ctx context.Context, decider Decider, t *Tool, call *C
 		}
 	}()
 	asked := call.Event()
+	asked.ID = r.decided.unused(call.ID)
 	if other, found := r.find(asked.Name); found && other != t {
 		asked.Name = t.ID()
 	}

@@ -70,6 +70,7 @@ type Registry struct {
 	watchers map[int]func()
 	nextID   int
 
+	decided usedIDs
 	calls   atomic.Int64
 	slots   chan struct{}
 	perTool sync.Map // *Tool -> chan struct{}
