@@ -74,7 +74,7 @@ type RuleOptions struct {
 //   - A permission needs that every simple command matches a rule, wherever it stands: in lists,
 //     pipes, substitutions, functions. Nothing is allowed that writes to or reads from files by
 //     redirection, sets variables that may change how commands run, computes the name of a command,
-//     or does arithmetic (which can run commands in bash). What runs other commands, such as sudo,
+//     or does arithmetic (which can run commands in bash; so can test -v, printf -v and read). What runs other commands, such as sudo,
 //     env, xargs or bash -c, is a command of its own name: "Bash(sudo:*)" permits everything. Only
 //     "find" and "fd" are not believed to be harmless: their actions must be in the rule itself.
 //   - A denial needs one command that may match: behind sudo, env, xargs, bash -c and the like, by
