@@ -176,7 +176,11 @@ func (e *Engine) consult(ctx context.Context, q Question, key answerKey) reply {
 	wait, cancel := e.limited(ctx)
 	defer cancel()
 	replies := make(chan reply, 1) // an approver that does not listen must not wait for ever
-	go func() { replies <- e.callApprover(wait, q) }()
+	go func() {
+		r := reply{problem: "asking for it failed (the approver ended its goroutine)"}
+		defer func() { replies <- r }()
+		r = e.callApprover(wait, q)
+	}()
 	r := e.firstReply(wait, replies, key)
 	switch {
 	case ctx.Err() != nil:
