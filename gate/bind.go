@@ -44,7 +44,7 @@ func (e *Engine) Bind(opts *claude.Options) error {
 		bound.PermissionMode = native.Mode
 	}
 	if native.Callback || opts.CanUseTool != nil {
-		bound.CanUseTool = tool.Permission(e, opts.CanUseTool)
+		bound.CanUseTool = asksWithServer(tool.Permission(e, opts.CanUseTool))
 	}
 	bound.Hooks = e.hooks(native, known, opts.Hooks)
 	*opts = bound
