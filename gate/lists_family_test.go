@@ -48,6 +48,8 @@ func TestAPermissionForAFamilyIsNotForToolsOfOurs(t *testing.T) {
 	}{
 		{"Read", `{"file_path":"/work/x"}`, event.Allow},
 		{"LS", `{"path":"/work/x"}`, event.Allow},
+		{"LS", `{"path":"/work/x","path":null}`, event.Deny}, // which is the working directory
+		{"LS", `{"path":"/work/x","path":"/etc"}`, event.Deny},
 		{"mcp__desk__View", `{"path":"/work/x"}`, event.Deny},
 		{"Bash", `{"command":"ls"}`, event.Allow},
 		{"Monitor", `{"command":"ls"}`, event.Deny},

@@ -265,6 +265,7 @@ func (in *input) field(key []byte) *string {
 func (in *input) read(s *jsonscan.Scanner, field *string) {
 	if s.Kind() == jsonscan.Null {
 		s.Skip()
+		in.bad = in.bad || *field != "" // it takes back what was there
 		return
 	}
 	raw, plain, ok := s.Text()
