@@ -45,7 +45,7 @@ func (e *Engine) Bind(opts *claude.Options) error {
 		bound.PermissionMode = native.Mode
 	}
 	if native.Callback || opts.CanUseTool != nil {
-		bound.CanUseTool = tool.Permission(e, opts.CanUseTool)
+		bound.CanUseTool = asksWithServer(tool.Permission(e, opts.CanUseTool))
 	}
 	bound.Hooks = e.hooks(native, known, opts.Hooks)
 	*opts = bound
@@ -58,9 +58,9 @@ func (e *Engine) hooks(native NativeMode, known map[string]knownServer, others [
 	if native.LeaveAllowed {
 		own = tool.DenyingHook(e)
 	}
-	hooks := []claude.Hook{e.genuine(known, own)}
+	hooks := []claude.Hook{e.genuine(known, namesServer(own))}
 	for _, h := range others {
-		hooks = append(hooks, tool.Judged(e, h))
+		hooks = append(hooks, namesServer(tool.Judged(e, h)))
 	}
 	return hooks
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A knownServer is a server of the options that serves tools which the gate knows.
@@ -65,13 +66,20 @@ func (e *Engine) misnamed(o *claude.Options) error {
 
 // impostor reports whether a tool is served by another server than the one whose tools the gate
 // knows under its name. An old CLI does not tell which server it is.
-func impostor(known map[string]knownServer, s claude.HookMCPServer) bool {
-	k, ok := known[serverKey(s.Name)]
-	if s.Name == "" || !ok {
+func (e *Engine) impostor(known map[string]knownServer, s claude.HookMCPServer) bool {
+	if s.Name == "" {
 		return false
+	}
+	key := serverKey(s.Name)
+	k, ok := known[key]
+	if !ok { // the program may add its server later; a file may not do it instead
+		return slices.Contains(e.gate.keys, key) && slices.Contains(fileSources, s.Source)
 	}
 	return s.Name != k.name || k.inProcess && s.Source != "" && s.Source != inProcessSource
 }
+
+// fileSources are where servers come from that the program has not named, in the words of the CLI.
+var fileSources = []string{"project", "user", "local", "plugin"}
 
 // inProcessSource is where servers of the host program come from, in the words of the CLI.
 const inProcessSource = "sdk"
@@ -81,7 +89,7 @@ func (e *Engine) genuine(known map[string]knownServer, h claude.Hook) claude.Hoo
 	decide := h.Func
 	h.Func = func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
 		call, ok := in.(*claude.PreToolUseInput)
-		if !ok || !impostor(known, call.MCPServer) {
+		if !ok || !e.impostor(known, call.MCPServer) {
 			return decide(ctx, in)
 		}
 		d := e.told(ctx, event.Decision{
@@ -92,4 +100,38 @@ func (e *Engine) genuine(known map[string]knownServer, h claude.Hook) claude.Hoo
 		return claude.DenyTool(d.Reason), nil
 	}
 	return h
+}
+
+// namesServer lets the engine know to which server a tool belongs: its name may be that of a tool of
+// another server too, as "mcp__a__b__c" is.
+func namesServer(h claude.Hook) claude.Hook {
+	inner := h.Func
+	if inner == nil || h.Event != claude.HookPreToolUse {
+		return h
+	}
+	h.Func = func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
+		if call, ok := in.(*claude.PreToolUseInput); ok && call.MCPServer.Name != "" {
+			ctx = servers.With(ctx, serverKey(call.MCPServer.Name))
+		}
+		return inner(ctx, in)
+	}
+	return h
+}
+
+// asksWithServer is namesServer for the permission callback, so that both places mean the same tool.
+func asksWithServer(ask claude.CanUseTool) claude.CanUseTool {
+	return func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
+		if req.MCPServer != nil && req.MCPServer.Name != "" {
+			ctx = servers.With(ctx, serverKey(req.MCPServer.Name))
+		}
+		return ask(ctx, req)
+	}
+}
+
+// servers holds the key of the server that a call is for, where it is known.
+var servers = tool.NewKey[string]("server of the call")
+
+func serverFrom(ctx context.Context) string {
+	key, _ := servers.From(ctx)
+	return key
 }

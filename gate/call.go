@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/event"
@@ -41,7 +42,10 @@ type Call struct {
 	Risk  tool.Risk
 	Needs tool.Capability
 
+	name string        // Tool, or the id that the call gives instead
 	read *inputReading // what policies have read from Input
+	runs *tool.Tool    // what a registry is about to run
+	said *Call         // what the call says it is, where that is something else
 }
 
 const mcpPrefix = "mcp__"
@@ -82,26 +86,33 @@ func serverKey(key string) string {
 	}, key)
 }
 
-// canonical makes the call that policies see.
-func (g *Gate) canonical(call event.ToolCall) Call {
+// canonical makes the call that policies see. Its server is taken from the name, unless somebody
+// knows it better: of "mcp__a__b__c" both "a" and "a__b" can be the server.
+func (g *Gate) canonical(call event.ToolCall, server string) Call {
 	c := Call{ToolCall: call}
-	c.Server, c.Tool, c.Argument = splitName(call.Name, g.keys)
+	keys := g.keys
+	if server != "" {
+		keys = []string{server}
+	}
+	c.Server, c.Tool, c.Argument = splitName(call.Name, keys)
+	name := c.Tool
+	c.name = name
 	if isMCP(call.Name) {
 		c.Origin = Foreign
 		for _, s := range g.servers {
 			if s.key != c.Server {
 				continue
 			}
-			if t, ok := s.lookup.Lookup(c.Tool); ok {
-				c.add(t)
+			if t, ok := s.lookup.Lookup(name); ok {
+				c.found(s.lookup, name, t)
 			}
 		}
 		return c
 	}
 	found := 0
 	for _, s := range g.servers {
-		if t, ok := s.lookup.Lookup(c.Tool); ok {
-			c.add(t)
+		if t, ok := s.lookup.Lookup(name); ok {
+			c.found(s.lookup, name, t)
 			c.Server = s.key
 			found++
 		}
@@ -117,6 +128,46 @@ func (g *Gate) canonical(call event.ToolCall) Call {
 		c.Risk, c.Needs = union(c.Risk, native.Risk), c.Needs|native.Needs
 	}
 	return c
+}
+
+// candidate makes the call that policies see of a tool that a registry is about to run. The name that
+// the caller has for it may mean something else: a tool of the agent, or of another registry.
+func (g *Gate) candidate(said Call, t *tool.Tool) Call {
+	c := said
+	c.runs, c.Origin, c.Server, c.Risk, c.Needs = t, Unknown, "", t.Risks(), t.Needs()
+	id, places := t.ID(), 0
+	itself := slices.ContainsFunc(g.servers, func(s server) bool { return finds(s.lookup, id, t) })
+	for _, s := range g.servers {
+		found, ok := s.lookup.Lookup(id)
+		if !ok || itself && found != t {
+			continue
+		}
+		if places == 0 || c.Server != s.key {
+			places++
+		}
+		c.add(found)
+		c.Server, c.Tool = s.key, servedName(s.lookup, found)
+	}
+	if places > 1 {
+		c.Server = "" // it may be either
+	}
+	if c.Tool != said.Tool || c.Server != said.Server && isMCP(said.Name) {
+		c.said = &said
+	}
+	return c
+}
+
+func finds(l Lookup, id string, t *tool.Tool) bool {
+	found, ok := l.Lookup(id)
+	return ok && found == t
+}
+
+// found adds a tool that a name means. Rules go by names, so that an id stands for one.
+func (c *Call) found(in Lookup, name string, t *tool.Tool) {
+	c.add(t)
+	if strings.IndexByte(name, ':') >= 0 && name == t.ID() {
+		c.Tool = servedName(in, t)
+	}
 }
 
 func (c *Call) add(t *tool.Tool) {

@@ -139,11 +139,13 @@ var natives = []NativeTool{
 	{"EnterWorktree", mutates, tool.FileWrite},
 	{"ExitWorktree", harmful, tool.FileWrite},
 
-	// Schedules. A job may be kept in a file of the project, and then outlives the run.
-	{"CronCreate", mutates, tool.FileWrite},
+	// Schedules. What is scheduled is a prompt, and one such as "/deploy" is a command or a skill: when
+	// its time comes the CLI runs the shell commands in that, unseen, as it does for Skill. A job may
+	// be kept in a file of the project, and then outlives the run.
+	{"CronCreate", harmful, tool.FileWrite | tool.ShellExecute},
+	{"ScheduleWakeup", harmful, tool.ShellExecute},
 	{"CronDelete", mutates, tool.FileWrite},
 	{"CronList", harmless, 0},
-	{"ScheduleWakeup", harmless, 0}, // ends with the session
 	{"Sleep", harmless, 0},
 
 	// The CLI's own settings and skills.

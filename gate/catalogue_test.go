@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
 )
@@ -24,6 +25,7 @@ func TestTheCatalogueKnowsTheToolsThatMatterMost(t *testing.T) {
 		"PowerShell":   {Risk: harmful, Needs: tool.ShellExecute},
 		"Monitor":      {Risk: harmful, Needs: tool.ShellExecute | tool.NetworkAccess},
 		"Skill":        {Risk: harmful, Needs: tool.ShellExecute},
+		"SlashCommand": {Risk: harmful, Needs: tool.ShellExecute},
 		"WebFetch":     {Risk: tool.ReadOnly, Needs: tool.NetworkAccess},
 		"WebSearch":    {Risk: tool.ReadOnly, Needs: tool.NetworkAccess},
 		"Read":         {Risk: tool.ReadOnly},
@@ -43,6 +45,17 @@ func TestTheCatalogueKnowsTheToolsThatMatterMost(t *testing.T) {
 	for _, name := range []string{"", "bash", "WriteConfig", "mcp__files__Write", "Bash(ls)"} {
 		if got, ok := gate.Native(name); ok {
 			t.Errorf("Native(%s) = %+v, want nothing", name, got)
+		}
+	}
+}
+
+// A prompt for later may be a command or a skill, which no hook sees any more: see
+// TestASkillRunsCommandsUnseen, and try it with a wakeup, which takes a minute.
+func TestWhatSchedulesPromptsCountsAsRunningCommands(t *testing.T) {
+	g := gate.Must(gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelDeny, NetworkAccess: gate.LevelAllow}))
+	for _, name := range []string{"ScheduleWakeup", "CronCreate"} {
+		if d := decide(g, name); d.Verdict != event.Deny {
+			t.Errorf("%s: %s where commands are denied", name, d.Verdict)
 		}
 	}
 }

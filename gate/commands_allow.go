@@ -33,7 +33,7 @@ func permittedCall(call *syntax.CallExpr, rules []commandRule) bool {
 		return false
 	}
 	words := callWords(call.Args)
-	if isComputed(words[0]) {
+	if isComputed(words[0]) || evaluates(words) {
 		return false
 	}
 	line := strings.Join(words, between)

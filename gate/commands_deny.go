@@ -55,6 +55,10 @@ func (c *commandSearch) file(f *syntax.File) {
 			}
 		case *syntax.DeclClause:
 			c.simple([]string{node.Variant.Value, string(computed)})
+		case *syntax.CoprocClause:
+			c.coproc(node)
+		case *syntax.LetClause:
+			c.let(node)
 		case *syntax.ParamExp:
 			c.slice(node)
 		case *syntax.Redirect:
@@ -64,6 +68,35 @@ func (c *commandSearch) file(f *syntax.File) {
 		}
 		return c.rule == nil
 	})
+}
+
+// coproc looks for a name that is a command for a shell: only what stands in brackets has a name, as
+// in "coproc copy { cat; }".
+func (c *commandSearch) coproc(p *syntax.CoprocClause) {
+	switch p.Stmt.Cmd.(type) {
+	case *syntax.Block, *syntax.Subshell:
+	default:
+		if p.Name != nil {
+			c.hidden = "coproc"
+		}
+	}
+}
+
+// let looks for what ends the command in a shell, and is an operator for the parser: "let a&rm x".
+func (c *commandSearch) let(l *syntax.LetClause) {
+	for _, x := range l.Exprs {
+		syntax.Walk(x, func(node syntax.Node) bool {
+			switch node := node.(type) {
+			case *syntax.ParenArithm:
+				c.hidden = "let"
+			case *syntax.BinaryArithm:
+				if strings.ContainsAny(node.Op.String(), "&|<>") {
+					c.hidden = "let"
+				}
+			}
+			return true
+		})
+	}
 }
 
 // slice looks into "${a:x:y}", which a walk leaves out.

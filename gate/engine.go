@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
@@ -18,7 +20,8 @@ type EngineOptions struct {
 	// Facts gives what is known at the moment of a call; it may look at files, see [FindTarget].
 	// Where it leaves Now, Calls or Dir empty the engine fills in the time, its own count and the
 	// directory that the call names. Nil means those three, and the Target. It is called by several
-	// goroutines. A function that panics denies.
+	// goroutines, and again about an input that a policy or the approver has written. A function
+	// that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
 	// Approver is asked where the gate says ask. Nil denies such calls.
 	Approver Approver
@@ -103,8 +106,11 @@ func (e *Engine) identify(ctx context.Context, call event.ToolCall) (c Call, key
 			ok = false
 		}
 	}()
-	c = e.gate.canonical(call)
-	return c, callKey{call.ID, e.gate.identity(c), inputDigest(call.Input)}, true
+	c = e.gate.canonical(call, serverFrom(ctx))
+	if t, running := tool.Candidate(ctx); running {
+		c = e.gate.candidate(c, t)
+	}
+	return c, callKey{call.ID, e.gate.identity(c), c.Risk, c.Needs, inputDigest(call.Input)}, true
 }
 
 // await waits for a decision that is being made. It does not outlast ctx.
@@ -158,16 +164,37 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 			d = event.Decision{Policy: policyEngine, Reason: failedDecision(c.Name)}
 		}
 	}()
-	f := e.facts(ctx, c)
-	if d = e.gate.Decide(c.ToolCall, f); d.Verdict == event.Ask {
-		d = e.ask(ctx, c, f, d)
+	before := int(e.calls.Add(1)) - 1
+	if d = e.decideInput(ctx, c, before); d.Verdict == event.Ask {
+		d = e.ask(ctx, c, before, d)
 	}
 	return d
 }
 
-// facts are what the caller says, and what is left for the engine to say.
-func (e *Engine) facts(ctx context.Context, c Call) Facts {
-	before := int(e.calls.Add(1)) - 1
+// decideInput asks the gate. What was found out about one input says nothing of another, so that an
+// input that a policy has written is judged once more, with facts of its own.
+func (e *Engine) decideInput(ctx context.Context, c Call, before int) event.Decision {
+	d := e.gate.decide(c, e.facts(ctx, c, before))
+	if d.Verdict == event.Deny || d.Input == nil {
+		return d
+	}
+	c.Input = d.Input
+	again := e.gate.decide(c, e.facts(ctx, c, before))
+	switch {
+	case again.Verdict == event.Deny:
+		return again
+	case again.Input != nil && !bytes.Equal(again.Input, d.Input):
+		return event.Decision{Policy: policyEngine, Reason: fmt.Sprintf("The policies do not agree on the input of %s.", c.Name)}
+	case again.Verdict < d.Verdict:
+		again.Input = d.Input
+		return again
+	}
+	return d
+}
+
+// facts are what the caller says about a call before which so many others were decided, and what is
+// left for the engine to say.
+func (e *Engine) facts(ctx context.Context, c Call, before int) Facts {
 	var f Facts
 	if e.opts.Facts != nil {
 		f = e.opts.Facts(ctx, c)

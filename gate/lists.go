@@ -75,7 +75,7 @@ type RuleOptions struct {
 //   - A permission needs that every simple command matches a rule, wherever it stands: in lists,
 //     pipes, substitutions, functions. Nothing is allowed that writes to or reads from files by
 //     redirection, sets variables that may change how commands run, computes the name of a command,
-//     or does arithmetic (which can run commands in bash). What runs other commands, such as sudo,
+//     or does arithmetic (which can run commands in bash; so can test -v, printf -v and read). What runs other commands, such as sudo,
 //     env, xargs or bash -c, is a command of its own name: "Bash(sudo:*)" permits everything. Only
 //     "find" and "fd" are not believed to be harmless: their actions must be in the rule itself.
 //   - A denial needs one command that may match: behind sudo, env, xargs, bash -c and the like, by
@@ -83,6 +83,7 @@ type RuleOptions struct {
 //     turn out to match. It cannot see into scripts, and interpreters have other ways: to keep a
 //     shell inside bounds, allow what is needed instead.
 //   - What cannot be read is never allowed, and denied where a rule denies.
+//   - Monitor runs commands too: it is asked about and denied with Bash, and allowed by its own name.
 func Rules(opts RuleOptions) Policy { return rulesPolicy("rules", false, opts) }
 
 func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {

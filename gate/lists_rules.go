@@ -154,8 +154,14 @@ func (s *subject) places() *places { return s.call.places(s.facts, s.set.home) }
 
 func (s *subject) script() *script { return s.call.script() }
 
-// isShell reports whether command rules are about the call.
-func isShell(c *Call) bool { return c.Tool == "Bash" && c.Origin != Foreign }
+// isShell reports whether command rules are about the call. Monitor runs commands with the same shell:
+// what a rule denies or asks about is so for both, what it allows is for Bash alone.
+func isShell(c *Call, wide bool) bool {
+	if c.Origin == Foreign {
+		return false
+	}
+	return c.Tool == "Bash" || wide && c.Tool == "Monitor" && c.fields().mayRun()
+}
 
 // hasArguments reports whether a rule with an argument is about the tool.
 func (s *ruleSet) hasArguments(c *Call) bool {
@@ -174,16 +180,18 @@ func (g *ruleGroup) names(c *Call, wide bool) bool {
 
 // bounds reports whether the tool has rules with arguments.
 func (g *ruleGroup) bounds(c *Call) bool {
-	return g.boundsShell(c) || g.firstCovering(c, true) >= 0
+	return g.boundsShell(c, true) || g.firstCovering(c, true) >= 0
 }
 
 // boundsShell reports whether the call is of the shell, and the shell has rules.
-func (g *ruleGroup) boundsShell(c *Call) bool { return len(g.commands) > 0 && isShell(c) }
+func (g *ruleGroup) boundsShell(c *Call, wide bool) bool {
+	return len(g.commands) > 0 && isShell(c, wide)
+}
 
 // forms lists the rules with arguments that bound the tool.
 func (g *ruleGroup) forms(c *Call) string {
 	var forms []string
-	if isShell(c) {
+	if isShell(c, true) {
 		for i := range g.commands {
 			forms = append(forms, g.commands[i].text)
 		}
@@ -204,7 +212,7 @@ func (g *ruleGroup) concerns(s *subject) (why string, hit bool) {
 	if why, hit := g.concernsPath(s); hit {
 		return why, true
 	}
-	if g.boundsShell(s.call) {
+	if g.boundsShell(s.call, true) {
 		return s.script().concerns(g.commands)
 	}
 	return "", false
@@ -215,7 +223,7 @@ func (g *ruleGroup) permits(s *subject) bool {
 	if g.names(s.call, false) {
 		return true
 	}
-	if g.boundsShell(s.call) {
+	if g.boundsShell(s.call, false) {
 		return s.script().permitted(g.commands)
 	}
 	return g.permitsPath(s)

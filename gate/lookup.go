@@ -48,6 +48,14 @@ type renamed struct {
 	config func(*tool.Tool) tool.SDKToolConfig
 }
 
+// servedName is the name by which a lookup finds a tool that it has.
+func servedName(l Lookup, t *tool.Tool) string {
+	if r, ok := l.(renamed); ok {
+		return cmp.Or(r.config(t).Name, t.Name)
+	}
+	return t.Name
+}
+
 // Lookup implements [Lookup]. Of several tools with one name the last is found.
 func (r renamed) Lookup(name string) (*tool.Tool, bool) {
 	var found *tool.Tool

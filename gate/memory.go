@@ -21,26 +21,42 @@ const remembered = 4096
 // bare name or its id. A name that can mean several tools stands for itself alone: a verdict about
 // one of them must not pass for one about another.
 func (g *Gate) identity(c Call) string {
-	full := isMCP(c.Name)
+	if c.runs != nil {
+		return g.candidateIdentity(c)
+	}
+	name, full := c.name, isMCP(c.Name)
 	var means [][]string
 	for _, s := range g.servers {
 		if full && s.key != c.Server {
 			continue
 		}
-		if t, ok := s.lookup.Lookup(c.Tool); ok {
+		if t, ok := s.lookup.Lookup(name); ok {
 			known := []string{"registered", s.key, t.ID(), c.Argument}
 			if !slices.ContainsFunc(means, func(m []string) bool { return slices.Equal(m, known) }) {
 				means = append(means, known)
 			}
 		}
 	}
-	if _, native := Native(c.Tool); len(means) == 1 && (full || !native) {
+	if _, native := Native(name); len(means) == 1 && (full || !native) {
 		return joinParts(means[0])
 	}
 	if full {
-		return joinParts([]string{"server", c.Server, c.Tool, c.Argument})
+		return joinParts([]string{"server", c.Server, name, c.Argument})
 	}
-	return joinParts([]string{"name", c.Tool, c.Argument})
+	return joinParts([]string{"name", name, c.Argument})
+}
+
+// candidateIdentity is identity for a tool that a registry is about to run. It is that of the call by
+// the full name, unless the call says that it is of something else.
+func (g *Gate) candidateIdentity(c Call) string {
+	if c.said == nil && c.Server != "" {
+		return joinParts([]string{"registered", c.Server, c.runs.ID(), c.Argument})
+	}
+	said := ""
+	if c.said != nil {
+		said = g.identity(*c.said)
+	}
+	return joinParts([]string{"candidate", c.Server, c.runs.ID(), c.Tool, said})
 }
 
 // joinParts joins strings such that different lists give different strings.
@@ -56,8 +72,14 @@ func inputDigest(input json.RawMessage) string {
 	return plainjson.Digest(input)
 }
 
-// A callKey is what makes two questions be about the same call.
-type callKey struct{ id, tool, input string }
+// A callKey is what makes two questions be about the same call. A tool that was replaced by one with
+// other risks or needs since is another.
+type callKey struct {
+	id, tool string
+	risk     tool.Risk
+	needs    tool.Capability
+	input    string
+}
 
 // A verdict is a decision, made or being made.
 type verdict struct {

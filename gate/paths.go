@@ -23,9 +23,9 @@ const (
 
 func familyOf(name string) family {
 	switch name {
-	case "Edit", "Write", "MultiEdit", "NotebookEdit", "Replace":
+	case "Edit", "Write", "MultiEdit", "NotebookEdit", "Replace", "NotebookEditCell", "Create":
 		return writing
-	case "Read", "Glob", "Grep", "LS", "NotebookRead", "View", "GlobTool", "GrepTool":
+	case "Read", "Glob", "Grep", "LS", "NotebookRead", "ReadNotebook", "View", "GlobTool", "GrepTool":
 		return reading
 	}
 	return noFamily
@@ -116,7 +116,7 @@ func (r *pathRule) covers(c *Call, wide bool) bool {
 	if r.family == noFamily || c.Origin == Foreign {
 		return false
 	}
-	head := r.tool.bare == "Edit" || r.tool.bare == "Read"
+	head := c.Origin == Builtin && (r.tool.bare == "Edit" || r.tool.bare == "Read")
 	return (wide || head) && familyOf(c.Tool) == r.family
 }
 

@@ -242,6 +242,9 @@ func readInput(raw json.RawMessage) input {
 	return in
 }
 
+// mayRun reports whether there is a command in the input. Monitor can do without.
+func (in *input) mayRun() bool { return in.command != "" || in.bad }
+
 func (in *input) field(key []byte) *string {
 	switch string(key) {
 	case "file_path":
@@ -262,6 +265,7 @@ func (in *input) field(key []byte) *string {
 func (in *input) read(s *jsonscan.Scanner, field *string) {
 	if s.Kind() == jsonscan.Null {
 		s.Skip()
+		in.bad = in.bad || *field != "" // it takes back what was there
 		return
 	}
 	raw, plain, ok := s.Text()

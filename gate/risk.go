@@ -150,6 +150,8 @@ func (r *riskRule) riskOf(c *Call) (risk tool.Risk, known bool) {
 	switch {
 	case c.Origin == Registered:
 		return union(c.Risk, listed), true
+	case isListed && c.Origin != Builtin:
+		return union(c.Risk, listed), true
 	case isListed:
 		return listed, true
 	case r.catalogue:

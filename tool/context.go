@@ -60,6 +60,12 @@ func CallFrom(ctx context.Context) (Call, bool) {
 	return Call{}, false
 }
 
+var candidateKey = NewKey[*Tool]("candidate")
+
+// Candidate returns the tool that a registry is about to run, in the context that it gives to its
+// [Decider]. A call can name a tool in many ways; this is the one that would run.
+func Candidate(ctx context.Context) (*Tool, bool) { return candidateKey.From(ctx) }
+
 var progressKey = NewKey[func(ctx context.Context, done, total float64, message string) error]("progress")
 
 // WithProgress returns a context in which [Progress] is also told to fn. It is for those who serve

@@ -5,7 +5,6 @@ package tool
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -17,7 +16,8 @@ import (
 )
 
 // Execute runs one call: it finds the tool, counts the call, checks its arguments, has it decided,
-// and runs the handler. Whatever goes wrong is in the result. A call without an id gets one.
+// and runs the handler. Whatever goes wrong is in the result. A call without an id gets one; one with
+// the id of an earlier call is another call for the [Decider], and has a new id there.
 func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	started := time.Now()
 	if call.ID == "" {
@@ -149,7 +149,7 @@ func (r *Registry) permit(ctx context.Context, t *Tool, call *Call) *Result {
 }
 
 // decide names the tool as the caller does, or by its id where that name means another tool here: a
-// tool must not be judged by what is known of another.
+// tool must not be judged by what is known of another. The context has the tool itself.
 func (r *Registry) decide(ctx context.Context, decider Decider, t *Tool, call *Call) (d event.Decision) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -158,10 +158,11 @@ func (r *Registry) decide(ctx context.Context, decider Decider, t *Tool, call *C
 		}
 	}()
 	asked := call.Event()
+	asked.ID = r.decided.unused(call.ID)
 	if other, found := r.find(asked.Name); found && other != t {
 		asked.Name = t.ID()
 	}
-	return decider.Decide(ctx, asked)
+	return decider.Decide(candidateKey.With(ctx, t), asked)
 }
 
 // askBefore makes a denial of a panic.
@@ -293,21 +294,5 @@ func (r *Registry) emit(p event.Payload) {
 func (r *Registry) step(call *Call, step, detail string) {
 	if r.opts.Emit != nil {
 		r.emit(event.ToolStep{ID: call.ID, Name: call.Event().Name, Step: step, Detail: detail})
-	}
-}
-
-// Wait returns when no handler runs any more, or when the context ends. A handler may run on after
-// its call was timed out or cancelled, if it does not listen to its context.
-func (r *Registry) Wait(ctx context.Context) error {
-	idle := make(chan struct{})
-	go func() {
-		defer close(idle)
-		r.running.Wait()
-	}()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return errors.Join(errors.New("tool: handlers still run, although their calls are over"), ctx.Err())
 	}
 }

@@ -72,10 +72,11 @@ type Registry struct {
 	watchers map[int]func()
 	nextID   int
 
+	decided usedIDs
 	calls   atomic.Int64
 	slots   chan struct{}
 	perTool sync.Map // *Tool -> chan struct{}
-	running sync.WaitGroup
+	running handlers
 }
 
 // NewRegistry makes a registry.

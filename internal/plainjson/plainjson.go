@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"unicode/utf8"
 )
 
 // Marshal is [json.Marshal] without the escapes for HTML: <, > and & stay as they are, so that what
@@ -31,7 +32,8 @@ func IsObject(raw json.RawMessage) bool {
 }
 
 // Sorted returns one JSON value with sorted keys, without spaces, and with numbers as they were
-// written.
+// written. A text that programs read in different ways has no such form: one with a key twice in an
+// object, or with characters that stand for broken ones.
 func Sorted(raw json.RawMessage) (json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber() // a float64 would make different numbers equal
@@ -42,7 +44,34 @@ func Sorted(raw json.RawMessage) (json.RawMessage, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")
 	}
-	return Marshal(v) // maps are written with sorted keys
+	sorted, err := Marshal(v) // maps are written with sorted keys
+	if err != nil {
+		return nil, err
+	}
+	if members(sorted) != members(raw) {
+		return nil, errors.New("an object has a key twice")
+	}
+	if bytes.ContainsRune(sorted, utf8.RuneError) {
+		return nil, errors.New("a text has characters that cannot be told from others")
+	}
+	return sorted, nil
+}
+
+// members counts those of all objects in a valid text, by their colons. A key that is there twice is
+// lost in a map.
+func members(valid []byte) int {
+	n, quoted := 0, false
+	for i := 0; i < len(valid); i++ {
+		switch c := valid[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c == ':':
+			n++
+		}
+	}
+	return n
 }
 
 // Digest returns the SHA-256 of the sorted form, in hexadecimal. A text that is no JSON is digested

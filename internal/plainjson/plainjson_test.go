@@ -21,6 +21,11 @@ func TestEqual(t *testing.T) {
 		{"no JSON, the same", `{`, `{`, true},
 		{"no JSON, not the same", `{`, `{ `, false},
 		{"two values", `1 1`, `1`, false},
+		{"a key twice, where the last counts", `{"a":1,"a":2}`, `{"a":2}`, false},
+		{"a key twice, where decoders join the values", `{"o":{"force":true},"o":{"y":"a\\\":b"}}`, `{"o":{"y":"a\\\":b"}}`, false},
+		{"a key twice, the same", `{"a":1,"a":2}`, `{"a":1,"a":2}`, true},
+		{"bytes that are not UTF-8", "\"\xff\"", "\"\xfe\"", false},
+		{"halves of characters", `"\ud800"`, `"\ud801"`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Equal(json.RawMessage(c.a), json.RawMessage(c.b)); got != c.want {
