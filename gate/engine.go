@@ -174,12 +174,14 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 // decideInput asks the gate. What was found out about one input says nothing of another, so that an
 // input that a policy has written is judged once more, with facts of its own.
 func (e *Engine) decideInput(ctx context.Context, c Call, before int) event.Decision {
-	d := e.gate.decide(c, e.facts(ctx, c, before))
+	facts := e.facts(ctx, c, before)
+	d := e.gate.decide(&c, &facts)
 	if d.Verdict == event.Deny || d.Input == nil {
 		return d
 	}
 	c.Input = d.Input
-	again := e.gate.decide(c, e.facts(ctx, c, before))
+	facts = e.facts(ctx, c, before)
+	again := e.gate.decide(&c, &facts)
 	switch {
 	case again.Verdict == event.Deny:
 		return again

@@ -135,19 +135,20 @@ func (g *Gate) Decide(call event.ToolCall, f Facts) (d event.Decision) {
 		}
 		d.CallID, d.Tool = call.ID, call.Name
 	}()
-	return g.decide(g.canonical(call, ""), f)
+	c := g.canonical(call, "")
+	return g.decide(&c, &f)
 }
 
 // decide judges a call whose tool is known. Where the call says that it is of another, it is judged as
 // that too, and the stricter decision holds.
-func (g *Gate) decide(c Call, f Facts) event.Decision {
+func (g *Gate) decide(c *Call, f *Facts) event.Decision {
 	d := g.decideAs(c, f)
 	if c.said == nil || d.Verdict == event.Deny {
 		return d
 	}
 	said := *c.said
 	said.Input = c.Input
-	other := g.decideAs(said, f)
+	other := g.decideAs(&said, f)
 	if other.Verdict != event.Deny && !bytes.Equal(d.Input, other.Input) {
 		return event.Decision{Policy: "gate", Reason: "The name of the call and the tool that would run lead to different inputs."}
 	}
@@ -157,10 +158,10 @@ func (g *Gate) decide(c Call, f Facts) event.Decision {
 	return d
 }
 
-func (g *Gate) decideAs(c Call, f Facts) event.Decision {
+func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
 	file := dockets.Get().(*docket)
 	defer file.close()
-	file.call, file.facts = c, f
+	file.call, file.facts = *c, *f
 	file.call.read = &file.reading
 	d, decided := g.judge(&file.call, &file.facts)
 	switch {

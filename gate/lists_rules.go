@@ -139,8 +139,9 @@ func (n *toolName) means(c *Call, wide bool) bool {
 
 // hasServer reports whether an MCP name may be of a tool of the server.
 func hasServer(name, server string) bool {
-	rest, ok := strings.CutPrefix(strings.TrimSpace(name), mcpPrefix+server)
-	return ok && strings.HasPrefix(rest, "__")
+	rest, isFull := strings.CutPrefix(strings.TrimSpace(name), mcpPrefix)
+	rest, ok := strings.CutPrefix(rest, server)
+	return isFull && ok && strings.HasPrefix(rest, "__")
 }
 
 // A subject is a call under judgement by a set of rules.
