@@ -121,10 +121,10 @@ func (e *Engine) await(ctx context.Context, v *verdict, call event.ToolCall) eve
 		select {
 		case <-v.done:
 		case <-ctx.Done():
-			return event.Decision{
+			return e.told(ctx, event.Decision{
 				CallID: call.ID, Tool: call.Name, Policy: policyEngine,
 				Reason: fmt.Sprintf("The question about %s was withdrawn while the decision was being made.", call.Name),
-			}
+			})
 		}
 	}
 	d := v.decision

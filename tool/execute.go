@@ -68,9 +68,13 @@ func (r *Registry) executeFound(ctx context.Context, t *Tool, call *Call) Result
 		return named(t, failed(failure(ctx, err)))
 	}
 	defer release()
-	r.step(call, "started", "")
 	call.Timeout = stricter(call.Timeout, r.opts.Timeout)
-	result := t.perform(r.contextFor(ctx, call), call)
+	own, problem := r.contextFor(ctx, call)
+	if problem != nil {
+		return named(t, failed(problem))
+	}
+	r.step(call, "started", "")
+	result := t.perform(own, call)
 	r.step(call, "returned", "")
 	return result
 }
@@ -245,11 +249,18 @@ func give(slots chan struct{}) {
 	}
 }
 
-func (r *Registry) contextFor(ctx context.Context, call *Call) context.Context {
-	if r.opts.Context != nil {
-		ctx = r.opts.Context(ctx, *call)
+// contextFor is what the handler gets. A panic of the function that adds to it ends the call.
+func (r *Registry) contextFor(ctx context.Context, call *Call) (own context.Context, problem *Error) {
+	if r.opts.Context == nil {
+		return &running{Context: ctx, call: call, registry: r}, nil
 	}
-	return &running{Context: ctx, call: call, registry: r}
+	defer func() {
+		if p := recover(); p != nil {
+			r.opts.Logger.ErrorContext(ctx, "Options.Context panicked", "call", call.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			problem = &Error{Code: CodePanic, Category: CategoryInternal, Message: "Error: the call could not be prepared."}
+		}
+	}()
+	return &running{Context: r.opts.Context(ctx, *call), call: call, registry: r}, nil
 }
 
 func (r *Registry) digest(call *Call, result *Result) {
@@ -285,10 +296,17 @@ func askAfter(ctx context.Context, after After, t *Tool, call Call, result Resul
 	return after(ctx, t, call, result)
 }
 
+// emit tells of an event. A listener that panics is logged; the call goes on.
 func (r *Registry) emit(p event.Payload) {
-	if r.opts.Emit != nil {
-		r.opts.Emit(event.New(p))
+	if r.opts.Emit == nil {
+		return
 	}
+	defer func() {
+		if got := recover(); got != nil {
+			r.opts.Logger.Error("Options.Emit panicked", "event", p.EventKind(), "panic", fmt.Sprint(got), "stack", string(debug.Stack()))
+		}
+	}()
+	r.opts.Emit(event.New(p))
 }
 
 func (r *Registry) step(call *Call, step, detail string) {

@@ -457,3 +457,16 @@ func TestPartsOfAComposedToolReportOnTheWholeCall(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+func TestPanicsOfTheProgramDoNotLeaveACall(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	r := tool.MustRegistry(&tool.Options{Logger: logger, Emit: func(event.Event) { panic("no journal") }}, sum())
+	if got := r.Execute(t.Context(), sumOf("1", "2")); got.Render() != "3" || !strings.Contains(log.String(), "no journal") {
+		t.Errorf("got %q; the log is %q", got.Render(), log.String())
+	}
+	r = tool.MustRegistry(&tool.Options{Logger: logger, Context: func(context.Context, tool.Call) context.Context { panic("no session") }}, sum())
+	if got := r.Execute(t.Context(), sumOf("1", "2")); got.Outcome != tool.Failed || got.Err.Code != tool.CodePanic || !strings.Contains(log.String(), "no session") {
+		t.Errorf("got %s %+v; the log is %q", got.Outcome, got.Err, log.String())
+	}
+}
