@@ -8,8 +8,9 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// AllowTools allows what is named, and denies everything else. A nil list says nothing; an empty one
-// denies every call.
+// AllowTools allows what is named, and denies everything else, but for the two tools without which the
+// CLI can use none: ToolSearch and StructuredOutput, which only other policies deny. A nil list says
+// nothing; an empty one denies every other call.
 //
 // A name is one of:
 //

@@ -49,6 +49,8 @@ func TestAllowTools(t *testing.T) {
 		{"a server with odd letters", []string{"mcp__my.server__x"}, map[string]event.Verdict{"mcp__my_server__x": allow, "mcp__my-server__x": deny}},
 		{"with an argument", []string{"Bash(ls)", "Read"}, map[string]event.Verdict{"Bash(ls)": allow, "Bash(rm)": deny, "Bash": deny, "Read": allow}},
 		{"every command", []string{"Bash(*)"}, map[string]event.Verdict{"Bash(ls > x)": allow, "Bash": allow}},
+		{"what the CLI needs to use any tool", []string{"Read"}, map[string]event.Verdict{"ToolSearch": allow, "StructuredOutput": allow, "mcp__other__ToolSearch": deny}},
+		{"the same with an empty list", []string{}, map[string]event.Verdict{"ToolSearch": allow, "Read": deny}},
 		{"with an argument and without", []string{"Bash(ls)", "Bash"}, map[string]event.Verdict{"Bash(ls)": allow, "Bash(rm)": allow}},
 	}
 	for _, c := range cases {

@@ -47,6 +47,7 @@ type pathRule struct {
 	text   string
 	tool   toolName
 	family family
+	head   bool // its name stands for the family
 	anchor anchor
 	// glob is what has to follow the directory of the anchor.
 	glob string
@@ -55,7 +56,7 @@ type pathRule struct {
 }
 
 func newPathRule(name toolName, pattern, text string, wide, hasHome bool) (pathRule, error) {
-	r := pathRule{text: text, tool: name, family: familyOf(name.bare)}
+	r := pathRule{text: text, tool: name, family: familyOf(name.bare), head: name.bare == "Edit" || name.bare == "Read"}
 	if _, native := Native(name.bare); native && r.family == noFamily {
 		return r, fmt.Errorf("rules know no arguments of %s; only of tools for files and of Bash", name.bare)
 	}
@@ -116,8 +117,8 @@ func (r *pathRule) covers(c *Call, wide bool) bool {
 	if r.family == noFamily || c.Origin == Foreign {
 		return false
 	}
-	head := c.Origin == Builtin && (r.tool.bare == "Edit" || r.tool.bare == "Read")
-	return (wide || head) && familyOf(c.Tool) == r.family
+	head := r.head && c.Origin == Builtin
+	return (wide || head) && c.family() == r.family
 }
 
 func (r *pathRule) base(root, home string) string {

@@ -4,9 +4,12 @@ package gate
 
 import "sync"
 
-// An inputReading is what policies have read from the input of a call. It is kept, so that one
-// policy need not read again what another has read.
+// An inputReading is what policies have found out about a call and its input. It is kept, so that
+// one policy need not read again what another has read.
 type inputReading struct {
+	haveFamily bool
+	of         family
+
 	haveFields bool
 	in         input
 
@@ -24,6 +27,15 @@ func (c *Call) known() *inputReading {
 		c.read = new(inputReading)
 	}
 	return c.read
+}
+
+// family returns the tools that do the same.
+func (c *Call) family() family {
+	r := c.known()
+	if !r.haveFamily {
+		r.haveFamily, r.of = true, familyOf(c.Tool)
+	}
+	return r.of
 }
 
 // fields returns what rules look at in the input.

@@ -30,8 +30,7 @@ type RiskOptions struct {
 
 	// Builtin tells the risks of tools that are in no registry. [NativeBuiltin] gives those of
 	// Claude Code. What it says of a tool replaces what the catalogue says. Where it is empty the
-	// agent's own tools are not known, and so denied: Read too, and the ToolSearch with which the
-	// model finds tools that are not loaded; see [tool.WithAlwaysLoad].
+	// agent's own tools are not known, and so denied, Read too.
 	Builtin BuiltinLists
 	// AllowUnknown allows tools that are neither in the registry nor in Builtin. A tool of the agent
 	// that the catalogue knows is still denied for its risks.
@@ -61,7 +60,8 @@ const (
 
 // FromRisk makes a policy of the risks of tools. It denies mutating and dangerous tools as the
 // options say, allows the other tools that it knows, and has a rule for those that nobody knows: they
-// are denied unless AllowUnknown is set.
+// are denied unless AllowUnknown is set, but for ToolSearch and StructuredOutput, without which the CLI
+// can use no tool and give no answer.
 //
 // The order is that of the options: a tool that is denied as mutating is not looked at as dangerous.
 func FromRisk(o RiskOptions) Policy { return riskPolicy(o, true) }

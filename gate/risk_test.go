@@ -137,6 +137,8 @@ func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 		"the unknown rule allows the rest":                {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "Read", yes},
 		"the unknown rule allows what nobody knows":       {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "Frob", yes},
 		"the unknown rule allows foreign tools":           {gate.RiskOptions{ReadOnly: true, AllowUnknown: true}, "mcp__theirs__Write", yes},
+		"what the CLI needs to use any tool is known":     {gate.RiskOptions{ReadOnly: true}, "ToolSearch", yes},
+		"but not of another server":                       {gate.RiskOptions{}, "mcp__theirs__ToolSearch", "Tool not allowed: mcp__theirs__ToolSearch"},
 		"a tool of ours with a native's name has both":    {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{own}}, "Write", readOnly},
 		"in full it is ours alone":                        {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{own}}, "mcp__armorer-tools__Write", yes},
 		"a tool of ours with a list's name has both":      {gate.RiskOptions{DenyDangerous: true, Registry: tool.Tools{declared(t, "x")}, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}}, "x", dangerous},

@@ -23,7 +23,7 @@ func Blocked() Policy {
 }
 
 func blocks(blocked map[string]bool, c *Call) bool {
-	if blocked[c.Name] || c.Origin != Foreign && blocked[c.Tool] {
+	if blocked[c.Name] || c.Origin != Foreign && c.Tool != c.Name && blocked[c.Tool] {
 		return true
 	}
 	if c.Server == "" {

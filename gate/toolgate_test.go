@@ -136,6 +136,15 @@ func TestToolGateTakesTheOtherOptions(t *testing.T) {
 	}
 }
 
+func TestToolGateKnowsOnlyWhatItIsTold(t *testing.T) {
+	g := toolGate(t, gate.ToolGateOptions{Registry: fileTools(t)})
+	for _, name := range []string{"Read", "ToolSearch", "StructuredOutput"} {
+		if got, want := g(name), `{"behavior":"deny","message":"Tool not allowed: `+name+`"}`; got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestToolGateRefusesWhatIsNoTool(t *testing.T) {
 	var none *tool.Registry
 	for name, c := range map[string]struct {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/schema"
@@ -25,8 +26,9 @@ type Tools []*Tool
 
 // Lookup finds a tool by its name or its id. Of several with the name it is the last.
 func (ts Tools) Lookup(name string) (*Tool, bool) {
+	isID := strings.IndexByte(name, ':') >= 0 // no name has a colon, and to make an id costs
 	for _, t := range slices.Backward(ts) {
-		if t.Name == name || t.ID() == name {
+		if t.Name == name || isID && t.ID() == name {
 			return t, true
 		}
 	}

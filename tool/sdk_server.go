@@ -11,7 +11,8 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-// How a server introduces itself where the options say nothing.
+// How a server introduces itself where the options say nothing, as programs that come from elsewhere
+// expect it.
 const (
 	DefaultServerName    = "armorer-tools"
 	DefaultServerVersion = "0.0.0"
