@@ -58,7 +58,7 @@ func (e *Engine) hooks(native NativeMode, known map[string]knownServer, others [
 	if native.LeaveAllowed {
 		own = tool.DenyingHook(e)
 	}
-	hooks := []claude.Hook{e.genuine(known, namesServer(own))}
+	hooks := []claude.Hook{e.genuine(known, namesServer(beginsCall(own)))}
 	for _, h := range others {
 		hooks = append(hooks, namesServer(tool.Judged(e, h)))
 	}

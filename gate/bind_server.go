@@ -118,6 +118,19 @@ func namesServer(h claude.Hook) claude.Hook {
 	return h
 }
 
+// beginsCall lets the engine know that the CLI begins a call: it asks the hook once for each, and before
+// anybody else asks.
+func beginsCall(h claude.Hook) claude.Hook {
+	inner := h.Func
+	h.Func = func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
+		return inner(beginnings.With(ctx, true), in)
+	}
+	return h
+}
+
+// beginnings marks questions with which a call begins.
+var beginnings = tool.NewKey[bool]("beginning of a call")
+
 // asksWithServer is namesServer for the permission callback, so that both places mean the same tool.
 func asksWithServer(ask claude.CanUseTool) claude.CanUseTool {
 	return func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {

@@ -110,6 +110,35 @@ func TestBindPutsTheGateFirst(t *testing.T) {
 	}
 }
 
+// Some who stand between the CLI and the model number calls from one in each answer.
+func TestACallThatBeginsAgainIsDecidedAgain(t *testing.T) {
+	asked := 0
+	e := gate.NewEngine(gate.Must(gate.AskTools("Write")), &gate.EngineOptions{
+		Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
+			asked++
+			return gate.Answer{Verdict: event.Allow}, nil
+		}),
+	})
+	opts := new(claude.Options)
+	if err := e.Bind(opts); err != nil {
+		t.Fatal(err)
+	}
+	input := json.RawMessage(`{"file_path":"/x"}`)
+	for round := 1; round <= 3; round++ {
+		in := &claude.PreToolUseInput{ToolName: "Write", ToolUseID: "call_1", ToolInput: input}
+		if _, err := opts.Hooks[0].Func(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := opts.CanUseTool(t.Context(), &claude.PermissionRequest{ToolName: "Write", ToolUseID: "call_1", Input: input}); err != nil {
+			t.Fatal(err)
+		}
+		e.Decide(t.Context(), event.ToolCall{ID: "call_1", Name: "Write", Input: input})
+		if asked != round {
+			t.Errorf("round %d: asked %d times, want once for each call that begins", round, asked)
+		}
+	}
+}
+
 func TestBindProjectsTheGate(t *testing.T) {
 	level := func(f, s, n gate.Level) gate.Policy {
 		return gate.FromCapabilities(&gate.Permissions{FileWrite: f, ShellExecute: s, NetworkAccess: n})

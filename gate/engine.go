@@ -48,10 +48,10 @@ const defaultApprovalTimeout = 5 * time.Minute
 // place, questions about a call that is being decided wait for that decision, and nobody is asked
 // twice. A call is its id together with the tool and the input: the same id with another tool or
 // another input is another call, except the input that the decision itself put in the place of the
-// first. Inputs are compared by meaning, not by the order of their keys, and the full and the bare
-// name of a registered tool are one. A denial is kept too, also one because of a timeout or a
-// cancelled question. A call without an id is decided anew each time. The engine keeps the last 4096
-// verdicts.
+// first. A call that the CLI begins under an id that it has used is another one too. Inputs are
+// compared by meaning, not by the order of their keys, and the full and the bare name of a registered
+// tool are one. A denial is kept too, also one because of a timeout or a cancelled question. A call
+// without an id is decided anew each time. The engine keeps the last 4096 verdicts.
 type Engine struct {
 	gate     *Gate
 	opts     EngineOptions
@@ -88,7 +88,8 @@ func (e *Engine) Decide(ctx context.Context, call event.ToolCall) event.Decision
 	if call.ID == "" {
 		return e.decide(ctx, c)
 	}
-	v, mine := e.verdicts.claim(key)
+	begins, _ := beginnings.From(ctx)
+	v, mine := e.verdicts.claim(key, begins)
 	if !mine {
 		return e.await(ctx, v, call)
 	}

@@ -84,6 +84,7 @@ type callKey struct {
 // A verdict is a decision, made or being made.
 type verdict struct {
 	done     chan struct{} // closed when decision is set
+	begun    bool          // the call has begun; under the lock of verdicts
 	decision event.Decision
 }
 
@@ -94,17 +95,20 @@ type verdicts struct {
 	settled recent[callKey, *verdict]
 }
 
-// claim returns the verdict about a call. If it is new, it is the caller's to settle.
-func (vs *verdicts) claim(key callKey) (v *verdict, mine bool) {
+// claim returns the verdict about a call. If it is new, it is the caller's to settle. A call that
+// begins for the second time is another one with the same id, and has a verdict of its own.
+func (vs *verdicts) claim(key callKey, begins bool) (v *verdict, mine bool) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if v, ok := vs.open[key]; ok {
+		v.begun = v.begun || begins
 		return v, false
 	}
-	if v, ok := vs.settled.get(key); ok {
+	if v, ok := vs.settled.get(key); ok && (!begins || !v.begun) {
+		v.begun = v.begun || begins
 		return v, false
 	}
-	v = &verdict{done: make(chan struct{})}
+	v = &verdict{done: make(chan struct{}), begun: begins}
 	if vs.open == nil {
 		vs.open = map[callKey]*verdict{}
 	}
