@@ -161,8 +161,7 @@ func (g *Gate) decide(c *Call, f *Facts) event.Decision {
 func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
 	file := dockets.Get().(*docket)
 	defer file.close()
-	file.call, file.facts = *c, *f
-	file.call.read = &file.reading
+	file.open(c, f)
 	d, decided := g.judge(&file.call, &file.facts)
 	switch {
 	case !decided:

@@ -49,8 +49,9 @@ type pathRule struct {
 	family family
 	head   bool // its name stands for the family
 	anchor anchor
-	// glob is what has to follow the directory of the anchor.
-	glob string
+	// glob is what has to follow the directory of the anchor. Of "dir/**" the tree is "dir": most
+	// rules are such, and need no matching.
+	glob, tree string
 	// segments is glob divided at its slashes, for wide rules.
 	segments []string
 }
@@ -105,6 +106,9 @@ func (r *pathRule) setGlob(pattern string, wide bool) error {
 		return errors.New("the pattern is not well formed; look at its brackets and braces")
 	}
 	r.glob = glob
+	if dir, all := strings.CutSuffix(glob, "/**"); all && !strings.ContainsAny(dir, `*?[]{}\`) {
+		r.tree = dir
+	}
 	return nil
 }
 
@@ -134,7 +138,15 @@ func (r *pathRule) base(root, home string) string {
 // match reports whether the rule is about a place.
 func (r *pathRule) match(place, root, home string) bool {
 	rest, ok := below(r.base(root, home), place)
+	if r.tree != "" {
+		return ok && isBelow(rest, r.tree)
+	}
 	return ok && doublestar.MatchUnvalidated(r.glob, rest)
+}
+
+// isBelow reports whether a clean path is a directory or something below it.
+func isBelow(name, dir string) bool {
+	return strings.HasPrefix(name, dir) && (len(name) == len(dir) || name[len(dir)] == '/')
 }
 
 // mayContain reports whether a wide rule may be about something below a place.
@@ -185,10 +197,10 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 	}
 	rules := g.paths[at:]
 	places := s.places()
-	var rootBuf, placeBuf [foldSize]byte
+	buffers := s.call.known().foldBuffers()
 	root := s.set.foldedRoot
 	if root == "" {
-		root = fold(&rootBuf, s.root())
+		root = fold(&buffers.root, s.root())
 	}
 	if root == "" {
 		return fmt.Sprintf(" by rule %s: %s", rules[0].text, noRoot), true
@@ -197,7 +209,7 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 		return fmt.Sprintf(" by rule %s: %s", rules[0].text, noPlace), true
 	}
 	for _, place := range places.list[:places.n] {
-		folded := fold(&placeBuf, place)
+		folded := fold(&buffers.place, place)
 		for i := range rules {
 			r := &rules[i]
 			if !r.covers(s.call, true) {
@@ -277,8 +289,7 @@ func (s *subject) root() string {
 	if s.set.root != "" {
 		return s.set.root
 	}
-	root, _ := normalPath(s.facts.Dir, "", isWindows(s.facts.Dir))
-	return root
+	return s.call.dir(s.facts)
 }
 
 // foldSize is the length of the paths that fold without allocating.

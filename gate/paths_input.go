@@ -184,10 +184,12 @@ func isNormal(text string) bool {
 		return false
 	}
 	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '\\' || c < ' ':
+		c := text[i]
+		if c == '\\' || c < ' ' {
 			return false
-		case c == '/' && !beginsName(text[i+1:]):
+		}
+		// Most names begin with a letter; the call is for the others.
+		if c == '/' && (i+1 == len(text) || text[i+1] == '/' || text[i+1] == '.') && !beginsName(text[i+1:]) {
 			return text == "/"
 		}
 	}

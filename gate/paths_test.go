@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"github.com/drover-agents/drover/event"
 )
 
@@ -323,4 +325,26 @@ func FuzzPaths(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The short way for "dir/**" says what the matching of patterns says.
+func TestATreeIsMatchedAsItsPattern(t *testing.T) {
+	names := []string{"", "src", "src/a", "src/a/b", "srcs", "srcs/a", "sr", "src/.hidden", "a/src", "a/src/b", "src.go", "S", "src a/b"}
+	for _, glob := range []string{"src/**", "a/src/**", "src/a/**", ".git/**", "src a/**"} {
+		var r pathRule
+		if err := r.setGlob("/"+glob, false); err != nil || r.tree == "" {
+			t.Fatalf("%s: %v, tree %q", glob, err, r.tree)
+		}
+		for _, name := range names {
+			if got, want := isBelow(name, r.tree), doublestar.MatchUnvalidated(glob, name); got != want {
+				t.Errorf("%s and %q: %v, want %v", glob, name, got, want)
+			}
+		}
+	}
+	for _, glob := range []string{"src/*/**", "**", "**/x/**", "s?c/**", "{a,b}/**", "src"} {
+		var r pathRule
+		if err := r.setGlob("/"+glob, false); err != nil || r.tree != "" {
+			t.Errorf("%s: %v; tree %q, want none", glob, err, r.tree)
+		}
+	}
 }

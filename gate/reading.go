@@ -17,8 +17,23 @@ type inputReading struct {
 	home       string
 	at         places
 
+	haveDir bool
+	normal  string // Facts.Dir as rules have it
+
 	haveScript bool
 	run        script
+
+	folding *foldBuffers
+}
+
+// foldBuffers are where paths are written in lower case.
+type foldBuffers struct{ root, place [foldSize]byte }
+
+func (r *inputReading) foldBuffers() *foldBuffers {
+	if r.folding == nil {
+		r.folding = new(foldBuffers)
+	}
+	return r.folding
 }
 
 // known returns what has been read of the call.
@@ -57,6 +72,16 @@ func (c *Call) places(f *Facts, home string) *places {
 	return &r.at
 }
 
+// dir returns the working directory as rules have it.
+func (c *Call) dir(f *Facts) string {
+	r := c.known()
+	if !r.haveDir {
+		r.haveDir = true
+		r.normal, _ = normalPath(f.Dir, "", isWindows(f.Dir))
+	}
+	return r.normal
+}
+
 // script returns the command of the call.
 func (c *Call) script() *script {
 	r := c.known()
@@ -72,17 +97,26 @@ type docket struct {
 	call    Call
 	facts   Facts
 	reading inputReading
+	folding foldBuffers
 }
 
 var dockets = sync.Pool{New: func() any { return new(docket) }}
 
+// open begins a judgement.
+func (d *docket) open(c *Call, f *Facts) {
+	d.call, d.facts = *c, *f
+	d.call.read, d.reading.folding = &d.reading, &d.folding
+}
+
+// close forgets the call, but for the buffers: they hold no references.
 func (d *docket) close() {
-	*d = docket{}
+	d.call, d.facts, d.reading = Call{}, Facts{}, inputReading{}
 	dockets.Put(d)
 }
 
 // rewrite gives the call another input. What was read of the old one is forgotten.
 func (c *Call) rewrite(input []byte) {
 	c.Input = input
-	*c.known() = inputReading{}
+	r := c.known()
+	*r = inputReading{folding: r.folding}
 }
