@@ -63,6 +63,7 @@ type Engine struct {
 // NewEngine makes an engine of a gate. A nil gate denies everything.
 func NewEngine(g *Gate, opts *EngineOptions) *Engine {
 	e := &Engine{gate: g}
+	e.verdicts.settled.Size, e.answers.kept.Size = remembered, remembered
 	if g == nil {
 		e.gate = &Gate{}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -92,7 +93,7 @@ type verdict struct {
 type verdicts struct {
 	mu      sync.Mutex
 	open    map[callKey]*verdict
-	settled recent[callKey, *verdict]
+	settled recent.Map[callKey, *verdict]
 }
 
 // claim returns the verdict about a call. If it is new, it is the caller's to settle. A call that
@@ -104,7 +105,7 @@ func (vs *verdicts) claim(key callKey, begins bool) (v *verdict, mine bool) {
 		v.begun = v.begun || begins
 		return v, false
 	}
-	if v, ok := vs.settled.get(key); ok && (!begins || !v.begun) {
+	if v, ok := vs.settled.Get(key); ok && (!begins || !v.begun) {
 		v.begun = v.begun || begins
 		return v, false
 	}
@@ -121,13 +122,13 @@ func (vs *verdicts) settle(key callKey, v *verdict) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	delete(vs.open, key)
-	vs.settled.put(key, v)
+	vs.settled.Put(key, v)
 	if v.decision.Verdict == event.Allow && v.decision.Input != nil {
 		changed := key
 		changed.input = inputDigest(v.decision.Input)
 		_, open := vs.open[changed]
-		if _, decided := vs.settled.get(changed); !open && !decided {
-			vs.settled.put(changed, v)
+		if _, decided := vs.settled.Get(changed); !open && !decided {
+			vs.settled.Put(changed, v)
 		}
 	}
 	close(v.done)
@@ -151,7 +152,7 @@ type answer struct {
 // answers keeps what the approver said for more than one call.
 type answers struct {
 	mu    sync.Mutex
-	kept  recent[answerKey, answer]
+	kept  recent.Map[answerKey, answer]
 	added chan struct{} // closed when there is a further one; nil if nobody waits for that
 }
 
@@ -162,7 +163,7 @@ func (as *answers) find(key answerKey, now time.Time) (found answer, ok bool) {
 	wide := key
 	wide.input = ""
 	for _, k := range []answerKey{key, wide} {
-		a, kept := as.kept.get(k)
+		a, kept := as.kept.Get(k)
 		if !kept || !a.until.IsZero() && !now.Before(a.until) {
 			continue
 		}
@@ -176,7 +177,7 @@ func (as *answers) find(key answerKey, now time.Time) (found answer, ok bool) {
 func (as *answers) keep(key answerKey, a answer) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	as.kept.put(key, a)
+	as.kept.Put(key, a)
 	if as.added != nil {
 		close(as.added)
 		as.added = nil
@@ -191,32 +192,4 @@ func (as *answers) more() <-chan struct{} {
 		as.added = make(chan struct{})
 	}
 	return as.added
-}
-
-// recent is a map that forgets its oldest keys beyond the size [remembered].
-type recent[K comparable, V any] struct {
-	values map[K]V
-	ring   []K
-	oldest int
-}
-
-func (r *recent[K, V]) get(k K) (V, bool) {
-	v, ok := r.values[k]
-	return v, ok
-}
-
-func (r *recent[K, V]) put(k K, v V) {
-	if r.values == nil {
-		r.values = map[K]V{}
-	}
-	if _, known := r.values[k]; !known {
-		if len(r.ring) < remembered {
-			r.ring = append(r.ring, k)
-		} else {
-			delete(r.values, r.ring[r.oldest])
-			r.ring[r.oldest] = k
-			r.oldest = (r.oldest + 1) % remembered
-		}
-	}
-	r.values[k] = v
 }

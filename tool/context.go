@@ -36,6 +36,7 @@ type running struct {
 	context.Context
 	call     *Call
 	registry *Registry // nil for a call of the tool itself
+	place    *place
 }
 
 type runningKey struct{}

@@ -5,6 +5,7 @@ package tool
 import (
 	"sync"
 
+	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -15,28 +16,16 @@ const remembered = 4096
 // MCP client does: one that comes again must not bring the decision about the first call with it.
 type usedIDs struct {
 	mu   sync.Mutex
-	used map[string]bool
-	ring []string
-	next int
+	used recent.Map[string, struct{}]
 }
 
 // unused returns the id, or a new one if it was used.
 func (u *usedIDs) unused(id string) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.used[id] {
+	if _, known := u.used.Get(id); known {
 		return uuid.New()
 	}
-	if u.used == nil {
-		u.used = map[string]bool{}
-	}
-	u.used[id] = true
-	if len(u.ring) < remembered {
-		u.ring = append(u.ring, id)
-		return id
-	}
-	delete(u.used, u.ring[u.next])
-	u.ring[u.next] = id
-	u.next = (u.next + 1) % remembered
+	u.used.Put(id, struct{}{})
 	return id
 }

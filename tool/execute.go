@@ -63,13 +63,13 @@ func (r *Registry) executeFound(ctx context.Context, t *Tool, call *Call) Result
 	if stop := r.permit(ctx, t, call); stop != nil {
 		return named(t, *stop)
 	}
-	release, err := r.acquire(ctx, t)
+	place, err := r.takePlace(ctx, t)
 	if err != nil {
 		return named(t, failed(failure(ctx, err)))
 	}
-	defer release()
+	defer place.leave()
 	call.Timeout = stricter(call.Timeout, r.opts.Timeout)
-	own, problem := r.contextFor(ctx, call)
+	own, problem := r.contextFor(ctx, call, place)
 	if problem != nil {
 		return named(t, failed(problem))
 	}
@@ -210,49 +210,10 @@ func (r *Registry) replaceInput(t *Tool, call *Call, d event.Decision) *Result {
 	return nil
 }
 
-// acquire takes a place among the calls that run at once.
-func (r *Registry) acquire(ctx context.Context, t *Tool) (release func(), err error) {
-	ofTool := r.slotsOf(t)
-	if err := take(ctx, ofTool); err != nil {
-		return nil, err
-	}
-	if err := take(ctx, r.slots); err != nil {
-		give(ofTool)
-		return nil, err
-	}
-	return func() { give(r.slots); give(ofTool) }, nil
-}
-
-func (r *Registry) slotsOf(t *Tool) chan struct{} {
-	if t.Concurrency == 0 {
-		return nil
-	}
-	slots, _ := r.perTool.LoadOrStore(t, make(chan struct{}, t.Concurrency))
-	return slots.(chan struct{})
-}
-
-func take(ctx context.Context, slots chan struct{}) error {
-	if slots == nil {
-		return nil
-	}
-	select {
-	case slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func give(slots chan struct{}) {
-	if slots != nil {
-		<-slots
-	}
-}
-
 // contextFor is what the handler gets. A panic of the function that adds to it ends the call.
-func (r *Registry) contextFor(ctx context.Context, call *Call) (own context.Context, problem *Error) {
+func (r *Registry) contextFor(ctx context.Context, call *Call, at *place) (own context.Context, problem *Error) {
 	if r.opts.Context == nil {
-		return &running{Context: ctx, call: call, registry: r}, nil
+		return &running{Context: ctx, call: call, registry: r, place: at}, nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -260,7 +221,7 @@ func (r *Registry) contextFor(ctx context.Context, call *Call) (own context.Cont
 			problem = &Error{Code: CodePanic, Category: CategoryInternal, Message: "Error: the call could not be prepared."}
 		}
 	}()
-	return &running{Context: r.opts.Context(ctx, *call), call: call, registry: r}, nil
+	return &running{Context: r.opts.Context(ctx, *call), call: call, registry: r, place: at}, nil
 }
 
 func (r *Registry) digest(call *Call, result *Result) {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -469,4 +470,32 @@ func TestPanicsOfTheProgramDoNotLeaveACall(t *testing.T) {
 	if got := r.Execute(t.Context(), sumOf("1", "2")); got.Outcome != tool.Failed || got.Err.Code != tool.CodePanic || !strings.Contains(log.String(), "no session") {
 		t.Errorf("got %s %+v; the log is %q", got.Outcome, got.Err, log.String())
 	}
+}
+
+func TestAHandlerThatDoesNotListenKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var runs atomic.Int64
+		alone := tool.Must("alone", "must run alone", func(context.Context, tool.None) (int64, error) {
+			run := runs.Add(1)
+			<-release
+			return run, nil
+		}, tool.WithConcurrency(1), tool.WithTimeout(time.Second))
+		r := tool.MustRegistry(nil, alone)
+		if got := r.Execute(t.Context(), tool.Call{Name: "alone"}); !strings.Contains(got.Render(), "still runs") {
+			t.Fatalf("got %q, want that the handler still runs", got.Render())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if got := r.Execute(ctx, tool.Call{Name: "alone"}); got.Err == nil || got.Err.Code != tool.CodeTimeout || runs.Load() != 1 {
+			t.Errorf("a second call beside the first: %q after %d runs, want that it never got its turn", got.Render(), runs.Load())
+		}
+		close(release)
+		if err := r.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Execute(t.Context(), tool.Call{Name: "alone"}); got.Render() != "2" {
+			t.Errorf("after the first has returned: %q, want the second run", got.Render())
+		}
+	})
 }

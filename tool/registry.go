@@ -68,14 +68,14 @@ type Registry struct {
 	mu       sync.RWMutex
 	tools    []*Tool          // in order of registration
 	byID     map[string]*Tool // and by name: the one registered last
+	bounds   map[*Tool]slots  // of those tools that have any
 	decider  Decider
 	watchers map[int]func()
 	nextID   int
 
 	decided usedIDs
 	calls   atomic.Int64
-	slots   chan struct{}
-	perTool sync.Map // *Tool -> chan struct{}
+	slots   slots
 	running handlers
 }
 
@@ -86,12 +86,11 @@ func NewRegistry(opts *Options, tools ...*Tool) (*Registry, error) {
 		r.opts = *opts
 	}
 	r.decider = r.opts.Decider
+	r.decided.used.Size = remembered
 	if r.opts.Logger == nil {
 		r.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if r.opts.Concurrency > 0 {
-		r.slots = make(chan struct{}, r.opts.Concurrency)
-	}
+	r.slots = makeSlots(r.opts.Concurrency)
 	if err := r.Add(tools...); err != nil {
 		return nil, err
 	}
@@ -172,7 +171,15 @@ func (r *Registry) Remove(names ...string) int {
 }
 
 func (r *Registry) setLocked(tools []*Tool) {
-	r.tools = tools
+	bounds := map[*Tool]slots{}
+	for _, t := range tools {
+		if kept := r.bounds[t]; kept != nil {
+			bounds[t] = kept
+		} else if t.Concurrency > 0 {
+			bounds[t] = makeSlots(t.Concurrency)
+		}
+	}
+	r.tools, r.bounds = tools, bounds
 	r.byID = make(map[string]*Tool, 2*len(tools))
 	for _, t := range tools {
 		r.byID[t.Name] = t

@@ -54,6 +54,7 @@ func (t *Tool) Run(ctx context.Context, call Call) Result {
 	var r Result
 	if problem := t.checkCall(&call); problem != nil {
 		r = failed(problem)
+		r.CallID, r.Tool, r.DryRun = call.ID, t.Name, call.DryRun
 	} else {
 		r = t.perform(withCall(ctx, &call), &call)
 	}
@@ -158,13 +159,19 @@ func invoke(ctx context.Context, h Handler, input json.RawMessage) (Result, erro
 	}
 }
 
-// start runs fn on a goroutine that the registry of the call, if there is one, can wait for.
+// start runs fn on a goroutine that the registry of the call, if there is one, can wait for. It has the
+// call's place until fn returns, which may be after the call is over.
 func start(ctx context.Context, fn func()) {
-	if r := runningFrom(ctx); r != nil && r.registry != nil {
-		r.registry.running.Go(fn)
+	r := runningFrom(ctx)
+	if r == nil || r.registry == nil {
+		go fn()
 		return
 	}
-	go fn()
+	r.place.hold()
+	r.registry.running.Go(func() {
+		defer r.place.leave()
+		fn()
+	})
 }
 
 // guarded runs the handler and makes an error of a panic.

@@ -219,3 +219,12 @@ func TestAnyObjectFitsAToolWithoutASchema(t *testing.T) {
 		}
 	}
 }
+
+func TestAResultNamesItsCallWhateverCameOfIt(t *testing.T) {
+	for name, input := range map[string]string{"a success": `{"a":1,"b":2}`, "wrong arguments": `{}`} {
+		got := sum().Run(t.Context(), tool.Call{ID: "c7", Name: "anything", Input: json.RawMessage(input)})
+		if got.CallID != "c7" || got.Tool != "sum" {
+			t.Errorf("%s: the result is of call %q of %q, want c7 of sum", name, got.CallID, got.Tool)
+		}
+	}
+}
