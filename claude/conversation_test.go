@@ -19,21 +19,6 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 )
 
-// connect connects and closes at the end of the test.
-func connect(t testing.TB, opts *claude.Options) *claude.Client {
-	t.Helper()
-	c, err := claude.Connect(t.Context(), opts)
-	if err != nil {
-		t.Fatalf("Connect: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return c
-}
-
 // turn plays one turn and returns its end and its messages.
 func turn(t testing.TB, c *claude.Client, prompt string) (*claude.TurnEnd, []claude.Message) {
 	t.Helper()
@@ -80,7 +65,7 @@ func TestConversationOfSeveralTurnsInOneProcess(t *testing.T) {
 	opts := cli.Options(model)
 	opts.Tools = []string{"Bash"}
 	opts.SystemPrompt = claude.SystemText("You are terse.")
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 
 	end, messages := turn(t, c, "one")
 	if got, want := end.Answer.Result, "First."; got != want {
@@ -142,7 +127,7 @@ func TestImagesAndPartialMessages(t *testing.T) {
 	model := claudetest.NewModel(t, script.Text("A small red square.").Chunked(4, 0))
 	opts := cli.Options(model)
 	opts.PartialMessages = true
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	prompt := claude.Prompt{Text: "What is this?", Content: []claude.Content{claude.ImageContent("image/png", tinyPNG)}}
 	_, messages, err := collect(c.Turn(t.Context(), prompt))
 	if err != nil {
@@ -168,7 +153,7 @@ var tinyPNG = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x0
 func TestInterruptEndsTheTurnAndNotTheConversation(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Hang(), script.Text("Still here."))
-	c := connect(t, cli.Options(model))
+	c := claudetest.Connect(t, cli.Options(model))
 	if err := c.Send(t.Context(), claude.Text("wait")); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +194,7 @@ func untilTurnEnd(t testing.TB, next func() (claude.Message, error, bool)) *clau
 func TestCancelledTurnLeavesTheClientUsable(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Hang(), script.Text("Next."))
-	c := connect(t, cli.Options(model))
+	c := claudetest.Connect(t, cli.Options(model))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
@@ -313,7 +298,7 @@ func TestUsersFilesAreNotTouched(t *testing.T) {
 func TestFreshConversationInTheSameProcess(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("First."), script.Text("Second."))
-	c := connect(t, cli.Options(model))
+	c := claudetest.Connect(t, cli.Options(model))
 	first, _ := turn(t, c, "remember the word marzipan")
 	cleared, messages := turn(t, c, "/clear")
 	if resets := of[*claude.ConversationReset](messages); len(resets) != 1 {
@@ -334,7 +319,7 @@ func TestFreshConversationInTheSameProcess(t *testing.T) {
 func TestPromptWithoutATurn(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Understood."))
-	c := connect(t, cli.Options(model))
+	c := claudetest.Connect(t, cli.Options(model))
 	_, messages, err := collect(c.Turn(t.Context(), claude.Prompt{Text: "the word is marzipan", NoTurn: true}))
 	if err != nil || len(messages) != 0 {
 		t.Errorf("a prompt without a turn yields %d messages, error %v; want none", len(messages), err)
@@ -353,7 +338,7 @@ func TestToolThatDoesNotExistIsLogged(t *testing.T) {
 	opts := cli.Options(model)
 	opts.Tools = []string{"Read", "Agent", "Abacus"}
 	opts.Logger = slog.New(slog.NewTextHandler(&logged, nil))
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	turn(t, c, "one")
 	turn(t, c, "two")
 	if got := strings.Count(logged.String(), "tool=Abacus"); got != 1 {

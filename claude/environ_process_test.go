@@ -46,7 +46,7 @@ func TestEnvironmentOfTheProcess(t *testing.T) {
 	run := func(t *testing.T, o claude.Options) []string {
 		t.Helper()
 		o.CLIPath, o.Dir = self, dir
-		c := connect(t, &o)
+		c := claudetest.Connect(t, &o)
 		return slices.Sorted(slices.Values(c.Initialized().AvailableOutputStyles))
 	}
 	for _, plain := range []bool{false, true} {

@@ -58,7 +58,7 @@ func TestLimits(t *testing.T) {
 		model := claudetest.NewModel(t, bash("echo 1"), bash("echo 2"), script.Text("Next."))
 		opts := cli.Options(model)
 		opts.Tools, opts.MaxTurns = []string{"Bash"}, 2
-		c := connect(t, opts)
+		c := claudetest.Connect(t, opts)
 		_, _, err := collect(c.Turn(t.Context(), claude.Text("go")))
 		if !errors.Is(err, claude.ErrMaxTurns) || !strings.Contains(err.Error(), "Options.MaxTurns") {
 			t.Errorf("turn ended with %v, want ErrMaxTurns and advice", err)

@@ -50,7 +50,7 @@ func TestHookDecisions(t *testing.T) {
 					return &claude.UserPromptSubmitOutput{AdditionalContext: "asked: " + in.Prompt}, nil
 				}),
 			}
-			end, _ := turn(t, connect(t, opts), "go")
+			end, _ := turn(t, claudetest.Connect(t, opts), "go")
 			requests := model.Requests()
 			if text, failed, _ := requests[1].ToolResult("Bash"); !failed || !strings.Contains(text, reason) {
 				t.Errorf("the model saw %q, want the reason word for word", text)
@@ -94,7 +94,7 @@ func TestHooksOfTheRun(t *testing.T) {
 			return &claude.PreToolUseOutput{HookControl: claude.HookControl{StopRun: true, StopReason: "enough"}}, nil
 		}),
 	}
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	end, _ := turn(t, c, "finish")
 	if end.Answer.Result != "Now really." || len(end.Results) != 1 || len(stops) != 2 || !stops[1] {
 		t.Errorf("answer %q of %d results, stops %v; want another turn within the same one", end.Answer.Result, len(end.Results), stops)
@@ -146,7 +146,7 @@ func TestSubagentHooks(t *testing.T) {
 			return nil, nil
 		}),
 	}
-	end, _ := turn(t, connect(t, opts), "dig a hole")
+	end, _ := turn(t, claudetest.Connect(t, opts), "dig a hole")
 	if end.Answer.Result != "All done." {
 		t.Errorf("answer %q", end.Answer.Result)
 	}
@@ -182,7 +182,7 @@ func TestSetHooksReplacesHooks(t *testing.T) {
 				})}
 			}
 			opts.Hooks = hook("old")
-			c := connect(t, opts)
+			c := claudetest.Connect(t, opts)
 			turn(t, c, "one")
 			for _, hooks := range [][]claude.Hook{hook("new"), nil} {
 				if err := c.SetHooks(t.Context(), hooks); !errors.Is(err, tt.fail) {
@@ -210,7 +210,7 @@ func TestSessionStartAfterClear(t *testing.T) {
 		sources <- in.Source
 		return nil, nil
 	})}
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	turn(t, c, "one")
 	turn(t, c, "/clear")
 	if len(sources) != 1 || <-sources != "clear" {
@@ -235,7 +235,7 @@ func TestOnFailureBlock(t *testing.T) {
 	})
 	guard.OnFailure = claude.FailBlock
 	opts.Hooks = []claude.Hook{guard}
-	turn(t, connect(t, opts), "write")
+	turn(t, claudetest.Connect(t, opts), "write")
 	if exists(filepath.Join(cli.Work, "guarded.txt")) {
 		t.Errorf("the file was written although its hook gave an answer that cannot be used")
 	}

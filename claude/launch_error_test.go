@@ -131,7 +131,7 @@ func TestDeadProcess(t *testing.T) {
 		s.Stderr("Fatal: out of paper")
 		s.Exit(7)
 	})
-	c := connect(t, cli.Options())
+	c := claudetest.Connect(t, cli.Options())
 	_, _, err := collect(c.Turn(t.Context(), claude.Text("hi")))
 	check := func(what string, err error) {
 		t.Helper()

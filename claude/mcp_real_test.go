@@ -60,7 +60,7 @@ func TestSeveralInProcessServers(t *testing.T) {
 			})
 			calc, calcGot := recorded(toolServer(t, sum))
 			clock, _ := recorded(toolServer(t, say("now", claude.TextResult("noon"))))
-			c := connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"calc": calc, "clock": clock}))
+			c := claudetest.Connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"calc": calc, "clock": clock}))
 			if end, _ := turn(t, c, "add"); end.Answer.Result != "Done." {
 				t.Errorf("answer %q", end.Answer.Result)
 			}
@@ -122,7 +122,7 @@ func TestReadOnlyToolsRunAtOnce(t *testing.T) {
 	})
 	meet.Annotations.ReadOnly = true
 	opts := withTools(cli.Options(model), map[string]claude.MCPServer{"tools": toolServer(t, meet).Server()})
-	turn(t, connect(t, opts), "go")
+	turn(t, claudetest.Connect(t, opts), "go")
 	for _, r := range model.LastRequest().ToolResults("mcp__tools__meet") {
 		if r.IsError || r.Text != "met" {
 			t.Errorf("a call gave %q", r.Text)
@@ -140,7 +140,7 @@ func TestInterruptCancelsATool(t *testing.T) {
 		ended <- ctx.Err()
 		return claude.ToolResult{}, ctx.Err()
 	})
-	c := connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": toolServer(t, wait).Server()}))
+	c := claudetest.Connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": toolServer(t, wait).Server()}))
 	go func() {
 		if err := <-started; err != nil {
 			t.Errorf("ReportProgress: %v", err)
@@ -183,7 +183,7 @@ func TestToolsAndServersChangeLive(t *testing.T) {
 	server = toolServer(t, grow)
 	opts := withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()})
 	opts.AllowedTools = append(opts.AllowedTools, "mcp__other")
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	turn(t, c, "grow")
 	turn(t, c, "use it")
 	if text, failed, _ := model.ToolResult("mcp__tools__fresh"); failed || text != "fresh as paint" {
@@ -236,7 +236,7 @@ func TestAlwaysLoad(t *testing.T) {
 	opts := cli.Options(model)
 	opts.MCPServers = map[string]claude.MCPServer{"tools": toolServer(t, ready, say("hidden", claude.TextResult("there"))).Server()}
 	opts.AllowedTools = []string{"mcp__tools"}
-	turn(t, connect(t, opts), "go")
+	turn(t, claudetest.Connect(t, opts), "go")
 	request := model.Requests()[0]
 	if tool, ok := request.Tool("mcp__tools__ready"); !ok || tool.DeferLoading {
 		t.Errorf("the tool that is always loaded is offered: %t, deferred: %t", ok, tool.DeferLoading)

@@ -95,7 +95,7 @@ func TestOptionStderr(t *testing.T) {
 	o := cli.Options()
 	lines := make(chan string, 2)
 	o.Stderr = func(line string) { lines <- line }
-	connect(t, o)
+	claudetest.Connect(t, o)
 	if got := <-lines + " " + <-lines; got != "one two" {
 		t.Errorf("got %q, want both lines", got)
 	}
@@ -110,7 +110,7 @@ func TestOptionLogger(t *testing.T) {
 	o := cli.Options()
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	o.CanUseTool, o.PermissionMode = allowAll, claude.ModeBypassPermissions
-	c := connect(t, o)
+	c := claudetest.Connect(t, o)
 	_ = c.Close() // nothing writes to the log any more
 	if !strings.Contains(log.String(), "CanUseTool is never asked") {
 		t.Errorf("the log has no warning: %s", log.String())

@@ -87,7 +87,7 @@ func (r *effectRun) play(t *testing.T, e optionEffect) {
 
 func (r *effectRun) connect(t *testing.T) {
 	t.Helper()
-	r.client = connect(t, r.opts)
+	r.client = claudetest.Connect(t, r.opts)
 }
 
 // turn plays a turn; an error result is kept for the checks.

@@ -71,7 +71,7 @@ func connectError(t *testing.T, o *claude.Options) error {
 
 func TestOldCLIRefusesVerbatimPrompts(t *testing.T) {
 	cli := claudetest.OldestCLI(t)
-	c := connect(t, cli.Options(claudetest.NewModel(t)))
+	c := claudetest.Connect(t, cli.Options(claudetest.NewModel(t)))
 	err := c.Send(t.Context(), claude.Prompt{Text: "/compact", Verbatim: true})
 	if e, ok := errors.AsType[*claude.OptionError](err); !errors.Is(err, claude.ErrTooOld) || !ok || e.Option != "Prompt.Verbatim" {
 		t.Errorf("got %v, want ErrTooOld for Prompt.Verbatim", err)

@@ -47,7 +47,7 @@ func TestPermissionAnswers(t *testing.T) {
 				}
 				return claude.Allow{}, nil
 			}
-			end, _ := turn(t, connect(t, opts), "go")
+			end, _ := turn(t, claudetest.Connect(t, opts), "go")
 			checkQuestion(t, first)
 			requests := model.Requests()
 			if text, failed, _ := requests[1].ToolResult("toolu_denied"); !failed || text != refusal {
@@ -98,7 +98,7 @@ func TestDenyAndInterrupt(t *testing.T) {
 	opts.CanUseTool = func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "stop it", Interrupt: true}, nil
 	}
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	_, _, err := collect(c.Turn(t.Context(), claude.Text("go")))
 	var failed *claude.ResultError
 	if !errors.As(err, &failed) || !errors.Is(err, claude.ErrInterrupted) || failed.TerminalReason != "aborted_tools" {
@@ -130,7 +130,7 @@ func TestQuestionsOfTheModelAreAnswered(t *testing.T) {
 		}
 		return r.Answer(map[string][]string{questions[0].Question: {questions[0].Options[1].Label}})
 	}
-	turn(t, connect(t, opts), "paint")
+	turn(t, claudetest.Connect(t, opts), "paint")
 	if text, failed, _ := model.ToolResult(claude.AskUserQuestionTool); failed || !strings.Contains(text, "Blue") || !strings.Contains(text, "Which colour?") {
 		t.Errorf("the model saw %q, want the answer", text)
 	}
@@ -163,7 +163,7 @@ func TestPermissionRequestHookRacesTheCallback(t *testing.T) {
 				}
 				return nil, nil // leaves it to the callback
 			})}
-			turn(t, connect(t, opts), "go")
+			turn(t, claudetest.Connect(t, opts), "go")
 			select {
 			case who := <-withdrawn:
 				if who != "callback" {
@@ -196,7 +196,7 @@ func TestInterruptWithdrawsTheQuestion(t *testing.T) {
 				close(ended)
 				return claude.Allow{}, nil // too late
 			}
-			c := connect(t, opts)
+			c := claudetest.Connect(t, opts)
 			go func() {
 				<-asked
 				if _, err := c.Interrupt(t.Context()); err != nil {

@@ -35,7 +35,7 @@ func commandOf(t *testing.T, change func(*claude.Options)) claude.Command {
 	})
 	opts := cli.Options()
 	change(opts)
-	connect(t, opts)
+	claudetest.Connect(t, opts)
 	return cli.Commands()[0]
 }
 
@@ -114,7 +114,7 @@ func TestPitfall51_NoSettingSourcesIsNotTheDefault(t *testing.T) {
 			}
 			opts := cli.Options(model)
 			opts.SettingSources = tt.sources
-			turn(t, connect(t, opts), "hi")
+			turn(t, claudetest.Connect(t, opts), "hi")
 			if got := model.SawText("walrus"); got != tt.reads {
 				t.Errorf("the model saw the user's instructions: %t, want %t", got, tt.reads)
 			}
@@ -152,7 +152,7 @@ func TestPitfall52_ThinkingFlags(t *testing.T) {
 	model := claudetest.NewModel(t, script.Text("ok"))
 	opts := cli.Options(model)
 	opts.Model, opts.Thinking = "claude-sonnet-4-5", &claude.Thinking{BudgetTokens: 2048}
-	turn(t, connect(t, opts), "hi")
+	turn(t, claudetest.Connect(t, opts), "hi")
 	if got := model.LastRequest().Thinking; got.Type != "enabled" || got.BudgetTokens != 2048 {
 		t.Errorf("the model was asked to think %+v, want a budget of 2048", got)
 	}
@@ -168,7 +168,7 @@ func TestPitfall53_LargeAgentsDoNotFillTheCommandLine(t *testing.T) {
 	for i := range 64 {
 		opts.Agents[fmt.Sprintf("agent-%02d", i)] = claude.AgentDefinition{Description: "one of many", Prompt: strings.Repeat("long prompt ", 4000)}
 	}
-	c := connect(t, opts) // 3 MB: more than Linux takes in all arguments together
+	c := claudetest.Connect(t, opts) // 3 MB: more than Linux takes in all arguments together
 	known := 0
 	for _, a := range c.Initialized().Agents {
 		if strings.HasPrefix(a.Name, "agent-") {

@@ -38,7 +38,7 @@ func closeEverywhere(t *testing.T, c *claude.Client) {
 func TestCloseFromSeveralGoroutines(t *testing.T) {
 	t.Run("before the first turn", func(t *testing.T) {
 		cli, model := claudetest.CLI(t), claudetest.NewModel(t)
-		c := connect(t, cli.Options(model))
+		c := claudetest.Connect(t, cli.Options(model))
 		closeEverywhere(t, c)
 		if _, _, err := collect(c.Turn(t.Context(), claude.Text("hello?"))); !errors.Is(err, claude.ErrClosed) {
 			t.Errorf("Turn after Close: %v, want ErrClosed", err)
@@ -49,7 +49,7 @@ func TestCloseFromSeveralGoroutines(t *testing.T) {
 	})
 	t.Run("in the middle of a turn", func(t *testing.T) {
 		cli, model := claudetest.CLI(t), claudetest.NewModel(t, script.Hang())
-		c := connect(t, cli.Options(model))
+		c := claudetest.Connect(t, cli.Options(model))
 		ended := make(chan error, 1)
 		go func() {
 			_, _, err := collect(c.Turn(t.Context(), claude.Text("wait")))

@@ -53,7 +53,7 @@ func TestPitfall32_RequestsBeforeTheHandshakeIsAnswered(t *testing.T) {
 				return server.Handle(ctx, msg)
 			},
 		}}
-		connect(t, opts)
+		claudetest.Connect(t, opts)
 		mu.Lock()
 		defer mu.Unlock()
 		if !slices.Contains(methods, "initialize") {
@@ -115,7 +115,7 @@ func TestPitfall33_CancelledRequests(t *testing.T) {
 			close(ended)
 			return nil, ctx.Err()
 		}
-		c := connect(t, opts)
+		c := claudetest.Connect(t, opts)
 		go func() {
 			<-asked
 			_, _ = c.Interrupt(t.Context())
@@ -211,7 +211,7 @@ func TestPitfall35_InterruptEndsAToolsContext(t *testing.T) {
 		ended <- ctx.Err()
 		return "", ctx.Err()
 	})
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	go func() {
 		<-running
 		_, _ = c.Interrupt(t.Context())

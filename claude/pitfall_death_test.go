@@ -169,7 +169,7 @@ func init() {
 
 // The same with a real process, whose streams end one after the other.
 func TestDeathOfAProcessIsReportedWithItsReason(t *testing.T) {
-	c := connect(t, asProcess(t, "die in a turn"))
+	c := claudetest.Connect(t, asProcess(t, "die in a turn"))
 	asked := make(chan error, 1)
 	go func() {
 		_, err := c.Request(t.Context(), "never_answered", nil)

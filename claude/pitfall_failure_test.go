@@ -21,7 +21,7 @@ func TestPitfall28_ExitAfterAnErrorResultIsNoCrash(t *testing.T) {
 		model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "echo one"}).Always())
 		opts := cli.Options(model)
 		opts.MaxTurns = 1
-		c := connect(t, opts)
+		c := claudetest.Connect(t, opts)
 		_, messages, err := collect(c.Turn(t.Context(), claude.Text("go on")))
 		var failed *claude.ResultError
 		if !errors.As(err, &failed) || !errors.Is(err, claude.ErrMaxTurns) || failed.Message == nil {

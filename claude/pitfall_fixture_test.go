@@ -24,7 +24,7 @@ func connectScripted(t testing.TB, script claudetest.CLIScript, change ...func(*
 	for _, f := range change {
 		f(opts)
 	}
-	return connect(t, opts)
+	return claudetest.Connect(t, opts)
 }
 
 // asProcess returns options whose CLI is this test program, playing one of processScripts in a

@@ -62,7 +62,7 @@ func TestPitfall42_HookAnswersHaveExactNames(t *testing.T) {
 			opts.Hooks = []claude.Hook{preTool("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 				return tt.answer, nil
 			})}
-			connect(t, opts)
+			claudetest.Connect(t, opts)
 			var reply struct {
 				Response json.RawMessage `json:"response"`
 			}
@@ -97,7 +97,7 @@ func TestPitfall43_FailedHooksBlockTheTool(t *testing.T) {
 			})
 			guard.Timeout = 500 * time.Millisecond
 			opts.Hooks = []claude.Hook{guard}
-			turn(t, connect(t, opts), "write")
+			turn(t, claudetest.Connect(t, opts), "write")
 			for _, name := range []string{"error.txt", "panic.txt", "late.txt"} {
 				if exists(filepath.Join(cli.Work, name)) {
 					t.Errorf("%s was written although its hook failed", name)
@@ -150,7 +150,7 @@ func TestPitfall44_HooksOfOneEventRunAtOnce(t *testing.T) {
 			return nil, nil
 		}))
 	}
-	turn(t, connect(t, opts), "go")
+	turn(t, claudetest.Connect(t, opts), "go")
 	if text, failed, _ := model.ToolResult("Bash"); failed || !strings.Contains(text, "hi") {
 		t.Errorf("the model saw %q", text)
 	}
@@ -191,7 +191,7 @@ func TestPitfall46_SuggestionsGoBackAsTheyCame(t *testing.T) {
 	}
 	opts := scripted.Options()
 	opts.CanUseTool = accept
-	connect(t, opts)
+	claudetest.Connect(t, opts)
 	if got := <-reply; !strings.Contains(got, `"updatedPermissions":[`+future+`]`) {
 		t.Errorf("answered %s, want the suggestion as it came", got)
 	}
@@ -208,7 +208,7 @@ func TestPitfall46_SuggestionsGoBackAsTheyCame(t *testing.T) {
 		}
 		return accept(ctx, r)
 	}
-	turn(t, connect(t, opts), "touch it twice")
+	turn(t, claudetest.Connect(t, opts), "touch it twice")
 	if asked != 1 {
 		t.Errorf("asked %d times, want once: the suggestions were not taken", asked)
 	}
@@ -239,7 +239,7 @@ func TestPitfall47_ShadowedPermissionCallback(t *testing.T) {
 				return claude.Allow{}, nil
 			}
 			tt.change(opts)
-			connect(t, opts)
+			claudetest.Connect(t, opts)
 			warned := strings.Contains(written.String(), "CanUseTool is")
 			if warned != (tt.want != "") || !strings.Contains(written.String(), tt.want) {
 				t.Errorf("log %q, want a warning with %q", written, tt.want)

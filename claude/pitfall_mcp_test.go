@@ -86,7 +86,7 @@ func TestPitfall36_MCPMessageWithoutMethod(t *testing.T) {
 	})
 	opts := cli.Options()
 	opts.MCPServers = map[string]claude.MCPServer{"tools": toolServer(t, say("ok", claude.TextResult("fine"))).Server()}
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	for range odd {
 		if got := <-answers; !strings.Contains(got, `"mcp_response"`) || strings.Contains(got, "panic") {
 			t.Errorf("%s: want an MCP answer and no panic", got)
@@ -131,7 +131,7 @@ func TestPitfall37_ParallelCallsAndEqualIDs(t *testing.T) {
 	})
 	opts := cli.Options()
 	opts.MCPServers = map[string]claude.MCPServer{"one": wait("one"), "two": wait("two")}
-	connect(t, opts)
+	claudetest.Connect(t, opts)
 	got := <-answers
 	if !strings.Contains(got[0], `"isError":true`) {
 		t.Errorf("the cancelled call answered %s", got[0])
@@ -196,7 +196,7 @@ func TestPitfall39_PanicInATool(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()})
-	end, _ := turn(t, connect(t, opts), "go")
+	end, _ := turn(t, claudetest.Connect(t, opts), "go")
 	if end.Answer.Result != "Survived." {
 		t.Errorf("answer %q", end.Answer.Result)
 	}
@@ -236,7 +236,7 @@ func TestPitfall40_FailuresAndStructuredContent(t *testing.T) {
 				say("broken", claude.ErrorResult("it broke")),
 				say("both", claude.ToolResult{Content: []claude.ToolContent{claude.ToolText("plain words")}, Structured: json.RawMessage(`{"x":5}`)}),
 				say("picture", claude.ImageResult(tinyPNG, "image/png")))
-			_, messages := turn(t, connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()})), "go")
+			_, messages := turn(t, claudetest.Connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()})), "go")
 			if text, failed, _ := model.ToolResult("mcp__tools__broken"); !failed || text != "it broke" {
 				t.Errorf("the model saw %q, failed %t; want a failure, in the tool's words", text, failed)
 			}
@@ -281,7 +281,7 @@ func TestPitfall41_LargeResultsReachTheModel(t *testing.T) {
 	whole := say("whole", large)
 	whole.MaxResultSizeChars = 500_000
 	server := toolServer(t, whole, say("plain", large))
-	turn(t, connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()})), "go")
+	turn(t, claudetest.Connect(t, withTools(cli.Options(model), map[string]claude.MCPServer{"tools": server.Server()})), "go")
 	if text, failed, _ := model.ToolResult("mcp__tools__whole"); failed || len(text) != 420_000 {
 		t.Errorf("the model saw %d characters (failed: %t), want 420,000: %.200s", len(text), failed, text)
 	}

@@ -35,7 +35,7 @@ func TestPitfall58_MessagesSurviveClose(t *testing.T) {
 		s.Answer(s.Await("control_request"), map[string]any{}) // answered when all of that was read
 		s.UntilEOF()
 	})
-	c := connect(t, cli.Options())
+	c := claudetest.Connect(t, cli.Options())
 	if err := c.Send(t.Context(), claude.Text("talk")); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestPitfall58_WaitingLoopEndsWithClose(t *testing.T) {
 		s.Say("one")
 		s.UntilEOF()
 	})
-	c := connect(t, cli.Options())
+	c := claudetest.Connect(t, cli.Options())
 	if err := c.Send(t.Context(), claude.Text("hi")); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestPitfall61_TasksMayEndByAnUpdateAlone(t *testing.T) {
 			})
 			opts := cli.Options()
 			opts.BackgroundCeiling = -1 // never: a task that is not let go hangs the test
-			end, messages := turn(t, connect(t, opts), "go")
+			end, messages := turn(t, claudetest.Connect(t, opts), "go")
 			if end.Forced || end.Answer.Result != "done" {
 				t.Errorf("turn end %+v", end)
 			}
@@ -213,7 +213,7 @@ func TestPitfall62_ResetOfTheConversationIsTold(t *testing.T) {
 	cli := claudetest.CLI(t)
 	usage := script.Usage{Input: 1000, Output: 1000}
 	model := claudetest.NewModel(t, script.Text("One.").Metered(usage), script.Text("Two.").Metered(usage))
-	c := connect(t, cli.Options(model))
+	c := claudetest.Connect(t, cli.Options(model))
 	var costs claude.CostTracker
 	var resets []*claude.ConversationReset
 	var last *claude.ResultMessage
@@ -249,7 +249,7 @@ func TestPitfall63_InjectedTurnsAreNotAnswers(t *testing.T) {
 			script.Text("Dug.").When(script.IsSubagent()),
 			script.Text("The answer.").When(script.Not(script.IsSubagent())),
 			script.Text("The report.").When(script.Not(script.IsSubagent())))
-		c := connect(t, cli.Options(model))
+		c := claudetest.Connect(t, cli.Options(model))
 		end, _ := turn(t, c, "dig in the background")
 		if end.Answer == nil || end.Answer.Result != "The answer." || end.Forced {
 			t.Errorf("answer %+v, want the result that belongs to the prompt", end.Answer)
@@ -263,7 +263,7 @@ func TestPitfall63_InjectedTurnsAreNotAnswers(t *testing.T) {
 		cli := claudetest.CLI(t)
 		release := make(chan struct{})
 		model := claudetest.NewModel(t, script.Func(func(*script.Request) script.Turn { <-release; return script.Text("First.") }), script.Text("Rest.").Always())
-		c := connect(t, cli.Options(model))
+		c := claudetest.Connect(t, cli.Options(model))
 		ids := []string{"00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"}
 		for i, id := range ids {
 			if err := c.Send(t.Context(), claude.Prompt{Text: "prompt " + id, UUID: id}); err != nil {
@@ -298,7 +298,7 @@ func TestPitfall63_InjectedTurnsAreNotAnswers(t *testing.T) {
 func TestPitfall64_TotalsAreRunning(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("ok").Metered(script.Usage{Input: 1000, Output: 1000}).Always())
-	c := connect(t, cli.Options(model))
+	c := claudetest.Connect(t, cli.Options(model))
 	var costs claude.CostTracker
 	var turns []float64
 	var last *claude.ResultMessage
@@ -344,7 +344,7 @@ func TestPitfall65_InterruptAndResultInEitherOrder(t *testing.T) {
 				s.UntilEOF()
 				s.Exit(1)
 			})
-			c := connect(t, cli.Options()) // its Close must not fail
+			c := claudetest.Connect(t, cli.Options()) // its Close must not fail
 			done := make(chan error, 1)
 			go func() {
 				_, err := c.Interrupt(t.Context())

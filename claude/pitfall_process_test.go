@@ -50,7 +50,7 @@ func init() {
 
 // A CLI whose standard error nobody reads hangs as soon as the pipe is full.
 func TestPitfall21_StderrIsAlwaysDrained(t *testing.T) {
-	c := connect(t, asProcess(t, "flood stderr"))
+	c := claudetest.Connect(t, asProcess(t, "flood stderr"))
 	if end, _ := turn(t, c, "speak"); end.Answer.Result != "Loud." {
 		t.Errorf("answer %q, want Loud.", end.Answer.Result)
 	}
@@ -145,7 +145,7 @@ func TestPitfall24_StubbornCLIIsKilled(t *testing.T) {
 		})
 	})
 	t.Run("process", func(t *testing.T) {
-		c := connect(t, asProcess(t, "stubborn"))
+		c := claudetest.Connect(t, asProcess(t, "stubborn"))
 		if err := c.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}

@@ -300,7 +300,7 @@ func init() {
 
 // Lines written at the same time must not run into each other: one torn line ends the CLI.
 func TestPitfall10_ConcurrentWritesStayWhole(t *testing.T) {
-	c := connect(t, asProcess(t, "count lines"))
+	c := claudetest.Connect(t, asProcess(t, "count lines"))
 	const writers, each = 8, 10
 	var wg sync.WaitGroup
 	for i := range writers {
@@ -331,7 +331,7 @@ func TestPitfall10_ConcurrentWritesStayWhole(t *testing.T) {
 // neither a panic nor a signal to the program.
 func TestPitfall11_WritingToAnEndedCLI(t *testing.T) {
 	t.Run("ended", func(t *testing.T) {
-		c := connect(t, asProcess(t, "die"))
+		c := claudetest.Connect(t, asProcess(t, "die"))
 		_, _, err := collect(c.Messages())
 		wantDeath(t, "Messages", err, 3, "out of luck")
 		wantDeath(t, "Send", c.Send(t.Context(), claude.Text("hello?")), 3, "out of luck")
@@ -345,7 +345,7 @@ func TestPitfall11_WritingToAnEndedCLI(t *testing.T) {
 	t.Run("input closed by the CLI", func(t *testing.T) {
 		opts := asProcess(t, "deaf")
 		opts.Spawner = claude.HostSpawner{NoPIDNamespace: true} // nobody else holds the pipe then
-		c := connect(t, opts)
+		c := claudetest.Connect(t, opts)
 		next, stop := iter.Pull2(c.Messages())
 		defer stop()
 		if _, err, _ := next(); err != nil {

@@ -49,7 +49,7 @@ func TestPitfall66_MirrorIsCompleteAndInOrder(t *testing.T) {
 			}}
 			opts := cli.Options(model)
 			opts.Tools, opts.SessionID, opts.Store = []string{"Bash"}, unknownSession, store
-			c := connect(t, opts)
+			c := claudetest.Connect(t, opts)
 			turn(t, c, "one")
 			turn(t, c, "two")
 			if err := c.Close(); err != nil {
@@ -105,7 +105,7 @@ func TestPitfall66_MirrorAndFailures(t *testing.T) {
 		})
 		opts := cli.Options()
 		opts.Env, opts.Store = claude.ExactEnv(map[string]string{"CLAUDE_CONFIG_DIR": config}), store
-		c := connect(t, opts)
+		c := claudetest.Connect(t, opts)
 		_, _, err := collect(c.Turn(t.Context(), claude.Text("hi")))
 		if _, ok := errors.AsType[*claude.ProcessError](err); !ok {
 			t.Errorf("the turn ended with %v, want a ProcessError", err)
@@ -134,7 +134,7 @@ func TestPitfall66_MirrorAndFailures(t *testing.T) {
 		})
 		opts := cli.Options()
 		opts.Env, opts.Store = claude.ExactEnv(map[string]string{"CLAUDE_CONFIG_DIR": config}), store
-		c := connect(t, opts)
+		c := claudetest.Connect(t, opts)
 		_, one := turn(t, c, "one")
 		end, two := turn(t, c, "two")
 		if end.Answer.Result != "two" {
@@ -255,7 +255,7 @@ func TestPitfall67_CopyOfTheLogin(t *testing.T) {
 			s.Initialize("")
 			s.UntilEOF()
 		})
-		connect(t, resume(cli))
+		claudetest.Connect(t, resume(cli))
 		files := <-copied
 		if got := files[".credentials.json"]; !strings.Contains(got, "access") || strings.Contains(got, "refresh") {
 			t.Errorf("login %s, want it without the refresh token", got)

@@ -50,7 +50,7 @@ func TestNoKeyInLogsAndErrors(t *testing.T) {
 	opts.CanUseTool = func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
 		panic("no policy for " + plantedKey + " " + shapelessKey)
 	}
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	texts := map[string]string{}
 	_, messages, err := collect(c.Turn(t.Context(), claude.Text("go")))
 	texts["error result"] = fmt.Sprint(err)

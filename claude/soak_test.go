@@ -34,7 +34,7 @@ func TestManyConversationsInOneProcess(t *testing.T) {
 		hooks++
 		return nil, nil
 	})}
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	turn(t, c, "please ring 0")
 	heap, goroutines := liveHeap(), runtime.NumGoroutine()
 	for i := range turns {

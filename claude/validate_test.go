@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
@@ -247,7 +248,7 @@ func TestBadPromptsAreRefused(t *testing.T) {
 		"Prompt.UUID":     {Text: "hi", UUID: "seven"},
 		"Prompt.Priority": {Text: "hi", Priority: "soon"},
 	} {
-		c := connect(t, answering(t).Options())
+		c := claudetest.Connect(t, answering(t).Options())
 		err := c.Send(t.Context(), p)
 		if e, ok := errors.AsType[*claude.OptionError](err); !ok || e.Option != name {
 			t.Errorf("got %v, want an OptionError for %s", err, name)
@@ -256,7 +257,7 @@ func TestBadPromptsAreRefused(t *testing.T) {
 	for name, content := range map[string]claude.Content{
 		"image without type": claude.ImageContent("", []byte{1}), "empty document": claude.DocumentContent("application/pdf", nil), "raw": claude.RawContent([]byte(`[]`)),
 	} {
-		c := connect(t, answering(t).Options())
+		c := claudetest.Connect(t, answering(t).Options())
 		if err := c.Send(t.Context(), claude.Prompt{Content: []claude.Content{content}}); err == nil {
 			t.Errorf("%s was sent", name)
 		}

@@ -67,7 +67,7 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 		return claude.Allow{}, nil
 	}
 	bind(t, e, opts)
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	turn(t, c, "one by one")
 	turn(t, c, "at once")
 	<-lateAnswers
@@ -117,7 +117,7 @@ func TestQuestionsOfTheModelReachThePerson(t *testing.T) {
 	}
 	p := saying(gate.Answer{Verdict: event.Allow})
 	bind(t, gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p}), opts)
-	turn(t, connect(t, opts), "paint")
+	turn(t, claudetest.Connect(t, opts), "paint")
 	if text, failed, _ := model.ToolResult(claude.AskUserQuestionTool); failed || !strings.Contains(text, "Blue") || p.asked.Load() != 1 {
 		t.Errorf("the model saw %q; the approver was asked %d times", text, p.asked.Load())
 	}

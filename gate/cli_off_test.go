@@ -70,7 +70,7 @@ func TestNothingSwitchesTheGateOff(t *testing.T) {
 			opts.PermissionMode = claude.ModeBypassPermissions
 			bind(t, noShell(), opts)
 			tt.apply(t, cli, model, opts) // also what Bind would refuse
-			turn(t, connect(t, opts), "make it")
+			turn(t, claudetest.Connect(t, opts), "make it")
 			if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "No shell.") || exists(cli, "made.txt") {
 				t.Errorf("the model saw %q (failed: %t); the file exists: %t", text, failed, exists(cli, "made.txt"))
 			}
@@ -95,7 +95,7 @@ func TestTheModelCannotSwitchTheGateOff(t *testing.T) {
 		return nil, nil
 	})}
 	bind(t, noShell(), opts)
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	turn(t, c, "write the settings")
 	if content, err := os.ReadFile(settings); strings.TrimSpace(string(content)) != bareSettings {
 		t.Fatalf("the settings are %q (%v), so that this test shows nothing", content, err)
@@ -130,7 +130,7 @@ func TestAServerThatTakesTheNameOfOursIsNotCalled(t *testing.T) {
 	opts.MCPServers = map[string]claude.MCPServer{"my_desk": serving("my_desk")}
 	bind(t, gate.NewEngine(deskGate(t), nil), opts)
 	opts.MCPServers["my.desk"] = serving("my.desk") // as settings could
-	turn(t, connect(t, opts), "save it")
+	turn(t, claudetest.Connect(t, opts), "save it")
 	if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "only has the name of a known one") || ran.of("my.desk") != 0 {
 		t.Errorf("the model saw %q (failed: %t); the other server was called %d times", text, failed, ran.of("my.desk"))
 	}

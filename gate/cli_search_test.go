@@ -43,7 +43,7 @@ func TestAModelSeesTheToolsThatTheGateAllows(t *testing.T) {
 			opts.Tools = tt.native
 			opts.MCPServers = map[string]claude.MCPServer{"files": server.Server()}
 			bind(t, gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "files"}), gate.DenyTools(tt.denied...)), nil), opts)
-			turn(t, connect(t, opts), "Find the tool.")
+			turn(t, claudetest.Connect(t, opts), "Find the tool.")
 			requests := model.Requests()
 			_, before := requests[0].Tool(name)
 			_, after := requests[len(requests)-1].Tool(name)

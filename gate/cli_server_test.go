@@ -48,7 +48,7 @@ func TestAServerWhoseNameBeginsWithOursHasNoneOfItsRights(t *testing.T) {
 			opts.MCPServers = map[string]claude.MCPServer{"notes": savingServer(t, "notes", "look", ran)}
 			bind(t, gate.NewEngine(tt.gate(registry), nil), opts)
 			opts.MCPServers["notes__more"] = savingServer(t, "notes__more", "save", ran) // as settings could
-			turn(t, connect(t, opts), "save it")
+			turn(t, claudetest.Connect(t, opts), "save it")
 			if text, failed, _ := model.ToolResult("toolu_1"); !failed || ran.of("notes__more") != 0 {
 				t.Errorf("the model saw %q (failed: %t); the other server was called %d times", text, failed, ran.of("notes__more"))
 			}

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -21,20 +20,6 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
 )
-
-func connect(t testing.TB, opts *claude.Options) *claude.Client {
-	t.Helper()
-	c, err := claude.Connect(t.Context(), opts)
-	if err != nil {
-		t.Fatalf("Connect: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return c
-}
 
 // turn plays one turn, which must end with the text Done.
 func turn(t testing.TB, c *claude.Client, prompt string) {
@@ -132,20 +117,25 @@ func TestAMutatingToolIsDeniedInBypassMode(t *testing.T) {
 		return event.Decision{Reason: "That is secret."}, strings.Contains(string(c.Input), "secret")
 	})
 	var verdicts []string
+	var once sync.Once
+	judged := make(chan struct{}) // once the gate has decided about Read
 	e = gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "desk", ReadOnly: true, Builtin: gate.NativeBuiltin()}), noSecrets),
 		&gate.EngineOptions{Emit: func(ev event.Event) {
 			d := ev.Payload.(event.Decision)
 			verdicts = append(verdicts, d.Tool+" "+d.Verdict.String())
+			if d.Tool == "Read" {
+				once.Do(func() { close(judged) })
+			}
 		}})
 	opts := cli.Options(model)
 	opts.MCPServers = map[string]claude.MCPServer{"desk": server}
 	opts.PermissionMode = claude.ModeBypassPermissions
 	opts.Hooks = []claude.Hook{claude.On("Read", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
-		time.Sleep(50 * time.Millisecond) // the CLI takes the last input that it is given
+		<-judged // so that the gate has seen an input that is not the one to run
 		return claude.RewriteTool(map[string]string{"file_path": secret}), nil
 	})}
 	bind(t, e, opts)
-	turn(t, connect(t, opts), "save it")
+	turn(t, claudetest.Connect(t, opts), "save it")
 	if text, failed, _ := model.Requests()[1].ToolResult("mcp__desk__save"); !failed || !strings.Contains(text, "Read-only mode: mutating tools disabled.") {
 		t.Errorf("the model saw %q (failed: %t), want the reason", text, failed)
 	}
@@ -173,7 +163,7 @@ func TestTheHookDeniesWhatTheCLIAllows(t *testing.T) {
 	opts.Hooks = []claude.Hook{tool.Hook(gate.NewEngine(gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) {
 		return event.Decision{Reason: "Not this one."}, true
 	})), nil))}
-	turn(t, connect(t, opts), "write it")
+	turn(t, claudetest.Connect(t, opts), "write it")
 	if text, failed, _ := model.ToolResult("Write"); !failed || !strings.Contains(text, "Not this one.") || exists(cli, "denied.txt") {
 		t.Errorf("the model saw %q; the file exists: %t", text, exists(cli, "denied.txt"))
 	}
@@ -221,7 +211,7 @@ func TestNativeToolsByCapability(t *testing.T) {
 		}),
 	}
 	bind(t, gate.NewEngine(gate.Must(changing), nil), opts)
-	c := connect(t, opts)
+	c := claudetest.Connect(t, opts)
 	for _, mode := range modes {
 		if err := c.SetPermissionMode(t.Context(), mode); err != nil {
 			t.Fatal(err)
@@ -290,7 +280,7 @@ func TestTheCallsOfASubagentAreJudged(t *testing.T) {
 		return event.Decision{Verdict: event.Allow}, true
 	})), nil)
 	bind(t, e, opts)
-	turn(t, connect(t, opts), "dig")
+	turn(t, claudetest.Connect(t, opts), "dig")
 	if text, failed, _ := model.ToolResult("toolu_dig"); !failed || !strings.Contains(text, "No digging.") || exists(cli, "dug.txt") {
 		t.Errorf("the subagent's model saw %q", text)
 	}
