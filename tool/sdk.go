@@ -134,7 +134,7 @@ func (o *SDKToolOptions) convert(t *Tool, execute func(context.Context, *Tool, C
 	}
 	name := cmp.Or(c.Name, t.Name)
 	s := SDKTool{
-		Name: name, Description: cmp.Or(c.Description, t.Description), Title: t.Title,
+		Name: name, Description: cmp.Or(c.Description, t.Manual()), Title: t.Title,
 		InputSchema: cmp.Or(c.Input, t.Input), AlwaysLoad: t.AlwaysLoad, SearchHint: t.SearchHint,
 		Annotations: annotations(t), CheckedByHandler: c.Input == nil, // another schema must be checked too
 	}

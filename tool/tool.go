@@ -40,8 +40,9 @@ type Tool struct {
 	// Metadata must have a JSON form. The keys mutates, readOnly, dangerous (booleans) and
 	// capabilities (a list of names) mean what the options of the same name do.
 	Metadata map[string]any
-	Examples []Example
-	// Deprecated says why the tool should not be used any more, and what to use instead.
+	// Examples and Deprecated, which says why the tool should not be used any more and what to use
+	// instead, are told to the model with the description: see [Tool.Manual].
+	Examples   []Example
 	Deprecated string
 
 	// Timeout bounds each call. Zero means no limit of its own.

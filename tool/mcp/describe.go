@@ -53,7 +53,7 @@ func (t toldRisk) flags() (r tool.Risk, c tool.Capability) {
 func describe(t *tool.Tool) *sdk.Tool {
 	risks, needs := t.Risks(), t.Needs()
 	d := &sdk.Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: json.RawMessage(`{"type":"object"}`),
+		Name: t.Name, Title: t.Title, Description: t.Manual(), InputSchema: json.RawMessage(`{"type":"object"}`),
 		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: risks == tool.ReadOnly},
 		Meta:        sdk.Meta{metaRisk: tellRisk(risks, needs)},
 	}
