@@ -13,15 +13,25 @@ import (
 // A Kind names what an event tells. Names with a colon ("tool:progress") are extensions.
 type Kind string
 
-// The kinds that this package knows.
+// The nine kinds that are common to all agents.
 const (
+	KindInit              Kind = "init"
+	KindText              Kind = "text"
+	KindTextDelta         Kind = "text_delta"
+	KindThinking          Kind = "thinking"
 	KindToolUse           Kind = "tool_use"
 	KindToolResult        Kind = "tool_result"
 	KindPermissionRequest Kind = "permission_request"
-	KindDecision          Kind = "gate:decision"
-	KindToolStep          Kind = "tool:step"
-	KindToolProgress      Kind = "tool:progress"
-	KindToolLog           Kind = "tool:log"
+	KindError             Kind = "error"
+	KindDone              Kind = "done"
+)
+
+// The kinds that parts of Drover add.
+const (
+	KindDecision     Kind = "gate:decision"
+	KindToolStep     Kind = "tool:step"
+	KindToolProgress Kind = "tool:progress"
+	KindToolLog      Kind = "tool:log"
 )
 
 // An Event is one fact about a run.
@@ -37,8 +47,13 @@ type Event struct {
 	// RunID is the run, and Seq the place of the event in it, from 1. Zero means not numbered yet.
 	RunID string
 	Seq   int64
-	// ParentToolUseID is the tool call inside which it happened, in a subagent.
+	// Turn is the model call of the main agent that the event belongs to, from 1. Zero means that it
+	// came before the first one, or that the agent does not tell.
+	Turn int
+	// ParentToolUseID is the tool call inside which it happened, in a subagent, and AgentID that
+	// subagent. Both are empty for the main agent; AgentID also where the agent does not tell.
 	ParentToolUseID string
+	AgentID         string
 	// Role is the part that the agent plays among several; most runs have none.
 	Role string
 	// Metadata holds what an agent adds.
@@ -47,8 +62,10 @@ type Event struct {
 	Payload Payload
 }
 
-// A Payload is what an event tells: a [ToolCall], a [ToolResult], a [PermissionRequest], a
-// [Decision], a [ToolStep], a [ToolProgress], a [ToolLog], or an [Extension] for everything else.
+// A Payload is what an event tells: an [Init], a [Text], a [TextDelta], a [Thinking], a [ToolCall], a
+// [ToolResult], a [PermissionRequest], an [Error], a [Done]; a [Decision], a [ToolStep], a
+// [ToolProgress], a [ToolLog]; or an [Extension] for everything else. Adapters may add payloads of
+// their own: whoever reads their events from JSON gets an Extension.
 type Payload interface {
 	// EventKind is the kind of the events that carry the payload.
 	EventKind() Kind
@@ -76,6 +93,28 @@ func New(payload Payload) Event {
 	return Event{Kind: payload.EventKind(), Time: time.Now(), Payload: payload}
 }
 
+// CallID is the tool use id that the event is about, or empty. It joins a tool_use with its result and
+// with all that is said about the call in between.
+func (e Event) CallID() string {
+	switch p := e.Payload.(type) {
+	case ToolCall:
+		return p.ID
+	case ToolResult:
+		return p.ID
+	case PermissionRequest:
+		return p.ID
+	case Decision:
+		return p.CallID
+	case ToolStep:
+		return p.ID
+	case ToolProgress:
+		return p.ID
+	case ToolLog:
+		return p.ID
+	}
+	return ""
+}
+
 // wire is the JSON form of an event.
 type wire struct {
 	Type            Kind                       `json:"type"`
@@ -84,7 +123,9 @@ type wire struct {
 	SessionID       string                     `json:"sessionId"`
 	RunID           string                     `json:"runId,omitzero"`
 	Seq             int64                      `json:"seq,omitzero"`
+	Turn            int                        `json:"turn,omitzero"`
 	ParentToolUseID string                     `json:"parentToolUseId,omitzero"`
+	AgentID         string                     `json:"agentId,omitzero"`
 	Role            string                     `json:"role,omitzero"`
 	Metadata        map[string]json.RawMessage `json:"metadata,omitempty"`
 	Payload         json.RawMessage            `json:"payload"`
@@ -108,7 +149,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}
 	return marshalPlain(wire{
 		Type: kind, Agent: e.Agent, Timestamp: e.Time.UnixMilli(), SessionID: e.SessionID,
-		RunID: e.RunID, Seq: e.Seq, ParentToolUseID: e.ParentToolUseID, Role: e.Role, Metadata: e.Metadata, Payload: payload,
+		RunID: e.RunID, Seq: e.Seq, Turn: e.Turn, ParentToolUseID: e.ParentToolUseID, AgentID: e.AgentID, Role: e.Role, Metadata: e.Metadata, Payload: payload,
 	})
 }
 
@@ -127,13 +168,19 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	}
 	*e = Event{
 		Kind: w.Type, Agent: w.Agent, Time: time.UnixMilli(w.Timestamp), SessionID: w.SessionID,
-		RunID: w.RunID, Seq: w.Seq, ParentToolUseID: w.ParentToolUseID, Role: w.Role, Metadata: w.Metadata, Payload: payload,
+		RunID: w.RunID, Seq: w.Seq, Turn: w.Turn, ParentToolUseID: w.ParentToolUseID, AgentID: w.AgentID, Role: w.Role, Metadata: w.Metadata, Payload: payload,
 	}
 	return nil
 }
 
 // decoders has the kinds that this package knows.
 var decoders = map[Kind]func(json.RawMessage) (Payload, error){
+	KindInit:              decodeAs[Init],
+	KindText:              decodeAs[Text],
+	KindTextDelta:         decodeAs[TextDelta],
+	KindThinking:          decodeAs[Thinking],
+	KindError:             decodeAs[Error],
+	KindDone:              decodeAs[Done],
 	KindToolUse:           decodeAs[ToolCall],
 	KindToolResult:        decodeAs[ToolResult],
 	KindPermissionRequest: decodeAs[PermissionRequest],

@@ -4,8 +4,6 @@ package event
 
 import (
 	"encoding/json"
-	"fmt"
-	"math"
 	"time"
 )
 
@@ -77,11 +75,9 @@ type toolResultWire struct {
 
 type toolResultFields ToolResult
 
-const maxDurationMS = float64(math.MaxInt64 / time.Millisecond)
-
 // MarshalJSON writes the duration in milliseconds.
 func (r ToolResult) MarshalJSON() ([]byte, error) {
-	return marshalPlain(toolResultWire{toolResultFields(r), float64(r.Duration.Round(time.Millisecond).Milliseconds())})
+	return marshalPlain(toolResultWire{toolResultFields(r), toMilliseconds(r.Duration)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -90,12 +86,12 @@ func (r *ToolResult) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	whole, part := math.Modf(w.DurationMS)
-	if math.Abs(w.DurationMS) > maxDurationMS {
-		return fmt.Errorf("durationMs is %g, more than a time.Duration holds", w.DurationMS)
+	duration, err := fromMilliseconds(w.DurationMS)
+	if err != nil {
+		return err
 	}
 	*r = ToolResult(w.toolResultFields)
-	r.Duration = time.Duration(whole)*time.Millisecond + time.Duration(part*float64(time.Millisecond))
+	r.Duration = duration
 	return nil
 }
 

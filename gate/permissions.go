@@ -12,9 +12,11 @@ import (
 // A Level is how far a capability is given.
 type Level uint8
 
-// The levels. The zero value asks.
+// The levels. The zero value asks, like LevelAsk; it says besides that nobody has said so, which is
+// what tells the two apart where permissions are laid over others.
 const (
-	LevelAsk Level = iota
+	LevelUnset Level = iota
+	LevelAsk
 	LevelAllow
 	LevelDeny
 )
@@ -24,7 +26,7 @@ func (l Level) String() string { return l.verdict().String() }
 
 func (l Level) verdict() event.Verdict {
 	switch l {
-	case LevelAsk:
+	case LevelUnset, LevelAsk:
 		return event.Ask
 	case LevelAllow:
 		return event.Allow
@@ -35,10 +37,12 @@ func (l Level) verdict() event.Verdict {
 // MarshalText implements encoding.TextMarshaler.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. An empty text asks.
+// UnmarshalText implements encoding.TextUnmarshaler. An empty text is not said.
 func (l *Level) UnmarshalText(text []byte) error {
 	switch string(text) {
-	case "", "ask":
+	case "":
+		*l = LevelUnset
+	case "ask":
 		*l = LevelAsk
 	case "allow":
 		*l = LevelAllow
@@ -68,6 +72,8 @@ type Permissions struct {
 	NetworkAccess Level `json:"networkAccess,omitzero"`
 	// Mode sets the levels aside. Empty keeps to them.
 	Mode Mode `json:"mode,omitzero"`
+	// WritablePaths are the only places where FileWrite holds.
+	WritablePaths []string `json:"writablePaths,omitzero"`
 }
 
 // FromCapabilities makes a policy of the capabilities that tools need. A tool that needs several has

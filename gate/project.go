@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 )
 
 // ErrUnenforceable is wrapped where an agent has no means to enforce a gate.
@@ -60,10 +61,10 @@ func MapPermissions(p *Permissions) NativeMode {
 	case p.Mode != "":
 		return askTheGate
 	}
-	switch [3]Level{p.FileWrite, p.ShellExecute, p.NetworkAccess} {
-	case [3]Level{LevelAllow, LevelAllow, LevelAllow}:
+	switch [3]event.Verdict{p.FileWrite.verdict(), p.ShellExecute.verdict(), p.NetworkAccess.verdict()} {
+	case [3]event.Verdict{event.Allow, event.Allow, event.Allow}:
 		return NativeMode{Mode: claude.ModeBypassPermissions}
-	case [3]Level{LevelAllow, LevelAsk, LevelAsk}:
+	case [3]event.Verdict{event.Allow, event.Ask, event.Ask}:
 		return NativeMode{Mode: claude.ModeAcceptEdits}
 	}
 	return askTheGate

@@ -24,6 +24,9 @@ var layers = map[string][]string{
 	"tool":                        {"event", "schema", "claude", "internal/*"},
 	"tool/mcp":                    {"tool", "event", "schema", "claude", "internal/*"},
 	"gate":                        {"event", "tool", "claude", "schema", "internal/*"},
+	"agent":                       {"event", "tool", "gate", "internal/*"},
+	// An adapter knows neither gate nor session: it asks its host.
+	"agent/claudecode": {"agent", "event", "tool", "claude", "internal/*"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
 	// one may use them.
 	"cmd/*":      {"*"},

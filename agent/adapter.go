@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"iter"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
+)
+
+// An Adapter drives one kind of agent. It can be made, registered and asked for its readiness on a
+// machine that lacks the agent. It is safe for concurrent use, and so are its runs.
+type Adapter interface {
+	// Agent is the name of the agent: "claude-code".
+	Agent() string
+	// Ready finds out whether a run could begin. It may start the agent to ask for its version, but
+	// never a model.
+	Ready(ctx context.Context) Readiness
+	// Run has the agent work on one prompt. The last event is an [event.Done]; the events carry
+	// neither RunID, Seq nor Role, which are the [Runner]'s to give. A run that cannot begin yields
+	// one error and no event. Later an error says that the run broke; it is the last pair.
+	//
+	// When ctx ends the adapter stops the agent, and still yields a Done if it can do so soon. When
+	// the loop over the events ends, what Run has started is gone.
+	Run(ctx context.Context, req Request) iter.Seq2[event.Event, error]
+}
+
+// A Host answers what an adapter asks during a run. An adapter knows neither who decides nor what is
+// remembered: it asks its host. A host may offer more than the adapter needs, such as a way to bind
+// itself to one kind of agent; the adapter of that agent looks for it.
+type Host interface {
+	// Decide decides about a tool call before it runs. A [gate.Engine] is such a host.
+	tool.Decider
+}

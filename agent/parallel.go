@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// A Task is one run among several.
+type Task struct {
+	Runner  *Runner
+	Request Request
+	// Context stops this task alone. Nil means that of [Parallel].
+	Context context.Context
+}
+
+// Parallel runs all tasks at once and yields their events as they come, each stream in its order.
+// Events of one task share a RunID, and carry the role of its runner.
+//
+// Every task ends with one done event, whatever becomes of the others. A task that cannot be started
+// has an [event.Error] with [event.CodeParallelTask] before it. When ctx ends all tasks are stopped.
+// Breaking out of the loop stops them too, and waits until they are gone. A slow reader holds the
+// agents up; nothing is dropped.
+func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
+	return func(yield func(event.Event) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		events := make(chan event.Event)
+		left := make(chan struct{})
+		var running sync.WaitGroup
+		for _, t := range tasks {
+			running.Go(func() { t.run(ctx, events, left) })
+		}
+		go func() {
+			running.Wait()
+			close(events)
+		}()
+		defer running.Wait()
+		defer cancel()
+		defer close(left)
+		for e := range events {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// run sends the events of a task until nobody takes them.
+func (t Task) run(ctx context.Context, events chan<- event.Event, left <-chan struct{}) {
+	ctx, cancel := t.within(ctx)
+	defer cancel()
+	send := func(e event.Event) bool {
+		select {
+		case events <- e:
+			return true
+		case <-left:
+			return false
+		}
+	}
+	for e, err := range t.Runner.Run(ctx, t.Request) {
+		if err != nil {
+			t.refused(err, send)
+			return
+		}
+		if !send(e) {
+			return
+		}
+	}
+}
+
+// within is ctx, ended also by the task's own context.
+func (t Task) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return true }
+	if own := t.Context; own != nil {
+		end := func() { cancel(context.Cause(own)) }
+		if own.Err() != nil {
+			end() // before the run could begin
+		}
+		stop = context.AfterFunc(own, end)
+	}
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// refused sends the two events of a task that could not be started.
+func (t Task) refused(err error, send func(event.Event) bool) {
+	x := newRun(t.Runner, t.Runner.opts.NewRunID())
+	yield := func(e event.Event, _ error) bool { return send(e) }
+	failure := event.Error{Code: event.CodeParallelTask, Message: err.Error(), Cause: err}
+	if x.deliver(event.Event{Payload: failure}, yield) {
+		x.deliver(event.Event{Payload: event.Done{Status: event.DoneError, Result: failure.Message}}, yield)
+	}
+}

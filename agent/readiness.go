@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A State is whether an agent can be run.
+type State string
+
+// The states.
+const (
+	// StateReady: the agent is there, in a version that was tested.
+	StateReady State = "ready"
+	// StateUntested: it is newer than the versions that were tested. It is run.
+	StateUntested State = "untested"
+	// StateUnknown: its version could not be read. It is run.
+	StateUnknown State = "unknown"
+	// StateUnsupported: it is too old. It is not run.
+	StateUnsupported State = "unsupported"
+	// StateMissing: it is not there.
+	StateMissing State = "missing"
+)
+
+// Readiness is whether an agent can be run on this machine, and what to do if it cannot.
+type Readiness struct {
+	State State
+	// Path and Version are of what was found.
+	Path, Version string
+	// Tested are the versions that were tested: "2.1.197 to 2.1.325".
+	Tested string
+	// Detail says in words what is wrong; empty if nothing is.
+	Detail string
+	// Repair is the command that mends it.
+	Repair string
+	// Cause is the error behind it, where there is one.
+	Cause error
+}
+
+// ErrUnavailable is wrapped by the error of a run of an agent that is missing or too old.
+var ErrUnavailable = errors.New("agent: the agent cannot be run")
+
+// Available reports whether a run may begin: the agent is neither missing nor unsupported.
+func (r Readiness) Available() bool {
+	return r.State != StateMissing && r.State != StateUnsupported
+}
+
+// Err is nil if a run may begin, and else says what is wrong and what to do.
+func (r Readiness) Err() error {
+	if r.Available() {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "it is %s", r.State)
+	if r.Detail != "" {
+		b.WriteString(": " + r.Detail)
+	}
+	if r.Repair != "" {
+		b.WriteString("\n  next: " + r.Repair)
+	}
+	if r.Cause != nil {
+		return fmt.Errorf("%w: %s%w", ErrUnavailable, b.String(), hidden{r.Cause})
+	}
+	return fmt.Errorf("%w: %s", ErrUnavailable, b.String())
+}
+
+// hidden is an error for errors.Is and errors.As that adds no text, since Detail has said it.
+type hidden struct{ error }
+
+func (hidden) Error() string   { return "" }
+func (h hidden) Unwrap() error { return h.error }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+// A Request is what an agent shall do, and within which bounds. Only Prompt is needed. An adapter
+// refuses what its agent cannot honour.
+//
+// As the defaults of a [Runner], a request says what holds where the request of a run says nothing.
+// Fields of the run win; the fields of Permissions win one by one; lists replace the list of the
+// defaults whole, also if they are empty.
+type Request struct {
+	// Prompt is the task.
+	Prompt string
+	// Dir is the working directory. Empty means the current one.
+	Dir string
+	// Model is the model's name. Empty means the agent's default.
+	Model string
+	// SystemPrompt replaces the agent's own. Empty leaves that.
+	SystemPrompt string
+	// Effort is how hard the model works, in the agent's words: "low", "high". Empty means its default.
+	Effort string
+	// MaxTurns limits the model calls. Zero means no limit.
+	MaxTurns int
+	// MaxBudgetUSD limits the cost. Zero means no limit.
+	MaxBudgetUSD float64
+
+	// Resume continues the conversation of this token, from [event.Done]. A Runner continues its own
+	// last conversation if it is empty.
+	Resume string
+	// Fresh begins a new conversation, whatever the Runner remembers.
+	Fresh bool
+
+	// AllowedTools are the tools of the agent that there are; nil means all of its default, empty
+	// means none. DisallowedTools are taken away from them. A name may have an argument, as
+	// "Bash(git status)"; see [gate.AllowTools].
+	AllowedTools, DisallowedTools []string
+	// Tools are tools of this program that the agent may call. The agent knows them as those of the
+	// MCP server [ToolServer].
+	Tools *tool.Registry
+
+	// Permissions say what tools may do. Nil leaves that to the agent's own default. They are
+	// enforced by the Host; an adapter refuses permissions without one. A Runner makes the host.
+	Permissions *gate.Permissions
+	// Host decides about tool calls. A Runner makes one of Permissions, the lists of tools and its
+	// own policies, unless there is one here.
+	Host Host
+
+	// OutputSchema is the JSON Schema of a structured answer; see [event.Done.Output].
+	OutputSchema json.RawMessage
+	// PartialText yields text also while it is written, as [event.TextDelta].
+	PartialText bool
+}
+
+// ToolServer is the name of the MCP server under which an agent finds Request.Tools.
+const ToolServer = "drover"

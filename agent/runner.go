@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/uuid"
+)
+
+// RunnerOptions configures a [Runner]. Nil and the zero value are ready to use.
+type RunnerOptions struct {
+	// Role is the part that the agent plays among several. Its events carry it.
+	Role string
+	// Defaults say what holds where a request says nothing. They have no Resume, Fresh or Host.
+	Defaults Request
+
+	// Policies judge the tool calls of every run, beside the permissions and lists of the request.
+	Policies []gate.Policy
+	// Approver is asked where the permissions say ask. Nil denies such calls.
+	Approver gate.Approver
+	// ApprovalTimeout is how long an answer may take; see [gate.EngineOptions].
+	ApprovalTimeout time.Duration
+
+	// DrainTimeout is how long an adapter may take to say done once the context has ended. Then the
+	// Runner says it. Zero means 500 milliseconds.
+	DrainTimeout time.Duration
+	// CloseTimeout is how long the end of the loop waits for an adapter to return. Zero means 20
+	// seconds, a little more than Claude Code takes at worst.
+	CloseTimeout time.Duration
+	// Logger hears of what went wrong after the end of a run. Nil discards.
+	Logger *slog.Logger
+
+	// Now is the clock and NewRunID the source of ids, for streams that must not differ from run to
+	// run. Nil means the real time and random UUIDs.
+	Now      func() time.Time
+	NewRunID func() string
+}
+
+const (
+	defaultDrainTimeout = 500 * time.Millisecond
+	defaultCloseTimeout = 20 * time.Second
+)
+
+// ErrBusy is the error of a run that is begun while another one of the same Runner goes on.
+var ErrBusy = errors.New("agent: the runner is running already\n  next: wait until that run is over, or make another runner")
+
+// A Runner runs one agent, one prompt at a time, and remembers the conversation: each run continues
+// the last one unless the request says otherwise. It may be used by several goroutines, but only one
+// run can be under way.
+type Runner struct {
+	adapter Adapter
+	opts    RunnerOptions
+
+	mu      sync.Mutex
+	running bool
+	token   string
+}
+
+// NewRunner makes a runner of an adapter.
+func NewRunner(a Adapter, opts *RunnerOptions) (*Runner, error) {
+	if a == nil {
+		return nil, errors.New("agent: a runner needs an adapter, such as claudecode.New(nil)")
+	}
+	r := &Runner{adapter: a}
+	if opts != nil {
+		r.opts = *opts
+	}
+	if d := r.opts.Defaults; d.Resume != "" || d.Fresh || d.Host != nil {
+		return nil, errors.New("agent: Defaults cannot have Resume, Fresh or Host; give them to the run that they are for")
+	}
+	r.opts.fill()
+	return r, nil
+}
+
+func (o *RunnerOptions) fill() {
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = defaultDrainTimeout
+	}
+	if o.CloseTimeout == 0 {
+		o.CloseTimeout = defaultCloseTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewRunID == nil {
+		o.NewRunID = uuid.New
+	}
+}
+
+// Agent is the name of the agent.
+func (r *Runner) Agent() string { return r.adapter.Agent() }
+
+// Ready asks the adapter whether a run could begin.
+func (r *Runner) Ready(ctx context.Context) Readiness { return r.adapter.Ready(ctx) }
+
+// ResumeToken is what the next run continues; empty if it begins a new conversation.
+func (r *Runner) ResumeToken() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.token
+}
+
+func (r *Runner) remember(token string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.token = token
+}
+
+// begin takes the only place there is.
+func (r *Runner) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running {
+		return false
+	}
+	r.running = true
+	return true
+}
+
+func (r *Runner) finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = false
+}
+
+// Run runs the agent and yields what happens; the package comment says what can be relied on. The run
+// begins with the loop. An error comes alone, instead of events: the run was refused ([ErrBusy], a
+// policy that cannot be made). Whatever goes wrong later is an [event.Error] before the [event.Done].
+//
+// When ctx ends the agent is stopped, and only the done event still comes. Breaking out of the loop
+// stops the agent too.
+func (r *Runner) Run(ctx context.Context, req Request) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		if !r.begin() {
+			yield(event.Event{}, ErrBusy)
+			return
+		}
+		defer r.finish()
+		x, err := r.prepare(req)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		x.stream(ctx, yield)
+	}
+}
+
+// prepare lays the request over the defaults and makes the host.
+func (r *Runner) prepare(req Request) (*run, error) {
+	req = merge(r.opts.Defaults, req)
+	if req.Resume == "" && !req.Fresh {
+		req.Resume = r.ResumeToken()
+	}
+	if req.Fresh {
+		req.Resume = ""
+	}
+	x := newRun(r, r.opts.NewRunID())
+	host, err := r.host(req, x.merged.tell)
+	if err != nil {
+		return nil, err
+	}
+	req.Host = host
+	x.req = req
+	return x, nil
+}
+
+// host makes the engine that decides about the tool calls of a run, or returns nil if nobody is to
+// decide but the agent.
+func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
+	switch {
+	case req.Host != nil && (req.Permissions != nil || len(r.opts.Policies) > 0):
+		return nil, errors.New("agent: a request with a Host cannot have Permissions or Policies too\n  next: put them into the gate of the host")
+	case req.Host != nil || req.Permissions == nil && len(r.opts.Policies) == 0:
+		return req.Host, nil
+	}
+	g, err := gate.New(r.policies(req)...)
+	if err != nil {
+		return nil, fmt.Errorf("agent: permissions of the run: %w", err)
+	}
+	return gate.NewEngine(g, &gate.EngineOptions{
+		Approver: r.opts.Approver, ApprovalTimeout: r.opts.ApprovalTimeout, Emit: tell, Logger: r.opts.Logger,
+	}), nil
+}
+
+func (r *Runner) policies(req Request) []gate.Policy {
+	var all []gate.Policy
+	if req.Permissions != nil {
+		all = append(all, gate.FromCapabilities(req.Permissions))
+	}
+	if req.AllowedTools != nil {
+		all = append(all, gate.AllowTools(req.AllowedTools...))
+	}
+	if len(req.DisallowedTools) > 0 {
+		all = append(all, gate.DenyTools(req.DisallowedTools...))
+	}
+	if req.Tools != nil {
+		all = append(all, gate.Knows(ToolServer, req.Tools))
+	}
+	return append(all, r.opts.Policies...)
+}

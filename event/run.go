@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import "encoding/json"
+
+// Init is the beginning of a run, as the agent tells it. Most runs begin with it; one that fails to
+// start has none.
+type Init struct {
+	Model string `json:"model"`
+	// Dir is the working directory.
+	Dir   string   `json:"cwd"`
+	Tools []string `json:"tools"`
+	// Capabilities hold what else an agent says about itself.
+	Capabilities map[string]json.RawMessage `json:"capabilities,omitempty"`
+}
+
+// EventKind implements [Payload].
+func (Init) EventKind() Kind { return KindInit }
+
+// Text is a whole piece of text that the agent wrote.
+type Text struct {
+	Content string `json:"content"`
+}
+
+// EventKind implements [Payload].
+func (Text) EventKind() Kind { return KindText }
+
+// TextDelta is a part of a text that is being written. The whole text comes as [Text] all the same.
+type TextDelta struct {
+	Delta string `json:"delta"`
+}
+
+// EventKind implements [Payload].
+func (TextDelta) EventKind() Kind { return KindTextDelta }
+
+// Thinking is what the agent shows of its reasoning.
+type Thinking struct {
+	Summary string `json:"summary"`
+}
+
+// EventKind implements [Payload].
+func (Thinking) EventKind() Kind { return KindThinking }
+
+// An Error is something that went wrong. It is also a Go error.
+type Error struct {
+	Code    string `json:"code,omitzero"`
+	Message string `json:"message"`
+	// Recoverable says that the run goes on.
+	Recoverable bool `json:"recoverable"`
+	// Cause is the Go error, where there is one. It does not survive JSON.
+	Cause error `json:"-"`
+}
+
+// Codes of errors that come from Drover itself. Agents have codes of their own.
+const (
+	// CodeAdapter: the adapter failed before it said done.
+	CodeAdapter = "ADAPTER_ERROR"
+	// CodeMissingDone: the adapter ended without a word.
+	CodeMissingDone = "MISSING_DONE"
+	// CodeParallelTask: a task could not be started.
+	CodeParallelTask = "PARALLEL_TASK_ERROR"
+)
+
+// EventKind implements [Payload].
+func (Error) EventKind() Kind { return KindError }
+
+// Error gives the message.
+func (e Error) Error() string { return e.Message }
+
+// Unwrap gives the cause.
+func (e Error) Unwrap() error { return e.Cause }
