@@ -159,7 +159,8 @@ func TestNewTokens(t *testing.T) {
 		{
 			"output parts",
 			[]TokenRecord{record(TokenCount{Output: OutputTokens{3, new(int64(1)), new(int64(2))}}), record(TokenCount{Output: OutputTokens{7, new(int64(3)), new(int64(4))}})},
-			TokenCount{Output: OutputTokens{10, new(int64(4)), new(int64(6))}}, "",
+			TokenCount{Output: OutputTokens{10, new(int64(4)), new(int64(6))}},
+			"",
 		},
 		{"no records", nil, TokenCount{}, "no records"},
 		{"one bad record spoils all", []TokenRecord{record(count(1, 1)), record(count(-1, 1))}, TokenCount{}, "tokens.records[1].input.total is -1"},
