@@ -44,10 +44,14 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	if opts.PermissionMode == "" {
 		bound.PermissionMode = native.Mode
 	}
+	workspace := workspaceOf(opts)
 	if native.Callback || opts.CanUseTool != nil {
-		bound.CanUseTool = asksWithServer(tool.Permission(e, opts.CanUseTool))
+		bound.CanUseTool = asksIn(workspace, asksWithServer(tool.Permission(e, opts.CanUseTool)))
 	}
 	bound.Hooks = e.hooks(native, known, opts.Hooks)
+	for i, h := range bound.Hooks {
+		bound.Hooks[i] = hooksIn(workspace, h)
+	}
 	*opts = bound
 	return nil
 }
