@@ -45,7 +45,7 @@ func (e *Engine) Bind(opts *claude.Options) error {
 		bound.PermissionMode = native.Mode
 	}
 	workspace := workspaceOf(opts)
-	if native.Callback || opts.CanUseTool != nil {
+	if native.Callback || opts.CanUseTool != nil || asksAnyway(native, bound.PermissionMode) {
 		bound.CanUseTool = asksIn(workspace, asksWithServer(tool.Permission(e, opts.CanUseTool)))
 	}
 	bound.Hooks = e.hooks(native, known, opts.Hooks)
@@ -54,6 +54,13 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	}
 	*opts = bound
 	return nil
+}
+
+// asksAnyway reports whether the CLI asks about calls that the hook has allowed: it does so about files
+// such as those in .git, about some commands, and where settings say ask. Without a callback nobody
+// would answer, and it would deny what the gate, or a person, has allowed.
+func asksAnyway(native NativeMode, mode claude.PermissionMode) bool {
+	return !native.LeaveAllowed && mode != claude.ModeBypassPermissions
 }
 
 // hooks are the engine's hook and then the others.
