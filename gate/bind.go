@@ -18,7 +18,7 @@ import (
 // rewrite an input have the new input judged: see [tool.Judged].
 //
 // PermissionMode is set to what the gate projects, unless the options name a mode: the hook decides
-// whatever the mode is. An option with which the gate could not be enforced, or which means that the
+// whatever the mode is. Dir is the workspace; set it before, if at all. An option with which the gate could not be enforced, or which means that the
 // CLI decides instead, is refused with a [claude.OptionError]; then the options are not changed. See
 // also [claude.Options.RequireHooks], which Bind calls.
 //
