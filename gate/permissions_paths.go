@@ -41,11 +41,17 @@ func canonicalPath(text string) (string, error) {
 		return "", errors.New("it has control characters, or is no UTF-8")
 	case strings.ContainsAny(text, notInPaths):
 		return "", fmt.Errorf("it is a plain path, without any of %s", notInPaths)
-	case strings.HasPrefix(slashes, "/") || isWindows(slashes):
-		return "", errors.New("it is absolute; write it relative to the workspace")
+	case strings.HasPrefix(slashes, "/"):
+		return "", errAbsolute
 	}
-	return joinSegments(strings.TrimSuffix(slashes, "/"))
+	joined, err := joinSegments(strings.TrimSuffix(slashes, "/"))
+	if err == nil && isWindows(joined) {
+		return "", errAbsolute
+	}
+	return joined, err
 }
+
+var errAbsolute = errors.New("it is absolute; write it relative to the workspace")
 
 // joinSegments checks the parts of a relative path, and drops those that mean nothing.
 func joinSegments(relative string) (string, error) {

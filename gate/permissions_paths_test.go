@@ -6,14 +6,18 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/event"
+	_ "github.com/drover-agents/drover/internal/testsize"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -49,6 +53,7 @@ func TestAPathThatIsNoPlaceInTheWorkspaceIsRefused(t *testing.T) {
 		{"drive", "C:", "absolute"},
 		{"on a drive", `c:\src`, "absolute"},
 		{"relative to a drive", "C:src", "absolute"},
+		{"drive, spelled longer", "./a:", "absolute"},
 		{"share", `\\host\share`, "absolute"},
 		{"above", "..", "leaves"},
 		{"above, later", "src/../../x", "leaves"},
@@ -279,7 +284,7 @@ func TestLinksAreFollowedBeforePathsAreJudged(t *testing.T) {
 }
 
 func FuzzWritablePath(f *testing.F) {
-	for _, s := range []string{"src", "./a/./b/", `a\b`, "..", "/x", "C:x", "a//b", "a\x00", "~", ""} {
+	for _, s := range []string{"src", "./a/./b/", `a\b`, "..", "/x", "C:x", "./a:", "a//b", "a\x00", "~", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -292,6 +297,39 @@ func FuzzWritablePath(f *testing.F) {
 		}
 		if !filepath.IsLocal(filepath.FromSlash(got)) || !utf8.ValidString(got) || strings.ContainsAny(got, notInPaths+`\`) {
 			t.Fatalf("%q becomes %q, which is no place in a workspace", text, got)
+		}
+	})
+}
+
+// With writable paths nothing passes that would not pass without them, and nothing is written outside.
+func TestWritablePathsNeverGiveMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		segments := rapid.SliceOfN(rapid.SampledFrom([]string{"src", "docs", "x", "..", ".", "", " ", "~", `\`, "SRC"}), 0, 6)
+		start := rapid.SampledFrom([]string{"", "/", "/w/", "/w/src/", "./"})
+		name := start.Draw(t, "start") + strings.Join(segments.Draw(t, "path"), "/")
+		level := rapid.SampledFrom([]Level{LevelUnset, LevelAsk, LevelAllow, LevelDeny})
+		p := Permissions{FileWrite: level.Draw(t, "files"), ShellExecute: LevelDeny, NetworkAccess: level.Draw(t, "network")}
+		input, err := json.Marshal(map[string]string{rapid.SampledFrom([]string{"file_path", "path", "notebook_path"}).Draw(t, "field"): name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := event.ToolCall{Name: rapid.SampledFrom([]string{"Write", "Edit", "NotebookEdit", "save", "Bash", "Read"}).Draw(t, "tool"), Input: input}
+		facts := Facts{Dir: rapid.SampledFrom([]string{"/w", "/w/src", "/"}).Draw(t, "dir"), Workspace: "/w"}
+		free := Must(writers(), FromCapabilities(&p)).Decide(call, facts)
+		p.WritablePaths = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"src", "docs/x", "x"}), 0, 3, rapid.ID).Draw(t, "writable")
+		bound := Must(writers(), FromCapabilities(&p)).Decide(call, facts)
+		if bound.Verdict > free.Verdict {
+			t.Fatalf("%s without writable paths, %s with %q", free.Verdict, bound.Verdict, p.WritablePaths)
+		}
+		if call.Name == "Bash" || call.Name == "Read" || bound.Verdict == event.Deny {
+			return
+		}
+		at := path.Clean(name)
+		if !path.IsAbs(name) {
+			at = path.Join(facts.Dir, name)
+		}
+		if !slices.ContainsFunc(p.WritablePaths, func(dir string) bool { return isBelow(at, "/w/"+dir) }) {
+			t.Fatalf("%s may write %s below %q", call.Name, at, p.WritablePaths)
 		}
 	})
 }
