@@ -174,9 +174,7 @@ func eventTurns(cli *claudetest.RealCLI) (turns []script.Turn, all []eventCase) 
 
 // eventRegistry has three tools that run behind a decider of their own.
 func eventRegistry() *tool.Registry {
-	look := func(_ context.Context, in struct {
-		Path string `json:"path"`
-	}) (string, error) {
+	look := func(_ context.Context, in file) (string, error) {
 		return "looked at " + in.Path, nil
 	}
 	keep := func(context.Context, struct{}) (string, error) { return "kept", nil }

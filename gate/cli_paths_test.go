@@ -21,9 +21,7 @@ const notebook = `{"cells":[{"cell_type":"code","execution_count":null,"id":"one
 
 // store is a tool of ours that writes a file.
 func store(ran *tally) *tool.Tool {
-	return tool.Must("store", "Stores a file.", func(_ context.Context, in struct {
-		Path string `json:"path"`
-	}) (string, error) {
+	return tool.Must("store", "Stores a file.", func(_ context.Context, in file) (string, error) {
 		ran.add(filepath.Base(in.Path))
 		return "stored", os.WriteFile(in.Path, []byte("stored"), 0o600)
 	}, tool.Mutates, tool.FileWrite, tool.WithAlwaysLoad())

@@ -187,13 +187,13 @@ func TestFilesAreWrittenOnlyWhereTheyMayBe(t *testing.T) {
 func TestWritablePathsOnWindows(t *testing.T) {
 	facts := Facts{Dir: `C:\w`, Workspace: `C:\w`}
 	for input, want := range map[string]event.Verdict{
-		`{"file_path":"C:\\w\\src\\a.go"}`:            event.Allow,
-		`{"file_path":"c:/w/src/a.go"}`:               event.Allow,
-		`{"file_path":"src\\a.go"}`:                   event.Allow,
-		`{"file_path":"C:\\w\\other\\a.go"}`:          event.Deny,
-		`{"file_path":"D:\\w\\src\\a.go"}`:            event.Deny,
-		`{"file_path":"C:\\w\\src\\a.go:stream"}`:     event.Deny,
-		`{"file_path":"C:\\w\\src\\..\\other\\a.go"}`: event.Deny,
+		`{"file_path":"C:\\w\\src\\a.go"}`:           event.Allow,
+		`{"file_path":"c:/w/src/a.go"}`:              event.Allow,
+		`{"file_path":"src\\a.go"}`:                  event.Allow,
+		`{"file_path":"C:\\w\\docs\\a.go"}`:          event.Deny,
+		`{"file_path":"D:\\w\\src\\a.go"}`:           event.Deny,
+		`{"file_path":"C:\\w\\src\\a.go:stream"}`:    event.Deny,
+		`{"file_path":"C:\\w\\src\\..\\docs\\a.go"}`: event.Deny,
 	} {
 		g := Must(FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"src"}}))
 		if got := g.Decide(event.ToolCall{Name: "Write", Input: json.RawMessage(input)}, facts); got.Verdict != want {
