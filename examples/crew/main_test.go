@@ -16,14 +16,13 @@ func TestMain(m *testing.M) { claudetest.Main(m) }
 
 func TestCrew(t *testing.T) {
 	cli := claudetest.CLI(t)
-	dir := cli.Options(nil).Dir
 	author := cli.Options(claudetest.NewModel(t,
-		script.Call("Write", script.Input{"file_path": filepath.Join(dir, "README.md"), "content": "# Shop\n"}),
+		script.Call("Write", script.Input{"file_path": filepath.Join(cli.Work, "README.md"), "content": "# Shop\n"}),
 		script.Call("Bash", script.Input{"command": "touch by-command"}),
 		script.Text("Written."),
 	))
 	critic := cli.Options(claudetest.NewModel(t,
-		script.Call("Write", script.Input{"file_path": filepath.Join(dir, "critique.md"), "content": "Bad.\n"}),
+		script.Call("Write", script.Input{"file_path": filepath.Join(cli.Work, "critique.md"), "content": "Bad.\n"}),
 		script.Text("All is clear."),
 	))
 	var out strings.Builder
@@ -39,7 +38,7 @@ func TestCrew(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{"README.md": true, "by-command": false, "critique.md": false} {
-		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+		if _, err := os.Stat(filepath.Join(cli.Work, name)); (err == nil) != want {
 			t.Errorf("%s is there: %v, want %v", name, err == nil, want)
 		}
 	}
