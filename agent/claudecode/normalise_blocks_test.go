@@ -174,11 +174,29 @@ func TestASubagentIsPlacedInTheTurnOfItsCall(t *testing.T) {
 		got = append(got, at{e.Kind, e.Turn, e.ParentToolUseID, e.AgentID})
 	}
 	want := []at{
-		{event.KindToolUse, 1, "", ""}, {event.KindText, 2, "", ""},
-		{event.KindText, 1, "a", ""}, {event.KindText, 1, "a", "helper"}, {event.KindTextDelta, 1, "a", "helper"},
+		{event.KindToolUse, 1, "", ""},
+		{event.KindText, 2, "", ""},
+		{event.KindText, 1, "a", ""},
+		{event.KindText, 1, "a", "helper"},
+		{event.KindTextDelta, 1, "a", "helper"},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(at{})); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
+	}
+}
+
+// Older CLIs name the message only where it begins.
+func TestDeltasBelongToTheTurnOfTheirMessage(t *testing.T) {
+	start := `{"type":"stream_event","event":{"type":"message_start","message":{"id":%q}}}`
+	delta := `{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"message_start"}}}`
+	n, tick := newNormaliser()
+	events := play(t, n, tick, fmt.Sprintf(start, "m1"), delta, says("m1", "1", `{"type":"text","text":"x"}`), fmt.Sprintf(start, "m2"), delta, result(`"x":1`))
+	var got []int
+	for _, e := range events {
+		got = append(got, e.Turn)
+	}
+	if want := []int{1, 1, 2, 2}; !slices.Equal(got, want) {
+		t.Errorf("turns %v, want %v", got, want)
 	}
 }
 
@@ -199,13 +217,14 @@ func TestAnAPIErrorOfASubagentIsRecoverable(t *testing.T) {
 
 func TestActivityIsWhatMakesASessionResumable(t *testing.T) {
 	for line, want := range map[string]bool{
-		`{"type":"system","subtype":"init","session_id":"s"}`:                         false,
-		`{"type":"system","subtype":"api_retry","session_id":"s"}`:                    false,
-		`{"type":"user","isReplay":true,"message":{"content":"hi"},"session_id":"s"}`: false,
-		`{"type":"user","message":{"content":"hi"},"session_id":"s"}`:                 true,
-		`{"type":"assistant","message":{"id":"m","content":[]},"session_id":"s"}`:     true,
-		`{"type":"stream_event","event":{"type":"message_start"},"session_id":"s"}`:   true,
-		`{"type":"result","subtype":"success","session_id":"s"}`:                      true,
+		`{"type":"system","subtype":"init","session_id":"s"}`:                                                                              false,
+		`{"type":"system","subtype":"api_retry","session_id":"s"}`:                                                                         false,
+		`{"type":"user","isReplay":true,"message":{"content":"hi"},"session_id":"s"}`:                                                      false,
+		`{"type":"user","message":{"content":"hi"},"session_id":"s"}`:                                                                      true,
+		`{"type":"assistant","message":{"id":"m","content":[]},"session_id":"s"}`:                                                          true,
+		`{"type":"stream_event","event":{"type":"message_start"},"session_id":"s"}`:                                                        true,
+		`{"type":"result","subtype":"error_during_execution","is_error":true,"startup_failure_reason":"cwd_unavailable","session_id":"s"}`: false,
+		`{"type":"result","subtype":"success","session_id":"s"}`:                                                                           true,
 	} {
 		n, _ := newNormaliser()
 		n.events(decode(t, line))
