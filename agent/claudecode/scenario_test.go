@@ -258,4 +258,3 @@ var scenarios = map[string]scenario{
 		turns:  []script.Turn{script.Text("Hello to you.").Metered(metered).Always()},
 	},
 }
-
