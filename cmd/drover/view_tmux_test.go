@@ -144,7 +144,7 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 			}
 			p.checkWhole()
 			p.keys("?")
-			screen = p.wait(`the last word`)
+			screen = p.wait(`the last\s+word"\s+}`)
 			checkStatus(t, screen)
 			p.checkWhole()
 			for _, want := range []string{"  why       capabilities: Bash needs the capability shellExecute", "  needs     shellExecute; risk: dangerous", "  input     {"} {
