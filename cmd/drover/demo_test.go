@@ -21,12 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func TestMain(m *testing.M) {
-	if name := os.Getenv(playVariable); name != "" {
-		play(name)
-	}
-	claudetest.Main(m)
-}
+func TestMain(m *testing.M) { claudetest.Main(m) }
 
 // drover runs the command with the pinned CLI and an empty temporary folder, and fails the test if
 // the run leaves a file or a process behind.

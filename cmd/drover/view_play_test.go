@@ -43,7 +43,13 @@ var plays = map[string]func(ctx context.Context, p *player){
 	"quiet":    playRun,
 }
 
-// play runs the play that the environment names, and ends the process with its exit code.
+func init() {
+	if name := os.Getenv(playVariable); name != "" {
+		play(name)
+	}
+}
+
+// play runs a play in place of the tests, and ends the process with its exit code.
 func play(name string) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	p := &player{dir: os.Getenv(playDirVariable)}
