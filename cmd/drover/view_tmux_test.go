@@ -129,7 +129,11 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 			p.wait(`  Bash +npm test`)
 			p.keys("y", "y", "Enter", "n", "Enter") // typed before there is a question
 			p.step("ask")
-			checkStatus(t, p.wait(`  Bash wants to run: npm test   \[y\] once  \[a\] this run  \[n\] no  \[\?\] why$`))
+			screen := p.wait(`  Bash wants to run: npm test   \[y\] once  \[a\] this run  \[n\] no  \[\?\] why$`)
+			checkStatus(t, screen)
+			if len(screen) != 1 {
+				t.Errorf("what was typed is shown:\n%s", strings.Join(screen, "\n"))
+			}
 			p.keys("x", "Enter", "y") // keys that are no answer do nothing
 			p.log("once: allow, remember 0")
 			checkStatus(t, p.wait(`  Write wants to write: a.txt   \[y\]`))
@@ -138,7 +142,7 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 			p.wait(`  deploy wants to be called: {}   \[y\]`)
 			p.keys("n")
 			p.log("no: deny, remember 0")
-			screen := p.wait(`  Bash wants to run: long .*… \(\? shows all\)   \[y`)
+			screen = p.wait(`  Bash wants to run: long .*… \(\? shows all\)   \[y`)
 			checkStatus(t, screen)
 			if strings.Contains(strings.Join(screen, "\n"), "the last word") {
 				t.Errorf("the question is not clipped:\n%s", strings.Join(screen, "\n"))
