@@ -244,3 +244,46 @@ func TestTheDemoOnATerminal(t *testing.T) {
 		t.Errorf("a status line is left: %q", status)
 	}
 }
+
+func TestColoursAreOnlyWhereTheyAreWanted(t *testing.T) {
+	for _, tt := range []struct {
+		name, play string
+		env        []string
+		want       bool
+	}{
+		{"on a terminal", "run", nil, true},
+		{"NO_COLOR", "run", []string{"NO_COLOR=1"}, false},
+		{"a dumb terminal", "dumb", nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, 80, 24, tt.play, tt.env...)
+			for _, step := range []string{"result", "more", "ask", "done"} {
+				p.step(step)
+			}
+			if tt.play == "dumb" {
+				for range 4 {
+					p.wait(`tool:$`)
+					p.keys("y", "Enter")
+				}
+			}
+			p.over(0)
+			if got := p.tmux("capture-pane", "-p", "-e"); strings.Contains(got, "\x1b[") != tt.want {
+				t.Errorf("colours: %t, want %t:\n%q", !tt.want, tt.want, got)
+			}
+		})
+	}
+}
+
+// A terminal that cannot move its cursor has lines, and questions between them.
+func TestADumbTerminalIsAskedLineByLine(t *testing.T) {
+	p := newPane(t, 80, 50, "dumb")
+	p.step("ask")
+	for _, answer := range []string{"once: allow, remember 0", "this run: deny, remember 0", "no: allow, remember 2", "why: deny, remember 0"} {
+		p.wait(`tool:$`)
+		p.keys(map[string]string{"once": "y", "this run": "n", "no": "t", "why": "n"}[strings.Split(answer, ":")[0]], "Enter")
+		p.log(answer)
+	}
+	p.step("done")
+	p.over(0)
+}
