@@ -263,7 +263,7 @@ func TestColoursAreOnlyWhereTheyAreWanted(t *testing.T) {
 			}
 			if tt.play == "dumb" {
 				for range 4 {
-					p.wait(`tool:$`)
+					p.wait(`ool:$`)
 					p.keys("y", "Enter")
 				}
 			}
@@ -280,7 +280,7 @@ func TestADumbTerminalIsAskedLineByLine(t *testing.T) {
 	p := newPane(t, 80, 50, "dumb")
 	p.step("ask")
 	for _, answer := range []string{"once: allow, remember 0", "this run: deny, remember 0", "no: allow, remember 2", "why: deny, remember 0"} {
-		p.wait(`tool:$`)
+		p.wait(`ool:$`)
 		p.keys(map[string]string{"once": "y", "this run": "n", "no": "t", "why": "n"}[strings.Split(answer, ":")[0]], "Enter")
 		p.log(answer)
 	}
