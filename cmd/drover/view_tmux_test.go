@@ -176,7 +176,7 @@ func TestAWithdrawnQuestionDisappears(t *testing.T) {
 	}
 	p.keys("y") // for nobody
 	p.step("ask")
-	p.wait(`wants to run: asked`)
+	p.wait(`wants to run: asked   \[y`)
 	p.keys("n")
 	p.log("second: deny, remember 0")
 	p.over(0)
@@ -185,7 +185,7 @@ func TestAWithdrawnQuestionDisappears(t *testing.T) {
 func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
 	p := newPane(t, 80, 24, "queue")
 	for n := range 3 {
-		screen := p.wait(fmt.Sprintf(`a line above\n(.*an answer came\n){%d}  Bash wants to run: question \d .*$`, n))
+		screen := p.wait(fmt.Sprintf(`a line above\n(.*an answer came\n){%d}  Bash wants to run: question \d   \[y.*$`, n))
 		checkStatus(t, screen)
 		p.keys("y")
 	}
@@ -199,7 +199,7 @@ func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
 			p.wait(`  Bash +npm test`)
 			if during {
 				p.step("ask")
-				p.wait(`wants to run: npm publish`)
+				p.wait(`wants to run: npm publish   \[y`)
 			}
 			p.keys("C-c")
 			p.wait(`stopping Bash: npm test \.\.\.\n  stopping Bash +npm test .* s$`)
