@@ -38,6 +38,7 @@ func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
 }
 
 func TestTheViewIsRightAfterAResize(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 100, 24, "run")
 	p.wait(`  Bash +npm test`)
 	for _, columns := range []string{"50", "30", "120", "61", "20", "200"} {
@@ -75,6 +76,7 @@ func (p *pane) settled() []string {
 }
 
 func TestTheStatusLineShowsGrowingTextWithoutNoise(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 24, "writing")
 	p.wait(`  model .* s$`)
 	record := filepath.Join(p.dir, "record")
@@ -166,6 +168,7 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 }
 
 func TestAWithdrawnQuestionDisappears(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 24, "withdraw")
 	p.wait(`wants to run: withdrawn`)
 	p.step("withdraw")
@@ -183,6 +186,7 @@ func TestAWithdrawnQuestionDisappears(t *testing.T) {
 }
 
 func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 24, "queue")
 	for n := range 3 {
 		screen := p.wait(fmt.Sprintf(`a line above\n(.*an answer came\n){%d}  Bash wants to run: question \d   \[y.*$`, n))
@@ -195,6 +199,7 @@ func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
 func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
 	for name, during := range map[string]bool{"during a call": false, "during a question": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newPane(t, 80, 24, "stop")
 			p.wait(`  Bash +npm test`)
 			if during {
@@ -216,11 +221,13 @@ func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
 }
 
 func TestTheTerminalIsRestoredAfterAPanic(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 40, "panic")
 	p.over(2)
 }
 
 func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 24, "quiet")
 	p.step("result")
 	p.step("more")
@@ -277,6 +284,7 @@ func TestColoursAreOnlyWhereTheyAreWanted(t *testing.T) {
 
 // A terminal that cannot move its cursor has lines, and questions between them.
 func TestADumbTerminalIsAskedLineByLine(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 50, "dumb")
 	p.step("ask")
 	for _, answer := range []string{"once: allow, remember 0", "this run: deny, remember 0", "no: allow, remember 2", "why: deny, remember 0"} {
