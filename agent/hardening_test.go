@@ -105,7 +105,9 @@ func TestAnAdapterThatReturnsNoStreamHasFailed(t *testing.T) {
 // panickyRun panics before there is a stream.
 type panickyRun struct{ *agenttest.Adapter }
 
-func (panickyRun) Run(context.Context, agent.Request) iter.Seq2[event.Event, error] { panic("no stream") }
+func (panickyRun) Run(context.Context, agent.Request) iter.Seq2[event.Event, error] {
+	panic("no stream")
+}
 
 func TestAnAdapterThatPanicsBeforeThereIsAStreamHasFailed(t *testing.T) {
 	events := collect(t, newRunner(t, panickyRun{agenttest.New()}, nil).Run(t.Context(), agent.Request{}))
@@ -231,5 +233,6 @@ func TestAnAdapterThatDoesNotReturnIsLeftBehind(t *testing.T) {
 		if !strings.Contains(log.String(), "left behind") {
 			t.Errorf("the log has %q, want it to say that the adapter was left behind", log.String())
 		}
+		time.Sleep(time.Hour) // now it is gone too
 	})
 }

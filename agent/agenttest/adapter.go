@@ -49,7 +49,7 @@ func (a *Adapter) Requests() []agent.Request {
 	return append([]agent.Request(nil), a.requests...)
 }
 
-// Run implements [agent.Adapter]: it does the steps. Between two of them it looks whether it is still
+// Run implements [agent.Adapter]: it does the steps. After each of them it looks whether it is still
 // wanted. When ctx has ended it says done, interrupted; when the loop over its events has, it returns.
 // See [Obstinate] for an adapter that does not care.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
@@ -68,6 +68,7 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 			}
 			step(r)
 		}
+		r.stopped()
 	}
 }
 
