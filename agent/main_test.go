@@ -3,10 +3,12 @@
 package agent_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -39,6 +41,21 @@ func newRunner(t testing.TB, a agent.Adapter, opts *agent.RunnerOptions) *agent.
 func scripted(t testing.TB, steps ...agenttest.Step) *agent.Runner {
 	t.Helper()
 	return newRunner(t, agenttest.New(steps...), nil)
+}
+
+// watched counts the runs of an adapter that have not returned.
+type watched struct {
+	agent.Adapter
+	running, begun atomic.Int64
+}
+
+func (w *watched) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		w.begun.Add(1)
+		w.running.Add(1)
+		defer w.running.Add(-1)
+		w.Adapter.Run(ctx, req)(yield)
+	}
 }
 
 // collect reads a stream to its end. A stream that breaks a promise fails the test.
