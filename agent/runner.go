@@ -205,19 +205,23 @@ func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
 	}), nil
 }
 
+// policies are all that judge the tool calls of a run.
 func (r *Runner) policies(req Request) []gate.Policy {
 	var all []gate.Policy
 	if req.Permissions != nil {
 		all = append(all, gate.FromCapabilities(req.Permissions))
 	}
-	if req.AllowedTools != nil {
-		all = append(all, gate.AllowTools(req.AllowedTools...))
+	if req.Tools != nil {
+		all = append(all, gate.Knows(ToolServer, req.Tools))
+	}
+	if allowed := req.AllowedTools; allowed != nil {
+		if req.Tools != nil { // the list is about the tools of the agent
+			allowed = append(slices.Clone(allowed), "mcp__"+ToolServer)
+		}
+		all = append(all, gate.AllowTools(allowed...))
 	}
 	if len(req.DisallowedTools) > 0 {
 		all = append(all, gate.DenyTools(req.DisallowedTools...))
-	}
-	if req.Tools != nil {
-		all = append(all, gate.Knows(ToolServer, req.Tools))
 	}
 	return append(all, r.opts.Policies...)
 }
