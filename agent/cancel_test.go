@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/testsize"
 )
 
@@ -70,6 +71,7 @@ func TestStoppingAtEveryEventLeavesOnlyTheDone(t *testing.T) {
 		{"the adapter stalls", stubborn(agenttest.Sleep(time.Minute)), event.DoneInterrupted, 500 * time.Millisecond, "old"},
 		{"the adapter says done in time", stubborn(agenttest.Sleep(499*time.Millisecond), agenttest.Done("new")), event.DoneSuccess, 499 * time.Millisecond, "new"},
 		{"the adapter says done too late", stubborn(agenttest.Sleep(501*time.Millisecond), agenttest.Done("new")), event.DoneInterrupted, 500 * time.Millisecond, "old"},
+		{"the adapter says more and then done", append(recording(), goodbye), event.DoneSuccess, 0, "new"},
 		{"the adapter fails", stubborn(agenttest.Block(), agenttest.Fail(errBroken)), event.DoneInterrupted, 0, "old"},
 		{"the adapter panics", stubborn(agenttest.Block(), agenttest.Panic("stopped")), event.DoneInterrupted, 0, "old"},
 		{"the adapter returns", stubborn(agenttest.Block()), event.DoneInterrupted, 0, "old"},
@@ -94,6 +96,14 @@ func TestStoppingAtEveryEventLeavesOnlyTheDone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// goodbye is what a polite agent does when it is stopped: it tells of it, and if that is still wanted
+// it says done.
+func goodbye(r *agenttest.Run) {
+	<-r.Context.Done()
+	r.Yield(event.Event{Payload: text("I stop.")}, nil)
+	r.Yield(event.Event{Payload: event.Done{Status: event.DoneSuccess, ResumeToken: "new"}}, nil)
 }
 
 // stoppedRun stops a run at an event and says how long the done took from then on. The run before left
@@ -140,8 +150,32 @@ func TestADoneCountsWhatWasDropped(t *testing.T) {
 		if got, want := doneOf(events).Usage.ToolUses, callsBefore(len(recorded)); got != want {
 			t.Errorf("%d tool uses, want all %d that were seen", got, want)
 		}
-		if got := events[len(events)-1].SessionID; got != "session" {
-			t.Errorf("the done has the session %q, want the last that was seen", got)
+	})
+}
+
+// What waited for the reader, or for its call, is counted too, and known.
+func TestADoneCountsWhatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := agenttest.New(
+			agenttest.Emit(text("a")), agenttest.Sleep(time.Second),
+			agenttest.Emit(text("b")), agenttest.EmitEvents(event.Event{SessionID: "new", Payload: text("c")}), agenttest.Decide(call("unknown", "Read")), agenttest.Obstinate(), agenttest.Block(),
+		)
+		r := newRunner(t, a, &agent.RunnerOptions{Defaults: agent.Request{Permissions: &gate.Permissions{}}})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var events []event.Event
+		for e := range r.Run(ctx, agent.Request{}) {
+			if events = append(events, e); len(events) == 1 {
+				time.Sleep(time.Minute)
+				cancel()
+			}
+		}
+		expect(t, events, "text done:interrupted")
+		if got := droppedIn(events); got != "3" {
+			t.Errorf("dropped %s events, want 2 texts and a decision", got)
+		}
+		if got := events[1].SessionID; got != "new" {
+			t.Errorf("the done has the session %q, want that of the last event, dropped or not", got)
 		}
 	})
 }
@@ -200,6 +234,7 @@ func TestAReaderThatIsBusyDuringAStopFindsTheDone(t *testing.T) {
 		waits  time.Duration // after the reader is back
 	}{
 		{"the adapter has said it", 10 * time.Second, []agenttest.Step{agenttest.Sleep(time.Second), agenttest.Done("")}, event.DoneSuccess, 0},
+		{"the adapter was held up", 10 * time.Second, []agenttest.Step{tick(1000, 0), agenttest.Done("")}, event.DoneSuccess, 0},
 		{"the time is over", 10 * time.Second, []agenttest.Step{agenttest.Sleep(time.Minute), agenttest.Done("")}, event.DoneInterrupted, 0},
 		{"the time is not over", 200 * time.Millisecond, []agenttest.Step{agenttest.Sleep(time.Minute), agenttest.Done("")}, event.DoneInterrupted, 300 * time.Millisecond},
 	}

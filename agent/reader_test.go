@@ -139,6 +139,25 @@ func TestABreakAtEveryEventEndsTheAdapter(t *testing.T) {
 	}
 }
 
+// An adapter may listen to the loop alone, or be held up in it.
+func TestABreakEndsAnAdapterThatNeverLooksAtTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		endless := func(r *agenttest.Run) {
+			for r.Yield(event.Event{Payload: text("x")}, nil) {
+				continue
+			}
+		}
+		begun := time.Now()
+		for range scripted(t, endless).Run(t.Context(), agent.Request{}) {
+			synctest.Wait() // now it waits for room
+			break
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("it took %v to end, want no time", took)
+		}
+	})
+}
+
 // A done that the adapter says because the reader has left still tells how to go on.
 func TestABreakKeepsTheTokenOfTheDoneThatFollowsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
