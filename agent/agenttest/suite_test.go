@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,8 +48,8 @@ func TestTheSuiteFindsFault(t *testing.T) {
 		{"its last event is done", New(hello, hello), same, "the last event is a event.Text"},
 		{"its last event is done", New(Done("")), same, "had 1 events"},
 		{"its last event is done", New(hello, Fail(errors.New("broken"))), same, "the run failed: broken"},
-		{"its last event is done", New(Obstinate(), hello, Done(""), hello), same, "comes after the end"},
-		{"its last event is done", New(Obstinate(), Fail(errors.New("broken")), Done("")), same, "comes after the end"},
+		{"its last event is done", New(Obstinate(), hello, Done(""), hello), same, "something comes after the end"},
+		{"its last event is done", New(Obstinate(), Fail(errors.New("broken")), Done("")), same, "something comes after the end"},
 		{"its last event is done", New(EmitEvents(event.Event{})), same, "has no payload"},
 		{"its last event is done", New(EmitEvents(event.Event{Seq: 1, Payload: event.Text{}})), same, "the runner's to give"},
 		{"a break ends it", New(Obstinate(), hello, Sleep(time.Minute)), same, "did not end within 20s"},
