@@ -224,6 +224,18 @@ func TestTheReasonOfAnInterruptionIsTheCauseOfTheContext(t *testing.T) {
 	})
 }
 
+func TestTheDrainTimeoutCanBeChosen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		a := agenttest.New(agenttest.Obstinate(), agenttest.Sleep(time.Minute))
+		r := newRunner(t, a, &agent.RunnerOptions{DrainTimeout: 3 * time.Second, CloseTimeout: time.Hour})
+		if got := doneOf(collect(t, r.Run(ctx, agent.Request{}))).Duration; got != 4*time.Second {
+			t.Errorf("the done came after %v, want 4s", got)
+		}
+	})
+}
+
 // While the reader is busy the time for a done goes on: when it comes back, the done is there.
 func TestAReaderThatIsBusyDuringAStopFindsTheDone(t *testing.T) {
 	cases := []struct {
