@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/tool"
+)
+
+// runAgent has an agent work on the prompt and shows what happens. The error knows its exit code.
+func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	req, err := o.request(s.in)
+	if err != nil {
+		return err
+	}
+	spawner, err := o.isolation.spawner(ctx)
+	if err != nil {
+		return err
+	}
+	env, err := o.environment()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, env.close()) }()
+	adapter, err := o.adapter(spawner, env)
+	if err != nil {
+		return err
+	}
+	j := &job{options: o, streams: s, adapter: adapter, request: req, spawner: spawner, private: env.private}
+	return j.run(ctx)
+}
+
+// check refuses flags that contradict each other.
+func (o *runOptions) check() error {
+	switch {
+	case o.json && o.quiet:
+		return usageError("--json and --quiet exclude each other\n  next: choose one")
+	case o.modelScript != "" && o.resume != "":
+		return usageError("--resume needs a conversation that was kept, and a run with --model-script keeps none\n  next: leave one of the two out")
+	}
+	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute} {
+		if level := o.permissions.level(c); o.readOnly && (level == gate.LevelAllow || level == gate.LevelAsk) {
+			return usageError("--read-only refuses what needs %s, and --%s does not\n  next: leave one of the two out", c, level)
+		}
+	}
+	return nil
+}
+
+// request is what the flags ask of the agent.
+func (o *runOptions) request(in io.Reader) (agent.Request, error) {
+	prompt, err := o.readPrompt(in)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	answer, err := o.readSchema()
+	if err != nil {
+		return agent.Request{}, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return agent.Request{}, fmt.Errorf("the current folder: %w\n  next: cd into a folder that there is", err)
+	}
+	return agent.Request{
+		Prompt: prompt, Dir: dir, Model: o.model, Resume: o.resume, OutputSchema: answer,
+		MaxTurns: int(o.maxTurns), MaxBudgetUSD: float64(o.maxUSD),
+		AllowedTools: o.tools, Permissions: o.permissions.permissions(),
+	}, nil
+}
+
+func (o *runOptions) readPrompt(in io.Reader) (string, error) {
+	prompt := o.prompt
+	if prompt == "-" {
+		text, err := io.ReadAll(in)
+		if err != nil {
+			return "", fmt.Errorf("reading the prompt from standard input: %w", err)
+		}
+		prompt = string(text)
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return "", usageError("the prompt is empty\n  next: drover run \"What does this project do?\"")
+	}
+	return prompt, nil
+}
+
+// readSchema reads and checks the schema of the answer, before anything is started.
+func (o *runOptions) readSchema() (json.RawMessage, error) {
+	if o.schemaFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(o.schemaFile)
+	if err != nil {
+		return nil, usageError("--schema: %w\n  next: give the path of a file with a JSON Schema", err)
+	}
+	s, err := schema.Parse(text)
+	if err == nil {
+		_, _, err = schema.ForCLI(s)
+	}
+	if err == nil && !strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
+		err = errors.New("it is no object")
+	}
+	if err != nil {
+		return nil, usageError("--schema: %s is no JSON Schema for an answer: %w\n  next: mend it; the smallest one is {\"type\": \"object\"}", o.schemaFile, err)
+	}
+	return text, nil
+}
+
+func (o *runOptions) environment() (*environment, error) {
+	if o.modelScript != "" {
+		return scriptedEnvironment(o.modelScript)
+	}
+	return callersEnvironment(), nil
+}
+
+// adapter finds the agent. Settings and servers of the user are left aside: a run does what its flags
+// say, wherever it is started.
+func (o *runOptions) adapter(spawner claude.Spawner, env *environment) (agent.Adapter, error) {
+	makeAgents := o.agents
+	if makeAgents == nil {
+		makeAgents = newAgents
+	}
+	agents, err := makeAgents(&claude.Options{
+		Env: env.vars, Spawner: spawner, ClientApp: "drover/" + claude.Version,
+		SystemPrompt: claude.PresetPrompt{}, SettingSources: []string{}, StrictMCP: true, NoPersistence: env.private,
+	})
+	if err != nil {
+		return nil, err
+	}
+	adapter, err := agents.Lookup(o.agent)
+	if err != nil {
+		return nil, usageError("--agent: %w", err)
+	}
+	return adapter, nil
+}
+
+// A job is one run of an agent, with all that it needs.
+type job struct {
+	options runOptions
+	streams streams
+	adapter agent.Adapter
+	request agent.Request
+	spawner *killableSpawner
+	private bool // the conversation is not kept
+}
+
+// Reasons for which a run is stopped, other than signals.
+var errTimeIsUp = errors.New("the time is up")
+
+type outputLost struct{ error }
+
+func (e outputLost) Unwrap() error { return e.error }
+
+func (j *job) run(parent context.Context) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	if limit := time.Duration(j.options.timeout); limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
+		defer stop()
+	}
+	display, approver := j.display(func(err error) { cancel(outputLost{err}) })
+	defer display.close()
+	runner, err := agent.NewRunner(j.adapter, &agent.RunnerOptions{Policies: j.policies(), Approver: approver})
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, display.stopping)()
+	defer j.killWhenAsked(ctx)()
+	seen := outcome{options: &j.options, private: j.private, show: display.show}
+	for e, err := range runner.Run(ctx, j.request) {
+		if err != nil {
+			return err
+		}
+		seen.event(e)
+	}
+	display.close() // before anything is said on the terminal
+	return seen.ending(context.Cause(ctx))
+}
+
+func (j *job) policies() []gate.Policy {
+	if !j.options.readOnly {
+		return nil
+	}
+	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()})}
+}
+
+// display shows the run as the flags say. In JSON nobody can be asked; else a terminal can, unless the
+// prompt was read from it.
+func (j *job) display(lost func(error)) (display, gate.Approver) {
+	out := &guardedWriter{to: j.streams.out, failed: lost}
+	if j.options.json {
+		return &jsonDisplay{out: out, errs: j.streams.errs, failed: lost}, nil
+	}
+	in := j.streams.in
+	if j.options.prompt == "-" {
+		in = nil
+	}
+	return newDisplay(in, j.streams.out, displayOptions{
+		Quiet: j.options.quiet, Dir: j.request.Dir, MaxUSD: float64(j.options.maxUSD),
+	})
+}
+
+// killWhenAsked ends all processes of the run when the user does not want to wait. The function that it
+// returns ends the waiting.
+func (j *job) killWhenAsked(ctx context.Context) (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-killed(ctx):
+			j.spawner.kill()
+		case <-over:
+		}
+	}()
+	return func() { close(over) }
+}
+
+// tokenOf is the token of a done event that may be of use to anybody.
+func (o *outcome) withoutUselessToken(e event.Event) event.Event {
+	done, is := e.Payload.(event.Done)
+	if is && o.private {
+		done.ResumeToken = ""
+		e.Payload = done
+	}
+	return e
+}
