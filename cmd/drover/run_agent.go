@@ -14,7 +14,6 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
@@ -206,13 +205,25 @@ func (j *job) display(lost func(error)) (display, gate.Approver) {
 	if j.options.json {
 		return &jsonDisplay{out: out, errs: j.streams.errs, failed: lost}, nil
 	}
+	shown := displayOptions{Quiet: j.options.quiet, Dir: j.request.Dir, MaxUSD: float64(j.options.maxUSD)}
 	in := j.streams.in
 	if j.options.prompt == "-" {
 		in = nil
 	}
-	return newDisplay(in, j.streams.out, displayOptions{
-		Quiet: j.options.quiet, Dir: j.request.Dir, MaxUSD: float64(j.options.maxUSD),
-	})
+	if isDevice(j.streams.out) { // the display must see for itself what it is
+		return newDisplay(in, j.streams.out, shown)
+	}
+	return newDisplay(in, out, shown)
+}
+
+// isDevice reports whether out may be a terminal. Those are never lost without a signal.
+func isDevice(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // killWhenAsked ends all processes of the run when the user does not want to wait. The function that it
@@ -227,14 +238,4 @@ func (j *job) killWhenAsked(ctx context.Context) (stop func()) {
 		}
 	}()
 	return func() { close(over) }
-}
-
-// tokenOf is the token of a done event that may be of use to anybody.
-func (o *outcome) withoutUselessToken(e event.Event) event.Event {
-	done, is := e.Payload.(event.Done)
-	if is && o.private {
-		done.ResumeToken = ""
-		e.Payload = done
-	}
-	return e
 }

@@ -59,6 +59,15 @@ func (o *outcome) event(e event.Event) {
 	o.show(e)
 }
 
+// withoutUselessToken takes the token from a done event of a conversation that is not kept.
+func (o *outcome) withoutUselessToken(e event.Event) event.Event {
+	if done, is := e.Payload.(event.Done); is && o.private {
+		done.ResumeToken = ""
+		e.Payload = done
+	}
+	return e
+}
+
 // ending is the error of a run that did not succeed, and of one that was not allowed all it wanted.
 func (o *outcome) ending(stopped error) error {
 	var lost outputLost
