@@ -70,11 +70,18 @@ func (Decision) EventKind() Kind { return KindDecision }
 
 // A PermissionRequest is a question to whoever may approve a tool call.
 type PermissionRequest struct {
-	ID     string          `json:"toolUseId"`
-	Name   string          `json:"toolName"`
-	Input  json.RawMessage `json:"input,omitempty"`
-	Reason string          `json:"reason,omitzero"`
+	ID   string `json:"toolUseId"`
+	Name string `json:"toolName"`
+	// Input is a JSON object. Nil is written as {} in an event.
+	Input json.RawMessage `json:"input"`
+	// Reason is why somebody is asked.
+	Reason string `json:"reason,omitzero"`
 }
 
 // EventKind implements [Payload].
 func (PermissionRequest) EventKind() Kind { return KindPermissionRequest }
+
+func (r PermissionRequest) wireForm() any {
+	r.Input = objectOr(r.Input)
+	return r
+}

@@ -45,10 +45,12 @@ type doneWire struct {
 
 type doneFields Done
 
-// MarshalJSON writes the duration in milliseconds.
-func (d Done) MarshalJSON() ([]byte, error) {
-	return marshalPlain(doneWire{doneFields(d), toMilliseconds(d.Duration)})
+func (d Done) wireForm() any {
+	return doneWire{doneFields(d), toMilliseconds(d.Duration)}
 }
+
+// MarshalJSON writes the duration in milliseconds.
+func (d Done) MarshalJSON() ([]byte, error) { return marshalPlain(d.wireForm()) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (d *Done) UnmarshalJSON(data []byte) error {

@@ -5,7 +5,11 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,84 +18,6 @@ import (
 
 	_ "github.com/drover-agents/drover/internal/testsize"
 )
-
-// rawJSON draws JSON that a careless writer would change: escapes, odd numbers, repeated and
-// unsorted keys, text that is special in HTML.
-func rawJSON() *rapid.Generator[json.RawMessage] {
-	leaf := rapid.SampledFrom([]string{
-		`null`, `true`, `0`, `-0`, `1.50`, `1e400`, `12345678901234567890`, `""`, `"<&>"`, `"\u003c"`, `"\u2028"`, "\"\u2028\u2029\"", `"\/"`, `"\ud800"`, `{}`, `[]`,
-	})
-	return rapid.Custom(func(t *rapid.T) json.RawMessage {
-		a, b := leaf.Draw(t, "a"), leaf.Draw(t, "b")
-		switch rapid.IntRange(0, 3).Draw(t, "shape") {
-		case 0:
-			return json.RawMessage(a)
-		case 1:
-			return json.RawMessage(`[` + a + `,` + b + `]`)
-		case 2:
-			return json.RawMessage(`{"b":` + a + `,"a":` + b + `}`)
-		}
-		return json.RawMessage(`{"a":` + a + `,"<":[` + b + `],"a":` + b + `}`)
-	})
-}
-
-func optional(g *rapid.Generator[json.RawMessage]) *rapid.Generator[json.RawMessage] {
-	return rapid.OneOf(rapid.Just(json.RawMessage(nil)), g)
-}
-
-func rawMap() *rapid.Generator[map[string]json.RawMessage] {
-	return rapid.Custom(func(t *rapid.T) map[string]json.RawMessage {
-		m := rapid.MapOfN(rapid.String(), rawJSON(), 0, 3).Draw(t, "map")
-		if len(m) == 0 {
-			return nil
-		}
-		return m
-	})
-}
-
-func payloads() *rapid.Generator[Payload] {
-	text, raw := rapid.String(), optional(rawJSON())
-	number := rapid.Float64Range(-1e300, 1e300)
-	return rapid.Custom(func(t *rapid.T) Payload {
-		id, name, words := text.Draw(t, "id"), text.Draw(t, "name"), text.Draw(t, "words")
-		data, yes := raw.Draw(t, "data"), rapid.Bool().Draw(t, "yes")
-		switch rapid.IntRange(0, 7).Draw(t, "kind") {
-		case 0:
-			return ToolCall{ID: id, Name: name, Input: data, Description: words, AgentID: words}
-		case 1:
-			r := ToolResult{ID: id, Name: name, Status: ToolStatus(words), Output: data, InputDigest: words}
-			r.Duration = time.Duration(rapid.Int64().Draw(t, "duration"))
-			if yes {
-				r.Failure = &ToolFailure{Code: name, Category: words, Message: words, Retryable: yes}
-			}
-			return r
-		case 2:
-			return PermissionRequest{ID: id, Name: name, Input: data, Reason: words}
-		case 3:
-			v := rapid.SampledFrom([]Verdict{Deny, Ask, Allow}).Draw(t, "verdict")
-			return Decision{CallID: id, Tool: name, Verdict: v, Reason: words, Policy: name, Input: data, Asked: yes, Remembered: !yes}
-		case 4:
-			return ToolProgress{ID: id, Progress: number.Draw(t, "progress"), Total: number.Draw(t, "total"), Message: words}
-		case 5:
-			return ToolStep{ID: id, Name: name, Step: words, Detail: words}
-		case 6:
-			return ToolLog{ID: id, Level: name, Message: words, Attrs: rawMap().Draw(t, "attrs")}
-		}
-		return Extension{Kind: Kind("x:" + name), Data: data}
-	})
-}
-
-func events() *rapid.Generator[Event] {
-	text := rapid.String()
-	return rapid.Custom(func(t *rapid.T) Event {
-		return Event{
-			Agent: text.Draw(t, "agent"), SessionID: text.Draw(t, "session"), RunID: text.Draw(t, "run"),
-			ParentToolUseID: text.Draw(t, "parent"), Role: text.Draw(t, "role"), Seq: rapid.Int64().Draw(t, "seq"),
-			Time:     time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")),
-			Metadata: rawMap().Draw(t, "metadata"), Payload: payloads().Draw(t, "payload"),
-		}
-	})
-}
 
 func TestAnEventIsTheSameAfterMarshalling(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -209,9 +135,9 @@ func TestWhatNobodyCouldReadIsNotWritten(t *testing.T) {
 	}{
 		{"no payload", nil, "no Payload"},
 		{"no kind", Extension{Data: json.RawMessage(`1`)}, "has no kind"},
-		{"broken JSON", ToolCall{Input: json.RawMessage(`{`)}, "payload of tool_use"},
-		{"broken JSON in a result", ToolResult{Output: json.RawMessage(`1 2`)}, "payload of tool_result"},
-		{"broken extension", Extension{Kind: "x:y", Data: json.RawMessage(`nil`)}, "payload of x:y"},
+		{"broken JSON", ToolCall{Input: json.RawMessage(`{`)}, "writing tool_use"},
+		{"broken JSON in a result", ToolResult{Output: json.RawMessage(`1 2`)}, "writing tool_result"},
+		{"broken extension", Extension{Kind: "x:y", Data: json.RawMessage(`nil`)}, "writing x:y"},
 	} {
 		if text, err := (Event{Payload: c.payload}).MarshalJSON(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %s and %v, want %q", c.name, text, err, c.want)
@@ -247,4 +173,109 @@ func FuzzEventUnmarshal(f *testing.F) {
 			t.Errorf("not stable: first\n%s\nthen\n%s", first, second)
 		}
 	})
+}
+
+func TestCallIDJoinsWhatIsSaidAboutACall(t *testing.T) {
+	call, result := ToolCall{ID: "1"}, ToolResult{ID: "1"}
+	request, decision := PermissionRequest{ID: "1"}, Decision{CallID: "1"}
+	step, progress, log := ToolStep{ID: "1"}, ToolProgress{ID: "1"}, ToolLog{ID: "1"}
+	about := []Payload{
+		call, result, request, decision, step, progress, log,
+		&call, &result, &request, &decision, &step, &progress, &log,
+	}
+	for _, p := range about {
+		if got := (Event{Payload: p}).CallID(); got != "1" {
+			t.Errorf("CallID of %T is %q, want 1", p, got)
+		}
+	}
+	others := []Payload{nil, Init{}, Text{}, TextDelta{}, Thinking{}, Error{Code: "1"}, Done{ResumeToken: "1"}, Extension{Kind: "x:y", Data: json.RawMessage(`{"toolUseId":"1"}`)}}
+	for _, p := range others {
+		if got := (Event{Payload: p}).CallID(); got != "" {
+			t.Errorf("CallID of %T is %q, want none", p, got)
+		}
+	}
+	if named := len(about)/2 + len(others) - 2; named != len(decoders) { // nil and Extension are no kinds
+		t.Errorf("%d kinds are tried, but there are %d", named, len(decoders))
+	}
+}
+
+func TestPointersToPayloadsAreWrittenLikeTheirValues(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		e := events().Draw(rt, "event")
+		want := line(t, e)
+		pointer := reflect.New(reflect.TypeOf(e.Payload))
+		pointer.Elem().Set(reflect.ValueOf(e.Payload))
+		e.Payload = pointer.Interface().(Payload)
+		if got := line(t, e); !bytes.Equal(got, want) {
+			rt.Fatalf("a pointer gives\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// widened is a payload of somebody else, who needs more than a ToolCall has.
+type widened struct {
+	ToolCall
+	Depth int `json:"depth"`
+}
+
+func (widened) EventKind() Kind { return "x:call" }
+
+func TestAPayloadThatEmbedsOneOfOursIsWrittenWhole(t *testing.T) {
+	e := Event{Payload: widened{ToolCall{ID: "1", Input: json.RawMessage(`{}`)}, 3}}
+	data := read(t, string(line(t, e))).Payload.(Extension).Data
+	if got, want := string(data), `{"toolUseId":"1","toolName":"","input":{},"depth":3}`; got != want {
+		t.Errorf("payload is %s, want %s", got, want)
+	}
+	if got := e.CallID(); got != "1" {
+		t.Errorf("CallID is %q, want 1", got)
+	}
+}
+
+func TestAnErrorLosesItsCauseOnTheWire(t *testing.T) {
+	cause := errors.New("exit status 1")
+	e := Error{Code: "X", Message: "the CLI ended", Cause: cause}
+	if !errors.Is(e, cause) || e.Error() != "the CLI ended" {
+		t.Errorf("%v does not wrap its cause", e)
+	}
+	again := read(t, string(line(t, Event{Payload: e}))).Payload.(Error)
+	if again.Cause != nil || again.Error() != e.Error() || errors.Unwrap(again) != nil {
+		t.Errorf("read again: %+v, want the words without the cause", again)
+	}
+}
+
+// Readers look into these without asking, so there is something to look into.
+func TestListsAndObjectsThatReadersExpectAreThere(t *testing.T) {
+	for _, c := range []struct {
+		payload Payload
+		want    string
+	}{
+		{Init{}, `"tools":[]`},
+		{ToolCall{}, `"input":{}`},
+		{ToolCall{Input: json.RawMessage(`null`)}, `"input":{}`},
+		{PermissionRequest{}, `"input":{}`},
+		{&PermissionRequest{Input: json.RawMessage{}}, `"input":{}`},
+	} {
+		if text := string(line(t, Event{Payload: c.payload})); !strings.Contains(text, c.want) {
+			t.Errorf("%T: no %s in %s", c.payload, c.want, text)
+		}
+	}
+}
+
+// Events of many goroutines share encoders; nobody sees the text of another, large or small.
+func TestEventsCanBeWrittenAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			want := strings.Repeat(strconv.Itoa(i), 1+i*keptBuffer/4)
+			for range 50 {
+				text, err := (Event{Payload: Text{want}}).MarshalJSON()
+				if err != nil || !strings.Contains(string(text), `"`+want+`"`) {
+					t.Errorf("goroutine %d got %.80s and %v", i, text, err)
+					return
+				}
+				_, _ = Event{Payload: Extension{Kind: "x:y", Data: json.RawMessage(`{`)}}.MarshalJSON()
+			}
+		})
+	}
+	wg.Wait()
 }

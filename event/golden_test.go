@@ -4,6 +4,7 @@ package event
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"strings"
@@ -20,9 +21,42 @@ var goldenTime = time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.UTC)
 
 // goldenEvents has, for each file of testdata/events, the events whose lines it holds.
 var goldenEvents = map[string][]Event{
+	"init": {
+		inRun(1, 0, Init{Model: "claude-sonnet-4-5", Dir: "/work", Tools: []string{"Bash", "Read"}, Capabilities: map[string]json.RawMessage{"toolsKnown": json.RawMessage(`true`)}}),
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Init{}},
+	},
+	"text": {
+		inRun(2, 1, TextDelta{"The tests "}),
+		inRun(3, 1, TextDelta{"pass."}),
+		inRun(4, 1, Text{"The tests pass."}),
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Text{}},
+	},
+	"thinking": {
+		inRun(5, 1, Thinking{"The failing test compares a < b."}),
+	},
+	"error": {
+		inRun(6, 2, Error{Code: "overloaded", Message: "the model is overloaded; trying again", Recoverable: true}),
+		inRun(7, 2, Error{Message: "the CLI ended", Cause: errors.New("exit status 1")}),
+	},
+	"done": {
+		inRun(8, 3, Done{
+			Status: DoneSuccess, Result: "The tests pass.", Output: json.RawMessage(`{"passed":12}`), ResumeToken: "s1", Duration: 61*time.Second + 499*time.Microsecond,
+			Usage: Usage{
+				ToolUses: 2, Cost: &Cost{0.0421, CostAgentEstimate},
+				Tokens: &Tokens{CoverageComplete, goldenCount(3), []TokenRecord{
+					{Model: "claude-sonnet-4-5", Provider: "anthropic", Requests: 3, Tokens: goldenCount(1), Cost: &Cost{0.04, CostAgentEstimate}, PricedUnits: []PricedUnit{{"web_search_request", 1}}},
+					{Tokens: goldenCount(2)},
+				}},
+			},
+		}),
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Done{Status: DoneInterrupted, Reason: "context deadline exceeded"}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Metadata: map[string]json.RawMessage{"droppedEvents": json.RawMessage(`3`)}, Payload: Done{Status: DoneMaxTurns}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Done{Status: DoneMaxBudget, Usage: Usage{Tokens: &Tokens{CoveragePartial, count(0, 0), nil}, Cost: &Cost{USD: 0}}}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Done{Status: DoneError, Result: "the adapter ended without saying done"}},
+	},
 	"tool_use": {
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: ToolCall{ID: "toolu_1", Name: "Bash", Input: json.RawMessage(`{"command":"ls <a >b && pwd","b":1.50,"a":12345678901234567890}`), Description: "List files"}},
-		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", RunID: "r1", Seq: 7, ParentToolUseID: "toolu_0", Role: "reviewer", Metadata: map[string]json.RawMessage{"turn": json.RawMessage(`3`), "model": json.RawMessage(`"m"`)}, Payload: ToolCall{ID: "toolu_2", Name: "mcp__files__read", AgentID: "a1"}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", RunID: "r1", Seq: 7, Turn: 2, ParentToolUseID: "toolu_0", AgentID: "a1", Role: "reviewer", Metadata: map[string]json.RawMessage{"depth": json.RawMessage(`3`), "model": json.RawMessage(`"m"`)}, Payload: ToolCall{ID: "toolu_2", Name: "mcp__files__read", AgentID: "a1", Dir: "/work"}},
 	},
 	"tool_result": {
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: ToolResult{ID: "toolu_1", Name: "Bash", Status: ToolSuccess, Output: json.RawMessage(`"<a>"`), Duration: 1500*time.Millisecond + 400*time.Microsecond, InputDigest: "i", OutputDigest: "o"}},
@@ -50,9 +84,19 @@ var goldenEvents = map[string][]Event{
 	},
 	"extension": {
 		{Agent: "codex", Time: goldenTime, SessionID: "s2", Payload: Extension{Kind: "codex:file_change", Data: json.RawMessage(`{"z":[1,2.50,{"b":0,"a":0}],"html":"<b>&amp;</b>","big":1e400}`)}},
-		{Agent: "x", Time: time.UnixMilli(-1), Payload: Extension{Kind: "done", Data: json.RawMessage(`[]`)}},
+		{Agent: "x", Time: time.UnixMilli(-1), Payload: Extension{Kind: "summary", Data: json.RawMessage(`[]`)}},
 		{Agent: "x", Time: time.UnixMilli(0), Payload: Extension{Kind: "x:empty"}},
 	},
+}
+
+// inRun is an event as a run delivers it.
+func inRun(seq int64, turn int, p Payload) Event {
+	return Event{Agent: "claude-code", Time: goldenTime, SessionID: "s1", RunID: "r1", Seq: seq, Turn: turn, Payload: p}
+}
+
+// goldenCount has every figure, n times as large.
+func goldenCount(n int64) TokenCount {
+	return TokenCount{InputTokens{6 * n, new(1 * n), new(2 * n), new(3 * n)}, OutputTokens{9 * n, new(4 * n), new(5 * n)}}
 }
 
 func goldenPath(name string) string { return "testdata/events/" + name + ".txtar" }
@@ -141,19 +185,41 @@ func read(t testing.TB, text string) Event {
 	return e
 }
 
-// onTheWire is what of an event can be read again: its kind is set, times are in milliseconds, and
-// no data is null.
+// onTheWire is what of an event can be read again: its kind is set, times are in milliseconds, causes
+// are gone, and where readers expect a list, an object or data there is one.
 func onTheWire(e Event) Event {
 	e.Kind = e.Payload.EventKind()
 	e.Time = time.UnixMilli(e.Time.UnixMilli())
+	milliseconds := func(d time.Duration) time.Duration {
+		return time.Duration(d.Round(time.Millisecond).Milliseconds()) * time.Millisecond
+	}
+	otherwise := func(raw json.RawMessage, text string) json.RawMessage {
+		if raw == nil {
+			return json.RawMessage(text)
+		}
+		return raw
+	}
 	switch p := e.Payload.(type) {
+	case Init:
+		p.Tools = append([]string{}, p.Tools...)
+		e.Payload = p
+	case ToolCall:
+		p.Input = otherwise(p.Input, "{}")
+		e.Payload = p
+	case PermissionRequest:
+		p.Input = otherwise(p.Input, "{}")
+		e.Payload = p
 	case ToolResult:
-		p.Duration = time.Duration(p.Duration.Round(time.Millisecond).Milliseconds()) * time.Millisecond
+		p.Duration = milliseconds(p.Duration)
+		e.Payload = p
+	case Error:
+		p.Cause = nil
+		e.Payload = p
+	case Done:
+		p.Duration = milliseconds(p.Duration)
 		e.Payload = p
 	case Extension:
-		if p.Data == nil {
-			p.Data = json.RawMessage("null")
-		}
+		p.Data = otherwise(p.Data, "null")
 		e.Payload = p
 	}
 	return e

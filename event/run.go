@@ -9,7 +9,8 @@ import "encoding/json"
 type Init struct {
 	Model string `json:"model"`
 	// Dir is the working directory.
-	Dir   string   `json:"cwd"`
+	Dir string `json:"cwd"`
+	// Tools are those that the agent has. Nil is written as [] in an event.
 	Tools []string `json:"tools"`
 	// Capabilities hold what else an agent says about itself.
 	Capabilities map[string]json.RawMessage `json:"capabilities,omitempty"`
@@ -17,6 +18,13 @@ type Init struct {
 
 // EventKind implements [Payload].
 func (Init) EventKind() Kind { return KindInit }
+
+func (i Init) wireForm() any {
+	if i.Tools == nil {
+		i.Tools = []string{} // readers in other languages iterate over it
+	}
+	return i
+}
 
 // Text is a whole piece of text that the agent wrote.
 type Text struct {

@@ -13,8 +13,8 @@ type ToolCall struct {
 	ID string `json:"toolUseId"`
 	// Name is the tool as the caller says it: "Bash", "mcp__server__tool".
 	Name string `json:"toolName"`
-	// Input is a JSON object.
-	Input json.RawMessage `json:"input,omitempty"`
+	// Input is a JSON object. Nil is written as {} in an event.
+	Input json.RawMessage `json:"input"`
 	// Description is what the caller says about the call, for people.
 	Description string `json:"description,omitzero"`
 	// AgentID is the subagent that calls; empty means the main agent.
@@ -25,6 +25,11 @@ type ToolCall struct {
 
 // EventKind implements [Payload].
 func (ToolCall) EventKind() Kind { return KindToolUse }
+
+func (c ToolCall) wireForm() any {
+	c.Input = objectOr(c.Input)
+	return c
+}
 
 // A ToolStatus is how a tool call ended.
 type ToolStatus string
@@ -75,10 +80,12 @@ type toolResultWire struct {
 
 type toolResultFields ToolResult
 
-// MarshalJSON writes the duration in milliseconds.
-func (r ToolResult) MarshalJSON() ([]byte, error) {
-	return marshalPlain(toolResultWire{toolResultFields(r), toMilliseconds(r.Duration)})
+func (r ToolResult) wireForm() any {
+	return toolResultWire{toolResultFields(r), toMilliseconds(r.Duration)}
 }
+
+// MarshalJSON writes the duration in milliseconds.
+func (r ToolResult) MarshalJSON() ([]byte, error) { return marshalPlain(r.wireForm()) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (r *ToolResult) UnmarshalJSON(data []byte) error {

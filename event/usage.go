@@ -50,7 +50,8 @@ const (
 	CoveragePartial  Coverage = "partial"
 )
 
-// Tokens are the tokens of a run. Records, where there are any, divide Totals without a rest.
+// Tokens are the tokens of a run. Records, where there are any, divide Totals without a rest: those
+// that do not are left out, all of them. [NewTokens] makes totals of records.
 type Tokens struct {
 	Coverage Coverage      `json:"coverage"`
 	Totals   TokenCount    `json:"totals"`
@@ -111,12 +112,50 @@ type Cost struct {
 	Source CostSource `json:"source,omitzero"`
 }
 
-// Validate reports what is wrong with the figures: negative ones, parts that do not sum to their
-// total, records that do not sum to the totals. A figure that nobody reported is not wrong.
+// NewTokens adds up records. A part is known in the totals if it is known in every record. It gives an
+// error, and no tokens, if there are no records, or if anything in them is wrong as [Usage.Validate]
+// sees it: a report with one wrong figure is no report.
+func NewTokens(coverage Coverage, records ...TokenRecord) (*Tokens, error) {
+	if len(records) == 0 {
+		return nil, errors.New("event: no records; tokens that nobody reported are not zero")
+	}
+	sums := make([]*int64, len(counts))
+	for i, c := range counts {
+		sums[i] = sumOf(records, c.of)
+	}
+	t := &Tokens{coverage, TokenCount{
+		InputTokens{*sums[0], sums[1], sums[2], sums[3]},
+		OutputTokens{*sums[4], sums[5], sums[6]},
+	}, records}
+	if errs := t.problems(); len(errs) > 0 {
+		return nil, fmt.Errorf("event: tokens: %w", errors.Join(errs...))
+	}
+	return t, nil
+}
+
+// sumOf adds one figure of all records; nil if one of them lacks it. It stops at a sum that is too
+// large to be used, before it could overflow.
+func sumOf(records []TokenRecord, of func(*TokenCount) *int64) *int64 {
+	sum := new(int64)
+	for i := range records {
+		n := of(&records[i].Tokens)
+		if n == nil {
+			return nil
+		}
+		if *sum <= maxCount {
+			*sum += min(*n, maxCount+1)
+		}
+	}
+	return sum
+}
+
+// Validate reports what is wrong with the figures: negative ones, integers that not every language
+// reads exactly, parts that do not sum to their total, records that do not sum to the totals, words
+// for coverage and source that nobody knows. A figure that nobody reported is not wrong.
 func (u Usage) Validate() error {
 	var errs []error
-	if u.ToolUses < 0 {
-		errs = append(errs, fmt.Errorf("toolUses is %d", u.ToolUses))
+	if err := countProblem("toolUses", int64(u.ToolUses)); err != nil {
+		errs = append(errs, err)
 	}
 	if u.Tokens != nil {
 		errs = append(errs, u.Tokens.problems()...)
@@ -156,7 +195,7 @@ func (t *Tokens) problems() []error {
 	return errs
 }
 
-// counts are all figures of a TokenCount; those that are not known are nil.
+// counts are all figures of a TokenCount, in the order of its fields; those that are not known are nil.
 var counts = []struct {
 	name string
 	of   func(*TokenCount) *int64
@@ -172,12 +211,12 @@ var counts = []struct {
 
 func (r *TokenRecord) problems(place string) []error {
 	errs := r.Tokens.problems(place)
-	if r.Requests < 0 {
-		errs = append(errs, fmt.Errorf("%s.requests is %d", place, r.Requests))
+	if err := countProblem(place+".requests", r.Requests); err != nil {
+		errs = append(errs, err)
 	}
 	for i, u := range r.PricedUnits {
-		if u.Quantity < 0 {
-			errs = append(errs, fmt.Errorf("%s.pricedUnits[%d] is %d", place, i, u.Quantity))
+		if err := countProblem(fmt.Sprintf("%s.pricedUnits[%d]", place, i), u.Quantity); err != nil {
+			errs = append(errs, err)
 		}
 	}
 	if err := r.Cost.problem(place + ".cost"); err != nil {
@@ -196,8 +235,8 @@ func (c TokenCount) problems(place string) []error {
 // they are all of it if all are known. It takes the parts away from the total, which cannot overflow
 // where a sum could.
 func sumProblems(place string, total int64, parts ...*int64) []error {
-	if total < 0 {
-		return []error{fmt.Errorf("%s has a total of %d", place, total)}
+	if err := countProblem(place+".total", total); err != nil {
+		return []error{err}
 	}
 	rest, known := total, 0
 	for _, part := range parts {
@@ -218,9 +257,24 @@ func sumProblems(place string, total int64, parts ...*int64) []error {
 	return nil
 }
 
+// maxCount is the largest integer that programs in every language read exactly.
+const maxCount = 1<<53 - 1
+
+func countProblem(place string, n int64) error {
+	if n < 0 || n > maxCount {
+		return fmt.Errorf("%s is %d; it is between 0 and 2^53-1", place, n)
+	}
+	return nil
+}
+
 func (c *Cost) problem(place string) error {
-	if c != nil && (c.USD < 0 || math.IsNaN(c.USD) || math.IsInf(c.USD, 0)) {
+	switch {
+	case c == nil:
+		return nil
+	case c.USD < 0 || math.IsNaN(c.USD) || math.IsInf(c.USD, 0):
 		return fmt.Errorf("%s is %v dollars", place, c.USD)
+	case c.Source != "" && c.Source != CostAgentEstimate && c.Source != CostProviderReported && c.Source != CostAccountEstimate:
+		return fmt.Errorf("%s.source is %q; it is agent-estimate, provider-reported or account-estimate", place, c.Source)
 	}
 	return nil
 }

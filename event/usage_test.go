@@ -5,10 +5,12 @@ package event
 import (
 	"encoding/json"
 	"math"
+	"math/big"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func count(in, out int64) TokenCount {
@@ -30,7 +32,7 @@ func input(total int64, uncached, read, write *int64) TokenCount {
 }
 
 func TestUsageValidate(t *testing.T) {
-	const most = math.MaxInt64
+	const most = 1<<53 - 1
 	cost := func(usd float64) Usage { return Usage{Cost: &Cost{USD: usd}} }
 	record := func(r TokenRecord) Usage {
 		u := totals(TokenCount{})
@@ -48,8 +50,8 @@ func TestUsageValidate(t *testing.T) {
 		{"partial coverage", Usage{Tokens: &Tokens{Coverage: CoveragePartial}}, ""},
 		{"no coverage", Usage{Tokens: &Tokens{}}, `tokens.coverage is ""`},
 		{"negative tool uses", Usage{ToolUses: -1}, "toolUses is -1"},
-		{"negative total", totals(count(-1, 0)), "tokens.totals.input has a total of -1"},
-		{"negative output", totals(count(0, -2)), "tokens.totals.output has a total of -2"},
+		{"negative total", totals(count(-1, 0)), "tokens.totals.input.total is -1"},
+		{"negative output", totals(count(0, -2)), "tokens.totals.output.total is -2"},
 
 		{"all parts sum", totals(input(6, new(int64(1)), new(int64(2)), new(int64(3)))), ""},
 		{"all parts, too little", totals(input(7, new(int64(1)), new(int64(2)), new(int64(3)))), "parts that sum to 6, not to the total 7"},
@@ -59,13 +61,16 @@ func TestUsageValidate(t *testing.T) {
 		{"negative part", totals(input(1, new(int64(2)), new(int64(-1)), nil)), "more than the total 1"},
 		{"negative part that fits", totals(input(1, new(int64(-1)), nil, nil)), "a part of -1"},
 		{"output parts", totals(TokenCount{Output: OutputTokens{3, new(int64(1)), new(int64(1))}}), "tokens.totals.output has parts that sum to 2"},
-		{"parts beyond int64", totals(input(most, new(int64(most)), new(int64(most)), new(int64(1)))), "more than the total"},
+		{"parts beyond int64", totals(input(most, new(int64(math.MaxInt64)), new(int64(math.MaxInt64)), new(int64(2)))), "more than the total"},
+		{"the largest total", totals(count(most, most)), ""},
+		{"a total that JavaScript rounds", totals(count(most+1, 0)), "tokens.totals.input.total is 9007199254740992; it is between 0 and 2^53-1"},
+		{"too many tool uses", Usage{ToolUses: most + 1}, "toolUses is 9007199254740992"},
 
 		{"records sum", records(count(3, 30), count(1, 10), count(2, 20)), ""},
 		{"records, input differs", records(count(4, 30), count(1, 10), count(2, 20)), "input.total has parts that sum to 3, not to the total 4"},
 		{"records, output differs", records(count(3, 29), count(1, 10), count(2, 20)), "output.total has parts that sum to more than the total 29"},
-		{"records that sum round int64", records(count(0, 0), count(most, 0), count(most, 0), count(2, 0)), "more than the total 0"},
-		{"record, negative", records(count(1, 0), count(2, 0), count(-1, 0)), "tokens.records[1].input has a total of -1"},
+		{"records that sum to more", records(count(0, 0), count(most, 0), count(most, 0), count(2, 0)), "more than the total 0"},
+		{"record, negative", records(count(1, 0), count(2, 0), count(-1, 0)), "tokens.records[1].input.total is -1"},
 		{"record with bad parts", records(count(1, 0), input(1, new(int64(2)), nil, nil)), "tokens.records[0].input"},
 		{"parts of records sum", records(input(5, nil, new(int64(3)), nil), input(2, nil, new(int64(1)), nil), input(3, nil, new(int64(2)), nil)), ""},
 		{"parts of records differ", records(input(5, nil, new(int64(3)), nil), input(2, nil, new(int64(1)), nil), input(3, nil, new(int64(1)), nil)), "input.cacheRead has parts that sum to 2"},
@@ -78,6 +83,8 @@ func TestUsageValidate(t *testing.T) {
 		{"negative cost", cost(-0.01), "cost is -0.01 dollars"},
 		{"NaN", cost(math.NaN()), "cost is NaN dollars"},
 		{"infinite", cost(math.Inf(1)), "cost is +Inf dollars"},
+		{"a known source", Usage{Cost: &Cost{Source: CostAccountEstimate}}, ""},
+		{"an unknown source", Usage{Cost: &Cost{Source: "guess"}}, `cost.source is "guess"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := c.u.Validate()
@@ -133,4 +140,78 @@ func TestMeasuredZeroIsWrittenAndAbsenceIsNot(t *testing.T) {
 			t.Errorf("read again (-want +got):\n%s", diff)
 		}
 	}
+}
+
+func TestNewTokens(t *testing.T) {
+	const most = 1<<53 - 1
+	record := func(c TokenCount) TokenRecord { return TokenRecord{Tokens: c} }
+	for _, c := range []struct {
+		name    string
+		records []TokenRecord
+		want    TokenCount
+		wantErr string
+	}{
+		{"one record", []TokenRecord{record(count(5, 6))}, count(5, 6), ""},
+		{"two records", []TokenRecord{record(count(5, 6)), record(count(10, 20))}, count(15, 26), ""},
+		{"a measured zero", []TokenRecord{record(input(0, new(int64(0)), nil, nil))}, input(0, new(int64(0)), nil, nil), ""},
+		{"all parts", []TokenRecord{record(input(6, new(int64(1)), new(int64(2)), new(int64(3)))), record(input(60, new(int64(10)), new(int64(20)), new(int64(30))))}, input(66, new(int64(11)), new(int64(22)), new(int64(33))), ""},
+		{"a part that one record lacks", []TokenRecord{record(input(6, new(int64(1)), new(int64(2)), nil)), record(input(60, nil, new(int64(20)), nil))}, input(66, nil, new(int64(22)), nil), ""},
+		{
+			"output parts",
+			[]TokenRecord{record(TokenCount{Output: OutputTokens{3, new(int64(1)), new(int64(2))}}), record(TokenCount{Output: OutputTokens{7, new(int64(3)), new(int64(4))}})},
+			TokenCount{Output: OutputTokens{10, new(int64(4)), new(int64(6))}}, "",
+		},
+		{"no records", nil, TokenCount{}, "no records"},
+		{"one bad record spoils all", []TokenRecord{record(count(1, 1)), record(count(-1, 1))}, TokenCount{}, "tokens.records[1].input.total is -1"},
+		{"parts that do not sum", []TokenRecord{record(input(7, new(int64(1)), new(int64(2)), new(int64(3))))}, TokenCount{}, "parts that sum to 6"},
+		{"a sum that is too large", []TokenRecord{record(count(most, 0)), record(count(1, 0))}, TokenCount{}, "tokens.totals.input.total is 9007199254740992"},
+		{"a sum beyond int64", []TokenRecord{record(count(math.MaxInt64, 0)), record(count(math.MaxInt64, 0)), record(count(2, 0))}, TokenCount{}, "tokens.totals.input.total"},
+		{"a bad cost", []TokenRecord{{Cost: &Cost{USD: -1}}}, TokenCount{}, "tokens.records[0].cost"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := NewTokens(CoverageComplete, c.records...)
+			if c.wantErr != "" {
+				if got != nil || err == nil || !strings.Contains(err.Error(), c.wantErr) {
+					t.Fatalf("got %+v and %v, want only an error with %q", got, err, c.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&Tokens{CoverageComplete, c.want, c.records}, got); diff != "" {
+				t.Errorf("tokens (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNewTokensNeedsACoverage(t *testing.T) {
+	if got, err := NewTokens("most", TokenRecord{}); got != nil || err == nil {
+		t.Errorf("got %+v and %v, want an error", got, err)
+	}
+}
+
+// What NewTokens gives is always right, and the totals are the sums that big integers give.
+func TestNewTokensSumsExactly(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		records := rapid.SliceOfN(tokenRecords(), 1, 4).Draw(rt, "records")
+		tokens, err := NewTokens(CoveragePartial, records...)
+		sum := new(big.Int)
+		for _, r := range records {
+			sum.Add(sum, big.NewInt(r.Tokens.Input.Total))
+		}
+		if err != nil {
+			if sum.Cmp(big.NewInt(maxCount)) <= 0 {
+				rt.Fatalf("%v, though the sum is %v", err, sum)
+			}
+			return
+		}
+		if got := big.NewInt(tokens.Totals.Input.Total); got.Cmp(sum) != 0 {
+			rt.Fatalf("total is %v, want %v", got, sum)
+		}
+		if err := (Usage{Tokens: tokens}).Validate(); err != nil {
+			rt.Fatal(err)
+		}
+	})
 }
