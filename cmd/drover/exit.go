@@ -74,7 +74,7 @@ func tell(errs io.Writer, err error) {
 }
 
 // packageNames are what errors of our packages begin with. They help programmers, not people.
-var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|agent|gate|tool|event|schema|script): `)
+var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|claudecode|agent|gate|tool|event|schema|script): `)
 
 // plainError is the text of an error without the names of packages.
 func plainError(err error) string {

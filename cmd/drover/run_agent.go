@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
@@ -41,7 +42,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	j := &job{options: o, streams: s, adapter: adapter, request: req, spawner: spawner, private: env.private}
+	j := &job{options: o, streams: s, adapter: adapter, request: req, spawner: spawner}
 	return j.run(ctx)
 }
 
@@ -154,7 +155,6 @@ type job struct {
 	adapter agent.Adapter
 	request agent.Request
 	spawner *killableSpawner
-	private bool // the conversation is not kept
 }
 
 // Reasons for which a run is stopped, other than signals.
@@ -180,7 +180,7 @@ func (j *job) run(parent context.Context) error {
 	}
 	defer context.AfterFunc(ctx, display.stopping)()
 	defer j.killWhenAsked(ctx)()
-	seen := outcome{options: &j.options, private: j.private, show: display.show}
+	seen := outcome{options: &j.options, show: display.show}
 	for e, err := range runner.Run(ctx, j.request) {
 		if err != nil {
 			return err
@@ -191,11 +191,21 @@ func (j *job) run(parent context.Context) error {
 	return seen.ending(context.Cause(ctx))
 }
 
+// policies are what the flags say besides the permissions.
 func (j *job) policies() []gate.Policy {
-	if !j.options.readOnly {
-		return nil
+	all := []gate.Policy{leastTrust}
+	if j.options.readOnly {
+		all = append(all, gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}))
 	}
-	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()})}
+	return all
+}
+
+// leastTrust has no opinion about any call. A gate that is made of more than permissions keeps the CLI
+// in the mode in which it asks most; permissions alone may put it into bypassPermissions, which it
+// refuses to root.
+var leastTrust = gate.Policy{
+	Name: "run", Stage: gate.StageCustom,
+	Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { return event.Decision{}, false },
 }
 
 // display shows the run as the flags say. In JSON nobody can be asked; else a terminal can, unless the

@@ -17,7 +17,6 @@ import (
 // An outcome is what a run comes to, seen from its events.
 type outcome struct {
 	options *runOptions
-	private bool
 	show    func(event.Event)
 
 	held    *event.Event // an error before anything else, which may be all there is
@@ -30,7 +29,6 @@ type outcome struct {
 // event notes an event and shows it. A run that fails before its first event has not begun: that is
 // told as an error, and not shown as a run.
 func (o *outcome) event(e event.Event) {
-	e = o.withoutUselessToken(e)
 	switch p := e.Payload.(type) {
 	case event.Error:
 		if p.Recoverable {
@@ -57,15 +55,6 @@ func (o *outcome) event(e event.Event) {
 		o.held = nil
 	}
 	o.show(e)
-}
-
-// withoutUselessToken takes the token from a done event of a conversation that is not kept.
-func (o *outcome) withoutUselessToken(e event.Event) event.Event {
-	if done, is := e.Payload.(event.Done); is && o.private {
-		done.ResumeToken = ""
-		e.Payload = done
-	}
-	return e
 }
 
 // ending is the error of a run that did not succeed, and of one that was not allowed all it wanted.
