@@ -40,7 +40,7 @@ func bind(o *claude.Options, req agent.Request) error {
 			return err
 		}
 	}
-	avoidRootBypass(o, req.Host)
+	avoidRootBypass(o)
 	return nil
 }
 
@@ -60,14 +60,10 @@ func bindDecider(o *claude.Options, host agent.Host) error {
 
 // avoidRootBypass takes the default mode in place of bypassPermissions where the CLI would refuse to
 // start: for root, outside of a sandbox. It makes no difference, since the hook of the host decides
-// about every call in either mode; what the CLI asks in default mode is asked of the host too.
-func avoidRootBypass(o *claude.Options, host agent.Host) {
-	if o.PermissionMode != claude.ModeBypassPermissions || !refusesBypass(o) {
-		return
-	}
-	o.PermissionMode = claude.ModeDefault
-	if o.CanUseTool == nil && o.PermissionPromptTool == "" {
-		o.CanUseTool = tool.Permission(host, nil)
+// about every call, and what it allows runs without a question in either mode.
+func avoidRootBypass(o *claude.Options) {
+	if o.PermissionMode == claude.ModeBypassPermissions && refusesBypass(o) {
+		o.PermissionMode = claude.ModeDefault
 	}
 }
 
@@ -106,9 +102,9 @@ func (d *denials) add(id string) {
 
 // observe listens to the answers that the hooks and the permission callback give.
 func (d *denials) observe(o *claude.Options) {
-	hooks := make([]claude.Hook, len(o.Hooks))
-	for i, h := range o.Hooks {
-		hooks[i] = d.observed(h)
+	var hooks []claude.Hook
+	for _, h := range o.Hooks {
+		hooks = append(hooks, d.observed(h))
 	}
 	o.Hooks = hooks
 	if ask := o.CanUseTool; ask != nil {

@@ -84,17 +84,19 @@ func (c *conversation) say(s said) bool {
 	}
 }
 
-// interrupt asks the CLI to end its turn, and does not wait for it.
-func (c *conversation) interrupt() {
+// interrupt asks the CLI to end its turn, and does not wait for it. It reports false if there is no turn
+// yet: the CLI is still starting.
+func (c *conversation) interrupt() bool {
 	client := c.client.Load()
 	if client == nil {
-		return // still starting, and its context has ended
+		return false
 	}
 	c.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_, _ = client.Interrupt(ctx) // a CLI that does not answer is closed anyway
 	})
+	return true
 }
 
 // leave ends the conversation and waits until nothing of it is left.

@@ -79,11 +79,14 @@ func (r *run) stream(ctx context.Context, yield yieldFunc) {
 				return
 			}
 		case <-stopped:
+			if !talk.interrupt() {
+				r.finish(ctx, nil, yield)
+				return
+			}
 			stopped = nil
 			timer := time.NewTimer(patience)
 			defer timer.Stop()
 			timeUp = timer.C
-			talk.interrupt()
 		case <-timeUp:
 			r.finish(ctx, nil, yield)
 			return

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+var allowAll = tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision {
+	return event.Decision{Verdict: event.Allow}
+})
+
+func desk(t testing.TB) *tool.Registry {
+	t.Helper()
+	say := func(context.Context, struct{}) (string, error) { return "yes", nil }
+	return tool.MustRegistry(nil, tool.Must("look", "Looks.", say, tool.ReadOnly), tool.Must("save", "Saves.", say, tool.Mutates))
+}
+
+// optionsOf are the options that a request makes of a base.
+func optionsOf(t testing.TB, base *claude.Options, req agent.Request) claude.Options {
+	t.Helper()
+	if req.Prompt == "" {
+		req.Prompt = "go"
+	}
+	r, err := New(base).newRun(req)
+	if err != nil {
+		t.Fatalf("newRun: %v", err)
+	}
+	r.release()
+	return r.opts
+}
+
+// changed names the fields in which options differ.
+func changed(a, b claude.Options) []string {
+	var names []string
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range x.NumField() {
+		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+			names = append(names, x.Type().Field(i).Name)
+		}
+	}
+	return names
+}
+
+// Whoever adds a field to Request must say here what becomes of it.
+func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
+	fields := map[string]struct {
+		value   any
+		changes string // options that become others, or the beginning of the error
+	}{
+		"Prompt":          {"another", "prompt"},
+		"Dir":             {t.TempDir(), "Dir"},
+		"Model":           {"haiku", "Model"},
+		"SystemPrompt":    {"Be brief.", "SystemPrompt"},
+		"Effort":          {"high", "Effort Settings"},
+		"MaxTurns":        {3, "MaxTurns"},
+		"MaxBudgetUSD":    {0.5, "MaxBudgetUSD"},
+		"Resume":          {"token", "Resume"},
+		"Fresh":           {true, "Resume SessionID"},
+		"AllowedTools":    {[]string{"Read"}, "Tools AllowedTools StrictMCP"},
+		"DisallowedTools": {[]string{"Bash"}, "DisallowedTools"},
+		"Tools":           {desk(t), "AllowedTools MCPServers"},
+		"Permissions":     {&gate.Permissions{}, "claudecode: the request has Permissions"},
+		"Host":            {allowAll, "CanUseTool Hooks Settings"},
+		"OutputSchema":    {json.RawMessage(`{"type":"object"}`), "OutputSchema"},
+		"PartialText":     {true, "PartialMessages"},
+	}
+	base := &claude.Options{Resume: "the base's"}
+	before := optionsOf(t, base, agent.Request{})
+	typ := reflect.TypeFor[agent.Request]()
+	for i := range typ.NumField() {
+		name := typ.Field(i).Name
+		t.Run(name, func(t *testing.T) {
+			field, ok := fields[name]
+			if !ok {
+				t.Fatalf("Request.%s is neither mapped nor refused", name)
+			}
+			req := agent.Request{Prompt: "go"}
+			reflect.ValueOf(&req).Elem().Field(i).Set(reflect.ValueOf(field.value))
+			r, err := New(base).newRun(req)
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), field.changes) {
+					t.Errorf("refused with %v, want %q", err, field.changes)
+				}
+				return
+			}
+			defer r.release()
+			got := changed(before, r.opts)
+			if r.prompt != "go" {
+				got = append(got, "prompt")
+			}
+			if got := strings.Join(got, " "); got != field.changes {
+				t.Errorf("options that change: %q, want %q", got, field.changes)
+			}
+		})
+	}
+}
+
+func TestCLAUDE006_OptionsAreMapped(t *testing.T) {
+	dir := t.TempDir()
+	got := optionsOf(t, nil, agent.Request{
+		Dir: dir, Model: "haiku", MaxTurns: 3, MaxBudgetUSD: 0.5, Resume: "token", SystemPrompt: "Be brief.",
+		DisallowedTools: []string{"Bash(rm *)"}, OutputSchema: json.RawMessage(`{"type":"object"}`), PartialText: true,
+	})
+	want := claude.Options{
+		Dir: dir, Model: "haiku", MaxTurns: 3, MaxBudgetUSD: new(0.5), Resume: "token", SystemPrompt: claude.SystemText("Be brief."),
+		DisallowedTools: []string{"Bash(rm *)"}, OutputSchema: json.RawMessage(`{"type":"object"}`), PartialMessages: true,
+	}
+	if diff := changed(want, got); diff != nil {
+		t.Errorf("options differ in %v: got %+v", diff, got)
+	}
+}
+
+func TestWhatARequestDoesNotSayComesFromTheBase(t *testing.T) {
+	base := &claude.Options{
+		Dir: "/base", Model: "opus", MaxTurns: 9, MaxBudgetUSD: new(2.0), SystemPrompt: claude.SystemText("base"), Effort: claude.EffortMax,
+		Tools: []string{"Read"}, AllowedTools: []string{"Read"}, DisallowedTools: []string{"Bash"}, PartialMessages: true,
+		SessionID: "6f9619ff-8b86-4d11-b42d-00c04fc964ff", Title: "mine", Settings: json.RawMessage(`{"a":1}`),
+		MCPServers: map[string]claude.MCPServer{"other": claude.MCPHTTP{URL: "http://127.0.0.1:1"}},
+		Agents:     map[string]claude.AgentDefinition{"helper": {Description: "Helps.", Prompt: "Help."}},
+	}
+	if diff := changed(*base, optionsOf(t, base, agent.Request{})); diff != nil {
+		t.Errorf("an empty request changes %v", diff)
+	}
+}
+
+func TestWithoutASystemPromptTheCLIUsesItsOwn(t *testing.T) {
+	if got := optionsOf(t, nil, agent.Request{}).SystemPrompt; got != (claude.PresetPrompt{}) {
+		t.Errorf("SystemPrompt is %#v, want the CLI's own", got)
+	}
+}
+
+// What base points to belongs to other runs too.
+func TestTheBaseIsNeverChanged(t *testing.T) {
+	base := claude.Options{
+		MCPServers:      map[string]claude.MCPServer{"other": claude.MCPHTTP{URL: "http://127.0.0.1:1"}},
+		AllowedTools:    append(make([]string, 0, 9), "mcp__other"),
+		DisallowedTools: append(make([]string, 0, 9), "WebFetch"),
+		Settings:        json.RawMessage(`{"a":1}`),
+	}
+	hook := claude.On("Read", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) { return nil, nil })
+	base.Hooks = append(make([]claude.Hook, 0, 9), hook)
+	before := base
+	before.MCPServers = map[string]claude.MCPServer{"other": base.MCPServers["other"]}
+	room := func() []string { // what lies behind the slices
+		return slices.Concat(base.AllowedTools[:9], base.DisallowedTools[:9])
+	}
+	was := room()
+	a := New(&base)
+	for _, req := range []agent.Request{
+		{Prompt: "go", Tools: desk(t), DisallowedTools: []string{"look"}, Effort: "high", Resume: "x"},
+		{Prompt: "go", Tools: desk(t), AllowedTools: []string{"Read", "save"}},
+		{Prompt: "go", Host: allowAll},
+	} {
+		r, err := a.newRun(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.release()
+	}
+	if diff := cmp.Diff(was, room()); diff != "" {
+		t.Errorf("lists of the base were written to (-before +after):\n%s", diff)
+	}
+	if base.Hooks[:9][1].Func != nil {
+		t.Error("the hooks of the base were written to")
+	}
+	before.Hooks, a.base.Hooks = nil, nil // functions cannot be compared
+	if diff := changed(before, a.base); diff != nil {
+		t.Errorf("the base changed in %v", diff)
+	}
+}
+
+func TestAllowedToolsAreABoundary(t *testing.T) {
+	type mapped struct {
+		Tools, AllowedTools, DisallowedTools, SettingSources []string
+		StrictMCP                                            bool
+		Servers                                              int
+	}
+	for name, x := range map[string]struct {
+		req  agent.Request
+		want mapped
+	}{
+		"nothing said":                 {agent.Request{}, mapped{}},
+		"none":                         {agent.Request{AllowedTools: []string{}}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
+		"none, not even ours":          {agent.Request{AllowedTools: []string{}, Tools: desk(t)}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
+		"some":                         {agent.Request{AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}}, mapped{Tools: []string{"Read", "Bash"}, AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}, StrictMCP: true}},
+		"some, with a host":            {agent.Request{AllowedTools: []string{"Read", "Bash(git status)"}, Host: allowAll}, mapped{Tools: []string{"Read", "Bash"}, StrictMCP: true}},
+		"only of servers":              {agent.Request{AllowedTools: []string{"mcp__other__x"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
+		"ours":                         {agent.Request{Tools: desk(t)}, mapped{AllowedTools: []string{"mcp__drover"}, Servers: 1}},
+		"ours, with a host":            {agent.Request{Tools: desk(t), Host: allowAll}, mapped{Servers: 1}},
+		"one of ours by its bare name": {agent.Request{Tools: desk(t), AllowedTools: []string{"look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, DisallowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
+		"one of ours by its full name": {agent.Request{Tools: desk(t), AllowedTools: []string{"mcp__drover__save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, DisallowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
+		"all of ours":                  {agent.Request{Tools: desk(t), AllowedTools: []string{"Read", "mcp__drover"}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
+		"one of ours taken away":       {agent.Request{Tools: desk(t), DisallowedTools: []string{"save", "Bash"}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := optionsOf(t, nil, x.req)
+			got := mapped{o.Tools, o.AllowedTools, o.DisallowedTools, o.SettingSources, o.StrictMCP, len(o.MCPServers)}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEffort(t *testing.T) {
+	for word, want := range map[string]struct{ effort, settings string }{
+		"":          {"", `{"a":1}`},
+		"minimal":   {"low", `{"a":1,"ultracode":false}`},
+		"low":       {"low", `{"a":1,"ultracode":false}`},
+		"medium":    {"medium", `{"a":1,"ultracode":false}`},
+		"high":      {"high", `{"a":1,"ultracode":false}`},
+		"xhigh":     {"xhigh", `{"a":1,"ultracode":false}`},
+		"max":       {"max", `{"a":1,"ultracode":false}`},
+		"ultracode": {"xhigh", `{"a":1,"ultracode":true}`},
+	} {
+		o := optionsOf(t, &claude.Options{Settings: json.RawMessage(`{"a":1}`)}, agent.Request{Effort: word})
+		if string(o.Effort) != want.effort || string(o.Settings) != want.settings {
+			t.Errorf("effort %q gives %q and settings %s, want %q and %s", word, o.Effort, o.Settings, want.effort, want.settings)
+		}
+	}
+}
+
+func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
+	for name, x := range map[string]struct {
+		base claude.Options
+		req  agent.Request
+		want string
+	}{
+		"no prompt":                   {req: agent.Request{Prompt: " \n"}, want: "Request.Prompt: is empty"},
+		"unknown effort":              {req: agent.Request{Effort: "hard"}, want: `"hard" is not one of minimal, low, medium, high, xhigh, max, ultracode`},
+		"ultracode beside a file":     {claude.Options{SettingsFile: "x.json"}, agent.Request{Effort: "ultracode"}, "read the file and pass it as Settings"},
+		"settings that are no object": {claude.Options{Settings: json.RawMessage(`[]`)}, agent.Request{Effort: "low"}, "Settings of the base"},
+		"permissions without a host":  {req: agent.Request{Permissions: &gate.Permissions{}}, want: "no Host that enforces them"},
+		"negative turns":              {req: agent.Request{MaxTurns: -1}, want: "MaxTurns"},
+		"negative budget":             {req: agent.Request{MaxBudgetUSD: -1}, want: "MaxBudgetUSD"},
+		"schema that is none":         {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
+		"tool with two names":         {req: agent.Request{AllowedTools: []string{"Read,Write"}}, want: "Tools[0]"},
+		"server of the same name":     {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil)}, `MCP server "drover" already`},
+		"bare mode with a host":       {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Host: allowAll}, "bare mode"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "no prompt" {
+				x.req.Prompt = "go"
+			}
+			_, err := New(&x.base).newRun(x.req)
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("got %v, want an error with %q", err, x.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"testing"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/internal/uuid"
+)
+
+func TestWhichConversationARunBelongsTo(t *testing.T) {
+	const id = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
+	type said struct {
+		resume, session, title string
+		goesOn, fork           bool
+	}
+	for name, x := range map[string]struct {
+		base claude.Options
+		req  agent.Request
+		want said // session "new" stands for any UUID
+	}{
+		"a new one":                 {want: said{session: "new"}},
+		"a new one with an id":      {base: claude.Options{SessionID: id}, want: said{session: id}},
+		"a token":                   {req: agent.Request{Resume: "t"}, want: said{resume: "t"}},
+		"a token beats the base":    {base: claude.Options{Continue: true, SessionID: id, Title: "x"}, req: agent.Request{Resume: "t"}, want: said{resume: "t"}},
+		"the base's":                {base: claude.Options{Resume: "b"}, want: said{resume: "b"}},
+		"the newest":                {base: claude.Options{Continue: true}, want: said{goesOn: true}},
+		"fresh beats the base":      {base: claude.Options{Resume: "b", Fork: true, ResumeAt: "u"}, req: agent.Request{Fresh: true}, want: said{session: "new"}},
+		"fresh beats a token":       {req: agent.Request{Fresh: true, Resume: "t"}, want: said{session: "new"}},
+		"a fork has an id":          {base: claude.Options{Fork: true, Title: "x"}, req: agent.Request{Resume: "t"}, want: said{resume: "t", session: "new", title: "x", fork: true}},
+		"a fork has the id it gets": {base: claude.Options{Fork: true, SessionID: id}, req: agent.Request{Resume: "t"}, want: said{resume: "t", session: id, fork: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := x.base
+			continueConversation(&o, x.req)
+			got := said{o.Resume, o.SessionID, o.Title, o.Continue, o.Fork}
+			if x.want.session == "new" && uuid.Valid(got.session) {
+				got.session = "new"
+			}
+			if got != x.want {
+				t.Errorf("got %+v, want %+v", got, x.want)
+			}
+		})
+	}
+	one, two := claude.Options{}, claude.Options{}
+	continueConversation(&one, agent.Request{})
+	continueConversation(&two, agent.Request{})
+	if one.SessionID == two.SessionID {
+		t.Error("two runs have the same session id")
+	}
+}
