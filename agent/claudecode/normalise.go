@@ -3,27 +3,112 @@
 package claudecode
 
 import (
+	"cmp"
+	"encoding/json"
+	"hash/maphash"
+	"os"
+	"time"
+
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // A normaliser makes events of the messages of one run. It is used by one goroutine.
+//
+// It is written against what the real CLI says; see loose.go for streams of other producers. A message
+// that it does not know is no event and no error.
 type normaliser struct {
 	req agent.Request
 	// denied reports whether somebody denied the call with this id. Nil means that nobody did.
 	denied func(id string) bool
+	// now is the clock and newID the source of ids for calls that have none. Nil means the real ones.
+	now   func() time.Time
+	newID func() string
 
+	begun   time.Time // when the first message came
 	session string
-	active  bool
+	active  bool // see activity
+	inited  bool
+	spoke   bool // something but an init was told
+
+	turns  map[string]int    // the number of each model call of the main agent, by message id
+	turn   int               // the last of them
+	calls  map[string]*call  // by tool use id
+	agents map[string]string // the subagent that a call runs, by tool use id
+	lines  map[uint64]bool   // digests of the blocks that were told, for lines that come twice
+
+	toolUses int // calls that were told
+
+	taskCalls map[string]string // the call of each task at work, by task id
+	ended     *event.Event      // the end of a task whose report may follow; see taskUpdated
+	usage     usageMeter
+
+	out []event.Event
+}
+
+// A call is what is known of a tool call.
+type call struct {
+	name    string // empty while only its result is known
+	turn    int
+	started time.Time // when we heard of it
+	stamped time.Time // when it was, by the CLI's clock; zero if the CLI does not say
+	over    bool      // its result was told
+	denied  bool      // the CLI said that it denied it
+}
+
+// place is where an event belongs.
+type place struct {
+	turn          int
+	parent, agent string
 }
 
 // events are what a message tells. The done event is not among them: see done. The slice is used
 // again by the next call.
-func (n *normaliser) events(m claude.Message) []event.Event { return nil }
+func (n *normaliser) events(m claude.Message) []event.Event {
+	clear(n.out)
+	n.out = n.out[:0]
+	if n.begun.IsZero() {
+		n.begun = n.clock()
+	}
+	n.flushTask(m)
+	switch m := m.(type) {
+	case *claude.SystemInit:
+		n.heard(m.SessionID)
+		n.init(m.Raw(), m)
+	case *claude.AssistantMessage:
+		n.heard(m.SessionID)
+		n.assistant(m)
+	case *claude.UserMessage:
+		n.heard(m.SessionID)
+		n.user(m)
+	case *claude.StreamEvent:
+		n.heard(m.SessionID)
+		n.stream(m)
+	case *claude.ResultMessage:
+		n.heard(m.SessionID)
+		n.active = true
+		n.usage.observe(m.Raw())
+	case *claude.ConversationReset:
+		n.usage.reset(m)
+	case *claude.MalformedLine:
+		n.failed(place{turn: n.turn}, codeMalformedLine, m.Err.Error(), m.Err)
+	case *claude.UnknownMessage:
+		n.loose(m)
+	default:
+		n.notice(m)
+	}
+	return n.out
+}
 
-// done is the end of the run: an error event if there is one, and the done event.
-func (n *normaliser) done(end *claude.TurnEnd) []event.Event { return nil }
+// Codes of errors that the adapter makes itself.
+const (
+	codeMalformedLine = "MALFORMED_LINE"
+	codeMissingResult = "MISSING_RESULT"
+	codeResult        = "CLAUDE_CODE_RESULT_ERROR"
+	codeOutput        = "MISSING_STRUCTURED_OUTPUT"
+)
 
 // activity reports whether anything but notices of the system came: only then can the session be
 // continued.
@@ -31,3 +116,139 @@ func (n *normaliser) activity() bool { return n.active }
 
 // sessionID is the last session that the CLI named.
 func (n *normaliser) sessionID() string { return n.session }
+
+func (n *normaliser) heard(session string) {
+	n.session = cmp.Or(session, n.session)
+}
+
+func (n *normaliser) clock() time.Time {
+	if n.now == nil {
+		return time.Now()
+	}
+	return n.now()
+}
+
+// tell adds an event.
+func (n *normaliser) tell(at place, payload event.Payload) {
+	n.out = append(n.out, n.event(at, payload))
+}
+
+func (n *normaliser) event(at place, payload event.Payload) event.Event {
+	if payload.EventKind() != event.KindInit {
+		n.spoke = true
+	}
+	return event.Event{
+		Kind: payload.EventKind(), Agent: Agent, Time: n.clock(), SessionID: n.session,
+		Turn: at.turn, ParentToolUseID: at.parent, AgentID: at.agent, Payload: payload,
+	}
+}
+
+// failed tells of something that went wrong while the run goes on.
+func (n *normaliser) failed(at place, code, message string, cause error) {
+	n.tell(at, event.Error{Code: code, Message: message, Recoverable: true, Cause: cause})
+}
+
+// placeOf is where a message of the main agent, or of the subagent that a call runs, belongs. A
+// subagent works in the turn of its call.
+func (n *normaliser) placeOf(parent, agentID string) place {
+	if parent == "" {
+		return place{turn: n.turn, agent: agentID}
+	}
+	if agentID != "" {
+		set(&n.agents, parent, agentID)
+	}
+	at := place{turn: n.turn, parent: parent, agent: n.agents[parent]}
+	if c := n.calls[parent]; c != nil {
+		at.turn = c.turn
+	}
+	return at
+}
+
+// turnOf numbers the model calls of the main agent.
+func (n *normaliser) turnOf(messageID string) int {
+	if messageID == "" {
+		return n.turn
+	}
+	if _, known := n.turns[messageID]; !known {
+		n.turn++
+		set(&n.turns, messageID, n.turn)
+	}
+	return n.turns[messageID]
+}
+
+var lineSeed = maphash.MakeSeed()
+
+// isRepeated reports whether a block was told before: the CLI may send a line twice, under one uuid.
+func (n *normaliser) isRepeated(lineID string, block json.RawMessage) bool {
+	if lineID == "" {
+		return false
+	}
+	var h maphash.Hash
+	h.SetSeed(lineSeed)
+	_, _ = h.WriteString(lineID)
+	_, _ = h.Write(block)
+	digest := h.Sum64()
+	if n.lines[digest] {
+		return true
+	}
+	set(&n.lines, digest, true)
+	return false
+}
+
+func set[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
+}
+
+// init tells of the beginning. The CLI begins every turn with such a line; a run begins once.
+func (n *normaliser) init(raw json.RawMessage, m *claude.SystemInit) {
+	if n.inited {
+		return
+	}
+	n.inited = true
+	dir := cmp.Or(m.CWD, n.req.Dir)
+	if dir == "" {
+		dir, _ = os.Getwd()
+	}
+	n.tell(place{turn: n.turn}, event.Init{
+		Model: cmp.Or(m.Model, n.req.Model, "unknown"), Dir: dir,
+		Tools: toolNames(raw), Capabilities: capabilities(m),
+	})
+}
+
+// capabilities are what a reader may want to know beside model, folder and tools.
+func capabilities(m *claude.SystemInit) map[string]json.RawMessage {
+	type server struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+	}
+	all := map[string]json.RawMessage{}
+	add := func(name string, there bool, value any) {
+		if text, err := json.Marshal(value); there && err == nil {
+			all[name] = text
+		}
+	}
+	servers := make([]server, len(m.MCPServers))
+	for i, s := range m.MCPServers {
+		servers[i] = server{s.Name, s.Status}
+	}
+	add("claudeCodeVersion", m.ClaudeCodeVersion != "", m.ClaudeCodeVersion)
+	add("permissionMode", m.PermissionMode != "", m.PermissionMode)
+	add("apiKeySource", m.APIKeySource != "", m.APIKeySource)
+	add("effort", m.Effort != "", m.Effort)
+	add("mcpServers", len(servers) > 0, servers)
+	add("agents", len(m.Agents) > 0, m.Agents)
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+func (n *normaliser) makeID() string {
+	if n.newID == nil {
+		return "call_" + uuid.New()
+	}
+	return n.newID()
+}

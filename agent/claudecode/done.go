@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+)
+
+// done is the end of the run: an error event if there is one, and the done event. Its ResumeToken is
+// not set. The slice is used again by the next call.
+//
+// It is nothing at all, and the run goes on, if the CLI only tidied up a resumed session; see isRepair.
+func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
+	clear(n.out)
+	n.out = n.out[:0]
+	n.flushTask(nil)
+	if end == nil || end.Answer == nil {
+		n.missingResult(end)
+		return n.out
+	}
+	m := end.Answer
+	if n.isRepair(m) {
+		return n.out
+	}
+	loose := loosely[looseEnd](m.Raw())
+	d := event.Done{Status: statusOf(m, loose), Result: m.Result, Output: m.StructuredOutput, Duration: n.duration(m, loose)}
+	err := n.endError(end, d.Status)
+	switch d.Status {
+	case event.DoneSuccess:
+		if err != nil {
+			d.Status = event.DoneError
+		}
+	case event.DoneInterrupted:
+		d.Reason = cmp.Or(m.TerminalReason, loose.Status)
+	}
+	if d.Status == event.DoneError || m.Subtype() != "" {
+		d.Result = cmp.Or(m.Result, textOfError(err))
+	}
+	if d.Status == event.DoneError {
+		n.finalError(m, err)
+	}
+	d.Usage = n.usage.report(n.toolUses, d.Status == event.DoneInterrupted || end.Forced, d.Status == event.DoneSuccess)
+	n.tell(place{turn: n.turn}, d)
+	return n.out
+}
+
+// missingResult is the end of a run of which the CLI did not say how it ended.
+func (n *normaliser) missingResult(end *claude.TurnEnd) {
+	cause := claude.ErrNoAnswer
+	if end != nil {
+		cause = end.Err()
+	}
+	const message = "the agent ended without a result"
+	n.tell(place{turn: n.turn}, event.Error{Code: codeMissingResult, Message: message, Cause: cause})
+	d := event.Done{Status: event.DoneError, Result: message, Duration: n.clock().Sub(n.since())}
+	d.Usage = n.usage.report(n.toolUses, true, false)
+	n.tell(place{turn: n.turn}, d)
+}
+
+// isRepair reports whether a result ends nothing: a CLI that resumes a session which was cut off may
+// first mend it, and report that as a turn in which nobody said anything. In a new session the same
+// result is the end.
+func (n *normaliser) isRepair(m *claude.ResultMessage) bool {
+	return n.req.Resume != "" && !n.spoke && !m.IsError && m.Subtype() == claude.ResultSuccess &&
+		m.Result == "" && m.StructuredOutput == nil && m.Usage.Total() == 0 &&
+		m.LocalCommand == "" && m.DeferredToolUse == nil && len(m.UserMessageUUIDs) == 0
+}
+
+// statusOf is how the run ended. The subtype of the result decides; a turn that ended on an error of
+// the API has the subtype "success" all the same.
+func statusOf(m *claude.ResultMessage, loose looseEnd) event.DoneStatus {
+	failure := &claude.ResultError{Subtype: m.Subtype(), TerminalReason: m.TerminalReason}
+	switch {
+	case failure.Is(claude.ErrMaxTurns):
+		return event.DoneMaxTurns
+	case failure.Is(claude.ErrMaxBudget):
+		return event.DoneMaxBudget
+	case failure.Is(claude.ErrInterrupted):
+		return event.DoneInterrupted
+	case strings.HasPrefix(m.Subtype(), "error"), m.IsError, loose.IsError:
+		return event.DoneError
+	case m.Subtype() == claude.ResultSuccess:
+		return event.DoneSuccess
+	}
+	return loose.status()
+}
+
+// endError is why the run did not succeed. A result without a subtype is no failure to us, other than
+// to the client.
+func (n *normaliser) endError(end *claude.TurnEnd, status event.DoneStatus) error {
+	err := end.Err()
+	if status == event.DoneSuccess && !errors.Is(err, claude.ErrStructuredOutput) {
+		return nil
+	}
+	return err
+}
+
+// finalError tells of the error that ended the run.
+func (n *normaliser) finalError(m *claude.ResultMessage, err error) {
+	n.tell(place{turn: n.turn}, event.Error{Code: errorCode(m, err), Message: textOfError(err), Cause: err})
+}
+
+// errorCode keeps the most exact name that the CLI has for the error.
+func errorCode(m *claude.ResultMessage, err error) string {
+	subtype := m.Subtype()
+	if subtype == claude.ResultSuccess {
+		subtype = ""
+	}
+	if subtype == "" && errors.Is(err, claude.ErrStructuredOutput) {
+		return codeOutput
+	}
+	refusal := ""
+	if m.StopReason == "refusal" {
+		refusal = m.StopReason
+	}
+	return cmp.Or(m.StartupFailureReason, subtype, m.APIErrorType, m.APIError, apiErrors[m.APIErrorStatus], refusal, codeResult)
+}
+
+// apiErrors are the API's names for its errors, for CLIs that tell only the status.
+var apiErrors = map[int]string{
+	400: "invalid_request_error", 401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+	413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 504: "timeout_error", 529: "overloaded_error",
+}
+
+// textOfError is what went wrong: the errors of the result, else its text, else its subtype.
+func textOfError(err error) string {
+	if result, ok := errors.AsType[*claude.ResultError](err); ok {
+		return result.Text()
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// duration is what the CLI says it took, else what we measured.
+func (n *normaliser) duration(m *claude.ResultMessage, loose looseEnd) time.Duration {
+	return cmp.Or(m.Duration, loose.duration(), n.clock().Sub(n.since()))
+}
+
+func (n *normaliser) since() time.Time {
+	if n.begun.IsZero() {
+		return n.clock()
+	}
+	return n.begun
+}

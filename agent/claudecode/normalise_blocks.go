@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+)
+
+const unknownTool = "unknown_tool"
+
+// synthetic is the model of messages that the CLI wrote itself. They are no model call.
+const synthetic = "<synthetic>"
+
+// assistant tells of a line of the model. Each line has one block of the answer; the lines of one
+// answer share the message id.
+func (n *normaliser) assistant(m *claude.AssistantMessage) {
+	n.active = true
+	if m.IsAPIErrorMessage || m.Error != "" {
+		n.apiError(m)
+		return
+	}
+	if m.ParentToolUseID == "" && m.Model != synthetic {
+		n.turnOf(m.MessageID)
+	}
+	at := n.placeOf(m.ParentToolUseID, m.AgentID)
+	if at.parent == "" && n.turns[m.MessageID] > 0 {
+		at.turn = n.turns[m.MessageID]
+	}
+	n.looseAssistant(at, m)
+	for _, b := range m.Content {
+		if !n.isRepeated(m.UUID, b.Raw()) {
+			n.block(at, b, m.Timestamp)
+		}
+	}
+}
+
+// apiError tells of an answer that is an error of the API. The main agent's ends the turn, and is
+// told by the result; after a subagent's the run goes on.
+func (n *normaliser) apiError(m *claude.AssistantMessage) {
+	if m.ParentToolUseID == "" {
+		return
+	}
+	at := n.placeOf(m.ParentToolUseID, m.AgentID)
+	n.failed(at, cmp.Or(m.APIErrorType, m.Error, codeResult), m.Text(), nil)
+}
+
+// block tells of a block of the model's answer.
+func (n *normaliser) block(at place, b claude.Block, stamp time.Time) {
+	switch b := b.(type) {
+	case *claude.TextBlock:
+		if b.Text != "" {
+			n.tell(at, event.Text{Content: b.Text})
+		}
+	case *claude.ThinkingBlock:
+		if text := cmp.Or(b.Thinking, summaryOf(b.Raw())); text != "" {
+			n.tell(at, event.Thinking{Summary: text})
+		}
+	case *claude.ToolUseBlock:
+		n.toolUse(at, b.ID, b.Name, b.Input, stamp)
+	case *claude.ServerToolUseBlock:
+		n.toolUse(at, b.ID, b.Name, b.Input, stamp)
+	case *claude.ServerToolResultBlock:
+		n.serverResult(at, b, stamp)
+	case *claude.ToolResultBlock:
+		n.looseResult(at, b)
+	}
+}
+
+// toolUse tells of a call, once.
+func (n *normaliser) toolUse(at place, id, name string, input json.RawMessage, stamp time.Time) {
+	if id == "" {
+		id = n.makeID()
+	}
+	c := n.calls[id]
+	if c == nil {
+		c = new(call)
+		set(&n.calls, id, c)
+	}
+	if c.name != "" {
+		return
+	}
+	if !isObject(input) {
+		input = json.RawMessage("{}")
+	}
+	name = cmp.Or(name, unknownTool)
+	c.name, c.turn, c.started, c.stamped = name, at.turn, n.clock(), stamp
+	n.toolUses++
+	n.tell(at, event.ToolCall{ID: id, Name: name, Input: input, Description: descriptionOf(input), AgentID: at.agent})
+}
+
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) > 0 && raw[0] == '{'
+}
+
+// descriptionOf is what the model says about its call: several tools of the CLI ask for it.
+func descriptionOf(input json.RawMessage) string {
+	if !bytes.Contains(input, []byte(`"description"`)) {
+		return ""
+	}
+	var fields struct {
+		Description json.RawMessage `json:"description"`
+	}
+	_ = json.Unmarshal(input, &fields) // no object was let in
+	return textOf(fields.Description)
+}
+
+// user tells of the results of tool calls; all else on the user's side is the CLI talking to the model.
+func (n *normaliser) user(m *claude.UserMessage) {
+	if m.IsReplay {
+		return
+	}
+	n.active = true
+	at := n.placeOf(m.ParentToolUseID, m.AgentID)
+	for _, b := range looseContent(m) {
+		if b, ok := b.(*claude.ToolResultBlock); ok {
+			n.userResult(at, b, m)
+		}
+	}
+}
+
+func (n *normaliser) userResult(at place, b *claude.ToolResultBlock, m *claude.UserMessage) {
+	r := event.ToolResult{ID: b.ToolUseID, Status: event.ToolSuccess, Output: outputOf(b)}
+	verdict := n.verdict(b, m)
+	switch {
+	case n.wasDenied(b.ToolUseID) || verdict == event.ToolDenied:
+		r.Status = event.ToolDenied
+	case verdict == event.ToolCancelled:
+		r.Status = event.ToolCancelled
+	case b.IsError:
+		r.Status = event.ToolError
+	}
+	n.toolResult(at, r, b.Text(), m.Timestamp)
+}
+
+// wasDenied reports whether our side or the CLI said that the call was denied.
+func (n *normaliser) wasDenied(id string) bool {
+	c := n.calls[id]
+	return n.denied != nil && n.denied(id) || c != nil && c.denied
+}
+
+// A resultMeta is what the CLI adds to a result about why the tool did not run.
+type resultMeta struct {
+	ID               string `json:"id"`
+	NonExecutionKind string `json:"non_execution_kind"`
+	Decision         *struct {
+		Decision string `json:"decision"`
+	} `json:"permission_decision"`
+}
+
+// verdict is what the CLI says of a call that did not run, or not to its end: denied, cancelled, or
+// nothing. A call that was cut off by an interrupt is, in its words, rejected without a decision.
+func (n *normaliser) verdict(b *claude.ToolResultBlock, m *claude.UserMessage) event.ToolStatus {
+	if !b.IsError {
+		return ""
+	}
+	for _, raw := range m.ToolResultMeta {
+		var meta resultMeta
+		if json.Unmarshal(raw, &meta) != nil || meta.ID != b.ToolUseID {
+			continue
+		}
+		switch {
+		case meta.Decision != nil && meta.Decision.Decision == "reject":
+			return event.ToolDenied
+		case meta.Decision == nil && meta.NonExecutionKind == "user-rejected":
+			return event.ToolCancelled
+		}
+		return ""
+	}
+	return n.verdictInWords(b, m)
+}
+
+// verdictInWords is the verdict of a CLI that gives it only in words, as those before 2.1.325 do. Its
+// words about paths that it guards are too many to be known; they count as errors.
+func (n *normaliser) verdictInWords(b *claude.ToolResultBlock, m *claude.UserMessage) event.ToolStatus {
+	if textOf(m.ToolUseResult) == "User rejected tool use" {
+		return event.ToolCancelled
+	}
+	c := n.calls[b.ToolUseID]
+	if text := b.Text(); c != nil && strings.HasPrefix(text, "Permission to use "+c.name) && strings.HasSuffix(text, " has been denied.") {
+		return event.ToolDenied
+	}
+	return ""
+}
+
+// serverResult tells of the result of a tool on the API's side.
+func (n *normaliser) serverResult(at place, b *claude.ServerToolResultBlock, stamp time.Time) {
+	r := event.ToolResult{ID: b.ToolUseID, Status: event.ToolSuccess, Output: orNull(b.Content)}
+	var failure struct {
+		Type string `json:"type"`
+		Code string `json:"error_code"`
+	}
+	if isObject(b.Content) && json.Unmarshal(b.Content, &failure) == nil && strings.HasSuffix(failure.Type, "_error") {
+		r.Status = event.ToolError
+	}
+	n.toolResult(at, r, cmp.Or(failure.Code, failure.Type), stamp)
+}
+
+// toolResult completes a result and tells it, once. text is what the model reads of it.
+func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp time.Time) {
+	if r.ID == "" {
+		r.ID = n.makeID()
+	}
+	c := n.calls[r.ID]
+	if c == nil { // a call of an earlier run
+		c = &call{turn: at.turn}
+		set(&n.calls, r.ID, c)
+	}
+	if c.over {
+		return
+	}
+	c.over = true
+	at.turn = c.turn
+	r.Name = cmp.Or(r.Name, c.name, unknownTool)
+	if r.Duration == 0 {
+		r.Duration = n.took(c, stamp)
+	}
+	if r.Status != event.ToolSuccess {
+		r.Failure = failureOf(r.Status, text)
+	}
+	n.tell(at, r)
+}
+
+// took is the time from the call to its result, by the CLI's clock where it stamps both lines, since a
+// reader may be slow. Calls of one answer may have waited for each other.
+func (n *normaliser) took(c *call, stamp time.Time) time.Duration {
+	switch {
+	case c.started.IsZero():
+		return 0 // nobody told of the call
+	case !c.stamped.IsZero() && stamp.After(c.stamped):
+		return stamp.Sub(c.stamped)
+	}
+	return max(0, n.clock().Sub(c.started))
+}
+
+func failureOf(status event.ToolStatus, text string) *event.ToolFailure {
+	f := &event.ToolFailure{Message: cmp.Or(text, string(status))}
+	switch status {
+	case event.ToolDenied, event.ToolNeedsApproval:
+		f.Category = "permission"
+	case event.ToolCancelled:
+		f.Category = "cancelled"
+	}
+	return f
+}
+
+// outputOf is what the model got: text as a JSON string, all else as the CLI wrote it.
+func outputOf(b *claude.ToolResultBlock) json.RawMessage {
+	if len(b.Content) == 0 {
+		return rawField(b.Raw(), "content")
+	}
+	for _, part := range b.Content {
+		if _, ok := part.(*claude.TextBlock); !ok {
+			return rawField(b.Raw(), "content")
+		}
+	}
+	if len(b.Content) == 1 && b.Content[0].Raw()[0] == '"' {
+		return b.Content[0].Raw()
+	}
+	return quoted(b.Text())
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// rawField is one field of an object, null if there is none.
+func rawField(object json.RawMessage, name string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(object, &fields) // what is no object has no fields
+	return orNull(fields[name])
+}
+
+func quoted(text string) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // strings always encode
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// stream tells of text while it is written. Thinking and the input of calls are told when they are
+// complete.
+func (n *normaliser) stream(m *claude.StreamEvent) {
+	n.active = true
+	if m.ParentToolUseID == "" {
+		n.turnOf(cmp.Or(m.APIMessageID, startedMessage(m)))
+	}
+	at := n.placeOf(m.ParentToolUseID, "")
+	text, ok := m.TextDelta()
+	if !ok && m.Event == nil {
+		n.looseDelta(at, m.Raw())
+		return
+	}
+	if text != "" {
+		n.tell(at, event.TextDelta{Delta: text})
+	}
+}
+
+// startedMessage is the id of the message that begins with an event. Older CLIs do not repeat it.
+func startedMessage(m *claude.StreamEvent) string {
+	if !bytes.Contains(m.Event, []byte(`"message_start"`)) {
+		return ""
+	}
+	var start struct {
+		Type    string
+		Message struct {
+			ID string
+		}
+	}
+	if json.Unmarshal(m.Event, &start) != nil || start.Type != "message_start" {
+		return ""
+	}
+	return start.Message.ID
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+)
+
+// notice tells of what the CLI says about itself. Most of it is of no use to a reader: states, hooks,
+// lists of commands.
+func (n *normaliser) notice(m claude.Message) {
+	switch m := m.(type) {
+	case *claude.TaskStarted:
+		n.taskStarted(m)
+	case *claude.TaskProgress:
+		n.taskProgress(m)
+	case *claude.TaskUpdated:
+		n.taskUpdated(m)
+	case *claude.TaskNotification:
+		n.taskNotification(m)
+	case *claude.CompactBoundary:
+		n.heard(m.SessionID)
+		n.tell(place{turn: n.turn}, Compaction{Trigger: m.Trigger, TokensBefore: m.PreTokens, TokensAfter: m.PostTokens, DurationMS: m.Duration.Milliseconds()})
+	case *claude.RateLimitEvent:
+		n.rateLimit(m)
+	case *claude.PermissionDenied:
+		n.permissionDenied(m)
+	default:
+		n.trouble(m)
+	}
+}
+
+// permissionDenied notes that the CLI denied a call. It comes before the result of the call.
+func (n *normaliser) permissionDenied(m *claude.PermissionDenied) {
+	if c := n.calls[m.ToolUseID]; c != nil {
+		c.denied = true
+		return
+	}
+	if m.ToolUseID != "" {
+		set(&n.calls, m.ToolUseID, &call{turn: n.turn, denied: true})
+	}
+}
+
+// rateLimit tells of limits only when they begin to matter.
+func (n *normaliser) rateLimit(m *claude.RateLimitEvent) {
+	if m.Status == "" || m.Status == "allowed" {
+		return
+	}
+	r := RateLimit{Status: m.Status, Type: m.RateLimitType, Utilization: m.Utilization}
+	if !m.ResetsAt.IsZero() {
+		r.ResetsAt = m.ResetsAt.UnixMilli()
+	}
+	n.heard(m.SessionID)
+	n.tell(place{turn: n.turn}, r)
+}
+
+// trouble tells of what went wrong without ending the run.
+func (n *normaliser) trouble(m claude.Message) {
+	here := place{turn: n.turn}
+	switch m := m.(type) {
+	case *claude.APIRetry:
+		n.failed(here, retryCode(m.Error, m.ErrorStatus), retryMessage(m.Error, m.ErrorStatus, m.Attempt, m.MaxRetries, m.RetryDelay), nil)
+	case *claude.ToolProgress:
+		if r := m.SubagentRetry; r != nil {
+			at := n.placeOf(m.ToolUseID, r.AgentID)
+			n.failed(at, retryCode(r.ErrorCategory, r.ErrorStatus), retryMessage(r.ErrorCategory, r.ErrorStatus, r.Attempt, r.MaxRetries, r.RetryDelay), nil)
+		}
+	case *claude.ModelRefusalFallback:
+		n.failed(here, m.Subtype(), fmt.Sprintf("%s refused to answer; %s goes on", m.OriginalModel, m.FallbackModel), nil)
+	case *claude.ModelRefusalNoFallback:
+		n.failed(here, m.Subtype(), m.OriginalModel+" refused to answer", nil)
+	case *claude.Informational:
+		if m.Level == "warning" {
+			n.failed(here, cmp.Or(m.Tag, m.Subtype()), m.Content, nil)
+		}
+	case *claude.MirrorError:
+		n.failed(here, m.Subtype(), "the session could not be stored: "+m.Error, nil)
+	case *claude.SessionWritesLost:
+		n.failed(here, cmp.Or(m.ErrorCode, m.Subtype()), "the disk is full; the session cannot be continued as it was", nil)
+	case *claude.AuthStatus:
+		if m.Error != "" {
+			n.failed(here, m.Type(), m.Error, nil)
+		}
+	}
+}
+
+// retryCode keeps the API's class of the error: "overloaded", "rate_limit".
+func retryCode(class string, status int) string {
+	if class == "" && status != 0 {
+		return "http_" + strconv.Itoa(status)
+	}
+	return cmp.Or(class, "no_response")
+}
+
+func retryMessage(class string, status, attempt, most int, wait time.Duration) string {
+	what := "the API did not answer"
+	if class != "" || status != 0 {
+		what = "the API failed: " + retryCode(class, status)
+	}
+	if class != "" && status != 0 {
+		what += fmt.Sprintf(" (HTTP %d)", status)
+	}
+	return fmt.Sprintf("%s; attempt %d of %d follows in %s", what, attempt, most, wait.Round(time.Millisecond))
+}
+
+var (
+	_ event.Payload = Task{}
+	_ event.Payload = Compaction{}
+	_ event.Payload = RateLimit{}
+)

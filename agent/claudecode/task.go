@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"cmp"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+)
+
+// The kinds of events that only Claude Code has. Who reads them from JSON gets an [event.Extension].
+const (
+	KindTask       event.Kind = "claude-code:task"
+	KindCompaction event.Kind = "claude-code:compaction"
+	KindRateLimit  event.Kind = "claude-code:rate_limit"
+)
+
+// A TaskState is what happened to a [Task].
+type TaskState string
+
+// The states. A task has one start, any number of the next two, and at most one end: a task that is
+// still at work when the run is over has none.
+const (
+	TaskStarted  TaskState = "started"
+	TaskProgress TaskState = "progress"
+	TaskUpdated  TaskState = "updated"
+	TaskEnded    TaskState = "ended"
+)
+
+// A Task is something that Claude Code runs beside the conversation, or inside it on behalf of a tool
+// call: a subagent, a shell in the background, a workflow. Fields that a message does not tell are
+// empty.
+type Task struct {
+	ID    string    `json:"taskId"`
+	State TaskState `json:"state"`
+	// ToolUseID is the tool call that started it.
+	ToolUseID string `json:"toolUseId,omitzero"`
+	// Type is what it is: "local_agent", "local_bash".
+	Type         string `json:"taskType,omitzero"`
+	SubagentType string `json:"subagentType,omitzero"`
+	Description  string `json:"description,omitzero"`
+	// Background says that the conversation does not wait for it.
+	Background bool `json:"background,omitzero"`
+	// Status is "running", "completed", "failed", "stopped" or "killed".
+	Status string `json:"status,omitzero"`
+	// Summary is what it reports, and Error why it failed.
+	Summary string `json:"summary,omitzero"`
+	Error   string `json:"error,omitzero"`
+	// LastTool is the tool that it used last.
+	LastTool string `json:"lastTool,omitzero"`
+	// Tokens, ToolUses and DurationMS are what it has used so far.
+	Tokens     int   `json:"tokens,omitzero"`
+	ToolUses   int   `json:"toolUses,omitzero"`
+	DurationMS int64 `json:"durationMs,omitzero"`
+}
+
+// EventKind implements [event.Payload].
+func (Task) EventKind() event.Kind { return KindTask }
+
+// A Compaction says that the conversation became too long and was replaced by a summary of itself.
+type Compaction struct {
+	// Trigger is "auto" or "manual".
+	Trigger string `json:"trigger,omitzero"`
+	// TokensBefore and TokensAfter are the lengths of the conversation; nil if not told.
+	TokensBefore int   `json:"tokensBefore"`
+	TokensAfter  *int  `json:"tokensAfter,omitempty"`
+	DurationMS   int64 `json:"durationMs,omitzero"`
+}
+
+// EventKind implements [event.Payload].
+func (Compaction) EventKind() event.Kind { return KindCompaction }
+
+// A RateLimit says that the account comes near one of its limits, or has reached it.
+type RateLimit struct {
+	// Status is "allowed_warning" or "rejected".
+	Status string `json:"status"`
+	// Type is the limit: "five_hour".
+	Type string `json:"rateLimitType,omitzero"`
+	// ResetsAt is when it begins anew, in milliseconds since 1970; zero if not told.
+	ResetsAt int64 `json:"resetsAt,omitzero"`
+	// Utilization is the share that is used; nil if not told.
+	Utilization *float64 `json:"utilization,omitempty"`
+}
+
+// EventKind implements [event.Payload].
+func (RateLimit) EventKind() event.Kind { return KindRateLimit }
+
+// task tells what happened to a task.
+func (n *normaliser) task(session string, t Task) {
+	n.tell(n.taskPlace(session, t.ToolUseID), t)
+}
+
+// taskPlace is where a task belongs: in the turn of the call that started it.
+func (n *normaliser) taskPlace(session, callID string) place {
+	n.heard(session)
+	at := place{turn: n.turn}
+	if c := n.calls[callID]; c != nil && c.turn > 0 {
+		at.turn = c.turn
+	}
+	return at
+}
+
+func (n *normaliser) taskStarted(m *claude.TaskStarted) {
+	if m.Ambient {
+		return
+	}
+	if m.TaskType == claude.TaskLocalAgent && m.ToolUseID != "" {
+		set(&n.agents, m.ToolUseID, m.TaskID)
+	}
+	set(&n.taskCalls, m.TaskID, m.ToolUseID)
+	n.task(m.SessionID, Task{
+		ID: m.TaskID, State: TaskStarted, ToolUseID: m.ToolUseID, Type: m.TaskType, SubagentType: m.SubagentType,
+		Description: m.Description, Background: m.IsBackgrounded,
+	})
+}
+
+func (n *normaliser) taskProgress(m *claude.TaskProgress) {
+	t := Task{
+		ID: m.TaskID, State: TaskProgress, ToolUseID: m.ToolUseID, SubagentType: m.SubagentType,
+		Description: m.Description, Summary: m.Summary, LastTool: m.LastToolName,
+	}
+	t.spent(&m.Usage)
+	n.task(m.SessionID, t)
+}
+
+// taskUpdated tells of a change. A task may end with this message alone, but mostly the report follows
+// it: the end is held until the next message.
+func (n *normaliser) taskUpdated(m *claude.TaskUpdated) {
+	callID, known := n.taskCalls[m.TaskID]
+	if !known {
+		return // ambient, or over
+	}
+	t := Task{ID: m.TaskID, State: TaskUpdated, ToolUseID: callID, Status: m.Patch.Status, Description: m.Patch.Description, Error: m.Patch.Error}
+	t.Background = m.Patch.IsBackgrounded != nil && *m.Patch.IsBackgrounded
+	if !m.Patch.Ended() {
+		n.task(m.SessionID, t)
+		return
+	}
+	t.State = TaskEnded
+	delete(n.taskCalls, m.TaskID)
+	n.ended = new(n.event(n.taskPlace(m.SessionID, callID), t))
+}
+
+func (n *normaliser) taskNotification(m *claude.TaskNotification) {
+	t := Task{ID: m.TaskID, State: TaskEnded, ToolUseID: m.ToolUseID, Status: m.Status, Summary: m.Summary, Error: m.Reason}
+	if m.Usage != nil {
+		t.spent(m.Usage)
+	}
+	_, known := n.taskCalls[m.TaskID]
+	switch held := n.heldTask(); {
+	case m.Ambient:
+	case held.ID == m.TaskID:
+		n.ended = nil
+		t.Error, t.ToolUseID = cmp.Or(t.Error, held.Error), cmp.Or(t.ToolUseID, held.ToolUseID)
+		n.task(m.SessionID, t)
+	case known:
+		delete(n.taskCalls, m.TaskID)
+		n.task(m.SessionID, t)
+	default: // its end was told
+		t.State = TaskUpdated
+		n.task(m.SessionID, t)
+	}
+}
+
+func (t *Task) spent(u *claude.TaskUsage) {
+	t.Tokens, t.ToolUses, t.DurationMS = u.TotalTokens, u.ToolUses, u.Duration.Milliseconds()
+}
+
+func (n *normaliser) heldTask() Task {
+	if n.ended == nil {
+		return Task{}
+	}
+	t, _ := n.ended.Payload.(Task)
+	return t
+}
+
+// flushTask tells of an end that was held, unless next is its report.
+func (n *normaliser) flushTask(next claude.Message) {
+	if n.ended == nil {
+		return
+	}
+	if report, ok := next.(*claude.TaskNotification); ok && report.TaskID == n.heldTask().ID {
+		return
+	}
+	n.out = append(n.out, *n.ended)
+	n.ended = nil
+}
