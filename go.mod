@@ -11,6 +11,8 @@ require (
 	github.com/spf13/cobra v1.10.2
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.49.0
+	golang.org/x/term v0.47.0
+	golang.org/x/text v0.35.0
 	golang.org/x/tools v0.42.0
 	mvdan.cc/sh/v3 v3.12.0
 	pgregory.net/rapid v1.3.0

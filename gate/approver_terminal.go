@@ -10,14 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/visible"
 )
 
 // A Terminal is an [Approver] that asks a person at a terminal, one question at a time: yes, no,
@@ -186,25 +185,8 @@ func compact(input json.RawMessage) string {
 func shortened(s string) string {
 	total := utf8.RuneCountInString(s)
 	if total <= maxShown {
-		return visible(s)
+		return visible.Text(s)
 	}
 	shown := string([]rune(s)[:maxShown])
-	return fmt.Sprintf("%s\n  [only the first %d of %d characters are shown; %d are hidden]", visible(shown), maxShown, total, total-maxShown)
-}
-
-// visible escapes what a terminal, or a reader, could take for something else: control characters,
-// line ends, invisible characters, those that turn the direction of text, and broken UTF-8.
-func visible(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		if unicode.IsPrint(r) && (r != utf8.RuneError || size > 1) {
-			b.WriteRune(r)
-		} else {
-			quoted := strconv.QuoteToASCII(s[:size])
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		s = s[size:]
-	}
-	return b.String()
+	return fmt.Sprintf("%s\n  [only the first %d of %d characters are shown; %d are hidden]", visible.Text(shown), maxShown, total, total-maxShown)
 }

@@ -100,6 +100,13 @@ func mask(text string) string {
 	return text
 }
 
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {

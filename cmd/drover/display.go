@@ -3,9 +3,12 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -52,7 +55,36 @@ func newDisplay(in io.Reader, out io.Writer, opts displayOptions) (display, gate
 	if opts.Interrupt == nil {
 		opts.Interrupt = interruptSelf
 	}
-	return newPlain(out, opts), nil
+	screen, isScreen := terminal(out)
+	keyboard, isKeyboard := terminal(in)
+	l := layout{width: cmp.Or(opts.Width, plainWidth)}
+	dumb := os.Getenv("TERM") == "dumb"
+	if isScreen {
+		l = layout{width: cmp.Or(opts.Width, terminalWidth(screen)), colour: os.Getenv("NO_COLOR") == "" && !dumb}
+	}
+	switch {
+	case !isScreen || !isKeyboard:
+		return newPlain(out, opts, l), nil
+	case dumb || !canLive:
+		return newPlain(out, opts, l), gate.TerminalApprover(in, out)
+	}
+	v := newView(keyboard, screen, opts, l)
+	return v, v
+}
+
+const plainWidth = 120
+
+// terminal is the file of a terminal.
+func terminal(stream any) (*os.File, bool) {
+	f, ok := stream.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
+}
+
+func terminalWidth(f *os.File) int {
+	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+		return columns
+	}
+	return 80
 }
 
 func interruptSelf() {

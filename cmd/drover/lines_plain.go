@@ -5,20 +5,66 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
+	"sync"
 
 	"github.com/drover-agents/drover/event"
 )
 
 // plain writes lines for people, for pipes and files.
 type plain struct {
-	out  io.Writer
-	opts displayOptions
+	mu     sync.Mutex
+	out    io.Writer
+	layout layout
+	lines  *lines
+	closed bool
 }
 
-func newPlain(out io.Writer, opts displayOptions) *plain { return &plain{out, opts} }
+func newPlain(out io.Writer, opts displayOptions, l layout) *plain {
+	return &plain{out: out, layout: l, lines: newLines(opts)}
+}
 
-func (p *plain) show(e event.Event) { fmt.Fprintln(p.out, e.Kind) }
+func (p *plain) show(e event.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	rows := p.lines.rows(e)
+	if !p.lines.opts.Quiet {
+		p.print(rows)
+	}
+	if done, ok := e.Payload.(event.Done); ok {
+		if !p.lines.opts.Quiet {
+			p.printLines(p.lines.hint(p.layout.width))
+		}
+		p.lines.writeAnswer(p.out, done)
+	}
+}
 
-func (p *plain) stopping() { fmt.Fprintln(p.out, "stopping ...") }
+// print writes each row in one piece, so that lines of other programs come between, not inside.
+func (p *plain) print(rows []row) {
+	for _, r := range rows {
+		p.printLines(p.layout.lines(r))
+	}
+}
 
-func (*plain) close() {}
+func (p *plain) printLines(lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintln(p.out, strings.Join(lines, "\n"))
+	}
+}
+
+func (p *plain) stopping() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed && !p.lines.opts.Quiet {
+		fmt.Fprintln(p.out, clip(p.lines.interrupted(), p.layout.width))
+	}
+}
+
+func (p *plain) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}

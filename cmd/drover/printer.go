@@ -19,24 +19,24 @@ type printer struct {
 	out     io.Writer
 	work    string // folder of the project; paths are shown relative to it
 	started time.Time
-	calls   map[string]toolCall
+	calls   map[string]printedCall
 	tools   int
 }
 
-// A toolCall waits for its result.
-type toolCall struct {
+// A printedCall waits for its result.
+type printedCall struct {
 	name, subject string
 	begun         time.Time
 }
 
 func newPrinter(out io.Writer, work string) *printer {
-	return &printer{out: out, work: work, started: time.Now(), calls: map[string]toolCall{}}
+	return &printer{out: out, work: work, started: time.Now(), calls: map[string]printedCall{}}
 }
 
 // line writes seconds since the start, what it is, what it is about, what came of it, and how long
 // it took.
 func (p *printer) line(what, subject, outcome, took string) {
-	text := fmt.Sprintf("  %04.1f  %-12s %-52s %-12s %9s", p.elapsed().Seconds(), what, clip(subject, 52), outcome, took)
+	text := fmt.Sprintf("  %04.1f  %-12s %-52s %-12s %9s", p.elapsed().Seconds(), what, clipRunes(subject, 52), outcome, took)
 	fmt.Fprintln(p.out, strings.TrimRight(text, " "))
 }
 
@@ -77,8 +77,8 @@ func (p *printer) block(b claude.Block) {
 
 // newCall names a call as a person would: our own tools without their server, the tool that takes
 // the answer as what it is.
-func (p *printer) newCall(b *claude.ToolUseBlock) toolCall {
-	call := toolCall{name: b.Name, subject: p.subject(b.Input), begun: time.Now()}
+func (p *printer) newCall(b *claude.ToolUseBlock) printedCall {
+	call := printedCall{name: b.Name, subject: p.subject(b.Input), begun: time.Now()}
 	if b.Name == "StructuredOutput" {
 		call.name, call.subject = "answer", "as Review"
 	}
@@ -104,7 +104,7 @@ func (p *printer) subject(input json.RawMessage) string {
 func (p *printer) toolResult(r *claude.ToolResultBlock) {
 	call := p.calls[r.ToolUseID]
 	p.tools++
-	outcome := size(r.Text())
+	outcome := sizeOf(r.Text())
 	switch {
 	case r.IsError:
 		outcome = "failed"
@@ -114,8 +114,8 @@ func (p *printer) toolResult(r *claude.ToolResultBlock) {
 	p.line(call.name, call.subject, outcome, fmt.Sprintf("%.0f ms", float64(time.Since(call.begun).Microseconds())/1000))
 }
 
-// size is a short result itself, or else how many lines it has.
-func size(result string) string {
+// sizeOf is a short result itself, or else how many lines it has.
+func sizeOf(result string) string {
 	result = strings.TrimSpace(result)
 	n := strings.Count(result, "\n") + 1
 	switch {
@@ -127,8 +127,8 @@ func size(result string) string {
 	return fmt.Sprintf("%d lines", n)
 }
 
-// clip is the first line of text, cut to a number of characters.
-func clip(text string, most int) string {
+// clipRunes is the first line of text, cut to a number of characters.
+func clipRunes(text string, most int) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	if runes := []rune(first); len(runes) > most {
 		return string(runes[:most-1]) + "…"

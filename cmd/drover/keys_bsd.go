@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package main
+
+import "golang.org/x/sys/unix"
+
+const (
+	getTermios      = unix.TIOCGETA
+	setTermios      = unix.TIOCSETA
+	setTermiosFlush = unix.TIOCSETAF
+)

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "golang.org/x/sys/unix"
+
+const (
+	getTermios      = unix.TCGETS
+	setTermios      = unix.TCSETS
+	setTermiosFlush = unix.TCSETSF
+)

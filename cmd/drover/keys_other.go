@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !darwin && !dragonfly && !freebsd && !netbsd && !openbsd
+
+package main
+
+import (
+	"errors"
+	"os"
+)
+
+// canLive says that this system has no live view yet: it shows lines, and asks between them.
+const canLive = false
+
+// A keyboard is never made here.
+type keyboard struct{}
+
+func newKeyboard(*os.File) *keyboard { return new(keyboard) }
+
+func (*keyboard) silence()           {}
+func (*keyboard) listen()            {}
+func (*keyboard) restore()           {}
+func (*keyboard) key() (byte, error) { return 0, errors.ErrUnsupported }
+
+func notifyTerminal(chan os.Signal) {}

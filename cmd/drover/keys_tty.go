@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// canLive says that this system has what the live view needs.
+const canLive = true
+
+// A keyboard is the terminal's input. While the live view is shown nothing typed is echoed, since it
+// would be written into the status line; while a question is open keys are read one by one. Ctrl-C
+// sends its signal all the time.
+type keyboard struct {
+	fd     int
+	before unix.Termios
+	usable bool
+}
+
+func newKeyboard(f *os.File) *keyboard {
+	k := &keyboard{fd: int(f.Fd())}
+	if t, err := unix.IoctlGetTermios(k.fd, getTermios); err == nil {
+		k.before, k.usable = *t, true
+	}
+	return k
+}
+
+// silence turns the echo off and leaves the rest.
+func (k *keyboard) silence() {
+	t := k.before
+	t.Lflag &^= unix.ECHO
+	k.set(setTermios, t)
+}
+
+// listen has keys come without Enter, and throws away what was typed before. A read waits for a tenth
+// of a second.
+func (k *keyboard) listen() {
+	t := k.before
+	t.Lflag &^= unix.ECHO | unix.ICANON
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 0, 1
+	k.set(setTermiosFlush, t)
+}
+
+// restore leaves the terminal as it was found.
+func (k *keyboard) restore() { k.set(setTermios, k.before) }
+
+func (k *keyboard) set(request uint, t unix.Termios) {
+	if k.usable {
+		_ = unix.IoctlSetTermios(k.fd, request, &t) // a terminal that is gone needs no mode
+	}
+}
+
+var errNoTerminal = errors.New("the terminal is gone")
+
+// key is the next key, or zero if none was typed within a tenth of a second. A terminal that has hung
+// up does not wait: then it is an error.
+func (k *keyboard) key() (byte, error) {
+	const least = 20 * time.Millisecond
+	for range 5 {
+		begun := time.Now()
+		var b [1]byte
+		n, err := unix.Read(k.fd, b[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			return 0, nil
+		case err != nil:
+			return 0, errors.Join(errNoTerminal, err)
+		case n == 1:
+			return b[0], nil
+		case time.Since(begun) > least:
+			return 0, nil
+		}
+	}
+	return 0, errors.Join(errNoTerminal, io.EOF)
+}
+
+// notifyTerminal tells when the size has changed, and when the program goes on after it was suspended.
+func notifyTerminal(c chan os.Signal) { signal.Notify(c, unix.SIGWINCH, unix.SIGCONT) }

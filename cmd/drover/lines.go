@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// lines makes rows of events, each when what it tells is finished, and knows what is going on in
+// between. It is used by one goroutine at a time.
+type lines struct {
+	opts  displayOptions
+	calls map[string]*call
+	order []string // ids of the calls that are under way, in the order in which they began
+	// writing is the text that the model is writing, or its end.
+	writing string
+	lacking []string // capabilities for want of which calls were denied
+	usage   event.Usage
+	failure string // the last error that was shown
+}
+
+func newLines(opts displayOptions) *lines {
+	return &lines{opts: opts, calls: map[string]*call{}}
+}
+
+// since is the time of an event, from the start.
+func (l *lines) since(e event.Event) time.Duration {
+	if e.Time.IsZero() {
+		return time.Since(l.opts.Started)
+	}
+	return e.Time.Sub(l.opts.Started)
+}
+
+// textRows is how many lines of a text are shown. The answer is shown in full in the end.
+const (
+	textRows     = 4
+	thinkingRows = 2
+	errorRows    = 6
+)
+
+// rows are the finished rows that an event makes. Kinds that are not known make none.
+func (l *lines) rows(e event.Event) []row {
+	r := row{at: l.since(e), deep: l.depth(e)}
+	switch p := e.Payload.(type) {
+	case event.Init:
+		r.what, r.subject, r.figures = "agent", joinWords(e.Agent, p.Model), plural(len(p.Tools), "tool")
+	case event.Text:
+		l.writing = ""
+		r.what, r.subject, r.rows = "model", p.Content, textRows
+	case event.TextDelta:
+		l.wrote(p.Delta)
+		return nil
+	case event.Thinking:
+		r.what, r.subject, r.rows, r.tone = "thinking", p.Summary, thinkingRows, toneQuiet
+	case event.ToolCall:
+		return l.begin(e, p)
+	case event.Decision:
+		l.decided(p)
+		return nil
+	case event.ToolResult:
+		return l.end(e, p)
+	case event.ToolLog:
+		r.what, r.subject, r.figures, r.deep = "log", p.Message, p.Level, l.deepOf(p.ID)
+	case event.Error:
+		l.failure = p.Message
+		r.what, r.subject, r.rows, r.tone = "error", joinWords(p.Code, p.Message), errorRows, toneBad
+	case event.Done:
+		return l.done(e, p)
+	default:
+		return l.notice(r, e.Payload)
+	}
+	if strings.TrimSpace(r.subject) == "" {
+		return nil
+	}
+	return append(l.parentRows(e), r)
+}
+
+// wrote takes a part of the text that is being written. Only its end can be shown.
+func (l *lines) wrote(delta string) {
+	const most = 4096
+	l.writing += delta
+	if len(l.writing) > 2*most {
+		l.writing = l.writing[len(l.writing)-most:]
+	}
+}
+
+// depth is how many subagents an event is inside of.
+func (l *lines) depth(e event.Event) int {
+	if e.ParentToolUseID == "" {
+		return 0
+	}
+	return l.deepOf(e.ParentToolUseID) + 1
+}
+
+func (l *lines) deepOf(id string) int {
+	if c := l.calls[id]; c != nil {
+		return c.deep
+	}
+	return 0
+}
+
+// parentRows shows that a call has begun before something that happens inside it.
+func (l *lines) parentRows(e event.Event) []row {
+	c := l.calls[e.ParentToolUseID]
+	if c == nil || c.announced {
+		return nil
+	}
+	c.announced = true
+	return []row{{at: c.begun, deep: c.deep, what: c.what, subject: c.subject, mark: c.mark(), figures: "begins"}}
+}
+
+// doing says what goes on: a tool with its subject, or the model with what it writes.
+func (l *lines) doing() (what, subject string) {
+	if len(l.order) > 0 {
+		c := l.calls[l.order[len(l.order)-1]]
+		return c.what, c.subject
+	}
+	return "model", ""
+}
+
+// interrupted says in a line what is being stopped.
+func (l *lines) interrupted() string {
+	names := make([]string, 0, len(l.order))
+	for _, id := range l.order {
+		c := l.calls[id]
+		names = append(names, strings.TrimSuffix(c.what+": "+c.subject, ": "))
+	}
+	if len(names) == 0 {
+		names = []string{"the model"}
+	}
+	return "stopping " + strings.Join(names, ", ") + " ..."
+}
+
+// spent are the figures of a usage; what nobody reported is not shown.
+func (l *lines) spent(u event.Usage) []string {
+	var out []string
+	if t := u.Tokens; t != nil {
+		text := thousands(u.InputTokens()+u.OutputTokens()) + " tok"
+		if t.Coverage == event.CoveragePartial {
+			text = "over " + text
+		}
+		out = append(out, text)
+	}
+	if c := u.Cost; c != nil {
+		text := dollars(c.USD)
+		if l.opts.MaxUSD > 0 {
+			text += " of " + dollars(l.opts.MaxUSD)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func joinWords(words ...string) string {
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+	return strings.Join(words, ": ")
+}
+
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return thousands(int64(n)) + " " + thing + "s"
+}
+
+// thousands writes 1234567 as 1,234,567.
+func thousands(n int64) string {
+	digits := fmt.Sprint(n)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// dollars gives small amounts more digits.
+func dollars(usd float64) string {
+	switch {
+	case usd == 0 || usd >= 1:
+		return fmt.Sprintf("$%.2f", usd)
+	case usd < 0.01:
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	text := fmt.Sprintf("$%.3f", usd)
+	return strings.TrimSuffix(text, "0")
+}
+
+// span writes a duration with the figures that matter.
+func span(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond && d%time.Millisecond != 0:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return clock(d)
+}
+
+// clock writes whole seconds: "7 s", "3:05", "1:03:05".
+func clock(d time.Duration) string {
+	s := int(max(0, d).Seconds())
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// size writes a number of bytes.
+func size(n int) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1000*1000:
+		return fmt.Sprintf("%.1f kB", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1000/1000)
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
+)
+
+// A call is a tool call that has begun.
+type call struct {
+	what, subject string
+	ours          bool
+	answer        bool // it hands over the structured answer
+	deep          int
+	begun         time.Duration
+	announced     bool // a row has said that it began
+	denied        *event.Decision
+}
+
+func (c *call) mark() string {
+	if c.ours {
+		return "ours"
+	}
+	return ""
+}
+
+func (l *lines) begin(e event.Event, p event.ToolCall) []row {
+	l.writing = ""
+	c := &call{subject: l.subject(p.Input), deep: l.depth(e), begun: l.since(e)}
+	c.what, c.ours = toolName(p.Name)
+	if p.Name == "StructuredOutput" {
+		c.what, c.subject, c.answer = "answer", "in the form that was asked for", true
+	}
+	l.calls[p.ID] = c
+	l.order = append(l.order, p.ID)
+	return l.parentRows(e)
+}
+
+// toolName is the name of a tool as a person would say it: one of ours without its server, one of
+// somebody else's server with it.
+func toolName(name string) (text string, ours bool) {
+	full, isMCP := strings.CutPrefix(name, "mcp__")
+	if !isMCP {
+		return name, false
+	}
+	if own, ok := strings.CutPrefix(full, agent.ToolServer+"__"); ok {
+		return own, true
+	}
+	server, bare, _ := strings.Cut(full, "__")
+	return joinWords(server, bare), false
+}
+
+// subject is what a call is about: a file, a command, an address; else its input as it is.
+func (l *lines) subject(input json.RawMessage) string {
+	var known struct {
+		FilePath    string `json:"file_path"`
+		Notebook    string `json:"notebook_path"`
+		Command     string `json:"command"`
+		URL         string `json:"url"`
+		Query       string `json:"query"`
+		Pattern     string `json:"pattern"`
+		Description string `json:"description"`
+	}
+	_ = json.Unmarshal(input, &known) // an input of another form is shown as it is
+	path := cmp.Or(known.FilePath, known.Notebook)
+	if rel, err := filepath.Rel(l.opts.Dir, path); err == nil && l.opts.Dir != "" && filepath.IsLocal(rel) {
+		path = rel
+	}
+	return cmp.Or(path, known.Command, known.URL, known.Query, known.Pattern, known.Description, plainInput(input))
+}
+
+// plainInput is an input as one line of JSON; nothing if it is empty.
+func plainInput(input json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, input) != nil {
+		return string(input)
+	}
+	if text := b.String(); text != "{}" && text != "null" {
+		return text
+	}
+	return ""
+}
+
+// decided keeps why a call was denied until its result comes.
+func (l *lines) decided(d event.Decision) {
+	if d.Verdict == event.Allow {
+		return
+	}
+	if c := l.calls[d.CallID]; c != nil {
+		c.denied = &d
+	}
+	for _, name := range missing(d) {
+		if !slices.Contains(l.lacking, name) {
+			l.lacking = append(l.lacking, name)
+		}
+	}
+}
+
+// missing are the capabilities for want of which a call was denied. The reason names them. What a
+// person refused is not missing.
+func missing(d event.Decision) []string {
+	if d.Policy != "capabilities" && d.Policy != "approver" || d.Asked || d.Remembered {
+		return nil
+	}
+	var out []string
+	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute, tool.NetworkAccess} {
+		if strings.Contains(d.Reason, "the capability "+c.String()) {
+			out = append(out, c.String())
+		}
+	}
+	return out
+}
+
+func (l *lines) end(e event.Event, p event.ToolResult) []row {
+	c := l.calls[p.ID]
+	if c == nil { // a result without a call is told all the same
+		c = &call{deep: l.depth(e), begun: l.since(e)}
+		c.what, c.ours = toolName(p.Name)
+	}
+	l.forget(p.ID)
+	took := p.Duration
+	if took == 0 {
+		took = l.since(e) - c.begun
+	}
+	r := c.row(p, outputText(p.Output))
+	r.at = l.since(e)
+	if took > 0 && r.mark != "denied" {
+		r.took = span(took)
+	}
+	return append(l.parentRows(e), r)
+}
+
+// forget takes a call off those that are under way. It is still known to what happens inside it.
+func (l *lines) forget(id string) {
+	l.order = slices.DeleteFunc(l.order, func(other string) bool { return other == id })
+}
+
+// row is the row of a call that has ended.
+func (c *call) row(p event.ToolResult, output string) row {
+	r := row{deep: c.deep, what: c.what, subject: c.subject, mark: c.mark()}
+	failure := output
+	if p.Failure != nil && p.Failure.Message != "" {
+		failure = p.Failure.Message
+	}
+	switch {
+	case p.Status == event.ToolDenied || c.denied != nil:
+		r.mark, r.tone, r.because = "denied", toneBad, failure
+		if c.denied != nil {
+			r.because = cmp.Or(c.denied.Reason, failure)
+		}
+	case p.Status == event.ToolCancelled:
+		r.mark, r.tone = "stopped", toneBad
+	case p.Status != event.ToolSuccess:
+		r.mark, r.tone, r.because = "failed", toneBad, cmp.Or(firstLine(failure), "it does not say why")
+	case c.answer:
+		r.figures = "accepted"
+	default:
+		r.figures = extent(output)
+	}
+	return r
+}
+
+// outputText is what the caller got, as text: a JSON string itself, the texts of content blocks, else
+// the JSON.
+func outputText(output json.RawMessage) string {
+	var text string
+	if json.Unmarshal(output, &text) == nil {
+		return text
+	}
+	var blocks []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(output, &blocks) == nil {
+		var texts []string
+		for _, b := range blocks {
+			texts = append(texts, b.Text)
+		}
+		return strings.Join(texts, "\n")
+	}
+	return plainInput(output)
+}
+
+// extent is a short result itself, or else how much it is.
+func extent(result string) string {
+	const short = 9
+	result = strings.TrimSpace(result)
+	n := strings.Count(result, "\n") + 1
+	switch {
+	case n == 1 && columns(safe(result)) <= short:
+		return result
+	case n == 1:
+		return size(len(result))
+	}
+	return plural(n, "line")
+}
+
+// firstLine is the first line that says something. The CLI puts errors between tags.
+func firstLine(text string) string {
+	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "<tool_use_error>"), "</tool_use_error>")
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(first)
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// done is the summary, after the calls that did not come to an end.
+func (l *lines) done(e event.Event, p event.Done) []row {
+	var out []row
+	for _, id := range l.order {
+		c := l.calls[id]
+		r := row{at: l.since(e), deep: c.deep, what: c.what, subject: c.subject, mark: "stopped", tone: toneBad}
+		if c.denied != nil {
+			r.mark, r.because = "denied", c.denied.Reason
+		}
+		out = append(out, r)
+	}
+	l.order, l.writing = nil, ""
+	figures := append([]string{plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
+	if p.Duration > 0 {
+		figures = append(figures, span(p.Duration))
+	}
+	r := row{at: l.since(e), what: "done", subject: string(p.Status), because: l.why(p), figures: strings.Join(figures, "  "), tone: toneBad}
+	if p.Status == event.DoneSuccess {
+		r.tone = toneGood
+	}
+	return append(out, r)
+}
+
+// why says why a run did not succeed, unless a row has said it.
+func (l *lines) why(p event.Done) string {
+	switch p.Status {
+	case event.DoneError:
+		if why := firstLine(p.Result); why != firstLine(l.failure) {
+			return why
+		}
+	case event.DoneInterrupted:
+		return p.Reason
+	case event.DoneMaxTurns:
+		return "the limit of turns is reached"
+	case event.DoneMaxBudget:
+		return "the budget is spent"
+	}
+	return ""
+}
+
+// hint says how calls that were denied could have been allowed; it has no lines if none were.
+func (l *lines) hint(width int) []string {
+	if len(l.lacking) == 0 {
+		return nil
+	}
+	rows, _ := wrap("hint: to let it do what was denied, add --allow "+strings.Join(l.lacking, " --allow "), width, textRows)
+	return rows
+}
+
+// writeAnswer writes the answer of a run that has one.
+func (l *lines) writeAnswer(w io.Writer, done event.Done) {
+	if done.Status != event.DoneSuccess {
+		return
+	}
+	var b bytes.Buffer
+	if l.opts.Answer == nil || l.opts.Answer(&b, done) != nil {
+		b.Reset()
+		b.WriteString(answerText(done))
+	}
+	text := strings.TrimRight(inert(strings.ReplaceAll(b.String(), "\r\n", "\n")), "\n")
+	if text == "" {
+		return
+	}
+	if !l.opts.Quiet {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w, text)
+}
+
+// answerText is a structured answer as JSON that can be read, or the text.
+func answerText(done event.Done) string {
+	var b bytes.Buffer
+	if len(done.Output) > 0 && json.Indent(&b, done.Output, "", "  ") == nil {
+		return b.String()
+	}
+	return cmp.Or(string(done.Output), done.Result)
+}
+
+// inert is a text of several lines that cannot act on a terminal. Unlike [safe] it keeps lines, tabs
+// and the characters that other scripts and emoji are joined with: an answer may be kept in a file.
+func inert(s string) string {
+	if strings.IndexFunc(s, acts) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if acts(r) || r == utf8.RuneError && size == 1 {
+			quoted := strconv.QuoteToASCII(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteString(s[:size])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// acts reports characters that move the cursor, begin an escape sequence or turn the direction.
+func acts(r rune) bool {
+	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A row is a finished line: when, what, about what, and what came of it. Its texts may be of
+// strangers; they are made safe when it is laid out.
+type row struct {
+	at   time.Duration // since the start
+	deep int           // how many subagents it is inside of
+	what string
+	// subject is one line, clipped; or with rows set text that is broken into so many.
+	subject string
+	rows    int
+	// mark is one word on the outcome, figures count, and took is a duration. They stand at the right.
+	mark, figures, took string
+	// because says why, for what was denied or failed. It stands at the right if there are no figures
+	// and it has room there, and else below.
+	because string
+	tone    tone
+}
+
+// A tone is how a row stands out.
+type tone uint8
+
+const (
+	toneNone tone = iota
+	toneQuiet
+	toneGood
+	toneBad
+)
+
+const (
+	whatColumns   = 12
+	whatMost      = 28
+	markColumns   = 8
+	figureColumns = 9
+	becauseRows   = 3
+	narrowBelow   = 50 // columns; less has no room for figures at the right
+	leastSubject  = 10
+)
+
+// tailColumns is the room for mark and figures in a line of so many columns. Of what a wider terminal
+// has more, one half is for the subject and one for reasons.
+func tailColumns(width int) int { return 27 + max(0, width-80)/2 }
+
+// A part is a safe piece of a line, in one colour.
+type part struct {
+	text string
+	tone tone
+}
+
+// A layout lays rows out for a width.
+type layout struct {
+	width  int
+	colour bool
+}
+
+// lines are the lines of a row, none of them wider than the layout.
+func (l layout) lines(r row) []string {
+	head := l.head(r)
+	start := partsWidth(head)
+	switch {
+	case l.width < narrowBelow:
+		return l.narrow(r, head)
+	case r.rows > 0:
+		return l.text(r, head)
+	}
+	tail, below := l.tail(r)
+	room := l.width - start
+	if len(tail) > 0 {
+		room = l.tailAt(tail) - 2 - start
+	}
+	if room < min(leastSubject, columns(safe(r.subject))) {
+		below = append([]string{joined(tail)}, below...)
+		tail, room = nil, l.width-start
+	}
+	subject := clip(r.subject, room)
+	parts := append(head, part{subject, r.subjectTone()})
+	if len(tail) > 0 {
+		parts = append(parts, part{strings.Repeat(" ", room+2-columns(subject)), toneNone})
+	}
+	return append([]string{l.line(append(parts, tail...))}, l.below(below, start)...)
+}
+
+// head is the time and what it is.
+func (l layout) head(r row) []part {
+	what := strings.Repeat("  ", r.deep) + clip(r.what, whatMost)
+	return []part{
+		{fmt.Sprintf("  %04.1f  ", max(0, r.at.Seconds())), toneQuiet},
+		{pad(what, whatColumns+2*r.deep) + " ", toneNone},
+	}
+}
+
+func (l layout) subjectAt(r row) int { return partsWidth(l.head(r)) }
+
+// tail is what stands at the right, and what has no room there.
+func (l layout) tail(r row) (tail []part, below []string) {
+	figures := safe(r.figures)
+	if r.took != "" {
+		figures = pad(figures, figureColumns) + "  " + r.took
+	}
+	switch because := safe(r.because); {
+	case because == "":
+	case r.figures == "" && columns(because) <= tailColumns(l.width)-markColumns:
+		figures = because
+	default:
+		below, _ = wrap(r.because, l.width-l.subjectAt(r), becauseRows)
+	}
+	mark := safe(r.mark)
+	switch {
+	case mark == "" && figures == "":
+		return nil, below
+	case figures != "" && (mark != "" || markColumns+columns(figures) <= tailColumns(l.width)):
+		mark = pad(mark, markColumns)
+	}
+	return []part{{mark, r.tone}, {figures, toneNone}}, below
+}
+
+// tailAt is the column where a tail begins: the same for all that have room there, and further to the
+// left for longer ones.
+func (l layout) tailAt(tail []part) int {
+	return l.width - max(tailColumns(l.width), partsWidth(tail))
+}
+
+// text lays out a row whose subject has several lines.
+func (l layout) text(r row, head []part) []string {
+	start := partsWidth(head)
+	rows, left := wrap(r.subject, l.width-start, r.rows)
+	if left > 0 {
+		note := fmt.Sprintf(" (+%s)", plural(left, "line"))
+		last := &rows[len(rows)-1]
+		*last = cut(*last, l.width-start-columns(note)) + note
+	}
+	if len(rows) == 0 {
+		rows = []string{""}
+	}
+	out := []string{l.line(append(head, part{rows[0], r.subjectTone()}))}
+	for _, text := range rows[1:] {
+		out = append(out, l.line([]part{{strings.Repeat(" ", start), toneNone}, {text, r.subjectTone()}}))
+	}
+	return out
+}
+
+// narrow lays out a row for a terminal without room for columns: all in one line, and what came of
+// it below.
+func (l layout) narrow(r row, head []part) []string {
+	head[1].text = strings.TrimRight(head[1].text, " ") + " "
+	subject := r.subject
+	if r.rows > 0 {
+		subject = strings.Join(strings.Fields(subject), " ")
+	}
+	out := []string{l.line(append(head, part{clip(subject, l.width), r.subjectTone()}))}
+	var rest []string
+	for _, text := range []string{r.mark, r.figures, r.took, r.because} {
+		if text != "" {
+			rest = append(rest, text)
+		}
+	}
+	indent := min(8, l.width/4)
+	below, _ := wrap(strings.Join(rest, "  "), l.width-indent, becauseRows)
+	return append(out, l.below(below, indent)...)
+}
+
+func (l layout) below(texts []string, start int) []string {
+	var out []string
+	for _, text := range texts {
+		out = append(out, l.line([]part{{strings.Repeat(" ", start), toneNone}, {text, toneNone}}))
+	}
+	return out
+}
+
+func (r row) subjectTone() tone {
+	if r.mark != "" || r.tone == toneBad {
+		return toneNone
+	}
+	return r.tone
+}
+
+// line joins parts to a line that is cut to the width, with colours where they are wanted.
+func (l layout) line(parts []part) string {
+	left, last := l.width, 0
+	for i := range parts {
+		parts[i].text = cut(parts[i].text, left)
+		left -= columns(parts[i].text)
+		if strings.TrimSpace(parts[i].text) != "" {
+			last = i
+		}
+	}
+	parts = parts[:last+1]
+	parts[last].text = strings.TrimRight(parts[last].text, " ")
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(l.coloured(p))
+	}
+	return b.String()
+}
+
+func (l layout) coloured(p part) string {
+	code := map[tone]string{toneQuiet: "2", toneGood: "32", toneBad: "31"}[p.tone]
+	if !l.colour || code == "" || p.text == "" {
+		return p.text
+	}
+	return "\x1b[" + code + "m" + p.text + "\x1b[0m"
+}
+
+func partsWidth(parts []part) int {
+	n := 0
+	for _, p := range parts {
+		n += columns(p.text)
+	}
+	return n
+}
+
+func joined(parts []part) string {
+	var texts []string
+	for _, p := range parts {
+		if text := strings.TrimSpace(p.text); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "  ")
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// TestLinesOfRecordedRuns shows recorded events as lines of several widths. Each file says why it is
+// there, has the events one per line, and a section for each width.
+func TestLinesOfRecordedRuns(t *testing.T) {
+	files, err := filepath.Glob("testdata/lines/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings (%v)", err)
+	}
+	for _, path := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events := readEvents(t, archive.Files[0].Data)
+			for i, f := range archive.Files[1:] {
+				columns, err := strconv.Atoi(f.Name)
+				if err != nil {
+					t.Fatalf("section %s: its name must be a width", f.Name)
+				}
+				got := shown(events, displayOptions{Dir: "/work", MaxUSD: 0.5}, layout{width: columns})
+				checkWidth(t, got, columns)
+				if *update {
+					archive.Files[1+i].Data = []byte(got)
+				} else if diff := cmp.Diff(string(f.Data), got); diff != "" {
+					t.Errorf("%s columns (-want +got), -update rewrites it:\n%s", f.Name, diff)
+				}
+			}
+			if *update {
+				writeFile(t, path, txtar.Format(archive))
+			}
+		})
+	}
+}
+
+func readEvents(t *testing.T, data []byte) []event.Event {
+	t.Helper()
+	var events []event.Event
+	for line := range bytes.Lines(data) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var e event.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// shown are the lines of events whose times count from the start.
+func shown(events []event.Event, opts displayOptions, l layout) string {
+	opts.Started = time.UnixMilli(0)
+	var out bytes.Buffer
+	p := newPlain(&out, opts, l)
+	for _, e := range events {
+		p.show(e)
+	}
+	p.close()
+	return out.String()
+}
+
+// checkWidth fails if a line before the answer is too wide or ends in blanks.
+func checkWidth(t *testing.T, text string, most int) {
+	t.Helper()
+	lines, _, _ := strings.Cut(text, "\n\n")
+	for line := range strings.Lines(lines) {
+		line = strings.TrimSuffix(line, "\n")
+		if columns(line) > most || strings.HasSuffix(line, " ") || safe(line) != strings.TrimSpace(line) {
+			t.Errorf("%q has %d columns of %d, or ends in blanks, or could act on the terminal", line, columns(line), most)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// redrawEvery is how often the status line may change.
+const redrawEvery = 100 * time.Millisecond
+
+// A view shows a run on a terminal: finished lines above, and below them one status line that says
+// what goes on, or asks a question.
+//
+// Between two writes the cursor stands at the beginning of the status line. So the line can be
+// cleared, with all rows into which a terminal that became narrower has broken it, by erasing from
+// the cursor on; lines above are never touched.
+type view struct {
+	keyboard *keyboard
+	screen   *os.File
+	turn     chan struct{} // held while a question is open
+	over     chan struct{} // closed by close
+	ended    sync.WaitGroup
+
+	mu       sync.Mutex
+	layout   layout
+	lines    *lines
+	shown    string // the status line on the screen
+	stale    bool   // it is to be drawn again even if it has not changed
+	question *question
+	halting  bool // the run is being stopped
+	finished bool // the done event was shown
+	closed   bool
+}
+
+func newView(in, out *os.File, opts displayOptions, l layout) *view {
+	v := &view{
+		keyboard: newKeyboard(in), screen: out, layout: l, lines: newLines(opts),
+		turn: make(chan struct{}, 1), over: make(chan struct{}),
+	}
+	v.keyboard.silence()
+	signals := make(chan os.Signal, 1)
+	notifyTerminal(signals)
+	v.ended.Go(func() { v.keepDrawn(signals) })
+	return v
+}
+
+// keepDrawn redraws the status line when something in it has changed.
+func (v *view) keepDrawn(signals chan os.Signal) {
+	defer signal.Stop(signals)
+	tick := time.NewTicker(redrawEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-v.over:
+			return
+		case <-signals:
+			v.renew()
+		case <-tick.C:
+			v.mu.Lock()
+			v.drawLocked(nil)
+			v.mu.Unlock()
+		}
+	}
+}
+
+// renew draws for a terminal that has another size, or that others have used in between.
+func (v *view) renew() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return
+	}
+	if v.lines.opts.Width == 0 {
+		v.layout.width = terminalWidth(v.screen)
+	}
+	if v.question != nil {
+		v.keyboard.listen()
+	} else {
+		v.keyboard.silence()
+	}
+	v.stale = true
+	v.drawLocked(nil)
+}
+
+// drawLocked writes finished lines, and the status line below them if it has changed.
+func (v *view) drawLocked(above []string) {
+	status := v.statusLocked()
+	if v.closed || len(above) == 0 && status == v.shown && !v.stale {
+		return
+	}
+	var b strings.Builder
+	if v.shown != "" {
+		b.WriteString("\r\x1b[J")
+	}
+	for _, line := range above {
+		b.WriteString(line + "\r\n")
+	}
+	if status != "" {
+		b.WriteString(status + "\r")
+	}
+	v.shown, v.stale = status, false
+	_, _ = io.WriteString(v.screen, b.String()) // nobody is left to be told that the terminal is gone
+}
+
+func (v *view) show(e event.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var above []string
+	for _, r := range v.lines.rows(e) {
+		above = append(above, v.layout.lines(r)...)
+	}
+	done, isDone := e.Payload.(event.Done)
+	if v.lines.opts.Quiet {
+		above = nil
+	}
+	if isDone {
+		v.finished = true
+		above = append(above, v.summaryLocked(done)...)
+	}
+	if len(above) > 0 {
+		v.drawLocked(above)
+	}
+}
+
+// summaryLocked is what follows the last row: a hint, and the answer.
+func (v *view) summaryLocked(done event.Done) []string {
+	var out []string
+	if !v.lines.opts.Quiet {
+		out = v.lines.hint(v.layout.width)
+	}
+	var b strings.Builder
+	v.lines.writeAnswer(&b, done)
+	if text := strings.TrimSuffix(b.String(), "\n"); text != "" {
+		out = append(out, strings.Split(text, "\n")...)
+	}
+	return out
+}
+
+func (v *view) stopping() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.halting = true
+	if !v.lines.opts.Quiet && !v.finished {
+		v.drawLocked([]string{clip(v.lines.interrupted(), v.layout.width)})
+	}
+}
+
+// close clears the status line and leaves the terminal as it was.
+func (v *view) close() {
+	v.mu.Lock()
+	if v.closed {
+		v.mu.Unlock()
+		return
+	}
+	v.finished, v.question = true, nil
+	v.drawLocked(nil)
+	v.closed = true
+	v.keyboard.restore()
+	close(v.over)
+	v.mu.Unlock()
+	v.ended.Wait()
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+)
+
+var _ gate.Approver = (*view)(nil)
+
+var errViewClosed = errors.New("drover: the terminal is no longer asked")
+
+// Approve asks in the status line, one question at a time, and waits for a key. Keys that were typed
+// before the question was shown do not count.
+func (v *view) Approve(ctx context.Context, q gate.Question) (gate.Answer, error) {
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return gate.Answer{}, ctx.Err()
+	case <-v.over:
+		return gate.Answer{}, errViewClosed
+	}
+	if !v.ask(&question{q, v.lines.opts.Dir}) {
+		return gate.Answer{}, errViewClosed
+	}
+	defer v.asked()
+	return v.answer(ctx, q)
+}
+
+// ask puts a question into the status line. It reports false when the view is closed.
+func (v *view) ask(q *question) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return false
+	}
+	v.question = q
+	v.drawLocked(nil)
+	v.keyboard.listen()
+	return true
+}
+
+// asked takes the question off the screen.
+func (v *view) asked() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.question = nil
+	v.drawLocked(nil)
+	if !v.closed {
+		v.keyboard.silence()
+	}
+}
+
+const ctrlC = 3
+
+// answer reads keys until one of them is an answer.
+func (v *view) answer(ctx context.Context, q gate.Question) (gate.Answer, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return gate.Answer{}, ctx.Err()
+		case <-v.over:
+			return gate.Answer{}, errViewClosed
+		default:
+		}
+		key, err := v.keyboard.key()
+		if err != nil {
+			return gate.Answer{}, fmt.Errorf("drover: asking at the terminal: %w", err)
+		}
+		if ctx.Err() != nil {
+			continue // it was typed when the question was no longer one
+		}
+		switch key {
+		case 'y', 'Y':
+			return gate.Answer{Verdict: event.Allow}, nil
+		case 'a', 'A':
+			return gate.Answer{Verdict: event.Allow, Remember: gate.SameTool}, nil
+		case 'n', 'N':
+			return gate.Answer{Reason: fmt.Sprintf("The person at the terminal did not approve this call of %s.", q.Call.Name)}, nil
+		case '?':
+			v.explain()
+		case ctrlC:
+			v.lines.opts.Interrupt()
+		}
+	}
+}
+
+// explain shows all there is to know about the open question.
+func (v *view) explain() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.question != nil {
+		v.drawLocked(v.question.explained(v.layout.width))
+	}
+}
+
+// A question is one that is open.
+type question struct {
+	gate.Question
+	dir string
+}
+
+const (
+	choices      = "[y] once  [a] this run  [n] no  [?] why"
+	shortChoices = "[y/a/n/?]"
+)
+
+// line is the question in one line. The choices are there in any case; what is asked about is cut to
+// the room, with a note that says so.
+func (q *question) line(room int) string {
+	what := fmt.Sprintf("  %s wants to %s", safe(name(q.Call.Name)), q.wish())
+	keys := choices
+	if room < columns(what)+leastSubject+columns(choices) {
+		keys = shortChoices
+	}
+	left := room - columns(keys) - 3
+	if left < leastSubject {
+		return cut(keys, room)
+	}
+	if !fits(what, left) {
+		const note = "… (? shows all)"
+		if left > 2*columns(note) {
+			what = what[:prefix(what, left-columns(note))] + note
+		}
+	}
+	return cut(what, left) + "   " + keys
+}
+
+func name(tool string) string {
+	text, _ := toolName(tool)
+	return text
+}
+
+// wish is what the call would do, in words for the tools that everybody has.
+func (q *question) wish() string {
+	subject := safe((&lines{opts: displayOptions{Dir: q.dir}}).subject(q.Call.Input))
+	verb := map[string]string{
+		"Bash": "run", "Write": "write", "Edit": "change", "MultiEdit": "change", "NotebookEdit": "change",
+		"Read": "read", "WebFetch": "fetch", "WebSearch": "search for",
+	}[q.Call.Name]
+	return cmp.Or(verb, "be called") + ": " + cmp.Or(subject, "{}")
+}
+
+// explained is everything about the question, nothing clipped.
+func (q *question) explained(width int) []string {
+	var out []string
+	add := func(label, text string) {
+		rows, _ := wrap(text, width-12, 1<<20)
+		for i, row := range rows {
+			if i > 0 {
+				label = ""
+			}
+			out = append(out, cut("  "+pad(label, 8)+"  ", width-2)+row)
+		}
+	}
+	add("tool", q.Call.Name)
+	if q.Call.AgentID != "" {
+		add("subagent", q.Call.AgentID)
+	}
+	add("why", joinWords(q.Policy, q.Reason))
+	add("needs", q.Needs.String()+"; risk: "+q.Risk.String())
+	if q.Call.Description != "" {
+		add("says", q.Call.Description)
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, q.Call.Input, "", " ") != nil {
+		b.Reset()
+		b.Write(q.Call.Input)
+	}
+	add("input", b.String())
+	return append(out, strings.Repeat(" ", min(2, width-1)))
+}

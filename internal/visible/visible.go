@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package visible makes text of strangers safe to show: what a model, a tool or a file wrote, on a
+// terminal where a person decides by what they read.
+package visible
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text escapes what a terminal, or a reader, could take for something else: control characters,
+// line ends, invisible characters, those that turn the direction of text, and broken UTF-8. The
+// result is one line of printable characters.
+//
+// A backslash stays as it is, so that paths and JSON read as they were written: the result is for
+// eyes, and cannot be turned back.
+func Text(s string) string {
+	i := plain(s)
+	if i == len(s) {
+		return s
+	}
+	var b strings.Builder
+	b.WriteString(s[:i])
+	for s = s[i:]; len(s) > 0; {
+		size, ok := first(s)
+		if ok {
+			b.WriteString(s[:size])
+		} else {
+			quoted := strconv.QuoteToASCII(s[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// plain is how many bytes at the start of s need no escape.
+func plain(s string) int {
+	for i := 0; i < len(s); {
+		size, ok := first(s[i:])
+		if !ok {
+			return i
+		}
+		i += size
+	}
+	return len(s)
+}
+
+// first looks at the first character of s: how long it is, and whether it may be shown.
+func first(s string) (int, bool) {
+	r, size := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError && size == 1 {
+		return size, false
+	}
+	return size, unicode.IsPrint(r) && (r < utf8.RuneSelf || !blank(r))
+}
+
+// blank reports letters and marks that take no ink: Unicode counts them as printable.
+func blank(r rune) bool {
+	const emptyBraille = '\u2800'
+	return r == emptyBraille || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
