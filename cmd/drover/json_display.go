@@ -15,9 +15,19 @@ type jsonDisplay struct {
 	out, errs io.Writer
 	// failed is told when an event could not be written.
 	failed func(error)
+
+	mu    sync.Mutex
+	lines *lines // knows what is going on
+}
+
+func newJSONDisplay(out, errs io.Writer, failed func(error)) *jsonDisplay {
+	return &jsonDisplay{out: out, errs: errs, failed: failed, lines: newLines(displayOptions{})}
 }
 
 func (d *jsonDisplay) show(e event.Event) {
+	d.mu.Lock()
+	d.lines.rows(e)
+	d.mu.Unlock()
 	line, err := e.MarshalJSON()
 	if err == nil {
 		_, err = d.out.Write(append(line, '\n'))
@@ -27,8 +37,13 @@ func (d *jsonDisplay) show(e event.Event) {
 	}
 }
 
-func (d *jsonDisplay) stopping() { fmt.Fprintln(d.errs, "drover: stopping the agent") }
-func (d *jsonDisplay) close()    {}
+func (d *jsonDisplay) stopping() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintln(d.errs, "drover:", clip(d.lines.interrupted(), plainWidth))
+}
+
+func (*jsonDisplay) close() {}
 
 // A guardedWriter tells when nobody can be written to any more. From then on it writes nothing.
 type guardedWriter struct {

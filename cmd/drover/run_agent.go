@@ -25,7 +25,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	req, err := o.request(s.in)
+	req, err := o.request(ctx, s.in)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (o *runOptions) check() error {
 }
 
 // request is what the flags ask of the agent.
-func (o *runOptions) request(in io.Reader) (agent.Request, error) {
-	prompt, err := o.readPrompt(in)
+func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, error) {
+	prompt, err := o.readPrompt(ctx, in)
 	if err != nil {
 		return agent.Request{}, err
 	}
@@ -83,19 +83,39 @@ func (o *runOptions) request(in io.Reader) (agent.Request, error) {
 	}, nil
 }
 
-func (o *runOptions) readPrompt(in io.Reader) (string, error) {
+func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) (string, error) {
 	prompt := o.prompt
 	if prompt == "-" {
-		text, err := io.ReadAll(in)
+		text, err := readAll(ctx, in)
 		if err != nil {
 			return "", fmt.Errorf("reading the prompt from standard input: %w", err)
 		}
-		prompt = string(text)
+		prompt = text
 	}
 	if strings.TrimSpace(prompt) == "" {
 		return "", usageError("the prompt is empty\n  next: drover run \"What does this project do?\"")
 	}
 	return prompt, nil
+}
+
+// readAll reads until the end, or until the context ends. Then the reading is left behind: nothing can
+// end it, and the program is about to.
+func readAll(ctx context.Context, in io.Reader) (string, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(in)
+		read <- result{text, err}
+	}()
+	select {
+	case r := <-read:
+		return string(r.text), r.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
 }
 
 // readSchema reads and checks the schema of the answer, before anything is started.
@@ -178,9 +198,9 @@ func (j *job) run(parent context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, display.stopping)()
+	defer afterEnd(ctx, display.stopping)()
 	defer j.killWhenAsked(ctx)()
-	seen := outcome{options: &j.options, show: display.show}
+	seen := outcome{options: &j.options, show: display.show, hinted: j.hints()}
 	for e, err := range runner.Run(ctx, j.request) {
 		if err != nil {
 			return err
@@ -189,6 +209,25 @@ func (j *job) run(parent context.Context) error {
 	}
 	display.close() // before anything is said on the terminal
 	return seen.ending(context.Cause(ctx))
+}
+
+// afterEnd calls f when the context ends. What it returns undoes that, or waits for f.
+func afterEnd(ctx context.Context, f func()) (stop func()) {
+	called := make(chan struct{})
+	undo := context.AfterFunc(ctx, func() {
+		defer close(called)
+		f()
+	})
+	return func() {
+		if !undo() {
+			<-called
+		}
+	}
+}
+
+// hints reports whether the summary on the terminal says how to allow what was denied.
+func (j *job) hints() bool {
+	return !j.options.json && !j.options.quiet && isDevice(j.streams.out)
 }
 
 // policies are what the flags say besides the permissions.
@@ -208,22 +247,17 @@ var leastTrust = gate.Policy{
 	Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { return event.Decision{}, false },
 }
 
-// display shows the run as the flags say. In JSON nobody can be asked; else a terminal can, unless the
-// prompt was read from it.
+// display shows the run as the flags say. In JSON nobody can be asked.
 func (j *job) display(lost func(error)) (display, gate.Approver) {
 	out := &guardedWriter{to: j.streams.out, failed: lost}
 	if j.options.json {
-		return &jsonDisplay{out: out, errs: j.streams.errs, failed: lost}, nil
+		return newJSONDisplay(out, j.streams.errs, lost), nil
 	}
 	shown := displayOptions{Quiet: j.options.quiet, Dir: j.request.Dir, MaxUSD: float64(j.options.maxUSD)}
-	in := j.streams.in
-	if j.options.prompt == "-" {
-		in = nil
-	}
 	if isDevice(j.streams.out) { // the display must see for itself what it is
-		return newDisplay(in, j.streams.out, shown)
+		return newDisplay(j.streams.in, j.streams.out, shown)
 	}
-	return newDisplay(in, out, shown)
+	return newDisplay(j.streams.in, out, shown)
 }
 
 // isDevice reports whether out may be a terminal. Those are never lost without a signal.

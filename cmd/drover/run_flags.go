@@ -108,8 +108,28 @@ func (l *toolList) Set(value string) error {
 	if *l == nil {
 		*l = toolList{}
 	}
-	*l = append(*l, splitList(value)...)
+	for _, name := range splitList(value) {
+		if known := spelling(name); known != "" {
+			return fmt.Errorf("there is no tool %s\n  next: write %s", name, known)
+		}
+		*l = append(*l, name)
+	}
 	return nil
+}
+
+// spelling is the name of a tool that differs from this one in capitals alone. Without it such a
+// mistake leaves the agent without tools, and nobody is told.
+func spelling(name string) string {
+	name, _, _ = strings.Cut(name, "(")
+	if _, known := gate.Native(name); known {
+		return ""
+	}
+	for _, known := range nativeTools() {
+		if strings.EqualFold(known, name) {
+			return known
+		}
+	}
+	return ""
 }
 
 // splitList divides a list at its commas, but not at those in parentheses: Bash(git log, git show).

@@ -35,6 +35,7 @@ func TestWrongUsage(t *testing.T) {
 		"no capability":            {[]string{"run", "--allow", ",", "Do it."}, "it names no capability…next: choose among"},
 		"a capability twice":       {[]string{"run", "--allow", "fileWrite", "--deny", "networkAccess,filewrite", "Do it."}, "--allow names fileWrite already…next: name it in one"},
 		"read-only, yet writing":   {[]string{"run", "--read-only", "--allow", "fileWrite", "Do it."}, "--read-only refuses what needs fileWrite, and --allow does not…next: leave one"},
+		"a tool in small letters":  {[]string{"run", "--tools", "Read,bash(ls)", "Do it."}, "there is no tool bash(ls)…next: write Bash"},
 		"turns below zero":         {[]string{"run", "--max-turns", "-3", "Do it."}, `"-3" for "--max-turns" flag: it must be above zero…next: leave the flag out`},
 		"no turns":                 {[]string{"run", "--max-turns", "0", "Do it."}, "it must be above zero"},
 		"turns in words":           {[]string{"run", "--max-turns", "many", "Do it."}, "it is no whole number…next: drover run --help"},

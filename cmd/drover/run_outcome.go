@@ -18,6 +18,7 @@ import (
 type outcome struct {
 	options *runOptions
 	show    func(event.Event)
+	hinted  bool // the summary has said how to allow what was denied
 
 	held    *event.Event // an error before anything else, which may be all there is
 	failure error
@@ -65,10 +66,13 @@ func (o *outcome) ending(stopped error) error {
 	}
 	switch o.done.Status {
 	case event.DoneSuccess:
-		if o.denied.count() > 0 {
-			return ending{exitDenied, o.denied.report(o.options)}
+		switch {
+		case len(o.denied.all()) == 0:
+			return nil
+		case o.hinted:
+			return ending{exitDenied, nil}
 		}
-		return nil
+		return ending{exitDenied, o.denied.report(o.options)}
 	case event.DoneMaxTurns:
 		return o.limit("--max-turns "+o.options.maxTurns.String(), "the limit of model calls was reached")
 	case event.DoneMaxBudget:
@@ -132,8 +136,6 @@ func (d *denials) all() []event.Decision {
 	return denied
 }
 
-func (d *denials) count() int { return len(d.all()) }
-
 // report says what was denied, and which flags would allow it.
 func (d *denials) report(o *runOptions) error {
 	times := map[string]int{}
@@ -149,7 +151,7 @@ func (d *denials) report(o *runOptions) error {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d)", name, times[name])
 	}
-	text := fmt.Sprintf("the agent came to its end, but %s denied: %s", counted(d.count(), "tool call was", "tool calls were"), strings.Join(names, ", "))
+	text := fmt.Sprintf("the agent came to its end, but %s denied: %s", counted(len(d.all()), "tool call was", "tool calls were"), strings.Join(names, ", "))
 	if len(advice) > 0 {
 		text += "\n  next: " + strings.Join(advice, "; ")
 	}

@@ -154,23 +154,9 @@ func TestASecondRunContinuesTheFirst(t *testing.T) {
 	}
 }
 
-// events reads the output of --json.
-func readEvents(t *testing.T, out string) []event.Event {
-	t.Helper()
-	var all []event.Event
-	for line := range strings.Lines(out) {
-		var e event.Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%q is no event: %v", line, err)
-		}
-		all = append(all, e)
-	}
-	return all
-}
-
 func lastEvent(t *testing.T, out string) event.Event {
 	t.Helper()
-	all := readEvents(t, out)
+	all := readEvents(t, []byte(out))
 	if len(all) == 0 {
 		t.Fatal("no events")
 	}
@@ -196,7 +182,7 @@ func TestJSONFitsTheSchema(t *testing.T) {
 	for line := range strings.Lines(got.out) {
 		validate(line)
 	}
-	for i, e := range readEvents(t, got.out) {
+	for i, e := range readEvents(t, []byte(got.out)) {
 		kinds[e.Kind]++
 		if e.Seq != int64(i+1) || e.RunID == "" || e.Agent != "claude-code" {
 			t.Errorf("event %d is numbered %d in run %q of %q", i+1, e.Seq, e.RunID, e.Agent)

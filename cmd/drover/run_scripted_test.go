@@ -57,7 +57,7 @@ type tried struct {
 }
 
 // try runs the scripted agent.
-func (a *scriptedAgent) try(ctx context.Context, o runOptions, out ...*bytes.Buffer) tried {
+func (a *scriptedAgent) try(ctx context.Context, o runOptions) tried {
 	var stdout, stderr bytes.Buffer
 	o.agent = "scripted"
 	o.agents = func(base *claude.Options) (*agent.Registry, error) {
@@ -223,7 +223,7 @@ func TestAContextThatEndsInterrupts(t *testing.T) {
 		defer cancel()
 		a := &scriptedAgent{events: []event.Payload{event.Init{}}, stall: true}
 		got := a.try(ctx, runOptions{prompt: "Do it.", json: true})
-		if got.code != exitInterrupted || got.errors != "drover: stopping the agent\ndrover: stopped; the CLI and all it started are gone\n" {
+		if got.code != exitInterrupted || got.errors != "drover: stopping the model ...\ndrover: stopped; the CLI and all it started are gone\n" {
 			t.Errorf("got %+v, want 130 and two lines", got)
 		}
 		if !strings.Contains(got.out, `"status":"interrupted"`) {
