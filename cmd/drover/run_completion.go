@@ -45,7 +45,7 @@ func completeList(names func() []string) cobra.CompletionFunc {
 		before := typed[:strings.LastIndex(typed, ",")+1]
 		var offers []string
 		for _, name := range names() {
-			if !slices.Contains(splitList(before), name) {
+			if !slices.Contains(splitList(before), name) && strings.HasPrefix(before+name, typed) {
 				offers = append(offers, before+name)
 			}
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/tool"
 )
 
 // An outcome is what a run comes to, seen from its events.
@@ -96,7 +95,7 @@ func (o *outcome) limit(flag, what string) error {
 
 func (o *outcome) failed() error {
 	err := cmp.Or(o.failure, error(event.Error{Message: cmp.Or(o.done.Result, "the agent failed and did not say why")}))
-	if strings.Contains(err.Error(), "\n  next: ") {
+	if strings.Contains(strings.ToLower(err.Error()), "next: ") { // it has advice of its own
 		return err
 	}
 	return fmt.Errorf("%w\n  next: drover doctor looks for what is wrong with the set-up", err)
@@ -138,53 +137,57 @@ func (d *denials) all() []event.Decision {
 
 // report says what was denied, and which flags would allow it.
 func (d *denials) report(o *runOptions) error {
+	denied := d.all()
 	times := map[string]int{}
 	var names, advice []string
-	for _, call := range d.all() {
+	for _, call := range denied {
 		if times[call.Tool]++; times[call.Tool] == 1 {
 			names = append(names, call.Tool)
-		}
-		if a := o.adviceFor(call); a != "" && !slices.Contains(advice, a) {
-			advice = append(advice, a)
 		}
 	}
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d)", name, times[name])
 	}
-	text := fmt.Sprintf("the agent came to its end, but %s denied: %s", counted(len(d.all()), "tool call was", "tool calls were"), strings.Join(names, ", "))
+	if lacking := o.lacking(denied); len(lacking) > 0 {
+		advice = append(advice, "add --allow "+strings.Join(lacking, ","))
+	}
+	for _, call := range denied {
+		if a := adviceFor(call); a != "" && !slices.Contains(advice, a) {
+			advice = append(advice, a)
+		}
+	}
+	were := "tool calls were"
+	if len(denied) == 1 {
+		were = "tool call was"
+	}
+	text := fmt.Sprintf("the agent came to its end, but %d %s denied: %s", len(denied), were, strings.Join(names, ", "))
 	if len(advice) > 0 {
 		text += "\n  next: " + strings.Join(advice, "; ")
 	}
 	return errors.New(text)
 }
 
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+// lacking are the capabilities for want of which calls were denied.
+func (o *runOptions) lacking(denied []event.Decision) []string {
+	var names []string
+	for _, c := range capabilities {
+		if o.permissions.level(c) != gate.LevelAllow && slices.ContainsFunc(denied, func(call event.Decision) bool {
+			native, _ := gate.Native(call.Tool)
+			return native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
+		}) {
+			names = append(names, c.String())
+		}
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return names
 }
 
-// adviceFor says which flags would have allowed a call.
-func (o *runOptions) adviceFor(call event.Decision) string {
+// adviceFor says what to do about a call that was not denied for want of a capability.
+func adviceFor(call event.Decision) string {
 	switch call.Policy {
 	case "risk":
 		return "leave out --read-only to have " + call.Tool
 	case "allow-list":
 		return "name " + call.Tool + " in --tools to have it"
 	}
-	if call.Asked {
-		return "" // somebody said no, who knows how to say yes
-	}
-	native, _ := gate.Native(call.Tool)
-	var missing []string
-	for _, c := range capabilities {
-		if native.Needs.Has(c) && o.permissions.level(c) != gate.LevelAllow {
-			missing = append(missing, tool.Capability.String(c))
-		}
-	}
-	if len(missing) == 0 {
-		return ""
-	}
-	return "--allow " + strings.Join(missing, ",") + " allows " + call.Tool
+	return ""
 }

@@ -37,7 +37,7 @@ func TestRunEnds(t *testing.T) {
 		},
 		"denied in a pipe, where nobody answers": {
 			func(dir string) []script.Turn { return []script.Turn{write(dir), script.Text("I could not.")} },
-			nil, exitDenied, "I could not.", "1 tool call was denied: Write (1)\n  next: --allow fileWrite allows Write\n", "",
+			nil, exitDenied, "I could not.", "1 tool call was denied: Write (1)\n  next: add --allow fileWrite\n", "",
 		},
 		"allowed": {
 			func(dir string) []script.Turn { return []script.Turn{write(dir), script.Text("Done.")} },
@@ -49,7 +49,7 @@ func TestRunEnds(t *testing.T) {
 		},
 		"denied by a flag": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },
-			[]string{"--deny", "shellExecute"}, exitDenied, "I could not.", "--allow shellExecute allows Bash", "",
+			[]string{"--deny", "shellExecute"}, exitDenied, "I could not.", "next: add --allow shellExecute\n", "",
 		},
 		"read-only": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },

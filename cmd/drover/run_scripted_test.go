@@ -109,18 +109,18 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 		},
 		"denied": {
 			scriptedAgent{events: []event.Payload{called("1", "Bash"), denied("1", "Bash", "approver"), success}},
-			runOptions{}, exitDenied, []string{"1 tool call was denied: Bash (1)\n", "  next: --allow shellExecute allows Bash\n"},
+			runOptions{}, exitDenied, []string{"1 tool call was denied: Bash (1)\n", "  next: add --allow shellExecute\n"},
 		},
 		"denied by the agent itself": {
 			scriptedAgent{events: []event.Payload{called("1", "Write"), event.ToolResult{ID: "1", Name: "Write", Status: event.ToolDenied}, success}},
-			runOptions{}, exitDenied, []string{"1 tool call was denied: Write (1)\n", "  next: --allow fileWrite allows Write\n"},
+			runOptions{}, exitDenied, []string{"1 tool call was denied: Write (1)\n", "  next: add --allow fileWrite\n"},
 		},
 		"denied, several": {
 			scriptedAgent{events: []event.Payload{
 				denied("1", "Bash", "capabilities"), event.ToolResult{ID: "1", Name: "Bash", Status: event.ToolDenied},
 				denied("2", "Bash", "capabilities"), denied("3", "Monitor", "capabilities"), success,
 			}},
-			runOptions{}, exitDenied, []string{"3 tool calls were denied: Bash (2), Monitor (1)\n", "--allow shellExecute allows Bash; --allow shellExecute,networkAccess allows Monitor"},
+			runOptions{}, exitDenied, []string{"3 tool calls were denied: Bash (2), Monitor (1)\n", "next: add --allow shellExecute,networkAccess\n"},
 		},
 		"denied first, then allowed": {
 			scriptedAgent{events: []event.Payload{denied("1", "Bash", ""), event.Decision{CallID: "1", Tool: "Bash", Verdict: event.Allow}, success}},
