@@ -80,7 +80,7 @@ var goldenEvents = map[string][]Event{
 	"progress_and_log": {
 		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolProgress{ID: "toolu_1", Progress: 0.5}},
 		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolProgress{ID: "toolu_1", Progress: 1, Total: 4, Message: "one of four"}},
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolLog{ID: "toolu_1", Level: "INFO", Message: "a < b", Attrs: map[string]json.RawMessage{"n": json.RawMessage(`1e2`)}}},
+		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolLog{ID: "toolu_1", Level: "info", Message: "a < b", Attrs: map[string]json.RawMessage{"n": json.RawMessage(`1e2`)}}},
 	},
 	"extension": {
 		{Agent: "codex", Time: goldenTime, SessionID: "s2", Payload: Extension{Kind: "codex:file_change", Data: json.RawMessage(`{"z":[1,2.50,{"b":0,"a":0}],"html":"<b>&amp;</b>","big":1e400}`)}},

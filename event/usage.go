@@ -133,8 +133,8 @@ func NewTokens(coverage Coverage, records ...TokenRecord) (*Tokens, error) {
 	return t, nil
 }
 
-// sumOf adds one figure of all records; nil if one of them lacks it. It stops at a sum that is too
-// large to be used, before it could overflow.
+// sumOf adds one figure of all records; nil if one of them lacks it. A sum that overflows is found out
+// by problems, which takes the records away from it.
 func sumOf(records []TokenRecord, of func(*TokenCount) *int64) *int64 {
 	sum := new(int64)
 	for i := range records {
@@ -142,9 +142,7 @@ func sumOf(records []TokenRecord, of func(*TokenCount) *int64) *int64 {
 		if n == nil {
 			return nil
 		}
-		if *sum <= maxCount {
-			*sum += min(*n, maxCount+1)
-		}
+		*sum += *n
 	}
 	return sum
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,13 +160,15 @@ func TestNewTokens(t *testing.T) {
 		{
 			"output parts",
 			[]TokenRecord{record(TokenCount{Output: OutputTokens{3, new(int64(1)), new(int64(2))}}), record(TokenCount{Output: OutputTokens{7, new(int64(3)), new(int64(4))}})},
-			TokenCount{Output: OutputTokens{10, new(int64(4)), new(int64(6))}}, "",
+			TokenCount{Output: OutputTokens{10, new(int64(4)), new(int64(6))}},
+			"",
 		},
 		{"no records", nil, TokenCount{}, "no records"},
 		{"one bad record spoils all", []TokenRecord{record(count(1, 1)), record(count(-1, 1))}, TokenCount{}, "tokens.records[1].input.total is -1"},
 		{"parts that do not sum", []TokenRecord{record(input(7, new(int64(1)), new(int64(2)), new(int64(3))))}, TokenCount{}, "parts that sum to 6"},
 		{"a sum that is too large", []TokenRecord{record(count(most, 0)), record(count(1, 0))}, TokenCount{}, "tokens.totals.input.total is 9007199254740992"},
-		{"a sum beyond int64", []TokenRecord{record(count(math.MaxInt64, 0)), record(count(math.MaxInt64, 0)), record(count(2, 0))}, TokenCount{}, "tokens.totals.input.total"},
+		{"records beyond int64", []TokenRecord{record(count(math.MaxInt64, 0)), record(count(math.MaxInt64, 0)), record(count(2, 0))}, TokenCount{}, "tokens.records[0].input.total"},
+		{"a sum that wraps round to 5", append(slices.Repeat([]TokenRecord{record(count(most, 0))}, 2048), record(count(2053, 0))), TokenCount{}, "more than the total 5"},
 		{"a bad cost", []TokenRecord{{Cost: &Cost{USD: -1}}}, TokenCount{}, "tokens.records[0].cost"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
