@@ -88,7 +88,7 @@ func (n *normaliser) events(m claude.Message) []event.Event {
 		n.stream(m)
 	case *claude.ResultMessage:
 		n.heard(m.SessionID)
-		n.active = true
+		n.active = n.active || m.StartupFailureReason == ""
 		n.usage.observe(m.Raw())
 	case *claude.ConversationReset:
 		n.usage.reset(m)

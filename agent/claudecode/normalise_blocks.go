@@ -59,7 +59,11 @@ func (n *normaliser) block(at place, b claude.Block, stamp time.Time) {
 			n.tell(at, event.Text{Content: b.Text})
 		}
 	case *claude.ThinkingBlock:
-		if text := cmp.Or(b.Thinking, summaryOf(b.Raw())); text != "" {
+		text := b.Thinking
+		if text == "" {
+			text = summaryOf(b.Raw())
+		}
+		if text != "" {
 			n.tell(at, event.Thinking{Summary: text})
 		}
 	case *claude.ToolUseBlock:
@@ -294,7 +298,11 @@ func quoted(text string) json.RawMessage {
 func (n *normaliser) stream(m *claude.StreamEvent) {
 	n.active = true
 	if m.ParentToolUseID == "" {
-		n.turnOf(cmp.Or(m.APIMessageID, startedMessage(m)))
+		id := m.APIMessageID
+		if id == "" {
+			id = startedMessage(m)
+		}
+		n.turnOf(id)
 	}
 	at := n.placeOf(m.ParentToolUseID, "")
 	text, ok := m.TextDelta()

@@ -160,3 +160,13 @@ func checkStream(t testing.TB, events []event.Event) {
 		t.Errorf("%d init events, want at most one", inits)
 	}
 }
+
+// recorded are the lines of a file in testdata.
+func recorded(t testing.TB, name string) []string {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/recorded/" + name + ".txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return linesOf(archive.Files[0].Data)
+}

@@ -14,43 +14,109 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
 )
 
 var record = flag.Bool("record", false, "run the real CLI and record its lines into testdata; -update then makes the events of them")
 
-// A scenario is a conversation with the real CLI whose lines are worth keeping.
-type scenario struct {
-	why    string // first line of the file
-	oldest bool   // with the oldest CLI that is supported
-	turns  []script.Turn
-	setup  func(t *testing.T, cli *claudetest.RealCLI, opts *claude.Options)
-	env    map[string]string
-	// prompts default to one. The lines of all but the last are not recorded, and neither is the
-	// process that says them: the last is a process of its own that resumes.
-	before string
-	prompt string
-	during func(t *testing.T, c *claude.Client, m claude.Message)
+// TestRecord is how the lines in testdata were made.
+func TestRecord(t *testing.T) {
+	if !*record {
+		t.Skip("records the lines of the real CLI only with -record")
+	}
+	for name, s := range scenarios {
+		t.Run(name, func(t *testing.T) { recordScenario(t, name, s) })
+	}
 }
 
-func bash(command string) script.Turn {
-	return script.Call("Bash", script.Input{"command": command, "description": "Run it"})
+func recordScenario(t *testing.T, name string, s scenario) {
+	real := s.cli(t)
+	lines := s.run(t, real)
+	archive := &txtar.Archive{
+		Comment: []byte(s.why + "\n"),
+		Files:   []txtar.File{{Name: "lines", Data: mask(real, lines)}},
+	}
+	path := filepath.Join("testdata", "recorded", name+".txtar")
+	if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
-func bypass(_ *testing.T, _ *claudetest.RealCLI, opts *claude.Options) {
-	opts.PermissionMode, opts.AllowBypass = claude.ModeBypassPermissions, true
+// TestCLAUDE003RealCLI runs some of the scenarios: the CLI still says what was recorded.
+func TestCLAUDE003RealCLI(t *testing.T) {
+	for _, name := range []string{"partial", "denied", "interrupted_tool", "tool_oldest"} {
+		t.Run(name, func(t *testing.T) {
+			s := scenarios[name]
+			events := func(lines []string) []string {
+				n, tick := newNormaliser()
+				var out []string
+				for _, e := range play(t, n, tick, lines...) {
+					out = append(out, outline(e))
+				}
+				return out
+			}
+			var lines []string
+			for _, line := range s.run(t, s.cli(t)) {
+				lines = append(lines, string(line))
+			}
+			if diff := cmp.Diff(events(recorded(t, name)), events(lines)); diff != "" {
+				t.Errorf("events (-recorded +real):\n%s\n  next: if the CLI is another one, record anew with -record, then -update", diff)
+			}
+		})
+	}
 }
 
-var metered = script.Usage{Input: 1000, Output: 200, CacheRead: 300, CacheCreation: 40}
+// outline is what does not differ from run to run.
+func outline(e event.Event) string {
+	s := fmt.Sprint(e.Kind, " ", e.Turn, " ", e.CallID())
+	switch p := e.Payload.(type) {
+	case event.Text:
+		s += p.Content
+	case event.TextDelta:
+		s += p.Delta
+	case event.ToolResult:
+		s += " " + string(p.Status)
+	case event.Done:
+		s += fmt.Sprint(" ", p.Status, " ", p.Usage.ToolUses, " ", p.Usage.InputTokens(), " ", p.Usage.OutputTokens())
+	}
+	return s
+}
 
-const colourSchema = `{"type":"object","properties":{"colour":{"type":"string"}},"required":["colour"]}`
+func (s scenario) cli(t *testing.T) *claudetest.RealCLI {
+	if s.oldest {
+		return claudetest.OldestCLI(t)
+	}
+	return claudetest.CLI(t)
+}
 
-func wantColour(_ *testing.T, _ *claudetest.RealCLI, opts *claude.Options) {
-	opts.OutputSchema = []byte(colourSchema)
+// run has the conversation and returns the lines that the CLI wrote.
+func (s scenario) run(t *testing.T, real *claudetest.RealCLI) [][]byte {
+	model := claudetest.NewModel(t, s.turns...)
+	opts := real.Options(model)
+	if s.env != nil {
+		real.SetEnv(opts, model, s.env)
+	}
+	if s.setup != nil {
+		s.setup(t, real, opts)
+	}
+	if s.before != "" {
+		_, opts.Resume = talk(t, opts, s.before, nil)
+	}
+	prompt := s.prompt
+	if prompt == "" {
+		prompt = "Go on."
+	}
+	var during func(*testing.T, *claude.Client, claude.Message)
+	if s.interruptAt != nil {
+		during = interruptAt(s.interruptAt)
+	}
+	lines, _ := talk(t, opts, prompt, during)
+	return lines
 }
 
 // interruptAt interrupts the turn at the first message of a kind.
@@ -67,264 +133,6 @@ func interruptAt(matches func(claude.Message) bool) func(*testing.T, *claude.Cli
 				fmt.Fprintln(os.Stderr, "interrupt:", err)
 			}
 		}()
-	}
-}
-
-var scenarios = map[string]scenario{
-	"tool": {
-		why:   "Thinking, words and two calls in one answer: the CLI writes a line for each block, and the results in user messages.",
-		setup: bypass,
-		turns: []script.Turn{
-			script.Reply(script.ThinkingBlock{Thinking: "The files first."}, script.TextBlock{Text: "I look."},
-				script.ToolCall{Name: "Bash", Input: script.Input{"command": "echo one", "description": "Say one"}},
-				script.ToolCall{Name: "Bash", Input: script.Input{"command": "echo two >&2; exit 3"}}).Metered(metered),
-			script.Text("One and an error.").Metered(metered),
-		},
-	},
-	"tool_oldest": {
-		why:    "The same, as the oldest supported CLI says it.",
-		oldest: true,
-		setup:  bypass,
-		turns: []script.Turn{
-			script.Reply(script.ThinkingBlock{Thinking: "The files first."}, script.TextBlock{Text: "I look."},
-				script.ToolCall{Name: "Bash", Input: script.Input{"command": "echo one", "description": "Say one"}},
-				script.ToolCall{Name: "Bash", Input: script.Input{"command": "echo two >&2; exit 3"}}).Metered(metered),
-			script.Text("One and an error.").Metered(metered),
-		},
-	},
-	"denied": {
-		why: "Three ways to be denied: by a hook of ours, by a rule, and because nobody can be asked.",
-		setup: func(_ *testing.T, _ *claudetest.RealCLI, opts *claude.Options) {
-			opts.DisallowedTools = []string{"Bash(rm:*)"}
-			opts.Hooks = []claude.Hook{claude.On("Read", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
-				return claude.DenyTool("not this file"), nil
-			})}
-		},
-		turns: []script.Turn{
-			script.Call("Read", script.Input{"file_path": "/etc/hosts"}),
-			bash("rm -f x"),
-			bash("touch x"),
-			script.Text("I may do nothing."),
-		},
-	},
-	"denied_callback": {
-		why: "A permission callback denies: no line of the CLI says so but the result of the turn.",
-		setup: func(_ *testing.T, _ *claudetest.RealCLI, opts *claude.Options) {
-			opts.CanUseTool = func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
-				return claude.Deny{Message: "not today"}, nil
-			}
-		},
-		turns: []script.Turn{bash("touch x"), script.Text("I may not.")},
-	},
-	"subagent": {
-		why: "A subagent calls a tool: its lines carry the call that runs it.",
-		setup: func(t *testing.T, cli *claudetest.RealCLI, opts *claude.Options) {
-			bypass(t, cli, opts)
-			opts.ForwardSubagentText = true
-		},
-		turns: []script.Turn{
-			script.Call("Agent", script.Input{"subagent_type": "general-purpose", "description": "dig", "prompt": "dig deep", "run_in_background": false}).When(script.Not(script.IsSubagent())).Metered(metered),
-			bash("echo dug").When(script.IsSubagent()).Metered(metered),
-			script.Text("Dug.").When(script.IsSubagent()).Metered(metered),
-			script.Text("All done.").When(script.Not(script.IsSubagent())).Metered(metered),
-		},
-	},
-	"background": {
-		why:   "A background agent reports after the answer: its turn and its result are not the answer to the prompt.",
-		setup: bypass,
-		turns: []script.Turn{
-			script.Call("Agent", script.Input{"subagent_type": "general-purpose", "description": "dig", "prompt": "dig deep", "run_in_background": true}).When(script.Not(script.IsSubagent())),
-			script.Text("Dug.").When(script.IsSubagent()),
-			script.Text("The answer.").When(script.Not(script.IsSubagent())),
-			script.Text("The report.").When(script.Not(script.IsSubagent())),
-		},
-	},
-	"shell": {
-		why:   "A shell in the background is a task without an agent.",
-		setup: bypass,
-		turns: []script.Turn{
-			script.Call("Bash", script.Input{"command": "echo started; while true; do read -t 1 < /dev/zero; done", "description": "Wait", "run_in_background": true}),
-			script.Text("It runs."),
-		},
-	},
-	"partial": {
-		why: "Partial messages: the deltas of a text come before the whole of it; those of thinking and input are not shown.",
-		setup: func(t *testing.T, cli *claudetest.RealCLI, opts *claude.Options) {
-			bypass(t, cli, opts)
-			opts.PartialMessages = true
-		},
-		turns: []script.Turn{
-			script.Reply(script.ThinkingBlock{Thinking: "Hm, well."}, script.TextBlock{Text: "Hello, world."}, script.ToolCall{Name: "Bash", Input: script.Input{"command": "echo hi"}}).Chunked(6, 0),
-			script.Text("Bye."),
-		},
-	},
-	"retry": {
-		why:   "The API is overloaded once: the CLI says that it tries again.",
-		turns: []script.Turn{script.Fail(529, "Overloaded"), script.Text("At last.")},
-		env:   map[string]string{"CLAUDE_CODE_MAX_RETRIES": "3"},
-	},
-	"overloaded": {
-		why:   "The API is overloaded for ever: a result of subtype success that is an error.",
-		turns: []script.Turn{script.Fail(529, "Overloaded").Always()},
-	},
-	"bad_request": {
-		why:   "The API refuses the request.",
-		turns: []script.Turn{script.Fail(400, "max_tokens: too many").Always()},
-	},
-	"refusal": {
-		why:   "The model refuses.",
-		turns: []script.Turn{script.Refusal("I will not.").Always()},
-	},
-	"max_turns": {
-		why: "The limit of turns is reached.",
-		setup: func(t *testing.T, cli *claudetest.RealCLI, opts *claude.Options) {
-			bypass(t, cli, opts)
-			opts.MaxTurns = 1
-		},
-		turns: []script.Turn{bash("echo 1"), bash("echo 2")},
-	},
-	"max_budget": {
-		why: "The budget is spent.",
-		setup: func(t *testing.T, cli *claudetest.RealCLI, opts *claude.Options) {
-			bypass(t, cli, opts)
-			opts.MaxBudgetUSD = new(0.0001)
-		},
-		turns: []script.Turn{bash("echo 1").Metered(metered), script.Text("done").Metered(metered).Always()},
-	},
-	"structured": {
-		why:   "A structured answer.",
-		setup: wantColour,
-		turns: []script.Turn{script.Structured(script.Input{"colour": "red"}), script.Text("Done.").Always()},
-	},
-	"structured_retries": {
-		why:   "No structured answer that fits, again and again.",
-		setup: wantColour,
-		env:   map[string]string{"MAX_STRUCTURED_OUTPUT_RETRIES": "2"},
-		turns: []script.Turn{script.Structured(script.Input{"color": "red"}).Always()},
-	},
-	"interrupted_tool": {
-		why:   "An interrupt while a tool runs.",
-		setup: bypass,
-		turns: []script.Turn{bash("while true; do read -t 1 < /dev/zero; done"), script.Text("Never.").Always()},
-		during: interruptAt(func(m claude.Message) bool {
-			a, ok := m.(*claude.AssistantMessage)
-			return ok && len(a.ToolUses()) > 0
-		}),
-	},
-	"interrupted_text": {
-		why: "An interrupt while the model speaks.",
-		setup: func(_ *testing.T, _ *claudetest.RealCLI, opts *claude.Options) {
-			opts.PartialMessages = true
-		},
-		turns: []script.Turn{script.Text(strings.Repeat("word ", 40)).Chunked(20, 200*time.Millisecond)},
-		during: interruptAt(func(m claude.Message) bool {
-			s, ok := m.(*claude.StreamEvent)
-			return ok && s.EventType() == "content_block_delta"
-		}),
-	},
-	"denied_oldest": {
-		why:    "The oldest supported CLI says only in words that a call was denied; those about a guarded path are taken for an error.",
-		oldest: true,
-		setup: func(_ *testing.T, _ *claudetest.RealCLI, opts *claude.Options) {
-			opts.DisallowedTools = []string{"Bash(rm:*)"}
-		},
-		turns: []script.Turn{bash("rm -f x"), bash("touch x"), script.Text("I may do nothing.")},
-	},
-	"interrupted_oldest": {
-		why:    "An interrupt while a tool runs, of the oldest supported CLI.",
-		oldest: true,
-		setup:  bypass,
-		turns:  []script.Turn{bash("while true; do read -t 1 < /dev/zero; done"), script.Text("Never.").Always()},
-		during: interruptAt(func(m claude.Message) bool {
-			a, ok := m.(*claude.AssistantMessage)
-			return ok && len(a.ToolUses()) > 0
-		}),
-	},
-	"overloaded_oldest": {
-		why:    "The API is overloaded for ever, with the oldest supported CLI.",
-		oldest: true,
-		turns:  []script.Turn{script.Fail(529, "Overloaded").Always()},
-	},
-	"subagent_oldest": {
-		why:    "A subagent of the oldest supported CLI: its lines do not name the agent, but its task does.",
-		oldest: true,
-		setup:  bypass,
-		turns: []script.Turn{
-			script.Call("Agent", script.Input{"subagent_type": "general-purpose", "description": "dig", "prompt": "dig deep", "run_in_background": false}).When(script.Not(script.IsSubagent())),
-			bash("echo dug").When(script.IsSubagent()),
-			script.Text("Dug.").When(script.IsSubagent()),
-			script.Text("All done.").When(script.Not(script.IsSubagent())),
-		},
-	},
-	"subagent_error": {
-		why:   "The API fails for a subagent: its task and the result of the call say so, and the run goes on.",
-		setup: bypass,
-		turns: []script.Turn{
-			script.Call("Agent", script.Input{"subagent_type": "general-purpose", "description": "dig", "prompt": "dig deep", "run_in_background": false}).When(script.Not(script.IsSubagent())),
-			script.Fail(400, "too deep").When(script.IsSubagent()).Always(),
-			script.Text("It failed.").When(script.Not(script.IsSubagent())),
-		},
-	},
-	"compaction": {
-		why:    "The conversation is compacted, and then asked on.",
-		before: "hello",
-		prompt: "/compact",
-		turns:  []script.Turn{script.Text("Hello to you.").Metered(metered).Always()},
-	},
-	"resumed": {
-		why:    "A resumed session: the totals are of the conversation, the run is only the last turn.",
-		before: "hello",
-		prompt: "again",
-		turns:  []script.Turn{script.Text("Hello to you.").Metered(metered).Always()},
-	},
-	"resumed_oldest": {
-		why:    "A resumed session of the oldest supported CLI, which begins its totals anew.",
-		oldest: true,
-		before: "hello",
-		prompt: "again",
-		turns:  []script.Turn{script.Text("Hello to you.").Metered(metered).Always()},
-	},
-}
-
-// TestRecord is how the lines in testdata were made.
-func TestRecord(t *testing.T) {
-	if !*record {
-		t.Skip("records the lines of the real CLI only with -record")
-	}
-	for name, s := range scenarios {
-		t.Run(name, func(t *testing.T) { recordScenario(t, name, s) })
-	}
-}
-
-func recordScenario(t *testing.T, name string, s scenario) {
-	cli := claudetest.CLI
-	if s.oldest {
-		cli = claudetest.OldestCLI
-	}
-	real := cli(t)
-	model := claudetest.NewModel(t, s.turns...)
-	opts := real.Options(model)
-	if s.env != nil {
-		real.SetEnv(opts, model, s.env)
-	}
-	if s.setup != nil {
-		s.setup(t, real, opts)
-	}
-	if s.before != "" {
-		_, opts.Resume = talk(t, opts, s.before, nil)
-	}
-	prompt := s.prompt
-	if prompt == "" {
-		prompt = "Go on."
-	}
-	lines, _ := talk(t, opts, prompt, s.during)
-	archive := &txtar.Archive{
-		Comment: []byte(s.why + "\n"),
-		Files:   []txtar.File{{Name: "lines", Data: mask(real, lines)}},
-	}
-	path := filepath.Join("testdata", "recorded", name+".txtar")
-	if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }
 

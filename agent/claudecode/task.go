@@ -62,7 +62,7 @@ func (Task) EventKind() event.Kind { return KindTask }
 type Compaction struct {
 	// Trigger is "auto" or "manual".
 	Trigger string `json:"trigger,omitzero"`
-	// TokensBefore and TokensAfter are the lengths of the conversation; nil if not told.
+	// TokensBefore and TokensAfter are the lengths of the conversation. TokensAfter is nil if not told.
 	TokensBefore int   `json:"tokensBefore"`
 	TokensAfter  *int  `json:"tokensAfter,omitempty"`
 	DurationMS   int64 `json:"durationMs,omitzero"`

@@ -107,7 +107,7 @@ func (u *usageMeter) model(raw json.RawMessage) (m claude.ModelUsage, ok bool) {
 	}
 	for _, c := range counters {
 		v, there, ok := number(entry, c.name, c.snake)
-		if !ok || c.required && !there || v != math.Trunc(v) || v > 1<<53 {
+		if !ok || c.required && !there || v != math.Trunc(v) {
 			return m, false
 		}
 		*c.of(&m) = int(v)
@@ -118,7 +118,7 @@ func (u *usageMeter) model(raw json.RawMessage) (m claude.ModelUsage, ok bool) {
 	cost, there, ok := number(entry, "costUSD", "cost_usd")
 	u.noCost = u.noCost || !there
 	m.CostUSD, m.Provider = cost, textOf(entry["provider"])
-	return m, ok
+	return m, ok && m.ThinkingTokens <= m.OutputTokens
 }
 
 // field is the value of the names, which must agree where several are there. Null counts as absent.
@@ -135,13 +135,13 @@ func field(line object, names ...string) (raw json.RawMessage, there, ok bool) {
 	return raw, there, ok
 }
 
-// number is a field that must be a number from zero on.
+// number is a field that must be a number from zero on, small enough to be exact.
 func number(line object, names ...string) (v float64, there, ok bool) {
 	raw, there, ok := field(line, names...)
 	if !there || !ok {
 		return 0, there, ok
 	}
-	if json.Unmarshal(raw, &v) != nil || v < 0 {
+	if json.Unmarshal(raw, &v) != nil || v < 0 || v > 1<<53 {
 		return 0, true, false
 	}
 	return v, true, true
@@ -162,7 +162,7 @@ func (u *usageMeter) report(toolUses int, partial, succeeded bool) event.Usage {
 	if u.counted && !u.broken {
 		usage.Tokens = u.tokens(models, partial)
 	}
-	if usage.Validate() != nil { // totals that shrank in part, or more thinking than output
+	if usage.Validate() != nil { // totals that shrank in part
 		usage.Tokens = nil
 	}
 	return usage
