@@ -16,6 +16,7 @@ import (
 type lines struct {
 	opts  displayOptions
 	calls map[string]*call
+	tasks map[string]*task
 	order []string // ids of the calls that are under way, in the order in which they began
 	// writing is the text that the model is writing, or its end.
 	writing string
@@ -25,7 +26,7 @@ type lines struct {
 }
 
 func newLines(opts displayOptions) *lines {
-	return &lines{opts: opts, calls: map[string]*call{}}
+	return &lines{opts: opts, calls: map[string]*call{}, tasks: map[string]*task{}}
 }
 
 // since is the time of an event, from the start.
@@ -64,11 +65,17 @@ func (l *lines) rows(e event.Event) []row {
 		return nil
 	case event.ToolResult:
 		return l.end(e, p)
+	case event.ToolProgress:
+		l.progressed(p)
+		return nil
 	case event.ToolLog:
 		r.what, r.subject, r.figures, r.deep = "log", p.Message, p.Level, l.deepOf(p.ID)
 	case event.Error:
 		l.failure = p.Message
 		r.what, r.subject, r.rows, r.tone = "error", joinWords(p.Code, p.Message), errorRows, toneBad
+		if p.Recoverable {
+			r.what, r.subject, r.tone = "trouble", p.Message, toneNone
+		}
 	case event.Done:
 		return l.done(e, p)
 	default:
@@ -118,7 +125,7 @@ func (l *lines) parentRows(e event.Event) []row {
 func (l *lines) doing() (what, subject string) {
 	if len(l.order) > 0 {
 		c := l.calls[l.order[len(l.order)-1]]
-		return c.what, c.subject
+		return c.what, strings.TrimSpace(c.subject + " " + c.progress)
 	}
 	return "model", ""
 }

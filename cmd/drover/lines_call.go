@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type call struct {
 	deep          int
 	begun         time.Duration
 	announced     bool // a row has said that it began
+	progress      string // how far it has come, where it tells
 	denied        *event.Decision
 }
 
@@ -119,6 +121,19 @@ func missing(d event.Decision) []string {
 		}
 	}
 	return out
+}
+
+// progressed notes how far a call has come, for the status line.
+func (l *lines) progressed(p event.ToolProgress) {
+	c := l.calls[p.ID]
+	if c == nil {
+		return
+	}
+	c.progress = fmt.Sprintf("(%g", p.Progress)
+	if p.Total > 0 {
+		c.progress += fmt.Sprintf(" of %g", p.Total)
+	}
+	c.progress = strings.TrimSpace(c.progress+" "+p.Message) + ")"
 }
 
 func (l *lines) end(e event.Event, p event.ToolResult) []row {

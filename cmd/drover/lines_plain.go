@@ -17,7 +17,8 @@ type plain struct {
 	out    io.Writer
 	layout layout
 	lines  *lines
-	closed bool
+	// over says that the summary was shown: nothing can be stopped any more.
+	over, closed bool
 }
 
 func newPlain(out io.Writer, opts displayOptions, l layout) *plain {
@@ -35,6 +36,7 @@ func (p *plain) show(e event.Event) {
 		p.print(rows)
 	}
 	if done, ok := e.Payload.(event.Done); ok {
+		p.over = true
 		if !p.lines.opts.Quiet {
 			p.printLines(p.lines.hint(p.layout.width))
 		}
@@ -58,7 +60,7 @@ func (p *plain) printLines(lines []string) {
 func (p *plain) stopping() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed && !p.lines.opts.Quiet {
+	if !p.over && !p.closed && !p.lines.opts.Quiet {
 		fmt.Fprintln(p.out, clip(p.lines.interrupted(), p.layout.width))
 	}
 }

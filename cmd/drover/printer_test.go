@@ -12,8 +12,8 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-// decoded are messages as the CLI writes them.
-func decoded(t *testing.T, lines ...string) []claude.Message {
+// decodedMessages are messages as the CLI writes them.
+func decodedMessages(t *testing.T, lines ...string) []claude.Message {
 	t.Helper()
 	var messages []claude.Message
 	for _, line := range lines {
@@ -35,7 +35,7 @@ func TestPrinterLines(t *testing.T) {
 	result := func(id, content, isError string) string {
 		return `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"` + id + `","content":"` + content + `","is_error":` + isError + `}]}}`
 	}
-	for _, m := range decoded(t,
+	for _, m := range decodedMessages(t,
 		`{"type":"assistant","message":{"content":[{"type":"text","text":"First line.\nSecond."}]}}`,
 		call("1", "Read", `{"file_path":"/work/a/b.go"}`), result("1", `x\ny`, "false"),
 		call("2", "Read", `{"file_path":"/etc/passwd"}`), result("2", "no", "true"),

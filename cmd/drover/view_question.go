@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -113,6 +112,7 @@ type question struct {
 const (
 	choices      = "[y] once  [a] this run  [n] no  [?] why"
 	shortChoices = "[y/a/n/?]"
+	wideEnough   = 100 // columns; less has no room for a long question and words for the keys
 )
 
 // line is the question in one line. The choices are there in any case; what is asked about is cut to
@@ -120,7 +120,7 @@ const (
 func (q *question) line(room int) string {
 	what := fmt.Sprintf("  %s wants to %s", safe(name(q.Call.Name)), q.wish())
 	keys := choices
-	if room < columns(what)+leastSubject+columns(choices) {
+	if columns(what)+3+columns(choices) > room && room < wideEnough {
 		keys = shortChoices
 	}
 	left := room - columns(keys) - 3
@@ -178,5 +178,6 @@ func (q *question) explained(width int) []string {
 		b.Write(q.Call.Input)
 	}
 	add("input", b.String())
-	return append(out, strings.Repeat(" ", min(2, width-1)))
+	add("keys", "[y] allow it once  [a] allow this tool for the rest of the run  [n] deny it")
+	return append(out, "")
 }

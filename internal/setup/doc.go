@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command setup prepares a checkout of Drover: the pinned Claude Code CLI in .drover, and
-// bubblewrap and socat from the distribution where they are missing and may be installed. What is
+// bubblewrap, socat and tmux from the distribution where they are missing and may be installed. What is
 // there already is left alone, so a second run only looks. What cannot be set up is named together
 // with the command that would do it; only a missing CLI makes the command fail, since everything
 // else has a weaker substitute.

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+const (
+	playVariable    = "DROVER_TEST_PLAY"
+	playDirVariable = "DROVER_TEST_PLAY_DIR"
+)
+
+// A player plays events on the terminal that it is started in, as the command does.
+type player struct {
+	dir string
+	display
+	gate.Approver
+}
+
+// plays are run by this test binary inside a terminal.
+var plays = map[string]func(ctx context.Context, p *player){
+	"run":      playRun,
+	"writing":  playWriting,
+	"hostile":  playHostile,
+	"ask":      playAsk,
+	"withdraw": playWithdraw,
+	"queue":    playQueue,
+	"stop":     playStop,
+	"panic":    func(context.Context, *player) { panic("at the disco") },
+	"quiet":    playRun,
+}
+
+func init() {
+	if name := os.Getenv(playVariable); name != "" {
+		play(name)
+	}
+}
+
+// play runs a play in place of the tests, and ends the process with its exit code.
+func play(name string) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	p := &player{dir: os.Getenv(playDirVariable)}
+	p.display, p.Approver = newDisplay(os.Stdin, os.Stdout, displayOptions{Dir: "/work", MaxUSD: 0.5, Quiet: name == "quiet"})
+	func() {
+		defer p.close()
+		plays[name](ctx, p)
+	}()
+	interrupted := ctx.Err() != nil
+	stop()
+	if interrupted {
+		os.Exit(130)
+	}
+	os.Exit(0)
+}
+
+// say writes a line that the test can read.
+func (p *player) say(format string, args ...any) {
+	f, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(f, format+"\n", args...)
+	_ = f.Close()
+}
+
+// await waits for a step of the test, or for the end of ctx.
+func (p *player) await(ctx context.Context, step string) {
+	for ctx.Err() == nil {
+		if _, err := os.Stat(filepath.Join(p.dir, step)); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (p *player) tell(payloads ...event.Payload) {
+	for _, payload := range payloads {
+		p.show(event.New(payload))
+	}
+}
+
+func toolCall(id, name, input string) event.ToolCall {
+	return event.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)}
+}
+
+func toolResult(id, name, output string) event.ToolResult {
+	text, _ := json.Marshal(output)
+	return event.ToolResult{ID: id, Name: name, Status: event.ToolSuccess, Output: text}
+}
+
+func answered(text string) event.Done {
+	return event.Done{Status: event.DoneSuccess, Result: text, Duration: time.Second, Usage: event.Usage{ToolUses: 1, Cost: &event.Cost{USD: 0.021}}}
+}
+
+func playRun(ctx context.Context, p *player) {
+	p.tell(event.Init{Model: "a-model", Tools: []string{"Bash"}}, event.Text{Content: strings.Repeat("many words ", 60)})
+	p.tell(toolCall("1", "Bash", `{"command":"npm test -- --`+strings.Repeat("very-", 60)+`long"}`))
+	p.await(ctx, "result")
+	p.tell(toolResult("1", "Bash", "ok"))
+	p.await(ctx, "more")
+	for i := range 60 {
+		id := fmt.Sprint("more", i)
+		p.tell(toolCall(id, "Read", `{"file_path":"/work/file`+fmt.Sprint(i)+`.go"}`), toolResult(id, "Read", "ok"))
+	}
+	p.await(ctx, "done")
+	p.tell(answered("The answer\nis 42."))
+}
+
+// playWriting writes a text a few times as fast as it may be drawn.
+func playWriting(ctx context.Context, p *player) {
+	p.tell(event.Init{Model: "a-model", Tools: []string{"Bash"}})
+	p.await(ctx, "write")
+	for i := range 200 {
+		p.tell(event.TextDelta{Delta: fmt.Sprintf("word %d\n", i)})
+		time.Sleep(5 * time.Millisecond)
+	}
+	p.tell(event.TextDelta{Delta: "the end"})
+	p.say("written")
+	p.await(ctx, "done")
+	p.tell(event.Text{Content: "all"}, answered("all"))
+}
+
+func playHostile(ctx context.Context, p *player) {
+	p.tell(event.Text{Content: "\x1b[2J\x1b[31mred\rback " + strings.Repeat("漢字", 60) + " e\u0301"})
+	p.tell(toolCall("1", "Bash", `{"command":"echo \u001b]0;title\u0007 `+strings.Repeat("漢字", 60)+`"}`))
+	p.await(ctx, "write")
+	p.tell(toolResult("1", "Bash", "\x1b[31m"), event.TextDelta{Delta: "\x1b[2J\x1b[H" + strings.Repeat("漢字", 100)})
+	p.await(ctx, "done")
+	p.tell(answered("\x1b[31mred\x1b[H"))
+}
+
+// asked asks a question and says what was answered.
+func (p *player) asked(ctx context.Context, id, name, input string) {
+	q := gate.Question{
+		Call: toolCall(id, name, input), Reason: name + " needs the capability shellExecute, which has to be approved.",
+		Policy: "capabilities", Risk: tool.Dangerous, Needs: tool.ShellExecute,
+	}
+	a, err := p.Approve(ctx, q)
+	switch {
+	case errors.Is(err, context.Canceled):
+		p.say("%s: withdrawn", id)
+	case err != nil:
+		p.say("%s: %v", id, err)
+	default:
+		p.say("%s: %s, remember %d", id, a.Verdict, a.Remember)
+	}
+}
+
+func playAsk(ctx context.Context, p *player) {
+	p.tell(toolCall("1", "Bash", `{"command":"npm test"}`))
+	p.await(ctx, "ask")
+	p.asked(ctx, "once", "Bash", `{"command":"npm test"}`)
+	p.asked(ctx, "this run", "Write", `{"file_path":"/work/a.txt","content":"text"}`)
+	p.asked(ctx, "no", "mcp__drover__deploy", `{}`)
+	p.asked(ctx, "why", "Bash", `{"command":"`+strings.Repeat("long ", 100)+`the last word"}`)
+	p.await(ctx, "done")
+	p.tell(answered("asked"))
+}
+
+func playWithdraw(ctx context.Context, p *player) {
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		p.await(ctx, "withdraw")
+		cancel()
+	}()
+	p.asked(short, "first", "Bash", `{"command":"withdrawn"}`)
+	p.await(ctx, "ask")
+	p.asked(ctx, "second", "Bash", `{"command":"asked"}`)
+}
+
+func playQueue(ctx context.Context, p *player) {
+	answers := make(chan struct{})
+	for i := range 3 {
+		go func() {
+			p.asked(ctx, "queued", "Bash", fmt.Sprintf(`{"command":"question %d"}`, i))
+			answers <- struct{}{}
+		}()
+	}
+	p.tell(event.Text{Content: "a line above"})
+	for range 3 {
+		<-answers
+		p.tell(event.Text{Content: "an answer came"})
+	}
+}
+
+func playStop(ctx context.Context, p *player) {
+	p.tell(toolCall("1", "Bash", `{"command":"npm test"}`))
+	p.await(ctx, "ask")
+	if ctx.Err() == nil {
+		p.asked(ctx, "stopped", "Bash", `{"command":"npm publish"}`)
+	}
+	p.stopping()
+	p.await(context.Background(), "done")
+	p.tell(event.Done{Status: event.DoneInterrupted, Reason: "interrupt", Duration: time.Second, Usage: event.Usage{ToolUses: 1}})
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {200, 50}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, size[0], size[1], "run")
+			screen := p.wait(`(?m)^  Bash +npm test -- --very-.* [1-9]\d* s$`) // a second has passed
+			checkStatus(t, screen)
+			p.checkWhole()
+			p.step("result")
+			screen = p.wait(`(?m)^  \d\d\.\d  Bash .*ok +\d`)
+			checkStatus(t, p.wait(`  model .* s$`))
+			p.step("more")
+			checkStatus(t, p.wait(`file59.go.*\n  model `))
+			p.checkWhole()
+			p.step("done")
+			screen = p.over(0)
+			text := strings.Join(screen, "\n")
+			if !strings.Contains(text, "\n\nThe answer\nis 42.\nexit code 0\n") || strings.Contains(text, "\n  model ") {
+				t.Errorf("want the answer last and no status line:\n%s", text)
+			}
+			_ = screen
+		})
+	}
+}
+
+func TestTheViewIsRightAfterAResize(t *testing.T) {
+	p := newPane(t, 100, 24, "run")
+	p.wait(`  Bash +npm test`)
+	for _, columns := range []string{"50", "30", "120", "61", "20", "200"} {
+		p.tmux("resize-window", "-x", columns)
+		p.wait(`(?m)^  Bash .* s$`)
+		screen := p.settled()
+		checkStatus(t, screen)
+		if last := screen[len(screen)-1]; strings.Count(strings.Join(screen, "\n"), "npm test") > 1 && !strings.Contains(last, "Bash") {
+			t.Errorf("%s columns:\n%s", columns, strings.Join(screen, "\n"))
+		}
+	}
+	p.step("result")
+	p.step("more")
+	p.wait(`file59.go.*\n  model `)
+	p.checkWhole()
+	p.step("done")
+	p.over(0)
+}
+
+// settled waits until the screen has not changed for a while: a resize has been answered.
+func (p *pane) settled() []string {
+	p.t.Helper()
+	last, since := "", time.Now()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		now := statusLine.ReplaceAllString(strings.Join(p.screen(), "\n"), "STATUS")
+		if now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) > 300*time.Millisecond {
+			return p.screen()
+		}
+	}
+	p.t.Fatalf("the screen does not come to rest:\n%s", last)
+	return nil
+}
+
+func TestTheStatusLineShowsGrowingTextWithoutNoise(t *testing.T) {
+	p := newPane(t, 80, 24, "writing")
+	p.wait(`  model .* s$`)
+	record := filepath.Join(p.dir, "record")
+	p.tmux("pipe-pane", "-o", "cat > "+record)
+	p.step("write")
+	p.log("written")
+	screen := p.wait(`  model +….*word 199 the end .* s$`)
+	checkStatus(t, screen)
+	written, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draws := strings.Count(string(written), "\x1b[J")
+	t.Logf("%d redraws for 200 parts of a text in over a second", draws)
+	if draws == 0 || draws > 40 || strings.Contains(string(written), "\n") {
+		t.Errorf("%d redraws, want some but few, and no new line", draws)
+	}
+	p.step("done")
+	p.over(0)
+}
+
+func TestTheViewShowsHostileTextEscaped(t *testing.T) {
+	for _, columns := range []int{80, 200} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, columns, 24, "hostile")
+			screen := p.wait(`  Bash +echo \\x1b\]0;title\\a 漢.* s$`)
+			if text := strings.Join(screen, "\n"); !strings.Contains(text, `\x1b[2J\x1b[31mred\rback 漢字`) {
+				t.Errorf("the text is not shown escaped:\n%s", text)
+			}
+			checkStatus(t, screen)
+			p.checkWhole()
+			p.step("write")
+			checkStatus(t, p.wait(`  model +…漢?字.* s$|  model +…字漢.* s$`))
+			p.checkWhole()
+			p.step("done")
+			if text := strings.Join(p.over(0), "\n"); !strings.Contains(text, `\x1b[31mred\x1b[H`) {
+				t.Errorf("the answer is not shown escaped:\n%s", text)
+			}
+			if colours := p.tmux("capture-pane", "-p", "-e"); strings.Contains(colours, "\x1b[31mred") {
+				t.Errorf("the model has coloured the terminal: %q", colours)
+			}
+		})
+	}
+}
+
+func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
+	for _, columns := range []int{80, 200} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, columns, 40, "ask")
+			p.wait(`  Bash +npm test`)
+			p.keys("y", "y", "Enter", "n", "Enter") // typed before there is a question
+			p.step("ask")
+			checkStatus(t, p.wait(`  Bash wants to run: npm test   \[y\] once  \[a\] this run  \[n\] no  \[\?\] why$`))
+			p.keys("x", "Enter", "y") // keys that are no answer do nothing
+			p.log("once: allow, remember 0")
+			checkStatus(t, p.wait(`  Write wants to write: a.txt   \[y\]`))
+			p.keys("a")
+			p.log("this run: allow, remember 2")
+			p.wait(`  deploy wants to be called: {}   \[y\]`)
+			p.keys("n")
+			p.log("no: deny, remember 0")
+			screen := p.wait(`  Bash wants to run: long .*… \(\? shows all\)   \[y`)
+			checkStatus(t, screen)
+			if strings.Contains(strings.Join(screen, "\n"), "the last word") {
+				t.Errorf("the question is not clipped:\n%s", strings.Join(screen, "\n"))
+			}
+			p.checkWhole()
+			p.keys("?")
+			screen = p.wait(`the last\s+word"\s+}`)
+			checkStatus(t, screen)
+			p.checkWhole()
+			for _, want := range []string{"  why       capabilities: Bash needs the capability shellExecute", "  needs     shellExecute; risk: dangerous", "  input     {"} {
+				if !strings.Contains(strings.Join(screen, "\n"), want) {
+					t.Errorf("%q is not there:\n%s", want, strings.Join(screen, "\n"))
+				}
+			}
+			p.keys("n")
+			p.log("why: deny, remember 0")
+			p.step("done")
+			p.over(0)
+		})
+	}
+}
+
+func TestAWithdrawnQuestionDisappears(t *testing.T) {
+	p := newPane(t, 80, 24, "withdraw")
+	p.wait(`wants to run: withdrawn`)
+	p.step("withdraw")
+	p.log("first: withdrawn")
+	screen := p.wait(`  model .* s$`)
+	if strings.Contains(strings.Join(screen, "\n"), "wants to run") {
+		t.Errorf("it is still there:\n%s", strings.Join(screen, "\n"))
+	}
+	p.keys("y") // for nobody
+	p.step("ask")
+	p.wait(`wants to run: asked`)
+	p.keys("n")
+	p.log("second: deny, remember 0")
+	p.over(0)
+}
+
+func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
+	p := newPane(t, 80, 24, "queue")
+	for n := range 3 {
+		screen := p.wait(fmt.Sprintf(`a line above\n(.*an answer came\n){%d}  Bash wants to run: question \d .*$`, n))
+		checkStatus(t, screen)
+		p.keys("y")
+	}
+	p.over(0)
+}
+
+func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
+	for name, during := range map[string]bool{"during a call": false, "during a question": true} {
+		t.Run(name, func(t *testing.T) {
+			p := newPane(t, 80, 24, "stop")
+			p.wait(`  Bash +npm test`)
+			if during {
+				p.step("ask")
+				p.wait(`wants to run: npm publish`)
+			}
+			p.keys("C-c")
+			p.wait(`stopping Bash: npm test \.\.\.\n  stopping Bash +npm test .* s$`)
+			if during {
+				p.log("stopped: withdrawn")
+			}
+			p.step("done")
+			screen := p.over(130)
+			if !strings.Contains(strings.Join(screen, "\n"), "  done         interrupted") {
+				t.Errorf("no summary:\n%s", strings.Join(screen, "\n"))
+			}
+		})
+	}
+}
+
+func TestTheTerminalIsRestoredAfterAPanic(t *testing.T) {
+	p := newPane(t, 80, 40, "panic")
+	p.over(2)
+}
+
+func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
+	p := newPane(t, 80, 24, "quiet")
+	p.step("result")
+	p.step("more")
+	p.step("done")
+	if text := strings.Join(p.over(0), "\n"); !strings.HasPrefix(text, "The answer\nis 42.\nexit code 0\n") {
+		t.Errorf("want nothing but the answer:\n%s", text)
+	}
+}
