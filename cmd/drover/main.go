@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -32,6 +33,12 @@ func execute(ctx context.Context, cmd *cobra.Command) int {
 		fmt.Fprintln(cmd.ErrOrStderr(), "drover: stopped; the CLI and all it started are gone")
 		return 130
 	}
+	if coded, ok := errors.AsType[doctorExit](err); ok {
+		if coded.err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "drover:", coded)
+		}
+		return coded.code
+	}
 	fmt.Fprintln(cmd.ErrOrStderr(), "drover:", strings.TrimPrefix(err.Error(), "claude: "))
 	return 1
 }
@@ -44,5 +51,6 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(newDemoCommand())
+	root.AddCommand(newDoctorCommand())
 	return root
 }
