@@ -78,7 +78,7 @@ func (c *Client) launchCommand() (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	cmd := Command{Path: found.Path, Args: args, Dir: o.Dir, Env: o.environment(os.Environ())}
+	cmd := Command{Path: found.Path, Args: args, Dir: o.Dir, Env: o.Environ()}
 	return c.throughRuntime(cmd)
 }
 
@@ -209,9 +209,12 @@ func (o *Options) materialise(ctx context.Context) (*transcript.Resumed, error) 
 	return transcript.Materialise(ctx, o.Store, transcript.Key{ProjectKey: project, SessionID: o.Resume}, opts)
 }
 
+// Environ is the whole environment that the CLI gets with these options, as "NAME=value", sorted.
+func (o *Options) Environ() []string { return o.environment(os.Environ()) }
+
 // environ is the value of a variable as the CLI will see it.
 func (o *Options) environ(name string) string {
-	for _, entry := range slices.Backward(o.environment(os.Environ())) {
+	for _, entry := range slices.Backward(o.Environ()) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
 			return value
 		}

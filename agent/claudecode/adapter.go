@@ -16,7 +16,8 @@ const Agent = "claude-code"
 
 // An Adapter runs Claude Code. It is safe for concurrent use.
 type Adapter struct {
-	base claude.Options
+	base     claude.Options
+	versions versions
 }
 
 var _ agent.Adapter = (*Adapter)(nil)
@@ -24,6 +25,9 @@ var _ agent.Adapter = (*Adapter)(nil)
 // New makes an adapter. base has what every run shares: the CLI, its environment, MCP servers,
 // subagents, settings, hooks; requests are laid over it. Nil means the zero options. Nothing is looked
 // for before Ready or Run.
+//
+// Where a request says nothing, base holds; where base says nothing either, the CLI's own default does,
+// its own system prompt included. What base points to must not change while the adapter is in use.
 func New(base *claude.Options) *Adapter {
 	a := new(Adapter)
 	if base != nil {
@@ -35,12 +39,26 @@ func New(base *claude.Options) *Adapter {
 // Agent implements [agent.Adapter].
 func (*Adapter) Agent() string { return Agent }
 
-// Ready implements [agent.Adapter].
-func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
-	panic("to be written")
-}
-
-// Run implements [agent.Adapter].
+// Run implements [agent.Adapter]. Each run is a CLI of its own, which is gone when the loop ends.
+//
+// A run that cannot begin yields one error: a request or a base that cannot be honoured, before
+// anything is started; a CLI that is missing or too old ([agent.ErrUnavailable]); a CLI that does not
+// start. Whatever breaks later is an [event.Error] before the done event.
+//
+// When ctx ends the turn is interrupted. The done event has what the CLI then still tells, if it does
+// so within 400 milliseconds, which it usually does in a tenth of that.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
-	panic("to be written")
+	return func(yield func(event.Event, error) bool) {
+		if err := a.located().Err(); err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		r, err := a.newRun(req)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		defer r.release()
+		r.stream(ctx, yield)
+	}
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+)
+
+// install is the command that installs the CLI that was tested most.
+const install = "npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion
+
+// Ready implements [agent.Adapter]. It runs the CLI with --version, which takes a tenth of a second, and
+// at most 10 seconds. A CLI that a Spawner of base starts is not asked: its version is unknown.
+func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
+	r := a.located()
+	if !r.Available() {
+		return r
+	}
+	if a.startedByOthers() {
+		return unknown(r, "it is not started on this machine directly, so its version shows only in a run", nil)
+	}
+	version, err := claude.CLIVersion(ctx, r.Path, a.base.Environ())
+	if err != nil {
+		return unknown(r, firstLine(err), err)
+	}
+	return judged(r, version)
+}
+
+// located says where the CLI is, the one that a run starts. Nothing is started. The state is unknown if
+// it is there.
+func (a *Adapter) located() agent.Readiness {
+	r := agent.Readiness{State: agent.StateUnknown, Tested: claude.OldestTested + " to " + claude.PinnedVersion}
+	found, err := claude.Find(claude.FindOptions{Path: a.base.CLIPath})
+	if err != nil {
+		r.State, r.Detail, r.Repair, r.Cause = agent.StateMissing, firstLine(err), repair(err), err
+		return r
+	}
+	r.Path = found.Path
+	return r
+}
+
+// startedByOthers reports whether the CLI cannot be asked for its version by running it.
+func (a *Adapter) startedByOthers() bool { return a.base.Spawner != nil || len(a.base.Runtime) > 0 }
+
+// judged is the readiness of a CLI of this version.
+func judged(r agent.Readiness, version string) agent.Readiness {
+	r.Version = version
+	old, err := claude.CompareVersions(version, claude.OldestTested)
+	if err != nil {
+		return unknown(r, firstLine(err), err)
+	}
+	pinned, _ := claude.CompareVersions(version, claude.PinnedVersion)
+	switch {
+	case old < 0:
+		r.State, r.Repair = agent.StateUnsupported, install
+		r.Detail = fmt.Sprintf("version %s at %s is older than %s, the oldest that works", version, r.Path, claude.OldestTested)
+		r.Cause = claude.ErrTooOld
+	case pinned > 0:
+		r.State, r.Repair = agent.StateUntested, install
+		r.Detail = fmt.Sprintf("version %s is newer than %s, the newest that was tested; it is run all the same", version, claude.PinnedVersion)
+	default:
+		r.State = agent.StateReady
+	}
+	return r
+}
+
+func unknown(r agent.Readiness, detail string, cause error) agent.Readiness {
+	r.State, r.Detail, r.Cause = agent.StateUnknown, detail, cause
+	if cause != nil {
+		r.Repair = install
+	}
+	return r
+}
+
+// repair is the command that mends what Find complains of.
+func repair(err error) string {
+	launch, ok := errors.AsType[*claude.LaunchError](err)
+	if ok && strings.HasPrefix(launch.Hint, "chmod +x ") {
+		return "chmod +x " + launch.Path
+	}
+	return install
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// checkVersion refuses a connected CLI that is too old. The handshake tells the version, except that of
+// CLIs up to about the oldest tested one: these are run once more with --version, once for each file.
+func (a *Adapter) checkVersion(ctx context.Context, told string) error {
+	r := a.located()
+	if told == "" && r.Available() && !a.startedByOthers() {
+		told, _ = a.versions.of(ctx, r.Path, a.base.Environ()) // what cannot be read is run
+	}
+	if told == "" {
+		return nil
+	}
+	return judged(r, told).Err()
+}
+
+// connectError is why a CLI could not be started. Very old ones fail in many ways, none of which says
+// that they are old.
+func (a *Adapter) connectError(ctx context.Context, err error) error {
+	if _, ended := errors.AsType[*claude.ProcessError](err); ended && ctx.Err() == nil {
+		if old := a.checkVersion(ctx, ""); old != nil {
+			return old
+		}
+	}
+	return err
+}
+
+// versions remembers the versions of CLIs that do not tell theirs, so that they are asked once.
+type versions struct {
+	mu   sync.Mutex
+	seen map[programFile]string
+}
+
+// A programFile is one state of a file: another CLI at the same path has another size or time.
+type programFile struct {
+	path     string
+	size     int64
+	modified time.Time
+}
+
+func (v *versions) of(ctx context.Context, path string, env []string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	file := programFile{path, info.Size(), info.ModTime()}
+	v.mu.Lock()
+	version, known := v.seen[file]
+	v.mu.Unlock()
+	if known {
+		return version, nil
+	}
+	if version, err = claude.CLIVersion(ctx, path, env); err != nil {
+		return "", err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seen == nil {
+		v.seen = map[programFile]string{}
+	}
+	v.seen[file] = version
+	return version, nil
+}

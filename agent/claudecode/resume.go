@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"cmp"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/internal/uuid"
+)
+
+// A continuity is which conversation a run belongs to, and how it can be continued.
+type continuity struct {
+	resumed string // the conversation that is continued, if one is
+	begun   string // the id of the new one, if one is begun
+	kept    bool   // the CLI keeps a transcript, so that there is something to continue
+}
+
+// continueConversation sets the options that say which conversation it is. A new one gets its id here,
+// so that it is known even if the CLI does not come to tell it.
+func continueConversation(o *claude.Options, req agent.Request) continuity {
+	switch {
+	case req.Fresh:
+		o.Continue, o.Resume, o.Fork, o.ResumeAt, o.ResumeDropsTurn = false, "", false, "", nil
+	case req.Resume != "":
+		o.Continue, o.Resume = false, req.Resume
+	}
+	goesOn := o.Continue || o.Resume != ""
+	switch {
+	case goesOn && !o.Fork: // neither can be changed
+		o.SessionID, o.Title = "", ""
+	case o.SessionID == "":
+		o.SessionID = uuid.New()
+	}
+	return continuity{resumed: o.Resume, begun: o.SessionID, kept: !o.NoPersistence}
+}
+
+// token is what continues the conversation after this run. The CLI's own word comes first. A run that
+// has come to its result has left something to continue; one that broke off has only if the model or
+// the user had said something. Otherwise what was continued can be continued still.
+func (c continuity) token(n *normaliser, resulted bool) string {
+	switch {
+	case !c.kept:
+		return ""
+	case !resulted && !n.activity():
+		return c.resumed
+	case resulted:
+		return cmp.Or(n.sessionID(), c.resumed, c.begun)
+	}
+	return cmp.Or(n.sessionID(), c.begun, c.resumed)
+}
