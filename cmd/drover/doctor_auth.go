@@ -90,7 +90,7 @@ func (d *doctor) login() (there bool, path string) {
 func authFixes() []string {
 	return []string{
 		"export ANTHROPIC_API_KEY=…",
-		"claude   and then /login",
+		"claude auth login",
 		`drover run --model-script file.yaml "prompt"   to try without a key`,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
 )
 
 // oldestNode is the first Node.js that the CLI's package accepts.
@@ -38,39 +39,44 @@ func (d *doctor) examineClaude(ctx context.Context) *doctorCheck {
 		c.Source = found.Source
 	}
 	c.Detail = d.claudeDetail(r, c.Source)
-	if r.State != agent.StateReady && r.Repair != "" {
-		c.Fix = []string{r.Repair}
+	if c.State != doctorOK && r.Repair != "" {
+		c.Fix = []string{d.claudeFix(r, c.Source)}
 	}
-	if c.State == "" {
-		c.State = doctorBroken
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) && c.State == doctorBroken {
+	if c.State == doctorBroken && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c.Fix = append([]string{moreTime}, c.Fix...)
 	}
 	return c
 }
 
-// claudeDetail is "2.1.325 at ./.drover/bin/claude (project install), tested 2.1.197 to 2.1.325".
+// claudeDetail is "2.1.325 at ./.drover/bin/claude (project install), tested 2.1.197 to 2.1.325", or
+// what is wrong.
 func (d *doctor) claudeDetail(r agent.Readiness, source string) string {
-	var parts []string
-	if r.Version != "" {
-		parts = append(parts, r.Version)
-	}
-	if r.Path != "" {
-		parts = append(parts, "at "+d.shortPath(r.Path))
-	}
+	where := "at " + d.shortPath(r.Path)
 	if source != "" {
-		parts = append(parts, "("+source+")")
+		where += " (" + source + ")"
 	}
-	text := strings.Join(parts, " ")
-	if r.Detail != "" {
-		said, _, _ := strings.Cut(r.Detail, "\n  next:") // the fix says it
-		text = strings.TrimPrefix(text+": "+said, ": ")
+	said, _, _ := strings.Cut(strings.TrimPrefix(r.Detail, "claude: "), "\n  next:") // the fix says it
+	switch r.State {
+	case agent.StateReady:
+		return r.Version + " " + where + ", tested " + r.Tested
+	case agent.StateUntested:
+		return r.Version + " " + where + " is newer than those that were tested, " + r.Tested
+	case agent.StateUnsupported:
+		return r.Version + " " + where + " is too old, tested " + r.Tested
+	case agent.StateMissing:
+		return said
 	}
-	if r.Tested != "" && r.Version != "" {
-		text += ", tested " + r.Tested
+	return "its version cannot be read, " + where + ": " + strings.TrimSuffix(said, ": "+r.Path)
+}
+
+// claudeFix is the adapter's own, and for a CLI that would be found before a new one, the way to prefer
+// the new one.
+func (d *doctor) claudeFix(r agent.Readiness, source string) string {
+	first := d.getenv(claude.EnvCLI) != "" || source == claude.FoundProject
+	if !first || !strings.HasPrefix(r.Repair, "npm ") || d.goos == "windows" {
+		return r.Repair
 	}
-	return text
+	return r.Repair + " && export " + claude.EnvCLI + `="$(npm prefix --global)/bin/claude"`
 }
 
 // shortPath is path as seen from the working folder, if it is in it.

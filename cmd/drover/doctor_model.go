@@ -156,13 +156,16 @@ func (d *doctor) unreachable(endpoint, proxy *url.URL, err error) (detail string
 	return "cannot connect to " + where + ": " + reasonOf(err), d.addressFixes(endpoint, "curl --head "+endpoint.String())
 }
 
-// addressFixes begin with a command that shows more.
+// addressFixes end with a command that shows more.
 func (d *doctor) addressFixes(endpoint *url.URL, show string) []string {
-	fixes := []string{show + "   shows more"}
+	var fixes []string
 	if d.getenv("ANTHROPIC_BASE_URL") != "" {
 		fixes = append(fixes, "start what serves "+endpoint.Host+", or correct ANTHROPIC_BASE_URL")
 	}
-	return append(fixes, "export HTTPS_PROXY=http://proxy:port   behind a firewall")
+	if ip := net.ParseIP(endpoint.Hostname()); endpoint.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		fixes = append(fixes, "export HTTPS_PROXY=http://proxy:port   behind a firewall")
+	}
+	return append(fixes, show+"   to see more")
 }
 
 // certificateFault is what is wrong with the encryption, or "".

@@ -45,36 +45,37 @@ func probedOnce(probe func(context.Context) sandboxFacts) func(context.Context) 
 	}
 }
 
-// examineIsolation tells what keeps a run together now. It promises no walls, since there are none yet.
+// examineIsolation tells what keeps a run together now, by the name that drover run --isolation has for
+// it. It promises no walls, since there are none yet.
 func (d *doctor) examineIsolation(ctx context.Context) *doctorCheck {
 	switch d.goos {
 	case "linux":
 		return isolationOnLinux(d.sandbox(ctx))
 	case "windows":
-		return &doctorCheck{State: doctorOK, Source: "process", Detail: "process: all that a run starts ends with it, by a job object; " + noCell(false)}
+		return isolationCheck("none", "a job object ends all that a run starts", false)
 	}
-	return &doctorCheck{State: doctorOK, Source: "process", Detail: "process: the CLI ends with the run, commands it has left behind may not, PID namespaces are not available on " + d.goos + "; " + noCell(false)}
+	return isolationCheck("none", "commands that the CLI leaves behind may outlive a run, PID namespaces are not available on "+d.goos, false)
 }
 
-// noCell is what every kind of isolation has to admit today.
-func noCell(root bool) string {
+func isolationOnLinux(f sandboxFacts) *doctorCheck {
+	if f.pidNamespace {
+		return isolationCheck("process", "a PID namespace ends all that a run starts", f.root)
+	}
+	c := isolationCheck("none", "without a PID namespace, commands that detach themselves may outlive a run", f.root)
+	c.State, c.Fix = doctorWarning, f.bubblewrapFix()
+	return c
+}
+
+// isolationCheck says what a kind of isolation gives, and what every kind has to admit today.
+func isolationCheck(name, gives string, root bool) *doctorCheck {
 	user := "this user"
 	if root {
 		user = "root"
 	}
-	return "this version has no cell, files, network and rights stay those of " + user
-}
-
-func isolationOnLinux(f sandboxFacts) *doctorCheck {
-	c := &doctorCheck{State: doctorOK, Source: "process"}
-	if f.pidNamespace {
-		c.Detail = "process: all that a run starts ends with it, by a PID namespace; " + noCell(f.root)
-		return c
+	return &doctorCheck{
+		State: doctorOK, Source: name,
+		Detail: name + ": " + gives + "; no cell in this version, files, network and rights stay those of " + user,
 	}
-	c.State = doctorWarning
-	c.Detail = "process: without a PID namespace, commands that detach themselves may outlive a run; " + noCell(f.root)
-	c.Fix = f.bubblewrapFix()
-	return c
 }
 
 func (f sandboxFacts) bubblewrapFix() []string {
