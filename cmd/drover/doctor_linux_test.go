@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -122,19 +124,23 @@ func TestProgramOutputOfProgramsThatFail(t *testing.T) {
 	}
 }
 
-// The report in a real terminal is as wide as that.
-func TestDoctorKnowsTheWidthOfATerminal(t *testing.T) {
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("no terminals here: mount /dev/pts")
-	}
-	defer terminal.Close()
+// The report in a real terminal is folded at its width; in a file it is not.
+func TestDoctorFitsIntoARealTerminal(t *testing.T) {
 	for _, width := range []int{80, 200} {
-		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(width)}); err != nil {
+		keyboard, screen := openTerminal(t, width)
+		d := ill(t)
+		d.tempDir = os.TempDir // a short name: words are not broken
+		if err := d.run(t.Context(), screen); !errors.As(err, new(doctorExit)) {
 			t.Fatal(err)
 		}
-		if got := doctorWidth(terminal); got != width {
-			t.Errorf("got %d columns, want %d", got, width)
+		fmt.Fprintln(screen, "THE END")
+		widest := 0
+		lines := bufio.NewScanner(keyboard)
+		for lines.Scan() && lines.Text() != "THE END" {
+			widest = max(widest, utf8.RuneCountInString(lines.Text()))
+		}
+		if widest > width || widest < 70 {
+			t.Errorf("the widest line has %d characters at width %d", widest, width)
 		}
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
@@ -145,6 +151,34 @@ func TestDoctorKnowsTheWidthOfATerminal(t *testing.T) {
 	if got := doctorWidth(file); got != 0 {
 		t.Errorf("a file has %d columns, want 0", got)
 	}
+}
+
+// openTerminal makes a terminal with a number of columns; what is written to screen is read from
+// keyboard.
+func openTerminal(t *testing.T, width int) (keyboard, screen *os.File) {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no terminals here: mount -t devpts devpts /dev/pts")
+	}
+	t.Cleanup(func() { _ = keyboard.Close() })
+	fd := int(keyboard.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(width)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = screen.Close() })
+	return keyboard, screen
 }
 
 // On a disk that is really full no temporary file can be written. The disk is one in memory, in a

@@ -145,6 +145,9 @@ func (d *doctor) unreachable(endpoint, proxy *url.URL, err error) (detail string
 	if name, ok := errors.AsType[*net.DNSError](err); ok {
 		return fmt.Sprintf("the name %s does not resolve%s", name.Name, through(proxy)), d.addressFixes(endpoint, "getent hosts "+name.Name)
 	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return "TLS error at " + where + ": it does not speak TLS", []string{"export ANTHROPIC_BASE_URL=http://" + endpoint.Host}
+	}
 	if reason := certificateFault(err); reason != "" {
 		return "TLS error at " + where + ": " + reason, []string{
 			"export " + extraCertificates + "=/path/to/ca.pem   if a gateway or proxy has certificates of its own",
@@ -177,7 +180,7 @@ func certificateFault(err error) string {
 		return bad.Err.Error()
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return "the server does not speak TLS"
+		return "what it speaks is not TLS"
 	}
 	if alert, ok := errors.AsType[tls.AlertError](err); ok {
 		return alert.Error()

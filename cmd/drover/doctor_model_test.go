@@ -64,7 +64,8 @@ func TestDoctorOnEndpointsThatFail(t *testing.T) {
 	defer plain.Close()
 	cases := []struct{ name, address, want string }{
 		{"closed", closed.URL, "cannot connect to 127.0.0.1"},
-		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "127.0.0.1"},
+		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "it does not speak TLS"},
+		{"neither TLS nor HTTP", "https" + strings.TrimPrefix(babblingListener(t), "http"), "what it speaks is not TLS"},
 		{"no host", "http://", "ANTHROPIC_BASE_URL is no address"},
 		{"no scheme", "127.0.0.1:80", "ANTHROPIC_BASE_URL is no address"},
 		{"broken", "http://[::1", "ANTHROPIC_BASE_URL is no address"},
@@ -98,6 +99,28 @@ func silentListener(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return "http://" + l.Addr().String() // the kernel accepts for it
+}
+
+// babblingListener says something of its own to everybody.
+func babblingListener(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "220 mail for everybody\r\n")
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}
+	}()
+	return "http://" + l.Addr().String()
 }
 
 // rudeListener hangs up on everybody.

@@ -259,7 +259,7 @@ func fakeCLI(t *testing.T, text string) string {
 
 // The whole command with a CLI, an endpoint or a folder that is really broken.
 func TestDoctorOnABrokenMachine(t *testing.T) {
-	good := fakeCLI(t, "#!/bin/sh\necho 2.1.325\n")
+	good := fakeCLI(t, "#!/bin/sh\necho "+claude.PinnedVersion+"\n")
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	closed := httptest.NewServer(nil)
