@@ -28,7 +28,6 @@ type ending struct {
 	cause error
 }
 
-func (e ending) ExitCode() int { return e.code }
 func (e ending) Unwrap() error { return e.cause }
 
 func (e ending) Error() string {
@@ -48,14 +47,18 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	if err == nil {
 		return 0
 	}
+	var known ending
 	var coded interface{ ExitCode() int }
 	switch {
-	case errors.As(err, &coded):
+	case errors.As(err, &known):
 		tell(errs, err)
-		return coded.ExitCode()
+		return known.code
 	case ctx.Err() != nil:
 		tell(errs, errStopped)
 		return exitInterrupted
+	case errors.As(err, &coded):
+		tell(errs, err)
+		return coded.ExitCode()
 	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		tell(errs, fmt.Errorf("%w\n  next: drover --help lists the commands", err))
 		return exitUsage

@@ -35,6 +35,6 @@ func newCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w%s", err, nextHelp(cmd, err))
 	})
-	root.AddCommand(newRunCommand(), newDemoCommand())
+	root.AddCommand(newRunCommand(), newDoctorCommand(), newDemoCommand())
 	return root
 }
