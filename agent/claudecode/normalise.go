@@ -41,9 +41,11 @@ type normaliser struct {
 
 	toolUses int // calls that were told
 
-	taskCalls map[string]string // the call of each task at work, by task id
-	ended     *event.Event      // the end of a task whose report may follow; see taskUpdated
-	usage     usageMeter
+	taskCalls  map[string]string // the call of each task at work, by task id
+	ended      *event.Event      // the end of a task whose report may follow; see taskUpdated
+	usage      usageMeter
+	tokens     Tokens           // of model calls that the stream told of
+	begunInput map[string]int64 // of those under way, by the call that they are inside of
 
 	out []event.Event
 }

@@ -313,6 +313,7 @@ func (n *normaliser) stream(m *claude.StreamEvent) {
 	if text != "" {
 		n.tell(at, event.TextDelta{Delta: text})
 	}
+	n.countTokens(at, m)
 }
 
 // startedMessage is the id of the message that begins with an event. Older CLIs do not repeat it.

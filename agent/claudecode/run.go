@@ -150,7 +150,7 @@ func (r *run) finish(ctx context.Context, failed error, yield yieldFunc) {
 	ending := newEnding(r.normal.done(end))
 	resulted := end.Answer != nil
 	if !resulted && failed != nil && !errors.Is(failed, claude.ErrNoAnswer) {
-		ending.fail(errorCode(failed), failed)
+		ending.fail(breakCode(failed), failed)
 	}
 	if ctx.Err() != nil {
 		ending.interrupt(context.Cause(ctx))
@@ -163,7 +163,7 @@ func (r *run) finish(ctx context.Context, failed error, yield yieldFunc) {
 	}
 }
 
-func errorCode(err error) string {
+func breakCode(err error) string {
 	if _, ended := errors.AsType[*claude.ProcessError](err); ended {
 		return CodeEnded
 	}

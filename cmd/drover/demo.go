@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,9 +17,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/tool"
 )
 
 //go:embed demo
@@ -37,13 +44,13 @@ func newDemoCommand() *cobra.Command {
 loopback, so no key is needed and nothing leaves this machine; the tools are really run.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDemo(cmd.Context(), cmd.OutOrStdout())
+			return runDemo(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }
 
-// runDemo prints what happens while it happens, then the answer.
-func runDemo(ctx context.Context, out io.Writer) error {
+// runDemo shows what happens while it happens, then the answer.
+func runDemo(ctx context.Context, in io.Reader, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "drover-demo-")
 	if err != nil {
 		return err
@@ -58,37 +65,63 @@ func runDemo(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = model.Close() }()
-	opts, err := demoOptions(dir, work, model.URL())
+	opts, err := demoOptions(dir, model.URL())
 	if err != nil {
 		return err
 	}
-	return converse(ctx, opts, newPrinter(out, work))
+	req, err := demoRequest(work)
+	if err != nil {
+		return err
+	}
+	adapter := claudecode.New(opts)
+	ready := adapter.Ready(ctx)
+	if err := ready.Err(); err != nil {
+		return err
+	}
+	state := strings.ReplaceAll(string(ready.State), string(agent.StateReady), "ok")
+	fmt.Fprintf(out, "set-up    claude %s  %s    model: scripted, no key needed\n", ready.Version, state)
+	fmt.Fprintf(out, "run       review of the bundled shop, with Read, Write, Bash and one Go tool\n\n")
+	return watchDemo(ctx, adapter, req, in, out)
 }
 
-// converse has the conversation. The summary comes also when it is stopped.
-func converse(ctx context.Context, opts *claude.Options, p *printer) error {
-	client, err := claude.Connect(ctx, opts)
+// watchDemo has the agent work and shows it. The summary comes also when it is stopped.
+func watchDemo(ctx context.Context, adapter agent.Adapter, req agent.Request, in io.Reader, out io.Writer) error {
+	display, approver := newDisplay(in, out, displayOptions{
+		Dir: req.Dir, MaxUSD: req.MaxBudgetUSD, Answer: writeReview, NoHint: true,
+	})
+	defer display.close()
+	runner, err := agent.NewRunner(adapter, &agent.RunnerOptions{Approver: approver})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }()
-	p.setUp(client.Initialized())
-	var answer *claude.ResultMessage
-	for m, err := range client.Turn(ctx, claude.Text("Review the code under shop.")) {
+	defer context.AfterFunc(ctx, display.stopping)()
+	for e, err := range runner.Run(ctx, req) {
 		if err != nil {
-			p.stopped(err)
 			return err
 		}
-		p.message(m)
-		if end, ok := m.(*claude.TurnEnd); ok {
-			answer = end.Answer
+		display.show(e)
+		if done, ok := e.Payload.(event.Done); ok && done.Status != event.DoneSuccess {
+			return fmt.Errorf("the run ended with %s: %s", done.Status, cmp.Or(done.Result, done.Reason))
 		}
 	}
-	if answer == nil {
-		return claude.ErrNoAnswer
+	return nil
+}
+
+// writeReview writes the answer for people.
+func writeReview(w io.Writer, done event.Done) error {
+	var r review
+	if err := json.Unmarshal(done.Output, &r); err != nil {
+		return fmt.Errorf("the answer is no review: %w", err)
 	}
-	p.done(answer)
-	return p.review(answer.StructuredOutput)
+	fmt.Fprintf(w, "Review\n  Summary  %s\n", r.Summary)
+	for i, issue := range r.Issues {
+		label := ""
+		if i == 0 {
+			label = "Issues"
+		}
+		fmt.Fprintf(w, "  %-8s %d. %s\n", label, i+1, issue)
+	}
+	return nil
 }
 
 // unpackDemo writes the bundled project below dir and returns the folder that holds it.
@@ -122,16 +155,8 @@ func startDemoModel(work string) (*script.Server, error) {
 	return script.Start(s)
 }
 
-// demoOptions closes the run off: an environment of its own, a fake key, a model on loopback.
-func demoOptions(dir, work, url string) (*claude.Options, error) {
-	answer, err := schema.For[review]()
-	if err != nil {
-		return nil, err
-	}
-	tools, err := demoTools(work)
-	if err != nil {
-		return nil, err
-	}
+// demoOptions close the run off: an environment of its own, a fake key, a model on loopback.
+func demoOptions(dir, url string) (*claude.Options, error) {
 	env := map[string]string{
 		"PATH":               os.Getenv("PATH"),
 		"HOME":               filepath.Join(dir, "home"),
@@ -140,6 +165,7 @@ func demoOptions(dir, work, url string) (*claude.Options, error) {
 		"CLAUDE_CODE_TMPDIR": filepath.Join(dir, "tmp"),
 		"ANTHROPIC_BASE_URL": url,
 		"ANTHROPIC_API_KEY":  "sk-ant-demo-opens-nothing",
+		"ENABLE_TOOL_SEARCH": "false",
 
 		"DISABLE_AUTOUPDATER":                      "1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -147,42 +173,46 @@ func demoOptions(dir, work, url string) (*claude.Options, error) {
 	if err := os.MkdirAll(env["TMPDIR"], 0o700); err != nil {
 		return nil, err
 	}
-	return &claude.Options{
-		Dir:            work,
-		Env:            claude.ExactEnv(env),
-		Tools:          []string{"Read", "Bash"},
-		AllowedTools:   []string{"Read", "Bash(grep *)", "mcp__demo__count_lines"},
-		MCPServers:     map[string]claude.MCPServer{"demo": tools},
-		StrictMCP:      true,
-		SettingSources: []string{},
-		OutputSchema:   answer.JSON(),
-		NoPersistence:  true,
+	return &claude.Options{Env: claude.ExactEnv(env), StrictMCP: true, SettingSources: []string{}, NoPersistence: true}, nil
+}
+
+// demoRequest is the task, with a tool of ours, and with a gate that lets files be.
+func demoRequest(work string) (agent.Request, error) {
+	answer, err := schema.For[review]()
+	if err != nil {
+		return agent.Request{}, err
+	}
+	tools, err := tool.NewRegistry(nil, demoTool(work))
+	if err != nil {
+		return agent.Request{}, err
+	}
+	return agent.Request{
+		Prompt:       "Review the code under shop.",
+		Dir:          work,
+		AllowedTools: []string{"Read", "Write", "Bash(grep *)", "count_lines"},
+		Tools:        tools,
+		Permissions:  &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow},
+		MaxBudgetUSD: 0.5,
+		OutputSchema: answer.JSON(),
+		PartialText:  true,
 	}, nil
 }
 
-// demoTools is a server in this process with one tool.
-func demoTools(work string) (*claude.MCPInProcess, error) {
+// demoTool is a tool in this process.
+func demoTool(work string) *tool.Tool {
 	type input struct {
 		Dir string `json:"dir" doc:"folder below the project"`
 	}
-	count, err := claude.NewTool("count_lines", "Count the lines of all files in a folder.",
-		func(_ context.Context, in input) (claude.ToolResult, error) {
+	return tool.Must("count_lines", "Count the lines of all files in a folder.",
+		func(_ context.Context, in input) (string, error) {
 			root, err := os.OpenRoot(work)
 			if err != nil {
-				return claude.ToolResult{}, err
+				return "", err
 			}
 			defer func() { _ = root.Close() }()
 			n, err := countLines(root.FS(), in.Dir)
-			return claude.TextResult(fmt.Sprintf("%d lines", n)), err
-		})
-	if err != nil {
-		return nil, err
-	}
-	server, err := claude.NewToolServer("demo", claude.Version, nil, count)
-	if err != nil {
-		return nil, err
-	}
-	return server.Server(), nil
+			return fmt.Sprintf("%d lines", n), err
+		}, tool.ReadOnly)
 }
 
 func countLines(files fs.FS, dir string) (int, error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/event"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -93,7 +94,7 @@ func TestDemo(t *testing.T) {
 func mask(text string) string {
 	text = strings.ReplaceAll(text, claude.PinnedVersion, "VERSION")
 	for _, r := range []struct{ pattern, with string }{
-		{`(?m)^  \d+\.\d  `, "  SS.S  "}, {`\$\d+\.\d+`, "$$COST"}, {`(?m) +\d+ ms$`, " TIME"}, {`(?m) +\d+\.\d s$`, " TIME"},
+		{`(?m)^  \d+\.\d  `, "  SS.S  "}, {`\$\d+\.\d+ of`, "$$COST of"}, {`claude-code: \S+`, "claude-code: MODEL"}, {`(?m) +\d+ ms$`, " TIME"}, {`(?m) +\d+\.\d s$`, " TIME"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
 	}
@@ -138,7 +139,7 @@ func TestDemoStopped(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q; want 130 and one line", code, stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if last := lines[len(lines)-1]; !strings.Contains(last, "stopped ") || !strings.Contains(last, "tool calls") {
+	if last := lines[len(lines)-1]; !strings.Contains(last, "  done         interrupted ") || !strings.Contains(last, " call") {
 		t.Errorf("the last line is %q, want the summary", last)
 	}
 }
@@ -150,7 +151,7 @@ func TestDemoWithoutCLI(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
 	}
 	for part, words := range map[string]string{
-		"what": "drover: CLI not found", "where": "/nowhere/claude", "next": "\n  next: correct the path, or run npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion,
+		"what": "CLI not found", "where": "/nowhere/claude", "next": "\n  next: npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion,
 	} {
 		if !strings.Contains(stderr, words) {
 			t.Errorf("%s: %q is not in %q", part, words, stderr)
@@ -162,5 +163,11 @@ func TestUnknownCommand(t *testing.T) {
 	code, _, stderr := drover(t.Context(), t, nil, "dmeo")
 	if code != 2 || !strings.Contains(stderr, `drover: unknown command "dmeo"`) {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
+func TestReviewOfNoReview(t *testing.T) {
+	if err := writeReview(&bytes.Buffer{}, event.Done{}); err == nil || !strings.Contains(err.Error(), "the answer is no review") {
+		t.Errorf("got %v, want an error that says so", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 )
@@ -191,8 +192,10 @@ func TestTheStatusLine(t *testing.T) {
 	check(40, "  Bash          npm test            12 s")
 	l.rows(event.New(event.ToolProgress{ID: "1", Progress: 3, Total: 10, Message: "suites"}))
 	check(60, "  Bash          npm test (3 of 10 suites)               12 s")
-	check(20, "  Bash  12 s")
+	l.rows(event.New(claudecode.Tokens{Input: 1200, Output: 34}))
+	check(60, "  Bash          npm test (3 of 10 suites)    12 s  1,234 tok")
+	check(20, "  Bash  12 s  1,234…")
 	check(3, "  …")
 	l.rows(event.New(toolResult("1", "Bash", "")))
-	check(40, "  model                             12 s")
+	check(40, "  model  12 s  1,234 tok")
 }

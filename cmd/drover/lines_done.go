@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,7 +48,9 @@ func (l *lines) why(p event.Done) string {
 			return why
 		}
 	case event.DoneInterrupted:
-		return p.Reason
+		if p.Reason != context.Canceled.Error() { // which says no more than that
+			return p.Reason
+		}
 	case event.DoneMaxTurns:
 		return "the limit of turns is reached"
 	case event.DoneMaxBudget:
@@ -58,7 +61,7 @@ func (l *lines) why(p event.Done) string {
 
 // hint says how calls that were denied could have been allowed; it has no lines if none were.
 func (l *lines) hint(width int) []string {
-	if len(l.lacking) == 0 {
+	if len(l.lacking) == 0 || l.opts.NoHint {
 		return nil
 	}
 	rows, _ := wrap("hint: to let it do what was denied, add --allow "+strings.Join(l.lacking, " --allow "), width, textRows)

@@ -19,6 +19,10 @@ func (l *lines) notice(r row, p event.Payload) []row {
 	switch p := typed(p).(type) {
 	case claudecode.Task:
 		return l.task(r, p)
+	case claudecode.Tokens:
+		l.usage.Tokens = &event.Tokens{Coverage: event.CoverageComplete}
+		l.usage.Tokens.Totals.Input.Total, l.usage.Tokens.Totals.Output.Total = p.Input, p.Output
+		return nil
 	case claudecode.Compaction:
 		r.what, r.subject = "compact", "the conversation was summarised"
 		r.figures = thousands(int64(p.TokensBefore)) + " tok"
@@ -45,6 +49,8 @@ func typed(p event.Payload) event.Payload {
 	switch e.Kind {
 	case claudecode.KindTask:
 		return decoded[claudecode.Task](e)
+	case claudecode.KindTokens:
+		return decoded[claudecode.Tokens](e)
 	case claudecode.KindCompaction:
 		return decoded[claudecode.Compaction](e)
 	case claudecode.KindRateLimit:

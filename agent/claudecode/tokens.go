@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+)
+
+// KindTokens is the kind of [Tokens].
+const KindTokens event.Kind = "claude-code:tokens"
+
+// Tokens are what the model calls have used that have ended so far. They are for whoever watches: a run
+// that yields text while it is written tells them after each call. What counts is [event.Done.Usage].
+type Tokens struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+}
+
+// EventKind implements [event.Payload].
+func (Tokens) EventKind() event.Kind { return KindTokens }
+
+// streamTokens is the part of a stream event that counts. Counts are of the whole model call so far.
+type streamTokens struct {
+	Type    string
+	Message struct{ Usage streamUsage }
+	Usage   streamUsage
+}
+
+type streamUsage struct {
+	Input      int64 `json:"input_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	Output     int64 `json:"output_tokens"`
+}
+
+func (u streamUsage) input() int64 { return max(0, u.Input) + max(0, u.CacheRead) + max(0, u.CacheWrite) }
+
+// countTokens adds up what the stream tells of model calls. Their input is told when they begin, and
+// mostly again when they end.
+func (n *normaliser) countTokens(at place, m *claude.StreamEvent) {
+	begins, ends := bytes.Contains(m.Event, []byte(`"message_start"`)), bytes.Contains(m.Event, []byte(`"message_delta"`))
+	if !begins && !ends {
+		return
+	}
+	var told streamTokens
+	if json.Unmarshal(m.Event, &told) != nil {
+		return
+	}
+	switch told.Type {
+	case "message_start":
+		set(&n.begunInput, m.ParentToolUseID, told.Message.Usage.input())
+	case "message_delta":
+		n.tokens.Input += max(told.Usage.input(), n.begunInput[m.ParentToolUseID])
+		n.tokens.Output += max(0, told.Usage.Output)
+		delete(n.begunInput, m.ParentToolUseID)
+		n.tell(at, n.tokens)
+	}
+}
