@@ -80,16 +80,8 @@ func TestRunEnds(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var turns []script.Turn
-			model := claudetest.NewModel(t, script.Func(func(*script.Request) script.Turn {
-				next := turns[0]
-				if len(turns) > 1 {
-					turns = turns[1:]
-				}
-				return next
-			}).Always())
-			p := newProgram(t, model.URL())
-			turns = c.turns(p.cli.Work)
+			p := newProgram(t, "")
+			p.setEnv(claudetest.NewModel(t, c.turns(p.cli.Work)...).Env())
 			got := p.run(append(append([]string{"run"}, c.args...), "Do it.")...)
 			if got.code != c.code || !strings.Contains(got.out, c.stdout) {
 				t.Errorf("exit code %d, want %d; stdout:\n%s\nstderr:\n%s", got.code, c.code, got.out, got.errors)
