@@ -18,7 +18,7 @@ import (
 // rewrite an input have the new input judged: see [tool.Judged].
 //
 // PermissionMode is set to what the gate projects, unless the options name a mode: the hook decides
-// whatever the mode is. An option with which the gate could not be enforced, or which means that the
+// whatever the mode is. Dir is the workspace; set it before, if at all. An option with which the gate could not be enforced, or which means that the
 // CLI decides instead, is refused with a [claude.OptionError]; then the options are not changed. See
 // also [claude.Options.RequireHooks], which Bind calls.
 //
@@ -44,12 +44,23 @@ func (e *Engine) Bind(opts *claude.Options) error {
 	if opts.PermissionMode == "" {
 		bound.PermissionMode = native.Mode
 	}
-	if native.Callback || opts.CanUseTool != nil {
-		bound.CanUseTool = asksWithServer(tool.Permission(e, opts.CanUseTool))
+	workspace := workspaceOf(opts)
+	if native.Callback || opts.CanUseTool != nil || asksAnyway(native, bound.PermissionMode) {
+		bound.CanUseTool = asksIn(workspace, asksWithServer(tool.Permission(e, opts.CanUseTool)))
 	}
 	bound.Hooks = e.hooks(native, known, opts.Hooks)
+	for i, h := range bound.Hooks {
+		bound.Hooks[i] = hooksIn(workspace, h)
+	}
 	*opts = bound
 	return nil
+}
+
+// asksAnyway reports whether the CLI asks about calls that the hook has allowed: it does so about files
+// such as those in .git, about some commands, and where settings say ask. Without a callback nobody
+// would answer, and it would deny what the gate, or a person, has allowed.
+func asksAnyway(native NativeMode, mode claude.PermissionMode) bool {
+	return !native.LeaveAllowed && mode != claude.ModeBypassPermissions
 }
 
 // hooks are the engine's hook and then the others.

@@ -18,9 +18,9 @@ import (
 // EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
 type EngineOptions struct {
 	// Facts gives what is known at the moment of a call; it may look at files, see [FindTarget].
-	// Where it leaves Now, Calls or Dir empty the engine fills in the time, its own count and the
-	// directory that the call names. Nil means those three, and the Target. It is called by several
-	// goroutines, and again about an input that a policy or the approver has written. A function
+	// Where it leaves Now, Calls, Dir or Workspace empty the engine fills in the time, its own count,
+	// the directory that the call names, and the one of the options that it is bound to. Nil means
+	// those four, and the Target. It is called by several goroutines, and again about an input that a policy or the approver has written. A function
 	// that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
 	// Approver is asked where the gate says ask. Nil denies such calls.
@@ -213,6 +213,9 @@ func (e *Engine) facts(ctx context.Context, c Call, before int) Facts {
 	}
 	if f.Dir == "" {
 		f.Dir = c.Dir
+	}
+	if f.Workspace == "" {
+		f.Workspace, _ = workspaces.From(ctx)
 	}
 	return f
 }

@@ -24,6 +24,10 @@ type Facts struct {
 	// Dir is the working directory of the agent, to which relative paths of calls belong. It is
 	// absolute.
 	Dir string
+	// Workspace is the directory that the agent was started in, to which [Permissions.WritablePaths]
+	// belong, absolute and with all links resolved: the agent can change Dir by a command, but not
+	// this. Empty means Dir.
+	Workspace string
 }
 
 // Remaining is what is left of the budgets of a run. Nil means no budget; zero or less means that it

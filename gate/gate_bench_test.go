@@ -65,6 +65,10 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
+func writableSource() Policy {
+	return FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"docs", "testdata", "src"}})
+}
+
 // BenchmarkRule is what single rules cost, with nothing else around them.
 func BenchmarkRule(b *testing.B) {
 	facts := realisticFacts()
@@ -76,6 +80,7 @@ func BenchmarkRule(b *testing.B) {
 		{"name", AllowTools("Read"), allowedCalls[2].call},
 		{"path", Rules(RuleOptions{Allow: []string{"Write(/src/**)"}}), allowedCalls[3].call},
 		{"path denied", Rules(RuleOptions{Allow: []string{"Write"}, Deny: []string{"Write(/vendor/**)"}}), allowedCalls[3].call},
+		{"writable path", writableSource(), allowedCalls[3].call},
 		{"command", AllowTools("Bash(git status:*)", "Bash(go test:*)"), allowedCalls[4].call},
 		{"command denied", Rules(RuleOptions{Allow: []string{"Bash"}, Deny: []string{"Bash(rm:*)"}}), allowedCalls[4].call},
 	} {
@@ -88,6 +93,18 @@ func BenchmarkRule(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestAWriteToAWritablePathAllocatesNothing(t *testing.T) {
+	g, facts := Must(writableSource()), realisticFacts()
+	for name, workspace := range map[string]string{"the working directory": "", "a workspace": facts.Dir} {
+		facts.Workspace = workspace
+		var d event.Decision
+		got := testing.AllocsPerRun(100, func() { d = g.Decide(allowedCalls[3].call, facts) })
+		if d.Verdict != event.Allow || got > 0 {
+			t.Errorf("in %s: got %s (%s) with %v allocations, want allow with none", name, d.Verdict, d.Reason, got)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
@@ -34,8 +36,13 @@ func (l Level) verdict() event.Verdict {
 	return event.Deny
 }
 
-// MarshalText implements encoding.TextMarshaler.
-func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+// MarshalText implements encoding.TextMarshaler. What was not said is an empty text.
+func (l Level) MarshalText() ([]byte, error) {
+	if l == LevelUnset {
+		return nil, nil
+	}
+	return []byte(l.String()), nil
+}
 
 // UnmarshalText implements encoding.TextUnmarshaler. An empty text is not said.
 func (l *Level) UnmarshalText(text []byte) error {
@@ -72,7 +79,12 @@ type Permissions struct {
 	NetworkAccess Level `json:"networkAccess,omitzero"`
 	// Mode sets the levels aside. Empty keeps to them.
 	Mode Mode `json:"mode,omitzero"`
-	// WritablePaths are the only places where FileWrite holds.
+	// WritablePaths are the only places where FileWrite holds: files, or directories with all that is
+	// below them, relative to the workspace ([Facts.Workspace]), as "src" or "docs/notes.md". A call
+	// that writes elsewhere is denied, and so is one of which nobody can say where it writes. Links
+	// count as what they lead to. Nil means everywhere, empty means nowhere.
+	//
+	// They go with no mode, and not with ShellExecute allowed: a command writes anywhere.
 	WritablePaths []string `json:"writablePaths,omitzero"`
 }
 
@@ -87,23 +99,30 @@ func FromCapabilities(p *Permissions) Policy {
 		return policy
 	}
 	own := *p
-	policy.Permissions = &own
+	own.WritablePaths, policy.err = canonicalPaths(p.WritablePaths)
+	policy.err = errors.Join(policy.err, own.enforceable())
+	shown := own // what others do with it is nothing to the policy
+	shown.WritablePaths = slices.Clone(own.WritablePaths)
+	policy.Permissions = &shown
 	policy.Otherwise = &Otherwise{Verdict: event.Allow}
 	switch own.Mode {
 	case "":
 		policy.Judge = own.judge
 	case ModeBypass:
-		policy.Judge = Permissions{FileWrite: LevelAllow, ShellExecute: LevelAllow, NetworkAccess: LevelAllow}.judge
+		policy.Judge = (&Permissions{FileWrite: LevelAllow, ShellExecute: LevelAllow, NetworkAccess: LevelAllow}).judge
 	case ModeAuto: // the agent judges
 	default:
-		policy.err = fmt.Errorf("Mode is %q; it is empty, %q or %q", own.Mode, ModeAuto, ModeBypass)
+		policy.err = errors.Join(policy.err, fmt.Errorf("Mode is %q; it is empty, %q or %q", own.Mode, ModeAuto, ModeBypass))
 	}
 	return policy
 }
 
-func (p Permissions) judge(c *Call, _ *Facts) (event.Decision, bool) {
+func (p *Permissions) judge(c *Call, f *Facts) (event.Decision, bool) {
 	if c.Needs == 0 {
 		return event.Decision{}, false
+	}
+	if p.WritablePaths != nil && c.Needs.Has(tool.FileWrite) && !p.writable(c, f) {
+		return event.Decision{Reason: p.unwritable(c, f)}, true
 	}
 	verdict, capability := p.strictest(c.Needs)
 	switch verdict {
@@ -117,7 +136,7 @@ func (p Permissions) judge(c *Call, _ *Facts) (event.Decision, bool) {
 
 // strictest returns the strictest verdict about the capabilities, and the first one that has it. A
 // capability that is not known is denied.
-func (p Permissions) strictest(needs tool.Capability) (event.Verdict, tool.Capability) {
+func (p *Permissions) strictest(needs tool.Capability) (event.Verdict, tool.Capability) {
 	verdict, which := event.Allow, tool.Capability(0)
 	for bit := tool.Capability(1); bit != 0 && bit <= needs; bit <<= 1 {
 		if v := p.level(bit).verdict(); needs.Has(bit) && (v < verdict || which == 0) {
@@ -127,7 +146,7 @@ func (p Permissions) strictest(needs tool.Capability) (event.Verdict, tool.Capab
 	return verdict, which
 }
 
-func (p Permissions) level(c tool.Capability) Level {
+func (p *Permissions) level(c tool.Capability) Level {
 	switch c {
 	case tool.FileWrite:
 		return p.FileWrite

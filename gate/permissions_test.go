@@ -5,6 +5,7 @@ package gate_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +16,11 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
+type capabilityRow struct{ levels, files, shell, network, both string }
+
 // capabilityTable has a row for each of the 27 policies: the levels of files, shell and network,
 // then what becomes of tools that write files, run commands, use the network, and do the last two.
-var capabilityTable = []struct{ levels, files, shell, network, both string }{
+var capabilityTable = []capabilityRow{
 	{"allow,allow,allow", "allow", "allow", "allow", "allow"},
 	{"allow,allow,ask", "allow", "allow", "ask", "ask"},
 	{"allow,allow,deny", "allow", "allow", "deny", "deny"},
@@ -76,21 +79,79 @@ func levelsOf(t testing.TB, text string) *gate.Permissions {
 	return &p
 }
 
+// said are the levels as a policy can say them: "" is not said.
+var said = []string{"", "ask", "allow", "deny"}
+
+// eachTriple calls f for all 64 policies, with the row of the table that holds for it.
+func eachTriple(t *testing.T, f func(t *testing.T, p *gate.Permissions, row string)) {
+	t.Helper()
+	for _, files := range said {
+		for _, shell := range said {
+			for _, network := range said {
+				levels := files + "," + shell + "," + network
+				p := levelsOf(t, levels)
+				meaning := fmt.Sprintf("%s,%s,%s", p.FileWrite, p.ShellExecute, p.NetworkAccess)
+				t.Run(levels, func(t *testing.T) { f(t, p, meaning) })
+			}
+		}
+	}
+}
+
 func TestEveryTripleOfLevels(t *testing.T) {
 	if len(capabilityTable) != 27 {
 		t.Fatalf("%d rows, want 27", len(capabilityTable))
 	}
-	for _, row := range capabilityTable {
-		t.Run(row.levels, func(t *testing.T) {
-			g := gate.Must(ourTools(t), gate.FromCapabilities(levelsOf(t, row.levels)))
-			for column, want := range map[string]string{"files": row.files, "shell": row.shell, "network": row.network, "both": row.both, "none": "allow"} {
-				for _, name := range capabilityTools[column] {
-					if got := decide(g, name); got.Verdict.String() != want {
-						t.Errorf("%s: %s (%s), want %s", name, got.Verdict, got.Reason, want)
-					}
+	eachTriple(t, func(t *testing.T, p *gate.Permissions, levels string) {
+		row := capabilityTable[slices.IndexFunc(capabilityTable, func(r capabilityRow) bool { return r.levels == levels })]
+		g := gate.Must(ourTools(t), gate.FromCapabilities(p))
+		for column, want := range map[string]string{"files": row.files, "shell": row.shell, "network": row.network, "both": row.both, "none": "allow"} {
+			for _, name := range capabilityTools[column] {
+				if got := decide(g, name); got.Verdict.String() != want {
+					t.Errorf("%s: %s (%s), want %s", name, got.Verdict, got.Reason, want)
 				}
 			}
-		})
+		}
+	})
+}
+
+// What was not said is not written, and what was said comes back as it was.
+func TestLevelsAsJSON(t *testing.T) {
+	eachTriple(t, func(t *testing.T, p *gate.Permissions, _ string) {
+		var want []string
+		for _, field := range []struct {
+			name  string
+			level gate.Level
+		}{{"fileWrite", p.FileWrite}, {"shellExecute", p.ShellExecute}, {"networkAccess", p.NetworkAccess}} {
+			if field.level != gate.LevelUnset {
+				want = append(want, fmt.Sprintf("%q:%q", field.name, field.level))
+			}
+		}
+		text, err := json.Marshal(p)
+		if want := "{" + strings.Join(want, ",") + "}"; err != nil || string(text) != want {
+			t.Errorf("written %s (%v), want %s", text, err, want)
+		}
+		var again gate.Permissions
+		if err := json.Unmarshal(text, &again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(p, &again); diff != "" {
+			t.Errorf("read again (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestALevelAsText(t *testing.T) {
+	for level, want := range map[gate.Level]struct{ shown, text string }{
+		gate.LevelUnset: {"ask", ""}, gate.LevelAsk: {"ask", "ask"}, gate.LevelAllow: {"allow", "allow"}, gate.LevelDeny: {"deny", "deny"},
+	} {
+		text, err := level.MarshalText()
+		if err != nil || string(text) != want.text || level.String() != want.shown {
+			t.Errorf("level %d is shown as %q and written as %q (%v), want %q and %q", level, level, text, err, want.shown, want.text)
+		}
+		again := gate.LevelDeny
+		if err := again.UnmarshalText(text); err != nil || again != level {
+			t.Errorf("%q is read as level %d (%v), want %d", text, again, err, level)
+		}
 	}
 }
 
@@ -174,13 +235,17 @@ func TestPermissionsAreCopied(t *testing.T) {
 }
 
 func TestPermissionsAsJSON(t *testing.T) {
-	const text = `{"fileWrite":"allow","networkAccess":"deny","mode":"auto"}`
+	const text = `{"fileWrite":"allow","shellExecute":"ask","networkAccess":"deny","mode":"auto","writablePaths":["src"]}`
 	var got gate.Permissions
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	if want := (gate.Permissions{FileWrite: gate.LevelAllow, NetworkAccess: gate.LevelDeny, Mode: gate.ModeAuto}); got != want {
-		t.Errorf("read %+v, want %+v", got, want)
+	want := gate.Permissions{
+		FileWrite: gate.LevelAllow, ShellExecute: gate.LevelAsk, NetworkAccess: gate.LevelDeny,
+		Mode: gate.ModeAuto, WritablePaths: []string{"src"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
 	}
 	if again, err := json.Marshal(got); err != nil || string(again) != text {
 		t.Errorf("written %s (%v), want %s", again, err, text)
@@ -188,8 +253,13 @@ func TestPermissionsAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"fileWrite":"always"}`), &got); err == nil || !strings.Contains(err.Error(), `"always"`) {
 		t.Errorf("a level that does not exist: %v", err)
 	}
-	if err := json.Unmarshal([]byte(`{"fileWrite":""}`), &got); err != nil || got.FileWrite != gate.LevelAsk {
-		t.Errorf("an empty level: %s, %v", got.FileWrite, err)
+	if err := json.Unmarshal([]byte(`{"fileWrite":""}`), &got); err != nil || got.FileWrite != gate.LevelUnset {
+		t.Errorf("an empty level: %d, %v", got.FileWrite, err)
+	}
+	for text, paths := range map[string][]string{`{}`: nil, `{"writablePaths":[]}`: {}} {
+		if again, err := json.Marshal(gate.Permissions{WritablePaths: paths}); err != nil || string(again) != text {
+			t.Errorf("nowhere is not everywhere: %#v is written %s (%v), want %s", paths, again, err, text)
+		}
 	}
 }
 

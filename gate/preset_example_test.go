@@ -61,6 +61,30 @@ func ExampleFromCapabilities() {
 	// allow Read
 }
 
+// Files may be written below src alone. The agent has to ask before it runs a command, which could write
+// anywhere.
+func ExamplePermissions_writablePaths() {
+	g := gate.Must(gate.FromCapabilities(&gate.Permissions{
+		FileWrite:     gate.LevelAllow,
+		ShellExecute:  gate.LevelAsk,
+		WritablePaths: []string{"src"},
+	}))
+
+	for _, path := range []string{"/project/src/main.go", "/project/go.mod"} {
+		call := event.ToolCall{Name: "Write", Input: fmt.Appendf(nil, `{"file_path":%q}`, path)}
+		d := g.Decide(call, gate.Facts{Workspace: "/project"})
+		fmt.Println(d.Verdict, cmp.Or(d.Reason, path))
+	}
+	_, err := gate.New(gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass, WritablePaths: []string{"../src"}}))
+	fmt.Println(err)
+	// Output:
+	// allow /project/src/main.go
+	// deny Write may not write /project/go.mod. Writable are only src in /project.
+	// gate: policy capabilities: WritablePaths[0] is "../src": it leaves the workspace with ".."
+	// WritablePaths do not hold with Mode "bypass", which sets them aside
+	//   next: leave Mode empty, or leave the paths out
+}
+
 func ExampleNewToolGate() {
 	toolGate, err := gate.NewToolGate(gate.ToolGateOptions{
 		Registry:       tool.Tools{readFile, writeFile, deleteFile},

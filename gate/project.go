@@ -49,11 +49,14 @@ var askTheGate = NativeMode{Mode: claude.ModeDefault, Callback: true}
 
 // MapPermissions gives the permission mode for permissions alone. All capabilities allowed is
 // bypassPermissions; files allowed and the rest asked about is acceptEdits; everything else asks the
-// callback. No permissions at all leave the agent to its default.
+// callback. Writable paths always ask the callback: no mode knows them. No permissions at all leave the
+// agent to its default.
 func MapPermissions(p *Permissions) NativeMode {
 	switch {
 	case p == nil:
 		return NativeMode{Mode: claude.ModeDefault, LeaveAllowed: true}
+	case p.WritablePaths != nil:
+		return askTheGate
 	case p.Mode == ModeAuto:
 		return NativeMode{Mode: claude.ModeAuto, LeaveAllowed: true}
 	case p.Mode == ModeBypass:

@@ -55,21 +55,27 @@ func TestEveryTripleHasItsMode(t *testing.T) {
 	if len(modeTable) != 27 {
 		t.Fatalf("%d rows, want 27", len(modeTable))
 	}
-	for levels, want := range modeTable {
-		p := levelsOf(t, levels)
-		if got := gate.MapPermissions(p); got != want {
-			t.Errorf("%s: %+v, want %+v", levels, got, want)
+	eachTriple(t, func(t *testing.T, p *gate.Permissions, levels string) {
+		want, ok := modeTable[levels]
+		if got := gate.MapPermissions(p); got != want || !ok {
+			t.Errorf("%+v, want %+v", got, want)
 		}
 		if got, err := gate.Must(gate.FromCapabilities(p), ourTools(t)).Project(gate.ClaudeCode()); err != nil || got != want {
-			t.Errorf("%s as a gate: %+v, %v; want %+v", levels, got, err, want)
+			t.Errorf("as a gate: %+v, %v; want %+v", got, err, want)
 		}
 		for mode, want := range map[gate.Mode]gate.NativeMode{gate.ModeAuto: auto, gate.ModeBypass: bypass, "yolo": asking} {
 			p.Mode = mode
 			if got := gate.MapPermissions(p); got != want {
-				t.Errorf("%s with mode %s: %+v, want %+v", levels, mode, got, want)
+				t.Errorf("with mode %s: %+v, want %+v", mode, got, want)
 			}
 		}
-	}
+		for _, mode := range []gate.Mode{"", gate.ModeAuto, gate.ModeBypass} {
+			p.Mode, p.WritablePaths = mode, []string{}
+			if got := gate.MapPermissions(p); got != asking {
+				t.Errorf("with writable paths and mode %q: %+v, want %+v", mode, got, asking)
+			}
+		}
+	})
 	if got := gate.MapPermissions(nil); got != vendors {
 		t.Errorf("no permissions: %+v, want %+v", got, vendors)
 	}

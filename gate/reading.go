@@ -82,6 +82,15 @@ func (c *Call) dir(f *Facts) string {
 	return r.normal
 }
 
+// workspace returns the directory to which writable paths belong, as rules have it.
+func (c *Call) workspace(f *Facts) string {
+	if f.Workspace == "" {
+		return c.dir(f)
+	}
+	normal, _ := normalPath(f.Workspace, "", isWindows(f.Workspace))
+	return normal
+}
+
 // script returns the command of the call.
 func (c *Call) script() *script {
 	r := c.known()

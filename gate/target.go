@@ -7,31 +7,66 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode/utf8"
 )
 
 // FindTarget looks for the file that a call names, and follows all links on the way to it. It is for
 // those who fill in [Facts], and look at the same files as the agent: the rules for paths then judge
 // where a path leads, not only how it is spelled. Relative paths belong to dir.
 //
-// Where nothing is named the Target is empty.
+// Where nothing is named the Target is empty. Where several files are, or a path that programs
+// understand in different ways, it is Unresolved.
 func FindTarget(c Call, dir string) Target {
 	in := readInput(c.Input)
 	if in.bad {
 		return Target{Unresolved: true}
 	}
+	var found Target
 	for _, name := range []string{in.file, in.notebook, in.path} {
 		if name == "" {
 			continue
 		}
-		if !filepath.IsAbs(name) {
-			if dir == "" {
-				return Target{Unresolved: true}
-			}
-			name = filepath.Join(dir, name)
+		target := follow(name, dir)
+		if found != (Target{}) && found != target {
+			return Target{Unresolved: true}
 		}
-		return resolve(filepath.Clean(name))
+		found = target
 	}
-	return Target{}
+	return found
+}
+
+// follow finds what a path leads to.
+func follow(name, dir string) Target {
+	if !filepath.IsAbs(name) {
+		if dir == "" {
+			return Target{Unresolved: true}
+		}
+		name = dir + string(filepath.Separator) + name
+	}
+	if leavesLink(name) {
+		return Target{Unresolved: true}
+	}
+	return resolve(filepath.Clean(name))
+}
+
+// leavesLink reports whether a path goes up from a link. The agent then means the directory that the link
+// is in, and a program that just opens the path means the one above where the link leads.
+func leavesLink(name string) bool {
+	if !strings.Contains(name, "..") {
+		return false
+	}
+	volume := filepath.VolumeName(name)
+	at := volume + string(filepath.Separator)
+	for _, segment := range strings.FieldsFunc(name[len(volume):], func(r rune) bool { return r < utf8.RuneSelf && os.IsPathSeparator(uint8(r)) }) {
+		if segment == ".." {
+			if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+				return true
+			}
+		}
+		at = filepath.Join(at, segment)
+	}
+	return false
 }
 
 // maxLinks bounds how many links lead to nothing before one gives up; Linux does the same.

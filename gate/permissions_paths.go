@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// canonicalPaths gives writable paths in the one form in which they are compared: with slashes, no
+// ".", none twice. Nil stays nil. The error names every entry that is wrong.
+func canonicalPaths(paths []string) ([]string, error) {
+	if paths == nil {
+		return nil, nil
+	}
+	canonical := make([]string, 0, len(paths))
+	var errs []error
+	for i, text := range paths {
+		p, err := canonicalPath(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("WritablePaths[%d] is %q: %w", i, text, err))
+		} else if !slices.Contains(canonical, p) {
+			canonical = append(canonical, p)
+		}
+	}
+	return canonical, errors.Join(errs...)
+}
+
+// notInPaths are characters that mean something to a shell, or to those who match patterns. Whoever
+// writes one of them expects more than a path.
+const notInPaths = "*?[]{}$`'\"~;&|<>()"
+
+func canonicalPath(text string) (string, error) {
+	slashes := strings.ReplaceAll(text, `\`, "/")
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return "", errors.New("it has control characters, or is no UTF-8")
+	case strings.ContainsAny(text, notInPaths):
+		return "", fmt.Errorf("it is a plain path, without any of %s", notInPaths)
+	case strings.HasPrefix(slashes, "/"):
+		return "", errAbsolute
+	}
+	joined, err := joinSegments(strings.TrimSuffix(slashes, "/"))
+	if err == nil && isWindows(joined) {
+		return "", errAbsolute
+	}
+	return joined, err
+}
+
+var errAbsolute = errors.New("it is absolute; write it relative to the workspace")
+
+// joinSegments checks the parts of a relative path, and drops those that mean nothing.
+func joinSegments(relative string) (string, error) {
+	var parts []string
+	for segment := range strings.SplitSeq(relative, "/") {
+		switch segment {
+		case ".":
+			continue
+		case "..":
+			return "", errors.New(`it leaves the workspace with ".."`)
+		case "":
+			if relative == "" {
+				continue // it names nothing
+			}
+			return "", errors.New("it has an empty segment")
+		}
+		parts = append(parts, segment)
+	}
+	if len(parts) == 0 {
+		return "", errors.New("it names nothing in the workspace; leave WritablePaths nil to mean all of it")
+	}
+	return strings.Join(parts, "/"), nil
+}
+
+// enforceable reports what would make writable paths an empty word.
+func (p *Permissions) enforceable() error {
+	switch {
+	case p.WritablePaths == nil:
+		return nil
+	case p.Mode == ModeAuto || p.Mode == ModeBypass:
+		return fmt.Errorf("WritablePaths do not hold with Mode %q, which sets them aside\n  next: leave Mode empty, or leave the paths out", p.Mode)
+	case p.ShellExecute == LevelAllow:
+		return errors.New("WritablePaths do not hold with ShellExecute allowed: a command writes anywhere\n  next: ask about commands, or deny them")
+	}
+	return nil
+}
+
+// writable reports whether every place that a call may write to is one that it may write to.
+func (p *Permissions) writable(c *Call, f *Facts) bool {
+	root, at := c.workspace(f), c.places(f, "")
+	if root == "" || at.unknown || at.n == 0 {
+		return false
+	}
+	for _, place := range at.list[:at.n] {
+		if !p.holds(root, place) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Permissions) holds(root, place string) bool {
+	rest, inside := below(root, place)
+	if !inside {
+		return false
+	}
+	for _, dir := range p.WritablePaths {
+		if isBelow(rest, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// unwritable says why a call may not write.
+func (p *Permissions) unwritable(c *Call, f *Facts) string {
+	root, at := c.workspace(f), c.places(f, "")
+	switch {
+	case len(p.WritablePaths) == 0:
+		return fmt.Sprintf("%s writes files, and the permission policy has no writable paths.", c.Name)
+	case root == "":
+		return fmt.Sprintf("%s writes files, and nobody has said to which directory the writable paths belong; set Facts.Workspace or Facts.Dir.", c.Name)
+	}
+	paths := strings.Join(p.WritablePaths, ", ")
+	if at.unknown || at.n == 0 {
+		return fmt.Sprintf("%s does not say where it writes: its path cannot be determined. Writable are only %s in %s; use an absolute path.", c.Name, paths, root)
+	}
+	for _, place := range at.list[:at.n] {
+		if !p.holds(root, place) {
+			return fmt.Sprintf("%s may not write %s. Writable are only %s in %s.", c.Name, place, paths, root)
+		}
+	}
+	return ""
+}
