@@ -58,7 +58,8 @@ func (n *normaliser) loose(m *claude.UnknownMessage) {
 	switch m.Type() {
 	case "system":
 		if m.Subtype() != "" {
-			return // a notice of a newer CLI
+			n.newNotice(m)
+			return
 		}
 		line := loosely[looseLine](m.Raw())
 		n.heard(cmp.Or(line.SessionID, line.SessionID2))

@@ -47,6 +47,7 @@ func TestCLAUDE003LooseLines(t *testing.T) {
 		{"content that is a string", `{"type":"assistant","content":"hi"}`, []event.Payload{event.Text{Content: "hi"}}},
 		{"text, delta and content in this order", `{"type":"assistant","content":[{"type":"text","text":"3"}],"delta":{"text":"2"},"text":"1"}`, []event.Payload{event.Text{Content: "1"}, event.TextDelta{Delta: "2"}, event.Text{Content: "3"}}},
 		{"message without an id", `{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]}}`, []event.Payload{event.Text{Content: "hi"}}},
+		{"text beside a message without an id", `{"type":"assistant","text":"1","message":{"content":[{"type":"text","text":"2"}]}}`, []event.Payload{event.Text{Content: "1"}, event.Text{Content: "2"}}},
 		{"text of another type", `{"type":"assistant","text":7,"content":[{"type":"text","text":"hi"}]}`, []event.Payload{event.Text{Content: "hi"}}},
 
 		{"thinking as a summary", `{"type":"assistant","content":[{"type":"thinking","summary":"hm"}]}`, []event.Payload{event.Thinking{Summary: "hm"}}},

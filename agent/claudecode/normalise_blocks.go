@@ -160,7 +160,7 @@ type resultMeta struct {
 }
 
 // verdict is what the CLI says of a call that did not run, or not to its end: denied, cancelled, or
-// nothing. A call that was cut off by an interrupt is, in its words, rejected without a decision.
+// nothing. A call that was cut off by an interrupt is, in its words, rejected without a decision to do so.
 func (n *normaliser) verdict(b *claude.ToolResultBlock, m *claude.UserMessage) event.ToolStatus {
 	if !b.IsError {
 		return ""
@@ -173,7 +173,7 @@ func (n *normaliser) verdict(b *claude.ToolResultBlock, m *claude.UserMessage) e
 		switch {
 		case meta.Decision != nil && meta.Decision.Decision == "reject":
 			return event.ToolDenied
-		case meta.Decision == nil && meta.NonExecutionKind == "user-rejected":
+		case meta.NonExecutionKind == "user-rejected":
 			return event.ToolCancelled
 		}
 		return ""

@@ -48,6 +48,7 @@ func TestTheStatusOfAToolResult(t *testing.T) {
 		{"words about another tool", returns("a", "Permission to use Write has been denied.", true, ""), "", false, event.ToolError},
 		{"words of a success", returns("a", "Permission to use Bash has been denied.", false, ""), "", false, event.ToolSuccess},
 		{"interrupted", returns("a", "stopped", true, meta(`,"non_execution_kind":"user-rejected"`)), "", false, event.ToolCancelled},
+		{"interrupted after it was let run", returns("a", "stopped", true, meta(accepted+`,"non_execution_kind":"user-rejected"`)), "", false, event.ToolCancelled},
 		{"interrupted, an older CLI", returns("a", "stopped", true, `,"tool_use_result":"User rejected tool use"`), "", false, event.ToolCancelled},
 		{"interrupted because it was denied", returns("a", "stopped", true, `,"tool_use_result":"User rejected tool use"`), "", true, event.ToolDenied},
 	} {
@@ -182,6 +183,16 @@ func TestASubagentIsPlacedInTheTurnOfItsCall(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(at{})); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatTheCLISaysItselfIsNoTurn(t *testing.T) {
+	n, tick := newNormaliser()
+	events := play(t, n, tick,
+		`{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"Total cost: $0"}]}}`,
+		says("m1", "1", `{"type":"text","text":"hi"}`))
+	if events[0].Turn != 0 || events[0].Kind != event.KindText || events[1].Turn != 1 {
+		t.Errorf("events %+v, want the text of the CLI before the first turn", events)
 	}
 }
 

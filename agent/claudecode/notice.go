@@ -90,6 +90,19 @@ func (n *normaliser) trouble(m claude.Message) {
 	}
 }
 
+// newNotice tells of a notice that the client does not know yet. Most of them are passed over.
+func (n *normaliser) newNotice(m *claude.UnknownMessage) {
+	if m.Subtype() != "model_fallback" {
+		return
+	}
+	change := loosely[struct {
+		From    string `json:"original_model"`
+		To      string `json:"fallback_model"`
+		Trigger string `json:"trigger"`
+	}](m.Raw())
+	n.failed(place{turn: n.turn}, m.Subtype(), fmt.Sprintf("%s cannot answer (%s); %s goes on", change.From, cmp.Or(change.Trigger, "no reason given"), change.To), nil)
+}
+
 // retryCode keeps the API's class of the error: "overloaded", "rate_limit".
 func retryCode(class string, status int) string {
 	if class == "" && status != 0 {

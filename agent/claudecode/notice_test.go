@@ -17,6 +17,7 @@ func TestNoticesOfTroubleAreRecoverableErrors(t *testing.T) {
 		{"retry", `{"type":"system","subtype":"api_retry","attempt":1,"max_retries":3,"retry_delay_ms":613.4,"error_status":529,"error":"overloaded"}`, "overloaded", "the API failed: overloaded (HTTP 529); attempt 1 of 3 follows in 613ms"},
 		{"retry without a class", `{"type":"system","subtype":"api_retry","attempt":2,"max_retries":3,"retry_delay_ms":1000,"error_status":500}`, "http_500", "the API failed: http_500; attempt 2 of 3 follows in 1s"},
 		{"retry without an answer", `{"type":"system","subtype":"api_retry","attempt":1,"max_retries":3,"retry_delay_ms":1}`, "no_response", "the API did not answer; attempt 1 of 3 follows in 1ms"},
+		{"fallback", `{"type":"system","subtype":"model_fallback","trigger":"overloaded","original_model":"a","fallback_model":"b"}`, "model_fallback", "a cannot answer (overloaded); b goes on"},
 		{"refusal with a fallback", `{"type":"system","subtype":"model_refusal_fallback","original_model":"a","fallback_model":"b"}`, "model_refusal_fallback", "a refused to answer; b goes on"},
 		{"refusal", `{"type":"system","subtype":"model_refusal_no_fallback","original_model":"a"}`, "model_refusal_no_fallback", "a refused to answer"},
 		{"warning", `{"type":"system","subtype":"informational","level":"warning","tag":"hook_callback_failed","content":"the hook failed"}`, "hook_callback_failed", "the hook failed"},

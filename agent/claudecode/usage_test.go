@@ -63,6 +63,10 @@ func TestUsageOfResults(t *testing.T) {
 			`{"type":"conversation_reset","new_conversation_id":"c"}`,
 			result(`"total_cost_usd":2,"modelUsage":{"m":{"inputTokens":20,"outputTokens":6}}`),
 		}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(30, 11), event.TokenRecord{Model: "m", Tokens: plain(30, 11)}), Cost: cost(3)}},
+		{"totals that shrink in part are not believed", []string{
+			result(`"total_cost_usd":1,"modelUsage":{"m":{"inputTokens":110,"outputTokens":11,"cacheReadInputTokens":90}},"model_usage_since_last_result":{"m":{"inputTokens":10,"outputTokens":1,"cacheReadInputTokens":0,"costUSD":1}}`),
+			result(`"total_cost_usd":2,"modelUsage":{"m":{"inputTokens":120,"outputTokens":12,"cacheReadInputTokens":50}}`),
+		}, event.Usage{Cost: cost(2)}},
 		{"a malformed later result keeps the cost", []string{
 			result(`"total_cost_usd":1,"modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}`),
 			result(`"total_cost_usd":3,"modelUsage":{"m":"many"}`),
