@@ -4,6 +4,7 @@ package agent
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/drover-agents/drover/gate"
 )
@@ -34,15 +35,34 @@ func given[L ~[]E, E any](list, otherwise L) L {
 	return otherwise
 }
 
+// mergePermissions lays permissions over others, field by field. There is one exception: a mode of the
+// defaults would set aside the very levels that the run asks for, so that they take the mode away.
 func mergePermissions(defaults, own *gate.Permissions) *gate.Permissions {
 	if defaults == nil || own == nil {
 		return cmp.Or(own, defaults)
+	}
+	mode := own.Mode
+	if own.FileWrite == gate.LevelUnset && own.ShellExecute == gate.LevelUnset && own.NetworkAccess == gate.LevelUnset {
+		mode = cmp.Or(own.Mode, defaults.Mode)
 	}
 	return &gate.Permissions{
 		FileWrite:     cmp.Or(own.FileWrite, defaults.FileWrite),
 		ShellExecute:  cmp.Or(own.ShellExecute, defaults.ShellExecute),
 		NetworkAccess: cmp.Or(own.NetworkAccess, defaults.NetworkAccess),
-		Mode:          cmp.Or(own.Mode, defaults.Mode),
+		Mode:          mode,
 		WritablePaths: given(own.WritablePaths, defaults.WritablePaths),
 	}
+}
+
+// clone is a request that shares no list with the first. Whoever changes one does not change both.
+func (r Request) clone() Request {
+	r.AllowedTools = slices.Clone(r.AllowedTools)
+	r.DisallowedTools = slices.Clone(r.DisallowedTools)
+	r.OutputSchema = slices.Clone(r.OutputSchema)
+	if r.Permissions != nil {
+		own := *r.Permissions
+		own.WritablePaths = slices.Clone(own.WritablePaths)
+		r.Permissions = &own
+	}
+	return r
 }

@@ -5,7 +5,6 @@ package agent
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/event"
@@ -17,30 +16,251 @@ const readAhead = 256
 // merged is the one line in which the events of an adapter and those of its host wait for the reader.
 // The adapter puts events and is held up when too many wait; the host tells events and never waits.
 //
-// It also knows when the line is over: with the first done event, when the adapter has returned, or
-// when its owner closes it. Events that come later are counted and dropped.
+// The first end is the end of the line: a done event, an error, or that the adapter has returned.
+// What comes later is nobody's business. When ctx ends, everything but a done is dropped and counted.
 type merged struct {
+	ctx context.Context
+
 	mu      sync.Mutex
 	waiting []event.Event
-	held    map[string][]event.Event // what the host told of calls whose tool_use is still to come
-	calls   map[string]event.Event   // the tool_use of each call, without its payload
+	held    []event.Event    // what the host told of calls that the adapter has not told of
+	calls   map[string]place // of each call that the adapter has told of
+	known   observed
+	ending  ending
+	stopped time.Time // when ctx ended
+	closed  bool      // the reader has left
+	asleep  bool      // the reader waits for a signal
 
-	done      *event.Event // the adapter's
-	returned  bool         // the adapter has returned
-	err       error        // why it did, if it did not say done
-	draining  atomic.Bool  // only a done is still wanted; written under mu
-	drainedAt time.Time    // since when
-	closed    bool         // nothing is
-	dropped   int
-
-	ready chan struct{} // has an entry when there is something new for the reader
+	ready chan struct{} // has an entry when there is something new for a reader that waits
 	room  chan struct{} // has one when the adapter need not wait
 }
 
-func newMerged() *merged {
+// A place is where a call stands in the run. What the host tells of the call stands there too.
+type place struct {
+	sessionID       string
+	turn            int
+	parentToolUseID string
+	agentID         string
+	used            bool // there was a tool_use, not only a result
+}
+
+// observed is what the adapter has let us know, whether or not it was delivered.
+type observed struct {
+	sessionID string // the last one
+	toolUses  int
+	dropped   int
+}
+
+// An ending is how the adapter's part ended. The zero value means that it goes on.
+type ending struct {
+	done *event.Event
+	err  error // why there is no done
+}
+
+func (e ending) reached() bool { return e.done != nil || e.err != nil }
+
+func newMerged(ctx context.Context) *merged {
 	return &merged{
-		held: map[string][]event.Event{}, calls: map[string]event.Event{},
+		ctx: ctx, calls: map[string]place{},
 		ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
+	}
+}
+
+// put takes an event of the adapter, once there is room for it. It reports false when no more events
+// are wanted.
+func (m *merged) put(e event.Event) bool {
+	for {
+		taken, more := m.offer(e)
+		if taken {
+			return more
+		}
+		select {
+		case <-m.room:
+		case <-m.ctx.Done(): // then it will be dropped
+		}
+	}
+}
+
+// offer reports false for taken if there is no room.
+func (m *merged) offer(e event.Event) (taken, more bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ending.reached() {
+		return true, false
+	}
+	if _, isDone := e.Payload.(event.Done); isDone {
+		done := e
+		m.endLocked(ending{done: &done})
+		return true, false
+	}
+	stopped := m.stoppedLocked()
+	if !stopped && len(m.waiting) >= readAhead {
+		return false, true
+	}
+	id := m.observeLocked(&e)
+	if stopped {
+		m.known.dropped++
+		return true, !m.closed // it may still say done
+	}
+	m.addLocked(e, id)
+	return true, true
+}
+
+// observeLocked learns from an event of the adapter. It returns the call whose tool_use or tool_result
+// the event is.
+func (m *merged) observeLocked(e *event.Event) string {
+	if e.SessionID != "" {
+		m.known.sessionID = e.SessionID
+	}
+	var id string
+	var used bool
+	switch p := e.Payload.(type) {
+	case event.ToolCall:
+		id, used = p.ID, true
+	case event.ToolResult:
+		id = p.ID
+	default:
+		return ""
+	}
+	call, known := m.calls[id]
+	if used && !call.used {
+		m.known.toolUses++
+	}
+	if used || !known {
+		m.calls[id] = place{e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID, used || call.used}
+	}
+	return id
+}
+
+// addLocked appends an event of the adapter. What was told of its call before stands behind a tool_use
+// and before a tool_result.
+func (m *merged) addLocked(e event.Event, id string) {
+	if id == "" || len(m.held) == 0 {
+		m.waiting = append(m.waiting, e)
+	} else if _, isUse := e.Payload.(event.ToolCall); isUse {
+		m.waiting = append(m.waiting, e)
+		m.releaseLocked(id)
+	} else {
+		m.releaseLocked(id)
+		m.waiting = append(m.waiting, e)
+	}
+	m.wakeLocked()
+}
+
+// releaseLocked lets go what was told of a call.
+func (m *merged) releaseLocked(id string) {
+	kept := m.held[:0]
+	for _, e := range m.held {
+		if e.CallID() == id {
+			m.waiting = append(m.waiting, m.placedLocked(e))
+		} else {
+			kept = append(kept, e)
+		}
+	}
+	clear(m.held[len(kept):])
+	m.held = kept
+}
+
+// placedLocked gives what was told of a call the place of the call.
+func (m *merged) placedLocked(e event.Event) event.Event {
+	call := m.calls[e.CallID()]
+	e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID = call.sessionID, call.turn, call.parentToolUseID, call.agentID
+	return e
+}
+
+// tell takes an event of the host. If it is about a call it waits for the tool_use of that call.
+func (m *merged) tell(e event.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ending.reached() {
+		return
+	}
+	if m.stoppedLocked() {
+		m.known.dropped++
+		return
+	}
+	id := e.CallID()
+	if _, known := m.calls[id]; id != "" && !known {
+		m.held = append(m.held, e)
+		return
+	}
+	m.waiting = append(m.waiting, m.placedLocked(e))
+	m.wakeLocked()
+}
+
+// end says that no done will come, and why. It reports false if the line was over already.
+func (m *merged) end(err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ending.reached() {
+		return false
+	}
+	m.endLocked(ending{err: err})
+	return true
+}
+
+func (m *merged) endLocked(how ending) {
+	m.stoppedLocked()
+	m.waiting = append(m.waiting, m.held...) // their calls will not come
+	m.held = nil
+	m.ending = how
+	m.wakeLocked()
+}
+
+// drain is called when ctx has ended. It returns when that was noticed first.
+func (m *merged) drain() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stoppedLocked()
+	m.wakeLocked()
+	return m.stopped
+}
+
+// stoppedLocked reports whether ctx has ended, and then drops what waits.
+func (m *merged) stoppedLocked() bool {
+	if m.ctx.Err() == nil {
+		return false
+	}
+	if m.stopped.IsZero() {
+		m.stopped = time.Now()
+	}
+	m.known.dropped += len(m.waiting) + len(m.held)
+	m.waiting, m.held = nil, nil
+	return true
+}
+
+// close says that the reader has left.
+func (m *merged) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+}
+
+// A situation is what a reader finds.
+type situation struct {
+	observed
+	ending
+	events []event.Event
+}
+
+// take takes all that waits. into is where the last events were, to be used again. If there is nothing,
+// ready will have an entry when there is.
+func (m *merged) take(into []event.Event) situation {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stoppedLocked()
+	now := situation{m.known, m.ending, m.waiting}
+	clear(into)
+	m.waiting = into[:0]
+	m.asleep = len(now.events) == 0
+	signal(m.room)
+	return now
+}
+
+func (m *merged) wakeLocked() {
+	if m.asleep {
+		m.asleep = false
+		signal(m.ready)
 	}
 }
 
@@ -49,153 +269,4 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// put takes an event of the adapter. It reports false when no more events are wanted.
-func (m *merged) put(ctx context.Context, e event.Event) bool {
-	for {
-		taken, more := m.tryPut(e)
-		if taken {
-			return more
-		}
-		select {
-		case <-m.room:
-		case <-ctx.Done(): // draining begins about now; whichever comes first, nothing waits any longer
-			m.drain()
-		}
-	}
-}
-
-// tryPut reports false for taken if there is no room.
-func (m *merged) tryPut(e event.Event) (taken, more bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, isDone := e.Payload.(event.Done)
-	switch {
-	case m.done != nil || m.returned:
-		m.dropped++
-		return true, false
-	case isDone:
-		m.flushLocked()
-		m.done = &e
-		signal(m.ready)
-		return true, false
-	case m.closed || m.draining.Load():
-		m.dropped++
-		return true, !m.closed
-	case len(m.waiting) >= readAhead:
-		return false, true
-	}
-	m.addLocked(e)
-	return true, true
-}
-
-// addLocked appends an event of the adapter, with what was told about its call.
-func (m *merged) addLocked(e event.Event) {
-	id := e.CallID()
-	held := m.held[id]
-	_, isCall := e.Payload.(event.ToolCall)
-	if isCall {
-		m.waiting = append(m.waiting, e)
-		call := e
-		call.Payload = nil
-		m.calls[id] = call
-	}
-	if id != "" && len(held) > 0 {
-		delete(m.held, id)
-		for _, told := range held {
-			m.waiting = append(m.waiting, m.placedLocked(told))
-		}
-	}
-	if !isCall {
-		m.waiting = append(m.waiting, e)
-	}
-	signal(m.ready)
-}
-
-// tell takes an event of the host. It stands behind the tool_use of its call, for which it waits.
-func (m *merged) tell(e event.Event) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.done != nil || m.returned || m.draining.Load() || m.closed {
-		m.dropped++
-		return
-	}
-	id := e.CallID()
-	if _, known := m.calls[id]; id != "" && !known {
-		m.held[id] = append(m.held[id], e)
-		return
-	}
-	m.waiting = append(m.waiting, m.placedLocked(e))
-	signal(m.ready)
-}
-
-// placedLocked gives what was told about a call the place of the call.
-func (m *merged) placedLocked(e event.Event) event.Event {
-	call := m.calls[e.CallID()]
-	e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID = call.SessionID, call.Turn, call.ParentToolUseID, call.AgentID
-	return e
-}
-
-// flushLocked lets go what waits for calls that will not come.
-func (m *merged) flushLocked() {
-	for id, held := range m.held {
-		m.waiting = append(m.waiting, held...)
-		delete(m.held, id)
-	}
-}
-
-// end says that the adapter has returned.
-func (m *merged) end(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.flushLocked()
-	m.returned, m.err = true, err
-	signal(m.ready)
-}
-
-// drain says that only a done is still wanted.
-func (m *merged) drain() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.draining.Load() || m.returned && m.done == nil {
-		return // it failed before
-	}
-	m.draining.Store(true)
-	m.drainedAt = time.Now()
-	m.dropped += len(m.waiting)
-	m.waiting = nil
-	clear(m.held)
-	signal(m.ready)
-	signal(m.room)
-}
-
-// close says that nothing is wanted any longer but the token of a done.
-func (m *merged) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed, m.waiting = true, nil
-	signal(m.room)
-}
-
-// A situation is what a reader finds.
-type situation struct {
-	events    []event.Event
-	done      *event.Event
-	returned  bool
-	err       error
-	drainedAt time.Time
-	dropped   int
-	calls     int
-}
-
-// take takes all that waits. into is where the last events were, to be used again.
-func (m *merged) take(into []event.Event) situation {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := situation{m.waiting, m.done, m.returned, m.err, m.drainedAt, m.dropped, len(m.calls)}
-	clear(into)
-	m.waiting = into[:0]
-	signal(m.room)
-	return s
 }

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 
@@ -31,16 +32,29 @@ func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 		events := make(chan event.Event)
 		left := make(chan struct{})
 		var running sync.WaitGroup
+		taken := map[*Runner]bool{}
 		for _, t := range tasks {
-			running.Go(func() { t.run(ctx, events, left) })
+			var refusal error
+			switch {
+			case t.Runner == nil:
+				refusal = errors.New("agent: the task has no Runner")
+			case taken[t.Runner]: // also if the other one happens to be over by then
+				refusal = ErrBusy
+			}
+			taken[t.Runner] = true
+			running.Go(func() { t.run(ctx, refusal, sender(events, left)) })
 		}
 		go func() {
 			running.Wait()
 			close(events)
 		}()
-		defer running.Wait()
-		defer cancel()
-		defer close(left)
+		defer func() {
+			close(left)
+			cancel()
+			for range events {
+				continue // until all are gone
+			}
+		}()
 		for e := range events {
 			if !yield(e) {
 				return
@@ -49,11 +63,9 @@ func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 	}
 }
 
-// run sends the events of a task until nobody takes them.
-func (t Task) run(ctx context.Context, events chan<- event.Event, left <-chan struct{}) {
-	ctx, cancel := t.within(ctx)
-	defer cancel()
-	send := func(e event.Event) bool {
+// sender sends events until nobody takes them.
+func sender(events chan<- event.Event, left <-chan struct{}) func(event.Event) bool {
+	return func(e event.Event) bool {
 		select {
 		case events <- e:
 			return true
@@ -61,6 +73,16 @@ func (t Task) run(ctx context.Context, events chan<- event.Event, left <-chan st
 			return false
 		}
 	}
+}
+
+// run sends the events of a task.
+func (t Task) run(ctx context.Context, refusal error, send func(event.Event) bool) {
+	if refusal != nil {
+		t.refused(refusal, send)
+		return
+	}
+	ctx, cancel := t.within(ctx)
+	defer cancel()
 	for e, err := range t.Runner.Run(ctx, t.Request) {
 		if err != nil {
 			t.refused(err, send)
@@ -91,10 +113,16 @@ func (t Task) within(ctx context.Context) (context.Context, context.CancelFunc) 
 
 // refused sends the two events of a task that could not be started.
 func (t Task) refused(err error, send func(event.Event) bool) {
-	x := newRun(t.Runner, t.Runner.opts.NewRunID())
+	r := t.Runner
+	if r == nil {
+		r = new(Runner)
+		r.opts.fill()
+	}
+	x := newRun(context.Background(), r)
+	x.begun = r.opts.Now()
 	yield := func(e event.Event, _ error) bool { return send(e) }
 	failure := event.Error{Code: event.CodeParallelTask, Message: err.Error(), Cause: err}
-	if x.deliver(event.Event{Payload: failure}, yield) {
-		x.deliver(event.Event{Payload: event.Done{Status: event.DoneError, Result: failure.Message}}, yield)
+	if x.deliver(event.Event{Kind: event.KindError, Payload: failure}, yield) {
+		x.deliver(x.made(event.Done{Status: event.DoneError, Result: failure.Message}, situation{}), yield)
 	}
 }

@@ -18,6 +18,8 @@ var (
 	ErrUnknown = errors.New("agent: no such agent")
 )
 
+var errNoName = errors.New("agent: the adapter has no name; make its Agent method return one")
+
 // A Registry finds adapters by the name of their agent. The zero value is empty and ready to use. It
 // is safe for concurrent use.
 type Registry struct {
@@ -38,12 +40,15 @@ func NewRegistry(adapters ...Adapter) (*Registry, error) {
 
 // Add adds an adapter. A name that is taken is refused with [ErrDuplicate].
 func (r *Registry) Add(a Adapter) error {
-	if a == nil || a.Agent() == "" {
-		return errors.New("agent: an adapter needs a name; make its Agent method return one")
+	if a == nil {
+		return errors.New("agent: a registry cannot hold a nil adapter")
+	}
+	name := a.Agent()
+	if name == "" {
+		return errNoName
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := a.Agent()
 	if _, taken := r.adapters[name]; taken {
 		return fmt.Errorf("%w: there is an adapter for %q already\n  next: remove that one first", ErrDuplicate, name)
 	}

@@ -13,8 +13,9 @@ import (
 // refuses what its agent cannot honour.
 //
 // As the defaults of a [Runner], a request says what holds where the request of a run says nothing.
-// Fields of the run win; the fields of Permissions win one by one; lists replace the list of the
-// defaults whole, also if they are empty.
+// Fields of the run win; the fields of Permissions win one by one, and a level that the run names is not
+// set aside by a mode of the defaults; lists replace the list of the defaults whole, also if they are
+// empty.
 type Request struct {
 	// Prompt is the task.
 	Prompt string
@@ -38,8 +39,8 @@ type Request struct {
 	Fresh bool
 
 	// AllowedTools are the tools of the agent that there are; nil means all of its default, empty
-	// means none. DisallowedTools are taken away from them. A name may have an argument, as
-	// "Bash(git status)"; see [gate.AllowTools].
+	// means none. Tools are there besides. DisallowedTools are taken away from both. A name may have
+	// an argument, as "Bash(git status)"; see [gate.AllowTools].
 	AllowedTools, DisallowedTools []string
 	// Tools are tools of this program that the agent may call. The agent knows them as those of the
 	// MCP server [ToolServer].

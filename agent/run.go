@@ -3,7 +3,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,139 +14,157 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
+// DroppedEvents is the key in the metadata of a done event that says how many events were not delivered
+// because the context of the run had ended.
+const DroppedEvents = "droppedEvents"
+
 // A run is one run of a [Runner].
 type run struct {
-	runner  *Runner
-	req     Request
-	id      string
-	merged  *merged
-	ended   chan struct{} // closed when the adapter has returned
-	begun   time.Time
-	seq     int64
-	session string // the last one that the adapter named
-	dropped int    // events that were taken and not delivered
-	over    bool   // the done was delivered
+	runner *Runner
+	ctx    context.Context // of the adapter
+	req    Request
+	id     string
+	merged *merged
+	ended  chan struct{} // closed when the adapter has returned
+
+	begun     time.Time
+	seq       int64
+	sessionID string // the last one that was delivered
+	dropped   int    // events that were taken and not delivered
+	over      bool   // the done was delivered
 }
 
-func newRun(r *Runner, id string) *run {
-	return &run{runner: r, id: id, merged: newMerged(), ended: make(chan struct{})}
+func newRun(ctx context.Context, r *Runner) *run {
+	return &run{runner: r, ctx: ctx, id: r.opts.NewRunID(), merged: newMerged(ctx), ended: make(chan struct{})}
 }
 
 type yieldFunc = func(event.Event, error) bool
 
-// stream runs the adapter and yields its events until done.
-func (x *run) stream(parent context.Context, yield yieldFunc) {
+// stream runs the adapter and yields events until done. cancel ends the context of the run.
+func (x *run) stream(cancel context.CancelFunc, yield yieldFunc) {
 	x.begun = x.runner.opts.Now()
-	if parent.Err() != nil { // the adapter never hears of it
-		x.deliver(x.interrupted(parent, 0), yield)
+	if x.ctx.Err() != nil { // the adapter never hears of it
+		x.deliver(x.interrupted(situation{}), yield)
 		return
 	}
-	ctx, cancel := context.WithCancel(parent)
-	stop := context.AfterFunc(parent, x.merged.drain)
-	go x.drive(ctx, parent)
+	// Also while the reader is busy: the time for a done counts from here.
+	stop := context.AfterFunc(x.ctx, func() { x.merged.drain() })
+	go x.drive()
 	defer func() {
 		stop()
 		x.merged.close()
 		cancel()
 		x.awaitAdapter()
 	}()
-	x.read(parent, yield)
-}
-
-// drive runs the adapter. Whatever becomes of it, the reader is told.
-func (x *run) drive(ctx, parent context.Context) {
-	err := errors.New("the adapter ended its goroutine")
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the adapter panicked: %v", p)
-			x.runner.opts.Logger.Error("agent: the adapter panicked", "agent", x.runner.Agent(), "run", x.id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		}
-		if parent.Err() != nil { // it failed because it was stopped, even if it was faster than drain
-			x.merged.drain()
-		}
-		x.merged.end(err)
-		close(x.ended)
-	}()
-	err = x.consume(ctx)
+	x.read(yield)
 }
 
 var errMissingDone = errors.New("the adapter ended without saying done")
 
-// consume hands over the events of the adapter. It calls the stream with a function of its own, since
-// the body of a loop would panic in an adapter that goes on after the end.
-func (x *run) consume(ctx context.Context) error {
-	var failed error
-	x.runner.adapter.Run(ctx, x.req)(func(e event.Event, err error) bool {
-		if failed != nil {
-			return false
+// drive runs the adapter. Whatever becomes of it, the reader is told.
+func (x *run) drive() {
+	err := errors.New("the adapter ended its goroutine")
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the adapter panicked: %v", p)
+			x.log("the adapter panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
-		if err == nil {
-			e, err = checked(e)
-		}
-		if err != nil {
-			failed = err
-			return false
-		}
-		return x.merged.put(ctx, e)
-	})
-	return cmp.Or(failed, errMissingDone)
+		x.merged.end(err)
+		close(x.ended)
+	}()
+	x.consume()
+	err = errMissingDone
 }
 
-// checked is an event whose payload can be relied on.
-func checked(e event.Event) (event.Event, error) {
+// consume hands over the events of the adapter. It calls the stream with a function of its own, since
+// the body of a loop would panic in an adapter that goes on after the end.
+func (x *run) consume() {
+	events := x.runner.adapter.Run(x.ctx, x.req)
+	if events == nil {
+		x.merged.end(errors.New("the adapter returned no stream"))
+		return
+	}
+	events(func(e event.Event, err error) bool {
+		if err == nil {
+			err = normalise(&e)
+		}
+		if err == nil {
+			return x.merged.put(e)
+		}
+		if !x.merged.end(err) {
+			x.log("the adapter failed after its end", "error", err)
+		}
+		return false
+	})
+}
+
+// normalise makes an event one whose payload can be relied on.
+func normalise(e *event.Event) error {
 	switch p := e.Payload.(type) {
 	case nil:
-		return e, errors.New("the adapter yielded an event without a payload")
-	case event.Done:
+		return errors.New("the adapter yielded an event without a payload")
 	case *event.Done:
 		e.Payload = *p
-	default:
-		if p.EventKind() == event.KindDone {
-			return e, fmt.Errorf("the adapter yielded a done event that is a %T", p)
-		}
+	case *event.ToolCall:
+		e.Payload = *p
+	case *event.ToolResult:
+		e.Payload = *p
 	}
 	e.Kind = e.Payload.EventKind()
-	return e, nil
+	if _, isDone := e.Payload.(event.Done); !isDone && e.Kind == event.KindDone {
+		return fmt.Errorf("the adapter yielded a done event that is a %T", e.Payload)
+	}
+	return nil
 }
 
 // read yields what the adapter and the host say, and then the end.
-func (x *run) read(parent context.Context, yield yieldFunc) {
-	timeUp := lazyTimer{}
-	defer timeUp.stop()
+func (x *run) read(yield yieldFunc) {
 	var now situation
+	var timeUp <-chan time.Time
 	for expired := false; ; {
 		now = x.merged.take(now.events)
-		for _, e := range now.events {
-			if x.merged.draining.Load() {
-				x.dropped++
-			} else if !x.deliver(e, yield) {
-				return
-			}
-		}
-		if x.finish(parent, now, expired, yield) {
+		if !x.deliverAll(now.events, yield) || x.finish(now, expired, yield) {
 			return
 		}
-		if !now.drainedAt.IsZero() {
-			timeUp.start(x.runner.opts.DrainTimeout - time.Since(now.drainedAt))
+		if len(now.events) > 0 {
+			continue // there may be more by now
+		}
+		if timeUp == nil && x.ctx.Err() != nil {
+			timeUp = time.After(x.runner.opts.DrainTimeout - time.Since(x.merged.drain()))
 		}
 		select {
 		case <-x.merged.ready:
-		case <-timeUp.expired:
+		case <-timeUp:
 			expired = true
 		}
 	}
 }
 
+// deliverAll yields events until the context ends. It reports false when the reader leaves.
+func (x *run) deliverAll(events []event.Event, yield yieldFunc) bool {
+	for i, e := range events {
+		if x.ctx.Err() != nil {
+			x.dropped += len(events) - i
+			return true
+		}
+		if !x.deliver(e, yield) {
+			return false
+		}
+	}
+	return true
+}
+
 // finish yields the end of the run if it has come. The token of an adapter's done is remembered before
 // anybody sees it, so that a reader who leaves then does not lose the conversation.
-func (x *run) finish(parent context.Context, now situation, expired bool, yield yieldFunc) bool {
+func (x *run) finish(now situation, expired bool, yield yieldFunc) bool {
+	stopped := x.ctx.Err() != nil
 	switch {
 	case now.done != nil:
 		x.runner.remember(resumeToken(now.done))
-		x.deliver(withDropped(*now.done, now.dropped+x.dropped), yield)
-	case !now.drainedAt.IsZero() && (now.returned || expired):
-		x.deliver(withDropped(x.interrupted(parent, now.calls), now.dropped+x.dropped), yield)
-	case now.returned:
+		x.deliver(x.withDropped(*now.done, now), yield)
+	case stopped && (now.err != nil || expired): // what fails after a stop fails because of it
+		x.deliver(x.withDropped(x.interrupted(now), now), yield)
+	case now.err != nil:
 		x.runner.remember("")
 		x.fail(now, yield)
 	default:
@@ -161,61 +178,60 @@ func resumeToken(e *event.Event) string {
 	return done.ResumeToken
 }
 
-// fail yields what went wrong and a done. The conversation is lost.
+// fail yields what went wrong and a done. The conversation is lost. Sprint, since an adapter's error may
+// panic when it is asked for its text.
 func (x *run) fail(now situation, yield yieldFunc) {
-	failure := event.Error{Code: event.CodeAdapter, Message: now.err.Error(), Cause: now.err}
+	failure := event.Error{Code: event.CodeAdapter, Message: fmt.Sprint(now.err), Cause: now.err}
 	if errors.Is(now.err, errMissingDone) {
 		failure.Code = event.CodeMissingDone
 	}
-	if x.deliver(event.Event{Payload: failure}, yield) {
-		x.deliver(x.made(event.Done{Status: event.DoneError, Result: failure.Message}, now.calls), yield)
+	if x.deliver(event.Event{Kind: event.KindError, Payload: failure}, yield) {
+		x.deliver(x.made(event.Done{Status: event.DoneError, Result: failure.Message}, now), yield)
 	}
 }
 
 // interrupted is the done of a run that was stopped before it said so itself. What was to be resumed
 // still can be.
-func (x *run) interrupted(parent context.Context, calls int) event.Event {
-	reason := ""
-	if cause := context.Cause(parent); cause != nil {
-		reason = cause.Error()
-	}
-	return x.made(event.Done{Status: event.DoneInterrupted, Reason: reason, ResumeToken: x.req.Resume}, calls)
+func (x *run) interrupted(now situation) event.Event {
+	reason := context.Cause(x.ctx).Error()
+	return x.made(event.Done{Status: event.DoneInterrupted, Reason: reason, ResumeToken: x.req.Resume}, now)
 }
 
 // made completes a done that the adapter did not make.
-func (x *run) made(done event.Done, calls int) event.Event {
-	done.Usage.ToolUses = calls
+func (x *run) made(done event.Done, now situation) event.Event {
+	done.Usage.ToolUses = now.toolUses
 	done.Duration = x.runner.opts.Now().Sub(x.begun)
-	return event.Event{Payload: done}
+	return event.Event{Kind: event.KindDone, SessionID: now.sessionID, Payload: done}
 }
 
 // withDropped says in a done how many events were dropped before it.
-func withDropped(e event.Event, n int) event.Event {
+func (x *run) withDropped(e event.Event, now situation) event.Event {
+	n := now.dropped + x.dropped
 	if n == 0 {
 		return e
 	}
-	all := map[string]json.RawMessage{DroppedEvents: json.RawMessage(strconv.Itoa(n))}
+	all := map[string]json.RawMessage{}
 	for key, value := range e.Metadata {
 		all[key] = value
 	}
+	all[DroppedEvents] = json.RawMessage(strconv.Itoa(n))
 	e.Metadata = all
 	return e
 }
 
-// DroppedEvents is the key in the metadata of a done event that says how many events of the agent were
-// not delivered because the run was stopped.
-const DroppedEvents = "droppedEvents"
-
 // deliver numbers an event and yields it.
 func (x *run) deliver(e event.Event, yield yieldFunc) bool {
-	x.session = cmp.Or(e.SessionID, x.session)
-	x.seq++
-	e.Kind, e.SessionID = e.Payload.EventKind(), x.session
-	e.RunID, e.Seq, e.Role = x.id, x.seq, x.runner.opts.Role
-	e.Agent = cmp.Or(e.Agent, x.runner.Agent())
+	if e.SessionID != "" {
+		x.sessionID = e.SessionID
+	}
+	if e.Agent == "" {
+		e.Agent = x.runner.agent
+	}
 	if e.Time.IsZero() {
 		e.Time = x.runner.opts.Now()
 	}
+	x.seq++
+	e.SessionID, e.RunID, e.Seq, e.Role = x.sessionID, x.id, x.seq, x.runner.opts.Role
 	_, x.over = e.Payload.(event.Done)
 	return yield(e, nil)
 }
@@ -228,28 +244,13 @@ func (x *run) awaitAdapter() {
 	select {
 	case <-x.ended:
 	case <-timer.C:
-		x.runner.opts.Logger.Error("agent: the adapter does not return; it is left behind", "agent", x.runner.Agent(), "run", x.id, "waited", x.runner.opts.CloseTimeout)
+		x.log("the adapter does not return; it is left behind", "waited", x.runner.opts.CloseTimeout)
 	}
 	if now := x.merged.take(nil); now.done != nil && !x.over {
 		x.runner.remember(resumeToken(now.done))
 	}
 }
 
-// A lazyTimer is a timer that most runs never start.
-type lazyTimer struct {
-	timer   *time.Timer
-	expired <-chan time.Time
-}
-
-func (t *lazyTimer) start(after time.Duration) {
-	if t.timer == nil {
-		t.timer = time.NewTimer(after)
-		t.expired = t.timer.C
-	}
-}
-
-func (t *lazyTimer) stop() {
-	if t.timer != nil {
-		t.timer.Stop()
-	}
+func (x *run) log(what string, args ...any) {
+	x.runner.opts.Logger.Error("agent: "+what, append([]any{"agent", x.runner.agent, "run", x.id}, args...)...)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ var ErrBusy = errors.New("agent: the runner is running already\n  next: wait unt
 // run can be under way.
 type Runner struct {
 	adapter Adapter
+	agent   string
 	opts    RunnerOptions
 
 	mu      sync.Mutex
@@ -70,7 +72,10 @@ func NewRunner(a Adapter, opts *RunnerOptions) (*Runner, error) {
 	if a == nil {
 		return nil, errors.New("agent: a runner needs an adapter, such as claudecode.New(nil)")
 	}
-	r := &Runner{adapter: a}
+	r := &Runner{adapter: a, agent: a.Agent()}
+	if r.agent == "" {
+		return nil, errNoName
+	}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -81,7 +86,10 @@ func NewRunner(a Adapter, opts *RunnerOptions) (*Runner, error) {
 	return r, nil
 }
 
+// fill makes the options complete and the runner's own.
 func (o *RunnerOptions) fill() {
+	o.Defaults = o.Defaults.clone()
+	o.Policies = slices.Clone(o.Policies)
 	if o.DrainTimeout == 0 {
 		o.DrainTimeout = defaultDrainTimeout
 	}
@@ -100,7 +108,7 @@ func (o *RunnerOptions) fill() {
 }
 
 // Agent is the name of the agent.
-func (r *Runner) Agent() string { return r.adapter.Agent() }
+func (r *Runner) Agent() string { return r.agent }
 
 // Ready asks the adapter whether a run could begin.
 func (r *Runner) Ready(ctx context.Context) Readiness { return r.adapter.Ready(ctx) }
@@ -137,7 +145,8 @@ func (r *Runner) finish() {
 
 // Run runs the agent and yields what happens; the package comment says what can be relied on. The run
 // begins with the loop. An error comes alone, instead of events: the run was refused ([ErrBusy], a
-// policy that cannot be made). Whatever goes wrong later is an [event.Error] before the [event.Done].
+// request that contradicts itself, a policy that cannot be made). Whatever goes wrong later, in the
+// adapter too, is an [event.Error] before the [event.Done].
 //
 // When ctx ends the agent is stopped, and only the done event still comes. Breaking out of the loop
 // stops the agent too.
@@ -148,25 +157,27 @@ func (r *Runner) Run(ctx context.Context, req Request) iter.Seq2[event.Event, er
 			return
 		}
 		defer r.finish()
-		x, err := r.prepare(req)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		x, err := r.prepare(ctx, req)
 		if err != nil {
 			yield(event.Event{}, err)
 			return
 		}
-		x.stream(ctx, yield)
+		x.stream(cancel, yield)
 	}
 }
 
 // prepare lays the request over the defaults and makes the host.
-func (r *Runner) prepare(req Request) (*run, error) {
-	req = merge(r.opts.Defaults, req)
+func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
+	if req.Fresh && req.Resume != "" {
+		return nil, errors.New("agent: a request cannot have both Resume and Fresh\n  next: leave one of them out")
+	}
+	req = merge(r.opts.Defaults, req).clone()
 	if req.Resume == "" && !req.Fresh {
 		req.Resume = r.ResumeToken()
 	}
-	if req.Fresh {
-		req.Resume = ""
-	}
-	x := newRun(r, r.opts.NewRunID())
+	x := newRun(ctx, r)
 	host, err := r.host(req, x.merged.tell)
 	if err != nil {
 		return nil, err
@@ -194,19 +205,23 @@ func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
 	}), nil
 }
 
+// policies are all that judge the tool calls of a run.
 func (r *Runner) policies(req Request) []gate.Policy {
 	var all []gate.Policy
 	if req.Permissions != nil {
 		all = append(all, gate.FromCapabilities(req.Permissions))
 	}
-	if req.AllowedTools != nil {
-		all = append(all, gate.AllowTools(req.AllowedTools...))
+	if req.Tools != nil {
+		all = append(all, gate.Knows(ToolServer, req.Tools))
+	}
+	if allowed := req.AllowedTools; allowed != nil {
+		if req.Tools != nil { // the list is about the tools of the agent
+			allowed = append(slices.Clone(allowed), "mcp__"+ToolServer)
+		}
+		all = append(all, gate.AllowTools(allowed...))
 	}
 	if len(req.DisallowedTools) > 0 {
 		all = append(all, gate.DenyTools(req.DisallowedTools...))
-	}
-	if req.Tools != nil {
-		all = append(all, gate.Knows(ToolServer, req.Tools))
 	}
 	return append(all, r.opts.Policies...)
 }

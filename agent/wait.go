@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 
@@ -19,16 +20,23 @@ func Wait(stream iter.Seq2[event.Event, error]) (event.Done, error) {
 		}
 		switch p := e.Payload.(type) {
 		case event.Error:
-			failure = p
+			if !p.Recoverable {
+				failure = p
+			}
 		case event.Done:
-			if p.Status != event.DoneError {
-				return p, nil
-			}
-			if failure == nil {
-				failure = event.Error{Message: p.Result}
-			}
-			return p, failure
+			return p, failed(p, failure)
 		}
 	}
 	return event.Done{}, errors.New("agent: the stream ended without a done event")
+}
+
+// failed is the error of a run: what was said to have broken it, else what the done event says.
+func failed(done event.Done, failure error) error {
+	switch {
+	case done.Status != event.DoneError:
+		return nil
+	case failure != nil:
+		return failure
+	}
+	return event.Error{Message: cmp.Or(done.Result, "the agent failed and did not say why")}
 }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+// requested is the request that reaches the adapter.
+func requested(t *testing.T, defaults, req agent.Request) agent.Request {
+	t.Helper()
+	a := agenttest.New(agenttest.Done(""))
+	collect(t, newRunner(t, a, &agent.RunnerOptions{Defaults: defaults}).Run(t.Context(), req))
+	return a.Requests()[0]
+}
+
+var equalRequests = cmp.Options{cmpopts.IgnoreFields(agent.Request{}, "Host"), cmp.Comparer(func(a, b *tool.Registry) bool { return a == b })}
+
+func filled(t *testing.T, word string, n int) agent.Request {
+	t.Helper()
+	tools, err := tool.NewRegistry(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent.Request{
+		Prompt: word, Dir: word, Model: word, SystemPrompt: word, Effort: word, MaxTurns: n, MaxBudgetUSD: float64(n),
+		AllowedTools: []string{word}, DisallowedTools: []string{word}, Tools: tools,
+		Permissions:  &gate.Permissions{FileWrite: gate.LevelAllow, Mode: gate.ModeBypass, WritablePaths: []string{word}},
+		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`), PartialText: true,
+	}
+}
+
+func TestWhatARequestSaysBeatsTheDefaults(t *testing.T) {
+	defaults, own := filled(t, "Default", 1), filled(t, "Own", 2)
+	if diff := cmp.Diff(own, requested(t, defaults, own), equalRequests); diff != "" {
+		t.Errorf("all is said (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(defaults, requested(t, defaults, agent.Request{}), equalRequests); diff != "" {
+		t.Errorf("nothing is said (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(own, requested(t, agent.Request{}, own), equalRequests); diff != "" {
+		t.Errorf("there are no defaults (-want +got):\n%s", diff)
+	}
+}
+
+// A new field of Request must be thought of where requests are merged. filled has all but those that no
+// defaults can have.
+func TestEveryFieldIsMerged(t *testing.T) {
+	v := reflect.ValueOf(filled(t, "x", 1))
+	for i := range v.NumField() {
+		switch name := v.Type().Field(i).Name; name {
+		case "Resume", "Fresh", "Host":
+		default:
+			if v.Field(i).IsZero() {
+				t.Errorf("the tests of merging leave %s out", name)
+			}
+		}
+	}
+}
+
+func TestListsReplaceTheDefaultsWhole(t *testing.T) {
+	defaults := agent.Request{
+		AllowedTools: []string{"Read", "Edit"}, DisallowedTools: []string{"Bash"},
+		Permissions: &gate.Permissions{WritablePaths: []string{"src"}},
+	}
+	cases := []struct {
+		name        string
+		list        []string
+		wantAllowed []string
+		wantDenied  []string
+		wantPaths   []string
+	}{
+		{"nothing said", nil, []string{"Read", "Edit"}, []string{"Bash"}, []string{"src"}},
+		{"empty", []string{}, []string{}, []string{}, []string{}},
+		{"one", []string{"Grep"}, []string{"Grep"}, []string{"Grep"}, []string{"Grep"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			own := agent.Request{AllowedTools: c.list, DisallowedTools: c.list, Permissions: &gate.Permissions{WritablePaths: c.list}}
+			got := requested(t, defaults, own)
+			want := [][]string{c.wantAllowed, c.wantDenied, c.wantPaths}
+			if diff := cmp.Diff(want, [][]string{got.AllowedTools, got.DisallowedTools, got.Permissions.WritablePaths}); diff != "" {
+				t.Errorf("lists (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPermissionsAreMergedFieldByField(t *testing.T) {
+	type p = gate.Permissions
+	const ask, allow, deny = gate.LevelAsk, gate.LevelAllow, gate.LevelDeny
+	cases := []struct {
+		name                string
+		defaults, own, want *p
+	}{
+		{"neither", nil, nil, nil},
+		{"only defaults", &p{FileWrite: allow}, nil, &p{FileWrite: allow}},
+		{"only the run's", nil, &p{ShellExecute: deny}, &p{ShellExecute: deny}},
+		{"different fields", &p{FileWrite: allow}, &p{ShellExecute: deny}, &p{FileWrite: allow, ShellExecute: deny}},
+		{"the same field", &p{FileWrite: allow, NetworkAccess: deny}, &p{FileWrite: deny, NetworkAccess: allow}, &p{FileWrite: deny, NetworkAccess: allow}},
+		{"ask is said, unset is not", &p{FileWrite: allow, ShellExecute: deny}, &p{FileWrite: ask}, &p{FileWrite: ask, ShellExecute: deny}},
+		{"the mode of the defaults", &p{Mode: gate.ModeBypass}, &p{}, &p{Mode: gate.ModeBypass}},
+		{"the mode of the run", &p{Mode: gate.ModeBypass}, &p{Mode: gate.ModeAuto}, &p{Mode: gate.ModeAuto}},
+		{"a mode over levels of the defaults", &p{FileWrite: deny}, &p{Mode: gate.ModeAuto}, &p{FileWrite: deny, Mode: gate.ModeAuto}},
+		{"a level of the run is not set aside", &p{Mode: gate.ModeBypass}, &p{ShellExecute: deny}, &p{ShellExecute: deny}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := requested(t, agent.Request{Permissions: c.defaults}, agent.Request{Permissions: c.own})
+			if diff := cmp.Diff(c.want, got.Permissions); diff != "" {
+				t.Errorf("permissions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An adapter, or whoever made the runner, may do with a request what it likes.
+func TestNobodyChangesTheDefaults(t *testing.T) {
+	defaults := filled(t, "Default", 1)
+	vandal := func(r *agenttest.Run) {
+		r.Request.AllowedTools[0], r.Request.DisallowedTools[0] = "Bash", "Bash"
+		r.Request.Permissions.FileWrite, r.Request.Permissions.WritablePaths[0] = gate.LevelDeny, "/"
+		r.Request.OutputSchema[0] = '!'
+	}
+	a := agenttest.New(vandal, agenttest.Done(""))
+	r := newRunner(t, a, &agent.RunnerOptions{Defaults: defaults})
+	defaults.AllowedTools[0], defaults.Permissions.WritablePaths[0] = "Bash", "/"
+	collect(t, r.Run(t.Context(), agent.Request{}))
+
+	a.Steps = []agenttest.Step{agenttest.Done("")}
+	collect(t, r.Run(t.Context(), agent.Request{}))
+	want := filled(t, "Default", 1)
+	want.Tools = defaults.Tools
+	if diff := cmp.Diff(want, a.Requests()[1], equalRequests); diff != "" {
+		t.Errorf("the second run (-want +got):\n%s", diff)
+	}
+}

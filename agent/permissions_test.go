@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+// decided is what the host of a run says about a call; "no host" where there is none.
+func decided(t *testing.T, opts agent.RunnerOptions, req agent.Request, name string) string {
+	t.Helper()
+	got := "no host"
+	ask := func(r *agenttest.Run) {
+		if r.Request.Host != nil {
+			got = r.Request.Host.Decide(r.Context, call("a", name)).Verdict.String()
+		}
+	}
+	collect(t, newRunner(t, agenttest.New(ask, agenttest.Done("")), &opts).Run(t.Context(), req))
+	return got
+}
+
+func ownTools(t *testing.T) *tool.Registry {
+	t.Helper()
+	handler := func(context.Context, struct{}) (string, error) { return "", nil }
+	save, err := tool.New("save", "Save.", handler, tool.FileWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look, err := tool.New("look", "Look.", handler, tool.ReadOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := tool.NewRegistry(nil, save, look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+// Who decides about which call, given permissions, lists, tools and policies.
+func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
+	type request = agent.Request
+	none, askAll := agent.RunnerOptions{}, &gate.Permissions{}
+	yes := agent.RunnerOptions{Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
+		return gate.Answer{Verdict: event.Allow}, nil
+	})}
+	noBash := agent.RunnerOptions{Policies: []gate.Policy{gate.DenyTools("Bash"), gate.Default(event.Allow)}}
+	tools := ownTools(t)
+	cases := []struct {
+		name string
+		opts agent.RunnerOptions
+		req  request
+		tool string
+		want string
+	}{
+		{"nothing said", none, request{}, "Bash", "no host"},
+		{"lists alone are the adapter's", none, request{AllowedTools: []string{}, DisallowedTools: []string{"Bash"}}, "Bash", "no host"},
+		{"an approver alone decides nothing", yes, request{}, "Bash", "no host"},
+
+		{"allowed capability", none, request{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}, "Bash", "allow"},
+		{"denied capability", yes, request{Permissions: &gate.Permissions{ShellExecute: gate.LevelDeny}}, "Bash", "deny"},
+		{"ask, and nobody is there", none, request{Permissions: askAll}, "Bash", "deny"},
+		{"ask, and somebody allows", yes, request{Permissions: askAll}, "Bash", "allow"},
+		{"a tool without capabilities", none, request{Permissions: askAll}, "Read", "allow"},
+		{"bypass", none, request{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}, "Bash", "allow"},
+		{"levels of the defaults", agent.RunnerOptions{Defaults: request{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}, request{Permissions: askAll}, "Bash", "allow"},
+
+		{"on the allowed list", none, request{Permissions: askAll, AllowedTools: []string{"Read"}}, "Read", "allow"},
+		{"not on the allowed list", none, request{Permissions: askAll, AllowedTools: []string{"Read"}}, "Grep", "deny"},
+		{"the allowed list approves nothing by itself", none, request{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, AllowedTools: []string{"Write"}}, "Write", "deny"},
+		{"an empty allowed list", none, request{Permissions: askAll, AllowedTools: []string{}}, "Read", "deny"},
+		{"on the disallowed list", yes, request{Permissions: askAll, DisallowedTools: []string{"Read"}}, "Read", "deny"},
+		{"on both lists", none, request{Permissions: askAll, AllowedTools: []string{"Read"}, DisallowedTools: []string{"Read"}}, "Read", "deny"},
+		{"an empty disallowed list", none, request{Permissions: askAll, DisallowedTools: []string{}}, "Read", "allow"},
+
+		{"own tool by its capability", none, request{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, Tools: tools}, "mcp__drover__save", "deny"},
+		{"own tool that needs nothing", none, request{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, Tools: tools}, "mcp__drover__look", "allow"},
+		{"own tools are there beside a list", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{}}, "mcp__drover__look", "allow"},
+		{"own tool that is taken away", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{}, DisallowedTools: []string{"mcp__drover__look"}}, "mcp__drover__look", "deny"},
+		{"another server's tool beside a list", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{}}, "mcp__other__look", "deny"},
+
+		{"policies of the runner", noBash, request{}, "Bash", "deny"},
+		{"policies of the runner, another tool", noBash, request{}, "Read", "allow"},
+		{"policies beside permissions", noBash, request{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}, "Bash", "deny"},
+		{"policies beside a list", noBash, request{DisallowedTools: []string{"Read"}}, "Read", "deny"},
+		{"a host of the request", none, request{Host: gate.NewEngine(nil, nil)}, "Read", "deny"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := decided(t, c.opts, c.req, c.tool); got != c.want {
+				t.Errorf("%s: %s, want %s", c.tool, got, c.want)
+			}
+		})
+	}
+}
+
+// A question is an event of the run whether or not somebody can answer it.
+func TestEveryQuestionIsAnEvent(t *testing.T) {
+	approver := gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
+		return gate.Answer{Reason: "Not today."}, nil
+	})
+	cases := []struct {
+		name     string
+		approver gate.Approver
+		reason   string
+	}{
+		{"somebody answers", approver, "Not today."},
+		{"nobody can", nil, "nobody is there to give it"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a := agenttest.New(agenttest.UseTool(call("a", "Bash"), "ok"), agenttest.Done(""))
+			r := newRunner(t, a, &agent.RunnerOptions{Approver: c.approver})
+			events := collect(t, r.Run(t.Context(), agent.Request{Permissions: &gate.Permissions{}}))
+			expect(t, events, "tool_use:a permission_request:a gate:decision:a tool_result:a done:success")
+			question, decision := events[1].Payload.(event.PermissionRequest), events[2].Payload.(event.Decision)
+			if question.Name != "Bash" || question.Reason == "" {
+				t.Errorf("the question is %+v, want the tool and a reason", question)
+			}
+			if decision.Verdict != event.Deny || decision.Asked != (c.approver != nil) || !strings.Contains(decision.Reason, c.reason) {
+				t.Errorf("the decision is %+v, want a denial with %q", decision, c.reason)
+			}
+		})
+	}
+}
+
+// Each run has an engine of its own: what was approved in one is asked about again in the next.
+func TestApprovalsEndWithTheRun(t *testing.T) {
+	asked := 0
+	approver := gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
+		asked++
+		return gate.Answer{Verdict: event.Allow, Remember: gate.SameTool}, nil
+	})
+	a := agenttest.New(agenttest.UseTool(call("a", "Bash"), "1"), agenttest.UseTool(call("b", "Bash"), "2"), agenttest.Done(""))
+	r := newRunner(t, a, &agent.RunnerOptions{Approver: approver, Defaults: agent.Request{Permissions: &gate.Permissions{}}})
+	for range 2 {
+		collect(t, r.Run(t.Context(), agent.Request{}))
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times, want once in each run", asked)
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent_test
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+
+	"github.com/drover-agents/drover/agent"
+)
+
+func TestReadinessSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	cases := []struct {
+		name string
+		r    agent.Readiness
+		want string // empty means that it may be run
+	}{
+		{"ready", agent.Readiness{State: agent.StateReady}, ""},
+		{"untested", agent.Readiness{State: agent.StateUntested, Detail: "it is newer than 2.1"}, ""},
+		{"unknown", agent.Readiness{State: agent.StateUnknown, Detail: "it does not tell"}, ""},
+		{"not said", agent.Readiness{}, ""},
+		{"missing", agent.Readiness{State: agent.StateMissing}, "agent: the agent cannot be run: it is missing"},
+		{
+			"missing with all there is to say",
+			agent.Readiness{State: agent.StateMissing, Detail: "there is no claude in PATH", Repair: "make setup", Cause: fs.ErrNotExist},
+			"agent: the agent cannot be run: it is missing: there is no claude in PATH\n  next: make setup",
+		},
+		{
+			"unsupported",
+			agent.Readiness{State: agent.StateUnsupported, Detail: "it is 1.0", Repair: "claude update"},
+			"agent: the agent cannot be run: it is unsupported: it is 1.0\n  next: claude update",
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			err := c.r.Err()
+			if c.r.Available() != (c.want == "") || (err == nil) != (c.want == "") {
+				t.Fatalf("Available %v, Err %v", c.r.Available(), err)
+			}
+			if err == nil {
+				return
+			}
+			if err.Error() != c.want {
+				t.Errorf("got %q, want %q", err, c.want)
+			}
+			if !errors.Is(err, agent.ErrUnavailable) || c.r.Cause != nil && !errors.Is(err, c.r.Cause) {
+				t.Errorf("%v wraps neither ErrUnavailable nor its cause", err)
+			}
+		})
+	}
+}
