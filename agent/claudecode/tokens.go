@@ -37,7 +37,9 @@ type streamUsage struct {
 	Output     int64 `json:"output_tokens"`
 }
 
-func (u streamUsage) input() int64 { return max(0, u.Input) + max(0, u.CacheRead) + max(0, u.CacheWrite) }
+func (u streamUsage) input() int64 {
+	return max(0, u.Input) + max(0, u.CacheRead) + max(0, u.CacheWrite)
+}
 
 // countTokens adds up what the stream tells of model calls. Their input is told when they begin, and
 // mostly again when they end.

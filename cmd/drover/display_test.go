@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/event"
@@ -161,12 +163,28 @@ func TestTheAnswer(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
-		{dollars(0), "$0.00"}, {dollars(0.00042), "$0.0004"}, {dollars(0.0213), "$0.021"}, {dollars(0.5), "$0.50"}, {dollars(12.345), "$12.35"},
-		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1000), "1,000"}, {thousands(1234567), "1,234,567"},
-		{span(0), "0 ms"}, {span(200 * time.Microsecond), "0.2 ms"}, {span(61 * time.Millisecond), "61 ms"}, {span(1400 * time.Millisecond), "1.4 s"}, {span(time.Hour + 62*time.Second), "1:01:02"},
-		{clock(59 * time.Second), "59 s"}, {clock(65 * time.Second), "1:05"}, {clock(-time.Second), "0 s"},
-		{size(999), "999 B"}, {size(1100), "1.1 kB"}, {size(2500000), "2.5 MB"},
-		{plural(1, "line"), "1 line"}, {plural(1200, "line"), "1,200 lines"},
+		{dollars(0), "$0.00"},
+		{dollars(0.00042), "$0.0004"},
+		{dollars(0.0213), "$0.021"},
+		{dollars(0.5), "$0.50"},
+		{dollars(12.345), "$12.35"},
+		{thousands(0), "0"},
+		{thousands(999), "999"},
+		{thousands(1000), "1,000"},
+		{thousands(1234567), "1,234,567"},
+		{span(0), "0 ms"},
+		{span(200 * time.Microsecond), "0.2 ms"},
+		{span(61 * time.Millisecond), "61 ms"},
+		{span(1400 * time.Millisecond), "1.4 s"},
+		{span(time.Hour + 62*time.Second), "1:01:02"},
+		{clock(59 * time.Second), "59 s"},
+		{clock(65 * time.Second), "1:05"},
+		{clock(-time.Second), "0 s"},
+		{size(999), "999 B"},
+		{size(1100), "1.1 kB"},
+		{size(2500000), "2.5 MB"},
+		{plural(1, "line"), "1 line"},
+		{plural(1200, "line"), "1,200 lines"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)
@@ -198,4 +216,49 @@ func TestTheStatusLine(t *testing.T) {
 	check(3, "  …")
 	l.rows(event.New(toolResult("1", "Bash", "")))
 	check(40, "  model  12 s  1,234 tok")
+}
+
+func TestAClosedViewNeitherWritesNorAsksAndLeavesNothing(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	in, other, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "screen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(in.Close(), other.Close(), out.Close()) }()
+	v := newView(in, out, displayOptions{Started: time.Now()}, layout{width: 80})
+	v.show(event.New(event.Text{Content: "before"}))
+	v.close()
+	v.close()
+	written, _ := os.ReadFile(out.Name())
+	if !strings.HasSuffix(string(written), "\r\x1b[J") || !strings.Contains(string(written), "model        before\r\n") {
+		t.Errorf("wrote %q, want a line, and the status line cleared in the end", written)
+	}
+	v.show(event.New(event.Text{Content: "after"}))
+	v.stopping()
+	v.renew()
+	if _, err := v.Approve(t.Context(), gate.Question{}); !errors.Is(err, errViewClosed) {
+		t.Errorf("got %v, want %v", err, errViewClosed)
+	}
+	if again, _ := os.ReadFile(out.Name()); !bytes.Equal(written, again) {
+		t.Errorf("wrote %q after the end", again[len(written):])
+	}
+}
+
+func TestTheScreenIsWrittenOnlyWhenSomethingChanges(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "screen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	v := &view{keyboard: new(keyboard), screen: out, layout: layout{width: 80}, lines: newLines(displayOptions{Started: time.Now().Add(time.Hour)})}
+	for range 100 {
+		v.drawLocked(nil)
+	}
+	if written, _ := os.ReadFile(out.Name()); strings.Count(string(written), "model") != 1 {
+		t.Errorf("wrote %q, want one status line", written)
+	}
 }

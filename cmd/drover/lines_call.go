@@ -24,7 +24,7 @@ type call struct {
 	answer        bool // it hands over the structured answer
 	deep          int
 	begun         time.Duration
-	announced     bool // a row has said that it began
+	announced     bool   // a row has said that it began
 	progress      string // how far it has come, where it tells
 	denied        *event.Decision
 }

@@ -51,6 +51,10 @@ func init() {
 
 // play runs a play in place of the tests, and ends the process with its exit code.
 func play(name string) {
+	if name == "demo" {
+		os.Args = []string{"drover", "demo"}
+		main()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	p := &player{dir: os.Getenv(playDirVariable)}
 	p.display, p.Approver = newDisplay(os.Stdin, os.Stdout, displayOptions{Dir: "/work", MaxUSD: 0.5, Quiet: name == "quiet"})

@@ -25,7 +25,7 @@ type pane struct {
 const patience = 20 * time.Second
 
 // newPane starts a terminal in which this test binary plays one of the plays.
-func newPane(t *testing.T, columns, rows int, play string) *pane {
+func newPane(t *testing.T, columns, rows int, play string, env ...string) *pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed: apt-get install tmux")
@@ -42,8 +42,11 @@ func newPane(t *testing.T, columns, rows int, play string) *pane {
 	}
 	script := fmt.Sprintf("trap : INT\n%s\necho \"exit code $?\"\nstty -a | tr ' ;' '\\n\\n' | grep -x -e '-*echo' -e '-*icanon' -e '-*isig' | tr '\\n' ' '\necho over\nexec sleep 1000\n", self)
 	writeFile(t, filepath.Join(dir, "script"), []byte(script))
-	p.tmux("-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(columns), "-y", strconv.Itoa(rows),
-		"-e", playVariable+"="+play, "-e", playDirVariable+"="+dir, "sh "+filepath.Join(dir, "script"))
+	args := []string{"-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(columns), "-y", strconv.Itoa(rows)}
+	for _, variable := range append(env, playVariable+"="+play, playDirVariable+"="+dir) {
+		args = append(args, "-e", variable)
+	}
+	p.tmux(append(args, "sh "+filepath.Join(dir, "script"))...)
 	return p
 }
 

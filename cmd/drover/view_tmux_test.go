@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
 )
 
 func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
@@ -20,18 +23,16 @@ func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
 			checkStatus(t, screen)
 			p.checkWhole()
 			p.step("result")
-			screen = p.wait(`(?m)^  \d\d\.\d  Bash .*ok +\d`)
+			p.wait(`(?m)^  \d\d\.\d  Bash .*ok +\d`)
 			checkStatus(t, p.wait(`  model .* s$`))
 			p.step("more")
 			checkStatus(t, p.wait(`file59.go.*\n  model `))
 			p.checkWhole()
 			p.step("done")
-			screen = p.over(0)
-			text := strings.Join(screen, "\n")
+			text := strings.Join(p.over(0), "\n")
 			if !strings.Contains(text, "\n\nThe answer\nis 42.\nexit code 0\n") || strings.Contains(text, "\n  model ") {
 				t.Errorf("want the answer last and no status line:\n%s", text)
 			}
-			_ = screen
 		})
 	}
 }
@@ -44,8 +45,8 @@ func TestTheViewIsRightAfterAResize(t *testing.T) {
 		p.wait(`(?m)^  Bash .* s$`)
 		screen := p.settled()
 		checkStatus(t, screen)
-		if last := screen[len(screen)-1]; strings.Count(strings.Join(screen, "\n"), "npm test") > 1 && !strings.Contains(last, "Bash") {
-			t.Errorf("%s columns:\n%s", columns, strings.Join(screen, "\n"))
+		if n := strings.Count(strings.Join(screen, "\n"), "  Bash  "); n != 1 {
+			t.Errorf("%s columns: %d status lines:\n%s", columns, n, strings.Join(screen, "\n"))
 		}
 	}
 	p.step("result")
@@ -128,7 +129,11 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 			p.wait(`  Bash +npm test`)
 			p.keys("y", "y", "Enter", "n", "Enter") // typed before there is a question
 			p.step("ask")
-			checkStatus(t, p.wait(`  Bash wants to run: npm test   \[y\] once  \[a\] this run  \[n\] no  \[\?\] why$`))
+			screen := p.wait(`  Bash wants to run: npm test   \[y\] once  \[a\] this run  \[n\] no  \[\?\] why$`)
+			checkStatus(t, screen)
+			if len(screen) != 1 {
+				t.Errorf("what was typed is shown:\n%s", strings.Join(screen, "\n"))
+			}
 			p.keys("x", "Enter", "y") // keys that are no answer do nothing
 			p.log("once: allow, remember 0")
 			checkStatus(t, p.wait(`  Write wants to write: a.txt   \[y\]`))
@@ -137,7 +142,7 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 			p.wait(`  deploy wants to be called: {}   \[y\]`)
 			p.keys("n")
 			p.log("no: deny, remember 0")
-			screen := p.wait(`  Bash wants to run: long .*… \(\? shows all\)   \[y`)
+			screen = p.wait(`  Bash wants to run: long .*… \(\? shows all\)   \[y`)
 			checkStatus(t, screen)
 			if strings.Contains(strings.Join(screen, "\n"), "the last word") {
 				t.Errorf("the question is not clipped:\n%s", strings.Join(screen, "\n"))
@@ -222,5 +227,20 @@ func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
 	p.step("done")
 	if text := strings.Join(p.over(0), "\n"); !strings.HasPrefix(text, "The answer\nis 42.\nexit code 0\n") {
 		t.Errorf("want nothing but the answer:\n%s", text)
+	}
+}
+
+// The demo is the whole way: the real CLI, its events, the view.
+func TestTheDemoOnATerminal(t *testing.T) {
+	cli := claudetest.CLI(t)
+	p := newPane(t, 80, 40, "demo", "DROVER_CLAUDE="+cli.Path, "TMPDIR="+t.TempDir())
+	screen := strings.Join(p.over(0), "\n")
+	for _, want := range []string{"set-up    claude " + claude.PinnedVersion, "count_lines", "denied", "  done         success", "\n\nReview\n", "exit code 0"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("%q is not there:\n%s", want, screen)
+		}
+	}
+	if status := statusLine.FindString(screen); status != "" && !strings.HasPrefix(status, "  0") {
+		t.Errorf("a status line is left: %q", status)
 	}
 }
