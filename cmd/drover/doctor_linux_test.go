@@ -112,12 +112,16 @@ func TestUserNamespaceFix(t *testing.T) {
 	}
 }
 
-func TestProgramOutputOfProgramsThatFail(t *testing.T) {
-	tools(t, map[string]string{"speaks": "#!/bin/sh\necho why; exit 3\n", "mute": "#!/bin/sh\nexit 3\n"})
+func TestProgramOutput(t *testing.T) {
+	tools(t, map[string]string{"speaks": "#!/bin/sh\necho why; exit 3\n", "mute": "#!/bin/sh\nexit 3\n", "asks": "#!/bin/sh\necho secret: $DROVER_TEST_SECRET\n"})
 	for name, want := range map[string]string{"speaks": "exit status 3: why", "mute": "exit status 3"} {
 		if _, err := programOutput(t.Context(), name); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
+	}
+	t.Setenv("DROVER_TEST_SECRET", "planted")
+	if got, err := programOutput(t.Context(), "asks"); got != "secret:" || err != nil {
+		t.Errorf("got %q, %v, want a program without our environment", got, err)
 	}
 	if _, err := programOutput(t.Context(), "absent"); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("got %v, want %v", err, exec.ErrNotFound)
@@ -181,21 +185,49 @@ func openTerminal(t *testing.T, width int) (keyboard, screen *os.File) {
 	return keyboard, screen
 }
 
-// On a disk that is really full no temporary file can be written. The disk is one in memory, in a
-// namespace of its own.
+// insideBwrap runs this test again in a namespace of its own, and returns what it printed. Inside, it
+// reports false.
+func insideBwrap(t *testing.T, args ...string) (output string, outside bool) {
+	t.Helper()
+	const inside = "DROVER_TEST_INSIDE"
+	if os.Getenv(inside) != "" {
+		return "", false
+	}
+	args = append([]string{"--unshare-user", "--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/"}, args...)
+	if exec.Command("bwrap", append(args, "true")...).Run() != nil {
+		t.Skip("bubblewrap cannot make these namespaces here: drover doctor says why")
+	}
+	args = append(args, "--setenv", inside, "1", os.Args[0], "-test.run=^"+t.Name()+"$")
+	out, err := exec.Command("bwrap", args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("inside: %v\n%s", err, out)
+	}
+	return string(out), true
+}
+
+// On a disk that is really full no temporary file can be written. The disk is one in memory.
 func TestDoctorOnAFullDisk(t *testing.T) {
-	if os.Getenv("DROVER_TEST_FULL_DISK") != "" {
+	out, outside := insideBwrap(t, "--size", "16384", "--tmpfs", "/mnt")
+	if !outside {
 		d := healthy(t)
 		d.tempDir, d.free = func() string { return "/mnt" }, freeSpace
-		fmt.Printf("full: %+v\n", *d.examineTemp(t.Context()))
+		fmt.Printf("temp: %+v\n", *d.examineTemp(t.Context()))
 		return
 	}
-	if exec.Command("bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "true").Run() != nil {
-		t.Skip("bubblewrap cannot make namespaces here: see drover doctor")
+	if !strings.Contains(out, "temp: ") || !strings.Contains(out, "cannot write to /mnt: no space left on device") {
+		t.Errorf("want the disk to be full:\n%s", out)
 	}
-	out, err := exec.Command("bwrap", "--unshare-user", "--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/", "--size", "16384", "--tmpfs", "/mnt",
-		"--setenv", "DROVER_TEST_FULL_DISK", "1", os.Args[0], "-test.run=^TestDoctorOnAFullDisk$").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "no space left on device") {
-		t.Errorf("error %v, want the disk to be full:\n%s", err, out)
+}
+
+// Where user namespaces are used up, the probe finds none and names the switch.
+func TestTheSandboxProbeWithoutUserNamespaces(t *testing.T) {
+	out, outside := insideBwrap(t, "--disable-userns")
+	if !outside {
+		f := probeSandbox(t.Context())
+		fmt.Printf("user namespaces: %v; walls: %v; fix: %s\n", f.userNamespaces, f.walls, f.userFix)
+		return
+	}
+	if !strings.Contains(out, "user namespaces: user.max_user_namespaces allows no more; walls: exit status 1: bwrap: ") {
+		t.Errorf("want no user namespaces:\n%s", out)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -195,6 +196,9 @@ func reasonOf(err error) string {
 	}
 	if system, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = system.Err
+	}
+	if errors.Is(err, io.EOF) {
+		return "it hung up without an answer"
 	}
 	return err.Error()
 }

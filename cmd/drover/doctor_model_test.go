@@ -62,15 +62,17 @@ func TestDoctorOnEndpointsThatFail(t *testing.T) {
 	closed.Close()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
+	rude := rudeListener(t)
 	cases := []struct{ name, address, want string }{
-		{"closed", closed.URL, "cannot connect to 127.0.0.1"},
+		{"closed", closed.URL, "cannot connect to " + strings.TrimPrefix(closed.URL, "http://") + ": "},
 		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "it does not speak TLS"},
 		{"neither TLS nor HTTP", "https" + strings.TrimPrefix(babblingListener(t), "http"), "what it speaks is not TLS"},
 		{"no host", "http://", "ANTHROPIC_BASE_URL is no address"},
 		{"no scheme", "127.0.0.1:80", "ANTHROPIC_BASE_URL is no address"},
+		{"no valid host", "http://a%zzb", "ANTHROPIC_BASE_URL is no address"},
 		{"broken", "http://[::1", "ANTHROPIC_BASE_URL is no address"},
 		{"silent", silentListener(t), "no answer from 127.0.0.1"},
-		{"rude", rudeListener(t), "cannot connect to 127.0.0.1"},
+		{"rude", rude, "cannot connect to " + strings.TrimPrefix(rude, "http://") + ": it hung up without an answer"},
 		{"unknown name", "http://model.invalid", "the name model.invalid does not resolve"},
 	}
 	for _, c := range cases {
@@ -213,6 +215,19 @@ func TestDoctorGoesThroughTheProxy(t *testing.T) {
 	if got := examined(t, d, doctorBroken, "the proxy variables hold no valid address"); strings.Contains(got.Detail, "hush-hush") {
 		t.Errorf("the address is in %q", got.Detail)
 	}
+}
+
+func TestDoctorOnAProxyThatRefuses(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer proxy.Close()
+	address, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := healthy(t)
+	d.dial.proxy = http.ProxyURL(address)
+	d.setenv("ANTHROPIC_BASE_URL", "https://model.invalid")
+	examined(t, d, doctorBroken, "cannot connect to model.invalid through the proxy "+address.Host+": Forbidden")
 }
 
 func TestTheDefaultEndpointIsTheVendors(t *testing.T) {

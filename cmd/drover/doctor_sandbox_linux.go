@@ -70,13 +70,14 @@ func tryUserNamespace(ctx context.Context) error {
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
 	}
-	var system syscall.Errno
-	if err := cmd.Run(); errors.As(err, &system) {
+	err = cmd.Run()
+	switch system, ok := errors.AsType[syscall.Errno](err); {
+	case system == unix.ENOSPC:
+		return errors.New("user.max_user_namespaces allows no more")
+	case ok:
 		return system // without the path of a program that is not to blame
-	} else if err != nil {
-		return err
 	}
-	return nil
+	return err
 }
 
 // seccompFilter asks the kernel whether a filter may refuse a system call.
