@@ -29,7 +29,7 @@ func TestWrongUsage(t *testing.T) {
 		"no prompt":                {[]string{"run"}, "the prompt is missing…next: drover run"},
 		"a prompt without quotes":  {[]string{"run", "Do", "it"}, "the prompt is one argument, and there are 2…next: put the prompt into quotes"},
 		"an empty prompt":          {[]string{"run", " \n"}, "the prompt is empty…next:"},
-		"an unknown flag":          {[]string{"run", "--modle", "x", "Do it."}, "unknown flag: --modle…next: drover run --help"},
+		"an unknown flag":          {[]string{"run", "--mode", "x", "Do it."}, "unknown flag: --mode…next: drover run --help"},
 		"an unknown agent":         {[]string{"run", "--agent", "clod", "Do it."}, `--agent: no such agent: "clod"…next: choose one of those there are: claude-code`},
 		"an unknown capability":    {[]string{"run", "--allow", "everything", "Do it."}, `there is no capability "everything"…next: choose among fileWrite, shellExecute, networkAccess`},
 		"no capability":            {[]string{"run", "--allow", ",", "Do it."}, "it names no capability…next: choose among"},

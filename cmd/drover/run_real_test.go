@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,37 +40,45 @@ func TestRunEnds(t *testing.T) {
 		},
 		"allowed": {
 			func(dir string) []script.Turn { return []script.Turn{write(dir), script.Text("Done.")} },
-			[]string{"--allow", "fileWrite"}, 0, "Done.", "", "new.txt",
+			[]string{"--allow", "fileWrite"},
+			0, "Done.", "", "new.txt",
 		},
 		"all allowed, as root too": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("Done.")} },
-			[]string{"--allow", "fileWrite,shellExecute", "--allow", "networkAccess"}, 0, "Done.", "", "made.txt",
+			[]string{"--allow", "fileWrite,shellExecute", "--allow", "networkAccess"},
+			0, "Done.", "", "made.txt",
 		},
 		"denied by a flag": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },
-			[]string{"--deny", "shellExecute"}, exitDenied, "I could not.", "next: add --allow shellExecute\n", "",
+			[]string{"--deny", "shellExecute"},
+			exitDenied, "I could not.", "next: add --allow shellExecute\n", "",
 		},
 		"read-only": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },
-			[]string{"--read-only"}, exitDenied, "I could not.", "leave out --read-only to have Bash", "",
+			[]string{"--read-only"},
+			exitDenied, "I could not.", "leave out --read-only to have Bash", "",
 		},
 		"a tool that is not listed": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },
-			[]string{"--tools", "Read", "--allow", "shellExecute"}, 0, "I could not.", "", "",
+			[]string{"--tools", "Read", "--allow", "shellExecute"},
+			0, "I could not.", "", "",
 		},
 		"the limit of turns": {
 			func(string) []script.Turn { return []script.Turn{bash} },
-			[]string{"--max-turns", "1", "--allow", "shellExecute"}, exitLimit, "", "the limit of model calls was reached (--max-turns 1)\n  next: raise it, or go on with drover run --resume ", "made.txt",
+			[]string{"--max-turns", "1", "--allow", "shellExecute"},
+			exitLimit, "", "the limit of model calls was reached (--max-turns 1)\n  next: raise it, or go on with drover run --resume ", "made.txt",
 		},
 		"the budget": {
 			func(string) []script.Turn {
 				return []script.Turn{script.Call("Read", script.Input{"file_path": "/dev/null"}).Metered(script.Usage{Input: 100_000, Output: 100_000}), script.Text("Done.")}
 			},
-			[]string{"--max-usd", "0.01"}, exitLimit, "", "the budget is spent (--max-usd 0.01)\n", "",
+			[]string{"--max-usd", "0.01"},
+			exitLimit, "", "the budget is spent (--max-usd 0.01)\n", "",
 		},
 		"the time": {
 			func(string) []script.Turn { return []script.Turn{script.Hang()} },
-			[]string{"--timeout", "2s"}, exitLimit, "", "the time is over (--timeout 2s)\n", "",
+			[]string{"--timeout", "2s"},
+			exitLimit, "", "the time is over (--timeout 2s)\n", "",
 		},
 		"a refusal of the model's service": {
 			func(string) []script.Turn { return []script.Turn{script.Fail(403, "your plan is over").Always()} },
@@ -233,7 +240,7 @@ func TestTheEnvironmentChoosesEndpointAndCredential(t *testing.T) {
 			if got := p.run("run", "--quiet", "Who are you?"); got.code != 0 || got.out != "I am the endpoint.\n" {
 				t.Errorf("got %+v, want the answer of the endpoint", got)
 			}
-			if got := http.Header(model.LastRequest().Header).Get(c.header); got != c.want {
+			if got := model.LastRequest().Header.Get(c.header); got != c.want {
 				t.Errorf("%s is %q, want %q", c.header, got, c.want)
 			}
 		})
