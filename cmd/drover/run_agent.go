@@ -127,10 +127,7 @@ func (o *runOptions) readSchema() (json.RawMessage, error) {
 	if err != nil {
 		return nil, usageError("--schema: %w\n  next: give the path of a file with a JSON Schema", err)
 	}
-	s, err := schema.Parse(text)
-	if err == nil {
-		_, _, err = schema.ForCLI(s)
-	}
+	_, err = wrapsAnswer(text)
 	if err == nil && !strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		err = errors.New("it is no object")
 	}
@@ -138,6 +135,19 @@ func (o *runOptions) readSchema() (json.RawMessage, error) {
 		return nil, usageError("--schema: %s is no JSON Schema for an answer: %w\n  next: mend it; the smallest one is {\"type\": \"object\"}", o.schemaFile, err)
 	}
 	return text, nil
+}
+
+// wrapsAnswer reports whether the CLI can give an answer of this schema only inside an object.
+func wrapsAnswer(text json.RawMessage) (bool, error) {
+	if text == nil {
+		return false, nil
+	}
+	s, err := schema.Parse(text)
+	if err != nil {
+		return false, err
+	}
+	_, wrapped, err := schema.ForCLI(s)
+	return wrapped, err
 }
 
 func (o *runOptions) environment() (*environment, error) {
@@ -200,7 +210,8 @@ func (j *job) run(parent context.Context) error {
 	}
 	defer afterEnd(ctx, display.stopping)()
 	defer j.killWhenAsked(ctx)()
-	seen := outcome{options: &j.options, show: display.show, hinted: j.hints()}
+	wrapped, _ := wrapsAnswer(j.request.OutputSchema) // it was checked before
+	seen := outcome{options: &j.options, show: display.show, hinted: j.hints(), wrapped: wrapped}
 	for e, err := range runner.Run(ctx, j.request) {
 		if err != nil {
 			return err

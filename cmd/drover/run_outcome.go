@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/schema"
 )
 
 // An outcome is what a run comes to, seen from its events.
@@ -18,6 +19,7 @@ type outcome struct {
 	options *runOptions
 	show    func(event.Event)
 	hinted  bool // the summary has said how to allow what was denied
+	wrapped bool // the answer comes inside an object that the schema does not have
 
 	held    *event.Event // an error before anything else, which may be all there is
 	failure error
@@ -44,6 +46,10 @@ func (o *outcome) event(e event.Event) {
 	case event.ToolResult:
 		o.denied.result(p)
 	case event.Done:
+		if o.wrapped {
+			p.Output = schema.Unwrap(p.Output)
+			e.Payload = p
+		}
 		o.done = p
 		o.refused = o.held != nil
 	}

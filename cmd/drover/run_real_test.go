@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -114,14 +115,26 @@ func checkFiles(t *testing.T, dir, want string) {
 	}
 }
 
+// The answer fits the schema, also one that the CLI itself could not take.
 func TestAStructuredAnswer(t *testing.T) {
-	model := claudetest.NewModel(t, script.Structured(map[string]any{"files": 3}), script.Text("Done.").Always())
-	p := newProgram(t, model.URL())
-	path := p.cli.WriteFile(t, "answer.json", `{"type": "object", "properties": {"files": {"type": "integer"}}, "required": ["files"]}`)
-	got := p.run("run", "--quiet", "--tools", "Read", "--schema", path, "How many files?")
-	var answer struct{ Files int }
-	if err := json.Unmarshal([]byte(got.out), &answer); err != nil || answer.Files != 3 || got.code != 0 || got.errors != "" {
-		t.Errorf("got %+v (%v), want the answer as JSON and nothing else", got, err)
+	for name, c := range map[string]struct {
+		schema string
+		answer any // as the model gives it
+		want   string
+	}{
+		"object": {`{"type": "object", "properties": {"files": {"type": "integer"}}, "required": ["files"]}`, script.Input{"files": 3}, `{"files":3}`},
+		"array":  {`{"type": "array", "items": {"type": "integer"}}`, script.Input{"value": []int{1, 2}}, `[1,2]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := claudetest.NewModel(t, script.Structured(c.answer), script.Text("Done.").Always())
+			p := newProgram(t, model.URL())
+			path := p.cli.WriteFile(t, "answer.json", c.schema)
+			got := p.run("run", "--quiet", "--tools", "Read", "--schema", path, "How many files?")
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, []byte(strings.TrimSpace(got.out))); err != nil || compact.String() != c.want || got.code != 0 || got.errors != "" {
+				t.Errorf("got %+v (%v), want %s and nothing else", got, err, c.want)
+			}
+		})
 	}
 }
 

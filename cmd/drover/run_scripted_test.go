@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -258,6 +259,22 @@ func TestAContextThatEndsInterrupts(t *testing.T) {
 			t.Errorf("no done event: %s", got.out)
 		}
 	})
+}
+
+// Ctrl-C also ends the reading of a prompt that does not end.
+func TestAPromptThatDoesNotEndCanBeInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	in, typing := io.Pipe()
+	t.Cleanup(func() { _ = typing.Close() })
+	go func() {
+		_, _ = typing.Write([]byte("What is"))
+		cancel()
+	}()
+	var stdout, stderr bytes.Buffer
+	err := runAgent(ctx, runOptions{prompt: "-"}, streams{in, &stdout, &stderr})
+	if code := exitCode(ctx, err, &stderr); code != exitInterrupted || stdout.Len() > 0 {
+		t.Errorf("exit code %d, stdout %q; want 130 and nothing", code, &stdout)
+	}
 }
 
 // lostWriter breaks after some bytes, as a pipe does whose reader leaves.

@@ -59,6 +59,10 @@ func TestASignalStopsTheRunInOrder(t *testing.T) {
 			if took := time.Since(at); got.code != exitInterrupted || took > 10*time.Second {
 				t.Errorf("exit code %d after %v, want 130 soon", got.code, took)
 			}
+			validate := eventValidator(t)
+			for line := range strings.Lines(got.out) {
+				validate(line)
+			}
 			done, is := lastEvent(t, got.out).Payload.(event.Done)
 			if !is || done.Status != event.DoneInterrupted || !strings.Contains(done.Reason, c.signal.String()) {
 				t.Errorf("the last event is %+v, want the end with its reason", done)
