@@ -25,7 +25,7 @@ func nobody(t *testing.T) string {
 func TestAModelScriptNeedsNoKey(t *testing.T) {
 	for name, vars := range map[string]map[string]string{
 		"with nothing":        {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_KEY": ""},
-		"with somebody's key": {"ANTHROPIC_AUTH_TOKEN": "fake-token-of-a-caller"},
+		"with somebody's key": {"ANTHROPIC_AUTH_TOKEN": "fake-token-of-a-caller", "SOMETHING_ELSE": "fake-secret-of-a-caller"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProgram(t, nobody(t)).setEnv(vars)
@@ -34,11 +34,11 @@ version: 1
 turns:
   - content:
       - tool: Bash
-        input: {command: "echo $HOME $ANTHROPIC_API_KEY $ANTHROPIC_AUTH_TOKEN", description: look around}
+        input: {command: env, description: look around}
+  - text: Somebody's secret is here.
+    when: {text: of-a-caller}
   - text: All is well.
     when: {text: sk-ant-script-opens-nothing}
-  - text: Somebody's key is here.
-    when: {text: "of-a-caller"}
 `)
 			got := p.run("run", "--allow", "shellExecute", "--quiet", "--model-script", path, "How is it?")
 			if got.code != 0 || got.out != "All is well.\n" || got.errors != "" {
