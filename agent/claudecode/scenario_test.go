@@ -116,7 +116,7 @@ var scenarios = map[string]scenario{
 		why:   "A shell in the background is a task without an agent.",
 		setup: bypass,
 		turns: []script.Turn{
-			script.Call("Bash", script.Input{"command": "echo started; while true; do read -t 1 < /dev/zero; done", "description": "Wait", "run_in_background": true}),
+			script.Call("Bash", script.Input{"command": "echo started; tail -f /dev/null", "description": "Wait", "run_in_background": true}),
 			script.Text("It runs."),
 		},
 	},
@@ -186,7 +186,7 @@ var scenarios = map[string]scenario{
 	"interrupted_tool": {
 		why:   "An interrupt while a tool runs.",
 		setup: bypass,
-		turns: []script.Turn{bash("while true; do read -t 1 < /dev/zero; done"), script.Text("Never.").Always()},
+		turns: []script.Turn{bash("tail -f /dev/null"), script.Text("Never.").Always()},
 		interruptAt: func(m claude.Message) bool {
 			a, ok := m.(*claude.AssistantMessage)
 			return ok && len(a.ToolUses()) > 0
@@ -215,7 +215,7 @@ var scenarios = map[string]scenario{
 		why:    "An interrupt while a tool runs, of the oldest supported CLI.",
 		oldest: true,
 		setup:  bypass,
-		turns:  []script.Turn{bash("while true; do read -t 1 < /dev/zero; done"), script.Text("Never.").Always()},
+		turns:  []script.Turn{bash("tail -f /dev/null"), script.Text("Never.").Always()},
 		interruptAt: func(m claude.Message) bool {
 			a, ok := m.(*claude.AssistantMessage)
 			return ok && len(a.ToolUses()) > 0
