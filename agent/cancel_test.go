@@ -71,7 +71,7 @@ func TestStoppingAtEveryEventLeavesOnlyTheDone(t *testing.T) {
 		{"the adapter stalls", stubborn(agenttest.Sleep(time.Minute)), event.DoneInterrupted, 500 * time.Millisecond, "old"},
 		{"the adapter says done in time", stubborn(agenttest.Sleep(499*time.Millisecond), agenttest.Done("new")), event.DoneSuccess, 499 * time.Millisecond, "new"},
 		{"the adapter says done too late", stubborn(agenttest.Sleep(501*time.Millisecond), agenttest.Done("new")), event.DoneInterrupted, 500 * time.Millisecond, "old"},
-		{"the adapter says more and then done", append(recording(), goodbye), event.DoneSuccess, 0, "new"},
+		{"the adapter says more and then done", []agenttest.Step{goodbye}, event.DoneSuccess, 0, "new"},
 		{"the adapter fails", stubborn(agenttest.Block(), agenttest.Fail(errBroken)), event.DoneInterrupted, 0, "old"},
 		{"the adapter panics", stubborn(agenttest.Block(), agenttest.Panic("stopped")), event.DoneInterrupted, 0, "old"},
 		{"the adapter returns", stubborn(agenttest.Block()), event.DoneInterrupted, 0, "old"},
@@ -98,9 +98,9 @@ func TestStoppingAtEveryEventLeavesOnlyTheDone(t *testing.T) {
 	}
 }
 
-// goodbye is what a polite agent does when it is stopped: it tells of it, and if that is still wanted
-// it says done.
+// goodbye is a polite agent: when it is stopped it tells of it, and if more is still wanted it says done.
 func goodbye(r *agenttest.Run) {
+	agenttest.EmitEvents(recorded...)(r)
 	<-r.Context.Done()
 	r.Yield(event.Event{Payload: text("I stop.")}, nil)
 	r.Yield(event.Event{Payload: event.Done{Status: event.DoneSuccess, ResumeToken: "new"}}, nil)
@@ -221,6 +221,18 @@ func TestTheReasonOfAnInterruptionIsTheCauseOfTheContext(t *testing.T) {
 			t.Errorf("the loop took %v, want the close timeout after the done", took)
 		}
 		time.Sleep(time.Minute)
+	})
+}
+
+func TestTheDrainTimeoutCanBeChosen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		a := agenttest.New(agenttest.Obstinate(), agenttest.Sleep(time.Minute))
+		r := newRunner(t, a, &agent.RunnerOptions{DrainTimeout: 3 * time.Second, CloseTimeout: time.Hour})
+		if got := doneOf(collect(t, r.Run(ctx, agent.Request{}))).Duration; got != 4*time.Second {
+			t.Errorf("the done came after %v, want 4s", got)
+		}
 	})
 }
 

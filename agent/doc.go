@@ -10,7 +10,8 @@
 //     early, ends twice, goes on after the end, or does not end.
 //   - Events are numbered from 1 without gaps, and carry the run, the agent and the role.
 //   - What is decided about a tool call stands between its tool_use and its tool_result.
-//   - Once the context has ended, the done event comes within [RunnerOptions.DrainTimeout].
+//   - Once the context has ended, the next event is the done, within [RunnerOptions.DrainTimeout]. What
+//     else there was is dropped, and counted in the done under [DroppedEvents].
 //   - When the loop over the stream is over, however it ended, the adapter is done too, and what it had
 //     started is gone; only an adapter that does not return is waited for no longer than
 //     [RunnerOptions.CloseTimeout].

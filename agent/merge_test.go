@@ -35,7 +35,7 @@ func filled(t *testing.T, word string, n int) agent.Request {
 	return agent.Request{
 		Prompt: word, Dir: word, Model: word, SystemPrompt: word, Effort: word, MaxTurns: n, MaxBudgetUSD: float64(n),
 		AllowedTools: []string{word}, DisallowedTools: []string{word}, Tools: tools,
-		Permissions:  &gate.Permissions{FileWrite: gate.LevelAllow, Mode: gate.ModeBypass, WritablePaths: []string{word}},
+		Permissions:  &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
 		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`), PartialText: true,
 	}
 }

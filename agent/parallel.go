@@ -23,8 +23,9 @@ type Task struct {
 // Events of one task share a RunID, and carry the role of its runner.
 //
 // Every task ends with one done event, whatever becomes of the others. A task that cannot be started
-// has an [event.Error] with [event.CodeParallelTask] before it. When ctx ends all tasks are stopped.
-// Breaking out of the loop stops them too, and waits until they are gone. A slow reader holds the
+// has an [event.Error] with [event.CodeParallelTask] before it; a runner that an earlier task has is such
+// a case. When ctx ends all tasks are stopped; of each, one event that was on its way may come before the
+// done. Breaking out of the loop stops them too, and waits until they are gone. A slow reader holds the
 // agents up; nothing is dropped.
 func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {

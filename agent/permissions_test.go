@@ -83,9 +83,11 @@ func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
 
 		{"own tool by its capability", none, request{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, Tools: tools}, "mcp__drover__save", "deny"},
 		{"own tool that needs nothing", none, request{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, Tools: tools}, "mcp__drover__look", "allow"},
-		{"own tools are there beside a list", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{}}, "mcp__drover__look", "allow"},
-		{"own tool that is taken away", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{}, DisallowedTools: []string{"mcp__drover__look"}}, "mcp__drover__look", "deny"},
-		{"another server's tool beside a list", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{}}, "mcp__other__look", "deny"},
+		{"own tool that is not on the list", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"Read"}}, "mcp__drover__look", "deny"},
+		{"own tool on the list by its name", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"look"}}, "mcp__drover__look", "allow"},
+		{"own tool on the list by its server", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"mcp__drover"}}, "mcp__drover__look", "allow"},
+		{"own tool that is taken away", none, request{Permissions: askAll, Tools: tools, DisallowedTools: []string{"look"}}, "mcp__drover__look", "deny"},
+		{"another server's tool of that name", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"look"}}, "mcp__other__look", "deny"},
 
 		{"policies of the runner", noBash, request{}, "Bash", "deny"},
 		{"policies of the runner, another tool", noBash, request{}, "Read", "allow"},

@@ -38,12 +38,12 @@ type Request struct {
 	// Fresh begins a new conversation, whatever the Runner remembers.
 	Fresh bool
 
-	// AllowedTools are the tools of the agent that there are; nil means all of its default, empty
-	// means none. Tools are there besides. DisallowedTools are taken away from both. A name may have
-	// an argument, as "Bash(git status)"; see [gate.AllowTools].
+	// AllowedTools are the tools that there are, also of Tools; nil means all of the agent's default
+	// and of Tools, empty means none. DisallowedTools are taken away from them. A name may have an
+	// argument, as "Bash(git status)"; see [gate.AllowTools].
 	AllowedTools, DisallowedTools []string
 	// Tools are tools of this program that the agent may call. The agent knows them as those of the
-	// MCP server [ToolServer].
+	// MCP server [ToolServer]: "mcp__drover" names all of them.
 	Tools *tool.Registry
 
 	// Permissions say what tools may do. Nil leaves that to the agent's own default. They are

@@ -214,11 +214,8 @@ func (r *Runner) policies(req Request) []gate.Policy {
 	if req.Tools != nil {
 		all = append(all, gate.Knows(ToolServer, req.Tools))
 	}
-	if allowed := req.AllowedTools; allowed != nil {
-		if req.Tools != nil { // the list is about the tools of the agent
-			allowed = append(slices.Clone(allowed), "mcp__"+ToolServer)
-		}
-		all = append(all, gate.AllowTools(allowed...))
+	if req.AllowedTools != nil {
+		all = append(all, gate.AllowTools(req.AllowedTools...))
 	}
 	if len(req.DisallowedTools) > 0 {
 		all = append(all, gate.DenyTools(req.DisallowedTools...))

@@ -102,7 +102,7 @@ func collect(ctx context.Context, a agent.Adapter, req agent.Request) ([]event.E
 	for e, err := range a.Run(ctx, req) {
 		switch {
 		case over:
-			return events, fmt.Errorf("event %d (%s, %v) comes after the end", len(events)+1, e.Kind, err)
+			return events, fmt.Errorf("something comes after the end: the event %v, or an error: %t", e.Payload, err != nil)
 		case err != nil:
 			failure, over = err, true
 			continue

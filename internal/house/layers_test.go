@@ -25,6 +25,8 @@ var layers = map[string][]string{
 	"tool/mcp":                    {"tool", "event", "schema", "claude", "internal/*"},
 	"gate":                        {"event", "tool", "claude", "schema", "internal/*"},
 	"agent":                       {"event", "tool", "gate", "internal/*"},
+	// The suite that every adapter must pass, and an adapter that follows a script.
+	"agent/agenttest": {"agent", "event"},
 	// An adapter knows neither gate nor session: it asks its host.
 	"agent/claudecode": {"agent", "event", "tool", "claude", "internal/*"},
 	// Programs may use everything; internal packages know of nothing public, so that every public

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agenttest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/event"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var missing = agent.Readiness{State: agent.StateMissing, Detail: "it is not in PATH", Repair: "install it"}
+
+func TestAScriptedAdapterIsAnAdapter(t *testing.T) {
+	TestAdapter(t, Subject{
+		New: func(*testing.T) agent.Adapter {
+			return New(Emit(event.Text{Content: "a"}), Emit(event.Text{Content: "b"}), Done("token"))
+		},
+		Missing: func(*testing.T) agent.Adapter { return &Adapter{Readiness: missing} },
+	})
+}
+
+// The suite must be able to find fault.
+func TestTheSuiteFindsFault(t *testing.T) {
+	hello := Emit(event.Text{Content: "a"})
+	unnamed := func(a agent.Adapter) agent.Adapter { return renamed{a, ""} }
+	isDeaf := func(a agent.Adapter) agent.Adapter { return deaf{a} }
+	same := func(a agent.Adapter) agent.Adapter { return a }
+	cases := []struct {
+		check   string
+		adapter *Adapter
+		as      func(agent.Adapter) agent.Adapter
+		want    string
+	}{
+		{"it has one name", New(), unnamed, "want one name"},
+		{"it is ready where its agent is", &Adapter{Readiness: missing}, same, "want a state in which it can be run"},
+		{"its last event is done", New(hello), same, "had 1 events"},
+		{"its last event is done", New(hello, hello), same, "the last event is a event.Text"},
+		{"its last event is done", New(Done("")), same, "had 1 events"},
+		{"its last event is done", New(hello, Fail(errors.New("broken"))), same, "the run failed: broken"},
+		{"its last event is done", New(Obstinate(), hello, Done(""), hello), same, "something comes after the end"},
+		{"its last event is done", New(Obstinate(), Fail(errors.New("broken")), Done("")), same, "something comes after the end"},
+		{"its last event is done", New(EmitEvents(event.Event{})), same, "has no payload"},
+		{"its last event is done", New(EmitEvents(event.Event{Seq: 1, Payload: event.Text{}})), same, "the runner's to give"},
+		{"a break ends it", New(Obstinate(), hello, Sleep(time.Minute)), same, "did not end within 20s"},
+		{"a break ends it", New(), same, "no events"},
+		{"the end of the context ends it", New(Obstinate(), hello, Sleep(time.Minute)), same, "did not end within 20s"},
+		{"the end of the context ends it", New(), same, "no events"},
+		{"it does not begin when the context has ended", New(hello, Done("")), isDeaf, "want an error or an interrupted Done"},
+		{"its runs do not disturb each other", New(hello, onlyOnce()), same, "the run failed"},
+		{"it can be made and asked where its agent is missing", New(), same, "want missing"},
+		{"a run without the agent yields one error and no event", New(hello), same, "had 1 events"},
+		{"a run without the agent yields one error and no event", New(Fail(errors.New("broken"))), same, "does not wrap"},
+	}
+	for _, c := range cases {
+		t.Run(c.check+": "+c.want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := checkNamed(t, c.check)(t.Context(), c.as(c.adapter), Subject{Patience: 20 * time.Second})
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v, want %q in it", err, c.want)
+				}
+				time.Sleep(time.Hour) // for adapters that stay
+			})
+		})
+	}
+}
+
+func checkNamed(t *testing.T, name string) func(context.Context, agent.Adapter, Subject) error {
+	t.Helper()
+	for _, c := range checks {
+		if c.name == name {
+			return c.check
+		}
+	}
+	t.Fatalf("there is no check %q", name)
+	return nil
+}
+
+type renamed struct {
+	agent.Adapter
+	name string
+}
+
+func (r renamed) Agent() string { return r.name }
+
+// deaf never hears that the context has ended.
+type deaf struct{ agent.Adapter }
+
+func (d deaf) Run(_ context.Context, req agent.Request) iter.Seq2[event.Event, error] {
+	return d.Adapter.Run(context.Background(), req)
+}
+
+// onlyOnce fails in all runs but the first.
+func onlyOnce() Step {
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	return func(r *Run) {
+		select {
+		case <-first:
+			r.Yield(event.New(event.Done{Status: event.DoneSuccess}), nil)
+		default:
+			r.Yield(event.Event{}, errors.New("somebody else is here"))
+		}
+	}
+}
+
+// collectRun reads a run of a script.
+func collectRun(ctx context.Context, a *Adapter, req agent.Request) (kinds []event.Kind, err error) {
+	for e, e2 := range a.Run(ctx, req) {
+		if e2 != nil {
+			return kinds, e2
+		}
+		kinds = append(kinds, e.Payload.EventKind())
+	}
+	return kinds, nil
+}
+
+func TestAScriptStopsWhenTheContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	stop := func(*Run) { cancel() }
+	kinds, err := collectRun(ctx, New(stop, Emit(event.Text{}), Done("")), agent.Request{})
+	if err != nil || len(kinds) != 1 || kinds[0] != event.KindDone {
+		t.Errorf("got %v and %v, want only a done", kinds, err)
+	}
+}
+
+// A denied call says so in its result; without a host every call is allowed.
+func TestUseToolFollowsTheHost(t *testing.T) {
+	call := event.ToolCall{ID: "a", Name: "Bash"}
+	for _, c := range []struct {
+		host agent.Host
+		want event.ToolStatus
+		text string
+	}{
+		{nil, event.ToolSuccess, `"files"`},
+		{verdict(event.Allow), event.ToolSuccess, `"files"`},
+		{verdict(event.Deny), event.ToolDenied, `"because"`},
+	} {
+		var got event.ToolResult
+		for e := range New(UseTool(call, "files"), Done("")).Run(t.Context(), agent.Request{Host: c.host}) {
+			if r, isResult := e.Payload.(event.ToolResult); isResult {
+				got = r
+			}
+		}
+		if got.Status != c.want || string(got.Output) != c.text {
+			t.Errorf("host %v: %s with %s, want %s with %s", c.host, got.Status, got.Output, c.want, c.text)
+		}
+	}
+}
+
+type verdict event.Verdict
+
+func (v verdict) Decide(context.Context, event.ToolCall) event.Decision {
+	return event.Decision{Verdict: event.Verdict(v), Reason: "because"}
+}
