@@ -45,6 +45,11 @@ func (*Adapter) Agent() string { return Agent }
 // anything is started; a CLI that is missing or too old ([agent.ErrUnavailable]); a CLI that does not
 // start. Whatever breaks later is an [event.Error] before the done event.
 //
+// The request's host is bound to the hook that the CLI calls before every tool call, by its own method
+// Bind(*claude.Options) error if it has one. As root, outside of a sandbox, the CLI refuses the mode
+// bypassPermissions; with a host it is then run in the default mode, where what the host allows runs all
+// the same.
+//
 // When ctx ends the turn is interrupted. The done event has what the CLI then still tells, if it does
 // so within 400 milliseconds, which it usually does in a tenth of that.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {

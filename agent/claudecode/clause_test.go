@@ -167,7 +167,7 @@ func TestCLAUDE004_WhatIsAskedIsAnsweredByTheApprover(t *testing.T) {
 		}
 		return gate.Answer{}, nil
 	})})
-	got := record(t, runner.Run(t.Context(), agent.Request{Prompt: "go", Permissions: &gate.Permissions{}}))
+	got := record(t, runner.Run(inTime(t), agent.Request{Prompt: "go", Permissions: &gate.Permissions{}}))
 	got.check(t)
 	var about []string
 	for _, e := range got {

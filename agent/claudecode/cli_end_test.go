@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,21 +62,22 @@ var errAny = errors.New("any error")
 
 // A moment is when a run is stopped: so long after an event of this kind, or after its beginning.
 type moment struct {
-	turns []script.Turn
+	turn  script.Turn
 	kind  event.Kind
 	after time.Duration
-	// activity says that the run had got so far that it can be continued.
-	activity bool
+	// begun says that the run had got so far that it can be continued: "yes", "no", or empty where that
+	// depends on how busy the machine is.
+	begun string
 }
 
 func slowly(text string) script.Turn { return script.Text(text).Chunked(2, 40*time.Millisecond) }
 
 var moments = map[string]moment{
-	"while the CLI starts":   {turns: []script.Turn{script.Text("Done.").Always()}, after: 100 * time.Millisecond},
-	"at init":                {turns: []script.Turn{script.Hang().Times(2)}, kind: event.KindInit, activity: true},
-	"before the first word":  {turns: []script.Turn{script.Hang().Times(1)}, kind: event.KindInit, after: 300 * time.Millisecond, activity: true},
-	"while the model speaks": {turns: []script.Turn{slowly("This takes a while, and nobody will hear the end of it.")}, kind: event.KindTextDelta, activity: true},
-	"while a command runs":   {turns: []script.Turn{script.Reply(bash("tail -f /dev/null"))}, kind: event.KindToolUse, after: 400 * time.Millisecond, activity: true},
+	"while the CLI starts":   {turn: script.Text("Done."), after: 100 * time.Millisecond, begun: "no"},
+	"at init":                {turn: script.Hang(), kind: event.KindInit},
+	"before the first word":  {turn: script.Hang(), kind: event.KindInit, after: 300 * time.Millisecond},
+	"while the model speaks": {turn: slowly("This takes a while, and nobody will hear the end of it."), kind: event.KindTextDelta, begun: "yes"},
+	"while a command runs":   {turn: script.Reply(bash("tail -f /dev/null")), kind: event.KindToolUse, after: 400 * time.Millisecond, begun: "yes"},
 }
 
 // A run that is stopped at any moment says so in time, and leaves nothing behind; what it was about can
@@ -85,7 +87,9 @@ func TestARunIsStoppedAtAnyMoment(t *testing.T) {
 		for name, at := range moments {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				cli := newCLI(t)
-				model := claudetest.NewModel(t, append(at.turns, script.Text("I remember.").Always())...)
+				model := claudetest.NewModel(t,
+					script.Text("I remember.").When(script.SawText("the second question")),
+					at.turn.When(script.SawText("the first question")).Always())
 				base := cli.Options(model)
 				base.PermissionMode = claude.ModeBypassPermissions
 				runner := newRunner(t, base, nil)
@@ -95,16 +99,17 @@ func TestARunIsStoppedAtAnyMoment(t *testing.T) {
 				if done.Status != event.DoneInterrupted || done.Reason != "that is enough" {
 					t.Errorf("done is %+v, want interrupted with the reason", done)
 				}
-				if took > 700*time.Millisecond {
+				if took > time.Second {
 					t.Errorf("done came %v after the end of the context, want at most 500 ms", took)
 				}
-				if (done.ResumeToken != "") != at.activity || runner.ResumeToken() != done.ResumeToken {
-					t.Errorf("the token is %q, the runner's %q; want one: %t", done.ResumeToken, runner.ResumeToken(), at.activity)
+				token := done.ResumeToken
+				if token == "" && at.begun == "yes" || token != "" && at.begun == "no" || runner.ResumeToken() != token {
+					t.Errorf("the token is %q, the runner's %q; want one: %s", token, runner.ResumeToken(), at.begun)
 				}
-				if !at.activity {
+				if token == "" {
 					return
 				}
-				again := record(t, runner.Run(t.Context(), agent.Request{Prompt: "the second question"})).done(t)
+				again := record(t, runner.Run(inTime(t), agent.Request{Prompt: "the second question"})).done(t)
 				if again.Status != event.DoneSuccess || again.Result != "I remember." || !model.LastRequest().SawText("the first question") {
 					t.Errorf("the next run ended with %+v, and the model saw the first question: %t", again, model.LastRequest().SawText("the first question"))
 				}
@@ -116,7 +121,8 @@ func TestARunIsStoppedAtAnyMoment(t *testing.T) {
 // stopAt runs a request, stops it at a moment and measures how long the end took.
 func stopAt(t testing.TB, runner *agent.Runner, at moment, req agent.Request) (recording, time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithCancelCause(t.Context())
+	ctx, cancel := context.WithCancelCause(inTime(t))
+	defer cancel(nil)
 	stopped := make(chan time.Time, 1)
 	stop := func() {
 		time.AfterFunc(at.after, func() {
@@ -167,7 +173,7 @@ func TestLeavingTheLoopEndsEverything(t *testing.T) {
 			base := cli.Options(claudetest.NewModel(t, script.Reply(bash("tail -f in.txt & true")), script.Text("Done.")))
 			base.PermissionMode = claude.ModeBypassPermissions
 			cli.WriteFile(t, "in.txt", "x")
-			for e, err := range newRunner(t, base, nil).Run(t.Context(), agent.Request{Prompt: "go"}) {
+			for e, err := range newRunner(t, base, nil).Run(inTime(t), agent.Request{Prompt: "go"}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -189,7 +195,7 @@ func TestARunContinuesTheLastOne(t *testing.T) {
 			runner := newRunner(t, cli.Options(model), nil)
 			var tokens []string
 			for i, fresh := range []bool{false, false, true} {
-				got := record(t, runner.Run(t.Context(), agent.Request{Prompt: fmt.Sprintf("question %d", i), Fresh: fresh}))
+				got := record(t, runner.Run(inTime(t), agent.Request{Prompt: fmt.Sprintf("question %d", i), Fresh: fresh}))
 				got.check(t)
 				done := got.done(t)
 				tokens = append(tokens, done.ResumeToken)
@@ -223,12 +229,11 @@ func TestAnUnknownTokenIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)
 			base := cli.Options(claudetest.NewModel(t))
-			got := record(t, newRunner(t, base, nil).Run(t.Context(), agent.Request{Prompt: "go", Resume: "6f9619ff-8b86-4d11-b42d-00c04fc964ff"}))
+			got := record(t, newRunner(t, base, nil).Run(inTime(t), agent.Request{Prompt: "go", Resume: "6f9619ff-8b86-4d11-b42d-00c04fc964ff"}))
 			got.check(t)
-			if done := got.done(t); done.Status != event.DoneError || len(of[event.Error](got)) != 1 {
-				t.Errorf("the run ended with %+v and %+v", done, of[event.Error](got))
+			if done := got.done(t); done.Status != event.DoneError || done.ResumeToken != "" || !strings.Contains(done.Result, "No conversation found") {
+				t.Errorf("the run ended with %+v, want an error that says so", done)
 			}
-			t.Log(of[event.Error](got)[0].Code, of[event.Error](got)[0].Message, got.done(t).ResumeToken)
 		})
 	}
 }

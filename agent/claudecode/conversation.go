@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-// A conversation is a CLI with its one turn, on a goroutine of its own: a reader that is told to stop
+// A conversation is a CLI with one prompt, on a goroutine of its own: a reader that is told to stop
 // must not wait for a CLI that does not answer.
 type conversation struct {
 	said   chan said // closed when nothing more will be said; the CLI may still be ending then
@@ -39,8 +39,8 @@ func (r *run) converse(ctx context.Context) *conversation {
 	return c
 }
 
-// run starts the CLI, has the turn and closes the CLI. The contexts end the start alone; the turn is
-// ended by interrupt or leave.
+// run starts the CLI, sends the prompt, passes on the messages and closes the CLI. The contexts are for
+// the start alone; the turn is ended by interrupt, the messages by leave.
 func (c *conversation) run(ctx, starting context.Context, r *run) {
 	client, err := r.connect(starting)
 	if err != nil {
@@ -54,7 +54,11 @@ func (c *conversation) run(ctx, starting context.Context, r *run) {
 	if ctx.Err() != nil || starting.Err() != nil { // whoever interrupts may have come too early
 		return
 	}
-	for m, err := range client.Turn(context.WithoutCancel(ctx), claude.Text(r.prompt)) {
+	if err := client.Send(starting, claude.Text(r.prompt)); err != nil {
+		c.say(said{failed: err})
+		return
+	}
+	for m, err := range client.Messages() {
 		if !c.say(said{message: m, failed: err}) {
 			return
 		}

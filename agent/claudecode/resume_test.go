@@ -51,3 +51,37 @@ func TestWhichConversationARunBelongsTo(t *testing.T) {
 		t.Error("two runs have the same session id")
 	}
 }
+
+// The rule in full: what the CLI said last, if it told how the turn ended or anybody had said something
+// in it; else what was resumed.
+func TestWhichTokenContinuesAConversation(t *testing.T) {
+	for name, x := range map[string]struct {
+		session  continuity
+		backend  string
+		active   bool
+		resulted bool
+		want     string
+	}{
+		"a result":                              {continuity{begun: "new", kept: true}, "backend", true, true, "backend"},
+		"a result, and no session was named":    {continuity{begun: "new", kept: true}, "", true, true, "new"},
+		"a resumed one, and none was named":     {continuity{resumed: "old", kept: true}, "", false, true, "old"},
+		"a resumed one with another session":    {continuity{resumed: "old", kept: true}, "backend", true, true, "backend"},
+		"stopped in the middle":                 {continuity{begun: "new", kept: true}, "backend", true, false, "backend"},
+		"stopped before a session was named":    {continuity{begun: "new", kept: true}, "", true, false, "new"},
+		"stopped after init alone":              {continuity{begun: "new", kept: true}, "backend", false, false, ""},
+		"a resumed one stopped after init":      {continuity{resumed: "old", kept: true}, "backend", false, false, "old"},
+		"a fork stopped after init":             {continuity{resumed: "old", begun: "new", kept: true}, "new", false, false, "old"},
+		"a fork stopped in the middle":          {continuity{resumed: "old", begun: "new", kept: true}, "", true, false, "new"},
+		"a result of which nothing is kept":     {continuity{begun: "new"}, "backend", true, true, ""},
+		"stopped, and nothing would be kept":    {continuity{resumed: "old"}, "backend", false, false, ""},
+		"stopped before anything was said":      {continuity{begun: "new", kept: true}, "", false, false, ""},
+		"a resumed one stopped before anything": {continuity{resumed: "old", kept: true}, "", false, false, "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := x.session.token(&normaliser{session: x.backend, active: x.active}, x.resulted)
+			if got != x.want {
+				t.Errorf("the token is %q, want %q", got, x.want)
+			}
+		})
+	}
+}

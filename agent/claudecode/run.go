@@ -5,6 +5,7 @@ package claudecode
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -12,12 +13,10 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// Codes of errors that end a run without a result. The others are the CLI's own: see [event.Error].
+// Codes of errors that end a run without a result.
 const (
-	// CodeStream: the conversation with the CLI broke.
-	CodeStream = "SDK_STREAM_ERROR"
-	// CodeEnded: the CLI ended in the middle of the run.
-	CodeEnded = "CLI_ENDED"
+	codeStream = "SDK_STREAM_ERROR" // the conversation with the CLI broke
+	codeEnded  = "CLI_ENDED"        // the CLI ended in the middle of the run
 )
 
 // patience is how long an interrupted turn may take to give its result. It is a little less than an
@@ -34,8 +33,7 @@ type run struct {
 	session continuity
 	release func()
 
-	end     *claude.TurnEnd         // the last one that came
-	results []*claude.ResultMessage // those without a TurnEnd yet
+	results []*claude.ResultMessage // those since the last TurnEnd
 }
 
 // newRun makes the options of a run. Nothing is started.
@@ -55,7 +53,7 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 		return nil, err
 	}
 	r.denials.observe(&r.opts)
-	req.Dir, req.Model = r.opts.Dir, r.opts.Model
+	req.Dir, req.Model, req.Resume = r.opts.Dir, r.opts.Model, r.opts.Resume
 	r.normal = normaliser{req: req, denied: r.denials.has}
 	return r, nil
 }
@@ -71,16 +69,12 @@ func (r *run) stream(ctx context.Context, yield yieldFunc) {
 	for {
 		select {
 		case next, more := <-talk.said:
-			if !more {
-				r.finish(ctx, nil, yield)
-				return
-			}
-			if over := r.take(ctx, next, yield); over {
+			if over := r.take(ctx, next, more, yield); over {
 				return
 			}
 		case <-stopped:
 			if !talk.interrupt() {
-				r.finish(ctx, nil, yield)
+				r.breakOff(ctx, nil, yield)
 				return
 			}
 			stopped = nil
@@ -88,108 +82,124 @@ func (r *run) stream(ctx context.Context, yield yieldFunc) {
 			defer timer.Stop()
 			timeUp = timer.C
 		case <-timeUp:
-			r.finish(ctx, nil, yield)
+			r.breakOff(ctx, nil, yield)
 			return
 		}
 	}
 }
 
-// take yields the events of a message and reports whether the run is over.
-func (r *run) take(ctx context.Context, next said, yield yieldFunc) (over bool) {
+// take yields what has been said, and reports whether the run is over.
+func (r *run) take(ctx context.Context, next said, more bool, yield yieldFunc) (over bool) {
 	switch {
 	case next.refused != nil && ctx.Err() == nil:
 		yield(event.Event{}, next.refused)
 		return true
-	case next.refused != nil:
-		r.finish(ctx, nil, yield)
-		return true
-	case next.failed != nil:
-		r.finish(ctx, next.failed, yield)
+	case !more || next.refused != nil || next.failed != nil:
+		r.breakOff(ctx, next.failed, yield)
 		return true
 	}
-	r.remember(next.message)
 	for _, e := range r.normal.events(next.message) {
 		if !yield(e, nil) {
 			return true
 		}
 	}
-	return false
-}
-
-// remember keeps what the done event is made of.
-func (r *run) remember(m claude.Message) {
-	switch m := m.(type) {
+	switch m := next.message.(type) {
 	case *claude.ResultMessage:
 		r.results = append(r.results, m)
 	case *claude.TurnEnd:
-		r.end, r.results = m, nil
+		r.results = nil
+		return r.endTurn(ctx, m, yield)
 	}
+	return false
 }
 
-// turnEnd is the end of the turn, made of what has come if the CLI did not get that far.
-func (r *run) turnEnd() *claude.TurnEnd {
-	if r.end != nil && len(r.results) == 0 {
-		return r.end
+// endTurn yields the end of the run if the turn was that of the prompt. Another one, which the CLI
+// began by itself in a resumed session, is followed by that.
+func (r *run) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc) (over bool) {
+	if end.Answer == nil && !end.Forced && ctx.Err() == nil {
+		return false
 	}
+	last := r.normal.done(end)
+	if len(last) == 0 && ctx.Err() == nil {
+		return false
+	}
+	if len(last) == 0 {
+		last = r.normal.done(nil)
+	}
+	r.finish(ctx, newEnding(last), end.Answer != nil, yield)
+	return true
+}
+
+// breakOff yields the end of a run that did not come to the end of its turn. Its result may have come
+// all the same. failed is why no more messages come, if that is known.
+func (r *run) breakOff(ctx context.Context, failed error, yield yieldFunc) {
+	end := r.unfinished(failed)
+	last := r.normal.done(end)
+	if len(last) == 0 {
+		last = r.normal.done(nil)
+	}
+	e := newEnding(last)
+	if end.Answer == nil && failed != nil {
+		e.fail(brokenCode(failed), failed)
+	}
+	r.finish(ctx, e, end.Answer != nil, yield)
+}
+
+// unfinished is the end of a turn made of what has come of it.
+func (r *run) unfinished(failed error) *claude.TurnEnd {
 	end := &claude.TurnEnd{Results: r.results}
 	for _, result := range r.results {
 		if result.IsAnswer() {
 			end.Answer = result
 		}
 	}
+	if result, ok := errors.AsType[*claude.ResultError](failed); ok && end.Answer == nil {
+		end.Answer = result.Message
+	}
 	return end
 }
 
-// finish yields the end of the run: an error event if there is one, and the done event. failed is why
-// no more messages come, if that is not in order.
-func (r *run) finish(ctx context.Context, failed error, yield yieldFunc) {
-	if result, ok := errors.AsType[*claude.ResultError](failed); ok && r.end == nil && len(r.results) == 0 {
-		r.remember(result.Message)
+func brokenCode(err error) string {
+	if _, ended := errors.AsType[*claude.ProcessError](err); ended {
+		return codeEnded
 	}
-	end := r.turnEnd()
-	ending := newEnding(r.normal.done(end))
-	resulted := end.Answer != nil
-	if !resulted && failed != nil && !errors.Is(failed, claude.ErrNoAnswer) {
-		ending.fail(breakCode(failed), failed)
-	}
+	return codeStream
+}
+
+// finish yields the last events. resulted says that the CLI told how the turn ended.
+func (r *run) finish(ctx context.Context, e *ending, resulted bool, yield yieldFunc) {
 	if ctx.Err() != nil {
-		ending.interrupt(context.Cause(ctx))
+		e.interrupt(context.Cause(ctx))
 	}
-	ending.done.ResumeToken = r.session.token(&r.normal, resulted && ending.done.Status != event.DoneInterrupted)
-	for _, e := range ending.events() {
+	e.done.ResumeToken = r.session.token(&r.normal, resulted && e.done.Status != event.DoneInterrupted)
+	for _, e := range e.events() {
 		if !yield(e, nil) {
 			return
 		}
 	}
 }
 
-func breakCode(err error) string {
-	if _, ended := errors.AsType[*claude.ProcessError](err); ended {
-		return CodeEnded
-	}
-	return CodeStream
-}
-
-// An ending is the last events of a run: errors, and the done event.
+// An ending is the last events of a run, the done event apart.
 type ending struct {
-	errors []event.Event
+	before []event.Event
 	last   event.Event
 	done   event.Done
 }
 
 func newEnding(events []event.Event) *ending {
 	n := len(events) - 1
-	e := &ending{errors: events[:n], last: events[n]}
+	e := &ending{before: slices.Clone(events[:n]), last: events[n]}
 	e.done, _ = e.last.Payload.(event.Done)
 	return e
 }
 
 // fail makes it the ending of a run that broke.
 func (e *ending) fail(code string, cause error) {
+	e.dropError()
 	failure := e.last
 	failure.Kind = event.KindError
 	failure.Payload = event.Error{Code: code, Message: cause.Error(), Cause: cause}
-	e.errors = []event.Event{failure}
+	e.before = append(e.before, failure)
 	e.done.Status, e.done.Result = event.DoneError, cause.Error()
 }
 
@@ -198,8 +208,8 @@ func (e *ending) fail(code string, cause error) {
 func (e *ending) interrupt(cause error) {
 	switch e.done.Status {
 	case event.DoneError:
-		e.errors, e.done.Result = nil, ""
-		e.done.Status = event.DoneInterrupted
+		e.dropError()
+		e.done.Status, e.done.Result = event.DoneInterrupted, ""
 	case event.DoneInterrupted:
 	default:
 		return
@@ -207,7 +217,15 @@ func (e *ending) interrupt(cause error) {
 	e.done.Reason = cause.Error()
 }
 
+// dropError takes back the error that ended the run.
+func (e *ending) dropError() {
+	e.before = slices.DeleteFunc(e.before, func(e event.Event) bool {
+		failure, ok := e.Payload.(event.Error)
+		return ok && !failure.Recoverable
+	})
+}
+
 func (e *ending) events() []event.Event {
 	e.last.Payload = e.done
-	return append(e.errors, e.last)
+	return append(e.before, e.last)
 }

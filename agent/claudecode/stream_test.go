@@ -3,11 +3,13 @@
 package claudecode_test
 
 import (
+	"context"
 	"encoding/json"
 	"iter"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
@@ -33,6 +35,13 @@ func record(t testing.TB, stream iter.Seq2[event.Event, error]) recording {
 	return all
 }
 
+// inTime ends runs that hang, so that the test fails soon.
+func inTime(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // newRunner makes a runner of base.
 func newRunner(t testing.TB, base *claude.Options, opts *agent.RunnerOptions) *agent.Runner {
 	t.Helper()
@@ -46,7 +55,7 @@ func newRunner(t testing.TB, base *claude.Options, opts *agent.RunnerOptions) *a
 // run runs one request with a runner of its own.
 func run(t testing.TB, base *claude.Options, req agent.Request) recording {
 	t.Helper()
-	return record(t, newRunner(t, base, nil).Run(t.Context(), req))
+	return record(t, newRunner(t, base, nil).Run(inTime(t), req))
 }
 
 // kinds are the kinds of the events in order.

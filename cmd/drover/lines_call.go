@@ -108,10 +108,10 @@ func (l *lines) decided(d event.Decision) {
 	}
 }
 
-// missing are the capabilities for want of which a call was denied. The reason names them. What a
-// person refused is not missing.
+// missing are the capabilities for want of which a call was denied: the reason names them. What a
+// person refused is not missing, and has other reasons.
 func missing(d event.Decision) []string {
-	if d.Policy != "capabilities" && d.Policy != "approver" || d.Asked || d.Remembered {
+	if d.Policy != "capabilities" && d.Policy != "approver" {
 		return nil
 	}
 	var out []string

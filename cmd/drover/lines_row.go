@@ -76,7 +76,7 @@ func (l layout) lines(r row) []string {
 	if len(tail) > 0 {
 		room = l.tailAt(tail) - 2 - start
 	}
-	if room < min(leastSubject, columns(safe(r.subject))) {
+	if room < min(leastSubject, columns(clip(r.subject, leastSubject))) {
 		below = append([]string{joined(tail)}, below...)
 		tail, room = nil, l.width-start
 	}

@@ -81,7 +81,7 @@ func (v *view) renew() {
 	if v.lines.opts.Width == 0 {
 		v.layout.width = terminalWidth(v.screen)
 	}
-	if v.question != nil {
+	if v.question != nil && v.question.open {
 		v.keyboard.listen()
 	} else {
 		v.keyboard.silence()

@@ -41,6 +41,7 @@ var plays = map[string]func(ctx context.Context, p *player){
 	"stop":     playStop,
 	"panic":    func(context.Context, *player) { panic("at the disco") },
 	"quiet":    playRun,
+	"dumb":     playAsk,
 }
 
 func init() {
@@ -54,6 +55,9 @@ func play(name string) {
 	if name == "demo" {
 		os.Args = []string{"drover", "demo"}
 		main()
+	}
+	if name == "dumb" {
+		_ = os.Setenv("TERM", "dumb")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	p := &player{dir: os.Getenv(playDirVariable)}

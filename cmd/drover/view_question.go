@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -18,8 +20,9 @@ var _ gate.Approver = (*view)(nil)
 
 var errViewClosed = errors.New("drover: the terminal is no longer asked")
 
-// Approve asks in the status line, one question at a time, and waits for a key. Keys that were typed
-// before the question was shown do not count.
+// Approve asks in the status line, one question at a time, and waits for a key. A key counts only once
+// the question has been there for as long as it takes to see it, which is when the choices appear: one
+// that was typed for something else must not approve what nobody has read.
 func (v *view) Approve(ctx context.Context, q gate.Question) (gate.Answer, error) {
 	select {
 	case v.turn <- struct{}{}:
@@ -29,24 +32,42 @@ func (v *view) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 	case <-v.over:
 		return gate.Answer{}, errViewClosed
 	}
-	if !v.ask(&question{q, v.lines.opts.Dir}) {
+	defer v.asked()
+	v.ask(&question{Question: q, dir: v.lines.opts.Dir})
+	seen := time.NewTimer(timeToSee)
+	defer seen.Stop()
+	select {
+	case <-seen.C:
+	case <-ctx.Done():
+		return gate.Answer{}, ctx.Err()
+	case <-v.over:
 		return gate.Answer{}, errViewClosed
 	}
-	defer v.asked()
+	v.listen()
 	return v.answer(ctx, q)
 }
 
-// ask puts a question into the status line. It reports false when the view is closed.
-func (v *view) ask(q *question) bool {
+// timeToSee is how long a question is there before keys count.
+const timeToSee = 250 * time.Millisecond
+
+// ask puts a question into the status line, without choices yet.
+func (v *view) ask(q *question) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.question = q
+	v.drawLocked(nil)
+}
+
+// listen offers the choices, and throws away what was typed before.
+func (v *view) listen() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
-		return false
+		return
 	}
-	v.question = q
+	v.question.open = true
 	v.drawLocked(nil)
 	v.keyboard.listen()
-	return true
 }
 
 // asked takes the question off the screen.
@@ -103,10 +124,11 @@ func (v *view) explain() {
 	}
 }
 
-// A question is one that is open.
+// A question is in the status line, or about to be.
 type question struct {
 	gate.Question
-	dir string
+	dir  string
+	open bool // keys count
 }
 
 const (
@@ -115,8 +137,8 @@ const (
 	wideEnough   = 100 // columns; less has no room for a long question and words for the keys
 )
 
-// line is the question in one line. The choices are there in any case; what is asked about is cut to
-// the room, with a note that says so.
+// line is the question in one line. The choices are there in any case once it is open; what is asked
+// about is cut to the room, with a note that says so.
 func (q *question) line(room int) string {
 	what := fmt.Sprintf("  %s wants to %s", safe(name(q.Call.Name)), q.wish())
 	keys := choices
@@ -124,6 +146,9 @@ func (q *question) line(room int) string {
 		keys = shortChoices
 	}
 	left := room - columns(keys) - 3
+	if !q.open {
+		keys = ""
+	}
 	if left < leastSubject {
 		return cut(keys, room)
 	}
@@ -133,7 +158,7 @@ func (q *question) line(room int) string {
 			what = what[:prefix(what, left-columns(note))] + note
 		}
 	}
-	return cut(what, left) + "   " + keys
+	return strings.TrimRight(cut(what, left)+"   "+keys, " ")
 }
 
 func name(tool string) string {

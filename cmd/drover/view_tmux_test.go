@@ -38,6 +38,7 @@ func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
 }
 
 func TestTheViewIsRightAfterAResize(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 100, 24, "run")
 	p.wait(`  Bash +npm test`)
 	for _, columns := range []string{"50", "30", "120", "61", "20", "200"} {
@@ -75,6 +76,7 @@ func (p *pane) settled() []string {
 }
 
 func TestTheStatusLineShowsGrowingTextWithoutNoise(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 24, "writing")
 	p.wait(`  model .* s$`)
 	record := filepath.Join(p.dir, "record")
@@ -166,6 +168,7 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 }
 
 func TestAWithdrawnQuestionDisappears(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 24, "withdraw")
 	p.wait(`wants to run: withdrawn`)
 	p.step("withdraw")
@@ -176,16 +179,17 @@ func TestAWithdrawnQuestionDisappears(t *testing.T) {
 	}
 	p.keys("y") // for nobody
 	p.step("ask")
-	p.wait(`wants to run: asked`)
+	p.wait(`wants to run: asked   \[y`)
 	p.keys("n")
 	p.log("second: deny, remember 0")
 	p.over(0)
 }
 
 func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 24, "queue")
 	for n := range 3 {
-		screen := p.wait(fmt.Sprintf(`a line above\n(.*an answer came\n){%d}  Bash wants to run: question \d .*$`, n))
+		screen := p.wait(fmt.Sprintf(`a line above\n(.*an answer came\n){%d}  Bash wants to run: question \d   \[y.*$`, n))
 		checkStatus(t, screen)
 		p.keys("y")
 	}
@@ -195,11 +199,12 @@ func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
 func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
 	for name, during := range map[string]bool{"during a call": false, "during a question": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newPane(t, 80, 24, "stop")
 			p.wait(`  Bash +npm test`)
 			if during {
 				p.step("ask")
-				p.wait(`wants to run: npm publish`)
+				p.wait(`wants to run: npm publish   \[y`)
 			}
 			p.keys("C-c")
 			p.wait(`stopping Bash: npm test \.\.\.\n  stopping Bash +npm test .* s$`)
@@ -216,11 +221,13 @@ func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
 }
 
 func TestTheTerminalIsRestoredAfterAPanic(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 40, "panic")
 	p.over(2)
 }
 
 func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
+	t.Parallel()
 	p := newPane(t, 80, 24, "quiet")
 	p.step("result")
 	p.step("more")
@@ -243,4 +250,48 @@ func TestTheDemoOnATerminal(t *testing.T) {
 	if status := statusLine.FindString(screen); status != "" && !strings.HasPrefix(status, "  0") {
 		t.Errorf("a status line is left: %q", status)
 	}
+}
+
+func TestColoursAreOnlyWhereTheyAreWanted(t *testing.T) {
+	for _, tt := range []struct {
+		name, play string
+		env        []string
+		want       bool
+	}{
+		{"on a terminal", "run", nil, true},
+		{"NO_COLOR", "run", []string{"NO_COLOR=1"}, false},
+		{"a dumb terminal", "dumb", nil, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPane(t, 80, 24, tt.play, tt.env...)
+			for _, step := range []string{"result", "more", "ask", "done"} {
+				p.step(step)
+			}
+			if tt.play == "dumb" {
+				for range 4 {
+					p.wait(`ool:$`)
+					p.keys("y", "Enter")
+				}
+			}
+			p.over(0)
+			if got := p.tmux("capture-pane", "-p", "-e"); strings.Contains(got, "\x1b[") != tt.want {
+				t.Errorf("colours: %t, want %t:\n%q", !tt.want, tt.want, got)
+			}
+		})
+	}
+}
+
+// A terminal that cannot move its cursor has lines, and questions between them.
+func TestADumbTerminalIsAskedLineByLine(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 80, 50, "dumb")
+	p.step("ask")
+	for _, answer := range []string{"once: allow, remember 0", "this run: deny, remember 0", "no: allow, remember 2", "why: deny, remember 0"} {
+		p.wait(`ool:$`)
+		p.keys(map[string]string{"once": "y", "this run": "n", "no": "t", "why": "n"}[strings.Split(answer, ":")[0]], "Enter")
+		p.log(answer)
+	}
+	p.step("done")
+	p.over(0)
 }

@@ -124,14 +124,14 @@ func pad(s string, to int) string {
 func wrap(s string, most, rows int) (out []string, left int) {
 	most = max(most, 2)
 	for line := range strings.Lines(strings.TrimRight(s, " \t\r\n")) {
-		line = safe(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
 		switch {
-		case line == "":
+		case strings.TrimSpace(line) == "":
 			continue
 		case len(out) >= rows:
 			left++
 			continue
 		}
+		line = safe(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
 		for line != "" && len(out) < rows {
 			var row string
 			row, line = breakRow(line, most)

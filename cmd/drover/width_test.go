@@ -139,7 +139,7 @@ func TestNoStatusIsEverWiderThanItsRoom(t *testing.T) {
 		l.begin(newCall(anyText().Draw(t, "name"), input))
 		checkSafe(t, "call", l.status(room, true, 1e15), room)
 		_, call := newCall(anyText().Draw(t, "tool"), input)
-		q := question{gate.Question{Call: call, Reason: anyText().Draw(t, "reason")}, "/work"}
+		q := question{gate.Question{Call: call, Reason: anyText().Draw(t, "reason")}, "/work", rapid.Bool().Draw(t, "open")}
 		checkSafe(t, "question", q.line(room), room)
 		for _, line := range q.explained(room + 2) {
 			checkSafe(t, "explanation", line, room+2)

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/gate"
+)
+
+// Whatever keeps a call from running is a denial: the answer itself, an error, a panic.
+func TestDenialsAreObserved(t *testing.T) {
+	blocked := claude.AllowTool()
+	blocked.Decision = claude.DecisionBlock
+	later := claude.DenyTool("no")
+	later.Async = true
+	for name, x := range map[string]struct {
+		hook   func() (*claude.PreToolUseOutput, error)
+		denied bool
+	}{
+		"allowed":       {func() (*claude.PreToolUseOutput, error) { return claude.AllowTool(), nil }, false},
+		"no opinion":    {func() (*claude.PreToolUseOutput, error) { return nil, nil }, false},
+		"asked":         {func() (*claude.PreToolUseOutput, error) { return claude.AskTool("?"), nil }, false},
+		"denied":        {func() (*claude.PreToolUseOutput, error) { return claude.DenyTool("no"), nil }, true},
+		"blocked":       {func() (*claude.PreToolUseOutput, error) { return blocked, nil }, true},
+		"too late":      {func() (*claude.PreToolUseOutput, error) { return later, nil }, false},
+		"with an error": {func() (*claude.PreToolUseOutput, error) { return nil, errors.New("broken") }, true},
+		"by a panic":    {func() (*claude.PreToolUseOutput, error) { panic("broken") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d denials
+			o := claude.Options{Hooks: []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) { return x.hook() })}}
+			d.observe(&o)
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = o.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolUseID: "t1"})
+			}()
+			if d.has("t1") != x.denied || d.has("t2") {
+				t.Errorf("denied: %t, want %t", d.has("t1"), x.denied)
+			}
+		})
+	}
+}
+
+func TestAnswersToTheCLIsQuestionsAreObserved(t *testing.T) {
+	for name, x := range map[string]struct {
+		answer func() (claude.PermissionResult, error)
+		denied bool
+	}{
+		"allowed":          {func() (claude.PermissionResult, error) { return claude.Allow{}, nil }, false},
+		"allowed, pointer": {func() (claude.PermissionResult, error) { return &claude.Allow{}, nil }, false},
+		"denied":           {func() (claude.PermissionResult, error) { return claude.Deny{}, nil }, true},
+		"nothing":          {func() (claude.PermissionResult, error) { return nil, nil }, true},
+		"with an error":    {func() (claude.PermissionResult, error) { return claude.Allow{}, errors.New("broken") }, true},
+		"by a panic":       {func() (claude.PermissionResult, error) { panic("broken") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d denials
+			o := claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) { return x.answer() }}
+			d.observe(&o)
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = o.CanUseTool(t.Context(), &claude.PermissionRequest{ToolUseID: "t1"})
+			}()
+			if d.has("t1") != x.denied {
+				t.Errorf("denied: %t, want %t", d.has("t1"), x.denied)
+			}
+		})
+	}
+}
+
+// The mode is left alone wherever the CLI takes it.
+func TestBypassIsAvoidedOnlyForRootOutsideOfASandbox(t *testing.T) {
+	root := os.Geteuid() == 0
+	all := &gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelAllow}
+	for name, x := range map[string]struct {
+		env     map[string]string
+		user    string
+		avoided bool
+	}{
+		"nothing said":  {nil, "", root},
+		"a sandbox":     {map[string]string{"IS_SANDBOX": "1"}, "", false},
+		"no sandbox":    {map[string]string{"IS_SANDBOX": "0"}, "", root},
+		"bubblewrap":    {map[string]string{"CLAUDE_CODE_BUBBLEWRAP": "1"}, "", false},
+		"somebody else": {nil, "nobody", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := gate.NewEngine(gate.Must(gate.FromCapabilities(all)), nil)
+			o := optionsOf(t, &claude.Options{Env: claude.ExactEnv(x.env), User: x.user}, agent.Request{Host: host, Permissions: all})
+			want := claude.ModeBypassPermissions
+			if x.avoided {
+				want = claude.ModeDefault
+			}
+			if o.PermissionMode != want || o.CanUseTool != nil {
+				t.Errorf("the mode is %q, want %q", o.PermissionMode, want)
+			}
+		})
+	}
+}
+
+// A host that cannot be enforced is refused: the CLI would not call its hook.
+func TestAHostThatCannotBeEnforcedIsRefused(t *testing.T) {
+	base := &claude.Options{Settings: []byte(`{"disableAllHooks":true}`)}
+	for name, host := range map[string]agent.Host{
+		"a gate":    gate.NewEngine(nil, nil),
+		"a decider": allowAll,
+	} {
+		_, err := New(base).newRun(agent.Request{Prompt: "go", Host: host})
+		if _, ok := errors.AsType[*claude.OptionError](err); !ok {
+			t.Errorf("%s: %v, want an OptionError", name, err)
+		}
+	}
+}
