@@ -48,8 +48,9 @@ type displayOptions struct {
 	Started time.Time
 }
 
-// newDisplay makes a live view if in and out are terminals; its approver asks there. Otherwise it
-// makes plain lines, and the approver is nil.
+// newDisplay makes a live view if in and out are terminals; its approver asks there. A terminal that
+// cannot move its cursor gets plain lines, and an approver that asks between them. Everything else, and
+// a program in the background, gets plain lines, and the approver is nil.
 func newDisplay(in io.Reader, out io.Writer, opts displayOptions) (display, gate.Approver) {
 	if opts.Started.IsZero() {
 		opts.Started = time.Now()
@@ -65,7 +66,7 @@ func newDisplay(in io.Reader, out io.Writer, opts displayOptions) (display, gate
 		l = layout{width: cmp.Or(opts.Width, terminalWidth(screen)), colour: os.Getenv("NO_COLOR") == "" && !dumb}
 	}
 	switch {
-	case !isScreen || !isKeyboard:
+	case !isScreen || !isKeyboard || !inForeground(int(keyboard.Fd())):
 		return newPlain(out, opts, l), nil
 	case dumb || !canLive:
 		return newPlain(out, opts, l), gate.TerminalApprover(in, out)

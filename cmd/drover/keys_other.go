@@ -22,4 +22,6 @@ func (*keyboard) listen()            {}
 func (*keyboard) restore()           {}
 func (*keyboard) key() (byte, error) { return 0, errors.ErrUnsupported }
 
+func inForeground(int) bool { return true }
+
 func notifyTerminal(chan os.Signal) {}

@@ -53,10 +53,18 @@ func (k *keyboard) listen() {
 // restore leaves the terminal as it was found.
 func (k *keyboard) restore() { k.set(setTermios, k.before) }
 
+// set changes the mode, unless the terminal is somebody else's at the moment: to touch it from the
+// background stops the program.
 func (k *keyboard) set(request uint, t unix.Termios) {
-	if k.usable {
+	if k.usable && inForeground(k.fd) {
 		_ = unix.IoctlSetTermios(k.fd, request, &t) // a terminal that is gone needs no mode
 	}
+}
+
+// inForeground reports whether the terminal is ours to use.
+func inForeground(fd int) bool {
+	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp()
 }
 
 var errNoTerminal = errors.New("the terminal is gone")

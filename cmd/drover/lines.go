@@ -37,7 +37,7 @@ func (l *lines) since(e event.Event) time.Duration {
 	return e.Time.Sub(l.opts.Started)
 }
 
-// textRows is how many lines of a text are shown. The answer is shown in full in the end.
+// How many lines of a text are shown. The answer is shown in full in the end.
 const (
 	textRows     = 4
 	thinkingRows = 2

@@ -38,7 +38,9 @@ func (c *call) mark() string {
 
 func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	l.writing = ""
+	const most = 4096 // bytes; no terminal is as wide, and calls are kept
 	c := &call{subject: l.subject(p.Input), deep: l.depth(e), begun: l.since(e)}
+	c.subject = strings.Clone(c.subject[:min(len(c.subject), most)])
 	c.what, c.ours = toolName(p.Name)
 	if p.Name == "StructuredOutput" {
 		c.what, c.subject, c.answer = "answer", "in the form that was asked for", true
@@ -95,7 +97,7 @@ func plainInput(input json.RawMessage) string {
 
 // decided keeps why a call was denied until its result comes.
 func (l *lines) decided(d event.Decision) {
-	if d.Verdict == event.Allow {
+	if d.Verdict != event.Deny {
 		return
 	}
 	if c := l.calls[d.CallID]; c != nil {

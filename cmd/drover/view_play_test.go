@@ -42,6 +42,8 @@ var plays = map[string]func(ctx context.Context, p *player){
 	"panic":    func(context.Context, *player) { panic("at the disco") },
 	"quiet":    playRun,
 	"dumb":     playAsk,
+
+	"background": playRun,
 }
 
 func init() {

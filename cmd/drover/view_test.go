@@ -40,7 +40,11 @@ func newPane(t *testing.T, columns, rows int, play string, env ...string) *pane 
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := fmt.Sprintf("trap : INT\n%s\necho \"exit code $?\"\nstty -a | tr ' ;' '\\n\\n' | grep -x -e '-*echo' -e '-*icanon' -e '-*isig' | tr '\\n' ' '\necho over\nexec sleep 1000\n", self)
+	command := self
+	if play == "background" {
+		command = "set -m\n" + self + " &\nwait $!"
+	}
+	script := fmt.Sprintf("trap : INT\n%s\necho \"exit code $?\"\nstty -a | tr ' ;' '\\n\\n' | grep -x -e '-*echo' -e '-*icanon' -e '-*isig' | tr '\\n' ' '\necho over\nexec sleep 1000\n", command)
 	writeFile(t, filepath.Join(dir, "script"), []byte(script))
 	args := []string{"-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(columns), "-y", strconv.Itoa(rows)}
 	for _, variable := range append(env, playVariable+"="+play, playDirVariable+"="+dir) {

@@ -295,3 +295,15 @@ func TestADumbTerminalIsAskedLineByLine(t *testing.T) {
 	p.step("done")
 	p.over(0)
 }
+
+// To touch the terminal from the background would stop the program.
+func TestARunInTheBackgroundLeavesTheTerminalAlone(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 80, 24, "background")
+	for _, step := range []string{"result", "more", "done"} {
+		p.step(step)
+	}
+	if text := strings.Join(p.over(0), "\n"); !strings.Contains(text, "\n\nThe answer\nis 42.\n") {
+		t.Errorf("no answer:\n%s", text)
+	}
+}
