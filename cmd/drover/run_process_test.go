@@ -33,11 +33,11 @@ func init() {
 // A program is the drover command as a process of its own, with the pinned CLI, in the folders of the
 // test and with no variable of the caller's but PATH.
 type program struct {
-	t   testing.TB
-	cli *claudetest.RealCLI
-	env map[string]string
-	// Stdin is what it reads.
-	stdin string
+	t     testing.TB
+	cli   *claudetest.RealCLI
+	env   map[string]string
+	stdin string        // what it reads
+	grace time.Duration // how long what it started may live on
 }
 
 // newProgram has the model that the environment names, as users have it.
@@ -144,7 +144,11 @@ func (r *running) wait() ended {
 // checkNothingLeft fails the test for processes in its folders and private homes of scripted runs.
 func (p *program) checkNothingLeft() {
 	p.t.Helper()
-	if left := workingBelow(p.cli.Root); len(left) > 0 {
+	left := workingBelow(p.cli.Root)
+	for deadline := time.Now().Add(p.grace); len(left) > 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		left = workingBelow(p.cli.Root)
+	}
+	if len(left) > 0 {
 		p.t.Errorf("processes are left: %v", left)
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.cli.Temp, "drover-*")); len(left) > 0 {

@@ -132,6 +132,7 @@ func TestNothingOutlivesDrover(t *testing.T) {
 	awaitFile(t, filepath.Join(p.cli.Work, "begun"))
 	seenAtWork(t, p)
 	r.signal(os.Kill)
+	p.grace = 5 * time.Second // the kernel ends the rest, and nobody waits for it
 	if got := r.wait(); got.code != -1 {
 		t.Errorf("got %+v, want the end by a signal", got)
 	}

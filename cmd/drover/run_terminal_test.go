@@ -49,9 +49,9 @@ func TestOnATerminalAPersonDecides(t *testing.T) {
 	model := claudetest.NewModel(t, bashCall("touch one.txt"), bashCall("touch two.txt"), script.Text("One of two."))
 	p := newProgram(t, model.URL())
 	screen := p.startOnTerminal(t, "run", "Do it.")
-	screen.wait(`Bash wants to run: touch one.txt`)
+	screen.wait(`Bash wants to run: touch one.txt +\[y\]`)
 	screen.keys("y")
-	screen.wait(`Bash wants to run: touch two.txt`)
+	screen.wait(`Bash wants to run: touch two.txt +\[y\]`)
 	screen.keys("n")
 	text := strings.Join(screen.over(exitDenied), "\n")
 	if !strings.Contains(text, "One of two.") || strings.Contains(text, "drover: ") {
@@ -68,7 +68,7 @@ func TestCtrlCOnATerminal(t *testing.T) {
 		after  string
 	}{
 		"a command":  {[]string{"--allow", "shellExecute"}, `(?m)^  Bash +tail -f /dev/null`, "stopping Bash: tail -f /dev/null"},
-		"a question": {nil, `Bash wants to run: tail -f /dev/null`, "done"},
+		"a question": {nil, `Bash wants to run: tail -f /dev/null +\[y\]`, "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := claudetest.NewModel(t, bashCall("tail -f /dev/null"), script.Text("It ended.").Always())
