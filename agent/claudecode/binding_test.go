@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 // Whatever keeps a call from running is a denial: the answer itself, an error, a panic.
@@ -114,5 +117,26 @@ func TestAHostThatCannotBeEnforcedIsRefused(t *testing.T) {
 		if _, ok := errors.AsType[*claude.OptionError](err); !ok {
 			t.Errorf("%s: %v, want an OptionError", name, err)
 		}
+	}
+}
+
+// A hook of the base that rewrites a call does not go around the host.
+func TestAHostDecidesAboutRewrittenCalls(t *testing.T) {
+	base := &claude.Options{Hooks: []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+		return claude.RewriteTool(map[string]string{"path": "secret"}), nil
+	})}}
+	host := tool.DeciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {
+		if strings.Contains(string(call.Input), "secret") {
+			return event.Decision{Reason: "That is secret."}
+		}
+		return event.Decision{Verdict: event.Allow}
+	})
+	o := optionsOf(t, base, agent.Request{Host: host})
+	if len(o.Hooks) != 2 {
+		t.Fatalf("there are %d hooks, want the host's and the base's", len(o.Hooks))
+	}
+	out, err := o.Hooks[1].Func(t.Context(), &claude.PreToolUseInput{ToolUseID: "t1", ToolName: "Read", ToolInput: []byte(`{"path":"open"}`)})
+	if err != nil || !denies(out) {
+		t.Errorf("the rewritten call gives %+v, %v; want a denial", out, err)
 	}
 }

@@ -110,6 +110,7 @@ func TestCLAUDE004_PermissionsAreModesOfTheRealCLI(t *testing.T) {
 	}{
 		"all allowed":       {levels("aaa"), "bypassPermissions", "ran", "ran", ""},
 		"bypass":            {&gate.Permissions{Mode: gate.ModeBypass}, "bypassPermissions", "ran", "ran", ""},
+		"left to the agent": {&gate.Permissions{Mode: gate.ModeAuto}, "auto", "ran", "ran", ""},
 		"files allowed":     {levels("ass"), "acceptEdits", "ran", "asked", "asked"},
 		"nothing said":      {levels("---"), "default", "asked", "asked", "asked"},
 		"shell asked":       {levels("asd"), "default", "ran", "asked", "denied"},
@@ -193,8 +194,10 @@ func TestCLAUDE005_ToolsBelongToCapabilities(t *testing.T) {
 		t.Run(denied, func(t *testing.T) {
 			cli := claudetest.CLI(t)
 			path := cli.WriteFile(t, "in.txt", "old")
-			calls := []script.Block{write(cli, "out.txt"), bash("true"),
-				script.ToolCall{Name: "Edit", Input: script.Input{"file_path": path, "old_string": "old", "new_string": "new"}}}
+			calls := []script.Block{
+				write(cli, "out.txt"), bash("true"),
+				script.ToolCall{Name: "Edit", Input: script.Input{"file_path": path, "old_string": "old", "new_string": "new"}},
+			}
 			if want["WebFetch"] != "" {
 				calls = append(calls, fetch())
 			}

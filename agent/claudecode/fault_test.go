@@ -29,8 +29,10 @@ func begin(s *claudetest.ScriptSession) {
 }
 
 func say(s *claudetest.ScriptSession, block map[string]any) {
-	s.JSON(map[string]any{"type": "assistant", "session_id": scriptedSession, "uuid": "a", "parent_tool_use_id": nil,
-		"message": map[string]any{"id": "m1", "role": "assistant", "model": "m", "content": []any{block}}})
+	s.JSON(map[string]any{
+		"type": "assistant", "session_id": scriptedSession, "uuid": "a", "parent_tool_use_id": nil,
+		"message": map[string]any{"id": "m1", "role": "assistant", "model": "m", "content": []any{block}},
+	})
 }
 
 func callBash(s *claudetest.ScriptSession) {
@@ -39,6 +41,15 @@ func callBash(s *claudetest.ScriptSession) {
 
 func result(s *claudetest.ScriptSession, text string) {
 	s.JSON(map[string]any{"type": "result", "subtype": "success", "is_error": false, "result": text, "num_turns": 1, "duration_ms": 1, "session_id": scriptedSession, "uuid": "r"})
+}
+
+func refuseToStart(s *claudetest.ScriptSession) {
+	s.JSON(map[string]any{"type": "result", "subtype": "error_during_execution", "is_error": true, "errors": []string{"not as root"}, "startup_failure_reason": "bypass_root", "session_id": scriptedSession, "uuid": "r"})
+}
+
+// resultOfTask ends a turn that the CLI began by itself.
+func resultOfTask(s *claudetest.ScriptSession) {
+	s.JSON(map[string]any{"type": "result", "subtype": "success", "is_error": false, "result": "a task ended", "origin": map[string]any{"kind": "task-notification"}, "session_id": scriptedSession, "uuid": "r0"})
 }
 
 // A CLI that dies says why if it can, and the run ends in good order at whatever stage it was.
@@ -65,7 +76,16 @@ func TestTheCLIDiesAtEachStage(t *testing.T) {
 			s.Write(`{"type":"resu`)
 			s.Exit(1)
 		}, []event.Kind{"init", "tool_use", "error", "done"}, event.DoneError, "CLI_ENDED", scriptedSession},
-		"after the result": {func(s *claudetest.ScriptSession) { s.Initialize(""); begin(s); callBash(s); result(s, "ok"); s.Exit(1) }, []event.Kind{"init", "tool_use", "done"}, event.DoneSuccess, "", scriptedSession},
+		"after the result":                 {func(s *claudetest.ScriptSession) { s.Initialize(""); begin(s); callBash(s); result(s, "ok"); s.Exit(1) }, []event.Kind{"init", "tool_use", "done"}, event.DoneSuccess, "", scriptedSession},
+		"with a reason":                    {func(s *claudetest.ScriptSession) { s.Initialize(""); s.Await("user"); refuseToStart(s); s.Exit(1) }, []event.Kind{"error", "done"}, event.DoneError, "bypass_root", prompt},
+		"with a reason, before the prompt": {func(s *claudetest.ScriptSession) { s.Initialize(""); refuseToStart(s); s.Exit(1) }, []event.Kind{"error", "done"}, event.DoneError, "bypass_root", prompt},
+		"after a turn of its own": {func(s *claudetest.ScriptSession) {
+			s.Initialize("")
+			begin(s)
+			resultOfTask(s)
+			s.State("idle")
+			s.Exit(0)
+		}, []event.Kind{"init", "error", "done"}, event.DoneError, "MISSING_RESULT", scriptedSession},
 		"after a long line": {func(s *claudetest.ScriptSession) {
 			s.Initialize("")
 			begin(s)
@@ -177,22 +197,33 @@ func TestARunThatIsStoppedWhileItStarts(t *testing.T) {
 	})
 }
 
-// A turn that the CLI begins by itself in a resumed session is not the answer.
+// A turn that the CLI begins by itself in a resumed session is not the answer, and neither is the mending
+// of one that was cut off.
 func TestAnotherTurnComesFirst(t *testing.T) {
-	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
-		s.Initialize("")
-		begin(s)
-		s.JSON(map[string]any{"type": "result", "subtype": "success", "is_error": false, "result": "a task ended", "origin": map[string]any{"kind": "task-notification"}, "session_id": scriptedSession, "uuid": "r0"})
-		s.State("idle")
-		s.State("running")
-		say(s, map[string]any{"type": "text", "text": "the answer"})
-		result(s, "the answer")
-		s.State("idle")
-		s.UntilEOF()
-	})
-	got := record(t, claudecode.New(cli.Options()).Run(inTime(t), agent.Request{Prompt: "go", Resume: "token"}))
-	if done := got.done(t); done.Result != "the answer" || done.Status != event.DoneSuccess {
-		t.Errorf("the run ended with %+v in %v", done, got.kinds())
+	for name, first := range map[string]func(s *claudetest.ScriptSession){
+		"of a task": resultOfTask,
+		"to mend":   func(s *claudetest.ScriptSession) { result(s, "") },
+	} {
+		for from, x := range map[string]struct{ base, request string }{"the base's": {base: "token"}, "the request's": {request: "token"}} {
+			t.Run(name+", "+from+" session", func(t *testing.T) {
+				base := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+					s.Initialize("")
+					begin(s)
+					first(s)
+					s.State("idle")
+					s.State("running")
+					say(s, map[string]any{"type": "text", "text": "the answer"})
+					result(s, "the answer")
+					s.State("idle")
+					s.UntilEOF()
+				}).Options()
+				base.Resume = x.base
+				got := record(t, claudecode.New(base).Run(inTime(t), agent.Request{Prompt: "go", Resume: x.request}))
+				if done := got.done(t); done.Result != "the answer" || done.Status != event.DoneSuccess {
+					t.Errorf("the run ended with %+v in %v", done, got.kinds())
+				}
+			})
+		}
 	}
 }
 

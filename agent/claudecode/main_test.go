@@ -5,31 +5,46 @@ package claudecode_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 )
 
-// Variables that make the test program a CLI: one that prints a version, or one that has a turn.
+// Variables that make the test program a CLI: what it answers to a prompt, the version it prints, a file
+// that gets a dot for each time it prints it. A CLI with a version tells it only if it is asked for it.
 const (
-	versionVariable = "DROVER_TEST_VERSION"
 	turnVariable    = "DROVER_TEST_TURN"
+	versionVariable = "DROVER_TEST_VERSION"
+	countVariable   = "DROVER_TEST_COUNT"
 )
 
 func TestMain(m *testing.M) {
-	if version, ok := os.LookupEnv(versionVariable); ok {
-		fmt.Println(version)
-		os.Exit(0)
-	}
-	if answer, ok := os.LookupEnv(turnVariable); ok {
+	version, printsVersion := os.LookupEnv(versionVariable)
+	answer, answers := os.LookupEnv(turnVariable)
+	switch {
+	case printsVersion && (!answers || slices.Contains(os.Args, "--version")):
+		os.Exit(printVersion(version))
+	case answers:
 		os.Exit(claudetest.RunScript(func(s *claudetest.ScriptSession) {
-			s.Initialize("")
+			s.Initialize(fmt.Sprintf(`{"claude_code_version":%q}`, map[bool]string{false: claude.PinnedVersion}[printsVersion]))
 			s.Turn(answer)
 			s.UntilEOF()
 		}))
 	}
 	claudetest.Main(m)
+}
+
+func printVersion(version string) (code int) {
+	fmt.Println(version)
+	if path := os.Getenv(countVariable); path != "" {
+		before, _ := os.ReadFile(path)
+		if err := os.WriteFile(path, append(before, '.'), 0o600); err != nil {
+			return 1
+		}
+	}
+	return 0
 }
 
 // itself are options whose CLI is the test program, with these variables and no others.

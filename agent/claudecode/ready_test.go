@@ -141,3 +141,21 @@ func TestACLIWhoseVersionNobodyKnowsIsRun(t *testing.T) {
 		})
 	}
 }
+
+// A CLI that does not tell its version in the handshake is asked for it, once for each file.
+func TestASilentCLIIsAskedForItsVersionOnce(t *testing.T) {
+	count := filepath.Join(t.TempDir(), "count")
+	a := claudecode.New(itself(t, map[string]string{turnVariable: "hello", versionVariable: claude.OldestTested, countVariable: count}))
+	for range 3 {
+		if done := record(t, a.Run(inTime(t), agent.Request{Prompt: "go"})).done(t); done.Result != "hello" {
+			t.Errorf("the run ended with %+v", done)
+		}
+	}
+	if asked, err := os.ReadFile(count); string(asked) != "." {
+		t.Errorf("it was asked %d times (%v), want once", len(asked), err)
+	}
+	old := claudecode.New(itself(t, map[string]string{turnVariable: "hello", versionVariable: "2.1.196"}))
+	if err := refused(t, old, agent.Request{Prompt: "go"}); !errors.Is(err, agent.ErrUnavailable) {
+		t.Errorf("a run of one that is too old gives %v, want ErrUnavailable", err)
+	}
+}

@@ -126,7 +126,7 @@ func (r *run) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc)
 	if len(last) == 0 {
 		last = r.normal.done(nil)
 	}
-	r.finish(ctx, newEnding(last), end.Answer != nil, yield)
+	r.finish(ctx, newEnding(last), end.Answer, yield)
 	return true
 }
 
@@ -142,7 +142,7 @@ func (r *run) breakOff(ctx context.Context, failed error, yield yieldFunc) {
 	if end.Answer == nil && failed != nil {
 		e.fail(brokenCode(failed), failed)
 	}
-	r.finish(ctx, e, end.Answer != nil, yield)
+	r.finish(ctx, e, end.Answer, yield)
 }
 
 // unfinished is the end of a turn made of what has come of it.
@@ -166,12 +166,14 @@ func brokenCode(err error) string {
 	return codeStream
 }
 
-// finish yields the last events. resulted says that the CLI told how the turn ended.
-func (r *run) finish(ctx context.Context, e *ending, resulted bool, yield yieldFunc) {
+// finish yields the last events. answer is the result of the turn, if one came; that of a CLI which
+// refused to start is not one of any session.
+func (r *run) finish(ctx context.Context, e *ending, answer *claude.ResultMessage, yield yieldFunc) {
 	if ctx.Err() != nil {
 		e.interrupt(context.Cause(ctx))
 	}
-	e.done.ResumeToken = r.session.token(&r.normal, resulted && e.done.Status != event.DoneInterrupted)
+	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
+	e.done.ResumeToken = r.session.token(&r.normal, resulted)
 	for _, e := range e.events() {
 		if !yield(e, nil) {
 			return
