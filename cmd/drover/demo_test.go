@@ -161,7 +161,7 @@ func TestDemoWithoutCLI(t *testing.T) {
 
 func TestUnknownCommand(t *testing.T) {
 	code, _, stderr := drover(t.Context(), t, nil, "dmeo")
-	if code != 1 || !strings.Contains(stderr, `drover: unknown command "dmeo"`) {
+	if code != 2 || !strings.Contains(stderr, `drover: unknown command "dmeo"`) {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 }

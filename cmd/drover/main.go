@@ -5,44 +5,36 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/drover-agents/drover/claude"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := withSignals(context.Background())
 	code := execute(ctx, newCommand())
 	stop()
 	os.Exit(code)
 }
 
-// execute runs the command and returns the exit code of the program: 0, 1 for an error, 130 if it
-// was stopped by a signal.
+// execute runs the command and returns the exit code of the program.
 func execute(ctx context.Context, cmd *cobra.Command) int {
-	err := cmd.ExecuteContext(ctx)
-	switch {
-	case err == nil:
-		return 0
-	case ctx.Err() != nil:
-		fmt.Fprintln(cmd.ErrOrStderr(), "drover: stopped; the CLI and all it started are gone")
-		return 130
-	}
-	fmt.Fprintln(cmd.ErrOrStderr(), "drover:", strings.TrimPrefix(err.Error(), "claude: "))
-	return 1
+	return exitCode(ctx, cmd.ExecuteContext(ctx), cmd.ErrOrStderr())
 }
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "drover",
 		Short:         "Drive coding agents on the real Claude Code CLI",
+		Version:       claude.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newDemoCommand())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("%w%s", err, nextHelp(cmd, err))
+	})
+	root.AddCommand(newRunCommand(), newDoctorCommand(), newDemoCommand())
 	return root
 }

@@ -66,8 +66,8 @@ func (v *view) listen() {
 		return
 	}
 	v.question.open = true
+	v.keyboard.listen() // first, so that no key is thrown away that answers what is drawn
 	v.drawLocked(nil)
-	v.keyboard.listen()
 }
 
 // asked takes the question off the screen.

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude"
+)
+
+const (
+	// doctorWait bounds all checks together: nobody waits longer for a diagnosis.
+	doctorWait = 5 * time.Second
+	// doctorGrace is how long a check may take to give up after that, or after Ctrl-C.
+	doctorGrace = time.Second
+)
+
+// The exit codes of drover doctor, besides 0 and 1.
+const (
+	doctorUsage = 2 // wrong flags or arguments
+	doctorIll   = 3 // something a run needs is missing or broken
+)
+
+// doctorOptions are the flags.
+type doctorOptions struct {
+	json, offline bool
+	timeout       time.Duration
+}
+
+func newDoctorCommand() *cobra.Command {
+	var o doctorOptions
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what a run needs, and say how to mend what is wrong",
+		Long: `Doctor looks at everything a run needs: the CLI, isolation, sandbox tools, a credential, the
+model's endpoint, disk and temporary space. It prints one line for each, and below what is wrong
+the command that mends it. It starts no model, costs nothing, and neither sends nor prints a secret.
+
+Exit code: 0 if a run can begin (there may be warnings), 3 if something it needs is missing or
+broken, 1 if doctor itself failed, 2 for wrong usage, 130 if it was stopped.`,
+		Example: `  drover doctor
+  drover doctor --offline
+  drover doctor --json | jq '.checks[] | select(.state != "ok")'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return asDoctorUsage(cobra.NoArgs(cmd, args))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.timeout <= 0 {
+				return asDoctorUsage(fmt.Errorf("--timeout is %v\n  next: give a time above zero, like 5s", o.timeout))
+			}
+			return newDoctor(o).run(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asDoctorUsage(err) })
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
+	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not try to reach the model")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", doctorWait, "how long all checks together may take")
+	return cmd
+}
+
+// A doctorExit is an end with an exit code of its own. Without an error there is nothing left to say.
+type doctorExit struct {
+	code int
+	err  error
+}
+
+func (e doctorExit) Unwrap() error { return e.err }
+func (e doctorExit) ExitCode() int { return e.code }
+
+func (e doctorExit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func asDoctorUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return doctorExit{doctorUsage, fmt.Errorf("%w\n  see: drover doctor --help", err)}
+}
+
+// A doctor is what the checks need of the machine. Tests replace single parts.
+type doctor struct {
+	options doctorOptions
+	getenv  func(name string) string
+	home    func() (string, error)
+	stat    func(path string) error // whether there is a file; it is never opened
+	adapter interface {
+		Ready(ctx context.Context) agent.Readiness
+	}
+	find    func() (claude.Found, error)
+	node    func(ctx context.Context) (version string, err error)
+	sandbox func(ctx context.Context) sandboxFacts
+	dial    modelDial
+	workDir func() (string, error)
+	tempDir func() string
+	free    func(dir string) (uint64, error)
+	goos    string
+}
+
+// newDoctor looks at the real machine.
+func newDoctor(o doctorOptions) *doctor {
+	return &doctor{
+		options: o,
+		getenv:  os.Getenv,
+		home:    os.UserHomeDir,
+		stat:    func(path string) error { _, err := os.Stat(path); return err },
+		adapter: claudecode.New(nil),
+		find:    func() (claude.Found, error) { return claude.Find(claude.FindOptions{}) },
+		node:    nodeVersion,
+		sandbox: probedOnce(probeSandbox),
+		dial:    modelDial{proxy: http.ProxyFromEnvironment, wait: modelWait},
+		workDir: os.Getwd,
+		tempDir: os.TempDir,
+		free:    freeSpace,
+		goos:    runtime.GOOS,
+	}
+}
+
+// run examines and reports. Its error is that of the context, of the output, or a doctorExit.
+func (d *doctor) run(ctx context.Context, out io.Writer) error {
+	checks, err := examine(ctx, d.options.timeout, d.exams())
+	if err != nil {
+		return err
+	}
+	report := newDoctorReport(d.withoutSecrets(checks))
+	if d.options.json {
+		err = report.writeJSON(out)
+	} else {
+		err = report.writeText(out, doctorWidth(out))
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	if report.Exit != 0 {
+		return doctorExit{code: report.Exit}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// examOf answers after a time, or with "gave up" if it listens to its context.
+func examOf(name string, after time.Duration, listens bool) doctorExam {
+	return doctorExam{name, func(ctx context.Context) *doctorCheck {
+		var done <-chan struct{}
+		if listens {
+			done = ctx.Done()
+		}
+		select {
+		case <-done:
+			return &doctorCheck{State: doctorBroken, Detail: "gave up"}
+		case <-time.After(after):
+			return &doctorCheck{State: doctorOK, Detail: "fine"}
+		}
+	}}
+}
+
+func TestDoctorWaitsForAllChecksAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exams := []doctorExam{
+			examOf("slow", 4*time.Second, true), examOf("quick", time.Second, true), examOf("slower", time.Hour, true), examOf("deaf", time.Hour, false),
+			{"needless", func(context.Context) *doctorCheck { return nil }},
+		}
+		begin := time.Now()
+		checks, err := examine(t.Context(), 5*time.Second, exams)
+		if err != nil || time.Since(begin) != 5*time.Second+doctorGrace {
+			t.Errorf("error %v after %v, want none after the bound and the grace", err, time.Since(begin))
+		}
+		want := []doctorCheck{
+			{Name: "slow", State: doctorOK, Detail: "fine"},
+			{Name: "quick", State: doctorOK, Detail: "fine"},
+			{Name: "slower", State: doctorBroken, Detail: "gave up"},
+			{Name: "deaf", State: doctorBroken, Detail: "no answer within 5s", Fix: []string{moreTime}},
+		}
+		if diff := cmp.Diff(want, checks); diff != "" {
+			t.Errorf("checks (-want +got):\n%s", diff)
+		}
+		time.Sleep(2 * time.Hour) // the deaf one ends after all
+	})
+}
+
+func TestDoctorThatIsStoppedWaitsForTheGraceOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*time.Second, cancel)
+		begin := time.Now()
+		_, err := examine(ctx, time.Minute, []doctorExam{examOf("slow", time.Hour, true), examOf("deaf", time.Hour, false)})
+		if !errors.Is(err, context.Canceled) || time.Since(begin) != 2*time.Second+doctorGrace {
+			t.Errorf("error %v after %v, want canceled after the grace", err, time.Since(begin))
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+func TestDoctorThatIsStoppedEndsAtOnceIfAllListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*time.Second, cancel)
+		begin := time.Now()
+		_, err := examine(ctx, time.Minute, []doctorExam{examOf("slow", time.Hour, true)})
+		if !errors.Is(err, context.Canceled) || time.Since(begin) != 2*time.Second {
+			t.Errorf("error %v after %v, want canceled at once", err, time.Since(begin))
+		}
+	})
+}

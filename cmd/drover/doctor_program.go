@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// programOutput runs a program of PATH in an empty environment and returns what it says, trimmed. Its
+// error has the program's own words.
+func programOutput(ctx context.Context, name string, args ...string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = []string{}
+	cmd.WaitDelay = 100 * time.Millisecond // somebody else may hold the pipe
+	out, err := cmd.CombinedOutput()
+	said := strings.TrimSpace(string(out[:min(len(out), 4096)]))
+	switch {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("no answer: %w", ctx.Err())
+	case err != nil && said != "":
+		return "", fmt.Errorf("%w: %.200s", err, oneLine(said))
+	}
+	return said, err
+}
+
+// installWith is the command by which this machine's package manager installs something.
+func installWith(packages string, root bool) string {
+	for _, manager := range []string{"apt-get install", "dnf install", "pacman -S", "zypper install", "apk add"} {
+		program, _, _ := strings.Cut(manager, " ")
+		if _, err := exec.LookPath(program); err != nil {
+			continue
+		}
+		if !root {
+			manager = "sudo " + manager
+		}
+		return manager + " " + packages
+	}
+	return "install " + packages + " with the package manager of this system"
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// sandboxFacts are what this system offers to confine programs. An empty version with a nil error
+// means that it could not be read.
+type sandboxFacts struct {
+	root bool
+	// pidNamespace is whether a run gets a PID namespace of its own.
+	pidNamespace bool
+	bubblewrap   toolFact
+	// walls is why bubblewrap cannot make the namespaces of a sandbox; nil if it was tried and can.
+	walls error
+	socat toolFact
+	// userNamespaces is why this user cannot make one; nil if it was tried and worked.
+	userNamespaces error
+	seccomp        error
+	landlock       int // version of its interface; 0 for none
+	landlockErr    error
+	// userFix is what would allow user namespaces.
+	userFix string
+	install func(packages string) string
+}
+
+// A toolFact is a program that was looked for.
+type toolFact struct {
+	version string
+	err     error
+}
+
+// probedOnce lets two checks share one probe.
+func probedOnce(probe func(context.Context) sandboxFacts) func(context.Context) sandboxFacts {
+	var once sync.Once
+	var facts sandboxFacts
+	return func(ctx context.Context) sandboxFacts {
+		once.Do(func() { facts = probe(ctx) })
+		return facts
+	}
+}
+
+// examineIsolation tells what keeps a run together now, by the name that drover run --isolation has for
+// it. It promises no walls, since there are none yet.
+func (d *doctor) examineIsolation(ctx context.Context) *doctorCheck {
+	switch d.goos {
+	case "linux":
+		return isolationOnLinux(d.sandbox(ctx))
+	case "windows":
+		return isolationCheck("none", "a job object ends all that a run starts", false)
+	}
+	return isolationCheck("none", "commands that the CLI leaves behind may outlive a run, PID namespaces are not available on "+d.goos, false)
+}
+
+func isolationOnLinux(f sandboxFacts) *doctorCheck {
+	if f.pidNamespace {
+		return isolationCheck("process", "a PID namespace ends all that a run starts", f.root)
+	}
+	c := isolationCheck("none", "without a PID namespace, commands that detach themselves may outlive a run", f.root)
+	c.State, c.Fix = doctorWarning, f.bubblewrapFix()
+	return c
+}
+
+// isolationCheck says what a kind of isolation gives, and what every kind has to admit today.
+func isolationCheck(name, gives string, root bool) *doctorCheck {
+	user := "this user"
+	if root {
+		user = "root"
+	}
+	return &doctorCheck{
+		State: doctorOK, Source: name,
+		Detail: name + ": " + gives + "; no cell in this version, files, network and rights stay those of " + user,
+	}
+}
+
+func (f sandboxFacts) bubblewrapFix() []string {
+	if f.bubblewrap.err != nil {
+		return []string{f.install("bubblewrap")}
+	}
+	return []string{f.userFix}
+}
+
+// examineSandbox tells what the CLI's own sandbox for shell commands would find. No run fails for it.
+func (d *doctor) examineSandbox(ctx context.Context) *doctorCheck {
+	if d.goos != "linux" {
+		return &doctorCheck{State: doctorSkipped, Detail: "bubblewrap, seccomp and landlock are not available on " + d.goos}
+	}
+	f := d.sandbox(ctx)
+	c := &doctorCheck{State: doctorOK, Version: f.bubblewrap.version, Parts: f.parts(), Fix: f.fixes()}
+	here, lacking := f.sorted()
+	c.Detail = strings.Join(here, ", ")
+	if len(lacking) > 0 {
+		c.State = doctorWarning
+		c.Detail = strings.TrimSuffix(strings.Join(lacking, ", ")+"; here: "+c.Detail, "; here: ")
+	}
+	return c
+}
+
+// sorted tells what is here and what is not, each in words.
+func (f sandboxFacts) sorted() (here, lacking []string) {
+	add := func(err error, good, bad string) {
+		if err == nil {
+			here = append(here, good)
+		} else {
+			lacking = append(lacking, bad+" ("+err.Error()+")")
+		}
+	}
+	add(f.bubblewrap.err, strings.TrimSpace("bubblewrap "+f.bubblewrap.version), "no bubblewrap")
+	if f.bubblewrap.err == nil {
+		add(f.walls, "namespaces tried", "bubblewrap makes no namespaces")
+	}
+	add(f.userNamespaces, "user namespaces", "no user namespaces")
+	add(f.seccomp, "seccomp", "no seccomp")
+	add(f.landlockErr, fmt.Sprintf("landlock %d", f.landlock), "no landlock")
+	add(f.socat.err, strings.TrimSpace("socat "+f.socat.version), "no socat")
+	return here, lacking
+}
+
+// parts are the same for programs: a version, "yes" or "no".
+func (f sandboxFacts) parts() map[string]string {
+	word := func(err error, good string) string {
+		switch {
+		case err != nil:
+			return "no"
+		case good == "":
+			return "yes"
+		}
+		return good
+	}
+	return map[string]string{
+		"bubblewrap":     word(f.bubblewrap.err, f.bubblewrap.version),
+		"namespaces":     word(f.walls, ""),
+		"userNamespaces": word(f.userNamespaces, ""),
+		"seccomp":        word(f.seccomp, ""),
+		"landlock":       word(f.landlockErr, fmt.Sprint(f.landlock)),
+		"socat":          word(f.socat.err, f.socat.version),
+	}
+}
+
+// fixes mend what can be mended by a command; the kernel's own lacks cannot. All of them are needed,
+// so they make one line.
+func (f sandboxFacts) fixes() []string {
+	var packages, commands []string
+	if f.bubblewrap.err != nil {
+		packages = append(packages, "bubblewrap")
+	}
+	if f.socat.err != nil {
+		packages = append(packages, "socat")
+	}
+	if len(packages) > 0 {
+		commands = append(commands, f.install(strings.Join(packages, " ")))
+	}
+	if f.userNamespaces != nil || f.bubblewrap.err == nil && f.walls != nil {
+		commands = append(commands, f.userFix)
+	}
+	if len(commands) == 0 {
+		return nil
+	}
+	return []string{strings.Join(commands, " && ")}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// strongSandbox is a system that has everything.
+func strongSandbox() sandboxFacts {
+	return sandboxFacts{
+		pidNamespace: true, bubblewrap: toolFact{version: "0.8.0"}, socat: toolFact{version: "1.7.4.4"}, landlock: 7,
+		userFix: "sudo sysctl -w x=1", install: func(packages string) string { return "sudo apt-get install " + packages },
+	}
+}
+
+func TestDoctorOnSandboxTools(t *testing.T) {
+	absent, denied := errors.New("not on PATH"), errors.New("operation not permitted")
+	const userFix, aptFix = "sudo sysctl -w x=1", "sudo apt-get install "
+	cases := []struct {
+		name   string
+		change func(f *sandboxFacts)
+		state  doctorState
+		detail string
+		fix    []string
+		part   string // of parts, that is "no"
+	}{
+		{"all", func(*sandboxFacts) {}, doctorOK, "bubblewrap 0.8.0, namespaces tried, user namespaces, seccomp, landlock 7, socat 1.7.4.4", nil, ""},
+		{"unreadable version", func(f *sandboxFacts) { f.bubblewrap.version = "" }, doctorOK, "bubblewrap, namespaces tried", nil, ""},
+		{"no bubblewrap", func(f *sandboxFacts) { f.bubblewrap, f.walls = toolFact{err: absent}, absent }, doctorWarning, "no bubblewrap (not on PATH); here: user namespaces", []string{aptFix + "bubblewrap"}, "bubblewrap"},
+		{"no tools", func(f *sandboxFacts) {
+			f.bubblewrap, f.walls, f.socat = toolFact{err: absent}, absent, toolFact{err: absent}
+		}, doctorWarning, "no bubblewrap (not on PATH), no socat (not on PATH); here: ", []string{aptFix + "bubblewrap socat"}, "socat"},
+		{"forbidden", func(f *sandboxFacts) { f.walls, f.userNamespaces = denied, denied }, doctorWarning, "bubblewrap makes no namespaces (operation not permitted), no user namespaces (operation not permitted); here: bubblewrap 0.8.0, seccomp", []string{userFix}, "namespaces"},
+		{"forbidden and no socat", func(f *sandboxFacts) { f.userNamespaces, f.socat.err = denied, absent }, doctorWarning, "no user namespaces", []string{aptFix + "socat && " + userFix}, "userNamespaces"},
+		{"no seccomp", func(f *sandboxFacts) { f.seccomp = denied }, doctorWarning, "no seccomp (operation not permitted); here: bubblewrap", nil, "seccomp"},
+		{"no landlock", func(f *sandboxFacts) { f.landlock, f.landlockErr = 0, denied }, doctorWarning, "no landlock (operation not permitted); here: bubblewrap", nil, "landlock"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d := healthy(t)
+			f := strongSandbox()
+			c.change(&f)
+			d.sandbox = func(context.Context) sandboxFacts { return f }
+			got := d.examineSandbox(t.Context())
+			if got.State != c.state || !strings.HasPrefix(got.Detail, c.detail) {
+				t.Errorf("got %s %q, want %s %q", got.State, got.Detail, c.state, c.detail)
+			}
+			if diff := cmp.Diff(c.fix, got.Fix); diff != "" {
+				t.Errorf("fixes (-want +got):\n%s", diff)
+			}
+			if c.part != "" && got.Parts[c.part] != "no" || len(got.Parts) != 6 {
+				t.Errorf("parts are %v, want six, and %s to be no", got.Parts, c.part)
+			}
+		})
+	}
+}
+
+// The line says what there is, and that there is no cell.
+func TestDoctorIsHonestAboutIsolation(t *testing.T) {
+	cases := []struct {
+		name, goos string
+		change     func(f *sandboxFacts)
+		state      doctorState
+		words      []string
+		fix        []string
+	}{
+		{"process", "linux", func(*sandboxFacts) {}, doctorOK, []string{"process: ", "no cell", "this user"}, nil},
+		{"root", "linux", func(f *sandboxFacts) { f.root = true }, doctorOK, []string{"process: ", "stay those of root"}, nil},
+		{"no bubblewrap", "linux", func(f *sandboxFacts) { f.pidNamespace, f.bubblewrap.err = false, errors.New("no") }, doctorWarning, []string{"none: ", "may outlive", "no cell"}, []string{"sudo apt-get install bubblewrap"}},
+		{"forbidden", "linux", func(f *sandboxFacts) { f.pidNamespace = false }, doctorWarning, []string{"none: ", "may outlive"}, []string{"sudo sysctl -w x=1"}},
+		{"macOS", "darwin", nil, doctorOK, []string{"none: ", "may outlive", "not available on darwin", "no cell"}, nil},
+		{"Windows", "windows", nil, doctorOK, []string{"none: ", "job object", "no cell"}, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d := healthy(t)
+			d.goos = c.goos
+			d.sandbox = func(context.Context) sandboxFacts {
+				f := strongSandbox()
+				c.change(&f)
+				return f
+			}
+			got := d.examineIsolation(t.Context())
+			if got.State != c.state || !cmp.Equal(got.Fix, c.fix) {
+				t.Errorf("got %s with %q, want %s with %q", got.State, got.Fix, c.state, c.fix)
+			}
+			for _, words := range c.words {
+				if !strings.Contains(got.Detail, words) {
+					t.Errorf("%q does not say %q", got.Detail, words)
+				}
+			}
+		})
+	}
+}
+
+func TestDoctorSkipsTheSandboxElsewhere(t *testing.T) {
+	d := healthy(t)
+	d.goos = "darwin"
+	if got := d.examineSandbox(t.Context()); got.State != doctorSkipped || !strings.Contains(got.Detail, "not available on darwin") {
+		t.Errorf("got %+v, want skipped", got)
+	}
+}
+
+func TestTheSandboxIsProbedOnce(t *testing.T) {
+	n := 0
+	probe := probedOnce(func(context.Context) sandboxFacts { n++; return sandboxFacts{landlock: n} })
+	if a, b := probe(t.Context()), probe(t.Context()); a.landlock != 1 || b.landlock != 1 {
+		t.Errorf("got %d and %d, want the first answer twice", a.landlock, b.landlock)
+	}
+}

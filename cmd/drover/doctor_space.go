@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Less than littleSpace is worth a warning; with less than tooLittleSpace a run would soon fail.
+const (
+	littleSpace    = 1_000_000_000
+	tooLittleSpace = 100_000_000
+)
+
+// examineDisk looks at the folder that a run would work in.
+func (d *doctor) examineDisk(context.Context) *doctorCheck {
+	dir, err := d.workDir()
+	if err != nil {
+		return &doctorCheck{State: doctorBroken, Detail: "there is no working folder: " + err.Error(), Fix: []string{"cd to a folder that exists"}}
+	}
+	return d.examineSpace(dir, "df -h . && du -xh --max-depth=1 .   shows what takes the space")
+}
+
+// examineTemp really writes a file, and removes it.
+func (d *doctor) examineTemp(context.Context) *doctorCheck {
+	dir := d.tempDir()
+	if err := tryToWrite(dir); err != nil {
+		return &doctorCheck{State: doctorBroken, Path: dir, Detail: "cannot write to " + dir + ": " + reasonOfPath(err), Fix: []string{"export TMPDIR=/a/folder/that/can/be/written"}}
+	}
+	return d.examineSpace(dir, "export TMPDIR=/a/folder/with/space")
+}
+
+// examineSpace judges the free space of a folder.
+func (d *doctor) examineSpace(dir, fix string) *doctorCheck {
+	c := &doctorCheck{State: doctorOK, Path: dir}
+	free, err := d.free(dir)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		c.State, c.Detail = doctorSkipped, "free space is not known on "+d.goos
+		return c
+	case err != nil:
+		c.State, c.Detail, c.Fix = doctorBroken, "cannot look at "+dir+": "+reasonOfPath(err), []string{fix}
+		return c
+	case free < tooLittleSpace:
+		c.State, c.Fix = doctorBroken, []string{fix}
+	case free < littleSpace:
+		c.State, c.Fix = doctorWarning, []string{fix}
+	}
+	c.FreeBytes = &free
+	c.Detail = byteCount(free) + " free in " + dir
+	if c.State != doctorOK {
+		c.Detail = "only " + c.Detail
+	}
+	return c
+}
+
+// tryToWrite writes a file of some size into dir and removes it: a full disk may still have room for a
+// name.
+func tryToWrite(dir string) error {
+	file, err := os.CreateTemp(dir, "drover-doctor-")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(make([]byte, 64<<10))
+	return errors.Join(err, file.Close(), os.Remove(file.Name()))
+}
+
+// reasonOfPath leaves out the name of the file that could not be made, which tells nobody anything.
+func reasonOfPath(err error) string {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+// byteCount is a size for people: "80 GB", "1.2 GB", "90 MB".
+func byteCount(n uint64) string {
+	const kilo = 1000
+	switch {
+	case n >= 10*kilo*kilo*kilo:
+		return fmt.Sprintf("%d GB", n/(kilo*kilo*kilo))
+	case n >= kilo*kilo*kilo:
+		return fmt.Sprintf("%.1f GB", float64(n)/(kilo*kilo*kilo))
+	case n >= kilo*kilo:
+		return fmt.Sprintf("%d MB", n/(kilo*kilo))
+	}
+	return fmt.Sprintf("%d kB", n/kilo)
+}

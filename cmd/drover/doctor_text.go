@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// doctorIndent is where details begin, and narrowestDetail how few characters of them make a line.
+const (
+	doctorIndent    = 21
+	narrowestDetail = 30
+)
+
+// writeText writes a line for each check, what mends it below, and the summary. Lines are folded at
+// width; zero, as in a pipe, means that each stays one line.
+func (r doctorReport) writeText(out io.Writer, width int) error {
+	var b strings.Builder
+	for _, c := range r.Checks {
+		doctorLine(&b, width, c.Name, string(c.State), c.Detail)
+		label := "fix"
+		for _, fix := range c.Fix {
+			doctorLine(&b, width, "", label, fix)
+			label = "or"
+		}
+	}
+	fmt.Fprintf(&b, "exit %d: %s\n", r.Exit, r.Summary)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func doctorLine(b *strings.Builder, width int, name, state, detail string) {
+	for _, part := range folded(oneLine(detail), width-doctorIndent) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-11s %-8s %s", name, state, part), " ") + "\n")
+		name, state = "", ""
+	}
+}
+
+// folded breaks text between words, so that no part is longer than most where that is possible. Below
+// narrowestDetail it leaves that to the terminal.
+func folded(text string, most int) []string {
+	if most < narrowestDetail {
+		return []string{text}
+	}
+	var parts []string
+	for utf8.RuneCountInString(text) > most {
+		runes := []rune(text)
+		cut := strings.LastIndex(string(runes[:most+1]), " ")
+		if cut <= 0 {
+			if cut = strings.Index(text, " "); cut < 0 {
+				break
+			}
+		}
+		parts = append(parts, strings.TrimRight(text[:cut], " "))
+		text = strings.TrimLeft(text[cut:], " ")
+	}
+	return append(parts, text)
+}
+
+// oneLine makes text of several lines, and whatever would move the cursor, harmless: details may be
+// words of programs and servers.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude"
+)
+
+// runOptions are the flags and the argument of drover run. The zero value, with a prompt, is ready to
+// use.
+type runOptions struct {
+	prompt string // "-" reads it from standard input
+
+	agent, model string
+	permissions  permissionFlags
+	readOnly     bool
+	tools        toolList
+
+	maxTurns turnLimit
+	maxUSD   dollarLimit
+	timeout  timeLimit
+
+	schemaFile, resume, modelScript string
+	isolation                       isolation
+	json, quiet                     bool
+
+	// agents makes the agents there are. Nil means newAgents.
+	agents func(base *claude.Options) (*agent.Registry, error)
+}
+
+// streams are what a command reads and writes.
+type streams struct {
+	in        io.Reader
+	out, errs io.Writer
+}
+
+// newAgents are the agents that drover knows. base is for those that are Claude Code.
+func newAgents(base *claude.Options) (*agent.Registry, error) {
+	return agent.NewRegistry(claudecode.New(base))
+}
+
+func newRunCommand() *cobra.Command {
+	o := runOptions{agent: claudecode.Agent}
+	cmd := &cobra.Command{
+		Use:     "run [flags] prompt",
+		Short:   "Run an agent in the current folder",
+		Long:    runHelp,
+		Example: runExamples,
+		Args:    onePrompt,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.prompt = args[0]
+			return runAgent(cmd.Context(), o, streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
+		},
+		DisableFlagsInUseLine: true,
+	}
+	o.addFlags(cmd)
+	completeRun(cmd)
+	return cmd
+}
+
+// addFlags declares the flags in the order in which people need them.
+func (o *runOptions) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.agent, "agent", o.agent, "the agent to run, by `name`")
+	f.StringVar(&o.model, "model", "", "model `id` or alias (default: the agent's own)")
+	f.Var(o.permissions.flag("allow"), "allow", "capabilities to give: fileWrite, shellExecute, networkAccess")
+	f.Var(o.permissions.flag("ask"), "ask", "capabilities to ask about, which is the default for all")
+	f.Var(o.permissions.flag("deny"), "deny", "capabilities to refuse")
+	f.BoolVar(&o.readOnly, "read-only", false, "refuse every tool that changes something")
+	f.Var(&o.tools, "tools", "the only tools there are: Read,Bash (default: the agent's own)")
+	f.Var(&o.maxTurns, "max-turns", "stop after this many model calls")
+	f.Var(&o.maxUSD, "max-usd", "stop when the run has cost more than this")
+	f.Var(&o.timeout, "timeout", "stop after this time: 90s, 10m")
+	f.StringVar(&o.schemaFile, "schema", "", "have the answer as JSON that fits the JSON Schema in `file`")
+	f.StringVar(&o.resume, "resume", "", "continue the conversation of this `token`")
+	f.Var(new(mountFlag), "mount", "work on this folder instead of the current one (not in this version)")
+	f.Var(&o.isolation, "isolation", "how the agent is kept apart: process or none (default: the strongest there is)")
+	f.BoolVar(&o.json, "json", false, "print one event per line as JSON, and nothing else")
+	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
+	f.StringVar(&o.modelScript, "model-script", "", "have the script in `file` answer instead of a model; no key is needed")
+}
+
+func onePrompt(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usageError("the prompt is missing\n  next: drover run \"What does this project do?\", or drover run - to read it from standard input")
+	case len(args) > 1:
+		return usageError("the prompt is one argument, and there are %d\n  next: put the prompt into quotes", len(args))
+	}
+	return nil
+}
+
+const runHelp = `Run has an agent work on one prompt in the current folder, shows what it does, and prints its answer.
+
+Whatever needs a capability is asked about, unless a flag says otherwise: fileWrite (changing files),
+shellExecute (running commands) and networkAccess. On a terminal you answer at the prompt. In a pipe
+nobody is there to ask, and such calls are denied; the run goes on without them.
+
+The model's endpoint and credential are those of the environment: ANTHROPIC_BASE_URL,
+ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, or the login of the CLI. Settings files and MCP servers of
+the user and of the project are left aside.
+
+Ctrl-C stops the agent and still prints the summary; a second one kills it at once.
+
+Exit codes:
+  0    the agent came to its end
+  1    the run failed, or could not start
+  2    the command line is wrong
+  3    the agent came to its end, but tool calls were denied
+  4    a limit was reached: --max-turns, --max-usd or --timeout
+  130  the run was interrupted`
+
+const runExamples = `  drover run "What does this project do?"
+  drover run --allow fileWrite,shellExecute --max-usd 0.50 "Make the tests pass"
+  drover run --read-only --quiet --schema review.json "Review the last commit"
+  git diff | drover run --json - | jq -r 'select(.type == "text").payload.content'
+  drover run --resume 2f1c… "And now the tests"
+  drover run --model-script script.yaml "Try it without a key"`

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/tool"
+)
+
+// runAgent has an agent work on the prompt and shows what happens. The error knows its exit code.
+func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	req, err := o.request(ctx, s.in)
+	if err != nil {
+		return err
+	}
+	spawner, err := o.isolation.spawner(ctx)
+	if err != nil {
+		return err
+	}
+	env, err := o.environment()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, env.close()) }()
+	adapter, err := o.adapter(spawner, env)
+	if err != nil {
+		return err
+	}
+	j := &job{options: o, streams: s, adapter: adapter, request: req, spawner: spawner}
+	return j.run(ctx)
+}
+
+// check refuses flags that contradict each other.
+func (o *runOptions) check() error {
+	switch {
+	case o.json && o.quiet:
+		return usageError("--json and --quiet exclude each other\n  next: choose one")
+	case o.modelScript != "" && o.resume != "":
+		return usageError("--resume needs a conversation that was kept, and a run with --model-script keeps none\n  next: leave one of the two out")
+	}
+	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute} {
+		if level := o.permissions.level(c); o.readOnly && (level == gate.LevelAllow || level == gate.LevelAsk) {
+			return usageError("--read-only refuses what needs %s, and --%s does not\n  next: leave one of the two out", c, level)
+		}
+	}
+	return nil
+}
+
+// request is what the flags ask of the agent.
+func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, error) {
+	prompt, err := o.readPrompt(ctx, in)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	answer, err := o.readSchema()
+	if err != nil {
+		return agent.Request{}, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return agent.Request{}, fmt.Errorf("the current folder: %w\n  next: cd into a folder that there is", err)
+	}
+	return agent.Request{
+		Prompt: prompt, Dir: dir, Model: o.model, Resume: o.resume, OutputSchema: answer,
+		MaxTurns: int(o.maxTurns), MaxBudgetUSD: float64(o.maxUSD),
+		AllowedTools: o.tools, Permissions: o.permissions.permissions(),
+	}, nil
+}
+
+func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) (string, error) {
+	prompt := o.prompt
+	if prompt == "-" {
+		text, err := readAll(ctx, in)
+		if err != nil {
+			return "", fmt.Errorf("reading the prompt from standard input: %w", err)
+		}
+		prompt = text
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return "", usageError("the prompt is empty\n  next: drover run \"What does this project do?\"")
+	}
+	return prompt, nil
+}
+
+// readAll reads until the end, or until the context ends. Then the reading is left behind: nothing can
+// end it, and the program is about to.
+func readAll(ctx context.Context, in io.Reader) (string, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(in)
+		read <- result{text, err}
+	}()
+	select {
+	case r := <-read:
+		return string(r.text), r.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// readSchema reads and checks the schema of the answer, before anything is started.
+func (o *runOptions) readSchema() (json.RawMessage, error) {
+	if o.schemaFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(o.schemaFile)
+	if err != nil {
+		return nil, usageError("--schema: %w\n  next: give the path of a file with a JSON Schema", err)
+	}
+	_, err = wrapsAnswer(text)
+	if err == nil && !strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
+		err = errors.New("it is no object")
+	}
+	if err != nil {
+		return nil, usageError("--schema: %s is no JSON Schema for an answer: %w\n  next: mend it; the smallest one is {\"type\": \"object\"}", o.schemaFile, err)
+	}
+	return text, nil
+}
+
+// wrapsAnswer reports whether the CLI can give an answer of this schema only inside an object.
+func wrapsAnswer(text json.RawMessage) (bool, error) {
+	if text == nil {
+		return false, nil
+	}
+	s, err := schema.Parse(text)
+	if err != nil {
+		return false, err
+	}
+	_, wrapped, err := schema.ForCLI(s)
+	return wrapped, err
+}
+
+func (o *runOptions) environment() (*environment, error) {
+	if o.modelScript != "" {
+		return scriptedEnvironment(o.modelScript)
+	}
+	return callersEnvironment(), nil
+}
+
+// adapter finds the agent. Settings and servers of the user are left aside: a run does what its flags
+// say, wherever it is started.
+func (o *runOptions) adapter(spawner claude.Spawner, env *environment) (agent.Adapter, error) {
+	makeAgents := o.agents
+	if makeAgents == nil {
+		makeAgents = newAgents
+	}
+	agents, err := makeAgents(&claude.Options{
+		Env: env.vars, Spawner: spawner, ClientApp: "drover/" + claude.Version,
+		SystemPrompt: claude.PresetPrompt{}, SettingSources: []string{}, StrictMCP: true, NoPersistence: env.private,
+	})
+	if err != nil {
+		return nil, err
+	}
+	adapter, err := agents.Lookup(o.agent)
+	if err != nil {
+		return nil, usageError("--agent: %w", err)
+	}
+	return adapter, nil
+}
+
+// A job is one run of an agent, with all that it needs.
+type job struct {
+	options runOptions
+	streams streams
+	adapter agent.Adapter
+	request agent.Request
+	spawner *killableSpawner
+}
+
+// Reasons for which a run is stopped, other than signals.
+var errTimeIsUp = errors.New("the time is up")
+
+type outputLost struct{ error }
+
+func (e outputLost) Unwrap() error { return e.error }
+
+func (j *job) run(parent context.Context) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	if limit := time.Duration(j.options.timeout); limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
+		defer stop()
+	}
+	display, approver := j.display(func(err error) { cancel(outputLost{err}) })
+	defer display.close()
+	runner, err := agent.NewRunner(j.adapter, &agent.RunnerOptions{Policies: j.policies(), Approver: approver})
+	if err != nil {
+		return err
+	}
+	defer afterEnd(ctx, display.stopping)()
+	defer j.killWhenAsked(ctx)()
+	wrapped, _ := wrapsAnswer(j.request.OutputSchema) // it was checked before
+	seen := outcome{options: &j.options, show: display.show, hinted: j.hints(), wrapped: wrapped}
+	for e, err := range runner.Run(ctx, j.request) {
+		if err != nil {
+			return err
+		}
+		seen.event(e)
+	}
+	display.close() // before anything is said on the terminal
+	return seen.ending(context.Cause(ctx))
+}
+
+// afterEnd calls f when the context ends. What it returns undoes that, or waits for f.
+func afterEnd(ctx context.Context, f func()) (stop func()) {
+	called := make(chan struct{})
+	undo := context.AfterFunc(ctx, func() {
+		defer close(called)
+		f()
+	})
+	return func() {
+		if !undo() {
+			<-called
+		}
+	}
+}
+
+// hints reports whether the summary on the terminal says how to allow what was denied.
+func (j *job) hints() bool {
+	return !j.options.json && !j.options.quiet && isDevice(j.streams.out)
+}
+
+// policies are what the flags say besides the permissions.
+func (j *job) policies() []gate.Policy {
+	all := []gate.Policy{leastTrust}
+	if j.options.readOnly {
+		all = append(all, gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}))
+	}
+	return all
+}
+
+// leastTrust has no opinion about any call. A gate that is made of more than permissions keeps the CLI
+// in the mode in which it asks most; permissions alone may put it into bypassPermissions, which it
+// refuses to root.
+var leastTrust = gate.Policy{
+	Name: "run", Stage: gate.StageCustom,
+	Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { return event.Decision{}, false },
+}
+
+// display shows the run as the flags say. In JSON nobody can be asked.
+func (j *job) display(lost func(error)) (display, gate.Approver) {
+	out := &guardedWriter{to: j.streams.out, failed: lost}
+	if j.options.json {
+		return newJSONDisplay(out, j.streams.errs, lost), nil
+	}
+	shown := displayOptions{Quiet: j.options.quiet, Dir: j.request.Dir, MaxUSD: float64(j.options.maxUSD)}
+	if isDevice(j.streams.out) { // the display must see for itself what it is
+		return newDisplay(j.streams.in, j.streams.out, shown)
+	}
+	return newDisplay(j.streams.in, out, shown)
+}
+
+// isDevice reports whether out may be a terminal. Those are never lost without a signal.
+func isDevice(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// killWhenAsked ends all processes of the run when the user does not want to wait. The function that it
+// returns ends the waiting.
+func (j *job) killWhenAsked(ctx context.Context) (stop func()) {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-killed(ctx):
+			j.spawner.kill()
+		case <-over:
+		}
+	}()
+	return func() { close(over) }
+}

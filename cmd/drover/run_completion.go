@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-agents/drover/gate"
+)
+
+// completeRun tells shells what the flags of drover run take.
+func completeRun(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = cobra.NoFileCompletions // nobody can complete a prompt
+	for flag, values := range map[string]cobra.CompletionFunc{
+		"agent":     completeAgents,
+		"allow":     completeList(capabilityNames),
+		"ask":       completeList(capabilityNames),
+		"deny":      completeList(capabilityNames),
+		"tools":     completeList(nativeTools),
+		"isolation": cobra.FixedCompletions(isolationNames(), cobra.ShellCompDirectiveNoFileComp),
+		"schema":    completeFiles("json"), "model-script": completeFiles("yaml", "yml"),
+		"model": cobra.NoFileCompletions, "max-turns": cobra.NoFileCompletions, "max-usd": cobra.NoFileCompletions,
+		"timeout": cobra.NoFileCompletions, "resume": cobra.NoFileCompletions,
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
+			panic(err) // a flag that there is not: a mistake in this file
+		}
+	}
+}
+
+func completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	agents, err := newAgents(nil)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return agents.Names(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeList completes the last name of a comma list with those that are not in it yet.
+func completeList(names func() []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		var offers []string
+		for _, name := range names() {
+			if !slices.Contains(splitList(before), name) && strings.HasPrefix(before+name, typed) {
+				offers = append(offers, before+name)
+			}
+		}
+		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+func completeFiles(extensions ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
+}
+
+// nativeTools are the tools of Claude Code that the catalogue knows.
+func nativeTools() []string {
+	var names []string
+	for _, t := range gate.Natives() {
+		names = append(names, t.Name)
+	}
+	return names
+}

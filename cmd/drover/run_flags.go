@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+// capabilities are what --allow, --ask and --deny name.
+var capabilities = []tool.Capability{tool.FileWrite, tool.ShellExecute, tool.NetworkAccess}
+
+func capabilityNames() []string {
+	var names []string
+	for _, c := range capabilities {
+		names = append(names, c.String())
+	}
+	return names
+}
+
+// findCapability finds a capability by its name, in capitals or small letters.
+func findCapability(name string) (tool.Capability, error) {
+	for _, c := range capabilities {
+		if strings.EqualFold(name, c.String()) {
+			return c, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no capability %q\n  next: choose among %s", name, strings.Join(capabilityNames(), ", "))
+}
+
+// permissionFlags collect what the three flags say, each capability once.
+type permissionFlags struct {
+	said map[tool.Capability]string // the flag that names it
+}
+
+var levels = map[string]gate.Level{"allow": gate.LevelAllow, "ask": gate.LevelAsk, "deny": gate.LevelDeny}
+
+func (p *permissionFlags) flag(name string) *permissionFlag { return &permissionFlag{name, p} }
+
+// level is what was said about a capability.
+func (p *permissionFlags) level(c tool.Capability) gate.Level { return levels[p.said[c]] }
+
+func (p *permissionFlags) permissions() *gate.Permissions {
+	return &gate.Permissions{
+		FileWrite: p.level(tool.FileWrite), ShellExecute: p.level(tool.ShellExecute), NetworkAccess: p.level(tool.NetworkAccess),
+	}
+}
+
+// A permissionFlag is --allow, --ask or --deny.
+type permissionFlag struct {
+	name string
+	all  *permissionFlags
+}
+
+func (f *permissionFlag) Type() string { return "capability" }
+
+func (f *permissionFlag) String() string {
+	if f.all == nil { // the zero value, by which a default is recognised
+		return ""
+	}
+	var names []string
+	for _, c := range capabilities {
+		if f.all.said[c] == f.name {
+			names = append(names, c.String())
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func (f *permissionFlag) Set(value string) error {
+	names := splitList(value)
+	if len(names) == 0 {
+		return fmt.Errorf("it names no capability\n  next: choose among %s", strings.Join(capabilityNames(), ", "))
+	}
+	for _, name := range names {
+		c, err := findCapability(name)
+		if err != nil {
+			return err
+		}
+		if other := f.all.said[c]; other != "" && other != f.name {
+			return fmt.Errorf("--%s names %s already\n  next: name it in one of the two", other, c)
+		}
+		if f.all.said == nil {
+			f.all.said = map[tool.Capability]string{}
+		}
+		f.all.said[c] = f.name
+	}
+	return nil
+}
+
+// A toolList is a list of tool names. Nil means that nothing was said.
+type toolList []string
+
+func (l *toolList) Type() string   { return "names" }
+func (l *toolList) String() string { return strings.Join(*l, ",") }
+
+func (l *toolList) Set(value string) error {
+	if *l == nil {
+		*l = toolList{}
+	}
+	for _, name := range splitList(value) {
+		if known := spelling(name); known != "" {
+			return fmt.Errorf("there is no tool %s\n  next: write %s", name, known)
+		}
+		*l = append(*l, name)
+	}
+	return nil
+}
+
+// spelling is the name of a tool that differs from this one in capitals alone. Without it such a
+// mistake leaves the agent without tools, and nobody is told.
+func spelling(name string) string {
+	name, _, _ = strings.Cut(name, "(")
+	if _, known := gate.Native(name); known {
+		return ""
+	}
+	for _, known := range nativeTools() {
+		if strings.EqualFold(known, name) {
+			return known
+		}
+	}
+	return ""
+}
+
+// splitList divides a list at its commas, but not at those in parentheses: Bash(git log, git show).
+func splitList(list string) []string {
+	depth := 0
+	parts := strings.FieldsFunc(list, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return r == ',' && depth <= 0
+	})
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+}
+
+var errNotAboveZero = errors.New("it must be above zero\n  next: leave the flag out for no limit")
+
+// A turnLimit is a number of model calls. Zero means no limit.
+type turnLimit int
+
+func (l *turnLimit) Type() string   { return "number" }
+func (l *turnLimit) String() string { return unlessZero(int(*l)) }
+
+func (l *turnLimit) Set(value string) error {
+	n, err := strconv.Atoi(value)
+	switch {
+	case err != nil:
+		return errors.New("it is no whole number")
+	case n <= 0:
+		return errNotAboveZero
+	}
+	*l = turnLimit(n)
+	return nil
+}
+
+// A dollarLimit is an amount of US dollars. Zero means no limit.
+type dollarLimit float64
+
+func (l *dollarLimit) Type() string   { return "amount" }
+func (l *dollarLimit) String() string { return unlessZero(float64(*l)) }
+
+func (l *dollarLimit) Set(value string) error {
+	usd, err := strconv.ParseFloat(strings.TrimPrefix(value, "$"), 64)
+	switch {
+	case err != nil || math.IsNaN(usd) || math.IsInf(usd, 1):
+		return errors.New("it is no amount\n  next: give dollars, like 0.50")
+	case usd <= 0:
+		return errNotAboveZero
+	}
+	*l = dollarLimit(usd)
+	return nil
+}
+
+// A timeLimit is a time that a run may take. Zero means no limit.
+type timeLimit time.Duration
+
+func (l *timeLimit) Type() string   { return "time" }
+func (l *timeLimit) String() string { return unlessZero(time.Duration(*l)) }
+
+func (l *timeLimit) Set(value string) error {
+	d, err := time.ParseDuration(value)
+	switch {
+	case err != nil:
+		return errors.New("it is no time\n  next: give a number and a unit, like 90s or 10m")
+	case d <= 0:
+		return errNotAboveZero
+	}
+	*l = timeLimit(d)
+	return nil
+}
+
+// unlessZero is the text of a value. Flags show a zero value as no default.
+func unlessZero[T comparable](v T) string {
+	var zero T
+	if v == zero {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// A mountFlag refuses what it is given.
+type mountFlag struct{}
+
+func (*mountFlag) Type() string   { return "host[:path]" }
+func (*mountFlag) String() string { return "" }
+
+func (*mountFlag) Set(value string) error {
+	host, _, _ := strings.Cut(value, ":")
+	return fmt.Errorf("this version of drover works in the current folder, and mounts no other\n  next: cd %s, and run without --mount", host)
+}
+
+// nextHelp is the third part of an error about the command line, unless that has one.
+func nextHelp(cmd *cobra.Command, err error) string {
+	if strings.Contains(err.Error(), "\n  next: ") {
+		return ""
+	}
+	return "\n  next: " + cmd.CommandPath() + " --help shows the flags"
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWrongUsage(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	list, scalar, broken := file("list.json", `[1]`), file("true.json", `true`), file("broken.json", `{"type": `)
+	strange := file("strange.json", `{"type": "banana"}`)
+	cases := map[string]struct {
+		args  []string
+		words string // in this order, separated by …
+	}{
+		"no prompt":                {[]string{"run"}, "the prompt is missing…next: drover run"},
+		"a prompt without quotes":  {[]string{"run", "Do", "it"}, "the prompt is one argument, and there are 2…next: put the prompt into quotes"},
+		"an empty prompt":          {[]string{"run", " \n"}, "the prompt is empty…next:"},
+		"an unknown flag":          {[]string{"run", "--mode", "x", "Do it."}, "unknown flag: --mode…next: drover run --help"},
+		"an unknown agent":         {[]string{"run", "--agent", "clod", "Do it."}, `--agent: no such agent: "clod"…next: choose one of those there are: claude-code`},
+		"an unknown capability":    {[]string{"run", "--allow", "everything", "Do it."}, `there is no capability "everything"…next: choose among fileWrite, shellExecute, networkAccess`},
+		"no capability":            {[]string{"run", "--allow", ",", "Do it."}, "it names no capability…next: choose among"},
+		"a capability twice":       {[]string{"run", "--allow", "fileWrite", "--deny", "networkAccess,filewrite", "Do it."}, "--allow names fileWrite already…next: name it in one"},
+		"read-only, yet writing":   {[]string{"run", "--read-only", "--allow", "fileWrite", "Do it."}, "--read-only refuses what needs fileWrite, and --allow does not…next: leave one"},
+		"a tool in small letters":  {[]string{"run", "--tools", "Read,bash(ls)", "Do it."}, "there is no tool bash(ls)…next: write Bash"},
+		"turns below zero":         {[]string{"run", "--max-turns", "-3", "Do it."}, `"-3" for "--max-turns" flag: it must be above zero…next: leave the flag out`},
+		"no turns":                 {[]string{"run", "--max-turns", "0", "Do it."}, "it must be above zero"},
+		"turns in words":           {[]string{"run", "--max-turns", "many", "Do it."}, "it is no whole number…next: drover run --help"},
+		"dollars below zero":       {[]string{"run", "--max-usd", "-1", "Do it."}, `"-1" for "--max-usd" flag: it must be above zero`},
+		"no number of dollars":     {[]string{"run", "--max-usd", "NaN", "Do it."}, "it is no amount…next: give dollars"},
+		"all the money":            {[]string{"run", "--max-usd", "+Inf", "Do it."}, "it is no amount"},
+		"time below zero":          {[]string{"run", "--timeout", "-1s", "Do it."}, `"-1s" for "--timeout" flag: it must be above zero`},
+		"time without a unit":      {[]string{"run", "--timeout", "10", "Do it."}, "it is no time…next: give a number and a unit"},
+		"a mount":                  {[]string{"run", "--mount", "src:/work", "Do it."}, `"src:/work" for "--mount" flag: this version of drover works in the current folder…next: cd src`},
+		"an unknown isolation":     {[]string{"run", "--isolation", "vault", "Do it."}, "there is no such isolation…next: choose among cell, process, none"},
+		"a cell":                   {[]string{"run", "--isolation", "cell", "Do it."}, "--isolation cell: this version of drover has no cell…next: use --isolation process"},
+		"two outputs":              {[]string{"run", "--json", "--quiet", "Do it."}, "--json and --quiet exclude each other…next: choose one"},
+		"a schema that is missing": {[]string{"run", "--schema", filepath.Join(dir, "none.json"), "Do it."}, "--schema: …none.json…next: give the path"},
+		"a schema that is a list":  {[]string{"run", "--schema", list, "Do it."}, list + " is no JSON Schema…next: mend it"},
+		"a schema that is true":    {[]string{"run", "--schema", scalar, "Do it."}, scalar + " is no JSON Schema…it is no object…next: mend it"},
+		"a schema that is no JSON": {[]string{"run", "--schema", broken, "Do it."}, broken + " is no JSON Schema…next: mend it"},
+		"a schema that is none":    {[]string{"run", "--schema", strange, "Do it."}, strange + " is no JSON Schema…next: mend it"},
+		"resuming a script":        {[]string{"run", "--model-script", "x.yaml", "--resume", "t", "Do it."}, "a run with --model-script keeps none…next:"},
+		"an unknown command":       {[]string{"rnu"}, `unknown command "rnu"…next: drover --help`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := drover(t.Context(), t, nil, c.args...)
+			if code != exitUsage || stdout != "" {
+				t.Errorf("exit code %d, stdout %q; want 2 and nothing; stderr: %s", code, stdout, stderr)
+			}
+			rest := stderr
+			for _, words := range strings.Split(c.words, "…") {
+				_, after, there := strings.Cut(rest, words)
+				if !there {
+					t.Errorf("stderr %q lacks %q", stderr, words)
+				}
+				rest = after
+			}
+			for _, name := range []string{"claude: ", "agent: ", "gate: ", "schema: "} {
+				if strings.HasPrefix(stderr, "drover: "+name) || strings.Contains(stderr, ": "+name) {
+					t.Errorf("stderr %q speaks of packages", stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestSplitList(t *testing.T) {
+	for list, want := range map[string][]string{
+		"":                             {},
+		",":                            {},
+		"Read":                         {"Read"},
+		"Read, Bash":                   {"Read", "Bash"},
+		"Bash(git log, git show),Read": {"Bash(git log, git show)", "Read"},
+		"a),b":                         {"a)", "b"},
+	} {
+		if got := splitList(list); !cmp.Equal(got, want) {
+			t.Errorf("splitList(%q) is %q, want %q", list, got, want)
+		}
+	}
+}
+
+func TestPlainError(t *testing.T) {
+	for text, want := range map[string]string{
+		"claude: CLI not found":                      "CLI not found",
+		"agent: claude: gate: no":                    "no",
+		"agent: permissions of the run: gate: no":    "permissions of the run: no",
+		"claude: one\nclaude: two":                   "one\ntwo",
+		"the CLI ended\n  claude said: no such file": "the CLI ended\n  claude said: no such file",
+		"an agent: no, a man":                        "an agent: no, a man",
+	} {
+		if got := plainError(errorText(text)); got != want {
+			t.Errorf("plainError(%q) is %q, want %q", text, got, want)
+		}
+	}
+}
+
+type errorText string
+
+func (e errorText) Error() string { return string(e) }

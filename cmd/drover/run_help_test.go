@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHelpOfRun(t *testing.T) {
+	code, stdout, stderr := drover(t.Context(), t, nil, "run", "--help")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	golden(t, "testdata/run_help.golden", stdout)
+}
+
+// The exit codes that are documented are those that there are.
+func TestExitCodesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/run.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []int{0, exitError, exitUsage, exitDenied, exitLimit, exitInterrupted} {
+		if !regexp.MustCompile(fmt.Sprintf(`(?m)^  %d +\w`, code)).MatchString(runHelp) {
+			t.Errorf("the help does not know exit code %d", code)
+		}
+		if !strings.Contains(string(page), fmt.Sprintf("\n| %d |", code)) {
+			t.Errorf("docs/run.md does not know exit code %d", code)
+		}
+	}
+	for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(helpOfFlags(t), -1) {
+		if !strings.Contains(string(page), "`"+flag) {
+			t.Errorf("docs/run.md does not know %s", flag)
+		}
+	}
+}
+
+// helpOfFlags is the list of flags in the help.
+func helpOfFlags(t *testing.T) string {
+	t.Helper()
+	_, stdout, _ := drover(t.Context(), t, nil, "run", "--help")
+	_, flags, found := strings.Cut(stdout, "\nFlags:\n")
+	if !found {
+		t.Fatalf("no flags in %s", stdout)
+	}
+	var names strings.Builder
+	for line := range strings.Lines(flags) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		fmt.Fprintln(&names, name)
+	}
+	return names.String()
+}
+
+func TestFlagsComplete(t *testing.T) {
+	for typed, want := range map[string][]string{
+		"--agent ":                        {"claude-code"},
+		"--allow ":                        {"fileWrite", "shellExecute", "networkAccess"},
+		"--ask s":                         {"shellExecute"},
+		"--deny fileWrite,":               {"fileWrite,shellExecute", "fileWrite,networkAccess"},
+		"--isolation ":                    {"cell", "process", "none"},
+		"--tools NotebookE":               {"NotebookEdit", "NotebookEditCell"},
+		"--schema ":                       {"json"},
+		"--model-script ":                 {"yaml", "yml"},
+		"--model ":                        nil,
+		"":                                nil,
+		"--allow fileWrite --ask network": {"networkAccess"},
+	} {
+		t.Run(typed, func(t *testing.T) {
+			words := append([]string{"__complete", "run"}, strings.Split(typed, " ")...)
+			code, stdout, _ := drover(t.Context(), t, nil, words...)
+			var got []string
+			for line := range strings.Lines(stdout) {
+				if line = strings.TrimSpace(line); !strings.HasPrefix(line, ":") {
+					got = append(got, strings.Fields(line)[0])
+				}
+			}
+			if code != 0 || !cmp.Equal(got, want) {
+				t.Errorf("exit code %d, offers %q, want %q", code, got, want)
+			}
+		})
+	}
+}
+
+// Completion works in a real bash, with nothing but the script that drover prints.
+func TestBashCompletes(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	dir := t.TempDir()
+	linkAsDrover(t, dir)
+	for line, want := range map[string]string{
+		"drover ru":                     "run",
+		"drover run --iso":              "--isolation",
+		"drover run --isolation pro":    "process",
+		"drover run --allow fileWrite,": "fileWrite,shellExecute fileWrite,networkAccess",
+	} {
+		cmd := exec.CommandContext(t.Context(), bash, "--norc", "--noprofile", "-c", bashCompletion, "bash", line)
+		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, asCommand + "=1"}
+		out, err := cmd.CombinedOutput()
+		if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != want {
+			t.Errorf("%q completes to %q (%v), want %q", line, got, err, want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if code, stdout, stderr := drover(t.Context(), t, nil, "completion", shell); code != 0 || !strings.Contains(stdout, "__complete") {
+			t.Errorf("%s: exit code %d, stderr %q", shell, code, stderr)
+		}
+	}
+}
+
+// bashCompletion does what bash does for tab at the end of a line, and prints the offers.
+const bashCompletion = `
+source <(drover completion bash) || exit 1
+COMP_LINE=$1 COMP_POINT=${#1} COMP_TYPE=9
+read -ra COMP_WORDS <<<"$1"
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_get_comp_words_by_ref() { # of bash-completion, for words without colons
+	cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+}
+compopt() { :; } # works only while bash really completes
+__start_drover
+printf '%s\n' "${COMPREPLY[@]}"
+`

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/schema"
+)
+
+// An outcome is what a run comes to, seen from its events.
+type outcome struct {
+	options *runOptions
+	show    func(event.Event)
+	hinted  bool // the summary has said how to allow what was denied
+	wrapped bool // the answer comes inside an object that the schema does not have
+
+	held    *event.Event // an error before anything else, which may be all there is
+	failure error
+	done    event.Done
+	refused bool
+	denied  denials
+}
+
+// event notes an event and shows it. A run that fails before its first event has not begun: that is
+// told as an error, and not shown as a run.
+func (o *outcome) event(e event.Event) {
+	switch p := e.Payload.(type) {
+	case event.Error:
+		if p.Recoverable {
+			break
+		}
+		o.failure = p
+		if e.Seq == 1 {
+			o.held = &e
+			return
+		}
+	case event.Decision:
+		o.denied.decision(p)
+	case event.ToolResult:
+		o.denied.result(p)
+	case event.Done:
+		if o.wrapped {
+			p.Output = schema.Unwrap(p.Output)
+			e.Payload = p
+		}
+		o.done = p
+		o.refused = o.held != nil
+	}
+	if o.refused {
+		return
+	}
+	if o.held != nil {
+		o.show(*o.held)
+		o.held = nil
+	}
+	o.show(e)
+}
+
+// ending is the error of a run that did not succeed, and of one that was not allowed all it wanted.
+func (o *outcome) ending(stopped error) error {
+	var lost outputLost
+	if errors.As(stopped, &lost) {
+		return ending{exitError, fmt.Errorf("nobody reads the output any more, so the run was stopped: %w", lost.error)}
+	}
+	switch o.done.Status {
+	case event.DoneSuccess:
+		switch {
+		case len(o.denied.all()) == 0:
+			return nil
+		case o.hinted:
+			return ending{exitDenied, nil}
+		}
+		return ending{exitDenied, o.denied.report(o.options)}
+	case event.DoneMaxTurns:
+		return o.limit("--max-turns "+o.options.maxTurns.String(), "the limit of model calls was reached")
+	case event.DoneMaxBudget:
+		return o.limit("--max-usd "+o.options.maxUSD.String(), "the budget is spent")
+	case event.DoneInterrupted:
+		if errors.Is(stopped, errTimeIsUp) {
+			return o.limit("--timeout "+o.options.timeout.String(), "the time is over")
+		}
+		return ending{exitInterrupted, errStopped}
+	}
+	return ending{exitError, o.failed()}
+}
+
+func (o *outcome) limit(flag, what string) error {
+	next := "raise it"
+	if o.done.ResumeToken != "" {
+		next += ", or go on with drover run --resume " + o.done.ResumeToken
+	}
+	return ending{exitLimit, fmt.Errorf("%s (%s)\n  next: %s", what, strings.TrimSpace(flag), next)}
+}
+
+func (o *outcome) failed() error {
+	err := cmp.Or(o.failure, error(event.Error{Message: cmp.Or(o.done.Result, "the agent failed and did not say why")}))
+	if strings.Contains(strings.ToLower(err.Error()), "next: ") { // it has advice of its own
+		return err
+	}
+	return fmt.Errorf("%w\n  next: drover doctor looks for what is wrong with the set-up", err)
+}
+
+// denials are the tool calls that were not allowed, in the order in which they were decided.
+type denials struct {
+	order []string
+	calls map[string]event.Decision
+}
+
+// decision notes what was decided about a call. The last word about a call counts.
+func (d *denials) decision(made event.Decision) {
+	if d.calls == nil {
+		d.calls = map[string]event.Decision{}
+	}
+	if _, known := d.calls[made.CallID]; !known {
+		d.order = append(d.order, made.CallID)
+	}
+	d.calls[made.CallID] = made
+}
+
+// result notes calls that the agent itself denied.
+func (d *denials) result(r event.ToolResult) {
+	if known, ok := d.calls[r.ID]; r.Status == event.ToolDenied && (!ok || known.Verdict != event.Deny) {
+		d.decision(event.Decision{CallID: r.ID, Tool: r.Name, Verdict: event.Deny})
+	}
+}
+
+func (d *denials) all() []event.Decision {
+	var denied []event.Decision
+	for _, id := range d.order {
+		if call := d.calls[id]; call.Verdict == event.Deny {
+			denied = append(denied, call)
+		}
+	}
+	return denied
+}
+
+// report says what was denied, and which flags would allow it.
+func (d *denials) report(o *runOptions) error {
+	denied := d.all()
+	times := map[string]int{}
+	var names, advice []string
+	for _, call := range denied {
+		if times[call.Tool]++; times[call.Tool] == 1 {
+			names = append(names, call.Tool)
+		}
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d)", name, times[name])
+	}
+	if lacking := o.lacking(denied); len(lacking) > 0 {
+		advice = append(advice, "add --allow "+strings.Join(lacking, ","))
+	}
+	for _, call := range denied {
+		if a := adviceFor(call); a != "" && !slices.Contains(advice, a) {
+			advice = append(advice, a)
+		}
+	}
+	were := "tool calls were"
+	if len(denied) == 1 {
+		were = "tool call was"
+	}
+	text := fmt.Sprintf("the agent came to its end, but %d %s denied: %s", len(denied), were, strings.Join(names, ", "))
+	if len(advice) > 0 {
+		text += "\n  next: " + strings.Join(advice, "; ")
+	}
+	return errors.New(text)
+}
+
+// lacking are the capabilities for want of which calls were denied.
+func (o *runOptions) lacking(denied []event.Decision) []string {
+	var names []string
+	for _, c := range capabilities {
+		if o.permissions.level(c) != gate.LevelAllow && slices.ContainsFunc(denied, func(call event.Decision) bool {
+			native, _ := gate.Native(call.Tool)
+			return native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
+		}) {
+			names = append(names, c.String())
+		}
+	}
+	return names
+}
+
+// adviceFor says what to do about a call that was not denied for want of a capability.
+func adviceFor(call event.Decision) string {
+	switch call.Policy {
+	case "risk":
+		return "leave out --read-only to have " + call.Tool
+	case "allow-list":
+		return "name " + call.Tool + " in --tools to have it"
+	}
+	return ""
+}

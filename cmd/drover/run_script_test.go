@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nobody is an endpoint that nothing may ask.
+func nobody(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the endpoint of the environment was asked")
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// A scripted model needs no key, and takes nothing from the environment of the caller.
+func TestAModelScriptNeedsNoKey(t *testing.T) {
+	for name, vars := range map[string]map[string]string{
+		"with nothing":        {"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_KEY": ""},
+		"with somebody's key": {"ANTHROPIC_AUTH_TOKEN": "fake-token-of-a-caller", "SOMETHING_ELSE": "fake-secret-of-a-caller"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProgram(t, nobody(t)).setEnv(vars)
+			path := p.cli.WriteFile(t, "model.yaml", `
+version: 1
+turns:
+  - content:
+      - tool: Bash
+        input: {command: env, description: look around}
+  - text: Somebody's secret is here.
+    when: {text: of-a-caller}
+  - text: All is well.
+    when: {text: sk-ant-script-opens-nothing}
+`)
+			got := p.run("run", "--allow", "shellExecute", "--quiet", "--model-script", path, "How is it?")
+			if got.code != 0 || got.out != "All is well.\n" || got.errors != "" {
+				t.Errorf("got %+v, want the answer of the script", got)
+			}
+			if left, _ := filepath.Glob(filepath.Join(p.cli.Config, "*")); len(left) > 0 {
+				t.Errorf("the run used the configuration of the caller: %v", left)
+			}
+		})
+	}
+}
+
+func TestAScriptedConversationIsNotKept(t *testing.T) {
+	p := newProgram(t, nobody(t))
+	path := p.cli.WriteFile(t, "model.yaml", "version: 1\nturns:\n  - text: Fine.\n")
+	got := p.run("run", "--json", "--model-script", path, "How is it?")
+	if got.code != 0 || strings.Contains(got.out, "resumeToken") {
+		t.Errorf("got %+v, want no token that nobody could use", got)
+	}
+}
+
+func TestAModelScriptThatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "model.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\nturns:\n  - txet: Fine.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ path, words string }{
+		"unknown key": {path, "model.yaml:3:5"},
+		"missing":     {filepath.Join(dir, "none.yaml"), "none.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := drover(t.Context(), t, nil, "run", "--model-script", c.path, "Do it.")
+			if code != exitError || stdout != "" || !strings.Contains(stderr, "drover: --model-script: ") || !strings.Contains(stderr, c.words) || !strings.Contains(stderr, "\n  next: ") {
+				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+// A script that is too short fails the run, and the error says what was missing.
+func TestAModelScriptThatIsTooShort(t *testing.T) {
+	p := newProgram(t, nobody(t))
+	path := p.cli.WriteFile(t, "model.yaml", "version: 1\nturns: []\n")
+	got := p.run("run", "--model-script", path, "How is it?")
+	if got.code != exitError || !strings.Contains(got.errors, "all 0 turns of the script are used. Next: add a turn") {
+		t.Errorf("got %+v, want an error about the script", got)
+	}
+}
+
+func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		bwrap string // a program of that name; empty means none
+		words []string
+	}{
+		"without bubblewrap": {"", []string{"--isolation process: bubblewrap (bwrap) is not on PATH", "next: apt-get install bubblewrap"}},
+		"with one that may not": {
+			"#!/bin/sh\nexit 1\n", []string{"cannot make a PID namespace here", "next: ", "bwrap --unshare-pid", "--isolation none"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PATH", dir)
+			if c.bwrap != "" {
+				if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(c.bwrap), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code, stdout, stderr := drover(t.Context(), t, nil, "run", "--isolation", "process", "Do it.")
+			if code != exitError || stdout != "" {
+				t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
+			}
+			for _, words := range c.words {
+				if !strings.Contains(stderr, words) {
+					t.Errorf("stderr %q lacks %q", stderr, words)
+				}
+			}
+		})
+	}
+}
+
+// An endpoint that is not there ends the run with an error, and so does a CLI that is not there.
+func TestARunWithoutACLI(t *testing.T) {
+	t.Setenv("DROVER_CLAUDE", "/nowhere/claude")
+	code, stdout, stderr := drover(t.Context(), t, nil, "run", "--json", "Do it.")
+	if code != exitError || stdout != "" {
+		t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
+	}
+	for part, words := range map[string]string{"what": "CLI not found", "where": "/nowhere/claude", "next": "\n  next: "} {
+		if !strings.Contains(stderr, words) {
+			t.Errorf("%s: %q is not in %q", part, words, stderr)
+		}
+	}
+}
