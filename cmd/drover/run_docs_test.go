@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// The commands of docs/run.md that need no key do what the page says, word for word.
-func TestTheCommandsOfThePage(t *testing.T) {
-	commands := pageCommands(t)
-	if len(commands) < 5 {
+// The commands of the pages that need no key do what the page says, word for word.
+func TestTheCommandsOfThePages(t *testing.T) {
+	commands := append(pageCommands(t, "../../README.md"), pageCommands(t, "../../docs/run.md")...)
+	if len(commands) < 6 {
 		t.Fatalf("only %d commands found", len(commands))
 	}
 	p := newProgram(t, nobody(t))
@@ -48,9 +48,9 @@ type pageCommand struct {
 var exitComment = regexp.MustCompile(`# exit code (\d+)`)
 
 // pageCommands are the commands in blocks of the page that have a scripted model.
-func pageCommands(t *testing.T) []pageCommand {
+func pageCommands(t *testing.T, path string) []pageCommand {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/run.md")
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
