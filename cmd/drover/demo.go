@@ -87,7 +87,7 @@ func runDemo(ctx context.Context, in io.Reader, out io.Writer) error {
 // watchDemo has the agent work and shows it. The summary comes also when it is stopped.
 func watchDemo(ctx context.Context, adapter agent.Adapter, req agent.Request, in io.Reader, out io.Writer) error {
 	display, approver := newDisplay(in, out, displayOptions{
-		Dir: req.Dir, MaxUSD: req.MaxBudgetUSD, Answer: writeReview, NoHint: true,
+		Dir: req.Dir, MaxUSD: req.MaxBudgetUSD, Answer: writeReview,
 	})
 	defer display.close()
 	runner, err := agent.NewRunner(adapter, &agent.RunnerOptions{Approver: approver})
@@ -157,22 +157,11 @@ func startDemoModel(work string) (*script.Server, error) {
 
 // demoOptions close the run off: an environment of its own, a fake key, a model on loopback.
 func demoOptions(dir, url string) (*claude.Options, error) {
-	env := map[string]string{
-		"PATH":               os.Getenv("PATH"),
-		"HOME":               filepath.Join(dir, "home"),
-		"CLAUDE_CONFIG_DIR":  filepath.Join(dir, "config"),
-		"TMPDIR":             filepath.Join(dir, "tmp"),
-		"CLAUDE_CODE_TMPDIR": filepath.Join(dir, "tmp"),
-		"ANTHROPIC_BASE_URL": url,
-		"ANTHROPIC_API_KEY":  "sk-ant-demo-opens-nothing",
-		"ENABLE_TOOL_SEARCH": "false",
-
-		"DISABLE_AUTOUPDATER":                      "1",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-	}
-	if err := os.MkdirAll(env["TMPDIR"], 0o700); err != nil {
+	env, err := closedVariables(dir, url)
+	if err != nil {
 		return nil, err
 	}
+	env["ENABLE_TOOL_SEARCH"] = "false" // the tool of ours is shown at once
 	return &claude.Options{Env: claude.ExactEnv(env), StrictMCP: true, SettingSources: []string{}, NoPersistence: true}, nil
 }
 

@@ -34,8 +34,6 @@ type displayOptions struct {
 	Dir string
 	// MaxUSD is the budget that the cost is shown against. Zero means none.
 	MaxUSD float64
-	// NoHint leaves out how what was denied could have been allowed, for commands without such flags.
-	NoHint bool
 	// Answer writes the answer of a run in place of the result as it came.
 	Answer func(w io.Writer, done event.Done) error
 

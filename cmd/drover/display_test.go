@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,39 +58,6 @@ func TestColoursAreFewAndMarkWhatMatters(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff([]string{tt.want}, l.lines(tt.row)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// The gate says in words which capability was missing; the hint depends on them.
-func TestTheHintNamesWhatTheGateMissed(t *testing.T) {
-	refuses := gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) { return gate.Answer{}, nil })
-	for _, tt := range []struct {
-		name        string
-		permissions gate.Permissions
-		approver    gate.Approver
-		tools       []string
-		want        string
-	}{
-		{"denied", gate.Permissions{ShellExecute: gate.LevelDeny}, nil, []string{"Bash"}, "--allow shellExecute"},
-		{"nobody to ask", gate.Permissions{}, nil, []string{"Bash", "Write", "Edit", "WebFetch"}, "--allow shellExecute --allow fileWrite --allow networkAccess"},
-		{"a person refused", gate.Permissions{}, refuses, []string{"Bash"}, ""},
-		{"allowed", gate.Permissions{ShellExecute: gate.LevelAllow}, nil, []string{"Bash", "Read"}, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			l := newLines(displayOptions{})
-			g, err := gate.New(gate.FromCapabilities(&tt.permissions))
-			if err != nil {
-				t.Fatal(err)
-			}
-			engine := gate.NewEngine(g, &gate.EngineOptions{Approver: tt.approver, Emit: func(e event.Event) { l.rows(e) }})
-			for i, name := range tt.tools {
-				engine.Decide(t.Context(), event.ToolCall{ID: fmt.Sprint(i), Name: name})
-			}
-			got := strings.Join(l.hint(120), " ")
-			if _, flags, _ := strings.Cut(got, "add "); flags != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
 	}

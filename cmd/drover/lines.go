@@ -20,7 +20,6 @@ type lines struct {
 	order []string // ids of the calls that are under way, in the order in which they began
 	// writing is the text that the model is writing, or its end.
 	writing string
-	lacking []string // capabilities for want of which calls were denied
 	usage   event.Usage
 	failure string // the last error that was shown
 }

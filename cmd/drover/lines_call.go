@@ -14,7 +14,6 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/tool"
 )
 
 // A call is a tool call that has begun.
@@ -97,32 +96,9 @@ func plainInput(input json.RawMessage) string {
 
 // decided keeps why a call was denied until its result comes.
 func (l *lines) decided(d event.Decision) {
-	if d.Verdict != event.Deny {
-		return
-	}
-	if c := l.calls[d.CallID]; c != nil {
+	if c := l.calls[d.CallID]; c != nil && d.Verdict == event.Deny {
 		c.denied = &d
 	}
-	for _, name := range missing(d) {
-		if !slices.Contains(l.lacking, name) {
-			l.lacking = append(l.lacking, name)
-		}
-	}
-}
-
-// missing are the capabilities for want of which a call was denied: the reason names them. What a
-// person refused is not missing, and has other reasons.
-func missing(d event.Decision) []string {
-	if d.Policy != "capabilities" && d.Policy != "approver" {
-		return nil
-	}
-	var out []string
-	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute, tool.NetworkAccess} {
-		if strings.Contains(d.Reason, "the capability "+c.String()) {
-			out = append(out, c.String())
-		}
-	}
-	return out
 }
 
 // progressed notes how far a call has come, for the status line.

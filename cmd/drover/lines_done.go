@@ -59,15 +59,6 @@ func (l *lines) why(p event.Done) string {
 	return ""
 }
 
-// hint says how calls that were denied could have been allowed; it has no lines if none were.
-func (l *lines) hint(width int) []string {
-	if len(l.lacking) == 0 || l.opts.NoHint {
-		return nil
-	}
-	rows, _ := wrap("hint: to let it do what was denied, add --allow "+strings.Join(l.lacking, " --allow "), width, textRows)
-	return rows
-}
-
 // writeAnswer writes the answer of a run that has one.
 func (l *lines) writeAnswer(w io.Writer, done event.Done) {
 	if done.Status != event.DoneSuccess {

@@ -37,9 +37,6 @@ func (p *plain) show(e event.Event) {
 	}
 	if done, ok := e.Payload.(event.Done); ok {
 		p.over = true
-		if !p.lines.opts.Quiet {
-			p.printLines(p.lines.hint(p.layout.width))
-		}
 		p.lines.writeAnswer(p.out, done)
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
@@ -167,6 +166,8 @@ func (o *runOptions) adapter(spawner claude.Spawner, env *environment) (agent.Ad
 	agents, err := makeAgents(&claude.Options{
 		Env: env.vars, Spawner: spawner, ClientApp: "drover/" + claude.Version,
 		SystemPrompt: claude.PresetPrompt{}, SettingSources: []string{}, StrictMCP: true, NoPersistence: env.private,
+		// The gate decides in every mode; this one the CLI grants to root too.
+		PermissionMode: claude.ModeDefault,
 	})
 	if err != nil {
 		return nil, err
@@ -211,7 +212,8 @@ func (j *job) run(parent context.Context) error {
 	defer afterEnd(ctx, display.stopping)()
 	defer j.killWhenAsked(ctx)()
 	wrapped, _ := wrapsAnswer(j.request.OutputSchema) // it was checked before
-	seen := outcome{options: &j.options, show: display.show, hinted: j.hints(), wrapped: wrapped}
+	j.request.PartialText = approver != nil           // somebody watches
+	seen := outcome{options: &j.options, show: display.show, wrapped: wrapped}
 	for e, err := range runner.Run(ctx, j.request) {
 		if err != nil {
 			return err
@@ -236,26 +238,12 @@ func afterEnd(ctx context.Context, f func()) (stop func()) {
 	}
 }
 
-// hints reports whether the summary on the terminal says how to allow what was denied.
-func (j *job) hints() bool {
-	return !j.options.json && !j.options.quiet && isDevice(j.streams.out)
-}
-
 // policies are what the flags say besides the permissions.
 func (j *job) policies() []gate.Policy {
-	all := []gate.Policy{leastTrust}
-	if j.options.readOnly {
-		all = append(all, gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}))
+	if !j.options.readOnly {
+		return nil
 	}
-	return all
-}
-
-// leastTrust has no opinion about any call. A gate that is made of more than permissions keeps the CLI
-// in the mode in which it asks most; permissions alone may put it into bypassPermissions, which it
-// refuses to root.
-var leastTrust = gate.Policy{
-	Name: "run", Stage: gate.StageCustom,
-	Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { return event.Decision{}, false },
+	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()})}
 }
 
 // display shows the run as the flags say. In JSON nobody can be asked.

@@ -18,7 +18,6 @@ import (
 type outcome struct {
 	options *runOptions
 	show    func(event.Event)
-	hinted  bool // the summary has said how to allow what was denied
 	wrapped bool // the answer comes inside an object that the schema does not have
 
 	held    *event.Event // an error before anything else, which may be all there is
@@ -71,11 +70,8 @@ func (o *outcome) ending(stopped error) error {
 	}
 	switch o.done.Status {
 	case event.DoneSuccess:
-		switch {
-		case len(o.denied.all()) == 0:
+		if len(o.denied.all()) == 0 {
 			return nil
-		case o.hinted:
-			return ending{exitDenied, nil}
 		}
 		return ending{exitDenied, o.denied.report(o.options)}
 	case event.DoneMaxTurns:

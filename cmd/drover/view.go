@@ -123,25 +123,21 @@ func (v *view) show(e event.Event) {
 	}
 	if isDone {
 		v.finished = true
-		above = append(above, v.summaryLocked(done)...)
+		above = append(above, v.answerLocked(done)...)
 	}
 	if len(above) > 0 {
 		v.drawLocked(above)
 	}
 }
 
-// summaryLocked is what follows the last row: a hint, and the answer.
-func (v *view) summaryLocked(done event.Done) []string {
-	var out []string
-	if !v.lines.opts.Quiet {
-		out = v.lines.hint(v.layout.width)
-	}
+// answerLocked is what follows the last row.
+func (v *view) answerLocked(done event.Done) []string {
 	var b strings.Builder
 	v.lines.writeAnswer(&b, done)
-	if text := strings.TrimSuffix(b.String(), "\n"); text != "" {
-		out = append(out, strings.Split(text, "\n")...)
+	if b.Len() == 0 {
+		return nil
 	}
-	return out
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
 func (v *view) stopping() {
