@@ -21,7 +21,7 @@ const (
 
 // patience is how long an interrupted turn may take to give its result. It is a little less than an
 // [agent.Runner] waits, so that the done event comes from here, with a token to resume with.
-const patience = 400 * time.Millisecond
+const patience = 350 * time.Millisecond
 
 // A run is one run of an [Adapter].
 type run struct {
@@ -62,6 +62,10 @@ type yieldFunc = func(event.Event, error) bool
 
 // stream has the conversation and yields what it tells.
 func (r *run) stream(ctx context.Context, yield yieldFunc) {
+	if ctx.Err() != nil { // there is nothing to start
+		r.breakOff(ctx, nil, yield)
+		return
+	}
 	talk := r.converse(ctx)
 	defer talk.leave()
 	stopped := ctx.Done()
