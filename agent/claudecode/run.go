@@ -137,7 +137,7 @@ func (r *run) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc)
 // breakOff yields the end of a run that did not come to the end of its turn. Its result may have come
 // all the same. failed is why no more messages come, if that is known.
 func (r *run) breakOff(ctx context.Context, failed error, yield yieldFunc) {
-	end := r.unfinished(failed)
+	end := r.unfinished()
 	last := r.normal.done(end)
 	if len(last) == 0 {
 		last = r.normal.done(nil)
@@ -150,15 +150,12 @@ func (r *run) breakOff(ctx context.Context, failed error, yield yieldFunc) {
 }
 
 // unfinished is the end of a turn made of what has come of it.
-func (r *run) unfinished(failed error) *claude.TurnEnd {
+func (r *run) unfinished() *claude.TurnEnd {
 	end := &claude.TurnEnd{Results: r.results}
 	for _, result := range r.results {
 		if result.IsAnswer() {
 			end.Answer = result
 		}
-	}
-	if result, ok := errors.AsType[*claude.ResultError](failed); ok && end.Answer == nil {
-		end.Answer = result.Message
 	}
 	return end
 }
