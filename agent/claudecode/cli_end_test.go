@@ -85,6 +85,9 @@ var moments = map[string]moment{
 func TestARunIsStoppedAtAnyMoment(t *testing.T) {
 	for version, newCLI := range eachCLI {
 		for name, at := range moments {
+			if version == "oldest" && at.begun != "yes" {
+				continue // nothing of these is another in old CLIs
+			}
 			t.Run(version+"/"+name, func(t *testing.T) {
 				cli := newCLI(t)
 				model := claudetest.NewModel(t,

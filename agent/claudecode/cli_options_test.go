@@ -117,21 +117,25 @@ func TestRootOutsideOfASandbox(t *testing.T) {
 		t.Skip("this is an ordinary user, to whom the CLI gives every mode: run the tests as root")
 	}
 	var tools [][]string
-	for _, sandbox := range []string{"1", ""} {
-		cli := claudetest.CLI(t)
-		model := claudetest.NewModel(t, script.Reply(write(cli, "out.txt"), bash("rm -rf ./ran && touch ran && cat /etc/hostname > copy")), script.Text("Done.")).RequireAllUsed()
-		base := cli.Options(model)
-		cli.SetEnv(base, model, map[string]string{"IS_SANDBOX": sandbox})
-		got := run(t, base, agent.Request{Prompt: "go", Permissions: levels("aaa")})
-		got.check(t)
-		want := map[string]string{"1": "bypassPermissions", "": "default"}[sandbox]
-		if mode := got.mode(t); mode != want || got.outcome("Write") != "ran" || got.outcome("Bash") != "ran" {
-			t.Errorf("IS_SANDBOX=%q: mode %q, Write %s, Bash %s; want mode %q and both to run", sandbox, mode, got.outcome("Write"), got.outcome("Bash"), want)
-		}
-		tools = append(tools, got.init(t).Tools)
+	for sandbox, mode := range map[string]string{"1": "bypassPermissions", "": "default"} {
+		t.Run(mode, func(t *testing.T) {
+			cli := claudetest.CLI(t)
+			model := claudetest.NewModel(t, script.Reply(write(cli, "out.txt"), bash("rm -rf ./ran && touch ran && cat /etc/hostname > copy")), script.Text("Done.")).RequireAllUsed()
+			base := cli.Options(model)
+			cli.SetEnv(base, model, map[string]string{"IS_SANDBOX": sandbox})
+			got := run(t, base, agent.Request{Prompt: "go", Permissions: levels("aaa")})
+			got.check(t)
+			if got.mode(t) != mode || got.outcome("Write") != "ran" || got.outcome("Bash") != "ran" {
+				t.Errorf("mode %q, Write %s, Bash %s; want mode %q and both to run", got.mode(t), got.outcome("Write"), got.outcome("Bash"), mode)
+			}
+			tools = append(tools, got.init(t).Tools)
+		})
+	}
+	if len(tools) != 2 {
+		return // one of them has failed
 	}
 	if diff := cmp.Diff(tools[0], tools[1]); diff != "" {
-		t.Errorf("the tools differ (-sandbox +none):\n%s", diff)
+		t.Errorf("the tools of the two modes differ:\n%s", diff)
 	}
 }
 

@@ -55,7 +55,7 @@ func (c *conversation) run(ctx, starting context.Context, r *run) {
 		return
 	}
 	if err := client.Send(starting, claude.Text(r.prompt)); err != nil {
-		c.say(said{failed: err})
+		c.unsent(client, err)
 		return
 	}
 	for m, err := range client.Messages() {
@@ -63,6 +63,17 @@ func (c *conversation) run(ctx, starting context.Context, r *run) {
 			return
 		}
 	}
+}
+
+// unsent passes on what a CLI said that did not take the prompt, which may be why, and then the error.
+func (c *conversation) unsent(client *claude.Client, failed error) {
+	_ = client.Close()
+	for m, err := range client.Messages() {
+		if err != nil || !c.say(said{message: m}) {
+			break
+		}
+	}
+	c.say(said{failed: failed})
 }
 
 // connect starts a CLI that is not too old.

@@ -159,8 +159,8 @@ func TestACLIThatDoesNotHeedAnInterrupt(t *testing.T) {
 						stopped = time.Now()
 						cancel(errors.New("enough"))
 					case event.Done:
-						if took := time.Since(stopped); took > 400*time.Millisecond {
-							t.Errorf("done came after %v, want at most 400ms", took)
+						if took := time.Since(stopped); took > 350*time.Millisecond {
+							t.Errorf("done came after %v, want at most 350ms", took)
 						}
 						if p.Status != event.DoneInterrupted || p.Reason != "enough" || p.ResumeToken != x.token {
 							t.Errorf("done is %+v, want interrupted with the token %q", p, x.token)
@@ -195,6 +195,19 @@ func TestARunThatIsStoppedWhileItStarts(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestARunThatIsStoppedBeforehandStartsNothing(t *testing.T) {
+	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Hang() })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	got := record(t, claudecode.New(cli.Options()).Run(ctx, agent.Request{Prompt: "go", Resume: "token"}))
+	if done := got.done(t); len(got) != 1 || done.Status != event.DoneInterrupted || done.Reason != "enough" || done.ResumeToken != "token" {
+		t.Errorf("the run ended with %+v in %v", done, got.kinds())
+	}
+	if started := cli.Commands(); len(started) != 0 {
+		t.Errorf("%d CLIs were started", len(started))
+	}
 }
 
 // A turn that the CLI begins by itself in a resumed session is not the answer, and neither is the mending

@@ -54,12 +54,15 @@ func TestReadinessFollowsTheVersion(t *testing.T) {
 }
 
 func TestTheRealCLIIsReady(t *testing.T) {
-	for _, cli := range []*claudetest.RealCLI{claudetest.CLI(t), claudetest.OldestCLI(t)} {
-		opts := &claude.Options{CLIPath: cli.Path, Env: claude.ExactEnv(cli.Env("http://127.0.0.1:1"))}
-		got := claudecode.New(opts).Ready(t.Context())
-		if got.State != agent.StateReady || got.Version != cli.Version || got.Err() != nil {
-			t.Errorf("readiness is %+v, want ready with version %s", got, cli.Version)
-		}
+	for name, newCLI := range eachCLI {
+		t.Run(name, func(t *testing.T) {
+			cli := newCLI(t)
+			opts := &claude.Options{CLIPath: cli.Path, Env: claude.ExactEnv(cli.Env("http://127.0.0.1:1"))}
+			got := claudecode.New(opts).Ready(t.Context())
+			if got.State != agent.StateReady || got.Version != cli.Version || got.Err() != nil {
+				t.Errorf("readiness is %+v, want ready with version %s", got, cli.Version)
+			}
+		})
 	}
 }
 

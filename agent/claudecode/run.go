@@ -21,7 +21,7 @@ const (
 
 // patience is how long an interrupted turn may take to give its result. It is a little less than an
 // [agent.Runner] waits, so that the done event comes from here, with a token to resume with.
-const patience = 400 * time.Millisecond
+const patience = 350 * time.Millisecond
 
 // A run is one run of an [Adapter].
 type run struct {
@@ -62,6 +62,10 @@ type yieldFunc = func(event.Event, error) bool
 
 // stream has the conversation and yields what it tells.
 func (r *run) stream(ctx context.Context, yield yieldFunc) {
+	if ctx.Err() != nil { // there is nothing to start
+		r.breakOff(ctx, nil, yield)
+		return
+	}
 	talk := r.converse(ctx)
 	defer talk.leave()
 	stopped := ctx.Done()
@@ -133,7 +137,7 @@ func (r *run) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc)
 // breakOff yields the end of a run that did not come to the end of its turn. Its result may have come
 // all the same. failed is why no more messages come, if that is known.
 func (r *run) breakOff(ctx context.Context, failed error, yield yieldFunc) {
-	end := r.unfinished(failed)
+	end := r.unfinished()
 	last := r.normal.done(end)
 	if len(last) == 0 {
 		last = r.normal.done(nil)
@@ -146,15 +150,12 @@ func (r *run) breakOff(ctx context.Context, failed error, yield yieldFunc) {
 }
 
 // unfinished is the end of a turn made of what has come of it.
-func (r *run) unfinished(failed error) *claude.TurnEnd {
+func (r *run) unfinished() *claude.TurnEnd {
 	end := &claude.TurnEnd{Results: r.results}
 	for _, result := range r.results {
 		if result.IsAnswer() {
 			end.Answer = result
 		}
-	}
-	if result, ok := errors.AsType[*claude.ResultError](failed); ok && end.Answer == nil {
-		end.Answer = result.Message
 	}
 	return end
 }
