@@ -4,12 +4,14 @@ package claudecode
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/schema"
 )
 
 // done is the end of the run: an error event if there is one, and the done event. Its ResumeToken is
@@ -29,7 +31,7 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 		return n.out
 	}
 	loose := loosely[looseEnd](m.Raw())
-	d := event.Done{Status: statusOf(m, loose), Result: m.Result, Output: m.StructuredOutput, Duration: n.duration(m, loose)}
+	d := event.Done{Status: statusOf(m, loose), Result: m.Result, Output: n.output(m), Duration: n.duration(m, loose)}
 	err := n.endError(end, d.Status)
 	switch d.Status {
 	case event.DoneSuccess:
@@ -48,6 +50,25 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 	d.Usage = n.usage.report(n.toolUses, d.Status == event.DoneInterrupted || end.Forced, d.Status == event.DoneSuccess)
 	n.tell(place{turn: n.turn}, d)
 	return n.out
+}
+
+// wrapsOutput reports whether the CLI can give an answer of this schema only inside an object that the
+// schema does not have. Whether the schema can be used at all, the CLI's client says.
+func wrapsOutput(text json.RawMessage) bool {
+	s, err := schema.Parse(text)
+	if err != nil {
+		return false
+	}
+	_, wrapped, _ := schema.ForCLI(s)
+	return wrapped
+}
+
+// output is the structured answer as its schema has it.
+func (n *normaliser) output(m *claude.ResultMessage) json.RawMessage {
+	if n.wrapped && m.StructuredOutput != nil {
+		return schema.Unwrap(m.StructuredOutput)
+	}
+	return m.StructuredOutput
 }
 
 // missingResult is the end of a run of which the CLI did not say how it ended.

@@ -23,6 +23,8 @@ type normaliser struct {
 	req agent.Request
 	// denied reports whether somebody denied the call with this id. Nil means that nobody did.
 	denied func(id string) bool
+	// wrapped says that a structured answer comes inside an object; see wrapsOutput.
+	wrapped bool
 	// now is the clock and newID the source of ids for calls that have none. Nil means the real ones.
 	now   func() time.Time
 	newID func() string

@@ -54,7 +54,7 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 	}
 	r.denials.observe(&r.opts)
 	req.Dir, req.Model, req.Resume = r.opts.Dir, r.opts.Model, r.opts.Resume
-	r.normal = normaliser{req: req, denied: r.denials.has}
+	r.normal = normaliser{req: req, denied: r.denials.has, wrapped: wrapsOutput(r.opts.OutputSchema)}
 	return r, nil
 }
 

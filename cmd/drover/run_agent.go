@@ -126,7 +126,7 @@ func (o *runOptions) readSchema() (json.RawMessage, error) {
 	if err != nil {
 		return nil, usageError("--schema: %w\n  next: give the path of a file with a JSON Schema", err)
 	}
-	_, err = wrapsAnswer(text)
+	err = checkSchema(text)
 	if err == nil && !strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		err = errors.New("it is no object")
 	}
@@ -136,17 +136,14 @@ func (o *runOptions) readSchema() (json.RawMessage, error) {
 	return text, nil
 }
 
-// wrapsAnswer reports whether the CLI can give an answer of this schema only inside an object.
-func wrapsAnswer(text json.RawMessage) (bool, error) {
-	if text == nil {
-		return false, nil
-	}
+// checkSchema reports what the CLI would not take as the schema of an answer.
+func checkSchema(text json.RawMessage) error {
 	s, err := schema.Parse(text)
 	if err != nil {
-		return false, err
+		return err
 	}
-	_, wrapped, err := schema.ForCLI(s)
-	return wrapped, err
+	_, _, err = schema.ForCLI(s)
+	return err
 }
 
 func (o *runOptions) environment() (*environment, error) {
@@ -211,9 +208,8 @@ func (j *job) run(parent context.Context) error {
 	}
 	defer afterEnd(ctx, display.stopping)()
 	defer j.killWhenAsked(ctx)()
-	wrapped, _ := wrapsAnswer(j.request.OutputSchema) // it was checked before
-	j.request.PartialText = approver != nil           // somebody watches
-	seen := outcome{options: &j.options, show: display.show, wrapped: wrapped}
+	j.request.PartialText = approver != nil // somebody watches
+	seen := outcome{options: &j.options, show: display.show}
 	for e, err := range runner.Run(ctx, j.request) {
 		if err != nil {
 			return err

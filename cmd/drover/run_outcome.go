@@ -11,14 +11,12 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/schema"
 )
 
 // An outcome is what a run comes to, seen from its events.
 type outcome struct {
 	options *runOptions
 	show    func(event.Event)
-	wrapped bool // the answer comes inside an object that the schema does not have
 
 	held    *event.Event // an error before anything else, which may be all there is
 	failure error
@@ -45,10 +43,6 @@ func (o *outcome) event(e event.Event) {
 	case event.ToolResult:
 		o.denied.result(p)
 	case event.Done:
-		if o.wrapped {
-			p.Output = schema.Unwrap(p.Output)
-			e.Payload = p
-		}
 		o.done = p
 		o.refused = o.held != nil
 	}

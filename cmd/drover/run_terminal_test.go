@@ -54,8 +54,8 @@ func TestOnATerminalAPersonDecides(t *testing.T) {
 	screen.wait(`Bash wants to run: touch two.txt +\[y\]`)
 	screen.keys("n")
 	text := strings.Join(screen.over(exitDenied), "\n")
-	if !strings.Contains(text, "One of two.") || strings.Contains(text, "drover: ") {
-		t.Errorf("want the answer, and no error that the summary has told:\n%s", text)
+	if !strings.Contains(text, "One of two.") || !strings.Contains(text, "drover: the agent came to its end, but 1 tool call was denied: Bash (1)") {
+		t.Errorf("want the answer, and what was denied:\n%s", text)
 	}
 	checkFiles(t, p.cli.Work, "one.txt")
 	p.checkNothingLeft()

@@ -28,7 +28,7 @@ var layers = map[string][]string{
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},
 	// An adapter knows neither gate nor session: it asks its host.
-	"agent/claudecode": {"agent", "event", "tool", "claude", "internal/*"},
+	"agent/claudecode": {"agent", "event", "tool", "claude", "schema", "internal/*"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
 	// one may use them.
 	"cmd/*":      {"*"},
