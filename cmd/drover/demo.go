@@ -42,7 +42,7 @@ func newDemoCommand() *cobra.Command {
 		Short: "Review a small bundled project with the real CLI and a scripted model",
 		Long: `Demo runs the real Claude Code CLI on a small bundled project. The model is a script on
 loopback, so no key is needed and nothing leaves this machine; the tools are really run.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDemo(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},

@@ -25,11 +25,8 @@ const (
 	doctorGrace = time.Second
 )
 
-// The exit codes of drover doctor, besides 0 and 1.
-const (
-	doctorUsage = 2 // wrong flags or arguments
-	doctorIll   = 3 // something a run needs is missing or broken
-)
+// exitIll is the exit code of a doctor who has found something that a run needs missing or broken.
+const exitIll = 3
 
 // doctorOptions are the flags.
 type doctorOptions struct {
@@ -51,44 +48,18 @@ broken, 1 if doctor itself failed, 2 for wrong usage, 130 if it was stopped.`,
 		Example: `  drover doctor
   drover doctor --offline
   drover doctor --json | jq '.checks[] | select(.state != "ok")'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			return asDoctorUsage(cobra.NoArgs(cmd, args))
-		},
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.timeout <= 0 {
-				return asDoctorUsage(fmt.Errorf("--timeout is %v\n  next: give a time above zero, like 5s", o.timeout))
+				return usageError("--timeout is %v\n  next: give a time above zero, like 5s", o.timeout)
 			}
 			return newDoctor(o).run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asDoctorUsage(err) })
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not try to reach the model")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", doctorWait, "how long all checks together may take")
 	return cmd
-}
-
-// A doctorExit is an end with an exit code of its own. Without an error there is nothing left to say.
-type doctorExit struct {
-	code int
-	err  error
-}
-
-func (e doctorExit) Unwrap() error { return e.err }
-func (e doctorExit) ExitCode() int { return e.code }
-
-func (e doctorExit) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
-func asDoctorUsage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return doctorExit{doctorUsage, fmt.Errorf("%w\n  see: drover doctor --help", err)}
 }
 
 // A doctor is what the checks need of the machine. Tests replace single parts.
@@ -129,7 +100,7 @@ func newDoctor(o doctorOptions) *doctor {
 	}
 }
 
-// run examines and reports. Its error is that of the context, of the output, or a doctorExit.
+// run examines and reports. Its error is that of the context, of the output, or an ending.
 func (d *doctor) run(ctx context.Context, out io.Writer) error {
 	checks, err := examine(ctx, d.options.timeout, d.exams())
 	if err != nil {
@@ -139,13 +110,13 @@ func (d *doctor) run(ctx context.Context, out io.Writer) error {
 	if d.options.json {
 		err = report.writeJSON(out)
 	} else {
-		err = report.writeText(out, doctorWidth(out))
+		err = report.writeText(out, foldingWidth(out))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	if report.Exit != 0 {
-		return doctorExit{code: report.Exit}
+		return ending{code: report.Exit}
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func TestDoctorFitsIntoARealTerminal(t *testing.T) {
 		keyboard, screen := openTerminal(t, width)
 		d := ill(t)
 		d.tempDir = os.TempDir // a short name: words are not broken
-		if err := d.run(t.Context(), screen); !errors.As(err, new(doctorExit)) {
+		if err := d.run(t.Context(), screen); !errors.As(err, new(ending)) {
 			t.Fatal(err)
 		}
 		fmt.Fprintln(screen, "THE END")
@@ -152,7 +152,7 @@ func TestDoctorFitsIntoARealTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if got := doctorWidth(file); got != 0 {
+	if got := foldingWidth(file); got != 0 {
 		t.Errorf("a file has %d columns, want 0", got)
 	}
 }

@@ -58,7 +58,7 @@ func newDoctorReport(checks []doctorCheck) doctorReport {
 	for _, c := range checks {
 		names[c.State] = append(names[c.State], c.Name)
 		if c.State.bad() {
-			r.Exit = doctorIll
+			r.Exit = exitIll
 		}
 	}
 	r.Summary = doctorSummary(names)

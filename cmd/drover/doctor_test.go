@@ -75,7 +75,7 @@ func diagnosed(t *testing.T, d *doctor) (code int, text string) {
 	t.Helper()
 	var out bytes.Buffer
 	err := d.run(t.Context(), &out)
-	if exit, ok := errors.AsType[doctorExit](err); ok {
+	if exit, ok := errors.AsType[ending](err); ok {
 		return exit.code, out.String()
 	}
 	if err != nil {
@@ -337,8 +337,8 @@ func TestDoctorPrintsNoSecret(t *testing.T) {
 func TestDoctorRefusesWrongUsage(t *testing.T) {
 	for _, args := range [][]string{{"--unknown"}, {"argument"}, {"--timeout", "0s"}, {"--timeout", "soon"}} {
 		code, stdout, stderr := drover(t.Context(), t, nil, append([]string{"doctor"}, args...)...)
-		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "drover: ") || !strings.Contains(stderr, "drover doctor --help") {
-			t.Errorf("%v: exit code %d, stdout %q, stderr %q; want 2 and what to do", args, code, stdout, stderr)
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "drover: ") || strings.Count(stderr, "\n  next: ") != 1 || strings.Count(stderr, "\n") != 2 {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q; want 2 and one line on what to do", args, code, stdout, stderr)
 		}
 	}
 }

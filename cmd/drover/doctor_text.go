@@ -32,6 +32,15 @@ func (r doctorReport) writeText(out io.Writer, width int) error {
 	return err
 }
 
+// foldingWidth is that of the terminal that out writes to, and zero if it is none.
+func foldingWidth(out io.Writer) int {
+	screen, ok := terminal(out)
+	if !ok {
+		return 0
+	}
+	return terminalWidth(screen)
+}
+
 func doctorLine(b *strings.Builder, width int, name, state, detail string) {
 	for _, part := range folded(oneLine(detail), width-doctorIndent) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("%-11s %-8s %s", name, state, part), " ") + "\n")

@@ -10,6 +10,8 @@ import (
 	"io"
 	"regexp"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // The exit codes of the program.
@@ -42,13 +44,28 @@ func usageError(format string, args ...any) error {
 	return ending{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// noArguments refuses arguments.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usageError("%s takes no arguments, and there is %q%s", cmd.CommandPath(), args[0], nextHelp(cmd, nil))
+}
+
+// nextHelp is the third part of an error about the command line, unless that has one.
+func nextHelp(cmd *cobra.Command, err error) string {
+	if err != nil && strings.Contains(err.Error(), "\n  next: ") {
+		return ""
+	}
+	return "\n  next: " + cmd.CommandPath() + " --help shows the flags"
+}
+
 // exitCode tells the user about the error of a command, and returns the exit code of the program.
 func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	if err == nil {
 		return 0
 	}
 	var known ending
-	var coded interface{ ExitCode() int }
 	switch {
 	case errors.As(err, &known):
 		tell(errs, err)
@@ -56,9 +73,6 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	case ctx.Err() != nil:
 		tell(errs, errStopped)
 		return exitInterrupted
-	case errors.As(err, &coded):
-		tell(errs, err)
-		return coded.ExitCode()
 	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		tell(errs, fmt.Errorf("%w\n  next: drover --help lists the commands", err))
 		return exitUsage

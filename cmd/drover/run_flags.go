@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
 )
@@ -224,12 +222,4 @@ func (*mountFlag) String() string { return "" }
 func (*mountFlag) Set(value string) error {
 	host, _, _ := strings.Cut(value, ":")
 	return fmt.Errorf("this version of drover works in the current folder, and mounts no other\n  next: cd %s, and run without --mount", host)
-}
-
-// nextHelp is the third part of an error about the command line, unless that has one.
-func nextHelp(cmd *cobra.Command, err error) string {
-	if strings.Contains(err.Error(), "\n  next: ") {
-		return ""
-	}
-	return "\n  next: " + cmd.CommandPath() + " --help shows the flags"
 }

@@ -4,12 +4,6 @@
 
 package main
 
-import (
-	"errors"
-	"io"
-)
+import "errors"
 
 func freeSpace(string) (uint64, error) { return 0, errors.ErrUnsupported }
-
-// doctorWidth is 0: lines are not folded.
-func doctorWidth(io.Writer) int { return 0 }

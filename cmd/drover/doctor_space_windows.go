@@ -4,8 +4,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"golang.org/x/sys/windows"
 )
@@ -21,17 +19,4 @@ func freeSpace(dir string) (uint64, error) {
 		return 0, fmt.Errorf("asking for free space: %w", err)
 	}
 	return free, nil
-}
-
-// doctorWidth is that of the console that out writes to, or 0 if it is none.
-func doctorWidth(out io.Writer) int {
-	file, ok := out.(*os.File)
-	if !ok {
-		return 0
-	}
-	var info windows.ConsoleScreenBufferInfo
-	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(file.Fd()), &info); err != nil {
-		return 0
-	}
-	return int(info.Window.Right-info.Window.Left) + 1
 }
