@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 const unknownTool = "unknown_tool"
@@ -268,7 +269,8 @@ func outputOf(b *claude.ToolResultBlock) json.RawMessage {
 	if len(b.Content) == 1 && b.Content[0].Raw()[0] == '"' {
 		return b.Content[0].Raw()
 	}
-	return quoted(b.Text())
+	text, _ := plainjson.Marshal(b.Text()) // strings always encode
+	return text
 }
 
 func orNull(raw json.RawMessage) json.RawMessage {
@@ -283,14 +285,6 @@ func rawField(object json.RawMessage, name string) json.RawMessage {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(object, &fields) // what is no object has no fields
 	return orNull(fields[name])
-}
-
-func quoted(text string) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // strings always encode
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // stream tells of text while it is written. Thinking and the input of calls are told when they are

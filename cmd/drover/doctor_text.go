@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drover-agents/drover/internal/visible"
 )
 
 // doctorIndent is where details begin, and narrowestDetail how few characters of them make a line.
@@ -69,13 +71,7 @@ func folded(text string, most int) []string {
 	return append(parts, text)
 }
 
-// oneLine makes text of several lines, and whatever would move the cursor, harmless: details may be
-// words of programs and servers.
+// oneLine makes text of several lines one, and harmless: details may be words of programs and servers.
 func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
+	return visible.Text(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text))
 }

@@ -18,7 +18,7 @@ import (
 func TestDoctorFoldsAtTheWidthOfATerminal(t *testing.T) {
 	report := newDoctorReport([]doctorCheck{
 		{Name: "claude", State: doctorOK, Detail: "short"},
-		{Name: "sandbox", State: doctorWarning, Detail: strings.Repeat("word ", 20) + "end\x1b[31m\nmore", Fix: []string{"one", "two"}},
+		{Name: "sandbox", State: doctorWarning, Detail: strings.Repeat("word ", 20) + "end\x1b[31m\nmo\u202ere", Fix: []string{"one", "two"}},
 	})
 	var out bytes.Buffer
 	if err := report.writeText(&out, 80); err != nil {
@@ -26,7 +26,8 @@ func TestDoctorFoldsAtTheWidthOfATerminal(t *testing.T) {
 	}
 	want := `claude      ok       short
 sandbox     warning  word word word word word word word word word word word word
-                     word word word word word word word word end [31m more
+                     word word word word word word word word
+                     end\x1b[31m mo\u202ere
             fix      one
             or       two
 exit 0: a run can begin; one warning: sandbox

@@ -9,12 +9,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/visible"
 )
 
 // done is the summary, after the calls that did not come to an end.
@@ -69,7 +67,7 @@ func (l *lines) writeAnswer(w io.Writer, done event.Done) {
 		b.Reset()
 		b.WriteString(answerText(done))
 	}
-	text := strings.TrimRight(inert(strings.ReplaceAll(b.String(), "\r\n", "\n")), "\n")
+	text := strings.TrimRight(visible.Lines(strings.ReplaceAll(b.String(), "\r\n", "\n")), "\n")
 	if text == "" {
 		return
 	}
@@ -86,29 +84,4 @@ func answerText(done event.Done) string {
 		return b.String()
 	}
 	return cmp.Or(string(done.Output), done.Result)
-}
-
-// inert is a text of several lines that cannot act on a terminal. Unlike [safe] it keeps lines, tabs
-// and the characters that other scripts and emoji are joined with: an answer may be kept in a file.
-func inert(s string) string {
-	if strings.IndexFunc(s, acts) < 0 && utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		if acts(r) || r == utf8.RuneError && size == 1 {
-			quoted := strconv.QuoteToASCII(s[:size])
-			b.WriteString(quoted[1 : len(quoted)-1])
-		} else {
-			b.WriteString(s[:size])
-		}
-		s = s[size:]
-	}
-	return b.String()
-}
-
-// acts reports characters that move the cursor, begin an escape sequence or turn the direction.
-func acts(r rune) bool {
-	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }

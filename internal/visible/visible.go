@@ -17,15 +17,22 @@ import (
 //
 // A backslash stays as it is, so that paths and JSON read as they were written: the result is for
 // eyes, and cannot be turned back.
-func Text(s string) string {
-	i := plain(s)
+func Text(s string) string { return escape(s, hasInk) }
+
+// Lines is a text of several lines that cannot act on a terminal. Unlike [Text] it keeps lines, tabs
+// and the characters that other scripts and emoji are joined with: what is shown may be kept in a file.
+func Lines(s string) string { return escape(s, isInert) }
+
+// escape writes what may not be shown as Go source would, and so broken UTF-8.
+func escape(s string, shown func(rune) bool) string {
+	i := plain(s, shown)
 	if i == len(s) {
 		return s
 	}
 	var b strings.Builder
 	b.WriteString(s[:i])
 	for s = s[i:]; len(s) > 0; {
-		size, ok := first(s)
+		size, ok := first(s, shown)
 		if ok {
 			b.WriteString(s[:size])
 		} else {
@@ -38,9 +45,9 @@ func Text(s string) string {
 }
 
 // plain is how many bytes at the start of s need no escape.
-func plain(s string) int {
+func plain(s string, shown func(rune) bool) int {
 	for i := 0; i < len(s); {
-		size, ok := first(s[i:])
+		size, ok := first(s[i:], shown)
 		if !ok {
 			return i
 		}
@@ -50,13 +57,21 @@ func plain(s string) int {
 }
 
 // first looks at the first character of s: how long it is, and whether it may be shown.
-func first(s string) (int, bool) {
+func first(s string, shown func(rune) bool) (int, bool) {
 	r, size := utf8.DecodeRuneInString(s)
 	if r == utf8.RuneError && size == 1 {
 		return size, false
 	}
-	return size, unicode.IsPrint(r) && (r < utf8.RuneSelf || !blank(r))
+	return size, shown(r)
 }
+
+// isInert reports characters that neither move the cursor, nor begin an escape sequence, nor turn the
+// direction.
+func isInert(r rune) bool {
+	return r == '\n' || r == '\t' || !unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
+
+func hasInk(r rune) bool { return unicode.IsPrint(r) && (r < utf8.RuneSelf || !blank(r)) }
 
 // blank reports letters and marks that take no ink: Unicode counts them as printable.
 func blank(r rune) bool {

@@ -45,6 +45,26 @@ func TestTextShowsWhatCouldBeTakenForSomethingElse(t *testing.T) {
 	}
 }
 
+func TestLinesKeepWhatMakesATextAndNothingThatActs(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"several lines", "a\n\tb\n", "a\n\tb\n"},
+		{"a family of one emoji", "👩\u200d👩\u200d👧 ❤\ufe0f", "👩\u200d👩\u200d👧 ❤\ufe0f"},
+		{"spaces of other scripts", "a\u00a0b\u3000c", "a\u00a0b\u3000c"},
+		{"clear the screen", "a\x1b[2Jb", `a\x1b[2Jb`},
+		{"one-byte control sequence", "a\u009b31m", `a\u009b31m`},
+		{"go back and overwrite", "a\rb\bc", `a\rb\bc`},
+		{"other direction", "a\u202eb\u2066c", `a\u202eb\u2066c`},
+		{"line separators", "a\u2028b\u2029c", `a\u2028b\u2029c`},
+		{"broken UTF-8", "a\xffb", `a\xffb`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := visible.Lines(tt.in); got != tt.want {
+				t.Errorf("Lines(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
 func TestPlainTextIsNotCopied(t *testing.T) {
 	in := strings.Repeat("größe ", 100)
 	if n := testing.AllocsPerRun(10, func() { _ = visible.Text(in) }); n != 0 {
@@ -65,6 +85,9 @@ func FuzzText(f *testing.F) {
 			if !unicode.IsPrint(r) {
 				t.Fatalf("Text(%q) = %q has %U", s, got, r)
 			}
+		}
+		if lines := visible.Lines(s); !utf8.ValidString(lines) || strings.ContainsAny(lines, "\x1b\r\a\b\u009b") {
+			t.Fatalf("Lines(%q) = %q", s, lines)
 		}
 		if again := visible.Text(got); again != got {
 			t.Fatalf("Text of %q is %q: what may be shown is left alone", got, again)
