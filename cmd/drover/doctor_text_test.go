@@ -26,8 +26,8 @@ func TestDoctorFoldsAtTheWidthOfATerminal(t *testing.T) {
 	}
 	want := `claude      ok       short
 sandbox     warning  word word word word word word word word word word word word
-                     word word word word word word word word
-                     end\x1b[31m mo\u202ere
+                     word word word word word word word word end\x1b[31m
+                     mo\u202ere
             fix      one
             or       two
 exit 0: a run can begin; one warning: sandbox
