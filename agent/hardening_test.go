@@ -62,6 +62,7 @@ func TestWhateverTheAdapterDoesThereIsOneDoneAtTheEnd(t *testing.T) {
 		{"goes on after done", steps(obstinate, done, hello, hello), "done:success", "", "t2"},
 		{"yields no payload", steps(agenttest.EmitEvents(event.Event{Kind: event.KindText})), "error:ADAPTER_ERROR done:error", "without a payload", ""},
 		{"yields a pointer to done", steps(agenttest.Emit(&event.Done{Status: event.DoneMaxTurns, ResumeToken: "t4"})), "done:max_turns", "", "t4"},
+		{"yields a pointer to an error", steps(agenttest.Emit(&event.Error{Code: "BAD", Message: "bad"}), done), "error:BAD done:success", "", "t2"},
 		{"yields a nil pointer to done", steps(agenttest.Emit((*event.Done)(nil))), "error:ADAPTER_ERROR done:error", "panicked", ""},
 		{"yields a pointer to a call", steps(agenttest.Emit(&event.ToolCall{ID: "a"}, &event.ToolResult{ID: "a"}), done), "tool_use:a tool_result:a done:success", "", "t2"},
 		{"yields another type as done", steps(agenttest.Emit(oddDone{})), "error:ADAPTER_ERROR done:error", "a done event that is a agent_test.oddDone", ""},

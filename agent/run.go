@@ -98,7 +98,8 @@ func (x *run) consume() {
 	})
 }
 
-// normalise makes an event one whose payload can be relied on.
+// normalise makes an event one whose payload can be relied on: readers look for values, and an adapter
+// may just as well yield pointers.
 func normalise(e *event.Event) error {
 	switch p := e.Payload.(type) {
 	case nil:
@@ -108,6 +109,16 @@ func normalise(e *event.Event) error {
 	case *event.ToolCall:
 		e.Payload = *p
 	case *event.ToolResult:
+		e.Payload = *p
+	case *event.Error:
+		e.Payload = *p
+	case *event.Text:
+		e.Payload = *p
+	case *event.TextDelta:
+		e.Payload = *p
+	case *event.Thinking:
+		e.Payload = *p
+	case *event.Init:
 		e.Payload = *p
 	}
 	e.Kind = e.Payload.EventKind()

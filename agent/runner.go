@@ -26,7 +26,8 @@ type RunnerOptions struct {
 
 	// Policies judge the tool calls of every run, beside the permissions and lists of the request.
 	Policies []gate.Policy
-	// Approver is asked where the permissions say ask. Nil denies such calls.
+	// Approver is asked where the permissions or policies say ask. Nil denies such calls. Where there are
+	// neither, nothing asks, and it is left out.
 	Approver gate.Approver
 	// ApprovalTimeout is how long an answer may take; see [gate.EngineOptions].
 	ApprovalTimeout time.Duration
