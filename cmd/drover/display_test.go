@@ -94,6 +94,13 @@ func TestNothingIsStoppedAfterTheSummary(t *testing.T) {
 	if got := out.String(); strings.Contains(got, "stopping") || !strings.Contains(got, "it broke") {
 		t.Errorf("got %q, want the summary alone", got)
 	}
+	var errs bytes.Buffer
+	j := newJSONDisplay(io.Discard, &errs, func(err error) { t.Error(err) })
+	j.show(event.New(event.Done{Status: event.DoneSuccess}))
+	j.stopping()
+	if errs.Len() > 0 {
+		t.Errorf("beside JSON: got %q, want nothing", errs.String())
+	}
 }
 
 func TestTheAnswer(t *testing.T) {

@@ -18,6 +18,7 @@ type jsonDisplay struct {
 
 	mu    sync.Mutex
 	lines *lines // knows what is going on
+	over  bool   // the done event was written: nothing can be stopped any more
 }
 
 func newJSONDisplay(out, errs io.Writer, failed func(error)) *jsonDisplay {
@@ -27,6 +28,7 @@ func newJSONDisplay(out, errs io.Writer, failed func(error)) *jsonDisplay {
 func (d *jsonDisplay) show(e event.Event) {
 	d.mu.Lock()
 	d.lines.rows(e)
+	_, d.over = e.Payload.(event.Done)
 	d.mu.Unlock()
 	line, err := e.MarshalJSON()
 	if err == nil {
@@ -40,7 +42,9 @@ func (d *jsonDisplay) show(e event.Event) {
 func (d *jsonDisplay) stopping() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fmt.Fprintln(d.errs, "drover:", clip(d.lines.interrupted(), plainWidth))
+	if !d.over {
+		fmt.Fprintln(d.errs, "drover:", clip(d.lines.interrupted(), plainWidth))
+	}
 }
 
 func (*jsonDisplay) close() {}

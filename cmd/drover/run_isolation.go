@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -62,7 +63,7 @@ func noNamespace() string {
 	}
 	path, err := exec.LookPath("bwrap")
 	if err != nil {
-		return "bubblewrap (bwrap) is not on PATH\n  next: apt-get install bubblewrap, or dnf install bubblewrap; or use --isolation none"
+		return "bubblewrap (bwrap) is not on PATH\n  next: " + installWith("bubblewrap", os.Geteuid() == 0) + ", or use --isolation none"
 	}
 	return path + " cannot make a PID namespace here\n  next: " + path + " --unshare-pid --dev-bind / / true shows why; or use --isolation none"
 }

@@ -95,7 +95,7 @@ func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
 		bwrap string // a program of that name; empty means none
 		words []string
 	}{
-		"without bubblewrap": {"", []string{"--isolation process: bubblewrap (bwrap) is not on PATH", "next: apt-get install bubblewrap"}},
+		"without bubblewrap": {"", []string{"--isolation process: bubblewrap (bwrap) is not on PATH", "next: install bubblewrap", "--isolation none"}},
 		"with one that may not": {
 			"#!/bin/sh\nexit 1\n", []string{"cannot make a PID namespace here", "next: ", "bwrap --unshare-pid", "--isolation none"},
 		},
