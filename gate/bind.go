@@ -18,9 +18,10 @@ import (
 // rewrite an input have the new input judged: see [tool.Judged].
 //
 // PermissionMode is set to what the gate projects, unless the options name a mode: the hook decides
-// whatever the mode is. Dir is the workspace; set it before, if at all. An option with which the gate could not be enforced, or which means that the
-// CLI decides instead, is refused with a [claude.OptionError]; then the options are not changed. See
-// also [claude.Options.RequireHooks], which Bind calls.
+// whatever the mode is. Dir is the workspace; set it before, if at all. An option with which the gate
+// could not be enforced, or which means that the CLI decides instead, is refused with a
+// [claude.OptionError]; then the options are not changed. See also [claude.Options.RequireHooks], which
+// Bind calls.
 //
 // A tool of an MCP server that only has the name of one that the gate knows is denied: the CLI makes
 // one name of "my.desk" and "my_desk", and settings may add servers. Servers of

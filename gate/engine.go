@@ -20,8 +20,8 @@ type EngineOptions struct {
 	// Facts gives what is known at the moment of a call; it may look at files, see [FindTarget].
 	// Where it leaves Now, Calls, Dir or Workspace empty the engine fills in the time, its own count,
 	// the directory that the call names, and the one of the options that it is bound to. Nil means
-	// those four, and the Target. It is called by several goroutines, and again about an input that a policy or the approver has written. A function
-	// that panics denies.
+	// those four, and the Target. It is called by several goroutines, and again about an input that a
+	// policy or the approver has written. A function that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
 	// Approver is asked where the gate says ask. Nil denies such calls.
 	Approver Approver
