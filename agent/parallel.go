@@ -31,7 +31,6 @@ func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 	return func(yield func(event.Event) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		events := make(chan event.Event)
-		left := make(chan struct{})
 		var running sync.WaitGroup
 		taken := map[*Runner]bool{}
 		for _, t := range tasks {
@@ -43,17 +42,16 @@ func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 				refusal = ErrBusy
 			}
 			taken[t.Runner] = true
-			running.Go(func() { t.run(ctx, refusal, sender(events, left)) })
+			running.Go(func() { t.run(ctx, refusal, events) })
 		}
 		go func() {
 			running.Wait()
 			close(events)
 		}()
 		defer func() {
-			close(left)
 			cancel()
-			for range events {
-				continue // until all are gone
+			for range events { // so that nobody waits to be heard, until all are gone
+				continue
 			}
 		}()
 		for e := range events {
@@ -64,34 +62,20 @@ func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 	}
 }
 
-// sender sends events until nobody takes them.
-func sender(events chan<- event.Event, left <-chan struct{}) func(event.Event) bool {
-	return func(e event.Event) bool {
-		select {
-		case events <- e:
-			return true
-		case <-left:
-			return false
-		}
-	}
-}
-
-// run sends the events of a task.
-func (t Task) run(ctx context.Context, refusal error, send func(event.Event) bool) {
+// run sends the events of a task. Whoever receives them does so until all tasks are over.
+func (t Task) run(ctx context.Context, refusal error, events chan<- event.Event) {
 	if refusal != nil {
-		t.refused(refusal, send)
+		t.refused(refusal, events)
 		return
 	}
 	ctx, cancel := t.within(ctx)
 	defer cancel()
 	for e, err := range t.Runner.Run(ctx, t.Request) {
 		if err != nil {
-			t.refused(err, send)
+			t.refused(err, events)
 			return
 		}
-		if !send(e) {
-			return
-		}
+		events <- e
 	}
 }
 
@@ -113,7 +97,7 @@ func (t Task) within(ctx context.Context) (context.Context, context.CancelFunc) 
 }
 
 // refused sends the two events of a task that could not be started.
-func (t Task) refused(err error, send func(event.Event) bool) {
+func (t Task) refused(err error, events chan<- event.Event) {
 	r := t.Runner
 	if r == nil {
 		r = new(Runner)
@@ -121,9 +105,11 @@ func (t Task) refused(err error, send func(event.Event) bool) {
 	}
 	x := newRun(context.Background(), r)
 	x.begun = r.opts.Now()
-	yield := func(e event.Event, _ error) bool { return send(e) }
-	failure := event.Error{Code: event.CodeParallelTask, Message: err.Error(), Cause: err}
-	if x.deliver(event.Event{Kind: event.KindError, Payload: failure}, yield) {
-		x.deliver(x.made(event.Done{Status: event.DoneError, Result: failure.Message}, situation{}), yield)
+	send := func(e event.Event, _ error) bool {
+		events <- e
+		return true
 	}
+	failure := event.Error{Code: event.CodeParallelTask, Message: err.Error(), Cause: err}
+	x.deliver(event.Event{Kind: event.KindError, Payload: failure}, send)
+	x.deliver(x.made(event.Done{Status: event.DoneError, Result: failure.Message}, situation{}), send)
 }
