@@ -47,6 +47,16 @@ func TestClip(t *testing.T) {
 	}
 }
 
+// Marks take no column, and could go on for ever.
+func TestMarksWithoutEndAreCut(t *testing.T) {
+	flood := "e" + strings.Repeat("\u0301", 1000)
+	for name, got := range map[string]string{"clip": clip(flood, 5), "clipStart": clipStart(flood, 5), "cut": cut(flood, 5)} {
+		if n := utf8.RuneCountInString(got); n > maxRunes(5)+1 {
+			t.Errorf("%s: %d characters, want at most %d", name, n, maxRunes(5)+1)
+		}
+	}
+}
+
 func TestWrap(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+func TestWhatWasDeniedIsToldWithTheFlagsThatAllowIt(t *testing.T) {
+	denied := func(id, name, policy string, asked bool) event.Decision {
+		return event.Decision{CallID: id, Tool: name, Policy: policy, Asked: asked}
+	}
+	for name, c := range map[string]struct {
+		decisions []event.Decision
+		results   []event.ToolResult
+		flags     map[tool.Capability]string
+		want      string
+	}{
+		"nobody could be asked": {
+			decisions: []event.Decision{denied("1", "Bash", "capabilities", false), denied("2", "Write", "capabilities", false), denied("3", "Bash", "capabilities", false)},
+			want:      "3 tool calls were denied: Bash (2), Write (1)\n  next: add --allow fileWrite,shellExecute",
+		},
+		"a person said no, who knows how to say yes": {
+			decisions: []event.Decision{denied("1", "Bash", "approver", true)},
+			want:      "1 tool call was denied: Bash (1)",
+		},
+		"what is allowed is not what was lacking": {
+			decisions: []event.Decision{denied("1", "Bash", "rules", false)},
+			flags:     map[tool.Capability]string{tool.ShellExecute: "allow"},
+			want:      "1 tool call was denied: Bash (1)",
+		},
+		"read-only": {
+			decisions: []event.Decision{denied("1", "Bash", "risk", false)},
+			want:      "1 tool call was denied: Bash (1)\n  next: leave out --read-only to have Bash",
+		},
+		"not on the list": {
+			decisions: []event.Decision{denied("1", "Bash", "allow-list", false)},
+			want:      "1 tool call was denied: Bash (1)\n  next: name Bash in --tools to have it",
+		},
+		"the last word counts": {
+			decisions: []event.Decision{denied("1", "Bash", "capabilities", false), {CallID: "1", Tool: "Bash", Verdict: event.Allow}, denied("2", "Write", "capabilities", false)},
+			want:      "1 tool call was denied: Write (1)\n  next: add --allow fileWrite",
+		},
+		"the agent itself denied what was allowed": {
+			decisions: []event.Decision{{CallID: "1", Tool: "Write", Verdict: event.Allow}},
+			results:   []event.ToolResult{{ID: "1", Name: "Write", Status: event.ToolDenied}},
+			flags:     map[tool.Capability]string{tool.FileWrite: "allow"},
+			want:      "1 tool call was denied: Write (1)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d denials
+			for _, made := range c.decisions {
+				d.decision(made)
+			}
+			for _, r := range c.results {
+				d.result(r)
+			}
+			got := d.report(&runOptions{permissions: permissionFlags{said: c.flags}}).Error()
+			if got = strings.TrimPrefix(got, "the agent came to its end, but "); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// The advice about a denial goes by the names of policies, which are the gate's.
+func TestAdviceKnowsTheNamesOfPolicies(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy gate.Policy
+		want   string
+	}{
+		"--read-only": {gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}), "leave out --read-only to have Bash"},
+		"--tools":     {gate.AllowTools("Read"), "name Bash in --tools to have it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := gate.NewEngine(gate.Must(c.policy), nil)
+			d := e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "Bash", Input: []byte(`{"command":"ls"}`)})
+			if got := adviceFor(event.Decision{Tool: "Bash", Policy: d.Policy}); got != c.want {
+				t.Errorf("the policy is %q, and the advice %q, want %q", d.Policy, got, c.want)
+			}
+		})
+	}
+}
