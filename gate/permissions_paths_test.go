@@ -264,7 +264,7 @@ func TestLinksAreFollowedBeforePathsAreJudged(t *testing.T) {
 	}
 	for from, to := range map[string]string{"w/src/away": "out", "w/src/new": "out/not-there", "w/src/round": "w/src/round", "w/way-in": "w/src", "w/src/inner": "w/src"} {
 		if err := os.Symlink(at(to), at(from)); err != nil {
-			t.Skip(err)
+			t.Skipf("cannot make links here: %v; run the tests where a user may", err)
 		}
 	}
 	e := NewEngine(Must(FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"src"}})), nil)

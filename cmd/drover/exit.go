@@ -81,7 +81,8 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	return exitError
 }
 
-var errStopped = errors.New("stopped; the CLI and all it started are gone")
+// errStopped promises no more than holds without a PID namespace, where commands may have cut loose.
+var errStopped = errors.New("stopped; the CLI is gone")
 
 // tell writes an error for people: what went wrong, where, and what to do next.
 func tell(errs io.Writer, err error) {

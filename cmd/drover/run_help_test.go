@@ -92,7 +92,7 @@ func TestFlagsComplete(t *testing.T) {
 func TestBashCompletes(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("no bash here")
+		t.Skip("no bash here: apt-get install bash")
 	}
 	dir := t.TempDir()
 	linkAsDrover(t, dir)

@@ -76,7 +76,7 @@ func (o *outcome) ending(stopped error) error {
 		if errors.Is(stopped, errTimeIsUp) {
 			return o.limit("--timeout "+o.options.timeout.String(), "the time is over")
 		}
-		return ending{exitInterrupted, errStopped}
+		return ending{exitInterrupted, o.stopped()}
 	}
 	return ending{exitError, o.failed()}
 }
@@ -87,6 +87,13 @@ func (o *outcome) limit(flag, what string) error {
 		next += ", or go on with drover run --resume " + o.done.ResumeToken
 	}
 	return ending{exitLimit, fmt.Errorf("%s (%s)\n  next: %s", what, strings.TrimSpace(flag), next)}
+}
+
+func (o *outcome) stopped() error {
+	if o.done.ResumeToken == "" {
+		return errStopped
+	}
+	return fmt.Errorf("%w\n  next: go on with drover run --resume %s", errStopped, o.done.ResumeToken)
 }
 
 func (o *outcome) failed() error {

@@ -252,7 +252,7 @@ func TestAContextThatEndsInterrupts(t *testing.T) {
 		defer cancel()
 		a := &scriptedAgent{events: []event.Payload{event.Init{}}, stall: true}
 		got := a.try(ctx, runOptions{prompt: "Do it.", json: true})
-		if got.code != exitInterrupted || got.errors != "drover: stopping the model ...\ndrover: stopped; the CLI and all it started are gone\n" {
+		if got.code != exitInterrupted || got.errors != "drover: stopping the model ...\ndrover: stopped; the CLI is gone\n" {
 			t.Errorf("got %+v, want 130 and two lines", got)
 		}
 		if !strings.Contains(got.out, `"status":"interrupted"`) {

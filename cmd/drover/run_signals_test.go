@@ -67,7 +67,9 @@ func TestASignalStopsTheRunInOrder(t *testing.T) {
 			if !is || done.Status != event.DoneInterrupted || !strings.Contains(done.Reason, c.signal.String()) {
 				t.Errorf("the last event is %+v, want the end with its reason", done)
 			}
-			if want := "drover: stopping Bash: touch begun; tail -f /dev/null ...\ndrover: stopped; the CLI and all it started are gone\n"; got.errors != want {
+			want := "drover: stopping Bash: touch begun; tail -f /dev/null ...\ndrover: stopped; the CLI is gone\n" +
+				"  next: go on with drover run --resume " + done.ResumeToken + "\n"
+			if got.errors != want || done.ResumeToken == "" {
 				t.Errorf("stderr %q, want %q", got.errors, want)
 			}
 		})
