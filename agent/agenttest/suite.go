@@ -12,8 +12,6 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/tool"
 )
 
 // A Subject is an adapter to be tested.
@@ -189,15 +187,20 @@ func runsConcurrently(ctx context.Context, a agent.Adapter, s Subject) error {
 	return errors.Join(failures[:]...)
 }
 
+// A denier is a host that denies every call and keeps the ids of those it was asked about.
+type denier struct{ asked sync.Map }
+
+func (d *denier) Decide(_ context.Context, call event.ToolCall) event.Decision {
+	d.asked.Store(call.ID, true)
+	return event.Decision{Verdict: event.Deny, Reason: "The suite denies every call."}
+}
+
 // asksHost has a host deny all calls: one that nobody asked about, or that succeeds all the same, is not
 // under the host.
 func asksHost(ctx context.Context, a agent.Adapter, s Subject) error {
-	var asked sync.Map
+	var host denier
 	req := s.Request
-	req.Host = tool.DeciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {
-		asked.Store(call.ID, true)
-		return event.Decision{Verdict: event.Deny, Reason: "The suite denies every call."}
-	})
+	req.Host = &host
 	events, err := collect(ctx, a, req)
 	if err != nil {
 		return fmt.Errorf("the run with a host failed: %w", err)
@@ -207,7 +210,7 @@ func asksHost(ctx context.Context, a agent.Adapter, s Subject) error {
 		if !ok {
 			continue
 		}
-		if _, ok := asked.Load(result.ID); !ok {
+		if _, ok := host.asked.Load(result.ID); !ok {
 			return fmt.Errorf("the host was not asked about the call %q of %s", result.ID, result.Name)
 		}
 		if result.Status == event.ToolSuccess {
@@ -219,12 +222,15 @@ func asksHost(ctx context.Context, a agent.Adapter, s Subject) error {
 
 func refusesPermissions(ctx context.Context, a agent.Adapter, s Subject) error {
 	req := s.Request
-	req.Permissions, req.Host = &gate.Permissions{ShellExecute: gate.LevelDeny}, nil
+	req.Host = nil
+	setZero(&req.Permissions) // which asks about everything
 	if events, err := collect(ctx, a, req); len(events) > 0 || err == nil {
 		return fmt.Errorf("the run with permissions and no host had %d events and the error %v, want an error and no event", len(events), err)
 	}
 	return nil
 }
+
+func setZero[T any](p **T) { *p = new(T) }
 
 func saysMissing(ctx context.Context, a agent.Adapter, _ Subject) error {
 	if r := a.Ready(ctx); r.State != agent.StateMissing || r.Detail == "" || r.Repair == "" {
