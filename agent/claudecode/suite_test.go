@@ -3,6 +3,9 @@
 package claudecode_test
 
 import (
+	"os"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/drover-agents/drover/agent"
@@ -11,6 +14,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
 )
 
 func TestClaudeCodePassesTheSuiteOfAllAdapters(t *testing.T) {
@@ -25,4 +29,26 @@ func TestClaudeCodePassesTheSuiteOfAllAdapters(t *testing.T) {
 		Missing: func(*testing.T) agent.Adapter { return claudecode.New(&claude.Options{CLIPath: "/nowhere/claude"}) },
 		Request: agent.Request{Prompt: "Say hello."},
 	})
+}
+
+// Readers of --json have only the page.
+func TestThePageNamesEveryFieldOfClaudeCodesOwnEvents(t *testing.T) {
+	text, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(string(text), "\n## Kinds that agents add\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	for _, p := range []event.Payload{claudecode.Task{}, claudecode.Tokens{}, claudecode.Compaction{}, claudecode.RateLimit{}} {
+		names := []string{string(p.EventKind())}
+		for field := range reflect.TypeOf(p).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+		for _, name := range names {
+			if !strings.Contains(page, "`"+name+"`") {
+				t.Errorf("the page does not name %s of %T", name, p)
+			}
+		}
+	}
 }
