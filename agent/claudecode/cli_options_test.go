@@ -154,4 +154,9 @@ func TestAnyHostDecides(t *testing.T) {
 	if got.result("Write") != event.ToolSuccess || got.result("Bash") != event.ToolDenied || !model.SawText("No shell here.") {
 		t.Errorf("Write ended with %q, Bash with %q", got.result("Write"), got.result("Bash"))
 	}
+	for _, r := range of[event.ToolResult](got) {
+		if r.Name == "Bash" && r.Failure.Message != "No shell here." {
+			t.Errorf("the failure says %q, want the host's own words", r.Failure.Message)
+		}
+	}
 }

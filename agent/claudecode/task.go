@@ -32,6 +32,7 @@ const (
 // call: a subagent, a shell in the background, a workflow. Fields that a message does not tell are
 // empty.
 type Task struct {
+	// ID is the same in all events about the task, and State what happened to it.
 	ID    string    `json:"taskId"`
 	State TaskState `json:"state"`
 	// ToolUseID is the tool call that started it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 // An outcome is what a run comes to, seen from its events.
@@ -144,9 +145,7 @@ func (d *denials) report(o *runOptions) error {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d)", name, times[name])
 	}
-	if lacking := o.lacking(denied); len(lacking) > 0 {
-		advice = append(advice, "add --allow "+strings.Join(lacking, ","))
-	}
+	advice = append(advice, o.allowing(o.lacking(denied))...)
 	for _, call := range denied {
 		if a := adviceFor(call); a != "" && !slices.Contains(advice, a) {
 			advice = append(advice, a)
@@ -163,18 +162,43 @@ func (d *denials) report(o *runOptions) error {
 	return errors.New(text)
 }
 
+// allowing says how to change the flags so that capabilities are given. One that another flag names
+// cannot be in --allow too.
+func (o *runOptions) allowing(lacking []tool.Capability) []string {
+	var advice []string
+	for _, by := range []struct {
+		level  gate.Level
+		format string
+	}{
+		{gate.LevelUnset, "add --allow %[1]s"},
+		{gate.LevelAsk, "say --allow %[1]s instead of --ask %[1]s"},
+		{gate.LevelDeny, "say --allow %[1]s instead of --deny %[1]s"},
+	} {
+		var names []string
+		for _, c := range lacking {
+			if o.permissions.level(c) == by.level {
+				names = append(names, c.String())
+			}
+		}
+		if len(names) > 0 {
+			advice = append(advice, fmt.Sprintf(by.format, strings.Join(names, ",")))
+		}
+	}
+	return advice
+}
+
 // lacking are the capabilities for want of which calls were denied.
-func (o *runOptions) lacking(denied []event.Decision) []string {
-	var names []string
+func (o *runOptions) lacking(denied []event.Decision) []tool.Capability {
+	var found []tool.Capability
 	for _, c := range capabilities {
 		if o.permissions.level(c) != gate.LevelAllow && slices.ContainsFunc(denied, func(call event.Decision) bool {
 			native, _ := gate.Native(call.Tool)
 			return native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
 		}) {
-			names = append(names, c.String())
+			found = append(found, c)
 		}
 	}
-	return names
+	return found
 }
 
 // adviceFor says what to do about a call that was not denied for want of a capability.

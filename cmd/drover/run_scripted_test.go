@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A scriptedAgent yields what a test says, and keeps what it was asked.
@@ -139,6 +140,12 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 			runOptions{},
 			exitDenied,
 			[]string{"3 tool calls were denied: Bash (2), Monitor (1)\n", "next: add --allow shellExecute,networkAccess\n"},
+		},
+		"denied, where flags name the capabilities": {
+			scriptedAgent{events: []event.Payload{denied("1", "Bash", "capabilities"), denied("2", "Write", "approver"), denied("3", "WebFetch", "approver"), success}},
+			runOptions{permissions: permissionFlags{said: map[tool.Capability]string{tool.ShellExecute: "deny", tool.FileWrite: "ask"}}},
+			exitDenied,
+			[]string{"next: add --allow networkAccess; say --allow fileWrite instead of --ask fileWrite; say --allow shellExecute instead of --deny shellExecute\n"},
 		},
 		"denied first, then allowed": {
 			scriptedAgent{events: []event.Payload{denied("1", "Bash", ""), event.Decision{CallID: "1", Tool: "Bash", Verdict: event.Allow}, success}},
