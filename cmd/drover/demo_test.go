@@ -135,7 +135,7 @@ func TestDemoStopped(t *testing.T) {
 			cancel()
 		}
 	}, "demo")
-	if code != 130 || stderr != "drover: stopped; the CLI and all it started are gone\n" {
+	if code != 130 || stderr != "drover: stopped\n" {
 		t.Errorf("exit code %d, stderr %q; want 130 and one line", code, stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")

@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/claude"
 )
 
 func TestWrongUsage(t *testing.T) {
@@ -119,6 +122,23 @@ func TestPlainError(t *testing.T) {
 	} {
 		if got := plainError(errorText(text)); got != want {
 			t.Errorf("plainError(%q) is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// What the libraries advise programs to do is not what people can do.
+func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
+	for _, err := range []error{
+		&claude.ProcessError{During: "initialize"},
+		&claude.ProcessError{During: "a turn"},
+		&claude.ProcessError{During: "a turn", StderrTail: "out of luck"},
+		&claude.MessageTooLargeError{Limit: 10},
+		&claude.ControlError{Subtype: "interrupt", Message: "no"},
+		&claude.ControlTimeoutError{Subtype: "initialize", After: time.Second},
+	} {
+		got := plainError(err)
+		if _, next, _ := strings.Cut(got, "\n  next: "); strings.Contains(got, "Options") || len(next) < 10 {
+			t.Errorf("%T is told as %q, want advice for people", err, got)
 		}
 	}
 }

@@ -55,6 +55,11 @@ func (i isolation) spawner(ctx context.Context) (*killableSpawner, error) {
 	return &killableSpawner{host: claude.HostSpawner{NoPIDNamespace: i == isolationNone}}, nil
 }
 
+// contains reports whether nothing that the agent starts can outlive it.
+func (i isolation) contains() bool {
+	return i != isolationNone && (runtime.GOOS == "windows" || proc.NamespaceAvailable(context.Background(), ""))
+}
+
 // noNamespace says why there is no PID namespace here, and what to do.
 func noNamespace() string {
 	if runtime.GOOS != "linux" {
