@@ -18,8 +18,17 @@ import (
 // install is the command that installs the CLI that was tested most.
 const install = "npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion
 
+// newInstall installs the CLI so that it is found: a variable that names one would be in its way.
+func newInstall() string {
+	if os.Getenv(claude.EnvCLI) != "" {
+		return "unset " + claude.EnvCLI + " && " + install
+	}
+	return install
+}
+
 // Ready implements [agent.Adapter]. It runs the CLI with --version, which takes 20 to 170 milliseconds and
-// at most 10 seconds. A CLI that a Spawner of base starts is not asked: its version is unknown.
+// at most 10 seconds. A CLI that a Spawner of base starts is not asked: its version is unknown. One that
+// has a method Unwrap() claude.Spawner counts as what it wraps, and a [claude.HostSpawner] as none.
 func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
 	r := a.located()
 	if !r.Available() {
@@ -49,7 +58,20 @@ func (a *Adapter) located() agent.Readiness {
 }
 
 // startedByOthers reports whether the CLI cannot be asked for its version by running it.
-func (a *Adapter) startedByOthers() bool { return a.base.Spawner != nil || len(a.base.Runtime) > 0 }
+func (a *Adapter) startedByOthers() bool {
+	return !onThisMachine(a.base.Spawner) || len(a.base.Runtime) > 0
+}
+
+// onThisMachine reports whether a spawner starts what running the CLI directly would start.
+func onThisMachine(s claude.Spawner) bool {
+	switch s := s.(type) {
+	case nil, claude.HostSpawner, *claude.HostSpawner:
+		return true
+	case interface{ Unwrap() claude.Spawner }:
+		return onThisMachine(s.Unwrap())
+	}
+	return false
+}
 
 // judged is the readiness of a CLI of this version.
 func judged(r agent.Readiness, version string) agent.Readiness {
@@ -61,11 +83,11 @@ func judged(r agent.Readiness, version string) agent.Readiness {
 	pinned, _ := claude.CompareVersions(version, claude.PinnedVersion)
 	switch {
 	case old < 0:
-		r.State, r.Repair = agent.StateUnsupported, install
+		r.State, r.Repair = agent.StateUnsupported, newInstall()
 		r.Detail = fmt.Sprintf("version %s at %s is older than %s, the oldest that works", version, r.Path, claude.OldestTested)
 		r.Cause = claude.ErrTooOld
 	case pinned > 0:
-		r.State, r.Repair = agent.StateUntested, install
+		r.State, r.Repair = agent.StateUntested, newInstall()
 		r.Detail = fmt.Sprintf("version %s is newer than %s, the newest that was tested; it is run all the same", version, claude.PinnedVersion)
 	default:
 		r.State = agent.StateReady
@@ -76,7 +98,7 @@ func judged(r agent.Readiness, version string) agent.Readiness {
 func unknown(r agent.Readiness, detail string, cause error) agent.Readiness {
 	r.State, r.Detail, r.Cause = agent.StateUnknown, detail, cause
 	if cause != nil {
-		r.Repair = install
+		r.Repair = newInstall()
 	}
 	return r
 }
@@ -87,7 +109,7 @@ func repair(err error) string {
 	if ok && strings.HasPrefix(launch.Hint, "chmod +x ") {
 		return "chmod +x " + launch.Path
 	}
-	return install
+	return newInstall()
 }
 
 func firstLine(err error) string {

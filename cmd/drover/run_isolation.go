@@ -96,6 +96,9 @@ func (s *killableSpawner) Spawn(ctx context.Context, cmd claude.Command) (claude
 	return p, nil
 }
 
+// Unwrap says how the processes are started, so that the agent's version can be asked.
+func (s *killableSpawner) Unwrap() claude.Spawner { return s.host }
+
 // kill ends all processes, and those that are started from now on.
 func (s *killableSpawner) kill() {
 	s.mu.Lock()
