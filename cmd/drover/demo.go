@@ -53,7 +53,7 @@ loopback, so no key is needed and nothing leaves this machine; the tools are rea
 func runDemo(ctx context.Context, in io.Reader, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "drover-demo-")
 	if err != nil {
-		return err
+		return fmt.Errorf("a private folder for the demo: %w\n  next: set TMPDIR to a folder that can be written to", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	work, err := unpackDemo(dir)

@@ -171,3 +171,15 @@ func TestReviewOfNoReview(t *testing.T) {
 		t.Errorf("got %v, want an error that says so", err)
 	}
 }
+
+func TestDemoNeedsAFolderForTemporaryFiles(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	var errs bytes.Buffer
+	cmd := newCommand()
+	cmd.SetArgs([]string{"demo"})
+	cmd.SetErr(&errs)
+	code := execute(t.Context(), cmd)
+	if code != exitError || !strings.Contains(errs.String(), "\n  next: set TMPDIR") {
+		t.Errorf("exit code %d, stderr %q; want 1 and what to do", code, &errs)
+	}
+}
