@@ -167,6 +167,19 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 	}
 }
 
+// Nobody shall approve what cannot be seen.
+func TestAQuestionWithoutRoomIsShownAbove(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 20, 80, "withdraw")
+	p.step("withdraw")
+	p.log("first: withdrawn")
+	p.step("ask")
+	p.wait(`(?s)"asked".*\[y/a/n/\?\]`)
+	p.keys("n")
+	p.log("second: deny, remember 0")
+	p.wait(`exit code 0`) // and no more: the terminal breaks what over looks for
+}
+
 func TestAWithdrawnQuestionDisappears(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "withdraw")
