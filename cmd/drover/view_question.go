@@ -86,7 +86,10 @@ func (v *view) asked() {
 	}
 }
 
-const ctrlC = 3
+const (
+	ctrlC  = 3
+	escape = 27
+)
 
 // answer reads keys until one of them is an answer.
 func (v *view) answer(ctx context.Context, q gate.Question) (gate.Answer, error) {
@@ -114,6 +117,8 @@ func (v *view) answer(ctx context.Context, q gate.Question) (gate.Answer, error)
 			return gate.Answer{Reason: fmt.Sprintf("The person at the terminal did not approve this call of %s.", q.Call.Name)}, nil
 		case '?':
 			v.explain()
+		case escape:
+			v.keyboard.skipSequence()
 		case ctrlC:
 			v.lines.opts.Interrupt()
 		}

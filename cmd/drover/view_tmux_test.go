@@ -136,7 +136,8 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 			if len(screen) != 1 {
 				t.Errorf("what was typed is shown:\n%s", strings.Join(screen, "\n"))
 			}
-			p.keys("x", "Enter", "y") // keys that are no answer do nothing
+			p.keys("x", "Up", "Left", "F1", "F5", "M-y", "Enter") // keys that are no answer do nothing
+			p.keys("y")
 			p.log("once: allow, remember 0")
 			checkStatus(t, p.wait(`  Write wants to write: a.txt   \[y\]`))
 			p.keys("a")
