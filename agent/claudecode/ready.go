@@ -19,8 +19,8 @@ import (
 const install = "npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion
 
 // newInstall installs the CLI so that it is found: a variable that names one would be in its way.
-func newInstall() string {
-	if os.Getenv(claude.EnvCLI) != "" {
+func (a *Adapter) newInstall() string {
+	if a.base.CLIPath == "" && os.Getenv(claude.EnvCLI) != "" {
 		return "unset " + claude.EnvCLI + " && " + install
 	}
 	return install
@@ -35,13 +35,13 @@ func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
 		return r
 	}
 	if a.startedByOthers() {
-		return unknown(r, "it is not started on this machine directly, so its version shows only in a run", nil)
+		return a.unknown(r, "it is not started on this machine directly, so its version shows only in a run", nil)
 	}
 	version, err := claude.CLIVersion(ctx, r.Path, a.base.Environ())
 	if err != nil {
-		return unknown(r, firstLine(err), err)
+		return a.unknown(r, firstLine(err), err)
 	}
-	return judged(r, version)
+	return a.judged(r, version)
 }
 
 // located says where the CLI is, the one that a run starts. Nothing is started. The state is unknown if
@@ -50,7 +50,7 @@ func (a *Adapter) located() agent.Readiness {
 	r := agent.Readiness{State: agent.StateUnknown, Tested: claude.OldestTested + " to " + claude.PinnedVersion}
 	found, err := claude.Find(claude.FindOptions{Path: a.base.CLIPath})
 	if err != nil {
-		r.State, r.Detail, r.Repair, r.Cause = agent.StateMissing, firstLine(err), repair(err), err
+		r.State, r.Detail, r.Repair, r.Cause = agent.StateMissing, firstLine(err), a.repair(err), err
 		return r
 	}
 	r.Path = found.Path
@@ -74,20 +74,20 @@ func onThisMachine(s claude.Spawner) bool {
 }
 
 // judged is the readiness of a CLI of this version.
-func judged(r agent.Readiness, version string) agent.Readiness {
+func (a *Adapter) judged(r agent.Readiness, version string) agent.Readiness {
 	r.Version = version
 	old, err := claude.CompareVersions(version, claude.OldestTested)
 	if err != nil {
-		return unknown(r, firstLine(err), err)
+		return a.unknown(r, firstLine(err), err)
 	}
 	pinned, _ := claude.CompareVersions(version, claude.PinnedVersion)
 	switch {
 	case old < 0:
-		r.State, r.Repair = agent.StateUnsupported, newInstall()
+		r.State, r.Repair = agent.StateUnsupported, a.newInstall()
 		r.Detail = fmt.Sprintf("version %s at %s is older than %s, the oldest that works", version, r.Path, claude.OldestTested)
 		r.Cause = claude.ErrTooOld
 	case pinned > 0:
-		r.State, r.Repair = agent.StateUntested, newInstall()
+		r.State, r.Repair = agent.StateUntested, a.newInstall()
 		r.Detail = fmt.Sprintf("version %s is newer than %s, the newest that was tested; it is run all the same", version, claude.PinnedVersion)
 	default:
 		r.State = agent.StateReady
@@ -95,21 +95,21 @@ func judged(r agent.Readiness, version string) agent.Readiness {
 	return r
 }
 
-func unknown(r agent.Readiness, detail string, cause error) agent.Readiness {
+func (a *Adapter) unknown(r agent.Readiness, detail string, cause error) agent.Readiness {
 	r.State, r.Detail, r.Cause = agent.StateUnknown, detail, cause
 	if cause != nil {
-		r.Repair = newInstall()
+		r.Repair = a.newInstall()
 	}
 	return r
 }
 
 // repair is the command that mends what Find complains of.
-func repair(err error) string {
+func (a *Adapter) repair(err error) string {
 	launch, ok := errors.AsType[*claude.LaunchError](err)
 	if ok && strings.HasPrefix(launch.Hint, "chmod +x ") {
 		return "chmod +x " + launch.Path
 	}
-	return newInstall()
+	return a.newInstall()
 }
 
 func firstLine(err error) string {
@@ -128,7 +128,7 @@ func (a *Adapter) checkVersion(ctx context.Context, told string) error {
 	if told == "" {
 		return nil
 	}
-	return judged(r, told).Err()
+	return a.judged(r, told).Err()
 }
 
 // connectError is why a CLI could not be started. Very old ones fail in many ways, none of which says
