@@ -25,11 +25,8 @@ const (
 	doctorGrace = time.Second
 )
 
-// The exit codes of drover doctor, besides 0 and 1.
-const (
-	doctorUsage = 2 // wrong flags or arguments
-	doctorIll   = 3 // something a run needs is missing or broken
-)
+// doctorIll is the exit code of drover doctor if something that a run needs is missing or broken.
+const doctorIll = 3
 
 // doctorOptions are the flags.
 type doctorOptions struct {
@@ -51,17 +48,19 @@ broken, 1 if doctor itself failed, 2 for wrong usage, 130 if it was stopped.`,
 		Example: `  drover doctor
   drover doctor --offline
   drover doctor --json | jq '.checks[] | select(.state != "ok")'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			return asDoctorUsage(cobra.NoArgs(cmd, args))
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError("doctor takes no arguments, and there is %q\n  next: drover doctor --help shows the flags", args[0])
+			}
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.timeout <= 0 {
-				return asDoctorUsage(fmt.Errorf("--timeout is %v\n  next: give a time above zero, like 5s", o.timeout))
+				return usageError("--timeout is %v\n  next: give a time above zero, like 5s", o.timeout)
 			}
 			return newDoctor(o).run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return asDoctorUsage(err) })
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not try to reach the model")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", doctorWait, "how long all checks together may take")
@@ -82,13 +81,6 @@ func (e doctorExit) Error() string {
 		return ""
 	}
 	return e.err.Error()
-}
-
-func asDoctorUsage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return doctorExit{doctorUsage, fmt.Errorf("%w\n  see: drover doctor --help", err)}
 }
 
 // A doctor is what the checks need of the machine. Tests replace single parts.
@@ -122,7 +114,7 @@ func newDoctor(o doctorOptions) *doctor {
 		node:    nodeVersion,
 		sandbox: probedOnce(probeSandbox),
 		dial:    modelDial{proxy: http.ProxyFromEnvironment, wait: modelWait},
-		workDir: os.Getwd,
+		workDir: workFolder,
 		tempDir: os.TempDir,
 		free:    freeSpace,
 		goos:    runtime.GOOS,

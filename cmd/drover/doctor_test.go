@@ -337,7 +337,7 @@ func TestDoctorPrintsNoSecret(t *testing.T) {
 func TestDoctorRefusesWrongUsage(t *testing.T) {
 	for _, args := range [][]string{{"--unknown"}, {"argument"}, {"--timeout", "0s"}, {"--timeout", "soon"}} {
 		code, stdout, stderr := drover(t.Context(), t, nil, append([]string{"doctor"}, args...)...)
-		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "drover: ") || !strings.Contains(stderr, "drover doctor --help") {
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "drover: ") || !strings.Contains(stderr, "\n  next: ") {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q; want 2 and what to do", args, code, stdout, stderr)
 		}
 	}

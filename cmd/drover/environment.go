@@ -31,7 +31,11 @@ func callersEnvironment() *environment {
 func scriptedEnvironment(path string) (*environment, error) {
 	s, err := script.Load(path)
 	if err != nil {
-		return nil, fmt.Errorf("--model-script: %w\n  next: see docs/model-scripts.md for what a script may hold", err)
+		next := "mend it; docs/model-scripts.md says what a script may hold"
+		if _, noFile := errors.AsType[*os.PathError](err); noFile {
+			next = "give the path of a file with a model script"
+		}
+		return nil, usageError("--model-script: %w\n  next: %s", err, next)
 	}
 	model, err := script.Start(s)
 	if err != nil {

@@ -54,7 +54,7 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 		tell(errs, err)
 		return known.code
 	case ctx.Err() != nil:
-		tell(errs, errStopped)
+		tell(errs, errors.New("stopped"))
 		return exitInterrupted
 	case errors.As(err, &coded):
 		tell(errs, err)
@@ -67,21 +67,32 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	return exitError
 }
 
-var errStopped = errors.New("stopped; the CLI and all it started are gone")
-
 // tell writes an error for people: what went wrong, where, and what to do next.
 func tell(errs io.Writer, err error) {
 	if text := plainError(err); text != "" {
-		fmt.Fprintln(errs, "drover:", text)
+		fmt.Fprintln(errs, "drover:", inert(text)) // it may have words of a model or a server
 	}
 }
 
 // packageNames are what errors of our packages begin with. They help programmers, not people.
 var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|claudecode|agent|gate|tool|event|schema|script): `)
 
-// plainError is the text of an error without the names of packages.
+// forPrograms are pieces of advice that only a program can follow, and what a person can do instead.
+var forPrograms = []struct {
+	found *regexp.Regexp
+	said  string
+}{
+	{regexp.MustCompile(`; Options\.[^\n;]*`), ""},
+	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
+	{regexp.MustCompile(`raise the limit \(Options\.[^\n]*`), "try again when the machine is less busy; drover doctor looks for what is wrong"},
+}
+
+// plainError is the text of an error without the names of packages, and without advice for programs.
 func plainError(err error) string {
 	text := cmp.Or(err, error(ending{})).Error()
+	for _, advice := range forPrograms {
+		text = advice.found.ReplaceAllString(text, advice.said)
+	}
 	for { // matches do not overlap, but names may follow each other
 		shorter := packageNames.ReplaceAllString(text, "$1")
 		if shorter == text {

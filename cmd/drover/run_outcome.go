@@ -61,7 +61,7 @@ func (o *outcome) event(e event.Event) {
 func (o *outcome) ending(stopped error) error {
 	var lost outputLost
 	if errors.As(stopped, &lost) {
-		return ending{exitError, fmt.Errorf("nobody reads the output any more, so the run was stopped: %w", lost.error)}
+		return ending{exitError, lost.told()}
 	}
 	switch o.done.Status {
 	case event.DoneSuccess:
@@ -77,9 +77,21 @@ func (o *outcome) ending(stopped error) error {
 		if errors.Is(stopped, errTimeIsUp) {
 			return o.limit("--timeout "+o.options.timeout.String(), "the time is over")
 		}
-		return ending{exitInterrupted, errStopped}
+		return ending{exitInterrupted, o.stopped()}
 	}
 	return ending{exitError, o.failed()}
+}
+
+// stopped says what is left of a run that was interrupted, and how to go on.
+func (o *outcome) stopped() error {
+	text := "stopped; the CLI and all it started are gone"
+	if !o.options.isolation.contains() {
+		text = "stopped; the CLI is gone, but commands that have detached themselves may go on"
+	}
+	if o.done.ResumeToken != "" {
+		text += "\n  next: go on with drover run --resume " + o.done.ResumeToken
+	}
+	return errors.New(text)
 }
 
 func (o *outcome) limit(flag, what string) error {
@@ -95,7 +107,11 @@ func (o *outcome) failed() error {
 	if strings.Contains(strings.ToLower(err.Error()), "next: ") { // it has advice of its own
 		return err
 	}
-	return fmt.Errorf("%w\n  next: drover doctor looks for what is wrong with the set-up", err)
+	next := "drover doctor looks for what is wrong with the set-up"
+	if o.refused && o.options.resume != "" {
+		next = "give --resume the resumeToken of a run in this folder, or leave it out"
+	}
+	return fmt.Errorf("%w\n  next: %s", err, next)
 }
 
 // denials are the tool calls that were not allowed, in the order in which they were decided.

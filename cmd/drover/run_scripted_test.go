@@ -188,6 +188,30 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 		"interrupted": {
 			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}}, runOptions{}, exitInterrupted, []string{"drover: stopped"},
 		},
+		"interrupted, to be continued": {
+			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted, ResumeToken: "token-1"}}},
+			runOptions{},
+			exitInterrupted,
+			[]string{"drover: stopped", "  next: go on with drover run --resume token-1\n"},
+		},
+		"interrupted where commands can outlive the run": {
+			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}},
+			runOptions{isolation: isolationNone},
+			exitInterrupted,
+			[]string{"drover: stopped; the CLI is gone, but commands that have detached themselves may go on\n"},
+		},
+		"a conversation that there is not": {
+			scriptedAgent{events: []event.Payload{event.Error{Message: "no such conversation"}, event.Done{Status: event.DoneError}}},
+			runOptions{resume: "token-0"},
+			exitError,
+			[]string{"drover: no such conversation\n  next: give --resume the resumeToken of a run in this folder"},
+		},
+		"an error that would act on the terminal": {
+			scriptedAgent{events: []event.Payload{event.Init{}, event.Error{Message: "\x1b[2Jall is well"}, event.Done{Status: event.DoneError}}},
+			runOptions{},
+			exitError,
+			[]string{`drover: \x1b[2Jall is well`},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -309,6 +333,52 @@ func TestARunEndsWhenNobodyReads(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A device is no terminal for being one.
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no device that is always full")
+	}
+	defer func() { _ = full.Close() }()
+	a := &scriptedAgent{events: []event.Payload{event.Init{Model: "a-model"}, success}}
+	o := runOptions{prompt: "Do it.", agent: "scripted", agents: func(*claude.Options) (*agent.Registry, error) { return agent.NewRegistry(a) }}
+	var stderr bytes.Buffer
+	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{nil, full, &stderr}), &stderr)
+	if code != exitError || !strings.Contains(stderr.String(), "the output could not be written, so the run was stopped") || !strings.Contains(stderr.String(), "\n  next: ") {
+		t.Errorf("exit code %d, stderr %q; want 1 and the reason", code, &stderr)
+	}
+}
+
+// The time counts from the start, also for a prompt that never comes.
+func TestTheTimeCountsWhileThePromptIsRead(t *testing.T) {
+	never, held, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Close() }()
+	var stderr bytes.Buffer
+	o := runOptions{prompt: "-", timeout: timeLimit(20 * time.Millisecond)}
+	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{never, io.Discard, &stderr}), &stderr)
+	if code != exitLimit || !strings.Contains(stderr.String(), "reading the prompt from standard input: the time is up\n  next: ") {
+		t.Errorf("exit code %d, stderr %q; want 4 and the reason", code, &stderr)
+	}
+}
+
+func TestAFolderThatIsGoneIsAnError(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if err := os.Remove(dir); err != nil {
+		t.Skip("this system keeps folders that are in use:", err)
+	}
+	got := new(scriptedAgent).try(t.Context(), runOptions{prompt: "Do it."})
+	if got.code != exitError || !strings.Contains(got.errors, "the current folder cannot be used: ") || !strings.Contains(got.errors, "\n  next: cd ") {
+		t.Errorf("exit code %d, stderr %q; want 1 and the reason", got.code, got.errors)
 	}
 }
 
