@@ -42,6 +42,7 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 	if err := overlay(&r.opts, req); err != nil {
 		return nil, err
 	}
+	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
 	release, err := serveTools(&r.opts, req)
 	if err != nil {
