@@ -18,9 +18,9 @@ import (
 
 var mainAgent = script.Not(script.IsSubagent())
 
-func delegate() script.ToolCall {
+func delegate(background bool) script.ToolCall {
 	return script.ToolCall{Name: "Agent", Input: script.Input{
-		"subagent_type": "general-purpose", "description": "dig", "prompt": "dig deep", "run_in_background": false,
+		"subagent_type": "general-purpose", "description": "dig", "prompt": "dig deep", "run_in_background": background,
 	}}
 }
 
@@ -28,8 +28,8 @@ func delegate() script.ToolCall {
 func TestTheCallsOfASubagentsSubagentAreTold(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
-		script.Reply(delegate()).When(mainAgent),
-		script.Reply(delegate()).When(script.IsSubagent()),
+		script.Reply(delegate(false)).When(mainAgent),
+		script.Reply(delegate(false)).When(script.IsSubagent()),
 		script.Reply(bash("echo deep")).When(script.IsSubagent()),
 		script.Text("Dug.").When(script.IsSubagent()).Always(),
 		script.Text("Done.").When(mainAgent).Always())
@@ -84,5 +84,32 @@ func TestACompactionThatIsStoppedIsInterrupted(t *testing.T) {
 	again := record(t, runner.Run(inTime(t), agent.Request{Prompt: "which colour"})).done(t)
 	if again.Result != "Done." || !model.LastRequest().SawText("the parrot is green") {
 		t.Errorf("the next run ended with %+v, want it to go on with the conversation", again)
+	}
+}
+
+// The answer stands when a run is stopped after it, but what an agent in the background would still have
+// used is not in the usage.
+func TestTheUsageOfARunThatIsStoppedAfterItsAnswerIsPartial(t *testing.T) {
+	cli := claudetest.CLI(t)
+	base := cli.Options(claudetest.NewModel(t,
+		script.Reply(delegate(true)).When(mainAgent),
+		script.Reply(bash("tail -f /dev/null")).When(script.IsSubagent()),
+		script.Text("The answer.").When(mainAgent)))
+	base.PermissionMode = claude.ModeBypassPermissions
+	ctx, cancel := context.WithCancel(inTime(t))
+	defer cancel()
+	var got recording
+	for e, err := range newRunner(t, base, nil).Run(ctx, agent.Request{Prompt: "go"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, e); e.Kind == event.KindText {
+			time.AfterFunc(time.Second, cancel) // its result follows at once
+		}
+	}
+	got.check(t)
+	done := got.done(t)
+	if done.Status != event.DoneSuccess || done.Result != "The answer." || done.Usage.Tokens == nil || done.Usage.Tokens.Coverage != event.CoveragePartial {
+		t.Errorf("done is %+v, want the answer and usage that is partial", done)
 	}
 }

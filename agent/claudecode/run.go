@@ -176,6 +176,7 @@ func brokenCode(err error) string {
 func (r *run) finish(ctx context.Context, e *ending, answer *claude.ResultMessage, yield yieldFunc) {
 	if ctx.Err() != nil {
 		e.interrupt(context.Cause(ctx), r.cancelled)
+		e.partial() // also after the answer an agent in the background may have been at work
 	}
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = r.session.token(&r.normal, resulted)
@@ -218,14 +219,18 @@ func (e *ending) interrupt(cause error, cancelled bool) {
 	case e.done.Status == event.DoneError, e.done.Status == event.DoneSuccess && cancelled:
 		e.dropError()
 		e.done.Status, e.done.Result = event.DoneInterrupted, ""
-		if tokens := e.done.Usage.Tokens; tokens != nil {
-			tokens.Coverage = event.CoveragePartial
-		}
 	case e.done.Status == event.DoneInterrupted:
 	default:
 		return
 	}
 	e.done.Reason = cause.Error()
+}
+
+// partial says that something may not have been counted.
+func (e *ending) partial() {
+	if tokens := e.done.Usage.Tokens; tokens != nil {
+		tokens.Coverage = event.CoveragePartial
+	}
 }
 
 // dropError takes back the error that ended the run.
