@@ -92,6 +92,17 @@ func (n *normaliser) task(session string, t Task) {
 	n.tell(n.taskPlace(session, t.ToolUseID), t)
 }
 
+// leftTask tells what became of a task that was left behind. The CLI may tell of those of the session's
+// last run before the init: that waits, and says nothing about how far this run has come.
+func (n *normaliser) leftTask(session string, t Task) {
+	if n.inited || n.spoke {
+		n.task(session, t)
+		return
+	}
+	n.early = append(n.early, n.event(n.taskPlace(session, t.ToolUseID), t))
+	n.spoke = false
+}
+
 // taskPlace is where a task belongs: in the turn of the call that started it.
 func (n *normaliser) taskPlace(session, callID string) place {
 	n.heard(session)
@@ -160,7 +171,7 @@ func (n *normaliser) taskNotification(m *claude.TaskNotification) {
 		n.task(m.SessionID, t)
 	default: // its end was told
 		t.State = TaskUpdated
-		n.task(m.SessionID, t)
+		n.leftTask(m.SessionID, t)
 	}
 }
 
