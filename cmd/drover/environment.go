@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -37,6 +38,7 @@ func scriptedEnvironment(path string) (*environment, error) {
 		}
 		return nil, usageError("--model-script: %w\n  next: %s", err, next)
 	}
+	s.KeepRequests = cmp.Or(s.KeepRequests, 1) // nobody looks at them, and a long run has many
 	model, err := script.Start(s)
 	if err != nil {
 		return nil, fmt.Errorf("--model-script %s: %w", path, err)
