@@ -127,7 +127,7 @@ func ExampleRegistry() {
 func TestTheAdapterOfTheExamplesIsOne(t *testing.T) {
 	agenttest.TestAdapter(t, agenttest.Subject{
 		New: func(*testing.T) agent.Adapter {
-			return agenttest.New(agenttest.Emit(event.Text{Content: "hello"}), agenttest.Done("token"))
+			return agenttest.New(agenttest.UseTool(event.ToolCall{ID: "1", Name: "Bash"}, "hello"), agenttest.Done("token"))
 		},
 		Missing: func(*testing.T) agent.Adapter {
 			return &agenttest.Adapter{Readiness: agent.Readiness{State: agent.StateMissing, Detail: "it is not there", Repair: "install it"}}

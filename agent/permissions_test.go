@@ -63,6 +63,8 @@ func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
 	}{
 		{"nothing said", none, request{}, "Bash", "no host"},
 		{"lists alone are the adapter's", none, request{AllowedTools: []string{}, DisallowedTools: []string{"Bash"}}, "Bash", "no host"},
+		{"a list with arguments is a gate's", none, request{AllowedTools: []string{"Bash(git status)"}}, "Bash", "deny"},
+		{"another tool on a list with arguments", none, request{AllowedTools: []string{"Bash(git status)", "Read"}}, "Read", "allow"},
 		{"an approver alone decides nothing", yes, request{}, "Bash", "no host"},
 
 		{"allowed capability", none, request{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}, "Bash", "allow"},

@@ -40,7 +40,8 @@ type Request struct {
 
 	// AllowedTools are the tools that there are, also of Tools; nil means all of the agent's default
 	// and of Tools, empty means none. DisallowedTools are taken away from them. A name may have an
-	// argument, as "Bash(git status)"; see [gate.AllowTools].
+	// argument, as "Bash(git status)"; see [gate.AllowTools]. The arguments of allowed tools are the Host's
+	// to enforce.
 	AllowedTools, DisallowedTools []string
 	// Tools are tools of this program that the agent may call. The agent knows them as those of the
 	// MCP server [ToolServer]: "mcp__drover" names all of them.
@@ -50,7 +51,8 @@ type Request struct {
 	// enforced by the Host; an adapter refuses permissions without one. A Runner makes the host.
 	Permissions *gate.Permissions
 	// Host decides about tool calls. A Runner makes one of Permissions, the lists of tools and its
-	// own policies, unless there is one here.
+	// own policies, unless there is one here. Without permissions and policies it makes one only for
+	// AllowedTools with arguments.
 	Host Host
 
 	// OutputSchema is the JSON Schema of a structured answer; see [event.Done.Output].

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -194,7 +195,9 @@ func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
 	switch {
 	case req.Host != nil && (req.Permissions != nil || len(r.opts.Policies) > 0):
 		return nil, errors.New("agent: a request with a Host cannot have Permissions or Policies too\n  next: put them into the gate of the host")
-	case req.Host != nil || req.Permissions == nil && len(r.opts.Policies) == 0:
+	case req.Host != nil && hasArgument(req.AllowedTools):
+		return nil, errors.New("agent: a request with a Host cannot have AllowedTools with arguments, which only a gate enforces\n  next: put gate.AllowTools into the gate of the host")
+	case req.Host != nil || req.Permissions == nil && len(r.opts.Policies) == 0 && !hasArgument(req.AllowedTools):
 		return req.Host, nil
 	}
 	g, err := gate.New(r.policies(req)...)
@@ -204,6 +207,12 @@ func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
 	return gate.NewEngine(g, &gate.EngineOptions{
 		Approver: r.opts.Approver, ApprovalTimeout: r.opts.ApprovalTimeout, Emit: tell, Logger: r.opts.Logger,
 	}), nil
+}
+
+// hasArgument reports whether a list names a tool with an argument, as "Bash(git status)". No agent takes
+// that for a boundary: to Claude Code it is a call that needs no question, beside others.
+func hasArgument(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "(") })
 }
 
 // policies are all that judge the tool calls of a run.

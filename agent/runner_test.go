@@ -70,6 +70,7 @@ func TestARefusedRunYieldsOneError(t *testing.T) {
 		{"host and permissions", agent.RunnerOptions{}, agent.Request{Host: host, Permissions: &gate.Permissions{}}, "cannot have Permissions"},
 		{"host and permissions of the defaults", agent.RunnerOptions{Defaults: agent.Request{Permissions: &gate.Permissions{}}}, agent.Request{Host: host}, "cannot have Permissions"},
 		{"host and policies", agent.RunnerOptions{Policies: []gate.Policy{gate.DenyTools("Bash")}}, agent.Request{Host: host}, "cannot have Permissions or Policies"},
+		{"host and a list with arguments", agent.RunnerOptions{}, agent.Request{Host: host, AllowedTools: []string{"Read", "Bash(git status)"}}, "cannot have AllowedTools with arguments"},
 		{"a mode that is none", agent.RunnerOptions{}, agent.Request{Permissions: &gate.Permissions{Mode: "yolo"}}, `Mode is "yolo"`},
 		{"a list that is none", agent.RunnerOptions{}, agent.Request{Permissions: &gate.Permissions{}, AllowedTools: []string{"Bash("}}, "permissions of the run"},
 		{"resume and fresh", agent.RunnerOptions{}, agent.Request{Resume: "t", Fresh: true}, "both Resume and Fresh"},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ var versionPattern = lazyre.New(`^\s*v?(\d+)\.(\d+)\.(\d+)`)
 func CLIVersion(ctx context.Context, path string, env []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionWait)
 	defer cancel()
-	p, err := HostSpawner{}.Spawn(ctx, Command{Path: path, Args: []string{"--version"}, Env: env})
+	p, err := HostSpawner{}.Spawn(ctx, versionCommand(path, env))
 	if err != nil {
 		return "", err
 	}
@@ -44,6 +45,16 @@ func CLIVersion(ctx context.Context, path string, env []string) (string, error) 
 		return "", versionError(path, fmt.Errorf("--version gave no version number (%s): %.200q", status, said))
 	}
 	return strings.TrimPrefix(strings.TrimSpace(match), "v"), nil
+}
+
+// versionCommand does not depend on the working directory, unless the path does: that it is gone is no
+// fault of the CLI.
+func versionCommand(path string, env []string) Command {
+	cmd := Command{Path: path, Args: []string{"--version"}, Env: env}
+	if filepath.IsAbs(path) {
+		cmd.Dir = filepath.VolumeName(path) + string(filepath.Separator)
+	}
+	return cmd
 }
 
 func versionError(path string, err error) error {

@@ -12,11 +12,15 @@ type DoneStatus string
 
 // The ways in which a run ends.
 const (
-	DoneSuccess     DoneStatus = "success"
-	DoneError       DoneStatus = "error"
+	// DoneSuccess: the agent has answered. Calls may have been denied on the way.
+	DoneSuccess DoneStatus = "success"
+	// DoneError: the agent or its adapter failed. An [Error] before the done says how.
+	DoneError DoneStatus = "error"
+	// DoneInterrupted: the context ended; Done.Reason has its cause.
 	DoneInterrupted DoneStatus = "interrupted"
-	DoneMaxTurns    DoneStatus = "max_turns"
-	DoneMaxBudget   DoneStatus = "max_budget"
+	// DoneMaxTurns and DoneMaxBudget: a limit of the request was reached.
+	DoneMaxTurns  DoneStatus = "max_turns"
+	DoneMaxBudget DoneStatus = "max_budget"
 )
 
 // Done is the end of a run. A run has exactly one, and nothing follows it.

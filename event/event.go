@@ -10,7 +10,8 @@ import (
 // A Kind names what an event tells. Names with a colon ("tool:progress") are extensions.
 type Kind string
 
-// The nine kinds that are common to all agents.
+// The nine kinds that are common to all agents. Each has a payload of its name; that of KindToolUse is
+// [ToolCall].
 const (
 	KindInit              Kind = "init"
 	KindText              Kind = "text"

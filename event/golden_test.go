@@ -22,7 +22,7 @@ var goldenTime = time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.UTC)
 // goldenEvents has, for each file of testdata/events, the events whose lines it holds.
 var goldenEvents = map[string][]Event{
 	"init": {
-		inRun(1, 0, Init{Model: "claude-sonnet-4-5", Dir: "/work", Tools: []string{"Bash", "Read"}, Capabilities: map[string]json.RawMessage{"toolsKnown": json.RawMessage(`true`)}}),
+		inRun(1, 0, Init{Model: "claude-sonnet-4-5", Dir: "/work", Tools: []string{"Bash", "Read"}, Capabilities: map[string]json.RawMessage{"claudeCodeVersion": json.RawMessage(`"2.1.325"`)}}),
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Init{}},
 	},
 	"text": {
@@ -44,7 +44,7 @@ var goldenEvents = map[string][]Event{
 			Usage: Usage{
 				ToolUses: 2, Cost: &Cost{0.0421, CostAgentEstimate},
 				Tokens: &Tokens{CoverageComplete, goldenCount(3), []TokenRecord{
-					{Model: "claude-sonnet-4-5", Provider: "anthropic", Requests: 3, Tokens: goldenCount(1), Cost: &Cost{0.04, CostAgentEstimate}, PricedUnits: []PricedUnit{{"web_search_request", 1}}},
+					{Model: "claude-sonnet-4-5", Provider: "firstParty", Requests: 3, Tokens: goldenCount(1), Cost: &Cost{0.04, CostAgentEstimate}, PricedUnits: []PricedUnit{{"web_search_request", 1}}},
 					{Tokens: goldenCount(2)},
 				}},
 			},
@@ -68,19 +68,19 @@ var goldenEvents = map[string][]Event{
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: PermissionRequest{ID: "toolu_2", Name: "Write"}},
 	},
 	"decision": {
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{CallID: "toolu_1", Tool: "Write", Verdict: Deny, Reason: "Read-only mode: mutating tools disabled.", Policy: "risk"}},
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{CallID: "toolu_2", Tool: "Write", Verdict: Allow, Policy: "approver", Input: json.RawMessage(`{"z":1,"a":2}`), Asked: true, Remembered: true}},
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{Verdict: Ask}},
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: Decision{}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{CallID: "toolu_1", Tool: "Write", Verdict: Deny, Reason: "Read-only mode: mutating tools disabled.", Policy: "risk"}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{CallID: "toolu_2", Tool: "Write", Verdict: Allow, Policy: "approver", Input: json.RawMessage(`{"z":1,"a":2}`), Asked: true, Remembered: true}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{Verdict: Ask}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: Decision{}},
 	},
 	"steps": {
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolStep{ID: "toolu_1", Name: "read-file", Step: "started"}},
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolStep{ID: "toolu_1", Name: "read-file", Step: "denied", Detail: "a > b"}},
+		{Time: goldenTime, Payload: ToolStep{ID: "toolu_1", Name: "read-file", Step: "started"}},
+		{Time: goldenTime, Payload: ToolStep{ID: "toolu_1", Name: "read-file", Step: "denied", Detail: "a > b"}},
 	},
 	"progress_and_log": {
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolProgress{ID: "toolu_1", Progress: 0.5}},
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolProgress{ID: "toolu_1", Progress: 1, Total: 4, Message: "one of four"}},
-		{Agent: "drover", Time: goldenTime, SessionID: "s1", Payload: ToolLog{ID: "toolu_1", Level: "info", Message: "a < b", Attrs: map[string]json.RawMessage{"n": json.RawMessage(`1e2`)}}},
+		{Time: goldenTime, Payload: ToolProgress{ID: "toolu_1", Progress: 0.5}},
+		{Time: goldenTime, Payload: ToolProgress{ID: "toolu_1", Progress: 1, Total: 4, Message: "one of four"}},
+		{Time: goldenTime, Payload: ToolLog{ID: "toolu_1", Level: "info", Message: "a < b", Attrs: map[string]json.RawMessage{"n": json.RawMessage(`1e2`)}}},
 	},
 	"extension": {
 		{Agent: "codex", Time: goldenTime, SessionID: "s2", Payload: Extension{Kind: "codex:file_change", Data: json.RawMessage(`{"z":[1,2.50,{"b":0,"a":0}],"html":"<b>&amp;</b>","big":1e400}`)}},

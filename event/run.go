@@ -52,7 +52,9 @@ func (Thinking) EventKind() Kind { return KindThinking }
 
 // An Error is something that went wrong. It is also a Go error.
 type Error struct {
-	Code    string `json:"code,omitzero"`
+	// Code is for programs: [CodeAdapter] and its like, or a code of the agent's own. It may be empty.
+	Code string `json:"code,omitzero"`
+	// Message is for people.
 	Message string `json:"message"`
 	// Recoverable says that the run goes on.
 	Recoverable bool `json:"recoverable"`

@@ -36,11 +36,14 @@ type ToolStatus string
 
 // The ways in which a tool call ends.
 const (
-	ToolSuccess       ToolStatus = "success"
-	ToolError         ToolStatus = "error"
+	ToolSuccess ToolStatus = "success"
+	// ToolError: it ran and failed, its arguments were wrong, or there is no such tool.
+	ToolError ToolStatus = "error"
+	// ToolDenied and ToolNeedsApproval: it did not run.
 	ToolDenied        ToolStatus = "denied"
 	ToolNeedsApproval ToolStatus = "needs_approval"
-	ToolCancelled     ToolStatus = "cancelled"
+	// ToolCancelled: it was stopped, or never begun because the run was.
+	ToolCancelled ToolStatus = "cancelled"
 )
 
 // A ToolResult is how a tool call ended, and with what.
@@ -62,10 +65,14 @@ type ToolResult struct {
 
 // A ToolFailure says why a tool call did not succeed.
 type ToolFailure struct {
-	Code      string `json:"code,omitzero"`
-	Category  string `json:"category,omitzero"`
-	Message   string `json:"message"`
-	Retryable bool   `json:"retryable,omitzero"`
+	// Code and Category are for programs: "TIMEOUT", and "timeout", "permission" or "cancelled". Either
+	// may be empty.
+	Code     string `json:"code,omitzero"`
+	Category string `json:"category,omitzero"`
+	// Message is for people. Of a call that a gate denied it is the reason.
+	Message string `json:"message"`
+	// Retryable says that the same call may succeed later.
+	Retryable bool `json:"retryable,omitzero"`
 }
 
 // EventKind implements [Payload].
@@ -116,7 +123,8 @@ func (ToolProgress) EventKind() Kind { return KindToolProgress }
 
 // ToolLog is a line that a tool logged during a call.
 type ToolLog struct {
-	ID      string                     `json:"toolUseId"`
+	ID string `json:"toolUseId"`
+	// Level is "info", "warn" or "error"; levels between them are "info+2".
 	Level   string                     `json:"level"`
 	Message string                     `json:"message"`
 	Attrs   map[string]json.RawMessage `json:"attrs,omitempty"`

@@ -47,7 +47,8 @@ type Coverage string
 // How much of a run a count covers.
 const (
 	CoverageComplete Coverage = "complete"
-	CoveragePartial  Coverage = "partial"
+	// CoveragePartial: some of the run is not in it.
+	CoveragePartial Coverage = "partial"
 )
 
 // Tokens are the tokens of a run. Records, where there are any, divide Totals without a rest: those
@@ -82,6 +83,8 @@ type OutputTokens struct {
 
 // A TokenRecord is the share of one model.
 type TokenRecord struct {
+	// Model and Provider are in the agent's own words; Requests is the number of model calls. All are
+	// empty where the agent does not tell.
 	Model       string       `json:"model,omitzero"`
 	Provider    string       `json:"provider,omitzero"`
 	Requests    int64        `json:"requests,omitzero"`
@@ -101,7 +104,9 @@ type CostSource string
 
 // Who computed a cost.
 const (
-	CostAgentEstimate    CostSource = "agent-estimate"
+	// CostAgentEstimate: the agent, from a list of prices. Claude Code's costs are such.
+	CostAgentEstimate CostSource = "agent-estimate"
+	// CostProviderReported: whoever sends the bill.
 	CostProviderReported CostSource = "provider-reported"
 	CostAccountEstimate  CostSource = "account-estimate"
 )

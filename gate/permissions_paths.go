@@ -123,7 +123,7 @@ func (p *Permissions) unwritable(c *Call, f *Facts) string {
 	case len(p.WritablePaths) == 0:
 		return fmt.Sprintf("%s writes files, and the permission policy has no writable paths.", c.Name)
 	case root == "":
-		return fmt.Sprintf("%s writes files, and nobody has said to which directory the writable paths belong; set Facts.Workspace or Facts.Dir.", c.Name)
+		return fmt.Sprintf("%s writes files, and nobody has said to which directory the writable paths belong; set Facts.Workspace or Facts.Dir, or the Dir of the call.", c.Name)
 	}
 	paths := strings.Join(p.WritablePaths, ", ")
 	if at.unknown || at.n == 0 {

@@ -169,7 +169,7 @@ func TestFilesAreWrittenOnlyWhereTheyMayBe(t *testing.T) {
 		{"backslashes", write, `{"file_path":"src\\..\\..\\etc"}`, workspace, "may not write"},
 		{"a link in a circle", write, `{"file_path":"/w/src/a"}`, Facts{Dir: "/w", Target: Target{Unresolved: true}}, "path cannot be determined"},
 		{"settings of the agent", "Config", `{"setting":"theme","value":"dark"}`, workspace, "path cannot be determined"},
-		{"nobody knows where", write, `{"file_path":"/w/src/a"}`, Facts{}, "set Facts.Workspace or Facts.Dir"},
+		{"nobody knows where", write, `{"file_path":"/w/src/a"}`, Facts{}, "set Facts.Workspace or Facts.Dir, or the Dir of the call"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := Must(writers(), FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"./src/", `docs\notes.md`}}))

@@ -5,6 +5,7 @@ package agenttest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"sync"
 
@@ -49,6 +50,8 @@ func (a *Adapter) Requests() []agent.Request {
 	return append([]agent.Request(nil), a.requests...)
 }
 
+var errNoHost = errors.New("agenttest: the request has Permissions and no Host, so that nobody would enforce them\n  next: run it by an agent.Runner, which makes the host, or give it a Host")
+
 // Run implements [agent.Adapter]: it does the steps. After each of them it looks whether it is still
 // wanted. When ctx has ended it says done, interrupted; when the loop over its events has, it returns.
 // See [Obstinate] for an adapter that does not care.
@@ -60,6 +63,10 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 		r := &Run{Context: ctx, Request: req, yield: yield}
 		if err := a.Readiness.Err(); err != nil {
 			yield(event.Event{}, err)
+			return
+		}
+		if req.Permissions != nil && req.Host == nil {
+			yield(event.Event{}, errNoHost)
 			return
 		}
 		for _, step := range a.Steps {

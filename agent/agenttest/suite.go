@@ -20,13 +20,14 @@ type Subject struct {
 	New func(t *testing.T) agent.Adapter
 	// Missing makes an adapter whose agent is not there. Nil leaves the tests about that out.
 	Missing func(t *testing.T) agent.Adapter
-	// Request is of a run that ends by itself, with success and after at least one other event.
+	// Request is of a run that ends by itself, with success and after at least one other event. Let the
+	// agent call a tool in it: whether the adapter asks its host first can only be seen then.
 	Request agent.Request
 	// Patience is how long a run may take to end when it has been stopped. Zero means 20 seconds.
 	Patience time.Duration
 }
 
-// TestAdapter tests whether an adapter does what [agent.Adapter] asks for. It makes about ten runs.
+// TestAdapter tests whether an adapter does what [agent.Adapter] asks for. It makes about twelve runs.
 func TestAdapter(t *testing.T, s Subject) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,6 +62,8 @@ var checks = []struct {
 	{"the end of the context ends it", false, endsOnCancel},
 	{"it does not begin when the context has ended", false, endsBeforeBegin},
 	{"its runs do not disturb each other", false, runsConcurrently},
+	{"it asks its host about every tool call", false, asksHost},
+	{"it refuses permissions that nobody enforces", false, refusesPermissions},
 	{"it can be made and asked where its agent is missing", true, saysMissing},
 	{"a run without the agent yields one error and no event", true, failsMissing},
 }
@@ -183,6 +186,51 @@ func runsConcurrently(ctx context.Context, a agent.Adapter, s Subject) error {
 	all.Wait()
 	return errors.Join(failures[:]...)
 }
+
+// A denier is a host that denies every call and keeps the ids of those it was asked about.
+type denier struct{ asked sync.Map }
+
+func (d *denier) Decide(_ context.Context, call event.ToolCall) event.Decision {
+	d.asked.Store(call.ID, true)
+	return event.Decision{Verdict: event.Deny, Reason: "The suite denies every call."}
+}
+
+// asksHost has a host deny all calls: one that nobody asked about, or that succeeds all the same, is not
+// under the host.
+func asksHost(ctx context.Context, a agent.Adapter, s Subject) error {
+	var host denier
+	req := s.Request
+	req.Host = &host
+	events, err := collect(ctx, a, req)
+	if err != nil {
+		return fmt.Errorf("the run with a host failed: %w", err)
+	}
+	for _, e := range events {
+		result, ok := e.Payload.(event.ToolResult)
+		if !ok {
+			continue
+		}
+		if _, ok := host.asked.Load(result.ID); !ok {
+			return fmt.Errorf("the host was not asked about the call %q of %s", result.ID, result.Name)
+		}
+		if result.Status == event.ToolSuccess {
+			return fmt.Errorf("the call %q of %s succeeded, though the host denied it", result.ID, result.Name)
+		}
+	}
+	return nil
+}
+
+func refusesPermissions(ctx context.Context, a agent.Adapter, s Subject) error {
+	req := s.Request
+	req.Host = nil
+	setZero(&req.Permissions) // which asks about everything
+	if events, err := collect(ctx, a, req); len(events) > 0 || err == nil {
+		return fmt.Errorf("the run with permissions and no host had %d events, and an error: %t; want an error and no event", len(events), err != nil)
+	}
+	return nil
+}
+
+func setZero[T any](p **T) { *p = new(T) }
 
 func saysMissing(ctx context.Context, a agent.Adapter, _ Subject) error {
 	if r := a.Ready(ctx); r.State != agent.StateMissing || r.Detail == "" || r.Repair == "" {

@@ -24,7 +24,7 @@ var missing = agent.Readiness{State: agent.StateMissing, Detail: "it is not in P
 func TestAScriptedAdapterIsAnAdapter(t *testing.T) {
 	TestAdapter(t, Subject{
 		New: func(*testing.T) agent.Adapter {
-			return New(Emit(event.Text{Content: "a"}), Emit(event.Text{Content: "b"}), Done("token"))
+			return New(Emit(event.Text{Content: "a"}), UseTool(event.ToolCall{ID: "b", Name: "Bash"}, "ok"), Done("token"))
 		},
 		Missing: func(*testing.T) agent.Adapter { return &Adapter{Readiness: missing} },
 	})
@@ -35,6 +35,7 @@ func TestTheSuiteFindsFault(t *testing.T) {
 	hello := Emit(event.Text{Content: "a"})
 	unnamed := func(a agent.Adapter) agent.Adapter { return renamed{a, ""} }
 	isDeaf := func(a agent.Adapter) agent.Adapter { return deaf{a} }
+	isLax := func(a agent.Adapter) agent.Adapter { return lax{a} }
 	same := func(a agent.Adapter) agent.Adapter { return a }
 	cases := []struct {
 		check   string
@@ -58,6 +59,10 @@ func TestTheSuiteFindsFault(t *testing.T) {
 		{"the end of the context ends it", New(), same, "no events"},
 		{"it does not begin when the context has ended", New(hello, Done("")), isDeaf, "want an error or an interrupted Done"},
 		{"its runs do not disturb each other", New(hello, onlyOnce()), same, "the run failed"},
+		{"it asks its host about every tool call", New(Emit(event.ToolCall{ID: "a"}, event.ToolResult{ID: "a", Status: event.ToolDenied}), Done("")), same, "was not asked"},
+		{"it asks its host about every tool call", New(Decide(event.ToolCall{ID: "a"}), Emit(event.ToolResult{ID: "a", Status: event.ToolSuccess}), Done("")), same, "succeeded, though"},
+		{"it asks its host about every tool call", New(Fail(errors.New("broken"))), same, "with a host failed: broken"},
+		{"it refuses permissions that nobody enforces", New(hello, Done("")), isLax, "had 2 events"},
 		{"it can be made and asked where its agent is missing", New(), same, "want missing"},
 		{"a run without the agent yields one error and no event", New(hello), same, "had 1 events"},
 		{"a run without the agent yields one error and no event", New(Fail(errors.New("broken"))), same, "does not wrap"},
@@ -98,6 +103,14 @@ type deaf struct{ agent.Adapter }
 
 func (d deaf) Run(_ context.Context, req agent.Request) iter.Seq2[event.Event, error] {
 	return d.Adapter.Run(context.Background(), req)
+}
+
+// lax does not look at permissions.
+type lax struct{ agent.Adapter }
+
+func (l lax) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
+	req.Permissions = nil
+	return l.Adapter.Run(ctx, req)
 }
 
 // onlyOnce fails in all runs but the first.

@@ -5,6 +5,7 @@ package claudecode_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,6 +83,50 @@ func TestWithoutToolsTheModelHasNone(t *testing.T) {
 	}
 }
 
+// A list is a boundary whatever the mode: for commands, and for tools of servers of the base.
+func TestAListOfAllowedToolsHoldsInEveryMode(t *testing.T) {
+	cli := claudetest.CLI(t)
+	calls := script.Reply(bash("touch ran"), bash("git status"),
+		script.ToolCall{Name: "mcp__other__look"}, script.ToolCall{Name: "mcp__other__save"}, script.ToolCall{Name: "mcp__third__look"})
+	model := claudetest.NewModel(t, calls, script.Text("Done."), calls, script.Text("Done."))
+	base := cli.Options(model)
+	base.PermissionMode = claude.ModeBypassPermissions
+	cli.SetEnv(base, model, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
+	var ran []string
+	base.MCPServers = map[string]claude.MCPServer{}
+	for _, name := range []string{"other", "third"} {
+		server, err := tool.NewSDKServer(desk(t, &ran), &tool.SDKServerOptions{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		base.MCPServers[name] = server.Server()
+	}
+	for name, x := range map[string]struct {
+		bash string
+		want []event.ToolStatus
+	}{
+		"with an argument":    {"Bash(git status)", []event.ToolStatus{event.ToolDenied, event.ToolError, event.ToolSuccess, event.ToolDenied, event.ToolError}},
+		"without an argument": {"Bash", []event.ToolStatus{event.ToolSuccess, event.ToolError, event.ToolSuccess, event.ToolDenied, event.ToolError}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := run(t, base, agent.Request{Prompt: "go", AllowedTools: []string{x.bash, "mcp__other__look"}})
+			got.check(t)
+			statuses := map[string]event.ToolStatus{}
+			for _, r := range of[event.ToolResult](got) {
+				statuses[r.ID] = r.Status
+			}
+			var in []event.ToolStatus
+			for _, id := range slices.Sorted(maps.Keys(statuses)) {
+				in = append(in, statuses[id])
+			}
+			if diff := cmp.Diff(x.want, in); diff != "" {
+				t.Errorf("touch, git, other look and save, third (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The tools of this program run without a question if nobody is there to decide, and else as the host
 // says. They are decided about once, at the hook.
 func TestOurToolsAreServed(t *testing.T) {
@@ -153,5 +198,10 @@ func TestAnyHostDecides(t *testing.T) {
 	got.check(t)
 	if got.result("Write") != event.ToolSuccess || got.result("Bash") != event.ToolDenied || !model.SawText("No shell here.") {
 		t.Errorf("Write ended with %q, Bash with %q", got.result("Write"), got.result("Bash"))
+	}
+	for _, r := range of[event.ToolResult](got) {
+		if r.Name == "Bash" && r.Failure.Message != "No shell here." {
+			t.Errorf("the failure says %q, want the host's own words", r.Failure.Message)
+		}
 	}
 }

@@ -23,6 +23,7 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 	n.out = n.out[:0]
 	n.flushTask(nil)
 	if end == nil || end.Answer == nil {
+		n.flushEarly()
 		n.missingResult(end)
 		return n.out
 	}
@@ -30,6 +31,7 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 	if n.isRepair(m) {
 		return n.out
 	}
+	n.flushEarly()
 	loose := loosely[looseEnd](m.Raw())
 	d := event.Done{Status: statusOf(m, loose), Result: m.Result, Output: n.output(m), Duration: n.duration(m, loose)}
 	err := n.endError(end, d.Status)

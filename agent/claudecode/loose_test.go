@@ -23,7 +23,7 @@ func payloads(events []event.Event) []event.Payload {
 	return out
 }
 
-func TestCLAUDE003LooseLines(t *testing.T) {
+func TestCLAUDE003_LooseLines(t *testing.T) {
 	success := func(id, output string) event.ToolResult {
 		return event.ToolResult{ID: id, Name: unknownTool, Status: event.ToolSuccess, Output: raw(output)}
 	}

@@ -33,7 +33,8 @@ type normaliser struct {
 	session string
 	active  bool // see activity
 	inited  bool
-	spoke   bool // something but an init was told
+	spoke   bool          // something but an init was told
+	early   []event.Event // of tasks of the session's last run, which the CLI tells of before the init
 
 	turns  map[string]int    // the number of each model call of the main agent, by message id
 	turn   int               // the last of them
@@ -220,6 +221,13 @@ func (n *normaliser) init(raw json.RawMessage, m *claude.SystemInit) {
 		Model: cmp.Or(m.Model, n.req.Model, "unknown"), Dir: dir,
 		Tools: toolNames(raw), Capabilities: capabilities(m),
 	})
+	n.flushEarly()
+}
+
+// flushEarly tells what waited for the init.
+func (n *normaliser) flushEarly() {
+	n.out = append(n.out, n.early...)
+	n.early = nil
 }
 
 // capabilities are what a reader may want to know beside model, folder and tools.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"time"
 
@@ -245,11 +246,19 @@ func (n *normaliser) took(c *call, stamp time.Time) time.Duration {
 	return max(0, n.clock().Sub(c.started))
 }
 
+var hookPrefix = regexp.MustCompile(`^PreToolUse:\S+ hook error: `)
+
+// withoutHookPrefix is the reason of a denial without the words that the CLI puts before it for the model.
+// Nothing went wrong in the hook. Output keeps them.
+func withoutHookPrefix(text string) string {
+	return strings.TrimPrefix(text, hookPrefix.FindString(text))
+}
+
 func failureOf(status event.ToolStatus, text string) *event.ToolFailure {
 	f := &event.ToolFailure{Message: cmp.Or(text, string(status))}
 	switch status {
 	case event.ToolDenied, event.ToolNeedsApproval:
-		f.Category = "permission"
+		f.Category, f.Message = "permission", withoutHookPrefix(f.Message)
 	case event.ToolCancelled:
 		f.Category = "cancelled"
 	}

@@ -57,8 +57,8 @@ func play(t testing.TB, n *normaliser, tick func(), lines ...string) []event.Eve
 	return append(all, n.done(end)...)
 }
 
-// TestCLAUDE003RecordedLines shows what becomes of lines that the real CLI wrote; see TestRecord.
-func TestCLAUDE003RecordedLines(t *testing.T) {
+// TestCLAUDE003_RecordedLines shows what becomes of lines that the real CLI wrote; see TestRecord.
+func TestCLAUDE003_RecordedLines(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no recorded lines: %v", err)

@@ -4,6 +4,7 @@ package claudecode
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,8 +37,7 @@ func overlay(o *claude.Options, req agent.Request) error {
 	}
 	o.PartialMessages = o.PartialMessages || req.PartialText
 	o.SystemPrompt = systemPrompt(o.SystemPrompt, req.SystemPrompt)
-	overlayTools(o, req)
-	return overlayEffort(o, req.Effort)
+	return errors.Join(overlayTools(o, req), overlayEffort(o, req.Effort))
 }
 
 // setIf sets an option unless the request says nothing about it.
@@ -118,7 +118,7 @@ func withSetting(settings json.RawMessage, key string, value any) (json.RawMessa
 //
 // Without a host the list also says what runs without a question, and so do tools of this program. With
 // a host that would be a way around it.
-func overlayTools(o *claude.Options, req agent.Request) {
+func overlayTools(o *claude.Options, req agent.Request) error {
 	own := ownTools{req.Tools}
 	o.DisallowedTools = slices.Concat(o.DisallowedTools, own.full(req.DisallowedTools))
 	switch {
@@ -126,11 +126,11 @@ func overlayTools(o *claude.Options, req agent.Request) {
 		if req.Tools != nil && req.Host == nil {
 			o.AllowedTools = append(slices.Clone(o.AllowedTools), toolPrefix)
 		}
-		return
+		return nil
 	case len(req.AllowedTools) == 0:
 		o.Tools, o.AllowedTools, o.SettingSources, o.StrictMCP = []string{}, nil, []string{}, true
 		o.MCPServers, o.MCPConfig = nil, ""
-		return
+		return nil
 	}
 	o.Tools, o.StrictMCP = own.builtin(req.AllowedTools), true
 	o.AllowedTools = nil
@@ -138,6 +138,7 @@ func overlayTools(o *claude.Options, req agent.Request) {
 		o.AllowedTools = own.full(req.AllowedTools)
 	}
 	o.DisallowedTools = append(o.DisallowedTools, own.unlisted(req.AllowedTools)...)
+	return boundServers(o, own.full(req.AllowedTools))
 }
 
 // toolPrefix begins the names of the tools of Request.Tools, and names all of them.

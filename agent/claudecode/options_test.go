@@ -118,6 +118,7 @@ func TestCLAUDE006_OptionsAreMapped(t *testing.T) {
 	want := claude.Options{
 		Dir: dir, Model: "haiku", MaxTurns: 3, MaxBudgetUSD: new(0.5), Resume: "token", SystemPrompt: claude.SystemText("Be brief."),
 		DisallowedTools: []string{"Bash(rm *)"}, OutputSchema: json.RawMessage(`{"type":"object"}`), PartialMessages: true,
+		ForwardSubagentText: true,
 	}
 	if diff := changed(want, got); diff != nil {
 		t.Errorf("options differ in %v: got %+v", diff, got)
@@ -127,7 +128,7 @@ func TestCLAUDE006_OptionsAreMapped(t *testing.T) {
 func TestWhatARequestDoesNotSayComesFromTheBase(t *testing.T) {
 	base := &claude.Options{
 		Dir: "/base", Model: "opus", MaxTurns: 9, MaxBudgetUSD: new(2.0), SystemPrompt: claude.SystemText("base"), Effort: claude.EffortMax,
-		Tools: []string{"Read"}, AllowedTools: []string{"Read"}, DisallowedTools: []string{"Bash"}, PartialMessages: true,
+		Tools: []string{"Read"}, AllowedTools: []string{"Read"}, DisallowedTools: []string{"Bash"}, PartialMessages: true, ForwardSubagentText: true,
 		SessionID: "6f9619ff-8b86-4d11-b42d-00c04fc964ff", Title: "mine", Settings: json.RawMessage(`{"a":1}`),
 		MCPServers: map[string]claude.MCPServer{"other": claude.MCPHTTP{URL: "http://127.0.0.1:1"}},
 		Agents:     map[string]claude.AgentDefinition{"helper": {Description: "Helps.", Prompt: "Help."}},

@@ -18,21 +18,30 @@ import (
 // install is the command that installs the CLI that was tested most.
 const install = "npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion
 
+// newInstall installs the CLI so that it is found: a variable that names one would be in its way.
+func (a *Adapter) newInstall() string {
+	if a.base.CLIPath == "" && os.Getenv(claude.EnvCLI) != "" {
+		return "unset " + claude.EnvCLI + " && " + install
+	}
+	return install
+}
+
 // Ready implements [agent.Adapter]. It runs the CLI with --version, which takes 20 to 170 milliseconds and
-// at most 10 seconds. A CLI that a Spawner of base starts is not asked: its version is unknown.
+// at most 10 seconds. A CLI that a Spawner of base starts is not asked: its version is unknown. One that
+// has a method Unwrap() claude.Spawner counts as what it wraps, and a [claude.HostSpawner] as none.
 func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
 	r := a.located()
 	if !r.Available() {
 		return r
 	}
 	if a.startedByOthers() {
-		return unknown(r, "it is not started on this machine directly, so its version shows only in a run", nil)
+		return a.unknown(r, "it is not started on this machine directly, so its version shows only in a run", nil)
 	}
 	version, err := claude.CLIVersion(ctx, r.Path, a.base.Environ())
 	if err != nil {
-		return unknown(r, firstLine(err), err)
+		return a.unknown(r, firstLine(err), err)
 	}
-	return judged(r, version)
+	return a.judged(r, version)
 }
 
 // located says where the CLI is, the one that a run starts. Nothing is started. The state is unknown if
@@ -41,7 +50,7 @@ func (a *Adapter) located() agent.Readiness {
 	r := agent.Readiness{State: agent.StateUnknown, Tested: claude.OldestTested + " to " + claude.PinnedVersion}
 	found, err := claude.Find(claude.FindOptions{Path: a.base.CLIPath})
 	if err != nil {
-		r.State, r.Detail, r.Repair, r.Cause = agent.StateMissing, firstLine(err), repair(err), err
+		r.State, r.Detail, r.Repair, r.Cause = agent.StateMissing, firstLine(err), a.repair(err), err
 		return r
 	}
 	r.Path = found.Path
@@ -49,23 +58,36 @@ func (a *Adapter) located() agent.Readiness {
 }
 
 // startedByOthers reports whether the CLI cannot be asked for its version by running it.
-func (a *Adapter) startedByOthers() bool { return a.base.Spawner != nil || len(a.base.Runtime) > 0 }
+func (a *Adapter) startedByOthers() bool {
+	return !onThisMachine(a.base.Spawner) || len(a.base.Runtime) > 0
+}
+
+// onThisMachine reports whether a spawner starts what running the CLI directly would start.
+func onThisMachine(s claude.Spawner) bool {
+	switch s := s.(type) {
+	case nil, claude.HostSpawner, *claude.HostSpawner:
+		return true
+	case interface{ Unwrap() claude.Spawner }:
+		return onThisMachine(s.Unwrap())
+	}
+	return false
+}
 
 // judged is the readiness of a CLI of this version.
-func judged(r agent.Readiness, version string) agent.Readiness {
+func (a *Adapter) judged(r agent.Readiness, version string) agent.Readiness {
 	r.Version = version
 	old, err := claude.CompareVersions(version, claude.OldestTested)
 	if err != nil {
-		return unknown(r, firstLine(err), err)
+		return a.unknown(r, firstLine(err), err)
 	}
 	pinned, _ := claude.CompareVersions(version, claude.PinnedVersion)
 	switch {
 	case old < 0:
-		r.State, r.Repair = agent.StateUnsupported, install
+		r.State, r.Repair = agent.StateUnsupported, a.newInstall()
 		r.Detail = fmt.Sprintf("version %s at %s is older than %s, the oldest that works", version, r.Path, claude.OldestTested)
 		r.Cause = claude.ErrTooOld
 	case pinned > 0:
-		r.State, r.Repair = agent.StateUntested, install
+		r.State, r.Repair = agent.StateUntested, a.newInstall()
 		r.Detail = fmt.Sprintf("version %s is newer than %s, the newest that was tested; it is run all the same", version, claude.PinnedVersion)
 	default:
 		r.State = agent.StateReady
@@ -73,21 +95,21 @@ func judged(r agent.Readiness, version string) agent.Readiness {
 	return r
 }
 
-func unknown(r agent.Readiness, detail string, cause error) agent.Readiness {
+func (a *Adapter) unknown(r agent.Readiness, detail string, cause error) agent.Readiness {
 	r.State, r.Detail, r.Cause = agent.StateUnknown, detail, cause
 	if cause != nil {
-		r.Repair = install
+		r.Repair = a.newInstall()
 	}
 	return r
 }
 
 // repair is the command that mends what Find complains of.
-func repair(err error) string {
+func (a *Adapter) repair(err error) string {
 	launch, ok := errors.AsType[*claude.LaunchError](err)
 	if ok && strings.HasPrefix(launch.Hint, "chmod +x ") {
 		return "chmod +x " + launch.Path
 	}
-	return install
+	return a.newInstall()
 }
 
 func firstLine(err error) string {
@@ -106,7 +128,7 @@ func (a *Adapter) checkVersion(ctx context.Context, told string) error {
 	if told == "" {
 		return nil
 	}
-	return judged(r, told).Err()
+	return a.judged(r, told).Err()
 }
 
 // connectError is why a CLI could not be started. Very old ones fail in many ways, none of which says

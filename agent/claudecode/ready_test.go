@@ -66,6 +66,41 @@ func TestTheRealCLIIsReady(t *testing.T) {
 	}
 }
 
+type wrapped struct{ claude.Spawner }
+
+func (w wrapped) Unwrap() claude.Spawner { return w.Spawner }
+
+type elsewhere struct{ claude.Spawner }
+
+func TestTheVersionIsAskedOfWhatIsStartedHere(t *testing.T) {
+	for name, x := range map[string]struct {
+		spawner claude.Spawner
+		want    agent.State
+	}{
+		"the host":               {claude.HostSpawner{}, agent.StateUnsupported},
+		"the host, by address":   {new(claude.HostSpawner), agent.StateUnsupported},
+		"what wraps the host":    {wrapped{wrapped{claude.HostSpawner{NoPIDNamespace: true}}}, agent.StateUnsupported},
+		"what wraps another one": {wrapped{elsewhere{}}, agent.StateUnknown},
+		"another one":            {elsewhere{}, agent.StateUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := itself(t, map[string]string{versionVariable: "2.1.100"})
+			opts.Spawner = x.spawner
+			if got := claudecode.New(opts).Ready(t.Context()); got.State != x.want {
+				t.Errorf("state is %q (%s), want %q", got.State, got.Detail, x.want)
+			}
+		})
+	}
+}
+
+func TestAVariableThatNamesNoCLIHasToGo(t *testing.T) {
+	t.Setenv(claude.EnvCLI, filepath.Join(t.TempDir(), "none"))
+	got := claudecode.New(nil).Ready(t.Context())
+	if got.State != agent.StateMissing || !strings.HasPrefix(got.Repair, "unset "+claude.EnvCLI+" && npm install") {
+		t.Errorf("state %q, repair %q; want one that does not leave the variable in the way", got.State, got.Repair)
+	}
+}
+
 func TestReadyHeedsItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

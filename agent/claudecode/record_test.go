@@ -47,8 +47,8 @@ func recordScenario(t *testing.T, name string, s scenario) {
 	}
 }
 
-// TestCLAUDE003RealCLI runs some of the scenarios: the CLI still says what was recorded.
-func TestCLAUDE003RealCLI(t *testing.T) {
+// TestCLAUDE003_RecordedRunsOnTheRealCLI runs some of the scenarios: the CLI still says what was recorded.
+func TestCLAUDE003_RecordedRunsOnTheRealCLI(t *testing.T) {
 	for _, name := range []string{"partial", "denied", "interrupted_tool", "tool_oldest"} {
 		t.Run(name, func(t *testing.T) {
 			s := scenarios[name]

@@ -33,7 +33,8 @@ type run struct {
 	session continuity
 	release func()
 
-	results []*claude.ResultMessage // those since the last TurnEnd
+	results   []*claude.ResultMessage // those since the last TurnEnd
+	cancelled bool                    // the CLI says that it did not do what the prompt says
 }
 
 // newRun makes the options of a run. Nothing is started.
@@ -42,6 +43,7 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 	if err := overlay(&r.opts, req); err != nil {
 		return nil, err
 	}
+	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
 	release, err := serveTools(&r.opts, req)
 	if err != nil {
@@ -110,6 +112,8 @@ func (r *run) take(ctx context.Context, next said, more bool, yield yieldFunc) (
 	switch m := next.message.(type) {
 	case *claude.ResultMessage:
 		r.results = append(r.results, m)
+	case *claude.CommandLifecycle:
+		r.cancelled = r.cancelled || m.State == "cancelled"
 	case *claude.TurnEnd:
 		r.results = nil
 		return r.endTurn(ctx, m, yield)
@@ -171,7 +175,8 @@ func brokenCode(err error) string {
 // refused to start is not one of any session.
 func (r *run) finish(ctx context.Context, e *ending, answer *claude.ResultMessage, yield yieldFunc) {
 	if ctx.Err() != nil {
-		e.interrupt(context.Cause(ctx))
+		e.interrupt(context.Cause(ctx), r.cancelled)
+		e.partial() // also after the answer an agent in the background may have been at work
 	}
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = r.session.token(&r.normal, resulted)
@@ -207,17 +212,25 @@ func (e *ending) fail(code string, cause error) {
 }
 
 // interrupt makes it the ending of a run that was stopped, unless it had come to an end of its own
-// before. An error is no such end: it is how stopped turns end.
-func (e *ending) interrupt(cause error) {
-	switch e.done.Status {
-	case event.DoneError:
+// before. An error is no such end: it is how stopped turns end. Nor is the success of a command of the
+// CLI, such as /compact, that was cancelled.
+func (e *ending) interrupt(cause error, cancelled bool) {
+	switch {
+	case e.done.Status == event.DoneError, e.done.Status == event.DoneSuccess && cancelled:
 		e.dropError()
 		e.done.Status, e.done.Result = event.DoneInterrupted, ""
-	case event.DoneInterrupted:
+	case e.done.Status == event.DoneInterrupted:
 	default:
 		return
 	}
 	e.done.Reason = cause.Error()
+}
+
+// partial says that something may not have been counted.
+func (e *ending) partial() {
+	if tokens := e.done.Usage.Tokens; tokens != nil {
+		tokens.Coverage = event.CoveragePartial
+	}
 }
 
 // dropError takes back the error that ended the run.

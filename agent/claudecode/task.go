@@ -32,6 +32,7 @@ const (
 // call: a subagent, a shell in the background, a workflow. Fields that a message does not tell are
 // empty.
 type Task struct {
+	// ID is the same in all events about the task, and State what happened to it.
 	ID    string    `json:"taskId"`
 	State TaskState `json:"state"`
 	// ToolUseID is the tool call that started it.
@@ -89,6 +90,17 @@ func (RateLimit) EventKind() event.Kind { return KindRateLimit }
 // task tells what happened to a task.
 func (n *normaliser) task(session string, t Task) {
 	n.tell(n.taskPlace(session, t.ToolUseID), t)
+}
+
+// leftTask tells what became of a task that was left behind. The CLI may tell of those of the session's
+// last run before the init: that waits, and says nothing about how far this run has come.
+func (n *normaliser) leftTask(session string, t Task) {
+	if n.inited || n.spoke {
+		n.task(session, t)
+		return
+	}
+	n.early = append(n.early, n.event(n.taskPlace(session, t.ToolUseID), t))
+	n.spoke = false
 }
 
 // taskPlace is where a task belongs: in the turn of the call that started it.
@@ -159,7 +171,7 @@ func (n *normaliser) taskNotification(m *claude.TaskNotification) {
 		n.task(m.SessionID, t)
 	default: // its end was told
 		t.State = TaskUpdated
-		n.task(m.SessionID, t)
+		n.leftTask(m.SessionID, t)
 	}
 }
 

@@ -5,6 +5,7 @@
 package claudetest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,20 +29,52 @@ func takeSlot(t testing.TB) {
 }
 
 // acquireSlot waits for one of the slots in dir, which are files that are locked while in use, so
-// that a test program that dies gives its slots back. It tries at least once.
+// that a test program that dies gives its slots back. It tries at least once. Those who wait stand in a
+// queue, a lock too: else a program that takes slot after slot would leave none to the others.
 func acquireSlot(dir string, slots int, wait time.Duration) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
+	deadline := time.Now().Add(wait)
+	queue := awaitLock(filepath.Join(dir, "queue"), wait)
+	if queue != nil {
+		defer func() { _ = queue.Close() }()
+	}
+	for queue != nil {
 		for n := range slots {
-			if f := lockSlot(filepath.Join(dir, fmt.Sprint(n))); f != nil {
+			if f := lockSlot(filepath.Join(dir, fmt.Sprint(n)), syscall.LOCK_NB); f != nil {
 				return f, nil
 			}
 		}
 		if !time.Now().Before(deadline) {
-			return nil, fmt.Errorf("no slot to start the CLI within %s\n  next: see which test programs hold the files in %s", wait, dir)
+			break
 		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil, fmt.Errorf("no slot to start the CLI within %s\n  next: see which test programs hold the files in %s", wait, dir)
+}
+
+// awaitLock waits for a lock, and returns nil if it takes too long. A lock that comes later is let go.
+func awaitLock(path string, wait time.Duration) *os.File {
+	if f := lockSlot(path, syscall.LOCK_NB); f != nil || wait == 0 {
+		return f
+	}
+	got := make(chan *os.File)
+	late := make(chan struct{})
+	go func() {
+		f := lockSlot(path, 0)
+		select {
+		case got <- f:
+		case <-late:
+			_ = f.Close()
+		}
+	}()
+	select {
+	case f := <-got:
+		return f
+	case <-time.After(wait):
+		close(late)
+		return nil
 	}
 }
 
@@ -52,12 +85,16 @@ func slotFolder() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("drover-slots-%d", os.Getuid()))
 }
 
-func lockSlot(path string) *os.File {
+// lockSlot locks a file: at once or not at all with LOCK_NB, else when it can be had.
+func lockSlot(path string, how int) *os.File {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); { // signals of the runtime come in between
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|how)
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil
 	}

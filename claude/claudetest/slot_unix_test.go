@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -74,6 +76,45 @@ func TestSlotComesBackWhenItsProcessDies(t *testing.T) {
 		t.Fatalf("the slot of a process that died is not free: %v", err)
 	}
 	_ = slot.Close()
+}
+
+// A package with many tests asks for its next slot as soon as it has given one back. Others must not
+// wait until it is through.
+func TestWhoWaitsIsServedBeforeWhoComesAgain(t *testing.T) {
+	dir := t.TempDir()
+	var takes atomic.Int64
+	over := make(chan struct{})
+	var greedy sync.WaitGroup
+	defer greedy.Wait()
+	defer close(over)
+	greedy.Go(func() {
+		for {
+			slot, err := acquireSlot(dir, 1, time.Minute)
+			if err != nil {
+				t.Errorf("the greedy one: %v", err)
+				return
+			}
+			takes.Add(1)
+			time.Sleep(time.Millisecond) // the work of a test
+			_ = slot.Close()
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	})
+	for range 20 {
+		before := takes.Load()
+		slot, err := acquireSlot(dir, 1, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := takes.Load() - before; got > 20 {
+			t.Errorf("the other one had %d slots before the one who waited had one", got)
+		}
+		_ = slot.Close()
+	}
 }
 
 // Four processes take two slots a few dozen times and write down when. At no time there are more

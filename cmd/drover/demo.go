@@ -8,6 +8,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -44,16 +45,30 @@ func newDemoCommand() *cobra.Command {
 loopback, so no key is needed and nothing leaves this machine; the tools are really run.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDemo(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return guardedDemo(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
+}
+
+// guardedDemo ends the demo when nobody can be shown anything.
+func guardedDemo(parent context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	if _, is := terminal(out); !is { // those are never lost without a signal
+		out = &guardedWriter{to: out, failed: func(err error) { cancel(outputLost{err}) }}
+	}
+	err := runDemo(ctx, in, out)
+	if lost, is := errors.AsType[outputLost](context.Cause(ctx)); is {
+		return ending{exitError, lost.told()}
+	}
+	return err
 }
 
 // runDemo shows what happens while it happens, then the answer.
 func runDemo(ctx context.Context, in io.Reader, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "drover-demo-")
 	if err != nil {
-		return err
+		return fmt.Errorf("a private folder for the demo: %w\n  next: set TMPDIR to a folder that can be written to", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	work, err := unpackDemo(dir)

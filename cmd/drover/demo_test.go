@@ -135,7 +135,7 @@ func TestDemoStopped(t *testing.T) {
 			cancel()
 		}
 	}, "demo")
-	if code != 130 || stderr != "drover: stopped; the CLI is gone\n" {
+	if code != 130 || stderr != "drover: stopped\n" {
 		t.Errorf("exit code %d, stderr %q; want 130 and one line", code, stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
@@ -151,7 +151,7 @@ func TestDemoWithoutCLI(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
 	}
 	for part, words := range map[string]string{
-		"what": "CLI not found", "where": "/nowhere/claude", "next": "\n  next: npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion,
+		"what": "CLI not found", "where": "/nowhere/claude", "next": "\n  next: unset DROVER_CLAUDE && npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion,
 	} {
 		if !strings.Contains(stderr, words) {
 			t.Errorf("%s: %q is not in %q", part, words, stderr)
@@ -169,5 +169,30 @@ func TestUnknownCommand(t *testing.T) {
 func TestReviewOfNoReview(t *testing.T) {
 	if err := writeReview(&bytes.Buffer{}, event.Done{}); err == nil || !strings.Contains(err.Error(), "the answer is no review") {
 		t.Errorf("got %v, want an error that says so", err)
+	}
+}
+
+func TestDemoNeedsAFolderForTemporaryFiles(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	var errs bytes.Buffer
+	cmd := newCommand()
+	cmd.SetArgs([]string{"demo"})
+	cmd.SetErr(&errs)
+	code := execute(t.Context(), cmd)
+	if code != exitError || !strings.Contains(errs.String(), "\n  next: set TMPDIR") {
+		t.Errorf("exit code %d, stderr %q; want 1 and what to do", code, &errs)
+	}
+}
+
+func TestDemoEndsWhenNobodyReads(t *testing.T) {
+	t.Setenv(claude.EnvCLI, claudetest.CLI(t).Path)
+	t.Setenv("TMPDIR", t.TempDir())
+	var errs bytes.Buffer
+	cmd := newCommand()
+	cmd.SetArgs([]string{"demo"})
+	cmd.SetOut(&lostWriter{})
+	cmd.SetErr(&errs)
+	if code := execute(t.Context(), cmd); code != exitError || !strings.Contains(errs.String(), "nobody reads the output any more") {
+		t.Errorf("exit code %d, stderr %q; want 1 and the reason", code, &errs)
 	}
 }

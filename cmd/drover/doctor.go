@@ -93,7 +93,7 @@ func newDoctor(o doctorOptions) *doctor {
 		node:    nodeVersion,
 		sandbox: probedOnce(probeSandbox),
 		dial:    modelDial{proxy: http.ProxyFromEnvironment, wait: modelWait},
-		workDir: os.Getwd,
+		workDir: workFolder,
 		tempDir: os.TempDir,
 		free:    freeSpace,
 		goos:    runtime.GOOS,

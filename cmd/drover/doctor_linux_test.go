@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/internal/testuser"
 )
@@ -229,5 +230,26 @@ func TestTheSandboxProbeWithoutUserNamespaces(t *testing.T) {
 	}
 	if !strings.Contains(out, "user namespaces: user.max_user_namespaces allows no more; walls: exit status 1: bwrap: ") {
 		t.Errorf("want no user namespaces:\n%s", out)
+	}
+}
+
+// That the folder is gone is no fault of the CLI.
+func TestDoctorInAFolderThatIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cli := claudetest.CLI(t)
+	t.Setenv(claude.EnvCLI, cli.Path)
+	t.Chdir(dir)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	d := newDoctor(doctorOptions{offline: true})
+	if got := d.examineClaude(t.Context()); got.State != doctorOK {
+		t.Errorf("claude: %+v, want ok", got)
+	}
+	if got := d.examineDisk(t.Context()); got.State != doctorBroken || got.Detail != "the working folder cannot be used: no such file or directory" {
+		t.Errorf("disk: %+v, want broken, and why", got)
 	}
 }

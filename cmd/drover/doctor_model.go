@@ -59,8 +59,8 @@ func (d *doctor) examineModel(ctx context.Context) *doctorCheck {
 		c.State = doctorBroken
 		c.Detail, c.Fix = d.unreachable(endpoint, proxy, err)
 	case status == http.StatusProxyAuthRequired:
-		c.State, c.Detail = doctorBroken, "the proxy wants to know who asks"+through(proxy)
-		c.Fix = []string{"export HTTPS_PROXY=http://user:…@proxy:port"}
+		c.State, c.Detail = doctorBroken, endpoint.Host+" is not reached: who asks is not known"+through(proxy)
+		c.Fix = []string{"export " + proxyVariable(endpoint) + "=http://user:…@proxy:port"}
 	case status >= 500:
 		c.State, c.Detail = doctorWarning, fmt.Sprintf("%s%s answers with status %d", endpoint, through(proxy), status)
 		c.Fix = []string{"try again later, or check the gateway"}
@@ -137,6 +137,14 @@ func through(proxy *url.URL) string {
 	return " through the proxy " + proxy.Host
 }
 
+// proxyVariable is the one that names the proxy of an endpoint.
+func proxyVariable(endpoint *url.URL) string {
+	if endpoint.Scheme == "http" {
+		return "HTTP_PROXY"
+	}
+	return "HTTPS_PROXY"
+}
+
 // unreachable says what an error means and what helps.
 func (d *doctor) unreachable(endpoint, proxy *url.URL, err error) (detail string, fix []string) {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
@@ -144,7 +152,13 @@ func (d *doctor) unreachable(endpoint, proxy *url.URL, err error) (detail string
 	}
 	where := endpoint.Host + through(proxy)
 	if name, ok := errors.AsType[*net.DNSError](err); ok {
-		return fmt.Sprintf("the name %s does not resolve%s", name.Name, through(proxy)), d.addressFixes(endpoint, "getent hosts "+name.Name)
+		return fmt.Sprintf("the name %s does not resolve%s", name.Name, through(proxy)), d.addressFixes(endpoint, proxy, "getent hosts "+name.Name)
+	}
+	if _, noTLS := errors.AsType[tls.RecordHeaderError](err); noTLS {
+		return "TLS error at " + where + ": what it speaks is not TLS", []string{
+			"export ANTHROPIC_BASE_URL=http://" + endpoint.Host + "   if it speaks HTTP",
+			"correct ANTHROPIC_BASE_URL",
+		}
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return "TLS error at " + where + ": it does not speak TLS", []string{"export ANTHROPIC_BASE_URL=http://" + endpoint.Host}
@@ -155,19 +169,27 @@ func (d *doctor) unreachable(endpoint, proxy *url.URL, err error) (detail string
 		}
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("no answer from %s within %v", where, d.dial.wait), d.addressFixes(endpoint, "curl --head "+endpoint.String())
+		return fmt.Sprintf("no answer from %s within %v", where, d.dial.wait), d.addressFixes(endpoint, proxy, "curl --head "+endpoint.String())
 	}
-	return "cannot connect to " + where + ": " + reasonOf(err), d.addressFixes(endpoint, "curl --head "+endpoint.String())
+	return "cannot connect to " + where + ": " + reasonOf(err), d.addressFixes(endpoint, proxy, "curl --head "+endpoint.String())
 }
 
 // addressFixes end with a command that shows more.
-func (d *doctor) addressFixes(endpoint *url.URL, show string) []string {
+func (d *doctor) addressFixes(endpoint, proxy *url.URL, show string) []string {
+	variable := proxyVariable(endpoint)
+	if proxy != nil {
+		return []string{
+			"start what serves " + proxy.Host + ", or correct " + variable,
+			"export NO_PROXY=" + endpoint.Hostname() + "   if it can be reached without a proxy",
+			show + "   to see more",
+		}
+	}
 	var fixes []string
 	if d.getenv("ANTHROPIC_BASE_URL") != "" {
 		fixes = append(fixes, "start what serves "+endpoint.Host+", or correct ANTHROPIC_BASE_URL")
 	}
 	if ip := net.ParseIP(endpoint.Hostname()); endpoint.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		fixes = append(fixes, "export HTTPS_PROXY=http://proxy:port   behind a firewall")
+		fixes = append(fixes, "export "+variable+"=http://proxy:port   behind a firewall")
 	}
 	return append(fixes, show+"   to see more")
 }
@@ -179,9 +201,6 @@ func certificateFault(err error) string {
 	}
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return bad.Err.Error()
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return "what it speaks is not TLS"
 	}
 	if alert, ok := errors.AsType[tls.AlertError](err); ok {
 		return alert.Error()

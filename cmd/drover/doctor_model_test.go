@@ -84,7 +84,7 @@ func TestDoctorOnEndpointsThatFail(t *testing.T) {
 				d.dial.wait = 50 * time.Millisecond
 			}
 			got := examined(t, d, doctorBroken, c.want)
-			proxy := slices.ContainsFunc(got.Fix, func(fix string) bool { return strings.Contains(fix, "HTTPS_PROXY") })
+			proxy := slices.ContainsFunc(got.Fix, func(fix string) bool { return strings.Contains(fix, "HTTP_PROXY") })
 			if proxy != (c.name == "unknown name") {
 				t.Errorf("the fixes are %q; a proxy helps only with what is not on this machine", got.Fix)
 			}
@@ -206,6 +206,9 @@ func TestDoctorGoesThroughTheProxy(t *testing.T) {
 	}
 	proxy.Close()
 	broken := examined(t, d, doctorBroken, "cannot connect to model.invalid through the proxy 127.0.0.1")
+	if want := "start what serves " + address.Host + ", or correct HTTP_PROXY"; len(broken.Fix) == 0 || broken.Fix[0] != want {
+		t.Errorf("fixes %q, want first %q", broken.Fix, want)
+	}
 	if strings.Contains(got.Detail+broken.Detail, "hush-hush") {
 		t.Errorf("the password is in %q or %q", got.Detail, broken.Detail)
 	}
@@ -234,5 +237,22 @@ func TestTheDefaultEndpointIsTheVendors(t *testing.T) {
 	endpoint, err := endpointOf("")
 	if err != nil || endpoint.String() != defaultEndpoint {
 		t.Errorf("got %v, %v, want %s", endpoint, err, defaultEndpoint)
+	}
+}
+
+// What mends a proxy is the variable that names it.
+func TestDoctorOnAProxyThatAsksForAName(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
+	defer proxy.Close()
+	address, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := healthy(t)
+	d.setenv("ANTHROPIC_BASE_URL", "http://model.invalid")
+	d.dial.proxy = http.ProxyURL(address)
+	got := examined(t, d, doctorBroken, "who asks is not known through the proxy "+address.Host)
+	if len(got.Fix) != 1 || !strings.HasPrefix(got.Fix[0], "export HTTP_PROXY=") {
+		t.Errorf("fixes %q, want the variable of this proxy", got.Fix)
 	}
 }

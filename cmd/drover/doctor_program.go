@@ -4,11 +4,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
 	"time"
 )
+
+// errNoTime is of a program that did not answer before the time was up. What it would have said is not
+// known.
+var errNoTime = errors.New("no answer in time")
 
 // programOutput runs a program of PATH in an empty environment and returns what it says, trimmed. Its
 // error has the program's own words.
@@ -24,7 +29,7 @@ func programOutput(ctx context.Context, name string, args ...string) (string, er
 	said := strings.TrimSpace(string(out[:min(len(out), 4096)]))
 	switch {
 	case ctx.Err() != nil:
-		return "", fmt.Errorf("no answer: %w", ctx.Err())
+		return "", errNoTime
 	case err != nil && said != "":
 		return "", fmt.Errorf("%w: %.200s", err, oneLine(said))
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -63,6 +64,9 @@ func isolationOnLinux(f sandboxFacts) *doctorCheck {
 	}
 	c := isolationCheck("none", "without a PID namespace, commands that detach themselves may outlive a run", f.root)
 	c.State, c.Fix = doctorWarning, f.bubblewrapFix()
+	if f.lackedTime() {
+		c.Fix = []string{moreTime}
+	}
 	return c
 }
 
@@ -76,6 +80,16 @@ func isolationCheck(name, gives string, root bool) *doctorCheck {
 		State: doctorOK, Source: name,
 		Detail: name + ": " + gives + "; no cell in this version, files, network and rights stay those of " + user,
 	}
+}
+
+// lackedTime reports whether something did not answer in time. To install it would not help.
+func (f sandboxFacts) lackedTime() bool {
+	for _, err := range []error{f.bubblewrap.err, f.walls, f.socat.err, f.userNamespaces} {
+		if errors.Is(err, errNoTime) {
+			return true
+		}
+	}
+	return false
 }
 
 func (f sandboxFacts) bubblewrapFix() []string {
@@ -97,6 +111,9 @@ func (d *doctor) examineSandbox(ctx context.Context) *doctorCheck {
 	if len(lacking) > 0 {
 		c.State = doctorWarning
 		c.Detail = strings.TrimSuffix(strings.Join(lacking, ", ")+"; here: "+c.Detail, "; here: ")
+		if f.lackedTime() {
+			c.Fix = []string{moreTime}
+		}
 	}
 	return c
 }

@@ -61,7 +61,7 @@ func tryWalls(ctx context.Context) error {
 func tryUserNamespace(ctx context.Context) error {
 	path, err := exec.LookPath("true")
 	if err != nil {
-		return err
+		path = "/bin/true" // PATH may be empty, which says nothing about namespaces
 	}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Env = []string{}
@@ -72,6 +72,8 @@ func tryUserNamespace(ctx context.Context) error {
 	}
 	err = cmd.Run()
 	switch system, ok := errors.AsType[syscall.Errno](err); {
+	case ctx.Err() != nil:
+		return errNoTime
 	case system == unix.ENOSPC:
 		return errors.New("user.max_user_namespaces allows no more")
 	case ok:

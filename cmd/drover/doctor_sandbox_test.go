@@ -114,3 +114,17 @@ func TestTheSandboxIsProbedOnce(t *testing.T) {
 		t.Errorf("got %d and %d, want the first answer twice", a.landlock, b.landlock)
 	}
 }
+
+// What did not answer in time need not be installed.
+func TestDoctorSaysThatTheSandboxLackedTime(t *testing.T) {
+	d := healthy(t)
+	d.goos = "linux"
+	d.sandbox = func(context.Context) sandboxFacts {
+		return sandboxFacts{bubblewrap: toolFact{err: errNoTime}, walls: errNoTime, install: func(string) string { return "install it" }}
+	}
+	for _, got := range []*doctorCheck{d.examineIsolation(t.Context()), d.examineSandbox(t.Context())} {
+		if got.State != doctorWarning || len(got.Fix) != 1 || got.Fix[0] != moreTime {
+			t.Errorf("got %+v, want more time as the fix", got)
+		}
+	}
+}

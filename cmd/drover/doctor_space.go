@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 )
 
 // Less than littleSpace is worth a warning; with less than tooLittleSpace a run would soon fail.
@@ -19,7 +20,7 @@ const (
 func (d *doctor) examineDisk(context.Context) *doctorCheck {
 	dir, err := d.workDir()
 	if err != nil {
-		return &doctorCheck{State: doctorBroken, Detail: "there is no working folder: " + err.Error(), Fix: []string{"cd to a folder that exists"}}
+		return &doctorCheck{State: doctorBroken, Detail: "the working folder cannot be used: " + reasonOfFolder(err), Fix: []string{"cd to a folder that exists and that you may enter"}}
 	}
 	return d.examineSpace(dir, "df -h . && du -xh --max-depth=1 .   shows what takes the space")
 }
@@ -66,6 +67,14 @@ func tryToWrite(dir string) error {
 	}
 	_, err = file.Write(make([]byte, 64<<10))
 	return errors.Join(err, file.Close(), os.Remove(file.Name()))
+}
+
+// reasonOfFolder leaves out by which call it was found.
+func reasonOfFolder(err error) string {
+	if system, ok := errors.AsType[syscall.Errno](err); ok {
+		return system.Error()
+	}
+	return err.Error()
 }
 
 // reasonOfPath leaves out the name of the file that could not be made, which tells nobody anything.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -31,8 +32,13 @@ func callersEnvironment() *environment {
 func scriptedEnvironment(path string) (*environment, error) {
 	s, err := script.Load(path)
 	if err != nil {
-		return nil, fmt.Errorf("--model-script: %w\n  next: see docs/model-scripts.md for what a script may hold", err)
+		next := "mend it; docs/model-scripts.md says what a script may hold"
+		if _, noFile := errors.AsType[*os.PathError](err); noFile {
+			next = "give the path of a file with a model script"
+		}
+		return nil, usageError("--model-script: %w\n  next: %s", err, next)
 	}
+	s.KeepRequests = cmp.Or(s.KeepRequests, 1) // nobody looks at them, and a long run has many
 	model, err := script.Start(s)
 	if err != nil {
 		return nil, fmt.Errorf("--model-script %s: %w", path, err)

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/drover-agents/drover/internal/visible"
 )
 
 // The exit codes of the program.
@@ -49,15 +51,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usageError("%s takes no arguments, and there is %q%s", cmd.CommandPath(), args[0], nextHelp(cmd, nil))
-}
-
-// nextHelp is the third part of an error about the command line, unless that has one.
-func nextHelp(cmd *cobra.Command, err error) string {
-	if err != nil && strings.Contains(err.Error(), "\n  next: ") {
-		return ""
-	}
-	return "\n  next: " + cmd.CommandPath() + " --help shows the flags"
+	return usageError("%s takes no arguments, and there is %q\n  next: %[1]s --help shows the flags", cmd.CommandPath(), args[0])
 }
 
 // exitCode tells the user about the error of a command, and returns the exit code of the program.
@@ -71,7 +65,7 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 		tell(errs, err)
 		return known.code
 	case ctx.Err() != nil:
-		tell(errs, errStopped)
+		tell(errs, errors.New("stopped"))
 		return exitInterrupted
 	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
 		tell(errs, fmt.Errorf("%w\n  next: drover --help lists the commands", err))
@@ -81,22 +75,32 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	return exitError
 }
 
-// errStopped promises no more than holds without a PID namespace, where commands may have cut loose.
-var errStopped = errors.New("stopped; the CLI is gone")
-
 // tell writes an error for people: what went wrong, where, and what to do next.
 func tell(errs io.Writer, err error) {
 	if text := plainError(err); text != "" {
-		fmt.Fprintln(errs, "drover:", text)
+		fmt.Fprintln(errs, "drover:", visible.Lines(text)) // it may have words of a model or a server
 	}
 }
 
 // packageNames are what errors of our packages begin with. They help programmers, not people.
 var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|claudecode|agent|gate|tool|event|schema|script): `)
 
-// plainError is the text of an error without the names of packages.
+// forPrograms are pieces of advice that only a program can follow, and what a person can do instead.
+var forPrograms = []struct {
+	found *regexp.Regexp
+	said  string
+}{
+	{regexp.MustCompile(`; Options\.[^\n;]*`), ""},
+	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
+	{regexp.MustCompile(`raise the limit \(Options\.[^\n]*`), "try again when the machine is less busy; drover doctor looks for what is wrong"},
+}
+
+// plainError is the text of an error without the names of packages, and without advice for programs.
 func plainError(err error) string {
 	text := cmp.Or(err, error(ending{})).Error()
+	for _, advice := range forPrograms {
+		text = advice.found.ReplaceAllString(text, advice.said)
+	}
 	for { // matches do not overlap, but names may follow each other
 		shorter := packageNames.ReplaceAllString(text, "$1")
 		if shorter == text {

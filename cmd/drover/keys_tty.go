@@ -91,5 +91,20 @@ func (k *keyboard) key() (byte, error) {
 	return 0, errors.Join(errNoTerminal, io.EOF)
 }
 
+// skipSequence reads the rest of a key that sends more than one character, such as an arrow, whose last
+// one is a letter and must not be taken for an answer.
+func (k *keyboard) skipSequence() {
+	kind, err := k.key()
+	if err != nil || kind != '[' && kind != 'O' {
+		return
+	}
+	for {
+		const firstFinal, lastFinal = '@', '~'
+		if b, err := k.key(); err != nil || b == 0 || b >= firstFinal && b <= lastFinal {
+			return
+		}
+	}
+}
+
 // notifyTerminal tells when the size has changed, and when the program goes on after it was suspended.
 func notifyTerminal(c chan os.Signal) { signal.Notify(c, unix.SIGWINCH, unix.SIGCONT) }

@@ -32,9 +32,8 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("%w%s", err, nextHelp(cmd, err))
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRunCommand(), newDoctorCommand(), newDemoCommand())
+	refuseUnknown(root)
 	return root
 }

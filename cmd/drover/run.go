@@ -68,8 +68,8 @@ func newRunCommand() *cobra.Command {
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.agent, "agent", o.agent, "the agent to run, by `name`")
-	f.StringVar(&o.model, "model", "", "model `id` or alias (default: the agent's own)")
+	f.Var(textFlag{&o.agent, "name"}, "agent", "the agent to run, by name")
+	f.Var(textFlag{&o.model, "id"}, "model", "model id or alias (default: the agent's own)")
 	f.Var(o.permissions.flag("allow"), "allow", "capabilities to give: fileWrite, shellExecute, networkAccess")
 	f.Var(o.permissions.flag("ask"), "ask", "capabilities to ask about, which is the default for all")
 	f.Var(o.permissions.flag("deny"), "deny", "capabilities to refuse")
@@ -78,13 +78,13 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.maxTurns, "max-turns", "stop after this many model calls")
 	f.Var(&o.maxUSD, "max-usd", "stop when the run has cost more than this")
 	f.Var(&o.timeout, "timeout", "stop after this time: 90s, 10m")
-	f.StringVar(&o.schemaFile, "schema", "", "have the answer as JSON that fits the JSON Schema in `file`")
-	f.StringVar(&o.resume, "resume", "", "continue the conversation of this `token`")
+	f.Var(textFlag{&o.schemaFile, "file"}, "schema", "have the answer as JSON that fits the JSON Schema in file")
+	f.Var(textFlag{&o.resume, "token"}, "resume", "continue the conversation of this token")
 	f.Var(new(mountFlag), "mount", "work on this folder instead of the current one (not in this version)")
 	f.Var(&o.isolation, "isolation", "how the agent is kept apart: process or none (default: the strongest there is)")
 	f.BoolVar(&o.json, "json", false, "print one event per line as JSON, and nothing else")
 	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
-	f.StringVar(&o.modelScript, "model-script", "", "have the script in `file` answer instead of a model; no key is needed")
+	f.Var(textFlag{&o.modelScript, "file"}, "model-script", "have the script in file answer instead of a model; no key is needed")
 }
 
 func onePrompt(_ *cobra.Command, args []string) error {

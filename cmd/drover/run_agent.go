@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -24,11 +25,16 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	req, err := o.request(ctx, s.in)
+	spawner, err := o.isolation.spawner(ctx)
 	if err != nil {
 		return err
 	}
-	spawner, err := o.isolation.spawner(ctx)
+	if limit := time.Duration(o.timeout); limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
+		defer stop()
+	}
+	req, err := o.request(ctx, s.in)
 	if err != nil {
 		return err
 	}
@@ -71,9 +77,9 @@ func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, 
 	if err != nil {
 		return agent.Request{}, err
 	}
-	dir, err := os.Getwd()
+	dir, err := workFolder()
 	if err != nil {
-		return agent.Request{}, fmt.Errorf("the current folder: %w\n  next: cd into a folder that there is", err)
+		return agent.Request{}, fmt.Errorf("the current folder cannot be used: %w\n  next: cd into one that there is, and that you may enter", err)
 	}
 	return agent.Request{
 		Prompt: prompt, Dir: dir, Model: o.model, Resume: o.resume, OutputSchema: answer,
@@ -82,12 +88,25 @@ func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, 
 	}, nil
 }
 
+// workFolder is the current folder, which may have been removed or closed to this user.
+func workFolder() (string, error) {
+	dir, err := os.Getwd()
+	if err == nil {
+		_, err = os.Stat(".")
+	}
+	return dir, err
+}
+
 func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) (string, error) {
 	prompt := o.prompt
 	if prompt == "-" {
 		text, err := readAll(ctx, in)
 		if err != nil {
-			return "", fmt.Errorf("reading the prompt from standard input: %w", err)
+			err = fmt.Errorf("reading the prompt from standard input: %w\n  next: send it there, and close it: echo \"Do it\" | drover run -", err)
+			if errors.Is(err, errTimeIsUp) {
+				return "", ending{exitLimit, err}
+			}
+			return "", err
 		}
 		prompt = text
 	}
@@ -192,14 +211,18 @@ type outputLost struct{ error }
 
 func (e outputLost) Unwrap() error { return e.error }
 
+// told is the error for people.
+func (e outputLost) told() error {
+	what, next := "the output could not be written", "make room, or send it elsewhere"
+	if errors.Is(e.error, syscall.EPIPE) || errors.Is(e.error, os.ErrClosed) {
+		what, next = "nobody reads the output any more", "read it to its end, or send it to a file"
+	}
+	return fmt.Errorf("%s, so the run was stopped: %w\n  next: %s", what, e.error, next)
+}
+
 func (j *job) run(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	if limit := time.Duration(j.options.timeout); limit > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
-		defer stop()
-	}
 	display, approver := j.display(func(err error) { cancel(outputLost{err}) })
 	defer display.close()
 	runner, err := agent.NewRunner(j.adapter, &agent.RunnerOptions{Policies: j.policies(), Approver: approver})
@@ -249,20 +272,10 @@ func (j *job) display(lost func(error)) (display, gate.Approver) {
 		return newJSONDisplay(out, j.streams.errs, lost), nil
 	}
 	shown := displayOptions{Quiet: j.options.quiet, Dir: j.request.Dir, MaxUSD: float64(j.options.maxUSD)}
-	if isDevice(j.streams.out) { // the display must see for itself what it is
+	if _, is := terminal(j.streams.out); is { // never lost without a signal, and the display must see it
 		return newDisplay(j.streams.in, j.streams.out, shown)
 	}
 	return newDisplay(j.streams.in, out, shown)
-}
-
-// isDevice reports whether out may be a terminal. Those are never lost without a signal.
-func isDevice(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // killWhenAsked ends all processes of the run when the user does not want to wait. The function that it

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -148,6 +151,30 @@ func splitList(list string) []string {
 	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 }
 
+// A textFlag is a text that must not be empty. An empty one is most often a variable of a shell that is
+// not set, and to go on without it does something else than was meant: another model, a new conversation.
+type textFlag struct {
+	text *string
+	kind string
+}
+
+func (f textFlag) Type() string { return f.kind }
+
+func (f textFlag) String() string {
+	if f.text == nil { // the zero value, by which a default is recognised
+		return ""
+	}
+	return *f.text
+}
+
+func (f textFlag) Set(value string) error {
+	if strings.TrimSpace(value) == "" {
+		return errors.New("it is empty\n  next: give it a value, or leave the flag out")
+	}
+	*f.text = value
+	return nil
+}
+
 var errNotAboveZero = errors.New("it must be above zero\n  next: leave the flag out for no limit")
 
 // A turnLimit is a number of model calls. Zero means no limit.
@@ -222,4 +249,48 @@ func (*mountFlag) String() string { return "" }
 func (*mountFlag) Set(value string) error {
 	host, _, _ := strings.Cut(value, ":")
 	return fmt.Errorf("this version of drover works in the current folder, and mounts no other\n  next: cd %s, and run without --mount", host)
+}
+
+// goWords are what the flag package says of values that are none, and what people say of them.
+var goWords = []struct {
+	found *regexp.Regexp
+	said  string
+}{
+	{regexp.MustCompile(`strconv\.ParseBool: .*`), "it is neither true nor false"},
+	{regexp.MustCompile(`time: .*`), "it is no time\n  next: give a number and a unit, like 5s"},
+}
+
+// flagError says in words of people what is wrong with the flags.
+func flagError(cmd *cobra.Command, err error) error {
+	text := err.Error()
+	for _, words := range goWords {
+		text = words.found.ReplaceAllString(text, words.said)
+	}
+	err = errors.New(text)
+	return usageError("%w%s", err, nextHelp(cmd, err))
+}
+
+// refuseUnknown has what is unknown be an error where it would be answered with the help and success.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				_, _, err := root.Find(args)
+				return err
+			}
+		case "completion":
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}
+
+// nextHelp is the third part of an error about the command line, unless that has one.
+func nextHelp(cmd *cobra.Command, err error) string {
+	if strings.Contains(err.Error(), "\n  next: ") {
+		return ""
+	}
+	return "\n  next: " + cmd.CommandPath() + " --help shows the flags"
 }

@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/claude"
 )
 
 func TestWrongUsage(t *testing.T) {
@@ -26,35 +29,49 @@ func TestWrongUsage(t *testing.T) {
 		args  []string
 		words string // in this order, separated by …
 	}{
-		"no prompt":                {[]string{"run"}, "the prompt is missing…next: drover run"},
-		"a prompt without quotes":  {[]string{"run", "Do", "it"}, "the prompt is one argument, and there are 2…next: put the prompt into quotes"},
-		"an empty prompt":          {[]string{"run", " \n"}, "the prompt is empty…next:"},
-		"an unknown flag":          {[]string{"run", "--mode", "x", "Do it."}, "unknown flag: --mode…next: drover run --help"},
-		"an unknown agent":         {[]string{"run", "--agent", "clod", "Do it."}, `--agent: no such agent: "clod"…next: choose one of those there are: claude-code`},
-		"an unknown capability":    {[]string{"run", "--allow", "everything", "Do it."}, `there is no capability "everything"…next: choose among fileWrite, shellExecute, networkAccess`},
-		"no capability":            {[]string{"run", "--allow", ",", "Do it."}, "it names no capability…next: choose among"},
-		"a capability twice":       {[]string{"run", "--allow", "fileWrite", "--deny", "networkAccess,filewrite", "Do it."}, "--allow names fileWrite already…next: name it in one"},
-		"read-only, yet writing":   {[]string{"run", "--read-only", "--allow", "fileWrite", "Do it."}, "--read-only refuses what needs fileWrite, and --allow does not…next: leave one"},
-		"a tool in small letters":  {[]string{"run", "--tools", "Read,bash(ls)", "Do it."}, "there is no tool bash(ls)…next: write Bash"},
-		"turns below zero":         {[]string{"run", "--max-turns", "-3", "Do it."}, `"-3" for "--max-turns" flag: it must be above zero…next: leave the flag out`},
-		"no turns":                 {[]string{"run", "--max-turns", "0", "Do it."}, "it must be above zero"},
-		"turns in words":           {[]string{"run", "--max-turns", "many", "Do it."}, "it is no whole number…next: drover run --help"},
-		"dollars below zero":       {[]string{"run", "--max-usd", "-1", "Do it."}, `"-1" for "--max-usd" flag: it must be above zero`},
-		"no number of dollars":     {[]string{"run", "--max-usd", "NaN", "Do it."}, "it is no amount…next: give dollars"},
-		"all the money":            {[]string{"run", "--max-usd", "+Inf", "Do it."}, "it is no amount"},
-		"time below zero":          {[]string{"run", "--timeout", "-1s", "Do it."}, `"-1s" for "--timeout" flag: it must be above zero`},
-		"time without a unit":      {[]string{"run", "--timeout", "10", "Do it."}, "it is no time…next: give a number and a unit"},
-		"a mount":                  {[]string{"run", "--mount", "src:/work", "Do it."}, `"src:/work" for "--mount" flag: this version of drover works in the current folder…next: cd src`},
-		"an unknown isolation":     {[]string{"run", "--isolation", "vault", "Do it."}, "there is no such isolation…next: choose among cell, process, none"},
-		"a cell":                   {[]string{"run", "--isolation", "cell", "Do it."}, "--isolation cell: this version of drover has no cell…next: use --isolation process"},
-		"two outputs":              {[]string{"run", "--json", "--quiet", "Do it."}, "--json and --quiet exclude each other…next: choose one"},
-		"a schema that is missing": {[]string{"run", "--schema", filepath.Join(dir, "none.json"), "Do it."}, "--schema: …none.json…next: give the path"},
-		"a schema that is a list":  {[]string{"run", "--schema", list, "Do it."}, list + " is no JSON Schema…next: mend it"},
-		"a schema that is true":    {[]string{"run", "--schema", scalar, "Do it."}, scalar + " is no JSON Schema…it is no object…next: mend it"},
-		"a schema that is no JSON": {[]string{"run", "--schema", broken, "Do it."}, broken + " is no JSON Schema…next: mend it"},
-		"a schema that is none":    {[]string{"run", "--schema", strange, "Do it."}, strange + " is no JSON Schema…next: mend it"},
-		"resuming a script":        {[]string{"run", "--model-script", "x.yaml", "--resume", "t", "Do it."}, "a run with --model-script keeps none…next:"},
-		"an unknown command":       {[]string{"rnu"}, `unknown command "rnu"…next: drover --help`},
+		"no prompt":                 {[]string{"run"}, "the prompt is missing…next: drover run"},
+		"a prompt without quotes":   {[]string{"run", "Do", "it"}, "the prompt is one argument, and there are 2…next: put the prompt into quotes"},
+		"an empty prompt":           {[]string{"run", " \n"}, "the prompt is empty…next:"},
+		"an unknown flag":           {[]string{"run", "--mode", "x", "Do it."}, "unknown flag: --mode…next: drover run --help"},
+		"an unknown agent":          {[]string{"run", "--agent", "clod", "Do it."}, `--agent: no such agent: "clod"…next: choose one of those there are: claude-code`},
+		"an unknown capability":     {[]string{"run", "--allow", "everything", "Do it."}, `there is no capability "everything"…next: choose among fileWrite, shellExecute, networkAccess`},
+		"no capability":             {[]string{"run", "--allow", ",", "Do it."}, "it names no capability…next: choose among"},
+		"a capability twice":        {[]string{"run", "--allow", "fileWrite", "--deny", "networkAccess,filewrite", "Do it."}, "--allow names fileWrite already…next: name it in one"},
+		"read-only, yet writing":    {[]string{"run", "--read-only", "--allow", "fileWrite", "Do it."}, "--read-only refuses what needs fileWrite, and --allow does not…next: leave one"},
+		"a tool in small letters":   {[]string{"run", "--tools", "Read,bash(ls)", "Do it."}, "there is no tool bash(ls)…next: write Bash"},
+		"turns below zero":          {[]string{"run", "--max-turns", "-3", "Do it."}, `"-3" for "--max-turns" flag: it must be above zero…next: leave the flag out`},
+		"no turns":                  {[]string{"run", "--max-turns", "0", "Do it."}, "it must be above zero"},
+		"turns in words":            {[]string{"run", "--max-turns", "many", "Do it."}, "it is no whole number…next: drover run --help"},
+		"dollars below zero":        {[]string{"run", "--max-usd", "-1", "Do it."}, `"-1" for "--max-usd" flag: it must be above zero`},
+		"no number of dollars":      {[]string{"run", "--max-usd", "NaN", "Do it."}, "it is no amount…next: give dollars"},
+		"all the money":             {[]string{"run", "--max-usd", "+Inf", "Do it."}, "it is no amount"},
+		"time below zero":           {[]string{"run", "--timeout", "-1s", "Do it."}, `"-1s" for "--timeout" flag: it must be above zero`},
+		"time without a unit":       {[]string{"run", "--timeout", "10", "Do it."}, "it is no time…next: give a number and a unit"},
+		"a mount":                   {[]string{"run", "--mount", "src:/work", "Do it."}, `"src:/work" for "--mount" flag: this version of drover works in the current folder…next: cd src`},
+		"an unknown isolation":      {[]string{"run", "--isolation", "vault", "Do it."}, "there is no such isolation…next: choose among cell, process, none"},
+		"a cell":                    {[]string{"run", "--isolation", "cell", "Do it."}, "--isolation cell: this version of drover has no cell…next: use --isolation process"},
+		"two outputs":               {[]string{"run", "--json", "--quiet", "Do it."}, "--json and --quiet exclude each other…next: choose one"},
+		"a schema that is missing":  {[]string{"run", "--schema", filepath.Join(dir, "none.json"), "Do it."}, "--schema: …none.json…next: give the path"},
+		"a schema that is a list":   {[]string{"run", "--schema", list, "Do it."}, list + " is no JSON Schema…next: mend it"},
+		"a schema that is true":     {[]string{"run", "--schema", scalar, "Do it."}, scalar + " is no JSON Schema…it is no object…next: mend it"},
+		"a schema that is no JSON":  {[]string{"run", "--schema", broken, "Do it."}, broken + " is no JSON Schema…next: mend it"},
+		"a schema that is none":     {[]string{"run", "--schema", strange, "Do it."}, strange + " is no JSON Schema…next: mend it"},
+		"resuming a script":         {[]string{"run", "--model-script", "x.yaml", "--resume", "t", "Do it."}, "a run with --model-script keeps none…next:"},
+		"no model script":           {[]string{"run", "--model-script", "", "Do it."}, `"--model-script" flag: it is empty…next: give it a value, or leave the flag out`},
+		"no conversation":           {[]string{"run", "--resume", " ", "Do it."}, `"--resume" flag: it is empty…next:`},
+		"no schema":                 {[]string{"run", "--schema=", "Do it."}, `"--schema" flag: it is empty…next:`},
+		"no model":                  {[]string{"run", "--model=", "Do it."}, `"--model" flag: it is empty…next:`},
+		"no agent":                  {[]string{"run", "--agent=", "Do it."}, `"--agent" flag: it is empty…next:`},
+		"a script that is missing":  {[]string{"run", "--model-script", filepath.Join(dir, "none.yaml"), "Do it."}, "--model-script: …none.yaml…next: give the path"},
+		"a script that is none":     {[]string{"run", "--model-script", list, "Do it."}, "--model-script: " + list + "…next: mend it"},
+		"neither yes nor no":        {[]string{"run", "--quiet=perhaps", "Do it."}, `"--quiet" flag: it is neither true nor false…next: drover run --help`},
+		"an argument for doctor":    {[]string{"doctor", "me"}, `doctor takes no arguments, and there is "me"…next: drover doctor --help`},
+		"an unknown doctor flag":    {[]string{"doctor", "--of-love"}, "unknown flag: --of-love…next: drover doctor --help"},
+		"no time for doctor":        {[]string{"doctor", "--timeout", "soon"}, `"--timeout" flag: it is no time…next: give a number and a unit`},
+		"time of doctor below zero": {[]string{"doctor", "--timeout", "-1s"}, "--timeout is -1s…next: give a time above zero"},
+		"an unknown shell":          {[]string{"completion", "tcsh"}, `unknown command "tcsh" for "drover completion"…next:`},
+		"help on what there is not": {[]string{"help", "rnu"}, `unknown command "rnu"…next: drover --help`},
+		"an unknown command":        {[]string{"rnu"}, `unknown command "rnu"…next: drover --help`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,6 +122,23 @@ func TestPlainError(t *testing.T) {
 	} {
 		if got := plainError(errorText(text)); got != want {
 			t.Errorf("plainError(%q) is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// What the libraries advise programs to do is not what people can do.
+func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
+	for _, err := range []error{
+		&claude.ProcessError{During: "initialize"},
+		&claude.ProcessError{During: "a turn"},
+		&claude.ProcessError{During: "a turn", StderrTail: "out of luck"},
+		&claude.MessageTooLargeError{Limit: 10},
+		&claude.ControlError{Subtype: "interrupt", Message: "no"},
+		&claude.ControlTimeoutError{Subtype: "initialize", After: time.Second},
+	} {
+		got := plainError(err)
+		if _, next, _ := strings.Cut(got, "\n  next: "); strings.Contains(got, "Options") || len(next) < 10 {
+			t.Errorf("%T is told as %q, want advice for people", err, got)
 		}
 	}
 }

@@ -56,6 +56,11 @@ func (i isolation) spawner(ctx context.Context) (*killableSpawner, error) {
 	return &killableSpawner{host: claude.HostSpawner{NoPIDNamespace: i == isolationNone}}, nil
 }
 
+// contains reports whether nothing that the agent starts can outlive it.
+func (i isolation) contains() bool {
+	return i != isolationNone && (runtime.GOOS == "windows" || proc.NamespaceAvailable(context.Background(), ""))
+}
+
 // noNamespace says why there is no PID namespace here, and what to do.
 func noNamespace() string {
 	if runtime.GOOS != "linux" {
@@ -91,6 +96,9 @@ func (s *killableSpawner) Spawn(ctx context.Context, cmd claude.Command) (claude
 	}
 	return p, nil
 }
+
+// Unwrap says how the processes are started, so that the agent's version can be asked.
+func (s *killableSpawner) Unwrap() claude.Spawner { return s.host }
 
 // kill ends all processes, and those that are started from now on.
 func (s *killableSpawner) kill() {

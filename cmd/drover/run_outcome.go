@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 // An outcome is what a run comes to, seen from its events.
@@ -60,7 +61,7 @@ func (o *outcome) event(e event.Event) {
 func (o *outcome) ending(stopped error) error {
 	var lost outputLost
 	if errors.As(stopped, &lost) {
-		return ending{exitError, fmt.Errorf("nobody reads the output any more, so the run was stopped: %w", lost.error)}
+		return ending{exitError, lost.told()}
 	}
 	switch o.done.Status {
 	case event.DoneSuccess:
@@ -81,6 +82,18 @@ func (o *outcome) ending(stopped error) error {
 	return ending{exitError, o.failed()}
 }
 
+// stopped says what is left of a run that was interrupted, and how to go on.
+func (o *outcome) stopped() error {
+	text := "stopped; the CLI and all it started are gone"
+	if !o.options.isolation.contains() {
+		text = "stopped; the CLI is gone, but commands that have detached themselves may go on"
+	}
+	if o.done.ResumeToken != "" {
+		text += "\n  next: go on with drover run --resume " + o.done.ResumeToken
+	}
+	return errors.New(text)
+}
+
 func (o *outcome) limit(flag, what string) error {
 	next := "raise it"
 	if o.done.ResumeToken != "" {
@@ -89,19 +102,16 @@ func (o *outcome) limit(flag, what string) error {
 	return ending{exitLimit, fmt.Errorf("%s (%s)\n  next: %s", what, strings.TrimSpace(flag), next)}
 }
 
-func (o *outcome) stopped() error {
-	if o.done.ResumeToken == "" {
-		return errStopped
-	}
-	return fmt.Errorf("%w\n  next: go on with drover run --resume %s", errStopped, o.done.ResumeToken)
-}
-
 func (o *outcome) failed() error {
 	err := cmp.Or(o.failure, error(event.Error{Message: cmp.Or(o.done.Result, "the agent failed and did not say why")}))
 	if strings.Contains(strings.ToLower(err.Error()), "next: ") { // it has advice of its own
 		return err
 	}
-	return fmt.Errorf("%w\n  next: drover doctor looks for what is wrong with the set-up", err)
+	next := "drover doctor looks for what is wrong with the set-up"
+	if o.refused && o.options.resume != "" {
+		next = "give --resume the resumeToken of a run in this folder, or leave it out"
+	}
+	return fmt.Errorf("%w\n  next: %s", err, next)
 }
 
 // denials are the tool calls that were not allowed, in the order in which they were decided.
@@ -151,9 +161,7 @@ func (d *denials) report(o *runOptions) error {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d)", name, times[name])
 	}
-	if lacking := o.lacking(denied); len(lacking) > 0 {
-		advice = append(advice, "add --allow "+strings.Join(lacking, ","))
-	}
+	advice = append(advice, o.allowing(o.lacking(denied))...)
 	for _, call := range denied {
 		if a := adviceFor(call); a != "" && !slices.Contains(advice, a) {
 			advice = append(advice, a)
@@ -170,18 +178,43 @@ func (d *denials) report(o *runOptions) error {
 	return errors.New(text)
 }
 
+// allowing says how to change the flags so that capabilities are given. One that another flag names
+// cannot be in --allow too.
+func (o *runOptions) allowing(lacking []tool.Capability) []string {
+	var advice []string
+	for _, by := range []struct {
+		level  gate.Level
+		format string
+	}{
+		{gate.LevelUnset, "add --allow %[1]s"},
+		{gate.LevelAsk, "say --allow %[1]s instead of --ask %[1]s"},
+		{gate.LevelDeny, "say --allow %[1]s instead of --deny %[1]s"},
+	} {
+		var names []string
+		for _, c := range lacking {
+			if o.permissions.level(c) == by.level {
+				names = append(names, c.String())
+			}
+		}
+		if len(names) > 0 {
+			advice = append(advice, fmt.Sprintf(by.format, strings.Join(names, ",")))
+		}
+	}
+	return advice
+}
+
 // lacking are the capabilities for want of which calls were denied.
-func (o *runOptions) lacking(denied []event.Decision) []string {
-	var names []string
+func (o *runOptions) lacking(denied []event.Decision) []tool.Capability {
+	var found []tool.Capability
 	for _, c := range capabilities {
 		if o.permissions.level(c) != gate.LevelAllow && slices.ContainsFunc(denied, func(call event.Decision) bool {
 			native, _ := gate.Native(call.Tool)
 			return native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
 		}) {
-			names = append(names, c.String())
+			found = append(found, c)
 		}
 	}
-	return names
+	return found
 }
 
 // adviceFor says what to do about a call that was not denied for want of a capability.

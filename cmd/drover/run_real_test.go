@@ -52,7 +52,7 @@ func TestRunEnds(t *testing.T) {
 		"denied by a flag": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },
 			[]string{"--deny", "shellExecute"},
-			exitDenied, "I could not.", "next: add --allow shellExecute\n", "",
+			exitDenied, "I could not.", "next: say --allow shellExecute instead of --deny shellExecute\n", "",
 		},
 		"read-only": {
 			func(string) []script.Turn { return []script.Turn{bash, script.Text("I could not.")} },

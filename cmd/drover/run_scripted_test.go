@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A scriptedAgent yields what a test says, and keeps what it was asked.
@@ -140,6 +141,12 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 			exitDenied,
 			[]string{"3 tool calls were denied: Bash (2), Monitor (1)\n", "next: add --allow shellExecute,networkAccess\n"},
 		},
+		"denied, where flags name the capabilities": {
+			scriptedAgent{events: []event.Payload{denied("1", "Bash", "capabilities"), denied("2", "Write", "approver"), denied("3", "WebFetch", "approver"), success}},
+			runOptions{permissions: permissionFlags{said: map[tool.Capability]string{tool.ShellExecute: "deny", tool.FileWrite: "ask"}}},
+			exitDenied,
+			[]string{"next: add --allow networkAccess; say --allow fileWrite instead of --ask fileWrite; say --allow shellExecute instead of --deny shellExecute\n"},
+		},
 		"denied first, then allowed": {
 			scriptedAgent{events: []event.Payload{denied("1", "Bash", ""), event.Decision{CallID: "1", Tool: "Bash", Verdict: event.Allow}, success}},
 			runOptions{},
@@ -180,6 +187,30 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 		},
 		"interrupted": {
 			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}}, runOptions{}, exitInterrupted, []string{"drover: stopped"},
+		},
+		"interrupted, to be continued": {
+			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted, ResumeToken: "token-1"}}},
+			runOptions{},
+			exitInterrupted,
+			[]string{"drover: stopped", "  next: go on with drover run --resume token-1\n"},
+		},
+		"interrupted where commands can outlive the run": {
+			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}},
+			runOptions{isolation: isolationNone},
+			exitInterrupted,
+			[]string{"drover: stopped; the CLI is gone, but commands that have detached themselves may go on\n"},
+		},
+		"a conversation that there is not": {
+			scriptedAgent{events: []event.Payload{event.Error{Message: "no such conversation"}, event.Done{Status: event.DoneError}}},
+			runOptions{resume: "token-0"},
+			exitError,
+			[]string{"drover: no such conversation\n  next: give --resume the resumeToken of a run in this folder"},
+		},
+		"an error that would act on the terminal": {
+			scriptedAgent{events: []event.Payload{event.Init{}, event.Error{Message: "\x1b[2Jall is well"}, event.Done{Status: event.DoneError}}},
+			runOptions{},
+			exitError,
+			[]string{`drover: \x1b[2Jall is well`},
 		},
 	}
 	for name, c := range cases {
@@ -252,7 +283,7 @@ func TestAContextThatEndsInterrupts(t *testing.T) {
 		defer cancel()
 		a := &scriptedAgent{events: []event.Payload{event.Init{}}, stall: true}
 		got := a.try(ctx, runOptions{prompt: "Do it.", json: true})
-		if got.code != exitInterrupted || got.errors != "drover: stopping the model ...\ndrover: stopped; the CLI is gone\n" {
+		if got.code != exitInterrupted || got.errors != "drover: stopping the model ...\ndrover: stopped; the CLI and all it started are gone\n" {
 			t.Errorf("got %+v, want 130 and two lines", got)
 		}
 		if !strings.Contains(got.out, `"status":"interrupted"`) {
@@ -302,6 +333,52 @@ func TestARunEndsWhenNobodyReads(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A device is no terminal for being one.
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no device that is always full")
+	}
+	defer func() { _ = full.Close() }()
+	a := &scriptedAgent{events: []event.Payload{event.Init{Model: "a-model"}, success}}
+	o := runOptions{prompt: "Do it.", agent: "scripted", agents: func(*claude.Options) (*agent.Registry, error) { return agent.NewRegistry(a) }}
+	var stderr bytes.Buffer
+	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{nil, full, &stderr}), &stderr)
+	if code != exitError || !strings.Contains(stderr.String(), "the output could not be written, so the run was stopped") || !strings.Contains(stderr.String(), "\n  next: ") {
+		t.Errorf("exit code %d, stderr %q; want 1 and the reason", code, &stderr)
+	}
+}
+
+// The time counts from the start, also for a prompt that never comes.
+func TestTheTimeCountsWhileThePromptIsRead(t *testing.T) {
+	never, held, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Close() }()
+	var stderr bytes.Buffer
+	o := runOptions{prompt: "-", timeout: timeLimit(20 * time.Millisecond)}
+	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{never, io.Discard, &stderr}), &stderr)
+	if code != exitLimit || !strings.Contains(stderr.String(), "reading the prompt from standard input: the time is up\n  next: ") {
+		t.Errorf("exit code %d, stderr %q; want 4 and the reason", code, &stderr)
+	}
+}
+
+func TestAFolderThatIsGoneIsAnError(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if err := os.Remove(dir); err != nil {
+		t.Skip("this system keeps folders that are in use:", err)
+	}
+	got := new(scriptedAgent).try(t.Context(), runOptions{prompt: "Do it."})
+	if got.code != exitError || !strings.Contains(got.errors, "the current folder cannot be used: ") || !strings.Contains(got.errors, "\n  next: cd ") {
+		t.Errorf("exit code %d, stderr %q; want 1 and the reason", got.code, got.errors)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // A stopSignal is why a context ended: somebody sent a signal.
@@ -17,8 +18,11 @@ func (s stopSignal) Error() string { return fmt.Sprintf("stopped by the signal %
 
 type killKey struct{}
 
-// withSignals ends the context at the first ctrl-C, and closes what killed gives at the second one. A
-// third one ends the program in any case. Other signals that end programs count in the same way.
+// timeToDie is how long a run that is killed may take to give the terminal back and to remove its files.
+const timeToDie = 2 * time.Second
+
+// withSignals ends the context at the first ctrl-C, and closes what killed gives at the second one. One
+// that comes later than timeToDie after that ends the program in any case. Other signals that end programs count in the same way.
 //
 // A broken pipe is no such signal: it is an error of whoever writes to it.
 func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
@@ -36,8 +40,13 @@ func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
 		}
 		select {
 		case <-signals:
-			signal.Reset(stopSignals()...)
 			close(kill)
+		case <-over:
+			return
+		}
+		select {
+		case <-time.After(timeToDie):
+			signal.Reset(stopSignals()...)
 		case <-over:
 		}
 	}()

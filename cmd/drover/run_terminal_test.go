@@ -77,7 +77,7 @@ func TestCtrlCOnATerminal(t *testing.T) {
 			screen.wait(c.before)
 			screen.keys("C-c")
 			text := strings.Join(screen.over(exitInterrupted), "\n")
-			for _, words := range []string{c.after, "interrupted", "drover: stopped; the CLI is gone"} {
+			for _, words := range []string{c.after, "interrupted", "drover: stopped; the CLI and all it started are gone"} {
 				if !strings.Contains(text, words) {
 					t.Errorf("%q is not on the screen:\n%s", words, text)
 				}

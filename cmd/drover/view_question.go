@@ -50,12 +50,17 @@ func (v *view) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 // timeToSee is how long a question is there before keys count.
 const timeToSee = 250 * time.Millisecond
 
-// ask puts a question into the status line, without choices yet.
+// ask puts a question into the status line, without choices yet. Where that has no room for what is
+// asked, all of it is shown above: nobody shall approve what cannot be seen.
 func (v *view) ask(q *question) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.question = q
-	v.drawLocked(nil)
+	var above []string
+	if _, left := q.keys(v.layout.width - 1); left < leastSubject {
+		above = q.explained(v.layout.width)
+	}
+	v.drawLocked(above)
 }
 
 // listen offers the choices, and throws away what was typed before.
@@ -81,7 +86,10 @@ func (v *view) asked() {
 	}
 }
 
-const ctrlC = 3
+const (
+	ctrlC  = 3
+	escape = 27
+)
 
 // answer reads keys until one of them is an answer.
 func (v *view) answer(ctx context.Context, q gate.Question) (gate.Answer, error) {
@@ -109,6 +117,8 @@ func (v *view) answer(ctx context.Context, q gate.Question) (gate.Answer, error)
 			return gate.Answer{Reason: fmt.Sprintf("The person at the terminal did not approve this call of %s.", q.Call.Name)}, nil
 		case '?':
 			v.explain()
+		case escape:
+			v.keyboard.skipSequence()
 		case ctrlC:
 			v.lines.opts.Interrupt()
 		}
@@ -140,12 +150,8 @@ const (
 // line is the question in one line. The choices are there in any case once it is open; what is asked
 // about is cut to the room, with a note that says so.
 func (q *question) line(room int) string {
-	what := fmt.Sprintf("  %s wants to %s", safe(name(q.Call.Name)), q.wish())
-	keys := choices
-	if columns(what)+3+columns(choices) > room && room < wideEnough {
-		keys = shortChoices
-	}
-	left := room - columns(keys) - 3
+	what := q.what()
+	keys, left := q.keys(room)
 	if !q.open {
 		keys = ""
 	}
@@ -159,6 +165,19 @@ func (q *question) line(room int) string {
 		}
 	}
 	return strings.TrimRight(cut(what, left)+"   "+keys, " ")
+}
+
+func (q *question) what() string {
+	return fmt.Sprintf("  %s wants to %s", safe(name(q.Call.Name)), q.wish())
+}
+
+// keys are the choices as far as there is room for them, and how many columns they leave.
+func (q *question) keys(room int) (keys string, left int) {
+	keys = choices
+	if columns(q.what())+3+columns(choices) > room && room < wideEnough {
+		keys = shortChoices
+	}
+	return keys, room - columns(keys) - 3
 }
 
 func name(tool string) string {

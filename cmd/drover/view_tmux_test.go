@@ -136,7 +136,8 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 			if len(screen) != 1 {
 				t.Errorf("what was typed is shown:\n%s", strings.Join(screen, "\n"))
 			}
-			p.keys("x", "Enter", "y") // keys that are no answer do nothing
+			p.keys("x", "Up", "Left", "F1", "F5", "M-y", "Enter") // keys that are no answer do nothing
+			p.keys("y")
 			p.log("once: allow, remember 0")
 			checkStatus(t, p.wait(`  Write wants to write: a.txt   \[y\]`))
 			p.keys("a")
@@ -165,6 +166,19 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 			p.over(0)
 		})
 	}
+}
+
+// Nobody shall approve what cannot be seen.
+func TestAQuestionWithoutRoomIsShownAbove(t *testing.T) {
+	t.Parallel()
+	p := newPane(t, 20, 80, "withdraw")
+	p.step("withdraw")
+	p.log("first: withdrawn")
+	p.step("ask")
+	p.wait(`(?s)"asked".*\[y/a/n/\?\]`)
+	p.keys("n")
+	p.log("second: deny, remember 0")
+	p.wait(`exit code 0`) // and no more: the terminal breaks what over looks for
 }
 
 func TestAWithdrawnQuestionDisappears(t *testing.T) {

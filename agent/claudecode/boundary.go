@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/drover-agents/drover/claude"
+)
+
+// boundServers keeps to a list of tools what MCP servers of the base offer. A server that the list does
+// not name is not there. Which tools the others have is known only later, and no option of the CLI takes
+// away those that are not named: a hook denies them, in every mode.
+func boundServers(o *claude.Options, names []string) error {
+	list := serverTools(names)
+	var named map[string]claude.MCPServer
+	for name, server := range o.MCPServers {
+		if list.hasServer(name) {
+			set(&named, name, server)
+		}
+	}
+	o.MCPServers = named
+	if len(named) == 0 && o.MCPConfig == "" && len(o.Plugins) == 0 {
+		return nil
+	}
+	if err := o.RequireHooks(); err != nil {
+		return err
+	}
+	hook := claude.On("mcp__.*", func(_ context.Context, call *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+		if list.has(call.ToolName) {
+			return nil, nil
+		}
+		return claude.DenyTool(fmt.Sprintf("Tool %s is not on the list of allowed tools.", call.ToolName)), nil
+	})
+	o.Hooks = append([]claude.Hook{hook}, o.Hooks...)
+	return nil
+}
+
+// serverTools is a list of tools, of which only those of MCP servers matter: "mcp__server__tool", or all
+// of a server as "mcp__server" or "mcp__server__*".
+type serverTools []string
+
+// each calls f with the names without arguments until it returns true, and reports whether it did.
+func (l serverTools) each(f func(name string) bool) bool {
+	for _, name := range l {
+		name, _, _ = strings.Cut(strings.TrimSpace(name), "(")
+		if strings.HasPrefix(name, "mcp__") && f(strings.TrimSuffix(name, "__*")) {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether the list has a tool.
+func (l serverTools) has(tool string) bool {
+	return l.each(func(name string) bool { return tool == name || strings.HasPrefix(tool, name+"__") })
+}
+
+// hasServer reports whether the list has any tool of a server.
+func (l serverTools) hasServer(key string) bool {
+	server := "mcp__" + strings.Map(inToolName, key)
+	return l.each(func(name string) bool { return name == server || strings.HasPrefix(name, server+"__") })
+}
+
+// inToolName is what the CLI makes of a letter of a server's name in the names of its tools.
+func inToolName(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+		return r
+	}
+	return '_'
+}
