@@ -28,9 +28,7 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 	}
 	l.order, l.writing = nil, ""
 	figures := append([]string{plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
-	if p.Duration > 0 {
-		figures = append(figures, span(p.Duration))
-	}
+	figures = append(figures, span(l.since(e))) // of the whole run; an agent counts only what it calls work
 	r := row{at: l.since(e), what: "done", subject: string(p.Status), because: l.why(p), figures: strings.Join(figures, "  "), tone: toneBad}
 	if p.Status == event.DoneSuccess {
 		r.tone = toneGood

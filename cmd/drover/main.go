@@ -21,6 +21,7 @@ func main() {
 
 // execute runs the command and returns the exit code of the program.
 func execute(ctx context.Context, cmd *cobra.Command) int {
+	refuseUnknown(cmd) // here, since the commands that it adds keep the output of this moment
 	return exitCode(ctx, cmd.ExecuteContext(ctx), cmd.ErrOrStderr())
 }
 
@@ -34,6 +35,5 @@ func newCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRunCommand(), newDoctorCommand(), newDemoCommand())
-	refuseUnknown(root)
 	return root
 }

@@ -72,7 +72,7 @@ func TestAModelScriptThatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := drover(t.Context(), t, nil, "run", "--model-script", c.path, "Do it.")
-			if code != exitError || stdout != "" || !strings.Contains(stderr, "drover: --model-script: ") || !strings.Contains(stderr, c.words) || !strings.Contains(stderr, "\n  next: ") {
+			if code != exitUsage || stdout != "" || !strings.Contains(stderr, "drover: --model-script: ") || !strings.Contains(stderr, c.words) || !strings.Contains(stderr, "\n  next: ") {
 				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 			}
 		})
