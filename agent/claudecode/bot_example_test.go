@@ -80,8 +80,8 @@ func TestTheBotWritesBelowDocsAndDoesNothingElse(t *testing.T) {
 			got = append(got, fmt.Sprint(r.Name, " ", r.Status))
 		}
 	}
-	// The agent has no Bash at all; a tool of a server in base it has, and may not call.
-	want := []string{"Write success", "Write denied", "Bash error", "mcp__other__act denied"}
+	// The agent has neither Bash nor the servers of base: the list of tools names neither.
+	want := []string{"Write success", "Write denied", "Bash error", "mcp__other__act error"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}

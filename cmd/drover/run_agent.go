@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -229,13 +230,17 @@ func (j *job) run(parent context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer afterEnd(ctx, display.stopping)()
+	stopping := sync.OnceFunc(display.stopping)
+	defer afterEnd(ctx, stopping)()
 	defer j.killWhenAsked(ctx)()
 	j.request.PartialText = approver != nil // somebody watches
 	seen := outcome{options: &j.options, show: display.show}
 	for e, err := range runner.Run(ctx, j.request) {
 		if err != nil {
 			return err
+		}
+		if ctx.Err() != nil {
+			stopping() // before the summary, however fast the agent was
 		}
 		seen.event(e)
 	}
