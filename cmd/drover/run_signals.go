@@ -22,7 +22,8 @@ type killKey struct{}
 const timeToDie = 2 * time.Second
 
 // withSignals ends the context at the first ctrl-C, and closes what killed gives at the second one. One
-// that comes later than timeToDie after that ends the program in any case. Other signals that end programs count in the same way.
+// that comes later than timeToDie after that ends the program in any case. Other signals that end
+// programs count in the same way.
 //
 // A broken pipe is no such signal: it is an error of whoever writes to it.
 func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
