@@ -27,7 +27,8 @@ var _ agent.Adapter = (*Adapter)(nil)
 // for before Ready or Run.
 //
 // Where a request says nothing, base holds; where base says nothing either, the CLI's own default does,
-// its own system prompt included. ForwardSubagentText is always set. What base points to must not change while the adapter is in use.
+// its own system prompt included. ForwardSubagentText is always set. What base points to must not
+// change while the adapter is in use.
 func New(base *claude.Options) *Adapter {
 	a := new(Adapter)
 	if base != nil {
