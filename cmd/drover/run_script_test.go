@@ -90,7 +90,6 @@ func TestAModelScriptThatIsTooShort(t *testing.T) {
 }
 
 func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
-	dir := t.TempDir()
 	for name, c := range map[string]struct {
 		bwrap string // a program of that name; empty means none
 		words []string
@@ -101,6 +100,7 @@ func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
 			t.Setenv("PATH", dir)
 			if c.bwrap != "" {
 				if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(c.bwrap), 0o700); err != nil {
