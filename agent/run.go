@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -98,34 +99,28 @@ func (x *run) consume() {
 	})
 }
 
-// normalise makes an event one whose payload can be relied on: readers look for values, and an adapter
-// may just as well yield pointers.
+// normalise makes an event one whose payload can be relied on.
 func normalise(e *event.Event) error {
-	switch p := e.Payload.(type) {
-	case nil:
+	if e.Payload == nil {
 		return errors.New("the adapter yielded an event without a payload")
-	case *event.Done:
-		e.Payload = *p
-	case *event.ToolCall:
-		e.Payload = *p
-	case *event.ToolResult:
-		e.Payload = *p
-	case *event.Error:
-		e.Payload = *p
-	case *event.Text:
-		e.Payload = *p
-	case *event.TextDelta:
-		e.Payload = *p
-	case *event.Thinking:
-		e.Payload = *p
-	case *event.Init:
-		e.Payload = *p
 	}
+	e.Payload = pointedTo(e.Payload)
 	e.Kind = e.Payload.EventKind()
 	if _, isDone := e.Payload.(event.Done); !isDone && e.Kind == event.KindDone {
 		return fmt.Errorf("the adapter yielded a done event that is a %T", e.Payload)
 	}
 	return nil
+}
+
+// pointedTo is the value of a payload that is a pointer to one: readers look for values, and an adapter
+// may just as well yield pointers.
+func pointedTo(p event.Payload) event.Payload {
+	if v := reflect.ValueOf(p); v.Kind() == reflect.Pointer {
+		if value, ok := reflect.TypeAssert[event.Payload](v.Elem()); ok {
+			return value
+		}
+	}
+	return p
 }
 
 // read yields what the adapter and the host say, and then the end.

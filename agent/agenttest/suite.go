@@ -36,7 +36,7 @@ func TestAdapter(t *testing.T, s Subject) {
 				s.Patience = 20 * time.Second
 			}
 			if c.missing && s.Missing == nil {
-				t.Skip("the subject has no Missing")
+				t.Skip("the subject has no adapter of a missing agent: set Subject.Missing to run it")
 			}
 			newAdapter := s.New
 			if c.missing {
