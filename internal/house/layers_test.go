@@ -24,6 +24,7 @@ var layers = map[string][]string{
 	"tool":                        {"event", "schema", "claude", "internal/*"},
 	"tool/mcp":                    {"tool", "event", "schema", "claude", "internal/*"},
 	"gate":                        {"event", "tool", "claude", "schema", "internal/*"},
+	"guard":                       {"session", "gate", "tool", "event", "internal/*"},
 	"agent":                       {"event", "tool", "gate", "internal/*"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},
