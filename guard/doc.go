@@ -40,9 +40,10 @@
 //
 // # Feedback and completion
 //
-// Feedback is what the agent is told about its own work while it goes on, at a trigger: every so many
-// calls, every so many seconds, when a file appears. Completion is what is checked when the agent says
-// that it has finished.
+// A [Feedbacker] asks its providers after tool calls what the agent is to be told about its own work,
+// each when its trigger says so: every so many calls, every so many seconds, when a file appears. A
+// [Checker] says whether an agent that wants to stop has done its task. Commands of checkers run only
+// through an [Exec] that the caller gives: what an agent wrote is not trusted code.
 //
 // # Time and ids
 //
