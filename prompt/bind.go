@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/tool"
+)
+
+// A binding is a template with values. The texts are filled in once, here: rendering only chooses
+// and joins them.
+type binding struct {
+	t      *template
+	values map[reflect.Type]*boundValue
+	faces  []face // as template.nodes
+	// err is why it cannot be rendered: values are missing.
+	err error
+}
+
+// A face is what a section shows, with its values filled in.
+type face struct {
+	full    string // heading, text and examples
+	summary string // heading and summary; empty where there is none
+	tools   []*tool.Tool
+	// visibility is that of an override, or nil.
+	visibility *Visibility
+	// overridden says that an override changed what is shown, overriddenTools the same of tools.
+	overridden      bool
+	overriddenTools []bool
+}
+
+// A binder collects what is wrong while values are bound.
+type binder struct {
+	problems
+	*binding
+	missing map[reflect.Type]bool
+	used    map[reflect.Type]bool // by sections that declare nothing
+}
+
+// unbound is a binding without values. It can be rendered where nothing is asked for.
+func (t *template) unbound() *binding {
+	b, err := t.bind(nil, nil)
+	if err != nil {
+		return &binding{t: t, err: err}
+	}
+	return b
+}
+
+func (t *template) bind(old map[reflect.Type]*boundValue, params []any) (*binding, error) {
+	b := &binder{
+		problems: problems{prompt: t.name, err: ErrParams},
+		binding:  &binding{t: t, values: maps.Clone(old)},
+		missing:  map[reflect.Type]bool{}, used: map[reflect.Type]bool{},
+	}
+	if b.values == nil {
+		b.values = map[reflect.Type]*boundValue{}
+	}
+	b.take(params)
+	b.findMissing()
+	for _, n := range t.nodes {
+		b.faces = append(b.faces, b.face(n))
+	}
+	b.findUnknown()
+	if err := b.join(); err != nil {
+		return nil, err
+	}
+	return b.binding, nil
+}
+
+func (b *binder) take(params []any) {
+	given := map[reflect.Type]bool{}
+	for _, p := range params {
+		value, err := newBoundValue(p)
+		if err != nil {
+			b.add(Error{Reason: err.Error()})
+			continue
+		}
+		if given[value.typ] {
+			b.add(Error{Reason: fmt.Sprintf("two values of %v are given, for %s", value.typ, b.t.wanting(value.typ))})
+		}
+		given[value.typ] = true
+		b.values[value.typ] = value
+	}
+}
+
+// findMissing names each declared type without a value once, with all sections that declare it.
+func (b *binder) findMissing() {
+	check := func(declared []declaration) {
+		for _, d := range declared {
+			if d.fallback != nil || b.values[d.typ] != nil || b.missing[d.typ] {
+				continue
+			}
+			b.missing[d.typ] = true
+			b.add(Error{Reason: fmt.Sprintf("no value of %v is bound, which %s asks for", d.typ, b.t.wanting(d.typ)), Next: fmt.Sprintf("Bind(%v{...})", d.typ)})
+		}
+	}
+	check(b.t.outermost)
+	for _, n := range b.t.nodes {
+		check(n.Params.declared)
+	}
+}
+
+// wanting names the places that declare a type, for error texts.
+func (t *template) wanting(typ reflect.Type) string {
+	has := func(declared []declaration) bool {
+		return slices.ContainsFunc(declared, func(d declaration) bool { return d.typ == typ })
+	}
+	if has(t.outermost) {
+		return "the whole prompt"
+	}
+	var paths []string
+	for _, n := range t.nodes {
+		if has(n.Params.declared) {
+			paths = append(paths, fmt.Sprintf("section %q", n.path))
+		}
+	}
+	if paths == nil {
+		return "no section in particular"
+	}
+	return strings.Join(paths, ", ")
+}
+
+// findUnknown reports values that nothing asks for.
+func (b *binder) findUnknown() {
+	for typ := range b.values {
+		if !b.used[typ] && b.t.wanting(typ) == "no section in particular" {
+			b.add(Error{
+				Reason: fmt.Sprintf("no section asks for a %v (sections: %s)", typ, strings.Join(b.t.paths(), ", ")),
+				Next:   "leave it out, or declare it with ParamsOf where a predicate reads it",
+			})
+		}
+	}
+}
+
+func (b *binder) face(n *node) face {
+	f := face{tools: n.Tools}
+	f.full = joinParts(n.heading, b.fill(n, "text", n.Text, n.body), renderExamples(n.Examples))
+	if n.summary.source != "" {
+		f.summary = joinParts(n.heading, b.fill(n, "summary", n.Summary, n.summary))
+	}
+	return f
+}
+
+// joinParts puts an empty line between parts that are not empty.
+func joinParts(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "\n\n")
+}
+
+// fill puts the values into a text. The text as it was written is for places in errors.
+func (b *binder) fill(n *node, part, written string, t text) string {
+	var out strings.Builder
+	for _, s := range t.segments {
+		if s.name == "" {
+			out.WriteString(s.text)
+			continue
+		}
+		value, err := b.lookup(n.scope, s.name)
+		if err != nil {
+			line, column := placeholderPosition(written, s.name)
+			b.add(Error{Section: n.path, Part: part, Line: line, Column: column, Reason: "placeholder $" + s.name, Cause: err})
+		}
+		out.WriteString(value)
+	}
+	return out.String()
+}
+
+// placeholderPosition is the place where a placeholder first stands in a text.
+func placeholderPosition(written, name string) (line, column int) {
+	segments, _ := scan(written)
+	for _, s := range segments {
+		if s.name == name {
+			return position(written, s.offset)
+		}
+	}
+	return 0, 0
+}
+
+// lookup finds the text for a placeholder. A value that is missing was reported already.
+func (b *binder) lookup(s scope, name string) (string, error) {
+	var types []reflect.Type
+	if len(s) > 0 {
+		types = s.having(name)
+	} else {
+		types = b.having(name)
+	}
+	switch {
+	case len(types) == 0 && len(s) == 0 && len(b.values) == 0:
+		return "", fmt.Errorf("has no value: nothing is bound")
+	case len(types) == 0:
+		return "", fmt.Errorf("has no value: none of the params has it")
+	case len(types) > 1:
+		return "", fmt.Errorf("is ambiguous: %v and %v have it", types[0], types[1])
+	}
+	value := s.value(types[0], b.values)
+	if value == nil {
+		return "", nil
+	}
+	return value.text(name)
+}
+
+// having lists the bound types with a field for a placeholder, and notes that they are of use.
+func (b *binder) having(name string) []reflect.Type {
+	var types []reflect.Type
+	for typ := range b.values {
+		if _, ok := fieldsOf(typ).byName[name]; ok {
+			types = append(types, typ)
+			b.used[typ] = true
+		}
+	}
+	slices.SortFunc(types, func(x, y reflect.Type) int { return strings.Compare(x.String(), y.String()) })
+	return types
+}
