@@ -16,7 +16,7 @@ import (
 
 // A paramField is a field that fills placeholders.
 type paramField struct {
-	goName string // "Args.Path"
+	goName string // "main.Args.Path"
 	index  []int  // as for reflect.Value.FieldByIndex
 	typ    reflect.Type
 	// unusable says why a field of this type cannot be put into a text. It is empty where it can.
@@ -49,7 +49,7 @@ func newParamFields(t reflect.Type) *paramFields {
 	}
 	for _, f := range reflect.VisibleFields(t) {
 		if name, ok := paramName(f); ok && exportedWay(t, f.Index) {
-			all.add(name, paramField{t.Name() + "." + f.Name, f.Index, f.Type, unusableReason(f.Type)})
+			all.add(name, paramField{t.String() + "." + f.Name, f.Index, f.Type, unusableReason(f.Type)})
 		}
 	}
 	return all
