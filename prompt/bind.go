@@ -127,7 +127,7 @@ func (t *template) wanting(typ reflect.Type) string {
 
 // findUnknown reports values that nothing asks for.
 func (b *binder) findUnknown() {
-	for typ := range b.values {
+	for _, typ := range sortedTypes(b.values) {
 		if !b.used[typ] && b.t.wanting(typ) == "no section in particular" {
 			b.add(Error{
 				Reason: fmt.Sprintf("no section asks for a %v (sections: %s)", typ, strings.Join(b.t.paths(), ", ")),
@@ -206,12 +206,16 @@ func (b *binder) lookup(s scope, name string) (string, error) {
 // having lists the bound types with a field for a placeholder, and notes that they are of use.
 func (b *binder) having(name string) []reflect.Type {
 	var types []reflect.Type
-	for typ := range b.values {
+	for _, typ := range sortedTypes(b.values) {
 		if _, ok := fieldsOf(typ).byName[name]; ok {
 			types = append(types, typ)
 			b.used[typ] = true
 		}
 	}
-	slices.SortFunc(types, func(x, y reflect.Type) int { return strings.Compare(x.String(), y.String()) })
 	return types
+}
+
+// sortedTypes puts types into an order, so that errors are always the same.
+func sortedTypes(values map[reflect.Type]*boundValue) []reflect.Type {
+	return slices.SortedFunc(maps.Keys(values), func(x, y reflect.Type) int { return strings.Compare(x.String(), y.String()) })
 }

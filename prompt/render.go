@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -19,6 +20,9 @@ import (
 // The visibility of a section is the first of these that says anything: Visibility, the session,
 // Overrides, the section's VisibilityWhen, the section's Visibility.
 type RenderOptions struct {
+	// Session is what predicates may look at, and may say which sections are shown; see
+	// [session.VisibilityOverrides]. Nil means that there is none.
+	Session *session.Session
 	// Visibility sets that of single sections by path. A path that the prompt does not have is an
 	// error.
 	Visibility map[string]Visibility
@@ -88,8 +92,10 @@ type renderer struct {
 	opts  RenderOptions
 	root  *node // nil for the whole prompt
 	faces []face
-	out   *Rendered
-	parts []string // of the text
+	// inSession has the visibilities that the session says, by path.
+	inSession map[string]Visibility
+	out       *Rendered
+	parts     []string // of the text
 }
 
 func (b *binding) render(root *node, opts *RenderOptions) (*Rendered, error) {
@@ -138,6 +144,9 @@ func (r *renderer) prepare() error {
 		Descriptor: Descriptor{Namespace: t.namespace, Key: t.key},
 	}
 	r.grow()
+	if err := r.readSession(); err != nil {
+		return err
+	}
 	if r.opts.Overrides == nil {
 		return nil
 	}

@@ -113,5 +113,15 @@ func (p *Prompt[Out]) Key() string { return p.b.t.key }
 // Name returns the name of the template.
 func (p *Prompt[Out]) Name() string { return p.b.t.name }
 
+// Params returns the structs that are bound, in the order of their type names. Defaults are not
+// among them.
+func (p *Prompt[Out]) Params() []any {
+	var all []any
+	for _, typ := range sortedTypes(p.b.values) {
+		all = append(all, p.b.values[typ].value)
+	}
+	return all
+}
+
 // Descriptor describes all sections and tools of the template.
 func (p *Prompt[Out]) Descriptor() *Descriptor { return p.b.t.descriptor }

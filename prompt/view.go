@@ -5,13 +5,19 @@ package prompt
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/drover-agents/drover/session"
 )
 
 // A View is what predicates see when a prompt is rendered.
 type View struct {
-	scope scope
-	bound map[reflect.Type]*boundValue
+	session *session.Session
+	scope   scope
+	bound   map[reflect.Type]*boundValue
 }
+
+// Session returns the session of the run, or nil.
+func (v View) Session() *session.Session { return v.session }
 
 // Param returns the value of a params struct, bound or default.
 func Param[P any](v View) (P, bool) {

@@ -5,6 +5,8 @@ package prompt
 import (
 	"fmt"
 	"strings"
+
+	"github.com/drover-agents/drover/session"
 )
 
 // The tools by which an agent gets at what summaries hide. No other tool may have these names.
@@ -72,6 +74,28 @@ func (h HiddenSection) suffix() string {
 	return b.String()
 }
 
+// readSession takes the visibilities out of the session, all at one moment. The session may serve
+// other prompts too, so a path that this one does not have is not an error.
+func (r *renderer) readSession() error {
+	if r.opts.Session == nil {
+		return nil
+	}
+	overrides, _ := session.Query[session.VisibilityOverrides](r.opts.Session).Latest()
+	r.inSession = make(map[string]Visibility, len(overrides.Sections))
+	for path, word := range overrides.Sections {
+		n, ok := r.b.t.byPath[path]
+		if !ok {
+			continue
+		}
+		var v Visibility
+		if err := v.UnmarshalText([]byte(word)); err != nil {
+			return r.fail(n, "in the session", err)
+		}
+		r.inSession[path] = v
+	}
+	return nil
+}
+
 // visibility decides how much of a section is shown.
 func (r *renderer) visibility(n *node) (Visibility, error) {
 	v, err := r.chosenVisibility(n)
@@ -94,7 +118,7 @@ func (r *renderer) chosenVisibility(n *node) (Visibility, error) {
 	if v, ok := r.opts.Visibility[n.path]; ok {
 		return v, nil
 	}
-	if v, ok := r.sessionVisibility(n); ok {
+	if v, ok := r.inSession[n.path]; ok {
 		return v, nil
 	}
 	if v := r.faces[n.index].visibility; v != nil {
@@ -120,5 +144,5 @@ func ask[T any](r *renderer, n *node, what string, predicate func(View) T) (answ
 			err = r.fail(n, fmt.Sprintf("%s panicked: %v", what, p), nil)
 		}
 	}()
-	return predicate(View{scope: n.scope, bound: r.b.values}), nil
+	return predicate(View{r.opts.Session, n.scope, r.b.values}), nil
 }
