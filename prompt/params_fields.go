@@ -48,7 +48,7 @@ func newParamFields(t reflect.Type) *paramFields {
 		return all
 	}
 	for _, f := range reflect.VisibleFields(t) {
-		if name, ok := paramName(f); ok && exportedWay(t, f.Index) {
+		if name, ok := paramName(f); ok {
 			all.add(name, paramField{t.String() + "." + f.Name, f.Index, f.Type, unusableReason(f.Type)})
 		}
 	}
@@ -88,19 +88,6 @@ func paramName(f reflect.StructField) (string, bool) {
 		return name, true
 	}
 	return f.Name, identifier(f.Name) == len(f.Name)
-}
-
-// exportedWay reports whether no embedded pointer on the way to a field is to an unexported struct,
-// which reflection may not go through.
-func exportedWay(t reflect.Type, index []int) bool {
-	for _, i := range index[:len(index)-1] {
-		f := structType(t).Field(i)
-		if f.Type.Kind() == reflect.Pointer && !f.IsExported() {
-			return false
-		}
-		t = f.Type
-	}
-	return true
 }
 
 var (
