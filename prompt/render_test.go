@@ -21,14 +21,14 @@ import (
 func equipped(key string, children ...*Section) *Section {
 	return &Section{
 		Key: key, Title: strings.ToUpper(key), Text: "Text of " + key + ".", Summary: "Summary of " + key + ".", Children: children,
-		Tools: []*tool.Tool{named(key)}, Skills: []*Skill{{Name: key, Hash: "hash of " + key}}, Policies: []gate.Policy{policy(key)},
+		Tools: []*tool.Tool{named(key)}, Skills: []*Skill{skill(key)}, Policies: []gate.Policy{policy(key)},
 	}
 }
 
 func skillNames(skills []*Skill) []string {
 	var names []string
 	for _, s := range skills {
-		names = append(names, s.Name)
+		names = append(names, s.Name())
 	}
 	return names
 }
