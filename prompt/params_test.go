@@ -105,8 +105,8 @@ func TestValuesThatDoNotFitAreBindErrorsThatNameTheSections(t *testing.T) {
 		params   []any
 		want     []string
 	}{
-		{"missing", declared, nil, []string{`prompt: demo:test: no value of prompt.fileArgs is bound, which section "a", section "b" asks for`}},
-		{"doubled", declared, []any{fileArgs{}, &fileArgs{}}, []string{`prompt: demo:test: two values of prompt.fileArgs are given, for section "a", section "b"`}},
+		{"missing", declared, nil, []string{`prompt: demo:test: no value of prompt.fileArgs is bound; it is for section "a", section "b"`}},
+		{"doubled", declared, []any{fileArgs{}, &fileArgs{}}, []string{`prompt: demo:test: two values of prompt.fileArgs are given; it is for section "a", section "b"`}},
 		{"unknown", declared, []any{fileArgs{}, level(1), findParams{}}, []string{
 			`prompt: demo:test: params must be structs, prompt.level is none`,
 			`prompt: demo:test: no section asks for a prompt.findParams (sections: a, b)`,
@@ -145,7 +145,7 @@ func TestParamsOfADefinitionAreForAllSections(t *testing.T) {
 	d := Definition{Params: ParamsOf[fileArgs](), Sections: []*Section{Markdown("a", "A", "$path"), {Key: "b", Title: "B", Children: []*Section{Markdown("c", "C", "$lines")}}}}
 	tmpl := mustDefine[Text](t, d)
 	_, err := tmpl.Bind()
-	wantErrors(t, err, ErrParams, `prompt: demo:test: no value of prompt.fileArgs is bound, which the whole prompt asks for`)
+	wantErrors(t, err, ErrParams, `prompt: demo:test: no value of prompt.fileArgs is bound; it is for the whole prompt`)
 	p, err := tmpl.Bind(fileArgs{"x.go", 3})
 	if err != nil {
 		t.Fatal(err)
