@@ -18,7 +18,8 @@ func (l level) String() string { return [...]string{"low", "high"}[l] }
 
 type embeddedArgs struct {
 	Inner string
-	Path  string `prompt:"path"` // the outer one wins
+	Path  string `prompt:"path"`  // the outer one wins, by Go's rule
+	Other string `prompt:"Plain"` // the outer one wins, by the same rule for placeholders
 }
 
 type allArgs struct {
@@ -42,7 +43,7 @@ type allArgs struct {
 
 func TestPlaceholdersTakeTheirNamesAndTextsFromFields(t *testing.T) {
 	args := allArgs{
-		embeddedArgs: embeddedArgs{Inner: "in", Path: "inner path"}, modeArgs: &modeArgs{Strict: true},
+		embeddedArgs: embeddedArgs{Inner: "in", Path: "inner path", Other: "inner plain"}, modeArgs: &modeArgs{Strict: true},
 		Path: "a $FilePath b", FilePath: "f.go", Plain: "p", Count: 200, Ratio: 1500000.25, Tiny: 0.1, Level: 1,
 		At: time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC), Wait: 90 * time.Second, Addr: netip.MustParseAddr("127.0.0.1"), secret: "s",
 	}
