@@ -24,6 +24,11 @@ var layers = map[string][]string{
 	"tool":                        {"event", "schema", "claude", "internal/*"},
 	"tool/mcp":                    {"tool", "event", "schema", "claude", "internal/*"},
 	"gate":                        {"event", "tool", "claude", "schema", "internal/*"},
+	"session":                     {"event", "tool", "schema", "internal/*"},
+	// The suite that every store must pass.
+	"session/storetest": {"session", "event"},
+	"guard":             {"session", "gate", "tool", "event", "internal/*"},
+	"prompt":            {"guard", "session", "gate", "tool", "schema", "event", "internal/*"},
 	"agent":                       {"event", "tool", "gate", "internal/*"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},

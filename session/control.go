@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// The kinds of the events by which a session manages itself.
+const (
+	KindSeeded        event.Kind = "session:seeded"
+	KindCleared       event.Kind = "session:cleared"
+	KindReset         event.Kind = "session:reset"
+	KindRestored      event.Kind = "session:restored"
+	KindRolledBack    event.Kind = "session:rolled_back"
+	KindCommitted     event.Kind = "session:committed"
+	KindReducerFailed event.Kind = "session:reducer_failed"
+)
+
+// Seeded: a slice was given new values, by [Seed].
+type Seeded struct {
+	Slice  event.Kind
+	values any // []S, or json.RawMessage from a store
+}
+
+// Cleared: a slice was emptied, by [Clear].
+type Cleared struct {
+	Slice event.Kind `json:"slice"`
+}
+
+// Reset: all slices of policy State were emptied, by [Session.Reset].
+type Reset struct{}
+
+// Restored: the state went back to what it was after an entry, by [Session.Restore].
+type Restored struct {
+	To int64 `json:"to"`
+}
+
+// RolledBack: what transactions had dispatched was taken out of the state.
+type RolledBack struct {
+	Txs    []int64 `json:"txs"`
+	Call   string  `json:"toolUseId,omitzero"`
+	Reason string  `json:"reason,omitzero"`
+}
+
+// Committed: what transactions had dispatched is there to stay.
+type Committed struct {
+	Txs  []int64 `json:"txs"`
+	Call string  `json:"toolUseId,omitzero"`
+}
+
+// ReducerFailed: a reducer failed or panicked over an entry, and its slice stayed as it was. Without a
+// slice, the entry itself could not be decoded.
+type ReducerFailed struct {
+	Pos   int64      `json:"pos"`
+	Event event.Kind `json:"event"`
+	Slice event.Kind `json:"slice,omitzero"`
+	Error string     `json:"error"`
+	Panic bool       `json:"panic,omitzero"`
+}
+
+// EventKind implements [event.Payload].
+func (Seeded) EventKind() event.Kind { return KindSeeded }
+
+// EventKind implements [event.Payload].
+func (Cleared) EventKind() event.Kind { return KindCleared }
+
+// EventKind implements [event.Payload].
+func (Reset) EventKind() event.Kind { return KindReset }
+
+// EventKind implements [event.Payload].
+func (Restored) EventKind() event.Kind { return KindRestored }
+
+// EventKind implements [event.Payload].
+func (RolledBack) EventKind() event.Kind { return KindRolledBack }
+
+// EventKind implements [event.Payload].
+func (Committed) EventKind() event.Kind { return KindCommitted }
+
+// EventKind implements [event.Payload].
+func (ReducerFailed) EventKind() event.Kind { return KindReducerFailed }
+
+type seededWire struct {
+	Slice  event.Kind      `json:"slice"`
+	Values json.RawMessage `json:"values"`
+}
+
+// MarshalJSON writes the values as a list.
+func (s Seeded) MarshalJSON() ([]byte, error) {
+	values, err := json.Marshal(s.values)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(seededWire{s.Slice, values})
+}
+
+// UnmarshalJSON keeps the values as they are until the slice is folded.
+func (s *Seeded) UnmarshalJSON(data []byte) error {
+	var w seededWire
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*s = Seeded{w.Slice, w.Values}
+	return nil
+}
+
+// managing are the types of this file. Those that are false say what happened to the state, but are no
+// part of it: no slice is folded of them unless it keeps everything.
+var managing = map[reflect.Type]bool{
+	reflect.TypeFor[Seeded]():        true,
+	reflect.TypeFor[Cleared]():       true,
+	reflect.TypeFor[Reset]():         true,
+	reflect.TypeFor[Restored]():      false,
+	reflect.TypeFor[RolledBack]():    false,
+	reflect.TypeFor[Committed]():     false,
+	reflect.TypeFor[ReducerFailed](): false,
+}
+
+func changesSlices(t reflect.Type) bool { return managing[t] }
+
+func manages(v any) bool {
+	_, ok := managing[reflect.TypeOf(v)]
+	return ok
+}
+
+// defaultPolicy keeps what a session says about itself.
+func defaultPolicy(t reflect.Type) Policy {
+	if _, ok := managing[t]; ok {
+		return Log
+	}
+	return State
+}
+
+// Seed puts values into the place of all that a slice has.
+func Seed[S any](ctx context.Context, s *Session, values ...S) error {
+	want[S](s)
+	_, err := s.Dispatch(ctx, Seeded{kindOf(reflect.TypeFor[S]()), values})
+	return err
+}
+
+// Clear empties a slice.
+func Clear[S any](ctx context.Context, s *Session) error {
+	want[S](s)
+	_, err := s.Dispatch(ctx, Cleared{kindOf(reflect.TypeFor[S]())})
+	return err
+}
+
+// Reset empties all slices of policy State. The log keeps everything.
+func (s *Session) Reset(ctx context.Context) error {
+	_, err := s.Dispatch(ctx, Reset{})
+	return err
+}
+
+// reportLocked puts failures of reducers into the log. One over such a report is only logged, or there
+// would be no end.
+func (s *Session) reportLocked(entry *Entry, failed []failure) {
+	for _, f := range failed {
+		report := ReducerFailed{Pos: entry.Pos, Event: entry.Event.Kind, Error: f.err.Error()}
+		if f.slice != nil {
+			report.Slice = f.slice.name
+		}
+		_, report.Panic = errors.AsType[panicError](f.err)
+		s.opts.Logger.Error("a reducer failed", "slice", report.Slice, "event", report.Event, "pos", report.Pos, "error", report.Error)
+		if entry.Event.Kind == KindReducerFailed {
+			continue
+		}
+		e, _ := s.envelope(report) // a payload of ours always has an envelope
+		if err := s.appendLocked(&Entry{Event: e}); err != nil {
+			s.opts.Logger.Error("the failure of a reducer could not be kept", "error", err)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/persist"
+)
+
+// After yields every entry above a position and then follows the log, until the context ends or the
+// session is closed. An error is the last pair; it means that the store could not be read. Whoever reads
+// on later asks for what is above the last position that it has seen.
+func (s *Session) After(ctx context.Context, pos int64) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		for {
+			log, base, grown := s.follow(pos)
+			for entry, err := range s.entries(pos, base, log) {
+				if ctx.Err() != nil {
+					return
+				}
+				if err != nil {
+					yield(Entry{}, err)
+					return
+				}
+				pos = entry.Pos
+				if !yield(*entry, nil) {
+					return
+				}
+			}
+			if grown == nil {
+				return
+			}
+			select {
+			case <-grown:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// follow returns what is in the log, and a channel that is closed when there is more. The channel is nil
+// if there never will be.
+func (s *Session) follow(pos int64) (log persist.Vector[*Entry], base int64, grown <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.log, s.base, nil
+	}
+	if pos < s.last {
+		return s.log, s.base, alreadyGrown
+	}
+	if s.grown == nil {
+		s.grown = make(chan struct{})
+	}
+	return s.log, s.base, s.grown
+}
+
+var alreadyGrown = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// Events yields the events that are in the log now, in order. Where a store cannot be read any more it
+// ends early; [Session.After] says so.
+func (s *Session) Events() iter.Seq[event.Event] {
+	return func(yield func(event.Event) bool) {
+		s.mu.RLock()
+		log, base := s.log, s.base
+		s.mu.RUnlock()
+		for entry, err := range s.entries(0, base, log) {
+			if err != nil || !yield(entry.Event) {
+				return
+			}
+		}
+	}
+}
+
+// entriesLocked yields the entries above a position.
+func (s *Session) entriesLocked(after int64) iter.Seq2[*Entry, error] {
+	return s.entries(after, s.base, s.log)
+}
+
+// entries yields the entries above a position: those up to base from the store, the others from log.
+func (s *Session) entries(after, base int64, log persist.Vector[*Entry]) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		if after < base {
+			for record, err := range s.archive.Records(after) {
+				if err == nil && record.Pos > base {
+					break
+				}
+				var entry *Entry
+				if err == nil {
+					entry, err = decode(record)
+				}
+				if err != nil {
+					yield(nil, fmt.Errorf("session: reading the log: %w", err))
+					return
+				}
+				if after = entry.Pos; !yield(entry, nil) {
+					return
+				}
+			}
+		}
+		for _, entry := range log.From(int(after - base)) {
+			if !yield(entry, nil) {
+				return
+			}
+		}
+	}
+}
