@@ -36,7 +36,7 @@ type lineReader struct {
 }
 
 func newLineReader(f io.ReaderAt, from, to int64) *lineReader {
-	size := min(max(to-from, 512), 256<<10)
+	size := min(max(to-from, 512), 64<<10)
 	return &lineReader{src: io.NewSectionReader(f, from, to-from), buf: make([]byte, size), offset: from}
 }
 

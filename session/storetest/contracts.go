@@ -204,7 +204,7 @@ func stopEarly(t *testing.T, s session.Store) {
 
 func concurrentReaders(t *testing.T, s session.Store) {
 	begin(t, s)
-	const last, readers = 200, 4
+	const last, readers = 60, 4
 	var wg sync.WaitGroup
 	for range readers {
 		wg.Go(func() {
