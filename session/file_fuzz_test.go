@@ -35,10 +35,8 @@ func plainRecord(line []byte) (pos int64, ok bool) {
 func plainPrefix(text []byte) (good []byte, records []string, torn bool) {
 	rest := bytes.SplitAfter(text, []byte("\n"))
 	var head struct {
-		Drover  string
-		Version int
-		ID      string
-		Parent  string
+		Drover string
+		session.Head
 	}
 	if json.Unmarshal(rest[0], &head) != nil || !bytes.HasSuffix(rest[0], []byte("\n")) ||
 		head.Drover != "session-log" || head.Version != 1 {
