@@ -97,12 +97,12 @@ func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
 	s.opts.Interval = cmp.Or(s.opts.Interval, time.Second)
 	s.opts.Perm = cmp.Or(s.opts.Perm, 0o600)
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
-	f, err := openLog(path, s.opts)
+	f, size, err := openLog(path, s.opts)
 	if err != nil {
 		return nil, err
 	}
 	s.f = f
-	if err := s.load(f); err != nil {
+	if err := s.load(size); err != nil {
 		_ = f.Close() // nothing was written
 		return nil, err
 	}
@@ -112,40 +112,42 @@ func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
 	return s, nil
 }
 
-// openLog opens the file and, to write, locks it.
-func openLog(path string, opts FileOptions) (*os.File, error) {
+// openLog opens the file and, to write, locks it. It returns its length too.
+func openLog(path string, opts FileOptions) (logFile, int64, error) {
 	// A pipe or a device would block, or swallow what it is given.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("session: %s is no regular file", path)
+		return nil, 0, fmt.Errorf("session: %s is no regular file", path)
 	}
 	flags := os.O_RDWR | os.O_CREATE
 	if opts.ReadOnly {
 		flags = os.O_RDONLY
 	} else if err := makeDir(filepath.Dir(path), opts.Sync); err != nil {
-		return nil, fmt.Errorf("session: creating the directory of a log: %w", err)
+		return nil, 0, fmt.Errorf("session: creating the directory of a log: %w", err)
 	}
 	f, err := os.OpenFile(path, flags, opts.Perm)
 	if err != nil {
-		return nil, fmt.Errorf("session: opening a log: %w", err)
+		return nil, 0, fmt.Errorf("session: opening a log: %w", err)
+	}
+	if !opts.ReadOnly {
+		err = lockLog(f)
+	}
+	var info fs.FileInfo
+	if err == nil {
+		info, err = f.Stat()
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, 0, err
 	}
 	if opts.ReadOnly {
-		return f, nil
+		return f, info.Size(), nil
 	}
-	if err := lockLog(f); err != nil {
-		_ = f.Close() // nothing was written
-		return nil, err
-	}
-	return f, nil
+	return lockedFile{f}, info.Size(), nil
 }
 
 // load reads what the file has, and repairs its end.
-func (s *FileStore) load(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("session: opening a log: %w", err)
-	}
-	size := info.Size()
-	if s.head, s.headLine, err = readHead(s.path, f, size); err != nil {
+func (s *FileStore) load(size int64) (err error) {
+	if s.head, s.headLine, err = readHead(s.path, s.f, size); err != nil {
 		return err
 	}
 	s.logEnd = logPlace{0, int64(len(s.headLine))}

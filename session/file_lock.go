@@ -3,16 +3,25 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"os"
+
+	"github.com/drover-agents/drover/internal/filelock"
 )
 
-// lockLog locks a log for as long as f is open, or says who has it. The lock is on the log itself, not on
+// A lockedFile is a log that is locked until it is closed.
+type lockedFile struct{ *os.File }
+
+// Close implements io.Closer.
+func (f lockedFile) Close() error { return errors.Join(filelock.Unlock(f.File), f.File.Close()) }
+
+// lockLog locks a log, or says who has it. The lock is on the log itself, not on
 // a file beside it, which could be deleted, and which another name of the log would not lead to.
 func lockLog(f *os.File) error {
-	ok, err := tryLock(f)
+	ok, err := filelock.Try(f)
 	if err != nil {
-		return fmt.Errorf("session: locking %s: %w", f.Name(), err)
+		return fmt.Errorf("session: %w", err)
 	}
 	if !ok {
 		return fmt.Errorf("%w: %s is open for writing in %s\n"+

@@ -108,28 +108,24 @@ func copyTo(out *os.File, in io.Reader, policy SyncPolicy) error {
 // that has no damage, other than to cut off a torn end in the same way. It fails with [ErrLocked] while
 // the log is open for writing.
 func Salvage(path string) (kept int64, movedTo string, err error) {
-	if _, err := os.Stat(path); err != nil {
+	info, err := os.Stat(path)
+	if err != nil {
 		return 0, "", fmt.Errorf("session: salvaging: %w", err)
 	}
-	f, err := openLog(path, FileOptions{Perm: 0o600})
+	f, size, err := openLog(path, FileOptions{Perm: info.Mode().Perm()})
 	if err != nil {
 		return 0, "", err
 	}
-	kept, movedTo, err = salvage(path, f)
+	kept, movedTo, err = salvage(path, f, size, info.Mode().Perm())
 	return kept, movedTo, errors.Join(err, f.Close())
 }
 
-func salvage(path string, f *os.File) (kept int64, movedTo string, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, "", fmt.Errorf("session: salvaging: %w", err)
-	}
-	good, err := goodPart(path, f, info.Size())
-	if err != nil || good.offset == info.Size() {
+func salvage(path string, f logFile, size int64, perm fs.FileMode) (kept int64, movedTo string, err error) {
+	good, err := goodPart(path, f, size)
+	if err != nil || good.offset == size {
 		return good.pos, "", err
 	}
-	rest := io.NewSectionReader(f, good.offset, info.Size()-good.offset)
-	movedTo, err = saveRest(path, info.Mode().Perm(), rest)
+	movedTo, err = saveRest(path, perm, io.NewSectionReader(f, good.offset, size-good.offset))
 	if err != nil {
 		return 0, "", fmt.Errorf("session: salvaging %s: %w", path, err)
 	}
