@@ -18,23 +18,23 @@ func registerBuiltin(s *Session) {
 	Define(s, SliceOptions[Feedback]{Policy: Log})
 	Define(s, SliceOptions[ToolInvoked]{Policy: Log})
 	register(s, firstReport)
-	single[Workspace](s)
-	single[ToolPermissions](s)
-	single[Plan](s)
+	onlyLatest[Workspace](s)
+	onlyLatest[ToolPermissions](s)
+	onlyLatest[Plan](s)
 	ReplaceLatest(s, func(e PlanUpdated) Plan { return Plan(e) })
 	Reduce(s, Plan.withStep)
-	single[ModifiedFiles](s)
+	onlyLatest[ModifiedFiles](s)
 	Reduce(s, ModifiedFiles.with)
-	single[VisibilityOverrides](s)
+	onlyLatest[VisibilityOverrides](s)
 	Reduce(s, VisibilityOverrides.set)
 	Reduce(s, VisibilityOverrides.clear)
 	Reduce(s, VisibilityOverrides.clearAll)
-	single[PolicyState](s)
+	onlyLatest[PolicyState](s)
 	Reduce(s, PolicyState.with)
 }
 
-// single makes the last value that was dispatched the only one.
-func single[S any](s *Session) { ReplaceLatest(s, func(e S) S { return e }) }
+// onlyLatest makes the last value that was dispatched the only one.
+func onlyLatest[S any](s *Session) { ReplaceLatest(s, func(e S) S { return e }) }
 
 // builtinTypes are the payloads of the built-in slices and of their events, by kind.
 var builtinTypes = typesByKind(
