@@ -191,6 +191,9 @@ func evaluate[Out any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[Ou
 			return answer, err
 		}
 		if done, ok := e.Payload.(event.Done); ok {
+			if done.Status != event.DoneSuccess {
+				return answer, fmt.Errorf("the run ended with %s: %s", done.Status, done.Result)
+			}
 			return p.Parse(done.Output)
 		}
 	}

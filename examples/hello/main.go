@@ -62,6 +62,9 @@ func evaluate[Out any](ctx context.Context, runner *agent.Runner, p *prompt.Prom
 			return answer, err
 		}
 		if done, ok := e.Payload.(event.Done); ok {
+			if done.Status != event.DoneSuccess {
+				return answer, fmt.Errorf("the run ended with %s: %s", done.Status, done.Result)
+			}
 			return p.Parse(done.Output)
 		}
 	}

@@ -78,22 +78,25 @@ func evaluate[Out any](ctx context.Context, runner *agent.Runner, p *prompt.Prom
 		return answer, err
 	}
 	var done event.Done
-	inputs := map[string]event.ToolCall{}
+	calls := map[string]event.ToolCall{}
 	for e, err := range runner.Run(ctx, agent.Request{Prompt: rendered.Text, OutputSchema: rendered.OutputSchema}) {
 		if err != nil {
 			return answer, err
 		}
 		switch what := e.Payload.(type) {
 		case event.ToolCall:
-			inputs[what.ID] = what
+			calls[what.ID] = what
 		case event.ToolResult:
-			err = record(ctx, s, inputs[what.ID], what)
+			err = record(ctx, s, calls[what.ID], what)
 		case event.Done:
 			done = what
 		}
 		if err != nil {
 			return answer, err
 		}
+	}
+	if done.Status != event.DoneSuccess {
+		return answer, fmt.Errorf("the run ended with %s: %s", done.Status, done.Result)
 	}
 	return p.Parse(done.Output)
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/guard"
+)
+
+func TestMain(m *testing.M) { claudetest.Main(m) }
+
+func TestLimits(t *testing.T) {
+	cli := claudetest.CLI(t)
+	read := script.Call("Read", script.Input{"file_path": cli.WriteFile(t, "shop.txt", "cart")}).Metered(script.Usage{Input: 1000, Output: 100})
+	answer := script.Text("It is a shop.").Metered(script.Usage{Input: 1000, Output: 200})
+	for _, c := range []struct {
+		name    string
+		tokens  int64
+		time    time.Duration
+		finish  bool
+		turns   func(*guard.Tracker) []script.Turn
+		printed string
+		told    string // what the model reads of its last call
+	}{
+		{
+			name: "enough of both", tokens: 50_000, time: time.Hour, turns: always(read, answer),
+			printed: "It is a shop.\nTokens remaining: 47700\n", told: "cart",
+		},
+		{
+			name: "the budget is spent and the agent may finish", tokens: 2_000, time: time.Hour, finish: true,
+			turns: func(tracker *guard.Tracker) []script.Turn {
+				// Tokens are counted beside the run: the last call comes when that is done.
+				late := script.Func(func(*script.Request) script.Turn { <-spent(t, tracker); return read })
+				return []script.Turn{read, read, late, answer}
+			},
+			printed: "Used too many tokens\nIt is a shop.\nTokens remaining: -2500\n", told: "Token budget exhausted",
+		},
+		{
+			name: "the budget is spent", tokens: 1_000, time: time.Hour, turns: always(read, script.Hang().Always()),
+			printed: "Used too many tokens\nTokens remaining: -100\n",
+		},
+		{
+			name: "the time is over in the middle", tokens: 50_000, time: time.Second, turns: always(script.Hang().Always()),
+			printed: "Task took too long\nTokens remaining: 50000\n",
+		},
+		{
+			name: "the time is over before", tokens: 50_000, time: 0, turns: always(),
+			printed: "Task took too long\nTokens remaining: 50000\n",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: c.tokens, Deadline: guard.FromNow(c.time)})
+			model := claudetest.NewModel(t, c.turns(tracker)...)
+			var out strings.Builder
+			if err := run(t.Context(), &out, cli.Options(model), tracker, c.finish); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.printed, out.String()); diff != "" {
+				t.Errorf("limits printed (-want +got):\n%s", diff)
+			}
+			if got, _, _ := model.ToolResult("Read"); !strings.Contains(got, c.told) {
+				t.Errorf("the model read %q of its last call, want %q", got, c.told)
+			}
+		})
+	}
+}
+
+func always(turns ...script.Turn) func(*guard.Tracker) []script.Turn {
+	return func(*guard.Tracker) []script.Turn { return turns }
+}
+
+// spent is closed when a limit is reached.
+func spent(t *testing.T, tracker *guard.Tracker) <-chan struct{} {
+	ctx, cancel := tracker.Context(t.Context())
+	t.Cleanup(cancel)
+	return ctx.Done()
+}
