@@ -154,6 +154,48 @@ func ExampleSection() {
 	// - src, from /home/user/myproject/src
 }
 
+// A section about the workspace stands before the task, as soon as the session has one.
+func ExampleSection_workspace() {
+	type RefactorResult struct {
+		Changed []string `json:"changed"`
+	}
+	known := func(v prompt.View) bool {
+		return session.Query[session.Workspace](v.Session()).Len() > 0
+	}
+	p, err := prompt.NewPrompt[RefactorResult]("refactor", "codebase",
+		&prompt.Section{Key: "workspace", Title: "Workspace", Text: "The project is in your working directory.", Enabled: known},
+		prompt.Markdown("task", "Task", "Refactor the code in project/src to improve readability"),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s := session.New(nil)
+	for range 2 {
+		rendered, err := p.Render(&prompt.RenderOptions{Session: s})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(rendered.Text)
+		if _, err := s.Dispatch(context.Background(), session.Workspace{Root: "/tmp/ws"}); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	// Output:
+	// ## 2. Task (task)
+	//
+	// Refactor the code in project/src to improve readability
+	// ## 1. Workspace (workspace)
+	//
+	// The project is in your working directory.
+	//
+	// ## 2. Task (task)
+	//
+	// Refactor the code in project/src to improve readability
+}
+
 // Everything that is wrong is said at once, when the template is made.
 func ExampleNew() {
 	type Args struct{ Path string }
