@@ -253,11 +253,11 @@ func (c *compiler) skillsOf(n *node) {
 			c.add(Error{Section: n.path, Reason: fmt.Sprintf("skill %d is nil", i)})
 			continue
 		}
-		if first, twice := c.skills[s.Name]; twice {
-			c.add(Error{Section: n.path, Reason: fmt.Sprintf("section %q already has a skill %q", first, s.Name)})
+		if first, twice := c.skills[s.Name()]; twice {
+			c.add(Error{Section: n.path, Reason: fmt.Sprintf("section %q already has a skill %q", first, s.Name())})
 			continue
 		}
-		c.skills[s.Name] = n.path
+		c.skills[s.Name()] = n.path
 	}
 }
 

@@ -73,7 +73,7 @@ func (n *node) describe() {
 		n.describedTools = append(n.describedTools, ToolDescriptor{Name: t.Name, Section: n.path, Hash: contractHash(t), Examples: hashEach(t.Examples)})
 	}
 	for _, s := range n.Skills {
-		n.describedSkills = append(n.describedSkills, SkillDescriptor{Name: s.Name, Section: n.path, Hash: s.Hash})
+		n.describedSkills = append(n.describedSkills, SkillDescriptor{Name: s.Name(), Section: n.path, Hash: s.Hash()})
 	}
 }
 

@@ -25,6 +25,8 @@ func named(name string, opts ...tool.Option) *tool.Tool {
 	}, opts...)
 }
 
+func skill(name string) *Skill { return &Skill{name: name, hash: "hash of " + name} }
+
 func policy(name string) gate.Policy { return gate.Policy{Name: name} }
 
 type fileArgs struct {

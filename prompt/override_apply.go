@@ -108,11 +108,11 @@ func (a *overrider) text(n *node, part, written string) string {
 func editExamples[E any](written []E, hashes []string, edits []ExampleOverride[E], fresh func(target, madeFor, hash string) bool) (edited []E, changed bool) {
 	replaced := map[int]*E{}
 	for _, e := range edits {
-		hash := "" // of no example
+		hash := "none" // no override is made for it
 		if e.Index >= 0 && e.Index < len(hashes) {
 			hash = hashes[e.Index]
 		}
-		if fresh(fmt.Sprintf("examples[%d]", e.Index), e.Hash, hash) && hash != "" {
+		if fresh(fmt.Sprintf("examples[%d]", e.Index), e.Hash, hash) {
 			replaced[e.Index] = e.New
 		}
 	}

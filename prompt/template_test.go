@@ -81,8 +81,8 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 			`prompt: demo:test: section "b.c": the tool name "open_sections" is reserved for hidden sections`,
 		}},
 		{"skills", Definition{Sections: []*Section{
-			{Key: "a", Title: "A", Skills: []*Skill{{Name: "deploy"}, nil}},
-			{Key: "b", Title: "B", Skills: []*Skill{{Name: "deploy"}}},
+			{Key: "a", Title: "A", Skills: []*Skill{skill("deploy"), nil}},
+			{Key: "b", Title: "B", Skills: []*Skill{skill("deploy")}},
 		}}, []string{
 			`prompt: demo:test: section "a": skill 1 is nil`,
 			`prompt: demo:test: section "b": section "a" already has a skill "deploy"`,
@@ -147,13 +147,13 @@ func TestATemplateDoesNotFollowItsSections(t *testing.T) {
 	s := &Section{
 		Key: "a", Title: "A", Text: "text", Children: []*Section{child}, Policies: nil,
 		Tools:    []*tool.Tool{named("find")},
-		Skills:   []*Skill{{Name: "one"}},
+		Skills:   []*Skill{skill("one")},
 		Examples: []TaskExample{{Objective: "o", Steps: []ExampleStep{{Tool: "find", Input: json.RawMessage(`{"query":"x"}`)}}}},
 	}
 	p := mustBind(t, []*Section{s})
 	before := mustRender(t, p, nil)
 	s.Text, s.Title, child.Text = "other", "Other", "other"
-	s.Tools[0], s.Skills[0] = named("lose"), &Skill{Name: "two"}
+	s.Tools[0], s.Skills[0] = named("lose"), skill("two")
 	s.Examples[0].Objective = "other"
 	s.Examples[0].Steps[0].Input[10] = 'y'
 	s.Children[0] = Markdown("new", "New", "")
@@ -166,8 +166,8 @@ func TestATemplateDoesNotFollowItsSections(t *testing.T) {
 	if diff := cmp.Diff(before.Text, after.Text); diff != "" {
 		t.Errorf("the text changed (-before +after):\n%s", diff)
 	}
-	if after.Tools[0].Name != "find" || after.Skills[0].Name != "one" {
-		t.Errorf("got tool %s and skill %s, want find and one", after.Tools[0].Name, after.Skills[0].Name)
+	if after.Tools[0].Name != "find" || after.Skills[0].Name() != "one" {
+		t.Errorf("got tool %s and skill %s, want find and one", after.Tools[0].Name, after.Skills[0].Name())
 	}
 }
 

@@ -49,7 +49,7 @@ func (r *renderer) hide(n *node) (HiddenSection, error) {
 			h.Tools = append(h.Tools, t.Name)
 		}
 		for _, s := range below.Skills {
-			h.Skills = append(h.Skills, s.Name)
+			h.Skills = append(h.Skills, s.Name())
 		}
 		i++
 	}
