@@ -32,6 +32,8 @@ type overrider struct {
 	binder
 	faces []face
 	stale []StaleOverride
+	// unfilled means that there are no values: texts are checked alone.
+	unfilled bool
 }
 
 // override returns the faces with all overrides that are for the texts at hand.
@@ -40,13 +42,17 @@ func (b *binding) override(o *Overrides) ([]face, []StaleOverride, error) {
 		binder: binder{problems: problems{prompt: b.t.name, err: ErrOverride}, binding: b, used: map[reflect.Type]bool{}},
 		faces:  slices.Clone(b.faces),
 	}
+	over.all(o)
+	return over.faces, over.stale, over.join()
+}
+
+func (a *overrider) all(o *Overrides) {
 	for _, path := range slices.Sorted(maps.Keys(o.Sections)) {
-		over.section(path, o.Sections[path])
+		a.section(path, o.Sections[path])
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Tools)) {
-		over.tool(name, o.Tools[name])
+		a.tool(name, o.Tools[name])
 	}
-	return over.faces, over.stale, over.join()
 }
 
 // section applies the overrides of one section.
@@ -129,7 +135,7 @@ func (a *overrider) text(n *node, part, written string) string {
 		line, column := position(written, f.offset)
 		a.add(Error{Section: n.path, Part: part, Line: line, Column: column, Reason: f.reason})
 	}
-	if len(flaws) > 0 {
+	if len(flaws) > 0 || a.unfilled {
 		return ""
 	}
 	return a.fill(n, part, written, t)

@@ -230,7 +230,7 @@ func TestAnOverrideIsCheckedLikeTheTextItReplaces(t *testing.T) {
 		`prompt: demo:test: section "task": override of text 2:2: unknown placeholder $other (known: path, lines)`,
 		`prompt: demo:test: section "task": override of summary 1:1: ${ is not closed in its line: ${`,
 		`prompt: demo:test: section "task": override of tool find: it does not fit the tool: tool: "find": Description is empty; the model chooses tools by it`,
-		`prompt: demo:test: section "task": override of tool save: it does not fit the tool: it has no parameter "filter.nothing"`,
+		`prompt: demo:test: section "task": override of tool save: it does not fit the tool: it has no parameter "filter.nothing" (known: filter, filter.path, filters, filters.path, text)`,
 	)
 }
 

@@ -91,7 +91,7 @@ func describeParam(raw json.RawMessage, path, description string) (json.RawMessa
 	at, ok := 0, true
 	for name := range strings.SplitSeq(path, ".") {
 		if at, ok = property(raw, at, name); !ok {
-			return nil, fmt.Errorf("it has no parameter %q", path)
+			return nil, unknownParam(raw, path)
 		}
 	}
 	value, err := plainjson.Marshal(description)
