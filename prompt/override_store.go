@@ -184,8 +184,9 @@ func (f *OverrideFile) Prune(ctx context.Context) ([]StaleOverride, error) {
 }
 
 // Seed writes a file with everything that can be overridden as it is now, for an editor to start
-// with; as long as it is not edited it changes nothing. Where there is a file already, that is an
-// error which wraps [fs.ErrExist], unless overwrite is set: then all that it had is lost.
+// with. As long as it is not edited it changes nothing but spaces in the JSON of examples. Where there
+// is a file already, that is an error which wraps [fs.ErrExist], unless overwrite is set: then all
+// that it had is lost.
 func (f *OverrideFile) Seed(ctx context.Context, overwrite bool) error {
 	all, err := f.t.seeds()
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/internal/jsonscan"
@@ -79,9 +78,12 @@ func decodeEntries(data []byte) (entries, error) {
 }
 
 func checkJSON(data []byte) error {
-	if !utf8.Valid(data) {
-		valid := strings.ToValidUTF8(string(data), "\x00")
-		return flawAt(strings.IndexByte(valid, 0), "a character is not UTF-8")
+	for at := 0; at < len(data); {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size == 1 {
+			return flawAt(at, "a character is not UTF-8")
+		}
+		at += size
 	}
 	var s jsonscan.Scanner
 	s.Reset(data)
@@ -158,7 +160,7 @@ func (r *entryReader) entry() error {
 	start, valueAt := r.Pos(), 0
 	err := r.object(map[string]func() error{
 		"section": r.word(&k.Section), "tool": r.word(&k.Tool), "target": r.word(&k.Target), "hash": r.word(&k.Hash),
-		"value": func() error { valueAt, value = r.Pos(), bytes.Clone(r.Raw()); return nil },
+		"value": func() error { valueAt, value = r.Pos(), r.Raw(); return nil },
 	})
 	switch {
 	case err != nil:
@@ -174,8 +176,17 @@ func (r *entryReader) entry() error {
 	if err := k.addTo(&Overrides{}, value); err != nil {
 		return flawAt(valueAt, "%s: %v", k, err)
 	}
-	r.all[k] = value
+	r.all[k] = compacted(value)
 	return nil
+}
+
+// compacted takes the indentation off again, which would else be shown with the JSON of examples.
+func compacted(value entryValue) entryValue {
+	var b bytes.Buffer
+	if err := json.Compact(&b, value); err != nil {
+		return value
+	}
+	return b.Bytes()
 }
 
 // word reads a string.
