@@ -192,11 +192,15 @@ func (f *OverrideFile) Seed(ctx context.Context, overwrite bool) error {
 	if err != nil {
 		return err
 	}
+	data, err := all.encode()
+	if err != nil {
+		return f.failed(err)
+	}
 	return f.locked(ctx, func(root *os.Root) error {
 		if _, err := root.Lstat(f.name); err == nil && !overwrite {
 			return fmt.Errorf("prompt: overrides of %s: %s: %w\n  next: edit it, or ask to overwrite it", f.t.name, f.Path(), fs.ErrExist)
 		}
-		return f.write(root, all)
+		return f.write(root, data)
 	})
 }
 

@@ -76,10 +76,11 @@ func (f *OverrideFile) edit(ctx context.Context, change func(entries) error) err
 		if _, _, err := f.resolve(all); err != nil {
 			return err
 		}
-		if data, err := all.encode(); err != nil || bytes.Equal(data, old) {
+		data, err := all.encode()
+		if err != nil || bytes.Equal(data, old) {
 			return err
 		}
-		return f.write(root, all)
+		return f.write(root, data)
 	})
 }
 
@@ -111,11 +112,7 @@ func (f *OverrideFile) locked(ctx context.Context, do func(*os.Root) error) erro
 
 // write puts a new file in the place of the old one. Under the lock one temporary name is enough, so
 // a crash leaves one file at most, which the next change removes.
-func (f *OverrideFile) write(root *os.Root, all entries) error {
-	data, err := all.encode()
-	if err != nil {
-		return f.failed(err)
-	}
+func (f *OverrideFile) write(root *os.Root, data []byte) error {
 	folder, file := path.Split(f.name)
 	temp := folder + "." + file + ".tmp"
 	if err := root.MkdirAll(path.Clean(folder), 0o755); err != nil {
