@@ -14,7 +14,7 @@ import (
 )
 
 // A slice of one value, an event, and the reducer that makes the one of the other.
-func ExampleReduce() {
+func ExampleReduce_analysis() {
 	type FileAnalyzed struct {
 		Path   string
 		Issues int
