@@ -13,36 +13,6 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// A slice of one value, an event, and the reducer that makes the one of the other.
-func ExampleReduce_analysis() {
-	type FileAnalyzed struct {
-		Path   string
-		Issues int
-	}
-	type AnalysisState struct {
-		FilesAnalyzed []string
-		IssuesFound   int
-	}
-	s := session.New(nil)
-	session.Reduce(s, func(state AnalysisState, e FileAnalyzed) AnalysisState {
-		return AnalysisState{
-			FilesAnalyzed: append(slices.Clip(state.FilesAnalyzed), e.Path), // the old state stays as it is
-			IssuesFound:   state.IssuesFound + e.Issues,
-		}
-	})
-	for _, e := range []FileAnalyzed{{"cart.py", 2}, {"shop.py", 1}} {
-		if _, err := s.Dispatch(context.Background(), e); err != nil {
-			fmt.Println(err)
-		}
-	}
-	state, _ := session.Query[AnalysisState](s).Latest()
-	fmt.Printf("Analyzed %d files\n", len(state.FilesAnalyzed))
-	fmt.Printf("Found %d total issues\n", state.IssuesFound)
-	// Output:
-	// Analyzed 2 files
-	// Found 3 total issues
-}
-
 // A VirtualFileSystem is the files of a workspace as a session knows them.
 type VirtualFileSystem struct{ Files []VirtualFile }
 
