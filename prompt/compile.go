@@ -204,6 +204,11 @@ func newText(s scope, written string) (text, []flaw) {
 	}
 	source := dedent(written)
 	segments, _ = scan(source)
+	for i, seg := range segments {
+		if types := s.having(seg.name); len(types) > 0 {
+			segments[i].owner = types[0]
+		}
+	}
 	slices.SortStableFunc(flaws, func(a, b flaw) int { return a.offset - b.offset })
 	return text{source, segments}, flaws
 }
@@ -249,8 +254,8 @@ func (c *compiler) toolsOf(n *node) {
 
 func (c *compiler) skillsOf(n *node) {
 	for i, s := range n.Skills {
-		if s == nil {
-			c.add(Error{Section: n.path, Reason: fmt.Sprintf("skill %d is nil", i)})
+		if s.checkLoaded() != nil {
+			c.add(Error{Section: n.path, Reason: fmt.Sprintf("skill %d was not loaded", i), Next: "make it with LoadSkill or LoadSkillFS"})
 			continue
 		}
 		if first, twice := c.skills[s.Name()]; twice {
