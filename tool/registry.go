@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -115,6 +116,9 @@ func (r *Registry) DecideBy(d Decider) {
 }
 
 // Add adds tools. One whose id is taken is refused with [ErrDuplicate]; then none is added.
+//
+// A handler may change the tools, as may anybody else. The change returns when all who watch have taken
+// it over: with an [SDKServer] the model has an added tool in its very next request, in the same turn.
 func (r *Registry) Add(tools ...*Tool) error { return r.put(tools, false) }
 
 // Replace adds tools, or puts them in the place of those with the same id.
@@ -216,7 +220,8 @@ func (r *Registry) Tools() []*Tool {
 	return slices.Clone(r.tools)
 }
 
-// Watch calls fn after each change of the tools, until stop is called. fn must not change them.
+// Watch calls fn after each change of the tools, until stop is called. The change waits for it, as for
+// others that watch, which run at the same time. fn must not change the tools.
 func (r *Registry) Watch(fn func()) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,17 +237,15 @@ func (r *Registry) Watch(fn func()) (stop func()) {
 
 func (r *Registry) notify() {
 	r.mu.RLock()
-	ids := make([]int, 0, len(r.watchers))
-	for id := range r.watchers {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	fns := make([]func(), 0, len(ids))
-	for _, id := range ids {
-		fns = append(fns, r.watchers[id])
-	}
+	fns := slices.Collect(maps.Values(r.watchers))
 	r.mu.RUnlock()
-	for _, fn := range fns {
-		fn()
+	if len(fns) == 1 {
+		fns[0]()
+		return
 	}
+	var all sync.WaitGroup
+	for _, fn := range fns {
+		all.Go(fn)
+	}
+	all.Wait()
 }
