@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -81,7 +82,7 @@ func (b *binder) take(params []any) {
 			continue
 		}
 		if given[value.typ] {
-			b.add(Error{Reason: fmt.Sprintf("two values of %v are given, for %s", value.typ, b.t.wanting(value.typ))})
+			b.add(Error{Reason: fmt.Sprintf("two values of %v are given; it is for %s", value.typ, b.t.wanting(value.typ))})
 		}
 		given[value.typ] = true
 		b.values[value.typ] = value
@@ -96,7 +97,7 @@ func (b *binder) findMissing() {
 				continue
 			}
 			b.missing[d.typ] = true
-			b.add(Error{Reason: fmt.Sprintf("no value of %v is bound, which %s asks for", d.typ, b.t.wanting(d.typ)), Next: fmt.Sprintf("Bind(%v{...})", d.typ)})
+			b.add(Error{Reason: fmt.Sprintf("no value of %v is bound; it is for %s", d.typ, b.t.wanting(d.typ)), Next: fmt.Sprintf("Bind(%v{...})", d.typ)})
 		}
 	}
 	check(b.t.outermost)
@@ -190,9 +191,9 @@ func (b *binder) lookup(s scope, name string) (string, error) {
 	}
 	switch {
 	case len(types) == 0 && len(s) == 0 && len(b.values) == 0:
-		return "", fmt.Errorf("has no value: nothing is bound")
+		return "", errors.New("has no value: nothing is bound")
 	case len(types) == 0:
-		return "", fmt.Errorf("has no value: none of the params has it")
+		return "", errors.New("has no value: none of the params has it")
 	case len(types) > 1:
 		return "", fmt.Errorf("is ambiguous: %v and %v have it", types[0], types[1])
 	}

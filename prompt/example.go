@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A TaskExample shows the agent how a task of the section is done.
@@ -64,8 +66,8 @@ func (s ExampleStep) check(tools map[string]owned) string {
 		}
 		return ""
 	}
-	if !json.Valid(s.input()) {
-		return "Input is no JSON"
+	if !plainjson.IsObject(s.input()) {
+		return "Input is no JSON object"
 	}
 	return ""
 }

@@ -93,11 +93,3 @@ func policyNames(policies []gate.Policy) []string {
 	}
 	return names
 }
-
-func sectionPaths(sections []RenderedSection) []string {
-	var paths []string
-	for _, s := range sections {
-		paths = append(paths, s.Path)
-	}
-	return paths
-}

@@ -61,21 +61,25 @@ func TestOverridesReachTheText(t *testing.T) {
 		want     string
 	}{
 		{
-			"text", SectionOverride{Hash: task.Hash, Text: new("\n\tNew text about $path,\n\tfor $$5.\n")},
+			"text",
+			SectionOverride{Hash: task.Hash, Text: new("\n\tNew text about $path,\n\tfor $$5.\n")},
 			"## 1. Task (task)\n\nNew text about a.go,\nfor $5.\n\nExample: one\n\nExample: two",
 		},
 		{
-			"summary and visibility", SectionOverride{Hash: task.Hash, SummaryHash: task.SummaryHash, Summary: new("New summary of $path."), Visibility: new(Summary)},
+			"summary and visibility",
+			SectionOverride{Hash: task.Hash, SummaryHash: task.SummaryHash, Summary: new("New summary of $path."), Visibility: new(Summary)},
 			"## 1. Task (task)\n\nNew summary of a.go.\n\n---\nThis is a summary. Call `open_sections` with section key \"task\" to get the whole section and what it offers to work with.",
 		},
 		{
-			"an example replaced", SectionOverride{Examples: []ExampleOverride[TaskExample]{{Index: 1, Hash: task.Examples[1], New: &TaskExample{
+			"an example replaced",
+			SectionOverride{Examples: []ExampleOverride[TaskExample]{{Index: 1, Hash: task.Examples[1], New: &TaskExample{
 				Objective: "new", Steps: []ExampleStep{{Tool: "find", Input: json.RawMessage(`{"query":"x"}`)}},
 			}}}},
 			"## 1. Task (task)\n\nOld text about a.go.\n\nExample: one\n\nExample: new\n\n1. Call `find` with `{\"query\":\"x\"}`.",
 		},
 		{
-			"an example removed, another added", SectionOverride{
+			"an example removed, another added",
+			SectionOverride{
 				Hash: task.Hash, Examples: []ExampleOverride[TaskExample]{{Index: 0, Hash: task.Examples[0]}}, AppendExamples: []TaskExample{{Objective: "three"}},
 			},
 			"## 1. Task (task)\n\nOld text about a.go.\n\nExample: two\n\nExample: three",

@@ -4,6 +4,7 @@ package prompt
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,7 +82,7 @@ func (a *overrider) replaceTool(own owned, by *tool.Tool) {
 // byte for byte.
 func describeParams(s *schema.Schema, descriptions map[string]string) (*schema.Schema, error) {
 	if s == nil {
-		return nil, fmt.Errorf("the tool does not say what its parameters are")
+		return nil, errors.New("the tool does not say what its parameters are")
 	}
 	raw := s.JSON()
 	for _, path := range slices.Sorted(maps.Keys(descriptions)) {
@@ -94,11 +95,13 @@ func describeParams(s *schema.Schema, descriptions map[string]string) (*schema.S
 }
 
 func describeParam(raw json.RawMessage, path, description string) (json.RawMessage, error) {
-	at, ok := 0, true
+	at := 0
 	for name := range strings.SplitSeq(path, ".") {
-		if at, ok = property(raw, at, name); !ok {
+		found, ok := property(raw, at, name)
+		if !ok {
 			return nil, fmt.Errorf("it has no parameter %q", path)
 		}
+		at = found
 	}
 	value, err := plainjson.Marshal(description)
 	if err != nil {

@@ -18,6 +18,7 @@ type Params struct {
 type declaration struct {
 	typ      reflect.Type
 	fallback *boundValue // nil where a value must be bound
+	problem  error       // why it cannot be declared
 }
 
 // ParamsOf declares a struct type. A value of it must be bound.
@@ -29,9 +30,9 @@ func ParamsOf[P any]() Params {
 func Defaults[P any](p P) Params {
 	value, err := newBoundValue(p)
 	if err != nil {
-		return ParamsOf[P]() // that it is no struct is said when the template is made
+		return Params{[]declaration{{typ: structType(reflect.TypeFor[P]()), problem: err}}} // told when the template is made
 	}
-	return Params{[]declaration{{value.typ, value}}}
+	return Params{[]declaration{{typ: value.typ, fallback: value}}}
 }
 
 // And declares the structs of both.
@@ -50,6 +51,10 @@ func structType(t reflect.Type) reflect.Type {
 func (p Params) check() []string {
 	var bad []string
 	for i, d := range p.declared {
+		if d.problem != nil {
+			bad = append(bad, d.problem.Error())
+			continue
+		}
 		if d.typ.Kind() != reflect.Struct {
 			bad = append(bad, fmt.Sprintf("params must be structs, %v is none", d.typ))
 			continue

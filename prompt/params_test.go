@@ -18,7 +18,8 @@ func (l level) String() string { return [...]string{"low", "high"}[l] }
 
 type embeddedArgs struct {
 	Inner string
-	Path  string `prompt:"path"` // the outer one wins
+	Path  string `prompt:"path"`  // the outer one wins, by Go's rule
+	Other string `prompt:"Plain"` // the outer one wins, by the same rule for placeholders
 }
 
 type allArgs struct {
@@ -42,7 +43,7 @@ type allArgs struct {
 
 func TestPlaceholdersTakeTheirNamesAndTextsFromFields(t *testing.T) {
 	args := allArgs{
-		embeddedArgs: embeddedArgs{Inner: "in", Path: "inner path"}, modeArgs: &modeArgs{Strict: true},
+		embeddedArgs: embeddedArgs{Inner: "in", Path: "inner path", Other: "inner plain"}, modeArgs: &modeArgs{Strict: true},
 		Path: "a $FilePath b", FilePath: "f.go", Plain: "p", Count: 200, Ratio: 1500000.25, Tiny: 0.1, Level: 1,
 		At: time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC), Wait: 90 * time.Second, Addr: netip.MustParseAddr("127.0.0.1"), secret: "s",
 	}
@@ -105,8 +106,8 @@ func TestValuesThatDoNotFitAreBindErrorsThatNameTheSections(t *testing.T) {
 		params   []any
 		want     []string
 	}{
-		{"missing", declared, nil, []string{`prompt: demo:test: no value of prompt.fileArgs is bound, which section "a", section "b" asks for`}},
-		{"doubled", declared, []any{fileArgs{}, &fileArgs{}}, []string{`prompt: demo:test: two values of prompt.fileArgs are given, for section "a", section "b"`}},
+		{"missing", declared, nil, []string{`prompt: demo:test: no value of prompt.fileArgs is bound; it is for section "a", section "b"`}},
+		{"doubled", declared, []any{fileArgs{}, &fileArgs{}}, []string{`prompt: demo:test: two values of prompt.fileArgs are given; it is for section "a", section "b"`}},
 		{"unknown", declared, []any{fileArgs{}, level(1), findParams{}}, []string{
 			`prompt: demo:test: params must be structs, prompt.level is none`,
 			`prompt: demo:test: no section asks for a prompt.findParams (sections: a, b)`,
@@ -145,7 +146,7 @@ func TestParamsOfADefinitionAreForAllSections(t *testing.T) {
 	d := Definition{Params: ParamsOf[fileArgs](), Sections: []*Section{Markdown("a", "A", "$path"), {Key: "b", Title: "B", Children: []*Section{Markdown("c", "C", "$lines")}}}}
 	tmpl := mustDefine[Text](t, d)
 	_, err := tmpl.Bind()
-	wantErrors(t, err, ErrParams, `prompt: demo:test: no value of prompt.fileArgs is bound, which the whole prompt asks for`)
+	wantErrors(t, err, ErrParams, `prompt: demo:test: no value of prompt.fileArgs is bound; it is for the whole prompt`)
 	p, err := tmpl.Bind(fileArgs{"x.go", 3})
 	if err != nil {
 		t.Fatal(err)

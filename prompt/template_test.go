@@ -66,6 +66,10 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 			`prompt: demo:test: Params: params must be structs, int is none`,
 			`prompt: demo:test: section "a": Params: params prompt.fileArgs are declared twice`,
 		}},
+		{"defaults that are none", Definition{Params: Defaults((*fileArgs)(nil)).And(Defaults("x")), Sections: []*Section{Markdown("a", "A", "")}}, []string{
+			`prompt: demo:test: Params: a nil *prompt.fileArgs has no values`,
+			`prompt: demo:test: Params: params must be structs, string is none`,
+		}},
 		{"a summary that is not there", Definition{Sections: []*Section{{Key: "a", Title: "A", Summary: " \n", Visibility: Summary}, {Key: "b", Title: "B", Visibility: 7}}}, []string{
 			`prompt: demo:test: section "a": Visibility is Summary, but the section has no Summary`,
 			`prompt: demo:test: section "b": Visibility(7) is neither Full nor Summary`,

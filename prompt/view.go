@@ -19,7 +19,7 @@ type View struct {
 // Session returns the session of the run, or nil.
 func (v View) Session() *session.Session { return v.session }
 
-// Param returns the value of a params struct, bound or default.
+// Param returns the value of a params struct, bound or default. P is the struct, not a pointer to it.
 func Param[P any](v View) (P, bool) {
 	value := v.scope.value(reflect.TypeFor[P](), v.bound)
 	if value == nil {
