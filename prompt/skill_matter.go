@@ -15,9 +15,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxMatter and maxMatterNesting bound what front matter can make the parser do.
+// maxMatter and maxMatterNesting bound what front matter can make the parser do, whose time grows
+// with the square of the size.
 const (
-	maxMatter        = 64 << 10
+	maxMatter        = 16 << 10
 	maxMatterNesting = 100
 )
 
@@ -270,7 +271,10 @@ func yamlViolation(err error) SkillViolation {
 	v := SkillViolation{Reason: err.Error()}
 	var ye yaml.Error
 	if errors.As(err, &ye) {
-		v.Reason = ye.GetMessage() + ": a text with a colon or a bracket needs quotes"
+		v.Reason = ye.GetMessage()
+		if strings.Contains(v.Reason, "not allowed in this context") {
+			v.Reason += ": a text with a colon needs quotes"
+		}
 		v.Line, v.Column = place(ye.GetToken())
 	}
 	return v

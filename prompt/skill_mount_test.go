@@ -45,6 +45,9 @@ func namesIn(t testing.TB, dir string) []string {
 }
 
 func TestAMountedSkillIsForItsOwnerAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has other permissions")
+	}
 	dir := filepath.Join(t.TempDir(), "config", "skills")
 	if err := toolSkill(t).WriteTo(dir); err != nil {
 		t.Fatal(err)
@@ -60,9 +63,6 @@ func TestAMountedSkillIsForItsOwnerAlone(t *testing.T) {
 		".": 0o700, "tool": 0o700, "tool/bin": 0o700, "tool/doc": 0o700, "tool/doc/a": 0o700,
 		"tool/SKILL.md": 0o600, "tool/bin/run": 0o700, "tool/doc/a/use.md": 0o600,
 	}
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows has other permissions")
-	}
 	if diff := cmp.Diff(want, modes); diff != "" {
 		t.Errorf("modes (-want +got):\n%s", diff)
 	}
@@ -70,20 +70,34 @@ func TestAMountedSkillIsForItsOwnerAlone(t *testing.T) {
 
 func TestMountingTwiceIsNothingNew(t *testing.T) {
 	dir, s := t.TempDir(), toolSkill(t)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if err := s.WriteTo(dir); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if err := prompt.MountSkills(dir, s); err != nil {
-		t.Error(err)
+	for range 2 {
+		if err := prompt.MountSkills(dir, s); err != nil {
+			t.Error(err)
+		}
 	}
 	if got := namesIn(t, dir); !cmp.Equal(got, []string{"tool"}) {
 		t.Errorf("%v are left, want tool alone", got)
+	}
+}
+
+func TestManyMayMountAtOnce(t *testing.T) {
+	s := toolSkill(t)
+	for range 20 {
+		dir, start := t.TempDir(), make(chan struct{})
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				<-start
+				if err := s.WriteTo(dir); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		if got := namesIn(t, dir); !cmp.Equal(got, []string{"tool"}) {
+			t.Errorf("%v are left, want tool alone", got)
+		}
 	}
 }
 
@@ -97,6 +111,7 @@ func TestOtherContentIsNotTouched(t *testing.T) {
 		"one file less":  {func(f string) { os.Remove(filepath.Join(f, "bin/run")) }, "bin/run is missing"},
 		"not executable": {func(f string) { os.Chmod(filepath.Join(f, "bin/run"), 0o600) }, "bin/run differs in being executable"},
 		"a link":         {func(f string) { os.Symlink("SKILL.md", filepath.Join(f, "x")) }, "x is a symbolic link"},
+		"empty":          {func(f string) { os.RemoveAll(f); os.Mkdir(f, 0o700) }, "SKILL.md is missing"},
 		"a file":         {func(f string) { os.RemoveAll(f); os.WriteFile(f, nil, 0o600) }, "it is no folder"},
 		"a link away":    {func(f string) { os.Rename(f, f+"2"); os.Symlink(f+"2", f) }, "it is no folder"},
 	} {

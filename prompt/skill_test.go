@@ -143,11 +143,11 @@ func TestBadFrontMatterIsToldByLineAndColumn(t *testing.T) {
 		{"a list of tools", matter(description, "allowed-tools: [Read]"), []string{"SKILL.md:3:16: allowed-tools must be one text"}},
 		{"metadata of text", matter(description, "metadata: x"), []string{"SKILL.md:3:11: metadata must be keys and values"}},
 		{"an alias", matter("x: &a d", "description: *a"), []string{"SKILL.md:3:14: description must be one text"}},
-		{"colon", matter("description: Use when: always"), []string{"SKILL.md:2:"}},
-		{"key twice", matter(description, description), []string{"SKILL.md:3:1: "}},
+		{"colon", matter("description: Use when: always"), []string{"SKILL.md:2:14: mapping value is not allowed in this context: a text with a colon needs quotes"}},
+		{"key twice", matter(description, description), []string{`SKILL.md:3:1: mapping key "description" already defined`}},
 		// The CLI ends the front matter there, and would take the rest for the body.
 		{"dashes in a text", matter("description: before --- after", "license: a---b"), []string{"SKILL.md:2:21: the front matter must not hold ---", "SKILL.md:3:11: "}},
-		{"too much", matter(description, "x: "+strings.Repeat("x", 64<<10)), []string{"SKILL.md:2:1: the front matter is larger than"}},
+		{"too much", matter(description, "x: "+strings.Repeat("x", 16<<10)), []string{"SKILL.md:2:1: the front matter is larger than"}},
 		{"too deep", matter(description, "x: "+strings.Repeat("[", 200)), []string{"SKILL.md:2:1: the front matter is larger than"}},
 		{"several things", matter("name: Bad!", "description: ''", "license: true"), []string{
 			"SKILL.md:2:7: name", "SKILL.md:3:14: description", "SKILL.md:4:10: license", `SKILL.md: name is "Bad!"`,
