@@ -41,6 +41,13 @@ type binder struct {
 	*binding
 	missing map[reflect.Type]bool
 	used    map[reflect.Type]bool // by sections that declare nothing
+	filled  map[filler]string     // texts that were made already
+}
+
+// A filler is a field of a value.
+type filler struct {
+	value *boundValue
+	name  string
 }
 
 // unbound is a binding without values. It can be rendered where nothing is asked for.
@@ -56,7 +63,7 @@ func (t *template) bind(old map[reflect.Type]*boundValue, params []any) (*bindin
 	b := &binder{
 		problems: problems{prompt: t.name, err: ErrParams},
 		binding:  &binding{t: t, values: maps.Clone(old)},
-		missing:  map[reflect.Type]bool{}, used: map[reflect.Type]bool{},
+		missing:  map[reflect.Type]bool{}, used: map[reflect.Type]bool{}, filled: map[filler]string{},
 	}
 	if b.values == nil {
 		b.values = map[reflect.Type]*boundValue{}
@@ -155,12 +162,13 @@ func joinParts(parts ...string) string {
 // fill puts the values into a text. The text as it was written is for places in errors.
 func (b *binder) fill(n *node, part, written string, t text) string {
 	var out strings.Builder
+	out.Grow(2 * len(t.source))
 	for _, s := range t.segments {
 		if s.name == "" {
 			out.WriteString(s.text)
 			continue
 		}
-		value, err := b.lookup(n.scope, s.name)
+		value, err := b.lookup(n.scope, s)
 		if err != nil {
 			line, column := placeholderPosition(written, s.name)
 			b.add(Error{Section: n.path, Part: part, Line: line, Column: column, Reason: "placeholder $" + s.name, Cause: err})
@@ -182,26 +190,41 @@ func placeholderPosition(written, name string) (line, column int) {
 }
 
 // lookup finds the text for a placeholder. A value that is missing was reported already.
-func (b *binder) lookup(s scope, name string) (string, error) {
-	var types []reflect.Type
-	if len(s) > 0 {
-		types = s.having(name)
-	} else {
-		types = b.having(name)
+func (b *binder) lookup(in scope, s segment) (string, error) {
+	owner := s.owner
+	if owner == nil {
+		var err error
+		if owner, err = b.owner(s.name); err != nil {
+			return "", err
+		}
 	}
-	switch {
-	case len(types) == 0 && len(s) == 0 && len(b.values) == 0:
-		return "", errors.New("has no value: nothing is bound")
-	case len(types) == 0:
-		return "", errors.New("has no value: none of the params has it")
-	case len(types) > 1:
-		return "", fmt.Errorf("is ambiguous: %v and %v have it", types[0], types[1])
-	}
-	value := s.value(types[0], b.values)
+	value := in.value(owner, b.values)
 	if value == nil {
 		return "", nil
 	}
-	return value.text(name)
+	key := filler{value, s.name}
+	if text, ok := b.filled[key]; ok {
+		return text, nil
+	}
+	text, err := value.text(s.name)
+	if err == nil && b.filled != nil {
+		b.filled[key] = text
+	}
+	return text, err
+}
+
+// owner finds the bound struct for a placeholder where none is declared.
+func (b *binder) owner(name string) (reflect.Type, error) {
+	types := b.having(name)
+	switch {
+	case len(b.values) == 0:
+		return nil, errors.New("has no value: nothing is bound")
+	case len(types) == 0:
+		return nil, errors.New("has no value: none of the params has it")
+	case len(types) > 1:
+		return nil, fmt.Errorf("is ambiguous: %v and %v have it", types[0], types[1])
+	}
+	return types[0], nil
 }
 
 // having lists the bound types with a field for a placeholder, and notes that they are of use.

@@ -204,6 +204,11 @@ func newText(s scope, written string) (text, []flaw) {
 	}
 	source := dedent(written)
 	segments, _ = scan(source)
+	for i, seg := range segments {
+		if types := s.having(seg.name); len(types) > 0 {
+			segments[i].owner = types[0]
+		}
+	}
 	slices.SortStableFunc(flaws, func(a, b flaw) int { return a.offset - b.offset })
 	return text{source, segments}, flaws
 }

@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,6 +14,8 @@ type segment struct {
 	text   string // what it stands for, if it is literal
 	name   string // of the placeholder; empty for literal text
 	offset int    // in the text
+	// owner is the declared struct that fills the placeholder. It is nil where none is declared.
+	owner reflect.Type
 }
 
 // A flaw is a placeholder that cannot be read.
