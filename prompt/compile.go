@@ -254,8 +254,8 @@ func (c *compiler) toolsOf(n *node) {
 
 func (c *compiler) skillsOf(n *node) {
 	for i, s := range n.Skills {
-		if s == nil {
-			c.add(Error{Section: n.path, Reason: fmt.Sprintf("skill %d is nil", i)})
+		if s.checkLoaded() != nil {
+			c.add(Error{Section: n.path, Reason: fmt.Sprintf("skill %d was not loaded", i), Next: "make it with LoadSkill or LoadSkillFS"})
 			continue
 		}
 		if first, twice := c.skills[s.Name()]; twice {

@@ -85,10 +85,11 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 			`prompt: demo:test: section "b.c": the tool name "open_sections" is reserved for hidden sections`,
 		}},
 		{"skills", Definition{Sections: []*Section{
-			{Key: "a", Title: "A", Skills: []*Skill{skill("deploy"), nil}},
+			{Key: "a", Title: "A", Skills: []*Skill{skill("deploy"), nil, {}}},
 			{Key: "b", Title: "B", Skills: []*Skill{skill("deploy")}},
 		}}, []string{
-			`prompt: demo:test: section "a": skill 1 is nil`,
+			`prompt: demo:test: section "a": skill 1 was not loaded`,
+			`prompt: demo:test: section "a": skill 2 was not loaded`,
 			`prompt: demo:test: section "b": section "a" already has a skill "deploy"`,
 		}},
 		{"examples", Definition{Sections: []*Section{{Key: "a", Title: "A", Tools: []*tool.Tool{named("find")}, Examples: []TaskExample{
