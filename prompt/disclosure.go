@@ -55,7 +55,7 @@ func (l *Live) openTool() *tool.Tool {
 		if err != nil {
 			return tool.Result{}, unopened(opened, err)
 		}
-		return tool.Say(opened.announce(namesFor(ctx))), nil
+		return tool.Say(opened.announce()), nil
 	}, tool.ReadOnly)
 }
 
@@ -66,25 +66,31 @@ func unopened(o Opened, err error) error {
 	}
 	return tool.Errorf(tool.CategoryInternal, "%s\n\n---\nThis is the text of %s, but the sections could not be opened: "+
 		"the tools and skills that belong to them are not available. Go on without them, or try again later. The reason: %v",
-		o.Text, strings.Join(o.Paths, ", "), err)
+		o.Text, strings.Join(o.Paths, ", "), forModel(err))
 }
 
 // forModel leaves out what only the program has a use for.
 func forModel(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && errors.Is(err, ErrOpen) {
+	e, ok := errors.AsType[*Error](err)
+	switch {
+	case ok && errors.Is(err, ErrOpen):
 		return tool.Errorf(tool.CategoryNotFound, "%s", e.Reason)
+	case ok:
+		short := *e
+		short.Next = ""
+		return &short
 	}
 	return err
 }
 
 // announce is the text, and below it what is new beside the text.
-func (o Opened) announce(name func(string) string) string {
+func (o Opened) announce() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n---\nOpened: %s.", o.Text, strings.Join(o.Paths, ", "))
 	var tools, skills []string
 	for _, t := range o.Tools {
 		if t.Served() {
-			tools = append(tools, name(t.Name))
+			tools = append(tools, t.Name)
 		}
 	}
 	for _, s := range o.Skills {
@@ -97,16 +103,6 @@ func (o Opened) announce(name func(string) string) string {
 		fmt.Fprintf(&b, " These skills can be used from now on: %s.", strings.Join(skills, ", "))
 	}
 	return b.String()
-}
-
-// namesFor spells the names of tools as the agent spelled the one that it called.
-func namesFor(ctx context.Context) func(string) string {
-	call, _ := tool.CallFrom(ctx)
-	prefix, ok := strings.CutSuffix(call.As, OpenSections)
-	if !ok {
-		prefix = ""
-	}
-	return func(name string) string { return prefix + name }
 }
 
 func (l *Live) readTool() *tool.Tool {

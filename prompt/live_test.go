@@ -51,7 +51,7 @@ func (l *Live) call(t testing.TB, name string, input any) tool.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.registry.Execute(t.Context(), tool.Call{Name: name, As: "mcp__drover__" + name, Input: raw})
+	return l.registry.Execute(t.Context(), tool.Call{Name: name, Input: raw})
 }
 
 func (l *Live) callOpen(t testing.TB, keys ...string) tool.Result {
