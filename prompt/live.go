@@ -37,8 +37,8 @@ type LiveOptions struct {
 
 // Opened is what the opening of sections shows.
 type Opened struct {
-	// Paths are the sections that were hidden and are now shown in full, in the order of the prompt: those that were
-	// asked for, and those above them.
+	// Paths are the sections that were hidden and are now shown in full, in the order of the prompt:
+	// those that were asked for, and those above them.
 	Paths []string
 	// Text is their text, with all that is shown below them.
 	Text string
@@ -52,17 +52,22 @@ type Opened struct {
 
 // A Live prompt is one that was rendered for a run, in which the model can open what summaries hide.
 //
-// Where sections are hidden the registry has one or both of two more tools. [OpenSections] gives the model the
-// text of sections as its result, and their tools in the same run: with a registry that is
-// served to Claude Code it has them in its very next request. [ReadSection] gives text alone and changes
-// nothing. They are there if the text that the model has read names them, and stay when nothing is
-// hidden any more.
+// Where sections are hidden the registry has one or both of two more tools. [OpenSections] gives the
+// model the text of sections as its result, and their tools in the same run. [ReadSection] gives text
+// alone and changes nothing. They are there if the text that the model has read names them, and stay
+// when nothing is hidden any more. The lists of allowed tools of a run must have them, and the tools
+// that may come.
+//
+// Claude Code that is served the registry has opened tools in its very next request. With its tool
+// search, which is on unless ENABLE_TOOL_SEARCH=false is in its environment, the model is told their
+// names there and has their schemas searched for; a call works at once in both cases.
 //
 //   - To open a section opens those above it too. Below it, each section keeps its own visibility.
 //   - Opening is all or nothing. Where it fails, no tool is added, nothing is recorded, and the model
 //     gets the text along with the reason.
 //   - The policies of a section hold before its tools are there.
-//   - What was opened stays so if the session takes the call back: the model has read it.
+//   - What was opened stays so if the session takes the call back: the model has read it. The record of
+//     it is a [session.SetVisibility] for each section, and [session.RenderedTools] for what was added.
 //
 // A Live prompt is for one run, or for several that continue one conversation. It is safe for
 // concurrent use.

@@ -47,8 +47,8 @@ func (l *Live) Expansion() *ExpansionRequired {
 }
 
 // Context returns a context for the run. With [LiveOptions.Restart] it ends as soon as the model asks
-// for hidden sections, and the [*ExpansionRequired] is its [context.Cause]: the run stops there instead of being paid to its
-// end. The function must be called after the run.
+// for hidden sections, and the [*ExpansionRequired] is its [context.Cause]: the run stops there instead
+// of being paid to its end. The function must be called after the run.
 func (l *Live) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	l.mu.Lock()

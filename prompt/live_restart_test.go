@@ -38,7 +38,7 @@ func TestARestartShowsWhatTheModelAskedFor(t *testing.T) {
 		if r := l.callOpen(t, "notes"); !r.OK() || l.Expansion() != e {
 			t.Errorf("a second request gave %q and %v, want the first to count", r.Render(), l.Expansion())
 		}
-		if _, err := l.Open(t.Context(), "notes"); err != e { //nolint:errorlint // it is the same one
+		if _, err := l.Open(t.Context(), "notes"); err != e {
 			t.Errorf("a program gets %v, want %v", err, e)
 		}
 		if diff := cmp.Diff(before, l.toolNames()); diff != "" {
@@ -53,7 +53,7 @@ func TestARestartShowsWhatTheModelAskedFor(t *testing.T) {
 		}
 		late, stopLate := l.Context(t.Context())
 		defer stopLate()
-		if context.Cause(late) != e { //nolint:errorlint // it is the same one
+		if context.Cause(late) != e {
 			t.Errorf("a context that is made later ends with %v, want %v", context.Cause(late), e)
 		}
 	})
