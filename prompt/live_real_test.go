@@ -165,9 +165,14 @@ func TestAPolicyOfAnOpenedSectionDeniesItsTool(t *testing.T) {
 }
 
 // In the restart form the run ends with the call: the model is not asked again. The next run begins with
-// the whole text and the tool.
+// the whole text and the tool. The oldest CLI needs this form, since it takes no notice of added tools.
 func TestARestartEndsTheRunAtTheCall(t *testing.T) {
-	cli := claudetest.CLI(t)
+	for name, cli := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
+		t.Run(name, func(t *testing.T) { restart(t, cli(t)) })
+	}
+}
+
+func restart(t *testing.T, cli *claudetest.RealCLI) {
 	model := claudetest.NewModel(t, opens("deploying"), script.Text("Done.").When(script.SawText(whole))).RequireAllUsed()
 	ran, ses := 0, session.New(nil)
 	p, env := release(t, &ran), map[string]string{"ENABLE_TOOL_SEARCH": "false"}
