@@ -74,6 +74,10 @@ type StaleOverride struct {
 	// Target is the part that was not replaced: "text", "summary", "visibility", "description",
 	// "params", "examples[0]" or "appendExamples". It is empty where no part was.
 	Target string `json:"target,omitzero"`
+	// MadeFor is the hash that the override was made for, Now that of the part as it is. Now is empty
+	// where there is no such part.
+	MadeFor string `json:"madeFor,omitzero"`
+	Now     string `json:"now,omitzero"`
 	// Reason says why: the part has changed, it does not exist any more, or the section takes no
 	// overrides.
 	Reason string `json:"reason"`

@@ -191,20 +191,21 @@ func TestStaleOverridesAreReportedAndNotApplied(t *testing.T) {
 			t.Errorf("tool %s changed", r.Tools[i].Name)
 		}
 	}
+	task, find := hashes["task"], tools["find"]
 	want := []StaleOverride{
 		{Section: "fixed", Reason: reasonRefused},
 		{Section: "gone", Reason: reasonGone},
-		{Section: "task", Target: "text", Reason: reasonChanged},
-		{Section: "task", Target: "examples[0]", Reason: reasonChanged},
-		{Section: "task", Target: "examples[5]", Reason: reasonChanged},
-		{Section: "task", Target: "examples[-1]", Reason: reasonChanged},
-		{Section: "task", Target: "appendExamples", Reason: reasonChanged},
-		{Section: "task", Target: "summary", Reason: reasonChanged},
-		{Section: "task", Target: "visibility", Reason: reasonChanged},
-		{Tool: "find", Target: "description", Reason: reasonChanged},
-		{Tool: "find", Target: "params", Reason: reasonChanged},
-		{Tool: "find", Target: "examples[0]", Reason: reasonChanged},
-		{Tool: "find", Target: "appendExamples", Reason: reasonChanged},
+		{Section: "task", Target: "text", MadeFor: "old", Now: task.Hash, Reason: reasonChanged},
+		{Section: "task", Target: "examples[0]", MadeFor: "old", Now: task.Examples[0], Reason: reasonChanged},
+		{Section: "task", Target: "examples[5]", MadeFor: task.Examples[0], Reason: reasonGone},
+		{Section: "task", Target: "examples[-1]", Reason: reasonGone},
+		{Section: "task", Target: "appendExamples", MadeFor: "old", Now: task.Hash, Reason: reasonChanged},
+		{Section: "task", Target: "summary", MadeFor: "old", Now: task.SummaryHash, Reason: reasonChanged},
+		{Section: "task", Target: "visibility", MadeFor: "old", Now: task.Hash, Reason: reasonChanged},
+		{Tool: "find", Target: "description", MadeFor: "old", Now: find.Hash, Reason: reasonChanged},
+		{Tool: "find", Target: "params", MadeFor: "old", Now: find.Hash, Reason: reasonChanged},
+		{Tool: "find", Target: "examples[0]", MadeFor: find.Examples[1], Now: find.Examples[0], Reason: reasonChanged},
+		{Tool: "find", Target: "appendExamples", MadeFor: "old", Now: find.Hash, Reason: reasonChanged},
 		{Tool: "gone", Reason: reasonGone},
 		{Tool: "keep", Reason: reasonRefused},
 	}
@@ -233,7 +234,7 @@ func TestAnOverrideIsCheckedLikeTheTextItReplaces(t *testing.T) {
 		`prompt: demo:test: section "task": override of text 2:2: unknown placeholder $other (known: path, lines)`,
 		`prompt: demo:test: section "task": override of summary 1:1: ${ is not closed in its line: ${`,
 		`prompt: demo:test: section "task": override of tool find: it does not fit the tool: tool: "find": Description is empty; the model chooses tools by it`,
-		`prompt: demo:test: section "task": override of tool save: it does not fit the tool: it has no parameter "filter.nothing"`,
+		`prompt: demo:test: section "task": override of tool save: it does not fit the tool: it has no parameter "filter.nothing" (known: filter, filter.path, filters, filters.path, text)`,
 	)
 }
 

@@ -5,7 +5,6 @@ package prompt
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -28,13 +27,7 @@ func (a *overrider) tool(name string, o ToolOverride) {
 		return
 	}
 	described := own.node.describedTools[own.at]
-	fresh := func(target, madeFor, hash string) bool {
-		if madeFor != hash {
-			a.stale = append(a.stale, StaleOverride{Tool: name, Target: target, Reason: reasonChanged})
-		}
-		return madeFor == hash
-	}
-	changed, err := overrideTool(own.tool, described, o, fresh)
+	changed, err := overrideTool(own.tool, described, o, a.judge(StaleOverride{Tool: name}))
 	if err == nil && changed != nil {
 		err = changed.Check()
 	}
@@ -46,12 +39,12 @@ func (a *overrider) tool(name string, o ToolOverride) {
 }
 
 // overrideTool returns a copy of a tool with what is fresh, or nil where nothing is.
-func overrideTool(t *tool.Tool, d ToolDescriptor, o ToolOverride, fresh func(target, madeFor, hash string) bool) (*tool.Tool, error) {
+func overrideTool(t *tool.Tool, d ToolDescriptor, o ToolOverride, fresh func(target, madeFor, now string) bool) (*tool.Tool, error) {
 	with, changed := *t, false
-	if o.Description != nil && fresh("description", o.Hash, d.Hash) {
+	if o.Description != nil && fresh(targetDescription, o.Hash, d.Hash) {
 		with.Description, changed = *o.Description, true
 	}
-	if len(o.Params) > 0 && fresh("params", o.Hash, d.Hash) {
+	if len(o.Params) > 0 && fresh(targetParams, o.Hash, d.Hash) {
 		input, err := describeParams(t.Input, o.Params)
 		if err != nil {
 			return nil, err
@@ -59,7 +52,7 @@ func overrideTool(t *tool.Tool, d ToolDescriptor, o ToolOverride, fresh func(tar
 		with.Input, changed = input, true
 	}
 	examples, edited := editExamples(t.Examples, d.Examples, o.Examples, fresh)
-	if len(o.AppendExamples) > 0 && fresh("appendExamples", o.Hash, d.Hash) {
+	if len(o.AppendExamples) > 0 && fresh(targetAppend, o.Hash, d.Hash) {
 		examples, edited = append(examples, o.AppendExamples...), true
 	}
 	with.Examples = examples
@@ -99,7 +92,7 @@ func describeParam(raw json.RawMessage, path, description string) (json.RawMessa
 	for name := range strings.SplitSeq(path, ".") {
 		found, ok := property(raw, at, name)
 		if !ok {
-			return nil, fmt.Errorf("it has no parameter %q", path)
+			return nil, unknownParam(raw, path)
 		}
 		at = found
 	}

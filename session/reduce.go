@@ -61,11 +61,17 @@ func keyOf[S any](s *Session) (key func(any) any, name event.Kind) {
 	return sl.key, sl.name
 }
 
-func (all items[S]) upsert(v S, key func(any) any) items[S] {
+// index brings the places of the keys up to date.
+func (all items[S]) index(key func(any) any) items[S] {
 	for i, old := range all.list.From(all.indexed) {
 		all.keys = all.keys.Set(key(old), i)
 	}
 	all.indexed = all.list.Len()
+	return all
+}
+
+func (all items[S]) upsert(v S, key func(any) any) items[S] {
+	all = all.index(key)
 	if i, ok := all.keys.Get(key(v)); ok {
 		all.list = all.list.Set(i, v)
 		return all

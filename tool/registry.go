@@ -25,6 +25,9 @@ type Options struct {
 	Decider Decider
 	// After see each result, in order; see [After].
 	After []After
+	// Around runs each call, also one that is refused or whose tool is not there; see [Around]. Nil
+	// just runs it.
+	Around Around
 	// Context adds to the context of each call, for what handlers find through a [Key].
 	Context func(ctx context.Context, call Call) context.Context
 	// Budget bounds all calls together.
@@ -57,6 +60,13 @@ type Before func(ctx context.Context, t *Tool, call Call) (event.Decision, bool)
 
 // After sees each result. Its error is logged and changes nothing: what happened has happened.
 type After func(ctx context.Context, t *Tool, call Call, result Result) error
+
+// Around is what a call runs in, such as a transaction. It calls next once and returns the result, or
+// another in its place. Everything about the call happens within next, and in its context: the decision,
+// the handler, and each way to fail. When next has returned, call has the input that was decided about.
+//
+// A panic before next fails the call, one after it changes nothing.
+type Around func(ctx context.Context, call *Call, next func(context.Context) Result) Result
 
 // ErrDuplicate is wrapped when a tool is added whose id is taken.
 var ErrDuplicate = errors.New("tool: the id is taken; use Replace")
