@@ -119,7 +119,7 @@ func TestAnOverrideAppliesIfAndOnlyIfItsTextIsThere(t *testing.T) {
 		dir, err := os.MkdirTemp(dir, "store")
 		must(t, err)
 		all := make([]written, rapid.IntRange(1, 3).Draw(rt, "sections"))
-		model := map[part]map[string]string{} // what was written -> what is put there
+		model := edits{}
 		for range rapid.IntRange(1, 5).Draw(rt, "versions") {
 			for i := range all {
 				if all[i].description == "" || rapid.Bool().Draw(rt, "change") {
@@ -137,7 +137,7 @@ func TestAnOverrideAppliesIfAndOnlyIfItsTextIsThere(t *testing.T) {
 					if p.target == targetVisibility {
 						by = ""
 					}
-					set2(model, p, all[p.at].source(p.target), by)
+					model.note(p, all[p.at].source(p.target), by)
 				}
 			}
 			checkResolved(rt, f, all, targets, model)
@@ -145,23 +145,26 @@ func TestAnOverrideAppliesIfAndOnlyIfItsTextIsThere(t *testing.T) {
 	})
 }
 
-func set2(model map[part]map[string]string, p part, of, by string) {
-	if model[p] == nil {
-		model[p] = map[string]string{}
+// edits is the model: for each part, by what its author had there, what is put in its place.
+type edits map[part]map[string]string
+
+func (e edits) note(p part, of, by string) {
+	if e[p] == nil {
+		e[p] = map[string]string{}
 	}
-	model[p][of] = by
+	e[p][of] = by
 }
 
-func checkResolved(t *rapid.T, f *OverrideFile, all []written, targets []string, model map[part]map[string]string) {
+func checkResolved(t *rapid.T, f *OverrideFile, all []written, targets []string, model edits) {
 	o, stale, err := f.Resolve()
 	if err != nil {
 		t.Fatalf("Resolve: %v", err)
 	}
-	applied, edits := 0, 0
+	applied, total := 0, 0
 	for i, w := range all {
 		for _, target := range targets {
 			p := part{i, target}
-			edits += len(model[p])
+			total += len(model[p])
 			want, ok := model[p][w.source(target)]
 			if w.removed || w.noOverrides {
 				want, ok = "", false
@@ -175,7 +178,7 @@ func checkResolved(t *rapid.T, f *OverrideFile, all []written, targets []string,
 			}
 		}
 	}
-	if len(stale) != edits-applied {
-		t.Fatalf("got %d stale, want %d of %d:\n%s", len(stale), edits-applied, edits, cmp.Diff(nil, stale))
+	if len(stale) != total-applied {
+		t.Fatalf("got %d stale, want %d of %d:\n%s", len(stale), total-applied, total, cmp.Diff(nil, stale))
 	}
 }

@@ -229,7 +229,8 @@ func TestOverridesForSeveralTextsLiveSideBySide(t *testing.T) {
 func TestWhatIsGoneOrRefusedIsStale(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	before := mustFile(t, dir, mustBind(t, []*Section{
-		{Key: "gone", Title: "Gone", Tools: []*tool.Tool{named("lost")}}, {Key: "shut", Title: "Shut", Tools: []*tool.Tool{named("kept")}},
+		{Key: "gone", Title: "Gone", Tools: []*tool.Tool{named("lost")}},
+		{Key: "shut", Title: "Shut", Tools: []*tool.Tool{named("kept")}},
 		{Key: "less", Title: "Less", Examples: []TaskExample{{Objective: "one"}}},
 	}), "")
 	must(t, before.SetText(ctx, "gone", "x"), before.SetText(ctx, "shut", "x"), before.SetExample(ctx, "less", 0, nil), before.SetDescription(ctx, "lost", "x"), before.SetDescription(ctx, "kept", "x"))
