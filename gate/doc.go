@@ -6,7 +6,7 @@
 // Promises:
 //
 //   - A decision is pure: the same call and the same [Facts] give the same answer. A gate does no
-//     I/O, holds no state and may be used by several goroutines.
+//     I/O, holds no state and may be used by several goroutines. Only [Policy.When] may bring in more.
 //   - A denial beats a question, a question beats a permission, and any of them beats the rule for
 //     calls that no policy knows, which denies unless a policy says otherwise. So adding a policy
 //     that denies never makes a call pass.

@@ -36,6 +36,10 @@ type Policy struct {
 	// for concurrent use; it must neither change nor keep what it is given. A decision that allows
 	// or asks may replace the input; all policies then judge the new input. Nil abstains.
 	Judge func(c *Call, f *Facts) (event.Decision, bool)
+	// When tells whether the policy holds at the moment of a decision: Judge and Otherwise are left out
+	// while it says no. It must be fast and safe for concurrent use; one that panics denies. Nil means
+	// always. It is for policies that come during a run, with the tools that they are about.
+	When func() bool
 
 	// Tools are registries that the gate is to know, by the key of the MCP server that serves them.
 	Tools map[string]Lookup
@@ -79,8 +83,8 @@ func New(policies ...Policy) (*Gate, error) {
 			errs = append(errs, fmt.Errorf("gate: policy %s: %w", p.Name, err))
 		}
 		g.know(p.Tools)
-		if p.Otherwise != nil && (g.otherwise == nil || p.Otherwise.Verdict < g.otherwise.Verdict) {
-			g.otherwise = p.Otherwise
+		if p.When == nil {
+			g.otherwise = stricter(g.otherwise, p.Otherwise)
 		}
 		g.policies = append(g.policies, p)
 	}
@@ -115,6 +119,16 @@ func (p *Policy) check() error {
 		}
 	}
 	return nil
+}
+
+func (p *Policy) holds() bool { return p.When == nil || p.When() }
+
+// stricter returns the rule that lets less pass; nil says nothing.
+func stricter(a, b *Otherwise) *Otherwise {
+	if a == nil || b != nil && b.Verdict < a.Verdict {
+		return b
+	}
+	return a
 }
 
 func (g *Gate) know(tools map[string]Lookup) {
@@ -205,7 +219,7 @@ func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
 	}()
 	for i := range g.policies {
 		asked = &g.policies[i]
-		if asked.Judge == nil {
+		if asked.Judge == nil || !asked.holds() {
 			continue
 		}
 		d, ok := asked.Judge(c, f)
@@ -230,6 +244,11 @@ func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
 
 func (g *Gate) unknown(c *Call) event.Decision {
 	o := g.otherwise
+	for i := range g.policies {
+		if p := &g.policies[i]; p.When != nil && p.Otherwise != nil && p.holds() {
+			o = stricter(o, p.Otherwise)
+		}
+	}
 	if o == nil {
 		o = &Otherwise{}
 	}

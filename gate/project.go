@@ -114,7 +114,8 @@ func (a Agent) can(n NativeMode) bool {
 }
 
 // permissions returns the permissions of the gate, and whether the gate is made of nothing else.
-// Of several the one that leaves the decision to the agent counts, since no other can do its part.
+// Of several the one that leaves the decision to the agent counts, since no other can do its part. One
+// that does not hold all the time is no part of the agent's own mode.
 func (g *Gate) permissions() (p *Permissions, alone bool) {
 	judges := 0
 	for i := range g.policies {
@@ -122,7 +123,7 @@ func (g *Gate) permissions() (p *Permissions, alone bool) {
 		if !policy.inert() {
 			judges++
 		}
-		if policy.Permissions != nil && (p == nil || p.Mode != ModeAuto) {
+		if policy.Permissions != nil && policy.When == nil && (p == nil || p.Mode != ModeAuto) {
 			p = policy.Permissions
 		}
 	}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/session"
+)
+
+// restartGrace is how long a call that asks for a restart waits for the run to be ended.
+const restartGrace = 5 * time.Second
+
+// An ExpansionRequired says that the model asked for hidden sections, and that the run is to begin anew
+// with them; see [LiveOptions.Restart]. It is the cause of the end of a [Live.Context].
+type ExpansionRequired struct {
+	// Requested has the sections that must be shown in full, by path. It can be put into
+	// [RenderOptions.Visibility]; Apply puts it into a session.
+	Requested map[string]Visibility
+	// Reason is the model's.
+	Reason string
+	// SectionKeys are the sections that the model asked for.
+	SectionKeys []string
+}
+
+// Error names the sections.
+func (e *ExpansionRequired) Error() string {
+	return fmt.Sprintf("prompt: the model asks for hidden sections: %s\n  next: apply the expansion, render the prompt again and run that",
+		strings.Join(e.SectionKeys, ", "))
+}
+
+// Apply records in the session that the requested sections are shown in full from now on.
+func (e *ExpansionRequired) Apply(ctx context.Context, s *session.Session) error {
+	return setVisible(ctx, s, slices.Sorted(maps.Keys(e.Requested)), e.Reason)
+}
+
+// Expansion is what the model has asked for, or nil. There is none without [LiveOptions.Restart].
+func (l *Live) Expansion() *ExpansionRequired {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.expansion
+}
+
+// Context returns a context for the run. With [LiveOptions.Restart] it ends as soon as the model asks
+// for hidden sections, and the [*ExpansionRequired] is its [context.Cause]: the run stops there instead
+// of being paid to its end. The function must be called after the run.
+func (l *Live) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.expansion != nil {
+		cancel(l.expansion)
+	}
+	id := l.nextID
+	l.nextID++
+	l.cancels[id] = cancel
+	return ctx, func() {
+		cancel(nil)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.cancels, id)
+	}
+}
+
+// expand ends the run. The first request counts.
+func (l *Live) expand(e *ExpansionRequired) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.expansion == nil {
+		l.expansion = e
+		for _, cancel := range l.cancels {
+			cancel(e)
+		}
+	}
+	return l.expansion
+}
+
+// awaitEnd holds back the result of a call that has ended the run, so that the agent does not ask the
+// model what to do with it. It does not wait if nobody can end the run.
+func (l *Live) awaitEnd(ctx context.Context) {
+	l.mu.RLock()
+	ending := len(l.cancels) > 0
+	l.mu.RUnlock()
+	if !ending {
+		return
+	}
+	timer := time.NewTimer(restartGrace)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
