@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/drover-agents/drover/event"
 )
@@ -109,8 +111,8 @@ func (s *Seeded) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// managing are the types of this file. Those that are false say what happened to the state, but are no
-// part of it: no slice is folded of them unless it keeps everything.
+// managing are the types of this file. Those that are true change slices by themselves; the others only
+// tell.
 var managing = map[reflect.Type]bool{
 	reflect.TypeFor[Seeded]():        true,
 	reflect.TypeFor[Cleared]():       true,
@@ -123,14 +125,14 @@ var managing = map[reflect.Type]bool{
 
 func changesSlices(t reflect.Type) bool { return managing[t] }
 
-func manages(v any) bool {
-	_, ok := managing[reflect.TypeOf(v)]
+func manages(t reflect.Type) bool {
+	_, ok := managing[t]
 	return ok
 }
 
 // defaultPolicy keeps what a session says about itself.
 func defaultPolicy(t reflect.Type) Policy {
-	if _, ok := managing[t]; ok {
+	if manages(t) {
 		return Log
 	}
 	return State
@@ -138,21 +140,29 @@ func defaultPolicy(t reflect.Type) Policy {
 
 // Seed puts values into the place of all that a slice has.
 func Seed[S any](ctx context.Context, s *Session, values ...S) error {
-	want[S](s)
-	_, err := s.Dispatch(ctx, Seeded{kindOf(reflect.TypeFor[S]()), values})
-	return err
+	return s.manage(ctx, Seeded{sliceName[S](s), slices.Clone(values)})
 }
 
 // Clear empties a slice.
 func Clear[S any](ctx context.Context, s *Session) error {
-	want[S](s)
-	_, err := s.Dispatch(ctx, Cleared{kindOf(reflect.TypeFor[S]())})
-	return err
+	return s.manage(ctx, Cleared{sliceName[S](s)})
+}
+
+func sliceName[S any](s *Session) event.Kind {
+	s.order.Lock()
+	defer s.order.Unlock()
+	return wantedSlice[S](s).name
 }
 
 // Reset empties all slices of policy State. The log keeps everything.
-func (s *Session) Reset(ctx context.Context) error {
-	_, err := s.Dispatch(ctx, Reset{})
+func (s *Session) Reset(ctx context.Context) error { return s.manage(ctx, Reset{}) }
+
+func (s *Session) manage(ctx context.Context, what event.Payload) error {
+	e, err := s.envelope(what)
+	if err != nil {
+		return err
+	}
+	_, err = s.dispatch(ctx, e)
 	return err
 }
 
@@ -160,7 +170,7 @@ func (s *Session) Reset(ctx context.Context) error {
 // would be no end.
 func (s *Session) reportLocked(entry *Entry, failed []failure) {
 	for _, f := range failed {
-		report := ReducerFailed{Pos: entry.Pos, Event: entry.Event.Kind, Error: f.err.Error()}
+		report := ReducerFailed{Pos: entry.Pos, Event: entry.Event.Kind, Error: fmt.Sprint(f.err)}
 		if f.slice != nil {
 			report.Slice = f.slice.name
 		}
