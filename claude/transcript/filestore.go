@@ -13,7 +13,14 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/internal/filelock"
 )
+
+// lockPoll is how often a lock that another process holds is tried again. Locks are held for one
+// write, so the first try nearly always succeeds.
+const lockPoll = 2 * time.Millisecond
 
 // A FileStore is a [Store] in a directory, laid out as the CLI lays out its own: one file of lines
 // per transcript, <project>/<session>.jsonl and <project>/<session>/<subpath>.jsonl. Files can be
@@ -72,10 +79,11 @@ func (s *FileStore) append(ctx context.Context, name string, text []byte) error 
 	if err != nil {
 		return err
 	}
-	defer f.Close() // also releases the lock
-	if err := lockFile(ctx, f); err != nil {
+	defer f.Close()
+	if err := filelock.Lock(ctx, f, lockPoll); err != nil {
 		return err
 	}
+	defer func() { _ = filelock.Unlock(f) }()
 	end, err := mend(f)
 	if err != nil {
 		return err

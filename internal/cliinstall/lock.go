@@ -4,9 +4,11 @@ package cliinstall
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"time"
+
+	"github.com/drover-agents/drover/internal/filelock"
 )
 
 // lockPoll is how often a waiting process looks whether the install is done; an install takes
@@ -19,20 +21,8 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		got, err := tryLock(f)
-		if got {
-			return func() { _ = f.Close() }, nil
-		}
-		if err != nil {
-			_ = f.Close()
-			return nil, fmt.Errorf("locking %s: %w", path, err)
-		}
-		select {
-		case <-ctx.Done():
-			_ = f.Close()
-			return nil, fmt.Errorf("waiting for %s: %w", path, ctx.Err())
-		case <-time.After(lockPoll):
-		}
+	if err := filelock.Lock(ctx, f, lockPoll); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
+	return func() { _ = errors.Join(filelock.Unlock(f), f.Close()) }, nil
 }

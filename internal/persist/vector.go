@@ -18,7 +18,6 @@ const (
 // Items lie in leaves of 32. The last leaf, the tail, hangs on the vector itself; all leaves before
 // it are full and lie in a tree of 32 branches per node. Appending to the newest version writes
 // into memory that no version can see yet, so it costs little more than appending to a slice.
-// A vector of one item already takes the room of 32.
 type Vector[T any] struct {
 	length int
 	tail   *block[T]
@@ -57,7 +56,7 @@ func (v Vector[T]) Append(item T) Vector[T] {
 	if at == 0 && v.length > 0 {
 		v.pushTail()
 	}
-	v.tail = v.tail.put(at, item)
+	v.tail = v.tail.put(at, v.room(v.length+1), item)
 	v.length++
 	return v
 }
@@ -69,11 +68,11 @@ func (v Vector[T]) Set(i int, item T) Vector[T] {
 	}
 	number, at := i>>blockBits, i&blockMask
 	if number == v.fullLeaves() {
-		v.tail = v.tail.copied((v.length-1)&blockMask + 1)
+		v.tail = v.tail.copied((v.length-1)&blockMask+1, v.room(v.length))
 		v.tail.cells[at] = item
 		return v
 	}
-	leaf := v.leaf(number).copied(blockSize)
+	leaf := v.leaf(number).copied(blockSize, blockSize)
 	leaf.cells[at] = item
 	v.root = v.withLeaf(v.root, v.shift, number, leaf)
 	return v
@@ -126,6 +125,14 @@ func (v Vector[T]) From(i int) iter.Seq2[int, T] {
 // needs an item.
 func (v *Vector[T]) fullLeaves() int { return (v.length - 1) >> blockBits }
 
+// room is how many cells the tail of a vector of a length has.
+func (v *Vector[T]) room(length int) int {
+	if length > blockSize {
+		return blockSize
+	}
+	return begun(length)
+}
+
 // leaf finds a leaf, which may be the tail, by its number.
 func (v *Vector[T]) leaf(number int) *block[T] {
 	if number == v.fullLeaves() {
@@ -143,7 +150,7 @@ func (v *Vector[T]) pushTail() {
 	number := v.fullLeaves()
 	if number == blockSize<<v.shift {
 		var none *block[ref[T]]
-		v.root = none.put(0, ref[T]{branch: v.root})
+		v.root = none.put(0, blockSize, ref[T]{branch: v.root})
 		v.shift += blockBits
 	}
 	v.root = pushLeaf(v.root, v.shift, number, v.tail)
@@ -154,17 +161,17 @@ func (v *Vector[T]) pushTail() {
 func pushLeaf[T any](branch *block[ref[T]], shift, number int, leaf *block[T]) *block[ref[T]] {
 	at := (number >> shift) & blockMask
 	if shift == 0 {
-		return branch.put(at, ref[T]{leaf: leaf})
+		return branch.put(at, blockSize, ref[T]{leaf: leaf})
 	}
 	if number&(1<<shift-1) == 0 { // the first leaf of a new branch
-		return branch.put(at, ref[T]{branch: pushLeaf(nil, shift-blockBits, number, leaf)})
+		return branch.put(at, blockSize, ref[T]{branch: pushLeaf(nil, shift-blockBits, number, leaf)})
 	}
 	old := branch.cells[at].branch
 	grown := pushLeaf(old, shift-blockBits, number, leaf)
 	if grown == old {
 		return branch
 	}
-	branch = branch.copied(at + 1)
+	branch = branch.copied(at+1, blockSize)
 	branch.cells[at].branch = grown
 	return branch
 }
@@ -176,7 +183,7 @@ func (v *Vector[T]) withLeaf(branch *block[ref[T]], shift, number int, leaf *blo
 	if above := shift + blockBits; number>>above == last>>above { // on the right edge of the tree
 		count = (last>>shift)&blockMask + 1
 	}
-	branch = branch.copied(count)
+	branch = branch.copied(count, blockSize)
 	if shift == 0 {
 		branch.cells[at].leaf = leaf
 		return branch

@@ -206,8 +206,22 @@ func TestAppendingToTheNewestVersionAllocatesOnlyNewLeaves(t *testing.T) {
 			v = v.Append(i)
 		}
 	})
-	if allocs >= 2 {
-		t.Errorf("32 appends allocate %v times, want less than 2", allocs)
+	if allocs >= 3 { // a block and its cells
+		t.Errorf("32 appends allocate %v times, want less than 3", allocs)
+	}
+}
+
+func TestAShortVectorTakesLittleRoom(t *testing.T) {
+	type large [1 << 10]byte
+	kept := make([]Vector[large], 100)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range kept {
+		kept[i] = kept[i].Append(large{})
+	}
+	runtime.ReadMemStats(&after)
+	if taken := (after.TotalAlloc - before.TotalAlloc) / 100; taken > 2<<10 {
+		t.Errorf("a vector of one item of 1 kB takes %d bytes", taken)
 	}
 }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-agents/drover/session"
+)
+
+// A Checker says whether an agent that wants to stop has done its task.
+type Checker interface {
+	Check(ctx context.Context, a Attempt) (Completion, error)
+}
+
+// A CheckerFunc is a function as a [Checker].
+type CheckerFunc func(ctx context.Context, a Attempt) (Completion, error)
+
+// Check implements [Checker].
+func (f CheckerFunc) Check(ctx context.Context, a Attempt) (Completion, error) { return f(ctx, a) }
+
+// An Attempt is what a checker may look at.
+type Attempt struct {
+	Session *session.Session
+	// Output is the structured answer that the agent wants to give, or nil.
+	Output json.RawMessage
+	// StopReason is why it stops.
+	StopReason string
+	// Files is where the agent worked. Nil knows no file.
+	Files Files
+	// Exec runs commands where the agent worked. Nil runs none: what an agent wrote is not trusted code,
+	// so nothing of it is run on the host unless the caller says how.
+	Exec Exec
+}
+
+// A Completion is what a checker found. The zero value says that something is missing.
+type Completion struct {
+	Done bool
+	// Feedback is what the agent is to be told, if it is not done.
+	Feedback string
+	// Skipped says that nobody looked, because the limits are spent.
+	Skipped bool
+}
+
+// Complete says that the task is done.
+func Complete() Completion { return Completion{Done: true} }
+
+// Incomplete says what is missing.
+func Incomplete(feedback string) Completion { return Completion{Feedback: feedback} }
+
+// blocked is a feedback that the agent cannot take for something else.
+func blocked(text string) Completion { return Incomplete("<blocker>\n" + text + "\n</blocker>") }
+
+// CheckCompletion asks a checker, unless deadline or budget are spent: then the agent could not go on
+// anyway, and the task counts as done. A checker that panics has failed. A nil checker finds every task
+// done.
+func CheckCompletion(ctx context.Context, c Checker, a Attempt, deadline Deadline, tracker *Tracker) (Completion, error) {
+	if c == nil {
+		return Complete(), nil
+	}
+	if deadline.Expired() || tracker != nil && tracker.Check() != nil {
+		return Completion{Done: true, Skipped: true}, nil
+	}
+	return check(ctx, c, a)
+}
+
+func check(ctx context.Context, c Checker, a Attempt) (done Completion, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			done, err = Completion{}, fmt.Errorf("guard: a completion checker panicked: %v", v)
+		}
+	}()
+	return c.Check(ctx, a)
+}
+
+// shownFiles is how many missing files are named.
+const shownFiles = 3
+
+// FilesExist is a checker: all files must be there.
+func FilesExist(paths ...string) Checker {
+	return CheckerFunc(func(ctx context.Context, a Attempt) (Completion, error) {
+		if a.Files == nil {
+			return Completion{}, errors.New("guard: FilesExist has nowhere to look\n  next: set Attempt.Files")
+		}
+		var missing []string
+		for _, path := range paths {
+			there, err := a.Files.Exists(ctx, path)
+			if err != nil {
+				return Completion{}, fmt.Errorf("guard: looking for %s: %w", path, err)
+			}
+			if !there {
+				missing = append(missing, path)
+			}
+		}
+		if len(missing) == 0 {
+			return Complete(), nil
+		}
+		return blocked("You are not done. These files are missing: " + listed(missing)), nil
+	})
+}
+
+func listed(paths []string) string {
+	if more := len(paths) - shownFiles; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:shownFiles], ", "), more)
+	}
+	return strings.Join(paths, ", ")
+}
+
+// CommandSucceeds is a checker: a command must end with exit code 0. It runs through [Attempt.Exec].
+func CommandSucceeds(argv ...string) Checker {
+	return CheckerFunc(func(ctx context.Context, a Attempt) (Completion, error) {
+		if len(argv) == 0 {
+			return Completion{}, errors.New("guard: CommandSucceeds needs a command")
+		}
+		if a.Exec == nil {
+			return Completion{}, fmt.Errorf("guard: %q was not run: nobody said where\n  next: set Attempt.Exec, best to something that runs in the agent's own cell", strings.Join(argv, " "))
+		}
+		ran, err := a.Exec(ctx, argv)
+		if err != nil {
+			return Completion{}, fmt.Errorf("guard: running %q: %w", strings.Join(argv, " "), err)
+		}
+		if ran.ExitCode == 0 {
+			return Complete(), nil
+		}
+		return blocked(fmt.Sprintf("You are not done. `%s` ended with exit code %d:\n%s", strings.Join(argv, " "), ran.ExitCode, tail(ran.Output))), nil
+	})
+}
+
+// shownOutput is how much of a command's output the agent is told: its end, where the errors are.
+const shownOutput = 2000
+
+func tail(output []byte) string {
+	if len(output) > shownOutput {
+		return "..." + strings.ToValidUTF8(string(output[len(output)-shownOutput:]), "")
+	}
+	return strings.ToValidUTF8(string(output), "\uFFFD")
+}
+
+// AllOf is a checker: all others must find the task done. It stops at the first that does not.
+func AllOf(checkers ...Checker) Checker {
+	return CheckerFunc(func(ctx context.Context, a Attempt) (Completion, error) {
+		for _, c := range checkers {
+			if done, err := check(ctx, c, a); err != nil || !done.Done {
+				return done, err
+			}
+		}
+		return Complete(), nil
+	})
+}
+
+// AnyOf is a checker: one other must find the task done. It stops at the first that does. Without any
+// other the task is done. What failed counts only if none finds it done.
+func AnyOf(checkers ...Checker) Checker {
+	return CheckerFunc(func(ctx context.Context, a Attempt) (Completion, error) {
+		var texts []string
+		var errs []error
+		for _, c := range checkers {
+			done, err := check(ctx, c, a)
+			if err == nil && done.Done {
+				return done, nil
+			}
+			errs = append(errs, err)
+			if done.Feedback != "" {
+				texts = append(texts, done.Feedback)
+			}
+		}
+		if len(checkers) == 0 {
+			return Complete(), nil
+		}
+		return Incomplete(strings.Join(texts, "\n\n")), errors.Join(errs...)
+	})
+}

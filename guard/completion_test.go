@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-agents/drover/guard"
+)
+
+func finds(done guard.Completion, err error) guard.Checker {
+	return guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) { return done, err })
+}
+
+var (
+	isDone   = finds(guard.Complete(), nil)
+	lacksA   = finds(guard.Incomplete("a is missing"), nil)
+	lacksB   = finds(guard.Incomplete("b is missing"), nil)
+	fails    = finds(guard.Completion{}, errors.New("cannot look"))
+	explodes = guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) { panic("boom") })
+)
+
+func exits(code int, output string) guard.Exec {
+	return func(context.Context, []string) (guard.Executed, error) {
+		return guard.Executed{ExitCode: code, Output: []byte(output)}, nil
+	}
+}
+
+func TestCheckers(t *testing.T) {
+	dir := t.TempDir()
+	touch(t, filepath.Join(dir, "there"))
+	if err := os.Symlink("/", filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	here := guard.Attempt{Files: guard.Dir(dir)}
+	cases := []struct {
+		name    string
+		checker guard.Checker
+		attempt guard.Attempt
+		done    bool
+		want    string // part of the feedback
+		err     string // part of the error
+	}{
+		{"no checker", nil, here, true, "", ""},
+		{"the file is there", guard.FilesExist("there"), here, true, "", ""},
+		{"by its absolute path", guard.FilesExist(filepath.Join(dir, "there")), here, true, "", ""},
+		{"a file is missing", guard.FilesExist("there", "gone"), here, false, "<blocker>\nYou are not done. These files are missing: gone\n</blocker>", ""},
+		{"many files are missing", guard.FilesExist("a", "b", "c", "d", "e"), here, false, "a, b, c and 2 more", ""},
+		{"nowhere to look", guard.FilesExist("there"), guard.Attempt{}, false, "", "set Attempt.Files"},
+		{"a link leads out", guard.FilesExist("out/etc/passwd"), here, false, "", "out/etc/passwd"},
+		{"dots lead out", guard.FilesExist("../x"), here, false, "", "../x"},
+		{"an absolute path outside", guard.FilesExist("/etc/passwd"), here, false, "", "is outside of"},
+		{"the command succeeds", guard.CommandSucceeds("go", "test"), guard.Attempt{Exec: exits(0, "ok")}, true, "", ""},
+		{"the command fails", guard.CommandSucceeds("go", "test"), guard.Attempt{Exec: exits(1, "FAIL: x")}, false, "`go test` ended with exit code 1:\nFAIL: x", ""},
+		{"only the end of a long output is told", guard.CommandSucceeds("x"), guard.Attempt{Exec: exits(1, strings.Repeat("y", 9000)+"END")}, false, "yEND", ""},
+		{"commands never run unless somebody says how", guard.CommandSucceeds("touch", "/tmp/x"), guard.Attempt{}, false, "", "set Attempt.Exec"},
+		{"no command", guard.CommandSucceeds(), guard.Attempt{Exec: exits(0, "")}, false, "", "needs a command"},
+		{"all of them", guard.AllOf(isDone, isDone), here, true, "", ""},
+		{"all of none", guard.AllOf(), here, true, "", ""},
+		{"all but one", guard.AllOf(isDone, lacksA, explodes), here, false, "a is missing", ""},
+		{"all, and one fails", guard.AllOf(isDone, fails, lacksA), here, false, "", "cannot look"},
+		{"any of them", guard.AnyOf(lacksA, fails, isDone, explodes), here, true, "", ""},
+		{"any of none", guard.AnyOf(), here, true, "", ""},
+		{"not any", guard.AnyOf(lacksA, lacksB), here, false, "a is missing\n\nb is missing", ""},
+		{"not any, and one fails", guard.AnyOf(lacksA, fails), here, false, "a is missing", "cannot look"},
+		{"it panics", explodes, here, false, "", "panicked: boom"},
+		{"one of several panics", guard.AnyOf(explodes), here, false, "", "panicked: boom"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := guard.CheckCompletion(t.Context(), c.checker, c.attempt, guard.Deadline{}, nil)
+			if got.Done != c.done || !strings.Contains(got.Feedback, c.want) {
+				t.Errorf("found %+v, want done %v with feedback %q", got, c.done, c.want)
+			}
+			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("the error is %v, want %q", err, c.err)
+			}
+		})
+	}
+}
+
+func TestNobodyLooksWhenTheLimitsAreSpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spent := guard.NewTracker(guard.Budget{MaxTotalTokens: 10})
+		spent.Record(guard.Usage{InputTokens: 10})
+		soon := guard.FromNow(time.Second)
+		time.Sleep(time.Second)
+		for name, run := range map[string]func() (guard.Completion, error){
+			"deadline": func() (guard.Completion, error) {
+				return guard.CheckCompletion(t.Context(), lacksA, guard.Attempt{}, soon, nil)
+			},
+			"budget": func() (guard.Completion, error) {
+				return guard.CheckCompletion(t.Context(), lacksA, guard.Attempt{}, guard.Deadline{}, spent)
+			},
+		} {
+			got, err := run()
+			if want := (guard.Completion{Done: true, Skipped: true}); got != want || err != nil {
+				t.Errorf("%s: found %+v, %v; want %+v", name, got, err, want)
+			}
+		}
+	})
+}
+
+func ExampleCheckCompletion() {
+	checker := guard.AllOf(
+		guard.FilesExist("report.md"),
+		guard.CommandSucceeds("go", "test", "./..."),
+	)
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	found, err := guard.CheckCompletion(context.Background(), checker, guard.Attempt{Files: guard.Dir(dir)}, guard.Deadline{}, nil)
+	fmt.Println(found.Done, err)
+	fmt.Println(found.Feedback)
+	// Output:
+	// false <nil>
+	// <blocker>
+	// You are not done. These files are missing: report.md
+	// </blocker>
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guard keeps a run within its limits and its task: when it must be over, what it may
+// consume, whether it is alive, which run it is, what the agent is told on the way, and whether the
+// work is done when the agent says so.
+//
+// # Limits
+//
+// A [Deadline] is a moment; a [Budget] is what may be consumed until then; a [Tracker] counts it, for
+// one evaluation or for several that share it. Promises:
+//
+//   - One rule everywhere: what reaches a limit has used it up. A budget is exhausted when consumed >=
+//     max, a deadline exceeded when now >= deadline.
+//   - Counts are exact, whoever records, in whichever order, from however many goroutines. Money is
+//     counted in billionths of a dollar, not in floating point.
+//   - What was consumed never becomes less, whatever is reported later.
+//   - A limit that makes no sense, such as a negative one, allows nothing. [Budget.Validate] says so
+//     beforehand.
+//   - The zero Deadline, the zero Budget and a nil Tracker limit nothing.
+//
+// This package counts and tells. Tool calls past a limit are denied by [gate.Limits], which reads the
+// same figures, and a run is ended in mid-turn by whoever runs it with the context of
+// [Tracker.Context].
+//
+// # Heartbeat
+//
+// A [Heartbeat] is beaten by whatever shows that a run is alive. Others ask how long ago that was, or
+// wait for a silence with [Heartbeat.Watch].
+//
+// # Run context
+//
+// A [RunContext] names the run, the request, the session and the attempt, in logs through [LogHandler]
+// and in traces through the W3C traceparent.
+//
+// # In a tool handler
+//
+// The context of a call holds what whoever runs it has put there: [DeadlineFrom], [TrackerFrom],
+// [HeartbeatFrom] and [RunContextFrom]. Each gives a value that can be used as it is also where there
+// is none.
+//
+// # Feedback and completion
+//
+// A [Feedbacker] asks its providers after tool calls what the agent is to be told about its own work,
+// each when its trigger says so: every so many calls, every so many seconds, when a file appears. A
+// [Checker] says whether an agent that wants to stop has done its task. Commands of checkers run only
+// through an [Exec] that the caller gives: what an agent wrote is not trusted code.
+//
+// # Time and ids
+//
+// The time comes from a [Clock] and ids from a function, so that replays and golden files are stable.
+package guard

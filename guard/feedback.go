@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/session"
+)
+
+// How much weight a feedback has.
+const (
+	SeverityInfo    = "info"
+	SeverityCaution = "caution"
+	SeverityWarning = "warning"
+)
+
+// A FeedbackProvider tells an agent something about its own work, in the middle of it.
+type FeedbackProvider interface {
+	// Name is what the feedback is signed with. Each provider of a run has a name of its own.
+	Name() string
+	// Provide says what there is to say now; an empty Summary says nothing. The name is filled in.
+	Provide(ctx context.Context, s *session.Session) (session.Feedback, error)
+}
+
+// A FeedbackTrigger says when a provider is asked. Each condition that is set suffices.
+type FeedbackTrigger struct {
+	// EveryCalls asks after each nth tool call.
+	EveryCalls int
+	// Every asks if so much time has passed since the provider was asked last; the first call asks.
+	Every time.Duration
+	// OnFileCreated asks once, after the call that made the file. Files must be given.
+	OnFileCreated string
+}
+
+// A FeedbackRule is a provider and when it is asked.
+type FeedbackRule struct {
+	Provider FeedbackProvider
+	Trigger  FeedbackTrigger
+}
+
+// FeedbackOptions configures [NewFeedback]. Nil and the zero value are ready to use.
+type FeedbackOptions struct {
+	// Files is where triggers look for files. Nil knows no file.
+	Files Files
+	// Now is the clock. Nil means that of the session.
+	Now func() time.Time
+}
+
+// A Feedbacker asks providers after tool calls. It counts calls as they come, so that a call costs the
+// same however many there were. It is safe for concurrent use.
+type Feedbacker struct {
+	s    *session.Session
+	opts FeedbackOptions
+
+	mu    sync.Mutex
+	rules []*ruleState
+}
+
+type ruleState struct {
+	FeedbackRule
+	calls   int       // since the provider was asked for their number
+	asked   time.Time // for the time that has passed
+	created bool      // the file was seen
+}
+
+// NewFeedback makes a Feedbacker for one run. It fails if a rule never triggers or two providers have
+// one name.
+func NewFeedback(s *session.Session, opts *FeedbackOptions, rules ...FeedbackRule) (*Feedbacker, error) {
+	f := &Feedbacker{s: s}
+	if opts != nil {
+		f.opts = *opts
+	}
+	if f.opts.Now == nil {
+		f.opts.Now = s.Now
+	}
+	var errs []error
+	for _, rule := range rules {
+		errs = append(errs, f.add(rule))
+	}
+	return f, errors.Join(errs...)
+}
+
+func (f *Feedbacker) add(rule FeedbackRule) error {
+	if rule.Provider == nil {
+		return errors.New("guard: a feedback rule has no provider")
+	}
+	name, t := rule.Provider.Name(), rule.Trigger
+	switch {
+	case slices.ContainsFunc(f.rules, func(r *ruleState) bool { return r.Provider.Name() == name }):
+		return fmt.Errorf("guard: two feedback providers are called %q\n  next: give each a name of its own", name)
+	case t.EveryCalls < 0 || t.Every < 0:
+		return fmt.Errorf("guard: the trigger of feedback %q is negative", name)
+	case t == FeedbackTrigger{}:
+		return fmt.Errorf("guard: feedback %q has no trigger and would never be given\n  next: set EveryCalls, Every or OnFileCreated", name)
+	case t.OnFileCreated != "" && f.opts.Files == nil:
+		return fmt.Errorf("guard: feedback %q waits for the file %s, but nobody can look for it\n  next: set FeedbackOptions.Files", name, t.OnFileCreated)
+	}
+	f.rules = append(f.rules, &ruleState{FeedbackRule: rule})
+	return nil
+}
+
+// AfterCall is to be called when a tool call has ended. It returns what the agent is to be told, or "".
+// Every feedback is in the session too. The error says which providers failed; the text has what the
+// others said all the same.
+func (f *Feedbacker) AfterCall(ctx context.Context, callID string) (string, error) {
+	due, err := f.due(ctx)
+	errs := []error{err}
+	var texts []string
+	for _, rule := range due {
+		feedback, err := ask(ctx, rule.Provider, f.s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("guard: feedback %q: %w", rule.Provider.Name(), err))
+			continue
+		}
+		if feedback.Summary == "" {
+			continue
+		}
+		feedback.Provider, feedback.CallID = rule.Provider.Name(), callID
+		if _, err := f.s.Dispatch(ctx, feedback); err != nil {
+			errs = append(errs, err)
+		}
+		texts = append(texts, RenderFeedback(feedback))
+	}
+	return strings.Join(texts, "\n\n"), errors.Join(errs...)
+}
+
+// due counts a call and returns the rules whose time has come.
+func (f *Feedbacker) due(ctx context.Context) ([]*ruleState, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.opts.Now()
+	var due []*ruleState
+	var errs []error
+	for _, r := range f.rules {
+		ready, err := r.count(ctx, now, f.opts.Files)
+		errs = append(errs, err)
+		if ready {
+			due = append(due, r)
+		}
+	}
+	return due, errors.Join(errs...)
+}
+
+// count looks at every condition, so that one that holds is not asked about again because another held
+// at the same time.
+func (r *ruleState) count(ctx context.Context, now time.Time, files Files) (due bool, err error) {
+	r.calls++
+	if n := r.Trigger.EveryCalls; n > 0 && r.calls >= n {
+		r.calls, due = 0, true
+	}
+	if d := r.Trigger.Every; d > 0 && (r.asked.IsZero() || now.Sub(r.asked) >= d) {
+		r.asked, due = now, true
+	}
+	if path := r.Trigger.OnFileCreated; path != "" && !r.created {
+		if r.created, err = files.Exists(ctx, path); err != nil {
+			return due, fmt.Errorf("guard: feedback %q: looking for %s: %w", r.Provider.Name(), path, err)
+		}
+		due = due || r.created
+	}
+	return due, nil
+}
+
+func ask(ctx context.Context, p FeedbackProvider, s *session.Session) (feedback session.Feedback, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			feedback, err = session.Feedback{}, fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return p.Provide(ctx, s)
+}
+
+// RenderFeedback is a feedback as the agent reads it.
+func RenderFeedback(f session.Feedback) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<feedback provider='%s'>\n%s\n", html.EscapeString(f.Provider), f.Summary)
+	for _, o := range f.Observations {
+		fmt.Fprintf(&b, "\n- %s", o)
+	}
+	if len(f.Observations) > 0 {
+		b.WriteString("\n")
+	}
+	for _, s := range f.Suggestions {
+		fmt.Fprintf(&b, "\n-> %s", s)
+	}
+	if len(f.Suggestions) > 0 {
+		b.WriteString("\n")
+	}
+	b.WriteString("</feedback>")
+	return b.String()
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"sync"
+
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
+)
+
+// A Tracker counts what is consumed of a [Budget]. Several evaluations, and the attempts of each, may
+// share one. It is safe for concurrent use. A nil Tracker counts nothing and limits nothing.
+//
+// A figure that is negative or no number counts as nothing.
+type Tracker struct {
+	budget Budget
+	// spent ends when a limit of tokens or cost is reached; its cause is the BudgetError.
+	spent context.Context
+	spend context.CancelCauseFunc
+
+	mu    sync.Mutex
+	total count
+	said  map[string]count // what each evaluation has said that it consumed
+}
+
+// NewTracker makes a tracker that has consumed nothing.
+func NewTracker(b Budget) *Tracker {
+	t := &Tracker{budget: b, said: map[string]count{}}
+	t.spent, t.spend = context.WithCancelCause(context.Background())
+	return t
+}
+
+// Budget returns the budget that the tracker was made of.
+func (t *Tracker) Budget() Budget {
+	if t == nil {
+		return Budget{}
+	}
+	return t.budget
+}
+
+// Record adds what was consumed since the last Record.
+func (t *Tracker) Record(u Usage) {
+	t.grow(func() count { return countOf(u) })
+}
+
+// RecordCumulative sets what an evaluation has consumed since it began, in place of what the same
+// evaluation said before; what others said stays. Give each attempt an id of its own, such as
+// [RunContext.RunID], because each begins from zero. A figure that is lower than one said before does
+// not count: reports may come late, and nothing that was spent comes back.
+//
+// What goes through RecordCumulative must not go through [Tracker.Record] too, or it counts twice.
+func (t *Tracker) RecordCumulative(evaluationID string, u Usage) {
+	t.grow(func() count {
+		before := t.said[evaluationID]
+		now := before.atLeast(countOf(u))
+		t.said[evaluationID] = now
+		return now.minus(before)
+	})
+}
+
+// grow adds what more returns, which is called under the lock. Everything that is counted comes
+// through here.
+func (t *Tracker) grow(more func() count) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	t.total = t.total.plus(more())
+	total := t.total
+	t.mu.Unlock()
+	if err := t.budget.exhausted(total); err != nil {
+		t.spend(err)
+	}
+}
+
+// Consumed returns the sum of everything recorded.
+func (t *Tracker) Consumed() Usage { return t.counted().usage() }
+
+func (t *Tracker) counted() count {
+	if t == nil {
+		return count{}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.total
+}
+
+// Remaining returns what is left of each limit, ready for [gate.Facts]. A limit that was passed has
+// less than nothing left; where there is no limit the field is nil.
+func (t *Tracker) Remaining() gate.Remaining {
+	b := t.Budget()
+	l := b.limits(t.counted())
+	r := gate.Remaining{Tokens: l[0].left(), InputTokens: l[1].left(), OutputTokens: l[2].left()}
+	if cost := l[3].left(); cost != nil {
+		r.CostUSD = new(float64(*cost) / perDollar)
+	}
+	return r
+}
+
+// Check returns an error if a limit is reached: one that matches [ErrDeadlineExceeded] for the
+// deadline, which is looked at first, otherwise a [*BudgetError].
+func (t *Tracker) Check() error {
+	b := t.Budget()
+	if err := b.Deadline.Check(); err != nil {
+		return err
+	}
+	return b.exhausted(t.counted())
+}
+
+// Context returns a context that ends as soon as a limit is reached, the deadline included, so that
+// what runs under it is interrupted in mid-turn. Its cause is then what [Tracker.Check] returns. Call
+// cancel when the work is over.
+func (t *Tracker) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, release := t.Budget().Deadline.Context(ctx)
+	if t == nil {
+		return ctx, release
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	if err := t.Check(); err != nil {
+		end(err)
+	}
+	forget := context.AfterFunc(t.spent, func() { end(context.Cause(t.spent)) })
+	return ctx, func() {
+		forget()
+		release()
+	}
+}
+
+var trackerKey = tool.NewKey[*Tracker]("tracker")
+
+// WithTracker returns a context in which [TrackerFrom] finds the tracker.
+func WithTracker(ctx context.Context, t *Tracker) context.Context { return trackerKey.With(ctx, t) }
+
+// TrackerFrom returns the tracker that a tool handler's work is counted by. It is nil if there is
+// none, which can be used all the same.
+func TrackerFrom(ctx context.Context) *Tracker {
+	t, _ := trackerKey.From(ctx)
+	return t
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/drover-agents/drover/internal/filelock"
+)
+
+// A lockedFile is a log that is locked until it is closed.
+type lockedFile struct{ *os.File }
+
+// Close implements io.Closer.
+func (f lockedFile) Close() error { return errors.Join(filelock.Unlock(f.File), f.File.Close()) }
+
+// lockLog locks a log, or says who has it. The lock is on the log itself, not on
+// a file beside it, which could be deleted, and which another name of the log would not lead to.
+func lockLog(f *os.File) error {
+	ok, err := filelock.Try(f)
+	if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	if !ok {
+		return fmt.Errorf("%w: %s is open for writing in %s\n"+
+			"  next: close it there, or open it with ReadOnly", ErrLocked, f.Name(), describeHolder(f))
+	}
+	return checkSameFile(f)
+}
+
+// checkSameFile sees to it that the lock is on what the path leads to: the file may have been replaced
+// before it was locked.
+func checkSameFile(f *os.File) error {
+	mine, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("session: locking %s: %w", f.Name(), err)
+	}
+	there, err := os.Stat(f.Name())
+	if err != nil {
+		return fmt.Errorf("session: locking %s: %w", f.Name(), err)
+	}
+	if !os.SameFile(mine, there) {
+		return fmt.Errorf("session: %s was replaced while it was opened", f.Name())
+	}
+	return nil
+}
+
+func describeHolder(f *os.File) string {
+	switch pid := lockHolder(f); pid {
+	case 0:
+		return "another process, or elsewhere in this one"
+	case os.Getpid():
+		return "this process"
+	default:
+		return fmt.Sprintf("process %d", pid)
+	}
+}

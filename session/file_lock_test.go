@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/session"
+)
+
+// holdForever has the log open until nobody is left.
+func holdForever(path string) error {
+	s, err := session.OpenFile(path, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.Init(logHead); err != nil {
+		return err
+	}
+	fmt.Println("open", 1)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, s.Close())
+}
+
+func wantLocked(t *testing.T, path string, says ...string) {
+	t.Helper()
+	_, err := session.OpenFile(path, nil)
+	if !errors.Is(err, session.ErrLocked) {
+		t.Fatalf("OpenFile = %v, want ErrLocked", err)
+	}
+	for _, text := range append(says, path, "next:") {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("error %q does not say %q", err, text)
+		}
+	}
+	if _, _, err := session.Salvage(path); !errors.Is(err, session.ErrLocked) {
+		t.Errorf("Salvage = %v, want ErrLocked", err)
+	}
+}
+
+// onLinux is what can only be known there.
+func onLinux(says string) []string {
+	if runtime.GOOS == "linux" {
+		return []string{says}
+	}
+	return nil
+}
+
+func TestALogIsOpenedForWritingOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	s := openLogFile(t, path, nil)
+	wantLocked(t, path, onLinux("this process")...)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	openLogFile(t, path, nil)
+}
+
+func TestAnotherNameOfALogIsTheSameLog(t *testing.T) {
+	dir := t.TempDir()
+	path, name := filepath.Join(dir, "log.jsonl"), filepath.Join(dir, "other.jsonl")
+	openLogFile(t, path, nil)
+	if err := os.Link(path, name); err != nil {
+		t.Skip(err)
+	}
+	wantLocked(t, name)
+}
+
+func TestALockedLogNamesTheProcessThatHasIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	c := startChild(t, "hold", path)
+	if !c.next() {
+		t.Fatalf("the child did not open the log: %s", &c.stderr)
+	}
+	wantLocked(t, path, onLinux(fmt.Sprintf("process %d", c.cmd.Process.Pid))...)
+	_ = c.stdin.Close()
+	if err := c.cmd.Wait(); err != nil {
+		t.Fatalf("the child failed: %v: %s", err, &c.stderr)
+	}
+	openLogFile(t, path, nil)
+}
+
+func TestALockEndsWithItsProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	c := startChild(t, "hold", path)
+	c.kill(t, 1, 0)
+	openLogFile(t, path, nil)
+}
+
+func TestAReaderNeedsNoLock(t *testing.T) {
+	path := writeLog(t, 10, 5)
+	writer := openLogFile(t, path, nil)
+	reader := openLogFile(t, path, &session.FileOptions{ReadOnly: true})
+	if err := writer.Append([]session.Record{longRecord(11)}); err != nil {
+		t.Errorf("Append beside a reader = %v", err)
+	}
+	if got := len(readLog(t, reader, 0)); got != 10 {
+		t.Errorf("reader has %d records, want the 10 that were there", got)
+	}
+	if c, err := reader.Checkpoint(); err != nil || c.Pos != 5 {
+		t.Errorf("Checkpoint() = %d, %v, want 5", c.Pos, err)
+	}
+	for name, err := range map[string]error{
+		"Append":         reader.Append([]session.Record{longRecord(11)}),
+		"SaveCheckpoint": reader.SaveCheckpoint(session.Checkpoint{Pos: 1}),
+		"Init":           reader.Init(logHead),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "reading only") {
+			t.Errorf("%s of a reader = %v, want it refused", name, err)
+		}
+	}
+}
+
+func TestAReaderCreatesNothing(t *testing.T) {
+	dir := t.TempDir()
+	_, err := session.OpenFile(filepath.Join(dir, "sub", "log.jsonl"), &session.FileOptions{ReadOnly: true})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("OpenFile = %v, want ErrNotExist", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}

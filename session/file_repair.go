@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A CorruptError is damage in a log that records follow. It matches [ErrCorrupt].
+type CorruptError struct {
+	Path string
+	// Line and Offset are where the damage begins, from 1 and from 0.
+	Line, Offset int64
+	// Good is the number of records before it.
+	Good int64
+	// Reason is what is wrong with the line.
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("%v: line %d of %s (byte %d) is damaged: %s; the %d records before it are good\n"+
+		"  next: session.Salvage(%q) keeps those and moves the rest aside; or mend the line by hand",
+		ErrCorrupt, e.Line, e.Path, e.Offset, e.Reason, e.Good, e.Path)
+}
+
+// Is reports whether target is [ErrCorrupt].
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
+
+// corruptAt describes the fault of a scan. The header is line 1, so record n is on line n+1.
+func corruptAt(path string, scan logScan) *CorruptError {
+	return &CorruptError{path, scan.good.pos + 2, scan.good.offset, scan.good.pos, scan.fault.Error()}
+}
+
+const (
+	// maxTornFiles is how many torn ends are kept beside a log. Further ones take the place of the last.
+	maxTornFiles = 10
+	// maxTorn is how much is kept of one.
+	maxTorn = maxRecord
+)
+
+// A tornTail is an end of a log that was cut off.
+type tornTail struct {
+	size    int64
+	savedAs string
+}
+
+// repair cuts off what follows the last good record, after it was saved.
+func (s *FileStore) repair(size int64) error {
+	end := s.logEnd.offset
+	savedAs, err := s.saveTorn(end, min(size, end+maxTorn))
+	if err != nil {
+		return fmt.Errorf("session: %s has a torn last line, which could not be saved: %w", s.path, err)
+	}
+	if err := s.f.Truncate(end); err != nil {
+		return fmt.Errorf("session: cutting off the torn last line of %s: %w", s.path, err)
+	}
+	s.repaired = tornTail{size - end, savedAs}
+	s.opts.Logger.Warn("session log had a torn last line, which was cut off",
+		"path", s.path, "bytes", size-end, "after", s.logEnd.pos, "saved_as", savedAs)
+	return nil
+}
+
+// saveTorn copies part of the log to <path>.torn, or <path>.torn.2 and so on.
+func (s *FileStore) saveTorn(from, to int64) (string, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	for n := 1; ; n++ {
+		if n == maxTornFiles {
+			flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+		}
+		name := numbered(s.path+".torn", n)
+		out, err := os.OpenFile(name, flags, s.opts.Perm)
+		if errors.Is(err, fs.ErrExist) && n < maxTornFiles {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return name, copyTo(out, io.NewSectionReader(s.f, from, to-from), s.opts.Sync)
+	}
+}
+
+func numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s.%d", name, n)
+}
+
+// copyTo fills a file and closes it, or deletes it.
+func copyTo(out *os.File, in io.Reader, policy SyncPolicy) error {
+	_, err := io.Copy(out, in)
+	if err == nil && policy != SyncNever {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		_ = os.Remove(out.Name()) // part of a copy helps nobody
+	}
+	return err
+}
+
+// Salvage makes a damaged log usable: it keeps the records before the damage and moves everything from
+// there on to a file beside the log, which it names. It looks at every line, and does nothing to a log
+// that has no damage, other than to cut off a torn end in the same way. It fails with [ErrLocked] while
+// the log is open for writing.
+func Salvage(path string) (kept int64, movedTo string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, "", fmt.Errorf("session: salvaging: %w", err)
+	}
+	f, size, err := openLog(path, FileOptions{Perm: info.Mode().Perm()})
+	if err != nil {
+		return 0, "", err
+	}
+	kept, movedTo, err = salvage(path, f, size, info.Mode().Perm())
+	return kept, movedTo, errors.Join(err, f.Close())
+}
+
+func salvage(path string, f logFile, size int64, perm fs.FileMode) (kept int64, movedTo string, err error) {
+	good, err := goodPart(path, f, size)
+	if err != nil || good.offset == size {
+		return good.pos, "", err
+	}
+	movedTo, err = saveRest(path, perm, io.NewSectionReader(f, good.offset, size-good.offset))
+	if err != nil {
+		return 0, "", fmt.Errorf("session: salvaging %s: %w", path, err)
+	}
+	// A checkpoint may lie in what is cut off; it is only a help, so it goes.
+	if err := os.Remove(path + checkpointSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, movedTo, fmt.Errorf("session: salvaging %s: %w", path, err)
+	}
+	if err := errors.Join(f.Truncate(good.offset), f.Sync()); err != nil {
+		return 0, movedTo, fmt.Errorf("session: salvaging %s: %w", path, err)
+	}
+	return good.pos, movedTo, nil
+}
+
+// goodPart is where the good records end; with a damaged header there are none.
+func goodPart(path string, f io.ReaderAt, size int64) (logPlace, error) {
+	_, line, err := readHead(path, f, size)
+	if errors.Is(err, ErrCorrupt) || err == nil && len(line) == 0 {
+		return logPlace{}, nil
+	}
+	if err != nil {
+		return logPlace{}, err
+	}
+	scan, err := scanLog(f, logPlace{0, int64(len(line))}, size)
+	if err != nil {
+		return logPlace{}, fmt.Errorf("session: reading %s: %w", path, err)
+	}
+	return scan.good, nil
+}
+
+// saveRest copies to the first free name of <path>.damaged, <path>.damaged.2 and so on.
+func saveRest(path string, perm fs.FileMode, rest io.Reader) (string, error) {
+	for n := 1; ; n++ {
+		name := numbered(path+".damaged", n)
+		out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if err := copyTo(out, rest, SyncAlways); err != nil {
+			return "", err
+		}
+		return name, syncDir(filepath.Dir(path))
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// A SyncPolicy says when a [FileStore] forces to the disk what it was given. Whatever the policy, the
+// death of the process loses nothing that was acknowledged; the policies differ in what the loss of power
+// may take.
+type SyncPolicy uint8
+
+// The policies.
+const (
+	// SyncAlways forces every Append to the disk before it returns: nothing acknowledged is lost.
+	SyncAlways SyncPolicy = iota
+	// SyncInterval forces the log to the disk soon after it grew, and on Close: at most what was
+	// acknowledged in the last Interval is lost.
+	SyncInterval
+	// SyncNever leaves it to the operating system.
+	SyncNever
+)
+
+var syncNames = [...]string{SyncAlways: "always", SyncInterval: "interval", SyncNever: "never"}
+
+// String gives "always", "interval" or "never".
+func (p SyncPolicy) String() string {
+	if int(p) < len(syncNames) {
+		return syncNames[p]
+	}
+	return fmt.Sprintf("SyncPolicy(%d)", uint8(p))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (p SyncPolicy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. An empty text is "always".
+func (p *SyncPolicy) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*p = SyncAlways
+		return nil
+	}
+	for i, name := range syncNames {
+		if name == string(text) {
+			*p = SyncPolicy(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("session: %q is no sync policy; it is always, interval or never", text)
+}
+
+// syncDir makes the names in a directory durable. Windows has no such call, some file systems do not
+// either; there it is all that can be had.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// makeDir creates a directory and those above it, and makes their names durable unless the policy is
+// SyncNever.
+func makeDir(dir string, policy SyncPolicy) error {
+	var missing []string
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); err == nil || filepath.Dir(d) == d {
+			break
+		}
+		missing = append(missing, d)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil || policy == SyncNever {
+		return err
+	}
+	for _, d := range missing {
+		if err := syncDir(filepath.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A syncer forces a file to the disk some time after it was told that it grew. It runs one goroutine,
+// which sleeps while nothing is to be done.
+type syncer struct {
+	grown, quit, done chan struct{}
+}
+
+func startSyncer(interval time.Duration, sync func()) *syncer {
+	s := &syncer{make(chan struct{}, 1), make(chan struct{}), make(chan struct{})}
+	go s.run(interval, sync)
+	return s
+}
+
+func (s *syncer) run(interval time.Duration, sync func()) {
+	defer close(s.done)
+	for {
+		select {
+		case <-s.grown:
+		case <-s.quit:
+			return
+		}
+		select {
+		case <-time.After(interval):
+		case <-s.quit:
+			return
+		}
+		// What grows from here on is for the next round.
+		select {
+		case <-s.grown:
+		default:
+		}
+		sync()
+	}
+}
+
+// tell says that the file grew.
+func (s *syncer) tell() {
+	select {
+	case s.grown <- struct{}{}:
+	default:
+	}
+}
+
+// stop ends the goroutine and waits for it. It does not sync.
+func (s *syncer) stop() {
+	close(s.quit)
+	<-s.done
+}
