@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,11 +19,12 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// A disk is a store that outlives its sessions, and can be full.
+// A disk is a store that can be opened again after Close, and can be full.
 type disk struct {
 	*session.MemoryStore
 	full   bool
 	forget bool // has no checkpoint
+	shut   atomic.Bool
 }
 
 func newDisk() *disk { return &disk{MemoryStore: session.NewMemoryStore()} }
@@ -42,7 +45,23 @@ func (d *disk) Checkpoint() (session.Checkpoint, error) {
 	return d.MemoryStore.Checkpoint()
 }
 
-func (*disk) Close() error { return nil }
+// Head is what an Open begins with.
+func (d *disk) Head() (session.Head, error) {
+	d.shut.Store(false)
+	return d.MemoryStore.Head()
+}
+
+func (d *disk) Records(after int64) iter.Seq2[session.Record, error] {
+	if d.shut.Load() {
+		return func(yield func(session.Record, error) bool) { yield(session.Record{}, session.ErrClosed) }
+	}
+	return d.MemoryStore.Records(after)
+}
+
+func (d *disk) Close() error {
+	d.shut.Store(true)
+	return nil
+}
 
 // A world is a session beside its model, and what the test holds of both.
 type world struct {
