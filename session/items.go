@@ -23,8 +23,15 @@ type items[S any] struct {
 	indexed int
 }
 
-// single makes the items of one value.
-func single[S any](v S) *items[S] { return &items[S]{one: &v} }
+// single makes the items of one value, in one piece.
+func single[S any](v S) *items[S] {
+	both := &struct {
+		items items[S]
+		value S
+	}{value: v}
+	both.items.one = &both.value
+	return &both.items
+}
 
 func listOf[S any](values []S) *items[S] {
 	var it items[S]

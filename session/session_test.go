@@ -87,26 +87,3 @@ func TestNoUpdateIsLost(t *testing.T) {
 		t.Errorf("%d increments are left of 40000", got)
 	}
 }
-
-func BenchmarkDispatch(b *testing.B) {
-	s := session.New(nil)
-	session.Append(s, func(e analysed) analysed { return e })
-	session.Reduce(s, func(n int, e analysed) int { return n + e.Issues })
-	ctx := b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = s.Dispatch(ctx, analysed{"a.go", 1})
-	}
-}
-
-func BenchmarkSnapshot(b *testing.B) {
-	s := session.New(nil)
-	session.Append(s, func(e analysed) analysed { return e })
-	for range 10_000 {
-		dispatch(b, b.Context(), s, analysed{"a.go", 1})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = s.Snapshot()
-	}
-}
