@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/persist"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A checkpoint is the state after an entry, so that a session can be opened without folding its whole
@@ -99,7 +100,7 @@ func (s *Session) checkpointLocked() {
 		}
 		c.Slices[sl.name] = savedSlice{sl.policy.String(), sl.version, sl.events, items}
 	}
-	data, err := json.Marshal(c)
+	data, err := plainjson.Marshal(c)
 	if err == nil {
 		err = s.store.SaveCheckpoint(Checkpoint{s.last, data})
 	}

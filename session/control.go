@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // The kinds of the events by which a session manages itself.
@@ -94,11 +95,11 @@ type seededWire struct {
 
 // MarshalJSON writes the values as a list.
 func (s Seeded) MarshalJSON() ([]byte, error) {
-	values, err := json.Marshal(s.values)
+	values, err := plainjson.Marshal(s.values)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(seededWire{s.Slice, values})
+	return plainjson.Marshal(seededWire{s.Slice, values})
 }
 
 // UnmarshalJSON keeps the values as they are until the slice is folded.

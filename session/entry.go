@@ -3,11 +3,11 @@
 package session
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // An Entry is one event in the log of a session. It must not be changed.
@@ -38,7 +38,7 @@ func (v Value) EventKind() event.Kind { return v.kind }
 func (v Value) Get() any { return v.v }
 
 // MarshalJSON gives the value's own JSON.
-func (v Value) MarshalJSON() ([]byte, error) { return json.Marshal(v.v) }
+func (v Value) MarshalJSON() ([]byte, error) { return plainjson.Marshal(v.v) }
 
 // valueOf is what reducers and subscribers get of a payload.
 func valueOf(p event.Payload) any {

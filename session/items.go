@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/drover-agents/drover/internal/persist"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // items are the values of a slice. They never change: every reducer makes new ones, which share what
@@ -123,5 +124,5 @@ func seedItems[S any](values any) (any, error) {
 
 func encodeItems[S any](all any) (json.RawMessage, error) {
 	it := all.(*items[S])
-	return json.Marshal(slices.AppendSeq(make([]S, 0, it.length()), it.all()))
+	return plainjson.Marshal(slices.AppendSeq(make([]S, 0, it.length()), it.all()))
 }
