@@ -17,10 +17,11 @@ import (
 )
 
 // txScript runs a program of words: "begin a", "begin b in a", "a writes x", "commit a", "rollback a",
-// "x" for a plain dispatch. It returns the notes that are left.
+// "snap s", "restore s", "x" for a plain dispatch. It returns the notes that are left.
 func txScript(t *testing.T, s *session.Session, program string) []string {
 	t.Helper()
 	ctxs, txs := map[string]context.Context{"": t.Context()}, map[string]*session.Tx{}
+	snaps := map[string]*session.Snapshot{}
 	for line := range strings.SplitSeq(program, ";") {
 		var err error
 		switch w := strings.Fields(line); {
@@ -34,6 +35,10 @@ func txScript(t *testing.T, s *session.Session, program string) []string {
 			err = txs[w[1]].Commit()
 		case w[0] == "rollback":
 			err = txs[w[1]].Rollback("")
+		case w[0] == "snap":
+			snaps[w[1]] = s.Snapshot()
+		case w[0] == "restore":
+			err = s.Restore(t.Context(), snaps[w[1]])
 		case len(w) == 3:
 			_, err = s.Dispatch(ctxs[w[0]], noted{w[2]})
 		default:
@@ -67,6 +72,9 @@ func TestTransactionsNestAndOverlapInEveryOrder(t *testing.T) {
 		{"both go, the younger first", "x; begin a; a writes 1; begin b; b writes 2; rollback b; rollback a", "x"},
 		{"what others did stays", "begin a; a writes 1; x; a writes 2; y; rollback a", "x y"},
 		{"nothing was written", "x; begin a; y; rollback a", "x y"},
+		{"restored to before it began", "snap s; x; begin a; a writes 1; restore s; a writes 2; rollback a", ""},
+		{"restored forward while it is open", "x; snap s; begin a; a writes 1; snap t; restore s; restore t; rollback a", "x"},
+		{"restored after an inner one was rolled back", "begin a; begin b in a; b writes 1; snap s; rollback b; restore s; a writes 2; rollback a", "1"},
 		{"late words of one that has ended", "begin a; a writes 1; commit a; a writes 2; begin b; rollback b", "1 2"},
 		{"late words of an inner one go with the outer", "begin a; begin b in a; commit b; b writes 1; rollback a", ""},
 	} {
