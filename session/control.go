@@ -25,40 +25,40 @@ const (
 	KindReducerFailed event.Kind = "session:reducer_failed"
 )
 
-// Seeded: a slice was given new values, by [Seed].
+// Seeded says that a slice was given new values, by [Seed].
 type Seeded struct {
 	Slice  event.Kind
 	values any // []S, or json.RawMessage from a store
 }
 
-// Cleared: a slice was emptied, by [Clear].
+// Cleared says that a slice was emptied, by [Clear].
 type Cleared struct {
 	Slice event.Kind `json:"slice"`
 }
 
-// Reset: all slices of policy State were emptied, by [Session.Reset].
+// Reset says that all slices of policy State were emptied, by [Session.Reset].
 type Reset struct{}
 
-// Restored: the state went back to what it was after an entry, by [Session.Restore].
+// Restored says that the state went back to what it was after an entry, by [Session.Restore].
 type Restored struct {
 	To int64 `json:"to"`
 }
 
-// RolledBack: what transactions had dispatched was taken out of the state.
+// RolledBack says that what transactions had dispatched was taken out of the state.
 type RolledBack struct {
 	Txs    []int64 `json:"txs"`
 	Call   string  `json:"toolUseId,omitzero"`
 	Reason string  `json:"reason,omitzero"`
 }
 
-// Committed: what transactions had dispatched is there to stay.
+// Committed says that what transactions had dispatched is there to stay.
 type Committed struct {
 	Txs  []int64 `json:"txs"`
 	Call string  `json:"toolUseId,omitzero"`
 }
 
-// ReducerFailed: a reducer failed or panicked over an entry, and its slice stayed as it was. Without a
-// slice, the entry itself could not be decoded.
+// ReducerFailed says that a reducer failed or panicked over an entry, and that its slice stayed as it
+// was. Without a slice, the entry itself could not be decoded.
 type ReducerFailed struct {
 	Pos   int64      `json:"pos"`
 	Event event.Kind `json:"event"`

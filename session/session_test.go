@@ -27,6 +27,7 @@ func reduceAnalysis(state analysis, e analysed) analysis {
 	return analysis{append(slices.Clip(state.Files), e.Path), state.Issues + e.Issues}
 }
 
+//nolint:revive // t comes first in helpers of tests
 func dispatch(t testing.TB, ctx context.Context, s *session.Session, values ...any) {
 	t.Helper()
 	for _, v := range values {

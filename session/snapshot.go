@@ -25,7 +25,7 @@ func (s *Session) Snapshot() *Snapshot {
 	return &Snapshot{s, s.state, s.last}
 }
 
-// ErrForeignSnapshot: the snapshot is of another session.
+// ErrForeignSnapshot means that the snapshot is of another session.
 var ErrForeignSnapshot = errors.New("session: the snapshot is of another session")
 
 // Restore puts the slices of policy State back to a snapshot of this session, in constant time. A

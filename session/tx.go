@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// ErrTxOver: the transaction was rolled back, or has ended already.
+// ErrTxOver means that the transaction was rolled back, or has ended already.
 var ErrTxOver = errors.New("session: the transaction is over")
 
 // A Tx is a transaction: usually one tool call. What is dispatched in its context belongs to it until
