@@ -45,6 +45,10 @@ type Request struct {
 	AllowedTools, DisallowedTools []string
 	// Tools are tools of this program that the agent may call. The agent knows them as those of the
 	// MCP server [ToolServer]: "mcp__drover" names all of them.
+	//
+	// They may change during the run, also by the handler of one of them: a tool that it adds before
+	// it returns is there in the agent's next step, if AllowedTools is nil or names it in full, as
+	// "mcp__drover__name". See [tool.SDKServer] for what the model sees of changes.
 	Tools *tool.Registry
 
 	// Permissions say what tools may do. Nil leaves that to the agent's own default. They are

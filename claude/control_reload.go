@@ -49,7 +49,10 @@ func (c *Client) ReloadPlugins(ctx context.Context, opt ReloadPluginsOptions) (P
 	return controlRequest[PluginReload](ctx, c, "reload_plugins", f)
 }
 
-// ReloadSkills reads the skills anew and lists them.
+// ReloadSkills reads the skills anew and lists them. The CLI does not watch their folders. A tool that
+// writes a skill and calls this before it returns its result gives the skill to the model in its very
+// next request, in the same turn. Only the folders count that the options name, by SettingSources or
+// Plugins, and with Options.Skills only the names that it has.
 func (c *Client) ReloadSkills(ctx context.Context) ([]SlashCommand, error) {
 	answer, err := controlRequest[struct {
 		Skills []SlashCommand `json:"skills"`

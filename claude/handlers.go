@@ -32,6 +32,8 @@ type service struct {
 	run func() cliAnswer
 	// safe gives the answer if run does not return: it panicked, or a callback ended its goroutine.
 	safe func() cliAnswer
+	// sent, if set, is called when the answer stands in the line to the CLI, ahead of all later ones.
+	sent func()
 }
 
 // A handlerTable holds the requests of the CLI that are being answered.
@@ -183,6 +185,9 @@ func (c *conn) handle(r cliRequest, h *handling, s service) {
 		}
 		if wanted := c.asked.finish(r.ID, h); wanted && !a.silent {
 			c.out.post(responseLine(r.ID, a))
+			if s.sent != nil {
+				s.sent()
+			}
 		}
 	}()
 	a = s.run()

@@ -19,6 +19,7 @@ import (
 // mcpBridge stands for the CLI: it asks a mux and keeps what the servers send.
 type mcpBridge struct {
 	mux  *mcpMux
+	deaf bool // it does not list tools that have changed
 	mu   sync.Mutex
 	sent []string
 }
@@ -26,10 +27,13 @@ type mcpBridge struct {
 func newMCPBridge(t testing.TB, servers map[string]*MCPInProcess) *mcpBridge {
 	t.Helper()
 	b := &mcpBridge{mux: newMCPMux(servers, nil)}
-	b.mux.attach(func(_ context.Context, _ string, msg json.RawMessage) error {
+	b.mux.attach(func(_ context.Context, server string, msg json.RawMessage) error {
 		b.mu.Lock()
-		defer b.mu.Unlock()
 		b.sent = append(b.sent, string(msg))
+		b.mu.Unlock()
+		if !b.deaf && strings.Contains(string(msg), "notifications/tools/list_changed") {
+			b.ask(server, listTools)
+		}
 		return nil
 	})
 	t.Cleanup(func() {
@@ -39,6 +43,8 @@ func newMCPBridge(t testing.TB, servers map[string]*MCPInProcess) *mcpBridge {
 	})
 	return b
 }
+
+const listTools = `{"jsonrpc":"2.0","id":"list","method":"tools/list"}`
 
 func (b *mcpBridge) ask(server, msg string) string {
 	return string(b.mux.serve(context.Background(), server, json.RawMessage(msg)))

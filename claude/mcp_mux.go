@@ -48,6 +48,7 @@ type mcpConn struct {
 	handle func(context.Context, json.RawMessage) (json.RawMessage, error)
 	send   func(context.Context, json.RawMessage) error
 	detach func() // nil until attached
+	lists  relisting
 }
 
 func newMCPMux(servers map[string]*MCPInProcess, logger *slog.Logger) *mcpMux {
@@ -82,7 +83,7 @@ func (m *mcpMux) attachOne(name string, c *mcpConn, toCLI mcpSendFunc) {
 		if m.isClosed() {
 			return ErrClosed
 		}
-		return toCLI(ctx, name, line)
+		return c.lists.tell(ctx, func() error { return toCLI(ctx, name, line) })
 	}
 	handle, detach := c.server.Handle, func() {}
 	switch {
@@ -132,8 +133,11 @@ func (m *mcpMux) add(name string, s *MCPInProcess) error {
 func (m *mcpMux) remove(name string) {
 	detach := func() {}
 	m.mu.Lock()
-	if c := m.servers[name]; c != nil && c.detach != nil {
-		detach = c.detach
+	if c := m.servers[name]; c != nil {
+		c.lists.end()
+		if c.detach != nil {
+			detach = c.detach
+		}
 	}
 	delete(m.servers, name)
 	for key, cancel := range m.calls {
@@ -189,12 +193,21 @@ func (m *mcpMux) manifests() (map[string]*MCPManifest, error) {
 // serve answers one message of the CLI with the JSON for the mcp_response field. It never panics
 // and always answers.
 func (m *mcpMux) serve(ctx context.Context, server string, raw json.RawMessage) json.RawMessage {
-	return m.begin(ctx, server, raw)()
+	serving := m.begin(ctx, server, raw)
+	reply := serving.run()
+	serving.answered()
+	return reply
+}
+
+// An mcpServing is a message of the CLI on its way to an answer.
+type mcpServing struct {
+	run      func() json.RawMessage // must be called
+	answered func()                 // is called when the answer is on its way to the CLI
 }
 
 // begin does what must happen in the order of the messages and must not block: it notes the call, or
-// cancels one. What it returns does the rest, and must be called.
-func (m *mcpMux) begin(ctx context.Context, server string, raw json.RawMessage) func() json.RawMessage {
+// cancels one.
+func (m *mcpMux) begin(ctx context.Context, server string, raw json.RawMessage) mcpServing {
 	msg, err := parseRPC(raw)
 	if err != nil {
 		return answer(rpcError(nil, rpcInvalidRequest, "not a JSON-RPC message: "+err.Error()))
@@ -213,19 +226,21 @@ func (m *mcpMux) begin(ctx context.Context, server string, raw json.RawMessage) 
 		if msg.Method == "notifications/cancelled" {
 			m.cancelLocked(server, msg.Params.RequestID)
 		}
-		return func() json.RawMessage {
+		return serving(func() json.RawMessage {
 			m.pass(ctx, server, conn, msg, raw)
 			return rpcAck
-		}
+		})
 	case !validID(msg.ID):
 		return answer(refusal(msg, rpcInvalidRequest, "the id of a request to MCP server %q must be a string or a number", server))
 	}
 	return m.beginCallLocked(ctx, server, conn, msg, raw)
 }
 
-func answer(reply json.RawMessage) func() json.RawMessage {
-	return func() json.RawMessage { return reply }
+func answer(reply json.RawMessage) mcpServing {
+	return serving(func() json.RawMessage { return reply })
 }
+
+func serving(run func() json.RawMessage) mcpServing { return mcpServing{run, func() {}} }
 
 // refusal is an error for requests; other messages get none in JSON-RPC.
 func refusal(msg *rpcMessage, code int, format, server string) json.RawMessage {
@@ -249,7 +264,7 @@ func (m *mcpMux) cancelLocked(server string, id json.RawMessage) {
 	}
 }
 
-func (m *mcpMux) beginCallLocked(ctx context.Context, server string, conn *mcpConn, msg *rpcMessage, raw json.RawMessage) func() json.RawMessage {
+func (m *mcpMux) beginCallLocked(ctx context.Context, server string, conn *mcpConn, msg *rpcMessage, raw json.RawMessage) mcpServing {
 	key := mcpCallKey{server, string(msg.ID)}
 	if m.calls[key] != nil {
 		return answer(rpcError(msg.ID, rpcInvalidRequest, fmt.Sprintf("request %s to MCP server %q is still running", msg.ID, server)))
@@ -257,10 +272,25 @@ func (m *mcpMux) beginCallLocked(ctx context.Context, server string, conn *mcpCo
 	inner, cancel := context.WithCancel(ctx)
 	m.calls[key] = cancel
 	call := &mcpContext{inner, toolCall{msg.Params.Meta.ToolUseID, msg.Params.Meta.ProgressToken, conn.send}}
-	return func() json.RawMessage {
+	s := serving(func() json.RawMessage {
 		defer m.endCall(key, cancel)
 		return m.pass(call, server, conn, msg, raw)
+	})
+	if msg.Method == "tools/list" {
+		s.noteListing(&conn.lists)
 	}
+	return s
+}
+
+// noteListing has the server's answer count as a listing: of the tools at the time when it is made, and
+// from the time when it is sent.
+func (s *mcpServing) noteListing(lists *relisting) {
+	run, listed := s.run, func() {}
+	s.run = func() json.RawMessage {
+		listed = lists.begin()
+		return run()
+	}
+	s.answered = func() { listed() }
 }
 
 func (m *mcpMux) endCall(key mcpCallKey, cancel context.CancelFunc) {
@@ -320,8 +350,10 @@ func (m *mcpMux) close(ctx context.Context) error {
 	}
 	var detach []func()
 	for _, name := range slices.Sorted(maps.Keys(m.servers)) {
-		if d := m.servers[name].detach; d != nil {
-			detach = append(detach, d)
+		c := m.servers[name]
+		c.lists.end()
+		if c.detach != nil {
+			detach = append(detach, c.detach)
 		}
 	}
 	m.mu.Unlock()

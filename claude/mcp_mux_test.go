@@ -111,7 +111,7 @@ func TestMCPCancelBeforeTheCallRuns(t *testing.T) {
 	b := newMCPBridge(t, map[string]*MCPInProcess{"a": mustToolServer(t, blocker(started)).Server()})
 	run := b.mux.begin(t.Context(), "a", json.RawMessage(rpcCall("1", "block", "{}")))
 	b.ask("a", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-	if got := string(run()); !strings.Contains(got, "context canceled") {
+	if got := string(run.run()); !strings.Contains(got, "context canceled") {
 		t.Errorf("got %s", got)
 	}
 }

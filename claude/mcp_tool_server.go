@@ -38,6 +38,18 @@ type ToolServerOptions struct {
 //
 // Whatever goes wrong in a call (unknown tool, wrong arguments, error, panic, malformed result)
 // becomes a failed tool result that the model can read, never a protocol error.
+//
+// Its tools may be changed at any time, also by a handler of one of them. A change returns when every
+// attached client has listed the new tools, so that a handler that adds a tool and then returns its
+// result can rely on the model having the tool in its very next request, in the same turn:
+//
+//   - With tool search on, the model has it among the tools to search for, also if it is to be always
+//     loaded, and is told its name. A call by the name works.
+//   - What the model has seen stays in its sight for the conversation: a call of a tool that was removed
+//     fails, and a tool with a new description is better given a new name.
+//   - A client that does not list the tools holds up a change for two seconds, and further ones not at
+//     all until it lists again. The oldest CLI that is tested is such a client: it takes no notice of a
+//     change until it connects the server anew.
 type ToolServer struct {
 	name, version string
 	opts          ToolServerOptions
@@ -68,8 +80,9 @@ func (s *ToolServer) Server() *MCPInProcess {
 	return &MCPInProcess{Handle: s.handleRaw, Attach: s.attach, Manifest: s.Manifest, direct: s.handle}
 }
 
-// Set replaces all tools and tells the attached clients, waiting at most five seconds for them. The
-// oldest CLI that is tested takes no notice until it connects the server anew.
+// Set replaces all tools, tells the attached clients, and waits until they have listed them: at most
+// five seconds, and two from the time when they know. That one has not listed them by then is no error;
+// that it could not be told is, unless it is closing. The tools are changed all the same.
 func (s *ToolServer) Set(tools ...Tool) error {
 	if err := s.replace(tools); err != nil {
 		return err
@@ -77,7 +90,8 @@ func (s *ToolServer) Set(tools ...Tool) error {
 	return s.notifyChange()
 }
 
-// Add adds tools, or replaces those of the same name, and tells the attached clients.
+// Add adds tools, or replaces those of the same name, and waits for the attached clients as
+// [ToolServer.Set] does.
 func (s *ToolServer) Add(tools ...Tool) error {
 	err := s.change(func(all []Tool) []Tool {
 		for _, t := range tools {
@@ -95,7 +109,8 @@ func (s *ToolServer) Add(tools ...Tool) error {
 	return s.notifyChange()
 }
 
-// Remove removes tools by name and tells the attached clients. Unknown names are ignored.
+// Remove removes tools by name and waits for the attached clients as [ToolServer.Set] does. Unknown
+// names are ignored.
 func (s *ToolServer) Remove(names ...string) error {
 	err := s.change(func(all []Tool) []Tool {
 		return slices.DeleteFunc(all, func(t Tool) bool { return slices.Contains(names, t.Name) })
@@ -169,7 +184,7 @@ func (s *ToolServer) notifyChange() error {
 		sends = append(sends, send)
 	}
 	s.mu.RUnlock()
-	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
+	ctx, cancel := context.WithTimeout(untilListed(context.Background()), notifyTimeout)
 	defer cancel()
 	errs := make([]error, len(sends))
 	var wg sync.WaitGroup

@@ -93,14 +93,15 @@ func (c *Client) prepareMCP(ctx context.Context, r cliRequest) service {
 	if err := decodeObject(r.Body, &call); err != nil {
 		return service{run: failedWith("mcp_message: " + err.Error()), safe: failedWith("mcp_message")}
 	}
-	serve := c.mux.begin(ctx, call.Server, call.Message)
+	serving := c.mux.begin(ctx, call.Server, call.Message)
 	return service{
 		run: func() cliAnswer {
-			reply := serve()
+			reply := serving.run()
 			response := make([]byte, 0, len(reply)+20)
 			response = append(append(response, `{"mcp_response":`...), reply...)
 			return cliAnswer{response: append(response, '}')}
 		},
 		safe: failedWith("the tool did not return"),
+		sent: serving.answered,
 	}
 }

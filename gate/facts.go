@@ -19,6 +19,8 @@ type Facts struct {
 	ReadPaths map[string]bool
 	// Blocked holds the tools that are not to be used for now, by bare or full names.
 	Blocked map[string]bool
+	// Allowed, unless it is nil, holds the only tools that may be used for now, by bare or full names.
+	Allowed map[string]bool
 	// Target is what the caller found where the call points to.
 	Target Target
 	// Dir is the working directory of the agent, to which relative paths of calls belong. It is

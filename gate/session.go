@@ -11,19 +11,26 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// Blocked denies the tools in [Facts.Blocked]. A bare name there never means a tool of somebody
-// else's server.
+// Blocked denies the tools in [Facts.Blocked] and, where [Facts.Allowed] is set, those that are not in
+// it, but for ToolSearch and StructuredOutput, without which the others cannot be used. It allows
+// nothing. A bare name never means a tool of somebody else's server.
 func Blocked() Policy {
 	return Policy{Name: "blocked", Stage: StageSession, Judge: func(c *Call, f *Facts) (event.Decision, bool) {
-		if len(f.Blocked) == 0 || !blocks(f.Blocked, c) {
+		if !blocks(f.Blocked, c) && (f.Allowed == nil || isPlumbing(c) || names(f.Allowed, c)) {
 			return event.Decision{}, false
 		}
 		return event.Decision{Reason: fmt.Sprintf("Tool %s blocked by session policy", c.Name)}, true
 	}}
 }
 
+// blocks goes by what the call says, and by what would run.
 func blocks(blocked map[string]bool, c *Call) bool {
-	if blocked[c.Name] || c.Origin != Foreign && c.Tool != c.Name && blocked[c.Tool] {
+	return len(blocked) > 0 && (blocked[c.Name] || names(blocked, c))
+}
+
+// names reports whether a set has the tool of a call.
+func names(set map[string]bool, c *Call) bool {
+	if c.Origin != Foreign && set[c.Tool] {
 		return true
 	}
 	if c.Server == "" {
@@ -32,7 +39,7 @@ func blocks(blocked map[string]bool, c *Call) bool {
 	var buf [128]byte
 	full := append(buf[:0], mcpPrefix...)
 	full = append(append(append(full, c.Server...), "__"...), c.Tool...)
-	return blocked[string(full)]
+	return set[string(full)]
 }
 
 // RequireBefore denies a tool until others have succeeded; see [Facts.Invoked]. The keys and the

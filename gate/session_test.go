@@ -51,6 +51,42 @@ func TestBlockedTools(t *testing.T) {
 	}
 }
 
+func TestAllowedToolsBlockAllOthers(t *testing.T) {
+	g := Must(known("ours", "find", "count"), Blocked(), Default(event.Allow))
+	cases := []struct {
+		name    string
+		allowed map[string]bool
+		want    event.Verdict
+	}{
+		{"Bash", nil, event.Allow},
+		{"Bash", set(), event.Deny},
+		{"Bash", set("Bash"), event.Allow},
+		{"Bash(ls)", set("Bash"), event.Allow},
+		{"Write", set("Bash"), event.Deny},
+		{"mcp__ours__find", set("find"), event.Allow},
+		{"mcp__ours__find", set("mcp__ours__find"), event.Allow},
+		{"find", set("mcp__ours__find"), event.Allow},
+		{"mcp__ours__count", set("find"), event.Deny},
+		{"mcp__other__find", set("find"), event.Deny}, // a bare name means no tool of somebody else
+		{"mcp__other__find", set("mcp__other__find"), event.Allow},
+		{"ToolSearch", set("Bash"), event.Allow}, // the others cannot be used without it
+		{"StructuredOutput", set(), event.Allow},
+	}
+	for _, c := range cases {
+		got := g.Decide(event.ToolCall{Name: c.name}, Facts{Allowed: c.allowed})
+		if got.Verdict != c.want || c.want == event.Deny && got.Reason != "Tool "+c.name+" blocked by session policy" {
+			t.Errorf("%s where %v are allowed: got %s %q, want %s", c.name, c.allowed, got.Verdict, got.Reason, c.want)
+		}
+	}
+	both := Facts{Allowed: set("Bash"), Blocked: set("Bash")}
+	if got := g.Decide(event.ToolCall{Name: "Bash"}, both); got.Verdict != event.Deny {
+		t.Errorf("blocked and allowed: got %s", got.Verdict)
+	}
+	if got := Must(Blocked()).Decide(event.ToolCall{Name: "Bash"}, Facts{Allowed: set("Bash")}); got.Verdict != event.Deny {
+		t.Errorf("a tool that is not blocked was allowed for that alone")
+	}
+}
+
 func TestRequireBefore(t *testing.T) {
 	g := Must(known("ours", "deploy"), Default(event.Allow), RequireBefore(map[string][]string{
 		"deploy": {"test", "build", "mcp__ci__check"}, "mcp__ours__deploy": {"build", "approve"}, "Write": {"Read"},

@@ -2,18 +2,94 @@
 
 package session
 
+import (
+	"reflect"
+
+	"github.com/drover-agents/drover/event"
+)
+
 // registerBuiltin gives a session the slices that Drover itself uses. Slices of the plain facts (what was
 // rendered, invoked, executed, fed back) are of policy Log: what happened stays known after a rollback.
+// The others have one value each.
 func registerBuiltin(s *Session) {
 	Define(s, SliceOptions[PromptRendered]{Policy: Log})
 	Define(s, SliceOptions[RenderedTools]{Policy: Log})
-	Define(s, SliceOptions[ToolInvoked]{Policy: Log})
 	Define(s, SliceOptions[PromptExecuted]{Policy: Log})
 	Define(s, SliceOptions[Feedback]{Policy: Log})
+	Define(s, SliceOptions[ToolInvoked]{Policy: Log})
+	register(s, firstReport)
+	onlyLatest[Workspace](s)
+	onlyLatest[ToolPermissions](s)
+	onlyLatest[Plan](s)
 	ReplaceLatest(s, func(e PlanUpdated) Plan { return Plan(e) })
+	Reduce(s, Plan.withStep)
+	onlyLatest[ModifiedFiles](s)
 	Reduce(s, ModifiedFiles.with)
+	onlyLatest[VisibilityOverrides](s)
 	Reduce(s, VisibilityOverrides.set)
 	Reduce(s, VisibilityOverrides.clear)
 	Reduce(s, VisibilityOverrides.clearAll)
+	onlyLatest[PolicyState](s)
 	Reduce(s, PolicyState.with)
+}
+
+// onlyLatest makes the last value that was dispatched the only one.
+func onlyLatest[S any](s *Session) { ReplaceLatest(s, func(e S) S { return e }) }
+
+// builtinTypes are the payloads of the built-in slices and of their events, by kind.
+var builtinTypes = typesByKind(
+	reflect.TypeFor[PromptRendered](),
+	reflect.TypeFor[RenderedTools](),
+	reflect.TypeFor[PromptExecuted](),
+	reflect.TypeFor[Feedback](),
+	reflect.TypeFor[ToolInvoked](),
+	reflect.TypeFor[Workspace](),
+	reflect.TypeFor[ToolPermissions](),
+	reflect.TypeFor[Plan](),
+	reflect.TypeFor[PlanUpdated](),
+	reflect.TypeFor[PlanStepUpdated](),
+	reflect.TypeFor[ModifiedFiles](),
+	reflect.TypeFor[FileModified](),
+	reflect.TypeFor[VisibilityOverrides](),
+	reflect.TypeFor[SetVisibility](),
+	reflect.TypeFor[ClearVisibility](),
+	reflect.TypeFor[ClearAllVisibility](),
+	reflect.TypeFor[PolicyState](),
+)
+
+func typesByKind(types ...reflect.Type) map[event.Kind]reflect.Type {
+	byKind := make(map[event.Kind]reflect.Type, len(types))
+	for _, t := range types {
+		byKind[kindOf(t)] = t
+	}
+	return byKind
+}
+
+// decodeBuiltin makes what it is of a payload of a built-in kind. One that does not fit, because another
+// version of this package has written it, stays as it came.
+func decodeBuiltin(raw event.Extension) event.Payload {
+	t := builtinTypes[raw.Kind]
+	if t == nil {
+		return raw
+	}
+	v, err := decodeValue(raw.Data, t)
+	if err != nil {
+		return raw
+	}
+	return v.(event.Payload)
+}
+
+// ContextLines tells an agent in words what the session knows of its task: the step of the [Plan] that
+// is being worked on, and the [Workspace]. What is not known has no line.
+func ContextLines(s *Session) []string {
+	var lines []string
+	if plan, ok := Query[Plan](s).Latest(); ok {
+		if step, working := plan.Current(); working {
+			lines = append(lines, "[Context] Current task: "+step.Description)
+		}
+	}
+	if workspace, ok := Query[Workspace](s).Latest(); ok && workspace.Root != "" {
+		lines = append(lines, "[Context] Working directory: "+workspace.Root)
+	}
+	return lines
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // PromptRendered: a prompt was rendered and is about to be sent.
@@ -55,15 +56,49 @@ type PromptExecuted struct {
 	// Status is how the run ended, and Error why, if it did not succeed.
 	Status event.DoneStatus `json:"status,omitzero"`
 	Error  string           `json:"error,omitzero"`
-	// Duration is the whole time, APIDuration the part of it that the model took.
-	Duration    time.Duration `json:"durationNs,omitzero"`
-	APIDuration time.Duration `json:"apiDurationNs,omitzero"`
-	Usage       event.Usage   `json:"usage,omitzero"`
+	// Duration is the whole time, APIDuration the part of it that the model took. They are written in
+	// milliseconds, as durationMs and apiDurationMs.
+	Duration    time.Duration `json:"-"`
+	APIDuration time.Duration `json:"-"`
+	// Usage has the tokens and the cost.
+	Usage event.Usage `json:"usage,omitzero"`
 	// SessionID is the conversation of the agent, and RunID the run.
 	SessionID string `json:"sessionId,omitzero"`
 	RunID     string `json:"runId,omitzero"`
 	// Turns counts the model calls.
 	Turns int `json:"turns,omitzero"`
+}
+
+type promptExecutedFields PromptExecuted
+
+type promptExecutedWire struct {
+	promptExecutedFields
+	DurationMS    float64 `json:"durationMs,omitzero"`
+	APIDurationMS float64 `json:"apiDurationMs,omitzero"`
+}
+
+// MarshalJSON writes the durations in milliseconds.
+func (e PromptExecuted) MarshalJSON() ([]byte, error) {
+	return plainjson.Marshal(promptExecutedWire{promptExecutedFields(e), toMilliseconds(e.Duration), toMilliseconds(e.APIDuration)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *PromptExecuted) UnmarshalJSON(data []byte) error {
+	var w promptExecutedWire
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	whole, err := fromMilliseconds(w.DurationMS)
+	if err != nil {
+		return err
+	}
+	api, err := fromMilliseconds(w.APIDurationMS)
+	if err != nil {
+		return err
+	}
+	*e = PromptExecuted(w.promptExecutedFields)
+	e.Duration, e.APIDuration = whole, api
+	return nil
 }
 
 // VisibilityOverrides say which sections of prompts are shown otherwise than their templates say, by the

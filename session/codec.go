@@ -55,11 +55,13 @@ func decode(record Record) (*Entry, error) {
 			return nil, fmt.Errorf("entry %d: %w: %w", record.Pos, ErrCorrupt, err)
 		}
 		entry.Event.Payload = v.(event.Payload)
+	} else if ok {
+		entry.Event.Payload = decodeBuiltin(raw)
 	}
 	return entry, nil
 }
 
-// ownTypes are the payloads of this package, by kind.
+// ownTypes are the payloads by which a session manages itself, by kind; it cannot go on without them.
 var ownTypes = func() map[event.Kind]reflect.Type {
 	types := map[event.Kind]reflect.Type{}
 	for t := range managing {

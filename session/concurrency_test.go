@@ -65,7 +65,7 @@ func TestClonesGoTheirOwnWaysAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for n := range 200 {
 				dispatch(t, t.Context(), one, added{i}, item{ID: n % 7, Owner: i})
-				session.Append(one, func(e noted) string { return e.Text })
+				session.Append(one, func(e remark) string { return e.Text })
 			}
 		})
 	}

@@ -43,7 +43,8 @@ type FileOptions struct {
 //   - What a crash left of a line is cut off when the log is opened again. The bytes are kept beside the
 //     log, and [FileStore.Repaired] and the Logger say so.
 //   - Records are cut off only if no record follows. Damage in the middle of a log is a [CorruptError], and
-//     the file is left as it is; see [Salvage].
+//     the file is left as it is; see [Salvage]. A file system that writes the parts of one large Append in
+//     any order can make a loss of power look like that; nothing acknowledged is lost then either.
 //   - An Append that fails leaves the file as it was. If that cannot be had, and after the disk refused to
 //     confirm a write, the store takes no more: what is on the disk is then not known, and only opening it
 //     again tells. Reading goes on.

@@ -147,14 +147,11 @@ func belongs(meta checkpointMeta, f io.ReaderAt, headLine []byte, length int64) 
 	if len(headLine) == 0 || meta.From < int64(len(headLine)) || meta.To > length || size < 1 || size > maxRecord+1 {
 		return other
 	}
-	// With the newline before it.
-	line := make([]byte, size+1)
-	if _, err := f.ReadAt(line, meta.From-1); err != nil {
+	line := make([]byte, size)
+	if _, err := f.ReadAt(line, meta.From); err != nil {
 		return err
 	}
-	before, line := line[0], line[1:]
-	pos, _ := positionOf(line)
-	if before != '\n' || pos != meta.Pos || hashOf(headLine, line) != meta.Log {
+	if pos, _ := positionOf(line); pos != meta.Pos || hashOf(headLine, line) != meta.Log {
 		return other
 	}
 	return nil

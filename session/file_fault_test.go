@@ -258,8 +258,10 @@ func TestLinesAreCutAtNewlinesAlone(t *testing.T) {
 	r := newLineReader(strings.NewReader(text), 2, int64(len(text)))
 	at := int64(2)
 	for _, want := range []logLine{
-		{2, []byte(""), true, false}, {3, []byte("bc\r"), true, false},
-		{7, []byte(long), true, false}, {7 + 300_001, []byte("end"), false, false},
+		{2, []byte(""), true, false},
+		{3, []byte("bc\r"), true, false},
+		{7, []byte(long), true, false},
+		{7 + 300_001, []byte("end"), false, false},
 	} {
 		got, err := r.next()
 		if err != nil || got.at != want.at || string(got.text) != string(want.text) || got.whole != want.whole || got.long {

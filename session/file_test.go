@@ -67,7 +67,8 @@ func TestALogIsAHeaderAndALineForEachRecord(t *testing.T) {
 	}
 	list := []session.Record{
 		{Pos: 1, Data: json.RawMessage(`{"pos":1,"a":"one"}`)},
-		{Pos: 2, Data: json.RawMessage(`{"pos":2,"a":[2]}`)}, {Pos: 3, Data: json.RawMessage(`{"pos":3}`)},
+		{Pos: 2, Data: json.RawMessage(`{"pos":2,"a":[2]}`)},
+		{Pos: 3, Data: json.RawMessage(`{"pos":3}`)},
 	}
 	if err := s.Append(list); err != nil {
 		t.Fatal(err)

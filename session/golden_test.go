@@ -22,7 +22,7 @@ var update = flag.Bool("update-log", false, "write testdata/log.golden.jsonl ane
 // difference here is a change of the encoding.
 func TestALogIsTheSameToTheByte(t *testing.T) {
 	const golden = "testdata/log.golden.jsonl"
-	got := goldenLog(t)
+	got := writtenLog(t)
 	if *update {
 		if err := os.WriteFile(golden, got, 0o600); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestTheGoldenLogOpens(t *testing.T) {
 	}
 }
 
-func goldenLog(t *testing.T) []byte {
+func writtenLog(t *testing.T) []byte {
 	t.Helper()
 	clock := time.UnixMilli(1_900_000_000_000)
 	store := newDisk()
@@ -67,14 +67,14 @@ func goldenLog(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	session.Reduce(s, func(n picky, e added) picky { panic("unlucky") })
-	dispatch(t, t.Context(), s, noted{"kept"}, added{13}, &named{1})
+	dispatch(t, t.Context(), s, remark{"kept"}, added{13}, &named{1})
 	snap := s.Snapshot()
-	dispatch(t, t.Context(), s, noted{"<gone> & back"})
+	dispatch(t, t.Context(), s, remark{"<gone> & back"})
 	inA, a := s.Begin(t.Context(), "toolu_a")
 	inB, b := s.Begin(t.Context(), "toolu_b")
 	err = s.Restore(t.Context(), snap)
-	dispatch(t, inA, s, noted{"committed"})
-	dispatch(t, inB, s, noted{"rolled back"})
+	dispatch(t, inA, s, remark{"committed"})
+	dispatch(t, inB, s, remark{"rolled back"})
 	err = errors.Join(err, a.Commit(), b.Rollback("it failed"))
 	err = errors.Join(err, session.Seed(t.Context(), s, item{ID: 1}), session.Clear[item](t.Context(), s))
 	in, tx := s.Begin(t.Context(), "toolu_c")

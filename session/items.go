@@ -19,9 +19,9 @@ type items[S any] struct {
 	// reducers keep a single value.
 	one  *S
 	list persist.Vector[S]
-	// keys has the places of the first indexed values of the list, for upserts.
-	keys    persist.Map[any, int]
-	indexed int
+	// places has the places of the first known values of the list, by key; see index.
+	places persist.Map[any, int]
+	known  int
 }
 
 // single makes the items of one value, in one piece.
@@ -86,25 +86,31 @@ func (it *items[S]) with(v S) *items[S] {
 	if it == nil {
 		return &items[S]{list: persist.Vector[S]{}.Append(v)}
 	}
-	return &items[S]{list: it.vector().Append(v), keys: it.keys, indexed: it.indexed}
+	return &items[S]{list: it.vector().Append(v), places: it.places, known: it.known}
+}
+
+// index knows the places of all values, by a key.
+func (it *items[S]) index(key func(any) any) *items[S] {
+	next := items[S]{list: it.vector()}
+	if it != nil {
+		next.places, next.known = it.places, it.known
+	}
+	for i, v := range next.list.From(next.known) {
+		next.places = next.places.Set(key(v), i)
+	}
+	next.known = next.list.Len()
+	return &next
 }
 
 // upserted has a value in the place of the last one with its key, or at the end.
 func (it *items[S]) upserted(v S, key func(any) any) *items[S] {
-	next := items[S]{list: it.vector()}
-	if it != nil {
-		next.keys, next.indexed = it.keys, it.indexed
-	}
-	for i, old := range next.list.From(next.indexed) {
-		next.keys = next.keys.Set(key(old), i)
-	}
-	next.indexed = next.list.Len()
-	if i, ok := next.keys.Get(key(v)); ok {
+	next := it.index(key)
+	if i, ok := next.places.Get(key(v)); ok {
 		next.list = next.list.Set(i, v)
 	} else {
 		next.list = next.list.Append(v)
 	}
-	return &next
+	return next
 }
 
 // seedItems takes values as they were dispatched, or as they come from a store.

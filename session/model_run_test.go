@@ -16,7 +16,7 @@ func drawEvent(t *rapid.T) any {
 	small := rapid.IntRange(1, 4)
 	return rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) any { return added{rapid.OneOf(small, rapid.Just(13)).Draw(t, "n")} }),
-		rapid.Custom(func(t *rapid.T) any { return noted{rapid.StringN(0, 3, 9).Draw(t, "text")} }),
+		rapid.Custom(func(t *rapid.T) any { return remark{rapid.StringN(0, 3, 9).Draw(t, "text")} }),
 		rapid.Custom(func(t *rapid.T) any { return item{small.Draw(t, "id"), small.Draw(t, "name"), small.Draw(t, "owner")} }),
 	).Draw(t, "event")
 }

@@ -10,14 +10,14 @@ import (
 
 // The events and slices of the model.
 type (
-	added struct{ N int }               // has a default slice
-	noted struct{ Text string }         // has a default slice, whose policy changes
-	item  struct{ ID, Name, Owner int } // dispatched and kept: a slice by key, which changes
-	total int                           // 31 times the last plus N: the order counts
-	picky int                           // the sum of N; panics at 13
-	seen  int                           // as total, of policy Log
-	late  int                           // as total, registered at some time
-	lived int64                         // the numbers of all entries
+	added  struct{ N int }               // has a default slice
+	remark struct{ Text string }         // has a default slice, whose policy changes
+	item   struct{ ID, Name, Owner int } // dispatched and kept: a slice by key, which changes
+	total  int                           // 31 times the last plus N: the order counts
+	picky  int                           // the sum of N; panics at 13
+	seen   int                           // as total, of policy Log
+	late   int                           // as total, registered at some time
+	lived  int64                         // the numbers of all entries
 )
 
 // A fact is an entry of the model's log. Its value is an event, or one of those below.
@@ -75,7 +75,7 @@ func (m *model) everything() []int {
 // values are the slices as reducers are to make them.
 type values struct {
 	Added []added
-	Noted []noted
+	Noted []remark
 	Items []item
 	Total []total
 	Picky []picky
@@ -112,7 +112,7 @@ func (v *values) see(m *model, fact any, pos lived) {
 		if e.N != 13 {
 			v.Picky = []picky{sum(v.Picky) + picky(e.N)}
 		}
-	case noted:
+	case remark:
 		v.Noted = append(v.Noted, e)
 	case item:
 		i := slices.IndexFunc(v.Items, func(old item) bool { return m.key(old) == m.key(e) })
@@ -182,7 +182,7 @@ func (m *model) defineLate(s *session.Session) {
 }
 
 func (m *model) defineNotes(s *session.Session) {
-	o := session.SliceOptions[noted]{}
+	o := session.SliceOptions[remark]{}
 	if m.noteLog {
 		o.Policy = session.Log
 	}

@@ -60,7 +60,7 @@ func TestACheckpointNeverReplacesWhatJSONDoesNotCarry(t *testing.T) {
 func TestAStoreThatIsClosedIsNoEmptySlice(t *testing.T) {
 	store := newDisk()
 	s := open(t, store)
-	dispatch(t, t.Context(), s, added{1}, noted{"x"})
+	dispatch(t, t.Context(), s, added{1}, remark{"x"})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestAStoreThatIsClosedIsNoEmptySlice(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-	view := session.Query[noted](again)
+	view := session.Query[remark](again)
 	if !errors.Is(view.Err(), session.ErrClosed) || view.Len() != 0 {
 		t.Errorf("a slice whose log is closed: %v with %d values, want ErrClosed", view.Err(), view.Len())
 	}
@@ -81,7 +81,7 @@ func TestAStoreThatIsClosedIsNoEmptySlice(t *testing.T) {
 			t.Errorf("reading a closed log: %v, want ErrClosed", err)
 		}
 	}
-	if got := session.Query[noted](clone).Len(); got != 1 || len(entries(clone)) != 2 {
+	if got := session.Query[remark](clone).Len(); got != 1 || len(entries(clone)) != 2 {
 		t.Errorf("the clone has %d notes in %d entries, want 1 in 2: it needs no store", got, len(entries(clone)))
 	}
 	if _, err := again.Dispatch(t.Context(), added{1}); !errors.Is(err, session.ErrClosed) {
@@ -92,9 +92,9 @@ func TestAStoreThatIsClosedIsNoEmptySlice(t *testing.T) {
 func TestALogThatGoesBackBehindItsCheckpointIsReadWhole(t *testing.T) {
 	store := newDisk()
 	s := open(t, store)
-	dispatch(t, t.Context(), s, noted{"1"})
+	dispatch(t, t.Context(), s, remark{"1"})
 	snap := s.Snapshot()
-	dispatch(t, t.Context(), s, noted{"2"})
+	dispatch(t, t.Context(), s, remark{"2"})
 	if err := s.Close(); err != nil { // leaves a checkpoint of entry 2
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestALogThatGoesBackBehindItsCheckpointIsReadWhole(t *testing.T) {
 	_, tx := again.Begin(t.Context(), "toolu_1") // no checkpoint while it is open
 	defer func() { _ = tx.Commit() }()
 	later := again.Snapshot()
-	dispatch(t, t.Context(), again, noted{"3"})
+	dispatch(t, t.Context(), again, remark{"3"})
 	if err := again.Restore(t.Context(), later); err != nil {
 		t.Fatal(err)
 	}

@@ -71,13 +71,13 @@ func TestAReaderEndsWithItsContext(t *testing.T) {
 func TestASubscriberGetsItsEventsUntilItIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New(nil)
-		dispatch(t, t.Context(), s, added{1}, noted{"a"}, added{2})
+		dispatch(t, t.Context(), s, added{1}, remark{"a"}, added{2})
 		var got []string
 		sub := session.Subscribe(s, 1, func(pos int64, e added) { got = append(got, fmt.Sprint(pos, e.N)) })
 		all := 0
 		whole := session.Subscribe(s, 0, func(int64, session.Entry) { all++ })
 		synctest.Wait()
-		dispatch(t, t.Context(), s, noted{"b"}, added{3})
+		dispatch(t, t.Context(), s, remark{"b"}, added{3})
 		synctest.Wait()
 		sub.Stop()
 		sub.Stop()

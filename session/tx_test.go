@@ -40,9 +40,9 @@ func txScript(t *testing.T, s *session.Session, program string) []string {
 		case w[0] == "restore":
 			err = s.Restore(t.Context(), snaps[w[1]])
 		case len(w) == 3:
-			_, err = s.Dispatch(ctxs[w[0]], noted{w[2]})
+			_, err = s.Dispatch(ctxs[w[0]], remark{w[2]})
 		default:
-			_, err = s.Dispatch(t.Context(), noted{w[0]})
+			_, err = s.Dispatch(t.Context(), remark{w[0]})
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
@@ -52,7 +52,7 @@ func txScript(t *testing.T, s *session.Session, program string) []string {
 }
 
 func texts(s *session.Session) (all []string) {
-	for n := range session.Query[noted](s).All() {
+	for n := range session.Query[remark](s).All() {
 		all = append(all, n.Text)
 	}
 	return all
@@ -139,11 +139,11 @@ func TestATransactionThatWasRolledBackIsOver(t *testing.T) {
 	if err := tx.Rollback(""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Dispatch(in, noted{"1"}); !errors.Is(err, session.ErrTxOver) {
+	if _, err := s.Dispatch(in, remark{"1"}); !errors.Is(err, session.ErrTxOver) {
 		t.Errorf("dispatching in it: %v, want ErrTxOver", err)
 	}
 	inner, innerTx := s.Begin(in, "toolu_2")
-	if _, err := s.Dispatch(inner, noted{"2"}); !errors.Is(err, session.ErrTxOver) {
+	if _, err := s.Dispatch(inner, remark{"2"}); !errors.Is(err, session.ErrTxOver) {
 		t.Errorf("dispatching inside it: %v, want ErrTxOver", err)
 	}
 	if err := innerTx.Commit(); !errors.Is(err, session.ErrTxOver) {
@@ -159,10 +159,10 @@ func TestATransactionThatWasRolledBackIsOver(t *testing.T) {
 
 func TestEventsCarryTheCallThatCausedThem(t *testing.T) {
 	s := session.New(nil)
-	dispatch(t, t.Context(), s, noted{"nobody"})
+	dispatch(t, t.Context(), s, remark{"nobody"})
 	in, outer := s.Begin(t.Context(), "toolu_tx")
 	_, inner := s.Begin(in, "toolu_tx") // of the same call: the innermost gets what the handler says
-	tools := tool.MustRegistry(nil, tool.Must("note", "Notes it.", func(ctx context.Context, n noted) (noted, error) {
+	tools := tool.MustRegistry(nil, tool.Must("note", "Notes it.", func(ctx context.Context, n remark) (remark, error) {
 		_, err := s.Dispatch(ctx, n)
 		return n, err
 	}))

@@ -25,13 +25,13 @@ func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	}
 	call.Input = objectOr(call.Input)
 	r.emit(call.Event())
-	var result Result
 	t, found := r.find(call.Name)
-	if found {
-		result = r.executeFound(ctx, t, &call)
-	} else {
-		result = r.unknownTool(&call)
-	}
+	result := r.around(ctx, &call, func(ctx context.Context) Result {
+		if found {
+			return r.executeFound(ctx, t, &call)
+		}
+		return r.unknownTool(&call)
+	})
 	result.CallID, result.DryRun, result.Duration = call.ID, call.DryRun, time.Since(started)
 	r.digest(&call, &result)
 	if r.opts.Emit != nil {
@@ -43,6 +43,27 @@ func (r *Registry) Execute(ctx context.Context, call Call) Result {
 		r.after(ctx, t, call, result)
 	}
 	return result
+}
+
+// around runs next within what the options say. A second call of next gets what the first one got.
+func (r *Registry) around(ctx context.Context, call *Call, next func(context.Context) Result) (result Result) {
+	if r.opts.Around == nil {
+		return next(ctx)
+	}
+	result = failed(&Error{Code: CodePanic, Category: CategoryInternal, Message: "Error: the call could not be prepared."})
+	result.Tool = call.Name
+	ran := false
+	defer func() {
+		if p := recover(); p != nil {
+			r.opts.Logger.ErrorContext(ctx, "Options.Around panicked", "call", call.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	return r.opts.Around(ctx, call, func(ctx context.Context) Result {
+		if !ran {
+			ran, result = true, next(ctx)
+		}
+		return result
+	})
 }
 
 // executeFound takes a call through everything that may stop it, and runs it.

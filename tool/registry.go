@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,9 @@ type Options struct {
 	Decider Decider
 	// After see each result, in order; see [After].
 	After []After
+	// Around runs each call, also one that is refused or whose tool is not there; see [Around]. Nil
+	// just runs it.
+	Around Around
 	// Context adds to the context of each call, for what handlers find through a [Key].
 	Context func(ctx context.Context, call Call) context.Context
 	// Budget bounds all calls together.
@@ -56,6 +60,13 @@ type Before func(ctx context.Context, t *Tool, call Call) (event.Decision, bool)
 
 // After sees each result. Its error is logged and changes nothing: what happened has happened.
 type After func(ctx context.Context, t *Tool, call Call, result Result) error
+
+// Around is what a call runs in, such as a transaction. It calls next once and returns the result, or
+// another in its place. Everything about the call happens within next, and in its context: the decision,
+// the handler, and each way to fail. When next has returned, call has the input that was decided about.
+//
+// A panic before next fails the call, one after it changes nothing.
+type Around func(ctx context.Context, call *Call, next func(context.Context) Result) Result
 
 // ErrDuplicate is wrapped when a tool is added whose id is taken.
 var ErrDuplicate = errors.New("tool: the id is taken; use Replace")
@@ -115,6 +126,9 @@ func (r *Registry) DecideBy(d Decider) {
 }
 
 // Add adds tools. One whose id is taken is refused with [ErrDuplicate]; then none is added.
+//
+// A handler may change the tools, as may anybody else. The change returns when all who watch have taken
+// it over: with an [SDKServer] the model has an added tool in its very next request, in the same turn.
 func (r *Registry) Add(tools ...*Tool) error { return r.put(tools, false) }
 
 // Replace adds tools, or puts them in the place of those with the same id.
@@ -216,7 +230,8 @@ func (r *Registry) Tools() []*Tool {
 	return slices.Clone(r.tools)
 }
 
-// Watch calls fn after each change of the tools, until stop is called. fn must not change them.
+// Watch calls fn after each change of the tools, until stop is called. The change waits for it, as for
+// others that watch, which run at the same time. fn must not change the tools.
 func (r *Registry) Watch(fn func()) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,17 +247,15 @@ func (r *Registry) Watch(fn func()) (stop func()) {
 
 func (r *Registry) notify() {
 	r.mu.RLock()
-	ids := make([]int, 0, len(r.watchers))
-	for id := range r.watchers {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	fns := make([]func(), 0, len(ids))
-	for _, id := range ids {
-		fns = append(fns, r.watchers[id])
-	}
+	fns := slices.Collect(maps.Values(r.watchers))
 	r.mu.RUnlock()
-	for _, fn := range fns {
-		fn()
+	if len(fns) == 1 {
+		fns[0]()
+		return
 	}
+	var all sync.WaitGroup
+	for _, fn := range fns {
+		all.Go(fn)
+	}
+	all.Wait()
 }

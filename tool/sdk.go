@@ -71,6 +71,9 @@ type SDKToolConfig struct {
 
 // SDKToolOptions configures [ToSDKTools]. Nil and the zero value are ready to use.
 type SDKToolOptions struct {
+	// Only tells which tools the model is to have, of those that are there now or added later. Nil
+	// means all.
+	Only func(t *Tool) bool
 	// ToolConfig gives replacements for each tool. Nil gives none.
 	ToolConfig func(t *Tool) SDKToolConfig
 	// FormatResult makes what the CLI gets of every result, those of failed calls too: it must set
@@ -120,7 +123,7 @@ func convert(from Set, opts *SDKToolOptions) ([]converted, error) {
 	}
 	var out []converted
 	for _, t := range tools {
-		if t.Served() {
+		if t.Served() && (o.Only == nil || o.Only(t)) {
 			out = append(out, converted{t, o.convert(t, execute)})
 		}
 	}

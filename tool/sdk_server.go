@@ -31,15 +31,17 @@ type SDKServerOptions struct {
 }
 
 // An SDKServer serves tools to the CLI as one in-process MCP server. A server of a [Registry] follows
-// it: tools that are added, replaced or removed later are so for the model too.
+// it: tools that are added, replaced or removed later are so for the model too, from its next request
+// on, as far as the CLI lets it see changes; see [claude.ToolServer].
 type SDKServer struct {
 	server *claude.ToolServer
 	from   Set
 	opts   SDKServerOptions
 	stop   func()
 
-	mu    sync.Mutex
-	tools []converted
+	refreshing sync.Mutex // held while clients take over a change, which takes time
+	mu         sync.Mutex
+	tools      []converted
 }
 
 // NewSDKServer makes a server. Close it when it is no longer used.
@@ -76,8 +78,8 @@ func (s *SDKServer) follow() {
 }
 
 func (s *SDKServer) refresh() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
 	tools, err := convert(s.from, &s.opts.SDKToolOptions)
 	if err != nil {
 		return err
@@ -86,7 +88,9 @@ func (s *SDKServer) refresh() error {
 	if _, err := claude.NewToolServer(s.opts.Name, s.opts.Version, nil, sdk...); err != nil {
 		return err
 	}
+	s.mu.Lock()
 	s.tools = tools
+	s.mu.Unlock()
 	return s.server.Set(sdk...) // what can still fail is to tell a client
 }
 

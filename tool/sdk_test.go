@@ -217,6 +217,24 @@ func TestSDKServerFollowsItsRegistry(t *testing.T) {
 	}
 }
 
+// What is added later is chosen from like the rest.
+func TestAnSDKServerServesOnlyWhatItIsToldTo(t *testing.T) {
+	r := tool.MustRegistry(nil, named("a"), named("hidden"))
+	s, err := tool.NewSDKServer(r, &tool.SDKServerOptions{SDKToolOptions: tool.SDKToolOptions{
+		Only: func(t *tool.Tool) bool { return !strings.HasPrefix(t.Name, "hidden") },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := r.Add(named("b"), named("hidden-too")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, s.ToolNames()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
 // The CLI calls tools of a registry: arguments are checked, calls are decided and told by the id that
 // the model gave them, and the model reads results, errors and denials.
 func TestTheCLICallsARegistry(t *testing.T) {

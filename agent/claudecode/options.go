@@ -137,7 +137,6 @@ func overlayTools(o *claude.Options, req agent.Request) error {
 	if req.Host == nil {
 		o.AllowedTools = own.full(req.AllowedTools)
 	}
-	o.DisallowedTools = append(o.DisallowedTools, own.unlisted(req.AllowedTools)...)
 	return boundServers(o, own.full(req.AllowedTools))
 }
 
@@ -179,22 +178,18 @@ func (t ownTools) builtin(names []string) []string {
 	return list
 }
 
-// unlisted are our tools that a list does not name, in full: the model is not to see them.
-func (t ownTools) unlisted(names []string) []string {
-	if t.registry == nil {
-		return nil
-	}
-	listed := t.full(names)
-	if slices.Contains(listed, toolPrefix) || slices.Contains(listed, toolPrefix+"__*") {
-		return nil
-	}
-	var hidden []string
-	for _, own := range t.registry.Tools() {
-		if name := toolPrefix + "__" + own.Name; !slices.Contains(listed, name) {
-			hidden = append(hidden, name)
+// within tells which of our tools are within the lists of a request. Tools may be added during the run:
+// a list of what there is has to name those in full.
+func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
+	allowed := serverTools(t.full(req.AllowedTools))
+	taken := slices.Clone(req.DisallowedTools)
+	return func(own *tool.Tool) bool {
+		full := toolPrefix + "__" + own.Name
+		if slices.Contains(taken, own.Name) || slices.Contains(taken, full) {
+			return false
 		}
+		return req.AllowedTools == nil || allowed.has(full)
 	}
-	return hidden
 }
 
 // serveTools serves the tools of the request. What it returns is to be called after the run.
@@ -205,7 +200,10 @@ func serveTools(o *claude.Options, req agent.Request) (release func(), err error
 	if _, taken := o.MCPServers[agent.ToolServer]; taken {
 		return nil, refusal("Tools", "the base has an MCP server %q already; give that one another name", agent.ToolServer)
 	}
-	server, err := tool.NewSDKServer(req.Tools, &tool.SDKServerOptions{Name: agent.ToolServer, Version: claude.Version, Logger: o.Logger})
+	server, err := tool.NewSDKServer(req.Tools, &tool.SDKServerOptions{
+		SDKToolOptions: tool.SDKToolOptions{Only: ownTools{req.Tools}.within(req)},
+		Name:           agent.ToolServer, Version: claude.Version, Logger: o.Logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("claudecode: Request.Tools: %w", err)
 	}

@@ -202,8 +202,8 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 		"only of servers":              {agent.Request{AllowedTools: []string{"mcp__other__x"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
 		"ours":                         {agent.Request{Tools: desk(t)}, mapped{AllowedTools: []string{"mcp__drover"}, Servers: 1}},
 		"ours, with a host":            {agent.Request{Tools: desk(t), Host: allowAll}, mapped{Servers: 1}},
-		"one of ours by its bare name": {agent.Request{Tools: desk(t), AllowedTools: []string{"look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, DisallowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
-		"one of ours by its full name": {agent.Request{Tools: desk(t), AllowedTools: []string{"mcp__drover__save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, DisallowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
+		"one of ours by its bare name": {agent.Request{Tools: desk(t), AllowedTools: []string{"look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
+		"one of ours by its full name": {agent.Request{Tools: desk(t), AllowedTools: []string{"mcp__drover__save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
 		"all of ours":                  {agent.Request{Tools: desk(t), AllowedTools: []string{"Read", "mcp__drover"}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
 		"one of ours taken away":       {agent.Request{Tools: desk(t), DisallowedTools: []string{"save", "Bash"}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
 	} {

@@ -115,3 +115,40 @@ func reopenedCheckpoint(t *testing.T, s session.Store, reopen func() session.Sto
 	wantCheckpoint(t, s, 8, `{"state":8}`)
 	want(t, s, 11)
 }
+
+type counted struct{ N int }
+
+type total int
+
+// reopenedSession closes a session, which leaves a checkpoint, or only its store, as if it had died.
+func reopenedSession(t *testing.T, s session.Store, reopen func() session.Store) {
+	sum := 0
+	for round := range 4 {
+		log, err := session.Open(s, nil)
+		if err != nil {
+			t.Fatalf("Open in round %d = %v", round, err)
+		}
+		session.Reduce(log, func(n total, c counted) total { return n + total(c.N) })
+		for range 10 {
+			sum += round + 1
+			if _, err := log.Dispatch(t.Context(), counted{round + 1}); err != nil {
+				t.Fatalf("Dispatch = %v", err)
+			}
+		}
+		if got, _ := session.Query[total](log).Latest(); int(got) != sum {
+			t.Errorf("total in round %d is %d, want %d", round, got, sum)
+		}
+		if got, want := session.Query[counted](log).Len(), 10*(round+1); got != want {
+			t.Errorf("%d values in round %d, want %d", got, round, want)
+		}
+		closing := log.Close
+		if round%2 == 1 {
+			closing = s.Close
+		}
+		if err := closing(); err != nil {
+			t.Fatalf("Close = %v", err)
+		}
+		s = reopen()
+	}
+	closeStore(t, s)
+}

@@ -31,7 +31,8 @@ type Options struct {
 }
 
 // Mount makes an entry for claude.Options.MCPServers of a server of the SDK. The server may be
-// mounted several times, and serve other transports too.
+// mounted several times, and serve other transports too. The SDK tells clients of changed tools some
+// time after the change, so that the model may have them only in the request after the next.
 func Mount(server *sdk.Server, opts *Options) *claude.MCPInProcess {
 	var o Options
 	if opts != nil {

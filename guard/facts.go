@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/recent"
+	"github.com/drover-agents/drover/session"
+)
+
+// FactsOptions says where [Facts] takes them from. What is left out limits nothing.
+type FactsOptions struct {
+	// Session knows which tools have succeeded, which files were read, and the last
+	// [session.ToolPermissions] and [session.Workspace].
+	Session *session.Session
+	// Tracker knows what is left of the budget, and has its deadline.
+	Tracker *Tracker
+	// Deadline is another one; the one that comes first holds.
+	Deadline Deadline
+	// Clock gives the time of decisions. Nil means the clock of the deadline.
+	Clock Clock
+	// Target finds the file that a call names, where this program sees other files than the agent does.
+	// Relative paths belong to dir. Nil means [gate.FindTarget].
+	Target func(c gate.Call, dir string) gate.Target
+}
+
+// Facts makes a function for [gate.EngineOptions] that gives what is known at the moment of a call. It
+// is safe for concurrent use and copies nothing of the session.
+//
+// It counts the calls that it is asked about, on top of those that the session has when it is made, so
+// that a limit on their number holds for calls at the same time and for the runs of a session one after
+// the other. Engines that work on one session at the same time must share one function for that.
+//
+// A call that names no working directory is taken to be in the [session.Workspace]: the gate then judges
+// where its relative paths lead. Inputs are left as they are, since the agent resolves them alike.
+func Facts(o FactsOptions) func(ctx context.Context, c gate.Call) gate.Facts {
+	f := &facts{FactsOptions: o}
+	f.Deadline = f.Deadline.Earlier(f.Tracker.Budget().Deadline)
+	if f.Clock == nil {
+		f.Clock = f.Deadline.clock
+	}
+	if f.Target == nil {
+		f.Target = gate.FindTarget
+	}
+	if f.Session != nil {
+		f.calls.before = session.Query[session.ToolInvoked](f.Session).Len()
+	}
+	f.calls.numbers.Size = rememberedCalls
+	return f.about
+}
+
+type facts struct {
+	FactsOptions
+	calls       callCount
+	permissions atomic.Pointer[permissionSets]
+}
+
+func (f *facts) about(_ context.Context, c gate.Call) gate.Facts {
+	known := gate.Facts{
+		Now: f.Clock.now(), Deadline: f.Deadline.Time(), Remaining: f.Tracker.Remaining(),
+		Calls: f.calls.number(c.ID), Dir: c.Dir,
+	}
+	if f.Session != nil {
+		f.addSession(&known)
+	}
+	known.Target = f.Target(c, known.Dir)
+	return known
+}
+
+func (f *facts) addSession(known *gate.Facts) {
+	policy, _ := session.Query[session.PolicyState](f.Session).Latest()
+	known.Invoked, known.ReadPaths = policy.Invoked(), policy.ReadPaths()
+	if permissions, ok := session.Query[session.ToolPermissions](f.Session).Latest(); ok {
+		sets := f.setsOf(permissions)
+		known.Blocked, known.Allowed = sets.blocked, sets.allowed
+	}
+	if workspace, ok := session.Query[session.Workspace](f.Session).Latest(); ok && filepath.IsAbs(workspace.Root) {
+		known.Dir = cmp.Or(known.Dir, workspace.Root)
+	}
+}
+
+// permissionSets are the lists of some permissions as sets.
+type permissionSets struct {
+	of               session.ToolPermissions
+	blocked, allowed map[string]bool
+}
+
+// setsOf makes sets of the permissions, once for each that is dispatched.
+func (f *facts) setsOf(p session.ToolPermissions) *permissionSets {
+	if made := f.permissions.Load(); made != nil && sameList(made.of.Blocked, p.Blocked) && sameList(made.of.Allowed, p.Allowed) {
+		return made
+	}
+	made := &permissionSets{p, setOf(p.Blocked), setOf(p.Allowed)}
+	f.permissions.Store(made)
+	return made
+}
+
+// sameList reports whether two lists are one in memory. Nothing that was dispatched changes.
+func sameList(a, b []string) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// setOf is nil for an empty list.
+func setOf(names []string) map[string]bool {
+	if len(names) == 0 {
+		return nil
+	}
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
+// rememberedCalls is how many calls keep their numbers: as many as an engine keeps verdicts.
+const rememberedCalls = 4096
+
+// A callCount numbers calls in the order in which they are asked about. A call that is asked about again,
+// because a policy has written it another input, keeps its number.
+type callCount struct {
+	before int
+
+	mu      sync.Mutex
+	asked   int
+	numbers recent.Map[string, int]
+}
+
+// number is how many calls came before this one.
+func (n *callCount) number(call string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if number, known := n.numbers.Get(call); known && call != "" {
+		return number
+	}
+	number := n.before + n.asked
+	n.asked++
+	if call != "" {
+		n.numbers.Put(call, number)
+	}
+	return number
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Conditions that callers test for with errors.Is.
+var (
+	// ErrDefinition is wrapped when a template cannot be made of its definition.
+	ErrDefinition = errors.New("the definition is wrong")
+	// ErrParams is wrapped when values do not fit the params of a template.
+	ErrParams = errors.New("the params do not fit")
+	// ErrRender is wrapped when a prompt cannot be rendered with the given options.
+	ErrRender = errors.New("it cannot be rendered")
+	// ErrOverride is wrapped when an override is for the text at hand but cannot be applied.
+	ErrOverride = errors.New("an override cannot be applied")
+	// ErrOutput is wrapped when an answer is not of the output type; see [OutputError].
+	ErrOutput = errors.New("the answer does not fit the output type")
+)
+
+// An Error is one thing that is wrong with a prompt. Functions that find several join them.
+type Error struct {
+	// Prompt is the name of the prompt.
+	Prompt string
+	// Section is the path of the section. It is empty where the whole prompt is meant.
+	Section string
+	// Part is what of the section is meant: "text", "summary", "tool find". It may be empty.
+	Part string
+	// Line and Column lead into a text as it was written, counted from 1 in characters. Zero means
+	// that there is no such place.
+	Line, Column int
+	// Reason says what is wrong.
+	Reason string
+	// Next says what to do. It may be empty.
+	Next string
+	// Err is one of the conditions of this package.
+	Err error
+	// Cause is what went wrong underneath. It may be nil.
+	Cause error
+}
+
+// Error gives "prompt: demo:review: section "task": text 2:5: reason".
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "prompt: %s: ", e.Prompt)
+	if e.Section != "" {
+		fmt.Fprintf(&b, "section %q: ", e.Section)
+	}
+	if e.Part != "" {
+		b.WriteString(e.Part)
+		if e.Line > 0 {
+			fmt.Fprintf(&b, " %d:%d", e.Line, e.Column)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Reason)
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	if e.Next != "" {
+		fmt.Fprintf(&b, "\n  next: %s", e.Next)
+	}
+	return b.String()
+}
+
+// Unwrap returns the condition and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Cause}
+}
+
+// problems collects errors that have the prompt and the condition in common.
+type problems struct {
+	prompt string
+	err    error
+	all    []error
+}
+
+func (p *problems) add(e Error) {
+	e.Prompt, e.Err = p.prompt, p.err
+	p.all = append(p.all, &e)
+}
+
+func (p *problems) join() error { return errors.Join(p.all...) }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/plainjson"
+)
+
+// A TaskExample shows the agent how a task of the section is done.
+type TaskExample struct {
+	// Objective is the task. It is required.
+	Objective string        `json:"objective"`
+	Steps     []ExampleStep `json:"steps,omitempty"`
+	// Outcome is what a good end looks like.
+	Outcome string `json:"outcome,omitzero"`
+}
+
+// An ExampleStep is a tool call, or a thought where it has no tool.
+type ExampleStep struct {
+	// Tool is the name of a tool of the same prompt.
+	Tool string `json:"tool,omitzero"`
+	// Input are the arguments of the call. They must fit the tool.
+	Input json.RawMessage `json:"input,omitempty"`
+	// Output is what the call gives.
+	Output json.RawMessage `json:"output,omitempty"`
+	// Text says why, in words.
+	Text string `json:"text,omitzero"`
+}
+
+// check reports what is wrong with an example among the tools of a prompt.
+func (e TaskExample) check(tools map[string]owned) []string {
+	var bad []string
+	if strings.TrimSpace(e.Objective) == "" {
+		bad = append(bad, "Objective is empty")
+	}
+	for i, step := range e.Steps {
+		if reason := step.check(tools); reason != "" {
+			bad = append(bad, fmt.Sprintf("Steps[%d]: %s", i, reason))
+		}
+	}
+	return bad
+}
+
+func (s ExampleStep) check(tools map[string]owned) string {
+	if len(s.Output) > 0 && !json.Valid(s.Output) {
+		return "Output is no JSON"
+	}
+	if s.Tool == "" {
+		if strings.TrimSpace(s.Text) == "" || len(s.Input) > 0 {
+			return "a step is a Tool with its Input, or a Text"
+		}
+		return ""
+	}
+	t, ok := tools[s.Tool]
+	if !ok {
+		return fmt.Sprintf("no section has a tool %q", s.Tool)
+	}
+	if t.tool.Input != nil {
+		if err := t.tool.Input.Validate(s.input()); err != nil {
+			return fmt.Sprintf("Input of %s: %v", s.Tool, err)
+		}
+		return ""
+	}
+	if !plainjson.IsObject(s.input()) {
+		return "Input is no JSON object"
+	}
+	return ""
+}
+
+func (s ExampleStep) input() json.RawMessage {
+	if len(s.Input) == 0 {
+		return json.RawMessage("{}")
+	}
+	return s.Input
+}
+
+// render writes the example as it stands in the prompt.
+func (e TaskExample) render(b *strings.Builder) {
+	fmt.Fprintf(b, "Example: %s\n", dedent(e.Objective))
+	for i, step := range e.Steps {
+		fmt.Fprintf(b, "\n%d. %s", i+1, step)
+	}
+	if len(e.Steps) > 0 {
+		b.WriteByte('\n')
+	}
+	if e.Outcome != "" {
+		fmt.Fprintf(b, "\nOutcome: %s\n", dedent(e.Outcome))
+	}
+}
+
+// String gives "Look for it. Call `find` with {"q":"x"}, which gives {"n":1}."
+func (s ExampleStep) String() string {
+	text := dedent(s.Text)
+	if s.Tool == "" {
+		return text
+	}
+	if text != "" {
+		text += " "
+	}
+	text += fmt.Sprintf("Call `%s` with `%s`", s.Tool, compact(s.input()))
+	if len(s.Output) > 0 {
+		text += fmt.Sprintf(", which gives `%s`", compact(s.Output))
+	}
+	return text + "."
+}
+
+func compact(raw json.RawMessage) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return string(raw)
+	}
+	return b.String()
+}
+
+func renderExamples(examples []TaskExample) string {
+	var b strings.Builder
+	for i, e := range examples {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		e.render(&b)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func cloneExamples(examples []TaskExample) []TaskExample {
+	var all []TaskExample
+	for _, e := range examples {
+		steps := e.Steps
+		e.Steps = nil
+		for _, s := range steps {
+			s.Input, s.Output = bytes.Clone(s.Input), bytes.Clone(s.Output)
+			e.Steps = append(e.Steps, s)
+		}
+		all = append(all, e)
+	}
+	return all
+}

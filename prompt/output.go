@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/drover-agents/drover/schema"
+)
+
+// Text is the output type of prompts whose answer is plain text: no schema is asked for. A plain
+// string, in contrast, is a structured answer of the JSON type string.
+type Text string
+
+// An output is what the type of the answer means for a run.
+type output struct {
+	schema   *schema.Schema  // nil for plain text
+	forAgent json.RawMessage // nil for plain text
+}
+
+// outputOf describes an output type. The answer is read into it, so the schema is the one by which
+// tools read their params: what it accepts can be decoded.
+func outputOf[Out any](extraKeys bool) (output, error) {
+	if reflect.TypeFor[Out]() == reflect.TypeFor[Text]() {
+		return output{}, nil
+	}
+	s, err := schema.For[Out]()
+	if err != nil {
+		return output{}, err
+	}
+	if extraKeys {
+		if s, err = withExtraKeys(s); err != nil {
+			return output{}, err
+		}
+	}
+	forAgent, _, err := schema.ForCLI(s)
+	return output{s, forAgent}, err
+}
+
+// withExtraKeys opens all objects of a schema. Inside a JSON string the quotes would be escaped, so
+// what is taken out is always a keyword.
+func withExtraKeys(s *schema.Schema) (*schema.Schema, error) {
+	return schema.Parse(bytes.ReplaceAll(s.JSON(), []byte(`,"additionalProperties":false`), nil))
+}
+
+// Parse checks a structured answer and decodes it, in the form in which the agent gives it: other
+// roots than objects may be wrapped, see [schema.ForCLI]. For [Text] the answer is a JSON string.
+// The error is an [*OutputError].
+func (p *Prompt[Out]) Parse(raw json.RawMessage) (Out, error) {
+	out, err := parseOutput[Out](p.b.t.output.schema, raw)
+	if err != nil {
+		var none Out
+		return none, &OutputError{Prompt: p.Name(), Raw: bytes.Clone(raw), Err: err}
+	}
+	return out, nil
+}
+
+func parseOutput[Out any](s *schema.Schema, raw json.RawMessage) (out Out, err error) {
+	switch {
+	case len(bytes.TrimSpace(raw)) == 0:
+		return out, errors.New("there is no structured answer")
+	case s == nil:
+		return out, json.Unmarshal(raw, &out)
+	}
+	return schema.Decode[Out](s, raw)
+}
+
+// An OutputError is returned for an answer that is not of the output type. It matches [ErrOutput].
+type OutputError struct {
+	// Prompt is the name of the prompt.
+	Prompt string
+	// Raw is the answer as it came.
+	Raw json.RawMessage
+	// Err says what is wrong with it; often it is a [*schema.ValidationError].
+	Err error
+}
+
+// maxQuoted bounds how much of an answer stands in the text of an error.
+const maxQuoted = 500
+
+// Error says what is wrong and quotes the beginning of the answer.
+func (e *OutputError) Error() string {
+	quoted := string(e.Raw)
+	if len(quoted) > maxQuoted {
+		quoted = strings.ToValidUTF8(quoted[:maxQuoted], "") + fmt.Sprintf("... (%d bytes)", len(e.Raw))
+	}
+	return fmt.Sprintf("prompt: %s: %v: %v\n  answer: %s", e.Prompt, ErrOutput, e.Err, quoted)
+}
+
+// Unwrap returns [ErrOutput] and the reason.
+func (e *OutputError) Unwrap() []error { return []error{ErrOutput, e.Err} }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/schema"
+)
+
+type finding struct {
+	File string `json:"file" minLength:"1"`
+	Line *int   `json:"line,omitempty"`
+}
+
+// parseAs makes a prompt of an output type and gives it an answer. It returns the schema as well.
+func parseAs[Out any](t *testing.T, extraKeys bool, answer string) (out any, asked string, err error) {
+	t.Helper()
+	p, err := mustDefine[Out](t, Definition{ExtraKeys: extraKeys, Sections: []*Section{Markdown("a", "A", "x")}}).Bind()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := mustRender(t, p, nil)
+	if (r.Output == nil) != (r.OutputSchema == nil) {
+		t.Errorf("Output is %v, but OutputSchema is %s", r.Output, r.OutputSchema)
+	}
+	got, err := p.Parse(json.RawMessage(answer))
+	return got, string(r.OutputSchema), err
+}
+
+func TestAnswersOfAllShapes(t *testing.T) {
+	findingSchema := `{"type":"object","properties":{"file":{"type":"string","minLength":1},"line":{"type":["integer","null"]}},"required":["file"],"additionalProperties":false}`
+	wrapped := func(inner string) string {
+		return `{"type":"object","properties":{"value":` + inner + `},"required":["value"],"additionalProperties":false}`
+	}
+	for _, c := range []struct {
+		name   string
+		parse  func(answer string) (any, string, error)
+		answer string
+		want   any
+		asked  string
+	}{
+		{"struct", func(a string) (any, string, error) { return parseAs[finding](t, false, a) }, `{"file":"a","line":3}`, finding{"a", new(3)}, findingSchema},
+		{"pointer", func(a string) (any, string, error) { return parseAs[*finding](t, false, a) }, `{"file":"a"}`, &finding{File: "a"}, findingSchema},
+		{"slice of structs", func(a string) (any, string, error) { return parseAs[[]finding](t, false, a) }, `{"value":[{"file":"a"},{"file":"b"}]}`, []finding{{File: "a"}, {File: "b"}}, ""},
+		{"not wrapped after all", func(a string) (any, string, error) { return parseAs[[]finding](t, false, a) }, `[{"file":"a"}]`, []finding{{File: "a"}}, ""},
+		{"number", func(a string) (any, string, error) { return parseAs[float64](t, false, a) }, `{"value":1.5}`, 1.5, ""},
+		{"bool", func(a string) (any, string, error) { return parseAs[bool](t, false, a) }, `{"value":true}`, true, wrapped(`{"type":"boolean"}`)},
+		{"string", func(a string) (any, string, error) { return parseAs[string](t, false, a) }, `{"value":"x"}`, "x", wrapped(`{"type":"string"}`)},
+		{"map", func(a string) (any, string, error) { return parseAs[map[string]finding](t, false, a) }, `{"x":{"file":"a"}}`, map[string]finding{"x": {File: "a"}}, ""},
+		{"plain text", func(a string) (any, string, error) { return parseAs[Text](t, false, a) }, `"hello"`, Text("hello"), ""},
+		{"keys that are not known, where they may be", func(a string) (any, string, error) { return parseAs[finding](t, true, a) }, `{"file":"a","mood":"good"}`, finding{File: "a"}, strings.TrimSuffix(findingSchema, `,"additionalProperties":false}`) + "}"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, asked, err := c.parse(c.answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if c.asked != "" && asked != c.asked {
+				t.Errorf("asked for\n%s\nwant\n%s", asked, c.asked)
+			}
+			if (asked == "") != (c.name == "plain text") {
+				t.Errorf("asked for %q", asked)
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatDoesNotFitIsAnErrorWithTheAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		parse  func(answer string) (any, string, error)
+		answer string
+		want   string
+	}{
+		{"a missing property", func(a string) (any, string, error) { return parseAs[finding](t, false, a) }, `{"line":1}`, `(root): property "file" is missing`},
+		{"a constraint", func(a string) (any, string, error) { return parseAs[finding](t, false, a) }, `{"file":""}`, `/file: `},
+		{"a key that is not known", func(a string) (any, string, error) { return parseAs[finding](t, false, a) }, `{"file":"a","mood":"good"}`, `mood`},
+		{"an element of a list", func(a string) (any, string, error) { return parseAs[[]finding](t, false, a) }, `{"value":[{"file":"a"},{"file":7}]}`, `/1/file: must be a string`},
+		{"no JSON", func(a string) (any, string, error) { return parseAs[finding](t, false, a) }, `{`, `answer: {`},
+		{"nothing", func(a string) (any, string, error) { return parseAs[finding](t, false, a) }, ` `, `there is no structured answer`},
+		{"text that is no string", func(a string) (any, string, error) { return parseAs[Text](t, false, a) }, `7`, `cannot unmarshal number`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := c.parse(c.answer)
+			bad, ok := errors.AsType[*OutputError](err)
+			if !ok || !errors.Is(err, ErrOutput) {
+				t.Fatalf("got %v, want an OutputError", err)
+			}
+			if string(bad.Raw) != c.answer || bad.Prompt != "demo:test" {
+				t.Errorf("got the answer %s of %s", bad.Raw, bad.Prompt)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want it to say %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestTheTextOfAnOutputErrorIsBounded(t *testing.T) {
+	long := `{"file":7,"line":"` + strings.Repeat("ä", 1000) + `"}`
+	_, _, err := parseAs[finding](t, false, long)
+	if _, ok := errors.AsType[*schema.ValidationError](err); !ok {
+		t.Errorf("got %v, want a ValidationError inside", err)
+	}
+	if got := err.Error(); len(got) > 1200 || !strings.HasSuffix(got, "... (2020 bytes)") {
+		t.Errorf("got %d bytes: %s", len(got), got)
+	}
+}

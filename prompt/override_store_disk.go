@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"time"
+
+	"github.com/drover-agents/drover/internal/filelock"
+)
+
+const (
+	lockName = ".lock"
+	lockPoll = 2 * time.Millisecond
+)
+
+func (f *OverrideFile) failed(err error) error {
+	return fmt.Errorf("prompt: overrides of %s: %s: %w", f.t.name, f.Path(), err)
+}
+
+func (f *OverrideFile) wrong(line, column int, reason string) error {
+	return &Error{
+		Prompt: f.t.name, Part: f.Path(), Line: line, Column: column, Reason: reason, Err: ErrOverrideFile,
+		Next: "correct the file, or delete it",
+	}
+}
+
+// read returns what the file has; nothing where there is none.
+func (f *OverrideFile) read() (entries, error) {
+	root, err := os.OpenRoot(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return entries{}, nil
+	}
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	defer root.Close()
+	all, _, err := f.readIn(root)
+	return all, err
+}
+
+func (f *OverrideFile) readIn(root *os.Root) (all entries, data []byte, err error) {
+	data, err = root.ReadFile(f.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return entries{}, nil, nil
+	}
+	if err != nil {
+		return nil, nil, f.failed(err)
+	}
+	all, err = decodeEntries(data)
+	if flaw, ok := errors.AsType[*flawInFile](err); ok {
+		line, column := position(string(data), flaw.offset)
+		return nil, nil, f.wrong(line, column, flaw.reason)
+	}
+	return all, data, err
+}
+
+// edit changes the content under the lock. Nothing is written if the outcome could not be resolved
+// or is what the file has already.
+func (f *OverrideFile) edit(ctx context.Context, change func(entries) error) error {
+	return f.locked(ctx, func(root *os.Root) error {
+		all, old, err := f.readIn(root)
+		if err != nil {
+			return err
+		}
+		if err := change(all); err != nil {
+			return err
+		}
+		if _, _, err := f.resolve(all); err != nil {
+			return err
+		}
+		data, err := all.encode()
+		if err != nil || bytes.Equal(data, old) {
+			return err
+		}
+		return f.write(root, data)
+	})
+}
+
+// locked runs a function while nobody else changes the store. The lock is never removed: another may
+// be waiting for that very file.
+func (f *OverrideFile) locked(ctx context.Context, do func(*os.Root) error) error {
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return f.failed(err)
+	}
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return f.failed(err)
+	}
+	defer root.Close()
+	lock, err := root.OpenFile(lockName, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return f.failed(err)
+	}
+	defer lock.Close()
+	if err := filelock.Lock(ctx, lock, lockPoll); err != nil {
+		return f.failed(err)
+	}
+	err = do(root)
+	if unlockErr := filelock.Unlock(lock); err == nil && unlockErr != nil {
+		return f.failed(unlockErr)
+	}
+	return err
+}
+
+// write puts a new file in the place of the old one. Under the lock one temporary name is enough, so
+// a crash leaves one file at most, which the next change removes.
+func (f *OverrideFile) write(root *os.Root, data []byte) error {
+	folder, file := path.Split(f.name)
+	temp := folder + "." + file + ".tmp"
+	if err := root.MkdirAll(path.Clean(folder), 0o755); err != nil {
+		return f.failed(err)
+	}
+	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return f.failed(err)
+	}
+	if err := writeSynced(root, temp, data); err != nil {
+		return f.failed(err)
+	}
+	if err := root.Rename(temp, f.name); err != nil {
+		return f.failed(err)
+	}
+	return f.syncFolders(root)
+}
+
+func writeSynced(root *os.Root, name string, data []byte) error {
+	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// syncFolders makes the new name last, and the folders that may be new too. Windows does this by
+// itself.
+func (f *OverrideFile) syncFolders(root *os.Root) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	for folder := path.Dir(f.name); ; folder = path.Dir(folder) {
+		d, err := root.Open(folder)
+		if err != nil {
+			return f.failed(err)
+		}
+		if err := errors.Join(d.Sync(), d.Close()); err != nil {
+			return f.failed(err)
+		}
+		if folder == "." {
+			return nil
+		}
+	}
+}

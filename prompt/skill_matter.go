@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxMatter and maxMatterNesting bound what front matter can make the parser do, whose time grows
+// with the square of the size.
+const (
+	maxMatter        = 16 << 10
+	maxMatterNesting = 100
+)
+
+var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// parseSkill takes SKILL.md apart. The front matter counts only if there are no violations.
+func parseSkill(data []byte) (SkillFrontMatter, string, []SkillViolation) {
+	if !utf8.Valid(data) {
+		return SkillFrontMatter{}, "", []SkillViolation{{Reason: "the file is not UTF-8"}}
+	}
+	head, body, v := splitMatter(string(data))
+	if v != nil {
+		return SkillFrontMatter{}, "", []SkillViolation{*v}
+	}
+	m := &matterReader{}
+	m.read(head)
+	for i := range m.violations {
+		if m.violations[i].Line > 0 {
+			m.violations[i].Line++ // for the --- above
+		}
+	}
+	return m.matter, body, m.violations
+}
+
+// splitMatter separates the front matter from the body. Lines may end in CRLF.
+func splitMatter(text string) (head, body string, v *SkillViolation) {
+	first, rest, _ := strings.Cut(text, "\n")
+	if !isRuler(first) {
+		return "", "", &SkillViolation{Line: 1, Column: 1, Reason: "the file does not begin with front matter: its first line must be ---"}
+	}
+	for at := 0; at < len(rest); {
+		line, _, _ := strings.Cut(rest[at:], "\n")
+		next := min(at+len(line)+1, len(rest))
+		if isRuler(line) {
+			return strings.ReplaceAll(rest[:at], "\r\n", "\n"), rest[next:], nil
+		}
+		at = next
+	}
+	return "", "", &SkillViolation{Line: 1, Column: 1, Reason: "the front matter has no end: a line --- must follow it"}
+}
+
+func isRuler(line string) bool { return strings.TrimRight(line, " \t\r") == "---" }
+
+// A matterReader fills matter and collects what is wrong. It looks at the parsed tree only and never
+// decodes, so that aliases cannot make a value grow.
+type matterReader struct {
+	matter     SkillFrontMatter
+	violations []SkillViolation
+}
+
+func (m *matterReader) read(head string) {
+	m.checkHead(head)
+	if m.violations != nil {
+		return
+	}
+	tree, err := parseYAML(head)
+	if err != nil {
+		m.violations = append(m.violations, yamlViolation(err))
+		return
+	}
+	fields, ok := topMapping(tree)
+	if !ok {
+		m.add(nil, "the front matter must be keys and values, such as description: what the skill is for")
+		return
+	}
+	for _, field := range fields {
+		m.field(field)
+	}
+	if !hasKey(fields, "description") {
+		m.add(nil, "description is missing: say in 1 to 1024 characters when to use the skill")
+	}
+}
+
+// checkHead refuses what the parser should not see, and --- in the midst: the CLI ends the front
+// matter there, even within a text.
+func (m *matterReader) checkHead(head string) {
+	if len(head) > maxMatter || matterNesting(head) > maxMatterNesting {
+		m.add(nil, fmt.Sprintf("the front matter is larger than %d KiB, or nested deeper than %d", maxMatter>>10, maxMatterNesting))
+		return
+	}
+	number := 0
+	for line := range strings.Lines(head) {
+		number++
+		if at := strings.Index(line, "---"); at >= 0 {
+			m.violations = append(m.violations, SkillViolation{
+				Line: number, Column: utf8.RuneCountInString(line[:at]) + 1,
+				Reason: "the front matter must not hold ---, at which the CLI would end it: write it in another way",
+			})
+		}
+	}
+}
+
+// matterNesting is more than the depth of the tree, at a low price: brackets in texts count too.
+func matterNesting(head string) int {
+	deepest, depth := 0, 0
+	for line := range strings.Lines(head) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		deepest = max(deepest, indent/2, strings.Count(line, "- ")+strings.Count(line, "? "))
+	}
+	for _, c := range head {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+		deepest = max(deepest, depth)
+	}
+	return deepest
+}
+
+// parseYAML turns a panic of the parser into an error: such front matter is bad, not the program.
+func parseYAML(head string) (tree *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			tree, err = nil, fmt.Errorf("the front matter cannot be parsed: %v", p)
+		}
+	}()
+	return parser.ParseBytes([]byte(head), 0)
+}
+
+// topMapping returns the keys and values of the only document.
+func topMapping(tree *ast.File) ([]*ast.MappingValueNode, bool) {
+	if len(tree.Docs) != 1 {
+		return nil, false
+	}
+	return mappingOf(tree.Docs[0].Body)
+}
+
+func mappingOf(n ast.Node) ([]*ast.MappingValueNode, bool) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, true
+	}
+	return nil, false
+}
+
+func hasKey(fields []*ast.MappingValueNode, key string) bool {
+	for _, field := range fields {
+		if text, ok := textOf(field.Key); ok && text == key {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *matterReader) field(field *ast.MappingValueNode) {
+	key, ok := textOf(field.Key)
+	if !ok {
+		m.add(field.Key, "a key must be a text")
+		return
+	}
+	switch key {
+	case "name":
+		m.matter.Name = m.text(key, field.Value)
+		m.checkName(field.Value)
+	case "description":
+		m.matter.Description = m.text(key, field.Value)
+		m.checkLength(key, field.Value, m.matter.Description, 1, 1024)
+	case "compatibility":
+		m.matter.Compatibility = m.text(key, field.Value)
+		m.checkLength(key, field.Value, m.matter.Compatibility, 0, 500)
+	case "license":
+		m.matter.License = m.text(key, field.Value)
+	case "allowed-tools":
+		m.matter.AllowedTools = m.text(key, field.Value)
+	case "metadata":
+		m.matter.Metadata = m.metadata(field.Value)
+	default:
+		m.matter.Unknown = append(m.matter.Unknown, key)
+	}
+}
+
+// text reads a value that must be a text.
+func (m *matterReader) text(key string, n ast.Node) string {
+	text, ok := textOf(n)
+	if !ok {
+		m.add(n, fmt.Sprintf("%s must be one text: put it in quotes", key))
+	}
+	return text
+}
+
+// textOf reads a node that is a text, in quotes, plain or as a block.
+func textOf(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return n.Value.Value, true
+	}
+	return "", false
+}
+
+func (m *matterReader) metadata(n ast.Node) map[string]string {
+	fields, ok := mappingOf(n)
+	if !ok {
+		m.add(n, "metadata must be keys and values, each a text")
+		return nil
+	}
+	all := make(map[string]string, len(fields))
+	for _, field := range fields {
+		key, ok := textOf(field.Key)
+		if !ok {
+			m.add(field.Key, "a key of metadata must be a text: put it in quotes")
+			continue
+		}
+		all[key] = m.text("metadata."+key, field.Value)
+	}
+	return all
+}
+
+func (m *matterReader) checkName(n ast.Node) {
+	if _, ok := textOf(n); ok && !validSkillName(m.matter.Name) {
+		m.add(n, fmt.Sprintf("name %q must be %s", m.matter.Name, skillNameRule))
+	}
+}
+
+const skillNameRule = "1 to 64 lower-case letters and digits, with single hyphens between them"
+
+func validSkillName(name string) bool { return len(name) <= 64 && skillName.MatchString(name) }
+
+func (m *matterReader) checkLength(key string, n ast.Node, text string, least, most int) {
+	if _, ok := textOf(n); !ok {
+		return
+	}
+	length := utf8.RuneCountInString(text)
+	if length > most || utf8.RuneCountInString(strings.TrimSpace(text)) < least {
+		m.add(n, fmt.Sprintf("%s has %d characters: it must have %d to %d, and not only blanks", key, length, least, most))
+	}
+}
+
+func (m *matterReader) add(n ast.Node, reason string) {
+	v := SkillViolation{Line: 1, Column: 1, Reason: reason}
+	if n != nil {
+		v.Line, v.Column = place(n.GetToken())
+	}
+	m.violations = append(m.violations, v)
+}
+
+func place(t *token.Token) (line, column int) {
+	if t == nil || t.Position == nil {
+		return 0, 0
+	}
+	return t.Position.Line, t.Position.Column
+}
+
+func yamlViolation(err error) SkillViolation {
+	v := SkillViolation{Reason: err.Error()}
+	var ye yaml.Error
+	if errors.As(err, &ye) {
+		v.Reason = ye.GetMessage()
+		if strings.Contains(v.Reason, "not allowed in this context") {
+			v.Reason += ": a text with a colon needs quotes"
+		}
+		v.Line, v.Column = place(ye.GetToken())
+	}
+	return v
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prompt
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/session"
+)
+
+func TestASummaryHoldsBackItsWholeSubtree(t *testing.T) {
+	off := equipped("off", equipped("below"))
+	off.Enabled = func(View) bool { return false }
+	hidden := equipped("b", equipped("x", equipped("y")), off)
+	hidden.Visibility = Summary
+	r := mustRender(t, mustBind(t, []*Section{equipped("a"), hidden}), nil)
+	for what, got := range map[string][]string{"tools": toolNames(r.Tools), "skills": skillNames(r.Skills), "policies": policyNames(r.Policies)} {
+		if diff := cmp.Diff([]string{"a"}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	want := []HiddenSection{{
+		Path: "b", Number: "2", Title: "B", OpenWith: OpenSections,
+		Subsections: []string{"b.x", "b.x.y"}, Tools: []string{"b", "x", "y"}, Skills: []string{"b", "x", "y"},
+	}}
+	if diff := cmp.Diff(want, r.Hidden); diff != "" {
+		t.Errorf("hidden (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]RenderedSection{{"a", "1", "A", Full}, {"b", "2", "B", Summary}}, r.Sections); diff != "" {
+		t.Errorf("sections (-want +got):\n%s", diff)
+	}
+}
+
+// Each step adds the choice that comes before all choices that are there already.
+func TestTheNearestChoiceOfVisibilityCounts(t *testing.T) {
+	s := &Section{Key: "a", Title: "A", Text: "Text.", Summary: "Summary.", Visibility: Summary}
+	plain := mustBind(t, []*Section{s})
+	s.VisibilityWhen = func(View) Visibility { return Full }
+	chosen := mustBind(t, []*Section{s})
+	hash := plain.Descriptor().Sections[0].Hash
+	overrides := &Overrides{Sections: map[string]SectionOverride{"a": {Hash: hash, Visibility: new(Summary)}}}
+	ses := session.New(nil)
+	for _, c := range []struct {
+		name   string
+		p      *Prompt[Text]
+		before func()
+		opts   RenderOptions
+		want   Visibility
+	}{
+		{"the section", plain, nil, RenderOptions{}, Summary},
+		{"its function", chosen, nil, RenderOptions{}, Full},
+		{"overrides", chosen, nil, RenderOptions{Overrides: overrides}, Summary},
+		{"a session that says nothing", chosen, nil, RenderOptions{Overrides: overrides, Session: ses}, Summary},
+		{"the session", chosen, func() { dispatch(t, ses, session.SetVisibility{Section: "a", Visibility: "full"}) }, RenderOptions{Overrides: overrides, Session: ses}, Full},
+		{"the call", chosen, nil, RenderOptions{Overrides: overrides, Session: ses, Visibility: map[string]Visibility{"a": Summary}}, Summary},
+		{"the session cleared", chosen, func() { dispatch(t, ses, session.ClearVisibility{Section: "a"}) }, RenderOptions{Session: ses, Overrides: overrides}, Summary},
+		{"a section of another prompt", chosen, func() { dispatch(t, ses, session.SetVisibility{Section: "z", Visibility: "summary"}) }, RenderOptions{Session: ses}, Full},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.before != nil {
+				c.before()
+			}
+			r := mustRender(t, c.p, &c.opts)
+			if got := r.Sections[0].Visibility; got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAWordInTheSessionThatIsNoVisibilityIsAnError(t *testing.T) {
+	ses := session.New(nil)
+	dispatch(t, ses, session.SetVisibility{Section: "a", Visibility: "half"})
+	_, err := mustBind(t, []*Section{equipped("a")}).Render(&RenderOptions{Session: ses})
+	wantErrors(t, err, ErrRender, `prompt: demo:test: section "a": in the session: prompt: visibility "half" is neither full nor summary`)
+}
+
+func dispatch(t *testing.T, s *session.Session, v any) {
+	t.Helper()
+	if _, err := s.Dispatch(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestVisibilityAsText(t *testing.T) {
+	var got map[string]Visibility
+	if err := json.Unmarshal([]byte(`{"a":"full","b":"SUMMARY"}`), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]Visibility{"a": Full, "b": Summary}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	raw, err := json.Marshal(got)
+	if want := `{"a":"full","b":"summary"}`; err != nil || string(raw) != want {
+		t.Errorf("got %s (%v), want %s", raw, err, want)
+	}
+	if _, err := json.Marshal(Visibility(9)); err == nil {
+		t.Error("a visibility that is none has a JSON form")
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"iter"
+	"path/filepath"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/persist"
+	"github.com/drover-agents/drover/internal/plainjson"
+)
+
+// Workspace is the directory that the agent works in.
+type Workspace struct {
+	Root string `json:"root"`
+}
+
+// FileModified: a tool has written a file.
+type FileModified struct {
+	Path string `json:"path"`
+	// Tool is the tool that wrote it.
+	Tool string `json:"tool"`
+}
+
+// ModifiedFiles are the files that tools have written, each once, in the order of their first change.
+// It never changes; adding a file makes a new one that shares all of the old.
+type ModifiedFiles struct {
+	list persist.Vector[FileModified]
+	at   persist.Map[string, int] // places in list, by path
+}
+
+// All yields the last change of each file.
+func (m ModifiedFiles) All() iter.Seq[FileModified] { return m.list.All() }
+
+// Len is the number of files.
+func (m ModifiedFiles) Len() int { return m.list.Len() }
+
+// Get returns the last change of a file, and whether there was one.
+func (m ModifiedFiles) Get(path string) (FileModified, bool) {
+	i, ok := m.at.Get(path)
+	if !ok {
+		return FileModified{}, false
+	}
+	return m.list.At(i), true
+}
+
+func (m ModifiedFiles) with(e FileModified) ModifiedFiles {
+	if i, ok := m.at.Get(e.Path); ok {
+		m.list = m.list.Set(i, e)
+		return m
+	}
+	m.at = m.at.Set(e.Path, m.list.Len())
+	m.list = m.list.Append(e)
+	return m
+}
+
+type modifiedFilesWire struct {
+	Files []FileModified `json:"files"`
+}
+
+// MarshalJSON gives the files as a list.
+func (m ModifiedFiles) MarshalJSON() ([]byte, error) {
+	files := make([]FileModified, 0, m.Len())
+	for f := range m.All() {
+		files = append(files, f)
+	}
+	return plainjson.Marshal(modifiedFilesWire{files})
+}
+
+// UnmarshalJSON reads what MarshalJSON gives.
+func (m *ModifiedFiles) UnmarshalJSON(data []byte) error {
+	var w modifiedFilesWire
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*m = ModifiedFiles{}
+	for _, f := range w.Files {
+		*m = m.with(f)
+	}
+	return nil
+}
+
+// A fileUse is what a tool does to the file that its input names.
+type fileUse uint8
+
+const (
+	fileRead fileUse = iota + 1
+	fileWritten
+)
+
+// fileTools are the tools whose input names one file. Tools of somebody else's server may have the same
+// bare names, but are called in full.
+var fileTools = map[string]fileUse{
+	"Read": fileRead, "NotebookRead": fileRead, "read_file": fileRead,
+	"Write": fileWritten, "Edit": fileWritten, "MultiEdit": fileWritten, "NotebookEdit": fileWritten,
+	"write_file": fileWritten, "edit_file": fileWritten,
+}
+
+// fileOf is the file that the input of a file tool names, as a clean absolute path, or empty. A relative
+// one belongs to dir.
+func fileOf(input json.RawMessage, dir string) string {
+	var in struct {
+		File     string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+		Path     string `json:"path"`
+	}
+	if json.Unmarshal(input, &in) != nil {
+		return ""
+	}
+	for _, name := range [...]string{in.File, in.Notebook, in.Path} {
+		switch {
+		case name == "":
+		case filepath.IsAbs(name):
+			return filepath.Clean(name)
+		case filepath.IsAbs(dir):
+			return filepath.Join(dir, name)
+		}
+	}
+	return ""
+}
+
+// EventKind implements [event.Payload].
+func (Workspace) EventKind() event.Kind { return "workspace:set" }
+
+// EventKind implements [event.Payload].
+func (FileModified) EventKind() event.Kind { return "file:modified" }
+
+// EventKind implements [event.Payload].
+func (ModifiedFiles) EventKind() event.Kind { return "file:modified_all" }

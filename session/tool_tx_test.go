@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
+)
+
+type noted struct{ Text string }
+
+type noteInput struct {
+	Text string `json:"text"`
+	// Then is how the call ends: "fail", "panic", "wait".
+	Then string `json:"then,omitempty"`
+}
+
+// noteTool dispatches what it is told, and then ends as it is told.
+func noteTool() *tool.Tool {
+	return tool.Must("note", "Notes something.", func(ctx context.Context, in noteInput) (string, error) {
+		s, ok := session.From(ctx)
+		if !ok {
+			return "", errors.New("there is no session")
+		}
+		if _, err := s.Dispatch(ctx, noted{in.Text}); err != nil {
+			return "", err
+		}
+		switch in.Then {
+		case "fail":
+			return "", errors.New("it failed")
+		case "panic":
+			panic("it panicked")
+		case "wait":
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		return "noted " + in.Text, nil
+	})
+}
+
+func noteCall(id, text, then string) tool.Call {
+	input, _ := json.Marshal(noteInput{text, then})
+	return tool.Call{ID: id, Name: "note", Input: input}
+}
+
+func notes(s *session.Session) []string {
+	got := []string{}
+	for n := range session.Query[noted](s).All() {
+		got = append(got, n.Text)
+	}
+	return got
+}
+
+func TestEachCallOfAToolIsATransactionThatIsToldOnce(t *testing.T) {
+	decide := func(v event.Verdict) tool.Decider {
+		return tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { return event.Decision{Verdict: v, Reason: "because"} })
+	}
+	cases := []struct {
+		name  string
+		call  tool.Call
+		opts  tool.Options
+		want  tool.Outcome
+		error string
+		notes []string
+	}{
+		{"success", noteCall("id", "a", ""), tool.Options{}, tool.Success, "", []string{"a"}},
+		{"failure", noteCall("id", "a", "fail"), tool.Options{}, tool.Failed, "it failed", []string{}},
+		{"panic", noteCall("id", "a", "panic"), tool.Options{}, tool.Failed, "panicked", []string{}},
+		{"timeout", noteCall("id", "a", "wait"), tool.Options{Timeout: time.Millisecond}, tool.Failed, "in time", []string{}},
+		{"wrong arguments", tool.Call{ID: "id", Name: "note", Input: json.RawMessage(`{"text":1}`)}, tool.Options{}, tool.Failed, "text", []string{}},
+		{"arguments that are no JSON", tool.Call{ID: "id", Name: "note", Input: json.RawMessage(`{"te`)}, tool.Options{}, tool.Failed, "", []string{}},
+		{"unknown tool", tool.Call{ID: "id", Name: "nope"}, tool.Options{}, tool.Failed, `no tool "nope"`, []string{}},
+		{"denied", noteCall("id", "a", ""), tool.Options{Decider: decide(event.Deny)}, tool.Denied, "because", []string{}},
+		{"needs approval", noteCall("id", "a", ""), tool.Options{Decider: decide(event.Ask)}, tool.NeedsApproval, "because", []string{}},
+		{"budget", noteCall("id", "a", ""), tool.Options{Budget: tool.Budget{MaxDuration: 1}}, tool.Denied, "budget", []string{}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := session.New(nil)
+			c.opts.Around = session.ToolTx(s, &session.ToolTxOptions{Adapter: "claude-code", Prompt: "review"})
+			result := tool.MustRegistry(&c.opts, noteTool()).Execute(t.Context(), c.call)
+			checkCall(t, s, c.call, result, c.want, c.error)
+			if diff := cmp.Diff(c.notes, notes(s)); diff != "" {
+				t.Errorf("the notes: %s", diff)
+			}
+		})
+	}
+}
+
+// checkCall looks at the one report of a call.
+func checkCall(t testing.TB, s *session.Session, call tool.Call, result tool.Result, want tool.Outcome, problem string) {
+	t.Helper()
+	if n := session.Query[session.ToolInvoked](s).Len(); n != 1 {
+		t.Fatalf("the call was told %d times", n)
+	}
+	got := latest[session.ToolInvoked](t, s)
+	if result.Outcome != want || got.Status != want || got.CallID != call.ID || got.Name != call.Name || got.Source != session.BridgedTool ||
+		got.Adapter != "claude-code" || got.Prompt != "review" || got.Output != result.Render() || got.EventID == "" {
+		t.Errorf("the call ended with %q and was told as %+v", result.Outcome, got)
+	}
+	if !strings.Contains(got.Error, problem) || (got.Error == "") != (want == tool.Success) {
+		t.Errorf("the error is %q, want %q", got.Error, problem)
+	}
+	if want == tool.Success && string(got.Value) != `"noted a"` {
+		t.Errorf("the value is %s", got.Value)
+	}
+	var last session.Entry
+	for entry := range closed(t, s).After(t.Context(), s.Last()-1) {
+		last = entry
+	}
+	if last.Event.Kind != "tool:invoked" || last.Tx != 0 || last.Cause != call.ID {
+		t.Errorf("the last entry is %s of call %q in transaction %d, want the report, after the transaction", last.Event.Kind, last.Cause, last.Tx)
+	}
+}
+
+func TestACallThatIsCancelledIsToldToo(t *testing.T) {
+	s := session.New(nil)
+	r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, noteTool())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.Execute(ctx, noteCall("before", "a", ""))
+	ctx, cancel = context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	r.Execute(ctx, noteCall("during", "b", "wait"))
+	if diff := cmp.Diff([]string{"before note cancelled", "during note cancelled"}, invoked(s)); diff != "" || len(notes(s)) != 0 {
+		t.Errorf("%s and %q are left", diff, notes(s))
+	}
+}
+
+func TestADryRunLeavesNothing(t *testing.T) {
+	s := session.New(nil)
+	note := noteTool()
+	note.DryRun = note.Handler
+	call := noteCall("dry", "a", "")
+	call.DryRun = true
+	result := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, note).Execute(t.Context(), call)
+	if !result.OK() || len(notes(s)) != 0 || len(invoked(s)) != 0 {
+		t.Errorf("it ended with %q; %q and %q are left", result.Outcome, notes(s), invoked(s))
+	}
+}
+
+func TestAnIDThatComesAgainHidesNoCall(t *testing.T) {
+	s := session.New(&session.Options{NewID: func() string { return "new" }})
+	r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, noteTool())
+	r.Execute(t.Context(), noteCall("same", "a", ""))
+	r.Execute(t.Context(), noteCall("same", "b", "fail"))
+	if diff := cmp.Diff([]string{"same note success", "new note error"}, invoked(s)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAHandlerThatOutlivesItsCallChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := session.New(nil)
+		late := make(chan error, 2)
+		deaf := tool.Must("deaf", "Does not listen.", func(ctx context.Context, _ struct{}) (string, error) {
+			dispatch(t, ctx, s, noted{"in time"})
+			time.Sleep(time.Minute)
+			_, err := s.Dispatch(context.WithoutCancel(ctx), noted{"late"})
+			late <- err
+			_, err = s.Dispatch(ctx, noted{"late"})
+			late <- err
+			return "", nil
+		})
+		r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil), Timeout: time.Second}, deaf)
+		r.Execute(t.Context(), tool.Call{ID: "id", Name: "deaf"})
+		if err := <-late; !errors.Is(err, session.ErrTxOver) {
+			t.Errorf("a late dispatch says %v, want ErrTxOver", err)
+		}
+		if err := <-late; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a late dispatch in the handler's context says %v", err)
+		}
+		if got := notes(s); len(got) != 0 {
+			t.Errorf("%q are left", got)
+		}
+		if err := r.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"id deaf error"}, invoked(s)); diff != "" {
+			t.Error(diff)
+		}
+		if took := latest[session.ToolInvoked](t, s).Duration; took != 2*time.Second { // the time out and the grace
+			t.Errorf("the call took %s", took)
+		}
+	})
+}
+
+func TestParallelCallsKeepWhatTheyDidWhenOthersFail(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ends := rapid.SliceOfN(rapid.SampledFrom([]string{"", "fail", "panic"}), 1, 12).Draw(t, "ends")
+		s := session.New(nil)
+		session.Reduce(s, func(n int, e noted) int { return n + len(e.Text) })
+		var together sync.WaitGroup
+		together.Add(len(ends))
+		meet := tool.Must("meet", "Notes twice, beside the others.", func(ctx context.Context, in noteInput) (string, error) {
+			if _, err := s.Dispatch(ctx, noted{in.Text}); err != nil {
+				return "", err
+			}
+			together.Done()
+			together.Wait() // all transactions are open, and have written
+			if _, err := s.Dispatch(ctx, noted{in.Text}); err != nil {
+				return "", err
+			}
+			switch in.Then {
+			case "fail":
+				return "", errors.New("it failed")
+			case "panic":
+				panic("it panicked")
+			}
+			return "", nil
+		})
+		var calls []tool.Call
+		want := 0
+		for i, end := range ends {
+			text := strings.Repeat("x", i+1)
+			call := noteCall(fmt.Sprint(i), text, end)
+			call.Name = "meet"
+			calls = append(calls, call)
+			if end == "" {
+				want += 2 * len(text)
+			}
+		}
+		tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, meet).ExecuteAll(context.Background(), calls, nil)
+		if got, _ := session.Query[int](s).Latest(); got != want {
+			t.Fatalf("the sum is %d, want %d", got, want)
+		}
+		var told []string
+		for c := range session.Query[session.ToolInvoked](s).All() {
+			told = append(told, c.CallID)
+		}
+		slices.Sort(told)
+		if len(slices.Compact(told)) != len(ends) {
+			t.Fatalf("%d calls were told as %v", len(ends), told)
+		}
+	})
+}
+
+func TestACallWithinACallGoesWithIt(t *testing.T) {
+	s := session.New(nil)
+	var r *tool.Registry
+	outer := tool.Must("outer", "Calls note.", func(ctx context.Context, in noteInput) (string, error) {
+		for _, call := range []tool.Call{noteCall("good", "good", ""), noteCall("bad", "bad", "fail")} {
+			r.Execute(ctx, call)
+		}
+		if in.Then == "fail" {
+			return "", errors.New("it failed")
+		}
+		return "", nil
+	})
+	r = tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, noteTool(), outer)
+	call := noteCall("first", "", "")
+	call.Name = "outer"
+	r.Execute(t.Context(), call)
+	if diff := cmp.Diff([]string{"good"}, notes(s)); diff != "" {
+		t.Errorf("after the call that succeeded: %s", diff)
+	}
+	call = noteCall("second", "", "fail")
+	call.Name = "outer"
+	r.Execute(t.Context(), call)
+	if diff := cmp.Diff([]string{"good"}, notes(s)); diff != "" {
+		t.Errorf("after the call that failed: %s", diff)
+	}
+	if n := session.Query[session.ToolInvoked](s).Len(); n != 6 {
+		t.Errorf("%d calls are told, want 6: %v", n, invoked(s))
+	}
+}
+
+type answer struct {
+	Text string `json:"text"`
+}
+
+func TestValuesOfResultsHaveASliceOfTheirOwn(t *testing.T) {
+	for _, wanted := range []bool{true, false} {
+		s := session.New(nil)
+		ask := tool.Must("ask", "Answers.", func(_ context.Context, in noteInput) (*answer, error) {
+			if in.Then == "fail" {
+				return nil, errors.New("it failed")
+			}
+			return &answer{in.Text}, nil
+		})
+		r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, &session.ToolTxOptions{DispatchValues: wanted})}, ask, noteTool())
+		for i, then := range []string{"", "fail"} {
+			call := noteCall(fmt.Sprint(i), "yes", then)
+			call.Name = "ask"
+			r.Execute(t.Context(), call)
+		}
+		r.Execute(t.Context(), noteCall("text", "a", "")) // whose value is a string
+		got := slices.Collect(session.Query[answer](s).All())
+		if want := []answer{{"yes"}}; wanted && !cmp.Equal(got, want) || !wanted && len(got) != 0 {
+			t.Errorf("DispatchValues %v gives %v", wanted, got)
+		}
+	}
+}
+
+func TestLongOutputIsCut(t *testing.T) {
+	for limit, want := range map[int]int{0: 999, 10: 9, -1: 3000} {
+		s := session.New(nil)
+		long := tool.Must("long", "Says much.", func(context.Context, struct{}) (string, error) { return strings.Repeat("ꙮ", 1000), nil })
+		tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, &session.ToolTxOptions{MaxOutput: limit})}, long).Execute(t.Context(), tool.Call{Name: "long"})
+		if got := len(latest[session.ToolInvoked](t, s).Output); got != want {
+			t.Errorf("with MaxOutput %d there are %d bytes, want %d", limit, got, want)
+		}
+	}
+}
+
+func TestACallWhoseChangesCannotBeKeptFails(t *testing.T) {
+	s := session.New(nil)
+	gone := tool.Must("gone", "Loses its session.", func(ctx context.Context, _ struct{}) (string, error) {
+		dispatch(t, ctx, s, noted{"a"})
+		return "fine", s.Close()
+	})
+	result := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, gone).Execute(t.Context(), tool.Call{Name: "gone"})
+	if result.OK() || !errors.Is(result.Err, session.ErrClosed) || !strings.Contains(result.Render(), "is lost") {
+		t.Errorf("the call ended with %q: %s", result.Outcome, result.Render())
+	}
+}
+
+func BenchmarkToolTx(b *testing.B) {
+	s := session.New(nil)
+	r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, noteTool())
+	call := noteCall("", "a", "")
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Execute(b.Context(), call)
+	}
+}
+
+func ExampleToolTx() {
+	s := session.New(nil)
+	note := tool.Must("note", "Notes something.", func(ctx context.Context, in struct{ Text string }) (string, error) {
+		own, _ := session.From(ctx)
+		if _, err := own.Dispatch(ctx, noted{in.Text}); err != nil {
+			return "", err
+		}
+		if in.Text == "nonsense" {
+			return "", errors.New("that makes no sense")
+		}
+		return "noted", nil
+	})
+	tools := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, note)
+	for _, text := range []string{"sense", "nonsense"} {
+		tools.Execute(context.Background(), tool.Call{Name: "note", Input: json.RawMessage(`{"Text":"` + text + `"}`)})
+	}
+	for n := range session.Query[noted](s).All() {
+		fmt.Println("kept:", n.Text)
+	}
+	for call := range session.Query[session.ToolInvoked](s).All() {
+		fmt.Println(strings.TrimSpace(fmt.Sprint(call.Name, " ", call.Status, " ", call.Error)))
+	}
+	// Output:
+	// kept: sense
+	// note success
+	// note error Error: that makes no sense
+}
