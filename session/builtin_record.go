@@ -28,8 +28,10 @@ func (s *Session) RecordTool(ctx context.Context, t ToolInvoked) (bool, error) {
 	t = s.completed(t)
 	s.order.Lock()
 	defer s.order.Unlock()
-	if t.CallID != "" && s.isRecordedLocked(t.CallID) {
-		return false, nil
+	if t.CallID != "" {
+		if known, err := s.isRecordedLocked(t.CallID); known || err != nil {
+			return false, err
+		}
 	}
 	if err := s.reportCallLocked(ctx, &t, t); err != nil {
 		return false, err
@@ -88,16 +90,19 @@ func (t *ToolInvoked) effect() any {
 	return nil
 }
 
-func (s *Session) isRecordedLocked(call string) bool {
+func (s *Session) isRecordedLocked(call string) (bool, error) {
 	s.mu.RLock()
 	sl := s.slices[reflect.TypeFor[ToolInvoked]()]
 	s.mu.RUnlock()
 	all, ok := s.itemsLocked(sl)
 	if !ok {
-		all = s.refoldLocked(sl)
+		var err error
+		if all, err = s.refoldLocked(sl); err != nil {
+			return false, err
+		}
 	}
-	_, known := all.(items[ToolInvoked]).index(callIDOf).keys.Get(call)
-	return known
+	_, known := all.(*items[ToolInvoked]).index(callIDOf).places.Get(call)
+	return known, nil
 }
 
 // reportCallLocked appends an event about a call.

@@ -87,13 +87,12 @@ func (ToolInvoked) EventKind() event.Kind { return "tool:invoked" }
 func callIDOf(v any) any { return v.(ToolInvoked).CallID }
 
 // firstReport is the reducer of ToolInvoked.
-func firstReport(all items[ToolInvoked], e ToolInvoked) (items[ToolInvoked], error) {
+func firstReport(_ *slice, all *items[ToolInvoked], e ToolInvoked) (*items[ToolInvoked], error) {
 	if e.CallID != "" {
 		all = all.index(callIDOf)
-		if _, known := all.keys.Get(e.CallID); known {
+		if _, known := all.places.Get(e.CallID); known {
 			return all, nil
 		}
 	}
-	all.list = all.list.Append(e)
-	return all, nil
+	return all.with(e), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/persist"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A checkpoint is the state after an entry, so that a session can be opened without folding its whole
@@ -75,7 +76,7 @@ func runsOf(live persist.Vector[int64]) [][2]int64 {
 const checkpointEvery = 4096
 
 func (s *Session) checkpointIfDueLocked() {
-	if s.store == nil || len(s.open) > 0 || s.last-s.checkpointed < max(checkpointEvery, s.checkpointed/2) {
+	if s.last-s.checkpointed < max(checkpointEvery, s.checkpointed/2) {
 		return
 	}
 	s.checkpointLocked()
@@ -84,22 +85,22 @@ func (s *Session) checkpointIfDueLocked() {
 // checkpointLocked saves the slices that are folded. While a transaction is open there is no state to be
 // saved: it may be rolled back yet.
 func (s *Session) checkpointLocked() {
-	if len(s.open) > 0 || s.last == s.checkpointed {
+	if s.store == nil || len(s.open) > 0 || s.last == s.checkpointed {
 		return
 	}
 	c := checkpoint{Pos: s.last, NextTx: s.nextTx, Live: runsOf(s.state.live), Slices: map[event.Kind]savedSlice{}}
 	for _, sl := range s.slices {
 		all, ok := s.itemsLocked(sl)
-		if !ok {
-			continue
+		if !ok || !lossless(sl.typ) {
+			continue // it will be folded
 		}
 		items, err := sl.encode(all)
 		if err != nil {
-			continue // it has no JSON form; it will be folded
+			continue // it has no JSON form
 		}
 		c.Slices[sl.name] = savedSlice{sl.policy.String(), sl.version, sl.events, items}
 	}
-	data, err := json.Marshal(c)
+	data, err := plainjson.Marshal(c)
 	if err == nil {
 		err = s.store.SaveCheckpoint(Checkpoint{s.last, data})
 	}

@@ -31,6 +31,14 @@ func encode(entry *Entry) (Record, error) {
 	return Record{entry.Pos, data}, nil
 }
 
+// decodeNext decodes the record that follows a position.
+func decodeNext(record Record, after int64) (*Entry, error) {
+	if record.Pos != after+1 {
+		return nil, fmt.Errorf("entry %d: %w: it comes after entry %d", record.Pos, ErrCorrupt, after)
+	}
+	return decode(record)
+}
+
 func decode(record Record) (*Entry, error) {
 	var w entryWire
 	if err := json.Unmarshal(record.Data, &w); err != nil {

@@ -6,9 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // The kinds of the events by which a session manages itself.
@@ -22,40 +25,40 @@ const (
 	KindReducerFailed event.Kind = "session:reducer_failed"
 )
 
-// Seeded: a slice was given new values, by [Seed].
+// Seeded says that a slice was given new values, by [Seed].
 type Seeded struct {
 	Slice  event.Kind
 	values any // []S, or json.RawMessage from a store
 }
 
-// Cleared: a slice was emptied, by [Clear].
+// Cleared says that a slice was emptied, by [Clear].
 type Cleared struct {
 	Slice event.Kind `json:"slice"`
 }
 
-// Reset: all slices of policy State were emptied, by [Session.Reset].
+// Reset says that all slices of policy State were emptied, by [Session.Reset].
 type Reset struct{}
 
-// Restored: the state went back to what it was after an entry, by [Session.Restore].
+// Restored says that the state went back to what it was after an entry, by [Session.Restore].
 type Restored struct {
 	To int64 `json:"to"`
 }
 
-// RolledBack: what transactions had dispatched was taken out of the state.
+// RolledBack says that what transactions had dispatched was taken out of the state.
 type RolledBack struct {
 	Txs    []int64 `json:"txs"`
 	Call   string  `json:"toolUseId,omitzero"`
 	Reason string  `json:"reason,omitzero"`
 }
 
-// Committed: what transactions had dispatched is there to stay.
+// Committed says that what transactions had dispatched is there to stay.
 type Committed struct {
 	Txs  []int64 `json:"txs"`
 	Call string  `json:"toolUseId,omitzero"`
 }
 
-// ReducerFailed: a reducer failed or panicked over an entry, and its slice stayed as it was. Without a
-// slice, the entry itself could not be decoded.
+// ReducerFailed says that a reducer failed or panicked over an entry, and that its slice stayed as it
+// was. Without a slice, the entry itself could not be decoded.
 type ReducerFailed struct {
 	Pos   int64      `json:"pos"`
 	Event event.Kind `json:"event"`
@@ -92,11 +95,11 @@ type seededWire struct {
 
 // MarshalJSON writes the values as a list.
 func (s Seeded) MarshalJSON() ([]byte, error) {
-	values, err := json.Marshal(s.values)
+	values, err := plainjson.Marshal(s.values)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(seededWire{s.Slice, values})
+	return plainjson.Marshal(seededWire{s.Slice, values})
 }
 
 // UnmarshalJSON keeps the values as they are until the slice is folded.
@@ -109,8 +112,8 @@ func (s *Seeded) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// managing are the types of this file. Those that are false say what happened to the state, but are no
-// part of it: no slice is folded of them unless it keeps everything.
+// managing are the types of this file. Those that are true change slices by themselves; the others only
+// tell.
 var managing = map[reflect.Type]bool{
 	reflect.TypeFor[Seeded]():        true,
 	reflect.TypeFor[Cleared]():       true,
@@ -123,14 +126,14 @@ var managing = map[reflect.Type]bool{
 
 func changesSlices(t reflect.Type) bool { return managing[t] }
 
-func manages(v any) bool {
-	_, ok := managing[reflect.TypeOf(v)]
+func manages(t reflect.Type) bool {
+	_, ok := managing[t]
 	return ok
 }
 
 // defaultPolicy keeps what a session says about itself.
 func defaultPolicy(t reflect.Type) Policy {
-	if _, ok := managing[t]; ok {
+	if manages(t) {
 		return Log
 	}
 	return State
@@ -138,21 +141,29 @@ func defaultPolicy(t reflect.Type) Policy {
 
 // Seed puts values into the place of all that a slice has.
 func Seed[S any](ctx context.Context, s *Session, values ...S) error {
-	want[S](s)
-	_, err := s.Dispatch(ctx, Seeded{kindOf(reflect.TypeFor[S]()), values})
-	return err
+	return s.manage(ctx, Seeded{sliceName[S](s), slices.Clone(values)})
 }
 
 // Clear empties a slice.
 func Clear[S any](ctx context.Context, s *Session) error {
-	want[S](s)
-	_, err := s.Dispatch(ctx, Cleared{kindOf(reflect.TypeFor[S]())})
-	return err
+	return s.manage(ctx, Cleared{sliceName[S](s)})
+}
+
+func sliceName[S any](s *Session) event.Kind {
+	s.order.Lock()
+	defer s.order.Unlock()
+	return wantedSlice[S](s).name
 }
 
 // Reset empties all slices of policy State. The log keeps everything.
-func (s *Session) Reset(ctx context.Context) error {
-	_, err := s.Dispatch(ctx, Reset{})
+func (s *Session) Reset(ctx context.Context) error { return s.manage(ctx, Reset{}) }
+
+func (s *Session) manage(ctx context.Context, what event.Payload) error {
+	e, err := s.envelope(what)
+	if err != nil {
+		return err
+	}
+	_, err = s.dispatch(ctx, e)
 	return err
 }
 
@@ -160,7 +171,7 @@ func (s *Session) Reset(ctx context.Context) error {
 // would be no end.
 func (s *Session) reportLocked(entry *Entry, failed []failure) {
 	for _, f := range failed {
-		report := ReducerFailed{Pos: entry.Pos, Event: entry.Event.Kind, Error: f.err.Error()}
+		report := ReducerFailed{Pos: entry.Pos, Event: entry.Event.Kind, Error: fmt.Sprint(f.err)}
 		if f.slice != nil {
 			report.Slice = f.slice.name
 		}

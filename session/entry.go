@@ -3,13 +3,11 @@
 package session
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
-	"sync"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // An Entry is one event in the log of a session. It must not be changed.
@@ -20,9 +18,12 @@ type Entry struct {
 	Cause string
 	// Tx is the transaction that the event belongs to, or zero; see [Tx].
 	Tx int64
-	// Event is what happened. The payload of a type that is no [event.Payload] is a [Value].
+	// Event is what happened. The payload of a type that is no [event.Payload] is a [Value]; one from
+	// a store whose type this session has not heard of is an [event.Extension].
 	Event event.Event
 }
+
+var entryType = reflect.TypeFor[Entry]()
 
 // A Value is the payload of an event that was dispatched as a plain Go value.
 type Value struct {
@@ -37,7 +38,7 @@ func (v Value) EventKind() event.Kind { return v.kind }
 func (v Value) Get() any { return v.v }
 
 // MarshalJSON gives the value's own JSON.
-func (v Value) MarshalJSON() ([]byte, error) { return json.Marshal(v.v) }
+func (v Value) MarshalJSON() ([]byte, error) { return plainjson.Marshal(v.v) }
 
 // valueOf is what reducers and subscribers get of a payload.
 func valueOf(p event.Payload) any {
@@ -63,34 +64,11 @@ func payloadOf(v any) (event.Payload, error) {
 	if value.Type() != reflect.TypeOf(v) {
 		v = value.Interface()
 	}
-	if p, ok := v.(event.Payload); ok {
+	switch p := v.(type) {
+	case Entry:
+		return nil, fmt.Errorf("session: an Entry belongs to its own log\n  next: dispatch its Event")
+	case event.Payload:
 		return p, nil
 	}
 	return Value{kindOf(value.Type()), v}, nil
-}
-
-var kinds sync.Map // reflect.Type to event.Kind
-
-// kindOf is the name of a type in the log. A type that is an [event.Payload] names itself; others are
-// called after their Go name, which changes when they are moved or renamed.
-func kindOf(t reflect.Type) event.Kind {
-	if kind, ok := kinds.Load(t); ok {
-		return kind.(event.Kind)
-	}
-	kind := nameOf(t)
-	kinds.Store(t, kind)
-	return kind
-}
-
-func nameOf(t reflect.Type) event.Kind {
-	if p, ok := reflect.Zero(t).Interface().(event.Payload); ok && t.Kind() != reflect.Interface {
-		if kind := p.EventKind(); kind != "" {
-			return kind
-		}
-	}
-	if t.Name() == "" || t.PkgPath() == "" {
-		return event.Kind("go:" + t.String())
-	}
-	// Name has the type arguments of a generic type in full.
-	return event.Kind("go:" + strings.TrimPrefix(t.PkgPath(), "_/") + "." + t.Name())
 }

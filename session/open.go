@@ -3,8 +3,7 @@
 package session
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,9 +15,10 @@ import (
 // Register the reducers as the first thing: they get the log from its beginning.
 //
 // Transactions that had not ended when the log did, because the program was killed, are rolled back.
+// If it fails the store is still the caller's.
 func Open(store Store, opts *Options) (*Session, error) {
 	s := newSession(opts)
-	s.store, s.archive = store, store
+	s.store = store
 	if err := s.beginLog(); err != nil {
 		return nil, err
 	}
@@ -28,6 +28,7 @@ func Open(store Store, opts *Options) (*Session, error) {
 	if err := s.rollBackInterrupted(); err != nil {
 		return nil, err
 	}
+	s.join()
 	return s, nil
 }
 
@@ -36,23 +37,17 @@ func (s *Session) beginLog() error {
 	if err != nil {
 		return err
 	}
-	if head.Version > EncodingVersion {
+	switch {
+	case head.Version == 0:
+		s.head = s.newHead()
+		return s.store.Init(s.head)
+	case head.Version > EncodingVersion:
 		return fmt.Errorf("%w: it has version %d, this program reads up to %d\n  next: use a newer version of Drover", ErrVersion, head.Version, EncodingVersion)
+	case s.opts.ID != "" && s.opts.ID != head.ID:
+		return fmt.Errorf("session: the log is of session %q, not %q\n  next: leave Options.ID empty, or open another log", head.ID, s.opts.ID)
 	}
-	if head.Version != 0 {
-		if s.opts.ID != "" && s.opts.ID != head.ID {
-			return fmt.Errorf("session: the log is of session %q, not %q\n  next: leave Options.ID empty, or open another log", head.ID, s.opts.ID)
-		}
-		s.head = head
-		s.join(s.opts.Parent)
-		return nil
-	}
-	s.head = Head{Version: EncodingVersion, ID: s.opts.ID, Tags: maps.Clone(s.opts.Tags), Created: s.opts.Now()}
-	if s.head.ID == "" {
-		s.head.ID = s.opts.NewID()
-	}
-	s.join(s.opts.Parent)
-	return s.store.Init(s.head)
+	s.head = head
+	return nil
 }
 
 // load reads what is in the store. If the checkpoint is of no use it reads everything.
@@ -60,118 +55,111 @@ func (s *Session) load() error {
 	saved, err := readCheckpoint(s.store)
 	if err != nil {
 		s.opts.Logger.Warn("the checkpoint is of no use; the session is read from its beginning", "session", s.ID(), "error", err)
-		saved = nil
 	}
-	targets, err := s.restoreTargets(saved)
-	if err != nil {
-		return err
-	}
-	if saved != nil && len(targets) > 0 && slices.Min(targets) < saved.Pos {
-		saved = nil
-		if targets, err = s.restoreTargets(nil); err != nil {
-			return err
-		}
-	}
-	if saved != nil {
+	if saved != nil && err == nil {
 		s.saved, s.base, s.last, s.nextTx, s.checkpointed = saved, saved.Pos, saved.Pos, saved.NextTx, saved.Pos
 		s.state.live = saved.live()
+		if err = s.replay(); !errors.Is(err, errBeforeBase) {
+			return err
+		}
+		s.saved, s.base, s.last, s.nextTx, s.checkpointed = nil, 0, 0, 0, 0
+		s.state, s.log = &state{}, persist.Vector[*Entry]{}
 	}
-	return s.replay(targets)
+	return s.replay()
 }
 
-// restoreTargets finds the positions that the log goes back to.
-func (s *Session) restoreTargets(saved *checkpoint) ([]int64, error) {
-	var after int64
-	if saved != nil {
-		after = saved.Pos
-	}
-	var targets []int64
-	for record, err := range s.store.Records(after) {
-		if err != nil {
-			return nil, err
-		}
-		if !bytes.Contains(record.Data, []byte(KindRestored)) {
-			continue
-		}
-		var w struct {
-			Event struct {
-				Type    string   `json:"type"`
-				Payload Restored `json:"payload"`
-			} `json:"event"`
-		}
-		if json.Unmarshal(record.Data, &w) == nil && w.Event.Type == string(KindRestored) {
-			targets = append(targets, w.Event.Payload.To)
-		}
-	}
-	return targets, nil
-}
+// errBeforeBase: the log goes back to before the checkpoint.
+var errBeforeBase = errors.New("the state was restored to before the checkpoint")
 
-// replay reads the entries above last. It follows what became of each, without any reducer: slices are
+// replay reads the entries above base. It follows what became of each, without any reducer: slices are
 // folded when they are asked for.
-func (s *Session) replay(targets []int64) error {
-	lives := map[int64]persist.Vector[int64]{s.last: s.state.live}
-	for record, err := range s.store.Records(s.last) {
+func (s *Session) replay() error {
+	lives := []persist.Vector[int64]{s.state.live} // after each entry
+	first := map[int64]int64{}                     // the first entry of each transaction
+	for record, err := range s.store.Records(s.base) {
 		if err != nil {
 			return err
 		}
-		entry, err := decode(record)
+		entry, err := decodeNext(record, s.last)
 		if err != nil {
 			return err
 		}
-		s.log, s.last, s.nextTx = s.log.Append(entry), entry.Pos, max(s.nextTx, entry.Tx)
-		switch what := entry.Event.Payload.(type) {
-		case Restored:
-			s.state.live = lives[what.To]
-		case RolledBack:
-			s.state.live = s.without(what.Txs)
-		case Committed:
-		default:
-			s.state.live = s.state.live.Append(entry.Pos)
+		s.log, s.last = s.log.Append(entry), entry.Pos
+		if _, seen := first[entry.Tx]; !seen && entry.Tx != 0 {
+			first[entry.Tx] = entry.Pos
+			s.nextTx = max(s.nextTx, entry.Tx)
 		}
-		if slices.Contains(targets, entry.Pos) {
-			lives[entry.Pos] = s.state.live
+		if s.state.live, err = s.liveAfter(entry, lives, first); err != nil {
+			return err
 		}
+		lives = append(lives, s.state.live)
 	}
 	return nil
 }
 
-// without is the live history without some transactions, none of which began before the checkpoint.
-func (s *Session) without(txs []int64) persist.Vector[int64] {
-	var live persist.Vector[int64]
-	for pos := range s.state.live.All() {
-		if pos <= s.base || !slices.Contains(txs, s.entryLocked(pos).Tx) {
-			live = live.Append(pos)
+// liveAfter is the live history after an entry.
+func (s *Session) liveAfter(entry *Entry, lives []persist.Vector[int64], first map[int64]int64) (persist.Vector[int64], error) {
+	live := s.state.live
+	switch what := entry.Event.Payload.(type) {
+	case Restored:
+		if what.To < s.base {
+			return live, errBeforeBase
+		}
+		if what.To >= entry.Pos {
+			return live, fmt.Errorf("entry %d: %w: it goes back to entry %d", entry.Pos, ErrCorrupt, what.To)
+		}
+		return lives[what.To-s.base], nil
+	case RolledBack:
+		return s.withoutLocked(live, what.Txs, beforeAll(what.Txs, first, entry.Pos)), nil
+	case Committed:
+		return live, nil
+	}
+	return live.Append(entry.Pos), nil
+}
+
+// beforeAll is a position before all entries of some transactions.
+func beforeAll(txs []int64, first map[int64]int64, pos int64) int64 {
+	for _, tx := range txs {
+		if at, ok := first[tx]; ok {
+			pos = min(pos, at)
 		}
 	}
-	return live
+	return pos - 1
 }
 
 // rollBackInterrupted ends what a dead program left open.
 func (s *Session) rollBackInterrupted() error {
-	open := map[int64]string{}
-	for _, entry := range s.log.From(0) {
-		switch what := entry.Event.Payload.(type) {
-		case Committed:
-			for _, tx := range what.Txs {
-				delete(open, tx)
-			}
-		case RolledBack:
-			for _, tx := range what.Txs {
-				delete(open, tx)
-			}
-		}
-		if entry.Tx != 0 {
-			open[entry.Tx] = entry.Cause
-		}
-	}
 	s.order.Lock()
 	defer s.order.Unlock()
+	open := s.interruptedLocked()
 	for _, tx := range slices.Sorted(maps.Keys(open)) {
-		undone := &state{live: s.without([]int64{tx})}
+		undone := &state{live: s.withoutLocked(s.state.live, []int64{tx}, s.base)}
 		what := RolledBack{Txs: []int64{tx}, Call: open[tx], Reason: "the program ended before the call did"}
 		if err := s.turnLocked(what, open[tx], undone); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// interruptedLocked are the transactions without an end, each with its call. None began before a
+// checkpoint: there is none while a transaction is open.
+func (s *Session) interruptedLocked() map[int64]string {
+	open := map[int64]string{}
+	for _, entry := range s.log.From(0) {
+		var ended []int64
+		switch what := entry.Event.Payload.(type) {
+		case Committed:
+			ended = what.Txs
+		case RolledBack:
+			ended = what.Txs
+		}
+		for _, tx := range ended {
+			delete(open, tx)
+		}
+		if entry.Tx != 0 {
+			open[entry.Tx] = entry.Cause
+		}
+	}
+	return open
 }

@@ -5,12 +5,13 @@ package session
 import (
 	"iter"
 	"reflect"
-
-	"github.com/drover-agents/drover/internal/persist"
 )
 
 // A View is what a slice was when it was asked for. It never changes, and costs nothing to keep.
-type View[S any] struct{ list persist.Vector[S] }
+type View[S any] struct {
+	items *items[S]
+	err   error
+}
 
 // Query returns the values of a type. Without a reducer for it these are all values of that type that
 // were dispatched.
@@ -20,38 +21,46 @@ func Query[S any](s *Session) View[S] {
 	if sl := s.slices[t]; sl != nil {
 		if all, ok := s.itemsLocked(sl); ok {
 			s.mu.RUnlock()
-			return View[S]{all.(items[S]).list}
+			return View[S]{items: all.(*items[S])}
 		}
 	}
 	s.mu.RUnlock()
-	return View[S]{want[S](s).(items[S]).list}
+	all, err := want[S](s)
+	if err != nil {
+		return View[S]{err: err}
+	}
+	return View[S]{items: all.(*items[S])}
 }
 
 // want folds a slice that nobody has asked for until now, or not since its definition changed.
-func want[S any](s *Session) any {
+func want[S any](s *Session) (any, error) {
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.mu.Lock()
-	sl := sliceFor[S](s)
-	sl.wanted = true
-	all, ok := s.itemsLocked(sl)
-	s.mu.Unlock()
-	if ok {
-		return all
+	sl := wantedSlice[S](s)
+	if all, ok := s.itemsLocked(sl); ok {
+		return all, nil
 	}
 	return s.refoldLocked(sl)
 }
 
+func wantedSlice[S any](s *Session) *slice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sl := sliceFor[S](s)
+	sl.wanted = true
+	return sl
+}
+
 // Latest is the last value, and whether there is one.
-func (v View[S]) Latest() (S, bool) { return v.list.Last() }
+func (v View[S]) Latest() (S, bool) { return v.items.last() }
 
 // All yields the values in order.
-func (v View[S]) All() iter.Seq[S] { return v.list.All() }
+func (v View[S]) All() iter.Seq[S] { return v.items.all() }
 
 // Where yields the values that a predicate holds for, in order.
 func (v View[S]) Where(holds func(S) bool) iter.Seq[S] {
 	return func(yield func(S) bool) {
-		for value := range v.list.All() {
+		for value := range v.items.all() {
 			if holds(value) && !yield(value) {
 				return
 			}
@@ -60,7 +69,11 @@ func (v View[S]) Where(holds func(S) bool) iter.Seq[S] {
 }
 
 // Len is the number of values.
-func (v View[S]) Len() int { return v.list.Len() }
+func (v View[S]) Len() int { return v.items.length() }
 
-// At is the value at a place, from 0.
-func (v View[S]) At(i int) S { return v.list.At(i) }
+// At is the value at a place, from 0. Like a slice, it panics if there is none.
+func (v View[S]) At(i int) S { return v.items.at(i) }
+
+// Err says why the slice could not be folded: the store with the older part of the log could not be
+// read, or is closed. The view is empty then. It is nil for sessions in memory.
+func (v View[S]) Err() error { return v.err }

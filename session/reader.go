@@ -27,7 +27,7 @@ func (s *Session) After(ctx context.Context, pos int64) iter.Seq2[Entry, error] 
 					return
 				}
 				pos = entry.Pos
-				if !yield(*entry, nil) {
+				if !yield(*s.resolved(entry), nil) {
 					return
 				}
 			}
@@ -74,11 +74,25 @@ func (s *Session) Events() iter.Seq[event.Event] {
 		log, base := s.log, s.base
 		s.mu.RUnlock()
 		for entry, err := range s.entries(0, base, log) {
-			if err != nil || !yield(entry.Event) {
+			if err != nil || !yield(s.resolved(entry).Event) {
 				return
 			}
 		}
 	}
+}
+
+// resolved is an entry with its payload decoded, if its type is known.
+func (s *Session) resolved(entry *Entry) *Entry {
+	if _, raw := entry.Event.Payload.(event.Extension); !raw {
+		return entry
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	known, err := resolve(entry, s.types)
+	if err != nil {
+		return entry
+	}
+	return known
 }
 
 // entriesLocked yields the entries above a position.
@@ -89,28 +103,44 @@ func (s *Session) entriesLocked(after int64) iter.Seq2[*Entry, error] {
 // entries yields the entries above a position: those up to base from the store, the others from log.
 func (s *Session) entries(after, base int64, log persist.Vector[*Entry]) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
+		after := max(after, 0)
 		if after < base {
-			for record, err := range s.archive.Records(after) {
-				if err == nil && record.Pos > base {
-					break
-				}
-				var entry *Entry
-				if err == nil {
-					entry, err = decode(record)
-				}
-				if err != nil {
-					yield(nil, fmt.Errorf("session: reading the log: %w", err))
-					return
-				}
-				if after = entry.Pos; !yield(entry, nil) {
+			for entry, err := range s.kept(after, base) {
+				if !yield(entry, err) || err != nil {
 					return
 				}
 			}
+			after = base
 		}
 		for _, entry := range log.From(int(after - base)) {
 			if !yield(entry, nil) {
 				return
 			}
+		}
+	}
+}
+
+// kept yields the entries above a position and up to another from the store: all of them, or an error.
+func (s *Session) kept(after, last int64) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for record, err := range s.store.Records(after) {
+			if err == nil && record.Pos > last {
+				break
+			}
+			var entry *Entry
+			if err == nil {
+				entry, err = decodeNext(record, after)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("session: reading the log: %w", err))
+				return
+			}
+			if after = entry.Pos; !yield(entry, nil) {
+				return
+			}
+		}
+		if after < last {
+			yield(nil, fmt.Errorf("session: reading the log: %w: it ends at entry %d of %d", ErrCorrupt, after, last))
 		}
 	}
 }

@@ -3,10 +3,9 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
-
-	"github.com/drover-agents/drover/event"
 )
 
 // Define sets the options of a slice, in place of those that it had.
@@ -22,62 +21,40 @@ func Define[S any](s *Session, o SliceOptions[S]) {
 
 // Reduce registers a reducer of a slice that has one value. It gets that value, or the zero value, and
 // an event, and returns the new one.
+//
+// Like every reducer it must not change what it gets: snapshots and other readers have the same maps
+// and slices. It copies those that it changes; append(slices.Clip(list), v) copies the list.
 func Reduce[S, E any](s *Session, reduce func(state S, e E) S) {
-	register[S, E](s, func(all items[S], e E) (items[S], error) {
-		latest, _ := all.list.Last()
-		return listOf(reduce(latest, e)), nil
+	register[S, E](s, func(_ *slice, all *items[S], e E) (*items[S], error) {
+		latest, _ := all.last()
+		return single(reduce(latest, e)), nil
 	})
 }
 
 // Append registers a reducer that adds a value to the slice for each event.
 func Append[S, E any](s *Session, value func(e E) S) {
-	register[S, E](s, func(all items[S], e E) (items[S], error) {
-		all.list = all.list.Append(value(e))
-		return all, nil
-	})
+	register[S, E](s, func(_ *slice, all *items[S], e E) (*items[S], error) { return all.with(value(e)), nil })
 }
 
 // ReplaceLatest registers a reducer that makes the slice one value: that of the last event.
 func ReplaceLatest[S, E any](s *Session, value func(e E) S) {
-	register[S, E](s, func(_ items[S], e E) (items[S], error) { return listOf(value(e)), nil })
+	register[S, E](s, func(_ *slice, _ *items[S], e E) (*items[S], error) { return single(value(e)), nil })
 }
 
 // Upsert registers a reducer that puts a value into the place of the one with the same key, or at the
 // end if there is none. The slice must have a key: see [SliceOptions].
 func Upsert[S, E any](s *Session, value func(e E) S) {
-	key, name := keyOf[S](s)
-	if key == nil {
-		panic(fmt.Sprintf("session: Upsert of %s: the slice has no key; call Define with a Key first", name))
-	}
-	register[S, E](s, func(all items[S], e E) (items[S], error) {
-		return all.upsert(value(e), key), nil
+	change[S](s, func(sl *slice) {
+		if sl.key == nil {
+			panic(fmt.Sprintf("session: Upsert of %s: the slice has no key\n  next: call Define with a Key first", sl.name))
+		}
 	})
-}
-
-func keyOf[S any](s *Session) (key func(any) any, name event.Kind) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sl := sliceFor[S](s)
-	return sl.key, sl.name
-}
-
-// index brings the places of the keys up to date.
-func (all items[S]) index(key func(any) any) items[S] {
-	for i, old := range all.list.From(all.indexed) {
-		all.keys = all.keys.Set(key(old), i)
-	}
-	all.indexed = all.list.Len()
-	return all
-}
-
-func (all items[S]) upsert(v S, key func(any) any) items[S] {
-	all = all.index(key)
-	if i, ok := all.keys.Get(key(v)); ok {
-		all.list = all.list.Set(i, v)
-		return all
-	}
-	all.list = all.list.Append(v)
-	return all
+	register[S, E](s, func(sl *slice, all *items[S], e E) (*items[S], error) {
+		if sl.key == nil {
+			return nil, errors.New("the slice has lost its key: a later Define has none")
+		}
+		return all.upserted(value(e), sl.key), nil
+	})
 }
 
 // A Change is what a reducer of [Fold] does to its slice.
@@ -98,16 +75,16 @@ func Replace[S any](values ...S) Change[S] { return Change[S]{replace: true, val
 // Fold registers a reducer that sees all values of the slice and says what is to change. If it fails
 // the slice stays as it is.
 func Fold[S, E any](s *Session, fold func(all View[S], e E) (Change[S], error)) {
-	register[S, E](s, func(all items[S], e E) (items[S], error) {
-		c, err := fold(View[S]{all.list}, e)
+	register[S, E](s, func(_ *slice, all *items[S], e E) (*items[S], error) {
+		c, err := fold(View[S]{items: all}, e)
 		if err != nil {
-			return all, err
+			return nil, err
 		}
 		if c.replace {
-			all = items[S]{}
+			return listOf(c.values), nil
 		}
 		for _, v := range c.values {
-			all.list = all.list.Append(v)
+			all = all.with(v)
 		}
 		return all, nil
 	})
@@ -115,15 +92,26 @@ func Fold[S, E any](s *Session, fold func(all View[S], e E) (Change[S], error)) 
 
 // register adds a reducer of events of type E. E may be [Entry]: then it sees every entry but those that
 // manage the session itself.
-func register[S, E any](s *Session, reduce func(all items[S], e E) (items[S], error)) {
+func register[S, E any](s *Session, reduce func(sl *slice, all *items[S], e E) (*items[S], error)) {
 	t := reflect.TypeFor[E]()
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		panic(fmt.Sprintf("session: no event is ever a %s: pointers are dispatched as what they point to, and events have the type they were made with\n  next: register for that type, or for session.Entry to see all events", t))
+	}
 	change[S](s, func(sl *slice) {
-		sl.reducers[t] = append(sl.reducers[t], func(all, v any) (any, error) { return reduce(all.(items[S]), v.(E)) })
+		if t != entryType {
+			if err := s.claimLocked(t); err != nil {
+				panic(err)
+			}
+		}
+		sl.reducers[t] = append(sl.reducers[t], func(sl *slice, all, v any) (any, error) {
+			next, err := reduce(sl, all.(*items[S]), v.(E))
+			if err != nil {
+				return nil, err
+			}
+			return next, nil
+		})
 		sl.events = append(sl.events, kindOf(t))
 		sl.wanted = true
-		if t != entryType {
-			s.types[kindOf(t)] = t
-		}
 	})
 }
 
@@ -138,5 +126,3 @@ func change[S any](s *Session, edit func(*slice)) {
 	sl.epoch++
 	clear(s.routes)
 }
-
-var entryType = reflect.TypeFor[Entry]()

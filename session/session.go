@@ -3,8 +3,6 @@
 package session
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -23,7 +21,7 @@ type Options struct {
 	ID string
 	// Tags are for whoever looks for sessions. A store keeps those that it was begun with.
 	Tags map[string]string
-	// Parent is the session that this one belongs to; see [Session.Children].
+	// Parent is the session that this one belongs to; see [Session.Children]. It may be closed.
 	Parent *Session
 	// Now gives the time of events that have none. Nil means time.Now.
 	Now func() time.Time
@@ -36,12 +34,9 @@ type Options struct {
 
 // A Session is a log of events and the state that reducers make of it. It is safe for concurrent use.
 type Session struct {
-	head   Head
-	opts   Options
-	parent *Session
-	store  Store // nil in memory
-	// archive has the entries up to base.
-	archive Store
+	head  Head
+	opts  Options
+	store Store // nil in memory; it alone has the entries up to base
 
 	// order is held by whoever appends to the log, from the choice of the number until every reducer
 	// has seen the entry. It comes before mu.
@@ -49,8 +44,12 @@ type Session struct {
 	nextTx       int64
 	checkpointed int64
 	open         map[int64]*Tx
+	routes       map[reflect.Type]*route // by the type of the event
+	changed      []folded                // what reducers made of the entry at hand
 
 	// mu guards what readers look at. It is held for moments, never while a reducer or a store works.
+	// Whoever changes these holds order too, so that either lock is enough to read them; children alone
+	// belong to mu.
 	mu       sync.RWMutex
 	closed   bool
 	log      persist.Vector[*Entry] // those above base
@@ -59,8 +58,7 @@ type Session struct {
 	state    *state
 	logCells []cell // of the slices of policy Log
 	slices   map[reflect.Type]*slice
-	routes   map[reflect.Type][]*slice   // by the type of the event
-	types    map[event.Kind]reflect.Type // of slices and of the events of reducers
+	types    map[event.Kind]reflect.Type // of slices, and of events that were dispatched or have reducers
 	grown    chan struct{}               // closed by the next append; nil while nobody waits
 	children []*Session
 	saved    *checkpoint // from the store: slices that fit it are not folded from the beginning
@@ -69,17 +67,14 @@ type Session struct {
 // New makes a session in memory.
 func New(opts *Options) *Session {
 	s := newSession(opts)
-	s.head = Head{Version: EncodingVersion, ID: s.opts.ID, Tags: maps.Clone(s.opts.Tags), Created: s.opts.Now()}
-	if s.head.ID == "" {
-		s.head.ID = s.opts.NewID()
-	}
-	s.join(s.opts.Parent)
+	s.head = s.newHead()
+	s.join()
 	return s
 }
 
 func newSession(opts *Options) *Session {
 	s := &Session{
-		open: map[int64]*Tx{}, slices: map[reflect.Type]*slice{}, routes: map[reflect.Type][]*slice{},
+		open: map[int64]*Tx{}, slices: map[reflect.Type]*slice{}, routes: map[reflect.Type]*route{},
 		types: map[event.Kind]reflect.Type{}, state: &state{},
 	}
 	if opts != nil {
@@ -98,14 +93,34 @@ func newSession(opts *Options) *Session {
 	return s
 }
 
-func (s *Session) join(parent *Session) {
-	if parent == nil {
+func (s *Session) newHead() Head {
+	head := Head{Version: EncodingVersion, ID: s.opts.ID, Tags: maps.Clone(s.opts.Tags), Created: s.opts.Now()}
+	if head.ID == "" {
+		head.ID = s.opts.NewID()
+	}
+	if s.opts.Parent != nil {
+		head.Parent = s.opts.Parent.ID()
+	}
+	return head
+}
+
+// join makes a session known to its parent, when it is ready.
+func (s *Session) join() {
+	if s.opts.Parent == nil {
 		return
 	}
-	s.parent, s.head.Parent = parent, parent.ID()
-	parent.mu.Lock()
-	defer parent.mu.Unlock()
-	parent.children = append(parent.children, s)
+	s.opts.Parent.mu.Lock()
+	defer s.opts.Parent.mu.Unlock()
+	s.opts.Parent.children = append(s.opts.Parent.children, s)
+}
+
+func (s *Session) leave() {
+	if s.opts.Parent == nil {
+		return
+	}
+	s.opts.Parent.mu.Lock()
+	defer s.opts.Parent.mu.Unlock()
+	s.opts.Parent.children = slices.DeleteFunc(s.opts.Parent.children, func(c *Session) bool { return c == s })
 }
 
 // ID is the name of the session.
@@ -115,7 +130,7 @@ func (s *Session) ID() string { return s.head.ID }
 func (s *Session) Tags() map[string]string { return maps.Clone(s.head.Tags) }
 
 // Parent is the session that this one belongs to, or nil.
-func (s *Session) Parent() *Session { return s.parent }
+func (s *Session) Parent() *Session { return s.opts.Parent }
 
 // Children are the open sessions that were made with this one as their parent, in order.
 func (s *Session) Children() []*Session {
@@ -137,133 +152,24 @@ func (s *Session) Last() int64 {
 	return s.last
 }
 
-// Dispatch appends an event to the log and returns its number. It takes an [event.Event], a payload, or
-// a value of any other type, which becomes the payload; pointers count as what they point to. A value
-// must not be changed afterwards.
-//
-// The context tells which tool call dispatches: the transaction in it, or else the call that a tool's
-// handler is answering. An error means that nothing was kept and nothing has changed. The context does
-// not interrupt: an entry is appended whole or, if the context has ended before, not at all.
-func (s *Session) Dispatch(ctx context.Context, v any) (int64, error) {
-	if err := context.Cause(ctx); err != nil {
-		return 0, fmt.Errorf("session: dispatching %T: %w", v, err)
-	}
-	e, err := s.envelope(v)
-	if err != nil {
-		return 0, err
-	}
-	s.order.Lock()
-	defer s.order.Unlock()
-	entry := &Entry{Event: e}
-	if err := s.causeLocked(ctx, entry); err != nil {
-		return 0, err
-	}
-	if err := s.appendLocked(entry); err != nil {
-		return 0, err
-	}
-	return entry.Pos, nil
-}
-
-// envelope makes an event of anything.
-func (s *Session) envelope(v any) (event.Event, error) {
-	if e, ok := v.(*event.Event); ok && e != nil {
-		v = *e
-	}
-	e, ok := v.(event.Event)
-	if ok {
-		v = e.Payload
-	}
-	payload, err := payloadOf(v)
-	if err != nil {
-		return event.Event{}, err
-	}
-	e.Payload, e.Kind = payload, payload.EventKind()
-	if e.Time.IsZero() {
-		e.Time = s.opts.Now()
-	}
-	return e, nil
-}
-
-// appendLocked numbers an entry, keeps it, and lets every reducer see it.
-func (s *Session) appendLocked(entry *Entry) error {
-	if err := s.keepLocked(entry); err != nil {
-		return err
-	}
-	s.noteOverlapLocked(entry)
-	changed, failed := s.foldLocked(entry, State, Log)
-	s.publishLocked(entry, func() {
-		s.state = s.state.thaw()
-		s.state.live = s.state.live.Append(entry.Pos)
-		for _, f := range changed {
-			s.setItemsLocked(f)
-		}
-	})
-	s.reportLocked(entry, failed)
-	s.checkpointIfDueLocked()
-	return nil
-}
-
-// keepLocked gives the entry its number and puts it into the store.
-func (s *Session) keepLocked(entry *Entry) error {
-	if s.closed {
-		return ErrClosed
-	}
-	entry.Pos = s.last + 1
-	if s.store == nil {
-		return nil
-	}
-	record, err := encode(entry)
-	if err != nil {
-		return err
-	}
-	if err := s.store.Append([]Record{record}); err != nil {
-		return fmt.Errorf("session: %s was not kept and has changed nothing: %w", entry.Event.Kind, err)
-	}
-	return nil
-}
-
-// publishLocked makes an entry, and the state after it, visible.
-func (s *Session) publishLocked(entry *Entry, change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change()
-	s.log, s.last = s.log.Append(entry), entry.Pos
-	if s.grown != nil {
-		close(s.grown)
-		s.grown = nil
-	}
-}
-
 // Close ends the session: nothing can be dispatched any more, readers come to their end, and the store
-// is closed. What was dispatched can still be read. It may be called more than once.
+// is closed. What is in memory can still be read; the part of the log that was left in the store cannot,
+// and [Session.After] and [View.Err] say so. Transactions that are open stay without an end: opening the
+// store again rolls them back. It may be called more than once.
 func (s *Session) Close() error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if s.closed {
 		return nil
 	}
-	if s.store != nil {
-		s.checkpointLocked()
-	}
+	s.checkpointLocked()
 	s.mu.Lock()
 	s.closed = true
-	if s.grown != nil {
-		close(s.grown)
-		s.grown = nil
-	}
+	s.wakeLocked()
 	s.mu.Unlock()
 	s.leave()
 	if s.store == nil {
 		return nil
 	}
 	return s.store.Close()
-}
-
-func (s *Session) leave() {
-	if s.parent == nil {
-		return
-	}
-	s.parent.mu.Lock()
-	defer s.parent.mu.Unlock()
-	s.parent.children = slices.DeleteFunc(s.parent.children, func(c *Session) bool { return c == s })
 }

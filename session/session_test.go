@@ -27,6 +27,7 @@ func reduceAnalysis(state analysis, e analysed) analysis {
 	return analysis{append(slices.Clip(state.Files), e.Path), state.Issues + e.Issues}
 }
 
+//nolint:revive // t comes first in helpers of tests
 func dispatch(t testing.TB, ctx context.Context, s *session.Session, values ...any) {
 	t.Helper()
 	for _, v := range values {
@@ -85,28 +86,5 @@ func TestNoUpdateIsLost(t *testing.T) {
 	wg.Wait()
 	if got, _ := session.Query[int](s).Latest(); got != 40_000 {
 		t.Errorf("%d increments are left of 40000", got)
-	}
-}
-
-func BenchmarkDispatch(b *testing.B) {
-	s := session.New(nil)
-	session.Append(s, func(e analysed) analysed { return e })
-	session.Reduce(s, func(n int, e analysed) int { return n + e.Issues })
-	ctx := b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = s.Dispatch(ctx, analysed{"a.go", 1})
-	}
-}
-
-func BenchmarkSnapshot(b *testing.B) {
-	s := session.New(nil)
-	session.Append(s, func(e analysed) analysed { return e })
-	for range 10_000 {
-		dispatch(b, b.Context(), s, analysed{"a.go", 1})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = s.Snapshot()
 	}
 }

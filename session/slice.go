@@ -8,7 +8,6 @@ import (
 	"reflect"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/persist"
 )
 
 // A Policy says whether a slice goes back with a rollback.
@@ -62,140 +61,114 @@ type slice struct {
 	encode    func(items any) (json.RawMessage, error)
 }
 
-// A reducer makes new items of old ones and an event. It is typed inside.
-type reducer func(items any, v any) (any, error)
-
-// items are the values of a slice, persistent. Upserts need to find values by key: keys has the places
-// of the first indexed values.
-type items[S any] struct {
-	list    persist.Vector[S]
-	keys    persist.Map[any, int]
-	indexed int
-}
-
-// A cell holds the items of one slice in one state.
-type cell struct {
-	items any // nil means not folded
-	epoch int
-}
+// A reducer makes new items of old ones and an event. It is typed inside. It gets the slice as an
+// argument, because clones of a session have definitions of their own.
+type reducer func(sl *slice, items any, v any) (any, error)
 
 func newSlice[S any]() *slice {
 	t := reflect.TypeFor[S]()
 	return &slice{
-		typ: t, name: kindOf(t), policy: defaultPolicy(t), reducers: map[reflect.Type][]reducer{}, empty: items[S]{},
-		byDefault: []reducer{func(all, v any) (any, error) {
-			it := all.(items[S])
-			it.list = it.list.Append(v.(S))
-			return it, nil
-		}},
-		seed:   seedItems[S],
-		encode: encodeItems[S],
+		typ: t, name: kindOf(t), policy: defaultPolicy(t), reducers: map[reflect.Type][]reducer{}, empty: (*items[S])(nil),
+		byDefault: []reducer{func(_ *slice, all, v any) (any, error) { return all.(*items[S]).with(v.(S)), nil }},
+		seed:      seedItems[S],
+		encode:    encodeItems[S],
 	}
 }
 
-// seedItems takes values as they were dispatched, or as they come from a store.
-func seedItems[S any](values any) (any, error) {
-	list, ok := values.([]S)
-	if raw, isRaw := values.(json.RawMessage); isRaw {
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, err
-		}
-		ok = true
+// sliceFor finds the slice of a type, and makes it if there is none. order and mu are held. It panics if
+// the type cannot have a slice: that is a fault of the program, and there is no session to go on with.
+func sliceFor[S any](s *Session) *slice {
+	t := reflect.TypeFor[S]()
+	if sl := s.slices[t]; sl != nil {
+		return sl
 	}
-	if !ok {
-		return nil, fmt.Errorf("the values are %T, not %T", values, list)
+	if err := s.claimLocked(t); err != nil {
+		panic(err)
 	}
-	return listOf(list...), nil
+	sl := newSlice[S]()
+	sl.index = len(s.slices)
+	s.slices[t] = sl
+	clear(s.routes)
+	return sl
 }
 
-func listOf[S any](values ...S) items[S] {
-	var it items[S]
-	for _, v := range values {
-		it.list = it.list.Append(v)
-	}
-	return it
+// A step is what a slice does with events of one type.
+type step struct {
+	slice   *slice
+	manage  bool      // the event is one that changes slices by itself
+	reduce  []reducer // of the event
+	entries []reducer // of the whole entry
 }
 
-func encodeItems[S any](all any) (json.RawMessage, error) {
-	list := make([]S, 0, all.(items[S]).list.Len())
-	for v := range all.(items[S]).list.All() {
-		list = append(list, v)
+// stepFor returns false if the slice has nothing to do with events of a type.
+func (sl *slice) stepFor(t reflect.Type) (step, bool) {
+	st := step{slice: sl, manage: changesSlices(t), reduce: sl.reducers[t]}
+	if st.reduce == nil && t == sl.typ {
+		st.reduce = sl.byDefault
 	}
-	return json.Marshal(list)
-}
-
-// reducersFor are those that see events of a type.
-func (sl *slice) reducersFor(t reflect.Type) []reducer {
-	if own := sl.reducers[t]; own != nil || t != sl.typ {
-		return own
+	if !manages(t) {
+		st.entries = sl.reducers[entryType]
 	}
-	return sl.byDefault
+	return st, st.manage || st.reduce != nil || st.entries != nil
 }
 
 // fold gives the items after an entry, whose value is v. A reducer that fails has no effect; the others
-// have.
-func (sl *slice) fold(all any, entry *Entry, v any) (next any, failed []error) {
+// have. Failures are added to a list.
+func (st *step) fold(all any, entry *Entry, v any, failed []failure) (any, []failure) {
+	if st.manage {
+		all, failed = st.run(all, v, manageItems, failed)
+	}
+	for _, reduce := range st.reduce {
+		all, failed = st.run(all, v, reduce, failed)
+	}
+	if st.entries != nil {
+		v = *entry
+	}
+	for _, reduce := range st.entries {
+		all, failed = st.run(all, v, reduce, failed)
+	}
+	return all, failed
+}
+
+// manageItems is the reducer that every slice has for what [Seed], [Clear] and [Session.Reset] dispatch.
+func manageItems(sl *slice, all, v any) (any, error) {
 	switch c := v.(type) {
 	case Seeded:
 		if c.Slice == sl.name {
-			return guarded(all, func() (any, error) { return sl.seed(c.values) })
+			return sl.seed(c.values)
 		}
-		return all, nil
 	case Cleared:
 		if c.Slice == sl.name {
 			return sl.empty, nil
 		}
-		return all, nil
 	case Reset:
 		if sl.policy == State {
 			return sl.empty, nil
 		}
-		return all, nil
 	}
-	all, failed = apply(sl.reducersFor(reflect.TypeOf(v)), all, v, nil)
-	if whole := sl.reducers[entryType]; whole != nil && !manages(v) {
-		all, failed = apply(whole, all, *entry, failed)
-	}
-	return all, failed
+	return all, nil
 }
 
-func apply(reducers []reducer, all, v any, failed []error) (any, []error) {
-	for _, reduce := range reducers {
-		var errs []error
-		all, errs = guarded(all, func() (any, error) { return reduce(all, v) })
-		failed = append(failed, errs...)
-	}
-	return all, failed
+// A failure is a reducer that failed. Without a slice the event itself could not be decoded.
+type failure struct {
+	slice *slice
+	err   error
 }
 
-// guarded runs a reducer. If it fails or panics the items stay as they are.
-func guarded(old any, reduce func() (any, error)) (next any, failed []error) {
+// run runs a reducer. If it fails or panics the items stay as they are.
+func (st *step) run(all, v any, reduce reducer, failed []failure) (next any, failures []failure) {
 	defer func() {
 		if p := recover(); p != nil {
-			next, failed = old, []error{panicError{p}}
+			next, failures = all, append(failed, failure{st.slice, panicError{p}})
 		}
 	}()
-	next, err := reduce()
+	next, err := reduce(st.slice, all, v)
 	if err != nil {
-		return old, []error{err}
+		return all, append(failed, failure{st.slice, err})
 	}
-	return next, nil
+	return next, failed
 }
 
 type panicError struct{ value any }
 
 func (e panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
-
-// sliceFor finds the slice of a type, and makes it if there is none. mu is held.
-func sliceFor[S any](s *Session) *slice {
-	t := reflect.TypeFor[S]()
-	sl := s.slices[t]
-	if sl == nil {
-		sl = newSlice[S]()
-		sl.index = len(s.slices)
-		s.slices[t] = sl
-		s.types[sl.name] = t
-		clear(s.routes)
-	}
-	return sl
-}

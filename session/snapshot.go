@@ -25,12 +25,13 @@ func (s *Session) Snapshot() *Snapshot {
 	return &Snapshot{s, s.state, s.last}
 }
 
-// ErrForeignSnapshot: the snapshot is of another session.
+// ErrForeignSnapshot means that the snapshot is of another session.
 var ErrForeignSnapshot = errors.New("session: the snapshot is of another session")
 
 // Restore puts the slices of policy State back to a snapshot of this session, in constant time. A
 // session can be restored to the same snapshot any number of times, and forward to a later one. The log
-// keeps everything. It goes over transactions that are under way: what they did since is gone too.
+// keeps everything. It goes over transactions: what they did since is gone too, and what the snapshot has
+// of them is there again, also if they were rolled back meanwhile.
 func (s *Session) Restore(ctx context.Context, snap *Snapshot) error {
 	if snap == nil || snap.of != s {
 		return ErrForeignSnapshot
@@ -40,32 +41,11 @@ func (s *Session) Restore(ctx context.Context, snap *Snapshot) error {
 	}
 	s.order.Lock()
 	defer s.order.Unlock()
+	if err := s.turnLocked(Restored{To: snap.pos}, callOf(ctx), snap.state); err != nil {
+		return err
+	}
 	for _, tx := range s.open {
 		tx.stale = true
 	}
-	return s.turnLocked(Restored{To: snap.pos}, "", snap.state)
-}
-
-// turnLocked appends an entry that is no part of the state but replaces it. A nil state leaves it as it
-// is.
-func (s *Session) turnLocked(what any, cause string, to *state) error {
-	e, err := s.envelope(what)
-	if err != nil {
-		return err
-	}
-	entry := &Entry{Cause: cause, Event: e}
-	if err := s.keepLocked(entry); err != nil {
-		return err
-	}
-	changed, failed := s.foldLocked(entry, Log)
-	s.publishLocked(entry, func() {
-		if to != nil {
-			s.state = to
-		}
-		for _, f := range changed {
-			s.setItemsLocked(f)
-		}
-	})
-	s.reportLocked(entry, failed)
 	return nil
 }

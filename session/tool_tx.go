@@ -100,7 +100,7 @@ func isNamedStruct(value any) bool {
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	return v.Kind() == reflect.Struct && v.Type().Name() != "" && !manages(v.Interface())
+	return v.Kind() == reflect.Struct && v.Type().Name() != "" && !manages(v.Type())
 }
 
 // recordCall records a call, each once. A second call under the id of another is another call.

@@ -3,15 +3,15 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 
 	"github.com/drover-agents/drover/tool"
 )
 
-// ErrTxOver: the transaction was rolled back, or has ended already.
+// ErrTxOver means that the transaction was rolled back, or has ended already.
 var ErrTxOver = errors.New("session: the transaction is over")
 
 // A Tx is a transaction: usually one tool call. What is dispatched in its context belongs to it until
@@ -40,32 +40,57 @@ type Tx struct {
 type txKey struct{}
 
 // Begin begins a transaction of a tool call and returns the context for what belongs to it. Events that
-// are dispatched by the handler of that call belong to it in any context, if its id is not empty.
+// are dispatched by the handler of that call belong to it in any context, if its id is not empty. In the
+// context of a transaction that was rolled back it is over from the beginning.
 func (s *Session) Begin(ctx context.Context, call string) (context.Context, *Tx) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	snap := s.Snapshot()
 	s.nextTx++
 	tx := &Tx{s: s, id: s.nextTx, call: call, members: []int64{s.nextTx}, begin: snap.state, beginPos: snap.pos}
-	if outer, ok := ctx.Value(txKey{}).(*Tx); ok && outer.s == s && !outer.ended {
-		tx.parent = outer
+	outer := s.txIn(ctx).current()
+	switch {
+	case outer == nil:
+		s.open[tx.id] = tx
+	case outer.ended:
+		tx.ended, tx.rolledBack = outer.rolledBack, outer.rolledBack
+		if !tx.ended {
+			s.open[tx.id] = tx
+		}
+	default:
+		s.open[tx.id], tx.parent = tx, outer
 		for t := outer; t != nil; t = t.parent {
 			t.members = append(t.members, tx.id)
 		}
 	}
-	s.open[tx.id] = tx
 	return context.WithValue(ctx, txKey{}, tx), tx
 }
 
+// txIn is the transaction of this session in a context, or nil.
+func (s *Session) txIn(ctx context.Context) *Tx {
+	if tx, ok := ctx.Value(txKey{}).(*Tx); ok && tx.s == s {
+		return tx
+	}
+	return nil
+}
+
+// current is the transaction that this one has become part of, as long as that is open. order is held.
+func (tx *Tx) current() *Tx {
+	for tx != nil && tx.ended && !tx.rolledBack && tx.parent != nil {
+		tx = tx.parent
+	}
+	return tx
+}
+
 // Commit ends the transaction: what it did stays, or is from now on part of the transaction that it was
-// begun in. It fails if the transaction is over.
+// begun in. It fails if the transaction is over. The outermost one also ends what is still open inside.
 func (tx *Tx) Commit() error {
 	tx.s.order.Lock()
 	defer tx.s.order.Unlock()
 	if tx.ended {
 		return ErrTxOver
 	}
-	if tx.parent != nil && !tx.parent.ended {
+	if tx.parent.current() != nil {
 		tx.endLocked()
 		return nil
 	}
@@ -74,13 +99,14 @@ func (tx *Tx) Commit() error {
 			return err
 		}
 	}
-	tx.endLocked()
+	tx.endAllLocked()
 	return nil
 }
 
-// Rollback ends the transaction and takes what it did out of the state. It takes constant time if
-// nobody else has dispatched since the transaction began; otherwise the slices are folded anew from
-// there, without its events. It does nothing if the transaction is over, so that it can be deferred.
+// Rollback ends the transaction, and what is still open inside it, and takes what it did out of the
+// state. It takes constant time if nobody else has dispatched since the transaction began; otherwise the
+// slices are folded anew from there, without its events. It does nothing if the transaction is over, so
+// that it can be deferred.
 func (tx *Tx) Rollback(reason string) error {
 	s := tx.s
 	s.order.Lock()
@@ -98,45 +124,42 @@ func (tx *Tx) Rollback(reason string) error {
 	}
 	tx.rolledBack = true
 	for t := tx.parent; t != nil; t = t.parent {
-		t.members = slices.DeleteFunc(t.members, func(id int64) bool { return slices.Contains(tx.members, id) })
+		t.members = without(t.members, tx.members)
 	}
-	tx.endLocked()
+	tx.endAllLocked()
 	return nil
 }
 
-// endLocked also ends what is still open inside.
+// without makes a new list: the old one is in the log.
+func without(ids, gone []int64) []int64 {
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return slices.Contains(gone, id) })
+}
+
 func (tx *Tx) endLocked() {
 	tx.ended = true
 	delete(tx.s.open, tx.id)
-	if tx.parent != nil && !tx.parent.ended && !tx.rolledBack {
-		return
-	}
+}
+
+// endAllLocked also ends what is still open inside, in the same way.
+func (tx *Tx) endAllLocked() {
+	tx.endLocked()
 	for _, inner := range tx.s.open {
 		if slices.Contains(tx.members, inner.id) {
-			inner.ended, inner.rolledBack = true, tx.rolledBack
-			delete(tx.s.open, inner.id)
+			inner.rolledBack = tx.rolledBack
+			inner.endLocked()
 		}
 	}
 }
 
 // undoneLocked is the state without what the transaction did.
 func (tx *Tx) undoneLocked() *state {
-	s := tx.s
 	if !tx.overlapped && !tx.stale {
 		return tx.begin
 	}
-	next := &state{}
-	if !tx.stale {
-		next = &state{cells: slices.Clone(tx.begin.cells), live: tx.begin.live}
-	}
-	kept := next.live.Len()
-	for _, pos := range s.state.live.From(kept) {
-		if pos <= tx.beginPos || !slices.Contains(tx.members, s.entryLocked(pos).Tx) {
-			next.live = next.live.Append(pos)
-		}
-	}
-	if !tx.stale {
-		s.foldOntoLocked(next, kept)
+	next := &state{live: tx.s.withoutLocked(tx.s.state.live, tx.members, tx.beginPos)}
+	if !tx.stale { // then the state begins with what it was, and only the rest is new
+		next.cells = slices.Clone(tx.begin.cells)
+		tx.s.foldOntoLocked(next, tx.begin.live.Len())
 	}
 	return next
 }
@@ -145,66 +168,66 @@ func (tx *Tx) undoneLocked() *state {
 func (s *Session) foldOntoLocked(next *state, from int) {
 	for _, pos := range next.live.From(from) {
 		entry := s.entryLocked(pos)
-		v, err := s.valueLocked(entry)
-		if err != nil {
-			continue
+		r, err := s.routeLocked(s.typeLocked(entry))
+		if err == nil {
+			entry, err = resolve(entry, s.types)
 		}
-		for _, sl := range s.routesLocked(reflect.TypeOf(v)) {
-			if all, ok := next.cell(sl); ok && sl.policy == State {
-				all, _ = sl.fold(all, entry, v)
-				next.cells = setCell(next.cells, sl, all)
+		if err != nil {
+			continue // it was reported when it was dispatched
+		}
+		for i := range r.steps {
+			st := &r.steps[i]
+			if all, ok := next.cell(st.slice); ok && st.slice.policy == State {
+				all, _ = st.fold(all, entry, valueOf(entry.Event.Payload), nil)
+				next.cells = setCell(next.cells, st.slice, all)
 			}
 		}
 	}
 }
 
-// entryLocked is an entry that was appended since the session was opened.
-func (s *Session) entryLocked(pos int64) *Entry { return s.log.At(int(pos - s.base - 1)) }
-
 // causeLocked says who dispatches an entry.
 func (s *Session) causeLocked(ctx context.Context, entry *Entry) error {
-	tx, _ := ctx.Value(txKey{}).(*Tx)
-	if tx != nil && tx.s != s {
-		tx = nil
-	}
-	if call, ok := tool.CallFrom(ctx); ok {
-		entry.Cause = call.ID
-		if tx == nil && call.ID != "" {
-			tx = s.txOfLocked(call.ID)
-		}
+	entry.Cause = callOf(ctx)
+	tx := s.txIn(ctx)
+	if tx == nil && len(s.open) > 0 && entry.Cause != "" {
+		tx = s.txOfLocked(entry.Cause)
 	}
 	if tx == nil {
 		return nil
 	}
-	entry.Cause = tx.call
-	for tx.ended && !tx.rolledBack && tx.parent != nil {
-		tx = tx.parent // which it became part of
-	}
-	if tx.rolledBack {
+	entry.Cause = cmp.Or(tx.call, entry.Cause)
+	switch tx = tx.current(); {
+	case tx.rolledBack:
 		return ErrTxOver
-	}
-	if !tx.ended {
+	case !tx.ended:
 		entry.Tx = tx.id
-		for t := tx; t != nil; t = t.parent {
-			t.wrote = true
-		}
 	}
 	return nil
 }
 
+// callOf is the tool call that a handler is answering, or empty.
+func callOf(ctx context.Context) string {
+	call, _ := tool.CallFrom(ctx)
+	return call.ID
+}
+
+// txOfLocked is the innermost open transaction of a call, or nil.
 func (s *Session) txOfLocked(call string) *Tx {
+	var found *Tx
 	for _, tx := range s.open {
-		if tx.call == call {
-			return tx
+		if tx.call == call && (found == nil || tx.id > found.id) {
+			found = tx
 		}
 	}
-	return nil
+	return found
 }
 
-// noteOverlapLocked remembers which open transactions are no longer alone.
-func (s *Session) noteOverlapLocked(entry *Entry) {
+// noteLocked remembers which open transactions have written, and which are no longer alone.
+func (s *Session) noteLocked(entry *Entry) {
 	for _, tx := range s.open {
-		if !tx.overlapped && !slices.Contains(tx.members, entry.Tx) {
+		if slices.Contains(tx.members, entry.Tx) {
+			tx.wrote = true
+		} else {
 			tx.overlapped = true
 		}
 	}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/drover-agents/drover/session"
+)
+
+// BenchmarkDispatch takes one event through two reducers. "copying" is the plain way to keep old states:
+// a new list for each event.
+func BenchmarkDispatch(b *testing.B) {
+	b.Run("two reducers", func(b *testing.B) {
+		s := session.New(nil)
+		session.Append(s, func(e analysed) analysed { return e })
+		session.Reduce(s, func(n int, e analysed) int { return n + e.Issues })
+		dispatchAll(b, s)
+	})
+	b.Run("two reducers, 10000 items", func(b *testing.B) {
+		s := filled(b, 10_000)
+		session.Reduce(s, func(n int, e analysed) int { return n + e.Issues })
+		dispatchAll(b, s)
+	})
+	b.Run("copying, 10000 items", func(b *testing.B) {
+		var mu sync.Mutex
+		items, sum := make([]analysed, 10_000), 0
+		b.ReportAllocs()
+		for b.Loop() {
+			mu.Lock()
+			next := append(slices.Clip(items), analysed{"a.go", 1})
+			items, sum = next[1:], sum+1
+			mu.Unlock()
+		}
+	})
+}
+
+func dispatchAll(b *testing.B, s *session.Session) {
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = s.Dispatch(ctx, analysed{"a.go", 1})
+	}
+}
+
+// filled has a slice of n items.
+func filled(b *testing.B, n int) *session.Session {
+	s := session.New(nil)
+	session.Append(s, func(e analysed) analysed { return e })
+	for range n {
+		dispatch(b, b.Context(), s, analysed{"a.go", 1})
+	}
+	return s
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	s := filled(b, 10_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = s.Snapshot()
+	}
+}
+
+func BenchmarkRestore(b *testing.B) {
+	for _, n := range []int{10, 100_000} {
+		b.Run(fmt.Sprint(n, " items"), func(b *testing.B) {
+			s := filled(b, n)
+			snap := s.Snapshot()
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Restore(b.Context(), snap); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRollback takes back a call that was alone.
+func BenchmarkRollback(b *testing.B) {
+	for _, n := range []int{10, 100_010} { // which fill the last leaf of a vector alike
+		b.Run(fmt.Sprint(n, " items"), func(b *testing.B) {
+			s := filled(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				in, tx := s.Begin(b.Context(), "toolu_1")
+				_, _ = s.Dispatch(in, analysed{"b.go", 1})
+				if err := tx.Rollback(""); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkQuery(b *testing.B) {
+	s := filled(b, 10_000)
+	b.Run("latest", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = session.Query[analysed](s).Latest()
+		}
+	})
+	b.Run("all of 10000", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for range session.Query[analysed](s).All() {
+			}
+		}
+	})
+}
+
+// BenchmarkOpen100k opens a log of 100,000 events and asks for a slice of all of them.
+func BenchmarkOpen100k(b *testing.B) {
+	store := newDisk()
+	s, err := session.Open(store, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	count := func(s *session.Session) int {
+		session.Reduce(s, func(n int, e analysed) int { return n + e.Issues })
+		n, _ := session.Query[int](s).Latest()
+		return n
+	}
+	count(s)
+	for range 100_000 {
+		dispatch(b, b.Context(), s, analysed{"a.go", 1})
+	}
+	_ = s.Close()
+	for name, forget := range map[string]bool{"checkpoint": false, "no checkpoint": true} {
+		b.Run(name, func(b *testing.B) {
+			store.forget = forget
+			b.ReportAllocs()
+			for b.Loop() {
+				s, err := session.Open(store, nil)
+				if err != nil || count(s) != 100_000 {
+					b.Fatal(count(s), err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkAfter100k(b *testing.B) {
+	s := filled(b, 100_000)
+	_ = s.Close() // the reader comes to its end
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, err := range s.After(b.Context(), 0) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

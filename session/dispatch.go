@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// Dispatch appends an event to the log and returns its number. It takes an [event.Event], a payload, or
+// a value of any other type, which becomes the payload; pointers count as what they point to. A value
+// must not be changed afterwards. A store keeps its JSON: what that leaves out, such as fields that are
+// not exported, is gone when the session is opened again.
+//
+// The context tells which tool call dispatches: the transaction in it, or else the call that a tool's
+// handler is answering. An error means that nothing was kept and nothing has changed. The context does
+// not interrupt: an entry is appended whole or, if the context has ended before, not at all.
+//
+// The events by which a session manages itself cannot be dispatched: [Seed], [Clear],
+// [Session.Reset], [Session.Restore] and [Tx] do that.
+func (s *Session) Dispatch(ctx context.Context, v any) (int64, error) {
+	e, err := s.envelope(v)
+	if err != nil {
+		return 0, err
+	}
+	if ownTypes[e.Kind] != nil {
+		return 0, fmt.Errorf("session: %s is for the session itself to say\n  next: call the function that does it", e.Kind)
+	}
+	return s.dispatch(ctx, e)
+}
+
+func (s *Session) dispatch(ctx context.Context, e event.Event) (int64, error) {
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("session: dispatching %s: %w", e.Kind, context.Cause(ctx))
+	}
+	entry := &Entry{Event: e}
+	s.order.Lock()
+	defer s.order.Unlock()
+	if err := s.admitLocked(entry); err != nil {
+		return 0, err
+	}
+	if err := s.causeLocked(ctx, entry); err != nil {
+		return 0, err
+	}
+	if err := s.appendLocked(entry); err != nil {
+		return 0, err
+	}
+	return entry.Pos, nil
+}
+
+// envelope makes an event of anything.
+func (s *Session) envelope(v any) (event.Event, error) {
+	var e event.Event
+	switch given := v.(type) {
+	case event.Event:
+		e, v = given, given.Payload
+	case *event.Event:
+		if given != nil {
+			e, v = *given, given.Payload
+		}
+	}
+	payload, err := payloadOf(v)
+	if err != nil {
+		return event.Event{}, err
+	}
+	e.Payload, e.Kind = payload, payload.EventKind()
+	if e.Kind == "" {
+		return event.Event{}, fmt.Errorf("session: %T has no kind and could not be found again\n  next: let its EventKind return a name", v)
+	}
+	if e.Time.IsZero() {
+		e.Time = s.opts.Now()
+	}
+	e.Time = e.Time.Truncate(time.Millisecond) // as a store keeps it
+	return e, nil
+}
+
+// admitLocked refuses an event that would be of another type when it is read again.
+func (s *Session) admitLocked(entry *Entry) error {
+	r, err := s.routeLocked(s.typeLocked(entry))
+	if err != nil {
+		return err
+	}
+	if _, raw := entry.Event.Payload.(event.Extension); !raw && r.kind != entry.Event.Kind {
+		return fmt.Errorf("session: %T calls itself %q, but events of its type are %q\n  next: let EventKind always return the same", entry.Event.Payload, entry.Event.Kind, r.kind)
+	}
+	return nil
+}
+
+// appendLocked numbers an entry, keeps it, and lets every reducer see it.
+func (s *Session) appendLocked(entry *Entry) error {
+	if err := s.keepLocked(entry); err != nil {
+		return err
+	}
+	s.noteLocked(entry)
+	failed := s.seeLocked(entry, false, nil)
+	s.reportLocked(entry, failed)
+	s.checkpointIfDueLocked()
+	return nil
+}
+
+// turnLocked appends an entry that is no part of the state but replaces it. A nil state leaves it as it
+// is.
+func (s *Session) turnLocked(what event.Payload, cause string, to *state) error {
+	e, err := s.envelope(what)
+	if err != nil {
+		return err
+	}
+	entry := &Entry{Cause: cause, Event: e}
+	if err := s.keepLocked(entry); err != nil {
+		return err
+	}
+	failed := s.seeLocked(entry, true, to)
+	s.reportLocked(entry, failed)
+	return nil
+}
+
+// keepLocked gives the entry its number and puts it into the store.
+func (s *Session) keepLocked(entry *Entry) error {
+	if s.closed {
+		return ErrClosed
+	}
+	entry.Pos = s.last + 1
+	if s.store == nil {
+		return nil
+	}
+	record, err := encode(entry)
+	if err != nil {
+		return err
+	}
+	if err := s.store.Append([]Record{record}); err != nil {
+		return fmt.Errorf("session: %s was not kept and has changed nothing: %w", entry.Event.Kind, err)
+	}
+	return nil
+}
+
+// seeLocked lets reducers see an entry that is kept. From here on it is part of the log, whatever they
+// do: so it is published even if one of them ends the goroutine, as a failing test does.
+func (s *Session) seeLocked(entry *Entry, turn bool, to *state) []failure {
+	s.changed = s.changed[:0]
+	defer s.publishLocked(entry, turn, to)
+	return s.foldLocked(entry, !turn)
+}
+
+// publishLocked makes an entry, and the state after it, visible.
+func (s *Session) publishLocked(entry *Entry, turn bool, to *state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !turn:
+		s.state = s.state.thaw()
+		s.state.live = s.state.live.Append(entry.Pos)
+	case to != nil:
+		s.state = to
+	}
+	for _, f := range s.changed {
+		s.setItemsLocked(f)
+	}
+	s.log, s.last = s.log.Append(entry), entry.Pos
+	s.wakeLocked()
+}
+
+// wakeLocked tells readers that wait to look again.
+func (s *Session) wakeLocked() {
+	if s.grown != nil {
+		close(s.grown)
+		s.grown = nil
+	}
+}

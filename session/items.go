@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/drover-agents/drover/internal/persist"
+	"github.com/drover-agents/drover/internal/plainjson"
+)
+
+// items are the values of a slice. They never change: every reducer makes new ones, which share what
+// they can. Nil is an empty list.
+type items[S any] struct {
+	// one is the only value, if it is not nil. A vector of one would take the room of many, and most
+	// reducers keep a single value.
+	one  *S
+	list persist.Vector[S]
+	// places has the places of the first known values of the list, by key; see index.
+	places persist.Map[any, int]
+	known  int
+}
+
+// single makes the items of one value, in one piece.
+func single[S any](v S) *items[S] {
+	both := &struct {
+		items items[S]
+		value S
+	}{value: v}
+	both.items.one = &both.value
+	return &both.items
+}
+
+func listOf[S any](values []S) *items[S] {
+	var it items[S]
+	for _, v := range values {
+		it.list = it.list.Append(v)
+	}
+	return &it
+}
+
+func (it *items[S]) length() int {
+	switch {
+	case it == nil:
+		return 0
+	case it.one != nil:
+		return 1
+	}
+	return it.list.Len()
+}
+
+func (it *items[S]) at(i int) S {
+	if it != nil && it.one != nil && i == 0 {
+		return *it.one
+	}
+	return it.vector().At(i)
+}
+
+func (it *items[S]) last() (v S, ok bool) {
+	switch {
+	case it == nil:
+		return v, false
+	case it.one != nil:
+		return *it.one, true
+	}
+	return it.list.Last()
+}
+
+func (it *items[S]) vector() persist.Vector[S] {
+	if it == nil {
+		return persist.Vector[S]{}
+	}
+	if it.one != nil {
+		return it.list.Append(*it.one) // the list is empty
+	}
+	return it.list
+}
+
+func (it *items[S]) all() iter.Seq[S] { return it.vector().All() }
+
+// with has one more value at the end.
+func (it *items[S]) with(v S) *items[S] {
+	if it == nil {
+		return &items[S]{list: persist.Vector[S]{}.Append(v)}
+	}
+	return &items[S]{list: it.vector().Append(v), places: it.places, known: it.known}
+}
+
+// index knows the places of all values, by a key.
+func (it *items[S]) index(key func(any) any) *items[S] {
+	next := items[S]{list: it.vector()}
+	if it != nil {
+		next.places, next.known = it.places, it.known
+	}
+	for i, v := range next.list.From(next.known) {
+		next.places = next.places.Set(key(v), i)
+	}
+	next.known = next.list.Len()
+	return &next
+}
+
+// upserted has a value in the place of the last one with its key, or at the end.
+func (it *items[S]) upserted(v S, key func(any) any) *items[S] {
+	next := it.index(key)
+	if i, ok := next.places.Get(key(v)); ok {
+		next.list = next.list.Set(i, v)
+	} else {
+		next.list = next.list.Append(v)
+	}
+	return next
+}
+
+// seedItems takes values as they were dispatched, or as they come from a store.
+func seedItems[S any](values any) (any, error) {
+	list, ok := values.([]S)
+	if raw, isRaw := values.(json.RawMessage); isRaw {
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, err
+		}
+		ok = true
+	}
+	if !ok {
+		return nil, fmt.Errorf("the values are %T, not %T", values, list)
+	}
+	return listOf(list), nil
+}
+
+func encodeItems[S any](all any) (json.RawMessage, error) {
+	it := all.(*items[S])
+	return plainjson.Marshal(slices.AppendSeq(make([]S, 0, it.length()), it.all()))
+}

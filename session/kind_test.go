@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/session"
+)
+
+type pair[A, B any] struct {
+	First  A
+	Second B
+}
+
+type alias = pair[int, string]
+
+type named struct{ X int }
+
+func (*named) EventKind() event.Kind { return "test:named" }
+
+func TestTypesHaveNamesInTheLog(t *testing.T) {
+	const here = "github.com/drover-agents/drover/session_test."
+	type local struct{ X int }
+	for _, c := range []struct {
+		name string
+		v    any
+		want event.Kind
+	}{
+		{"a type", added{}, "go:" + here + "added"},
+		{"a pointer to it", &added{}, "go:" + here + "added"},
+		{"an alias", alias{}, "go:" + here + "pair[int,string]"},
+		{"a generic type", pair[added, []string]{}, "go:" + here + "pair[" + here + "added,[]string]"},
+		{"a local type", local{}, "go:" + here + "local"},
+		{"no name", []string{}, "go:[]string"},
+		{"a basic type", 1, "go:int"},
+		{"a name of its own", &named{}, "test:named"},
+		{"an event", event.Text{}, event.KindText},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := session.New(nil)
+			dispatch(t, t.Context(), s, c.v)
+			if got := entries(s)[0].Event.Kind; got != c.want {
+				t.Errorf("kind is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func oneLocal() any { type local struct{ A int }; return local{1} }
+
+func TestTwoTypesOfOneNameAreRefused(t *testing.T) {
+	type local struct{ B string }
+	s := session.New(nil)
+	dispatch(t, t.Context(), s, oneLocal())
+	_, err := s.Dispatch(t.Context(), local{"b"})
+	if err == nil || !strings.Contains(err.Error(), "two types are called") {
+		t.Errorf("dispatching: %v", err)
+	}
+	wantPanic(t, "two types are called", func() { session.Query[local](s) })
+	wantPanic(t, "two types are called", func() { session.Reduce(s, func(n int, _ local) int { return n }) })
+	wantPanic(t, "two types are called", func() { session.Reduce(s, func(n int, _ usurper) int { return n }) })
+	dispatch(t, t.Context(), s, oneLocal()) // no lock was left behind
+}
+
+func TestReducersOfWhatIsNeverDispatchedAreRefused(t *testing.T) {
+	s := session.New(nil)
+	wantPanic(t, "no event is ever a *session_test.added", func() { session.Reduce(s, func(n int, _ *added) int { return n }) })
+	wantPanic(t, "no event is ever a event.Payload", func() { session.Reduce(s, func(n int, _ event.Payload) int { return n }) })
+	wantPanic(t, "has no key", func() { session.Upsert(s, func(e added) item { return item{} }) })
+}
+
+func wantPanic(t *testing.T, text string, do func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		var got string
+		switch p := recover().(type) {
+		case error:
+			got = p.Error()
+		case string:
+			got = p
+		}
+		if !strings.Contains(got, text) {
+			t.Errorf("it panicked with %q, want %q in it", got, text)
+		}
+	}()
+	do()
+}
