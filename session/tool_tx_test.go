@@ -68,7 +68,9 @@ func notes(s *session.Session) []string {
 
 func TestEachCallOfAToolIsATransactionThatIsToldOnce(t *testing.T) {
 	decide := func(v event.Verdict) tool.Decider {
-		return tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { return event.Decision{Verdict: v, Reason: "because"} })
+		return tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision {
+			return event.Decision{Verdict: v, Reason: "because"}
+		})
 	}
 	cases := []struct {
 		name  string
