@@ -101,6 +101,9 @@ func TestBlockedToolsAreThoseOfTheLastPermissions(t *testing.T) {
 	p.want("", "ToolSearch", `{}`)
 	p.want("blocked by session policy", "Write", `{}`)
 	p.want("blocked by session policy", "mcp__tracker__delete", `{}`)
+	p.dispatch(session.ToolPermissions{Allowed: []string{"Write", "Edit"}})
+	p.want("", "Write", `{}`)
+	p.want("blocked by session policy", "Bash", `{}`)
 	p.dispatch(session.ToolPermissions{Allowed: []string{"Bash"}, Blocked: []string{"Bash"}})
 	p.want("Tool Bash blocked by session policy", "Bash", `{}`)
 	if err := p.s.Restore(p.Context(), before); err != nil {

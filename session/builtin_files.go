@@ -17,7 +17,7 @@ type Workspace struct {
 	Root string `json:"root"`
 }
 
-// FileModified: a tool has written a file.
+// FileModified says that a tool has written a file.
 type FileModified struct {
 	Path string `json:"path"`
 	// Tool is the tool that wrote it.

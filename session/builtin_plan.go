@@ -41,11 +41,11 @@ const (
 	stepDeleted    = "deleted"
 )
 
-// PlanUpdated: the agent has a new plan.
+// PlanUpdated says that the agent has a new plan.
 type PlanUpdated Plan
 
-// PlanStepUpdated: the agent has added a step with a new ID to its plan, or changed the one that has the
-// ID. Fields that are empty stay as they were; a Status of "deleted" takes the step away.
+// PlanStepUpdated says that the agent has added a step with a new ID to its plan, or changed the one that
+// has the ID. Fields that are empty stay as they were; a Status of "deleted" takes the step away.
 type PlanStepUpdated PlanStep
 
 // TodoPlan makes a plan of the input of a TodoWrite call: {"todos": [{content, status, activeForm}]}.

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// PromptRendered: a prompt was rendered and is about to be sent.
+// PromptRendered says that a prompt was rendered and is about to be sent.
 type PromptRendered struct {
 	// EventID is what the [RenderedTools] of the same rendering refers to.
 	EventID   string `json:"eventId"`
@@ -43,7 +43,7 @@ type ToolSchema struct {
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// PromptExecuted: an agent has answered a prompt, or has failed to.
+// PromptExecuted says that an agent has answered a prompt, or has failed to.
 type PromptExecuted struct {
 	EventID   string `json:"eventId,omitzero"`
 	Namespace string `json:"namespace"`

@@ -21,7 +21,7 @@ const (
 	BridgedTool ToolSource = "bridged"
 )
 
-// ToolInvoked: a tool was called, and this is how it ended. There is one for each call, however it
+// ToolInvoked says that a tool was called, and how the call ended. There is one for each call, however it
 // ended: the slice keeps the first one of each CallID. Use [Session.RecordTool], which keeps a second
 // one out of the log too and dispatches what follows from the call.
 type ToolInvoked struct {

@@ -22,7 +22,7 @@ func succeeded(id, name, params string) session.ToolInvoked {
 	return session.ToolInvoked{CallID: id, Name: name, Source: session.NativeTool, Params: json.RawMessage(params), Status: event.ToolSuccess}
 }
 
-func record(t testing.TB, ctx context.Context, s *session.Session, calls ...session.ToolInvoked) {
+func record(ctx context.Context, t testing.TB, s *session.Session, calls ...session.ToolInvoked) {
 	t.Helper()
 	for _, c := range calls {
 		if recorded, err := s.RecordTool(ctx, c); err != nil || !recorded {
@@ -44,7 +44,7 @@ func TestACallThatIsReportedTwiceCountsOnce(t *testing.T) {
 	again.Status = event.ToolError
 	t.Run("recorded", func(t *testing.T) {
 		s := session.New(nil)
-		record(t, t.Context(), s, succeeded("toolu_1", "Bash", `{}`))
+		record(t.Context(), t, s, succeeded("toolu_1", "Bash", `{}`))
 		before := s.Last()
 		if recorded, err := s.RecordTool(t.Context(), again); recorded || err != nil {
 			t.Errorf("the second report was recorded: %v, %v", recorded, err)
@@ -65,7 +65,7 @@ func TestACallThatIsReportedTwiceCountsOnce(t *testing.T) {
 	})
 	t.Run("without an id", func(t *testing.T) { // nobody knows whether they are the same
 		s := session.New(nil)
-		record(t, t.Context(), s, succeeded("", "Bash", `{}`), succeeded("", "Bash", `{}`))
+		record(t.Context(), t, s, succeeded("", "Bash", `{}`), succeeded("", "Bash", `{}`))
 		if n := session.Query[session.ToolInvoked](s).Len(); n != 2 {
 			t.Errorf("%d calls are known, want 2", n)
 		}
@@ -100,7 +100,7 @@ func TestRecordingACallTellsWhatFollowsFromIt(t *testing.T) {
 
 	s := session.New(nil)
 	dispatch(t, t.Context(), s, session.Workspace{Root: root})
-	record(t, t.Context(), s,
+	record(t.Context(), t, s,
 		succeeded("read", "Read", `{"file_path":`+path(at("a.txt"))+`,"limit":1}`),
 		succeeded("write", "Write", `{"file_path":"a.txt","content":"x"}`), failed, elsewhere,
 		succeeded("notebook", "NotebookEdit", `{"notebook_path":`+path(at("n.ipynb"))+`}`),
@@ -148,7 +148,7 @@ func closed(t testing.TB, s *session.Session) *session.Session {
 
 func TestATodoListIsThePlan(t *testing.T) {
 	s := session.New(nil)
-	record(t, t.Context(), s, succeeded("toolu_1", "TodoWrite",
+	record(t.Context(), t, s, succeeded("toolu_1", "TodoWrite",
 		`{"todos":[{"content":"Read","status":"completed","activeForm":"Reading"},{"content":"Write","status":"in_progress","activeForm":"Writing"}]}`))
 	want := session.Plan{Steps: []session.PlanStep{
 		{Description: "Read", Status: "completed", ActiveForm: "Reading"}, {Description: "Write", Status: "in_progress", ActiveForm: "Writing"},
@@ -186,7 +186,7 @@ func TestWhatACallHasChangedGoesWithTheCallAroundIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.txt")
 	ctx, tx := s.Begin(t.Context(), "outer")
 	params, _ := json.Marshal(map[string]string{"file_path": file})
-	record(t, ctx, s, succeeded("inner", "Write", string(params)))
+	record(ctx, t, s, succeeded("inner", "Write", string(params)))
 	if got := latest[session.PolicyState](t, s); !got.ReadPaths()[file] || !got.Invoked()["Write"] {
 		t.Errorf("before the rollback %v and %v are known", got.ReadPaths(), got.Invoked())
 	}
@@ -198,7 +198,7 @@ func TestWhatACallHasChangedGoesWithTheCallAroundIt(t *testing.T) {
 	if len(policy.ReadPaths()) != 0 || len(policy.Invoked()) != 0 || files.Len() != 0 {
 		t.Errorf("after it %v, %v and %d files are left", policy.ReadPaths(), policy.Invoked(), files.Len())
 	}
-	record(t, ctx, s, session.ToolInvoked{CallID: "late", Name: "Bash", Status: event.ToolError}) // its transaction is over
+	record(ctx, t, s, session.ToolInvoked{CallID: "late", Name: "Bash", Status: event.ToolError}) // its transaction is over
 	if diff := cmp.Diff([]string{"inner Write success", "late Bash error"}, invoked(s)); diff != "" {
 		t.Error(diff)
 	}
@@ -208,7 +208,7 @@ func TestAReportIsKeptWhateverItSays(t *testing.T) {
 	s := session.New(&session.Options{NewID: func() string { return "made" }})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	record(t, ctx, s, session.ToolInvoked{CallID: "1", Name: "x", Params: json.RawMessage(`{"broken`), Value: json.RawMessage("\xff"), Output: "\xff"})
+	record(ctx, t, s, session.ToolInvoked{CallID: "1", Name: "x", Params: json.RawMessage(`{"broken`), Value: json.RawMessage("\xff"), Output: "\xff"})
 	got := latest[session.ToolInvoked](t, s)
 	if string(got.Params) != `"{\"broken"` || got.EventID != "made" || got.Success() {
 		t.Errorf("the report is %+v", got)
@@ -227,7 +227,7 @@ func BenchmarkRecordTool(b *testing.B) {
 				return succeeded(fmt.Sprint(i), "Write", fmt.Sprintf(`{"file_path":"/work/%d.txt"}`, i))
 			}
 			for i := range n {
-				record(b, b.Context(), s, call(i))
+				record(b.Context(), b, s, call(i))
 			}
 			b.ReportAllocs()
 			for i := n; b.Loop(); i++ {

@@ -26,7 +26,7 @@ import (
 func beside(name string, together *sync.WaitGroup, end error) *tool.Tool {
 	return tool.Must(name, "Notes a text.", func(ctx context.Context, in noteInput) (string, error) {
 		s, _ := session.From(ctx)
-		if _, err := s.Dispatch(ctx, noted{in.Text}); err != nil {
+		if _, err := s.Dispatch(ctx, remark{in.Text}); err != nil {
 			return "", err
 		}
 		together.Done()

@@ -22,7 +22,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-type noted struct{ Text string }
+type remark struct{ Text string }
 
 type noteInput struct {
 	Text string `json:"text"`
@@ -37,7 +37,7 @@ func noteTool() *tool.Tool {
 		if !ok {
 			return "", errors.New("there is no session")
 		}
-		if _, err := s.Dispatch(ctx, noted{in.Text}); err != nil {
+		if _, err := s.Dispatch(ctx, remark{in.Text}); err != nil {
 			return "", err
 		}
 		switch in.Then {
@@ -60,7 +60,7 @@ func noteCall(id, text, then string) tool.Call {
 
 func notes(s *session.Session) []string {
 	got := []string{}
-	for n := range session.Query[noted](s).All() {
+	for n := range session.Query[remark](s).All() {
 		got = append(got, n.Text)
 	}
 	return got
@@ -68,7 +68,9 @@ func notes(s *session.Session) []string {
 
 func TestEachCallOfAToolIsATransactionThatIsToldOnce(t *testing.T) {
 	decide := func(v event.Verdict) tool.Decider {
-		return tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { return event.Decision{Verdict: v, Reason: "because"} })
+		return tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision {
+			return event.Decision{Verdict: v, Reason: "because"}
+		})
 	}
 	cases := []struct {
 		name  string
@@ -169,11 +171,11 @@ func TestAHandlerThatOutlivesItsCallChangesNothing(t *testing.T) {
 		s := session.New(nil)
 		late := make(chan error, 2)
 		deaf := tool.Must("deaf", "Does not listen.", func(ctx context.Context, _ struct{}) (string, error) {
-			dispatch(t, ctx, s, noted{"in time"})
+			dispatch(t, ctx, s, remark{"in time"})
 			time.Sleep(time.Minute)
-			_, err := s.Dispatch(context.WithoutCancel(ctx), noted{"late"})
+			_, err := s.Dispatch(context.WithoutCancel(ctx), remark{"late"})
 			late <- err
-			_, err = s.Dispatch(ctx, noted{"late"})
+			_, err = s.Dispatch(ctx, remark{"late"})
 			late <- err
 			return "", nil
 		})
@@ -204,16 +206,16 @@ func TestParallelCallsKeepWhatTheyDidWhenOthersFail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ends := rapid.SliceOfN(rapid.SampledFrom([]string{"", "fail", "panic"}), 1, 12).Draw(t, "ends")
 		s := session.New(nil)
-		session.Reduce(s, func(n int, e noted) int { return n + len(e.Text) })
+		session.Reduce(s, func(n int, e remark) int { return n + len(e.Text) })
 		var together sync.WaitGroup
 		together.Add(len(ends))
 		meet := tool.Must("meet", "Notes twice, beside the others.", func(ctx context.Context, in noteInput) (string, error) {
-			if _, err := s.Dispatch(ctx, noted{in.Text}); err != nil {
+			if _, err := s.Dispatch(ctx, remark{in.Text}); err != nil {
 				return "", err
 			}
 			together.Done()
 			together.Wait() // all transactions are open, and have written
-			if _, err := s.Dispatch(ctx, noted{in.Text}); err != nil {
+			if _, err := s.Dispatch(ctx, remark{in.Text}); err != nil {
 				return "", err
 			}
 			switch in.Then {
@@ -321,7 +323,7 @@ func TestLongOutputIsCut(t *testing.T) {
 func TestACallWhoseChangesCannotBeKeptFails(t *testing.T) {
 	s := session.New(nil)
 	gone := tool.Must("gone", "Loses its session.", func(ctx context.Context, _ struct{}) (string, error) {
-		dispatch(t, ctx, s, noted{"a"})
+		dispatch(t, ctx, s, remark{"a"})
 		return "fine", s.Close()
 	})
 	result := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, gone).Execute(t.Context(), tool.Call{Name: "gone"})
@@ -344,7 +346,7 @@ func ExampleToolTx() {
 	s := session.New(nil)
 	note := tool.Must("note", "Notes something.", func(ctx context.Context, in struct{ Text string }) (string, error) {
 		own, _ := session.From(ctx)
-		if _, err := own.Dispatch(ctx, noted{in.Text}); err != nil {
+		if _, err := own.Dispatch(ctx, remark{in.Text}); err != nil {
 			return "", err
 		}
 		if in.Text == "nonsense" {
@@ -356,7 +358,7 @@ func ExampleToolTx() {
 	for _, text := range []string{"sense", "nonsense"} {
 		tools.Execute(context.Background(), tool.Call{Name: "note", Input: json.RawMessage(`{"Text":"` + text + `"}`)})
 	}
-	for n := range session.Query[noted](s).All() {
+	for n := range session.Query[remark](s).All() {
 		fmt.Println("kept:", n.Text)
 	}
 	for call := range session.Query[session.ToolInvoked](s).All() {
