@@ -22,8 +22,6 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-type remark struct{ Text string }
-
 type noteInput struct {
 	Text string `json:"text"`
 	// Then is how the call ends: "fail", "panic", "wait".
