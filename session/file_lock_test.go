@@ -118,6 +118,33 @@ func TestAReaderNeedsNoLock(t *testing.T) {
 	}
 }
 
+// Whoever reads a log while a tool call is under way sees the state without that call, and writes nothing.
+func TestAReaderSeesTheStateWithoutOpenCalls(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	writer := open(t, openLogFile(t, path, nil))
+	defer writer.Close()
+	dispatch(t, t.Context(), writer, added{1})
+	own, tx := writer.Begin(t.Context(), "toolu_1")
+	dispatch(t, own, writer, added{2})
+	written := readText(t, path)
+	readAs := func(wantValues int, wantLast int64) {
+		t.Helper()
+		reader := open(t, openLogFile(t, path, &session.FileOptions{ReadOnly: true}))
+		defer reader.Close()
+		if got := session.Query[added](reader).Len(); got != wantValues || reader.Last() != wantLast {
+			t.Errorf("a reader has %d values of %d entries, want %d of %d", got, reader.Last(), wantValues, wantLast)
+		}
+	}
+	readAs(1, 2)
+	if got := readText(t, path); got != written {
+		t.Errorf("the reader made the log\n%s", got)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	readAs(2, 3)
+}
+
 func TestAReaderCreatesNothing(t *testing.T) {
 	dir := t.TempDir()
 	_, err := session.OpenFile(filepath.Join(dir, "sub", "log.jsonl"), &session.FileOptions{ReadOnly: true})

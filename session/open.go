@@ -15,6 +15,8 @@ import (
 // Register the reducers as the first thing: they get the log from its beginning.
 //
 // Transactions that had not ended when the log did, because the program was killed, are rolled back.
+// A [FileStore] that is open for reading only is left as it is: what such transactions did, or those
+// that another program is about to end, is just no part of the state.
 // If it fails the store is still the caller's.
 func Open(store Store, opts *Options) (*Session, error) {
 	s := newSession(opts)
@@ -127,13 +129,17 @@ func beforeAll(txs []int64, first map[int64]int64, pos int64) int64 {
 	return pos - 1
 }
 
-// rollBackInterrupted ends what a dead program left open.
+// rollBackInterrupted ends what a dead program left open. Whoever only reads may not say so in the log.
 func (s *Session) rollBackInterrupted() error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	open := s.interruptedLocked()
 	for _, tx := range slices.Sorted(maps.Keys(open)) {
 		undone := &state{live: s.withoutLocked(s.state.live, []int64{tx}, s.base)}
+		if file, ok := s.store.(*FileStore); ok && file.opts.ReadOnly {
+			s.state = undone // nobody else has the session yet
+			continue
+		}
 		what := RolledBack{Txs: []int64{tx}, Call: open[tx], Reason: "the program ended before the call did"}
 		if err := s.turnLocked(what, open[tx], undone); err != nil {
 			return err
