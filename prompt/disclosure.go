@@ -88,7 +88,7 @@ func (o Opened) announce() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n---\nOpened: %s.", o.Text, strings.Join(o.Paths, ", "))
 	var tools, skills []string
-	for _, t := range o.Tools {
+	for _, t := range reaching(o.Tools, o.Withheld) {
 		if t.Served() {
 			tools = append(tools, t.Name)
 		}
@@ -98,6 +98,9 @@ func (o Opened) announce() string {
 	}
 	if len(tools) > 0 {
 		fmt.Fprintf(&b, " These tools can be called from now on: %s.", strings.Join(tools, ", "))
+	}
+	if len(o.Withheld) > 0 {
+		fmt.Fprintf(&b, " These tools are not available in this run, do without them: %s.", strings.Join(o.Withheld, ", "))
 	}
 	if len(skills) > 0 {
 		fmt.Fprintf(&b, " These skills can be used from now on: %s.", strings.Join(skills, ", "))

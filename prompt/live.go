@@ -46,6 +46,9 @@ type Opened struct {
 	Tools    []*tool.Tool
 	Skills   []*Skill
 	Policies []gate.Policy
+	// Withheld are the names of the tools that were added and do not reach the model in this run: the
+	// lists of the run exclude them, or its agent takes no notice of added tools. The model is told so.
+	Withheld []string
 	// Hidden are the sections in Text of which only the summary is shown.
 	Hidden []HiddenSection
 }

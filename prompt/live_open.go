@@ -47,7 +47,7 @@ func (l *Live) open(ctx context.Context, reason string, keys []string) (Opened, 
 	if err != nil {
 		return Opened{}, err
 	}
-	if err := l.carryOut(ctx, reason, opened, sections); err != nil {
+	if err := l.carryOut(ctx, reason, &opened, sections); err != nil {
 		return opened, err
 	}
 	l.mu.Lock()
@@ -179,7 +179,7 @@ func (l *Live) renderPlan(p *plan) (Opened, []RenderedSection, error) {
 
 // carryOut makes opened sections work. The policies come first, so that there is no moment at which the
 // tools are there without them, and go last if it fails.
-func (l *Live) carryOut(ctx context.Context, reason string, o Opened, sections []RenderedSection) error {
+func (l *Live) carryOut(ctx context.Context, reason string, o *Opened, sections []RenderedSection) error {
 	l.hold(sections, true)
 	done := false
 	defer func() {
@@ -188,7 +188,7 @@ func (l *Live) carryOut(ctx context.Context, reason string, o Opened, sections [
 		}
 	}()
 	if l.opts.OnOpen != nil {
-		if err := l.opts.OnOpen(ctx, o); err != nil {
+		if err := l.opts.OnOpen(ctx, *o); err != nil {
 			return err
 		}
 	}
@@ -198,7 +198,8 @@ func (l *Live) carryOut(ctx context.Context, reason string, o Opened, sections [
 			return err
 		}
 	}
-	if err := l.remember(reason, o.Paths, added); err != nil {
+	o.Withheld = l.registry.Withheld(names(added)...)
+	if err := l.remember(reason, o.Paths, reaching(added, o.Withheld)); err != nil {
 		l.registry.Remove(names(added)...)
 		return err
 	}
@@ -245,6 +246,11 @@ func setVisible(ctx context.Context, s *session.Session, paths []string, reason 
 		}
 	}
 	return nil
+}
+
+// reaching leaves out the tools that are withheld from the model.
+func reaching(tools []*tool.Tool, withheld []string) []*tool.Tool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t *tool.Tool) bool { return slices.Contains(withheld, t.Name) })
 }
 
 func names(tools []*tool.Tool) []string {
