@@ -29,12 +29,13 @@ const (
 	readDescription = "Gives the whole text of a section of the instructions of which only a summary is shown. It opens nothing and changes nothing."
 )
 
-// disclosureTools are the tools that the texts of hidden sections name, without those that the registry has.
+// disclosureTools are the tools that the texts of hidden sections name, without those that the prompt
+// has added already.
 func (l *Live) disclosureTools(hidden []HiddenSection) []*tool.Tool {
 	var tools []*tool.Tool
 	for _, t := range []*tool.Tool{l.openTool(), l.readTool()} {
 		named := slices.ContainsFunc(hidden, func(h HiddenSection) bool { return h.OpenWith == t.Name })
-		if _, there := l.registry.Lookup(t.Name); named && !there {
+		if named && !l.offered[t.Name] {
 			tools = append(tools, t)
 		}
 	}

@@ -82,7 +82,8 @@ type Live struct {
 	registry *tool.Registry
 	policies []gate.Policy
 
-	opening chan struct{} // has an entry while somebody opens
+	opening chan struct{}   // has an entry while somebody opens
+	offered map[string]bool // which of the tools of disclosure the prompt has added; for who opens
 
 	mu        sync.RWMutex
 	shown     map[string]bool // sections whose text the model has
@@ -101,7 +102,7 @@ func (p *Prompt[Out]) Live(ctx context.Context, opts *LiveOptions) (*Live, error
 
 func (b *binding) live(ctx context.Context, opts *LiveOptions) (*Live, error) {
 	l := &Live{
-		b: b, opening: make(chan struct{}, 1),
+		b: b, opening: make(chan struct{}, 1), offered: map[string]bool{},
 		shown: map[string]bool{}, holding: map[string]bool{}, cancels: map[int]context.CancelCauseFunc{},
 	}
 	if opts != nil {
@@ -125,10 +126,14 @@ func (b *binding) live(ctx context.Context, opts *LiveOptions) (*Live, error) {
 	if err := l.add(tools); err != nil {
 		return nil, err
 	}
+	l.noteOffered(tools)
 	if l.opts.Session != nil {
-		l.renderID, err = b.record(ctx, l.opts.Session, l.rendered, tools, l.opts.Adapter)
+		if l.renderID, err = b.record(ctx, l.opts.Session, l.rendered, tools, l.opts.Adapter); err != nil {
+			l.registry.Remove(names(tools)...)
+			return nil, err
+		}
 	}
-	return l, err
+	return l, nil
 }
 
 // checkSkills refuses skills that would be announced and not be there.
@@ -196,6 +201,12 @@ func (l *Live) show(sections []RenderedSection) {
 		if s.Visibility == Full {
 			l.shown[s.Path] = true
 		}
+	}
+}
+
+func (l *Live) noteOffered(tools []*tool.Tool) {
+	for _, t := range tools {
+		l.offered[t.Name] = l.offered[t.Name] || t.Name == OpenSections || t.Name == ReadSection
 	}
 }
 

@@ -92,12 +92,12 @@ func (l *Live) plan(keys []string) (*plan, error) {
 		case l.shown[key]:
 			open = append(open, key)
 		default:
-			unknown = append(unknown, fmt.Sprintf("%q", key))
+			unknown = append(unknown, key)
 		}
 	}
 	switch {
 	case len(unknown) > 0:
-		return nil, l.refuse("There is no hidden section %s. %s", strings.Join(unknown, ", "), l.hiddenKeysLocked())
+		return nil, l.refuse("There is no hidden section %s. %s", quoteKeys(unknown), l.hiddenKeysLocked())
 	case len(p.keys) == 0 && len(open) == 0:
 		return nil, l.refuse("No section key is given. %s", l.hiddenKeysLocked())
 	case len(p.keys) == 0:
@@ -105,6 +105,22 @@ func (l *Live) plan(keys []string) (*plan, error) {
 	}
 	slices.SortFunc(p.roots, func(a, b *node) int { return a.index - b.index })
 	return p, nil
+}
+
+// quoteKeys repeats what the model asked for, at a length that it may ask for.
+func quoteKeys(keys []string) string {
+	const most, longest = 10, 100
+	var quoted []string
+	for _, key := range keys[:min(len(keys), most)] {
+		if len(key) > longest {
+			key = strings.ToValidUTF8(key[:longest], "") + "..."
+		}
+		quoted = append(quoted, fmt.Sprintf("%q", key))
+	}
+	if more := len(keys) - most; more > 0 {
+		quoted = append(quoted, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // rootLocked finds the section whose summary stands for a hidden one.
@@ -203,6 +219,7 @@ func (l *Live) carryOut(ctx context.Context, reason string, o *Opened, sections 
 		l.registry.Remove(names(added)...)
 		return err
 	}
+	l.noteOffered(added)
 	done = true
 	return nil
 }
