@@ -30,8 +30,9 @@ type face struct {
 	tools   []*tool.Tool
 	// visibility is that of an override, or nil.
 	visibility *Visibility
-	// overridden says that an override changed what is shown, overriddenTools the same of tools.
-	overridden      bool
+	// overridden says by visibility that an override changed what is shown, overriddenTools the same of
+	// tools.
+	overridden      [Summary + 1]bool
 	overriddenTools []bool
 }
 

@@ -34,12 +34,21 @@ const (
 func (l *Live) disclosureTools(hidden []HiddenSection) []*tool.Tool {
 	var tools []*tool.Tool
 	for _, t := range []*tool.Tool{l.openTool(), l.readTool()} {
-		named := slices.ContainsFunc(hidden, func(h HiddenSection) bool { return h.OpenWith == t.Name })
+		named := slices.ContainsFunc(hidden, func(h HiddenSection) bool {
+			return h.OpenWith == t.Name || t.Name == OpenSections && l.mayHoldBack(h)
+		})
 		if named && !l.offered[t.Name] {
 			tools = append(tools, t)
 		}
 	}
 	return tools
+}
+
+// mayHoldBack reports whether the subtree has tools or skills, were it only in sections that are disabled
+// for now: when they are enabled, the text that the model reads will name the tool that gives them.
+func (l *Live) mayHoldBack(h HiddenSection) bool {
+	n := l.b.t.byPath[h.Path]
+	return slices.ContainsFunc(l.b.t.nodes[n.index:n.end], func(n *node) bool { return len(n.Tools)+len(n.Skills) > 0 })
 }
 
 func (l *Live) openTool() *tool.Tool {

@@ -432,3 +432,20 @@ func TestARefusalIsShortWhateverWasAskedFor(t *testing.T) {
 		t.Errorf("the model reads %d bytes: %.500q", len(r.Render()), r.Render())
 	}
 }
+
+// A predicate may enable a section during the run. What the model reads must not name a tool that is not
+// there.
+func TestOpeningIsOfferedWhereADisabledSectionHasTools(t *testing.T) {
+	on := false
+	later := &Section{Key: "later", Title: "Later", Text: "More.", Tools: []*tool.Tool{named("later")}, Enabled: func(View) bool { return on }}
+	hidden := notes()
+	hidden.Children = []*Section{later}
+	l := mustLive(t, []*Section{hidden}, nil)
+	on = true
+	if r := l.callRead(t, "notes"); !strings.Contains(r.Render(), OpenSections) {
+		t.Fatalf("reading gave %q, which names no tool", r.Render())
+	}
+	if r := l.callOpen(t, "notes"); !r.OK() || !strings.HasSuffix(r.Render(), "These tools can be called from now on: later.") {
+		t.Errorf("opening gave %q", r.Render())
+	}
+}
