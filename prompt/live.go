@@ -69,6 +69,8 @@ type Opened struct {
 //   - Opening is all or nothing. Where it fails, no tool is added, nothing is recorded, and the model
 //     gets the text along with the reason.
 //   - The policies of a section hold before its tools are there.
+//   - Tools that do not reach the model, because a list excludes them or because its agent takes no notice
+//     of added tools, are named to it as not available, see [Opened.Withheld]. A later run has them.
 //   - What was opened stays so if the session takes the call back: the model has read it. The record of
 //     it is a [session.SetVisibility] for each section, and [session.RenderedTools] for what was added.
 //
