@@ -425,10 +425,10 @@ func TestALivePromptThatCannotBeRecordedLeavesTheRegistryAsItWas(t *testing.T) {
 func TestARefusalIsShortWhateverWasAskedFor(t *testing.T) {
 	l := mustLive(t, library(), nil)
 	var keys []string
-	for i := range 10_000 {
+	for i := range 1000 {
 		keys = append(keys, strings.Repeat("x", i))
 	}
-	if r := l.callOpen(t, keys...); r.OK() || len(r.Render()) > 2000 || !strings.Contains(r.Render(), `"xxx", `) || !strings.Contains(r.Render(), "and 9990 more") {
+	if r := l.callOpen(t, keys...); r.OK() || len(r.Render()) > 2000 || !strings.Contains(r.Render(), `"xxx", `) || !strings.Contains(r.Render(), "and 990 more") {
 		t.Errorf("the model reads %d bytes: %.500q", len(r.Render()), r.Render())
 	}
 }
