@@ -25,22 +25,35 @@ type relisting struct {
 
 type relistKey struct{}
 
-// untilListed makes the sending of a notice wait until its client has listed the tools.
-func untilListed(ctx context.Context) context.Context {
-	return context.WithValue(ctx, relistKey{}, true)
+// A toldChange is a change that a client was told of. The zero value is that of a client of which
+// nothing is known.
+type toldChange struct {
+	lists  *relisting
+	change uint64
+}
+
+// isListed reports whether the client has the change, or will not need it.
+func (t *toldChange) isListed() bool { return t == nil || t.lists == nil || t.lists.has(t.change) }
+
+// untilListed makes the sending of a notice wait until its client has listed the tools, and fills in
+// what the client was told.
+func untilListed(ctx context.Context, told *toldChange) context.Context {
+	return context.WithValue(ctx, relistKey{}, told)
 }
 
 // tell sends the notice of a change that has been made. If the context says so it waits for the
 // listing, which may come at any time from now on, also before the notice is acknowledged. A client
 // that is going needs no notice.
 func (l *relisting) tell(ctx context.Context, notify func() error) error {
-	if ctx.Value(relistKey{}) == nil {
+	told, waits := ctx.Value(relistKey{}).(*toldChange)
+	if !waits {
 		return notify()
 	}
 	l.mu.Lock()
 	l.told++
 	change := l.told
 	l.mu.Unlock()
+	*told = toldChange{l, change}
 	err := notify()
 	if err == nil {
 		l.await(ctx, change)
@@ -107,6 +120,13 @@ func (l *relisting) end() {
 	defer l.mu.Unlock()
 	l.over = true
 	l.wakeLocked()
+}
+
+// has reports whether the client has listed a change, or is going.
+func (l *relisting) has(change uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listed >= change || l.over
 }
 
 func (l *relisting) isOver() bool {

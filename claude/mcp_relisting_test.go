@@ -85,7 +85,13 @@ func TestAClientThatNeverListsHoldsUpOneChangeOnly(t *testing.T) {
 		if first, second := took("a"), took("b"); first != relistTimeout || second != 0 {
 			t.Errorf("the changes took %s and %s, want %s and nothing", first, second, relistTimeout)
 		}
+		if s.Listed() {
+			t.Error("the client is said to have listed the tools")
+		}
 		b.ask("s", listTools) // it hears again
+		if !s.Listed() {
+			t.Error("the client is said not to have listed the tools")
+		}
 		if third := took("c"); third != relistTimeout {
 			t.Errorf("after a listing a change took %s, want %s", third, relistTimeout)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -58,14 +59,20 @@ type ToolServer struct {
 	tools   map[string]*Tool
 	order   []string
 	listing json.RawMessage // the result of tools/list
-	clients map[int]func(context.Context, json.RawMessage) error
+	clients map[int]*toolClient
 	nextID  int
+}
+
+// A toolClient is one that is attached.
+type toolClient struct {
+	send func(context.Context, json.RawMessage) error
+	told *toldChange // the last change; nil before the first
 }
 
 // NewToolServer makes a server. The name here is how the server introduces itself; the name in
 // Options.MCPServers is the one that the model's tool names carry.
 func NewToolServer(name, version string, opts *ToolServerOptions, tools ...Tool) (*ToolServer, error) {
-	s := &ToolServer{name: name, version: version, clients: map[int]func(context.Context, json.RawMessage) error{}}
+	s := &ToolServer{name: name, version: version, clients: map[int]*toolClient{}}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -81,8 +88,8 @@ func (s *ToolServer) Server() *MCPInProcess {
 }
 
 // Set replaces all tools, tells the attached clients, and waits until they have listed them: at most
-// five seconds, and two from the time when they know. That one has not listed them by then is no error;
-// that it could not be told is, unless it is closing. The tools are changed all the same.
+// five seconds, and two from the time when they know. That one has not listed them by then is no error,
+// see [ToolServer.Listed]; that it could not be told is, unless it is closing. The tools are changed all the same.
 func (s *ToolServer) Set(tools ...Tool) error {
 	if err := s.replace(tools); err != nil {
 		return err
@@ -169,7 +176,7 @@ func (s *ToolServer) attach(send func(context.Context, json.RawMessage) error) f
 	defer s.mu.Unlock()
 	id := s.nextID
 	s.nextID++
-	s.clients[id] = send
+	s.clients[id] = &toolClient{send: send}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -179,18 +186,17 @@ func (s *ToolServer) attach(send func(context.Context, json.RawMessage) error) f
 
 func (s *ToolServer) notifyChange() error {
 	s.mu.RLock()
-	sends := make([]func(context.Context, json.RawMessage) error, 0, len(s.clients))
-	for _, send := range s.clients {
-		sends = append(sends, send)
-	}
+	clients := slices.Collect(maps.Values(s.clients))
 	s.mu.RUnlock()
-	ctx, cancel := context.WithTimeout(untilListed(context.Background()), notifyTimeout)
+	limited, cancel := context.WithTimeout(context.Background(), notifyTimeout)
 	defer cancel()
-	errs := make([]error, len(sends))
+	errs := make([]error, len(clients))
 	var wg sync.WaitGroup
-	for i, send := range sends {
+	for i, c := range clients {
 		wg.Go(func() {
-			errs[i] = send(ctx, json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+			told := &toldChange{}
+			errs[i] = c.send(untilListed(limited, told), json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+			s.noteTold(c, told)
 		})
 	}
 	wg.Wait()
@@ -198,6 +204,28 @@ func (s *ToolServer) notifyChange() error {
 		return fmt.Errorf("claude: the tools of %s are changed, but a client was not told: %w", s.name, err)
 	}
 	return nil
+}
+
+// noteTold keeps the last change that a client was told of. Of two at once the earlier may end last.
+func (s *ToolServer) noteTold(c *toolClient, told *toldChange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.told == nil || told.change > c.told.change {
+		c.told = told
+	}
+}
+
+// Listed reports whether every attached client has listed the tools since they were last changed. After
+// a change it tells whether the model has the new tools.
+func (s *ToolServer) Listed() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, c := range s.clients {
+		if !c.told.isListed() {
+			return false
+		}
+	}
+	return true
 }
 
 // Manifest returns what the handshake would tell.

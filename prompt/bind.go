@@ -30,8 +30,9 @@ type face struct {
 	tools   []*tool.Tool
 	// visibility is that of an override, or nil.
 	visibility *Visibility
-	// overridden says that an override changed what is shown, overriddenTools the same of tools.
-	overridden      bool
+	// overridden says by visibility that an override changed what is shown, overriddenTools the same of
+	// tools.
+	overridden      [Summary + 1]bool
 	overriddenTools []bool
 }
 
@@ -104,7 +105,7 @@ func (b *binder) findMissing() {
 				continue
 			}
 			b.missing[d.typ] = true
-			b.add(Error{Reason: fmt.Sprintf("no value of %v is bound; it is for %s", d.typ, b.t.wanting(d.typ)), Next: fmt.Sprintf("Bind(%v{...})", d.typ)})
+			b.add(Error{Reason: fmt.Sprintf("no value of %v is bound; it is for %s", d.typ, b.t.requiring(d.typ)), Next: fmt.Sprintf("Bind(%v{...})", d.typ)})
 		}
 	}
 	check(b.t.outermost)
@@ -115,9 +116,16 @@ func (b *binder) findMissing() {
 
 // wanting names the places that declare a type, for error texts.
 func (t *template) wanting(typ reflect.Type) string {
-	has := func(declared []declaration) bool {
-		return slices.ContainsFunc(declared, func(d declaration) bool { return d.typ == typ })
-	}
+	return t.declaring(func(d declaration) bool { return d.typ == typ })
+}
+
+// requiring is wanting without the places that have a default.
+func (t *template) requiring(typ reflect.Type) string {
+	return t.declaring(func(d declaration) bool { return d.typ == typ && d.fallback == nil })
+}
+
+func (t *template) declaring(is func(declaration) bool) string {
+	has := func(declared []declaration) bool { return slices.ContainsFunc(declared, is) }
 	if has(t.outermost) {
 		return "the whole prompt"
 	}

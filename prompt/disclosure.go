@@ -29,16 +29,26 @@ const (
 	readDescription = "Gives the whole text of a section of the instructions of which only a summary is shown. It opens nothing and changes nothing."
 )
 
-// disclosureTools are the tools that the texts of hidden sections name, without those that the registry has.
+// disclosureTools are the tools that the texts of hidden sections name, without those that the prompt
+// has added already.
 func (l *Live) disclosureTools(hidden []HiddenSection) []*tool.Tool {
 	var tools []*tool.Tool
 	for _, t := range []*tool.Tool{l.openTool(), l.readTool()} {
-		named := slices.ContainsFunc(hidden, func(h HiddenSection) bool { return h.OpenWith == t.Name })
-		if _, there := l.registry.Lookup(t.Name); named && !there {
+		named := slices.ContainsFunc(hidden, func(h HiddenSection) bool {
+			return h.OpenWith == t.Name || t.Name == OpenSections && l.mayHoldBack(h)
+		})
+		if named && !l.offered[t.Name] {
 			tools = append(tools, t)
 		}
 	}
 	return tools
+}
+
+// mayHoldBack reports whether the subtree has tools or skills, were it only in sections that are disabled
+// for now: when they are enabled, the text that the model reads will name the tool that gives them.
+func (l *Live) mayHoldBack(h HiddenSection) bool {
+	n := l.b.t.byPath[h.Path]
+	return slices.ContainsFunc(l.b.t.nodes[n.index:n.end], func(n *node) bool { return len(n.Tools)+len(n.Skills) > 0 })
 }
 
 func (l *Live) openTool() *tool.Tool {
@@ -88,7 +98,7 @@ func (o Opened) announce() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n---\nOpened: %s.", o.Text, strings.Join(o.Paths, ", "))
 	var tools, skills []string
-	for _, t := range o.Tools {
+	for _, t := range reaching(o.Tools, o.Withheld) {
 		if t.Served() {
 			tools = append(tools, t.Name)
 		}
@@ -98,6 +108,9 @@ func (o Opened) announce() string {
 	}
 	if len(tools) > 0 {
 		fmt.Fprintf(&b, " These tools can be called from now on: %s.", strings.Join(tools, ", "))
+	}
+	if len(o.Withheld) > 0 {
+		fmt.Fprintf(&b, " These tools are not available in this run, do without them: %s.", strings.Join(o.Withheld, ", "))
 	}
 	if len(skills) > 0 {
 		fmt.Fprintf(&b, " These skills can be used from now on: %s.", strings.Join(skills, ", "))

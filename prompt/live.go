@@ -46,6 +46,9 @@ type Opened struct {
 	Tools    []*tool.Tool
 	Skills   []*Skill
 	Policies []gate.Policy
+	// Withheld are the names of the tools that were added and do not reach the model in this run: the
+	// lists of the run exclude them, or its agent takes no notice of added tools. The model is told so.
+	Withheld []string
 	// Hidden are the sections in Text of which only the summary is shown.
 	Hidden []HiddenSection
 }
@@ -66,6 +69,8 @@ type Opened struct {
 //   - Opening is all or nothing. Where it fails, no tool is added, nothing is recorded, and the model
 //     gets the text along with the reason.
 //   - The policies of a section hold before its tools are there.
+//   - Tools that do not reach the model, because a list excludes them or because its agent takes no notice
+//     of added tools, are named to it as not available, see [Opened.Withheld]. A later run has them.
 //   - What was opened stays so if the session takes the call back: the model has read it. The record of
 //     it is a [session.SetVisibility] for each section, and [session.RenderedTools] for what was added.
 //
@@ -79,7 +84,8 @@ type Live struct {
 	registry *tool.Registry
 	policies []gate.Policy
 
-	opening chan struct{} // has an entry while somebody opens
+	opening chan struct{}   // has an entry while somebody opens
+	offered map[string]bool // which of the tools of disclosure the prompt has added; for who opens
 
 	mu        sync.RWMutex
 	shown     map[string]bool // sections whose text the model has
@@ -98,7 +104,7 @@ func (p *Prompt[Out]) Live(ctx context.Context, opts *LiveOptions) (*Live, error
 
 func (b *binding) live(ctx context.Context, opts *LiveOptions) (*Live, error) {
 	l := &Live{
-		b: b, opening: make(chan struct{}, 1),
+		b: b, opening: make(chan struct{}, 1), offered: map[string]bool{},
 		shown: map[string]bool{}, holding: map[string]bool{}, cancels: map[int]context.CancelCauseFunc{},
 	}
 	if opts != nil {
@@ -122,10 +128,14 @@ func (b *binding) live(ctx context.Context, opts *LiveOptions) (*Live, error) {
 	if err := l.add(tools); err != nil {
 		return nil, err
 	}
+	l.noteOffered(tools)
 	if l.opts.Session != nil {
-		l.renderID, err = b.record(ctx, l.opts.Session, l.rendered, tools, l.opts.Adapter)
+		if l.renderID, err = b.record(ctx, l.opts.Session, l.rendered, tools, l.opts.Adapter); err != nil {
+			l.registry.Remove(names(tools)...)
+			return nil, err
+		}
 	}
-	return l, err
+	return l, nil
 }
 
 // checkSkills refuses skills that would be announced and not be there.
@@ -193,6 +203,12 @@ func (l *Live) show(sections []RenderedSection) {
 		if s.Visibility == Full {
 			l.shown[s.Path] = true
 		}
+	}
+}
+
+func (l *Live) noteOffered(tools []*tool.Tool) {
+	for _, t := range tools {
+		l.offered[t.Name] = l.offered[t.Name] || t.Name == OpenSections || t.Name == ReadSection
 	}
 }
 

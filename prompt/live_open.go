@@ -47,7 +47,7 @@ func (l *Live) open(ctx context.Context, reason string, keys []string) (Opened, 
 	if err != nil {
 		return Opened{}, err
 	}
-	if err := l.carryOut(ctx, reason, opened, sections); err != nil {
+	if err := l.carryOut(ctx, reason, &opened, sections); err != nil {
 		return opened, err
 	}
 	l.mu.Lock()
@@ -92,12 +92,12 @@ func (l *Live) plan(keys []string) (*plan, error) {
 		case l.shown[key]:
 			open = append(open, key)
 		default:
-			unknown = append(unknown, fmt.Sprintf("%q", key))
+			unknown = append(unknown, key)
 		}
 	}
 	switch {
 	case len(unknown) > 0:
-		return nil, l.refuse("There is no hidden section %s. %s", strings.Join(unknown, ", "), l.hiddenKeysLocked())
+		return nil, l.refuse("There is no hidden section %s. %s", quoteKeys(unknown), l.hiddenKeysLocked())
 	case len(p.keys) == 0 && len(open) == 0:
 		return nil, l.refuse("No section key is given. %s", l.hiddenKeysLocked())
 	case len(p.keys) == 0:
@@ -105,6 +105,22 @@ func (l *Live) plan(keys []string) (*plan, error) {
 	}
 	slices.SortFunc(p.roots, func(a, b *node) int { return a.index - b.index })
 	return p, nil
+}
+
+// quoteKeys repeats what the model asked for, at a length that it may ask for.
+func quoteKeys(keys []string) string {
+	const most, longest = 10, 100
+	var quoted []string
+	for _, key := range keys[:min(len(keys), most)] {
+		if len(key) > longest {
+			key = strings.ToValidUTF8(key[:longest], "") + "..."
+		}
+		quoted = append(quoted, fmt.Sprintf("%q", key))
+	}
+	if more := len(keys) - most; more > 0 {
+		quoted = append(quoted, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(quoted, ", ")
 }
 
 // rootLocked finds the section whose summary stands for a hidden one.
@@ -179,7 +195,7 @@ func (l *Live) renderPlan(p *plan) (Opened, []RenderedSection, error) {
 
 // carryOut makes opened sections work. The policies come first, so that there is no moment at which the
 // tools are there without them, and go last if it fails.
-func (l *Live) carryOut(ctx context.Context, reason string, o Opened, sections []RenderedSection) error {
+func (l *Live) carryOut(ctx context.Context, reason string, o *Opened, sections []RenderedSection) error {
 	l.hold(sections, true)
 	done := false
 	defer func() {
@@ -188,7 +204,7 @@ func (l *Live) carryOut(ctx context.Context, reason string, o Opened, sections [
 		}
 	}()
 	if l.opts.OnOpen != nil {
-		if err := l.opts.OnOpen(ctx, o); err != nil {
+		if err := l.opts.OnOpen(ctx, *o); err != nil {
 			return err
 		}
 	}
@@ -198,10 +214,12 @@ func (l *Live) carryOut(ctx context.Context, reason string, o Opened, sections [
 			return err
 		}
 	}
-	if err := l.remember(reason, o.Paths, added); err != nil {
+	o.Withheld = l.registry.Withheld(names(added)...)
+	if err := l.remember(reason, o.Paths, reaching(added, o.Withheld)); err != nil {
 		l.registry.Remove(names(added)...)
 		return err
 	}
+	l.noteOffered(added)
 	done = true
 	return nil
 }
@@ -245,6 +263,11 @@ func setVisible(ctx context.Context, s *session.Session, paths []string, reason 
 		}
 	}
 	return nil
+}
+
+// reaching leaves out the tools that are withheld from the model.
+func reaching(tools []*tool.Tool, withheld []string) []*tool.Tool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t *tool.Tool) bool { return slices.Contains(withheld, t.Name) })
 }
 
 func names(tools []*tool.Tool) []string {

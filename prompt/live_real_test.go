@@ -149,6 +149,49 @@ func TestAnOpenedSectionIsThereInTheSameRun(t *testing.T) {
 	}
 }
 
+// Not every opened tool reaches the model: a list of the run may leave it out, and the oldest CLI takes no
+// notice of added tools. The result says so, and so does the record.
+func TestTheModelIsToldWhichOpenedToolsItDoesNotHave(t *testing.T) {
+	for name, c := range map[string]struct {
+		cli     func(testing.TB) *claudetest.RealCLI
+		allowed []string
+	}{
+		"a list leaves it out": {claudetest.CLI, []string{openSections, readSection}},
+		"the oldest CLI":       {claudetest.OldestCLI, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cli := c.cli(t)
+			model := claudetest.NewModel(t, opens("deploying"), script.Text("Done.")).RequireAllUsed()
+			ran, ses := 0, session.New(nil)
+			l := live(t, release(t, &ran), &prompt.LiveOptions{RenderOptions: prompt.RenderOptions{Session: ses}})
+			runner, err := agent.NewRunner(claudecode.New(cli.Options(model)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range runner.Run(t.Context(), agent.Request{Prompt: l.Rendered().Text, Tools: l.Registry(), AllowedTools: c.allowed}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			last := model.LastRequest()
+			if _, offered := last.Tool(deploy); offered {
+				t.Fatal("the model has the tool, so that this shows nothing")
+			}
+			text, failed, _ := last.ToolResult(openSections)
+			if want := "These tools are not available in this run, do without them: deploy."; failed || !strings.Contains(text, whole) || !strings.HasSuffix(text, want) || strings.Contains(text, "can be called") {
+				t.Errorf("the result (failed: %t) is %q, want the text and %q", failed, text, want)
+			}
+			for r := range session.Query[session.RenderedTools](ses).All() {
+				for _, tool := range r.Tools {
+					if tool.Name == "deploy" {
+						t.Error("the record says that the model was given the tool")
+					}
+				}
+			}
+		})
+	}
+}
+
 // A policy that came with a section decides about its tool from the first call on, at both gates.
 func TestAPolicyOfAnOpenedSectionDeniesItsTool(t *testing.T) {
 	cli := claudetest.CLI(t)

@@ -401,3 +401,51 @@ func TestARegistryWithAToolOfThePromptIsRefused(t *testing.T) {
 	_, err := mustBind(t, library()).Live(t.Context(), &LiveOptions{Registry: r})
 	wantErrors(t, err, ErrRender, "prompt: demo:test: tool start: the registry has a tool of this name already")
 }
+
+// The text of the second would send the model to the tool of the first.
+func TestTwoLivePromptsCannotShareTheToolsOfDisclosure(t *testing.T) {
+	r := tool.MustRegistry(nil)
+	mustLive(t, library(), &LiveOptions{Registry: r})
+	_, err := mustBind(t, []*Section{notes()}).Live(t.Context(), &LiveOptions{Registry: r})
+	wantErrors(t, err, ErrRender, "prompt: demo:test: tool read_section: the registry has a tool of this name already")
+}
+
+func TestALivePromptThatCannotBeRecordedLeavesTheRegistryAsItWas(t *testing.T) {
+	r, ses := tool.MustRegistry(nil), session.New(nil)
+	if err := ses.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := mustBind(t, library()).Live(t.Context(), &LiveOptions{Registry: r, RenderOptions: RenderOptions{Session: ses}})
+	if l != nil || err == nil || len(r.Tools()) != 0 {
+		t.Errorf("Live gave %v, %v and left %v in the registry", l, err, toolNames(r.Tools()))
+	}
+}
+
+// What the model makes up is not repeated to it at any length.
+func TestARefusalIsShortWhateverWasAskedFor(t *testing.T) {
+	l := mustLive(t, library(), nil)
+	var keys []string
+	for i := range 1000 {
+		keys = append(keys, strings.Repeat("x", i))
+	}
+	if r := l.callOpen(t, keys...); r.OK() || len(r.Render()) > 2000 || !strings.Contains(r.Render(), `"xxx", `) || !strings.Contains(r.Render(), "and 990 more") {
+		t.Errorf("the model reads %d bytes: %.500q", len(r.Render()), r.Render())
+	}
+}
+
+// A predicate may enable a section during the run. What the model reads must not name a tool that is not
+// there.
+func TestOpeningIsOfferedWhereADisabledSectionHasTools(t *testing.T) {
+	on := false
+	later := &Section{Key: "later", Title: "Later", Text: "More.", Tools: []*tool.Tool{named("later")}, Enabled: func(View) bool { return on }}
+	hidden := notes()
+	hidden.Children = []*Section{later}
+	l := mustLive(t, []*Section{hidden}, nil)
+	on = true
+	if r := l.callRead(t, "notes"); !strings.Contains(r.Render(), OpenSections) {
+		t.Fatalf("reading gave %q, which names no tool", r.Render())
+	}
+	if r := l.callOpen(t, "notes"); !r.OK() || !strings.HasSuffix(r.Render(), "These tools can be called from now on: later.") {
+		t.Errorf("opening gave %q", r.Render())
+	}
+}

@@ -64,6 +64,8 @@ func parseOutput[Out any](s *schema.Schema, raw json.RawMessage) (out Out, err e
 	switch {
 	case len(bytes.TrimSpace(raw)) == 0:
 		return out, errors.New("there is no structured answer")
+	case s == nil && string(bytes.TrimSpace(raw)) == "null":
+		return out, errors.New("the answer is null, not a string")
 	case s == nil:
 		return out, json.Unmarshal(raw, &out)
 	}

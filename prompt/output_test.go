@@ -87,6 +87,7 @@ func TestAnAnswerThatDoesNotFitIsAnErrorWithTheAnswer(t *testing.T) {
 		{"an element of a list", func(a string) (any, string, error) { return parseAs[[]finding](t, false, a) }, `{"value":[{"file":"a"},{"file":7}]}`, `/1/file: must be a string`},
 		{"no JSON", func(a string) (any, string, error) { return parseAs[finding](t, false, a) }, `{`, `answer: {`},
 		{"nothing", func(a string) (any, string, error) { return parseAs[finding](t, false, a) }, ` `, `there is no structured answer`},
+		{"text that is null", func(a string) (any, string, error) { return parseAs[Text](t, false, a) }, ` null`, `is null`},
 		{"text that is no string", func(a string) (any, string, error) { return parseAs[Text](t, false, a) }, `7`, `cannot unmarshal number`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -70,14 +70,14 @@ func (a *overrider) section(path string, o SectionOverride) {
 	a.body(n, o, fresh)
 	f := &a.faces[n.index]
 	if o.Summary != nil && fresh(targetSummary, o.SummaryHash, n.described.SummaryHash) {
-		f.summary, f.overridden = "", true
+		f.summary, f.overridden[Summary] = "", true
 		if summary := a.text(n, "summary", *o.Summary); summary != "" {
 			f.summary = joinParts(n.heading, summary)
 		}
 	}
 	if o.Visibility != nil && fresh(targetVisibility, o.Hash, n.described.Hash) {
 		visibility := *o.Visibility
-		f.visibility, f.overridden = &visibility, true
+		f.visibility, f.overridden = &visibility, [...]bool{Full: true, Summary: true}
 	}
 }
 
@@ -123,7 +123,7 @@ func (a *overrider) body(n *node, o SectionOverride, fresh func(target, madeFor,
 	if changed || edited {
 		f := &a.faces[n.index]
 		f.full = joinParts(n.heading, a.text(n, "text", written), renderExamples(examples))
-		f.overridden = true
+		f.overridden[Full] = true
 	}
 }
 

@@ -32,6 +32,7 @@ var ErrOverrideFile = errors.New("the file of overrides is wrong")
 //     change that was not confirmed.
 //   - What a setter has written can be applied: it is checked like the template itself.
 //   - Nothing outside Dir is read or written, whatever names and links there are.
+//   - A file has at most 16 MiB; what would be larger is not written.
 //
 // Beside the files there is one named ".lock", and after a crash there may be one that ends in
 // ".tmp"; they need not be kept.

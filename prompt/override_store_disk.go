@@ -19,6 +19,10 @@ import (
 const (
 	lockName = ".lock"
 	lockPoll = 2 * time.Millisecond
+
+	// maxOverrideFile is far more than a prompt can have.
+	maxOverrideFile = 16 << 20
+	tooLarge        = "the file is larger than 16 MiB"
 )
 
 func (f *OverrideFile) failed(err error) error {
@@ -47,8 +51,19 @@ func (f *OverrideFile) read() (entries, error) {
 }
 
 func (f *OverrideFile) readIn(root *os.Root) (all entries, data []byte, err error) {
+	info, err := root.Stat(f.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return entries{}, nil, nil
+	case err != nil:
+		return nil, nil, f.failed(err)
+	case !info.Mode().IsRegular(): // to read a pipe could wait for ever
+		return nil, nil, f.wrong(0, 0, "it is not a regular file")
+	case info.Size() > maxOverrideFile:
+		return nil, nil, f.wrong(0, 0, tooLarge)
+	}
 	data, err = root.ReadFile(f.name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // deleted just now
 		return entries{}, nil, nil
 	}
 	if err != nil {
@@ -113,6 +128,9 @@ func (f *OverrideFile) locked(ctx context.Context, do func(*os.Root) error) erro
 // write puts a new file in the place of the old one. Under the lock one temporary name is enough, so
 // a crash leaves one file at most, which the next change removes.
 func (f *OverrideFile) write(root *os.Root, data []byte) error {
+	if len(data) > maxOverrideFile {
+		return f.failed(errors.New(tooLarge))
+	}
 	folder, file := path.Split(f.name)
 	temp := folder + "." + file + ".tmp"
 	if err := root.MkdirAll(path.Clean(folder), 0o755); err != nil {

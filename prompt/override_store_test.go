@@ -328,3 +328,19 @@ func TestNothingOutsideTheFolderIsTouched(t *testing.T) {
 		t.Errorf("outside there is %v", left)
 	}
 }
+
+func TestAFileThatIsTooLargeIsNeitherReadNorWritten(t *testing.T) {
+	p, ctx := mustBind(t, overridable(), fileArgs{Path: "a.go"}), t.Context()
+	f := mustFile(t, t.TempDir(), p, "")
+	must(t, f.SetText(ctx, "task", "small"))
+	if err := f.SetText(ctx, "task", strings.Repeat("x", maxOverrideFile)); err == nil || !strings.Contains(err.Error(), tooLarge) {
+		t.Errorf("writing: got %v, want %q", err, tooLarge)
+	}
+	if o, _ := mustResolve(t, f); *o.Sections["task"].Text != "small" {
+		t.Errorf("the text is %.20q, want the one before", *o.Sections["task"].Text)
+	}
+	must(t, os.Truncate(f.Path(), maxOverrideFile+1))
+	if _, _, err := f.Resolve(); !errors.Is(err, ErrOverrideFile) || !strings.Contains(err.Error(), tooLarge) {
+		t.Errorf("reading: got %v, want %q", err, tooLarge)
+	}
+}

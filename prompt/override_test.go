@@ -258,3 +258,47 @@ func TestOverridesAreJSON(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A section that is shown as its summary is not changed by an override of its text, nor the other way round.
+func TestOnlyAnOverrideOfWhatIsShownMakesASectionOverridden(t *testing.T) {
+	p := mustBind(t, overridable(), fileArgs{})
+	hashes, _ := atHand(p.Descriptor())
+	task := hashes["task"]
+	for name, c := range map[string]struct {
+		override SectionOverride
+		want     map[Visibility]bool
+	}{
+		"text":    {SectionOverride{Hash: task.Hash, Text: new("New.")}, map[Visibility]bool{Full: true, Summary: false}},
+		"summary": {SectionOverride{SummaryHash: task.SummaryHash, Summary: new("New.")}, map[Visibility]bool{Full: false, Summary: true}},
+	} {
+		for v, want := range c.want {
+			r := mustRender(t, p, &RenderOptions{
+				Visibility: map[string]Visibility{"task": v}, Overrides: &Overrides{Sections: map[string]SectionOverride{"task": c.override}},
+			})
+			if got := r.Descriptor.Sections[0].Overridden; got != want {
+				t.Errorf("an override of the %s, shown %v: overridden is %t, want %t", name, v, got, want)
+			}
+		}
+	}
+}
+
+// An override of a tool that is hidden at first is there when its section is opened.
+func TestAnOverrideOfAHiddenToolIsThereWhenItIsOpened(t *testing.T) {
+	p := mustBind(t, library())
+	_, tools := atHand(p.Descriptor())
+	l, err := p.Live(t.Context(), &LiveOptions{RenderOptions: RenderOptions{Overrides: &Overrides{Tools: map[string]ToolOverride{
+		"deploy": {Hash: tools["deploy"].Hash, Description: new("Deploys better.")},
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stale := l.Rendered().Stale; stale != nil {
+		t.Errorf("stale: %+v", stale)
+	}
+	if _, err := l.Open(t.Context(), "manual.deploy"); err != nil {
+		t.Fatal(err)
+	}
+	if deploy, ok := l.Registry().Lookup("deploy"); !ok || deploy.Description != "Deploys better." {
+		t.Errorf("the registry has %+v", deploy)
+	}
+}

@@ -221,3 +221,12 @@ func TestAPromptThatWasNotBoundSaysWhatIsMissing(t *testing.T) {
 	}
 	mustRender(t, p, nil)
 }
+
+func TestAMissingValueIsNamedWithTheSectionsThatHaveNoDefault(t *testing.T) {
+	tmpl := mustDefine[Text](t, Definition{
+		Params:   Defaults(fileArgs{Path: "a.go"}),
+		Sections: []*Section{{Key: "a", Title: "A", Text: "$path"}, {Key: "b", Title: "B", Text: "$path", Params: ParamsOf[fileArgs]()}},
+	})
+	_, err := tmpl.Bind()
+	wantErrors(t, err, ErrParams, `prompt: demo:test: no value of prompt.fileArgs is bound; it is for section "b"`)
+}

@@ -5,6 +5,7 @@ package prompt
 import (
 	"reflect"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -72,15 +73,21 @@ func dollar(text string, at int) (s segment, reason string) {
 	return segment{source: text[at : at+1+len(name)], name: name, offset: at}, ""
 }
 
+// maxLookahead bounds how far the end of a placeholder without a name is looked for, so that the time
+// for a text does not grow with its square.
+const maxLookahead = 200
+
 func braced(text string, at int) (s segment, reason string) {
-	inside, _, closed := strings.Cut(text[at+2:], "}")
-	if line, _, more := strings.Cut(inside, "\n"); more || !closed {
-		return s, "${ is not closed in its line: " + quoteStart(line)
+	rest := text[at+2:]
+	if n := identifier(rest); n > 0 && strings.HasPrefix(rest[n:], "}") {
+		return segment{source: text[at : at+n+len("${}")], name: rest[:n], offset: at}, ""
 	}
-	if inside == "" || identifier(inside) != len(inside) {
-		return s, "${" + inside + "} is no name: letters, digits and _, not a digit first"
+	line, _, _ := strings.Cut(rest[:min(len(rest), maxLookahead)], "\n")
+	inside, _, closed := strings.Cut(line, "}")
+	if !closed {
+		return s, "${ is not closed in its line: " + quoteStart(strings.ToValidUTF8(line, ""))
 	}
-	return segment{source: text[at : at+len("${}")+len(inside)], name: inside, offset: at}, ""
+	return s, "${" + inside + "} is no name: letters, digits and _, not a digit first"
 }
 
 func quoteStart(line string) string {
@@ -130,7 +137,7 @@ func dedent(text string) string {
 	for i, line := range lines {
 		lines[i] = strings.TrimPrefix(line, shared)
 	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
+	return strings.TrimRightFunc(strings.TrimLeft(strings.Join(lines, "\n"), "\n"), unicode.IsSpace)
 }
 
 func commonPrefix(a, b string) string {

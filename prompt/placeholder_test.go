@@ -72,11 +72,20 @@ func TestBracesThatHoldNoNameAreFlawsWithTheirPlace(t *testing.T) {
 	}
 }
 
+// A search for the end of each would take many times as long.
+func TestTextsOfManyOpenBracesAreReadInOneGo(t *testing.T) {
+	const braces = 1 << 17
+	if _, flaws := scan(strings.Repeat("${", braces)); len(flaws) != braces {
+		t.Errorf("%d flaws, want %d", len(flaws), braces)
+	}
+}
+
 func TestDedent(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"one line", "  a  ", "a"},
 		{"a raw literal", "\n\t\tFirst\n\n\t\t\tindented\n\t\tlast\n\t", "First\n\n\tindented\nlast"},
-		{"tabs and spaces are not the same", "\ta\n    b", "a\n    b"},
+		{"tabs and spaces are not the same", "\ta\n    b", "\ta\n    b"},
+		{"a first line that is indented further", "\n    code\n\n  text\n", "  code\n\ntext"},
 		{"blank lines do not count", "  a\n\n \n  b", "a\n\n\nb"},
 		{"lines of Windows", "  a\r\n  b\r\n", "a\nb"},
 		{"blank", " \n\t\n", ""},

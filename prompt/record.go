@@ -35,7 +35,8 @@ func (b *binding) record(ctx context.Context, s *session.Session, r *Rendered, t
 	return rendered.EventID, err
 }
 
-// recordedParams are the bound values by the name of their type, with its package. Defaults are not among
+// recordedParams are the bound values by the name of their type, with its package; of a type without a name
+// it is what it is written as. Defaults are not among
 // them. A value without a JSON form is recorded as [tool.Unserializable]: it may be there for predicates.
 func (b *binding) recordedParams() map[string]json.RawMessage {
 	if len(b.values) == 0 {
@@ -47,7 +48,11 @@ func (b *binding) recordedParams() map[string]json.RawMessage {
 		if err != nil {
 			raw = json.RawMessage(`"` + tool.Unserializable + `"`)
 		}
-		all[typ.PkgPath()+"."+typ.Name()] = raw
+		name := typ.PkgPath() + "." + typ.Name()
+		if typ.Name() == "" {
+			name = typ.String()
+		}
+		all[name] = raw
 	}
 	return all
 }

@@ -49,6 +49,17 @@ func TestARenderingIsRecordedWithItsTools(t *testing.T) {
 	}
 }
 
+func TestParamsWithoutATypeNameAreRecordedApart(t *testing.T) {
+	ses := session.New(nil)
+	p := mustBind(t, []*Section{Markdown("a", "A", "$X $Y")}, struct{ X int }{1}, struct{ Y int }{2})
+	if _, err := p.Record(t.Context(), ses, mustRender(t, p, nil), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := session.Query[session.PromptRendered](ses).Latest(); len(got.Params) != 2 {
+		t.Errorf("the record has the params %s, want both", got.Params)
+	}
+}
+
 // A live prompt records what it begins with, and what each opening adds, under the same id.
 func TestALivePromptRecordsWhatIsOpened(t *testing.T) {
 	ses := numbered()

@@ -193,7 +193,7 @@ func (r *renderer) section(n *node) (next int, err error) {
 		return 0, err
 	}
 	r.out.Sections = append(r.out.Sections, RenderedSection{n.path, n.number, n.Title, v})
-	r.describe(n)
+	r.describe(n, v)
 	if v == Summary {
 		hidden, err := r.hide(n)
 		r.out.Hidden = append(r.out.Hidden, hidden)
@@ -205,9 +205,9 @@ func (r *renderer) section(n *node) (next int, err error) {
 	return n.index + 1, nil
 }
 
-func (r *renderer) describe(n *node) {
+func (r *renderer) describe(n *node, v Visibility) {
 	d := n.described
-	d.Overridden = r.faces[n.index].overridden
+	d.Overridden = r.faces[n.index].overridden[v]
 	r.out.Descriptor.Sections = append(r.out.Descriptor.Sections, d)
 }
 

@@ -35,11 +35,6 @@ func parseSkill(data []byte) (SkillFrontMatter, string, []SkillViolation) {
 	}
 	m := &matterReader{}
 	m.read(head)
-	for i := range m.violations {
-		if m.violations[i].Line > 0 {
-			m.violations[i].Line++ // for the --- above
-		}
-	}
 	return m.matter, body, m.violations
 }
 
@@ -99,7 +94,7 @@ func (m *matterReader) checkHead(head string) {
 		m.add(nil, fmt.Sprintf("the front matter is larger than %d KiB, or nested deeper than %d", maxMatter>>10, maxMatterNesting))
 		return
 	}
-	number := 0
+	number := 1 // of the --- above
 	for line := range strings.Lines(head) {
 		number++
 		if at := strings.Index(line, "---"); at >= 0 {
@@ -137,7 +132,7 @@ func parseYAML(head string) (tree *ast.File, err error) {
 			tree, err = nil, fmt.Errorf("the front matter cannot be parsed: %v", p)
 		}
 	}()
-	return parser.ParseBytes([]byte(head), 0)
+	return parser.ParseBytes([]byte("\n"+head), 0) // a line for the --- above: messages of the parser have places in them
 }
 
 // topMapping returns the keys and values of the only document.
@@ -253,7 +248,7 @@ func (m *matterReader) checkLength(key string, n ast.Node, text string, least, m
 }
 
 func (m *matterReader) add(n ast.Node, reason string) {
-	v := SkillViolation{Line: 1, Column: 1, Reason: reason}
+	v := SkillViolation{Line: 2, Column: 1, Reason: reason}
 	if n != nil {
 		v.Line, v.Column = place(n.GetToken())
 	}

@@ -144,7 +144,7 @@ func TestBadFrontMatterIsToldByLineAndColumn(t *testing.T) {
 		{"metadata of text", matter(description, "metadata: x"), []string{"SKILL.md:3:11: metadata must be keys and values"}},
 		{"an alias", matter("x: &a d", "description: *a"), []string{"SKILL.md:3:14: description must be one text"}},
 		{"colon", matter("description: Use when: always"), []string{"SKILL.md:2:14: mapping value is not allowed in this context: a text with a colon needs quotes"}},
-		{"key twice", matter(description, description), []string{`SKILL.md:3:1: mapping key "description" already defined`}},
+		{"key twice", matter(description, description), []string{`SKILL.md:3:1: mapping key "description" already defined at [2:1]`}},
 		// The CLI ends the front matter there, and would take the rest for the body.
 		{"dashes in a text", matter("description: before --- after", "license: a---b"), []string{"SKILL.md:2:21: the front matter must not hold ---", "SKILL.md:3:11: "}},
 		{"too much", matter(description, "x: "+strings.Repeat("x", 16<<10)), []string{"SKILL.md:2:1: the front matter is larger than"}},

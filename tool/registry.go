@@ -81,7 +81,7 @@ type Registry struct {
 	byID     map[string]*Tool // and by name: the one registered last
 	bounds   map[*Tool]slots  // of those tools that have any
 	decider  Decider
-	watchers map[int]func()
+	watchers map[int]watcher
 	nextID   int
 
 	decided usedIDs
@@ -92,7 +92,7 @@ type Registry struct {
 
 // NewRegistry makes a registry.
 func NewRegistry(opts *Options, tools ...*Tool) (*Registry, error) {
-	r := &Registry{created: time.Now(), byID: map[string]*Tool{}, watchers: map[int]func(){}}
+	r := &Registry{created: time.Now(), byID: map[string]*Tool{}, watchers: map[int]watcher{}}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -232,12 +232,21 @@ func (r *Registry) Tools() []*Tool {
 
 // Watch calls fn after each change of the tools, until stop is called. The change waits for it, as for
 // others that watch, which run at the same time. fn must not change the tools.
-func (r *Registry) Watch(fn func()) (stop func()) {
+func (r *Registry) Watch(fn func()) (stop func()) { return r.watch(watcher{changed: fn}) }
+
+// A watcher follows the tools.
+type watcher struct {
+	changed func()
+	// withholds says that a tool does not reach the model. Nil says nothing.
+	withholds func(name string) bool
+}
+
+func (r *Registry) watch(w watcher) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := r.nextID
 	r.nextID++
-	r.watchers[id] = fn
+	r.watchers[id] = w
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -245,17 +254,36 @@ func (r *Registry) Watch(fn func()) (stop func()) {
 	}
 }
 
-func (r *Registry) notify() {
+func (r *Registry) watching() []watcher {
 	r.mu.RLock()
-	fns := slices.Collect(maps.Values(r.watchers))
-	r.mu.RUnlock()
-	if len(fns) == 1 {
-		fns[0]()
+	defer r.mu.RUnlock()
+	return slices.Collect(maps.Values(r.watchers))
+}
+
+func (r *Registry) notify() {
+	all := r.watching()
+	if len(all) == 1 {
+		all[0].changed()
 		return
 	}
-	var all sync.WaitGroup
-	for _, fn := range fns {
-		all.Go(fn)
+	var wg sync.WaitGroup
+	for _, w := range all {
+		wg.Go(w.changed)
 	}
-	all.Wait()
+	wg.Wait()
+}
+
+// Withheld returns those of the names that are known not to reach a model although the registry has
+// them: an [SDKServer] that follows it leaves them out or cannot serve them, or serves a CLI that has
+// taken no notice of the last change. It is for handlers that add tools and tell the model of them.
+func (r *Registry) Withheld(names ...string) []string {
+	watchers := r.watching()
+	var withheld []string
+	for _, name := range names {
+		t, ok := r.Lookup(name)
+		if ok && t.Served() && slices.ContainsFunc(watchers, func(w watcher) bool { return w.withholds != nil && w.withholds(name) }) {
+			withheld = append(withheld, name)
+		}
+	}
+	return withheld
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/drover-agents/drover/claude"
@@ -64,7 +65,7 @@ func NewSDKServer(from Set, opts *SDKServerOptions) (*SDKServer, error) {
 		return nil, fmt.Errorf("tool: serving %s: %w", s.opts.Name, err)
 	}
 	if r, ok := from.(*Registry); ok {
-		s.stop = r.Watch(s.follow)
+		s.stop = r.watch(watcher{changed: s.follow, withholds: s.withholds})
 	}
 	return s, nil
 }
@@ -75,6 +76,15 @@ func (s *SDKServer) follow() {
 	if err := s.refresh(); err != nil {
 		s.opts.Logger.Error("the changed tools cannot be served; the last ones stay", "error", err)
 	}
+}
+
+// withholds says that a tool is not served, or that a client has not listed the last change, which may
+// be about this tool.
+func (s *SDKServer) withholds(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	served := slices.ContainsFunc(s.tools, func(c converted) bool { return c.tool.Name == name })
+	return !served || !s.server.Listed()
 }
 
 func (s *SDKServer) refresh() error {

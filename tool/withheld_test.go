@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/tool"
+)
+
+// A registry knows of its servers which tools they leave out, also of those added later.
+func TestARegistryKnowsWhichToolsAServerWithholds(t *testing.T) {
+	builtin := &tool.Tool{Name: "builtin", Description: "is served by somebody else"}
+	r := tool.MustRegistry(nil, named("a"), named("b"), builtin)
+	check := func(when string, want []string) {
+		t.Helper()
+		if diff := cmp.Diff(want, r.Withheld("a", "b", "later", "builtin", "unknown")); diff != "" {
+			t.Errorf("%s: withheld (-want +got):\n%s", when, diff)
+		}
+	}
+	r.Watch(func() {})
+	check("without a server", nil)
+	only := func(t *tool.Tool) bool { return t.Name == "a" }
+	server, err := tool.NewSDKServer(r, &tool.SDKServerOptions{SDKToolOptions: tool.SDKToolOptions{Only: only}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add(named("later")); err != nil {
+		t.Fatal(err)
+	}
+	check("with a server of one tool", []string{"b", "later"})
+	server.Close()
+	check("after the server was closed", nil)
+}
