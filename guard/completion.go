@@ -127,7 +127,7 @@ func listed(paths []string) string {
 func CommandSucceeds(argv ...string) Checker {
 	return CheckerFunc(func(ctx context.Context, a Attempt) (Completion, error) {
 		if len(argv) == 0 {
-			return Completion{}, errors.New("guard: CommandSucceeds needs a command")
+			return Completion{}, errors.New("guard: CommandSucceeds needs a command\n  next: give the program and its arguments")
 		}
 		if a.Exec == nil {
 			return Completion{}, fmt.Errorf("guard: %q was not run: nobody said where\n  next: set Attempt.Exec, best to something that runs in the agent's own cell", strings.Join(argv, " "))

@@ -53,8 +53,8 @@ type FeedbackRule struct {
 type FeedbackOptions struct {
 	// Files is where triggers look for files. Nil knows no file.
 	Files Files
-	// Now is the clock. Nil means that of the session.
-	Now func() time.Time
+	// Clock gives the time for triggers. Nil means that of the session.
+	Clock Clock
 }
 
 // A Feedbacker asks providers after tool calls. It counts calls as they come, so that a call costs the
@@ -82,8 +82,8 @@ func NewFeedback(s *session.Session, opts *FeedbackOptions, rules ...FeedbackRul
 	if opts != nil {
 		f.opts = *opts
 	}
-	if f.opts.Now == nil {
-		f.opts.Now = s.Now
+	if f.opts.Clock == nil {
+		f.opts.Clock = s.Now
 	}
 	var errs []error
 	for _, rule := range rules {
@@ -142,7 +142,7 @@ func (f *Feedbacker) AfterCall(ctx context.Context, callID string) (string, erro
 // due counts a call and returns the rules whose time has come. It looks at every condition, so that one
 // that holds does not hold again later because another held at the same time.
 func (f *Feedbacker) due(ctx context.Context) ([]*ruleState, error) {
-	now := f.opts.Now()
+	now := f.opts.Clock()
 	var due []*ruleState
 	var errs []error
 	for _, r := range f.rules {
