@@ -18,9 +18,9 @@ import (
 // EngineOptions configures an [Engine]. Nil and the zero value are ready to use.
 type EngineOptions struct {
 	// Facts gives what is known at the moment of a call; it may look at files, see [FindTarget].
-	// Where it leaves Now, Calls, Dir or Workspace empty the engine fills in the time, its own count,
-	// the directory that the call names, and the one of the options that it is bound to. Nil means
-	// those four, and the Target. It is called by several goroutines, and again about an input that a
+	// Where it leaves Now, Dir or Workspace empty the engine fills in the time, the directory that the
+	// call names, and the one of the options that it is bound to; Calls is at least its own count. Nil
+	// means those four, and the Target. It is called by several goroutines, and again about an input that a
 	// policy or the approver has written. A function that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
 	// Approver is asked where the gate says ask. Nil denies such calls.
@@ -208,9 +208,7 @@ func (e *Engine) facts(ctx context.Context, c Call, before int) Facts {
 	if f.Now.IsZero() {
 		f.Now = time.Now()
 	}
-	if f.Calls == 0 {
-		f.Calls = before
-	}
+	f.Calls = max(f.Calls, before)
 	if f.Dir == "" {
 		f.Dir = c.Dir
 	}

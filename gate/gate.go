@@ -62,10 +62,9 @@ type Otherwise struct {
 
 // A Gate decides about tool calls. It is immutable.
 type Gate struct {
-	policies  []Policy
-	servers   []server
-	keys      []string // of the servers, the longest first
-	otherwise *Otherwise
+	policies []Policy
+	servers  []server
+	keys     []string // of the servers, the longest first
 }
 
 type server struct {
@@ -83,9 +82,6 @@ func New(policies ...Policy) (*Gate, error) {
 			errs = append(errs, fmt.Errorf("gate: policy %s: %w", p.Name, err))
 		}
 		g.know(p.Tools)
-		if p.When == nil {
-			g.otherwise = stricter(g.otherwise, p.Otherwise)
-		}
 		g.policies = append(g.policies, p)
 	}
 	if len(errs) > 0 {
@@ -176,21 +172,21 @@ func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
 	file := dockets.Get().(*docket)
 	defer file.close()
 	file.open(c, f)
-	d, decided := g.judge(&file.call, &file.facts)
+	d, decided := g.judge(file)
 	switch {
 	case !decided:
-		return g.unknown(&file.call)
+		return file.otherwise.decide(&file.call)
 	case d.Input != nil:
-		return g.rejudge(&file.call, &file.facts, d)
+		return g.rejudge(file, d)
 	}
 	return d
 }
 
 // rejudge lets all policies judge the input that one of them has written. None may change it again:
 // policies that go on rewriting cannot be satisfied. The stricter of both decisions holds.
-func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
-	c.rewrite(first.Input)
-	second, decided := g.judge(c, f)
+func (g *Gate) rejudge(file *docket, first event.Decision) event.Decision {
+	file.call.rewrite(first.Input)
+	second, decided := g.judge(file)
 	switch {
 	case !decided:
 		return first
@@ -206,12 +202,16 @@ func (g *Gate) rejudge(c *Call, f *Facts, first event.Decision) event.Decision {
 }
 
 // judge asks the policies in order. It stops at the first denial, and makes one of a panic. The
-// decision is false if all abstain; its input is set if a policy rewrote it, and c's input with it.
-func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
+// decision is false if all abstain, and the docket then has the rule for that; its input is set if a
+// policy rewrote it, and the call's input with it. Each policy is asked once whether it holds: what it
+// allows otherwise must not count without what it denies.
+func (g *Gate) judge(file *docket) (best event.Decision, decided bool) {
 	var (
+		c         = &file.call
 		asked     *Policy
 		rewritten json.RawMessage
 	)
+	file.otherwise = nil
 	defer func() {
 		if r := recover(); r != nil {
 			best, decided = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", asked.Name, r), Policy: asked.Name}, true
@@ -219,10 +219,14 @@ func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
 	}()
 	for i := range g.policies {
 		asked = &g.policies[i]
-		if asked.Judge == nil || !asked.holds() {
+		if !asked.holds() {
 			continue
 		}
-		d, ok := asked.Judge(c, f)
+		file.otherwise = stricter(file.otherwise, asked.Otherwise)
+		if asked.Judge == nil {
+			continue
+		}
+		d, ok := asked.Judge(c, &file.facts)
 		if !ok {
 			continue
 		}
@@ -242,13 +246,8 @@ func (g *Gate) judge(c *Call, f *Facts) (best event.Decision, decided bool) {
 	return best, decided
 }
 
-func (g *Gate) unknown(c *Call) event.Decision {
-	o := g.otherwise
-	for i := range g.policies {
-		if p := &g.policies[i]; p.When != nil && p.Otherwise != nil && p.holds() {
-			o = stricter(o, p.Otherwise)
-		}
-	}
+// decide applies the rule; nil denies.
+func (o *Otherwise) decide(c *Call) event.Decision {
 	if o == nil {
 		o = &Otherwise{}
 	}

@@ -103,10 +103,11 @@ func (c *Call) script() *script {
 // A docket is a call under judgement. Policies get pointers into it, so it lives on the heap; it is
 // used again, so that a decision allocates nothing.
 type docket struct {
-	call    Call
-	facts   Facts
-	reading inputReading
-	folding foldBuffers
+	call      Call
+	facts     Facts
+	otherwise *Otherwise // the rule that holds if all policies abstain
+	reading   inputReading
+	folding   foldBuffers
 }
 
 var dockets = sync.Pool{New: func() any { return new(docket) }}
@@ -119,7 +120,7 @@ func (d *docket) open(c *Call, f *Facts) {
 
 // close forgets the call, but for the buffers: they hold no references.
 func (d *docket) close() {
-	d.call, d.facts, d.reading = Call{}, Facts{}, inputReading{}
+	d.call, d.facts, d.otherwise, d.reading = Call{}, Facts{}, nil, inputReading{}
 	dockets.Put(d)
 }
 

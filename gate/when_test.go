@@ -39,6 +39,21 @@ func TestAPolicyHoldsWhenItSaysSo(t *testing.T) {
 	}
 }
 
+// A policy whose time comes in the middle of a decision must not allow by its rule what it denies by its
+// judgement: it allows the call neither before nor after.
+func TestAPolicyThatComesDuringADecisionHoldsWholeOrNotAtAll(t *testing.T) {
+	asked := 0
+	p := DenyTools("x")
+	p.Otherwise = &Otherwise{Verdict: event.Allow}
+	p.When = func() bool { asked++; return asked > 1 }
+	g := Must(p)
+	for i := range 2 {
+		if got := g.Decide(event.ToolCall{Name: "x"}, Facts{}); got.Verdict != event.Deny {
+			t.Errorf("decision %d: %+v, want a denial", i+1, got)
+		}
+	}
+}
+
 func TestAWhenThatPanicsDenies(t *testing.T) {
 	for name, p := range map[string]Policy{"judge": DenyTools("y"), "otherwise": Default(event.Allow)} {
 		t.Run(name, func(t *testing.T) {

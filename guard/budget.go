@@ -94,8 +94,16 @@ func (b *Budget) limits(c count) [4]limit {
 		{"MaxTotalTokens", b.MaxTotalTokens != 0, b.MaxTotalTokens, c.tokens(), 1},
 		{"MaxInputTokens", b.MaxInputTokens != 0, b.MaxInputTokens, c.input, 1},
 		{"MaxOutputTokens", b.MaxOutputTokens != 0, b.MaxOutputTokens, c.output, 1},
-		{"MaxCostUSD", b.MaxCostUSD != 0, parts(b.MaxCostUSD), c.cost, perDollar},
+		{"MaxCostUSD", b.MaxCostUSD != 0, b.maxCost(), c.cost, perDollar},
 	}
+}
+
+// maxCost allows nothing where the limit is no finite number.
+func (b *Budget) maxCost() int64 {
+	if math.IsInf(b.MaxCostUSD, 0) {
+		return 0
+	}
+	return parts(b.MaxCostUSD)
 }
 
 // reached is the one rule about budgets.

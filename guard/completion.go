@@ -12,7 +12,8 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// A Checker says whether an agent that wants to stop has done its task.
+// A Checker says whether an agent that wants to stop has done its task. It returns when its context
+// ends.
 type Checker interface {
 	Check(ctx context.Context, a Attempt) (Completion, error)
 }
@@ -42,7 +43,7 @@ type Completion struct {
 	Done bool
 	// Feedback is what the agent is to be told, if it is not done.
 	Feedback string
-	// Skipped says that nobody looked, because the limits are spent.
+	// Skipped says that nobody looked to the end, because the limits are spent.
 	Skipped bool
 }
 
@@ -56,16 +57,26 @@ func Incomplete(feedback string) Completion { return Completion{Feedback: feedba
 func blocked(text string) Completion { return Incomplete("<blocker>\n" + text + "\n</blocker>") }
 
 // CheckCompletion asks a checker, unless deadline or budget are spent: then the agent could not go on
-// anyway, and the task counts as done. A checker that panics has failed. A nil checker finds every task
-// done.
+// anyway, and the task counts as done. The same holds if they are spent while the checker looks: its
+// context ends then. A checker that panics has failed, and one that fails has found nothing done. A nil
+// checker finds every task done.
 func CheckCompletion(ctx context.Context, c Checker, a Attempt, deadline Deadline, tracker *Tracker) (Completion, error) {
 	if c == nil {
 		return Complete(), nil
 	}
-	if deadline.Expired() || tracker != nil && tracker.Check() != nil {
+	spent := func() bool { return deadline.Expired() || tracker.Check() != nil }
+	if spent() {
 		return Completion{Done: true, Skipped: true}, nil
 	}
-	return check(ctx, c, a)
+	ctx, cancel := deadline.Context(ctx)
+	defer cancel()
+	ctx, release := tracker.Context(ctx)
+	defer release()
+	done, err := check(ctx, c, a)
+	if err != nil && spent() {
+		return Completion{Done: true, Skipped: true}, nil
+	}
+	return done, err
 }
 
 func check(ctx context.Context, c Checker, a Attempt) (done Completion, err error) {
@@ -74,7 +85,9 @@ func check(ctx context.Context, c Checker, a Attempt) (done Completion, err erro
 			done, err = Completion{}, fmt.Errorf("guard: a completion checker panicked: %v", v)
 		}
 	}()
-	return c.Check(ctx, a)
+	done, err = c.Check(ctx, a)
+	done.Done = done.Done && err == nil
+	return done, err
 }
 
 // shownFiles is how many missing files are named.
@@ -114,7 +127,7 @@ func listed(paths []string) string {
 func CommandSucceeds(argv ...string) Checker {
 	return CheckerFunc(func(ctx context.Context, a Attempt) (Completion, error) {
 		if len(argv) == 0 {
-			return Completion{}, errors.New("guard: CommandSucceeds needs a command")
+			return Completion{}, errors.New("guard: CommandSucceeds needs a command\n  next: give the program and its arguments")
 		}
 		if a.Exec == nil {
 			return Completion{}, fmt.Errorf("guard: %q was not run: nobody said where\n  next: set Attempt.Exec, best to something that runs in the agent's own cell", strings.Join(argv, " "))

@@ -54,6 +54,7 @@ func TestCheckers(t *testing.T) {
 		{"by its absolute path", guard.FilesExist(filepath.Join(dir, "there")), here, true, "", ""},
 		{"a file is missing", guard.FilesExist("there", "gone"), here, false, "<blocker>\nYou are not done. These files are missing: gone\n</blocker>", ""},
 		{"many files are missing", guard.FilesExist("a", "b", "c", "d", "e"), here, false, "a, b, c and 2 more", ""},
+		{"a file is in the way of a directory", guard.FilesExist("there/gone"), here, false, "missing: there/gone", ""},
 		{"nowhere to look", guard.FilesExist("there"), guard.Attempt{}, false, "", "set Attempt.Files"},
 		{"a link leads out", guard.FilesExist("out/etc/passwd"), here, false, "", "out/etc/passwd"},
 		{"dots lead out", guard.FilesExist("../x"), here, false, "", "../x"},
@@ -65,6 +66,7 @@ func TestCheckers(t *testing.T) {
 		{"no command", guard.CommandSucceeds(), guard.Attempt{Exec: exits(0, "")}, false, "", "needs a command"},
 		{"all of them", guard.AllOf(isDone, isDone), here, true, "", ""},
 		{"all of none", guard.AllOf(), here, true, "", ""},
+		{"done, and yet it fails", finds(guard.Complete(), errors.New("cannot look")), here, false, "", "cannot look"},
 		{"all but one", guard.AllOf(isDone, lacksA, explodes), here, false, "a is missing", ""},
 		{"all, and one fails", guard.AllOf(isDone, fails, lacksA), here, false, "", "cannot look"},
 		{"any of them", guard.AnyOf(lacksA, fails, isDone, explodes), here, true, "", ""},
@@ -107,6 +109,36 @@ func TestNobodyLooksWhenTheLimitsAreSpent(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A command of a checker may hang; the agent could not go on when the limits are spent.
+func TestAnEndOfTheLimitsEndsACheckThatHangs(t *testing.T) {
+	hangs := guard.CheckerFunc(func(ctx context.Context, _ guard.Attempt) (guard.Completion, error) {
+		<-ctx.Done()
+		return guard.Completion{}, context.Cause(ctx)
+	})
+	for _, name := range []string{"deadline", "deadline of the budget", "tokens"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var deadline guard.Deadline
+				budget := guard.Budget{MaxTotalTokens: 10}
+				switch name {
+				case "deadline":
+					deadline = guard.FromNow(time.Second)
+				case "deadline of the budget":
+					budget.Deadline = guard.FromNow(time.Second)
+				}
+				tracker := guard.NewTracker(budget)
+				if name == "tokens" {
+					time.AfterFunc(time.Second, func() { tracker.Record(guard.Usage{InputTokens: 10}) })
+				}
+				got, err := guard.CheckCompletion(t.Context(), hangs, guard.Attempt{}, deadline, tracker)
+				if want := (guard.Completion{Done: true, Skipped: true}); got != want || err != nil {
+					t.Errorf("found %+v, %v; want %+v", got, err, want)
+				}
+			})
+		})
+	}
 }
 
 func ExampleCheckCompletion() {

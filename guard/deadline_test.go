@@ -92,6 +92,13 @@ func TestADeadlineMayBeMadeOfThePast(t *testing.T) {
 	}
 }
 
+func TestADeadlineOfNowHasComeAlsoAtTheBeginningOfTime(t *testing.T) {
+	zero := guard.Clock(func() time.Time { return time.Time{} })
+	if d := zero.FromNow(0); d.IsZero() || !d.Expired() {
+		t.Errorf("%v is no deadline, or has not come", d)
+	}
+}
+
 func TestAContextEndsAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := guard.FromNow(time.Minute)

@@ -37,6 +37,9 @@ type FactsOptions struct {
 // that a limit on their number holds for calls at the same time and for the runs of a session one after
 // the other. Engines that work on one session at the same time must share one function for that.
 //
+// Where the store of the session cannot be read, and so nobody knows which tools are blocked, none is
+// allowed.
+//
 // A call that names no working directory is taken to be in the [session.Workspace]: the gate then judges
 // where its relative paths lead. Inputs are left as they are, since the agent resolves them alike.
 func Facts(o FactsOptions) func(ctx context.Context, c gate.Call) gate.Facts {
@@ -76,9 +79,12 @@ func (f *facts) about(_ context.Context, c gate.Call) gate.Facts {
 func (f *facts) addSession(known *gate.Facts) {
 	policy, _ := session.Query[session.PolicyState](f.Session).Latest()
 	known.Invoked, known.ReadPaths = policy.Invoked(), policy.ReadPaths()
-	if permissions, ok := session.Query[session.ToolPermissions](f.Session).Latest(); ok {
-		sets := f.setsOf(permissions)
+	permissions := session.Query[session.ToolPermissions](f.Session)
+	if last, ok := permissions.Latest(); ok {
+		sets := f.setsOf(last)
 		known.Blocked, known.Allowed = sets.blocked, sets.allowed
+	} else if permissions.Err() != nil {
+		known.Allowed = map[string]bool{}
 	}
 	if workspace, ok := session.Query[session.Workspace](f.Session).Latest(); ok && filepath.IsAbs(workspace.Root) {
 		known.Dir = cmp.Or(known.Dir, workspace.Root)

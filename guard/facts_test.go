@@ -194,6 +194,22 @@ func TestANumberOfCallsIsALimitForCallsAtOnceAndRunsOneAfterTheOther(t *testing.
 
 // A call whose input a policy rewrites is asked about again, with the same number, and all is judged that
 // would run.
+// An id is no licence: what comes under it again with another input is another call.
+func TestCallsUnderOneIDCountEach(t *testing.T) {
+	g := gate.Must(gate.Limits(gate.LimitOptions{MaxCalls: 3}), gate.Default(event.Allow))
+	engine := gate.NewEngine(g, &gate.EngineOptions{Facts: guard.Facts(guard.FactsOptions{})})
+	allowed := 0
+	for i, id := range []string{"a", "b", "b", "b", "a", "b"} {
+		call := event.ToolCall{ID: id, Name: "Read", Input: fmt.Appendf(nil, `{"file_path":"/%d"}`, i)}
+		if engine.Decide(t.Context(), call).Verdict == event.Allow {
+			allowed++
+		}
+	}
+	if allowed != 3 {
+		t.Errorf("%d calls were allowed, want 3", allowed)
+	}
+}
+
 func TestARewrittenInputIsJudgedByTheSameFacts(t *testing.T) {
 	rewrite := gate.Custom("rewrite", func(*gate.Call, *gate.Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"file_path":"/secret"}`)}, true

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/session"
@@ -26,7 +27,8 @@ const (
 type FeedbackProvider interface {
 	// Name is what the feedback is signed with. Each provider of a run has a name of its own.
 	Name() string
-	// Provide says what there is to say now; an empty Summary says nothing. The name is filled in.
+	// Provide says what there is to say now; an empty Summary says nothing. The name is filled in. It
+	// may be called by several goroutines, may dispatch, and returns when ctx ends: the agent waits.
 	Provide(ctx context.Context, s *session.Session) (session.Feedback, error)
 }
 
@@ -36,7 +38,8 @@ type FeedbackTrigger struct {
 	EveryCalls int
 	// Every asks if so much time has passed since the provider was asked last; the first call asks.
 	Every time.Duration
-	// OnFileCreated asks once, after the call that made the file. Files must be given.
+	// OnFileCreated asks once, after the first call at whose end the file is there.
+	// [FeedbackOptions.Files] must be given.
 	OnFileCreated string
 }
 
@@ -50,8 +53,8 @@ type FeedbackRule struct {
 type FeedbackOptions struct {
 	// Files is where triggers look for files. Nil knows no file.
 	Files Files
-	// Now is the clock. Nil means that of the session.
-	Now func() time.Time
+	// Clock gives the time for triggers. Nil means that of the session.
+	Clock Clock
 }
 
 // A Feedbacker asks providers after tool calls. It counts calls as they come, so that a call costs the
@@ -60,15 +63,16 @@ type Feedbacker struct {
 	s    *session.Session
 	opts FeedbackOptions
 
-	mu    sync.Mutex
 	rules []*ruleState
 }
 
 type ruleState struct {
 	FeedbackRule
-	calls   int       // since the provider was asked for their number
-	asked   time.Time // for the time that has passed
-	created bool      // the file was seen
+	created atomic.Bool // the file was seen
+
+	mu    sync.Mutex
+	calls int       // since the provider was asked for their number
+	asked time.Time // for the time that has passed
 }
 
 // NewFeedback makes a Feedbacker for one run. It fails if a rule never triggers or two providers have
@@ -78,26 +82,29 @@ func NewFeedback(s *session.Session, opts *FeedbackOptions, rules ...FeedbackRul
 	if opts != nil {
 		f.opts = *opts
 	}
-	if f.opts.Now == nil {
-		f.opts.Now = s.Now
+	if f.opts.Clock == nil {
+		f.opts.Clock = s.Now
 	}
 	var errs []error
 	for _, rule := range rules {
 		errs = append(errs, f.add(rule))
 	}
-	return f, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *Feedbacker) add(rule FeedbackRule) error {
 	if rule.Provider == nil {
-		return errors.New("guard: a feedback rule has no provider")
+		return errors.New("guard: a feedback rule has no provider\n  next: set FeedbackRule.Provider")
 	}
 	name, t := rule.Provider.Name(), rule.Trigger
 	switch {
 	case slices.ContainsFunc(f.rules, func(r *ruleState) bool { return r.Provider.Name() == name }):
 		return fmt.Errorf("guard: two feedback providers are called %q\n  next: give each a name of its own", name)
 	case t.EveryCalls < 0 || t.Every < 0:
-		return fmt.Errorf("guard: the trigger of feedback %q is negative", name)
+		return fmt.Errorf("guard: the trigger of feedback %q is negative\n  next: set EveryCalls or Every above zero", name)
 	case t == FeedbackTrigger{}:
 		return fmt.Errorf("guard: feedback %q has no trigger and would never be given\n  next: set EveryCalls, Every or OnFileCreated", name)
 	case t.OnFileCreated != "" && f.opts.Files == nil:
@@ -132,26 +139,27 @@ func (f *Feedbacker) AfterCall(ctx context.Context, callID string) (string, erro
 	return strings.Join(texts, "\n\n"), errors.Join(errs...)
 }
 
-// due counts a call and returns the rules whose time has come.
+// due counts a call and returns the rules whose time has come. It looks at every condition, so that one
+// that holds does not hold again later because another held at the same time.
 func (f *Feedbacker) due(ctx context.Context) ([]*ruleState, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.opts.Now()
+	now := f.opts.Clock()
 	var due []*ruleState
 	var errs []error
 	for _, r := range f.rules {
-		ready, err := r.count(ctx, now, f.opts.Files)
+		counted := r.count(now)
+		created, err := r.fileCreated(ctx, f.opts.Files)
 		errs = append(errs, err)
-		if ready {
+		if counted || created {
 			due = append(due, r)
 		}
 	}
 	return due, errors.Join(errs...)
 }
 
-// count looks at every condition, so that one that holds is not asked about again because another held
-// at the same time.
-func (r *ruleState) count(ctx context.Context, now time.Time, files Files) (due bool, err error) {
+// count counts a call, and reports whether the number or the time is due.
+func (r *ruleState) count(now time.Time) (due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.calls++
 	if n := r.Trigger.EveryCalls; n > 0 && r.calls >= n {
 		r.calls, due = 0, true
@@ -159,13 +167,20 @@ func (r *ruleState) count(ctx context.Context, now time.Time, files Files) (due 
 	if d := r.Trigger.Every; d > 0 && (r.asked.IsZero() || now.Sub(r.asked) >= d) {
 		r.asked, due = now, true
 	}
-	if path := r.Trigger.OnFileCreated; path != "" && !r.created {
-		if r.created, err = files.Exists(ctx, path); err != nil {
-			return due, fmt.Errorf("guard: feedback %q: looking for %s: %w", r.Provider.Name(), path, err)
-		}
-		due = due || r.created
+	return due
+}
+
+// fileCreated reports true once. It holds no lock while it looks, which may take long.
+func (r *ruleState) fileCreated(ctx context.Context, files Files) (bool, error) {
+	path := r.Trigger.OnFileCreated
+	if path == "" || r.created.Load() {
+		return false, nil
 	}
-	return due, nil
+	there, err := files.Exists(ctx, path)
+	if err != nil {
+		return false, fmt.Errorf("guard: feedback %q: looking for %s: %w", r.Provider.Name(), path, err)
+	}
+	return there && r.created.CompareAndSwap(false, true), nil
 }
 
 func ask(ctx context.Context, p FeedbackProvider, s *session.Session) (feedback session.Feedback, err error) {

@@ -66,7 +66,7 @@ func TestFeedbackIsGivenWhenItsTriggerSaysSo(t *testing.T) {
 		{"every three seconds, and at the first chance", guard.FeedbackTrigger{Every: 3 * time.Second}, []int{1, 4, 7}},
 		{"once, when the file is there", guard.FeedbackTrigger{OnFileCreated: "made-after-4"}, []int{5}},
 		{"any condition suffices", guard.FeedbackTrigger{EveryCalls: 3, OnFileCreated: "made-after-4"}, []int{3, 5, 6}},
-		// The file's own condition held with another at call 6: it is not held against it later.
+		// The file's own condition held together with the other at call 5: it does not hold again at 6.
 		{"conditions that hold together count once", guard.FeedbackTrigger{EveryCalls: 5, OnFileCreated: "made-after-4"}, []int{5}},
 	}
 	for _, c := range cases {
@@ -155,11 +155,39 @@ func TestFeedbackRulesAreChecked(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := guard.NewFeedback(session.New(nil), nil, c.rules...); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("the error is %v, want it to have %q", err, c.want)
+			f, err := guard.NewFeedback(session.New(nil), nil, c.rules...)
+			if f != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("it made %v with the error %v, want none and %q", f, err, c.want)
 			}
 		})
 	}
+}
+
+// slowFiles answers when it is told to.
+type slowFiles chan bool
+
+func (f slowFiles) Exists(context.Context, string) (bool, error) { return <-f, nil }
+
+func TestALookForAFileHoldsUpNoOtherCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, files := session.New(nil), make(slowFiles)
+		f := newFeedback(t, s, &guard.FeedbackOptions{Files: files}, says("file", guard.FeedbackTrigger{OnFileCreated: "x"}))
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if _, err := f.AfterCall(t.Context(), ""); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait() // both look
+		files <- true
+		files <- true
+		wg.Wait()
+		if got := given(s); len(got) != 1 {
+			t.Errorf("the session has %v, want it once", got)
+		}
+	})
 }
 
 func TestNoCallIsCountedTwiceOrNotAtAll(t *testing.T) {

@@ -21,8 +21,8 @@ type HeartbeatOptions struct {
 	Logger *slog.Logger
 }
 
-// A Heartbeat knows when something was last heard of a run. It is safe for concurrent use. A nil
-// Heartbeat can be beaten too, and is never silent.
+// A Heartbeat knows when something was last heard of a run. Make it with [NewHeartbeat]. It is safe for
+// concurrent use. A nil Heartbeat can be beaten too, and is never silent.
 type Heartbeat struct {
 	clock Clock
 	log   *slog.Logger
@@ -75,7 +75,11 @@ func (h *Heartbeat) Elapsed() time.Duration {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.clock.now().Sub(h.last)
+	now := h.clock.now()
+	if now.Before(h.last) { // the clock was put back: count from here
+		h.last = now
+	}
+	return now.Sub(h.last)
 }
 
 // OnBeat has fn called at every later beat, by the goroutine that beats, after those that were given

@@ -31,6 +31,19 @@ func TestElapsedIsTheTimeSinceTheLastBeat(t *testing.T) {
 	}
 }
 
+func TestAClockThatGoesBackDoesNotHideASilence(t *testing.T) {
+	c := &setClock{noon}
+	h := guard.NewHeartbeat(&guard.HeartbeatOptions{Clock: c.clock()})
+	c.now = noon.Add(-time.Hour)
+	if got := h.Elapsed(); got != 0 {
+		t.Errorf("after the clock went back: %v, want none", got)
+	}
+	c.now = c.now.Add(time.Minute)
+	if got := h.Elapsed(); got != time.Minute {
+		t.Errorf("a minute later: %v", got)
+	}
+}
+
 func TestANilHeartbeatIsNeverSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h *guard.Heartbeat

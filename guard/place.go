@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Files is where an agent works, as far as guards need to see it.
@@ -44,7 +45,7 @@ func (d Dir) Exists(_ context.Context, path string) (bool, error) {
 	}
 	defer func() { _ = root.Close() }()
 	_, err = root.Stat(rel)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // a file where a directory would be
 		return false, nil
 	}
 	return err == nil, err

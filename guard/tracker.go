@@ -11,12 +11,14 @@ import (
 )
 
 // A Tracker counts what is consumed of a [Budget]. Several evaluations, and the attempts of each, may
-// share one. It is safe for concurrent use. A nil Tracker counts nothing and limits nothing.
+// share one. It is safe for concurrent use. A nil Tracker counts nothing and limits nothing; the zero
+// value has no budget: it counts.
 //
 // A figure that is negative or no number counts as nothing.
 type Tracker struct {
 	budget Budget
-	// spent ends when a limit of tokens or cost is reached; its cause is the BudgetError.
+	// spent ends when a limit of tokens or cost is reached; its cause is the BudgetError. Without a
+	// budget it is nil.
 	spent context.Context
 	spend context.CancelCauseFunc
 
@@ -27,7 +29,7 @@ type Tracker struct {
 
 // NewTracker makes a tracker that has consumed nothing.
 func NewTracker(b Budget) *Tracker {
-	t := &Tracker{budget: b, said: map[string]count{}}
+	t := &Tracker{budget: b}
 	t.spent, t.spend = context.WithCancelCause(context.Background())
 	return t
 }
@@ -55,6 +57,9 @@ func (t *Tracker) RecordCumulative(evaluationID string, u Usage) {
 	t.grow(func() count {
 		before := t.said[evaluationID]
 		now := before.atLeast(countOf(u))
+		if t.said == nil {
+			t.said = map[string]count{}
+		}
 		t.said[evaluationID] = now
 		return now.minus(before)
 	})
@@ -88,7 +93,9 @@ func (t *Tracker) counted() count {
 }
 
 // Remaining returns what is left of each limit, ready for [gate.Facts]. A limit that was passed has
-// less than nothing left; where there is no limit the field is nil.
+// less than nothing left. Where there is no limit the field is nil, so look before you follow it:
+//
+//	if left := tracker.Remaining().Tokens; left != nil && *left < 1000 {
 func (t *Tracker) Remaining() gate.Remaining {
 	b := t.Budget()
 	l := b.limits(t.counted())
@@ -114,7 +121,7 @@ func (t *Tracker) Check() error {
 // cancel when the work is over.
 func (t *Tracker) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, release := t.Budget().Deadline.Context(ctx)
-	if t == nil {
+	if t == nil || t.spent == nil {
 		return ctx, release
 	}
 	ctx, end := context.WithCancelCause(ctx)

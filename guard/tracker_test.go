@@ -206,6 +206,17 @@ func TestANilTrackerLimitsNothing(t *testing.T) {
 	}
 }
 
+func TestTheZeroTrackerCountsAndLimitsNothing(t *testing.T) {
+	var tracker guard.Tracker
+	ctx, cancel := tracker.Context(t.Context())
+	defer cancel()
+	tracker.Record(guard.Usage{InputTokens: 1})
+	tracker.RecordCumulative("a", guard.Usage{InputTokens: 2})
+	if got := tracker.Consumed().InputTokens; got != 3 || tracker.Check() != nil || ctx.Err() != nil || tracker.Remaining() != (gate.Remaining{}) {
+		t.Errorf("it has counted %d tokens and says %v", got, tracker.Check())
+	}
+}
+
 // One goroutine of each evaluation reports again and again, out of order; others record. The sum is
 // that of the last figures.
 func TestManyEvaluationsShareOneTrackerExactly(t *testing.T) {

@@ -80,7 +80,11 @@ func (r *renderer) readSession() error {
 	if r.opts.Session == nil {
 		return nil
 	}
-	overrides, _ := session.Query[session.VisibilityOverrides](r.opts.Session).Latest()
+	known := session.Query[session.VisibilityOverrides](r.opts.Session)
+	if err := known.Err(); err != nil { // it may say that a section is not to be shown
+		return &Error{Prompt: r.b.t.name, Reason: "the visibilities in the session cannot be read", Err: ErrRender, Cause: err}
+	}
+	overrides, _ := known.Latest()
 	r.inSession = make(map[string]Visibility, len(overrides.Sections))
 	for path, word := range overrides.Sections {
 		n, ok := r.b.t.byPath[path]

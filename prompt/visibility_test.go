@@ -4,6 +4,10 @@ package prompt
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,4 +104,56 @@ func TestVisibilityAsText(t *testing.T) {
 	if _, err := json.Marshal(Visibility(9)); err == nil {
 		t.Error("a visibility that is none has a JSON form")
 	}
+}
+
+// A session whose store cannot be read does not know what it hides: then nothing is shown.
+func TestASessionThatCannotBeReadShowsNothing(t *testing.T) {
+	store := &forgetfulStore{MemoryStore: session.NewMemoryStore()}
+	for _, last := range []bool{false, true} {
+		s, err := session.Open(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !last {
+			if _, err := s.Dispatch(t.Context(), session.SetVisibility{Section: "task", Visibility: "summary"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store.broken = last
+		p, err := NewPrompt[Text]("test", "hidden", &Section{Key: "task", Title: "Task", Text: "secret", Summary: "short"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.Render(&RenderOptions{Session: s})
+		if last && (!errors.Is(err, ErrRender) || !errors.Is(err, errBroken)) || !last && (err != nil || strings.Contains(got.Text, "secret")) {
+			t.Errorf("broken %v: rendered %+v with the error %v", last, got, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var errBroken = errors.New("the disk is gone")
+
+type forgetfulStore struct {
+	*session.MemoryStore
+	broken bool
+}
+
+func (*forgetfulStore) Close() error { return nil }
+
+// Checkpoint has no slices.
+func (s *forgetfulStore) Checkpoint() (session.Checkpoint, error) {
+	if last := s.Last(); last > 0 {
+		return session.Checkpoint{Pos: last, Data: fmt.Appendf(nil, `{"pos":%d,"live":[[1,%d]]}`, last, last)}, nil
+	}
+	return session.Checkpoint{}, nil
+}
+
+func (s *forgetfulStore) Records(after int64) iter.Seq2[session.Record, error] {
+	if s.broken {
+		return func(yield func(session.Record, error) bool) { yield(session.Record{}, errBroken) }
+	}
+	return s.MemoryStore.Records(after)
 }

@@ -4,6 +4,7 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -57,7 +58,7 @@ func TodoPlan(input json.RawMessage) (PlanUpdated, error) {
 		return PlanUpdated{}, fmt.Errorf("session: the input of TodoWrite: %w", err)
 	}
 	if in.Todos == nil {
-		return PlanUpdated{}, fmt.Errorf("session: the input of TodoWrite has no todos")
+		return PlanUpdated{}, errors.New("session: the input of TodoWrite has no todos")
 	}
 	return PlanUpdated{Steps: *in.Todos}, nil
 }

@@ -14,17 +14,6 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// The kinds of the events by which a session manages itself.
-const (
-	KindSeeded        event.Kind = "session:seeded"
-	KindCleared       event.Kind = "session:cleared"
-	KindReset         event.Kind = "session:reset"
-	KindRestored      event.Kind = "session:restored"
-	KindRolledBack    event.Kind = "session:rolled_back"
-	KindCommitted     event.Kind = "session:committed"
-	KindReducerFailed event.Kind = "session:reducer_failed"
-)
-
 // Seeded says that a slice was given new values, by [Seed].
 type Seeded struct {
 	Slice  event.Kind
@@ -68,25 +57,25 @@ type ReducerFailed struct {
 }
 
 // EventKind implements [event.Payload].
-func (Seeded) EventKind() event.Kind { return KindSeeded }
+func (Seeded) EventKind() event.Kind { return "session:seeded" }
 
 // EventKind implements [event.Payload].
-func (Cleared) EventKind() event.Kind { return KindCleared }
+func (Cleared) EventKind() event.Kind { return "session:cleared" }
 
 // EventKind implements [event.Payload].
-func (Reset) EventKind() event.Kind { return KindReset }
+func (Reset) EventKind() event.Kind { return "session:reset" }
 
 // EventKind implements [event.Payload].
-func (Restored) EventKind() event.Kind { return KindRestored }
+func (Restored) EventKind() event.Kind { return "session:restored" }
 
 // EventKind implements [event.Payload].
-func (RolledBack) EventKind() event.Kind { return KindRolledBack }
+func (RolledBack) EventKind() event.Kind { return "session:rolled_back" }
 
 // EventKind implements [event.Payload].
-func (Committed) EventKind() event.Kind { return KindCommitted }
+func (Committed) EventKind() event.Kind { return "session:committed" }
 
 // EventKind implements [event.Payload].
-func (ReducerFailed) EventKind() event.Kind { return KindReducerFailed }
+func (ReducerFailed) EventKind() event.Kind { return "session:reducer_failed" }
 
 type seededWire struct {
 	Slice  event.Kind      `json:"slice"`
@@ -177,7 +166,7 @@ func (s *Session) reportLocked(entry *Entry, failed []failure) {
 		}
 		_, report.Panic = errors.AsType[panicError](f.err)
 		s.opts.Logger.Error("a reducer failed", "slice", report.Slice, "event", report.Event, "pos", report.Pos, "error", report.Error)
-		if entry.Event.Kind == KindReducerFailed {
+		if entry.Event.Kind == report.EventKind() {
 			continue
 		}
 		e, _ := s.envelope(report) // a payload of ours always has an envelope

@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/event"
@@ -14,6 +15,10 @@ import (
 // a value of any other type, which becomes the payload; pointers count as what they point to. A value
 // must not be changed afterwards. A store keeps its JSON: what that leaves out, such as fields that are
 // not exported, is gone when the session is opened again.
+//
+// Give types that go to a store a method EventKind: it names them in the log. Others are called after
+// their Go name, "go:path/of/package.Name", which is lost when they are moved or renamed, and which for
+// types of package main is not the same in a program and in its tests.
 //
 // The context tells which tool call dispatches: the transaction in it, or else the call that a tool's
 // handler is answering. An error means that nothing was kept and nothing has changed. The context does
@@ -126,6 +131,7 @@ func (s *Session) keepLocked(entry *Entry) error {
 	if s.store == nil {
 		return nil
 	}
+	s.warnOfMainLocked(entry.Event.Kind)
 	record, err := encode(entry)
 	if err != nil {
 		return err
@@ -134,6 +140,15 @@ func (s *Session) keepLocked(entry *Entry) error {
 		return fmt.Errorf("session: %s was not kept and has changed nothing: %w", entry.Event.Kind, err)
 	}
 	return nil
+}
+
+// warnOfMainLocked says once that a name in the log is good for this binary alone.
+func (s *Session) warnOfMainLocked(kind event.Kind) {
+	if s.warnedOfMain || !strings.HasPrefix(string(kind), "go:main.") {
+		return
+	}
+	s.warnedOfMain = true
+	s.opts.Logger.Warn("a type of package main is called otherwise in another binary; give it a method EventKind", "session", s.ID(), "kind", kind)
 }
 
 // seeLocked lets reducers see an entry that is kept. From here on it is part of the log, whatever they

@@ -111,7 +111,7 @@ func TestWhatCannotBeDispatchedChangesNothing(t *testing.T) {
 		{"a payload without a kind", event.Extension{}},
 		{"no JSON form", hidden{}},
 		{"the session's own word", session.Restored{To: 0}},
-		{"the session's own word, raw", event.Extension{Kind: session.KindRolledBack, Data: []byte(`{"txs":[1]}`)}},
+		{"the session's own word, raw", event.Extension{Kind: session.RolledBack{}.EventKind(), Data: []byte(`{"txs":[1]}`)}},
 		{"the session's own word, seeded", &session.Seeded{Slice: "go:int"}},
 		{"a kind of the common events", usurper{}},
 		{"a kind that differs", moody{"bad"}},

@@ -3,6 +3,7 @@
 package session_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -88,4 +89,29 @@ func wantPanic(t *testing.T, text string, do func()) {
 		}
 	}()
 	do()
+}
+
+func TestANameThatIsGoodForOneBinaryIsWarnedOfOnce(t *testing.T) {
+	var log strings.Builder
+	opts := &session.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	s, err := session.Open(session.NewMemoryStore(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dispatch(t, t.Context(), s, added{}, named{})
+	if got := log.String(); got != "" {
+		t.Errorf("names that last: %s", got)
+	}
+	for range 2 {
+		dispatch(t, t.Context(), s, event.Extension{Kind: "go:main.Note", Data: []byte(`{}`)})
+	}
+	if got := log.String(); strings.Count(got, "EventKind") != 1 || !strings.Contains(got, "go:main.Note") {
+		t.Errorf("the log says %q, want one warning", got)
+	}
+	inMemory := session.New(opts)
+	log.Reset()
+	dispatch(t, t.Context(), inMemory, event.Extension{Kind: "go:main.Note", Data: []byte(`{}`)})
+	if got := log.String(); got != "" {
+		t.Errorf("in memory: %s", got)
+	}
 }

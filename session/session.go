@@ -43,6 +43,7 @@ type Session struct {
 	order        sync.Mutex
 	nextTx       int64
 	checkpointed int64
+	warnedOfMain bool
 	open         map[int64]*Tx
 	routes       map[reflect.Type]*route // by the type of the event
 	changed      []folded                // what reducers made of the entry at hand
@@ -153,8 +154,9 @@ func (s *Session) Last() int64 {
 }
 
 // Close ends the session: nothing can be dispatched any more, readers come to their end, and the store
-// is closed. What is in memory can still be read; the part of the log that was left in the store cannot,
-// and [Session.After] and [View.Err] say so. Transactions that are open stay without an end: opening the
+// is closed. What is in memory can still be read: the slices that were asked for, and the log above the
+// checkpoint that the session was opened with. What is below it was left in the store and cannot, and
+// [Session.After] and [View.Err] say so. Transactions that are open stay without an end: opening the
 // store again rolls them back. It may be called more than once.
 func (s *Session) Close() error {
 	s.order.Lock()

@@ -66,7 +66,7 @@ func (s *Session) setItemsLocked(f folded) {
 	}
 }
 
-// without is a live history without the entries of some transactions, all of which are above a position.
+// withoutLocked is a live history without the entries of some transactions, all of which are above a position.
 // order is held.
 func (s *Session) withoutLocked(live persist.Vector[int64], txs []int64, above int64) persist.Vector[int64] {
 	kept := countUpTo(live, above)

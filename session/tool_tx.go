@@ -50,14 +50,16 @@ func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 		started := s.Now()
 		own, tx := s.Begin(ctx, call.ID)
-		defer func() { _ = tx.Rollback("the call did not come to its end") }() // does nothing once it has
-		result := next(With(own, s))
-		result = o.end(own, tx, call, result)
-		if !call.DryRun {
-			report := o.report(call, result)
-			report.Duration = s.Now().Sub(started)
-			s.recordCall(ctx, report)
-		}
+		result := tool.Fail("Error: the call did not come to its end.")
+		defer func() { // also where a handler ends the goroutine, as a failing test does
+			_ = tx.Rollback("the call did not come to its end") // does nothing once it has
+			if !call.DryRun {
+				report := o.report(call, result)
+				report.Duration = s.Now().Sub(started)
+				s.recordCall(ctx, report)
+			}
+		}()
+		result = o.end(own, tx, call, next(With(own, s)))
 		return result
 	}
 }
@@ -86,12 +88,17 @@ func (o *ToolTxOptions) end(own context.Context, tx *Tx, call *tool.Call, result
 }
 
 // dispatchValue gives a value to its slice. The call has succeeded, so that it does not matter whether
-// its context has ended.
-func (o *ToolTxOptions) dispatchValue(own context.Context, s *Session, value any) error {
+// its context has ended. The methods of the value are others' code.
+func (o *ToolTxOptions) dispatchValue(own context.Context, s *Session, value any) (err error) {
 	if !o.DispatchValues || !isNamedStruct(value) {
 		return nil
 	}
-	_, err := s.Dispatch(context.WithoutCancel(own), value)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("dispatching a %T panicked: %v", value, p)
+		}
+	}()
+	_, err = s.Dispatch(context.WithoutCancel(own), value)
 	return err
 }
 

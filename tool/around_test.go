@@ -95,3 +95,32 @@ func TestAPanicAroundACallIsItsFailureOnlyBeforeIt(t *testing.T) {
 		})
 	}
 }
+
+// What Around puts in the place of a result is finished like that of a handler.
+func TestAResultOfAroundIsFinished(t *testing.T) {
+	for name, c := range map[string]struct {
+		gives tool.Result
+		want  tool.Outcome
+	}{
+		"nothing":          {tool.Result{}, tool.Success},
+		"an error":         {tool.Result{Err: &tool.Error{Message: "lost"}}, tool.Failed},
+		"an error as OK":   {tool.Result{Outcome: tool.Success, Err: &tool.Error{Message: "lost"}}, tool.Failed},
+		"no reason at all": {tool.Result{Outcome: tool.Failed}, tool.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told event.ToolResult
+			r := tool.MustRegistry(&tool.Options{
+				Around: func(context.Context, *tool.Call, func(context.Context) tool.Result) tool.Result { return c.gives },
+				Emit: func(e event.Event) {
+					if result, ok := e.Payload.(event.ToolResult); ok {
+						told = result
+					}
+				},
+			}, &tool.Tool{Name: "work", Description: "Works.", Handler: func(context.Context, json.RawMessage) (tool.Result, error) { return tool.OK("fine"), nil }})
+			got := r.Execute(t.Context(), tool.Call{Name: "default:work"})
+			if got.Outcome != c.want || told.Status != c.want || got.Tool != "work" || (got.Err == nil) != (c.want == tool.Success) {
+				t.Errorf("got %+v and the event says %q, want %q of work", got, told.Status, c.want)
+			}
+		})
+	}
+}

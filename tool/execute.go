@@ -26,7 +26,11 @@ func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	call.Input = objectOr(call.Input)
 	r.emit(call.Event())
 	t, found := r.find(call.Name)
-	result := r.around(ctx, &call, func(ctx context.Context) Result {
+	name := call.Name
+	if found {
+		name = t.Name
+	}
+	result := r.around(ctx, name, &call, func(ctx context.Context) Result {
 		if found {
 			return r.executeFound(ctx, t, &call)
 		}
@@ -45,17 +49,21 @@ func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	return result
 }
 
-// around runs next within what the options say. A second call of next gets what the first one got.
-func (r *Registry) around(ctx context.Context, call *Call, next func(context.Context) Result) (result Result) {
+// around runs next within what the options say, and finishes what comes of it. A second call of next gets
+// what the first one got.
+func (r *Registry) around(ctx context.Context, name string, call *Call, next func(context.Context) Result) (result Result) {
 	if r.opts.Around == nil {
 		return next(ctx)
 	}
 	result = failed(&Error{Code: CodePanic, Category: CategoryInternal, Message: "Error: the call could not be prepared."})
-	result.Tool = call.Name
 	ran := false
 	defer func() {
 		if p := recover(); p != nil {
 			r.opts.Logger.ErrorContext(ctx, "Options.Around panicked", "call", call.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+		result.agree()
+		if result.Tool == "" {
+			result.Tool = name
 		}
 	}()
 	return r.opts.Around(ctx, call, func(ctx context.Context) Result {

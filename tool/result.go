@@ -85,6 +85,19 @@ func Fail(message string) Result {
 // OK reports whether the call succeeded.
 func (r *Result) OK() bool { return r.Outcome == Success || r.Outcome == "" && r.Err == nil }
 
+// agree makes outcome and error of a result say the same: an error is no success, and what is no success
+// has an error.
+func (r *Result) agree() {
+	switch {
+	case r.Err != nil && (r.Outcome == "" || r.Outcome == Success):
+		r.Outcome = failed(r.Err).Outcome
+	case r.OK():
+		r.Outcome = Success
+	case r.Err == nil:
+		r.Err = unexplained(r)
+	}
+}
+
 // A Renderer is a value that writes its own text for the model.
 type Renderer interface{ Render() string }
 

@@ -191,16 +191,9 @@ func guarded(ctx context.Context, h Handler, input json.RawMessage) (r Result, e
 
 // finish fills in what a handler leaves to us, and checks what it promised.
 func (t *Tool) finish(r Result) Result {
-	if r.Err != nil && (r.Outcome == "" || r.Outcome == Success) {
-		r.Outcome = failed(r.Err).Outcome
-	}
-	if !r.OK() {
-		if r.Err == nil {
-			r.Err = unexplained(&r)
-		}
+	if r.agree(); !r.OK() {
 		return r
 	}
-	r.Outcome = Success
 	if err := t.structure(&r); err != nil {
 		return failed(&Error{
 			Code: CodeInvalidOutput, Category: CategoryInternal, Err: err,

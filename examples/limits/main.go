@@ -52,7 +52,9 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, tracker *guar
 	if answer != "" {
 		fmt.Fprintln(out, answer)
 	}
-	fmt.Fprintf(out, "Tokens remaining: %d\n", *tracker.Remaining().Tokens)
+	if left := tracker.Remaining().Tokens; left != nil { // it is nil without a limit
+		fmt.Fprintf(out, "Tokens remaining: %d\n", *left)
+	}
 	return nil
 }
 

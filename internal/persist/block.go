@@ -24,8 +24,7 @@ func begun(n int) int {
 }
 
 // put writes the cell after the first n, which are all the caller sees. If another version has
-// taken that cell, or there is no room, it writes into a copy with
-// that much room.
+// taken that cell, or there is no room, it writes into a copy with that much room.
 func (b *block[E]) put(n, room int, cell E) *block[E] {
 	if b == nil || n == len(b.cells) || !b.used.CompareAndSwap(int32(n), int32(n+1)) {
 		b = b.copied(n, room)

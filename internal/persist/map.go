@@ -32,9 +32,6 @@ func (m Map[K, V]) Set(key K, value V) Map[K, V] {
 	return m.set(maphash.Comparable(seed, key), key, value)
 }
 
-// Delete returns the map without key.
-func (m Map[K, V]) Delete(key K) Map[K, V] { return m.delete(maphash.Comparable(seed, key), key) }
-
 // All yields every key and its value once, in no useful order: it differs between processes.
 func (m Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
@@ -67,20 +64,6 @@ func (m Map[K, V]) set(hash uint64, key K, value V) Map[K, V] {
 	return m
 }
 
-func (m Map[K, V]) delete(hash uint64, key K) Map[K, V] {
-	if m.root == nil {
-		return m
-	}
-	root := m.root.without(hash, key, 0)
-	switch {
-	case root == m.root:
-		return m
-	case len(root.slots) == 0:
-		return Map[K, V]{}
-	}
-	return Map[K, V]{length: m.length - 1, root: root}
-}
-
 // mapNode is one level. Bit i of its bitmap tells whether a slot for hash bits i exists; slots are
 // in the order of the bits. Below the root a node holds two keys of different hashes or more.
 type mapNode[K comparable, V any] struct {
@@ -88,7 +71,7 @@ type mapNode[K comparable, V any] struct {
 	slots  []mapSlot[K, V]
 }
 
-// mapSlot holds one of the two.
+// mapSlot holds a node or a leaf, never both.
 type mapSlot[K comparable, V any] struct {
 	node *mapNode[K, V]
 	leaf *mapLeaf[K, V]
@@ -134,42 +117,6 @@ func (n *mapNode[K, V]) with(leaf *mapLeaf[K, V], shift uint) (*mapNode[K, V], b
 	}
 	below, added := below.with(leaf, shift+blockBits)
 	return n.replaced(at, mapSlot[K, V]{node: below}), added
-}
-
-// without returns the node without key: the same node if it was not there.
-func (n *mapNode[K, V]) without(hash uint64, key K, shift uint) *mapNode[K, V] {
-	bit, at := n.place(hash, shift)
-	if n.bitmap&bit == 0 {
-		return n
-	}
-	old := n.slots[at]
-	if old.node != nil {
-		below := old.node.without(hash, key, shift+blockBits)
-		if below == old.node {
-			return n
-		}
-		return n.replaced(at, below.asSlot())
-	}
-	if old.leaf.hash != hash {
-		return n
-	}
-	rest := old.leaf.without(key)
-	switch {
-	case rest == old.leaf:
-		return n
-	case rest != nil:
-		return n.replaced(at, mapSlot[K, V]{leaf: rest})
-	}
-	slots := slices.Concat(n.slots[:at], n.slots[at+1:])
-	return &mapNode[K, V]{bitmap: n.bitmap &^ bit, slots: slots}
-}
-
-// asSlot is the slot for this node: a leaf that was left alone moves up.
-func (n *mapNode[K, V]) asSlot() mapSlot[K, V] {
-	if len(n.slots) == 1 && n.slots[0].leaf != nil {
-		return n.slots[0]
-	}
-	return mapSlot[K, V]{node: n}
 }
 
 func (n *mapNode[K, V]) replaced(at int, slot mapSlot[K, V]) *mapNode[K, V] {
