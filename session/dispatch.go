@@ -79,6 +79,9 @@ func (s *Session) envelope(v any) (event.Event, error) {
 
 // admitLocked refuses an event that would be of another type when it is read again.
 func (s *Session) admitLocked(entry *Entry) error {
+	if err := s.admitRawLocked(entry); err != nil {
+		return err
+	}
 	r, err := s.routeLocked(s.typeLocked(entry))
 	if err != nil {
 		return err
@@ -87,6 +90,21 @@ func (s *Session) admitLocked(entry *Entry) error {
 		return fmt.Errorf("session: %T calls itself %q, but events of its type are %q\n  next: let EventKind always return the same", entry.Event.Payload, entry.Event.Kind, r.kind)
 	}
 	return nil
+}
+
+// admitRawLocked sees to it that an event that was dispatched as JSON is what every reader makes of it.
+func (s *Session) admitRawLocked(entry *Entry) error {
+	raw, ok := entry.Event.Payload.(event.Extension)
+	if !ok || s.types[raw.Kind] != nil {
+		return nil
+	}
+	t := ownerOf(raw.Kind)
+	if t == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claimLocked(t)
 }
 
 // appendLocked numbers an entry, keeps it, and lets every reducer see it.

@@ -14,7 +14,8 @@ import (
 // Open continues the session in a store, or begins one in an empty store. The session closes the store.
 // Register the reducers as the first thing: they get the log from its beginning.
 //
-// Transactions that had not ended when the log did, because the program was killed, are rolled back.
+// Transactions that had not ended when the log did, because the program was killed, are rolled back. In a
+// log that is open for reading only they stay as they are: the program that writes it may be alive.
 // If it fails the store is still the caller's.
 func Open(store Store, opts *Options) (*Session, error) {
 	s := newSession(opts)
@@ -102,11 +103,11 @@ func (s *Session) liveAfter(entry *Entry, lives []persist.Vector[int64], first m
 	live := s.state.live
 	switch what := entry.Event.Payload.(type) {
 	case Restored:
+		if what.To < 0 || what.To >= entry.Pos {
+			return live, fmt.Errorf("entry %d: %w: it goes back to entry %d", entry.Pos, ErrCorrupt, what.To)
+		}
 		if what.To < s.base {
 			return live, errBeforeBase
-		}
-		if what.To >= entry.Pos {
-			return live, fmt.Errorf("entry %d: %w: it goes back to entry %d", entry.Pos, ErrCorrupt, what.To)
 		}
 		return lives[what.To-s.base], nil
 	case RolledBack:
@@ -135,7 +136,10 @@ func (s *Session) rollBackInterrupted() error {
 	for _, tx := range slices.Sorted(maps.Keys(open)) {
 		undone := &state{live: s.withoutLocked(s.state.live, []int64{tx}, s.base)}
 		what := RolledBack{Txs: []int64{tx}, Call: open[tx], Reason: "the program ended before the call did"}
-		if err := s.turnLocked(what, open[tx], undone); err != nil {
+		switch err := s.turnLocked(what, open[tx], undone); {
+		case errors.Is(err, errReadOnly):
+			return nil // whoever writes the log may be at it
+		case err != nil:
 			return err
 		}
 	}

@@ -42,10 +42,12 @@ type Session struct {
 	// has seen the entry. It comes before mu.
 	order        sync.Mutex
 	nextTx       int64
-	checkpointed int64
+	checkpointed int64 // the last entry of the last checkpoint
+	tried        int64 // the last entry when one was tried
 	open         map[int64]*Tx
 	routes       map[reflect.Type]*route // by the type of the event
 	changed      []folded                // what reducers made of the entry at hand
+	unknown      map[event.Kind]bool     // seen by reducers before their type was known
 
 	// mu guards what readers look at. It is held for moments, never while a reducer or a store works.
 	// Whoever changes these holds order too, so that either lock is enough to read them; children alone
@@ -75,7 +77,7 @@ func New(opts *Options) *Session {
 func newSession(opts *Options) *Session {
 	s := &Session{
 		open: map[int64]*Tx{}, slices: map[reflect.Type]*slice{}, routes: map[reflect.Type]*route{},
-		types: map[event.Kind]reflect.Type{}, state: &state{},
+		types: map[event.Kind]reflect.Type{}, unknown: map[event.Kind]bool{}, state: &state{},
 	}
 	if opts != nil {
 		s.opts = *opts

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package session_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/drover-agents/drover/session"
+)
+
+func openFileSession(t *testing.T, path string, opts *session.FileOptions) *session.Session {
+	t.Helper()
+	store, err := session.OpenFile(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	s, err := session.Open(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestALogThatIsBeingWrittenCanBeLookedAt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	writer := openFileSession(t, path, nil)
+	ctx, _ := writer.Begin(t.Context(), "toolu_1")
+	dispatch(t, ctx, writer, added{1})
+	reader := openFileSession(t, path, &session.FileOptions{ReadOnly: true})
+	if n := session.Query[added](reader).Len(); n != 1 || reader.Last() != 1 {
+		t.Errorf("the reader has %d values in a log of %d, want what the call has done so far", n, reader.Last())
+	}
+}
+
+// Whoever may write to the directory of a log, as an agent may to its workspace, can put things there.
+func TestACheckpointIsWrittenThroughNoLink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{".checkpoint", ".checkpoint.new"} {
+		if err := os.Symlink(other, path+suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openFileSession(t, path, nil)
+	dispatch(t, t.Context(), s, added{1})
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, _ := os.ReadFile(other); string(got) != "precious" {
+		t.Errorf("the file behind the link is now %.40q", got)
+	}
+	if info, err := os.Lstat(path + ".checkpoint"); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("the checkpoint is %v, %v, want a file", info, err)
+	}
+}
+
+func TestAPipeInPlaceOfACheckpointBlocksNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	for _, suffix := range []string{".checkpoint", ".checkpoint.new"} {
+		if err := syscall.Mkfifo(path+suffix, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		s := openFileSession(t, path, nil)
+		dispatch(t, t.Context(), s, added{1})
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
