@@ -39,6 +39,7 @@ func (s *Session) dispatch(ctx context.Context, e event.Event) (int64, error) {
 	entry := &Entry{Event: e}
 	s.order.Lock()
 	defer s.order.Unlock()
+	_ = s.retryLocked() // then the store has no room for this one either
 	if err := s.admitLocked(entry); err != nil {
 		return 0, err
 	}

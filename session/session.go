@@ -45,6 +45,7 @@ type Session struct {
 	checkpointed int64 // the last entry of the last checkpoint
 	tried        int64 // the last entry when one was tried
 	open         map[int64]*Tx
+	abandoned    []*Tx                   // open, and to be rolled back as soon as the store allows
 	routes       map[reflect.Type]*route // by the type of the event
 	changed      []folded                // what reducers made of the entry at hand
 	unknown      map[event.Kind]bool     // seen by reducers before their type was known

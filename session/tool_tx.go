@@ -50,9 +50,8 @@ func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 		started := s.Now()
 		own, tx := s.Begin(ctx, call.ID)
-		defer func() { _ = tx.Rollback("the call did not come to its end") }() // does nothing once it has
-		result := next(With(own, s))
-		result = o.end(own, tx, call, result)
+		defer func() { _ = tx.abandon("the call did not come to its end") }() // does nothing once it has
+		result := o.end(own, tx, call, next(With(own, s)))
 		if !call.DryRun {
 			report := o.report(call, result)
 			report.Duration = s.Now().Sub(started)
@@ -65,8 +64,8 @@ func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 // end ends the transaction of a call. The result is another one if what the call did cannot be kept.
 func (o *ToolTxOptions) end(own context.Context, tx *Tx, call *tool.Call, result tool.Result) tool.Result {
 	if call.DryRun || !result.OK() {
-		if err := tx.Rollback(string(statusOf(&result))); err != nil {
-			tx.s.opts.Logger.ErrorContext(own, "a tool call could not be rolled back", "call", call.ID, "error", err)
+		if err := tx.abandon(string(statusOf(&result))); err != nil {
+			tx.s.opts.Logger.ErrorContext(own, "a tool call is not rolled back yet; the next dispatch tries again", "call", call.ID, "error", err)
 		}
 		return result
 	}
@@ -79,8 +78,8 @@ func (o *ToolTxOptions) end(own context.Context, tx *Tx, call *tool.Call, result
 	}
 	lost := tool.Fail(fmt.Sprintf("Error: the tool ran, but what it changed in the session is lost: %v", err))
 	lost.Tool, lost.Err.Err = result.Tool, err
-	if err := tx.Rollback(err.Error()); err != nil {
-		tx.s.opts.Logger.ErrorContext(own, "a tool call could not be rolled back", "call", call.ID, "error", err)
+	if err := tx.abandon(err.Error()); err != nil {
+		tx.s.opts.Logger.ErrorContext(own, "a tool call is not rolled back yet; the next dispatch tries again", "call", call.ID, "error", err)
 	}
 	return lost
 }
