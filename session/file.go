@@ -91,6 +91,9 @@ type logFile interface {
 // process or another, [ErrCorrupt] if a record in its middle is damaged and [ErrVersion] if a newer version
 // of this package wrote it. An error leaves the file as it is.
 func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
+	if absolute, err := filepath.Abs(path); err == nil { // the working directory may be another later on
+		path = absolute
+	}
 	s := &FileStore{path: path}
 	if opts != nil {
 		s.opts = *opts
@@ -219,7 +222,7 @@ func (s *FileStore) Repaired() (bytes int64, savedAs string) {
 }
 
 // Close forces the log to the disk, unless the policy is [SyncNever], and releases it. Its error is about
-// records that were acknowledged: they may not be on the disk.
+// records that were acknowledged: they may not be on the disk, or the file was deleted meanwhile.
 func (s *FileStore) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -234,7 +237,7 @@ func (s *FileStore) Close() error {
 		s.syncer.stop()
 		s.syncNow()
 	}
-	if err := errors.Join(s.failure(), s.f.Close()); err != nil {
+	if err := errors.Join(s.failure(), s.checkThere(), s.f.Close()); err != nil {
 		return fmt.Errorf("session: closing %s: %w", s.path, err)
 	}
 	return nil

@@ -50,7 +50,11 @@ func (s *FileStore) SaveCheckpoint(c Checkpoint) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	meta, err := s.describeCheckpoint(c)
+	err := s.checkThere() // or it would come to lie beside another log
+	var meta checkpointMeta
+	if err == nil {
+		meta, err = s.describeCheckpoint(c)
+	}
 	if err == nil {
 		err = s.writeCheckpoint(meta, c.Data)
 	}

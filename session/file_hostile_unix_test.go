@@ -7,6 +7,7 @@ package session_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -35,6 +36,33 @@ func TestALogThatIsBeingWrittenCanBeLookedAt(t *testing.T) {
 	reader := openFileSession(t, path, &session.FileOptions{ReadOnly: true})
 	if n := session.Query[added](reader).Len(); n != 1 || reader.Last() != 1 {
 		t.Errorf("the reader has %d values in a log of %d, want what the call has done so far", n, reader.Last())
+	}
+}
+
+func TestALogThatWasDeletedIsMissed(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	s := openFileSession(t, "log", nil)
+	t.Chdir(t.TempDir()) // which is no deletion
+	dispatch(t, t.Context(), s, added{1})
+	if err := s.Close(); err != nil {
+		t.Errorf("Close = %v, want none: the log is there", err)
+	}
+	path := filepath.Join(dir, "log")
+	if _, err := os.Stat(path + ".checkpoint"); err != nil {
+		t.Errorf("the checkpoint is not beside the log: %v", err)
+	}
+	s = openFileSession(t, path, nil)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	second := openFileSession(t, path, nil)
+	dispatch(t, t.Context(), s, added{2})
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "deleted") {
+		t.Errorf("Close = %v, want that the log is not there any more", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Errorf("closing the log in its place: %v", err)
 	}
 }
 
