@@ -12,8 +12,8 @@ import (
 
 // Dispatch appends an event to the log and returns its number. It takes an [event.Event], a payload, or
 // a value of any other type, which becomes the payload; pointers count as what they point to. A value
-// must not be changed afterwards. A store keeps its JSON: what that leaves out, such as fields that are
-// not exported, is gone when the session is opened again.
+// must not be changed afterwards. A store keeps its JSON: what that leaves out or changes, such as fields
+// that are not exported and bytes that are no UTF-8, is gone when the session is opened again.
 //
 // The context tells which tool call dispatches: the transaction in it, or else the call that a tool's
 // handler is answering. An error means that nothing was kept and nothing has changed. The context does

@@ -23,7 +23,8 @@ func Define[S any](s *Session, o SliceOptions[S]) {
 // an event, and returns the new one.
 //
 // Like every reducer it must not change what it gets: snapshots and other readers have the same maps
-// and slices. It copies those that it changes; append(slices.Clip(list), v) copies the list.
+// and slices. It copies those that it changes; append(slices.Clip(list), v) copies the list. Nor must it
+// call anything of the session, which waits for it: Dispatch in a reducer never returns.
 func Reduce[S, E any](s *Session, reduce func(state S, e E) S) {
 	register[S, E](s, func(_ *slice, all *items[S], e E) (*items[S], error) {
 		latest, _ := all.last()

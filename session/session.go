@@ -28,7 +28,7 @@ type Options struct {
 	// NewID makes ids. Nil makes random UUIDs.
 	NewID func() string
 	// Logger hears of what is not the caller's fault: reducers that fail, checkpoints that cannot be
-	// written. Nil discards.
+	// written. Its handler must not use the session, which waits for it. Nil discards.
 	Logger *slog.Logger
 }
 
