@@ -101,6 +101,9 @@ func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
 	s.opts.Interval = cmp.Or(s.opts.Interval, time.Second)
 	s.opts.Perm = cmp.Or(s.opts.Perm, 0o600)
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
+	if int(s.opts.Sync) >= len(syncNames) {
+		return nil, fmt.Errorf("session: opening %s: there is no %v", path, s.opts.Sync)
+	}
 	f, size, err := openLog(path, s.opts)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -215,6 +216,13 @@ func TestACheckpointWithImpossibleEntriesIsNotUsed(t *testing.T) {
 		if n := session.Query[added](openDisk(t, d)).Len(); n != 2 {
 			t.Errorf("%s: %d values, want 2", live, n)
 		}
+	}
+}
+
+func TestASyncPolicyThatDoesNotExistIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if _, err := session.OpenFile(path, &session.FileOptions{Sync: 7}); err == nil || !strings.Contains(err.Error(), "SyncPolicy(7)") {
+		t.Errorf("got %v, want an error: nothing would ever be forced to the disk", err)
 	}
 }
 
