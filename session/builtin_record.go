@@ -28,6 +28,7 @@ func (s *Session) RecordTool(ctx context.Context, t ToolInvoked) (bool, error) {
 	t = s.completed(t)
 	s.order.Lock()
 	defer s.order.Unlock()
+	_ = s.retryLocked() // then the store has no room for this one either
 	if t.CallID != "" {
 		if known, err := s.isRecordedLocked(t.CallID); known || err != nil {
 			return false, err

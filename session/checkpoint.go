@@ -3,6 +3,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -75,12 +76,17 @@ func runsOf(live persist.Vector[int64]) [][2]int64 {
 // with the log, so that checkpoints cost a constant share.
 const checkpointEvery = 4096
 
+// One that cannot be saved is not tried again before the next is due: each costs as much as all of them.
 func (s *Session) checkpointIfDueLocked() {
-	if s.last-s.checkpointed < max(checkpointEvery, s.checkpointed/2) {
+	done := max(s.checkpointed, s.tried)
+	if s.last-done < max(checkpointEvery, done/2) {
 		return
 	}
 	s.checkpointLocked()
 }
+
+// notUTF8 is how bytes that are no text are written; the real U+FFFD is not escaped.
+var notUTF8 = []byte(`\ufffd`)
 
 // checkpointLocked saves the slices that are folded. While a transaction is open there is no state to be
 // saved: it may be rolled back yet.
@@ -88,6 +94,7 @@ func (s *Session) checkpointLocked() {
 	if s.store == nil || len(s.open) > 0 || s.last == s.checkpointed {
 		return
 	}
+	s.tried = s.last
 	c := checkpoint{Pos: s.last, NextTx: s.nextTx, Live: runsOf(s.state.live), Slices: map[event.Kind]savedSlice{}}
 	for _, sl := range s.slices {
 		all, ok := s.itemsLocked(sl)
@@ -95,7 +102,7 @@ func (s *Session) checkpointLocked() {
 			continue // it will be folded
 		}
 		items, err := sl.encode(all)
-		if err != nil {
+		if err != nil || bytes.Contains(items, notUTF8) {
 			continue // it has no JSON form
 		}
 		c.Slices[sl.name] = savedSlice{sl.policy.String(), sl.version, sl.events, items}
@@ -123,5 +130,17 @@ func readCheckpoint(store Store) (*checkpoint, error) {
 	if c.Pos != kept.Pos || c.Pos > store.Last() {
 		return nil, fmt.Errorf("it is of entry %d, the log ends at %d", c.Pos, store.Last())
 	}
-	return &c, nil
+	return &c, c.check()
+}
+
+// check refuses runs that are not ascending, which no session has written.
+func (c *checkpoint) check() error {
+	last := int64(0)
+	for _, run := range c.Live {
+		if run[0] <= last || run[1] < run[0] || run[1] > c.Pos {
+			return fmt.Errorf("it has the entries from %d to %d after %d, and is of entry %d", run[0], run[1], last, c.Pos)
+		}
+		last = run[1]
+	}
+	return nil
 }

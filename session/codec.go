@@ -20,7 +20,7 @@ type entryWire struct {
 }
 
 func encode(entry *Entry) (Record, error) {
-	e, err := entry.Event.MarshalJSON()
+	e, err := encodeEvent(entry.Event)
 	if err != nil {
 		return Record{}, fmt.Errorf("session: %s has no JSON form and cannot be kept: %w", entry.Event.Kind, err)
 	}
@@ -29,6 +29,22 @@ func encode(entry *Entry) (Record, error) {
 		return Record{}, fmt.Errorf("session: writing %s: %w", entry.Event.Kind, err)
 	}
 	return Record{entry.Pos, data}, nil
+}
+
+func encodeEvent(e event.Event) (data []byte, err error) {
+	defer asError(&err)
+	if reflect.TypeOf(e.Payload).PkgPath() != extensionType.PkgPath() { // those have a form of their own
+		e.Payload = Value{e.Kind, valueOf(e.Payload)}
+	}
+	return e.MarshalJSON()
+}
+
+// asError makes an error of a panic. The methods that write and read the JSON of a value are others' code,
+// and run where a panic would leave things half done.
+func asError(err *error) {
+	if p := recover(); p != nil {
+		*err = panicError{p}
+	}
 }
 
 // decodeNext decodes the record that follows a position.
@@ -45,7 +61,7 @@ func decode(record Record) (*Entry, error) {
 		return nil, fmt.Errorf("entry %d: %w: %w", record.Pos, ErrCorrupt, err)
 	}
 	entry := &Entry{Pos: record.Pos, Cause: w.Cause, Tx: w.Tx}
-	if err := entry.Event.UnmarshalJSON(w.Event); err != nil {
+	if err := decodeEvent(w.Event, &entry.Event); err != nil {
 		return nil, fmt.Errorf("entry %d: %w: %w", record.Pos, ErrCorrupt, err)
 	}
 	raw, ok := entry.Event.Payload.(event.Extension)
@@ -61,6 +77,27 @@ func decode(record Record) (*Entry, error) {
 	return entry, nil
 }
 
+// decodeEvent reads an event. A payload that does not fit its kind, because another version of this
+// package has written it or because it was dispatched so, stays as it came: the others are good.
+func decodeEvent(data json.RawMessage, e *event.Event) error {
+	fault := e.UnmarshalJSON(data)
+	if fault == nil {
+		return nil
+	}
+	var fields map[string]json.RawMessage
+	var kind event.Kind
+	if json.Unmarshal(data, &fields) != nil || json.Unmarshal(fields["type"], &kind) != nil || kind == "" {
+		return fault
+	}
+	fields["type"] = json.RawMessage(`"session:undecoded"`) // which nobody knows
+	unknown, err := json.Marshal(fields)
+	if err != nil || e.UnmarshalJSON(unknown) != nil {
+		return fault
+	}
+	e.Kind, e.Payload = kind, event.Extension{Kind: kind, Data: fields["payload"]}
+	return nil
+}
+
 // ownTypes are the payloads by which a session manages itself, by kind; it cannot go on without them.
 var ownTypes = func() map[event.Kind]reflect.Type {
 	types := map[event.Kind]reflect.Type{}
@@ -70,7 +107,8 @@ var ownTypes = func() map[event.Kind]reflect.Type {
 	return types
 }()
 
-func decodeValue(data json.RawMessage, t reflect.Type) (any, error) {
+func decodeValue(data json.RawMessage, t reflect.Type) (_ any, err error) {
+	defer asError(&err)
 	v := reflect.New(t)
 	if err := json.Unmarshal(data, v.Interface()); err != nil {
 		return nil, fmt.Errorf("decoding %s: %w", t, err)

@@ -13,8 +13,8 @@ import (
 
 // Dispatch appends an event to the log and returns its number. It takes an [event.Event], a payload, or
 // a value of any other type, which becomes the payload; pointers count as what they point to. A value
-// must not be changed afterwards. A store keeps its JSON: what that leaves out, such as fields that are
-// not exported, is gone when the session is opened again.
+// must not be changed afterwards. A store keeps its JSON: what that leaves out or changes, such as fields
+// that are not exported and bytes that are no UTF-8, is gone when the session is opened again.
 //
 // Give types that go to a store a method EventKind: it names them in the log. Others are called after
 // their Go name, "go:path/of/package.Name", which is lost when they are moved or renamed, and which for
@@ -44,6 +44,7 @@ func (s *Session) dispatch(ctx context.Context, e event.Event) (int64, error) {
 	entry := &Entry{Event: e}
 	s.order.Lock()
 	defer s.order.Unlock()
+	_ = s.retryLocked() // then the store has no room for this one either
 	if err := s.admitLocked(entry); err != nil {
 		return 0, err
 	}
@@ -84,6 +85,9 @@ func (s *Session) envelope(v any) (event.Event, error) {
 
 // admitLocked refuses an event that would be of another type when it is read again.
 func (s *Session) admitLocked(entry *Entry) error {
+	if err := s.admitRawLocked(entry); err != nil {
+		return err
+	}
 	r, err := s.routeLocked(s.typeLocked(entry))
 	if err != nil {
 		return err
@@ -92,6 +96,21 @@ func (s *Session) admitLocked(entry *Entry) error {
 		return fmt.Errorf("session: %T calls itself %q, but events of its type are %q\n  next: let EventKind always return the same", entry.Event.Payload, entry.Event.Kind, r.kind)
 	}
 	return nil
+}
+
+// admitRawLocked sees to it that an event that was dispatched as JSON is what every reader makes of it.
+func (s *Session) admitRawLocked(entry *Entry) error {
+	raw, ok := entry.Event.Payload.(event.Extension)
+	if !ok || s.types[raw.Kind] != nil {
+		return nil
+	}
+	t := ownerOf(raw.Kind)
+	if t == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claimLocked(t)
 }
 
 // appendLocked numbers an entry, keeps it, and lets every reducer see it.

@@ -37,8 +37,16 @@ func (v Value) EventKind() event.Kind { return v.kind }
 // Get returns the value.
 func (v Value) Get() any { return v.v }
 
-// MarshalJSON gives the value's own JSON.
-func (v Value) MarshalJSON() ([]byte, error) { return plainjson.Marshal(v.v) }
+// MarshalJSON gives the value's own JSON: that of a pointer to it, so that methods of pointers write what
+// methods of pointers will read.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if v.v == nil {
+		return plainjson.Marshal(nil)
+	}
+	p := reflect.New(reflect.TypeOf(v.v))
+	p.Elem().Set(reflect.ValueOf(v.v))
+	return plainjson.Marshal(p.Interface())
+}
 
 // valueOf is what reducers and subscribers get of a payload.
 func valueOf(p event.Payload) any {

@@ -91,6 +91,9 @@ type logFile interface {
 // process or another, [ErrCorrupt] if a record in its middle is damaged and [ErrVersion] if a newer version
 // of this package wrote it. An error leaves the file as it is.
 func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
+	if absolute, err := filepath.Abs(path); err == nil { // the working directory may be another later on
+		path = absolute
+	}
 	s := &FileStore{path: path}
 	if opts != nil {
 		s.opts = *opts
@@ -98,6 +101,9 @@ func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
 	s.opts.Interval = cmp.Or(s.opts.Interval, time.Second)
 	s.opts.Perm = cmp.Or(s.opts.Perm, 0o600)
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
+	if int(s.opts.Sync) >= len(syncNames) {
+		return nil, fmt.Errorf("session: opening %s: there is no %v", path, s.opts.Sync)
+	}
 	f, size, err := openLog(path, s.opts)
 	if err != nil {
 		return nil, err
@@ -219,7 +225,7 @@ func (s *FileStore) Repaired() (bytes int64, savedAs string) {
 }
 
 // Close forces the log to the disk, unless the policy is [SyncNever], and releases it. Its error is about
-// records that were acknowledged: they may not be on the disk.
+// records that were acknowledged: they may not be on the disk, or the file was deleted meanwhile.
 func (s *FileStore) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -234,7 +240,7 @@ func (s *FileStore) Close() error {
 		s.syncer.stop()
 		s.syncNow()
 	}
-	if err := errors.Join(s.failure(), s.f.Close()); err != nil {
+	if err := errors.Join(s.failure(), s.checkThere(), s.f.Close()); err != nil {
 		return fmt.Errorf("session: closing %s: %w", s.path, err)
 	}
 	return nil

@@ -145,6 +145,8 @@ func (s *FileStore) failure() error {
 	return s.broken
 }
 
+var errReadOnly = errors.New("open for reading only")
+
 // writable says why the store cannot be changed.
 func (s *FileStore) writable() error {
 	s.mu.Lock()
@@ -153,7 +155,7 @@ func (s *FileStore) writable() error {
 	case s.closed:
 		return s.errClosed()
 	case s.opts.ReadOnly:
-		return fmt.Errorf("session: %s is open for reading only", s.path)
+		return fmt.Errorf("session: %s is %w", s.path, errReadOnly)
 	case s.broken != nil:
 		return fmt.Errorf("session: %s: %w", s.path, s.broken)
 	}

@@ -50,7 +50,11 @@ func (s *FileStore) SaveCheckpoint(c Checkpoint) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	meta, err := s.describeCheckpoint(c)
+	err := s.checkThere() // or it would come to lie beside another log
+	var meta checkpointMeta
+	if err == nil {
+		meta, err = s.describeCheckpoint(c)
+	}
 	if err == nil {
 		err = s.writeCheckpoint(meta, c.Data)
 	}
@@ -84,9 +88,9 @@ func (s *FileStore) writeCheckpoint(meta checkpointMeta, data []byte) error {
 	if err != nil {
 		return err
 	}
-	// There is one writer, so the name can be fixed, and what a crash left of it is overwritten.
+	// There is one writer, so the name can be fixed, and what a crash left of it is replaced.
 	name := s.path + checkpointSuffix
-	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, s.opts.Perm)
+	f, err := createAnew(name+".new", s.opts.Perm)
 	if err != nil {
 		return err
 	}
@@ -97,6 +101,37 @@ func (s *FileStore) writeCheckpoint(meta checkpointMeta, data []byte) error {
 	return os.Rename(f.Name(), name)
 }
 
+// createAnew creates a file in place of whatever has the name. It writes through no link that somebody else
+// put there, and waits for no reader of a pipe.
+func createAnew(name string, perm fs.FileMode) (*os.File, error) {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+}
+
+// openCheckpoint opens what can only be a file: a pipe would block.
+func (s *FileStore) openCheckpoint() (*os.File, error) {
+	name := s.path + checkpointSuffix
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	return os.Open(name)
+}
+
+func (s *FileStore) readCheckpoint() ([]byte, error) {
+	f, err := s.openCheckpoint()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
 // Checkpoint implements [Store]. One that is damaged, or that does not belong to the log, counts as none.
 func (s *FileStore) Checkpoint() (Checkpoint, error) {
 	s.mu.Lock()
@@ -105,7 +140,7 @@ func (s *FileStore) Checkpoint() (Checkpoint, error) {
 	if closed {
 		return Checkpoint{}, s.errClosed()
 	}
-	text, err := os.ReadFile(s.path + checkpointSuffix)
+	text, err := s.readCheckpoint()
 	if errors.Is(err, fs.ErrNotExist) {
 		return Checkpoint{}, nil
 	}
@@ -162,7 +197,7 @@ func belongs(meta checkpointMeta, f io.ReaderAt, headLine []byte, length int64) 
 // that is written anew from before it.
 func (s *FileStore) checkedUpTo(size int64) logPlace {
 	first := logPlace{0, int64(len(s.headLine))}
-	f, err := os.Open(s.path + checkpointSuffix)
+	f, err := s.openCheckpoint()
 	if errors.Is(err, fs.ErrNotExist) {
 		return first
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -149,7 +150,7 @@ func TestOpeningLooksOnlyAtWhatFollowsTheCheckpoint(t *testing.T) {
 func TestAFailedCheckpointLeavesTheLastOne(t *testing.T) {
 	path := writeLog(t, 20, 10)
 	s := openLogFile(t, path, nil)
-	if err := os.Mkdir(path+".checkpoint.new", 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(path+".checkpoint.new", "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.SaveCheckpoint(session.Checkpoint{Pos: 20, Data: json.RawMessage(`{}`)}); err == nil || !strings.Contains(err.Error(), path) {

@@ -16,6 +16,18 @@ type lockedFile struct{ *os.File }
 // Close implements io.Closer.
 func (f lockedFile) Close() error { return errors.Join(filelock.Unlock(f.File), f.File.Close()) }
 
+// checkThere says so if the path leads to the log no more: what was appended since then is lost.
+func (s *FileStore) checkThere() error {
+	f, ok := s.f.(lockedFile)
+	if !ok {
+		return nil
+	}
+	if err := checkSameFile(f.File); err != nil {
+		return fmt.Errorf("the log was moved, deleted or replaced while it was open; what it was given since is not at %s: %w", s.path, err)
+	}
+	return nil
+}
+
 // lockLog locks a log, or says who has it. The lock is on the log itself, not on
 // a file beside it, which could be deleted, and which another name of the log would not lead to.
 func lockLog(f *os.File) error {
@@ -31,7 +43,7 @@ func lockLog(f *os.File) error {
 }
 
 // checkSameFile sees to it that the lock is on what the path leads to: the file may have been replaced
-// before it was locked.
+// before it was locked, and since.
 func checkSameFile(f *os.File) error {
 	mine, err := f.Stat()
 	if err != nil {
@@ -42,7 +54,7 @@ func checkSameFile(f *os.File) error {
 		return fmt.Errorf("session: locking %s: %w", f.Name(), err)
 	}
 	if !os.SameFile(mine, there) {
-		return fmt.Errorf("session: %s was replaced while it was opened", f.Name())
+		return fmt.Errorf("session: %s was replaced", f.Name())
 	}
 	return nil
 }

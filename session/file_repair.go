@@ -67,15 +67,14 @@ func (s *FileStore) repair(size int64) error {
 
 // saveTorn copies part of the log to <path>.torn, or <path>.torn.2 and so on.
 func (s *FileStore) saveTorn(from, to int64) (string, error) {
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	for n := 1; ; n++ {
-		if n == maxTornFiles {
-			flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-		}
 		name := numbered(s.path+".torn", n)
-		out, err := os.OpenFile(name, flags, s.opts.Perm)
-		if errors.Is(err, fs.ErrExist) && n < maxTornFiles {
-			continue
+		out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, s.opts.Perm)
+		if errors.Is(err, fs.ErrExist) {
+			if n < maxTornFiles {
+				continue
+			}
+			out, err = createAnew(name, s.opts.Perm)
 		}
 		if err != nil {
 			return "", err

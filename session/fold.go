@@ -54,6 +54,7 @@ func (s *Session) typeLocked(entry *Entry) reflect.Type {
 		if t := s.types[p.Kind]; t != nil {
 			return t
 		}
+		s.unknown[p.Kind] = true
 	}
 	return reflect.TypeOf(entry.Event.Payload)
 }

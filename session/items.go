@@ -114,7 +114,8 @@ func (it *items[S]) upserted(v S, key func(any) any) *items[S] {
 }
 
 // seedItems takes values as they were dispatched, or as they come from a store.
-func seedItems[S any](values any) (any, error) {
+func seedItems[S any](values any) (_ any, err error) {
+	defer asError(&err)
 	list, ok := values.([]S)
 	if raw, isRaw := values.(json.RawMessage); isRaw {
 		if err := json.Unmarshal(raw, &list); err != nil {
@@ -128,7 +129,8 @@ func seedItems[S any](values any) (any, error) {
 	return listOf(list), nil
 }
 
-func encodeItems[S any](all any) (json.RawMessage, error) {
+func encodeItems[S any](all any) (_ json.RawMessage, err error) {
+	defer asError(&err)
 	it := all.(*items[S])
 	return plainjson.Marshal(slices.AppendSeq(make([]S, 0, it.length()), it.all()))
 }

@@ -63,7 +63,21 @@ func (s *Session) claimLocked(t reflect.Type) error {
 		return fmt.Errorf("session: two types are called %q in the log: %s and %s\n  next: give one of them a method EventKind with a name of its own", kind, describe(owner), describe(t))
 	}
 	s.types[kind] = t
+	if s.unknown[kind] {
+		delete(s.unknown, kind)
+		s.forgetRawLocked()
+	}
 	return nil
+}
+
+// forgetRawLocked has the slices folded anew whose reducers see events of any type: they have seen some
+// that they would now see as what they are.
+func (s *Session) forgetRawLocked() {
+	for _, sl := range s.slices {
+		if sl.typ == extensionType || sl.reducers[extensionType] != nil || sl.reducers[entryType] != nil {
+			sl.epoch++
+		}
+	}
 }
 
 func describe(t reflect.Type) string { return fmt.Sprintf("%s (%s)", t, t.PkgPath()) }

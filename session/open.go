@@ -104,11 +104,11 @@ func (s *Session) liveAfter(entry *Entry, lives []persist.Vector[int64], first m
 	live := s.state.live
 	switch what := entry.Event.Payload.(type) {
 	case Restored:
+		if what.To < 0 || what.To >= entry.Pos {
+			return live, fmt.Errorf("entry %d: %w: it goes back to entry %d", entry.Pos, ErrCorrupt, what.To)
+		}
 		if what.To < s.base {
 			return live, errBeforeBase
-		}
-		if what.To >= entry.Pos {
-			return live, fmt.Errorf("entry %d: %w: it goes back to entry %d", entry.Pos, ErrCorrupt, what.To)
 		}
 		return lives[what.To-s.base], nil
 	case RolledBack:
@@ -136,12 +136,11 @@ func (s *Session) rollBackInterrupted() error {
 	open := s.interruptedLocked()
 	for _, tx := range slices.Sorted(maps.Keys(open)) {
 		undone := &state{live: s.withoutLocked(s.state.live, []int64{tx}, s.base)}
-		if file, ok := s.store.(*FileStore); ok && file.opts.ReadOnly {
-			s.state = undone // nobody else has the session yet
-			continue
-		}
 		what := RolledBack{Txs: []int64{tx}, Call: open[tx], Reason: "the program ended before the call did"}
-		if err := s.turnLocked(what, open[tx], undone); err != nil {
+		switch err := s.turnLocked(what, open[tx], undone); {
+		case errors.Is(err, errReadOnly):
+			s.state = undone // nobody else has the session yet
+		case err != nil:
 			return err
 		}
 	}

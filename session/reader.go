@@ -16,6 +16,7 @@ import (
 // on later asks for what is above the last position that it has seen.
 func (s *Session) After(ctx context.Context, pos int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		pos := max(pos, 0)
 		for {
 			log, base, grown := s.follow(pos)
 			for entry, err := range s.entries(pos, base, log) {

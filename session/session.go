@@ -28,7 +28,7 @@ type Options struct {
 	// NewID makes ids. Nil makes random UUIDs.
 	NewID func() string
 	// Logger hears of what is not the caller's fault: reducers that fail, checkpoints that cannot be
-	// written. Nil discards.
+	// written. Its handler must not use the session, which waits for it. Nil discards.
 	Logger *slog.Logger
 }
 
@@ -42,11 +42,14 @@ type Session struct {
 	// has seen the entry. It comes before mu.
 	order        sync.Mutex
 	nextTx       int64
-	checkpointed int64
+	checkpointed int64 // the last entry of the last checkpoint
+	tried        int64 // the last entry when one was tried
 	warnedOfMain bool
 	open         map[int64]*Tx
+	abandoned    []*Tx                   // open, and to be rolled back as soon as the store allows
 	routes       map[reflect.Type]*route // by the type of the event
 	changed      []folded                // what reducers made of the entry at hand
+	unknown      map[event.Kind]bool     // seen by reducers before their type was known
 
 	// mu guards what readers look at. It is held for moments, never while a reducer or a store works.
 	// Whoever changes these holds order too, so that either lock is enough to read them; children alone
@@ -76,7 +79,7 @@ func New(opts *Options) *Session {
 func newSession(opts *Options) *Session {
 	s := &Session{
 		open: map[int64]*Tx{}, slices: map[reflect.Type]*slice{}, routes: map[reflect.Type]*route{},
-		types: map[event.Kind]reflect.Type{}, state: &state{},
+		types: map[event.Kind]reflect.Type{}, unknown: map[event.Kind]bool{}, state: &state{},
 	}
 	if opts != nil {
 		s.opts = *opts

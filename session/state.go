@@ -69,10 +69,11 @@ func (s *Session) setItemsLocked(f folded) {
 // withoutLocked is a live history without the entries of some transactions, all of which are above a position.
 // order is held.
 func (s *Session) withoutLocked(live persist.Vector[int64], txs []int64, above int64) persist.Vector[int64] {
+	txs = slices.Sorted(slices.Values(txs)) // those of a log may be in any order
 	kept := countUpTo(live, above)
 	left := live.Take(kept)
 	for _, pos := range live.From(kept) {
-		if !slices.Contains(txs, s.entryLocked(pos).Tx) {
+		if !has(txs, s.entryLocked(pos).Tx) {
 			left = left.Append(pos)
 		}
 	}

@@ -52,7 +52,7 @@ func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 		own, tx := s.Begin(ctx, call.ID)
 		result := tool.Fail("Error: the call did not come to its end.")
 		defer func() { // also where a handler ends the goroutine, as a failing test does
-			_ = tx.Rollback("the call did not come to its end") // does nothing once it has
+			_ = tx.abandon("the call did not come to its end") // does nothing once it has
 			if !call.DryRun {
 				report := o.report(call, result)
 				report.Duration = s.Now().Sub(started)
@@ -67,8 +67,8 @@ func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 // end ends the transaction of a call. The result is another one if what the call did cannot be kept.
 func (o *ToolTxOptions) end(own context.Context, tx *Tx, call *tool.Call, result tool.Result) tool.Result {
 	if call.DryRun || !result.OK() {
-		if err := tx.Rollback(string(statusOf(&result))); err != nil {
-			tx.s.opts.Logger.ErrorContext(own, "a tool call could not be rolled back", "call", call.ID, "error", err)
+		if err := tx.abandon(string(statusOf(&result))); err != nil {
+			tx.s.opts.Logger.ErrorContext(own, "a tool call is not rolled back yet; the next dispatch tries again", "call", call.ID, "error", err)
 		}
 		return result
 	}
@@ -81,8 +81,8 @@ func (o *ToolTxOptions) end(own context.Context, tx *Tx, call *tool.Call, result
 	}
 	lost := tool.Fail(fmt.Sprintf("Error: the tool ran, but what it changed in the session is lost: %v", err))
 	lost.Tool, lost.Err.Err = result.Tool, err
-	if err := tx.Rollback(err.Error()); err != nil {
-		tx.s.opts.Logger.ErrorContext(own, "a tool call could not be rolled back", "call", call.ID, "error", err)
+	if err := tx.abandon(err.Error()); err != nil {
+		tx.s.opts.Logger.ErrorContext(own, "a tool call is not rolled back yet; the next dispatch tries again", "call", call.ID, "error", err)
 	}
 	return lost
 }

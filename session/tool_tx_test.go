@@ -330,6 +330,39 @@ func TestACallWhoseChangesCannotBeKeptFails(t *testing.T) {
 	}
 }
 
+// A call that fails while the disk is full cannot be rolled back at that moment.
+func TestACallThatCouldNotBeRolledBackIsWhenItCan(t *testing.T) {
+	for _, how := range []string{"dispatch", "commit"} {
+		d := newDisk()
+		s := openDisk(t, d)
+		var late context.Context
+		fails := tool.Must("fails", "Fails when nothing can be kept.", func(ctx context.Context, _ struct{}) (string, error) {
+			late = ctx
+			dispatch(t, ctx, s, remark{"inside"})
+			d.full = true
+			return "", errors.New("it failed")
+		})
+		outer, tx := s.Begin(t.Context(), "toolu_outer")
+		dispatch(t, outer, s, remark{"outside"})
+		tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, fails).Execute(outer, tool.Call{ID: "toolu_1", Name: "fails"})
+		if err := tx.Commit(); !errors.Is(err, errFull) {
+			t.Errorf("%s: Commit around it = %v, want the full disk", how, err)
+		}
+		d.full = false
+		if _, err := s.Dispatch(context.WithoutCancel(late), remark{"late"}); !errors.Is(err, session.ErrTxOver) {
+			t.Errorf("%s: the handler that goes on got %v, want ErrTxOver", how, err)
+		}
+		if how == "dispatch" {
+			dispatch(t, t.Context(), s, added{1})
+		} else if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+		if got := notes(s); !cmp.Equal(got, []string{"outside"}) {
+			t.Errorf("%s: the state is %q, want what was outside the call", how, got)
+		}
+	}
+}
+
 func BenchmarkToolTx(b *testing.B) {
 	s := session.New(nil)
 	r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, noteTool())

@@ -27,7 +27,7 @@ type Tx struct {
 	parent *Tx
 
 	// The session's order guards these.
-	members    []int64 // the transaction and those inside it that were not rolled back
+	members    []int64 // the transaction and those inside it that were not rolled back, ascending
 	begin      *state
 	beginPos   int64
 	wrote      bool
@@ -35,6 +35,7 @@ type Tx struct {
 	stale      bool // begin has something that is gone by now, or lacks something
 	ended      bool
 	rolledBack bool
+	abandoned  string // why it is to be rolled back as soon as the store allows
 }
 
 type txKey struct{}
@@ -94,6 +95,9 @@ func (tx *Tx) Commit() error {
 		tx.endLocked()
 		return nil
 	}
+	if err := tx.s.retryLocked(); err != nil {
+		return err // what was abandoned inside must not be committed with it
+	}
 	if tx.wrote {
 		if err := tx.s.turnLocked(Committed{Txs: tx.members, Call: tx.call}, tx.call, nil); err != nil {
 			return err
@@ -108,9 +112,37 @@ func (tx *Tx) Commit() error {
 // slices are folded anew from there, without its events. It does nothing if the transaction is over, so
 // that it can be deferred.
 func (tx *Tx) Rollback(reason string) error {
+	tx.s.order.Lock()
+	defer tx.s.order.Unlock()
+	return tx.rollbackLocked(reason)
+}
+
+// abandon is for whoever will not come back: if the store refuses the rollback, the transaction takes
+// nothing more, and the next to dispatch tries again.
+func (tx *Tx) abandon(reason string) error {
+	tx.s.order.Lock()
+	defer tx.s.order.Unlock()
+	err := tx.rollbackLocked(reason)
+	if err != nil && tx.abandoned == "" {
+		tx.abandoned = cmp.Or(reason, "it was abandoned")
+		tx.s.abandoned = append(tx.s.abandoned, tx)
+	}
+	return err
+}
+
+// retryLocked rolls back what was abandoned. What cannot be now is for the next time, and there is an
+// error.
+func (s *Session) retryLocked() (err error) {
+	s.abandoned = slices.DeleteFunc(s.abandoned, func(tx *Tx) bool {
+		fault := tx.rollbackLocked(tx.abandoned)
+		err = cmp.Or(err, fault)
+		return fault == nil
+	})
+	return err
+}
+
+func (tx *Tx) rollbackLocked(reason string) error {
 	s := tx.s
-	s.order.Lock()
-	defer s.order.Unlock()
 	if tx.ended {
 		return nil
 	}
@@ -132,7 +164,13 @@ func (tx *Tx) Rollback(reason string) error {
 
 // without makes a new list: the old one is in the log.
 func without(ids, gone []int64) []int64 {
-	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return slices.Contains(gone, id) })
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return has(gone, id) })
+}
+
+// has looks for a transaction in an ascending list, which is long if a call has made thousands of others.
+func has(ids []int64, id int64) bool {
+	_, found := slices.BinarySearch(ids, id)
+	return found
 }
 
 func (tx *Tx) endLocked() {
@@ -144,7 +182,7 @@ func (tx *Tx) endLocked() {
 func (tx *Tx) endAllLocked() {
 	tx.endLocked()
 	for _, inner := range tx.s.open {
-		if slices.Contains(tx.members, inner.id) {
+		if has(tx.members, inner.id) {
 			inner.rolledBack = tx.rolledBack
 			inner.endLocked()
 		}
@@ -197,7 +235,7 @@ func (s *Session) causeLocked(ctx context.Context, entry *Entry) error {
 	}
 	entry.Cause = cmp.Or(tx.call, entry.Cause)
 	switch tx = tx.current(); {
-	case tx.rolledBack:
+	case tx.rolledBack || tx.abandoned != "":
 		return ErrTxOver
 	case !tx.ended:
 		entry.Tx = tx.id
@@ -225,7 +263,7 @@ func (s *Session) txOfLocked(call string) *Tx {
 // noteLocked remembers which open transactions have written, and which are no longer alone.
 func (s *Session) noteLocked(entry *Entry) {
 	for _, tx := range s.open {
-		if slices.Contains(tx.members, entry.Tx) {
+		if has(tx.members, entry.Tx) {
 			tx.wrote = true
 		} else {
 			tx.overlapped = true
