@@ -28,17 +28,6 @@ func openFileSession(t *testing.T, path string, opts *session.FileOptions) *sess
 	return s
 }
 
-func TestALogThatIsBeingWrittenCanBeLookedAt(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	writer := openFileSession(t, path, nil)
-	ctx, _ := writer.Begin(t.Context(), "toolu_1")
-	dispatch(t, ctx, writer, added{1})
-	reader := openFileSession(t, path, &session.FileOptions{ReadOnly: true})
-	if n := session.Query[added](reader).Len(); n != 1 || reader.Last() != 1 {
-		t.Errorf("the reader has %d values in a log of %d, want what the call has done so far", n, reader.Last())
-	}
-}
-
 func TestALogThatWasDeletedIsMissed(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
