@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"session/storetest": {"session", "event"},
 	"guard":             {"session", "gate", "tool", "event", "internal/*"},
 	"prompt":            {"guard", "session", "gate", "tool", "schema", "event", "internal/*"},
-	"agent":                       {"event", "tool", "gate", "internal/*"},
+	"agent":             {"event", "tool", "gate", "internal/*"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},
 	// An adapter knows neither gate nor session: it asks its host.
