@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/tool"
 )
 
 type finding struct {
@@ -71,6 +73,24 @@ func TestAnswersOfAllShapes(t *testing.T) {
 				t.Errorf("asked for %q", asked)
 			}
 		})
+	}
+}
+
+// A type is the same to the model whether it answers with it or calls a tool with it.
+func TestAnswersAndArgumentsAreDescribedAlike(t *testing.T) {
+	takes := tool.Must("take", "Takes it.", func(context.Context, finding) (string, error) { return "", nil })
+	asked, err := json.Marshal(takes.Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, answer, _ := parseAs[finding](t, false, `{"file":"a"}`); answer != string(asked) {
+		t.Errorf("the answer is described as\n%s\nand arguments as\n%s", answer, asked)
+	}
+	for _, bad := range []string{`{}`, `{"file":""}`, `{"file":"a","mood":"good"}`, `{"file":"a","line":"x"}`} {
+		_, _, wrong := parseAs[finding](t, false, bad)
+		if r := takes.Run(t.Context(), tool.Call{ID: "1", Input: json.RawMessage(bad)}); r.OK() || wrong == nil {
+			t.Errorf("%s is refused as arguments: %t, as an answer: %v", bad, !r.OK(), wrong)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -31,8 +32,11 @@ func TestARenderingIsRecordedWithItsTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := session.Query[session.PromptRendered](ses).Latest()
-	if got.EventID != id || id != "id-1" || got.Name != "demo:test" || got.Adapter != "claude-code" || got.Text != r.Text || len(got.Descriptor) == 0 {
+	if got.EventID != id || id != "id-1" || got.Namespace != "demo" || got.Key != "test" || got.Name != "demo:test" || got.Adapter != "claude-code" || got.Text != r.Text || len(got.Descriptor) == 0 {
 		t.Errorf("recorded under %q: %+v", id, got)
+	}
+	if diff := cmp.Diff([]string{"find"}, got.Tools); diff != "" {
+		t.Errorf("names of the tools (-want +got):\n%s", diff)
 	}
 	const here = "github.com/drover-agents/drover/prompt."
 	params := map[string]string{}
@@ -44,8 +48,13 @@ func TestARenderingIsRecordedWithItsTools(t *testing.T) {
 		t.Errorf("params (-want +got):\n%s", diff)
 	}
 	tools, _ := session.Query[session.RenderedTools](ses).Latest()
-	if tools.RenderEventID != id || len(tools.Tools) != 1 || tools.Tools[0].Name != "find" || len(tools.Tools[0].Parameters) == 0 {
-		t.Errorf("the tools are %+v", tools)
+	asked, err := json.Marshal(r.Tools[0].Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := []session.ToolSchema{{Name: "find", Description: r.Tools[0].Description, Parameters: asked}}
+	if diff := cmp.Diff(session.RenderedTools{RenderEventID: id, Tools: schema}, tools); diff != "" {
+		t.Errorf("the tools (-want +got):\n%s", diff)
 	}
 }
 

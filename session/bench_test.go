@@ -3,9 +3,11 @@
 package session_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drover-agents/drover/session"
@@ -64,12 +66,68 @@ func filled(b *testing.B, n int) *session.Session {
 	return s
 }
 
+// BenchmarkSnapshot keeps the state of a slice of 10,000 items. "copying" keeps a copy of the list, and
+// "as JSON" writes it, which is how a state is kept that others may change.
 func BenchmarkSnapshot(b *testing.B) {
 	s := filled(b, 10_000)
-	b.ReportAllocs()
+	items := slices.Collect(session.Query[analysed](s).All())
+	b.Run("10000 items", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = s.Snapshot()
+		}
+	})
+	b.Run("copying, 10000 items", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = slices.Clone(items)
+		}
+	})
+	b.Run("as JSON, 10000 items", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := json.Marshal(items); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkIncrements has 8 goroutines add 5,000 times each, and tells how many additions are left.
+// "read and write back" is a state that is safe to read and to write, but not to change.
+func BenchmarkIncrements(b *testing.B) {
+	b.Run("a reducer", func(b *testing.B) {
+		increments(b, func() (add func(), sum func() int) {
+			s := session.New(nil)
+			session.Reduce(s, func(n int, e analysed) int { return n + e.Issues })
+			add = func() { _, _ = s.Dispatch(b.Context(), analysed{Issues: 1}) }
+			return add, func() int { n, _ := session.Query[int](s).Latest(); return n }
+		})
+	})
+	b.Run("read and write back", func(b *testing.B) {
+		increments(b, func() (add func(), sum func() int) {
+			var n atomic.Int64
+			return func() { n.Store(n.Load() + 1) }, func() int { return int(n.Load()) }
+		})
+	})
+}
+
+func increments(b *testing.B, begin func() (add func(), sum func() int)) {
+	kept := 0
 	for b.Loop() {
-		_ = s.Snapshot()
+		add, sum := begin()
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 5_000 {
+					add()
+				}
+			})
+		}
+		wg.Wait()
+		kept += sum()
 	}
+	b.ReportMetric(float64(kept)/float64(b.N), "kept/40000")
 }
 
 func BenchmarkRestore(b *testing.B) {
@@ -116,6 +174,13 @@ func BenchmarkQuery(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			for range session.Query[analysed](s).All() {
+			}
+		}
+	})
+	b.Run("where, of 10000", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for range session.Query[analysed](s).Where(func(a analysed) bool { return a.Issues > 1 }) {
 			}
 		}
 	})

@@ -108,3 +108,25 @@ func TestRegisteringWhileOthersDispatchLosesNothing(t *testing.T) {
 		t.Errorf("%d of 800 are left", got)
 	}
 }
+
+// Whoever dispatches from wherever, reducers see events in the order of the log.
+func TestReducersSeeTheOrderOfTheLog(t *testing.T) {
+	s := session.New(nil)
+	session.Append(s, func(e added) int { return e.N })
+	var wg sync.WaitGroup
+	for c := range 8 {
+		wg.Go(func() {
+			for r := range 200 {
+				dispatch(t, t.Context(), s, added{c*1000 + r})
+			}
+		})
+	}
+	wg.Wait()
+	var log []int
+	for e := range s.Events() {
+		log = append(log, e.Payload.(session.Value).Get().(added).N)
+	}
+	if state := slices.Collect(session.Query[int](s).All()); len(state) != 8*200 || !slices.Equal(state, log) {
+		t.Errorf("%d events were reduced in another order than that of the %d in the log", len(state), len(log))
+	}
+}

@@ -3,6 +3,7 @@
 package session_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -114,5 +115,110 @@ func BenchmarkFileRecords100k(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkDispatchToFile takes one event through two reducers and into a file.
+func BenchmarkDispatchToFile(b *testing.B) {
+	for _, policy := range []session.SyncPolicy{session.SyncNever, session.SyncInterval, session.SyncAlways} {
+		b.Run(policy.String(), func(b *testing.B) {
+			s := openSession(b, filepath.Join(b.TempDir(), "log.jsonl"), policy)
+			session.Append(s, func(e analysed) analysed { return e })
+			dispatchAll(b, s)
+			_ = s.Close()
+		})
+	}
+}
+
+// openSession opens the log of a session that counts what was analysed.
+func openSession(b *testing.B, path string, policy session.SyncPolicy) *session.Session {
+	b.Helper()
+	store, err := session.OpenFile(path, &session.FileOptions{Sync: policy})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := session.Open(store, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	session.Reduce(s, func(n int, e analysed) int { return n + e.Issues })
+	return s
+}
+
+// BenchmarkSessionOpen100k opens a file of 100,000 events and asks for a slice of all of them. "plain" is
+// what a program does that only decodes the lines.
+func BenchmarkSessionOpen100k(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "log.jsonl")
+	s := openSession(b, path, session.SyncNever)
+	for range 100_000 {
+		dispatch(b, b.Context(), s, analysed{"a.go", 1})
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	log, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	bare := filepath.Join(b.TempDir(), "bare.jsonl") // the log alone
+	if err := os.WriteFile(bare, log, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct{ name, path string }{{"checkpoint", path}, {"no checkpoint", bare}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				if c.path == bare { // closing it would leave a checkpoint
+					removeCheckpoints(b, bare)
+				}
+				b.StartTimer()
+				s := openSession(b, c.path, session.SyncNever)
+				if n, _ := session.Query[int](s).Latest(); n != 100_000 {
+					b.Fatal(n)
+				}
+				b.StopTimer()
+				_ = s.Close()
+				b.StartTimer()
+			}
+		})
+	}
+	b.Run("plain", func(b *testing.B) { decodePlainly(b, log) })
+}
+
+func removeCheckpoints(b *testing.B, path string) {
+	b.Helper()
+	beside, err := filepath.Glob(path + ".*")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range beside {
+		if err := os.Remove(name); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func decodePlainly(b *testing.B, log []byte) {
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for line := range bytes.Lines(log) {
+			var entry struct {
+				Pos   int64 `json:"pos"`
+				Event struct {
+					ID      string
+					Kind    string
+					Payload analysed
+				}
+			}
+			if err := json.Unmarshal(line, &entry); err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != 100_001 { // with the header
+			b.Fatal(n)
+		}
 	}
 }

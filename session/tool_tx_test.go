@@ -154,6 +154,32 @@ func TestADryRunLeavesNothing(t *testing.T) {
 	}
 }
 
+// Two calls of one tool with one input are told apart by their ids alone.
+func TestEqualCallsAreCallsOfTheirOwn(t *testing.T) {
+	s := session.New(nil)
+	same := tool.Must("same", "Notes a text.", func(ctx context.Context, in noteInput) (string, error) {
+		if _, err := s.Dispatch(ctx, remark{in.Text}); err != nil {
+			return "", err
+		}
+		if call, _ := tool.CallFrom(ctx); call.ID == "second" {
+			return "", errors.New("it failed")
+		}
+		return "", nil
+	})
+	r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, same)
+	for _, id := range []string{"first", "second", "third"} {
+		call := noteCall(id, "a", "")
+		call.Name = "same"
+		r.Execute(t.Context(), call)
+	}
+	if diff := cmp.Diff([]string{"a", "a"}, notes(s)); diff != "" {
+		t.Errorf("the notes: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"first same success", "second same error", "third same success"}, invoked(s)); diff != "" {
+		t.Errorf("the calls: %s", diff)
+	}
+}
+
 func TestAnIDThatComesAgainHidesNoCall(t *testing.T) {
 	s := session.New(&session.Options{NewID: func() string { return "new" }})
 	r := tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, noteTool())

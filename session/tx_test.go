@@ -205,3 +205,50 @@ func entries(s *session.Session) (all []session.Entry) {
 	}
 	return all
 }
+
+// A rollback costs what was dispatched since its transaction began, not what is in the log: nothing is
+// folded if nobody else dispatched, and otherwise only what others did.
+func TestARollbackFoldsOnlyWhatOthersDid(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		others, folded int
+	}{{"nobody else", 0, 0}, {"three others", 3, 3}} {
+		t.Run(c.name, func(t *testing.T) {
+			s, calls := session.New(nil), 0
+			session.Reduce(s, func(n total, e added) total { calls++; return n + total(e.N) })
+			for range 1000 {
+				dispatch(t, t.Context(), s, added{1})
+			}
+			in, tx := s.Begin(t.Context(), "toolu_1")
+			dispatch(t, in, s, added{100}, added{100})
+			for range c.others {
+				dispatch(t, t.Context(), s, added{1})
+			}
+			before := calls
+			if err := tx.Rollback("failed"); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := session.Query[total](s).Latest(); got != total(1000+c.others) {
+				t.Errorf("the total is %d, want %d", got, 1000+c.others)
+			}
+			if got := calls - before; got != c.folded {
+				t.Errorf("the rollback folded %d events, want %d", got, c.folded)
+			}
+		})
+	}
+}
+
+// Nor does going back to a snapshot fold anything.
+func TestARestoreFoldsNothing(t *testing.T) {
+	s, calls := session.New(nil), 0
+	session.Reduce(s, func(n total, e added) total { calls++; return n + total(e.N) })
+	dispatch(t, t.Context(), s, added{1}, added{1})
+	snap := s.Snapshot()
+	dispatch(t, t.Context(), s, added{1}, added{1})
+	if err := s.Restore(t.Context(), snap); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := session.Query[total](s).Latest(); got != 2 || calls != 4 {
+		t.Errorf("the total is %d after %d calls of the reducer, want 2 after 4", got, calls)
+	}
+}

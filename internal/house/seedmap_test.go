@@ -24,6 +24,26 @@ func TestSeedMap(t *testing.T) {
 	}
 }
 
+// TestSeedNames checks that the Go names of docs/seed-names.md exist, and that each name has one.
+func TestSeedNames(t *testing.T) {
+	names := collect(packages(t))
+	rows := table(read(t, "docs/seed-names.md"))
+	for _, cells := range rows {
+		if len(cells) != 3 || cells[0] == "" {
+			t.Errorf("docs/seed-names.md: %q is no row of name, Go and words", cells)
+			continue
+		}
+		for _, name := range list(cells[1]) {
+			if !names.things[name] {
+				t.Errorf("docs/seed-names.md: %s: there is no %q", cells[0], name)
+			}
+		}
+	}
+	if len(rows) < 50 {
+		t.Errorf("only %d rows found: the rule sees nothing", len(rows))
+	}
+}
+
 var seedID = regexp.MustCompile(`^S00[0-4]-\d{3}$`)
 
 // Rows are found by their ids, so the ids are real ones and in order.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -206,24 +207,11 @@ func concurrentReaders(t *testing.T, s session.Store) {
 	begin(t, s)
 	const last, readers = 60, 4
 	var wg sync.WaitGroup
+	var written atomic.Bool
+	defer wg.Wait()
+	defer written.Store(true)
 	for range readers {
-		wg.Go(func() {
-			for at := int64(0); at < last; {
-				for r, err := range s.Records(at) {
-					if err != nil {
-						t.Errorf("Records(%d) = %v", at, err)
-						return
-					}
-					if at++; r.Pos != at || string(r.Data) != string(record(at).Data) {
-						t.Errorf("record after %d is %d %s", at-1, r.Pos, r.Data)
-						return
-					}
-				}
-				if _, err := s.Checkpoint(); err != nil {
-					t.Errorf("Checkpoint() = %v", err)
-				}
-			}
-		})
+		wg.Go(func() { readAlong(t, s, last, &written) })
 	}
 	for pos := int64(1); pos <= last; pos += 2 {
 		add(t, s, records(pos, pos+1)...)
@@ -231,7 +219,30 @@ func concurrentReaders(t *testing.T, s session.Store) {
 			t.Errorf("SaveCheckpoint = %v", err)
 		}
 	}
-	wg.Wait()
+}
+
+// readAlong reads up to the last record, while others are written.
+func readAlong(t *testing.T, s session.Store, last int64, written *atomic.Bool) {
+	for at := int64(0); at < last; {
+		all := written.Load()
+		for r, err := range s.Records(at) {
+			if err != nil {
+				t.Errorf("Records(%d) = %v", at, err)
+				return
+			}
+			if at++; r.Pos != at || string(r.Data) != string(record(at).Data) {
+				t.Errorf("record after %d is %d %s", at-1, r.Pos, r.Data)
+				return
+			}
+		}
+		if _, err := s.Checkpoint(); err != nil {
+			t.Errorf("Checkpoint() = %v", err)
+		}
+		if all && at < last {
+			t.Errorf("Records gave %d records, want %d", at, last)
+			return
+		}
+	}
 }
 
 func closeTwice(t *testing.T, s session.Store) {
