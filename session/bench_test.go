@@ -15,6 +15,7 @@ import (
 
 // BenchmarkDispatch takes one event through two reducers. "copying" is the plain way to keep old states:
 // a new list for each event.
+//
 // A session is a run: thousands of events. An endless one shows what the garbage collector adds, which
 // looks at everything that is kept again and again.
 func BenchmarkDispatch(b *testing.B) {

@@ -124,7 +124,7 @@ func BenchmarkDispatchToFile(b *testing.B) {
 		b.Run(policy.String(), func(b *testing.B) {
 			s := openSession(b, filepath.Join(b.TempDir(), "log.jsonl"), policy)
 			session.Append(s, func(e analysed) analysed { return e })
-			dispatchAll(b, s)
+			dispatchAll(b, func() *session.Session { return s }, b.N)
 			_ = s.Close()
 		})
 	}
