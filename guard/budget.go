@@ -51,8 +51,8 @@ type Usage struct {
 	CostUSD      float64 `json:"costUsd"`
 }
 
-// FromEvent takes from a run's usage what budgets are about. What nobody reported is zero.
-func FromEvent(u event.Usage) Usage {
+// UsageOf takes from a run's usage what budgets are about. What nobody reported is zero.
+func UsageOf(u event.Usage) Usage {
 	return Usage{InputTokens: u.InputTokens(), OutputTokens: u.OutputTokens(), CostUSD: u.TotalCostUSD()}
 }
 

@@ -75,14 +75,14 @@ func TestUsageOfARunCountsCachedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := guard.FromEvent(event.Usage{Tokens: tokens, Cost: &event.Cost{USD: 0.25}})
+	got := guard.UsageOf(event.Usage{Tokens: tokens, Cost: &event.Cost{USD: 0.25}})
 	if want := (guard.Usage{InputTokens: 100, OutputTokens: 7, CostUSD: 0.25}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got.TotalTokens() != 107 {
 		t.Errorf("TotalTokens() = %d, want 107", got.TotalTokens())
 	}
-	if got := guard.FromEvent(event.Usage{}); got != (guard.Usage{}) {
+	if got := guard.UsageOf(event.Usage{}); got != (guard.Usage{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }

@@ -86,7 +86,7 @@ func summarise(ctx context.Context, opts *claude.Options, tracker *guard.Tracker
 		case claudecode.Tokens: // after each model call
 			tracker.RecordCumulative(e.RunID, guard.Usage{InputTokens: what.Input, OutputTokens: what.Output})
 		case event.Done:
-			tracker.RecordCumulative(e.RunID, guard.FromEvent(what.Usage))
+			tracker.RecordCumulative(e.RunID, guard.UsageOf(what.Usage))
 			return finished(what, tracker)
 		}
 	}
