@@ -112,11 +112,10 @@ func (s *Session) reportCallLocked(ctx context.Context, t *ToolInvoked, v any) e
 	if err != nil {
 		return err
 	}
-	e, err := s.envelope(event.Event{Payload: payload, AgentID: t.AgentID})
+	entry, err := s.newEntry(event.Event{Payload: payload, AgentID: t.AgentID})
 	if err != nil {
 		return err
 	}
-	entry := &Entry{Event: e}
 	if err := s.causeLocked(ctx, entry); err != nil {
 		entry.Tx = 0 // what is around the call is gone; the call is not
 	}

@@ -148,11 +148,11 @@ func sliceName[S any](s *Session) event.Kind {
 func (s *Session) Reset(ctx context.Context) error { return s.manage(ctx, Reset{}) }
 
 func (s *Session) manage(ctx context.Context, what event.Payload) error {
-	e, err := s.envelope(what)
+	entry, err := s.newEntry(what)
 	if err != nil {
 		return err
 	}
-	_, err = s.dispatch(ctx, e)
+	_, err = s.dispatch(ctx, entry)
 	return err
 }
 
@@ -169,8 +169,8 @@ func (s *Session) reportLocked(entry *Entry, failed []failure) {
 		if entry.Event.Kind == report.EventKind() {
 			continue
 		}
-		e, _ := s.envelope(report) // a payload of ours always has an envelope
-		if err := s.appendLocked(&Entry{Event: e}); err != nil {
+		own, _ := s.newEntry(report) // what is ours is never refused
+		if err := s.appendLocked(own); err != nil {
 			s.opts.Logger.Error("the failure of a reducer could not be kept", "error", err)
 		}
 	}

@@ -27,21 +27,20 @@ import (
 // The events by which a session manages itself cannot be dispatched: [Seed], [Clear],
 // [Session.Reset], [Session.Restore] and [Tx] do that.
 func (s *Session) Dispatch(ctx context.Context, v any) (int64, error) {
-	e, err := s.envelope(v)
+	entry, err := s.newEntry(v)
 	if err != nil {
 		return 0, err
 	}
-	if ownTypes[e.Kind] != nil {
-		return 0, fmt.Errorf("session: %s is for the session itself to say\n  next: call the function that does it", e.Kind)
+	if kind := entry.Event.Kind; ownTypes[kind] != nil {
+		return 0, fmt.Errorf("session: %s is for the session itself to say\n  next: call the function that does it", kind)
 	}
-	return s.dispatch(ctx, e)
+	return s.dispatch(ctx, entry)
 }
 
-func (s *Session) dispatch(ctx context.Context, e event.Event) (int64, error) {
+func (s *Session) dispatch(ctx context.Context, entry *Entry) (int64, error) {
 	if ctx.Err() != nil {
-		return 0, fmt.Errorf("session: dispatching %s: %w", e.Kind, context.Cause(ctx))
+		return 0, fmt.Errorf("session: dispatching %s: %w", entry.Event.Kind, context.Cause(ctx))
 	}
-	entry := &Entry{Event: e}
 	s.order.Lock()
 	defer s.order.Unlock()
 	_ = s.retryLocked() // then the store has no room for this one either
@@ -57,30 +56,31 @@ func (s *Session) dispatch(ctx context.Context, e event.Event) (int64, error) {
 	return entry.Pos, nil
 }
 
-// envelope makes an event of anything.
-func (s *Session) envelope(v any) (event.Event, error) {
-	var e event.Event
+// newEntry makes an entry of anything. It has no number yet.
+func (s *Session) newEntry(v any) (*Entry, error) {
+	entry := new(Entry)
+	e := &entry.Event
 	switch given := v.(type) {
 	case event.Event:
-		e, v = given, given.Payload
+		*e, v = given, given.Payload
 	case *event.Event:
 		if given != nil {
-			e, v = *given, given.Payload
+			*e, v = *given, given.Payload
 		}
 	}
 	payload, err := payloadOf(v)
 	if err != nil {
-		return event.Event{}, err
+		return nil, err
 	}
 	e.Payload, e.Kind = payload, payload.EventKind()
 	if e.Kind == "" {
-		return event.Event{}, fmt.Errorf("session: %T has no kind and could not be found again\n  next: let its EventKind return a name", v)
+		return nil, fmt.Errorf("session: %T has no kind and could not be found again\n  next: let its EventKind return a name", v)
 	}
 	if e.Time.IsZero() {
 		e.Time = s.opts.Now()
 	}
 	e.Time = e.Time.Truncate(time.Millisecond) // as a store keeps it
-	return e, nil
+	return entry, nil
 }
 
 // admitLocked refuses an event that would be of another type when it is read again.
@@ -128,11 +128,11 @@ func (s *Session) appendLocked(entry *Entry) error {
 // turnLocked appends an entry that is no part of the state but replaces it. A nil state leaves it as it
 // is.
 func (s *Session) turnLocked(what event.Payload, cause string, to *state) error {
-	e, err := s.envelope(what)
+	entry, err := s.newEntry(what)
 	if err != nil {
 		return err
 	}
-	entry := &Entry{Cause: cause, Event: e}
+	entry.Cause = cause
 	if err := s.keepLocked(entry); err != nil {
 		return err
 	}
