@@ -17,7 +17,8 @@ import (
 // Transactions that had not ended when the log did, because the program was killed, are rolled back.
 // A [FileStore] that is open for reading only is left as it is: what such transactions did, or those
 // that another program is about to end, is just no part of the state.
-// If it fails the store is still the caller's.
+//
+// If Open fails, the store stays open: close it yourself.
 func Open(store Store, opts *Options) (*Session, error) {
 	s := newSession(opts)
 	s.store = store
