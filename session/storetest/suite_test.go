@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/drover-agents/drover/session"
@@ -68,12 +69,16 @@ func (s keepsPart) Append(list []session.Record) error {
 	return nil
 }
 
+// keepsBuffer is right about everything but the buffers, also when it is read meanwhile.
 type keepsBuffer struct {
 	*session.MemoryStore
+	mu   sync.Mutex
 	list []session.Record
 }
 
 func (s *keepsBuffer) Append(list []session.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	err := s.MemoryStore.Append(list)
 	if err == nil {
 		s.list = append(s.list, list...)
@@ -81,11 +86,18 @@ func (s *keepsBuffer) Append(list []session.Record) error {
 	return err
 }
 
+// at waits for an Append that is under way.
+func (s *keepsBuffer) at(pos int64) session.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list[pos-1]
+}
+
 func (s *keepsBuffer) Records(after int64) iter.Seq2[session.Record, error] {
 	return func(yield func(session.Record, error) bool) {
 		for r, err := range s.MemoryStore.Records(after) {
 			if err == nil {
-				r = s.list[r.Pos-1]
+				r = s.at(r.Pos)
 			}
 			if !yield(r, err) {
 				return
@@ -137,6 +149,9 @@ func TestTheSuiteFindsBrokenStores(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if _, ok := err.(*exec.ExitError); !ok {
 		t.Fatalf("the suite found nothing wrong (%v):\n%s", err, out)
+	}
+	if strings.Contains(string(out), "panic:") {
+		t.Fatalf("the suite did not come to its end:\n%s", out)
 	}
 	for _, f := range faults {
 		failed := "--- FAIL: TestTheSuiteFindsBrokenStores/" + strings.ReplaceAll(f.name+"/"+f.contract, " ", "_") + " "
