@@ -129,7 +129,7 @@ func (f *OverrideFile) locked(ctx context.Context, do func(*os.Root) error) erro
 // a crash leaves one file at most, which the next change removes.
 func (f *OverrideFile) write(root *os.Root, data []byte) error {
 	if len(data) > maxOverrideFile {
-		return f.failed(errors.New(tooLarge))
+		return f.failed(errors.New(tooLarge + "\n  next: take out what is stale, with Prune"))
 	}
 	folder, file := path.Split(f.name)
 	temp := folder + "." + file + ".tmp"

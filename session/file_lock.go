@@ -28,8 +28,8 @@ func (s *FileStore) checkThere() error {
 	return nil
 }
 
-// lockLog locks a log, or says who has it. The lock is on the log itself, not on
-// a file beside it, which could be deleted, and which another name of the log would not lead to.
+// lockLog locks a log, or says who has it. The lock is on the log itself, not on a file beside it, which
+// could be deleted, and which another name of the log would not lead to.
 func lockLog(f *os.File) error {
 	ok, err := filelock.Try(f)
 	if err != nil {
@@ -54,7 +54,7 @@ func checkSameFile(f *os.File) error {
 		return fmt.Errorf("session: locking %s: %w", f.Name(), err)
 	}
 	if !os.SameFile(mine, there) {
-		return fmt.Errorf("session: %s was replaced", f.Name())
+		return fmt.Errorf("session: %s was replaced\n  next: open it again, and find out who replaced it: a log has one writer", f.Name())
 	}
 	return nil
 }
