@@ -29,11 +29,16 @@ var layers = map[string][]string{
 	"session/storetest": {"session", "event"},
 	"guard":             {"session", "gate", "tool", "event", "internal/*"},
 	"prompt":            {"guard", "session", "gate", "tool", "schema", "event", "internal/*"},
-	"agent":             {"event", "tool", "gate", "internal/*"},
+	"gateway":           {"guard", "event", "claude/script", "internal/*"},
+	// The proxy for what tools reach; Bedrock alone links AWS.
+	"gateway/proxy":   {"gateway", "event", "internal/*"},
+	"gateway/bedrock": {"gateway", "event", "internal/*"},
+	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "claude", "internal/*"},
+	"agent":           {"event", "tool", "gate", "internal/*"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},
 	// An adapter knows neither gate nor session: it asks its host.
-	"agent/claudecode": {"agent", "event", "tool", "claude", "schema", "internal/*"},
+	"agent/claudecode": {"agent", "isolation", "gateway", "guard", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
 	// one may use them.
 	"cmd/*":      {"*"},

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"maps"
+	"net/url"
+	"strings"
+)
+
+// A CellEnv is the whole environment of a CLI that is kept apart from the machine: a home of its own,
+// one endpoint for model calls, one proxy for its tools, and nothing that it inherits. It spells the
+// variables so that nobody else has to.
+type CellEnv struct {
+	// Path is where programs are found.
+	Path string
+	// Home, Config and Temp are the only places outside of the working directory where the CLI
+	// writes. Config holds settings, skills and transcripts.
+	Home, Config, Temp string
+	// Endpoint is where model calls go.
+	Endpoint CellEndpoint
+	// HTTPProxy and SOCKSProxy are the addresses ("http://127.0.0.1:3128") that tools are sent
+	// through; empty means none. NoProxy are hosts that are reached directly.
+	HTTPProxy, SOCKSProxy string
+	NoProxy               []string
+	// Extra are further variables. They do not replace those above.
+	Extra map[string]string
+}
+
+// A CellEndpoint is the gateway as the CLI sees it.
+type CellEndpoint struct {
+	// URL is its address, and Token opens it and nothing else.
+	URL, Token string
+	// BedrockRegion makes the CLI speak as to Bedrock in this region; the gateway signs. Empty means
+	// the Messages API.
+	BedrockRegion string
+}
+
+// Vars are the variables, for [ExactEnv].
+func (c CellEnv) Vars() map[string]string {
+	vars := maps.Clone(c.Extra)
+	if vars == nil {
+		vars = map[string]string{}
+	}
+	maps.Copy(vars, map[string]string{
+		"PATH": c.Path, "HOME": c.Home, "CLAUDE_CONFIG_DIR": c.Config,
+		"TMPDIR": c.Temp, "CLAUDE_CODE_TMPDIR": c.Temp,
+		"DISABLE_AUTOUPDATER":                       "1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC":  "1",
+		"CLAUDE_CODE_DISABLE_AUTO_MEMORY":           "1",
+		"CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1", // so that an error in the stream ends the turn
+	})
+	maps.Copy(vars, c.Endpoint.vars())
+	maps.Copy(vars, c.proxyVars())
+	return vars
+}
+
+func (e CellEndpoint) vars() map[string]string {
+	if e.BedrockRegion == "" {
+		return map[string]string{
+			"ANTHROPIC_BASE_URL": e.URL, "ANTHROPIC_API_KEY": e.Token,
+			"CLAUDE_CODE_USE_BEDROCK": "0",
+		}
+	}
+	return map[string]string{
+		"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
+		"ANTHROPIC_BEDROCK_BASE_URL": e.bedrockURL(), "AWS_REGION": e.BedrockRegion,
+	}
+}
+
+// bedrockURL carries the token in the path, since the CLI sends no credential of its own.
+func (e CellEndpoint) bedrockURL() string { return e.URL + "/" + url.PathEscape(e.Token) }
+
+func (c CellEnv) proxyVars() map[string]string {
+	vars := map[string]string{}
+	set := func(value string, names ...string) {
+		for _, name := range names {
+			if value != "" {
+				vars[name] = value
+			}
+		}
+	}
+	set(c.HTTPProxy, "HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
+	set(c.SOCKSProxy, "ALL_PROXY", "all_proxy")
+	if c.HTTPProxy != "" || c.SOCKSProxy != "" {
+		set(strings.Join(c.NoProxy, ","), "NO_PROXY", "no_proxy")
+	}
+	return vars
+}
