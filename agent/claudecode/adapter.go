@@ -9,6 +9,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // Agent is the name of the agent.
@@ -16,8 +17,10 @@ const Agent = "claude-code"
 
 // An Adapter runs Claude Code. It is safe for concurrent use.
 type Adapter struct {
-	base     claude.Options
-	versions versions
+	base      claude.Options
+	isolation *isolation.Isolation
+	kept      *conversations
+	versions  versions
 }
 
 var _ agent.Adapter = (*Adapter)(nil)
@@ -26,11 +29,16 @@ var _ agent.Adapter = (*Adapter)(nil)
 // subagents, settings, hooks; requests are laid over it. Nil means the zero options. Nothing is looked
 // for before Ready or Run.
 //
+// Each run is in a cell of its own; see [isolation.Isolation] for what that means, and [Adapter.In] for
+// another isolation than the default. The cell finds the endpoint and the credential of model calls in the
+// environment that base describes, and keeps both outside. Conversations are kept by the adapter, in
+// memory, unless base has a Store.
+//
 // Where a request says nothing, base holds; where base says nothing either, the CLI's own default does,
 // its own system prompt included. ForwardSubagentText is always set. What base points to must not
 // change while the adapter is in use.
 func New(base *claude.Options) *Adapter {
-	a := new(Adapter)
+	a := &Adapter{kept: newConversations(conversationBytes)}
 	if base != nil {
 		a.base = *base
 	}
@@ -65,6 +73,13 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 			return
 		}
 		defer r.release()
+		if err := r.enter(ctx, req); err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		defer r.leaveCell()
+		ctx, cancel := r.limited(ctx)
+		defer cancel()
 		r.stream(ctx, yield)
 	}
 }

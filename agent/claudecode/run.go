@@ -11,6 +11,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // Codes of errors that end a run without a result.
@@ -32,6 +33,8 @@ type run struct {
 	denials denials
 	session continuity
 	release func()
+	cell    *isolation.Cell
+	asides  *asides
 
 	results   []*claude.ResultMessage // those since the last TurnEnd
 	cancelled bool                    // the CLI says that it did not do what the prompt says
@@ -39,12 +42,13 @@ type run struct {
 
 // newRun makes the options of a run. Nothing is started.
 func (a *Adapter) newRun(req agent.Request) (*run, error) {
-	r := &run{adapter: a, prompt: req.Prompt, opts: a.base}
+	r := &run{adapter: a, prompt: req.Prompt, opts: a.base, asides: newAsides()}
 	if err := overlay(&r.opts, req); err != nil {
 		return nil, err
 	}
 	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
+	a.keep(&r.opts)
 	release, err := serveTools(&r.opts, req)
 	if err != nil {
 		return nil, err
@@ -73,7 +77,15 @@ func (r *run) stream(ctx context.Context, yield yieldFunc) {
 	stopped := ctx.Done()
 	var timeUp <-chan time.Time
 	for {
+		var told <-chan struct{} // not before the init
+		if r.normal.inited {
+			told = r.asides.told
+		}
 		select {
+		case <-told:
+			if !r.tellAsides(yield) {
+				return
+			}
 		case next, more := <-talk.said:
 			if over := r.take(ctx, next, more, yield); over {
 				return
@@ -178,8 +190,15 @@ func (r *run) finish(ctx context.Context, e *ending, answer *claude.ResultMessag
 		e.interrupt(context.Cause(ctx), r.cancelled)
 		e.partial() // also after the answer an agent in the background may have been at work
 	}
+	if err := r.stoppedBy(ctx); err != nil {
+		e.limit(err)
+	}
+	e.counted(r.cell.Usage())
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = r.session.token(&r.normal, resulted)
+	if !r.tellAsides(yield) {
+		return
+	}
 	for _, e := range e.events() {
 		if !yield(e, nil) {
 			return

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// codeBreach is the error of a run that went beyond the limits of its cell.
+const codeBreach = "CELL_LIMIT"
+
+// In is the adapter with another isolation. Nil means the default one: a cell without network for
+// tools, paid for as the host's environment says.
+func (a *Adapter) In(i *isolation.Isolation) *Adapter {
+	return &Adapter{base: a.base, isolation: i, kept: a.kept}
+}
+
+// enter makes the cell of the run and puts it into the options. What leave returns is to be called when
+// the CLI is gone.
+func (r *run) enter(ctx context.Context, req agent.Request) error {
+	o := isolation.OpenOptions{Judged: req.Host != nil, Emit: r.asides.tell}
+	if req.MaxBudgetUSD != 0 {
+		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
+	}
+	cell, err := r.adapter.isolation.Open(ctx, &r.opts, o)
+	if err != nil {
+		return err
+	}
+	r.cell = cell
+	return nil
+}
+
+// leaveCell removes what the cell has left. By now the done event was told, so that trouble can only be
+// logged; the next run tries again.
+func (r *run) leaveCell() {
+	if err := r.cell.Close(); err != nil && r.opts.Logger != nil {
+		r.opts.Logger.Warn("claudecode: the cell could not be removed", "error", err)
+	}
+}
+
+// limited is a context that ends with the deadlines of the cell's budgets. Their other limits are kept
+// by the gateway.
+func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	cancels := []context.CancelFunc{}
+	for _, tracker := range r.cell.Trackers() {
+		var cancel context.CancelFunc
+		ctx, cancel = tracker.Budget().Deadline.Context(ctx)
+		cancels = append(cancels, cancel)
+	}
+	return ctx, func() {
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
+}
+
+// tellAsides yields what the cell has told. It comes after the init, which is first.
+func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
+	for _, payload := range r.asides.take() {
+		if !yield(r.normal.event(place{turn: r.normal.turn}, payload), nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// stoppedBy is the limit that ended the run, or nil.
+func (r *run) stoppedBy(ctx context.Context) error {
+	if err := r.cell.Stopped(); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, guard.ErrDeadlineExceeded) || errors.Is(cause, guard.ErrBudgetExhausted) {
+		return cause
+	}
+	return nil
+}
+
+// limit makes it the ending of a run that a limit has stopped.
+func (e *ending) limit(err error) {
+	switch {
+	case errors.Is(err, guard.ErrBudgetExhausted):
+		e.dropError()
+		e.done.Status, e.done.Result, e.done.Reason = event.DoneMaxBudget, "", err.Error()
+	case errors.Is(err, guard.ErrDeadlineExceeded):
+		e.dropError()
+		e.done.Status, e.done.Result, e.done.Reason = event.DoneInterrupted, "", err.Error()
+	default:
+		e.fail(codeBreach, err)
+	}
+	e.partial()
+}
+
+// GatewayUsage is the key in the metadata of the done event under which the gateway's own count of the
+// run stands, as a gateway.Usage. The CLI's own count is the event's usage.
+const GatewayUsage = "gatewayUsage"
+
+// counted adds the gateway's count of the run.
+func (e *ending) counted(usage any) {
+	raw, err := json.Marshal(usage)
+	if err != nil {
+		return
+	}
+	if e.last.Metadata == nil {
+		e.last.Metadata = map[string]json.RawMessage{}
+	}
+	e.last.Metadata[GatewayUsage] = raw
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/transcript"
+)
+
+// conversationBytes is how much of past conversations an adapter keeps. A conversation of a few turns
+// has some hundred kilobytes.
+const conversationBytes = 64 << 20
+
+// conversations keep what can be continued. The home of a run is gone with the run, so the adapter
+// keeps the transcripts itself, in memory, and forgets the ones that were longest at rest.
+type conversations struct {
+	*transcript.MemoryStore
+	limit int
+
+	mu    sync.Mutex
+	held  map[transcript.Key]int // bytes of each session; the keys have no Subpath
+	order []transcript.Key       // the one that was used last is last
+	total int
+}
+
+func newConversations(limit int) *conversations {
+	return &conversations{MemoryStore: transcript.NewMemoryStore(), limit: limit, held: map[transcript.Key]int{}}
+}
+
+// Append implements [transcript.Store].
+func (c *conversations) Append(ctx context.Context, key transcript.Key, entries []json.RawMessage) error {
+	if err := c.MemoryStore.Append(ctx, key, entries); err != nil {
+		return err
+	}
+	size := 0
+	for _, entry := range entries {
+		size += len(entry)
+	}
+	key.Subpath = ""
+	for _, old := range c.grow(key, size) {
+		if err := c.Delete(ctx, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grow counts what a session has got, and returns the sessions for which there is no room any more. The
+// one that grows is never among them.
+func (c *conversations) grow(key transcript.Key, size int) (over []transcript.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held[key] += size
+	c.total += size
+	c.use(key)
+	for c.total > c.limit && len(c.order) > 1 {
+		oldest := c.order[0]
+		c.order = c.order[1:]
+		c.total -= c.held[oldest]
+		delete(c.held, oldest)
+		over = append(over, oldest)
+	}
+	return over
+}
+
+// use moves a session to the end of the order.
+func (c *conversations) use(key transcript.Key) {
+	for i, other := range c.order {
+		if other == key {
+			c.order = append(c.order[:i], c.order[i+1:]...)
+			break
+		}
+	}
+	c.order = append(c.order, key)
+}
+
+// keep has the conversation of a run kept.
+func (a *Adapter) keep(o *claude.Options) {
+	if o.Store != nil || o.NoPersistence {
+		return
+	}
+	o.Store, o.StoreEager = a.kept, true // eager: a run that breaks off can be continued too
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/gateway/proxy"
+	"github.com/drover-agents/drover/guard"
+)
+
+// OpenOptions say what a cell must know of its run.
+type OpenOptions struct {
+	// RunID names the run in events. Empty means none.
+	RunID string
+	// Trackers are budgets of this run, beside those of the [Isolation].
+	Trackers []*guard.Tracker
+	// Judged says that somebody decides about every tool call, so that the CLI must not be told to
+	// run commands without a question.
+	Judged bool
+	// Emit is told what happens in and around the cell, from any goroutine. Nil means nobody listens.
+	Emit func(event.Payload)
+}
+
+// A Cell is the place in which one run of the CLI works: its home, its walls, its way out. It is safe
+// for concurrent use.
+type Cell struct {
+	isolation Isolation
+	level     Level
+	dir       string // the workspace
+	home      *Home
+	run       *gateway.Run
+	proxy     *proxy.Proxy
+	trackers  []*guard.Tracker
+	emit      func(event.Payload)
+	walls     walls
+	host      claude.Spawner // of the caller, for levels without a jail
+
+	serving sync.WaitGroup
+
+	mu      sync.Mutex
+	closers []func() error // last one first
+	breach  error
+	closed  bool
+}
+
+// walls are what a level puts around the CLI.
+type walls interface {
+	// addresses are where the CLI finds the gateway and the proxies.
+	addresses() addresses
+	// spawn starts the CLI inside.
+	spawn(ctx context.Context, cmd claude.Command) (claude.Process, error)
+}
+
+// addresses are where a CLI finds what the cell serves. Proxies are empty where there are none.
+type addresses struct {
+	gateway             string // http://host:port
+	httpProxy, socksURL string
+	noProxy             []string
+}
+
+// Open makes the cell of one run and changes the options of its CLI so that it starts inside. A nil
+// Isolation is the default one. Close must be called when the CLI has ended.
+//
+// The options must not have a Spawner, a User or a Sandbox of their own unless the level is [LevelHost],
+// nor settings of the project among their sources: the agent can write those.
+func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOptions) (_ *Cell, err error) {
+	if i == nil {
+		i = &Isolation{}
+	}
+	c := &Cell{isolation: *i, emit: opts.Emit, host: o.Spawner}
+	if c.emit == nil {
+		c.emit = func(event.Payload) {}
+	}
+	c.trackers = append(append(c.trackers, i.Trackers...), opts.Trackers...)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if err := c.prepare(ctx, o, opts); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepare does everything up to the start of the CLI.
+func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions) error {
+	var err error
+	if c.level, err = c.isolation.decideLevel(ctx); err != nil {
+		return err
+	}
+	if err := c.isolation.validateAt(c.level); err != nil {
+		return err
+	}
+	if err := checkOptions(c.level, o); err != nil {
+		return err
+	}
+	if c.dir, err = workspace(o.Dir); err != nil {
+		return err
+	}
+	o.Dir = c.dir
+	upstream, err := c.isolation.upstream(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := c.openHome(opts.Judged); err != nil {
+		return err
+	}
+	if err := c.openGateway(upstream, opts.RunID); err != nil {
+		return err
+	}
+	if c.walls, err = c.raise(o); err != nil {
+		return err
+	}
+	missing, err := c.furnish(o, upstream)
+	if err != nil {
+		return err
+	}
+	c.emit(c.describe(upstream.Name(), missing))
+	return nil
+}
+
+// openHome makes the home, after those of crashed programs were removed.
+func (c *Cell) openHome(judged bool) error {
+	home, err := NewHome(c.isolation.TempDir, c.isolation.homeOptions(c.level, c.dir, judged))
+	if err != nil {
+		return err
+	}
+	c.home = home
+	c.onClose(home.Close)
+	if c.isolation.Furnish != nil {
+		if err := c.isolation.Furnish(home); err != nil {
+			return fmt.Errorf("isolation: Furnish: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *Cell) openGateway(upstream gateway.Upstream, runID string) error {
+	g := c.isolation.Gateway
+	if g == nil {
+		g = gateway.Shared()
+	}
+	run, err := g.Open(gateway.RunOptions{Upstream: upstream, RunID: runID, Trackers: c.trackers, Emit: c.emit})
+	if err != nil {
+		return err
+	}
+	c.run = run
+	c.onClose(run.Close)
+	p, err := proxy.New(c.isolation.proxyPolicy(), &proxy.Options{Emit: c.emit})
+	if err != nil {
+		return err
+	}
+	c.proxy = p
+	c.onClose(p.Close)
+	return nil
+}
+
+// serve lets a server work on a listener until the cell is closed.
+func (c *Cell) serve(l net.Listener, serve func(net.Listener) error) {
+	c.onClose(func() error {
+		_ = l.Close() // the server may have closed it
+		return nil
+	})
+	c.serving.Go(func() { _ = serve(l) }) // it ends with an error when the listener is closed
+}
+
+// onClose adds to what Close does. What was opened last is closed first.
+func (c *Cell) onClose(f func() error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closers = append(c.closers, f)
+}
+
+// Close ends everything in the cell and removes its home. Calling it again does nothing.
+func (c *Cell) Close() error {
+	c.mu.Lock()
+	closers := c.closers
+	c.closers, c.closed = nil, true
+	c.mu.Unlock()
+	var errs []error
+	for n := len(closers) - 1; n >= 0; n-- {
+		errs = append(errs, closers[n]())
+	}
+	c.serving.Wait()
+	return errors.Join(errs...)
+}
+
+// Level is the level of the cell's walls.
+func (c *Cell) Level() Level { return c.level }
+
+// Home is the home of the CLI.
+func (c *Cell) Home() *Home { return c.home }
+
+// Usage is what the model calls of the run have cost so far, as the gateway counts it.
+func (c *Cell) Usage() gateway.Usage { return c.run.Usage() }
+
+// Trackers are the budgets that the run is held to.
+func (c *Cell) Trackers() []*guard.Tracker { return c.trackers }
+
+// Stopped is why the cell has ended the run, or nil: a [*guard.BudgetError], an error that matches
+// [guard.ErrDeadlineExceeded], or a [*BreachError].
+func (c *Cell) Stopped() error {
+	c.mu.Lock()
+	breach := c.breach
+	c.mu.Unlock()
+	if breach != nil {
+		return breach
+	}
+	return c.run.Stopped()
+}
+
+// A BreachError says which of its [Limits] a run went beyond.
+type BreachError struct{ Breach }
+
+func (e *BreachError) Error() string { return "isolation: " + e.Message }
+
+// stop ends the run because of a breach. The first one counts.
+func (c *Cell) stop(b Breach, kill func() error) {
+	c.mu.Lock()
+	first := c.breach == nil
+	if first {
+		c.breach = &BreachError{b}
+	}
+	c.mu.Unlock()
+	if first {
+		c.emit(b)
+		c.run.Stop(&BreachError{b})
+	}
+	_ = kill() // what has ended cannot be killed
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/internal/jail"
+)
+
+// Where a CLI in a jail finds what its cell serves. The gateway has an address of its own, so that
+// model calls can be kept from the proxy while "localhost" is not; the ports are ones that a server
+// which an agent starts is unlikely to want.
+var gatewayAddress = netip.MustParseAddrPort("127.0.0.2:47800")
+
+const (
+	httpProxyPort  = 47801
+	socksProxyPort = 47802
+)
+
+// jailWalls are a jail: the level cell.
+type jailWalls struct {
+	cell   *Cell
+	mounts []jail.Mount
+	http   netip.AddrPort
+	socks  netip.AddrPort
+}
+
+// jail prepares the walls; nothing is started.
+func (c *Cell) jail(o *claude.Options) (*jailWalls, error) {
+	mounts, err := c.mounts(o)
+	if err != nil {
+		return nil, err
+	}
+	network := c.isolation.network()
+	loopback := netip.MustParseAddr("127.0.0.1")
+	port := func(chosen, otherwise int) netip.AddrPort {
+		if chosen == 0 {
+			chosen = otherwise
+		}
+		return netip.AddrPortFrom(loopback, uint16(chosen))
+	}
+	return &jailWalls{
+		cell: c, mounts: mounts,
+		http:  port(network.HTTPProxyPort, httpProxyPort),
+		socks: port(network.SOCKSProxyPort, socksProxyPort),
+	}, nil
+}
+
+// addresses implements walls. Where the machine's own loopback may be reached, "localhost" means that;
+// otherwise it is the cell's.
+func (w *jailWalls) addresses() addresses {
+	direct := []string{gatewayAddress.Addr().String()}
+	if !w.cell.isolation.network().AllowLocalhost {
+		direct = append(direct, "127.0.0.1", "localhost", "::1")
+	}
+	return addresses{
+		gateway:   "http://" + gatewayAddress.String(),
+		httpProxy: "http://" + w.http.String(), socksURL: "socks5h://" + w.socks.String(),
+		noProxy: direct,
+	}
+}
+
+// spawn implements walls.
+func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+	program, mounts, err := w.program(cmd)
+	if err != nil {
+		return nil, err
+	}
+	limits := w.cell.isolation.Limits.withDefaults()
+	spec := jail.Spec{
+		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
+		Mounts: mounts, Listen: []netip.AddrPort{gatewayAddress, w.http, w.socks},
+		Limits: jail.Limits{
+			Processes: int(limits.Processes), FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: int(limits.OpenFiles),
+		},
+		TempBytes: limits.TempBytes, Nested: w.cell.isolation.sandbox().Nested,
+	}
+	return w.cell.start(ctx, spec)
+}
+
+// program is the CLI as it is found inside, with all that is to be mounted.
+func (w *jailWalls) program(cmd claude.Command) (string, []jail.Mount, error) {
+	real, err := filepath.EvalSymlinks(cmd.Path)
+	if err != nil {
+		return "", nil, &claude.LaunchError{Path: cmd.Path, Err: err, Hint: "give the path of a CLI that there is"}
+	}
+	mounts := slices.Clone(w.mounts)
+	add := func(m jail.Mount) {
+		if !strings.HasPrefix(m.Source, "/usr/") && !covered(mounts, m) {
+			mounts = append(mounts, m)
+		}
+	}
+	add(jail.Mount{Source: real})
+	for _, arg := range cmd.Args { // a CLI that is a script comes after its interpreter
+		if strings.HasPrefix(arg, "-") || !filepath.IsAbs(arg) {
+			break
+		}
+		if _, err := os.Stat(arg); err == nil {
+			add(jail.Mount{Source: filepath.Dir(arg)})
+		}
+	}
+	if config := variable(cmd.Env, claude.EnvConfigDir); config != "" {
+		add(jail.Mount{Source: config, Writable: true}) // that of a resumed conversation is not the home's
+	}
+	return real, ordered(mounts), nil
+}
+
+// variable is the value of a variable in "NAME=value" entries.
+func variable(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// start starts the CLI in its jail and serves what it finds there.
+func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error) {
+	guarded, err := c.confine(&spec)
+	if err != nil {
+		return nil, err
+	}
+	started, err := jail.Start(ctx, spec)
+	if err != nil {
+		guarded.release()
+		return nil, &claude.LaunchError{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}
+	}
+	for n, l := range started.Listeners() {
+		c.serve(l, []func(net.Listener) error{c.run.Serve, c.proxy.Serve, c.proxy.Serve}[n])
+	}
+	p := jailed{started}
+	guarded.watch(started.Init(), started.Done(), p.Kill)
+	c.onClose(func() error {
+		err := p.Kill()
+		p.Wait()
+		return errors.Join(err, guarded.release())
+	})
+	c.started(p)
+	return p, nil
+}
+
+// started tells whoever wants to know of a process.
+func (c *Cell) started(p claude.Process) {
+	if c.isolation.Started != nil {
+		c.isolation.Started(p)
+	}
+}
+
+// jailed makes a jail's process one of the CLI's.
+type jailed struct{ *jail.Cell }
+
+// Wait implements [claude.Process].
+func (j jailed) Wait() claude.ExitStatus {
+	status := j.Cell.Wait()
+	return claude.ExitStatus{Code: status.Code, Signal: status.Signal}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/gateway"
+)
+
+// checkOptions refuses options that would lead around the walls.
+func checkOptions(level Level, o *claude.Options) error {
+	var errs []error
+	refuse := func(field, why, next string) {
+		errs = append(errs, fmt.Errorf("isolation: Options.%s %s\n  next: %s", field, why, next))
+	}
+	if level != LevelHost {
+		if o.Spawner != nil {
+			refuse("Spawner", "would start the CLI outside of the "+level.String(), "leave it out, or choose the level host by name")
+		}
+		if o.User != "" {
+			refuse("User", "is chosen by the "+level.String(), "leave it out")
+		}
+		if o.Sandbox != nil {
+			refuse("Sandbox", "is the CLI's own, which breaks inside of a cell", "use isolation.Sandbox, whose field Nested asks for it")
+		}
+	}
+	for _, source := range []string{"project", "local"} {
+		if slices.Contains(o.SettingSources, source) {
+			refuse("SettingSources", "has "+source+", which the agent can write", "leave it out; put settings into Options.Settings")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// workspace is the working directory without symbolic links, so that it is the same inside.
+func workspace(dir string) (string, error) {
+	fail := func(err error, next string) (string, error) {
+		return "", fmt.Errorf("isolation: the working directory %q: %w\n  next: %s", dir, err, next)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return fail(err, "give an absolute path")
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return fail(err, "give a folder that there is")
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return fail(errors.Join(errors.New("is no folder"), err), "give a folder")
+	}
+	if tooWide(real) {
+		return fail(errors.New("holds more than a workspace should"), "choose a folder below it: the agent may read and write all of the working directory")
+	}
+	return real, nil
+}
+
+// tooWide reports whether a folder is the home of a user or one of the system's own.
+func tooWide(dir string) bool {
+	wide := []string{"/", "/home", "/root", "/usr", "/etc", "/var", "/tmp", "/proc", "/sys", "/dev", "/run", "/opt", "/bin", "/lib", "/sbin", "/Users"}
+	if home, err := os.UserHomeDir(); err == nil {
+		wide = append(wide, home)
+	}
+	return slices.Contains(wide, dir)
+}
+
+// furnish puts the cell into the options. It returns what of the host's variables was left out.
+func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []string, err error) {
+	extra, leftOut, err := c.isolation.environment(o)
+	if err != nil {
+		return nil, err
+	}
+	at := c.walls.addresses()
+	env := claude.CellEnv{
+		Path: c.isolation.path(c.level), Home: c.home.Path(), Config: c.home.ClaudeDir(), Temp: c.temp(),
+		Endpoint:  claude.CellEndpoint{URL: at.gateway, Token: c.run.Token()},
+		HTTPProxy: at.httpProxy, SOCKSProxy: at.socksURL, NoProxy: at.noProxy, Extra: extra,
+	}
+	if upstream.Wire() == gateway.WireBedrock {
+		env.Endpoint.BedrockRegion = regionOf(upstream)
+	}
+	o.Env = claude.ExactEnv(env.Vars())
+	if o.SettingSources == nil {
+		o.SettingSources = []string{"user"}
+	}
+	o.Spawner = claude.SpawnerFunc(c.walls.spawn)
+	return leftOut, nil
+}
+
+// temp is where the CLI puts temporary files.
+func (c *Cell) temp() string {
+	if c.level == LevelCell {
+		return "/tmp" // private
+	}
+	return c.home.TempDir()
+}
+
+// regionOf is the region of an upstream that has one.
+func regionOf(upstream gateway.Upstream) string {
+	if u, ok := upstream.(interface{ Region() string }); ok {
+		return u.Region()
+	}
+	return "us-east-1"
+}

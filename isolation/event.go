@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import "github.com/drover-agents/drover/event"
+
+// The kinds of events that a cell tells. Who reads them from JSON gets an [event.Extension].
+const (
+	KindWalls  event.Kind = "isolation:walls"
+	KindBreach event.Kind = "isolation:breach"
+)
+
+// Walls tells what keeps a run apart from the machine. It is told once, before the agent starts.
+type Walls struct {
+	Level Level `json:"level"`
+	// Enforced and Missing say in words what holds and what does not.
+	Enforced []string `json:"enforced"`
+	Missing  []string `json:"missing,omitempty"`
+	// LeftOut are the variables of the host that were asked for and are too sensitive to pass on.
+	LeftOut []string `json:"leftOutVariables,omitempty"`
+	// Upstream is where model calls go.
+	Upstream string `json:"upstream"`
+}
+
+// EventKind implements [event.Payload].
+func (Walls) EventKind() event.Kind { return KindWalls }
+
+// A Breach tells that a run was ended because it went beyond one of its [Limits].
+type Breach struct {
+	// What is the limit: "workspace bytes".
+	What string `json:"what"`
+	// Limit and Found are in the unit of What.
+	Limit int64 `json:"limit"`
+	Found int64 `json:"found"`
+	// Message says what happened and what to do next.
+	Message string `json:"message"`
+}
+
+// EventKind implements [event.Payload].
+func (Breach) EventKind() event.Kind { return KindBreach }
