@@ -99,8 +99,10 @@ var networkRules = []struct {
 		next:   "run in a cell, or set Network.AllowAllUnixSockets too",
 	},
 	{
-		field:  "AllowedPorts",
-		broken: func(p *NetworkPolicy, level Level, _ string) bool { return p.AllowedPorts != nil && level == LevelSandbox },
+		field: "AllowedPorts",
+		broken: func(p *NetworkPolicy, level Level, _ string) bool {
+			return p.AllowedPorts != nil && level == LevelSandbox
+		},
 		reason: "the CLI's own sandbox knows hosts, not ports",
 		next:   "run in a cell, or leave AllowedPorts nil",
 	},

@@ -58,8 +58,10 @@ var sandboxRules = []struct {
 	next   string
 }{
 	{
-		field:  "AllowUnsandboxedCommands",
-		broken: func(s *Sandbox, _ Level, _ string) bool { return s.AllowUnsandboxedCommands && len(s.ExcludedCommands) == 0 },
+		field: "AllowUnsandboxedCommands",
+		broken: func(s *Sandbox, _ Level, _ string) bool {
+			return s.AllowUnsandboxedCommands && len(s.ExcludedCommands) == 0
+		},
 		reason: "it has no meaning without ExcludedCommands",
 		next:   "name the commands in Sandbox.ExcludedCommands",
 	},
@@ -82,8 +84,10 @@ var sandboxRules = []struct {
 		next:   "install bubblewrap, or leave Nested out",
 	},
 	{
-		field:  "WeakerNested",
-		broken: func(s *Sandbox, level Level, goos string) bool { return s.WeakerNested && level == LevelSandbox && goos != "linux" },
+		field: "WeakerNested",
+		broken: func(s *Sandbox, level Level, goos string) bool {
+			return s.WeakerNested && level == LevelSandbox && goos != "linux"
+		},
 		reason: "it is about bubblewrap in containers",
 		next:   "set it on Linux only",
 	},
