@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/guard"
+)
+
+// An Isolation says how an agent is kept apart from the machine, and what of the machine it gets all
+// the same. The zero value is the safe one and ready to use.
+type Isolation struct {
+	// Network is what tools may reach. Nil means nothing.
+	Network *NetworkPolicy
+	// Sandbox is what the walls are. Nil means the zero Sandbox, which is on.
+	Sandbox *Sandbox
+	// Env are variables for the agent, laid over all others. Those that hold the walls or carry
+	// credentials are refused, with the name of the field to use instead.
+	Env map[string]string
+	// IncludeHostEnv adds the host's variables that neither have a sensitive name nor look like a
+	// secret.
+	IncludeHostEnv bool
+	// APIKey pays for the model, whatever the host has; Bedrock is off then.
+	APIKey string
+	// AWSConfigPath is the folder with the AWS files. Empty means ~/.aws of the host.
+	AWSConfigPath string
+	// Auth is how the model is paid for when there is no APIKey. Zero means: as the host's claude
+	// would, a stored login excepted.
+	Auth Auth
+	// Upstream answers model calls in place of what Auth would find: a scripted model, a recording.
+	Upstream gateway.Upstream
+	// Limits are what the run may use of the machine.
+	Limits Limits
+	// Trackers count what the model costs, and end the run when a budget is spent.
+	Trackers []*guard.Tracker
+	// Weakest is the weakest level of walls that the run accepts. Zero means LevelCell: a run that
+	// cannot have a cell does not start.
+	Weakest Level
+	// TempDir is where homes are made. Empty means [os.TempDir].
+	TempDir string
+	// Furnish puts skills and files into the home before the CLI starts. Nil leaves it as made.
+	Furnish func(*Home) error
+	// Host is the machine: its variables and the folder of its user. Zero means this process.
+	Host Host
+}
+
+// Validate refuses what cannot be enforced at this level on this operating system (a GOOS). All
+// problems are told at once.
+func (i *Isolation) Validate(level Level, goos string) error {
+	var weaker error
+	if level > i.Weakest {
+		weaker = &RefusedError{
+			Field: "Weakest", Reason: fmt.Sprintf("walls of level %s are asked for, and only %s can be had", i.Weakest, level),
+			Level: level, GOOS: goos, Next: "see drover doctor for what is missing, or accept less by setting Isolation.Weakest",
+		}
+	}
+	return errors.Join(
+		weaker,
+		i.Network.Validate(level, goos),
+		i.Sandbox.Validate(level, goos),
+		validateEnv(i.Env),
+	)
+}

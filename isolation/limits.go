@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import "time"
+
+// Limits are what one run may use of the machine. In each field zero means the default that is written
+// there, and a negative value means no limit.
+type Limits struct {
+	// Memory is the address space of one process in bytes. Zero means 16 GiB: the CLI alone maps
+	// about 10 GiB, of which it touches a fraction.
+	Memory int64
+	// Processes is how many processes and threads the cell may have at once. Zero means 512.
+	Processes int
+	// FileSize is the largest file that can be written, in bytes. Zero means 4 GiB.
+	FileSize int64
+	// CPUTime is how long one process may compute. Zero means 4 hours.
+	CPUTime time.Duration
+	// OpenFiles is how many files one process may have open. Zero means 4096.
+	OpenFiles int
+	// TempBytes is the size of the private /tmp. Zero means 1 GiB.
+	TempBytes int64
+	// WorkspaceBytes and WorkspaceFiles bound what the workspace and the home grow by during the run;
+	// a watchdog ends the run that breaks them. Zero means 16 GiB and 1,000,000.
+	WorkspaceBytes int64
+	WorkspaceFiles int
+	// FreeSpace is what must stay free, in bytes, on the file system of the workspace; a watchdog
+	// ends the run that goes below. Zero means 512 MiB.
+	FreeSpace int64
+}
+
+const (
+	mebibyte = 1 << 20
+	gibibyte = 1 << 30
+)
+
+var defaultLimits = Limits{
+	Memory:         16 * gibibyte,
+	Processes:      512,
+	FileSize:       4 * gibibyte,
+	CPUTime:        4 * time.Hour,
+	OpenFiles:      4096,
+	TempBytes:      1 * gibibyte,
+	WorkspaceBytes: 16 * gibibyte,
+	WorkspaceFiles: 1_000_000,
+	FreeSpace:      512 * mebibyte,
+}
+
+// Resolved is what holds: the defaults are filled in, and zero means no limit.
+func (l Limits) Resolved() Limits {
+	d := defaultLimits
+	return Limits{
+		Memory:         resolve(l.Memory, d.Memory),
+		Processes:      resolve(l.Processes, d.Processes),
+		FileSize:       resolve(l.FileSize, d.FileSize),
+		CPUTime:        resolve(l.CPUTime, d.CPUTime),
+		OpenFiles:      resolve(l.OpenFiles, d.OpenFiles),
+		TempBytes:      resolve(l.TempBytes, d.TempBytes),
+		WorkspaceBytes: resolve(l.WorkspaceBytes, d.WorkspaceBytes),
+		WorkspaceFiles: resolve(l.WorkspaceFiles, d.WorkspaceFiles),
+		FreeSpace:      resolve(l.FreeSpace, d.FreeSpace),
+	}
+}
+
+func resolve[T ~int | ~int64](given, byDefault T) T {
+	if given == 0 {
+		return byDefault
+	}
+	return max(given, 0)
+}
