@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// EnvConfigDir is the variable that says where the CLI keeps settings, skills and transcripts.
+const EnvConfigDir = "CLAUDE_CONFIG_DIR"
+
 // A CellEnv is the whole environment of a CLI that is kept apart from the machine: a home of its own,
 // one endpoint for model calls, one proxy for its tools, and nothing that it inherits. It spells the
 // variables so that nobody else has to.
@@ -43,7 +46,7 @@ func (c CellEnv) Vars() map[string]string {
 		vars = map[string]string{}
 	}
 	maps.Copy(vars, map[string]string{
-		"PATH": c.Path, "HOME": c.Home, "CLAUDE_CONFIG_DIR": c.Config,
+		"PATH": c.Path, "HOME": c.Home, EnvConfigDir: c.Config,
 		"TMPDIR": c.Temp, "CLAUDE_CODE_TMPDIR": c.Temp,
 		"DISABLE_AUTOUPDATER":                       "1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC":  "1",

@@ -5,6 +5,7 @@ package claude
 import (
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/drover-agents/drover/claude/transcript"
@@ -214,6 +215,9 @@ func InheritEnv(vars map[string]string) Env { return Env{vars: vars} }
 
 // ExactEnv is vars and nothing of the caller's environment.
 func ExactEnv(vars map[string]string) Env { return Env{exact: true, vars: vars} }
+
+// Vars are the variables that were given, without those that are inherited.
+func (e Env) Vars() map[string]string { return maps.Clone(e.vars) }
 
 // An Effort is how hard the model works on an answer.
 type Effort string

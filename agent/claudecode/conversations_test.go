@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude/transcript"
+)
+
+// A program that runs for months must not keep every conversation that it ever had.
+func TestConversationsThatRestedLongestAreForgotten(t *testing.T) {
+	const limit = 10_000
+	kept := newConversations(limit)
+	entry := json.RawMessage(fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 4000)))
+	key := func(n int, sub string) transcript.Key {
+		return transcript.Key{ProjectKey: "p", SessionID: fmt.Sprintf("00000000-0000-4000-8000-%012d", n), Subpath: sub}
+	}
+	for _, k := range []transcript.Key{key(1, ""), key(2, ""), key(1, "subagents/a"), key(3, "")} { // 1 was used after 2
+		if err := kept.Append(t.Context(), k, []json.RawMessage{entry}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		key  transcript.Key
+		want int
+	}{{key(1, ""), 0}, {key(1, "subagents/a"), 0}, {key(2, ""), 0}, {key(3, ""), 1}} {
+		got, err := kept.Load(t.Context(), c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != c.want {
+			t.Errorf("%v: got %d entries, want %d", c.key, len(got), c.want)
+		}
+	}
+	if kept.total > limit {
+		t.Errorf("%d bytes are kept, want at most %d", kept.total, limit)
+	}
+}
+
+func TestAConversationThatIsTooLargeAloneIsKept(t *testing.T) {
+	kept := newConversations(10)
+	k := transcript.Key{ProjectKey: "p", SessionID: "00000000-0000-4000-8000-000000000001"}
+	for range 3 {
+		if err := kept.Append(t.Context(), k, []json.RawMessage{json.RawMessage(`{"text":"longer than the limit"}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := kept.Load(t.Context(), k)
+	if err != nil || len(got) != 3 {
+		t.Errorf("got %d entries and %v, want 3", len(got), err)
+	}
+}
