@@ -3,3 +3,5 @@
 package isolation
 
 func validateEnv(map[string]string) error { return nil }
+
+var credentialVariables = []string{}

@@ -2,5 +2,144 @@
 
 package isolation
 
-// A Home is the private home of one run.
-type Home struct{ dir string }
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// HomePrefix begins the name of every home.
+const HomePrefix = "claude-agent-"
+
+// HomeOptions are what the settings of a [Home] are made from. The zero value is a cell without network
+// for tools.
+type HomeOptions struct {
+	Network *NetworkPolicy
+	Sandbox *Sandbox
+	// Level is which walls the CLI will have.
+	Level Level
+	// Workspace is what relative paths of Sandbox are meant from. AddDirs are further folders of the
+	// agent.
+	Workspace string
+	AddDirs   []string
+	// CLI is the agent's program, and HostHome the home of the host's user. Both matter to the CLI's
+	// own sandbox, which hides HostHome but for what is needed.
+	CLI, HostHome string
+	// ProxyPort and SOCKSPort are where Drover's proxy listens inside of a cell. They matter to the
+	// CLI's own sandbox when it is nested.
+	ProxyPort, SOCKSPort int
+
+	dir string
+}
+
+// A Home is the private home of one run: settings, skills, transcripts, temporary files. Nobody else
+// can read it, and Close removes it. A program that is killed before it calls Close leaves it behind
+// for [SweepHomes].
+type Home struct {
+	dir  string
+	mark *marker
+
+	closing sync.Once
+	closed  error
+}
+
+// NewHome makes a home in the folder parent; empty means [os.TempDir]. Call Close when the run is over,
+// whatever became of it.
+func NewHome(parent string, o HomeOptions) (*Home, error) {
+	h, err := newHome(parent)
+	if err != nil {
+		return nil, fmt.Errorf("isolation: a private home for the run: %w\n  next: set Isolation.TempDir to a folder that can be written to", err)
+	}
+	if err := h.fill(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("isolation: the private home %s: %w", h.dir, err), h.Close())
+	}
+	return h, nil
+}
+
+// newHome is an empty home. Its path is absolute and without links, so that it is the same for
+// everybody who looks at it.
+func newHome(parent string) (*Home, error) {
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	parent, err := filepath.Abs(parent)
+	if err != nil {
+		return nil, err
+	}
+	if parent, err = filepath.EvalSymlinks(parent); err != nil {
+		return nil, err
+	}
+	for {
+		h, err := tryHome(filepath.Join(parent, HomePrefix+rand.Text()[:16]))
+		if !errors.Is(err, errMarkerLost) && !errors.Is(err, os.ErrExist) {
+			return h, err
+		}
+	}
+}
+
+func tryHome(dir string) (*Home, error) {
+	mark, err := newMarker(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		mark.remove()
+		return nil, err
+	}
+	return &Home{dir: dir, mark: mark}, nil
+}
+
+func (h *Home) fill(o HomeOptions) error {
+	for _, dir := range []string{h.ClaudeDir(), h.SkillsDir(), h.TempDir()} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	o.dir = h.dir
+	content, err := settingsFor(o).Encode()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(h.SettingsPath(), content, 0o600)
+}
+
+// Path is the home itself.
+func (h *Home) Path() string { return h.dir }
+
+// ClaudeDir is the CLI's configuration folder in it.
+func (h *Home) ClaudeDir() string { return filepath.Join(h.dir, ".claude") }
+
+// SettingsPath is the settings file that was generated.
+func (h *Home) SettingsPath() string { return settingsFile(h.ClaudeDir()) }
+
+// SkillsDir is where skills belong: each in a folder of its name.
+func (h *Home) SkillsDir() string { return filepath.Join(h.ClaudeDir(), "skills") }
+
+// TempDir is for temporary files.
+func (h *Home) TempDir() string { return filepath.Join(h.dir, "tmp") }
+
+// Close removes the home and everything in it, also what the agent made unreadable. It may be called
+// more than once and from several goroutines; all get the same answer, after the home is gone.
+func (h *Home) Close() error {
+	h.closing.Do(func() {
+		if err := h.remove(); err != nil {
+			h.mark.release() // a later run tries again
+			h.closed = fmt.Errorf("isolation: removing the private home: %w\n  next: remove %s by hand", err, h.dir)
+			return
+		}
+		h.mark.remove()
+	})
+	return h.closed
+}
+
+func (h *Home) remove() error {
+	root, err := os.OpenRoot(filepath.Dir(h.dir))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return removeTree(root, filepath.Base(h.dir))
+}

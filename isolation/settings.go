@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/drover-agents/drover/claude"
+)
+
+// SettingSources are the settings files that an isolated CLI reads: its own home's, and none of the
+// project, which the agent can write.
+func SettingSources() []string { return []string{"user"} }
+
+// settingsFor are the settings of a home.
+func settingsFor(o HomeOptions) *claude.SettingsDocument {
+	policy, sandbox := o.Network, o.Sandbox
+	if policy == nil {
+		policy = NoNetwork()
+	}
+	if sandbox == nil {
+		sandbox = &Sandbox{}
+	}
+	s := settingsBuilder{HomeOptions: o, policy: policy, sandbox: sandbox}
+	return &claude.SettingsDocument{
+		Permissions:           s.permissions(),
+		Sandbox:               s.claudeSandbox(),
+		SkipWebFetchPreflight: true, // the host it would ask is not on anybody's list
+	}
+}
+
+type settingsBuilder struct {
+	HomeOptions
+	policy  *NetworkPolicy
+	sandbox *Sandbox
+}
+
+// jailed reports whether walls of ours are around the whole CLI.
+func (s *settingsBuilder) jailed() bool { return s.Level == LevelCell || s.Level == LevelLandlock }
+
+// sandboxed reports whether the CLI's own sandbox is on.
+func (s *settingsBuilder) sandboxed() bool {
+	return s.Level == LevelSandbox || s.Level == LevelCell && s.sandbox.Nested
+}
+
+func (s *settingsBuilder) claudeSandbox() *claude.Sandbox {
+	out := &claude.Sandbox{
+		Enabled:                  new(s.sandboxed()),
+		AutoAllowBashIfSandboxed: new(!s.sandbox.AskBeforeBash),
+		AllowUnsandboxedCommands: new(s.sandbox.AllowUnsandboxedCommands), // the CLI's own default is true
+		ExcludedCommands:         nilIfEmpty(s.sandbox.ExcludedCommands),
+		IgnoreViolations:         s.ignored(),
+		Network:                  s.network(),
+	}
+	if !s.sandboxed() {
+		return out
+	}
+	out.FailIfUnavailable = new(true)
+	out.Filesystem = s.files()
+	out.Credentials = hiddenCredentials()
+	if s.sandbox.WeakerNested || s.Level == LevelCell {
+		out.EnableWeakerNestedSandbox = new(true)
+	}
+	return out
+}
+
+func (s *settingsBuilder) ignored() map[string][]string {
+	ignored := map[string][]string{}
+	if paths := s.sandbox.IgnoreFileViolations; len(paths) > 0 {
+		ignored["file"] = slices.Clone(paths)
+	}
+	if hosts := s.sandbox.IgnoreNetworkViolations; len(hosts) > 0 {
+		ignored["network"] = slices.Clone(hosts)
+	}
+	if len(ignored) == 0 {
+		return nil
+	}
+	return ignored
+}
+
+func (s *settingsBuilder) network() *claude.SandboxNetwork {
+	n := &claude.SandboxNetwork{
+		AllowedDomains:   s.domains(),
+		StrictAllowlist:  new(true),
+		AllowUnixSockets: nilIfEmpty(s.policy.UnixSockets),
+		HTTPProxyPort:    port(s.policy.HTTPProxyPort),
+		SOCKSProxyPort:   port(s.policy.SOCKSProxyPort),
+	}
+	if s.policy.AllowAllUnixSockets {
+		n.AllowAllUnixSockets = new(true)
+	}
+	if s.policy.AllowLocalBinding || s.policy.AllowLocalhost {
+		n.AllowLocalBinding = new(true)
+	}
+	if s.Level == LevelCell { // the cell's own proxy decides
+		n.HTTPProxyPort, n.SOCKSProxyPort = port(s.ProxyPort), port(s.SOCKSPort)
+	}
+	return n
+}
+
+// domains always is a list: without one, the CLI would ask.
+func (s *settingsBuilder) domains() []string {
+	domains := append([]string{}, s.policy.AllowedDomains...)
+	if s.policy.AllowLocalhost {
+		domains = append(domains, "localhost", "127.0.0.1")
+	}
+	return domains
+}
+
+// files are the paths of the CLI's own sandbox. Reading is open by default, hence the denied home of
+// the host; what is needed of it comes back.
+func (s *settingsBuilder) files() *claude.SandboxFilesystem {
+	f := &claude.SandboxFilesystem{AllowWrite: s.sandbox.Writable(s.Workspace)}
+	if s.Level == LevelCell || s.HostHome == "" {
+		return f // the host's home is not there
+	}
+	f.DenyRead = []string{s.HostHome}
+	f.AllowRead = slices.Concat(s.needed(), s.sandbox.Writable(s.Workspace), s.sandbox.Readable(s.Workspace))
+	return f
+}
+
+// needed is what the agent reads whatever its sandbox says.
+func (s *settingsBuilder) needed() []string {
+	var needed []string
+	for _, path := range append([]string{s.Workspace, s.dir, s.CLI}, s.AddDirs...) {
+		if path != "" {
+			needed = append(needed, path)
+		}
+	}
+	return needed
+}
+
+// permissions keep the tools that the CLI's own sandbox does not confine: those for files, and
+// WebFetch. Where walls of ours stand around the CLI, Bash need not ask.
+func (s *settingsBuilder) permissions() *claude.SettingsPermissions {
+	switch {
+	case s.jailed() && !s.sandboxed() && !s.sandbox.AskBeforeBash:
+		return &claude.SettingsPermissions{Allow: []string{"Bash"}}
+	case s.Level != LevelSandbox:
+		return nil
+	}
+	p := &claude.SettingsPermissions{BlockWritesOutside: true, BlockReadsOutside: true}
+	p.AdditionalDirectories = slices.Concat(s.sandbox.Writable(s.Workspace), s.sandbox.Readable(s.Workspace))
+	for _, path := range s.sandbox.Readable(s.Workspace) { // to be read, not written
+		p.Deny = append(p.Deny, "Edit(/"+filepath.ToSlash(path)+"/**)")
+	}
+	if !s.policy.open() {
+		p.Deny = append(p.Deny, "WebFetch")
+	}
+	return p
+}
+
+func nilIfEmpty(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return slices.Clone(list)
+}
+
+func port(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// hiddenCredentials keeps credentials from sandboxed commands, the run's own token included.
+func hiddenCredentials() *claude.SandboxCredentials {
+	c := &claude.SandboxCredentials{}
+	for _, name := range credentialVariables {
+		c.EnvVars = append(c.EnvVars, claude.SandboxSecret{Name: name, Mode: "deny"})
+	}
+	return c
+}
+
+// settingsFile is where the CLI looks for its settings.
+func settingsFile(claudeDir string) string { return filepath.Join(claudeDir, "settings.json") }
