@@ -97,7 +97,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	if c.level, err = c.isolation.decideLevel(ctx); err != nil {
 		return err
 	}
-	if err := c.isolation.validateAt(c.level); err != nil {
+	if err := c.isolation.Validate(c.level, runtime.GOOS); err != nil {
 		return err
 	}
 	if err := checkOptions(c.level, o); err != nil {
@@ -111,7 +111,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	if err != nil {
 		return err
 	}
-	if err := c.openHome(opts.Judged); err != nil {
+	if err := c.openHome(o, opts.Judged); err != nil {
 		return err
 	}
 	if err := c.openGateway(upstream, opts.RunID); err != nil {
@@ -129,8 +129,8 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 }
 
 // openHome makes the home, after those of crashed programs were removed.
-func (c *Cell) openHome(judged bool) error {
-	home, err := NewHome(c.isolation.TempDir, c.isolation.homeOptions(c.level, c.dir, judged))
+func (c *Cell) openHome(o *claude.Options, judged bool) error {
+	home, err := NewHome(c.isolation.TempDir, c.homeOptions(o, judged))
 	if err != nil {
 		return err
 	}

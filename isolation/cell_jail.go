@@ -75,7 +75,7 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 	if err != nil {
 		return nil, err
 	}
-	limits := w.cell.isolation.Limits.withDefaults()
+	limits := w.cell.isolation.Limits.Resolved()
 	spec := jail.Spec{
 		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
 		Mounts: mounts, Listen: []netip.AddrPort{gatewayAddress, w.http, w.socks},
