@@ -2,7 +2,14 @@
 
 package gateway
 
-import "github.com/drover-agents/drover/event"
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
+)
 
 // The kinds of events that a gateway tells. Who reads them from JSON gets an [event.Extension].
 const (
@@ -12,3 +19,101 @@ const (
 	KindBackOff    event.Kind = "gateway:back_off"
 	KindConnection event.Kind = "gateway:connection"
 )
+
+// A ModelCall is told after each call that the gateway let through, however it ended.
+type ModelCall struct {
+	// Operation is messages, count_tokens or inference_profiles. Only messages cost anything.
+	Operation string `json:"operation"`
+	// Model is the one that answered; the one that was asked for if none did. See [CanonicalModel].
+	Model string `json:"model,omitempty"`
+	// Agent is [MainAgent], or what the CLI calls a subagent.
+	Agent string `json:"agent"`
+	// Status is what the agent was answered; zero if it had gone before.
+	Status   int    `json:"status"`
+	Streamed bool   `json:"streamed"`
+	Tokens   Tokens `json:"tokens"`
+	// CostUSD is zero for a model that has no price, which Unpriced says.
+	CostUSD  float64 `json:"costUsd"`
+	Unpriced bool    `json:"unpriced,omitzero"`
+	// Attempts is how often the upstream was asked; zero if the run ended while the call waited.
+	Attempts int `json:"attempts"`
+	// FirstByteMS is the time until the answer began, waiting included, in milliseconds.
+	FirstByteMS float64 `json:"firstByteMs,omitzero"`
+	DurationMS  float64 `json:"durationMs"`
+	StopReason  string  `json:"stopReason,omitempty"`
+	// Error says why there is no whole answer: the API's type of error, or what happened here.
+	Error string `json:"error,omitempty"`
+}
+
+// EventKind implements [event.Payload].
+func (ModelCall) EventKind() event.Kind { return KindModelCall }
+
+// A Refused is told when an agent asks for what it may not have. Nothing of the request went out.
+type Refused struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Model  string `json:"model,omitempty"`
+	Status int    `json:"status"`
+	Reason string `json:"reason"`
+}
+
+// EventKind implements [event.Payload].
+func (Refused) EventKind() event.Kind { return KindRefused }
+
+// A Limit is told once, when the run is ended by a limit or by [Run.Stop].
+type Limit struct {
+	// Limit is the field of [guard.Budget] that is reached, Deadline for the time; empty if the run
+	// was stopped for another reason.
+	Limit string `json:"limit,omitempty"`
+	// Consumed and Max are as in [guard.BudgetError].
+	Consumed float64 `json:"consumed,omitzero"`
+	Max      float64 `json:"max,omitzero"`
+	Reason   string  `json:"reason"`
+}
+
+// EventKind implements [event.Payload].
+func (Limit) EventKind() event.Kind { return KindLimit }
+
+// A BackOff is told when an upstream has too much to do and a call is held back for it.
+type BackOff struct {
+	Upstream string  `json:"upstream"`
+	Status   int     `json:"status"`
+	Attempt  int     `json:"attempt"`
+	WaitMS   float64 `json:"waitMs"`
+}
+
+// EventKind implements [event.Payload].
+func (BackOff) EventKind() event.Kind { return KindBackOff }
+
+func (r *Run) emitLimit(reason error) {
+	l := Limit{Reason: firstLine(reason)}
+	if budget, ok := errors.AsType[*guard.BudgetError](reason); ok {
+		l.Limit, l.Consumed, l.Max = budget.Limit, budget.Consumed, budget.Max
+	} else if errors.Is(reason, guard.ErrDeadlineExceeded) {
+		l.Limit = "Deadline"
+	}
+	r.gateway.logger.Info("gateway: the run is stopped", "run", r.o.RunID, "reason", l.Reason)
+	r.o.Emit(l)
+}
+
+func (r *Run) emitBackOff(status, attempt int, wait time.Duration) {
+	b := BackOff{r.o.Upstream.Name(), status, attempt, milliseconds(wait)}
+	r.gateway.logger.Info("gateway: backing off", "run", r.o.RunID, "upstream", b.Upstream, "status", status, "wait", wait)
+	r.o.Emit(b)
+}
+
+// A refusal is why a request does not pass. Status and kind default to 403 and permission_error.
+type refusal struct {
+	path, model, reason string
+	status              int
+	kind                string
+}
+
+func (r *Run) refuse(w http.ResponseWriter, req *http.Request, why *refusal) {
+	if why.status == 0 {
+		why.status, why.kind = http.StatusForbidden, "permission_error"
+	}
+	writeError(w, r.wire, why.status, why.kind, "Drover's gateway refuses this: "+why.reason)
+	r.gateway.logger.Info("gateway: refused", "run", r.o.RunID, "method", req.Method, "path", clip(why.path), "reason", why.reason)
+	r.o.Emit(Refused{clip(req.Method), clip(why.path), why.model, why.status, why.reason})
+}

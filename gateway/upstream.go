@@ -17,6 +17,11 @@ const (
 // An Upstream is where model calls go. It adds the address and the credential to requests that have
 // neither; the gateway has removed whatever the agent sent as a credential. It must be safe for
 // concurrent use, must not follow redirects, and must not buffer the body of an answer.
+//
+// A request has a path and a query, no host; its GetBody is set, so that it can be sent twice, and its
+// context ends when the agent has gone or the run is over. An upstream that has a method
+// CloseIdleConnections is told when the last open [Run] of a gateway that uses it is closed; one that
+// wraps another should pass that on.
 type Upstream interface {
 	http.RoundTripper
 	// Name tells upstreams apart for people and for the queue: calls to upstreams of the same name

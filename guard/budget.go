@@ -21,8 +21,10 @@ type Budget struct {
 	MaxInputTokens  int64 `json:"maxInputTokens,omitzero"`
 	MaxOutputTokens int64 `json:"maxOutputTokens,omitzero"`
 	// MaxCostUSD is counted to a billionth of a dollar.
-	MaxCostUSD float64  `json:"maxCostUsd,omitzero"`
-	Deadline   Deadline `json:"deadline,omitzero"`
+	MaxCostUSD float64 `json:"maxCostUsd,omitzero"`
+	// MaxRequests limits how many requests to the model may begin; see [Tracker.BeginRequest].
+	MaxRequests int64    `json:"maxRequests,omitzero"`
+	Deadline    Deadline `json:"deadline,omitzero"`
 }
 
 // Validate reports the limits that make no sense: negative ones, and a cost that is no finite number.
@@ -49,6 +51,8 @@ type Usage struct {
 	InputTokens  int64   `json:"inputTokens"`
 	OutputTokens int64   `json:"outputTokens"`
 	CostUSD      float64 `json:"costUsd"`
+	// Requests are the requests to the model that were begun.
+	Requests int64 `json:"requests,omitzero"`
 }
 
 // UsageOf takes from a run's usage what budgets are about. What nobody reported is zero.
@@ -63,7 +67,8 @@ func (u Usage) TotalTokens() int64 { return countOf(u).tokens() }
 type BudgetError struct {
 	// Limit is the field of [Budget] that is reached, such as "MaxTotalTokens".
 	Limit string
-	// Consumed and Max are tokens, for MaxCostUSD dollars. Consumed is not less than Max.
+	// Consumed and Max are tokens, for MaxCostUSD dollars, for MaxRequests requests. Consumed is not
+	// less than Max.
 	Consumed, Max float64
 }
 
@@ -88,13 +93,17 @@ type limit struct {
 	unit          float64 // how many parts are one token or one dollar
 }
 
+// requestLimit comes last, because what is reached before it ends requests that are under way.
+const requestLimit = "MaxRequests"
+
 // limits lists all limits in the order in which they are checked.
-func (b *Budget) limits(c count) [4]limit {
-	return [4]limit{
+func (b *Budget) limits(c count) [5]limit {
+	return [5]limit{
 		{"MaxTotalTokens", b.MaxTotalTokens != 0, b.MaxTotalTokens, c.tokens(), 1},
 		{"MaxInputTokens", b.MaxInputTokens != 0, b.MaxInputTokens, c.input, 1},
 		{"MaxOutputTokens", b.MaxOutputTokens != 0, b.MaxOutputTokens, c.output, 1},
 		{"MaxCostUSD", b.MaxCostUSD != 0, b.maxCost(), c.cost, perDollar},
+		{requestLimit, b.MaxRequests != 0, b.MaxRequests, c.requests, 1},
 	}
 }
 
@@ -130,11 +139,11 @@ func (b *Budget) exhausted(c count) error {
 
 // A count is a usage in whole parts, none of them negative. It grows up to the largest integer and
 // stays there, so that no order of additions makes a difference.
-type count struct{ input, output, cost int64 }
+type count struct{ input, output, cost, requests int64 }
 
 // countOf counts what is negative or no number as nothing.
 func countOf(u Usage) count {
-	return count{max(u.InputTokens, 0), max(u.OutputTokens, 0), parts(u.CostUSD)}
+	return count{max(u.InputTokens, 0), max(u.OutputTokens, 0), parts(u.CostUSD), max(u.Requests, 0)}
 }
 
 func parts(dollars float64) int64 {
@@ -151,19 +160,21 @@ func parts(dollars float64) int64 {
 func (c count) tokens() int64 { return sum(c.input, c.output) }
 
 func (c count) plus(o count) count {
-	return count{sum(c.input, o.input), sum(c.output, o.output), sum(c.cost, o.cost)}
+	return count{sum(c.input, o.input), sum(c.output, o.output), sum(c.cost, o.cost), sum(c.requests, o.requests)}
 }
 
 func (c count) minus(o count) count {
-	return count{c.input - o.input, c.output - o.output, c.cost - o.cost}
+	return count{c.input - o.input, c.output - o.output, c.cost - o.cost, c.requests - o.requests}
 }
 
 // atLeast takes the larger one of each figure.
 func (c count) atLeast(o count) count {
-	return count{max(c.input, o.input), max(c.output, o.output), max(c.cost, o.cost)}
+	return count{max(c.input, o.input), max(c.output, o.output), max(c.cost, o.cost), max(c.requests, o.requests)}
 }
 
-func (c count) usage() Usage { return Usage{c.input, c.output, float64(c.cost) / perDollar} }
+func (c count) usage() Usage {
+	return Usage{c.input, c.output, float64(c.cost) / perDollar, c.requests}
+}
 
 func sum(a, b int64) int64 {
 	if a > math.MaxInt64-b {

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/drover-agents/drover/gate"
@@ -75,9 +76,44 @@ func (t *Tracker) grow(more func() count) {
 	t.total = t.total.plus(more())
 	total := t.total
 	t.mu.Unlock()
-	if err := t.budget.exhausted(total); err != nil {
+	if err := t.budget.exhausted(total); err != nil && !onlyRequests(err) {
 		t.spend(err)
 	}
+}
+
+// onlyRequests reports whether nothing is used up but the number of requests. The last of them is
+// then still welcome to end.
+func onlyRequests(err error) bool {
+	reached, ok := errors.AsType[*BudgetError](err)
+	return ok && reached.Limit == requestLimit
+}
+
+// BeginRequest counts a request to the model, if no limit is reached: otherwise it returns what
+// [Tracker.Check] returns, and nothing is counted. Of any number of callers at most MaxRequests
+// succeed.
+func (t *Tracker) BeginRequest() error {
+	if t == nil {
+		return nil
+	}
+	if err := t.budget.Deadline.Check(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.budget.exhausted(t.total); err != nil {
+		return err
+	}
+	t.total = t.total.plus(count{requests: 1})
+	return nil
+}
+
+// Spent is [Tracker.Check] without the number of requests: it tells whether also what has begun must
+// end.
+func (t *Tracker) Spent() error {
+	if err := t.Check(); !onlyRequests(err) {
+		return err
+	}
+	return nil
 }
 
 // Consumed returns the sum of everything recorded.
@@ -117,15 +153,16 @@ func (t *Tracker) Check() error {
 }
 
 // Context returns a context that ends as soon as a limit is reached, the deadline included, so that
-// what runs under it is interrupted in mid-turn. Its cause is then what [Tracker.Check] returns. Call
-// cancel when the work is over.
+// what runs under it is interrupted in mid-turn. Its cause is then what [Tracker.Check] returns. The
+// number of requests does not end it: the last one may come to its end, only the next does not begin.
+// Call cancel when the work is over.
 func (t *Tracker) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, release := t.Budget().Deadline.Context(ctx)
 	if t == nil || t.spent == nil {
 		return ctx, release
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	if err := t.Check(); err != nil {
+	if err := t.Spent(); err != nil {
 		end(err)
 	}
 	forget := context.AfterFunc(t.spent, func() { end(context.Cause(t.spent)) })

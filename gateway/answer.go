@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// lastWords is how long an answer may take to come to the end of an event, or to its own end once the
+// model has reported it, when the run is over.
+const lastWords = time.Second
+
+// slowReader is how long an agent may take to read the end of its answer when the run is over.
+const slowReader = 5 * time.Second
+
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// pass hands the answer on as it comes. It reports whether it broke off in the middle.
+func (c *call) pass(resp *http.Response) (broken bool) {
+	defer func() { _ = resp.Body.Close() }()
+	c.firstByte = time.Since(c.began)
+	c.status = statusFor(resp.StatusCode)
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		c.problem = "the upstream answered in " + clip(encoding) + ", which cannot be metered"
+		c.status = http.StatusBadGateway
+		writeError(c.w, c.run.wire, c.status, "api_error", c.problem)
+		return false
+	}
+	c.open(resp)
+	buffer := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buffer)
+	for {
+		n, err := resp.Body.Read(buffer[:])
+		if n > 0 && !c.forward(buffer[:n]) {
+			return false
+		}
+		if err != nil {
+			return c.ended(err)
+		}
+	}
+}
+
+// statusFor turns a refused credential into a refusal: it is ours, and the agent, which has none,
+// would only try again and again.
+func statusFor(status int) int {
+	if status == http.StatusUnauthorized {
+		return http.StatusForbidden
+	}
+	return status
+}
+
+func (c *call) open(resp *http.Response) {
+	h := c.w.Header()
+	for name, values := range passed(resp.Header) {
+		h[name] = values
+	}
+	c.mu.Lock()
+	c.out = http.NewResponseController(c.w)
+	c.meter = newMeter(resp.Header.Get("Content-Type"))
+	_, whole := c.meter.(*jsonMeter)
+	c.clean = !whole
+	c.mu.Unlock()
+	c.w.WriteHeader(c.status)
+	_ = c.out.Flush() // the head is news, too
+}
+
+// forward meters and passes on what came, up to where the answer is cut if the run is over. It
+// reports whether the answer goes on.
+func (c *call) forward(p []byte) bool {
+	c.mu.Lock()
+	wasClean := c.clean
+	boundary := c.meter.feed(p)
+	c.clean = boundary == len(p)
+	finished := c.meter.read().finished
+	c.mu.Unlock()
+	c.count()
+	err := c.run.spent()
+	if err == nil || finished || (boundary < 0 && !wasClean) {
+		return c.write(p)
+	}
+	if c.write(p[:max(boundary, 0)]) {
+		c.sayStopped(err)
+	}
+	return false
+}
+
+// write reports whether the agent is still there.
+func (c *call) write(p []byte) bool {
+	if len(p) == 0 {
+		return true
+	}
+	if _, err := c.w.Write(p); err != nil || c.out.Flush() != nil {
+		c.problem = problemGone
+		return false
+	}
+	return true
+}
+
+// ended looks at why nothing more comes, and reports whether the answer broke off.
+func (c *call) ended(err error) (broken bool) {
+	if errors.Is(err, io.EOF) {
+		return false
+	}
+	if c.client.Err() != nil || c.run.life.Err() != nil {
+		c.problem = problemGone
+		return true
+	}
+	stopped := c.run.Stopped()
+	if stopped == nil {
+		c.problem = c.run.safe(err)
+		return true
+	}
+	c.mu.Lock()
+	clean, kind := c.clean, c.meter
+	c.mu.Unlock()
+	if _, sse := kind.(*sseMeter); sse && !clean {
+		c.write([]byte("\n\n"))
+	} else if !clean {
+		return true
+	}
+	c.sayStopped(stopped)
+	return false
+}
+
+// sayStopped ends a stream with the reason.
+func (c *call) sayStopped(err error) {
+	c.problem = problemStopped
+	c.write(c.run.wire.errorEvent("billing_error", firstLine(err)))
+}
+
+// cut ends the answer because the run is over: at once if that leaves nothing half said, otherwise
+// when [call.forward] finds a place, or after a moment.
+func (c *call) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired {
+		return
+	}
+	if c.meter == nil || (c.clean && !c.meter.read().finished) {
+		c.cancel()
+	} else {
+		c.late = time.AfterFunc(lastWords, c.cancel)
+	}
+	if c.out != nil {
+		_ = c.out.SetWriteDeadline(time.Now().Add(slowReader))
+	}
+}
+
+// retire says that the call is over: the connection may be used again.
+func (c *call) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired = true
+	if c.late != nil {
+		c.late.Stop()
+	}
+	if c.out != nil {
+		_ = c.out.SetWriteDeadline(time.Time{})
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// statusOverloaded is the API's own status for having too much to do.
+const statusOverloaded = 529
+
+// tooBusy reports whether an answer means that the same call may succeed later.
+func tooBusy(resp *http.Response) bool {
+	return (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == statusOverloaded) &&
+		resp.Header.Get("X-Should-Retry") != "false"
+}
+
+// The shortest and the longest wait where the upstream does not say how long.
+const (
+	minBackOff = time.Second
+	maxBackOff = 30 * time.Second
+)
+
+// backOff is how long to wait after the answer to an attempt, counted from 1.
+func backOff(h http.Header, attempt int) time.Duration {
+	if d, ok := retryAfter(h, time.Now()); ok {
+		return d
+	}
+	most := min(minBackOff<<min(attempt, 10), maxBackOff)
+	return max(minBackOff, most/2+rand.N(most/2+1))
+}
+
+// retryAfter reads what the upstream asks for.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 {
+		return asDuration(ms, time.Millisecond), true
+	}
+	value := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(value, 64); err == nil && s >= 0 {
+		return asDuration(s, time.Second), true
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0), true
+	}
+	return 0, false
+}
+
+// asDuration keeps a number that is too large for a duration at a year.
+func asDuration(n float64, unit time.Duration) time.Duration {
+	const year = 365 * 24 * time.Hour
+	return time.Duration(min(n*float64(unit), float64(year)))
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/internal/jsonscan"
+)
+
+// maxBody bounds what an agent may send in one request; the API itself takes half of it.
+const maxBody = 64 << 20
+
+// agentHeader is where the CLI names the subagent that a call is for.
+const agentHeader = "X-Claude-Code-Agent-Id"
+
+// A call is one request of the agent on its way.
+type call struct {
+	run    *Run
+	w      http.ResponseWriter
+	client context.Context // ends when the agent has gone
+	header http.Header     // for the upstream
+	query  string
+	body   []byte
+	target target
+
+	model, agent string
+	streamed     bool // was asked for
+	began        time.Time
+	attempts     int
+	firstByte    time.Duration
+	status       int
+	problem      string // what went wrong, for the event
+	counted      tally  // what is recorded already
+
+	answer
+}
+
+// serve answers a request that the run takes.
+func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
+	if isHello(req) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"message":"hello"}`)
+		return
+	}
+	c, refusal := r.admit(w, req)
+	if refusal != nil {
+		r.refuse(w, req, refusal)
+		return
+	}
+	if err := r.spent(); err != nil {
+		c.answerStopped(err)
+		return
+	}
+	c.do()
+}
+
+// admit decides whether a request may go on.
+func (r *Run) admit(w http.ResponseWriter, req *http.Request) (*call, *refusal) {
+	path, ok := r.wire.authorize(req, r.token)
+	if !ok {
+		return nil, &refusal{path: path, reason: "the request does not carry the token of this run"}
+	}
+	target, ok := r.wire.route(req.Method, path)
+	if !ok {
+		return nil, &refusal{path: path, reason: "only model calls pass this gateway"}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	if err != nil {
+		return nil, bodyRefusal(path, err)
+	}
+	c := &call{
+		run: r, w: w, client: req.Context(), header: passed(req.Header), query: req.URL.RawQuery,
+		body: body, target: target, model: target.model, agent: agentOf(req), began: time.Now(),
+	}
+	c.header.Set("Accept-Encoding", "identity")
+	if refusal := c.examine(); refusal != nil {
+		return nil, refusal
+	}
+	return c, nil
+}
+
+func agentOf(req *http.Request) string {
+	if agent := clip(req.Header.Get(agentHeader)); agent != "" {
+		return agent
+	}
+	return MainAgent
+}
+
+func bodyRefusal(path string, err error) *refusal {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &refusal{
+			path: path, status: http.StatusRequestEntityTooLarge, kind: "request_too_large",
+			reason: fmt.Sprintf("the request has more than %d bytes", maxBody),
+		}
+	}
+	return &refusal{path: path, status: http.StatusBadRequest, kind: "invalid_request_error", reason: "the request broke off"}
+}
+
+// examine reads what the body says about the call, and compares the model with those that may be
+// asked for.
+func (c *call) examine() *refusal {
+	if c.target.op == opProfiles {
+		return nil
+	}
+	asked, err := readBody(c.body)
+	if err != nil {
+		return &refusal{path: c.target.path, status: http.StatusBadRequest, kind: "invalid_request_error", reason: err.Error()}
+	}
+	if c.model == "" {
+		c.model = clip(asked.model)
+	}
+	c.streamed = asked.stream
+	if !c.run.allowed(c.model) {
+		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", c.model)}
+	}
+	c.model = CanonicalModel(c.model)
+	return nil
+}
+
+// asked is what a body says.
+type asked struct {
+	model  string
+	stream bool
+}
+
+var errBody = errors.New("the body is not one JSON object with one model")
+
+// readBody looks for exactly spelled fields. A second model is an error: upstreams may see another
+// one than we do.
+func readBody(body []byte) (asked, error) {
+	var a asked
+	var s jsonscan.Scanner
+	s.Reset(body)
+	if s.Kind() != jsonscan.Object {
+		return a, errBody
+	}
+	s.Object()
+	models := 0
+	for key, ok := s.Field(); ok; key, ok = s.Field() {
+		switch string(key) {
+		case "model":
+			text, _, _ := s.Decode(nil)
+			a.model = string(text)
+			models++
+		case "stream":
+			a.stream, _ = s.Bool()
+		default:
+			s.Skip()
+		}
+	}
+	if s.End() != nil || models > 1 {
+		return a, errBody
+	}
+	return a, nil
+}
+
+// do sends the call and passes the answer on.
+func (c *call) do() {
+	ctx, cancel := context.WithCancelCause(c.client)
+	defer cancel(nil)
+	c.answer.cancel = func() { cancel(errCut) }
+	unwatch := context.AfterFunc(c.run.over, c.cut)
+	defer func() {
+		unwatch()
+		c.retire()
+	}()
+
+	resp, err := c.send(ctx)
+	if err != nil {
+		c.failed(err)
+		c.report()
+		return
+	}
+	defer c.run.lane.release()
+	broken := c.pass(resp)
+	c.report()
+	if broken && c.client.Value(http.ServerContextKey) != nil {
+		panic(http.ErrAbortHandler) // the agent must see that its answer broke off
+	}
+}
+
+// errCut is why a call ends whose run is over.
+var errCut = errors.New("gateway: the run is over")
+
+// send waits for its turn and asks the upstream, again if that has too much to do. The caller
+// releases the lane if there is an answer.
+func (c *call) send(ctx context.Context) (*http.Response, error) {
+	lane, patience := c.run.lane, c.run.gateway.maxWait
+	for {
+		var err error
+		if patience, err = lane.acquire(ctx, c.run, patience); err != nil {
+			return nil, err
+		}
+		resp, err := c.attempt(ctx)
+		if err != nil {
+			lane.release()
+			return nil, err
+		}
+		if !tooBusy(resp) {
+			return resp, nil
+		}
+		wait := backOff(resp.Header, c.attempts)
+		if wait > c.run.gateway.maxWait {
+			return resp, nil
+		}
+		lane.hold(wait)
+		c.run.emitBackOff(resp.StatusCode, c.attempts, wait)
+		if wait > patience {
+			return resp, nil
+		}
+		discard(resp)
+		lane.release()
+	}
+}
+
+// attempt sends the call once. The first attempt counts as a request.
+func (c *call) attempt(ctx context.Context) (*http.Response, error) {
+	ask := c.run.begin
+	if c.attempts > 0 || !c.target.op.metered() {
+		ask = c.run.spent
+	}
+	if err := ask(); err != nil {
+		return nil, err
+	}
+	c.attempts++
+	return c.run.o.Upstream.RoundTrip(c.request(ctx))
+}
+
+func (c *call) request(ctx context.Context) *http.Request {
+	path, err := url.PathUnescape(c.target.path)
+	if err != nil {
+		path = c.target.path // it was one that net/http has parsed
+	}
+	method := http.MethodPost
+	var body io.ReadCloser = http.NoBody
+	if c.target.op == opProfiles {
+		method = http.MethodGet
+	} else {
+		body = io.NopCloser(bytes.NewReader(c.body))
+	}
+	req := &http.Request{
+		Method: method, URL: &url.URL{Path: path, RawPath: c.target.path, RawQuery: c.query},
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: c.header.Clone(), Body: body,
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil },
+	}
+	if method == http.MethodPost {
+		req.ContentLength = int64(len(c.body))
+	}
+	return req.WithContext(ctx)
+}
+
+func discard(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	_ = resp.Body.Close()
+}
+
+// What an event says of a call that did not come to its end.
+const (
+	problemGone    = "the agent has gone"
+	problemStopped = "the run was stopped"
+)
+
+// failed answers a call that has no answer.
+func (c *call) failed(err error) {
+	if stopped := c.run.Stopped(); stopped != nil {
+		c.problem = problemStopped
+		c.answerStopped(stopped)
+		return
+	}
+	if c.client.Err() != nil || c.run.life.Err() != nil {
+		c.problem = problemGone
+		return
+	}
+	c.problem = c.run.safe(err)
+	c.run.gateway.logger.Warn("gateway: a model call failed", "run", c.run.o.RunID, "upstream", c.run.o.Upstream.Name(), "error", c.problem)
+	c.status = http.StatusBadGateway
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.WriteHeader(c.status)
+	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()))
+}
+
+func (c *call) answerStopped(err error) {
+	c.status = http.StatusPaymentRequired
+	writeError(c.w, c.run.wire, c.status, "billing_error", firstLine(err))
+}
+
+// An answer is what the reader of an upstream and whoever ends the run share.
+type answer struct {
+	cancel func()
+	out    *http.ResponseController
+
+	mu      sync.Mutex
+	meter   meter       // nil until the answer begins
+	clean   bool        // what was passed on ends with a whole event
+	retired bool        // the call is over
+	late    *time.Timer // ends an answer that does not come to its end
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
+)
+
+// Options configures a [Gateway]. Nil or the zero value is ready to use.
+type Options struct {
+	// Logger receives diagnostics, never a secret. Nil discards them.
+	Logger *slog.Logger
+	// MaxInFlight is how many calls to upstreams of one name run at once. Zero means 16.
+	MaxInFlight int
+	// MaxWait is how long a call may be held back in all because the upstream has too much to do.
+	// Zero means 2 minutes.
+	MaxWait time.Duration
+	// Prices is what tokens cost. Nil means [BuiltinPrices].
+	Prices *Prices
+}
+
+// A Gateway is what the runs of a program share: the queue for each upstream, what is known about
+// upstreams that have too much to do, and the prices. It owns no goroutine and need not be closed.
+type Gateway struct {
+	logger      *slog.Logger
+	maxInFlight int
+	maxWait     time.Duration
+	prices      *Prices
+
+	mu    sync.Mutex
+	lanes map[string]*lane
+}
+
+// New makes a gateway.
+func New(o *Options) *Gateway {
+	g := &Gateway{lanes: map[string]*lane{}}
+	if o != nil {
+		g.logger, g.maxInFlight, g.maxWait, g.prices = o.Logger, o.MaxInFlight, o.MaxWait, o.Prices
+	}
+	if g.logger == nil {
+		g.logger = slog.New(slog.DiscardHandler)
+	}
+	if g.maxInFlight <= 0 {
+		g.maxInFlight = 16
+	}
+	if g.maxWait <= 0 {
+		g.maxWait = 2 * time.Minute
+	}
+	if g.prices == nil {
+		g.prices = BuiltinPrices()
+	}
+	return g
+}
+
+var shared = sync.OnceValue(func() *Gateway { return New(nil) })
+
+// Shared is the gateway that all runs of a program share unless they are told otherwise: an upstream
+// that has too much to do has it for all of them.
+func Shared() *Gateway { return shared() }
+
+// RunOptions say what a [Run] is about. Only Upstream is required.
+type RunOptions struct {
+	// Upstream is where the calls go.
+	Upstream Upstream
+	// RunID names the run in logs.
+	RunID string
+	// Trackers are recorded into, all of them, and the first whose limit is reached ends the run: one
+	// of this run, for instance, and one that many runs share.
+	Trackers []*guard.Tracker
+	// Models are the models that may be asked for, in any spelling that [CanonicalModel] brings to
+	// the same name. Nil means any.
+	Models []string
+	// Emit is told what happens, from any goroutine and never under a lock. Nil means that nobody
+	// listens.
+	Emit func(event.Payload)
+}
+
+// Open begins a run. Close it.
+func (g *Gateway) Open(o RunOptions) (*Run, error) {
+	if o.Upstream == nil {
+		return nil, errors.New("gateway: a run needs an upstream\n  next: set RunOptions.Upstream, for instance to Anthropic(APIKey(key))")
+	}
+	if w := o.Upstream.Wire(); wires[w] == nil {
+		return nil, fmt.Errorf("gateway: the upstream %s speaks %q, which is not known\n  next: use %s or %s",
+			o.Upstream.Name(), w, WireAnthropic, WireBedrock)
+	}
+	for _, t := range o.Trackers {
+		if err := t.Budget().Validate(); err != nil {
+			return nil, fmt.Errorf("gateway: a budget of the run makes no sense: %w", err)
+		}
+	}
+	if o.Emit == nil {
+		o.Emit = func(event.Payload) {}
+	}
+	r := newRun(g, o, tokenPrefix+rand.Text())
+	r.lane.enter(o.Upstream)
+	r.watch()
+	return r, nil
+}
+
+// tokenPrefix tells people who find a token what it was.
+const tokenPrefix = "drover-run-"
+
+func (g *Gateway) laneOf(name string) *lane {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lanes[name] == nil {
+		g.lanes[name] = newLane(g.maxInFlight)
+	}
+	return g.lanes[name]
+}
+
+// limits returns a context that ends when one of the trackers is spent.
+func limits(ctx context.Context, trackers []*guard.Tracker) (context.Context, context.CancelFunc) {
+	cancels := make([]context.CancelFunc, 0, len(trackers))
+	for _, t := range trackers {
+		var cancel context.CancelFunc
+		ctx, cancel = t.Context(ctx)
+		cancels = append(cancels, cancel)
+	}
+	return ctx, func() {
+		for _, cancel := range cancels {
+			cancel()
+		}
+	}
+}

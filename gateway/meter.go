@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+)
+
+// A meter reads an answer beside its reader, in whatever pieces it comes, and keeps what the model
+// reported so far. It never fails: what it cannot read counts as nothing, which [reading.metered]
+// shows.
+type meter interface {
+	// feed reads p and returns the length of the longest beginning of p after which an answer may be
+	// cut: up to the end of an event, so that what is said afterwards is understood. It is -1 if there
+	// is no such place in p.
+	feed(p []byte) (boundary int)
+	// close says that nothing more comes.
+	close()
+	// read returns what was reported.
+	read() *reading
+}
+
+// A reading is what an answer has told about itself.
+type reading struct {
+	model      string
+	stopReason string
+	errorType  string
+	tokens     Tokens
+	metered    bool // there was a usage
+	finished   bool // the model has reported its end; only farewells follow
+}
+
+// newMeter chooses by the type of the answer's content.
+func newMeter(contentType string) meter {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	switch kind {
+	case "text/event-stream":
+		return new(sseMeter)
+	case "application/vnd.amazon.eventstream":
+		return new(frameMeter)
+	default:
+		return new(jsonMeter)
+	}
+}
+
+// wireUsage is the usage of the Messages API. Figures are cumulative: later ones replace earlier
+// ones. They are floating point only so that no figure, however odd, spoils the others.
+type wireUsage struct {
+	Input      *float64 `json:"input_tokens"`
+	CacheRead  *float64 `json:"cache_read_input_tokens"`
+	CacheWrite *float64 `json:"cache_creation_input_tokens"`
+	Lifetimes  *struct {
+		FiveMinutes float64 `json:"ephemeral_5m_input_tokens"`
+		Hour        float64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	Output  *float64 `json:"output_tokens"`
+	Details *struct {
+		Thinking float64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
+	Server *struct {
+		WebSearches float64 `json:"web_search_requests"`
+	} `json:"server_tool_use"`
+}
+
+// wireMessage is a message, whole or as it begins.
+type wireMessage struct {
+	Model      string     `json:"model"`
+	StopReason string     `json:"stop_reason"`
+	Usage      *wireUsage `json:"usage"`
+}
+
+// wireEvent is an event of a stream, or an answer that was not streamed, which has the fields of a
+// message itself.
+type wireEvent struct {
+	Type    string      `json:"type"`
+	Message wireMessage `json:"message"`
+	Delta   struct {
+		StopReason string `json:"stop_reason"`
+	} `json:"delta"`
+	Error struct {
+		Type string `json:"type"`
+	} `json:"error"`
+	Usage *wireUsage `json:"usage"`
+}
+
+// event takes one event of a stream.
+func (r *reading) event(data []byte) {
+	if !interesting(data) {
+		return
+	}
+	var e wireEvent
+	if json.Unmarshal(data, &e) != nil {
+		return
+	}
+	switch e.Type {
+	case "message_start":
+		r.message(e.Message)
+	case "message_delta":
+		r.usage(e.Usage)
+		if e.Delta.StopReason != "" {
+			r.stopReason, r.finished = clip(e.Delta.StopReason), true
+		}
+	case "message_stop":
+		r.finished = true
+	case "error":
+		r.errorType, r.finished = clip(e.Error.Type), true
+	}
+}
+
+var messageWord, errorWord = []byte(`"message_`), []byte(`"error"`)
+
+// interesting is a quick look that spares reading most of a stream.
+func interesting(data []byte) bool {
+	return bytes.Contains(data, messageWord) || bytes.Contains(data, errorWord)
+}
+
+func (r *reading) message(m wireMessage) {
+	if m.Model != "" {
+		r.model = CanonicalModel(clip(m.Model))
+	}
+	if m.StopReason != "" {
+		r.stopReason = clip(m.StopReason)
+	}
+	r.usage(m.Usage)
+}
+
+// usage takes figures over those before. None becomes less: what was spent does not come back.
+func (r *reading) usage(u *wireUsage) {
+	if u == nil {
+		return
+	}
+	r.metered = true
+	t := &r.tokens
+	raise(&t.Input, u.Input)
+	raise(&t.CacheRead, u.CacheRead)
+	raise(&t.Output, u.Output)
+	if u.Lifetimes != nil {
+		raise(&t.CacheWrite1h, &u.Lifetimes.Hour)
+	}
+	if u.CacheWrite != nil {
+		raise(&t.CacheWrite5m, new(*u.CacheWrite-float64(t.CacheWrite1h)))
+	} else if u.Lifetimes != nil {
+		raise(&t.CacheWrite5m, &u.Lifetimes.FiveMinutes)
+	}
+	if u.Details != nil {
+		raise(&t.Thinking, &u.Details.Thinking)
+	}
+	if u.Server != nil {
+		raise(&t.WebSearches, &u.Server.WebSearches)
+	}
+}
+
+// maxTokens is more than any answer has, and little enough to be added up.
+const maxTokens = 1e12
+
+func raise(to *int64, figure *float64) {
+	if figure != nil && *figure > float64(*to) {
+		*to = int64(min(*figure, maxTokens))
+	}
+}
+
+// maxName is how much is kept of a name that others have chosen.
+const maxName = 128
+
+func clip(name string) string {
+	if len(name) > maxName {
+		return name[:maxName]
+	}
+	return name
+}
+
+// maxKept bounds what a meter keeps of an answer to understand it.
+const maxKept = 64 << 20
+
+// A jsonMeter reads an answer that was not streamed.
+type jsonMeter struct {
+	reading
+	kept []byte
+	lost bool
+}
+
+func (m *jsonMeter) feed(p []byte) int {
+	if m.lost = m.lost || len(m.kept)+len(p) > maxKept; !m.lost {
+		m.kept = append(m.kept, p...)
+	}
+	return -1
+}
+
+func (m *jsonMeter) close() {
+	var answer struct {
+		wireMessage
+		Error struct {
+			Type string `json:"type"`
+		} `json:"error"`
+	}
+	if m.lost || json.Unmarshal(m.kept, &answer) != nil {
+		return
+	}
+	m.message(answer.wireMessage)
+	m.errorType, m.finished = clip(answer.Error.Type), true
+}
+
+func (m *jsonMeter) read() *reading { return &m.reading }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// A nanoUSD is a billionth of a dollar, in which money is exact.
+type nanoUSD int64
+
+func (n nanoUSD) dollars() float64 { return float64(n) / 1e9 }
+
+// A Price is what tokens of a model cost, in dollars for a million of them.
+type Price struct {
+	Input        float64 `json:"input"`
+	Output       float64 `json:"output"`
+	CacheRead    float64 `json:"cacheRead"`
+	CacheWrite5m float64 `json:"cacheWrite5m"`
+	CacheWrite1h float64 `json:"cacheWrite1h"`
+	// WebSearch is in dollars for one search.
+	WebSearch float64 `json:"webSearch"`
+	// Long is the price of calls whose input is longer than this many tokens; nil if there is none.
+	Long *LongPrice `json:"long,omitempty"`
+	// Source names an entry of [Prices.Sources]: who says so.
+	Source string `json:"source"`
+}
+
+// A LongPrice is the price of a call with a long input.
+type LongPrice struct {
+	Above int64 `json:"above"` // input tokens, cached or not
+	Price
+}
+
+// Prices is a price table.
+type Prices struct {
+	// Date is the day on which somebody last looked, as 2006-01-02.
+	Date string `json:"date"`
+	// Unit says what the numbers are, for who reads the file.
+	Unit string `json:"unit"`
+	// Sources say where prices come from.
+	Sources map[string]string `json:"sources"`
+	// Models has names as [CanonicalModel] gives them.
+	Models map[string]Price `json:"models"`
+}
+
+//go:embed prices.json
+var pricesJSON []byte
+
+var builtinPrices = sync.OnceValue(func() *Prices {
+	p, err := ParsePrices(pricesJSON)
+	if err != nil {
+		panic(err) // a test reads it
+	}
+	return p
+})
+
+// BuiltinPrices is the table that comes with this package. Do not change it.
+func BuiltinPrices() *Prices { return builtinPrices() }
+
+// ParsePrices reads a table from JSON, in the form of the built-in one.
+func ParsePrices(data []byte) (*Prices, error) {
+	var p Prices
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, fmt.Errorf("gateway: the price table is not in order: %w", err)
+	}
+	for name, price := range p.Models {
+		if err := price.validate(); err != nil {
+			return nil, fmt.Errorf("gateway: the price of %s: %w", name, err)
+		}
+		if name != CanonicalModel(name) {
+			return nil, fmt.Errorf("gateway: the price table names %s\n  next: write %s", name, CanonicalModel(name))
+		}
+	}
+	return &p, nil
+}
+
+// validate refuses what cannot be counted exactly.
+func (p Price) validate() error {
+	for _, dollars := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite5m, p.CacheWrite1h} {
+		if n := dollars * 1000; !(dollars >= 0) || math.Abs(n-math.Round(n)) > 1e-6 || n > 1e9 {
+			return fmt.Errorf("%v dollars for a million tokens\n  next: give a number with at most three decimals", dollars)
+		}
+	}
+	if !(p.WebSearch >= 0 && p.WebSearch < 1e3) {
+		return fmt.Errorf("%v dollars for a search", p.WebSearch)
+	}
+	if p.Long != nil {
+		return p.Long.validate()
+	}
+	return nil
+}
+
+// Of returns the price of a model, in any spelling, or false if the table has none.
+func (p *Prices) Of(model string) (Price, bool) {
+	price, ok := p.Models[CanonicalModel(model)]
+	return price, ok
+}
+
+// CostUSD is what a call costs by this price.
+func (p Price) CostUSD(t Tokens) float64 { return p.cost(t).dollars() }
+
+func (p Price) cost(t Tokens) nanoUSD {
+	if p.Long != nil && t.AllInput() > p.Long.Above {
+		p = p.Long.Price
+	}
+	sum := nanoUSD(math.Round(p.WebSearch*1e9)) * nanoUSD(t.WebSearches)
+	for _, part := range []struct {
+		tokens  int64
+		dollars float64
+	}{
+		{t.Input, p.Input}, {t.CacheRead, p.CacheRead}, {t.CacheWrite5m, p.CacheWrite5m},
+		{t.CacheWrite1h, p.CacheWrite1h}, {t.Output, p.Output},
+	} {
+		sum += nanoUSD(part.tokens) * nanoUSD(math.Round(part.dollars*1000))
+	}
+	return sum
+}
+
+var (
+	bedrockPrefix = regexp.MustCompile(`^(arn:aws[a-z-]*:bedrock:[^/]*/)?([a-z-]+\.)?anthropic\.`)
+	bedrockSuffix = regexp.MustCompile(`-v\d+(:\d+)?$`)
+	dateSuffix    = regexp.MustCompile(`[-@]20\d{6}$`)
+	contextSuffix = regexp.MustCompile(`\[\d+[km]\]$`)
+)
+
+// CanonicalModel is the one name for a model that has several: without the date of its release, and
+// without what Bedrock, Vertex and the CLI add.
+//
+//	us.anthropic.claude-sonnet-4-5-20250929-v1:0 → claude-sonnet-4-5
+func CanonicalModel(id string) string {
+	name := contextSuffix.ReplaceAllString(strings.ToLower(id), "")
+	if prefix := bedrockPrefix.FindString(name); prefix != "" {
+		name = bedrockSuffix.ReplaceAllString(name[len(prefix):], "")
+	}
+	name = dateSuffix.ReplaceAllString(name, "")
+	return strings.TrimSuffix(strings.TrimSuffix(name, "-latest"), "-0")
+}

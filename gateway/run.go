@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/redact"
+)
+
+// ErrStopped is why a run was ended by [Run.Stop] without an error.
+var ErrStopped = errors.New("gateway: the run was stopped")
+
+// ErrClosed is returned by [Run.Serve] after [Run.Close].
+var ErrClosed = errors.New("gateway: the run is closed")
+
+// A Run is the gateway of one agent run: an [http.Handler] that opens with the token of this run
+// alone. It is safe for concurrent use.
+//
+// When a limit of its trackers is reached, or [Run.Stop] is called, the run is over: answers that are
+// under way end with an error, and all later requests are answered with status 402, which ends the
+// CLI. An answer of which the model has already reported the end comes to its end.
+type Run struct {
+	gateway  *Gateway
+	o        RunOptions
+	lane     *lane
+	wire     *wire
+	token    string
+	server   *http.Server
+	ledger   ledger
+	redactor *redact.Redactor
+
+	// life ends with Close; over ends when the run is stopped, with the reason as its cause.
+	life, over context.Context
+	die        context.CancelFunc
+	stop       context.CancelCauseFunc
+	tell       sync.Once // the end of the run
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // connections, handlers and the watch
+}
+
+func newRun(g *Gateway, o RunOptions, token string) *Run {
+	r := &Run{gateway: g, o: o, lane: g.laneOf(o.Upstream.Name()), wire: wires[o.Upstream.Wire()], token: token}
+	r.life, r.die = context.WithCancel(context.Background())
+	r.over, r.stop = context.WithCancelCause(r.life)
+	r.ledger.prices = g.prices
+	r.redactor = redact.New(token)
+	r.server = &http.Server{
+		Handler:           r,
+		ReadHeaderTimeout: time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return r.life },
+		ConnState:         r.connState,
+		ErrorLog:          log.New(io.Discard, "", 0), // agents that break off are no news
+	}
+	return r
+}
+
+// watch ends the run when a tracker is spent or its deadline comes, also while nothing happens.
+func (r *Run) watch() {
+	ctx, release := limits(r.life, r.o.Trackers)
+	r.running.Go(func() {
+		defer release()
+		<-ctx.Done()
+		if r.life.Err() == nil {
+			r.end(context.Cause(ctx))
+		}
+	})
+}
+
+// Token opens this run and nothing else. It is worth nothing once the run is closed.
+func (r *Run) Token() string { return r.token }
+
+// Usage is what the run has consumed so far.
+func (r *Run) Usage() Usage { return r.ledger.usage() }
+
+// Stopped tells why the run was ended: an error that matches [guard.ErrBudgetExhausted] or
+// [guard.ErrDeadlineExceeded], or the one given to [Run.Stop]. It is nil for a run that was not,
+// also after [Run.Close].
+func (r *Run) Stopped() error {
+	if stop, ok := errors.AsType[stopError](context.Cause(r.over)); ok {
+		return stop.error
+	}
+	return nil
+}
+
+// Stop ends the run as a limit would. The first reason stays.
+func (r *Run) Stop(err error) {
+	if err == nil {
+		err = ErrStopped
+	}
+	r.end(err)
+}
+
+// end is the only place where a run is ended. What waits for it has ended before the event is told.
+func (r *Run) end(err error) {
+	r.stop(stopError{err})
+	reason := r.Stopped()
+	if reason == nil {
+		return // closed
+	}
+	r.tell.Do(func() { r.emitLimit(reason) })
+}
+
+// A stopError keeps the reason apart from the cancellation of a closed run, whatever it is.
+type stopError struct{ error }
+
+// spent asks the trackers, and ends the run if one of them says so.
+func (r *Run) spent() error {
+	if err := r.Stopped(); err != nil {
+		return err
+	}
+	for _, t := range r.o.Trackers {
+		if err := t.Spent(); err != nil {
+			r.end(err)
+			return r.Stopped()
+		}
+	}
+	return nil
+}
+
+// begin counts a request with all trackers, or ends the run. A request that one tracker refuses may
+// be counted by those before it: nothing is sent then, and the run is over.
+func (r *Run) begin() error {
+	if err := r.spent(); err != nil {
+		return err
+	}
+	for _, t := range r.o.Trackers {
+		if err := t.BeginRequest(); err != nil {
+			r.end(err)
+			return r.Stopped()
+		}
+	}
+	return nil
+}
+
+// record counts with all trackers.
+func (r *Run) record(u guard.Usage) {
+	for _, t := range r.o.Trackers {
+		t.Record(u)
+	}
+}
+
+// Serve answers the connections of l until Close; then it returns [ErrClosed]. It may be called for
+// several listeners, which it closes.
+func (r *Run) Serve(l net.Listener) error {
+	if !r.join() {
+		_ = l.Close()
+		return ErrClosed
+	}
+	defer r.running.Done()
+	if err := r.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return ErrClosed
+}
+
+// ServeHTTP answers one request of the agent.
+func (r *Run) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if !r.join() {
+		writeError(w, r.wire, http.StatusForbidden, "permission_error", "this run is over")
+		return
+	}
+	defer r.running.Done()
+	r.serve(w, req)
+}
+
+// join counts one more that Close waits for, unless the run is closed.
+func (r *Run) join() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.running.Add(1)
+	return true
+}
+
+func (r *Run) connState(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		r.running.Add(1) // Serve is counted while this happens
+		if r.life.Err() != nil {
+			_ = conn.Close() // it came while the server was being closed, which may not have seen it
+		}
+	case http.StateClosed, http.StateHijacked:
+		r.running.Done()
+	}
+}
+
+// Close drops all connections, ends the calls that are under way, and waits until nothing of the run
+// is left.
+func (r *Run) Close() error {
+	r.mu.Lock()
+	first := !r.closed
+	r.closed = true
+	r.mu.Unlock()
+	r.die()
+	err := r.server.Close()
+	r.running.Wait()
+	if first {
+		r.lane.leave(r.o.Upstream)
+	}
+	return err
+}
+
+// firstLine is what an agent is told of an error: not what its owner should do about it.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// safe is the text of an error without the token and without what looks like a secret.
+func (r *Run) safe(err error) string { return r.redactor.String(firstLine(err)) }

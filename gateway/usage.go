@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/drover-agents/drover/guard"
+)
+
+// MainAgent is the name in [Usage.ByAgent] of calls that name no agent: those of the main loop.
+const MainAgent = "main"
+
+// Tokens are counted as the API reports them. Input, CacheRead, CacheWrite5m and CacheWrite1h exclude
+// each other; their sum is what the model read.
+type Tokens struct {
+	Input        int64 `json:"input"`
+	CacheRead    int64 `json:"cacheRead"`
+	CacheWrite5m int64 `json:"cacheWrite5m"` // kept for five minutes; also where the API does not say for how long
+	CacheWrite1h int64 `json:"cacheWrite1h"` // kept for an hour
+	Output       int64 `json:"output"`
+	// Thinking is the part of Output that was thought, where the API reports it.
+	Thinking int64 `json:"thinking,omitzero"`
+	// WebSearches are searches that the API made for the model. They are no tokens, but they cost.
+	WebSearches int64 `json:"webSearches,omitzero"`
+}
+
+// AllInput is what the model read, cached or not.
+func (t Tokens) AllInput() int64 { return t.Input + t.CacheRead + t.CacheWrite5m + t.CacheWrite1h }
+
+func (t Tokens) plus(o Tokens) Tokens {
+	return Tokens{
+		t.Input + o.Input, t.CacheRead + o.CacheRead, t.CacheWrite5m + o.CacheWrite5m, t.CacheWrite1h + o.CacheWrite1h,
+		t.Output + o.Output, t.Thinking + o.Thinking, t.WebSearches + o.WebSearches,
+	}
+}
+
+func (t Tokens) minus(o Tokens) Tokens {
+	return t.plus(Tokens{
+		-o.Input, -o.CacheRead, -o.CacheWrite5m, -o.CacheWrite1h, -o.Output, -o.Thinking, -o.WebSearches,
+	})
+}
+
+// A Count is what calls have consumed.
+type Count struct {
+	// Requests are the calls that began.
+	Requests int64 `json:"requests"`
+	Tokens
+	// USD is the cost by the price table, without the models that have no price.
+	USD float64 `json:"usd"`
+}
+
+// Usage is what a run has consumed. Output is counted when the API reports it, which is at the end of
+// an answer: of an answer that was cut, only what was reported until then is in it.
+type Usage struct {
+	Total Count `json:"total"`
+	// ByModel has names as [CanonicalModel] gives them.
+	ByModel map[string]Count `json:"byModel,omitempty"`
+	// ByAgent tells subagents apart, as the CLI names them; see [MainAgent].
+	ByAgent map[string]Count `json:"byAgent,omitempty"`
+	// Unpriced are the models that answered and have no price: their tokens are counted, their cost
+	// is not.
+	Unpriced []string `json:"unpriced,omitempty"`
+	// Unmetered are the answers that reported no usage although they succeeded.
+	Unmetered int64 `json:"unmetered,omitzero"`
+}
+
+// maxNames bounds the agents and the models that are told apart, because the agent chooses the names.
+const maxNames = 256
+
+// otherName stands for all names beyond maxNames.
+const otherName = "other"
+
+// A tally is a Count whose money is exact.
+type tally struct {
+	requests int64
+	tokens   Tokens
+	cost     nanoUSD
+}
+
+func (t tally) plus(o tally) tally {
+	return tally{t.requests + o.requests, t.tokens.plus(o.tokens), t.cost + o.cost}
+}
+
+func (t tally) minus(o tally) tally {
+	return tally{t.requests - o.requests, t.tokens.minus(o.tokens), t.cost - o.cost}
+}
+
+func (t tally) count() Count { return Count{t.requests, t.tokens, t.cost.dollars()} }
+
+func (t tally) guardUsage() guard.Usage {
+	return guard.Usage{InputTokens: t.tokens.AllInput(), OutputTokens: t.tokens.Output, CostUSD: t.cost.dollars()}
+}
+
+// A ledger adds up a run.
+type ledger struct {
+	prices *Prices
+
+	mu        sync.Mutex
+	total     tally
+	byModel   map[string]tally
+	byAgent   map[string]tally
+	unpriced  map[string]bool
+	unmetered int64
+}
+
+func (l *ledger) add(model, agent string, t tally) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total = l.total.plus(t)
+	addTo(&l.byModel, model, t)
+	addTo(&l.byAgent, agent, t)
+	if _, priced := l.prices.Of(model); !priced && t.tokens != (Tokens{}) && len(l.unpriced) < maxNames {
+		if l.unpriced == nil {
+			l.unpriced = map[string]bool{}
+		}
+		l.unpriced[model] = true
+	}
+}
+
+func addTo(m *map[string]tally, name string, t tally) {
+	if *m == nil {
+		*m = map[string]tally{}
+	}
+	if _, known := (*m)[name]; !known && len(*m) >= maxNames {
+		name = otherName
+	}
+	(*m)[name] = (*m)[name].plus(t)
+}
+
+func (l *ledger) missed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unmetered++
+}
+
+func (l *ledger) usage() Usage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Usage{
+		Total: l.total.count(), ByModel: counts(l.byModel), ByAgent: counts(l.byAgent),
+		Unpriced: slices.Sorted(maps.Keys(l.unpriced)), Unmetered: l.unmetered,
+	}
+}
+
+func counts(m map[string]tally) map[string]Count {
+	out := make(map[string]Count, len(m))
+	for name, t := range m {
+		out[name] = t.count()
+	}
+	return out
+}
