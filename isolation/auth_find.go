@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/claude"
+)
+
+// Authenticate finds how the model is to be paid for, in this order: APIKey; Bedrock; a key, a token or
+// a login token in the environment; the key helper of the host's claude; its stored login, if Auth says
+// so. A variable of this process counts before the same one in the host's settings. Vertex and Foundry
+// are refused. The error is an [*AuthError].
+//
+// Nothing is asked over the network, no helper is run, and the stored login is opened only if Auth says
+// so.
+func (i *Isolation) Authenticate() (*Finding, error) {
+	if i.APIKey != "" {
+		return i.explicitKey()
+	}
+	s := newSearch(i)
+	for _, way := range ways {
+		if i.Auth.Only != "" && i.Auth.Only != way.mode {
+			continue
+		}
+		found, err := way.find(s)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			found.Mode = way.mode
+			found.Notes = s.notes
+			return found, nil
+		}
+	}
+	return nil, s.nothingFound()
+}
+
+// explicitKey pays with a key that was given. It goes to the host's base URL, if that has one.
+func (i *Isolation) explicitKey() (*Finding, error) {
+	if only := i.Auth.Only; only != "" && only != ModeExplicitKey {
+		return nil, &AuthError{
+			Reason: fmt.Sprintf("there is an APIKey, and Auth.Only asks for %s", only),
+			Fixes:  []string{"leave one of them out"},
+		}
+	}
+	if reason := badSecret(i.APIKey); reason != "" {
+		return nil, &AuthError{Reason: "the APIKey " + reason, Fixes: []string{"give the key as it is, without anything around it"}}
+	}
+	s := newSearch(i)
+	found, err := s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceGiven, Name: "APIKey", credential: credential{secret: i.APIKey}})
+	if err != nil {
+		return nil, err
+	}
+	found.Mode, found.Notes = ModeExplicitKey, s.notes
+	return found, nil
+}
+
+// ways are all ways to pay that the host may have, in order. A way that is not there finds nil.
+var ways = []struct {
+	mode Mode
+	find func(*search) (*Finding, error)
+}{
+	{ModeBedrock, (*search).bedrock},
+	{"", (*search).unsupported},
+	{ModeAPIKey, func(s *search) (*Finding, error) { return s.secretIn("ANTHROPIC_API_KEY") }},
+	{ModeAuthToken, func(s *search) (*Finding, error) { return s.secretIn("ANTHROPIC_AUTH_TOKEN") }},
+	{ModeOAuthToken, func(s *search) (*Finding, error) { return s.secretIn("CLAUDE_CODE_OAUTH_TOKEN") }},
+	{ModeKeyHelper, (*search).keyHelper},
+	{ModeStoredLogin, (*search).storedLogin},
+}
+
+// search is one look at the host.
+type search struct {
+	host     Host
+	auth     Auth
+	settings *claude.SettingsDocument
+	path     string
+	notes    []string
+}
+
+func newSearch(i *Isolation) *search {
+	s := &search{host: i.Host, auth: i.Auth, settings: &claude.SettingsDocument{}}
+	dir := s.host.claudeDir()
+	if dir == "" {
+		s.notes = append(s.notes, "the home of the host's user is not known, so that no settings were read")
+		return s
+	}
+	s.path = settingsFile(dir)
+	content, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s
+	}
+	if err == nil {
+		if settings, decodeErr := claude.DecodeSettings(content); decodeErr == nil {
+			s.settings = settings
+			return s
+		}
+		s.notes = append(s.notes, s.path+" is not valid JSON, and counts as empty")
+		return s
+	}
+	s.notes = append(s.notes, s.path+" cannot be read, and counts as empty")
+	return s
+}
+
+// variable looks at this process, then at the settings. A variable that is set to nothing is not set.
+func (s *search) variable(name string) (string, Source) {
+	if value := s.host.get(name); value != "" {
+		return value, SourceShell
+	}
+	return s.settings.Env[name], SourceHostSettings
+}
+
+// isOn reads a switch as the CLI does. A switch of this process that is set to something else is off,
+// whatever the settings say.
+func (s *search) isOn(name string) (bool, Source) {
+	value, source := s.variable(name)
+	switch strings.ToLower(strings.TrimSpace(value)) {
+	case "1", "true", "yes", "on":
+		return true, source
+	}
+	return false, source
+}
+
+func (s *search) bedrock() (*Finding, error) {
+	config := s.bedrockConfig()
+	if config == nil {
+		return nil, nil
+	}
+	if config.Region == "" {
+		return nil, &AuthError{
+			Reason: "CLAUDE_CODE_USE_BEDROCK is on, and no region is set",
+			Fixes:  []string{"set AWS_REGION (or AWS_DEFAULT_REGION) in the environment or in the env section of " + cmp.Or(s.path, "~/.claude/settings.json"), "or unset CLAUDE_CODE_USE_BEDROCK and set ANTHROPIC_API_KEY"},
+		}
+	}
+	return s.found("ANTHROPIC_BEDROCK_BASE_URL", &Finding{Source: config.Source, Name: "CLAUDE_CODE_USE_BEDROCK", Bedrock: config})
+}
+
+// bedrockConfig is nil when Bedrock is not switched on.
+func (s *search) bedrockConfig() *BedrockConfig {
+	on, source := s.isOn("CLAUDE_CODE_USE_BEDROCK")
+	if !on {
+		return nil
+	}
+	region, _ := s.variable("AWS_REGION")
+	byDefault, _ := s.variable("AWS_DEFAULT_REGION")
+	profile, _ := s.variable("AWS_PROFILE")
+	return &BedrockConfig{Region: cmp.Or(region, byDefault), Profile: profile, Source: source}
+}
+
+// unsupported refuses the services that the gateway cannot speak to, by name.
+func (s *search) unsupported() (*Finding, error) {
+	for _, cloud := range []struct{ variable, name string }{
+		{"CLAUDE_CODE_USE_VERTEX", "Google Vertex AI"},
+		{"CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry"},
+	} {
+		if on, source := s.isOn(cloud.variable); on {
+			return nil, &AuthError{
+				Reason: fmt.Sprintf("%s is on (%s), and the gateway does not speak with %s", cloud.variable, source, cloud.name),
+				Fixes: []string{
+					fmt.Sprintf("set %s=0 and ANTHROPIC_API_KEY, or CLAUDE_CODE_USE_BEDROCK=1 with AWS_REGION", cloud.variable),
+					"or set Isolation.APIKey, or an Isolation.Upstream of your own",
+				},
+			}
+		}
+	}
+	return nil, nil
+}
+
+// secretIn is a credential in a variable.
+func (s *search) secretIn(name string) (*Finding, error) {
+	value, source := s.variable(name)
+	if value == "" {
+		return nil, nil
+	}
+	if reason := badSecret(value); reason != "" {
+		return nil, &AuthError{Reason: fmt.Sprintf("%s (%s) %s", name, source, reason), Fixes: []string{"set it to the secret as it is, without anything around it"}}
+	}
+	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: source, Name: name, credential: credential{secret: value}})
+}
+
+// found adds the address that a variable gives, and which other secrets are set and not used. An address
+// with a password in it is refused: addresses are shown.
+func (s *search) found(addressVariable string, f *Finding) (*Finding, error) {
+	address, source := s.variable(addressVariable)
+	if address != "" {
+		parsed, err := url.Parse(address)
+		if err != nil || parsed.User != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+			return nil, &AuthError{
+				Reason: fmt.Sprintf("%s (%s) is no address of a service", addressVariable, source),
+				Fixes:  []string{"set it to one such as https://gateway.example.com, without a user and a password in it"},
+			}
+		}
+	}
+	f.BaseURL = address
+	for _, name := range secretVariables {
+		if value, _ := s.variable(name); value != "" && name != f.Name {
+			s.notes = append(s.notes, name+" is set too, and is not used")
+		}
+	}
+	return f, nil
+}
+
+// secretVariables are the variables with a credential for Anthropic's API, in order.
+var secretVariables = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}
+
+// badSecret says what is wrong with a secret that has to go into a header, or "". It does not repeat it.
+func badSecret(secret string) string {
+	switch {
+	case strings.TrimSpace(secret) == "":
+		return "is empty"
+	case strings.TrimSpace(secret) != secret:
+		return "begins or ends with space"
+	case strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return "has characters in it that no key has"
+	}
+	return ""
+}
+
+func (s *search) keyHelper() (*Finding, error) {
+	command := strings.TrimSpace(s.settings.APIKeyHelper)
+	if command == "" {
+		return nil, nil
+	}
+	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceHostSettings, Name: "apiKeyHelper", credential: credential{command: command}})
+}
+
+// storedLogin opens the login of the host's claude, only if it was asked for by name.
+func (s *search) storedLogin() (*Finding, error) {
+	if !s.auth.UseStoredLogin && s.auth.Only != ModeStoredLogin {
+		return nil, nil
+	}
+	path := s.auth.LoginPath
+	if path == "" {
+		path = filepath.Join(s.host.claudeDir(), ".credentials.json")
+	}
+	content, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	login, reason := decodeLogin(content, err, time.Now())
+	if reason != "" {
+		return nil, &AuthError{
+			Reason: fmt.Sprintf("the stored login %s %s", path, reason),
+			Fixes:  []string{"run claude on the host once, or claude auth login", "or set ANTHROPIC_API_KEY"},
+		}
+	}
+	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceStoredLogin, Name: path, credential: credential{secret: login}})
+}
+
+// decodeLogin is the token in a login file, or what is wrong with it. Only the CLI renews a login that
+// ran out: a token that two programs renew is lost to one of them.
+func decodeLogin(content []byte, readErr error, now time.Time) (token, reason string) {
+	var file struct {
+		Login struct {
+			Token   string `json:"accessToken"`
+			Expires int64  `json:"expiresAt"` // milliseconds
+		} `json:"claudeAiOauth"`
+	}
+	switch {
+	case readErr != nil:
+		return "", "cannot be read"
+	case json.Unmarshal(content, &file) != nil:
+		return "", "is not valid JSON"
+	case badSecret(file.Login.Token) != "":
+		return "", "has no login in it"
+	case file.Login.Expires != 0 && now.After(time.UnixMilli(file.Login.Expires)):
+		return "", "has run out"
+	}
+	return file.Login.Token, ""
+}
+
+// nothingFound names what was looked for, and how to mend it.
+func (s *search) nothingFound() error {
+	const (
+		byKey     = "set ANTHROPIC_API_KEY, or give a key with isolation.WithAPIKey"
+		byBedrock = "set CLAUDE_CODE_USE_BEDROCK=1 and AWS_REGION, with credentials that AWS finds"
+	)
+	e := &AuthError{}
+	switch s.auth.Only {
+	case ModeAPIKey:
+		e.Reason, e.Fixes = "ANTHROPIC_API_KEY is not set", []string{byKey, "or " + byBedrock + ", and use isolation.ForBedrock"}
+	case ModeBedrock:
+		e.Reason, e.Fixes = "CLAUDE_CODE_USE_BEDROCK is not 1", []string{byBedrock, "or " + byKey + ", and use isolation.ForAnthropicAPI"}
+	case "":
+		e.Reason, e.Fixes = "the host has no authentication for the model", []string{byKey, "or " + byBedrock, "or set Auth.UseStoredLogin to use the login of the host's claude"}
+	default:
+		e.Reason, e.Fixes = fmt.Sprintf("the host has no authentication of the kind %s, which Auth.Only asks for", s.auth.Only), []string{byKey, "or " + byBedrock, "or leave Auth.Only out"}
+	}
+	if len(s.notes) > 0 {
+		e.Reason += " (" + strings.Join(s.notes, "; ") + ")"
+	}
+	return e
+}

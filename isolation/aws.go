@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+const (
+	// maxAWSFile and maxAWSFiles bound what is copied of a folder that is not ours.
+	maxAWSFile  = 1 << 20
+	maxAWSFiles = 256
+)
+
+// CopyAWS copies the files in which AWS keeps profiles, keys and logins into the home: config,
+// credentials and sso/cache/*.json, nothing else. Only a run without walls needs that; a cell gets no
+// credential. A link that leads out of the folder is refused.
+func CopyAWS(home *Home, folder string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return &AuthError{
+			Reason: fmt.Sprintf("the AWS files %s cannot be opened", folder),
+			Fixes:  []string{"set Isolation.AWSConfigPath to the folder that holds config and credentials", "or set ANTHROPIC_API_KEY and unset CLAUDE_CODE_USE_BEDROCK"},
+		}
+	}
+	defer func() { _ = root.Close() }()
+	names, err := awsFiles(root)
+	if err != nil {
+		return fmt.Errorf("isolation: the AWS files %s: %w", folder, err)
+	}
+	for _, name := range names {
+		if err := copyAWSFile(root, name, filepath.Join(home.Path(), ".aws", filepath.FromSlash(name))); err != nil {
+			return fmt.Errorf("isolation: copying %s of the AWS files %s: %w\n  next: set Isolation.AWSConfigPath to a folder with the files themselves", name, folder, err)
+		}
+	}
+	return nil
+}
+
+// awsFiles are the names of the files that are there.
+func awsFiles(root *os.Root) ([]string, error) {
+	names := []string{"config", "credentials"}
+	entries, err := readDir(root, "sso/cache")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if path.Ext(entry.Name()) == ".json" && !entry.IsDir() {
+			names = append(names, "sso/cache/"+entry.Name())
+		}
+	}
+	if len(names) > maxAWSFiles {
+		return nil, fmt.Errorf("there are more than %d files", maxAWSFiles)
+	}
+	return names, nil
+}
+
+// copyAWSFile copies a file that may be missing.
+func copyAWSFile(root *os.Root, name, to string) error {
+	info, err := root.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxAWSFile {
+		return fmt.Errorf("it is no ordinary file of at most %d bytes", maxAWSFile)
+	}
+	from, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	content, err := io.ReadAll(io.LimitReader(from, maxAWSFile))
+	if err := errors.Join(err, from.Close()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o600)
+}
+
+// AWSFolder is where the AWS files of a run are: AWSConfigPath, or .aws in the home of the host's user.
+func (i *Isolation) AWSFolder() (string, error) {
+	if i.AWSConfigPath != "" {
+		return i.AWSConfigPath, nil
+	}
+	home, err := i.Host.home()
+	if err != nil {
+		return "", &AuthError{Reason: "the home of the host's user is not known, and the AWS files with it", Fixes: []string{"set Isolation.AWSConfigPath"}}
+	}
+	return filepath.Join(home, ".aws"), nil
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"cmp"
+	"reflect"
+
+	"github.com/drover-agents/drover/claude"
+)
+
+// FromSettings turns settings of the CLI's own sandbox into what they mean here. What they leave out
+// has the defaults of this package: the sandbox is on. Settings that only the CLI's own sandbox knows
+// are refused.
+func FromSettings(s claude.Sandbox) (*Sandbox, *NetworkPolicy, error) {
+	sandbox := &Sandbox{
+		Disabled:                 !value(s.Enabled, true),
+		AskBeforeBash:            !value(s.AutoAllowBashIfSandboxed, true),
+		AllowUnsandboxedCommands: value(s.AllowUnsandboxedCommands, false),
+		ExcludedCommands:         s.ExcludedCommands,
+		WeakerNested:             value(s.EnableWeakerNestedSandbox, false),
+		IgnoreFileViolations:     s.IgnoreViolations["file"],
+		IgnoreNetworkViolations:  s.IgnoreViolations["network"],
+	}
+	if files := s.Filesystem; files != nil {
+		sandbox.WritablePaths, sandbox.ReadablePaths = files.AllowWrite, files.AllowRead
+	}
+	network := &NetworkPolicy{}
+	if n := s.Network; n != nil {
+		*network = NetworkPolicy{
+			AllowedDomains: n.AllowedDomains, UnixSockets: n.AllowUnixSockets,
+			AllowAllUnixSockets: value(n.AllowAllUnixSockets, false), AllowLocalBinding: value(n.AllowLocalBinding, false),
+			HTTPProxyPort: value(n.HTTPProxyPort, 0), SOCKSProxyPort: value(n.SOCKSProxyPort, 0),
+		}
+	}
+	if field := leftOver(s); field != "" {
+		return nil, nil, &RefusedError{Field: "Sandbox settings", Reason: field + " has a meaning for the CLI's own sandbox alone", Next: "leave it out, or run at LevelSandbox with claude.Options.Sandbox"}
+	}
+	return sandbox, network, nil
+}
+
+func value[T any](pointer *T, byDefault T) T {
+	if pointer == nil {
+		return byDefault
+	}
+	return *pointer
+}
+
+// leftOver is the name of a setting that FromSettings has no place for, or "".
+func leftOver(s claude.Sandbox) string {
+	s.Enabled, s.AutoAllowBashIfSandboxed, s.AllowUnsandboxedCommands, s.ExcludedCommands = nil, nil, nil, nil
+	s.EnableWeakerNestedSandbox, s.IgnoreViolations = nil, nil
+	s.FailIfUnavailable = nil // a run never starts without the walls it asks for
+	var files claude.SandboxFilesystem
+	if s.Filesystem != nil {
+		files = *s.Filesystem
+		files.AllowRead, files.AllowWrite = nil, nil
+	}
+	var network claude.SandboxNetwork
+	if s.Network != nil {
+		network = *s.Network
+		network.AllowedDomains, network.AllowUnixSockets, network.AllowAllUnixSockets, network.AllowLocalBinding = nil, nil, nil, nil
+		network.HTTPProxyPort, network.SOCKSProxyPort = nil, nil
+		network.StrictAllowlist = nil // the list is always strict
+	}
+	s.Filesystem, s.Network = nil, nil
+	return cmp.Or(setField(s), setField(files), setField(network))
+}
+
+// setField is the name of a field that is not zero.
+func setField(v any) string {
+	fields := reflect.ValueOf(v)
+	for i := range fields.NumField() {
+		if !fields.Field(i).IsZero() {
+			return fields.Type().Field(i).Name
+		}
+	}
+	return ""
+}
