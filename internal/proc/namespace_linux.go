@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,10 +46,47 @@ func namespaceArgs(dir string) []string {
 	}
 }
 
+// A Bubblewrap is a bubblewrap with arguments of the caller's own, which must give the program a PID
+// namespace and end with it.
+type Bubblewrap struct {
+	// Path is the bubblewrap.
+	Path string
+	// Args are its arguments, Command is the program and its arguments.
+	Args, Command []string
+	// Dir and Env are those of bubblewrap itself.
+	Dir string
+	Env []string
+	// Credential is the OS user to run as. Nil means the current one.
+	Credential *Credential
+	// Files are further descriptors of bubblewrap, numbered from [FirstFile]. They remain the
+	// caller's to close.
+	Files []*os.File
+	// Prepare, if not nil, runs on the thread that starts bubblewrap, right before it does. It may
+	// change what belongs to the thread, such as its mount namespace: the thread is never the first
+	// one of the process and is used for nothing else.
+	Prepare func() error
+	// Confine, if not nil, gets the pids of bubblewrap and of the namespace's init before the
+	// program may run. An error ends the start.
+	Confine func(pids []int) error
+}
+
+// FirstFile is the number of the first of a [Bubblewrap]'s Files. Those before are taken.
+const FirstFile = 5
+
 // startInNamespace starts the program of s below bubblewrap.
 func startInNamespace(ctx context.Context, s Spec, bwrap string) (*Process, error) {
-	args := append(namespaceArgs(s.Dir), "--info-fd", "3", "--block-fd", "4", "--", s.Path)
-	p, ends, err := newProcess(s, bwrap, append(args, s.Args...))
+	return StartBubblewrap(ctx, Bubblewrap{
+		Path: bwrap, Args: namespaceArgs(s.Dir), Command: append([]string{s.Path}, s.Args...),
+		Dir: s.Dir, Env: s.Env, Credential: s.Credential,
+	})
+}
+
+// StartBubblewrap starts b. The context covers the start only. All that this package promises of a
+// program in a PID namespace holds.
+func StartBubblewrap(ctx context.Context, b Bubblewrap) (*Process, error) {
+	args := append(slices.Clone(b.Args), "--info-fd", "3", "--block-fd", "4", "--")
+	s := Spec{Dir: b.Dir, Env: b.Env, Credential: b.Credential}
+	p, ends, err := newProcess(s, b.Path, append(args, b.Command...))
 	if err != nil {
 		return nil, err
 	}
@@ -59,19 +97,36 @@ func startInNamespace(ctx context.Context, s Spec, bwrap string) (*Process, erro
 		return nil, fmt.Errorf("making pipes: %w", err)
 	}
 	defer func() { _, _ = info.Close(), release.Close() }()
+	p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, b.Files...)
 	p.cmd.SysProcAttr = attributes(s)
-	err = p.launch(ends, func() error {
-		ns, err := openNamespace(ctx, info, p.cmd.Process.Pid)
-		p.tree.ns = ns
-		if err == nil {
-			_, err = release.Write([]byte{1})
-		}
-		return err
-	})
+	err = p.launch(ends, b.Prepare, func() error { return p.hold(ctx, b, info, release) })
 	if err != nil {
-		return nil, p.bwrapError(bwrap, err)
+		return nil, p.bwrapError(b.Path, err)
 	}
 	return p, nil
+}
+
+// hold takes the namespace in hand and lets the program begin.
+func (p *Process) hold(ctx context.Context, b Bubblewrap, info, release *os.File) error {
+	pid := p.cmd.Process.Pid
+	ns, err := openNamespace(ctx, info, pid)
+	p.tree.ns = ns
+	if err == nil && b.Confine != nil {
+		err = b.Confine([]int{pid, ns.init})
+	}
+	if err == nil {
+		_, err = release.Write([]byte{1})
+	}
+	return err
+}
+
+// Init returns the pid of the PID namespace's first process as seen from here, or zero if the program
+// has no PID namespace of its own. Once the program has ended, the pid may be somebody else's.
+func (p *Process) Init() int {
+	if p.tree.ns == nil {
+		return 0
+	}
+	return p.tree.ns.init
 }
 
 // addFiles gives bubblewrap two more pipes: on fd 3 it reports, on fd 4 it waits before it runs the
@@ -204,7 +259,7 @@ func (p *Process) programPID() (int, error) {
 // taken over are younger.
 func firstChild(init int) int {
 	first, lowest := 0, 0
-	for _, pid := range descendants(init)[1:] {
+	for _, pid := range Descendants(init)[1:] {
 		if ppid, _ := parentOf(pid); ppid != init {
 			continue
 		}

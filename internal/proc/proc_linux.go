@@ -29,7 +29,7 @@ func start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, err
 	}
 	p.cmd.SysProcAttr = attributes(s)
-	if err := p.launch(ends, nil); err != nil {
+	if err := p.launch(ends, nil, nil); err != nil {
 		return nil, startError(s.Path, err)
 	}
 	return p, nil
@@ -46,16 +46,13 @@ func attributes(s Spec) *syscall.SysProcAttr {
 
 // launch starts the command on a thread of its own and keeps that thread until the program is
 // reaped: the kernel ties the parent death signal to the thread that forked, not to the process.
-// The function started runs there after a good start and before anything is waited for.
-func (p *Process) launch(ends *childEnds, started func() error) error {
+// The function prepare, if not nil, runs there before the start, and the thread ends with the program
+// then; started runs there after a good start and before anything is waited for.
+func (p *Process) launch(ends *childEnds, prepare, started func() error) error {
 	result := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		ends.close()
+	run := func() {
+		err := p.startHere(ends, prepare)
 		if err != nil {
-			p.abandon()
 			result <- err
 			return
 		}
@@ -67,8 +64,51 @@ func (p *Process) launch(ends *childEnds, started func() error) error {
 		}
 		result <- err
 		p.reap()
-	}()
+	}
+	if prepare != nil {
+		onThrowawayThread(run)
+	} else {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			run()
+		}()
+	}
 	return <-result
+}
+
+// startHere starts the command on the current thread.
+func (p *Process) startHere(ends *childEnds, prepare func() error) error {
+	defer ends.close()
+	var err error
+	if prepare != nil {
+		err = prepare()
+	}
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		p.abandon()
+	}
+	return err
+}
+
+// onThrowawayThread runs f on a thread that ends with it. The first thread of the process cannot end,
+// and /proc/self shows its state as that of the whole process, so it is left out.
+func onThrowawayThread(f func()) {
+	taken := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			onThrowawayThread(f) // cannot meet this thread, which is taken until then
+			runtime.UnlockOSThread()
+			close(taken)
+			return
+		}
+		close(taken)
+		f() // the lock is never given back: the thread ends here
+	}()
+	<-taken
 }
 
 // reap waits for the program and takes its status.

@@ -18,7 +18,7 @@ func killDescendants(root int) {
 	stopped := map[int]bool{}
 	for {
 		before := len(stopped)
-		for _, pid := range descendants(root) {
+		for _, pid := range Descendants(root) {
 			if !stopped[pid] {
 				stopped[pid] = true
 				_ = unix.Kill(pid, unix.SIGSTOP)
@@ -33,8 +33,9 @@ func killDescendants(root int) {
 	}
 }
 
-// descendants returns root and everything below it, parents first.
-func descendants(root int) []int {
+// Descendants returns root and everything below it over parent links, parents first. Below the
+// init of a PID namespace that is all of the namespace.
+func Descendants(root int) []int {
 	children := map[int][]int{}
 	for _, pid := range allPIDs() {
 		if ppid, ok := parentOf(pid); ok {

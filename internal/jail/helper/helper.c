@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first program of a cell: it prepares its own process and then becomes the program that was
+// asked for. It uses no library, so that it needs nothing of the file system it finds itself in.
+//
+//   helper [option value]... -- PROGRAM [argument]...
+//   helper [option value]... -w
+//
+// Options, in any order; numbers are decimal, descriptors above 0:
+//
+//   -s FD           report on this SOCK_SEQPACKET socket
+//   -l A.B.C.D:PORT open a TCP listener here (at most 16)
+//   -r RES:VALUE    set resource limit RES, soft and hard, to VALUE, or to the hard limit if lower
+//   -p FD           apply this Landlock ruleset
+//   -f FD           install the seccomp filter (an array of struct sock_filter) read from here
+//   -w              instead of running a program, wait until stdin ends, then exit with 0
+//
+// The order in which things happen is fixed: listeners, limits, no new privileges, Landlock, report,
+// closing of all descriptors above 2, filter, execve. PROGRAM is an absolute path; it gets the
+// environment as it is.
+//
+// Reports: one message "L" that carries all listeners, in order, then the end of the socket when the
+// program runs; or a message "E", one byte errno, and what failed. Failures are told on stderr too,
+// and end with exit code 127.
+
+typedef unsigned long ulong;
+typedef unsigned int u32;
+typedef unsigned short u16;
+typedef unsigned char u8;
+
+enum { MAX_LISTENERS = 16, MAX_FILTER = 4096 * 8, FAILED = 127 };
+
+#if defined(__x86_64__)
+enum {
+	NR_read = 0, NR_write = 1, NR_socket = 41, NR_sendmsg = 46, NR_bind = 49, NR_listen = 50,
+	NR_setsockopt = 54, NR_execve = 59, NR_fcntl = 72, NR_prctl = 157, NR_exit_group = 231,
+	NR_dup3 = 292, NR_prlimit64 = 302, NR_close_range = 436, NR_landlock_restrict_self = 446,
+};
+__asm__(".globl _start\n_start:\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall begin\n");
+
+static long call5(long nr, long a, long b, long c, long d, long e)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	long result;
+	__asm__ volatile("syscall" : "=a"(result)
+		: "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
+	return result;
+}
+#elif defined(__aarch64__)
+enum {
+	NR_dup3 = 24, NR_fcntl = 25, NR_read = 63, NR_write = 64, NR_exit_group = 94, NR_prctl = 167,
+	NR_socket = 198, NR_bind = 200, NR_listen = 201, NR_setsockopt = 208, NR_sendmsg = 211,
+	NR_execve = 221, NR_prlimit64 = 261, NR_close_range = 436, NR_landlock_restrict_self = 446,
+};
+__asm__(".globl _start\n_start:\n\tmov x0, sp\n\tbl begin\n");
+
+static long call5(long nr, long a, long b, long c, long d, long e)
+{
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
+	return x0;
+}
+#else
+#error "the helper does not know this processor"
+#endif
+
+#define CALL(nr, a, b, c, d) call5(NR_##nr, (long)(a), (long)(b), (long)(c), (long)(d), 0)
+
+struct span { void *base; ulong len; };
+struct message { void *name; u32 namelen; struct span *span; ulong spans; void *control; ulong controllen; int flags; };
+struct rights { ulong len; int level, type; int fds[MAX_LISTENERS]; };
+struct address { u16 family; u8 port[2]; u8 ip[4]; u8 zero[8]; };
+struct limit { ulong soft, hard; };
+struct program { u16 len; void *code; };
+
+// Descriptors are zero if there are none: without initial values, the file needs no data segment.
+static int report, ruleset, filter, listeners, instructions;
+static struct rights rights;
+static u8 code[MAX_FILTER];
+
+static ulong length(const char *s)
+{
+	ulong n = 0;
+	while (s[n]) n++;
+	return n;
+}
+
+static void say(const char *s) { CALL(write, 2, s, length(s), 0); }
+
+static void sayNumber(u32 n)
+{
+	char digits[12], *p = digits + 11;
+	*p = 0;
+	do *--p = '0' + n % 10; while (n /= 10);
+	say(p);
+}
+
+static long tell(struct span *spans, ulong n, void *control, ulong controllen)
+{
+	struct message m;
+	m.name = 0, m.namelen = 0, m.span = spans, m.spans = n;
+	m.control = control, m.controllen = controllen, m.flags = 0;
+	return CALL(sendmsg, report, &m, 0x4000 /* MSG_NOSIGNAL */, 0);
+}
+
+__attribute__((noreturn)) static void leave(int status)
+{
+	for (;;) CALL(exit_group, status, 0, 0, 0);
+}
+
+// fail ends the helper: what failed, on which value, and why.
+__attribute__((noreturn)) static void fail(const char *what, const char *value, long result)
+{
+	u8 head[2] = { 'E', (u8)-result };
+	struct span spans[] = { { head, 2 }, { (void *)what, length(what) }, { (void *)value, length(value) } };
+	if (report) tell(spans, 3, 0, 0);
+	say("drover cell: ");
+	say(what);
+	say(value);
+	say(": error ");
+	sayNumber((u32)-result);
+	say("\n");
+	leave(FAILED);
+}
+
+// number reads decimal digits and moves past them and past the separator after them.
+static ulong number(const char **s, char separator, const char *whole)
+{
+	ulong n = 0;
+	const char *p = *s;
+	if (*p < '0' || *p > '9') fail("bad argument ", whole, -22 /* EINVAL */);
+	while (*p >= '0' && *p <= '9') n = n * 10 + (*p++ - '0');
+	if (*p != separator) fail("bad argument ", whole, -22);
+	*s = p + (separator != 0);
+	return n;
+}
+
+static ulong only(const char *s)
+{
+	const char *p = s;
+	return number(&p, 0, s);
+}
+
+static void openListener(const char *value)
+{
+	struct address a = { .family = 2 /* AF_INET */ };
+	const char *p = value;
+	if (listeners == MAX_LISTENERS) fail("too many listeners: ", value, -7 /* E2BIG */);
+	for (int i = 0; i < 4; i++) a.ip[i] = number(&p, i < 3 ? '.' : ':', value);
+	ulong port = number(&p, 0, value);
+	a.port[0] = port >> 8, a.port[1] = port;
+	int on = 1;
+	long fd = CALL(socket, 2, 1 | 02000000 /* SOCK_STREAM, SOCK_CLOEXEC */, 0, 0);
+	long result = fd;
+	if (result >= 0) result = call5(NR_setsockopt, fd, 1, 2 /* SO_REUSEADDR */, (long)&on, sizeof on);
+	if (result >= 0) result = CALL(bind, fd, &a, sizeof a, 0);
+	if (result >= 0) result = CALL(listen, fd, 4096, 0, 0);
+	if (result < 0) fail("listening on ", value, result);
+	rights.fds[listeners++] = fd;
+}
+
+static void setLimit(const char *value)
+{
+	const char *p = value;
+	ulong resource = number(&p, ':', value), wanted = number(&p, 0, value);
+	struct limit l;
+	long result = CALL(prlimit64, 0, resource, 0, &l);
+	if (result >= 0) {
+		if (l.hard > wanted) l.hard = wanted;
+		l.soft = l.hard;
+		result = CALL(prlimit64, 0, resource, &l, 0);
+	}
+	if (result < 0) fail("setting resource limit ", value, result);
+}
+
+static void handOut(void)
+{
+	struct span s = { "L", 1 };
+	rights.len = 16 + 4 * listeners, rights.level = 1 /* SOL_SOCKET */, rights.type = 1 /* SCM_RIGHTS */;
+	long result = tell(&s, 1, &rights, (rights.len + 7) & ~7ul);
+	if (result < 0) fail("handing out the listeners", "", result);
+}
+
+// readFilter reads the filter while its descriptor is still there.
+static void readFilter(void)
+{
+	ulong n = 0;
+	long result = 1;
+	while (result > 0 && n < sizeof code) {
+		result = CALL(read, filter, code + n, sizeof code - n, 0);
+		if (result < 0) fail("reading the filter", "", result);
+		n += result;
+	}
+	instructions = n / 8;
+}
+
+// closeOthers leaves stdin, stdout, stderr and, until execve, the report socket as descriptor 3.
+static void closeOthers(void)
+{
+	int from = 3;
+	long result = 0;
+	if (report > 3) result = CALL(dup3, report, 3, 02000000 /* O_CLOEXEC */, 0);
+	if (report == 3) result = CALL(fcntl, 3, 2 /* F_SETFD */, 1 /* FD_CLOEXEC */, 0);
+	if (report) report = 3, from = 4;
+	if (result >= 0) result = CALL(close_range, from, ~0u, 0, 0);
+	if (result < 0) fail("closing descriptors", "", result);
+}
+
+static void installFilter(void)
+{
+	struct program p = { instructions, code };
+	long result = CALL(prctl, 22 /* PR_SET_SECCOMP */, 2 /* SECCOMP_MODE_FILTER */, &p, 0);
+	if (result < 0) fail("installing the filter", "", result);
+}
+
+static void waitForEnd(void)
+{
+	if (report) CALL(close_range, report, report, 0, 0);
+	for (;;) {
+		long n = CALL(read, 0, code, sizeof code, 0);
+		if (n == 0 || (n < 0 && n != -4 /* EINTR */)) leave(0);
+	}
+}
+
+// options reads the options and returns what comes after them: "--" and the program, or "-w".
+static char **options(char **args)
+{
+	for (; *args; args += 2) {
+		char *option = *args, *value = args[1];
+		if (option[0] != '-') break;
+		if (option[1] == '-' || option[1] == 'w') return args;
+		if (!value) break;
+		switch (option[1]) {
+		case 's': report = only(value); break;
+		case 'l': openListener(value); break;
+		case 'r': setLimit(value); break;
+		case 'p': ruleset = only(value); break;
+		case 'f': filter = only(value); break;
+		default: fail("bad option ", option, -22);
+		}
+	}
+	fail("no program given", "", -22);
+}
+
+__attribute__((noreturn, used)) void begin(long *stack)
+{
+	char **argv = (char **)(stack + 1), **env = argv + stack[0] + 1;
+	if (stack[0] < 2) leave(FAILED);
+	argv = options(argv + 1);
+	long result = CALL(prctl, 38 /* PR_SET_NO_NEW_PRIVS */, 1, 0, 0);
+	if (result < 0) fail("giving up privileges", "", result);
+	if (ruleset) {
+		result = CALL(landlock_restrict_self, ruleset, 0, 0, 0);
+		if (result < 0) fail("applying the Landlock ruleset", "", result);
+	}
+	if (listeners) handOut();
+	if (filter) readFilter();
+	closeOthers();
+	if (filter) installFilter();
+	if (argv[0][1] == 'w') waitForEnd();
+	if (!argv[1]) fail("no program given", "", -22);
+	result = CALL(execve, argv[1], argv + 1, env, 0);
+	fail("running ", argv[1], result);
+}

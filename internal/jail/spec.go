@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Spec says what to start, and what it may see.
+type Spec struct {
+	// Path is the program, as inside, and Args are the arguments after its name.
+	Path string
+	Args []string
+	// Dir is the working directory, as inside. Empty means "/".
+	Dir string
+	// Env is the whole environment as "NAME=value" entries, last one wins.
+	Env []string
+	// Mounts are what the program sees beside the system's own. One below another is laid over it,
+	// whatever their order here.
+	Mounts []Mount
+	// Files are small read-only files made inside. They replace those made by default: passwd,
+	// group, hosts and nsswitch.conf in /etc.
+	Files []File
+	// Listen are loopback TCP addresses (IPv4) opened inside and handed out, in order.
+	Listen []netip.AddrPort
+	// Limits are resource limits of each process inside.
+	Limits Limits
+	// TempBytes and SharedBytes are the sizes of /tmp and /dev/shm. Zero means 1 GiB and 64 MiB.
+	TempBytes, SharedBytes int64
+	// Nested lets the program use namespaces of its own, as the CLI's Bash sandbox needs. It is
+	// weaker: more of the kernel can be reached from inside.
+	Nested bool
+	// UID is the host user and group of the cell if this program is root. Zero means 65534. It is
+	// not used otherwise: the cell runs as the current user then.
+	UID uint32
+	// Bwrap is the bubblewrap. Empty means the one on this process's PATH.
+	Bwrap string
+	// Confine gets the host pids of bubblewrap and of the namespace's init before the program may
+	// run, to put them into control groups. An error ends the start. It may be nil.
+	Confine func(pids []int) error
+}
+
+// A Mount shows a file, a folder or a socket of the host inside.
+type Mount struct {
+	// Source is the path on the host.
+	Source string
+	// Target is the path inside. Empty means Source.
+	Target string
+	// Writable lets the program write there. The zero value does not.
+	Writable bool
+}
+
+// A File is a small file that exists only inside, and cannot be written.
+type File struct {
+	Path string
+	Data []byte
+}
+
+// Limits are resource limits. Zero values do not limit. Core dumps are never written.
+type Limits struct {
+	// Processes bounds the processes and threads of the whole cell.
+	Processes int
+	// AddressSpace and FileSize are bytes of one process, and of one file it writes.
+	AddressSpace, FileSize int64
+	// CPU is the processor time of one process, in whole seconds, rounded up.
+	CPU time.Duration
+	// OpenFiles bounds the descriptors of one process.
+	OpenFiles int
+}
+
+// An UnsupportedError says why a cell cannot be had here, and what to do about it.
+type UnsupportedError struct{ Reason, Fix string }
+
+// Error gives both.
+func (e *UnsupportedError) Error() string {
+	return "no cell can be had here: " + e.Reason + "\n  next: " + e.Fix
+}
+
+// target is the path inside.
+func (m Mount) target() string {
+	if m.Target != "" {
+		return m.Target
+	}
+	return m.Source
+}
+
+// check refuses what bubblewrap or the helper would take for something else.
+func (s Spec) check() error {
+	paths := []string{s.Path, s.Dir}
+	for _, m := range s.Mounts {
+		paths = append(paths, m.Source, m.target())
+	}
+	for _, f := range s.Files {
+		paths = append(paths, f.Path)
+	}
+	for _, path := range paths {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+			return fmt.Errorf("starting a cell: the path %q is not absolute and clean\n  next: give the full path, without links and dots", path)
+		}
+	}
+	for _, text := range append(append(paths, s.Args...), s.Env...) {
+		if strings.Contains(text, "\x00") {
+			return errors.New("starting a cell: a path, argument or variable holds a zero byte\n  next: remove it")
+		}
+	}
+	for _, m := range s.Mounts {
+		if m.target() == "/" {
+			return errors.New("starting a cell: a mount covers the whole file system\n  next: mount the folders that are needed")
+		}
+	}
+	return checkListen(s.Listen)
+}
+
+// maxListen is what the helper takes.
+const maxListen = 16
+
+func checkListen(addrs []netip.AddrPort) error {
+	if len(addrs) > maxListen {
+		return fmt.Errorf("starting a cell: %d listeners\n  next: ask for at most %d", len(addrs), maxListen)
+	}
+	for _, a := range addrs {
+		if !a.Addr().Is4() || !a.Addr().IsLoopback() || a.Port() == 0 {
+			return fmt.Errorf("starting a cell: cannot listen on %s\n  next: use an address of 127.0.0.0/8 and a port", a)
+		}
+	}
+	return nil
+}
+
+// unsupportedOn tells what holds on a system without cells.
+func unsupportedOn(system, processor string) *UnsupportedError {
+	switch system {
+	case "linux":
+		return &UnsupportedError{
+			"the cell's helper is not built for " + processor,
+			"use amd64 or arm64, or accept weaker walls by name",
+		}
+	case "darwin":
+		return &UnsupportedError{
+			"macOS has no namespaces; what holds here is the CLI's own sandbox around Bash, a private home and a private environment",
+			"run in a Linux container or virtual machine, or accept the CLI's sandbox by name",
+		}
+	}
+	return &UnsupportedError{
+		system + " has no namespaces; what holds here is a private home and a private environment",
+		"run in a Linux container or virtual machine, or accept the host mode by name",
+	}
+}

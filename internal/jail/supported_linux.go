@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64
+
+package jail
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// probeWait bounds one try.
+const probeWait = 20 * time.Second
+
+type probeKey struct {
+	bwrap string
+	uid   int
+}
+
+// probes remembers the answer for each bubblewrap and user: it depends on the kernel's settings and
+// on the container around us, and does not change.
+var probes sync.Map // probeKey -> func() error
+
+// Supported tries whether a cell can be had here, with the bubblewrap at that path or, if empty, the
+// one on PATH. The answer is remembered. The error is an [UnsupportedError].
+func Supported(ctx context.Context, bwrap string) error {
+	path, err := findBwrap(bwrap)
+	if err != nil {
+		return err
+	}
+	// The answer is shared, so one caller's cancellation must not decide it for all.
+	try := sync.OnceValue(func() error { return probe(context.WithoutCancel(ctx), path) })
+	known, _ := probes.LoadOrStore(probeKey{path, os.Geteuid()}, try)
+	return known.(func() error)()
+}
+
+// probe starts a real cell in which the helper runs no program but waits for the end of its input. As
+// root it brings a mount that must be id-mapped.
+func probe(ctx context.Context, bwrap string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeWait)
+	defer cancel()
+	s := Spec{Dir: "/", Bwrap: bwrap}
+	if os.Geteuid() == 0 {
+		s.Mounts = []Mount{{Source: os.TempDir(), Target: "/tmp/probe"}}
+	}
+	cell, err := start(ctx, s, func(l Launch) []string { return append(l.options(), "-w") }, Launch{})
+	if err != nil {
+		return unsupported(err)
+	}
+	_ = cell.Stdin().Close()
+	if status := cell.Wait(); status.Code != 0 {
+		return &UnsupportedError{"a program that does nothing failed in a cell", fixes[len(fixes)-1].fix}
+	}
+	return nil
+}
+
+// fixes tell what to do, by a word in the error. The last one is for everything else.
+var fixes = []struct{ word, fix string }{
+	{"Unknown option", "install bubblewrap 0.8 or newer"},
+	{"CAP_SYS_ADMIN", "run as an ordinary user, or give this process CAP_SYS_ADMIN"},
+	{"mount proc", "in a container, run it with an unmasked /proc (for example --security-opt systempaths=unconfined)"},
+	{"No permissions", "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, or the AppArmor profile of bubblewrap); in a container, a seccomp profile that allows them"},
+	{"ENOSPC", "allow user namespaces (sysctl user.max_user_namespaces)"},
+	{"", "try bubblewrap by hand: bwrap --unshare-all --ro-bind / / true; it needs user namespaces, which the system or the container around this program may forbid"},
+}
+
+func unsupported(err error) error {
+	reason, _, _ := strings.Cut(err.Error(), "\n  next: ")
+	for _, f := range fixes {
+		if strings.Contains(err.Error(), f.word) {
+			return &UnsupportedError{reason, f.fix}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64
+
+package jail
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// insideID is the user and group inside. Programs treat root and unusual ids differently.
+const insideID = 1000
+
+// usrFolders are links into /usr on most systems, and folders on some.
+var usrFolders = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+
+// etcPaths are what tools need of /etc and what says nothing of the host: certificates, the
+// linker's cache, the choice of alternatives, the time zone.
+var etcPaths = []string{
+	"/etc/ssl/certs", "/etc/ca-certificates", "/etc/pki/ca-trust", "/etc/pki/tls/certs",
+	"/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime",
+}
+
+// systemArgs show the system inside.
+func systemArgs() []string {
+	args := []string{"--ro-bind", "/usr", "/usr"}
+	for _, path := range usrFolders {
+		if to, err := os.Readlink(path); err == nil {
+			args = append(args, "--symlink", to, path)
+		} else if isThere(path) {
+			args = append(args, "--ro-bind", path, path)
+		}
+	}
+	for _, path := range etcPaths {
+		if isThere(path) {
+			args = append(append(args, parentArgs(path)...), "--ro-bind", path, path)
+		}
+	}
+	return args
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// files are those of the spec and, where it has none of that name, the usual ones.
+func (s Spec) files() []File {
+	all := append([]File(nil), s.Files...)
+	for _, f := range s.usualFiles() {
+		if !hasFile(s.Files, f.Path) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func hasFile(files []File, path string) bool {
+	for _, f := range files {
+		if f.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+func (s Spec) usualFiles() []File {
+	passwd := fmt.Sprintf("agent:x:%d:%d:agent:%s:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n", insideID, insideID, s.home())
+	return []File{
+		{"/etc/passwd", []byte(passwd)},
+		{"/etc/group", fmt.Appendf(nil, "agent:x:%d:\nnogroup:x:65534:\n", insideID)},
+		{"/etc/hosts", []byte("127.0.0.1 localhost cell\n::1 localhost\n")},
+		{"/etc/nsswitch.conf", []byte("passwd: files\ngroup: files\nhosts: files\n")},
+	}
+}
+
+// home is the HOME of the environment. A name that would break passwd is left out.
+func (s Spec) home() string {
+	home := "/"
+	for _, entry := range s.Env {
+		if value, ok := strings.CutPrefix(entry, "HOME="); ok && !strings.ContainsAny(value, ":\n") {
+			home = value
+		}
+	}
+	return home
+}
