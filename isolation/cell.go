@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 
 	"github.com/drover-agents/drover/claude"
@@ -76,6 +77,10 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 		i = &Isolation{}
 	}
 	c := &Cell{isolation: *i, emit: opts.Emit, host: o.Spawner}
+	if c.isolation.Host.Environ == nil { // the options say what the CLI would find on the host
+		around := o.Environ()
+		c.isolation.Host.Environ = func() []string { return around }
+	}
 	if c.emit == nil {
 		c.emit = func(event.Payload) {}
 	}
@@ -107,7 +112,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 		return err
 	}
 	o.Dir = c.dir
-	upstream, err := c.isolation.upstream(ctx, o)
+	upstream, err := c.isolation.upstream(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,11 +125,11 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	if c.walls, err = c.raise(o); err != nil {
 		return err
 	}
-	missing, err := c.furnish(o, upstream)
+	leftOut, err := c.furnish(o, upstream)
 	if err != nil {
 		return err
 	}
-	c.emit(c.describe(upstream.Name(), missing))
+	c.emit(c.describe(upstream.Name(), leftOut))
 	return nil
 }
 

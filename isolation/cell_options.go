@@ -71,25 +71,30 @@ func tooWide(dir string) bool {
 
 // furnish puts the cell into the options. It returns what of the host's variables was left out.
 func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []string, err error) {
-	extra, leftOut, err := c.isolation.environment(o)
+	env, err := c.isolation.BuildEnv(c.level)
 	if err != nil {
 		return nil, err
 	}
+	for name, value := range o.Env.Vars() { // what the caller gave the CLI by name, but for what holds the walls
+		if _, given := c.isolation.Env[name]; !given && validateEnv(map[string]string{name: value}) == nil && name != "PATH" {
+			env.Vars[name] = value
+		}
+	}
 	at := c.walls.addresses()
-	env := claude.CellEnv{
-		Path: c.isolation.path(c.level), Home: c.home.Path(), Config: c.home.ClaudeDir(), Temp: c.temp(),
+	own := claude.CellEnv{
+		Path: env.Path, Home: c.home.Path(), Config: c.home.ClaudeDir(), Temp: c.temp(),
 		Endpoint:  claude.CellEndpoint{URL: at.gateway, Token: c.run.Token()},
-		HTTPProxy: at.httpProxy, SOCKSProxy: at.socksURL, NoProxy: at.noProxy, Extra: extra,
+		HTTPProxy: at.httpProxy, SOCKSProxy: at.socksURL, NoProxy: at.noProxy, Extra: env.Vars,
 	}
 	if upstream.Wire() == gateway.WireBedrock {
-		env.Endpoint.BedrockRegion = regionOf(upstream)
+		own.Endpoint.BedrockRegion = regionOf(upstream)
 	}
-	o.Env = claude.ExactEnv(env.Vars())
+	o.Env = claude.ExactEnv(own.Vars())
 	if o.SettingSources == nil {
-		o.SettingSources = []string{"user"}
+		o.SettingSources = SettingSources()
 	}
 	o.Spawner = claude.SpawnerFunc(c.walls.spawn)
-	return leftOut, nil
+	return env.LeftOut, nil
 }
 
 // temp is where the CLI puts temporary files.

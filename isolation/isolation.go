@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
 )
@@ -39,10 +40,18 @@ type Isolation struct {
 	// Weakest is the weakest level of walls that the run accepts. Zero means LevelCell: a run that
 	// cannot have a cell does not start.
 	Weakest Level
+	// Strongest is the strongest level that is used, where weaker walls are wanted although stronger
+	// ones can be had. Zero means LevelCell. Weakest must not be stronger.
+	Strongest Level
 	// TempDir is where homes are made. Empty means [os.TempDir].
 	TempDir string
 	// Furnish puts skills and files into the home before the CLI starts. Nil leaves it as made.
 	Furnish func(*Home) error
+	// Started is told of each process of the CLI. Nil means nobody wants to know.
+	Started func(claude.Process)
+	// Gateway is what model calls go through, where runs shall wait for each other and back off
+	// together. Nil means [gateway.Shared].
+	Gateway *gateway.Gateway
 	// Host is the machine: its variables and the folder of its user. Zero means this process.
 	Host Host
 }

@@ -7,14 +7,16 @@ import "time"
 // Limits are what one run may use of the machine. In each field zero means the default that is written
 // there, and a negative value means no limit.
 type Limits struct {
-	// Memory is the address space of one process in bytes. Zero means 16 GiB: the CLI alone maps
-	// about 10 GiB, of which it touches a fraction.
+	// Memory is what all processes of the run may have in memory together, in bytes. The kernel keeps
+	// it where this program may make control groups; elsewhere a watchdog ends the run. Zero means
+	// 8 GiB; the CLI alone needs about 0.3.
 	Memory int64
 	// Processes is how many processes and threads the cell may have at once. Zero means 512.
 	Processes int
 	// FileSize is the largest file that can be written, in bytes. Zero means 4 GiB.
 	FileSize int64
-	// CPUTime is how long one process may compute. Zero means 4 hours.
+	// CPUTime is how long all processes of the run may compute together; a watchdog ends the run that
+	// breaks it, and the kernel the single process that does. Zero means 4 hours.
 	CPUTime time.Duration
 	// OpenFiles is how many files one process may have open. Zero means 4096.
 	OpenFiles int
@@ -35,7 +37,7 @@ const (
 )
 
 var defaultLimits = Limits{
-	Memory:         16 * gibibyte,
+	Memory:         8 * gibibyte,
 	Processes:      512,
 	FileSize:       4 * gibibyte,
 	CPUTime:        4 * time.Hour,

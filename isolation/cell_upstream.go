@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"context"
+
+	"github.com/drover-agents/drover/gateway"
+)
+
+// upstream is where model calls go: what was given, or what the host pays for.
+func (i *Isolation) upstream(ctx context.Context) (gateway.Upstream, error) {
+	if i.Upstream != nil {
+		return i.Upstream, nil
+	}
+	found, err := i.Authenticate()
+	if err != nil {
+		return nil, err
+	}
+	return found.upstream(ctx, i)
+}
+
+// upstream is the service that a finding pays for.
+func (f *Finding) upstream(ctx context.Context, i *Isolation) (gateway.Upstream, error) {
+	if f.Mode == ModeBedrock {
+		return gateway.OpenUpstream(ctx, "bedrock", gateway.UpstreamConfig{
+			Region: f.Bedrock.Region, Profile: f.Bedrock.Profile, ConfigDir: i.AWSConfigPath,
+			Lookup: i.Host.lookup, BaseURL: f.BaseURL,
+		})
+	}
+	credential := f.gatewayCredential()
+	if f.BaseURL == "" {
+		return gateway.Anthropic(credential), nil
+	}
+	return gateway.Endpoint(f.BaseURL, credential)
+}
+
+// gatewayCredential hands the secret to the gateway, in the form that its kind needs.
+func (f *Finding) gatewayCredential() gateway.Credential {
+	switch f.Mode {
+	case ModeAuthToken:
+		return gateway.BearerToken(f.credential.secret)
+	case ModeOAuthToken, ModeStoredLogin:
+		return gateway.OAuthToken(f.credential.secret)
+	case ModeKeyHelper:
+		return gateway.KeyCommand(f.credential.command)
+	}
+	return gateway.APIKey(f.credential.secret)
+}
