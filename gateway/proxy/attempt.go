@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// An attempt is one request for a connection, from its arrival to its end, which is told once.
+type attempt struct {
+	proxy *Proxy
+	begun time.Time
+	told  Connection
+	where string // host:port for the client to read
+}
+
+// attempt begins an attempt for a host as the client wrote it.
+func (p *Proxy) attempt(protocol Protocol, written string, port uint16) *attempt {
+	a := &attempt{proxy: p, begun: time.Now(), told: Connection{Protocol: protocol}}
+	a.told.Host = printable(written, maxEventHost)
+	a.told.Port = int(port)
+	a.where = a.told.Host
+	if a.where == "" {
+		a.where = "a request without a host"
+	}
+	return a
+}
+
+// understood replaces what the client wrote by what it means.
+func (a *attempt) understood(t target) {
+	a.told.Host, a.told.Port, a.where = t.host.String(), int(t.port), t.String()
+}
+
+// refuse tells the attempt and its problem.
+func (a *attempt) refuse(p *problem) *problem {
+	a.told.Verdict, a.told.Reason = p.verdict, p.reason
+	if p.detail != "" {
+		a.told.Reason = printable(p.reason+": "+p.detail, maxEventReason)
+	}
+	if p.address.IsValid() {
+		a.told.Address = p.address.String()
+	}
+	a.tell()
+	return p
+}
+
+// end tells an attempt that was let through; reason is empty if it ended as it should.
+func (a *attempt) end(out *outbound, reason string) {
+	a.told.Verdict, a.told.Reason = Allowed, reason
+	a.count(out)
+	a.tell()
+}
+
+func (a *attempt) count(out *outbound) {
+	a.told.BytesUp, a.told.BytesDown = out.up.Load(), out.down.Load()
+}
+
+func (a *attempt) tell() {
+	a.told.Duration = time.Since(a.begun)
+	a.proxy.events.tell(a.told)
+}
+
+// open checks the target and connects with it. A problem has been told already.
+func (a *attempt) open(ctx context.Context, t target) (*outbound, *problem) {
+	a.understood(t)
+	ctx, cancel := context.WithTimeout(ctx, a.proxy.options.DialTimeout)
+	defer cancel()
+	addrs, problem := a.proxy.admit(ctx, t)
+	if problem != nil {
+		return nil, a.refuse(problem)
+	}
+	conn, addr, err := a.proxy.dialAny(ctx, addrs, t.port)
+	if err != nil {
+		return nil, a.refuse(unreachable(err))
+	}
+	a.told.Address = netip.AddrPortFrom(addr, t.port).String()
+	out := &outbound{Conn: conn}
+	if !a.proxy.track(out) {
+		_ = conn.Close()
+		return nil, a.refuse(unreachable(net.ErrClosed))
+	}
+	return out, nil
+}
+
+// admit gives the addresses that may be dialled for a target. Only a host that is permitted is
+// looked up.
+func (p *Proxy) admit(ctx context.Context, t target) ([]netip.Addr, *problem) {
+	if problem := p.admitHost(t.host); problem != nil {
+		return nil, problem
+	}
+	if !p.rules.permitsPort(t.port) {
+		return nil, denied(fmt.Sprintf("port %d is not permitted", t.port),
+			fmt.Sprintf("use a permitted port, or add %d to NetworkPolicy.AllowedPorts", t.port))
+	}
+	switch {
+	case t.addr.IsValid():
+		return []netip.Addr{t.addr}, nil
+	case t.isLocalhost():
+		return []netip.Addr{loopback4, netip.IPv6Loopback()}, nil
+	}
+	return p.lookUp(ctx, t.name)
+}
+
+func (p *Proxy) admitHost(h host) *problem {
+	switch {
+	case h.isLocalhost():
+		if !p.rules.localhost {
+			return denied("the machine outside of the cell is not permitted", "set NetworkPolicy.AllowLocalhost")
+		}
+	case h.addr.IsValid():
+		return p.admitLiteral(h.addr)
+	case !p.rules.permitsName(h.name):
+		return denied("the host is not permitted", fmt.Sprintf("use a permitted host, or add %q to NetworkPolicy.AllowedDomains", h))
+	}
+	return nil
+}
+
+// admitLiteral judges an address that the client itself wrote.
+func (p *Proxy) admitLiteral(addr netip.Addr) *problem {
+	if p.rules.addrs[addr] {
+		return nil
+	}
+	what := p.notOutside(addr)
+	if what == "" && p.rules.everything {
+		return nil
+	}
+	next := fmt.Sprintf("use a permitted host, or add %q to NetworkPolicy.AllowedDomains", addr)
+	switch {
+	case what == "":
+		return denied("the address is not permitted", next)
+	case notPublic(addr) == "" || listable(addr):
+		return denied("it is "+what, next)
+	}
+	return denied("it is "+what, "use a public address; no entry of NetworkPolicy.AllowedDomains permits this one")
+}
+
+// lookUp gives the addresses of a name, all of them checked. An answer that mixes public addresses
+// with others is refused as a whole: nobody publishes such a name in good faith.
+func (p *Proxy) lookUp(ctx context.Context, name string) ([]netip.Addr, *problem) {
+	answer, err := p.options.Resolve(ctx, name)
+	if err == nil && len(answer) == 0 {
+		err = errors.New("the answer has no address")
+	}
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	addrs := make([]netip.Addr, len(answer))
+	for i, addr := range answer {
+		addrs[i] = addr.Unmap()
+		if what := p.notOutside(addrs[i]); what != "" {
+			problem := denied("the name leads to "+what,
+				"names may lead to public addresses only; a private address has to be listed in NetworkPolicy.AllowedDomains and used itself")
+			problem.address = addrs[i]
+			return nil, problem
+		}
+	}
+	return addrs, nil
+}
+
+// notOutside says what an address is that does not lead out into the public network.
+func (p *Proxy) notOutside(addr netip.Addr) string {
+	if what := notPublic(addr); what != "" {
+		return what
+	}
+	if slices.Contains(p.ownAddresses(), addr) {
+		return "an address of the machine outside of the cell"
+	}
+	return ""
+}
+
+// maxDialled is how many addresses of a name are tried.
+const maxDialled = 8
+
+// dialAny connects with the first address that answers. Each gets its share of the time that is
+// left, so that a dead one does not use up the time of the others.
+func (p *Proxy) dialAny(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, netip.Addr, error) {
+	addrs = addrs[:min(len(addrs), maxDialled)]
+	var first error
+	for i, addr := range addrs {
+		conn, err := p.dial(ctx, netip.AddrPortFrom(addr, port), len(addrs)-i)
+		if err == nil {
+			return conn, addr, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, netip.Addr{}, first
+}
+
+func (p *Proxy) dial(ctx context.Context, addr netip.AddrPort, left int) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		share := time.Until(deadline) / time.Duration(left)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, share)
+		defer cancel()
+	}
+	return p.options.Dial(ctx, "tcp", addr.String())
+}
+
+// resolveSystem asks the resolver of the system. The final dot keeps it from trying the name below
+// the search domains of this machine, which would be other names.
+func resolveSystem(ctx context.Context, name string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proxy is the way by which the tools of an agent reach the network: a proxy outside of the
+// agent's cell that lets through what a [Policy] lists and nothing else. It speaks HTTP CONNECT, plain
+// HTTP in absolute form, SOCKS5 and SOCKS4a on one listener. The cell has no other network, so a tool
+// that ignores its proxy settings reaches nothing. Every attempt is told as a [Connection].
+//
+// # What it guards against
+//
+//   - Hosts and ports that are not listed, whatever way they are spelled. A host is brought to one
+//     spelling first; what has more than one reading ("127.1", "0x7f.1", "a@b", "%6c", a mapped IPv6
+//     address) is refused rather than guessed.
+//   - Names that lead inside. Names are looked up here, every address of the answer must be public, and
+//     an address of that answer is what is dialled: there is no second lookup that could answer
+//     otherwise. Loopback, private, link-local (cloud metadata), shared, multicast, reserved and
+//     documentation addresses, and IPv6 addresses that carry an IPv4 one, are not public; neither
+//     are the addresses of this machine. A name that is not listed is not looked up.
+//   - Requests that say two things. Plain HTTP requests are written anew, for the host of the request
+//     line, on a connection of their own; each request of a connection is checked.
+//   - Use without end: headers, handshakes, idle connections and their number are bounded, and
+//     nothing outlives [Proxy.Close].
+//
+// # What it does not guard against
+//
+//   - A permitted host that passes things on. Whoever may reach a host that relays, stores or mirrors
+//     can reach, through it, whatever it reaches; a wildcard permits every host below it.
+//   - What is said inside a tunnel. TLS is not opened, so behind CONNECT and SOCKS neither the server
+//     name nor the Host header is compared with the host that was checked. Servers that many domains
+//     share can be asked for another of them.
+//   - Data in names. The lookup of a permitted name is seen by the name servers of its domain: with a
+//     wildcard, names can carry data out.
+//   - Public addresses of the network around this machine, except the machine's own.
+package proxy

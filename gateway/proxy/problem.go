@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+)
+
+// The replies of SOCKS5 (RFC 1928, section 6).
+const (
+	socksGranted            = 0
+	socksGeneralFailure     = 1
+	socksNotAllowed         = 2
+	socksNetworkUnreachable = 3
+	socksHostUnreachable    = 4
+	socksRefused            = 5
+	socksExpired            = 6
+	socksUnknownCommand     = 7
+	socksUnknownAddress     = 8
+)
+
+// A problem is why an attempt came to nothing, in the words of every protocol.
+type problem struct {
+	verdict Verdict
+	status  int  // of HTTP
+	socks   byte // of SOCKS5
+	// reason and next are for the client; detail is for the event only, since it can name addresses
+	// of the network outside.
+	reason, next, detail string
+	address              netip.Addr
+}
+
+func denied(reason, next string) *problem {
+	return &problem{verdict: Denied, status: http.StatusForbidden, socks: socksNotAllowed, reason: reason, next: next}
+}
+
+func malformed(reason string) *problem {
+	return &problem{
+		verdict: Denied, status: http.StatusBadRequest, socks: socksNotAllowed,
+		reason: "the request is not understood: " + reason,
+		next:   `ask for "host:port", with a plain host name or an address in its usual spelling`,
+	}
+}
+
+func tooMany(limit int) *problem {
+	return &problem{
+		verdict: Denied, status: http.StatusServiceUnavailable, socks: socksGeneralFailure,
+		reason: fmt.Sprintf("there are already %d connections, which is the limit", limit),
+		next:   "end some connections, then try again",
+	}
+}
+
+// unreachable sorts the error of a lookup or of dialling.
+func unreachable(err error) *problem {
+	p := &problem{
+		verdict: Failed, status: http.StatusBadGateway, socks: socksGeneralFailure,
+		reason: "the host could not be reached", next: "check the host and the port, or try again later", detail: err.Error(),
+	}
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		p.reason, p.socks = "there is no host of this name", socksHostUnreachable
+	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
+		p.reason, p.status, p.socks = "the host did not answer in time", http.StatusGatewayTimeout, socksExpired
+	case errors.As(err, &dns):
+		p.reason, p.socks = "the name could not be looked up", socksHostUnreachable
+	case errors.Is(err, syscall.ECONNREFUSED):
+		p.reason, p.socks = "the host refused the connection", socksRefused
+	case errors.Is(err, syscall.ENETUNREACH):
+		p.reason, p.socks = "the network of the host cannot be reached", socksNetworkUnreachable
+	case errors.Is(err, syscall.EHOSTUNREACH):
+		p.socks = socksHostUnreachable
+	}
+	return p
+}
+
+// body is what a client reads of the problem.
+func (p *problem) body(where string) string {
+	text := fmt.Sprintf("%s is %s: %s", where, p.verdict, p.reason)
+	if p.verdict == Failed {
+		text = fmt.Sprintf("%s failed: %s", where, p.reason)
+	}
+	return text + "\n  next: " + p.next + "\n"
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+)
+
+const (
+	// handshakeTimeout is how long a client may take to say what it wants.
+	handshakeTimeout = 30 * time.Second
+	// maxHeader bounds the header of a request, maxResponseHeader that of an answer.
+	maxHeader         = 64 << 10
+	maxResponseHeader = 1 << 20
+	// maxRefusing is how many connections above the limit get an answer that says so. They have
+	// refusingTimeout to read it.
+	maxRefusing     = 16
+	refusingTimeout = 5 * time.Second
+)
+
+// Options configures a [Proxy]. The zero value is ready to use.
+type Options struct {
+	// Emit is told of every attempt, as a [Connection]. It is called by one goroutine, without a lock
+	// held; a slow one does not hold up connections, but Close waits for it. Nil tells nobody.
+	Emit func(event.Payload)
+	// Resolve gives the addresses of a host name, which is in lower-case ASCII and has no final dot.
+	// It must heed the context. Nil asks the system.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Dial connects with an address, which was checked: network is "tcp", addr a literal address and a
+	// port. It must heed the context. Nil dials.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// MaxConnections bounds the connections of clients at one time. Zero means 256.
+	MaxConnections int
+	// Logger receives diagnostics. Nil discards them.
+	Logger *slog.Logger
+	// IdleTimeout ends a connection through which nothing went for so long. Zero means 10 minutes.
+	IdleTimeout time.Duration
+	// DialTimeout bounds lookup and dialling together. Zero means 30 seconds.
+	DialTimeout time.Duration
+}
+
+func (o *Options) orDefaults() Options {
+	var filled Options
+	if o != nil {
+		filled = *o
+	}
+	if filled.Resolve == nil {
+		filled.Resolve = resolveSystem
+	}
+	if filled.Dial == nil {
+		filled.Dial = new(net.Dialer).DialContext
+	}
+	if filled.MaxConnections <= 0 {
+		filled.MaxConnections = 256
+	}
+	if filled.Logger == nil {
+		filled.Logger = slog.New(slog.DiscardHandler)
+	}
+	if filled.IdleTimeout <= 0 {
+		filled.IdleTimeout = 10 * time.Minute
+	}
+	if filled.DialTimeout <= 0 {
+		filled.DialTimeout = 30 * time.Second
+	}
+	return filled
+}
+
+// A Proxy lets tools reach what its policy permits. It is safe for concurrent use.
+type Proxy struct {
+	rules        *rules
+	options      Options
+	events       *teller
+	http         *http.Server
+	ownAddresses func() []netip.Addr
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	closed  bool
+	working sync.WaitGroup         // what may still tell something; grows under mu, until closed
+	open    map[io.Closer]struct{} // listeners and connections
+	clients int                    // how many of them are inbound
+}
+
+// New makes a proxy for a policy; nil options mean the zero value. [Proxy.Close] must be called.
+func New(p Policy, o *Options) (*Proxy, error) {
+	rules, err := p.compile()
+	if err != nil {
+		return nil, err
+	}
+	options := o.orDefaults()
+	ctx, cancel := context.WithCancel(context.Background())
+	proxy := &Proxy{
+		rules: rules, options: options, events: newTeller(options.Emit), ownAddresses: ownAddresses,
+		ctx: ctx, cancel: cancel, open: map[io.Closer]struct{}{},
+	}
+	proxy.http = proxy.newServer()
+	return proxy, nil
+}
+
+// Serve accepts connections on l until Close, then returns nil, or until l fails. Several listeners
+// may be served at once. Serve closes l.
+func (p *Proxy) Serve(l net.Listener) error {
+	if !p.enter() {
+		_ = l.Close()
+		return nil
+	}
+	defer p.working.Done()
+	if !p.track(l) {
+		_ = l.Close()
+		return nil
+	}
+	defer p.forget(l)
+	defer l.Close() //nolint:errcheck // it may have failed already
+	var pause time.Duration
+	for {
+		conn, err := l.Accept()
+		switch {
+		case p.ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		case isTemporary(err):
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			p.options.Logger.Warn("proxy: accepting a connection; trying again", "error", err, "pause", pause)
+			p.sleep(pause)
+		case err != nil:
+			return err
+		default:
+			pause = 0
+			p.take(conn)
+		}
+	}
+}
+
+// isTemporary is for errors such as too many open files, which pass.
+func isTemporary(err error) bool {
+	var temporary interface{ Temporary() bool }
+	return errors.As(err, &temporary) && temporary.Temporary()
+}
+
+func (p *Proxy) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-p.ctx.Done():
+	}
+}
+
+// take serves a new connection, if there is room for it.
+func (p *Proxy) take(conn net.Conn) {
+	c := &inbound{Conn: conn, proxy: p, closed: make(chan struct{})}
+	p.mu.Lock()
+	full := p.clients >= p.options.MaxConnections+maxRefusing
+	c.busy = p.clients >= p.options.MaxConnections
+	welcome := !full && !p.closed
+	if welcome {
+		p.clients++
+		p.open[c] = struct{}{}
+		p.working.Add(1)
+	}
+	p.mu.Unlock()
+	if !welcome {
+		_ = conn.Close()
+		if full {
+			p.attempt("", "", 0).refuse(tooMany(p.options.MaxConnections))
+		}
+		return
+	}
+	go func() {
+		defer p.working.Done()
+		p.serve(c)
+	}()
+}
+
+// serve finds out which protocol the client speaks.
+func (p *Proxy) serve(c *inbound) {
+	defer c.Close() //nolint:errcheck // most are closed already
+	if c.busy {
+		defer time.AfterFunc(refusingTimeout, func() { _ = c.Close() }).Stop()
+	}
+	first, err := c.sniff()
+	if err != nil {
+		return
+	}
+	switch first {
+	case 4:
+		p.serveSOCKS4(c)
+	case 5:
+		p.serveSOCKS5(c)
+	default:
+		// It returns when the connection is closed.
+		_ = p.http.Serve(&single{conn: c})
+	}
+}
+
+// enter reports whether work may begin; working.Done ends it.
+func (p *Proxy) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.working.Add(1)
+	return true
+}
+
+// track remembers what Close has to close. It reports whether it is still time.
+func (p *Proxy) track(c io.Closer) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.open[c] = struct{}{}
+	return true
+}
+
+func (p *Proxy) forget(c io.Closer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.open[c]; !known {
+		return
+	}
+	delete(p.open, c)
+	if _, client := c.(*inbound); client {
+		p.clients--
+	}
+}
+
+// Close ends all listeners and connections, and returns when everything that was going on has ended
+// and has been told. It must not be called by Options.Emit.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	open := make([]io.Closer, 0, len(p.open))
+	for c := range p.open {
+		open = append(open, c)
+	}
+	p.mu.Unlock()
+	p.cancel()
+	for _, c := range open {
+		_ = c.Close()
+	}
+	_ = p.http.Close()
+	p.working.Wait()
+	p.events.close()
+	return nil
+}
