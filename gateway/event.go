@@ -48,7 +48,8 @@ type ModelCall struct {
 // EventKind implements [event.Payload].
 func (ModelCall) EventKind() event.Kind { return KindModelCall }
 
-// A Refused is told when an agent asks for what it may not have. Nothing of the request went out.
+// A Refused is told when an agent asks for what it may not have. Nothing of the request went out. Of
+// an agent that goes on and on, the first thousand are told.
 type Refused struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
@@ -109,11 +110,17 @@ type refusal struct {
 	kind                string
 }
 
+// maxRefused bounds what an agent can make others write down.
+const maxRefused = 1000
+
 func (r *Run) refuse(w http.ResponseWriter, req *http.Request, why *refusal) {
 	if why.status == 0 {
 		why.status, why.kind = http.StatusForbidden, "permission_error"
 	}
 	writeError(w, r.wire, why.status, why.kind, "Drover's gateway refuses this: "+why.reason)
+	if r.refused.Add(1) > maxRefused {
+		return
+	}
 	r.gateway.logger.Info("gateway: refused", "run", r.o.RunID, "method", req.Method, "path", clip(why.path), "reason", why.reason)
 	r.o.Emit(Refused{clip(req.Method), clip(why.path), why.model, why.status, why.reason})
 }

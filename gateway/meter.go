@@ -28,8 +28,9 @@ type reading struct {
 	stopReason string
 	errorType  string
 	tokens     Tokens
-	metered    bool // there was a usage
-	finished   bool // the model has reported its end; only farewells follow
+	written    int64 // to the cache, for whatever time
+	metered    bool  // there was a usage
+	finished   bool  // the model has reported its end; only farewells follow
 }
 
 // newMeter chooses by the type of the answer's content.
@@ -46,7 +47,7 @@ func newMeter(contentType string) meter {
 }
 
 // wireUsage is the usage of the Messages API. Figures are cumulative: later ones replace earlier
-// ones. They are floating point only so that no figure, however odd, spoils the others.
+// ones. They are floating point only so that no number, however odd, spoils the others.
 type wireUsage struct {
 	Input      *float64 `json:"input_tokens"`
 	CacheRead  *float64 `json:"cache_read_input_tokens"`
@@ -136,14 +137,13 @@ func (r *reading) usage(u *wireUsage) {
 	raise(&t.Input, u.Input)
 	raise(&t.CacheRead, u.CacheRead)
 	raise(&t.Output, u.Output)
+	raise(&r.written, u.CacheWrite)
 	if u.Lifetimes != nil {
 		raise(&t.CacheWrite1h, &u.Lifetimes.Hour)
+		raise(&r.written, new(u.Lifetimes.FiveMinutes+float64(t.CacheWrite1h)))
 	}
-	if u.CacheWrite != nil {
-		raise(&t.CacheWrite5m, new(*u.CacheWrite-float64(t.CacheWrite1h)))
-	} else if u.Lifetimes != nil {
-		raise(&t.CacheWrite5m, &u.Lifetimes.FiveMinutes)
-	}
+	r.written = max(r.written, t.CacheWrite1h)
+	t.CacheWrite5m = r.written - t.CacheWrite1h
 	if u.Details != nil {
 		raise(&t.Thinking, &u.Details.Thinking)
 	}
@@ -156,7 +156,7 @@ func (r *reading) usage(u *wireUsage) {
 const maxTokens = 1e12
 
 func raise(to *int64, figure *float64) {
-	if figure != nil && *figure > float64(*to) {
+	if figure != nil && *figure > float64(*to) { // which no NaN is
 		*to = int64(min(*figure, maxTokens))
 	}
 }

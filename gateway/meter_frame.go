@@ -106,8 +106,15 @@ func frameHeader(headers []byte, name string) string {
 
 // exceptionFrame is a frame that ends a stream with an error.
 func exceptionFrame(kind string, payload []byte) []byte {
+	return eventFrame([][2]string{
+		{":exception-type", kind}, {":content-type", "application/json"}, {":message-type", "exception"},
+	}, payload)
+}
+
+// eventFrame makes a frame with headers of text.
+func eventFrame(texts [][2]string, payload []byte) []byte {
 	var headers []byte
-	for _, h := range [][2]string{{":exception-type", kind}, {":content-type", "application/json"}, {":message-type", "exception"}} {
+	for _, h := range texts {
 		headers = append(headers, byte(len(h[0])))
 		headers = append(headers, h[0]...)
 		headers = append(headers, stringHeader)

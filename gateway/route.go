@@ -131,8 +131,11 @@ func anthropicErrorEvent(kind, message string) []byte {
 
 func bedrockError(kind, message string) []byte { return errorJSON(kind, message, message) }
 
+// bedrockException is an error of Bedrock that may come in the middle of a stream.
+const bedrockException = "modelStreamErrorException"
+
 func bedrockErrorEvent(kind, message string) []byte {
-	return exceptionFrame("modelStreamErrorException", errorJSON(kind, message, message))
+	return exceptionFrame(bedrockException, errorJSON(kind, message, message))
 }
 
 // writeError answers with an error of the API.

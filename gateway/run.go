@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/guard"
@@ -43,7 +44,8 @@ type Run struct {
 	life, over context.Context
 	die        context.CancelFunc
 	stop       context.CancelCauseFunc
-	tell       sync.Once // the end of the run
+	told       atomic.Bool  // that the run is over
+	refused    atomic.Int64 // requests
 
 	mu      sync.Mutex
 	closed  bool
@@ -109,7 +111,9 @@ func (r *Run) end(err error) {
 	if reason == nil {
 		return // closed
 	}
-	r.tell.Do(func() { r.emitLimit(reason) })
+	if r.told.CompareAndSwap(false, true) {
+		r.emitLimit(reason)
+	}
 }
 
 // A stopError keeps the reason apart from the cancellation of a closed run, whatever it is.

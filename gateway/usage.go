@@ -45,7 +45,7 @@ func (t Tokens) minus(o Tokens) Tokens {
 
 // A Count is what calls have consumed.
 type Count struct {
-	// Requests are the calls that began.
+	// Requests are the calls that went out and whose answer has begun or failed.
 	Requests int64 `json:"requests"`
 	Tokens
 	// USD is the cost by the price table, without the models that have no price.
