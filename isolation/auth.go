@@ -2,8 +2,6 @@
 
 package isolation
 
-import "fmt"
-
 // A Mode is a way to pay for the model.
 type Mode string
 
@@ -55,7 +53,8 @@ type Finding struct {
 	// stands behind this one.
 	Notes []string
 
-	credential credential
+	// A pointer, since package fmt prints fields that it cannot ask for their methods.
+	credential *credential
 }
 
 // BedrockConfig is what is known of Bedrock. Credentials are found by AWS's own rules, outside of the
@@ -67,17 +66,11 @@ type BedrockConfig struct {
 	Source Source
 }
 
-// credential is a secret, or a command that prints one. It never prints itself.
+// credential is a secret, or a command that prints one.
 type credential struct {
 	secret  string
 	command string
 }
-
-func (credential) String() string   { return "[hidden]" }
-func (credential) GoString() string { return "[hidden]" }
-
-// Format keeps the secret out of every verb.
-func (credential) Format(f fmt.State, _ rune) { fmt.Fprint(f, "[hidden]") }
 
 // An AuthError says that there is no way to pay for the model, or none that can be used.
 type AuthError struct {

@@ -58,7 +58,7 @@ func (i *Isolation) explicitKey() (*Finding, error) {
 		return nil, &AuthError{Reason: "the APIKey " + reason, Fixes: []string{"give the key as it is, without anything around it"}}
 	}
 	s := newSearch(i)
-	found, err := s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceGiven, Name: "APIKey", credential: credential{secret: i.APIKey}})
+	found, err := s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceGiven, Name: "APIKey", credential: &credential{secret: i.APIKey}})
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (s *search) secretIn(name string) (*Finding, error) {
 	if reason := badSecret(value); reason != "" {
 		return nil, &AuthError{Reason: fmt.Sprintf("%s (%s) %s", name, source, reason), Fixes: []string{"set it to the secret as it is, without anything around it"}}
 	}
-	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: source, Name: name, credential: credential{secret: value}})
+	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: source, Name: name, credential: &credential{secret: value}})
 }
 
 // found adds the address that a variable gives, and which other secrets are set and not used. An address
@@ -232,7 +232,7 @@ func (s *search) keyHelper() (*Finding, error) {
 	if command == "" {
 		return nil, nil
 	}
-	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceHostSettings, Name: "apiKeyHelper", credential: credential{command: command}})
+	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceHostSettings, Name: "apiKeyHelper", credential: &credential{command: command}})
 }
 
 // storedLogin opens the login of the host's claude, only if it was asked for by name.
@@ -255,7 +255,7 @@ func (s *search) storedLogin() (*Finding, error) {
 			Fixes:  []string{"run claude on the host once, or claude auth login", "or set ANTHROPIC_API_KEY"},
 		}
 	}
-	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceStoredLogin, Name: path, credential: credential{secret: login}})
+	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceStoredLogin, Name: path, credential: &credential{secret: login}})
 }
 
 // decodeLogin is the token in a login file, or what is wrong with it. Only the CLI renews a login that

@@ -73,3 +73,17 @@ func (i *Isolation) Validate(level Level, goos string) error {
 		validateEnv(i.Env),
 	)
 }
+
+// Format keeps the key and the values of Env out of everything that is printed.
+func (i Isolation) Format(f fmt.State, verb rune) {
+	type plain Isolation // without this method
+	shown := plain(i)
+	if shown.APIKey != "" {
+		shown.APIKey = "[hidden]"
+	}
+	shown.Env = make(map[string]string, len(i.Env))
+	for name := range i.Env {
+		shown.Env[name] = "[hidden]"
+	}
+	fmt.Fprintf(f, fmt.FormatString(f, verb), shown)
+}

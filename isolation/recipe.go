@@ -2,11 +2,13 @@
 
 package isolation
 
+import "errors"
+
 // InheritHostAuth is base with the authentication of the host. It fails with an [*AuthError] if the host
 // has none.
 func InheritHostAuth(base Isolation) (*Isolation, error) {
 	base.APIKey, base.Auth.Only = "", ""
-	return checked(base)
+	return checked(base, base.authProblem())
 }
 
 // WithAPIKey is base with this key, whatever the host has. It fails with an [*AuthError] if the key is
@@ -16,14 +18,14 @@ func WithAPIKey(key string, base Isolation) (*Isolation, error) {
 		return nil, &AuthError{Reason: "the API key " + reason, Fixes: []string{"give a key, or use isolation.InheritHostAuth to take what the host has"}}
 	}
 	base.APIKey, base.Auth.Only = key, ""
-	return checked(base)
+	return checked(base, nil) // nothing of the host matters
 }
 
 // ForAnthropicAPI is base with the key in ANTHROPIC_API_KEY, and never Bedrock. It fails with an
 // [*AuthError] if that is not set.
 func ForAnthropicAPI(base Isolation) (*Isolation, error) {
 	base.APIKey, base.Auth.Only = "", ModeAPIKey
-	return checked(base)
+	return checked(base, base.authProblem())
 }
 
 // ForBedrock is base with Bedrock, which CLAUDE_CODE_USE_BEDROCK and a region must ask for. The folder
@@ -31,16 +33,18 @@ func ForAnthropicAPI(base Isolation) (*Isolation, error) {
 // configured.
 func ForBedrock(awsConfigPath string, base Isolation) (*Isolation, error) {
 	base.APIKey, base.Auth.Only, base.AWSConfigPath = "", ModeBedrock, awsConfigPath
-	return checked(base)
+	return checked(base, base.authProblem())
+}
+
+func (i *Isolation) authProblem() error {
+	_, err := i.Authenticate()
+	return err
 }
 
 // checked fails fast. What cannot be enforced here is found when the run starts, since it depends on the
 // walls that can be had.
-func checked(i Isolation) (*Isolation, error) {
-	if _, err := i.Authenticate(); err != nil {
-		return nil, err
-	}
-	if err := validateEnv(i.Env); err != nil {
+func checked(i Isolation, problem error) (*Isolation, error) {
+	if err := errors.Join(problem, validateEnv(i.Env)); err != nil {
 		return nil, err
 	}
 	return &i, nil

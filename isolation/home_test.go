@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/drover-agents/drover/isolation"
+)
+
+func newHome(t *testing.T, parent string) *isolation.Home {
+	t.Helper()
+	home, err := isolation.NewHome(parent, isolation.HomeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { home.Close() })
+	return home
+}
+
+// checkEmpty checks that nothing is left in a folder.
+func checkEmpty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("in %s there is %v, %v, want nothing", dir, left, err)
+	}
+}
+
+func TestAHomeIsPrivate(t *testing.T) {
+	parent := t.TempDir()
+	home := newHome(t, parent)
+	if name := filepath.Base(home.Path()); !strings.HasPrefix(name, "claude-agent-") {
+		t.Errorf("the home is called %s", name)
+	}
+	err := filepath.WalkDir(parent, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || path == parent {
+			return err
+		}
+		info, err := entry.Info()
+		want := os.FileMode(0o600)
+		if entry.IsDir() {
+			want = fs.ModeDir | 0o700
+		}
+		if err == nil && runtime.GOOS != "windows" && info.Mode() != want {
+			t.Errorf("%s has mode %v, want %v", path, info.Mode(), want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAHomeHasItsPlaces(t *testing.T) {
+	home := newHome(t, t.TempDir())
+	for _, test := range []struct{ name, got, want string }{
+		{"ClaudeDir", home.ClaudeDir(), ".claude"},
+		{"SettingsPath", home.SettingsPath(), ".claude/settings.json"},
+		{"SkillsDir", home.SkillsDir(), ".claude/skills"},
+		{"TempDir", home.TempDir(), "tmp"},
+	} {
+		if want := filepath.Join(home.Path(), filepath.FromSlash(test.want)); test.got != want {
+			t.Errorf("%s = %s, want %s", test.name, test.got, want)
+		}
+		if _, err := os.Stat(test.got); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestTheWayToAHomeHasNoLinks(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(dir, filepath.Join(dir, "link")); err != nil {
+		t.Skip("links cannot be made here:", err)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := filepath.Dir(newHome(t, filepath.Join(dir, "link")).Path()); got != real {
+		t.Errorf("the home is in %s, want %s", got, real)
+	}
+}
+
+func TestClosingRemovesTheHomeOnceForAll(t *testing.T) {
+	parent := t.TempDir()
+	home := newHome(t, parent)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := home.Close(); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Lstat(home.Path()); err == nil {
+				t.Error("Close returned before the home was gone")
+			}
+		})
+	}
+	wg.Wait()
+	if err := home.Close(); err != nil {
+		t.Error("the second time:", err)
+	}
+	checkEmpty(t, parent)
+}
+
+func TestAHomeIsRemovedWhenTheRunPanics(t *testing.T) {
+	parent := t.TempDir()
+	func() {
+		defer func() { _ = recover() }()
+		home := newHome(t, parent)
+		defer home.Close()
+		panic("the run went wrong")
+	}()
+	checkEmpty(t, parent)
+}
+
+// Runs as an ordinary user too: root can read everything anyway.
+func TestWhatTheAgentLockedIsRemovedToo(t *testing.T) {
+	parent, outside := t.TempDir(), t.TempDir()
+	if err := os.Chmod(outside, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	home := newHome(t, parent)
+	locked := filepath.Join(home.TempDir(), "a", "b", "c")
+	if err := os.MkdirAll(locked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	plant(t, filepath.Join(locked, "file"), "x")
+	if err := os.Symlink(outside, filepath.Join(locked, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{locked, filepath.Dir(locked), filepath.Join(home.TempDir(), "a"), home.TempDir(), home.ClaudeDir(), home.Path()} {
+		if err := os.Chmod(dir, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := home.Close(); err != nil {
+		t.Error(err)
+	}
+	checkEmpty(t, parent)
+	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("a folder outside was changed: %v, %v", info, err)
+	}
+}
+
+func TestAHomeThatCannotBeMadeSaysWhatToDo(t *testing.T) {
+	_, err := isolation.NewHome(filepath.Join(t.TempDir(), "missing"), isolation.HomeOptions{})
+	if err == nil || !strings.Contains(err.Error(), "Isolation.TempDir") {
+		t.Errorf("got %v, want what to do", err)
+	}
+}

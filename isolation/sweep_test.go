@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/isolation"
+)
+
+// homeVariable makes this test program one that makes a home in the folder that it names, says where,
+// and waits until it is killed or its input ends.
+const homeVariable = "ISOLATION_TEST_HOME"
+
+func init() {
+	parent := os.Getenv(homeVariable)
+	if parent == "" {
+		return
+	}
+	home, err := isolation.NewHome(parent, isolation.HomeOptions{})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(home.Path())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1) // without closing the home
+}
+
+// program is another program with a home.
+type program struct {
+	home string
+	kill func()
+}
+
+func startProgram(t *testing.T, parent string) *program {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = []string{homeVariable + "=" + parent}
+	stdin, err := cmd.StdinPipe() // it ends with this process at the latest
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	kill := sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = stdin.Close()
+	})
+	t.Cleanup(kill)
+	home := strings.TrimSpace(line)
+	if _, err := os.Stat(home); err != nil {
+		t.Fatalf("the other program says %q: %v", line, err)
+	}
+	return &program{home: home, kill: kill}
+}
+
+func sweep(t *testing.T, parent string) []string {
+	t.Helper()
+	removed, err := isolation.SweepHomes(parent)
+	if err != nil {
+		t.Error(err)
+	}
+	return removed
+}
+
+// parentFolder is a folder for homes, as they see it.
+func parentFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestLeftoversOfAKilledProgramAreSwept(t *testing.T) {
+	parent := parentFolder(t)
+	other := startProgram(t, parent)
+	if removed := sweep(t, parent); len(removed) > 0 {
+		t.Fatalf("the home of a living program was removed: %v", removed)
+	}
+	locked := filepath.Join(other.home, "locked")
+	if err := os.Mkdir(locked, 0); err != nil {
+		t.Fatal(err)
+	}
+	other.kill()
+	if diff := cmp.Diff([]string{other.home}, sweep(t, parent)); diff != "" {
+		t.Errorf("swept (-want +got):\n%s", diff)
+	}
+	checkEmpty(t, parent)
+}
+
+func TestLeftoversAreNotSoughtInHomesOfTheLiving(t *testing.T) {
+	parent := parentFolder(t)
+	mine, other := newHome(t, parent), startProgram(t, parent)
+	if removed := sweep(t, parent); len(removed) > 0 {
+		t.Errorf("swept %v", removed)
+	}
+	for _, home := range []string{mine.Path(), other.home} {
+		if _, err := os.Stat(filepath.Join(home, ".claude", "settings.json")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLeftoversThatAreNotOursStay(t *testing.T) {
+	parent, outside := parentFolder(t), t.TempDir()
+	ours := startProgram(t, parent)
+	ours.kill()
+	marker, err := os.ReadFile(ours.home + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := func(name string) { plant(t, filepath.Join(parent, name), string(marker)) }
+	link := func(to, name string) {
+		if err := os.Symlink(to, filepath.Join(parent, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	plant(t, filepath.Join(parent, "claude-agent-foreign", "file"), "no marker")
+	plant(t, filepath.Join(parent, "claude-agent-other", "file"), "another program's marker")
+	plant(t, filepath.Join(parent, "claude-agent-other.lock"), "pid 7")
+	plant(t, filepath.Join(parent, "unrelated", "file"), "another name")
+	mark("unrelated.lock")
+	plant(t, filepath.Join(outside, "file"), "behind a link")
+	link(outside, "claude-agent-link")
+	mark("claude-agent-link.lock")
+	plant(t, filepath.Join(outside, "marker"), string(marker))
+	plant(t, filepath.Join(parent, "claude-agent-linked", "file"), "the marker is a link")
+	link(filepath.Join(outside, "marker"), "claude-agent-linked.lock")
+	link("claude-agent-linked.lock", "claude-agent-loop.lock")
+
+	if diff := cmp.Diff([]string{ours.home}, sweep(t, parent)); diff != "" {
+		t.Errorf("swept (-want +got):\n%s", diff)
+	}
+	var left []string
+	for _, pattern := range []string{filepath.Join(parent, "*", "file"), filepath.Join(outside, "*")} {
+		found, _ := filepath.Glob(pattern)
+		for _, path := range found {
+			left = append(left, filepath.Base(filepath.Dir(path))+"/"+filepath.Base(path))
+		}
+	}
+	slices.Sort(left)
+	behind := filepath.Base(outside)
+	want := []string{behind + "/file", behind + "/marker", "claude-agent-foreign/file", "claude-agent-link/file", "claude-agent-linked/file", "claude-agent-other/file", "unrelated/file"}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, left); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+func TestLeftoversOfOtherUsersStay(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make files of another user: run as root")
+	}
+	parent := parentFolder(t)
+	folder, mark := startProgram(t, parent), startProgram(t, parent)
+	for _, path := range []string{folder.home, mark.home + ".lock"} {
+		if err := os.Lchown(path, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder.kill()
+	mark.kill()
+	if removed := sweep(t, parent); len(removed) > 0 {
+		t.Errorf("swept %v, want what is another user's to stay", removed)
+	}
+}
+
+func TestLeftoversAreSweptByOneOfMany(t *testing.T) {
+	parent := parentFolder(t)
+	for range 3 {
+		startProgram(t, parent).kill()
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var removed []string
+	for range 4 {
+		wg.Go(func() {
+			found := sweep(t, parent)
+			home, err := isolation.NewHome(parent, isolation.HomeOptions{}) // meanwhile others begin
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := os.Stat(home.SettingsPath()); err != nil {
+				t.Error("a new home was swept:", err)
+			}
+			_ = home.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			removed = append(removed, found...)
+		})
+	}
+	wg.Wait()
+	slices.Sort(removed)
+	if unique := slices.Compact(slices.Clone(removed)); len(unique) != 3 || len(removed) != 3 {
+		t.Errorf("swept %v, want each of three homes once", removed)
+	}
+	checkEmpty(t, parent)
+}
+
+func TestAFolderThatCannotBeSweptIsNamed(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	if _, err := isolation.SweepHomes(missing); err == nil || !strings.Contains(err.Error(), missing) {
+		t.Errorf("got %v, want an error with the folder's name", err)
+	}
+}
