@@ -60,7 +60,7 @@ func (h *Handoff) Receive(ctx context.Context, want int) ([]net.Listener, error)
 	defer stop()
 	var files []*os.File
 	defer func() { closeAll(files) }()
-	for {
+	for ready := false; ; {
 		word, sent, err := h.message()
 		files = append(files, sent...)
 		switch {
@@ -68,11 +68,12 @@ func (h *Handoff) Receive(ctx context.Context, want int) ([]net.Listener, error)
 			return nil, errors.Join(ctx.Err(), fmt.Errorf("waiting for the cell's helper: %w", err))
 		case len(word) > 1 && word[0] == 'E':
 			return nil, fmt.Errorf("in the cell: %s: %w", word[2:], unix.Errno(word[1]))
-		case len(word) == 0 && len(files) < want:
+		case len(word) == 0 && (!ready || len(files) != want):
 			return nil, errNoReport
 		case len(word) == 0:
 			return listenersOf(files)
 		}
+		ready = true
 	}
 }
 

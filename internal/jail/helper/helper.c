@@ -19,8 +19,8 @@
 // closing of all descriptors above 2, filter, execve. PROGRAM is an absolute path; it gets the
 // environment as it is.
 //
-// Reports: one message "L" that carries all listeners, in order, then the end of the socket when the
-// program runs; or a message "E", one byte errno, and what failed. Failures are told on stderr too,
+// Reports: one message "L" that carries all listeners, if any, in order, then the end of the socket
+// when the program runs; or a message "E", one byte errno, and what failed. Failures are told on stderr too,
 // and end with exit code 127.
 
 typedef unsigned long ulong;
@@ -183,7 +183,7 @@ static void handOut(void)
 {
 	struct span s = { "L", 1 };
 	rights.len = 16 + 4 * listeners, rights.level = 1 /* SOL_SOCKET */, rights.type = 1 /* SCM_RIGHTS */;
-	long result = tell(&s, 1, &rights, (rights.len + 7) & ~7ul);
+	long result = tell(&s, 1, &rights, listeners ? (rights.len + 7) & ~7ul : 0);
 	if (result < 0) fail("handing out the listeners", "", result);
 }
 
@@ -259,7 +259,7 @@ __attribute__((noreturn, used)) void begin(long *stack)
 		result = CALL(landlock_restrict_self, ruleset, 0, 0, 0);
 		if (result < 0) fail("applying the Landlock ruleset", "", result);
 	}
-	if (listeners) handOut();
+	if (report || listeners) handOut();
 	if (filter) readFilter();
 	closeOthers();
 	if (filter) installFilter();

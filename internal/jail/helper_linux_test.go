@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64
+
+package jail
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+var update = flag.Bool("update", false, "build the helpers anew and record the compilers")
+
+// compilers are those that build the helper for each processor.
+var compilers = map[string]string{"amd64": "x86_64-linux-gnu-gcc", "arm64": "aarch64-linux-gnu-gcc"}
+
+var compilerFlags = []string{
+	"-Os", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+	"-fno-ident", "-Wall", "-Wextra", "-Werror", "-Wl,-z,noseparate-code,--build-id=none", "-s",
+}
+
+// The committed helpers are what the source gives. With the recorded version of the compiler every
+// byte is; with another one what it builds must work as well. To build them anew:
+//
+//	go test ./internal/jail -run TestTheHelperIsBuiltFromItsSource -update
+func TestTheHelperIsBuiltFromItsSource(t *testing.T) {
+	for arch, name := range compilers {
+		t.Run(arch, func(t *testing.T) {
+			compiler := findCompiler(t, arch, name)
+			built := filepath.Join(t.TempDir(), "helper")
+			out, err := exec.Command(compiler, append(compilerFlags, "-o", built, "helper/helper.c")...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			version, err := exec.Command(compiler, "--version").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(string(version), "\n")
+			_, first, _ = strings.Cut(first, " ") // without the program's name
+			compareHelper(t, arch, built, first)
+			if arch == runtime.GOARCH {
+				testHelper(t, built)
+			}
+		})
+	}
+}
+
+func findCompiler(t *testing.T, arch, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil && arch == runtime.GOARCH {
+		path, err = exec.LookPath("gcc")
+	}
+	if err != nil {
+		t.Skipf("no compiler for %s: install the package gcc (or gcc-%s for another processor) to try", arch, strings.TrimSuffix(name, "-gcc"))
+	}
+	return path
+}
+
+func compareHelper(t *testing.T, arch, built, version string) {
+	t.Helper()
+	got, err := os.ReadFile(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elf, record := "helper_"+arch+".elf", "helper/compiler_"+arch+".txt"
+	if *update {
+		if err := errors.Join(os.WriteFile(elf, got, 0o644), os.WriteFile(record, []byte(version+"\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(elf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version != strings.TrimSpace(string(recorded)) {
+		t.Logf("this compiler is %q, the recorded one %q: bytes are not compared", version, recorded)
+	} else if !bytes.Equal(got, want) {
+		t.Errorf("%s: %d bytes are not what the source gives (%d bytes)\n  next: build it anew with -update", elf, len(want), len(got))
+	}
+}
+
+// The helper works by itself, without bubblewrap, as the committed file too.
+func TestTheHelperLaunches(t *testing.T) {
+	helper, err := HelperFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = helper.Close() }()
+	if _, err := helper.WriteAt([]byte{0}, 0); err == nil {
+		t.Error("the helper in memory can be written")
+	}
+	if err := os.WriteFile("/proc/self/fd/"+strconv.Itoa(int(helper.Fd())), []byte("x"), 0); err == nil {
+		t.Error("the helper in memory can be opened again and written")
+	}
+	path := filepath.Join(t.TempDir(), "helper")
+	if err := os.WriteFile(path, helperELF, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	testHelper(t, path)
+}
+
+// testHelper tries a helper at a path.
+func testHelper(t *testing.T, path string) {
+	t.Run("listeners, limits and descriptors", func(t *testing.T) { testHelperLaunch(t, path) })
+	t.Run("filter", func(t *testing.T) {
+		out, _, err := runHelper(t, path, Launch{Path: "/bin/chmod", Args: []string{"4755", t.TempDir()}}, DataFile, Filter(false))
+		if err != nil || !strings.Contains(out, "Operation not permitted") {
+			t.Errorf("got %v, %q, want a refusal", err, out)
+		}
+	})
+	t.Run("Landlock", func(t *testing.T) { testHelperLandlock(t, path) })
+	for name, args := range map[string][]string{
+		"no arguments": {}, "no program": {"-r", "4:0"}, "nothing after the dashes": {"--"},
+		"an option that is none": {"-x", "1", "--", "/bin/true"}, "a number that is none": {"-s", "3x", "--", "/bin/true"},
+		"an address that is none": {"-l", "127.0.0.1", "--", "/bin/true"}, "listeners for nobody": {"-l", "127.0.0.1:0", "--", "/bin/true"},
+		"a descriptor that is none": {"-f", "99", "--", "/bin/true"}, "no such program": {"--", "/none"},
+		"a program without a path": {"--", "true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := exec.Command(path, args...).CombinedOutput()
+			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 127 {
+				t.Errorf("got %v, want exit 127", err)
+			}
+			if len(args) > 0 && !strings.HasPrefix(string(out), "drover cell: ") {
+				t.Errorf("stderr: got %q, want words", out)
+			}
+		})
+	}
+	if out, err := exec.Command(path, "-r", "4:0", "-w").CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("waiting for an end of input that is there: got %v, %q", err, out)
+	}
+}
+
+func testHelperLaunch(t *testing.T, path string) {
+	l := Launch{
+		Listen: []netip.AddrPort{freeAddress(t), freeAddress(t)}, Limits: Limits{OpenFiles: 77},
+		Path: "/bin/sh", Args: []string{"-c", "ulimit -n; ulimit -Hc; cd /proc/self/fd; echo *"},
+	}
+	out, listeners, err := runHelper(t, path, l, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The shell itself opens nothing; a star is read through descriptor 3.
+	if diff := cmp.Diff("77\n0\n0 1 2 3\n", out); diff != "" {
+		t.Errorf("the program says (-want +got):\n%s", diff)
+	}
+	for i, want := range l.Listen {
+		if got := listeners[i].Addr().String(); got != want.String() {
+			t.Errorf("listener %d: got %s, want %s", i, got, want)
+		}
+		c, err := net.DialTimeout("tcp", want.String(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+	}
+}
+
+func freeAddress(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// runHelper runs a launch to its end. The data, if any, is the filter's, or the ruleset's if l says so.
+func runHelper(t *testing.T, path string, l Launch, file func([]byte) (*os.File, error), data []byte) (string, []net.Listener, error) {
+	t.Helper()
+	handoff, err := NewHandoff()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handoff.Close()
+	l.Report = 3
+	files := []*os.File{handoff.Child}
+	if file != nil {
+		f, err := file(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		files = append(files, f)
+		if l.Ruleset == 0 {
+			l.Filter = 4
+		}
+	}
+	cmd := exec.Command(path, l.Arguments()...)
+	cmd.ExtraFiles, cmd.Env = files, []string{}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = w.Close(), handoff.Child.Close()
+	listeners, err := handoff.Receive(t.Context(), len(l.Listen))
+	t.Cleanup(func() {
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+	})
+	out, _ := io.ReadAll(r)
+	_ = cmd.Wait()
+	return string(out), listeners, err
+}
+
+func testHelperLandlock(t *testing.T, path string) {
+	const writing = unix.LANDLOCK_ACCESS_FS_WRITE_FILE
+	attr := uint64(writing) // the first field of the struct, and the only one that old kernels know
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), 8, 0)
+	if errno != 0 {
+		t.Skipf("no Landlock here (%v): use a kernel that has it", errno)
+	}
+	ruleset := func([]byte) (*os.File, error) { return os.NewFile(fd, "ruleset"), nil }
+	file := filepath.Join(t.TempDir(), "f")
+	l := Launch{Ruleset: 4, Path: "/bin/sh", Args: []string{"-c", "echo x > " + file}}
+	out, _, err := runHelper(t, path, l, ruleset, nil)
+	if err != nil || !strings.Contains(out, "Permission denied") {
+		t.Errorf("got %v, %q, want a refusal", err, out)
+	}
+}
+
+func TestAHandoffTellsWhatFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "helper")
+	if err := os.WriteFile(path, helperELF, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	address := taken.Addr().(*net.TCPAddr).AddrPort()
+	for name, c := range map[string]struct {
+		launch Launch
+		want   error
+		text   string
+	}{
+		"no such program": {Launch{Path: "/none"}, unix.ENOENT, "running /none"},
+		"a folder":        {Launch{Path: "/usr"}, unix.EACCES, "running /usr"},
+		"a taken address": {Launch{Path: "/bin/true", Listen: []netip.AddrPort{address}}, unix.EADDRINUSE, "listening on " + address.String()},
+		"too many":        {Launch{Path: "/bin/true", Listen: make([]netip.AddrPort, 17)}, unix.EINVAL, "bad argument"},
+	} {
+		_, _, err := runHelper(t, path, c.launch, nil, nil)
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: got %v, want %v and %q", name, err, c.want, c.text)
+		}
+	}
+}
