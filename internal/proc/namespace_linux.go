@@ -204,7 +204,7 @@ func (p *Process) programPID() (int, error) {
 // taken over are younger.
 func firstChild(init int) int {
 	first, lowest := 0, 0
-	for _, pid := range descendants(init)[1:] {
+	for _, pid := range Descendants(init)[1:] {
 		if ppid, _ := parentOf(pid); ppid != init {
 			continue
 		}
