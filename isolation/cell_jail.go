@@ -126,25 +126,23 @@ func variable(env []string, name string) string {
 
 // start starts the CLI in its jail and serves what it finds there.
 func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error) {
-	guarded, err := c.confine(&spec)
-	if err != nil {
-		return nil, err
-	}
+	kept := c.confine(&spec)
 	started, err := jail.Start(ctx, spec)
 	if err != nil {
-		guarded.release()
-		return nil, &claude.LaunchError{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}
+		return nil, errors.Join(&claude.LaunchError{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
+	}
+	p := jailed{started}
+	c.onClose(func() error {
+		err := p.Kill()
+		p.Wait()
+		return errors.Join(err, kept.release())
+	})
+	if err := kept.watch(started.Init(), p.Kill); err != nil {
+		return nil, err
 	}
 	for n, l := range started.Listeners() {
 		c.serve(l, []func(net.Listener) error{c.run.Serve, c.proxy.Serve, c.proxy.Serve}[n])
 	}
-	p := jailed{started}
-	guarded.watch(started.Init(), started.Done(), p.Kill)
-	c.onClose(func() error {
-		err := p.Kill()
-		p.Wait()
-		return errors.Join(err, guarded.release())
-	})
 	c.started(p)
 	return p, nil
 }

@@ -2,13 +2,76 @@
 
 package isolation
 
-import "github.com/drover-agents/drover/internal/jail"
+import (
+	"context"
+	"errors"
 
-// A confinement keeps one start of the CLI within the limits that no resource limit of the kernel
-// expresses.
-type confinement struct{}
+	"github.com/drover-agents/drover/internal/cgroup"
+	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/watchdog"
+)
 
-func (c *Cell) confine(*jail.Spec) (*confinement, error) { return &confinement{}, nil }
+// A confinement keeps one start of the CLI within the limits that belong to the cell as a whole: by a
+// control group where one can be had, and by a watchdog.
+type confinement struct {
+	cell     *Cell
+	limits   Limits
+	group    *cgroup.Group // nil without one
+	watchdog *watchdog.Watchdog
+}
 
-func (*confinement) watch(int, <-chan struct{}, func() error) {}
-func (*confinement) release() error                           { return nil }
+// newGroup makes the control group of a cell, or says why there is none.
+func newGroup(limits Limits) (*cgroup.Group, error) {
+	cgroup.Sweep()
+	return cgroup.New("drover", cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
+}
+
+// confine prepares the start of a jail.
+func (c *Cell) confine(spec *jail.Spec) *confinement {
+	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
+	if group, err := newGroup(f.limits); err == nil { // without one the watchdog does it, as the walls event says
+		f.group = group
+		spec.Confine = func(pids []int) error { return group.Add(pids...) }
+	}
+	return f
+}
+
+// watch looks after the cell until release is called. A disk that is full already is a reason not to
+// start.
+func (f *confinement) watch(init int, kill func() error) error {
+	w, err := watchdog.Start(context.Background(), watchdog.Options{
+		Paths:    []string{f.cell.dir, f.cell.home.Path()},
+		MaxBytes: f.limits.WorkspaceBytes, MaxFiles: int64(f.limits.WorkspaceFiles), MinFree: f.limits.FreeSpace,
+		Processes: func() []int { return []int{init} },
+		MaxMemory: f.watchedMemory(), MaxCPU: f.limits.CPUTime,
+		Exceeded: func(b watchdog.Breach) { f.cell.stop(breachOf(b), kill) },
+	})
+	if b, broken := errors.AsType[watchdog.Breach](err); broken {
+		return &BreachError{breachOf(b)}
+	}
+	f.watchdog = w
+	return err
+}
+
+// watchedMemory is the limit that the watchdog keeps: none if the kernel does.
+func (f *confinement) watchedMemory() int64 {
+	if f.group != nil {
+		return 0
+	}
+	return f.limits.Memory
+}
+
+// release ends the watching, after the processes are gone.
+func (f *confinement) release() error {
+	if f.watchdog != nil {
+		f.watchdog.Close()
+	}
+	if f.group != nil {
+		return f.group.Close()
+	}
+	return nil
+}
+
+func breachOf(b watchdog.Breach) Breach {
+	return Breach{What: string(b.What), Limit: b.Limit, Found: b.Found, Message: b.Error()}
+}

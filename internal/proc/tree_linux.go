@@ -33,18 +33,28 @@ func killDescendants(root int) {
 	}
 }
 
-// Descendants returns root and everything below it over parent links, parents first. Below the
-// init of a PID namespace that is all of the namespace.
-func Descendants(root int) []int {
+// Descendants returns the roots and everything below them, each once, parents first. A process that
+// detached itself and whose parent has ended is not found, unless it is in a PID namespace below a
+// root: there it has the first process of the namespace as its parent.
+func Descendants(roots ...int) []int {
 	children := map[int][]int{}
 	for _, pid := range allPIDs() {
 		if ppid, ok := parentOf(pid); ok {
 			children[ppid] = append(children[ppid], pid)
 		}
 	}
-	found := []int{root}
-	for i := 0; i < len(found); i++ {
-		found = append(found, children[found[i]]...)
+	seen := map[int]bool{}
+	var found []int
+	for next := roots; len(next) > 0; {
+		var below []int
+		for _, pid := range next {
+			if !seen[pid] {
+				seen[pid] = true
+				found = append(found, pid)
+				below = append(below, children[pid]...)
+			}
+		}
+		next = below
 	}
 	return found
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watchdog
+
+import (
+	"fmt"
+	"time"
+)
+
+// What names a limit.
+type What string
+
+// The limits.
+const (
+	Bytes     What = "bytes"
+	Files     What = "files"
+	FreeSpace What = "free space"
+	Memory    What = "memory"
+	CPUTime   What = "CPU time"
+)
+
+// A Breach is a limit that was broken.
+type Breach struct {
+	What         What
+	Limit, Found int64 // bytes, files, or nanoseconds
+	// Path is the largest file for bytes, the folder with the most entries for files, the watched
+	// folder for free space, and empty otherwise.
+	Path string
+}
+
+// Error says what was broken, and what to do about it.
+func (b Breach) Error() string {
+	switch b.What {
+	case Bytes:
+		return fmt.Sprintf("the cell took %s on the disk, allowed are %s; the largest file is %s\n  next: look at what it wrote, or raise the limit on bytes",
+			size(b.Found), size(b.Limit), b.Path)
+	case Files:
+		return fmt.Sprintf("the cell made %d files, allowed are %d; the folder with the most is %s\n  next: look at what it made, or raise the limit on files",
+			b.Found, b.Limit, b.Path)
+	case FreeSpace:
+		return fmt.Sprintf("the disk of %s has %s free, %s must stay free\n  next: make room there, or lower the floor",
+			b.Path, size(b.Found), size(b.Limit))
+	case Memory:
+		return fmt.Sprintf("the cell used %s of memory, allowed are %s\n  next: let it work on less at once, or raise the limit on memory",
+			size(b.Found), size(b.Limit))
+	default:
+		return fmt.Sprintf("the cell used %s of CPU time, allowed are %s\n  next: look at what it ran, or raise the limit on CPU time",
+			time.Duration(b.Found), time.Duration(b.Limit))
+	}
+}
+
+// size writes bytes for people.
+func size(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(n), 0
+	for value >= 1024 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%.1f %s", value, units[unit])
+}

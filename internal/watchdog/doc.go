@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watchdog bounds what a cell takes from the machine while it runs: room and files in its
+// folders, free space on their disk, memory and CPU time of its processes. Nothing else bounds a
+// folder that a cell may write to; memory and CPU time are for where there are no control groups.
+//
+// What is counted:
+//
+//   - Bytes are those that are taken on the disk, not those that a file claims to have: a sparse file
+//     counts with what was written of it, a folder with its own list. Both numbers are in [Measure].
+//   - Files are files, folders, links and everything else that has a name. A file with several names
+//     (hard links) counts once, in bytes and in files.
+//   - Links are not followed, other file systems not entered unless told so.
+//   - Files that have no name any more but are still open count if [Options].Processes says who may
+//     have them open.
+//   - The limits are on what is added after [Start]; what was there before is free. Whole changes that.
+//   - Free space is what the file system says an ordinary user may still take.
+//
+// What is promised:
+//
+//   - Watching costs at most a twentieth of a core: a large tree is looked at in slices over
+//     several ticks. Only if the disk lost more room than the folders may still take, a look is made
+//     at once and in full, at a cost of at most a fifth of a core.
+//   - What vanishes during a look is not an error. What cannot be looked into is counted in
+//     Measure.Unreadable; free space is what bounds it.
+//   - A limit counts as broken only when a second, uninterrupted look says so too, because a file that
+//     is moved during a look may be seen twice. A file that is moved may also be missed by one look,
+//     and is then seen by the next.
+//   - Neither the length of a path nor the depth of a tree hides files, on Linux.
+//
+// The watchdog ends nothing by itself: it tells whoever started it, once.
+package watchdog

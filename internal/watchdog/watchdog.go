@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say what is watched. A zero limit is none.
+type Options struct {
+	// Paths are the folders that the cell may write to. They are counted together, each once.
+	Paths []string
+	// MaxBytes and MaxFiles bound what is added to the folders after Start.
+	MaxBytes, MaxFiles int64
+	// Whole makes MaxBytes and MaxFiles bound all that is in the folders.
+	Whole bool
+	// MinFree is how many bytes must stay free on the disk of each folder.
+	MinFree int64
+	// OtherFileSystems also counts what is mounted below the folders.
+	OtherFileSystems bool
+
+	// Processes returns the first processes of the cell. They and all their descendants are asked
+	// for memory, CPU time and open files without a name. Nil means none.
+	Processes func() []int
+	// MaxMemory bounds the memory of the cell, in bytes.
+	MaxMemory int64
+	// Memory is how much memory the cell uses; false if not known. Nil means to ask the Processes.
+	Memory func() (int64, bool)
+	// MaxCPU bounds the CPU time of the cell.
+	MaxCPU time.Duration
+	// CPU is how much CPU time the cell has used; false if not known. Nil means to ask the Processes.
+	CPU func() (time.Duration, bool)
+
+	// Interval is the time between two looks. Zero means 250 ms.
+	Interval time.Duration
+	// Exceeded is called for the first limit that is broken, from the watchdog's own goroutine, and
+	// nothing is watched afterwards. It must not call Close.
+	Exceeded func(Breach)
+
+	space func(path string) space // tests make a disk full with it
+}
+
+// The shares of a core that looks may cost, as divisors of the time until the next one.
+const (
+	share       = 20
+	urgentShare = 5
+)
+
+// A Watchdog watches one cell.
+type Watchdog struct {
+	opts     Options
+	interval time.Duration
+	baseline Measure
+	spent    time.Duration // the highest CPU time seen; it never falls
+	walk     *walk         // the look that is going on, or nil
+	begun    []space       // room on the disk of each path when that look began
+	room     []space       // the same for the last look that was completed
+	rest     time.Time     // no look before that costs something
+	calm     time.Time     // no urgent look before
+	cancel   context.CancelFunc
+	done     chan struct{}
+
+	mu   sync.Mutex
+	last Measure
+}
+
+// Start takes stock of the folders and then watches them until ctx ends or Close is called. It
+// fails if a folder cannot be read, and with a [Breach] if a limit is broken already.
+func Start(ctx context.Context, o Options) (*Watchdog, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	w := &Watchdog{opts: o, interval: o.Interval, done: make(chan struct{})}
+	w.opts.Paths = outermost(o.Paths)
+	if w.interval == 0 {
+		w.interval = 250 * time.Millisecond
+	}
+	if w.opts.space == nil {
+		w.opts.space = spaceOf
+	}
+	if err := w.takeStock(ctx); err != nil {
+		return nil, err
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	go w.run(ctx)
+	return w, nil
+}
+
+// takeStock finds out what is there before the cell, and that all limits can be watched.
+func (w *Watchdog) takeStock(ctx context.Context) error {
+	w.room = w.spaces()
+	for i, room := range w.room {
+		if w.opts.MinFree > 0 && !room.known {
+			return fmt.Errorf("watchdog: the free space on the disk of %s cannot be told\n  next: leave out Options.MinFree, or use another disk", w.opts.Paths[i])
+		}
+	}
+	if w.opts.asksProcesses() {
+		if _, err := UsageOf(); err != nil {
+			return err
+		}
+	}
+	found, err := Count(ctx, w.opts.OtherFileSystems, w.opts.Paths...)
+	if err != nil {
+		return err
+	}
+	w.baseline, w.last = found, found
+	if b := firstBreach(w.checkFree(w.room), w.checkTree(found)); b != nil {
+		return *b
+	}
+	return nil
+}
+
+// asksProcesses reports whether a limit needs what processes say of themselves.
+func (o *Options) asksProcesses() bool {
+	return o.MaxMemory > 0 && o.Memory == nil || o.MaxCPU > 0 && o.CPU == nil
+}
+
+// outermost leaves out folders that are inside of others, which would count twice.
+func outermost(paths []string) []string {
+	var kept []string
+	for _, path := range slices.Sorted(slices.Values(realPaths(paths))) { // the outer one comes first
+		inside := func(outer string) bool {
+			return path == outer || strings.HasPrefix(path, strings.TrimSuffix(outer, string(filepath.Separator))+string(filepath.Separator))
+		}
+		if !slices.ContainsFunc(kept, inside) {
+			kept = append(kept, path)
+		}
+	}
+	return kept
+}
+
+func realPaths(paths []string) []string {
+	real := make([]string, len(paths))
+	for i, path := range paths {
+		real[i] = path
+		if abs, err := filepath.Abs(path); err == nil {
+			real[i] = abs
+		}
+		if to, err := filepath.EvalSymlinks(real[i]); err == nil {
+			real[i] = to
+		}
+	}
+	return real
+}
+
+func (o *Options) check() error {
+	if o.Exceeded == nil {
+		return errors.New("watchdog: Options.Exceeded is nil\n  next: give a function that ends the cell")
+	}
+	if min(o.MaxBytes, o.MaxFiles, o.MinFree, o.MaxMemory, int64(o.MaxCPU), int64(o.Interval)) < 0 {
+		return errors.New("watchdog: a limit is negative\n  next: use zero for no limit")
+	}
+	if o.asksProcesses() && o.Processes == nil {
+		return errors.New("watchdog: a limit on memory or CPU time, but nobody to ask\n  next: set Options.Processes, or Memory and CPU")
+	}
+	return nil
+}
+
+// Close stops watching and waits until nothing is looked at any more and Exceeded has returned.
+func (w *Watchdog) Close() {
+	w.cancel()
+	<-w.done
+}
+
+// Measure is what the last complete look found in the folders.
+func (w *Watchdog) Measure() Measure {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
+}
+
+func (w *Watchdog) run(ctx context.Context) {
+	defer close(w.done)
+	defer w.cancel()
+	defer func() { w.walk.close() }()
+	tick := time.NewTicker(w.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if b := w.look(ctx); b != nil {
+			if ctx.Err() == nil {
+				w.opts.Exceeded(*b)
+			}
+			return
+		}
+	}
+}
+
+// look is one tick: first what costs nothing, then the processes and a slice of the tree, unless the
+// last look was so long that a rest is due.
+func (w *Watchdog) look(ctx context.Context) *Breach {
+	room, began := w.spaces(), time.Now()
+	if b := w.checkFree(room); b != nil {
+		return b
+	}
+	urgent := began.After(w.calm) && w.urgent(room)
+	if !urgent && began.Before(w.rest) {
+		return nil
+	}
+	defer func() { w.pause(began, urgent) }()
+	if b := w.checkProcesses(); b != nil {
+		return b
+	}
+	if w.opts.MaxBytes == 0 && w.opts.MaxFiles == 0 || !w.advance(ctx, room, urgent) {
+		return nil
+	}
+	return w.confirm(ctx)
+}
+
+// pause says when the next look may be, after one that began then.
+func (w *Watchdog) pause(began time.Time, urgent bool) {
+	took := time.Since(began)
+	if urgent {
+		w.calm = began.Add(urgentShare * took)
+		w.rest = w.calm
+		return
+	}
+	// Not the whole share: a slice that took just its time must not skip the next tick.
+	w.rest = began.Add(share * took * 4 / 5)
+}
+
+// advance goes on with the look at the tree for the time that one tick may cost, or to its end if it
+// is urgent, and reports whether a limit is broken. It breaks off as soon as it is.
+func (w *Watchdog) advance(ctx context.Context, room []space, urgent bool) (over bool) {
+	until := time.Now().Add(w.interval / share)
+	if w.walk == nil {
+		w.begin(room)
+	}
+	complete := w.walk.advance(func() bool {
+		over = w.checkTree(w.walk.found) != nil
+		return !over && ctx.Err() == nil && (urgent || time.Now().Before(until))
+	})
+	over = over || w.checkTree(w.walk.found) != nil
+	if complete {
+		w.mu.Lock()
+		w.last = w.walk.found
+		w.mu.Unlock()
+		w.room = w.begun
+	}
+	if complete || over {
+		w.walk.close()
+		w.walk = nil
+	}
+	return over
+}
+
+// begin begins a look at the tree.
+func (w *Watchdog) begin(room []space) {
+	w.walk, w.begun = newWalk(w.opts.OtherFileSystems, w.opts.Paths), room
+	if w.opts.Processes != nil {
+		w.walk.unnamed(w.opts.Processes())
+	}
+}
+
+// confirm looks once more from the beginning, without a pause.
+func (w *Watchdog) confirm(ctx context.Context) *Breach {
+	w.begin(w.spaces())
+	defer func() { w.walk.close(); w.walk = nil }()
+	w.walk.advance(func() bool { return ctx.Err() == nil && w.checkTree(w.walk.found) == nil })
+	return w.checkTree(w.walk.found)
+}
+
+// urgent reports whether a disk lost as much as the folders may still take since the last complete
+// look. Others may have taken it, so that is only a reason to look.
+func (w *Watchdog) urgent(room []space) bool {
+	last := w.Measure()
+	bytesLeft, filesLeft := w.left(last)
+	for i, now := range room {
+		before := w.room[i]
+		if !now.known || !before.known {
+			continue
+		}
+		if w.opts.MaxBytes > 0 && before.free-now.free > bytesLeft ||
+			w.opts.MaxFiles > 0 && before.files-now.files > filesLeft {
+			return true
+		}
+	}
+	return false
+}
+
+// left is what may still be added.
+func (w *Watchdog) left(m Measure) (bytes, files int64) {
+	grown := w.counted(m)
+	return w.opts.MaxBytes - grown.Bytes, w.opts.MaxFiles - grown.Files
+}
+
+// counted is the part of a measure that the limits are about.
+func (w *Watchdog) counted(m Measure) Measure {
+	if w.opts.Whole {
+		return m
+	}
+	m.Bytes -= w.baseline.Bytes
+	m.Files -= w.baseline.Files
+	return m
+}
+
+// spaces is the room on the disk of each folder.
+func (w *Watchdog) spaces() []space {
+	room := make([]space, len(w.opts.Paths))
+	for i, path := range w.opts.Paths {
+		room[i] = w.opts.space(path)
+	}
+	return room
+}
+
+func firstBreach(all ...*Breach) *Breach {
+	for _, b := range all {
+		if b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+func (w *Watchdog) checkFree(room []space) *Breach {
+	for i, now := range room {
+		if w.opts.MinFree > 0 && now.known && now.free < w.opts.MinFree {
+			return &Breach{FreeSpace, w.opts.MinFree, now.free, w.opts.Paths[i]}
+		}
+	}
+	return nil
+}
+
+func (w *Watchdog) checkTree(m Measure) *Breach {
+	grown := w.counted(m)
+	switch {
+	case w.opts.MaxBytes > 0 && grown.Bytes > w.opts.MaxBytes:
+		return &Breach{Bytes, w.opts.MaxBytes, grown.Bytes, m.Largest}
+	case w.opts.MaxFiles > 0 && grown.Files > w.opts.MaxFiles:
+		return &Breach{Files, w.opts.MaxFiles, grown.Files, m.Fullest}
+	}
+	return nil
+}
+
+// checkProcesses asks the processes once for both limits.
+func (w *Watchdog) checkProcesses() *Breach {
+	var usage Usage
+	var pids []int
+	asked := false
+	if w.opts.asksProcesses() {
+		pids = w.opts.Processes()
+		got, err := UsageOf(pids...)
+		usage, asked = got, err == nil
+	}
+	memory := func() (int64, bool) { return usage.Memory, asked }
+	if w.opts.Memory != nil {
+		memory = w.opts.Memory
+	} else if usage.Memory > w.opts.MaxMemory && w.opts.MaxMemory > 0 {
+		memory = func() (int64, bool) { return exactMemory(pids), true }
+	}
+	cpu := func() (time.Duration, bool) { return usage.CPU, asked }
+	if w.opts.CPU != nil {
+		cpu = w.opts.CPU
+	}
+	return firstBreach(w.checkMemory(memory), w.checkCPU(cpu))
+}
+
+func (w *Watchdog) checkMemory(memory func() (int64, bool)) *Breach {
+	if w.opts.MaxMemory == 0 {
+		return nil
+	}
+	used, known := memory()
+	if !known || used <= w.opts.MaxMemory {
+		return nil
+	}
+	return &Breach{What: Memory, Limit: w.opts.MaxMemory, Found: used}
+}
+
+func (w *Watchdog) checkCPU(cpu func() (time.Duration, bool)) *Breach {
+	if w.opts.MaxCPU == 0 {
+		return nil
+	}
+	if used, known := cpu(); known {
+		w.spent = max(w.spent, used)
+	}
+	if w.spent <= w.opts.MaxCPU {
+		return nil
+	}
+	return &Breach{What: CPUTime, Limit: int64(w.opts.MaxCPU), Found: int64(w.spent)}
+}
