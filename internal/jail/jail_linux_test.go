@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 func TestAsAnOrdinaryUser(t *testing.T) {
 	requireCells(t)
 	testuser.Rerun(t, claudetest.CLI(t).Path,
-		"^(TestACell|TestNothing|TestThe|TestTwoCells|TestListeners|TestOne|TestMounts|TestKill|TestASandboxInside)")
+		"^(TestACell|TestAHandoff|TestASandbox|TestKill|TestListeners|TestMounts|TestNothing|TestOne|TestTwoCells|"+
+			"TestThe(RealCLI|HelperLaunches|Program|Limits|Temporary|User))")
 }
 
 func requireCells(t testing.TB) {

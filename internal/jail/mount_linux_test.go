@@ -52,7 +52,8 @@ func TestMountsShowWhatTheySay(t *testing.T) {
 	s.Dir = work
 	s.Mounts = []jail.Mount{
 		{Source: filepath.Join(work, "kept")}, // below the next one, although it comes first
-		{Source: work, Writable: true}, {Source: readable},
+		{Source: work, Writable: true},
+		{Source: readable},
 		{Source: filepath.Join(private, "program"), Target: "/opt/program"},
 	}
 	want := "ABCP\nwritten\nkept\nread-only\nread\nwork"

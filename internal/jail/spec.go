@@ -100,7 +100,7 @@ func (s Spec) check() error {
 	}
 	for _, path := range paths {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
-			return fmt.Errorf("starting a cell: the path %q is not absolute and clean\n  next: give the full path, without links and dots", path)
+			return fmt.Errorf("starting a cell: the path %q is not absolute and clean\n  next: give the full path, without dots and without a slash at its end", path)
 		}
 	}
 	for _, text := range append(append(paths, s.Args...), s.Env...) {
@@ -112,8 +112,38 @@ func (s Spec) check() error {
 		if m.target() == "/" {
 			return errors.New("starting a cell: a mount covers the whole file system\n  next: mount the folders that are needed")
 		}
+		if err := s.checkLinks(m); err != nil {
+			return err
+		}
 	}
 	return checkListen(s.Listen)
+}
+
+// checkLinks refuses a mount below a writable one that is not where it seems: an earlier program in a
+// cell may have put a link there, to be shown something else of the host the next time.
+func (s Spec) checkLinks(m Mount) error {
+	for _, above := range s.Mounts {
+		rest, below := strings.CutPrefix(m.Source, above.Source+"/")
+		if !above.Writable || !below {
+			continue
+		}
+		folder, err := filepath.EvalSymlinks(above.Source)
+		if err != nil {
+			return missing(above.Source, err)
+		}
+		real, err := filepath.EvalSymlinks(m.Source)
+		if err != nil {
+			return missing(m.Source, err)
+		}
+		if real != filepath.Join(folder, rest) {
+			return fmt.Errorf("starting a cell: %s leads out of the writable %s, to %s\n  next: remove the link, or mount %s by its own name", m.Source, above.Source, real, real)
+		}
+	}
+	return nil
+}
+
+func missing(path string, err error) error {
+	return fmt.Errorf("starting a cell: mounting %s: %w\n  next: make it, or take it out of the mounts", path, err)
 }
 
 // maxListen is what the helper takes.

@@ -38,13 +38,14 @@ func Supported(ctx context.Context, bwrap string) error {
 }
 
 // probe starts a real cell in which the helper runs no program but waits for the end of its input. As
-// root it brings a mount that must be id-mapped.
+// root it brings a mount, so that the way to id-mapped ones is tried; whether a folder's file system
+// knows them is seen when it is mounted.
 func probe(ctx context.Context, bwrap string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
 	s := Spec{Dir: "/", Bwrap: bwrap}
 	if os.Geteuid() == 0 {
-		s.Mounts = []Mount{{Source: os.TempDir(), Target: "/tmp/probe"}}
+		s.Mounts = []Mount{{Source: "/usr", Target: "/tmp/probe"}}
 	}
 	cell, err := start(ctx, s, func(l Launch) []string { return append(l.options(), "-w") }, Launch{})
 	if err != nil {
@@ -60,6 +61,7 @@ func probe(ctx context.Context, bwrap string) error {
 // fixes tell what to do, by a word in the error. The last one is for everything else.
 var fixes = []struct{ word, fix string }{
 	{"Unknown option", "install bubblewrap 0.8 or newer"},
+	{"fork/exec", "put bubblewrap where every user may run it, such as /usr/bin"},
 	{"CAP_SYS_ADMIN", "run as an ordinary user, or give this process CAP_SYS_ADMIN"},
 	{"mount proc", "in a container, run it with an unmasked /proc (for example --security-opt systempaths=unconfined)"},
 	{"No permissions", "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, or the AppArmor profile of bubblewrap); in a container, a seccomp profile that allows them"},
