@@ -73,6 +73,21 @@ type Limits struct {
 	OpenFiles int
 }
 
+// A Launch is what the helper does before it becomes the program. It runs without bubblewrap too.
+// Descriptors are numbers in the helper's process; zero means none.
+type Launch struct {
+	// Report is the child's end of a [Handoff].
+	Report int
+	// Listen are opened in the network that the helper is in.
+	Listen []netip.AddrPort
+	Limits Limits
+	// Ruleset is a Landlock ruleset, Filter holds a seccomp program as made by [Filter].
+	Ruleset, Filter int
+	// Path is the program, absolute; Args are the arguments after its name.
+	Path string
+	Args []string
+}
+
 // An UnsupportedError says why a cell cannot be had here, and what to do about it.
 type UnsupportedError struct{ Reason, Fix string }
 
