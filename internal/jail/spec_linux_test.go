@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,6 +57,16 @@ func TestSpecsThatAreRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// User namespaces are closed twice, by bubblewrap and by the filter; only Nested opens them.
+func TestNestedAloneAllowsUserNamespaces(t *testing.T) {
+	for _, nested := range []bool{false, true} {
+		args := Spec{Dir: "/", Nested: nested}.arguments(nil, 3, nil)
+		if got, want := slices.Contains(args, "--disable-userns"), !nested; got != want {
+			t.Errorf("nested %v: bubblewrap forbids user namespaces: got %v, want %v", nested, got, want)
+		}
 	}
 }
 
