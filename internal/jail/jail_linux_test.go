@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 func TestAsAnOrdinaryUser(t *testing.T) {
 	requireCells(t)
 	testuser.Rerun(t, claudetest.CLI(t).Path,
-		"^(TestACell|TestAHandoff|TestASandbox|TestKill|TestListeners|TestMounts|TestNothing|TestOne|TestTwoCells|"+
+		"^(TestACell|TestAHandoff|TestASandbox|TestKill|TestListeners|TestMany|TestMounts|TestNothing|TestOne|TestTwoCells|"+
 			"TestThe(RealCLI|HelperLaunches|Program|Limits|Temporary|User))")
 }
 

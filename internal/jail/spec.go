@@ -26,7 +26,8 @@ type Spec struct {
 	// Files are small read-only files made inside. They replace those made by default: passwd,
 	// group, hosts and nsswitch.conf in /etc.
 	Files []File
-	// Listen are loopback TCP addresses (IPv4) opened inside and handed out, in order.
+	// Listen are loopback TCP addresses (IPv4, ports from 1024, at most 16) opened inside and handed
+	// out, in order.
 	Listen []netip.AddrPort
 	// Limits are resource limits of each process inside.
 	Limits Limits
@@ -169,8 +170,8 @@ func checkListen(addrs []netip.AddrPort) error {
 		return fmt.Errorf("starting a cell: %d listeners\n  next: ask for at most %d", len(addrs), maxListen)
 	}
 	for _, a := range addrs {
-		if !a.Addr().Is4() || !a.Addr().IsLoopback() || a.Port() == 0 {
-			return fmt.Errorf("starting a cell: cannot listen on %s\n  next: use an address of 127.0.0.0/8 and a port", a)
+		if !a.Addr().Is4() || !a.Addr().IsLoopback() || a.Port() < 1024 {
+			return fmt.Errorf("starting a cell: cannot listen on %s\n  next: use an address of 127.0.0.0/8 and a port from 1024", a)
 		}
 	}
 	return nil

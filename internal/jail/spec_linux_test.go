@@ -41,9 +41,10 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"options in a variable":      {func(s *Spec) { s.Env = []string{"A=b\x00--bind\x00/\x00/host"} }, "zero byte"},
 		"options in a path":          {func(s *Spec) { s.Mounts = []Mount{{Source: "/a\x00--bind"}} }, "zero byte"},
 		"options in an argument":     {func(s *Spec) { s.Args = []string{"a\x00b"} }, "zero byte"},
-		"a listener for everybody":   {func(s *Spec) { s.Listen = listen("0.0.0.0:80") }, "127.0.0.0/8"},
-		"a listener on IPv6":         {func(s *Spec) { s.Listen = listen("[::1]:80") }, "127.0.0.0/8"},
-		"a listener without a port":  {func(s *Spec) { s.Listen = listen("127.0.0.1:0") }, "and a port"},
+		"a listener for everybody":   {func(s *Spec) { s.Listen = listen("0.0.0.0:8080") }, "127.0.0.0/8"},
+		"a listener on IPv6":         {func(s *Spec) { s.Listen = listen("[::1]:8080") }, "127.0.0.0/8"},
+		"a listener without a port":  {func(s *Spec) { s.Listen = listen("127.0.0.1:0") }, "a port from 1024"},
+		"a listener of root alone":   {func(s *Spec) { s.Listen = listen("127.0.0.1:80") }, "a port from 1024"},
 		"too many listeners":         {func(s *Spec) { s.Listen = make([]netip.AddrPort, 17) }, "at most 16"},
 		"a link out of a writable":   {func(s *Spec) { s.Mounts = []Mount{{Source: work, Writable: true}, {Source: work + "/link"}} }, "leads out of"},
 		"a link out of a read-only":  {func(s *Spec) { s.Mounts = []Mount{{Source: work}, {Source: work + "/link"}} }, ""},
@@ -141,7 +142,11 @@ func TestSupportedSaysWhatToDo(t *testing.T) {
 			}
 		})
 	}
-	err := Supported(t.Context(), filepath.Join(dir, "none"))
+	err := unsupported(&os.PathError{Op: "fork/exec", Path: "/usr/bin/bwrap", Err: syscall.EPERM})
+	if e, ok := errors.AsType[*UnsupportedError](err); !ok || !strings.Contains(e.Fix, "CAP_SETUID") {
+		t.Errorf("a root that may not become another user: got %v", err)
+	}
+	err = Supported(t.Context(), filepath.Join(dir, "none"))
 	if e, ok := errors.AsType[*UnsupportedError](err); !ok || !strings.Contains(e.Fix, "install the package bubblewrap") {
 		t.Errorf("without bubblewrap: got %v", err)
 	}
