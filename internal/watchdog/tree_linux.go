@@ -48,7 +48,7 @@ func readable(path string) error {
 func openFolder(at int, name string, flags int) (int, error) {
 	for {
 		fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK|flags, 0)
-		if err != unix.EINTR { //nolint:errorlint // a system call returns the bare number
+		if err != unix.EINTR {
 			return fd, err
 		}
 	}
@@ -117,10 +117,10 @@ func (t *tree) step(n int) bool {
 // list reads the next names of a folder.
 func (t *tree) list(f *folder) {
 	n, err := unix.ReadDirent(f.fd, t.buffer)
-	if err == unix.EINTR { //nolint:errorlint // a system call returns the bare number
+	if err == unix.EINTR {
 		return
 	}
-	if err != nil && err != unix.ENOENT { //nolint:errorlint // a removed folder has no entries
+	if err != nil && err != unix.ENOENT { // a removed folder has no entries
 		t.walk.found.Unreadable++
 	}
 	if n <= 0 {
@@ -152,10 +152,10 @@ func (t *tree) descend(f *folder) {
 	name := f.below[last]
 	f.below = f.below[:last]
 	fd, err := openFolder(f.fd, name, unix.O_NOFOLLOW)
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		t.push(name, fd)
-	case unix.ENOENT, unix.ELOOP, unix.ENOTDIR: // gone, or another thing by now
+	case err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR: // gone, or another thing by now
 	default:
 		t.walk.found.Unreadable++
 	}
@@ -219,7 +219,7 @@ func (t *tree) stat(fd int, name string) (entry, bool) {
 		if err == nil {
 			return t.entryOf(&s), true
 		}
-		if err != unix.EINTR { //nolint:errorlint // a system call returns the bare number
+		if err != unix.EINTR {
 			return entry{}, false
 		}
 	}
