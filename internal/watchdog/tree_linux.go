@@ -3,6 +3,7 @@
 package watchdog
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -155,7 +156,7 @@ func (t *tree) descend(f *folder) {
 	switch {
 	case err == nil:
 		t.push(name, fd)
-	case err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR: // gone, or another thing by now
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR): // gone, or another thing by now
 	default:
 		t.walk.found.Unreadable++
 	}
