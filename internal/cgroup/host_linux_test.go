@@ -20,7 +20,7 @@ import (
 // and are busy while cgroup.procs names a process.
 type fake struct {
 	root, sys string
-	refuse    map[string]error // writes to these files fail
+	refuse    map[string]error // writes to files whose paths end so fail
 }
 
 func newFake(t *testing.T, groups, mountinfo string) (*fake, host) {
@@ -87,8 +87,10 @@ func (*fake) rmdir(path string) error {
 }
 
 func (f *fake) write(path, value string) error {
-	if err := f.refuse[filepath.Base(path)]; err != nil {
-		return &os.PathError{Op: "write", Path: path, Err: err}
+	for end, err := range f.refuse {
+		if strings.HasSuffix(path, end) {
+			return &os.PathError{Op: "write", Path: path, Err: err}
+		}
 	}
 	if _, err := os.Stat(path); err != nil { // the kernel makes no files for a writer
 		return err
@@ -143,7 +145,7 @@ func TestWhereAGroupOfVersion2IsMade(t *testing.T) {
 			"our own group holds processes, the one above hands them on", func(t *testing.T, f *fake) {
 				f.v2(t, "app/me", "memory pids", "")
 				f.v2(t, "app", "memory pids", "memory pids")
-				f.refuse["cgroup.subtree_control"] = unix.EBUSY
+				f.refuse["me/cgroup.subtree_control"] = unix.EBUSY
 			}, limits, map[string]string{"app": set}, "",
 		},
 		{
@@ -151,7 +153,7 @@ func TestWhereAGroupOfVersion2IsMade(t *testing.T) {
 				f.v2(t, "app/me", "memory pids", "")
 				f.v2(t, "app", "memory pids", "pids")
 				f.v2(t, "", "memory pids", "pids")
-				f.refuse["cgroup.subtree_control"] = unix.EBUSY
+				f.refuse["me/cgroup.subtree_control"] = unix.EBUSY
 			}, limits, map[string]string{}, "cannot hand on memory, pids: write ",
 		},
 		{

@@ -112,6 +112,7 @@ func trials(t *testing.T, s stage) (Ruleset, []trial) {
 		{in("tcp", other), "EACCES", tcp},
 		{"listen 127.0.0.1:0", "ok", 0},
 		{in("listen", "127.0.0.1:"+free(t)), "EACCES", tcp},
+		{fmt.Sprint("listen 127.0.0.2:", port(t, allowed)), "EACCES", tcp}, // to reach is not to listen
 		{in("unix", name), "EPERM", abstract},
 		{fmt.Sprint("signal ", s.waiter(t)), "EPERM", signals},
 		{in("unix", socket), "EACCES", paths},

@@ -241,6 +241,25 @@ func TestAFolderMovedDuringTheWalkIsGivenUpNotFollowed(t *testing.T) {
 	}
 }
 
+func TestALinkPutInThePlaceOfAFolderLeadsNowhere(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, "file"), 1<<20)
+	folder := filepath.Join(root, "folder")
+	write(t, filepath.Join(folder, "file"), 1)
+	w := newWalk(false, []string{root})
+	defer w.close()
+	w.tree, w.roots = openTree(w, root), nil
+	for len(w.tree.branch[0].below) == 0 { // until the folder was seen
+		w.tree.step(1)
+	}
+	if err := errors.Join(os.RemoveAll(folder), os.Symlink(outside, folder)); err != nil {
+		t.Fatal(err)
+	}
+	if !w.advance(func() bool { return true }) || w.found.Files != 1 || w.found.Unreadable != 0 {
+		t.Errorf("got %+v, want the folder that was seen and nothing else", w.found)
+	}
+}
+
 func TestFilesMayComeAndGoDuringTheWalk(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "stays", "large"), 1<<20)
