@@ -310,3 +310,24 @@ func TestTheNameOfAGroupTellsItsOwner(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", got, ok, want)
 	}
 }
+
+func FuzzWhatTheKernelSaysOfGroups(f *testing.F) {
+	f.Add("0::/user.slice/a\n", "30 20 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n", "drover.1.2.3.run")
+	f.Add("4:cpu,cpuacct:/x\n", "1 2 0:1 /x /c rw - cgroup cgroup rw,cpu,cpuacct\n", "drover.1.2.3.")
+	f.Fuzz(func(t *testing.T, groups, line, name string) {
+		own := ownGroups(groups)
+		if m, ok := parseMount(line); ok {
+			for _, controller := range m.controllers {
+				if below, ok := m.below(own[controller]); ok && strings.HasPrefix(below, "/..") {
+					t.Errorf("group %q of mount %q: got %q, which leads out of it", own[controller], line, below)
+				}
+			}
+		}
+		if o, ours := ownerOf(name); ours {
+			if again, _ := ownerOf(o.prefix() + "run"); again != o {
+				t.Errorf("owner of %q: got %+v and then %+v", name, o, again)
+			}
+		}
+		_, _ = numberIn(groups, name)
+	})
+}

@@ -16,10 +16,10 @@ import (
 // found again through the ".." of the one below it, so that no depth uses up our descriptors.
 const keepOpen = 32
 
-// A tree counts what is below one root, folder by folder: first all names of a folder, then its
+// An openedTree counts what is below one root, folder by folder: first all names of a folder, then its
 // subfolders. It opens everything relative to the folder above, so that a path longer than the
 // system accepts hides nothing, and a link put in the place of a folder leads nowhere.
-type tree struct {
+type openedTree struct {
 	walk   *walk
 	branch []*folder // from the root to the folder that is being counted
 	buffer []byte
@@ -55,8 +55,10 @@ func openFolder(at int, name string, flags int) (int, error) {
 	}
 }
 
-func openTree(w *walk, root string) *tree {
-	t := &tree{walk: w, buffer: make([]byte, 32<<10)}
+func openTree(w *walk, root string) tree { return newOpenedTree(w, root) }
+
+func newOpenedTree(w *walk, root string) *openedTree {
+	t := &openedTree{walk: w, buffer: make([]byte, 32<<10)}
 	fd, err := openFolder(unix.AT_FDCWD, root, 0)
 	if err != nil {
 		w.found.Unreadable++
@@ -66,7 +68,7 @@ func openTree(w *walk, root string) *tree {
 	return t
 }
 
-func (t *tree) push(name string, fd int) {
+func (t *openedTree) push(name string, fd int) {
 	f := &folder{name: name, fd: fd}
 	if e, ok := t.stat(fd, ""); ok {
 		f.id = e.id
@@ -84,7 +86,7 @@ func (f *folder) closeFolder() {
 	}
 }
 
-func (t *tree) close() {
+func (t *openedTree) close() {
 	for _, f := range t.branch {
 		f.closeFolder()
 	}
@@ -92,7 +94,7 @@ func (t *tree) close() {
 }
 
 // step counts about n names, and reports whether there is more.
-func (t *tree) step(n int) bool {
+func (t *openedTree) step(n int) bool {
 	for n > 0 && len(t.branch) > 0 {
 		f := t.branch[len(t.branch)-1]
 		switch {
@@ -116,7 +118,7 @@ func (t *tree) step(n int) bool {
 }
 
 // list reads the next names of a folder.
-func (t *tree) list(f *folder) {
+func (t *openedTree) list(f *folder) {
 	n, err := unix.ReadDirent(f.fd, t.buffer)
 	if err == unix.EINTR {
 		return
@@ -133,7 +135,7 @@ func (t *tree) list(f *folder) {
 }
 
 // count counts names of the folder; those that are gone again are left out.
-func (t *tree) count(f *folder, names []string) {
+func (t *openedTree) count(f *folder, names []string) {
 	for _, name := range names {
 		e, ok := t.stat(f.fd, name)
 		if !ok {
@@ -148,7 +150,7 @@ func (t *tree) count(f *folder, names []string) {
 }
 
 // descend begins with the next subfolder.
-func (t *tree) descend(f *folder) {
+func (t *openedTree) descend(f *folder) {
 	last := len(f.below) - 1
 	name := f.below[last]
 	f.below = f.below[:last]
@@ -164,7 +166,7 @@ func (t *tree) descend(f *folder) {
 
 // ascend leaves a folder that is counted. If the one above was closed, it is found again; if it is
 // not the same any more, because something was moved, the rest of the branch is given up.
-func (t *tree) ascend(f *folder) {
+func (t *openedTree) ascend(f *folder) {
 	defer f.closeFolder()
 	t.branch = t.branch[:len(t.branch)-1]
 	if len(t.branch) == 0 {
@@ -186,7 +188,7 @@ func (t *tree) ascend(f *folder) {
 }
 
 // giveUp drops the folders that are closed, which are all but the root and the deepest ones.
-func (t *tree) giveUp() {
+func (t *openedTree) giveUp() {
 	for len(t.branch) > 0 && t.branch[len(t.branch)-1].fd < 0 {
 		t.walk.found.Unreadable++
 		t.branch = t.branch[:len(t.branch)-1]
@@ -194,7 +196,7 @@ func (t *tree) giveUp() {
 }
 
 // path is the path of a name in the folder that is being counted.
-func (t *tree) path(name string) string {
+func (t *openedTree) path(name string) string {
 	var parts []string
 	for _, f := range t.branch {
 		parts = append(parts, f.name)
@@ -209,7 +211,7 @@ func (t *tree) path(name string) string {
 }
 
 // stat asks about a name in a folder, or about the folder itself if the name is empty.
-func (t *tree) stat(fd int, name string) (entry, bool) {
+func (t *openedTree) stat(fd int, name string) (entry, bool) {
 	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 	if name == "" {
 		flags |= unix.AT_EMPTY_PATH
@@ -226,7 +228,7 @@ func (t *tree) stat(fd int, name string) (entry, bool) {
 	}
 }
 
-func (t *tree) entryOf(s *unix.Statx_t) entry {
+func (t *openedTree) entryOf(s *unix.Statx_t) entry {
 	e := entry{
 		id:       fileID{unix.Mkdev(s.Dev_major, s.Dev_minor), s.Ino},
 		isFolder: s.Mode&unix.S_IFMT == unix.S_IFDIR,

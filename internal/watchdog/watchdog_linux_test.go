@@ -319,6 +319,7 @@ func TestWhatOnlyOneLookSawIsNoBreach(t *testing.T) {
 		t.Errorf("got %v, want nothing", got)
 	}
 	write(t, filepath.Join(root, "file"), 2<<20)
+	w.rest = time.Time{}
 	if got := w.look(t.Context()); got == nil {
 		t.Error("a real breach: got nothing")
 	}
@@ -534,4 +535,32 @@ func BenchmarkTick(b *testing.B) {
 			}
 		})
 	}
+}
+
+// How far a program that writes as fast as it can gets beyond the limit before it is told on.
+func BenchmarkOvershoot(b *testing.B) {
+	const limit, most = 16 << 20, 1 << 30
+	var beyond int64
+	for b.Loop() {
+		told := make(chan Breach, 1)
+		root := b.TempDir()
+		w, err := Start(context.Background(), Options{Paths: []string{root}, MaxBytes: limit, Exceeded: func(b Breach) { told <- b }})
+		if err != nil {
+			b.Fatal(err)
+		}
+		f, err := os.Create(filepath.Join(root, "file"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		block, written := make([]byte, 1<<20), int64(0)
+		for len(told) == 0 && written < most {
+			n, _ := f.Write(block)
+			written += int64(n)
+		}
+		beyond += written - limit
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+		w.Close()
+	}
+	b.ReportMetric(float64(beyond)/float64(b.N)/(1<<20), "MiB-beyond/op")
 }
