@@ -67,6 +67,7 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	a, t, problem := p.readRequest(r)
 	if problem == nil && in.busy {
 		a.understood(t)
+		w.Header().Set("Connection", "close")
 		problem = tooMany(p.options.MaxConnections)
 	}
 	if problem != nil {
@@ -96,9 +97,6 @@ func (p *Proxy) readRequest(r *http.Request) (*attempt, target, *problem) {
 		problem = malformed("a CONNECT has no body")
 	}
 	a := p.attempt(protocol, authority, 0)
-	if problem == nil && len(r.Header["Transfer-Encoding"]) > 0 {
-		problem = malformed("it has two ideas of its length")
-	}
 	if problem != nil {
 		return a, target{}, problem
 	}

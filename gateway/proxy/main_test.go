@@ -171,7 +171,7 @@ func (w *world) dial() *wire {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
 	return &wire{conn, bufio.NewReader(conn), w.t}
 }
 
@@ -199,6 +199,9 @@ func (w *wire) answer(method string) (int, string) {
 	res, err := http.ReadResponse(w.Reader, &http.Request{Method: method})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if method == http.MethodConnect && res.StatusCode == http.StatusOK {
+		return res.StatusCode, "" // what follows is the tunnel
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
