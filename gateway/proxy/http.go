@@ -138,7 +138,7 @@ func respond(w http.ResponseWriter, where string, p *problem) {
 // connect turns the connection into a tunnel.
 func (p *Proxy) connect(w http.ResponseWriter, a *attempt, in *inbound, out *outbound) {
 	defer p.forget(out)
-	defer in.Close() //nolint:errcheck // the tunnel has closed it
+	defer in.Close()
 	_, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		_ = out.Close()

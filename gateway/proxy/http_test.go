@@ -116,7 +116,8 @@ func TestRequestsAreWrittenAnew(t *testing.T) {
 	}
 	want := []seen{{
 		"POST /a%2Fb;c?q=1;2&x=%zz", "example.com:8080",
-		http.Header{"X-Yours": {"1"}, "Authorization": {"Basic Zm9v"}, "User-Agent": {"test"}, "Connection": {"close"}}, "hello",
+		http.Header{"X-Yours": {"1"}, "Authorization": {"Basic Zm9v"}, "User-Agent": {"test"}, "Connection": {"close"}},
+		"hello",
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what the host got (-want +got):\n%s", diff)

@@ -123,7 +123,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 		return nil
 	}
 	defer p.forget(l)
-	defer l.Close() //nolint:errcheck // it may have failed already
+	defer l.Close()
 	var pause time.Duration
 	for {
 		conn, err := l.Accept()
@@ -200,7 +200,7 @@ func (p *Proxy) countLocked(c *inbound) *int {
 
 // serve finds out which protocol the client speaks.
 func (p *Proxy) serve(c *inbound) {
-	defer c.Close() //nolint:errcheck // most are closed already
+	defer c.Close()
 	if c.busy {
 		defer time.AfterFunc(refusingTimeout, func() { _ = c.Close() }).Stop()
 	}
