@@ -184,6 +184,7 @@ func TestWhatFollowsARequestIsARequestToTheProxy(t *testing.T) {
 func TestAnswersAreStreamed(t *testing.T) {
 	more := make(chan struct{})
 	backend := web(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "11")
 		io.WriteString(w, "first")
 		w.(http.Flusher).Flush()
 		<-more

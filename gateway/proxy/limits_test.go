@@ -3,6 +3,7 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -116,6 +117,26 @@ func TestClientsThatDoNotSayWhatTheyWantAreHungUpOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheNextRequestOfAConnectionHasItsTimeToo(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, w *pipeWorld) {
+		c := w.dial()
+		r := bufio.NewReader(c)
+		for range 2 {
+			io.WriteString(c, "GET http://localhost/ HTTP/1.1\r\nHost: x\r\n\r\n")
+			res, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, res.Body)
+			time.Sleep(40 * time.Second)
+		}
+		io.WriteString(c, "GET http://loc")
+		if took, _ := lasts(c); took != handshakeTimeout {
+			t.Errorf("it took %v, want %v", took, handshakeTimeout)
+		}
+	})
 }
 
 func TestAHandshakeInSmallPiecesIsHungUpOnToo(t *testing.T) {
@@ -257,9 +278,13 @@ func TestConnectionsAboveTheLimitAreToldSo(t *testing.T) {
 	for range limit {
 		held = append(held, w.dial().send("CONNECT example.com:443 HTTP/1.1\r\n\r\nx").expect(established+"x"))
 	}
-	status, body := w.dial().send("CONNECT example.com:443 HTTP/1.1\r\n\r\n").answer("GET")
+	above := w.dial()
+	status, body := above.send("CONNECT example.com:443 HTTP/1.1\r\n\r\n").answer("GET")
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "example.com:443 is denied: there are already 3 connections") {
 		t.Errorf("got %d %q, want 503", status, body)
+	}
+	if _, err := above.ReadByte(); err != io.EOF {
+		t.Errorf("got %v, want the end of the connection", err)
 	}
 	for range maxRefusing - 5 {
 		w.dial()

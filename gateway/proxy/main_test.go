@@ -38,6 +38,7 @@ var names = map[string]string{
 	"loop.example":      "127.0.0.1",
 	"loop6.example":     "::1",
 	"mapped.example":    "::ffff:127.0.0.1",
+	"mapped.public":     "::ffff:93.184.216.40",
 	"nat64.example":     "64:ff9b::7f00:1",
 	"sixtofour.example": "2002:7f00:1::1",
 	"zone.example":      "fe80::1%eth0",

@@ -91,6 +91,7 @@ func TestEveryProtocolFollowsThePolicy(t *testing.T) {
 		{"a name of loopback", all, "loop.example", 80, ""},
 		{"a name of IPv6 loopback", all, "loop6.example", 80, ""},
 		{"a name of mapped loopback", all, "mapped.example", 80, ""},
+		{"a name of a mapped public address", all, "mapped.public", 80, "93.184.216.40:80"},
 		{"a name of NAT64 loopback", all, "nat64.example", 80, ""},
 		{"a name of 6to4 loopback", all, "sixtofour.example", 80, ""},
 		{"a name of an address with a zone", all, "zone.example", 80, ""},
