@@ -31,7 +31,7 @@ func ExampleInheritHostAuth() {
 
 func ExampleWithAPIKey() {
 	i, err := isolation.WithAPIKey("sk-ant-of-a-vault", isolation.Isolation{
-		Network: isolation.WithDomains("proxy.golang.org", "*.example.com"),
+		Network: isolation.WithDomains("docs.example.com", "*.example.com"),
 		Sandbox: &isolation.Sandbox{ReadablePaths: []string{"../shared"}},
 		Host:    plantedHost("CLAUDE_CODE_USE_BEDROCK=1"),
 	})
