@@ -174,14 +174,13 @@ func (c *call) do() {
 		c.retire()
 	}()
 
-	resp, err := c.send(ctx)
-	if err != nil {
-		c.failed(err)
-		c.report()
-		return
+	var broken bool
+	if resp, err := c.send(ctx); err != nil {
+		broken = c.failed(err)
+	} else {
+		defer c.run.lane.release()
+		broken = c.pass(resp)
 	}
-	defer c.run.lane.release()
-	broken := c.pass(resp)
 	c.report()
 	if broken && c.client.Value(http.ServerContextKey) != nil {
 		panic(http.ErrAbortHandler) // the agent must see that its answer broke off
@@ -269,16 +268,17 @@ const (
 	problemStopped = "the run was stopped"
 )
 
-// failed answers a call that has no answer.
-func (c *call) failed(err error) {
+// failed answers a call that has no answer. It reports whether the call just breaks off: what is not
+// answered at all would look like an empty success.
+func (c *call) failed(err error) (broken bool) {
 	if stopped := c.run.Stopped(); stopped != nil {
 		c.problem = problemStopped
 		c.answerStopped(stopped)
-		return
+		return false
 	}
 	if c.client.Err() != nil || c.run.life.Err() != nil {
 		c.problem = problemGone
-		return
+		return true
 	}
 	c.problem = c.run.safe(err)
 	c.run.gateway.logger.Warn("gateway: a model call failed", "run", c.run.o.RunID, "upstream", c.run.o.Upstream.Name(), "error", c.problem)
@@ -286,6 +286,7 @@ func (c *call) failed(err error) {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(c.status)
 	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()))
+	return false
 }
 
 func (c *call) answerStopped(err error) {
