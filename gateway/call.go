@@ -73,7 +73,7 @@ func (r *Run) admit(w http.ResponseWriter, req *http.Request) (*call, *refusal) 
 	if !ok {
 		return nil, &refusal{path: path, reason: "only model calls pass this gateway"}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	body, err := bodyOf(w, req)
 	if err != nil {
 		return nil, bodyRefusal(path, err)
 	}
@@ -86,6 +86,14 @@ func (r *Run) admit(w http.ResponseWriter, req *http.Request) (*call, *refusal) 
 		return nil, refusal
 	}
 	return c, nil
+}
+
+// bodyOf reads a body. The space for one of a usual size is made at once.
+func bodyOf(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	var buffer bytes.Buffer
+	buffer.Grow(int(min(max(req.ContentLength, 0), 1<<20)) + bytes.MinRead)
+	_, err := buffer.ReadFrom(http.MaxBytesReader(w, req.Body, maxBody))
+	return buffer.Bytes(), err
 }
 
 func agentOf(req *http.Request) string {
