@@ -25,7 +25,7 @@ func (f *Finding) upstream(ctx context.Context, i *Isolation) (gateway.Upstream,
 	if f.Mode == ModeBedrock {
 		return gateway.OpenUpstream(ctx, "bedrock", gateway.UpstreamConfig{
 			Region: f.Bedrock.Region, Profile: f.Bedrock.Profile, ConfigDir: i.AWSConfigPath,
-			Lookup: i.Host.lookup, BaseURL: f.BaseURL,
+			Lookup: f.lookup, BaseURL: f.BaseURL,
 		})
 	}
 	credential := f.gatewayCredential()
