@@ -37,7 +37,7 @@ func client(t testing.TB) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// ask asks a run over HTTP.
+// askHTTP asks a run over HTTP.
 func askHTTP(ctx context.Context, c *http.Client, run *gateway.Run, url string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/messages?beta=true", strings.NewReader(question))
 	if err != nil {
@@ -84,6 +84,27 @@ func TestEachPieceIsPassedOnAsItComes(t *testing.T) {
 	if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
 		t.Errorf("there is more: %q, %v", rest, err)
 	}
+}
+
+// The head of an answer is passed on before there is anything after it.
+func TestTheHeadIsPassedOnAtOnce(t *testing.T) {
+	has := make(chan struct{})
+	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", streamType)
+		w.(http.Flusher).Flush()
+		select {
+		case <-has:
+		case <-time.After(10 * time.Second):
+			t.Error("the agent did not get the head")
+		}
+	})
+	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream})
+	resp, err := askHTTP(t.Context(), client(t), run, url)
+	close(has)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
 }
 
 func TestTheCallEndsWithTheAgent(t *testing.T) {
