@@ -62,7 +62,8 @@ func TestABusyUpstreamIsGivenTheTimeItAsksFor(t *testing.T) {
 				var events recorder
 				b := &busy{answers: []*http.Response{answerWith(tc.status, "application/json", `{}`, tc.headers()...)}}
 				tracker := guard.NewTracker(guard.Budget{MaxRequests: 2})
-				run := open(t, gateway.New(nil), gateway.RunOptions{
+				g := gateway.New(&gateway.Options{MaxInFlight: 1}) // who waits takes nobody's place
+				run := open(t, g, gateway.RunOptions{
 					Upstream: b.upstream(), Emit: events.emit, Trackers: []*guard.Tracker{tracker},
 				})
 				if w := post(run, question); w.Code != http.StatusOK {
