@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -291,4 +293,55 @@ func TestCloseLeavesNothing(t *testing.T) {
 	s.Close()
 	c.CloseIdleConnections()
 	goleak.VerifyNone(t, before)
+}
+
+// A pipeListener has one connection, in memory.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// An agent that has stopped reading is given five seconds when the run is over.
+func TestASlowReaderDoesNotKeepACallThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		upstream := streaming(func(w io.Writer) {
+			for {
+				if _, err := io.WriteString(w, delta); err != nil {
+					return
+				}
+			}
+		})
+		var events recorder
+		run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream, Emit: events.emit})
+		agent, conn := net.Pipe()
+		l := &pipeListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		l.conns <- conn
+		go run.Serve(l)
+		fmt.Fprintf(agent, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s", run.Token(), len(question), question)
+		time.Sleep(time.Minute)
+		run.Stop(nil)
+		time.Sleep(4 * time.Second)
+		if got := eventsOf[gateway.ModelCall](&events); len(got) != 0 {
+			t.Errorf("the call ended at once: %+v", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := eventsOf[gateway.ModelCall](&events); len(got) != 1 {
+			t.Errorf("the call goes on: %+v", got)
+		}
+		agent.Close()
+		run.Close()
+	})
 }
