@@ -47,7 +47,7 @@ func TestARunTellsOfItsCell(t *testing.T) {
 	if walls := got[1].Payload.(isolation.Walls); walls.Level != isolation.LevelCell || !strings.Contains(walls.Upstream, strings.TrimPrefix(model.URL(), "http://")) {
 		t.Errorf("the walls are %+v, want a cell in front of %s", walls, model.URL())
 	}
-	if results := of[event.ToolResult](got); len(results) != 1 || !strings.Contains(results[0].Content, "1000\n"+cli.Work) {
+	if results := of[event.ToolResult](got); len(results) != 1 || !strings.Contains(string(results[0].Output), `1000\n`+cli.Work) {
 		t.Errorf("the command says %+v, want uid 1000 and the same folder as outside", results)
 	}
 	if calls := of[gateway.ModelCall](got); len(calls) != 2 || calls[0].Status != 200 || calls[0].Model == "" {
@@ -71,17 +71,21 @@ func TestARunTellsOfItsCell(t *testing.T) {
 func TestABudgetEndsARunInTheMiddleOfItsTurn(t *testing.T) {
 	for name, x := range map[string]struct {
 		budget guard.Budget
+		time   time.Duration
 		want   event.DoneStatus
 	}{
-		"tokens":   {guard.Budget{MaxTotalTokens: 2500}, event.DoneMaxBudget},
-		"requests": {guard.Budget{MaxRequests: 2}, event.DoneMaxBudget},
-		"time":     {guard.Budget{Deadline: guard.FromNow(5 * time.Second)}, event.DoneInterrupted},
+		"tokens":   {budget: guard.Budget{MaxTotalTokens: 2500}, want: event.DoneMaxBudget},
+		"requests": {budget: guard.Budget{MaxRequests: 2}, want: event.DoneMaxBudget},
+		"time":     {time: 5 * time.Second, want: event.DoneInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cli := claudetest.CLI(t)
 			turn := script.Reply(bash("true")).Metered(script.Usage{Input: 1000, Output: 100}).Always()
 			base := cli.Options(claudetest.NewModel(t, turn))
 			base.PermissionMode = claude.ModeBypassPermissions
+			if x.time > 0 {
+				x.budget.Deadline = guard.FromNow(x.time)
+			}
 			tracker := guard.NewTracker(x.budget)
 			got := in(t, &isolation.Isolation{Trackers: []*guard.Tracker{tracker}}, base, agent.Request{})
 			done := got.done(t)
