@@ -54,6 +54,10 @@ func Replay(path string, opts ReplayOptions) (*Player, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newPlayer(path, stored, opts)
+}
+
+func newPlayer(path string, stored *storedRecording, opts ReplayOptions) (*Player, error) {
 	p := &Player{
 		path: path, stored: stored, opts: opts, mask: masker{redact.New(opts.Secrets...)},
 		left: map[requestKey][]int{}, last: map[requestKey]int{}, used: make([]bool, len(stored.exchanges)), renamed: map[string]string{},
@@ -208,16 +212,14 @@ func playedResponse(req *http.Request, status int, header http.Header, body io.R
 // the nearest.
 func (p *Player) mismatchLocked(now normalised) error {
 	err := &MismatchError{Recording: p.path, Number: p.requests, Method: now.method, Path: now.path}
-	const tried = 32 // enough for what runs at the same time
+	left := 32 // enough for what runs at the same time
 	for i, s := range p.stored.exchanges {
-		if p.used[i] {
+		if p.used[i] || left == 0 {
 			continue
 		}
-		if err.tried++; err.tried > tried {
-			break
-		}
+		left--
 		if then, failed := p.recorded(s); failed == nil {
-			err.nearer(s.seq, differences(then, now))
+			err.nearer(s.seq, compareRequests(then, now))
 		}
 	}
 	return err

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,13 +27,13 @@ type MismatchError struct {
 	Differences []Difference
 	More        int
 
-	tried int
+	weight int // how much is different from the nearest
 }
 
 // A Difference is one place in which a request is not as it was recorded. What is new in each run is
 // replaced by names like ${dir} in both.
 type Difference struct {
-	// Where is a JSON pointer into the body, or "method", "path" or "query".
+	// Where is a JSON pointer into the body, or "body", "method", "path" or "query".
 	Where string
 	// Recorded and Got are the values, shortened to the place where they differ; empty for nothing.
 	Recorded, Got string
@@ -69,34 +70,36 @@ func (d Difference) String() string {
 // listed is how many differences an error holds.
 const listed = 8
 
-// nearer takes the differences from another exchange if they are fewer than those so far.
-func (e *MismatchError) nearer(seq int, found []Difference) {
-	if e.Nearest != 0 && len(found) >= len(e.Differences)+e.More {
+// nearer takes the differences from another exchange if less is different than in those so far.
+func (e *MismatchError) nearer(seq int, c comparison) {
+	if e.Nearest != 0 && c.weight >= e.weight {
 		return
 	}
-	e.Nearest, e.Differences, e.More = seq, found, 0
-	if len(found) > listed {
-		e.Differences, e.More = found[:listed:listed], len(found)-listed
+	e.Nearest, e.weight, e.Differences, e.More = seq, c.weight, c.found, 0
+	if len(c.found) > listed {
+		e.Differences, e.More = c.found[:listed:listed], len(c.found)-listed
 	}
 }
 
-// differences lists in what a request is not as it was recorded.
-func differences(then, now normalised) []Difference {
+// compareRequests finds in what a request is not as it was recorded.
+func compareRequests(then, now normalised) comparison {
 	var c comparison
 	c.compare("method", then.method, now.method)
 	c.compare("path", then.path, now.path)
 	c.compare("query", then.query, now.query)
 	c.compare("", then.doc, now.doc)
-	return c.found
+	return c
 }
 
-type comparison struct{ found []Difference }
+type comparison struct {
+	found  []Difference
+	weight int // bytes that only one of the two has
+}
 
+// add notes values that differ as a whole; an empty one is not there.
 func (c *comparison) add(where, recorded, got string) {
-	if where == "" {
-		where = "body"
-	}
-	c.found = append(c.found, Difference{where, recorded, got})
+	c.found = append(c.found, Difference{cmp.Or(where, "body"), shorten(recorded, 0), shorten(got, 0)})
+	c.weight += len(recorded) + len(got)
 }
 
 func (c *comparison) compare(where string, then, now any) {
@@ -118,7 +121,7 @@ func (c *comparison) compare(where string, then, now any) {
 		}
 	}
 	if a, b := encodeJSON(then), encodeJSON(now); a != b {
-		c.add(where, shorten(a, 0), shorten(b, 0))
+		c.add(where, a, b)
 	}
 }
 
@@ -136,9 +139,9 @@ func (c *comparison) objects(where string, then, now map[string]any) {
 		at := where + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 		switch {
 		case !got:
-			c.add(at, shorten(encodeJSON(a), 0), "")
+			c.add(at, encodeJSON(a), "")
 		case !recorded:
-			c.add(at, "", shorten(encodeJSON(b), 0))
+			c.add(at, "", encodeJSON(b))
 		default:
 			c.compare(at, a, b)
 		}
@@ -150,9 +153,9 @@ func (c *comparison) lists(where string, then, now []any) {
 		at := where + "/" + strconv.Itoa(i)
 		switch {
 		case i >= len(now):
-			c.add(at, shorten(encodeJSON(then[i]), 0), "")
+			c.add(at, encodeJSON(then[i]), "")
 		case i >= len(then):
-			c.add(at, "", shorten(encodeJSON(now[i]), 0))
+			c.add(at, "", encodeJSON(now[i]))
 		default:
 			c.compare(at, then[i], now[i])
 		}
@@ -165,7 +168,8 @@ func (c *comparison) texts(where, then, now string) {
 		return
 	}
 	at := commonPrefix(then, now)
-	c.add(where, strconv.Quote(shorten(then, at)), strconv.Quote(shorten(now, at)))
+	c.found = append(c.found, Difference{cmp.Or(where, "body"), strconv.Quote(shorten(then, at)), strconv.Quote(shorten(now, at))})
+	c.weight += len(then) + len(now) - 2*(at+commonSuffix(then[at:], now[at:]))
 }
 
 // shorten cuts a text to what stands around a place.
