@@ -150,3 +150,72 @@ func TestARunOfTheRealCLIReplaysElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// Two agents work at the same time. Their calls come in any order, with ids that the CLI makes up.
+func TestParallelAgentsOfTheRealCLIReplay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.jsonl")
+	const prompt = "Ask both agents."
+	agent := func(name string) script.ToolCall {
+		return script.ToolCall{Name: "Agent", Input: script.Input{"description": name, "prompt": "You are agent " + name, "subagent_type": "general-purpose", "run_in_background": false}}
+	}
+	t.Run("record", func(t *testing.T) {
+		cli := workspace(t)
+		version := script.Input{"file_path": filepath.Join(cli.Work, "VERSION")}
+		model := claudetest.NewModel(t,
+			script.Reply(agent("one"), agent("two")).When(script.LastUserText(prompt)),
+			script.Call("Read", version).When(script.IsSubagent(), script.LastUserText("You are agent one")),
+			script.Call("Read", version).When(script.IsSubagent(), script.LastUserText("You are agent two")),
+			script.Text("seven, says one").When(script.IsSubagent(), script.SawText("You are agent one")),
+			script.Text("seven, says two").When(script.IsSubagent(), script.SawText("You are agent two")),
+			script.Text("Both say seven."),
+		).RequireAllUsed()
+		recorder, err := gateway.Record(newEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, cli, serve(t, recorder), prompt); got.Result != "Both say seven." {
+			t.Fatalf("recorded run: got %+v", got)
+		}
+		if err := recorder.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("replay", func(t *testing.T) {
+		cli := workspace(t)
+		player := replay(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
+		got := run(t, cli, serve(t, player), prompt)
+		if got.Result != "Both say seven." || player.Err() != nil || len(player.Unused()) != 0 {
+			t.Errorf("got %q, unused %v, error %v", got.Result, player.Unused(), player.Err())
+		}
+	})
+}
+
+func TestARunOfTheOldestCLIReplays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.jsonl")
+	const prompt, answer = "Which version is this?", "Seven."
+	t.Run("record", func(t *testing.T) {
+		cli := claudetest.OldestCLI(t)
+		model := claudetest.NewModel(t,
+			script.Call("Read", script.Input{"file_path": cli.WriteFile(t, "VERSION", "7\n")}).Chunked(3, 0),
+			script.Text(answer),
+		).RequireAllUsed()
+		recorder, err := gateway.Record(newEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, cli, serve(t, recorder), prompt); got.Result != answer {
+			t.Fatalf("recorded run: got %+v", got)
+		}
+		if err := recorder.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("replay", func(t *testing.T) {
+		cli := claudetest.OldestCLI(t)
+		cli.WriteFile(t, "VERSION", "7\n")
+		player := replay(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
+		if got := run(t, cli, serve(t, player), prompt); got.Result != answer || player.Err() != nil {
+			t.Errorf("got %q, error %v", got.Result, player.Err())
+		}
+	})
+}

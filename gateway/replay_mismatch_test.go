@@ -53,6 +53,10 @@ func TestWhichRequestsAreTheSame(t *testing.T) {
 		{"the bill", text("x-anthropic-billing-header: cc_version=2.1.325.f16; cc_entrypoint=sdk-go;"), text("x-anthropic-billing-header: cc_version=2.1.326.0aa; cc_entrypoint=sdk-go;"), true},
 		{"the system", text("a\n - OS Version: Linux 6.18\n - b"), text("a\n - OS Version: Linux 6.19\n - b"), true},
 		{"after the system", text(" - OS Version: Linux 6.18\n - b"), text(" - OS Version: Linux 6.19\n - c"), false},
+		{"results in another order", results("a", "b*"), results("b", "a*"), true},
+		{"results of other calls", results("a", "b"), results("a", "c"), false},
+		{"text between results", results("a", "", "b"), results("b", "", "a"), false},
+		{"one result, not marked", results("a"), results("a*"), false},
 		{"secrets that nobody recorded", text("key sk-ant-aaaaaaaaaa"), text("key sk-ant-bbbbbbbbbb"), true},
 		{"no JSON", "plain", "plain", true},
 		{"other text that is no JSON", "plain", "plainer", false},
@@ -66,6 +70,25 @@ func TestWhichRequestsAreTheSame(t *testing.T) {
 			}
 		})
 	}
+}
+
+// results is a message with the results of calls; a star marks the end of what is cached, an empty id
+// is a text.
+func results(ids ...string) string {
+	var blocks []map[string]any
+	for _, id := range ids {
+		id, marked := strings.CutSuffix(id, "*")
+		block := map[string]any{"type": "tool_result", "tool_use_id": id, "content": "of " + id}
+		if id == "" {
+			block = map[string]any{"type": "text", "text": "between"}
+		}
+		if marked {
+			block["cache_control"] = "here"
+		}
+		blocks = append(blocks, block)
+	}
+	b, _ := json.Marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": blocks}}})
+	return string(b)
 }
 
 func TestAMismatchIsExact(t *testing.T) {

@@ -57,11 +57,50 @@ func normalise(r recordedRequest, folders Folders, mask masker) normalised {
 	if err != nil {
 		doc = string(body.bytes())
 	}
+	orderResults(doc)
 	n.collect(doc, r.Headers)
 	places := folders.places()
 	n.doc = mapStrings(doc, func(s string) string { return n.plain(s, places) })
 	n.key = sha256.Sum256([]byte(n.method + " " + n.path + "?" + n.query + "\n" + encodeJSON(n.doc)))
 	return n
+}
+
+// orderResults puts results of tools that ran at the same time into the order of their ids: they come
+// as the tools end. The mark for the cache is on whichever came last, so it goes.
+func orderResults(doc any) {
+	request, _ := doc.(map[string]any)
+	messages, _ := request["messages"].([]any)
+	for _, m := range messages {
+		message, _ := m.(map[string]any)
+		blocks, _ := message["content"].([]any)
+		for len(blocks) > 0 {
+			n := 0
+			for n < len(blocks) && resultID(blocks[n]) != "" {
+				n++
+			}
+			if n > 1 {
+				orderBlocks(blocks[:n])
+			}
+			blocks = blocks[max(n, 1):]
+		}
+	}
+}
+
+func orderBlocks(results []any) {
+	for _, r := range results {
+		delete(r.(map[string]any), "cache_control")
+	}
+	slices.SortStableFunc(results, func(a, b any) int { return strings.Compare(resultID(a), resultID(b)) })
+}
+
+// resultID is the id of the tool call whose result a block is; empty if it is none.
+func resultID(block any) string {
+	b, _ := block.(map[string]any)
+	id, _ := b["tool_use_id"].(string)
+	if b["type"] != "tool_result" {
+		return ""
+	}
+	return id
 }
 
 // collect finds the ids, and takes the one field out that holds nothing else.
