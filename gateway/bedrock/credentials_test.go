@@ -228,8 +228,8 @@ func TestMissingCredentialsFailAtOnce(t *testing.T) {
 		{name: "nothing", none: true, want: []string{"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "aws sso login"}},
 		{name: "no instance", env: environment{"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": nobody}, none: true, want: []string{"no instance profile", "AWS_PROFILE"}},
 		{name: "half a key", env: environment{"AWS_ACCESS_KEY_ID": plantedID}, none: true, want: []string{"only one is set", "set both or none"}},
-		{name: "unknown AWS_PROFILE", env: environment{"AWS_PROFILE": "wrok"}, none: true, want: []string{`profile "wrok" is not in`, "aws configure --profile wrok"}},
-		{name: "unknown profile", opts: bedrock.Options{Profile: "wrok"}, none: true, want: []string{`profile "wrok" is not in`}},
+		{name: "unknown AWS_PROFILE", env: environment{"AWS_PROFILE": "absent"}, none: true, want: []string{`profile "absent" is not in`, "aws configure --profile absent"}},
+		{name: "unknown profile", opts: bedrock.Options{Profile: "absent"}, none: true, want: []string{`profile "absent" is not in`}},
 		{name: "profile without keys", opts: bedrock.Options{Profile: "p"}, files: map[string]string{"config": "[profile p]\nregion = x\n"}, none: true, want: []string{`profile "p" has none`}},
 		{name: "identity without a role", env: environment{"AWS_WEB_IDENTITY_TOKEN_FILE": "/x"}, none: true, want: []string{"AWS_ROLE_ARN is not"}},
 		{name: "identity that is not there", env: environment{"AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token", "AWS_ROLE_ARN": "r"}, none: true, want: []string{"/nowhere/token"}},
@@ -262,6 +262,15 @@ func TestMissingCredentialsFailAtOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An environment without a home has no files, whatever the home of this process holds.
+func TestNoHomeMeansNoFiles(t *testing.T) {
+	decoys(t)
+	env := environment{"AWS_REGION": region, "AWS_EC2_METADATA_DISABLED": "true"}
+	if _, err := bedrock.New(t.Context(), bedrock.Options{Lookup: env.lookup}); !errors.Is(err, bedrock.ErrNoCredentials) {
+		t.Errorf("got %v, want ErrNoCredentials", err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/gateway/bedrock"
@@ -141,6 +142,11 @@ func decoys(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "decoy")
 	writeFile(t, config, "[default]\nregion = decoy-1\naws_access_key_id = AKIADECOYDECOYDECOY0\naws_secret_access_key = decoy\n")
+	defaultConfig, defaultCredentials := awsconfig.DefaultSharedConfigFiles, awsconfig.DefaultSharedCredentialsFiles
+	awsconfig.DefaultSharedConfigFiles, awsconfig.DefaultSharedCredentialsFiles = []string{config}, []string{config}
+	t.Cleanup(func() {
+		awsconfig.DefaultSharedConfigFiles, awsconfig.DefaultSharedCredentialsFiles = defaultConfig, defaultCredentials
+	})
 	for name, value := range map[string]string{
 		"HOME": dir, "USERPROFILE": dir, "AWS_CONFIG_FILE": config, "AWS_SHARED_CREDENTIALS_FILE": config,
 		"AWS_ACCESS_KEY_ID": "AKIADECOYDECOYDECOY1", "AWS_SECRET_ACCESS_KEY": "decoy", "AWS_SESSION_TOKEN": "decoy",
