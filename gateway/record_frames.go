@@ -13,8 +13,8 @@ import (
 const eventStreamType = "application/vnd.amazon.eventstream"
 
 const (
-	framePrelude = 12
-	frameTrailer = 4
+	preludeSize = 12
+	checksumSize = 4
 )
 
 // splitFrames cuts an answer into its frames; each has the time of the chunk in which it ended.
@@ -40,12 +40,12 @@ func splitFrames(chunks []chunk) []*answerEvent {
 
 // frameLength is the length of the frame at the start of b; zero if b does not hold a whole one.
 func frameLength(b []byte) int {
-	if len(b) < framePrelude+frameTrailer {
+	if len(b) < preludeSize+checksumSize {
 		return 0
 	}
 	total, headers := binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
 	if crc32.ChecksumIEEE(b[:8]) != binary.BigEndian.Uint32(b[8:]) ||
-		uint64(total) > uint64(len(b)) || uint64(headers)+framePrelude+frameTrailer > uint64(total) {
+		uint64(total) > uint64(len(b)) || uint64(headers)+preludeSize+checksumSize > uint64(total) {
 		return 0
 	}
 	return int(total)
@@ -55,8 +55,8 @@ func frameLength(b []byte) int {
 // payload of an error is plain JSON.
 func newFrameEvent(ms int64, raw []byte) *answerEvent {
 	e := &answerEvent{ms: ms, raw: raw}
-	body := framePrelude + int(binary.BigEndian.Uint32(raw[4:]))
-	headers, content := raw[framePrelude:body], raw[body:len(raw)-frameTrailer]
+	body := preludeSize + int(binary.BigEndian.Uint32(raw[4:]))
+	headers, content := raw[preludeSize:body], raw[body:len(raw)-checksumSize]
 	var payload map[string]json.RawMessage
 	var inner []byte
 	switch {
@@ -77,7 +77,7 @@ func newFrameEvent(ms int64, raw []byte) *answerEvent {
 // appendFrame appends a frame of encoded headers and a payload.
 func appendFrame(b, headers, payload []byte) []byte {
 	start := len(b)
-	b = binary.BigEndian.AppendUint32(b, uint32(framePrelude+len(headers)+len(payload)+frameTrailer))
+	b = binary.BigEndian.AppendUint32(b, uint32(preludeSize+len(headers)+len(payload)+checksumSize))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(headers)))
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[start:]))
 	b = append(append(b, headers...), payload...)

@@ -114,7 +114,7 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	e, renamed, err := p.find(req, body)
 	if err != nil {
-		return refusal(req, err), nil
+		return notRecorded(req, err), nil
 	}
 	return p.answer(req, e, renamed)
 }
@@ -191,8 +191,8 @@ func (p *Player) answer(req *http.Request, e exchange, renamed map[string]string
 	return playedResponse(req, r.Status, header, body), nil
 }
 
-// refusal tells the agent that the recording has no answer, in a way that it does not try again.
-func refusal(req *http.Request, err error) *http.Response {
+// notRecorded tells the agent that the recording has no answer, in a way that it does not try again.
+func notRecorded(req *http.Request, err error) *http.Response {
 	text := err.Error()
 	body := encodeJSON(map[string]any{
 		"type": "error", "error": map[string]string{"type": "invalid_request_error", "message": text}, "message": text,
