@@ -13,7 +13,7 @@ import (
 const eventStreamType = "application/vnd.amazon.eventstream"
 
 const (
-	preludeSize = 12
+	preludeSize  = 12
 	checksumSize = 4
 )
 
