@@ -14,8 +14,8 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-// ask is what an agent does.
-func ask(up gateway.Upstream, question string) string {
+// askUpstream is what an agent does.
+func askUpstream(up gateway.Upstream, question string) string {
 	req := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(`{"question":"`+question+`"}`))
 	resp, err := up.RoundTrip(req)
 	if err != nil {
@@ -41,7 +41,7 @@ func ExampleRecord() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(ask(recorder, "Which version?"))
+	fmt.Println(askUpstream(recorder, "Which version?"))
 	if err := recorder.Close(); err != nil {
 		fmt.Println(err)
 	}
@@ -51,7 +51,7 @@ func ExampleRecord() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(ask(player, "Which version?"))
+	fmt.Println(askUpstream(player, "Which version?"))
 	// Output:
 	// Seven.
 	// Seven.

@@ -46,7 +46,7 @@ func goldenAnswer(req *http.Request) (*http.Response, error) {
 // The writer must keep to the format: the golden file was written by version 1, and whoever changes
 // what is written must be able to read it, or raise the version.
 func TestTheFormatOfRecordings(t *testing.T) {
-	r, path := record(t, upstreamFunc(goldenAnswer), gateway.RecordOptions{Folders: gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann"}})
+	r, path := recordTo(t, answerFunc(goldenAnswer), gateway.RecordOptions{Folders: gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann"}})
 	for _, req := range goldenRequests("/home/ann/work") {
 		exchangeWith(t, r, req)
 	}
@@ -81,7 +81,7 @@ func TestTheFormatOfRecordings(t *testing.T) {
 }
 
 func TestTheGoldenRecordingReplays(t *testing.T) {
-	p := replay(t, goldenRecording, gateway.ReplayOptions{Folders: gateway.Folders{Dir: "/srv/x"}})
+	p := replayFrom(t, goldenRecording, gateway.ReplayOptions{Folders: gateway.Folders{Dir: "/srv/x"}})
 	requests := goldenRequests("/srv/x")
 	if got := exchangeWith(t, p, requests[0]); got != "" {
 		t.Errorf("HEAD: got body %q", got)

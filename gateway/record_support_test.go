@@ -13,36 +13,36 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-// An endpoint is an upstream at an address.
-type endpoint struct {
+// A modelEndpoint is an upstream at an address.
+type modelEndpoint struct {
 	base *url.URL
 	wire gateway.Wire
 	*http.Transport
 }
 
-// newEndpoint makes an upstream of the server at base.
-func newEndpoint(t testing.TB, base string, wire gateway.Wire) *endpoint {
+// newModelEndpoint makes an upstream of the server at base.
+func newModelEndpoint(t testing.TB, base string, wire gateway.Wire) *modelEndpoint {
 	t.Helper()
 	u, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &endpoint{u, wire, &http.Transport{DisableCompression: true}}
+	e := &modelEndpoint{u, wire, &http.Transport{DisableCompression: true}}
 	t.Cleanup(e.CloseIdleConnections)
 	return e
 }
 
-func (e *endpoint) Name() string       { return "endpoint" }
-func (e *endpoint) Wire() gateway.Wire { return e.wire }
+func (e *modelEndpoint) Name() string       { return "endpoint" }
+func (e *modelEndpoint) Wire() gateway.Wire { return e.wire }
 
-func (e *endpoint) RoundTrip(req *http.Request) (*http.Response, error) {
+func (e *modelEndpoint) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	out.URL.Scheme, out.URL.Host, out.Host = e.base.Scheme, e.base.Host, e.base.Host
 	return e.Transport.RoundTrip(out)
 }
 
-// serve lets a CLI reach an upstream, and returns the address.
-func serve(t testing.TB, up gateway.Upstream) string {
+// serveUpstream lets a CLI reach an upstream, and returns the address.
+func serveUpstream(t testing.TB, up gateway.Upstream) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := r.Clone(r.Context())
@@ -74,8 +74,8 @@ func (f flusher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// record makes a recorder to a file of the test.
-func record(t testing.TB, up gateway.Upstream, opts gateway.RecordOptions) (*gateway.Recorder, string) {
+// recordTo makes a recorder to a file of the test.
+func recordTo(t testing.TB, up gateway.Upstream, opts gateway.RecordOptions) (*gateway.Recorder, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.jsonl")
 	r, err := gateway.Record(up, path, opts)
@@ -85,7 +85,7 @@ func record(t testing.TB, up gateway.Upstream, opts gateway.RecordOptions) (*gat
 	return r, path
 }
 
-func replay(t testing.TB, path string, opts gateway.ReplayOptions) *gateway.Player {
+func replayFrom(t testing.TB, path string, opts gateway.ReplayOptions) *gateway.Player {
 	t.Helper()
 	p, err := gateway.Replay(path, opts)
 	if err != nil {

@@ -23,15 +23,15 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-// upstreamFunc is an upstream of the Anthropic wire.
-type upstreamFunc func(*http.Request) (*http.Response, error)
+// answerFunc is an upstream of the Anthropic wire.
+type answerFunc func(*http.Request) (*http.Response, error)
 
-func (f upstreamFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-func (f upstreamFunc) Name() string                                      { return "func" }
-func (f upstreamFunc) Wire() gateway.Wire                                { return gateway.WireAnthropic }
+func (f answerFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f answerFunc) Name() string                                      { return "func" }
+func (f answerFunc) Wire() gateway.Wire                                { return gateway.WireAnthropic }
 
 // says answers everything with a body.
-func says(contentType, body string) upstreamFunc {
+func says(contentType, body string) answerFunc {
 	return func(*http.Request) (*http.Response, error) {
 		return &http.Response{
 			StatusCode: 200, Header: http.Header{"Content-Type": {contentType}, "Set-Cookie": {"session=plantedcookie"}},
@@ -40,7 +40,7 @@ func says(contentType, body string) upstreamFunc {
 	}
 }
 
-func post(t testing.TB, body string) *http.Request {
+func messageRequest(t testing.TB, body string) *http.Request {
 	t.Helper()
 	return httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/messages?beta=true", strings.NewReader(body))
 }
@@ -102,8 +102,8 @@ func TestARecordingHoldsNoSecret(t *testing.T) {
 		{"in half an event", `{}`, "text/event-stream", "event: error\ndata: {\"type\":\"error\",\"message\":\"" + key},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r, path := record(t, says(tc.contentType, tc.answer), gateway.RecordOptions{Secrets: []string{known}})
-			req := post(t, tc.body)
+			r, path := recordTo(t, says(tc.contentType, tc.answer), gateway.RecordOptions{Secrets: []string{known}})
+			req := messageRequest(t, tc.body)
 			for _, name := range []string{"X-Api-Key", "Authorization", "Cookie", "X-Whatever"} {
 				req.Header.Set(name, "plantedheader")
 			}
@@ -124,8 +124,8 @@ func TestARecordingHoldsNoSecret(t *testing.T) {
 }
 
 func TestTextAroundASecretStays(t *testing.T) {
-	r, path := record(t, says("text/event-stream", deltas("text", "it is sk-a", "nt-abcdefgh", " or so")), gateway.RecordOptions{})
-	exchangeWith(t, r, post(t, `{"a":"not secret","n":12345678901234567890}`))
+	r, path := recordTo(t, says("text/event-stream", deltas("text", "it is sk-a", "nt-abcdefgh", " or so")), gateway.RecordOptions{})
+	exchangeWith(t, r, messageRequest(t, `{"a":"not secret","n":12345678901234567890}`))
 	line := recordedLines(t, r, path)[0]
 	for _, want := range []string{"it is [redacted]", " or so", "not secret", "12345678901234567890", `"text\":\"\"`} {
 		if !strings.Contains(line, want) {
@@ -135,7 +135,7 @@ func TestTextAroundASecretStays(t *testing.T) {
 }
 
 func TestTheFileIsNewAndPrivate(t *testing.T) {
-	r, path := record(t, says("text/plain", ""), gateway.RecordOptions{})
+	r, path := recordTo(t, says("text/plain", ""), gateway.RecordOptions{})
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -163,10 +163,10 @@ func TestAnswersPassUnbuffered(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	up := newEndpoint(t, server.URL, gateway.WireAnthropic)
+	up := newModelEndpoint(t, server.URL, gateway.WireAnthropic)
 	defer up.CloseIdleConnections()
-	r, _ := record(t, up, gateway.RecordOptions{})
-	resp, err := r.RoundTrip(post(t, "{}"))
+	r, _ := recordTo(t, up, gateway.RecordOptions{})
+	resp, err := r.RoundTrip(messageRequest(t, "{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,11 +201,11 @@ func (e *endless) Close() error { return nil }
 
 func TestALargeAnswerDoesNotStayInMemory(t *testing.T) {
 	const size = 50 << 20
-	up := upstreamFunc(func(*http.Request) (*http.Response, error) {
+	up := answerFunc(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: &endless{size}}, nil
 	})
-	r, path := record(t, up, gateway.RecordOptions{})
-	resp, err := r.RoundTrip(post(t, "{}"))
+	r, path := recordTo(t, up, gateway.RecordOptions{})
+	resp, err := r.RoundTrip(messageRequest(t, "{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,11 +233,11 @@ func heap() int64 {
 
 func TestParallelExchangesAreWholeLines(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	r, path := record(t, says("text/event-stream", deltas("text", strings.Repeat("x", 100_000))), gateway.RecordOptions{})
+	r, path := recordTo(t, says("text/event-stream", deltas("text", strings.Repeat("x", 100_000))), gateway.RecordOptions{})
 	const many = 32
 	var wg sync.WaitGroup
 	for i := range many {
-		req := post(t, fmt.Sprintf(`{"n":%d}`, i))
+		req := messageRequest(t, fmt.Sprintf(`{"n":%d}`, i))
 		wg.Go(func() { exchangeWith(t, r, req) })
 	}
 	wg.Wait()
@@ -264,7 +264,7 @@ func TestHowAnExchangeEndedIsRecorded(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader("some"), failingReader{errors.New("connection reset, key sk-ant-abcdefghi")})
 	for _, tc := range []struct {
 		name string
-		up   upstreamFunc
+		up   answerFunc
 		read func(*http.Response, context.CancelFunc)
 		want string
 	}{
@@ -286,10 +286,10 @@ func TestHowAnExchangeEndedIsRecorded(t *testing.T) {
 		}, func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body) }, `"status":200,TYPE,"lost":"the answer, because it came encoded as gzip"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r, path := record(t, tc.up, gateway.RecordOptions{})
+			r, path := recordTo(t, tc.up, gateway.RecordOptions{})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if resp, err := r.RoundTrip(post(t, "{}").WithContext(ctx)); err == nil {
+			if resp, err := r.RoundTrip(messageRequest(t, "{}").WithContext(ctx)); err == nil {
 				tc.read(resp, cancel)
 				resp.Body.Close()
 			}
@@ -313,14 +313,14 @@ func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 func TestARequestGoesOnAsItCame(t *testing.T) {
 	var sent *http.Request
 	var body []byte
-	up := upstreamFunc(func(r *http.Request) (*http.Response, error) {
+	up := answerFunc(func(r *http.Request) (*http.Response, error) {
 		sent = r
 		body, _ = io.ReadAll(r.Body)
 		return says("text/plain", "")(r)
 	})
-	r, _ := record(t, up, gateway.RecordOptions{})
+	r, _ := recordTo(t, up, gateway.RecordOptions{})
 	defer r.Close()
-	req := post(t, `{"text":"sk-ant-abcdefghijk"}`)
+	req := messageRequest(t, `{"text":"sk-ant-abcdefghijk"}`)
 	req.Header.Set("Accept-Encoding", "gzip, br")
 	req.Header.Set("X-Api-Key", "k")
 	exchangeWith(t, r, req)

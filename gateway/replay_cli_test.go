@@ -28,8 +28,8 @@ type told struct {
 	Failed bool
 }
 
-// run asks the CLI, whose model is at base.
-func run(t *testing.T, cli *claudetest.RealCLI, base, prompt string) told {
+// runCLI asks the CLI, whose model is at base.
+func runCLI(t *testing.T, cli *claudetest.RealCLI, base, prompt string) told {
 	t.Helper()
 	env := cli.Env(base)
 	opts := &claude.Options{
@@ -75,11 +75,11 @@ func TestARunOfTheRealCLIReplaysElsewhere(t *testing.T) {
 			script.Call("Write", script.Input{"file_path": filepath.Join(cli.Work, "NEW"), "content": "made in " + cli.Work}).Chunked(5, 0),
 			script.Text("Version 7, copied to "+copied+".").Chunked(4, 0),
 		).RequireAllUsed()
-		recorder, err := gateway.Record(newEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
+		recorder, err := gateway.Record(newModelEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		first = run(t, cli, serve(t, recorder), "Which version is this?")
+		first = runCLI(t, cli, serveUpstream(t, recorder), "Which version is this?")
 		if err := recorder.Close(); err != nil {
 			t.Error(err)
 		}
@@ -97,8 +97,8 @@ func TestARunOfTheRealCLIReplaysElsewhere(t *testing.T) {
 
 	t.Run("replay in another folder", func(t *testing.T) {
 		cli := workspace(t)
-		player := replay(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
-		again := run(t, cli, serve(t, player), "Which version is this?")
+		player := replayFrom(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
+		again := runCLI(t, cli, serveUpstream(t, player), "Which version is this?")
 		if err := player.Err(); err != nil {
 			t.Fatalf("replay: %v", err)
 		}
@@ -118,8 +118,8 @@ func TestARunOfTheRealCLIReplaysElsewhere(t *testing.T) {
 
 	t.Run("another prompt is named", func(t *testing.T) {
 		cli := workspace(t)
-		player := replay(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
-		got := run(t, cli, serve(t, player), "Which version was this?")
+		player := replayFrom(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
+		got := runCLI(t, cli, serveUpstream(t, player), "Which version was this?")
 		if !got.Failed || !strings.Contains(got.Result, "is not in the recording") {
 			t.Errorf("the run must end with the reason, got %+v", got)
 		}
@@ -136,8 +136,8 @@ func TestARunOfTheRealCLIReplaysElsewhere(t *testing.T) {
 	t.Run("another tool result is named", func(t *testing.T) {
 		cli := workspace(t)
 		cli.WriteFile(t, "VERSION", "8\n")
-		player := replay(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
-		run(t, cli, serve(t, player), "Which version is this?")
+		player := replayFrom(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
+		runCLI(t, cli, serveUpstream(t, player), "Which version is this?")
 		mismatch, ok := errors.AsType[*gateway.MismatchError](player.Err())
 		if !ok || mismatch.Number != 2 || mismatch.Nearest != 2 || len(mismatch.Differences) != 1 {
 			t.Fatalf("got error %v, want one difference in request 2", player.Err())
@@ -169,11 +169,11 @@ func TestParallelAgentsOfTheRealCLIReplay(t *testing.T) {
 			script.Text("seven, says two").When(script.IsSubagent(), script.SawText("You are agent two")),
 			script.Text("Both say seven."),
 		).RequireAllUsed()
-		recorder, err := gateway.Record(newEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
+		recorder, err := gateway.Record(newModelEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := run(t, cli, serve(t, recorder), prompt); got.Result != "Both say seven." {
+		if got := runCLI(t, cli, serveUpstream(t, recorder), prompt); got.Result != "Both say seven." {
 			t.Fatalf("recorded run: got %+v", got)
 		}
 		if err := recorder.Close(); err != nil {
@@ -182,8 +182,8 @@ func TestParallelAgentsOfTheRealCLIReplay(t *testing.T) {
 	})
 	t.Run("replay", func(t *testing.T) {
 		cli := workspace(t)
-		player := replay(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
-		got := run(t, cli, serve(t, player), prompt)
+		player := replayFrom(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
+		got := runCLI(t, cli, serveUpstream(t, player), prompt)
 		if got.Result != "Both say seven." || player.Err() != nil || len(player.Unused()) != 0 {
 			t.Errorf("got %q, unused %v, error %v", got.Result, player.Unused(), player.Err())
 		}
@@ -199,11 +199,11 @@ func TestARunOfTheOldestCLIReplays(t *testing.T) {
 			script.Call("Read", script.Input{"file_path": cli.WriteFile(t, "VERSION", "7\n")}).Chunked(3, 0),
 			script.Text(answer),
 		).RequireAllUsed()
-		recorder, err := gateway.Record(newEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
+		recorder, err := gateway.Record(newModelEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := run(t, cli, serve(t, recorder), prompt); got.Result != answer {
+		if got := runCLI(t, cli, serveUpstream(t, recorder), prompt); got.Result != answer {
 			t.Fatalf("recorded run: got %+v", got)
 		}
 		if err := recorder.Close(); err != nil {
@@ -213,8 +213,8 @@ func TestARunOfTheOldestCLIReplays(t *testing.T) {
 	t.Run("replay", func(t *testing.T) {
 		cli := claudetest.OldestCLI(t)
 		cli.WriteFile(t, "VERSION", "7\n")
-		player := replay(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
-		if got := run(t, cli, serve(t, player), prompt); got.Result != answer || player.Err() != nil {
+		player := replayFrom(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
+		if got := runCLI(t, cli, serveUpstream(t, player), prompt); got.Result != answer || player.Err() != nil {
 			t.Errorf("got %q, error %v", got.Result, player.Err())
 		}
 	})

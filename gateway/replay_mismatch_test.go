@@ -63,8 +63,8 @@ func TestWhichRequestsAreTheSame(t *testing.T) {
 		{"nothing", "", "", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p := replay(t, recordingOf(t, numbered(), then, tc.then), gateway.ReplayOptions{Folders: now})
-			exchangeWith(t, p, post(t, tc.now))
+			p := replayFrom(t, recordingOf(t, numbered(), then, tc.then), gateway.ReplayOptions{Folders: now})
+			exchangeWith(t, p, messageRequest(t, tc.now))
 			if same := p.Err() == nil; same != tc.same {
 				t.Errorf("got same %v, want %v: %v", same, tc.same, p.Err())
 			}
@@ -95,8 +95,8 @@ func TestAMismatchIsExact(t *testing.T) {
 	long := strings.Repeat("long ", 40)
 	recorded := `{"messages":[{"content":[{"text":"` + long + `fix the bug` + long + `"}]},{"id":1}],"model":"m","old/name":true}`
 	asked := `{"messages":[{"content":[{"text":"` + long + `fix the bag` + long + `"}]},{"id":"1"},{"new":1}],"model":"m"}`
-	p := replay(t, recordingOf(t, numbered(), gateway.Folders{}, `{"model":"other"}`, recorded), gateway.ReplayOptions{})
-	exchangeWith(t, p, post(t, asked))
+	p := replayFrom(t, recordingOf(t, numbered(), gateway.Folders{}, `{"model":"other"}`, recorded), gateway.ReplayOptions{})
+	exchangeWith(t, p, messageRequest(t, asked))
 	got, ok := errors.AsType[*gateway.MismatchError](p.Err())
 	if !ok || got.Number != 1 || got.Nearest != 2 {
 		t.Fatalf("got %v, want the differences from exchange 2, from which less is different", p.Err())
@@ -124,8 +124,8 @@ func TestManyDifferencesAreCounted(t *testing.T) {
 	}
 	then, _ := json.Marshal(a)
 	now, _ := json.Marshal(b)
-	p := replay(t, recordingOf(t, numbered(), gateway.Folders{}, string(then)), gateway.ReplayOptions{})
-	exchangeWith(t, p, post(t, string(now)))
+	p := replayFrom(t, recordingOf(t, numbered(), gateway.Folders{}, string(then)), gateway.ReplayOptions{})
+	exchangeWith(t, p, messageRequest(t, string(now)))
 	got, _ := errors.AsType[*gateway.MismatchError](p.Err())
 	if len(got.Differences) != 8 || got.More != 12 || !strings.Contains(got.Error(), "and 12 more") {
 		t.Errorf("got %d and %d more, want 8 and 12", len(got.Differences), got.More)

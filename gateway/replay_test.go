@@ -44,9 +44,9 @@ func sameEvents(t testing.TB, stream string) string {
 // recordingOf records what up says to each body, in order.
 func recordingOf(t testing.TB, up gateway.Upstream, folders gateway.Folders, bodies ...string) string {
 	t.Helper()
-	r, path := record(t, up, gateway.RecordOptions{Folders: folders})
+	r, path := recordTo(t, up, gateway.RecordOptions{Folders: folders})
 	for _, b := range bodies {
-		exchangeWith(t, r, post(t, b))
+		exchangeWith(t, r, messageRequest(t, b))
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func recordingOf(t testing.TB, up gateway.Upstream, folders gateway.Folders, bod
 }
 
 // numbered answers with the number of the request.
-func numbered() upstreamFunc {
+func numbered() answerFunc {
 	n := 0
 	return func(r *http.Request) (*http.Response, error) {
 		n++
@@ -64,13 +64,13 @@ func numbered() upstreamFunc {
 }
 
 func TestParallelCallsMayComeInAnotherOrder(t *testing.T) {
-	p := replay(t, recordingOf(t, numbered(), gateway.Folders{}, `{"a":1}`, `{"b":1}`, `{"a":1}`), gateway.ReplayOptions{})
+	p := replayFrom(t, recordingOf(t, numbered(), gateway.Folders{}, `{"a":1}`, `{"b":1}`, `{"a":1}`), gateway.ReplayOptions{})
 	for _, step := range []struct{ body, want string }{
 		{`{"b": 1}`, "answer 2"},
 		{`{"a": 1}`, "answer 1"},
 		{`{"a": 1}`, "answer 3"}, // a second try gets what the second try got
 	} {
-		if got := exchangeWith(t, p, post(t, step.body)); got != step.want {
+		if got := exchangeWith(t, p, messageRequest(t, step.body)); got != step.want {
 			t.Errorf("%s: got %q, want %q", step.body, got, step.want)
 		}
 	}
@@ -80,9 +80,9 @@ func TestParallelCallsMayComeInAnotherOrder(t *testing.T) {
 }
 
 func TestARecordingThatIsUsedUp(t *testing.T) {
-	p := replay(t, recordingOf(t, numbered(), gateway.Folders{}, `{}`), gateway.ReplayOptions{})
-	exchangeWith(t, p, post(t, `{}`))
-	resp, err := p.RoundTrip(post(t, `{}`))
+	p := replayFrom(t, recordingOf(t, numbered(), gateway.Folders{}, `{}`), gateway.ReplayOptions{})
+	exchangeWith(t, p, messageRequest(t, `{}`))
+	resp, err := p.RoundTrip(messageRequest(t, `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,12 +99,12 @@ func TestARecordingThatIsUsedUp(t *testing.T) {
 }
 
 func TestWhatOnlyAsksMayBeAskedAgain(t *testing.T) {
-	r, path := record(t, numbered(), gateway.RecordOptions{})
+	r, path := recordTo(t, numbered(), gateway.RecordOptions{})
 	exchangeWith(t, r, httptest.NewRequest(http.MethodGet, "/inference-profiles?type=SYSTEM_DEFINED", nil))
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := replay(t, path, gateway.ReplayOptions{})
+	p := replayFrom(t, path, gateway.ReplayOptions{})
 	for range 3 {
 		if got := exchangeWith(t, p, httptest.NewRequest(http.MethodGet, "/inference-profiles?type=SYSTEM_DEFINED", nil)); got != "answer 1" {
 			t.Errorf("got %q", got)
@@ -124,8 +124,8 @@ func TestAnAnswerNamesThisRun(t *testing.T) {
 		{"in another event", "text/event-stream", "event: x\ndata: {\"a\":\"/home/ann/work\"}\n\n", "event: x\ndata: {\"a\":\"/home/ann\"}\n\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p := replay(t, recordingOf(t, says(tc.contentType, tc.answer), then, ask("aaaaaaaa1")), gateway.ReplayOptions{Folders: now})
-			got := exchangeWith(t, p, post(t, ask("bbbbbbbb1")))
+			p := replayFrom(t, recordingOf(t, says(tc.contentType, tc.answer), then, ask("aaaaaaaa1")), gateway.ReplayOptions{Folders: now})
+			got := exchangeWith(t, p, messageRequest(t, ask("bbbbbbbb1")))
 			if strings.Contains(tc.contentType, "stream") && got != tc.want {
 				got, tc.want = joined(t, got), joined(t, tc.want)
 			}
@@ -165,7 +165,7 @@ func TestFailuresReplay(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "r.jsonl")
 			os.WriteFile(path, []byte(header+`{"seq":1,`+ask+`,"response":`+tc.response+"}\n"), 0o600)
-			resp, err := replay(t, path, gateway.ReplayOptions{}).RoundTrip(post(t, ""))
+			resp, err := replayFrom(t, path, gateway.ReplayOptions{}).RoundTrip(messageRequest(t, ""))
 			if err != nil || tc.failure != "" {
 				if fmt.Sprint(err) != "gateway: replay: "+tc.failure {
 					t.Errorf("got error %v, want %s", err, tc.failure)
@@ -217,7 +217,7 @@ func TestATornLastLineIsLeftOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.jsonl")
 	for _, cut := range []int{header, header + 1, second - 1, second, second + 40, len(whole) - 1, len(whole)} {
 		os.WriteFile(path, whole[:cut], 0o600)
-		p := replay(t, path, gateway.ReplayOptions{})
+		p := replayFrom(t, path, gateway.ReplayOptions{})
 		ended := whole[cut-1] == '\n'
 		if note := p.Note(); (note == "") != ended || !ended && !strings.Contains(note, "was killed") {
 			t.Errorf("cut at %d: note %q", cut, note)
@@ -241,7 +241,7 @@ func TestTheRecordedPace(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				exchangeWith(t, replay(t, path, gateway.ReplayOptions{Pace: tc.pace}), httptest.NewRequest(http.MethodGet, "/", nil))
+				exchangeWith(t, replayFrom(t, path, gateway.ReplayOptions{Pace: tc.pace}), httptest.NewRequest(http.MethodGet, "/", nil))
 				if took := time.Since(began); took != tc.want {
 					t.Errorf("took %v, want %v", took, tc.want)
 				}
@@ -252,14 +252,14 @@ func TestTheRecordedPace(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			resp, err := replay(t, path, gateway.ReplayOptions{Pace: true}).RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+			resp, err := replayFrom(t, path, gateway.ReplayOptions{Pace: true}).RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := io.ReadAll(resp.Body); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("after the context ended: got %v", err)
 			}
-			resp, err = replay(t, path, gateway.ReplayOptions{Pace: true}).RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
+			resp, err = replayFrom(t, path, gateway.ReplayOptions{Pace: true}).RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -277,7 +277,7 @@ func TestWhatWasRecordedComesBack(t *testing.T) {
 		answers := rapid.SliceOfNDistinct(rapid.SliceOfN(rapid.Byte(), 1, 200), 1, 6, func(b []byte) string { return string(b) }).Draw(t, "answers")
 		kind := rapid.SampledFrom([]string{"text/plain", "text/event-stream", "application/vnd.amazon.eventstream"}).Draw(t, "type")
 		n := -1
-		up := upstreamFunc(func(r *http.Request) (*http.Response, error) { n++; return says(kind, string(answers[n]))(r) })
+		up := answerFunc(func(r *http.Request) (*http.Response, error) { n++; return says(kind, string(answers[n]))(r) })
 		dir, err := os.MkdirTemp("", "drover-recordings-")
 		if err != nil {
 			t.Fatal(err)
