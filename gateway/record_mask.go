@@ -77,9 +77,12 @@ func (m masker) value(v any, changed *bool) any {
 	return v
 }
 
+// longestNamed is how long a value may be that its name gives away; longer ones are texts.
+const longestNamed = 4096
+
 func (m masker) member(object map[string]any, name string, changed *bool) {
 	value := m.value(object[name], changed)
-	if text, ok := value.(string); ok {
+	if text, ok := value.(string); ok && len(text) <= longestNamed {
 		value = m.named(name, text, changed)
 	}
 	masked := m.text(name)

@@ -278,6 +278,10 @@ func TestHowAnExchangeEndedIsRecorded(t *testing.T) {
 		{"broken", func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, ContentLength: -1, Body: failing{broken}}, nil
 		}, func(r *http.Response, _ context.CancelFunc) { io.Copy(io.Discard, r.Body) }, `"status":200,TYPE,"chunks":[{"ms":0,"text":"some"}],"error":"connection reset, key [redacted]"`},
+		{"the reader went away", func(*http.Request) (*http.Response, error) {
+			gone := io.MultiReader(strings.NewReader("some"), failingReader{context.Canceled})
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, ContentLength: -1, Body: failing{gone}}, nil
+		}, func(r *http.Response, cancel context.CancelFunc) { cancel(); io.Copy(io.Discard, r.Body) }, `"status":200,TYPE,"chunks":[{"ms":0,"text":"some"}],"error":"context canceled","cut":true`},
 		{"no answer", func(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }, nil, `"error":"refused"`},
 		{"compressed", func(*http.Request) (*http.Response, error) {
 			resp, err := says("text/plain", "\x1f\x8b")(nil)

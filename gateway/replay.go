@@ -39,6 +39,7 @@ type Player struct {
 	stored *storedRecording
 	opts   ReplayOptions
 	mask   masker
+	names  []runNames // of each exchange
 
 	mu       sync.Mutex
 	left     map[requestKey][]int // by key: exchanges not yet used, as indexes
@@ -69,6 +70,7 @@ func newPlayer(path string, stored *storedRecording, opts ReplayOptions) (*Playe
 			return nil, fmt.Errorf("gateway: replay: %s: exchange %d: %w", path, s.seq, err)
 		}
 		p.left[n.key] = append(p.left[n.key], i)
+		p.names = append(p.names, n.runNames)
 	}
 	return p, nil
 }
@@ -140,10 +142,7 @@ func (p *Player) find(req *http.Request, body []byte) (exchange, map[string]stri
 	if err != nil {
 		return exchange{}, nil, err // Replay has parsed it
 	}
-	then := normalise(e.Request, p.stored.header.Folders, p.mask)
-	for k, id := range then.ids {
-		p.renamed[id] = now.ids[k]
-	}
+	maps.Copy(p.renamed, p.names[i].renames(now.runNames))
 	return e, maps.Clone(p.renamed), nil
 }
 

@@ -42,6 +42,7 @@ func TestWhichRequestsAreTheSame(t *testing.T) {
 		{"folder as a name", text("/tmp/x/claude-0/-home-ann-work/1"), text("/var/y/claude-0/-srv-b/1"), true},
 		{"session", session(u1, "at "+u1), session(u2, "at "+u2), true},
 		{"another id than the session", session(u1, "at "+u1), session(u2, "at "+u1), false},
+		{"no session now", session(u1, "hello"), `{"metadata":{},"text":"hello"}`, true},
 		{"ids of no session", text(u1), text(u2), false},
 		{"agents", text("agentId: a14c764296d48217a (to: 'a14c764296d48217a')"), text("agentId: ad5af232b920a8a54 (to: 'ad5af232b920a8a54')"), true},
 		{"agents that are mixed up", text("agentId: aaaaaaaa agentId: bbbbbbbb to aaaaaaaa"), text("agentId: cccccccc agentId: dddddddd to dddddddd"), false},

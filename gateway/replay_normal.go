@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
@@ -20,20 +21,30 @@ type normalised struct {
 
 	doc any        // the body: a document, or its text
 	key requestKey // equal for requests that are the same
-	// ids are those of the session, agents and tasks, in the order in which they first appear. In
-	// the document their number stands for them.
+	runNames
+}
+
+// runNames are the ids that a request tells of its run.
+type runNames struct {
+	// session is the id of the session; empty if the request does not tell it.
+	session string
+	// ids are those of agents and tasks, in the order in which they first appear. In the normalised
+	// document their number stands for them.
 	ids []string
 }
 
 type requestKey [sha256.Size]byte
 
 // idPlaces are where the CLI tells the model of an id that it made up.
-var idPlaces = []func() *regexp.Regexp{
-	lazyre.New(`\bagentId: ([A-Za-z0-9_-]{6,})`),
-	lazyre.New(`\bwith ID: ([A-Za-z0-9_-]{6,})`),
-	lazyre.New(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`),
-	lazyre.New(`/tasks/([A-Za-z0-9_-]{6,})\.output`),
-	lazyre.New(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`),
+var idPlaces = []struct {
+	hint string // stands in every match
+	re   func() *regexp.Regexp
+}{
+	{"agentId: ", lazyre.New(`\bagentId: ([A-Za-z0-9_-]{6,})`)},
+	{"with ID: ", lazyre.New(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
+	{"<task-id>", lazyre.New(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
+	{"/tasks/", lazyre.New(`/tasks/([A-Za-z0-9_-]{6,})\.output`)},
+	{"/tool-results/", lazyre.New(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
 }
 
 // volatile is what the CLI says of the moment and of the machine.
@@ -105,16 +116,19 @@ func resultID(block any) string {
 
 // collect finds the ids, and takes the one field out that holds nothing else.
 func (n *normalised) collect(doc any, headers map[string]string) {
-	n.add(headers["X-Claude-Code-Session-Id"])
+	n.session = headers["X-Claude-Code-Session-Id"]
 	if object, ok := doc.(map[string]any); ok {
 		if metadata, ok := object["metadata"].(map[string]any); ok {
-			n.add(sessionOf(metadata["user_id"]))
+			n.session = cmp.Or(sessionOf(metadata["user_id"]), n.session)
 			delete(metadata, "user_id")
 		}
 	}
 	mapStrings(doc, func(s string) string {
 		for _, place := range idPlaces {
-			for _, found := range place().FindAllStringSubmatch(s, -1) {
+			if !strings.Contains(s, place.hint) {
+				continue
+			}
+			for _, found := range place.re().FindAllStringSubmatch(s, -1) {
 				n.add(found[1])
 			}
 		}
@@ -123,7 +137,7 @@ func (n *normalised) collect(doc any, headers map[string]string) {
 }
 
 func (n *normalised) add(id string) {
-	if id != "" && !slices.Contains(n.ids, id) {
+	if id != n.session && !slices.Contains(n.ids, id) {
 		n.ids = append(n.ids, id)
 	}
 }
@@ -141,6 +155,9 @@ func (n *normalised) plain(s string, places []place) string {
 	for _, p := range places {
 		s = replaceName(s, p.path, p.name, endsPath)
 	}
+	if n.session != "" {
+		s = replaceName(s, n.session, "${session}", endsID)
+	}
 	for i, id := range n.ids {
 		s = replaceName(s, id, "${id"+strconv.Itoa(i+1)+"}", endsID)
 	}
@@ -150,6 +167,18 @@ func (n *normalised) plain(s string, places []place) string {
 		}
 	}
 	return s
+}
+
+// renames are the ids of another run, which made the same request, in place of those of this one.
+func (n runNames) renames(now runNames) map[string]string {
+	renames := map[string]string{}
+	if n.session != "" && now.session != "" {
+		renames[n.session] = now.session
+	}
+	for i := range min(len(n.ids), len(now.ids)) {
+		renames[n.ids[i]] = now.ids[i]
+	}
+	return renames
 }
 
 // A place is a spelling of a folder, with the name that stands for it.

@@ -116,11 +116,14 @@ func TestAnAnswerNamesThisRun(t *testing.T) {
 	then := gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann"}
 	// The new folder lies in what was the home: no name may be replaced twice.
 	now := gateway.Folders{Dir: "/home/ann", Home: "/root"}
-	ask := func(id string) string { return `{"text":"agentId: ` + id + `"}` }
+	ask := func(id string) string {
+		return `{"text":"agentId: ` + id + `","metadata":{"user_id":"{\"session_id\":\"session-of-` + id + `\"}"}}`
+	}
 	for _, tc := range []struct{ name, contentType, answer, want string }{
 		{"one document", "application/json", `{"text":"/home/ann/work/a and /home/ann"}`, `{"text":"/home/ann/a and /root"}`},
 		{"nothing to rename", "text/event-stream", "data: {\"a\" : 1}\r\n\r\n", "data: {\"a\" : 1}\r\n\r\n"},
 		{"in pieces", "text/event-stream", deltas("partial_json", `{"p":"/ho`, "me/ann/wo", "rk", `/a","to":"aaaa`, `aaaa1"}`), deltas("partial_json", `{"p":"/home/ann`, "", "", `/a","to":"bbbb`, `bbbb1"}`)},
+		{"the session", "text/plain", "session-of-aaaaaaaa1, session-of-aaaaaaaa12", "session-of-bbbbbbbb1, session-of-aaaaaaaa12"},
 		{"in another event", "text/event-stream", "event: x\ndata: {\"a\":\"/home/ann/work\"}\n\n", "event: x\ndata: {\"a\":\"/home/ann\"}\n\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
