@@ -87,7 +87,8 @@ var later = []feature{
 	},
 }
 
-// never is what no version covers for sure.
+// never is what no version covers for sure. That nothing is limited and that nobody ends what detached
+// itself is not among it: whoever starts the program has to see to that.
 var never = []Gap{
 	{"a port that is allowed is allowed on every address, not only on this machine", false},
 	// Rules are about plain TCP and connect: https://docs.kernel.org/userspace-api/landlock.html, erratum 1.
@@ -95,7 +96,7 @@ var never = []Gap{
 	{"sockets of other families, such as vsock and netlink, can be used", true},
 	{"keyrings, io_uring and other rarely used parts of the kernel can be used", true},
 	{"names, sizes and times of files everywhere can be asked; mode, times and attributes of the user's own files can be changed", false},
+	// Rules are about bind, which listen does by itself.
+	{"a program can listen, on every address of the machine, on a TCP port that the kernel picks", false},
 	{"processes of the host can be seen, with their command lines", false},
-	{"neither memory nor processes nor disk are limited", false},
-	{"what detached itself from the program can outlive it", false},
 }
