@@ -100,7 +100,7 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 // prepare does everything up to the start of the CLI.
 func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions) error {
 	var err error
-	if c.level, err = c.isolation.decideLevel(ctx); err != nil {
+	if c.level, err = c.isolation.decideLevel(ctx, thisMachine()); err != nil {
 		return err
 	}
 	if err := c.isolation.Validate(c.level, runtime.GOOS); err != nil {
@@ -118,6 +118,9 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 		return err
 	}
 	if err := c.openHome(o, opts.Judged); err != nil {
+		return err
+	}
+	if err := c.copyAWS(upstream); err != nil {
 		return err
 	}
 	if err := c.openGateway(upstream, opts.RunID); err != nil {
