@@ -96,9 +96,6 @@ func (f facts) behindLandlock(w *words) {
 	}
 	w.holds("UDP, Multipath TCP, TCP Fast Open, sockets of other families, keyrings, io_uring and namespaces are refused")
 	w.holds("%s", f.isolation.network().inWords())
-	if f.isolation.network().AllowLocalBinding {
-		w.lacks("tools can listen on the ports of the machine, as AllowLocalBinding says")
-	}
 	f.limits(w)
 	for _, gap := range f.landlock.Open {
 		if !gap.Filterable {

@@ -105,6 +105,7 @@ func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
 	}
 	r := landlock.Ruleset{
 		ReadOnly: append(jail.SystemPaths(), there(landlockSystem)...), Devices: there(landlockDevices), ConnectTCP: w.ports,
+		BindAnyTCP: w.cell.isolation.network().AllowLocalBinding,
 	}
 	for _, m := range mounts {
 		if m.Writable {
@@ -113,19 +114,7 @@ func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
 			r.ReadOnly = append(r.ReadOnly, m.Source)
 		}
 	}
-	if w.cell.isolation.network().AllowLocalBinding {
-		r.BindTCP = everyPort()
-	}
 	return r
-}
-
-// everyPort are the ports that an ordinary user may listen on, and 0 for one that the kernel picks.
-func everyPort() []uint16 {
-	ports := []uint16{0}
-	for port := 1024; port <= 65535; port++ {
-		ports = append(ports, uint16(port))
-	}
-	return ports
 }
 
 // spawn implements walls.

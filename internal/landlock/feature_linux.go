@@ -37,6 +37,9 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
+// bindRights are those that Ruleset.BindAnyTCP leaves alone.
+var bindRights = rights{net: unix.LANDLOCK_ACCESS_NET_BIND_TCP}
+
 // basic is what every kernel with Landlock knows.
 var basic = feature{
 	rights: rights{files: (readRights | writeRights | nodeRights) &^ (unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE)},
@@ -56,9 +59,14 @@ var later = []feature{
 		open:   Gap{What: "files can be emptied everywhere the user may write (needs Linux 6.2)"},
 	},
 	{
-		rights: rights{net: unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
-		holds:  "TCP reaches and listens on the ports of the rules only",
+		rights: rights{net: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
+		holds:  "TCP reaches the ports of the rules only",
 		open:   Gap{What: "TCP reaches every port of every address (needs Linux 6.7)"},
+	},
+	{
+		rights: bindRights,
+		holds:  "TCP ports that a program chooses can be listened on only if the rules name them",
+		open:   Gap{What: "every TCP port can be listened on"},
 	},
 	{
 		rights: rights{files: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
