@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/cgroup"
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/watchdog"
 )
 
@@ -26,14 +26,31 @@ func newGroup(limits Limits) (*cgroup.Group, error) {
 	return cgroup.New("drover", cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
 }
 
-// confine prepares the start of a jail.
-func (c *Cell) confine(spec *jail.Spec) *confinement {
+// confine prepares a start of the CLI.
+func (c *Cell) confine() *confinement {
 	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
 	if group, err := newGroup(f.limits); err == nil { // without one the watchdog does it, as the walls event says
 		f.group = group
-		spec.Confine = func(pids []int) error { return group.Add(pids...) }
 	}
 	return f
+}
+
+// add puts processes into the control group, if there is one.
+func (f *confinement) add(pids []int) error {
+	if f.group == nil {
+		return nil
+	}
+	return f.group.Add(pids...)
+}
+
+// hold keeps a started CLI within its limits, and ends it when the cell is closed.
+func (f *confinement) hold(pid int, p claude.Process) error {
+	f.cell.onClose(func() error {
+		err := p.Kill()
+		p.Wait()
+		return errors.Join(err, f.release())
+	})
+	return f.watch(pid, p.Kill)
 }
 
 // watch looks after the cell until release is called. A disk that is full already is a reason not to
