@@ -138,10 +138,17 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 		return errors.Join(err, kept.release())
 	})
 	if err := kept.watch(started.Init(), p.Kill); err != nil {
+		for _, l := range started.Listeners() {
+			_ = l.Close() // nobody has used it
+		}
 		return nil, err
 	}
 	for n, l := range started.Listeners() {
-		c.serve(l, []func(net.Listener) error{c.run.Serve, c.proxy.Serve, c.proxy.Serve}[n])
+		serve := []func(net.Listener) error{c.run.Serve, c.proxy.Serve, c.proxy.Serve}[n]
+		c.serve(l, func(l net.Listener) error {
+			<-kept.watchdog.Ready()
+			return serve(l)
+		})
 	}
 	c.started(p)
 	return p, nil
