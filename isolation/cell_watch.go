@@ -23,7 +23,7 @@ type confinement struct {
 
 // newGroup makes the control group of a cell, or says why there is none.
 func newGroup(limits Limits) (*cgroup.Group, error) {
-	cgroup.Sweep()
+	groupSweeps.try(func() { cgroup.Sweep() })
 	return cgroup.New("drover", cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
 }
 
