@@ -127,13 +127,20 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	}
 	p := walled{started.Process}
 	if err := kept.hold(started.Init(), p); err != nil {
+		for _, l := range started.Listeners() {
+			_ = l.Close() // nobody has used it
+		}
 		return nil, err
 	}
 	network := c.isolation.network()
 	for n, l := range started.Listeners() {
-		c.serve(l, []func(net.Listener) error{
+		serve := []func(net.Listener) error{
 			c.run.Serve, c.proxyOr(network.HTTPProxyPort), c.proxyOr(network.SOCKSProxyPort),
-		}[n])
+		}[n]
+		c.serve(l, func(l net.Listener) error {
+			<-kept.watchdog.Ready()
+			return serve(l)
+		})
 	}
 	c.started(p)
 	return p, nil
