@@ -40,7 +40,6 @@ func bind(o *claude.Options, req agent.Request) error {
 			return err
 		}
 	}
-	avoidRootBypass(o)
 	return nil
 }
 
@@ -69,7 +68,7 @@ func avoidRootBypass(o *claude.Options) {
 
 // refusesBypass reports whether the CLI would refuse bypassPermissions.
 func refusesBypass(o *claude.Options) bool {
-	if os.Geteuid() != 0 || o.User != "" || o.Spawner != nil {
+	if os.Geteuid() != 0 || o.User != "" {
 		return false
 	}
 	return !slices.ContainsFunc(o.Environ(), func(entry string) bool {

@@ -22,9 +22,9 @@ func (a *Adapter) In(i *isolation.Isolation) *Adapter {
 	return &Adapter{base: a.base, isolation: i, kept: a.kept}
 }
 
-// enter makes the cell of the run and puts it into the options. What leave returns is to be called when
-// the CLI is gone.
+// enter makes the cell of the run and puts it into the options.
 func (r *run) enter(ctx context.Context, req agent.Request) error {
+	r.adapter.keep(&r.opts)
 	o := isolation.OpenOptions{Judged: req.Host != nil, Emit: r.asides.tell}
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
@@ -34,6 +34,9 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		return err
 	}
 	r.cell = cell
+	if req.Host != nil && cell.Level() != isolation.LevelCell {
+		avoidRootBypass(&r.opts) // in a cell the CLI is no root
+	}
 	return nil
 }
 
@@ -87,7 +90,7 @@ func (e *ending) limit(err error) {
 	switch {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneMaxBudget, "", err.Error()
+		e.done.Status, e.done.Result, e.done.Reason = event.DoneMaxBudget, err.Error(), ""
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
 		e.done.Status, e.done.Result, e.done.Reason = event.DoneInterrupted, "", err.Error()

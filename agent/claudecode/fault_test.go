@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/agent"
-	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
@@ -103,7 +102,7 @@ func TestTheCLIDiesAtEachStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts := claudetest.ScriptCLI(t, x.script).Options()
 			opts.MaxLineBytes = 1 << 20
-			a := claudecode.New(opts)
+			a := newAdapter(t, opts)
 			req := agent.Request{Prompt: "go", Resume: prompt}
 			if x.kinds == nil {
 				if err := refused(t, a, req); errors.Is(err, agent.ErrUnavailable) {
@@ -148,7 +147,7 @@ func TestACLIThatDoesNotHeedAnInterrupt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := claudecode.New(claudetest.ScriptCLI(t, x.script).Options())
+				a := newAdapter(t, claudetest.ScriptCLI(t, x.script).Options())
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				var stopped time.Time
@@ -181,7 +180,7 @@ func TestACLIThatDoesNotHeedAnInterrupt(t *testing.T) {
 // A run that is stopped before it begins has no event but done, and what was to be resumed still can be.
 func TestARunThatIsStoppedWhileItStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := claudecode.New(claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Hang() }).Options())
+		a := newAdapter(t, claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Hang() }).Options())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begun := time.Now()
@@ -201,7 +200,7 @@ func TestARunThatIsStoppedBeforehandStartsNothing(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Hang() })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	got := record(t, claudecode.New(cli.Options()).Run(ctx, agent.Request{Prompt: "go", Resume: "token"}))
+	got := record(t, newAdapter(t, cli.Options()).Run(ctx, agent.Request{Prompt: "go", Resume: "token"}))
 	if done := got.done(t); len(got) != 1 || done.Status != event.DoneInterrupted || done.Reason != "enough" || done.ResumeToken != "token" {
 		t.Errorf("the run ended with %+v in %v", done, got.kinds())
 	}
@@ -231,7 +230,7 @@ func TestAnotherTurnComesFirst(t *testing.T) {
 					s.UntilEOF()
 				}).Options()
 				base.Resume = x.base
-				got := record(t, claudecode.New(base).Run(inTime(t), agent.Request{Prompt: "go", Resume: x.request}))
+				got := record(t, newAdapter(t, base).Run(inTime(t), agent.Request{Prompt: "go", Resume: x.request}))
 				if done := got.done(t); done.Result != "the answer" || done.Status != event.DoneSuccess {
 					t.Errorf("the run ended with %+v in %v", done, got.kinds())
 				}
@@ -252,7 +251,7 @@ func TestAPanicInTheLoopEndsTheRun(t *testing.T) {
 			t.Error("the panic is lost")
 		}
 	}()
-	for range claudecode.New(cli.Options()).Run(inTime(t), agent.Request{Prompt: "go"}) {
+	for range newAdapter(t, cli.Options()).Run(inTime(t), agent.Request{Prompt: "go"}) {
 		panic("enough")
 	}
 }
@@ -270,7 +269,7 @@ func TestRunsOfOneAdapterDoNotMeet(t *testing.T) {
 	})
 	base := cli.Options()
 	base.MCPServers = map[string]claude.MCPServer{"other": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}
-	a := claudecode.New(base)
+	a := newAdapter(t, base)
 	var tasks []agent.Task
 	for _, model := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight"} {
 		r, err := agent.NewRunner(a, &agent.RunnerOptions{Role: model})

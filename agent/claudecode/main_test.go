@@ -7,9 +7,13 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // Variables that make the test program a CLI: what it answers to a prompt, the version it prints, a file
@@ -55,4 +59,31 @@ func itself(t testing.TB, env map[string]string) *claude.Options {
 		t.Fatal(err)
 	}
 	return &claude.Options{CLIPath: path, Env: claude.ExactEnv(env)}
+}
+
+// impatient passes it on at once that a model is overloaded.
+var impatient = gateway.New(&gateway.Options{MaxWait: time.Millisecond})
+
+// newAdapter makes an adapter that runs the real CLI in a cell. One that is started by a spawner of the
+// test, or is the test program itself, is run without walls, and has no model.
+func newAdapter(t testing.TB, base *claude.Options) *claudecode.Adapter {
+	t.Helper()
+	here, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base.Spawner == nil && base.CLIPath != here {
+		return claudecode.New(base).In(&isolation.Isolation{Gateway: impatient})
+	}
+	return claudecode.New(base).In(onHost(t))
+}
+
+// onHost is the isolation of a CLI that needs neither walls nor a model.
+func onHost(t testing.TB) *isolation.Isolation {
+	t.Helper()
+	nowhere, err := gateway.Endpoint("http://127.0.0.1:1", gateway.APIKey(claudetest.FakeKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &isolation.Isolation{Weakest: isolation.LevelHost, Sandbox: &isolation.Sandbox{Disabled: true}, Upstream: nowhere}
 }

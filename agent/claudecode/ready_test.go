@@ -36,7 +36,7 @@ func TestReadinessFollowsTheVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := itself(t, map[string]string{versionVariable: x.prints})
-			got := claudecode.New(opts).Ready(t.Context())
+			got := newAdapter(t, opts).Ready(t.Context())
 			if got.State != x.want {
 				t.Fatalf("state is %q (%s), want %q", got.State, got.Detail, x.want)
 			}
@@ -58,7 +58,7 @@ func TestTheRealCLIIsReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cli := newCLI(t)
 			opts := &claude.Options{CLIPath: cli.Path, Env: claude.ExactEnv(cli.Env("http://127.0.0.1:1"))}
-			got := claudecode.New(opts).Ready(t.Context())
+			got := newAdapter(t, opts).Ready(t.Context())
 			if got.State != agent.StateReady || got.Version != cli.Version || got.Err() != nil {
 				t.Errorf("readiness is %+v, want ready with version %s", got, cli.Version)
 			}
@@ -86,7 +86,7 @@ func TestTheVersionIsAskedOfWhatIsStartedHere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts := itself(t, map[string]string{versionVariable: "2.1.100"})
 			opts.Spawner = x.spawner
-			if got := claudecode.New(opts).Ready(t.Context()); got.State != x.want {
+			if got := newAdapter(t, opts).Ready(t.Context()); got.State != x.want {
 				t.Errorf("state is %q (%s), want %q", got.State, got.Detail, x.want)
 			}
 		})
@@ -104,7 +104,7 @@ func TestAVariableThatNamesNoCLIHasToGo(t *testing.T) {
 func TestReadyHeedsItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := claudecode.New(itself(t, map[string]string{versionVariable: "2.1.300"})).Ready(ctx)
+	got := newAdapter(t, itself(t, map[string]string{versionVariable: "2.1.300"})).Ready(ctx)
 	if got.State != agent.StateUnknown || !errors.Is(got.Cause, context.Canceled) {
 		t.Errorf("readiness is %+v, want unknown because of the context", got)
 	}
@@ -157,7 +157,7 @@ func TestATooOldCLIIsNotRun(t *testing.T) {
 		"it ends": itself(t, map[string]string{versionVariable: "1.0.3 (Claude Code)"}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := refused(t, claudecode.New(base), agent.Request{Prompt: "go"})
+			err := refused(t, newAdapter(t, base), agent.Request{Prompt: "go"})
 			if !errors.Is(err, agent.ErrUnavailable) || !errors.Is(err, claude.ErrTooOld) || !strings.Contains(err.Error(), "next: npm install") {
 				t.Errorf("Run gives %v, want ErrUnavailable with the way to mend it", err)
 			}
@@ -183,7 +183,7 @@ func TestACLIWhoseVersionNobodyKnowsIsRun(t *testing.T) {
 // A CLI that does not tell its version in the handshake is asked for it, once for each file.
 func TestASilentCLIIsAskedForItsVersionOnce(t *testing.T) {
 	count := filepath.Join(t.TempDir(), "count")
-	a := claudecode.New(itself(t, map[string]string{turnVariable: "hello", versionVariable: claude.OldestTested, countVariable: count}))
+	a := newAdapter(t, itself(t, map[string]string{turnVariable: "hello", versionVariable: claude.OldestTested, countVariable: count}))
 	for range 3 {
 		if done := record(t, a.Run(inTime(t), agent.Request{Prompt: "go"})).done(t); done.Result != "hello" {
 			t.Errorf("the run ended with %+v", done)
@@ -192,7 +192,7 @@ func TestASilentCLIIsAskedForItsVersionOnce(t *testing.T) {
 	if asked, err := os.ReadFile(count); string(asked) != "." {
 		t.Errorf("it was asked %d times (%v), want once", len(asked), err)
 	}
-	old := claudecode.New(itself(t, map[string]string{turnVariable: "hello", versionVariable: "2.1.196"}))
+	old := newAdapter(t, itself(t, map[string]string{turnVariable: "hello", versionVariable: "2.1.196"}))
 	if err := refused(t, old, agent.Request{Prompt: "go"}); !errors.Is(err, agent.ErrUnavailable) {
 		t.Errorf("a run of one that is too old gives %v, want ErrUnavailable", err)
 	}

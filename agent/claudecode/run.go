@@ -48,7 +48,6 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 	}
 	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
-	a.keep(&r.opts)
 	release, err := serveTools(&r.opts, req)
 	if err != nil {
 		return nil, err

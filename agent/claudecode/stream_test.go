@@ -45,7 +45,7 @@ func inTime(t testing.TB) context.Context {
 // newRunner makes a runner of base.
 func newRunner(t testing.TB, base *claude.Options, opts *agent.RunnerOptions) *agent.Runner {
 	t.Helper()
-	r, err := agent.NewRunner(claudecode.New(base), opts)
+	r, err := agent.NewRunner(newAdapter(t, base), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

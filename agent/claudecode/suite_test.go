@@ -25,7 +25,7 @@ func TestClaudeCodePassesTheSuiteOfAllAdapters(t *testing.T) {
 		script.Text("It says hello.").When(seen).Always(),
 	)
 	agenttest.TestAdapter(t, agenttest.Subject{
-		New:     func(*testing.T) agent.Adapter { return claudecode.New(cli.Options(model)) },
+		New:     func(*testing.T) agent.Adapter { return newAdapter(t, cli.Options(model)) },
 		Missing: func(*testing.T) agent.Adapter { return claudecode.New(&claude.Options{CLIPath: "/nowhere/claude"}) },
 		Request: agent.Request{Prompt: "Say hello."},
 	})

@@ -6,6 +6,7 @@ package jail
 
 import (
 	"cmp"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -38,6 +39,7 @@ func (s Spec) arguments(binds []bind, filter int, files map[string]int) []string
 	args = append(args, tmpfs("/dev/shm", cmp.Or(s.SharedBytes, defaultSharedBytes))...)
 	args = append(args, tmpfs("/tmp", cmp.Or(s.TempBytes, defaultTempBytes))...)
 	args = append(args, "--perms", "0755", "--dir", "/run", "--perms", "0755", "--dir", "/var", "--symlink", "/tmp", "/var/tmp")
+	args = append(args, parentArgs(slices.AppendSeq(targets(binds), maps.Keys(files)))...)
 	args = append(args, bindArgs(binds)...)
 	args = append(args, fileArgs(files)...)
 	// What is left is memory without a bound, in which the program could otherwise write.
@@ -55,7 +57,6 @@ func bindArgs(binds []bind) []string {
 	slices.SortStableFunc(binds, func(a, b bind) int { return cmp.Compare(depth(a.target), depth(b.target)) })
 	var args []string
 	for _, b := range binds {
-		args = append(args, parentArgs(b.target)...)
 		option := "--ro-bind"
 		if b.writable {
 			option = "--bind"
@@ -65,22 +66,35 @@ func bindArgs(binds []bind) []string {
 	return args
 }
 
+func targets(binds []bind) []string {
+	var all []string
+	for _, b := range binds {
+		all = append(all, b.target)
+	}
+	return all
+}
+
 func depth(path string) int { return strings.Count(path, "/") }
 
-// parentArgs make the folders above a mount, which bubblewrap would make unreadable to others.
-func parentArgs(target string) []string {
+// parentArgs make the folders above paths, once, which bubblewrap would make unreadable to others.
+func parentArgs(paths []string) []string {
+	parents := map[string]bool{}
+	for _, path := range paths {
+		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+			parents[dir] = true
+		}
+	}
 	var args []string
-	for dir := filepath.Dir(target); dir != "/"; dir = filepath.Dir(dir) {
-		args = append([]string{"--perms", "0755", "--dir", dir}, args...)
+	for _, dir := range slices.Sorted(maps.Keys(parents)) {
+		args = append(args, "--perms", "0755", "--dir", dir)
 	}
 	return args
 }
 
 func fileArgs(files map[string]int) []string {
 	var args []string
-	for path, fd := range files {
-		args = append(args, parentArgs(path)...)
-		args = append(args, "--perms", "0444", "--ro-bind-data", strconv.Itoa(fd), path)
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		args = append(args, "--perms", "0444", "--ro-bind-data", strconv.Itoa(files[path]), path)
 	}
 	return args
 }

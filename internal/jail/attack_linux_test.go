@@ -18,6 +18,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-agents/drover/internal/jail"
@@ -278,6 +279,26 @@ func TestACellSeesNothingOfItsLauncher(t *testing.T) {
 	}
 	if !strings.Contains(got, "VARIABLE=value-of-the-cell") {
 		t.Errorf("the environment is missing:\n%s", got)
+	}
+}
+
+// The program has no capabilities, gains none, and is filtered.
+func TestACellHasNoPrivileges(t *testing.T) {
+	requireCells(t)
+	const none = "0000000000000000"
+	want := map[string]string{
+		"CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
+		"NoNewPrivs": "1", "Seccomp": "2", "Uid": "1000\t1000\t1000\t1000", "Gid": "1000\t1000\t1000\t1000",
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(output(t, shellSpec("cat /proc/self/status"))) {
+		name, value, _ := strings.Cut(line, ":")
+		if _, wanted := want[name]; wanted {
+			got[name] = strings.TrimSpace(value)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status inside (-want +got):\n%s", diff)
 	}
 }
 

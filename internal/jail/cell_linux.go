@@ -49,7 +49,11 @@ func Start(ctx context.Context, s Spec) (*Cell, error) {
 		return nil, err
 	}
 	l := Launch{Listen: s.Listen, Limits: s.Limits, Path: s.Path, Args: s.Args}
-	return start(ctx, s, Launch.Arguments, l)
+	cell, err := start(ctx, s, Launch.Arguments, l)
+	if err != nil && ctx.Err() == nil {
+		err = cmp.Or(Supported(ctx, s.Bwrap), err) // the better answer, if no cell at all can be had
+	}
+	return cell, err
 }
 
 func findBwrap(path string) (string, error) {

@@ -6,12 +6,15 @@ package jail_test
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +33,7 @@ func (j jailed) Wait() claude.ExitStatus {
 }
 
 // jailSpawner starts the CLI in a cell that has one endpoint, which is forwarded to the model.
-func jailSpawner(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, listen string) claude.Spawner {
+func jailSpawner(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, listen string, nested bool) claude.Spawner {
 	return claude.SpawnerFunc(func(ctx context.Context, cmd claude.Command) (claude.Process, error) {
 		program, err := filepath.EvalSymlinks(cmd.Path)
 		if err != nil {
@@ -40,11 +43,14 @@ func jailSpawner(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model,
 			Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
 			Mounts: []jail.Mount{
 				{Source: program, Target: cmd.Path},
-				{Source: cli.Home, Writable: true}, {Source: cli.Config, Writable: true},
-				{Source: cli.Temp, Writable: true}, {Source: cli.Work, Writable: true},
+				{Source: cli.Home, Writable: true},
+				{Source: cli.Config, Writable: true},
+				{Source: cli.Temp, Writable: true},
+				{Source: cli.Work, Writable: true},
 			},
 			Listen: []netip.AddrPort{netip.MustParseAddrPort(listen)},
 			Limits: jail.Limits{Processes: 256, OpenFiles: 4096},
+			Nested: nested,
 		})
 		if err != nil {
 			return nil, err
@@ -69,6 +75,34 @@ func forward(t *testing.T, l net.Listener, model *claudetest.Model) {
 	t.Cleanup(func() { _ = server.Close(); <-done; transport.CloseIdleConnections() })
 }
 
+// cellOptions run the CLI in a cell whose endpoint is at an address.
+func cellOptions(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, listen string, extra map[string]string) *claude.Options {
+	env := claude.CellEnv{
+		Path: "/usr/bin:/bin", Home: cli.Home, Config: cli.Config, Temp: cli.Temp,
+		Endpoint: claude.CellEndpoint{URL: "http://" + listen, Token: "cell-token"}, Extra: extra,
+	}
+	opts := cli.Options(model)
+	opts.Env = claude.ExactEnv(env.Vars())
+	opts.PermissionMode = claude.ModeBypassPermissions
+	opts.Spawner = jailSpawner(t, cli, model, listen, false)
+	return opts
+}
+
+// ask runs one turn and returns the answer.
+func ask(t *testing.T, opts *claude.Options) string {
+	t.Helper()
+	var answer string
+	for m, err := range claude.Query(t.Context(), "go", opts) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := m.(*claude.ResultMessage); ok {
+			answer = r.Result
+		}
+	}
+	return answer
+}
+
 // The real CLI works in a cell: it calls the model over the listener that was handed out, runs a
 // shell and writes into its workspace.
 func TestTheRealCLIWorksInACell(t *testing.T) {
@@ -89,30 +123,37 @@ func TestTheRealCLIWorksInACell(t *testing.T) {
 				script.Call("Bash", script.Input{"command": "id -u; cat /proc/sys/kernel/hostname; echo made > made; ls /home /root 2>&1 | wc -l"}),
 				script.Text("done"),
 			).RequireAllUsed()
-			opts := cli.Options(model)
-			env := claude.CellEnv{
-				Path: "/usr/bin:/bin", Home: cli.Home, Config: cli.Config, Temp: cli.Temp,
-				Endpoint: claude.CellEndpoint{URL: "http://" + c.listen, Token: "cell-token"}, Extra: c.env,
-			}
-			opts.Env = claude.ExactEnv(env.Vars())
-			opts.PermissionMode = claude.ModeBypassPermissions
-			opts.Spawner = jailSpawner(t, cli, model, c.listen)
-			var answer string
-			for m, err := range claude.Query(t.Context(), "go", opts) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if r, ok := m.(*claude.ResultMessage); ok {
-					answer = r.Result
-				}
-			}
-			if answer != "done" {
-				t.Errorf("answer: got %q, want done", answer)
+			opts := cellOptions(t, cli, model, c.listen, c.env)
+			if got := ask(t, opts); got != "done" {
+				t.Errorf("answer: got %q, want done", got)
 			}
 			if got, _, _ := model.ToolResult("Bash"); got != "1000\ncell\n2" {
 				t.Errorf("said by the shell: got %q", got)
 			}
 			checkOwner(t, filepath.Join(cli.Work, "made"), cli.Work)
 		})
+	}
+}
+
+// In the relaxed profile the CLI's own sandbox around Bash works: it writes the workspace, and does
+// not reach the cell's endpoint.
+func TestTheRealCLIsOwnSandboxWorksInARelaxedCell(t *testing.T) {
+	requireCells(t)
+	if _, err := exec.LookPath("socat"); err != nil {
+		t.Skip("the CLI's sandbox needs socat: install it")
+	}
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t,
+		script.Call("Bash", script.Input{"command": "echo made > made && cat made; touch $HOME/x 2>/dev/null || echo home kept; (exec 3<>/dev/tcp/127.0.0.1/8080) 2>/dev/null || echo no endpoint"}),
+		script.Text("done"),
+	).RequireAllUsed()
+	opts := cellOptions(t, cli, model, "127.0.0.1:8080", nil)
+	opts.Spawner = jailSpawner(t, cli, model, "127.0.0.1:8080", true)
+	opts.Settings = json.RawMessage(`{"sandbox":{"enabled":true,"failIfUnavailable":true,"allowUnsandboxedCommands":false,"enableWeakerNestedSandbox":true}}`)
+	if got := ask(t, opts); got != "done" {
+		t.Errorf("answer: got %q, want done", got)
+	}
+	if got, _, _ := model.ToolResult("Bash"); !strings.Contains(got, "made\n") || !strings.Contains(got, "home kept") || !strings.Contains(got, "no endpoint") {
+		t.Errorf("said by the shell: got %q", got)
 	}
 }

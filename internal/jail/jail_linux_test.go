@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/internal/testuser"
 )
 
@@ -39,14 +40,20 @@ func TestMain(m *testing.M) {
 func TestAsAnOrdinaryUser(t *testing.T) {
 	requireCells(t)
 	testuser.Rerun(t, claudetest.CLI(t).Path,
-		"^(TestACell|TestNothing|TestThe|TestTwoCells|TestListeners|TestOne|TestMounts|TestKill|TestASandboxInside)")
+		"^(TestACell|TestAHandoff|TestASandbox|TestKill|TestListeners|TestMany|TestMounts|TestNothing|TestOne|TestTwoCells|"+
+			"TestThe(RealCLI|HelperLaunches|Program|Limits|Temporary|User))")
 }
 
 func requireCells(t testing.TB) {
 	t.Helper()
-	if err := jail.Supported(t.Context(), ""); err != nil {
-		t.Skipf("%v", err)
+	err := jail.Supported(t.Context(), "")
+	if err == nil {
+		return
 	}
+	if proc.NamespaceAvailable(t.Context(), "") {
+		t.Fatalf("bubblewrap works here, but there is %v", err)
+	}
+	t.Skipf("%v", err)
 }
 
 // roleSpec runs a role of this binary in a cell.

@@ -7,6 +7,7 @@ package jail
 import (
 	"context"
 	"net"
+	"os"
 	"runtime"
 
 	"github.com/drover-agents/drover/internal/proc"
@@ -25,7 +26,33 @@ func (*Cell) Init() int { return 0 }
 func Start(ctx context.Context, s Spec) (*Cell, error) { return nil, Supported(ctx, s.Bwrap) }
 
 // Supported says that no cell can be had.
-func Supported(context.Context, string) error { return unsupportedOn(runtime.GOOS, runtime.GOARCH) }
+func Supported(context.Context, string) error { return here() }
 
 // Pids returns the host pids of everything in a cell.
 func Pids(int) []int { return nil }
+
+// A Handoff is the socket over which the helper hands out its listeners. There is no helper here.
+type Handoff struct{ Child *os.File }
+
+// NewHandoff fails.
+func NewHandoff() (*Handoff, error) { return nil, here() }
+
+// Close does nothing.
+func (*Handoff) Close() {}
+
+// Receive fails.
+func (*Handoff) Receive(context.Context, int) ([]net.Listener, error) { return nil, here() }
+
+// Arguments are none.
+func (Launch) Arguments() []string { return nil }
+
+// HelperFile fails.
+func HelperFile() (*os.File, error) { return nil, here() }
+
+// DataFile fails.
+func DataFile([]byte) (*os.File, error) { return nil, here() }
+
+// Filter is empty: the calls of this system are not known.
+func Filter(bool) []byte { return nil }
+
+func here() error { return unsupportedOn(runtime.GOOS, runtime.GOARCH) }

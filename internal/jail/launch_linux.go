@@ -7,28 +7,12 @@ package jail
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// A Launch is what the helper does before it becomes the program. It runs without bubblewrap too.
-// Descriptors are numbers in the helper's process; zero means none.
-type Launch struct {
-	// Report is the child's end of a [Handoff].
-	Report int
-	// Listen are opened in the network that the helper is in.
-	Listen []netip.AddrPort
-	Limits Limits
-	// Ruleset is a Landlock ruleset, Filter holds a seccomp program as made by [Filter].
-	Ruleset, Filter int
-	// Path is the program, absolute; Args are the arguments after its name.
-	Path string
-	Args []string
-}
 
 // Arguments are the helper's arguments after its name; helper/helper.c explains them.
 func (l Launch) Arguments() []string {

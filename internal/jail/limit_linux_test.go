@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,6 +118,47 @@ func TestListenersAreHandedOut(t *testing.T) {
 		_ = c.Close()
 		t.Error("the listener of the cell answers on the host")
 	}
+}
+
+// Many cells at once do not get into each other's way, and leave neither descriptors nor threads.
+func TestManyCellsAtOnce(t *testing.T) {
+	requireCells(t)
+	dir := t.TempDir()
+	files := countEntries(t, "/proc/self/fd")
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			s := shellSpec("echo $0 > " + dir + "/$0; cat " + dir + "/$0")
+			s.Args = append(s.Args, strconv.Itoa(i))
+			s.Mounts = []jail.Mount{{Source: dir, Writable: true}}
+			s.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:8080")}
+			cell, err := jail.Start(t.Context(), s)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			out, _ := io.ReadAll(cell.Stdout())
+			if got, want := strings.TrimSpace(string(out)), strconv.Itoa(i); got != want {
+				t.Errorf("cell %d: got %q", i, got)
+			}
+			_, _ = io.Copy(io.Discard, cell.Stderr())
+			cell.Wait()
+			_ = cell.Listeners()[0].Close()
+		})
+	}
+	wg.Wait()
+	// An id map may have been opened for the first time; twenty cells that leaked would show.
+	waitUntil(t, "descriptors to be closed", func() bool { return countEntries(t, "/proc/self/fd") <= files+5 })
+	waitUntil(t, "threads to end", func() bool { return countEntries(t, "/proc/self/task") < 40 })
+}
+
+func countEntries(t *testing.T, dir string) int {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
 }
 
 func TestTwoCellsUseTheSameAddress(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -52,7 +53,8 @@ func TestMountsShowWhatTheySay(t *testing.T) {
 	s.Dir = work
 	s.Mounts = []jail.Mount{
 		{Source: filepath.Join(work, "kept")}, // below the next one, although it comes first
-		{Source: work, Writable: true}, {Source: readable},
+		{Source: work, Writable: true},
+		{Source: readable},
 		{Source: filepath.Join(private, "program"), Target: "/opt/program"},
 	}
 	want := "ABCP\nwritten\nkept\nread-only\nread\nwork"
@@ -173,6 +175,27 @@ func TestNothingStaysMounted(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, mounts()); diff != "" {
 		t.Errorf("mounts of the host (-before +after):\n%s", diff)
+	}
+}
+
+// On most machines mounts are shared: what one namespace mounts shows up in others. That is tried in a
+// namespace that the test makes.
+func TestNothingStaysMountedWhereMountsAreShared(t *testing.T) {
+	requireCells(t)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for mounts of its own: run as root")
+	}
+	shared := "mount --make-rshared / && exec /proc/self/fd/3 -test.run '^TestNothingStaysMounted$'"
+	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", shared)
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = self.Close() }()
+	cmd.ExtraFiles = []*os.File{self}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

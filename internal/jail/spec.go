@@ -26,7 +26,8 @@ type Spec struct {
 	// Files are small read-only files made inside. They replace those made by default: passwd,
 	// group, hosts and nsswitch.conf in /etc.
 	Files []File
-	// Listen are loopback TCP addresses (IPv4) opened inside and handed out, in order.
+	// Listen are loopback TCP addresses (IPv4, ports from 1024, at most 16) opened inside and handed
+	// out, in order.
 	Listen []netip.AddrPort
 	// Limits are resource limits of each process inside.
 	Limits Limits
@@ -73,6 +74,21 @@ type Limits struct {
 	OpenFiles int
 }
 
+// A Launch is what the helper does before it becomes the program. It runs without bubblewrap too.
+// Descriptors are numbers in the helper's process; zero means none.
+type Launch struct {
+	// Report is the child's end of a [Handoff].
+	Report int
+	// Listen are opened in the network that the helper is in.
+	Listen []netip.AddrPort
+	Limits Limits
+	// Ruleset is a Landlock ruleset, Filter holds a seccomp program as made by [Filter].
+	Ruleset, Filter int
+	// Path is the program, absolute; Args are the arguments after its name.
+	Path string
+	Args []string
+}
+
 // An UnsupportedError says why a cell cannot be had here, and what to do about it.
 type UnsupportedError struct{ Reason, Fix string }
 
@@ -100,7 +116,7 @@ func (s Spec) check() error {
 	}
 	for _, path := range paths {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
-			return fmt.Errorf("starting a cell: the path %q is not absolute and clean\n  next: give the full path, without links and dots", path)
+			return fmt.Errorf("starting a cell: the path %q is not absolute and clean\n  next: give the full path, without dots and without a slash at its end", path)
 		}
 	}
 	for _, text := range append(append(paths, s.Args...), s.Env...) {
@@ -112,8 +128,38 @@ func (s Spec) check() error {
 		if m.target() == "/" {
 			return errors.New("starting a cell: a mount covers the whole file system\n  next: mount the folders that are needed")
 		}
+		if err := s.checkLinks(m); err != nil {
+			return err
+		}
 	}
 	return checkListen(s.Listen)
+}
+
+// checkLinks refuses a mount below a writable one that is not where it seems: an earlier program in a
+// cell may have put a link there, to be shown something else of the host the next time.
+func (s Spec) checkLinks(m Mount) error {
+	for _, above := range s.Mounts {
+		rest, below := strings.CutPrefix(m.Source, above.Source+"/")
+		if !above.Writable || !below {
+			continue
+		}
+		folder, err := filepath.EvalSymlinks(above.Source)
+		if err != nil {
+			return missing(above.Source, err)
+		}
+		real, err := filepath.EvalSymlinks(m.Source)
+		if err != nil {
+			return missing(m.Source, err)
+		}
+		if real != filepath.Join(folder, rest) {
+			return fmt.Errorf("starting a cell: %s leads out of the writable %s, to %s\n  next: remove the link, or mount %s by its own name", m.Source, above.Source, real, real)
+		}
+	}
+	return nil
+}
+
+func missing(path string, err error) error {
+	return fmt.Errorf("starting a cell: mounting %s: %w\n  next: make it, or take it out of the mounts", path, err)
 }
 
 // maxListen is what the helper takes.
@@ -124,8 +170,8 @@ func checkListen(addrs []netip.AddrPort) error {
 		return fmt.Errorf("starting a cell: %d listeners\n  next: ask for at most %d", len(addrs), maxListen)
 	}
 	for _, a := range addrs {
-		if !a.Addr().Is4() || !a.Addr().IsLoopback() || a.Port() == 0 {
-			return fmt.Errorf("starting a cell: cannot listen on %s\n  next: use an address of 127.0.0.0/8 and a port", a)
+		if !a.Addr().Is4() || !a.Addr().IsLoopback() || a.Port() < 1024 {
+			return fmt.Errorf("starting a cell: cannot listen on %s\n  next: use an address of 127.0.0.0/8 and a port from 1024", a)
 		}
 	}
 	return nil

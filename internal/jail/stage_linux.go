@@ -78,10 +78,6 @@ func planMount(m Mount, place string, cell owner) (stagedMount, error) {
 	return planned, err
 }
 
-func missing(path string, err error) error {
-	return fmt.Errorf("starting a cell: mounting %s: %w\n  next: make it, or take it out of the mounts", path, err)
-}
-
 // binds are the mounts as bubblewrap finds them.
 func (st *stage) binds() []bind {
 	var all []bind

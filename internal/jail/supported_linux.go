@@ -6,10 +6,13 @@ package jail
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // probeWait bounds one try.
@@ -38,13 +41,14 @@ func Supported(ctx context.Context, bwrap string) error {
 }
 
 // probe starts a real cell in which the helper runs no program but waits for the end of its input. As
-// root it brings a mount that must be id-mapped.
+// root it brings a mount, so that the way to id-mapped ones is tried; whether a folder's file system
+// knows them is seen when it is mounted.
 func probe(ctx context.Context, bwrap string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
 	s := Spec{Dir: "/", Bwrap: bwrap}
 	if os.Geteuid() == 0 {
-		s.Mounts = []Mount{{Source: os.TempDir(), Target: "/tmp/probe"}}
+		s.Mounts = []Mount{{Source: "/usr", Target: "/tmp/probe"}}
 	}
 	cell, err := start(ctx, s, func(l Launch) []string { return append(l.options(), "-w") }, Launch{})
 	if err != nil {
@@ -57,20 +61,32 @@ func probe(ctx context.Context, bwrap string) error {
 	return nil
 }
 
-// fixes tell what to do, by a word in the error. The last one is for everything else.
-var fixes = []struct{ word, fix string }{
+const allowNamespaces = "allow user namespaces (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, " +
+	"kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for bubblewrap); " +
+	"in a container, a seccomp profile that allows them"
+
+// fixes tell what to do, by words in the error. The last one is for everything else.
+var fixes = []struct{ words, fix string }{
 	{"Unknown option", "install bubblewrap 0.8 or newer"},
+	{"making an id map", allowNamespaces},
+	{"fork/exec", "put bubblewrap where every user may run it, such as /usr/bin"},
 	{"CAP_SYS_ADMIN", "run as an ordinary user, or give this process CAP_SYS_ADMIN"},
 	{"mount proc", "in a container, run it with an unmasked /proc (for example --security-opt systempaths=unconfined)"},
-	{"No permissions", "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, or the AppArmor profile of bubblewrap); in a container, a seccomp profile that allows them"},
-	{"ENOSPC", "allow user namespaces (sysctl user.max_user_namespaces)"},
+	{"No permissions", allowNamespaces},
+	{"ENOSPC", allowNamespaces},
+	{"not support user namespaces", allowNamespaces},
+	{"uid map", allowNamespaces},
+	{"loopback", allowNamespaces},
 	{"", "try bubblewrap by hand: bwrap --unshare-all --ro-bind / / true; it needs user namespaces, which the system or the container around this program may forbid"},
 }
 
 func unsupported(err error) error {
 	reason, _, _ := strings.Cut(err.Error(), "\n  next: ")
+	if errors.Is(err, unix.EPERM) && strings.Contains(reason, "fork/exec") {
+		return &UnsupportedError{reason, "run as an ordinary user: this root may not become another user (it needs CAP_SETUID and CAP_SETGID, and more ids than its own)"}
+	}
 	for _, f := range fixes {
-		if strings.Contains(err.Error(), f.word) {
+		if strings.Contains(err.Error(), f.words) {
 			return &UnsupportedError{reason, f.fix}
 		}
 	}

@@ -7,6 +7,7 @@ package jail
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -33,10 +34,10 @@ func systemArgs() []string {
 			args = append(args, "--ro-bind", path, path)
 		}
 	}
-	for _, path := range etcPaths {
-		if isThere(path) {
-			args = append(append(args, parentArgs(path)...), "--ro-bind", path, path)
-		}
+	there := slices.DeleteFunc(slices.Clone(etcPaths), func(path string) bool { return !isThere(path) })
+	args = append(args, parentArgs(there)...)
+	for _, path := range there {
+		args = append(args, "--ro-bind", path, path)
 	}
 	return args
 }

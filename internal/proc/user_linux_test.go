@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,4 +106,66 @@ func TestRunAsAnotherUser(t *testing.T) {
 		}
 		drain(p)
 	})
+}
+
+// What Prepare does to its thread stays there: it is not the first one of the process, which stands
+// for the whole of it, and it is not used again.
+func TestPrepareHasAThreadOfItsOwn(t *testing.T) {
+	if os.Geteuid() != 0 || !NamespaceAvailable(t.Context(), "") {
+		t.Skip("a mount namespace needs root and bubblewrap: run as root, install bubblewrap")
+	}
+	before, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	threads := map[int]bool{}
+	for range 20 {
+		p, err := StartBubblewrap(t.Context(), Bubblewrap{
+			Path: bwrap, Args: namespaceArgs("/"), Command: []string{"/bin/sh", "-c", "readlink /proc/self/ns/mnt"}, Dir: "/",
+			Prepare: func() error {
+				threads[syscall.Gettid()] = true
+				return syscall.Unshare(syscall.CLONE_NEWNS)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Wait()
+		drain(p)
+	}
+	if threads[os.Getpid()] {
+		t.Error("the first thread of the process was used")
+	}
+	tasks, err := filepath.Glob("/proc/self/task/*/ns/mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the threads to end", func() bool {
+		for _, task := range tasks {
+			if now, err := os.Readlink(task); err == nil && now != before {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// A Prepare that fails starts nothing and leaves nothing open.
+func TestAFailedPrepareStartsNothing(t *testing.T) {
+	before := openFiles(t)
+	for range 20 {
+		_, err := StartBubblewrap(t.Context(), Bubblewrap{
+			Path: "/does/not/matter", Dir: "/", Prepare: func() error { return syscall.EUCLEAN },
+		})
+		if !errors.Is(err, syscall.EUCLEAN) {
+			t.Fatalf("got %v, want what Prepare said", err)
+		}
+	}
+	if after := openFiles(t); after > before+5 {
+		t.Errorf("open files: got %d after, %d before", after, before)
+	}
 }
