@@ -135,6 +135,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 
 // openHome makes the home, after those of crashed programs were removed.
 func (c *Cell) openHome(o *claude.Options, judged bool) error {
+	_, _ = SweepHomes(c.isolation.TempDir) // what cannot be removed now is tried again by the next run
 	home, err := NewHome(c.isolation.TempDir, c.homeOptions(o, judged))
 	if err != nil {
 		return err
