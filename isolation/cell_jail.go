@@ -84,6 +84,11 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 		},
 		TempBytes: limits.TempBytes, Nested: w.cell.isolation.sandbox().Nested,
 	}
+	if spec.Nested {
+		if err := probeNested(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
 	return w.cell.start(ctx, spec)
 }
 
