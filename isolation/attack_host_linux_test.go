@@ -57,6 +57,7 @@ func newTarget(t *testing.T) *target {
 	mustMake(t, h.file, h.secret)
 	mustMake(t, filepath.Join(h.Root, "other", "file"), h.secret)
 	testuser.Put(t, os.Args[0], h.Work)
+	h.Path = testuser.Put(t, h.Path, h.Root)
 	h.listen(t)
 	h.startVictim(t)
 	return h
@@ -67,11 +68,23 @@ func (h *target) agent(t *testing.T, turns ...script.Turn) *claudetest.Model {
 	t.Helper()
 	model := claudetest.NewModel(t, turns...).RequireAllUsed()
 	h.opts = h.Options(model)
-	h.opts.CLIPath = testuser.Put(t, h.Path, h.Root)
 	h.SetEnv(h.opts, model, map[string]string{"ANTHROPIC_API_KEY": h.key})
 	h.opts.PermissionMode = claude.ModeBypassPermissions
 	h.before = h.look(t)
 	return model
+}
+
+// beside is the same machine with another workspace.
+func (h *target) beside(t *testing.T) *target {
+	t.Helper()
+	cli, other := *h.RealCLI, *h
+	cli.Work = filepath.Join(h.Root, "second")
+	if err := os.Mkdir(cli.Work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	testuser.Put(t, os.Args[0], cli.Work)
+	other.RealCLI = &cli
+	return &other
 }
 
 // attacker is the command line of the attacking program, from the workspace.
@@ -183,7 +196,7 @@ func (h *target) look(t testing.TB) map[string]string {
 		if err != nil {
 			return err
 		}
-		inside := strings.HasPrefix(path, h.Work+"/")
+		inside := strings.HasPrefix(path, h.Work+"/") || strings.HasPrefix(path, filepath.Join(h.Temp, isolation.HomePrefix))
 		dangerous := info.Mode()&(fs.ModeDevice|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSocket) != 0
 		switch {
 		case inside && !dangerous:

@@ -5,6 +5,7 @@ package isolation_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -39,9 +40,9 @@ func init() {
 }
 
 var attacks = map[string]func(args []string){
-	"dial":     func(args []string) { say(dialAttack(args[0], args[1])) },
-	"proxy":    func(args []string) { say(proxyAttack(args[0], args[1])) },
-	"gateway":  func(args []string) { say(gatewayAttack(args[0], args[1])) },
+	"dial":     func(args []string) { pairs(args, dialAttack) },
+	"proxy":    proxyAttacks,
+	"gateway":  func(args []string) { pairs(args, gatewayAttack) },
 	"calls":    func([]string) { callAttacks() },
 	"kill":     killAttack,
 	"search":   searchAttack,
@@ -60,9 +61,20 @@ func say(err error) {
 	fmt.Println("refused:", err)
 }
 
+// pairs makes an attempt with each two arguments.
+func pairs(args []string, try func(a, b string) error) {
+	for ; len(args) > 1; args = args[2:] {
+		fmt.Print(args[0], " ", args[1], ": ")
+		say(try(args[0], args[1]))
+	}
+}
+
+// networks are those of servers that are named for what is special about them.
+var networks = map[string]string{"path": "unix", "abstract": "unix"}
+
 // dialAttack sends something to a server of the host. UDP alone would not tell that nobody listens.
 func dialAttack(network, address string) error {
-	c, err := net.DialTimeout(network, address, 2*time.Second)
+	c, err := net.DialTimeout(cmp.Or(networks[network], network), address, 2*time.Second)
 	if err != nil {
 		return err
 	}
@@ -75,7 +87,14 @@ func dialAttack(network, address string) error {
 	return err
 }
 
-// proxyAttack asks a proxy of the cell for an address.
+// proxyAttacks ask the first argument for each of the others.
+func proxyAttacks(args []string) {
+	for _, address := range args[1:] {
+		fmt.Print(address, ": ")
+		say(proxyAttack(args[0], address))
+	}
+}
+
 func proxyAttack(through, address string) error {
 	by, err := url.Parse(through)
 	if err != nil {

@@ -127,31 +127,29 @@ func (h *target) procAttempts() []attempt {
 }
 
 func (h *target) networkAttempts() []attempt {
-	all := []attempt{
-		bash("a name", "getent hosts example.invalid; getent ahosts localhost.localdomain; echo status $?", `status [1-9]`),
-		bash("the proxy, by environment", attacker("proxy", "http://127.0.0.1:47801", "http://denied.example.invalid/"), `refused: .*(403|Forbidden)`),
-		bash("the proxy, with TLS", attacker("proxy", "http://127.0.0.1:47801", "https://tls.example.invalid/"), `refused: `),
-		bash("the other proxy", attacker("proxy", "socks5://127.0.0.1:47802", "http://socks.example.invalid/"), `refused: `),
-		bash("the gateway's files", attacker("gateway", "GET", "/v1/files"), `refused: 40`),
-		bash("the gateway by another way", attacker("gateway", "POST", "/v1/messages/../../v1/organizations"), `refused: 40`),
-		bash("the gateway for another host", attacker("proxy", "http://127.0.0.2:47800", "http://"+h.servers["tcp"].address+"/v1/messages"), `refused: 40`),
-	}
-	for _, name := range sortedKeys(h.servers) {
-		network := strings.TrimSuffix(strings.Replace(strings.Replace(name, "path", "unix", 1), "abstract", "unix", 1), "6")
-		all = append(all, bash("the host's server "+name, attacker("dial", network, h.servers[name].address), unreached))
-	}
+	const httpProxy, socksProxy = "http://127.0.0.1:47801", "socks5://127.0.0.1:47802"
 	_, port, _ := net.SplitHostPort(h.servers["tcp"].address)
+	var dials, urls []string
+	for _, name := range sortedKeys(h.servers) {
+		dials = append(dials, name, h.servers[name].address)
+	}
 	for _, host := range []string{"0.0.0.0", "127.0.0.2", "[::ffff:127.0.0.1]"} {
-		all = append(all, bash("the host's loopback as "+host, attacker("dial", "tcp", host+":"+port), unreached))
+		dials = append(dials, "tcp", host+":"+port)
 	}
 	for _, host := range loopbackNames {
-		url := "http://" + host + ":" + port + "/"
-		all = append(all,
-			bash("the proxy to "+host, attacker("proxy", "http://127.0.0.1:47801", url), `refused: `),
-			bash("the other proxy to "+host, attacker("proxy", "socks5://127.0.0.1:47802", url), `refused: `),
-		)
+		urls = append(urls, "http://"+host+":"+port+"/")
 	}
-	return all
+	each := func(n int) string { return fmt.Sprintf(`(?s)(refused: .*){%d}`, n) }
+	return []attempt{
+		bash("the host's servers", attacker(append([]string{"dial"}, dials...)...), each(len(dials)/2)),
+		bash("the host's servers by the proxy", attacker(append([]string{"proxy", httpProxy}, urls...)...), each(len(urls))),
+		bash("the host's servers by the other proxy", attacker(append([]string{"proxy", socksProxy}, urls...)...), each(len(urls))),
+		bash("other hosts by the proxy", attacker("proxy", httpProxy, "http://denied.example.invalid/", "https://tls.example.invalid/"), each(2)),
+		bash("other hosts by the other proxy", attacker("proxy", socksProxy, "http://socks.example.invalid/"), each(1)),
+		bash("a name", "getent hosts example.invalid; echo status $?", `status [1-9]`),
+		bash("the gateway's other doors", attacker("gateway", "GET", "/v1/files", "POST", "/v1/messages/../../v1/organizations"), `(?s)(refused: 4.*){2}`),
+		bash("the gateway as a proxy", attacker("proxy", "http://127.0.0.2:47800", "http://"+h.servers["tcp"].address+"/v1/messages"), `refused: 4`),
+	}
 }
 
 // loopbackNames lead to the machine itself.
@@ -206,9 +204,6 @@ func (h *target) check(t *testing.T, attempts []attempt, model *claudetest.Model
 	results := got.results()
 	for n, a := range attempts {
 		text, _, ok := model.ToolResult(callID(n))
-		if os.Getenv("SLOW") != "" {
-			println(results[callID(n)].Duration.String(), a.name)
-		}
 		if _, told := results[callID(n)]; !told || !ok {
 			t.Errorf("%s: left no trace: event %v, result %v", a.name, told, ok)
 			continue
