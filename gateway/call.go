@@ -73,7 +73,7 @@ func (r *Run) admit(w http.ResponseWriter, req *http.Request) (*call, *refusal) 
 	if !ok {
 		return nil, &refusal{path: path, reason: "only model calls pass this gateway"}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	body, err := bodyOf(w, req)
 	if err != nil {
 		return nil, bodyRefusal(path, err)
 	}
@@ -86,6 +86,14 @@ func (r *Run) admit(w http.ResponseWriter, req *http.Request) (*call, *refusal) 
 		return nil, refusal
 	}
 	return c, nil
+}
+
+// bodyOf reads a body. The space for one of a usual size is made at once.
+func bodyOf(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	var buffer bytes.Buffer
+	buffer.Grow(int(min(max(req.ContentLength, 0), 1<<20)) + bytes.MinRead)
+	_, err := buffer.ReadFrom(http.MaxBytesReader(w, req.Body, maxBody))
+	return buffer.Bytes(), err
 }
 
 func agentOf(req *http.Request) string {
@@ -174,14 +182,13 @@ func (c *call) do() {
 		c.retire()
 	}()
 
-	resp, err := c.send(ctx)
-	if err != nil {
-		c.failed(err)
-		c.report()
-		return
+	var broken bool
+	if resp, err := c.send(ctx); err != nil {
+		broken = c.failed(err)
+	} else {
+		defer c.run.lane.release()
+		broken = c.pass(resp)
 	}
-	defer c.run.lane.release()
-	broken := c.pass(resp)
 	c.report()
 	if broken && c.client.Value(http.ServerContextKey) != nil {
 		panic(http.ErrAbortHandler) // the agent must see that its answer broke off
@@ -269,16 +276,17 @@ const (
 	problemStopped = "the run was stopped"
 )
 
-// failed answers a call that has no answer.
-func (c *call) failed(err error) {
+// failed answers a call that has no answer. It reports whether the call just breaks off: what is not
+// answered at all would look like an empty success.
+func (c *call) failed(err error) (broken bool) {
 	if stopped := c.run.Stopped(); stopped != nil {
 		c.problem = problemStopped
 		c.answerStopped(stopped)
-		return
+		return false
 	}
 	if c.client.Err() != nil || c.run.life.Err() != nil {
 		c.problem = problemGone
-		return
+		return true
 	}
 	c.problem = c.run.safe(err)
 	c.run.gateway.logger.Warn("gateway: a model call failed", "run", c.run.o.RunID, "upstream", c.run.o.Upstream.Name(), "error", c.problem)
@@ -286,6 +294,7 @@ func (c *call) failed(err error) {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(c.status)
 	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()))
+	return false
 }
 
 func (c *call) answerStopped(err error) {

@@ -16,6 +16,8 @@
 //   - What was consumed never becomes less, whatever is reported later.
 //   - A limit that makes no sense, such as a negative one, allows nothing. [Budget.Validate] says so
 //     beforehand.
+//   - Requests are limited before they begin, so exactly: never more than MaxRequests, and none of them
+//     is ended by that limit.
 //   - The zero Deadline, the zero Budget and a nil Tracker limit nothing.
 //
 // This package counts and tells. Tool calls past a limit are denied by [gate.Limits], which reads the

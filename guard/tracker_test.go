@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,5 +291,55 @@ func TestTheContextOfATrackerEndsInMidTurn(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestExactlySoManyRequestsBegin(t *testing.T) {
+	const allowed = 10
+	tracker := guard.NewTracker(guard.Budget{MaxRequests: allowed, MaxTotalTokens: 100})
+	ctx, cancel := tracker.Context(t.Context())
+	defer cancel()
+	var began atomic.Int64
+	var wg sync.WaitGroup
+	for range 5 * allowed {
+		wg.Go(func() {
+			if tracker.BeginRequest() == nil {
+				began.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if began.Load() != allowed || tracker.Consumed().Requests != allowed {
+		t.Errorf("%d began, %d are counted, want %d", began.Load(), tracker.Consumed().Requests, allowed)
+	}
+	reached, ok := errors.AsType[*guard.BudgetError](tracker.BeginRequest())
+	if want := (guard.BudgetError{Limit: "MaxRequests", Consumed: allowed, Max: allowed}); !ok || *reached != want {
+		t.Errorf("got %+v, want %+v", reached, want)
+	}
+	if tracker.Check() == nil || tracker.Spent() != nil || ctx.Err() != nil {
+		t.Errorf("Check: %v; the last request is ended by %v, %v", tracker.Check(), tracker.Spent(), ctx.Err())
+	}
+	tracker.Record(guard.Usage{InputTokens: 100})
+	<-ctx.Done()
+	if err := tracker.Spent(); !errors.Is(err, guard.ErrBudgetExhausted) || !errors.Is(context.Cause(ctx), guard.ErrBudgetExhausted) {
+		t.Errorf("got %v, %v, want both limits", err, context.Cause(ctx))
+	}
+}
+
+func TestNoRequestBeginsPastAnotherLimit(t *testing.T) {
+	c := &setClock{noon}
+	late := guard.NewTracker(guard.Budget{Deadline: c.clock().FromNow(time.Second)})
+	spent := guard.NewTracker(guard.Budget{MaxOutputTokens: 1})
+	spent.Record(guard.Usage{OutputTokens: 1})
+	c.now = noon.Add(time.Second)
+	if err := late.BeginRequest(); !errors.Is(err, guard.ErrDeadlineExceeded) {
+		t.Errorf("past the deadline: %v", err)
+	}
+	if err := spent.BeginRequest(); !errors.Is(err, guard.ErrBudgetExhausted) || spent.Consumed().Requests != 0 {
+		t.Errorf("past a limit: %v, and %d are counted", err, spent.Consumed().Requests)
+	}
+	var none *guard.Tracker
+	if none.BeginRequest() != nil || none.Spent() != nil || new(guard.Tracker).BeginRequest() != nil {
+		t.Error("no budget limits something")
 	}
 }

@@ -53,8 +53,9 @@ type Finding struct {
 	// stands behind this one.
 	Notes []string
 
-	// A pointer, since package fmt prints fields that it cannot ask for their methods.
+	// Pointers, since package fmt prints fields that it cannot ask for their methods.
 	credential *credential
+	from       *search
 }
 
 // BedrockConfig is what is known of Bedrock. Credentials are found by AWS's own rules, outside of the

@@ -121,6 +121,13 @@ func (s *search) variable(name string) (string, Source) {
 	return s.settings.Env[name], SourceHostSettings
 }
 
+// lookup finds a variable where the authentication was found, for those who look for further ones, such
+// as the credentials of AWS: in this process, then in the host's settings.
+func (f *Finding) lookup(name string) (value string, there bool) {
+	value, _ = f.from.variable(name)
+	return value, value != ""
+}
+
 // isOn reads a switch as the CLI does. A switch of this process that is set to something else is off,
 // whatever the settings say.
 func (s *search) isOn(name string) (bool, Source) {
@@ -202,7 +209,7 @@ func (s *search) found(addressVariable string, f *Finding) (*Finding, error) {
 			}
 		}
 	}
-	f.BaseURL = address
+	f.BaseURL, f.from = address, s
 	for _, name := range secretVariables {
 		if value, _ := s.variable(name); value != "" && name != f.Name {
 			s.notes = append(s.notes, name+" is set too, and is not used")

@@ -63,12 +63,14 @@ func TestHowTheModelIsPaidFor(t *testing.T) {
 		want      isolation.Finding
 	}{
 		{
-			"an explicit key beats everything", machine{env: []string{"CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1", "CLAUDE_CODE_USE_VERTEX=1", "ANTHROPIC_BASE_URL=https://proxy.example"}},
+			"an explicit key beats everything",
+			machine{env: []string{"CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1", "CLAUDE_CODE_USE_VERTEX=1", "ANTHROPIC_BASE_URL=https://proxy.example"}},
 			isolation.Isolation{APIKey: planted},
 			isolation.Finding{Mode: isolation.ModeExplicitKey, Source: isolation.SourceGiven, Name: "APIKey", BaseURL: "https://proxy.example"},
 		},
 		{
-			"Bedrock beats a key", machine{env: []string{key, "CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1", "AWS_DEFAULT_REGION=us-east-1", "AWS_PROFILE=work", "ANTHROPIC_BEDROCK_BASE_URL=https://vpc.example"}},
+			"Bedrock beats a key",
+			machine{env: []string{key, "CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1", "AWS_DEFAULT_REGION=us-east-1", "AWS_PROFILE=work", "ANTHROPIC_BEDROCK_BASE_URL=https://vpc.example"}},
 			isolation.Isolation{},
 			isolation.Finding{
 				Mode: isolation.ModeBedrock, Source: isolation.SourceShell, Name: "CLAUDE_CODE_USE_BEDROCK", BaseURL: "https://vpc.example",
@@ -77,22 +79,26 @@ func TestHowTheModelIsPaidFor(t *testing.T) {
 			},
 		},
 		{
-			"Bedrock with the other region variable", machine{env: []string{"CLAUDE_CODE_USE_BEDROCK=true", "AWS_DEFAULT_REGION=us-east-1"}},
+			"Bedrock with the other region variable",
+			machine{env: []string{"CLAUDE_CODE_USE_BEDROCK=true", "AWS_DEFAULT_REGION=us-east-1"}},
 			isolation.Isolation{},
 			isolation.Finding{Mode: isolation.ModeBedrock, Source: isolation.SourceShell, Name: "CLAUDE_CODE_USE_BEDROCK", Bedrock: &isolation.BedrockConfig{Region: "us-east-1", Source: isolation.SourceShell}},
 		},
 		{
-			"Bedrock of the settings", machine{settings: `{"env":{"CLAUDE_CODE_USE_BEDROCK":"1","AWS_REGION":"ap-south-1","AWS_PROFILE":"p"}}`},
+			"Bedrock of the settings",
+			machine{settings: `{"env":{"CLAUDE_CODE_USE_BEDROCK":"1","AWS_REGION":"ap-south-1","AWS_PROFILE":"p"}}`},
 			isolation.Isolation{},
 			isolation.Finding{Mode: isolation.ModeBedrock, Source: isolation.SourceHostSettings, Name: "CLAUDE_CODE_USE_BEDROCK", Bedrock: &isolation.BedrockConfig{Region: "ap-south-1", Profile: "p", Source: isolation.SourceHostSettings}},
 		},
 		{
-			"the shell switches Bedrock of the settings off", machine{env: []string{"CLAUDE_CODE_USE_BEDROCK=0", key}, settings: `{"env":{"CLAUDE_CODE_USE_BEDROCK":"1","AWS_REGION":"ap-south-1"}}`},
+			"the shell switches Bedrock of the settings off",
+			machine{env: []string{"CLAUDE_CODE_USE_BEDROCK=0", key}, settings: `{"env":{"CLAUDE_CODE_USE_BEDROCK":"1","AWS_REGION":"ap-south-1"}}`},
 			isolation.Isolation{},
 			isolation.Finding{Mode: isolation.ModeAPIKey, Source: isolation.SourceShell, Name: "ANTHROPIC_API_KEY"},
 		},
 		{
-			"a key beats tokens", machine{env: []string{oauth, token, key, "ANTHROPIC_BASE_URL=http://127.0.0.1:4000/v"}},
+			"a key beats tokens",
+			machine{env: []string{oauth, token, key, "ANTHROPIC_BASE_URL=http://127.0.0.1:4000/v"}},
 			isolation.Isolation{},
 			isolation.Finding{
 				Mode: isolation.ModeAPIKey, Source: isolation.SourceShell, Name: "ANTHROPIC_API_KEY", BaseURL: "http://127.0.0.1:4000/v",
@@ -106,7 +112,8 @@ func TestHowTheModelIsPaidFor(t *testing.T) {
 		{"an empty variable is not set", machine{env: []string{"ANTHROPIC_API_KEY="}, settings: inSettings("ANTHROPIC_API_KEY", planted)}, isolation.Isolation{}, isolation.Finding{Mode: isolation.ModeAPIKey, Source: isolation.SourceHostSettings, Name: "ANTHROPIC_API_KEY"}},
 		{"a key helper", machine{settings: `{"apiKeyHelper":"/usr/bin/echo ` + planted + `"}`}, isolation.Isolation{}, isolation.Finding{Mode: isolation.ModeKeyHelper, Source: isolation.SourceHostSettings, Name: "apiKeyHelper"}},
 		{
-			"only Bedrock", machine{env: []string{key, "CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=r"}},
+			"only Bedrock",
+			machine{env: []string{key, "CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=r"}},
 			isolation.Isolation{Auth: isolation.Auth{Only: isolation.ModeBedrock}},
 			isolation.Finding{
 				Mode: isolation.ModeBedrock, Source: isolation.SourceShell, Name: "CLAUDE_CODE_USE_BEDROCK", Bedrock: &isolation.BedrockConfig{Region: "r", Source: isolation.SourceShell},
@@ -114,22 +121,26 @@ func TestHowTheModelIsPaidFor(t *testing.T) {
 			},
 		},
 		{
-			"only the API, with Bedrock and Vertex on", machine{env: []string{key, "CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CODE_USE_VERTEX=1"}},
+			"only the API, with Bedrock and Vertex on",
+			machine{env: []string{key, "CLAUDE_CODE_USE_BEDROCK=1", "CLAUDE_CODE_USE_VERTEX=1"}},
 			isolation.Isolation{Auth: isolation.Auth{Only: isolation.ModeAPIKey}},
 			isolation.Finding{Mode: isolation.ModeAPIKey, Source: isolation.SourceShell, Name: "ANTHROPIC_API_KEY"},
 		},
 		{
-			"invalid settings count as empty, and it is told", machine{env: []string{key}, settings: `{"env":`},
+			"invalid settings count as empty, and it is told",
+			machine{env: []string{key}, settings: `{"env":`},
 			isolation.Isolation{},
 			isolation.Finding{Mode: isolation.ModeAPIKey, Source: isolation.SourceShell, Name: "ANTHROPIC_API_KEY", Notes: []string{"SETTINGS is not valid JSON, and counts as empty"}},
 		},
 		{
-			"a stored login by its name", machine{login: login(time.Now().Add(time.Hour))},
+			"a stored login by its name",
+			machine{login: login(time.Now().Add(time.Hour))},
 			isolation.Isolation{Auth: isolation.Auth{UseStoredLogin: true}},
 			isolation.Finding{Mode: isolation.ModeStoredLogin, Source: isolation.SourceStoredLogin, Name: "LOGIN"},
 		},
 		{
-			"a stored login is the last", machine{env: []string{oauth}, login: login(time.Now().Add(time.Hour))},
+			"a stored login is the last",
+			machine{env: []string{oauth}, login: login(time.Now().Add(time.Hour))},
 			isolation.Isolation{Auth: isolation.Auth{UseStoredLogin: true}},
 			isolation.Finding{Mode: isolation.ModeOAuthToken, Source: isolation.SourceShell, Name: "CLAUDE_CODE_OAUTH_TOKEN"},
 		},

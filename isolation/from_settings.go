@@ -5,6 +5,7 @@ package isolation
 import (
 	"cmp"
 	"reflect"
+	"strings"
 
 	"github.com/drover-agents/drover/claude"
 )
@@ -19,8 +20,13 @@ func FromSettings(s claude.Sandbox) (*Sandbox, *NetworkPolicy, error) {
 		AllowUnsandboxedCommands: value(s.AllowUnsandboxedCommands, false),
 		ExcludedCommands:         s.ExcludedCommands,
 		WeakerNested:             value(s.EnableWeakerNestedSandbox, false),
-		IgnoreFileViolations:     s.IgnoreViolations["file"],
-		IgnoreNetworkViolations:  s.IgnoreViolations["network"],
+	}
+	for _, ignored := range s.IgnoreViolations[everyCommand] {
+		if strings.ContainsAny(ignored, `/\`) {
+			sandbox.IgnoreFileViolations = append(sandbox.IgnoreFileViolations, ignored)
+		} else {
+			sandbox.IgnoreNetworkViolations = append(sandbox.IgnoreNetworkViolations, ignored)
+		}
 	}
 	if files := s.Filesystem; files != nil {
 		sandbox.WritablePaths, sandbox.ReadablePaths = files.AllowWrite, files.AllowRead
@@ -49,7 +55,10 @@ func value[T any](pointer *T, byDefault T) T {
 // leftOver is the name of a setting that FromSettings has no place for, or "".
 func leftOver(s claude.Sandbox) string {
 	s.Enabled, s.AutoAllowBashIfSandboxed, s.AllowUnsandboxedCommands, s.ExcludedCommands = nil, nil, nil, nil
-	s.EnableWeakerNestedSandbox, s.IgnoreViolations = nil, nil
+	s.EnableWeakerNestedSandbox = nil
+	if _, all := s.IgnoreViolations[everyCommand]; all && len(s.IgnoreViolations) == 1 {
+		s.IgnoreViolations = nil
+	}
 	s.FailIfUnavailable = nil // a run never starts without the walls it asks for
 	var files claude.SandboxFilesystem
 	if s.Filesystem != nil {

@@ -9,5 +9,5 @@ import (
 )
 
 func TestHomesOfOrdinaryUsers(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestWhatTheAgentLockedIsRemovedToo|TestAHomeIsPrivate|TestLeftovers.*)$")
+	testuser.Rerun(t, "/bin/true", "^(TestWhatTheAgentLockedIsRemovedToo|TestAHomeIsPrivate|TestADeepTreeIsRemovedToo|TestLeftovers.*)$")
 }

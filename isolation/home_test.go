@@ -150,6 +150,35 @@ func TestWhatTheAgentLockedIsRemovedToo(t *testing.T) {
 	}
 }
 
+func TestADeepTreeIsRemovedToo(t *testing.T) {
+	parent := t.TempDir()
+	home := newHome(t, parent)
+	makeDeep(t, home.TempDir(), 400)
+	lowerOpenFiles(t, 128)
+	if err := home.Close(); err != nil {
+		t.Error(err)
+	}
+	checkEmpty(t, parent)
+}
+
+// makeDeep makes a chain of folders with more levels than a process may have files.
+func makeDeep(t *testing.T, dir string, depth int) {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	for n := 0; n < depth && err == nil; n++ {
+		var next *os.Root
+		if err = root.Mkdir("d", 0o700); err == nil {
+			next, err = root.OpenRoot("d")
+		}
+		root.Close()
+		root = next
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	root.Close()
+}
+
 func TestAHomeThatCannotBeMadeSaysWhatToDo(t *testing.T) {
 	_, err := isolation.NewHome(filepath.Join(t.TempDir(), "missing"), isolation.HomeOptions{})
 	if err == nil || !strings.Contains(err.Error(), "Isolation.TempDir") {

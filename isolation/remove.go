@@ -3,10 +3,12 @@
 package isolation
 
 import (
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // removeAttempts bounds how often a tree is tried to which somebody still writes.
@@ -25,19 +27,47 @@ func removeTree(root *os.Root, name string) error {
 	return err
 }
 
-// openFolders gives the owner every right in a folder and all folders below it.
-func openFolders(root *os.Root, dir string) {
-	info, err := root.Lstat(dir)
+// maxDepth is how deep a tree may be before it is taken apart: removing holds a file open for each
+// level, of which a process has only so many.
+const maxDepth = 32
+
+// openFolders gives the owner every right in a folder and all folders below it. What lies too deep is
+// moved up.
+func openFolders(root *os.Root, name string) {
+	o := &opener{root: root, top: name, prefix: "moved-" + rand.Text() + "-"}
+	o.open(name, 0)
+	for n := 0; n < o.moved; n++ { // which grows while it works
+		o.open(o.place(n), 1)
+	}
+}
+
+// opener makes a tree removable.
+type opener struct {
+	root   *os.Root
+	top    string
+	prefix string // of a name that no agent has used
+	moved  int    // how many folders were moved up
+}
+
+// place is where a folder is moved to.
+func (o *opener) place(n int) string { return filepath.Join(o.top, o.prefix+strconv.Itoa(n)) }
+
+func (o *opener) open(dir string, depth int) {
+	info, err := o.root.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return
 	}
 	if info.Mode().Perm()&0o700 != 0o700 {
-		_ = root.Chmod(dir, 0o700) // removing tells what became of it
+		_ = o.root.Chmod(dir, 0o700) // removing tells what became of it
 	}
-	entries, _ := readDir(root, dir)
+	if depth > maxDepth && o.root.Rename(dir, o.place(o.moved)) == nil {
+		o.moved++
+		return
+	}
+	entries, _ := readDir(o.root, dir)
 	for _, entry := range entries {
 		if entry.IsDir() {
-			openFolders(root, filepath.Join(dir, entry.Name()))
+			o.open(filepath.Join(dir, entry.Name()), depth+1)
 		}
 	}
 }

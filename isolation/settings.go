@@ -65,19 +65,17 @@ func (s *settingsBuilder) claudeSandbox() *claude.Sandbox {
 	return out
 }
 
+// ignored are the refusals that are not reported, whatever the command was.
 func (s *settingsBuilder) ignored() map[string][]string {
-	ignored := map[string][]string{}
-	if paths := s.sandbox.IgnoreFileViolations; len(paths) > 0 {
-		ignored["file"] = slices.Clone(paths)
-	}
-	if hosts := s.sandbox.IgnoreNetworkViolations; len(hosts) > 0 {
-		ignored["network"] = slices.Clone(hosts)
-	}
-	if len(ignored) == 0 {
+	all := slices.Concat(s.sandbox.IgnoreFileViolations, s.sandbox.IgnoreNetworkViolations)
+	if len(all) == 0 {
 		return nil
 	}
-	return ignored
+	return map[string][]string{everyCommand: all}
 }
+
+// everyCommand is the pattern of the CLI for all commands.
+const everyCommand = "*"
 
 func (s *settingsBuilder) network() *claude.SandboxNetwork {
 	n := &claude.SandboxNetwork{

@@ -25,7 +25,7 @@ type inbound struct {
 	closed  chan struct{}
 }
 
-// sniff waits for the first byte.
+// sniff waits for the first byte. The time for the handshake begins here.
 func (c *inbound) sniff() (byte, error) {
 	_ = c.SetReadDeadline(time.Now().Add(handshakeTimeout))
 	if _, err := io.ReadFull(c.Conn, c.first[:]); err != nil {

@@ -84,7 +84,7 @@ func parseTarget(text string, usual uint16) (target, error) {
 // splitTarget cuts "host:port" and "[address]:port"; brackets are taken off. The port is empty if
 // there is none.
 func splitTarget(text string) (hostText, portText string, err error) {
-	rest := text
+	var rest string
 	if inner, bracketed := strings.CutPrefix(text, "["); bracketed {
 		var closed bool
 		if hostText, rest, closed = strings.Cut(inner, "]"); !closed {
@@ -96,7 +96,7 @@ func splitTarget(text string) (hostText, portText string, err error) {
 	} else if i := strings.IndexByte(text, ':'); i >= 0 {
 		hostText, rest = text[:i], text[i:]
 	} else {
-		hostText, rest = text, ""
+		hostText = text
 	}
 	if rest == ":" {
 		return "", "", errors.New("there is no port behind the colon")

@@ -5,6 +5,7 @@ package proxy
 import (
 	"context"
 	"encoding/binary"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -307,4 +308,45 @@ func TestPublicAddresses(t *testing.T) {
 	if notPublic(netip.Addr{}) == "" {
 		t.Error("no address is public")
 	}
+}
+
+// FuzzConnection sends any bytes to the proxy, whatever protocol they begin. Only what is listed may
+// be dialled.
+func FuzzConnection(f *testing.F) {
+	f.Add([]byte("CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n"))
+	f.Add([]byte("GET http://example.org/ HTTP/1.1\r\nHost: localhost\r\n\r\nGET http://localhost/ HTTP/1.1\r\nHost: x\r\n\r\n"))
+	f.Add([]byte("\x05\x01\x00" + socks5Request(1, "example.org", 443)))
+	f.Add([]byte("\x05\x01\x00\x05\x01\x00\x01\x7f\x00\x00\x01\x00\x50"))
+	f.Add([]byte("\x04\x01\x01\xbb\x00\x00\x00\x01me\x00example.org\x00"))
+	f.Add([]byte("\x04\x01\x01\xbb\x7f\x00\x00\x01me\x00"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		dialled := make(chan string, 1000)
+		p, err := New(Policy{Domains: []string{"example.org"}}, &Options{
+			Resolve: func(_ context.Context, host string) ([]netip.Addr, error) {
+				if host != "example.org" {
+					t.Errorf("looked up %q", host)
+				}
+				return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
+			},
+			Dial: func(_ context.Context, _, addr string) (net.Conn, error) {
+				dialled <- addr
+				return nil, net.ErrClosed
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, server := net.Pipe()
+		p.take(server)
+		go io.Copy(io.Discard, client)
+		client.Write(sent)
+		client.Close()
+		p.Close()
+		close(dialled)
+		for addr := range dialled {
+			if !strings.HasPrefix(addr, "93.184.216.34:") {
+				t.Errorf("dialled %s", addr)
+			}
+		}
+	})
 }

@@ -67,6 +67,7 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	a, t, problem := p.readRequest(r)
 	if problem == nil && in.busy {
 		a.understood(t)
+		w.Header().Set("Connection", "close")
 		problem = tooMany(p.options.MaxConnections)
 	}
 	if problem != nil {
@@ -96,9 +97,6 @@ func (p *Proxy) readRequest(r *http.Request) (*attempt, target, *problem) {
 		problem = malformed("a CONNECT has no body")
 	}
 	a := p.attempt(protocol, authority, 0)
-	if problem == nil && len(r.Header["Transfer-Encoding"]) > 0 {
-		problem = malformed("it has two ideas of its length")
-	}
 	if problem != nil {
 		return a, target{}, problem
 	}
@@ -140,7 +138,7 @@ func respond(w http.ResponseWriter, where string, p *problem) {
 // connect turns the connection into a tunnel.
 func (p *Proxy) connect(w http.ResponseWriter, a *attempt, in *inbound, out *outbound) {
 	defer p.forget(out)
-	defer in.Close() //nolint:errcheck // the tunnel has closed it
+	defer in.Close()
 	_, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		_ = out.Close()

@@ -38,6 +38,7 @@ var names = map[string]string{
 	"loop.example":      "127.0.0.1",
 	"loop6.example":     "::1",
 	"mapped.example":    "::ffff:127.0.0.1",
+	"mapped.public":     "::ffff:93.184.216.40",
 	"nat64.example":     "64:ff9b::7f00:1",
 	"sixtofour.example": "2002:7f00:1::1",
 	"zone.example":      "fe80::1%eth0",
@@ -171,7 +172,7 @@ func (w *world) dial() *wire {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(5 * time.Second))
 	return &wire{conn, bufio.NewReader(conn), w.t}
 }
 
@@ -199,6 +200,9 @@ func (w *wire) answer(method string) (int, string) {
 	res, err := http.ReadResponse(w.Reader, &http.Request{Method: method})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if method == http.MethodConnect && res.StatusCode == http.StatusOK {
+		return res.StatusCode, "" // what follows is the tunnel
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)

@@ -99,6 +99,14 @@ func (r *rules) addAddress(addr netip.Addr) error {
 
 // instead explains a pattern that is not understood.
 func instead(pattern string, err error) error {
+	switch {
+	case strings.Contains(pattern, "://"):
+		err = errors.New("it is a URL")
+	case strings.Contains(pattern, "/"):
+		err = errors.New("paths cannot be told apart")
+	case strings.Count(pattern, ":") == 1:
+		err = errors.New("ports have a field of their own")
+	}
 	suggestion := suggest(pattern)
 	if suggestion == "" {
 		suggestion = `a host ("example.org"), its subdomains ("*.example.org"), an address, or "*"`

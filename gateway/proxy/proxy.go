@@ -86,11 +86,12 @@ type Proxy struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	closed  bool
-	working sync.WaitGroup         // what may still tell something; grows under mu, until closed
-	open    map[io.Closer]struct{} // listeners and connections
-	clients int                    // how many of them are inbound
+	mu       sync.Mutex
+	closed   bool
+	working  sync.WaitGroup         // what may still tell something; grows under mu, until closed
+	open     map[io.Closer]struct{} // listeners and connections
+	clients  int                    // how many of them are inbound and served
+	refusing int                    // how many of them are inbound and above the limit
 }
 
 // New makes a proxy for a policy; nil options mean the zero value. [Proxy.Close] must be called.
@@ -122,7 +123,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 		return nil
 	}
 	defer p.forget(l)
-	defer l.Close() //nolint:errcheck // it may have failed already
+	defer l.Close()
 	var pause time.Duration
 	for {
 		conn, err := l.Accept()
@@ -161,20 +162,11 @@ func (p *Proxy) sleep(d time.Duration) {
 // take serves a new connection, if there is room for it.
 func (p *Proxy) take(conn net.Conn) {
 	c := &inbound{Conn: conn, proxy: p, closed: make(chan struct{})}
-	p.mu.Lock()
-	full := p.clients >= p.options.MaxConnections+maxRefusing
-	c.busy = p.clients >= p.options.MaxConnections
-	welcome := !full && !p.closed
-	if welcome {
-		p.clients++
-		p.open[c] = struct{}{}
-		p.working.Add(1)
-	}
-	p.mu.Unlock()
-	if !welcome {
+	if !p.register(c) {
 		_ = conn.Close()
-		if full {
+		if p.enter() {
 			p.attempt("", "", 0).refuse(tooMany(p.options.MaxConnections))
+			p.working.Done()
 		}
 		return
 	}
@@ -184,9 +176,31 @@ func (p *Proxy) take(conn net.Conn) {
 	}()
 }
 
+// register counts a new connection. It reports whether somebody has time for it.
+func (p *Proxy) register(c *inbound) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.busy = p.clients >= p.options.MaxConnections
+	if p.closed || c.busy && p.refusing >= maxRefusing {
+		return false
+	}
+	*p.countLocked(c)++
+	p.open[c] = struct{}{}
+	p.working.Add(1)
+	return true
+}
+
+// countLocked is the number to which a connection belongs.
+func (p *Proxy) countLocked(c *inbound) *int {
+	if c.busy {
+		return &p.refusing
+	}
+	return &p.clients
+}
+
 // serve finds out which protocol the client speaks.
 func (p *Proxy) serve(c *inbound) {
-	defer c.Close() //nolint:errcheck // most are closed already
+	defer c.Close()
 	if c.busy {
 		defer time.AfterFunc(refusingTimeout, func() { _ = c.Close() }).Stop()
 	}
@@ -234,8 +248,8 @@ func (p *Proxy) forget(c io.Closer) {
 		return
 	}
 	delete(p.open, c)
-	if _, client := c.(*inbound); client {
-		p.clients--
+	if c, client := c.(*inbound); client {
+		*p.countLocked(c)--
 	}
 }
 

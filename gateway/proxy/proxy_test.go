@@ -27,12 +27,12 @@ import (
 var ways = map[Protocol]func(w *world, host string, port int) bool{
 	ProtocolConnect: func(w *world, host string, port int) bool {
 		target := net.JoinHostPort(host, fmt.Sprint(port))
-		status, _ := w.dial().send("CONNECT "+target+" HTTP/1.1\r\nHost: example.com\r\n\r\n").answer("CONNECT")
+		status, _ := w.dial().send("CONNECT " + target + " HTTP/1.1\r\nHost: example.com\r\n\r\n").answer("CONNECT")
 		return status == http.StatusOK
 	},
 	ProtocolHTTP: func(w *world, host string, port int) bool {
 		target := net.JoinHostPort(host, fmt.Sprint(port))
-		status, _ := w.dial().send("GET http://"+target+"/ HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n").answer("GET")
+		status, _ := w.dial().send("GET http://" + target + "/ HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n").answer("GET")
 		return status == http.StatusOK
 	},
 	ProtocolSOCKS5: func(w *world, host string, port int) bool {
@@ -91,6 +91,7 @@ func TestEveryProtocolFollowsThePolicy(t *testing.T) {
 		{"a name of loopback", all, "loop.example", 80, ""},
 		{"a name of IPv6 loopback", all, "loop6.example", 80, ""},
 		{"a name of mapped loopback", all, "mapped.example", 80, ""},
+		{"a name of a mapped public address", all, "mapped.public", 80, "93.184.216.40:80"},
 		{"a name of NAT64 loopback", all, "nat64.example", 80, ""},
 		{"a name of 6to4 loopback", all, "sixtofour.example", 80, ""},
 		{"a name of an address with a zone", all, "zone.example", 80, ""},
@@ -229,7 +230,7 @@ func TestEveryAttemptIsToldOnce(t *testing.T) {
 		{Protocol: ProtocolSOCKS5, Host: "127.0.0.1", Port: 22, Verdict: Denied, Reason: "the machine outside of the cell is not permitted"},
 		{Protocol: ProtocolSOCKS4, Host: "private.example", Port: 22, Verdict: Denied, Reason: "the name leads to a private address", Address: "10.0.0.5"},
 		{Protocol: ProtocolConnect, Host: "gone.example", Port: 443, Verdict: Failed, Reason: "there is no host of this name: lookup gone.example on 10.9.9.9:53: no such host"},
-		{Protocol: ProtocolSOCKS5, Port: 22, Verdict: Denied, Reason: `the request is not understood: '\x1b' does not belong into a name`},
+		{Protocol: ProtocolSOCKS5, Port: 22, Verdict: Denied, Reason: "the request is not understood: a part between dots is longer than 63 characters"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -262,7 +263,7 @@ func TestATunnelIsToldAtItsEnd(t *testing.T) {
 func TestTheClientIsNotToldOfTheNetworkOutside(t *testing.T) {
 	w := newWorld(t, Policy{Domains: []string{"*"}}, nil, nil)
 	for _, host := range []string{"gone.example", "private.example"} {
-		_, body := w.dial().send("GET http://"+host+"/ HTTP/1.1\r\nHost: x\r\n\r\n").answer("GET")
+		_, body := w.dial().send("GET http://" + host + "/ HTTP/1.1\r\nHost: x\r\n\r\n").answer("GET")
 		if strings.Contains(body, "10.") || !strings.Contains(body, host) {
 			t.Errorf("%s: got %q, want no address", host, body)
 		}
@@ -364,14 +365,20 @@ func TestServeReturnsTheErrorOfItsListener(t *testing.T) {
 
 func TestCloseEndsEverything(t *testing.T) {
 	backend := echo(t)
+	silentHost := listen(t) // nobody accepts there, but the system connects
 	dialling := make(chan struct{})
-	w := newWorld(t, Policy{Domains: []string{"*"}}, backend, func(o *Options) {
+	var w *world
+	w = newWorld(t, Policy{Domains: []string{"*"}}, backend, func(o *Options) {
 		dial := o.Dial
 		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if strings.HasSuffix(addr, ":9") {
 				close(dialling)
 				<-ctx.Done()
 				return nil, ctx.Err()
+			}
+			if strings.HasSuffix(addr, ":80") {
+				w.note(&w.dialled, addr)
+				return new(net.Dialer).DialContext(ctx, network, silentHost.Addr().String())
 			}
 			return dial(ctx, network, addr)
 		}
@@ -392,7 +399,7 @@ func TestCloseEndsEverything(t *testing.T) {
 			t.Errorf("%s: still open", name)
 		}
 	}
-	if len(w.proxy.open) > 0 || w.proxy.clients != 0 {
+	if len(w.proxy.open) > 0 || w.proxy.clients != 0 || w.proxy.refusing != 0 {
 		t.Errorf("left: %v, %d clients", w.proxy.open, w.proxy.clients)
 	}
 	var got []string

@@ -35,7 +35,6 @@ type socksRequest struct {
 func (p *Proxy) serveSOCKS5(c *inbound) {
 	// The buffer is as small as it can be: what it holds after the request belongs to the tunnel.
 	r := bufio.NewReaderSize(c, 512)
-	_ = c.SetReadDeadline(time.Now().Add(handshakeTimeout))
 	if !greetSOCKS5(r, c) {
 		return
 	}
@@ -120,7 +119,6 @@ func socks5Reply(code byte) []byte {
 // serveSOCKS4 serves SOCKS4, and SOCKS4a with names.
 func (p *Proxy) serveSOCKS4(c *inbound) {
 	r := bufio.NewReaderSize(c, 512)
-	_ = c.SetReadDeadline(time.Now().Add(handshakeTimeout))
 	request, err := readSOCKS4(r)
 	if err != nil {
 		return
@@ -170,7 +168,7 @@ func socks4Reply(code byte) []byte {
 
 // serveSOCKS does what both versions have in common.
 func (p *Proxy) serveSOCKS(c *inbound, r *bufio.Reader, protocol Protocol, request socksRequest, reply func(byte) []byte) {
-	_ = c.SetReadDeadline(time.Time{})
+	_ = c.SetReadDeadline(time.Time{}) // until here it was that of the first byte
 	a := p.attempt(protocol, request.host, request.port)
 	t, problem := p.readSOCKSTarget(c, request)
 	var out *outbound

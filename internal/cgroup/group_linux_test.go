@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/drover-agents/drover/internal/testuser"
 )
 
 // helperVar makes the test binary play one of the programs below instead of running tests.
@@ -91,10 +93,10 @@ type program struct {
 	out *bufio.Reader
 }
 
+// start starts a helper, as an ordinary user if that is possible, because cells are.
 func start(t *testing.T, role string) *program {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = []string{helperVar + "=" + role, "GORACE=atexit_sleep_ms=0", "GOGC=off"}
+	cmd := ordinary(t, role)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +115,16 @@ func start(t *testing.T, role string) *program {
 		_ = p.Wait()
 	})
 	return p
+}
+
+func ordinary(t *testing.T, role string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(testuser.Put(t, os.Args[0], testuser.Folder(t)))
+	cmd.Dir, cmd.Env = "/", []string{helperVar + "=" + role, "GORACE=atexit_sleep_ms=0", "GOGC=off"}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testuser.Nobody, Gid: testuser.Nobody}}
+	}
+	return cmd
 }
 
 func (p *program) line() string {
@@ -148,7 +160,7 @@ func group(t *testing.T, name string, l Limits) *Group {
 	return g
 }
 
-func TestTheProcessesOfOneGroupAreLimitedAndThoseOfAnotherAreNot(t *testing.T) {
+func TestOneGroupIsOutOfProcessesAndAnotherOfTheSameUserWorksOn(t *testing.T) {
 	narrow := group(t, "narrow", Limits{Processes: 25})
 	wide := group(t, "wide", Limits{Processes: 200})
 	first, second := start(t, "fork"), start(t, "fork")
@@ -188,8 +200,8 @@ func TestTheKernelEndsWhoNeedsMoreMemoryThanItsGroupHas(t *testing.T) {
 	if n, ok := g.OOMKills(); !ok || n != 1 {
 		t.Errorf("programs ended for memory: got %d, %v, want 1", n, ok)
 	}
-	if peak, ok := g.MemoryPeak(); ok && (peak < 30<<20 || peak > 40<<20) {
-		t.Errorf("peak: got %d, want a bit below the limit of %d", peak, 40<<20)
+	if peak, ok := g.MemoryPeak(); ok && (peak < 30<<20 || peak > 41<<20) {
+		t.Errorf("peak: got %d, want about the limit of %d", peak, 40<<20)
 	}
 	if got, want := other.tell(), "got 67108864"; got != want {
 		t.Errorf("the same outside of the group: got %q, want %q", got, want)
@@ -255,12 +267,14 @@ func TestAGroupInUseIsNotRemoved(t *testing.T) {
 
 func TestSweepRemovesWhatACrashedProgramLeft(t *testing.T) {
 	mine := group(t, "mine", Limits{Processes: 100})
-	p := start(t, "leave")
-	if got := p.tell(); got != "<nil>" {
-		t.Fatal(got)
+	cmd := ordinary(t, "leave")
+	cmd.SysProcAttr = nil // who may make groups
+	out, err := cmd.CombinedOutput()
+	said, name, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if err != nil || said != "<nil>" {
+		t.Fatalf("%s, %v", out, err)
 	}
-	left := filepath.Join(filepath.Dir(mine.dirs[0].path), p.line())
-	_ = p.Wait()
+	left := filepath.Join(filepath.Dir(mine.dirs[0].path), name)
 	if _, err := os.Stat(left); err != nil {
 		t.Fatalf("nothing to sweep: %v", err)
 	}
@@ -279,19 +293,7 @@ func TestAnOrdinaryUserIsToldWhy(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to become an ordinary user")
 	}
-	dir := t.TempDir()
-	self := filepath.Join(dir, "cgroup.test")
-	content, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.WriteFile(self, content, 0o755), os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Dir, cmd.Env = "/", []string{helperVar + "=leave"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
+	out, err := ordinary(t, "leave").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), ErrUnavailable.Error()+": ") || !strings.Contains(string(out), "\n  next: ") {
 		t.Errorf("a group for an ordinary user: got %q, %v, want the reason and what to do", out, err)
 	}

@@ -20,7 +20,7 @@ import (
 // and are busy while cgroup.procs names a process.
 type fake struct {
 	root, sys string
-	refuse    map[string]error // writes to these files fail
+	refuse    map[string]error // writes to files whose paths end so fail
 }
 
 func newFake(t *testing.T, groups, mountinfo string) (*fake, host) {
@@ -87,8 +87,10 @@ func (*fake) rmdir(path string) error {
 }
 
 func (f *fake) write(path, value string) error {
-	if err := f.refuse[filepath.Base(path)]; err != nil {
-		return &os.PathError{Op: "write", Path: path, Err: err}
+	for end, err := range f.refuse {
+		if strings.HasSuffix(path, end) {
+			return &os.PathError{Op: "write", Path: path, Err: err}
+		}
 	}
 	if _, err := os.Stat(path); err != nil { // the kernel makes no files for a writer
 		return err
@@ -143,7 +145,7 @@ func TestWhereAGroupOfVersion2IsMade(t *testing.T) {
 			"our own group holds processes, the one above hands them on", func(t *testing.T, f *fake) {
 				f.v2(t, "app/me", "memory pids", "")
 				f.v2(t, "app", "memory pids", "memory pids")
-				f.refuse["cgroup.subtree_control"] = unix.EBUSY
+				f.refuse["me/cgroup.subtree_control"] = unix.EBUSY
 			}, limits, map[string]string{"app": set}, "",
 		},
 		{
@@ -151,7 +153,7 @@ func TestWhereAGroupOfVersion2IsMade(t *testing.T) {
 				f.v2(t, "app/me", "memory pids", "")
 				f.v2(t, "app", "memory pids", "pids")
 				f.v2(t, "", "memory pids", "pids")
-				f.refuse["cgroup.subtree_control"] = unix.EBUSY
+				f.refuse["me/cgroup.subtree_control"] = unix.EBUSY
 			}, limits, map[string]string{}, "cannot hand on memory, pids: write ",
 		},
 		{
@@ -307,4 +309,25 @@ func TestTheNameOfAGroupTellsItsOwner(t *testing.T) {
 	if got, ok := ownerOf(want.prefix() + "run-7_a"); !ok || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, ok, want)
 	}
+}
+
+func FuzzWhatTheKernelSaysOfGroups(f *testing.F) {
+	f.Add("0::/user.slice/a\n", "30 20 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n", "drover.1.2.3.run")
+	f.Add("4:cpu,cpuacct:/x\n", "1 2 0:1 /x /c rw - cgroup cgroup rw,cpu,cpuacct\n", "drover.1.2.3.")
+	f.Fuzz(func(t *testing.T, groups, line, name string) {
+		own := ownGroups(groups)
+		if m, ok := parseMount(line); ok {
+			for _, controller := range m.controllers {
+				if below, ok := m.below(own[controller]); ok && strings.HasPrefix(below, "/..") {
+					t.Errorf("group %q of mount %q: got %q, which leads out of it", own[controller], line, below)
+				}
+			}
+		}
+		if o, ours := ownerOf(name); ours {
+			if again, _ := ownerOf(o.prefix() + "run"); again != o {
+				t.Errorf("owner of %q: got %+v and then %+v", name, o, again)
+			}
+		}
+		_, _ = numberIn(groups, name)
+	})
 }

@@ -19,7 +19,7 @@
 // What is promised:
 //
 //   - Watching costs at most a twentieth of a core: a large tree is looked at in slices over
-//     several ticks. Only if the disk lost more room than the folders may still take, a look is made
+//     several looks. Only if the disk lost more room than the folders may still take, a look is made
 //     at once and in full, at a cost of at most a fifth of a core.
 //   - What vanishes during a look is not an error. What cannot be looked into is counted in
 //     Measure.Unreadable; free space is what bounds it.

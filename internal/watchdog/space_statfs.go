@@ -11,5 +11,5 @@ func spaceOf(path string) space {
 	if err := unix.Statfs(path, &s); err != nil {
 		return space{}
 	}
-	return space{true, int64(s.Bavail) * int64(s.Bsize), int64(s.Ffree)}
+	return space{true, int64(s.Bavail) * int64(s.Bsize), int64(s.Ffree)} //nolint:unconvert // the types differ between systems
 }

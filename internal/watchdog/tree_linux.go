@@ -3,6 +3,7 @@
 package watchdog
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,10 +16,10 @@ import (
 // found again through the ".." of the one below it, so that no depth uses up our descriptors.
 const keepOpen = 32
 
-// A tree counts what is below one root, folder by folder: first all names of a folder, then its
+// An openedTree counts what is below one root, folder by folder: first all names of a folder, then its
 // subfolders. It opens everything relative to the folder above, so that a path longer than the
 // system accepts hides nothing, and a link put in the place of a folder leads nowhere.
-type tree struct {
+type openedTree struct {
 	walk   *walk
 	branch []*folder // from the root to the folder that is being counted
 	buffer []byte
@@ -48,14 +49,16 @@ func readable(path string) error {
 func openFolder(at int, name string, flags int) (int, error) {
 	for {
 		fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK|flags, 0)
-		if err != unix.EINTR { //nolint:errorlint // a system call returns the bare number
+		if err != unix.EINTR {
 			return fd, err
 		}
 	}
 }
 
-func openTree(w *walk, root string) *tree {
-	t := &tree{walk: w, buffer: make([]byte, 32<<10)}
+func openTree(w *walk, root string) tree { return newOpenedTree(w, root) }
+
+func newOpenedTree(w *walk, root string) *openedTree {
+	t := &openedTree{walk: w, buffer: make([]byte, 32<<10)}
 	fd, err := openFolder(unix.AT_FDCWD, root, 0)
 	if err != nil {
 		w.found.Unreadable++
@@ -65,7 +68,7 @@ func openTree(w *walk, root string) *tree {
 	return t
 }
 
-func (t *tree) push(name string, fd int) {
+func (t *openedTree) push(name string, fd int) {
 	f := &folder{name: name, fd: fd}
 	if e, ok := t.stat(fd, ""); ok {
 		f.id = e.id
@@ -83,7 +86,7 @@ func (f *folder) closeFolder() {
 	}
 }
 
-func (t *tree) close() {
+func (t *openedTree) close() {
 	for _, f := range t.branch {
 		f.closeFolder()
 	}
@@ -91,7 +94,7 @@ func (t *tree) close() {
 }
 
 // step counts about n names, and reports whether there is more.
-func (t *tree) step(n int) bool {
+func (t *openedTree) step(n int) bool {
 	for n > 0 && len(t.branch) > 0 {
 		f := t.branch[len(t.branch)-1]
 		switch {
@@ -115,12 +118,12 @@ func (t *tree) step(n int) bool {
 }
 
 // list reads the next names of a folder.
-func (t *tree) list(f *folder) {
+func (t *openedTree) list(f *folder) {
 	n, err := unix.ReadDirent(f.fd, t.buffer)
-	if err == unix.EINTR { //nolint:errorlint // a system call returns the bare number
+	if err == unix.EINTR {
 		return
 	}
-	if err != nil && err != unix.ENOENT { //nolint:errorlint // a removed folder has no entries
+	if err != nil && err != unix.ENOENT { // a removed folder has no entries
 		t.walk.found.Unreadable++
 	}
 	if n <= 0 {
@@ -132,7 +135,7 @@ func (t *tree) list(f *folder) {
 }
 
 // count counts names of the folder; those that are gone again are left out.
-func (t *tree) count(f *folder, names []string) {
+func (t *openedTree) count(f *folder, names []string) {
 	for _, name := range names {
 		e, ok := t.stat(f.fd, name)
 		if !ok {
@@ -147,15 +150,15 @@ func (t *tree) count(f *folder, names []string) {
 }
 
 // descend begins with the next subfolder.
-func (t *tree) descend(f *folder) {
+func (t *openedTree) descend(f *folder) {
 	last := len(f.below) - 1
 	name := f.below[last]
 	f.below = f.below[:last]
 	fd, err := openFolder(f.fd, name, unix.O_NOFOLLOW)
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		t.push(name, fd)
-	case unix.ENOENT, unix.ELOOP, unix.ENOTDIR: // gone, or another thing by now
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR): // gone, or another thing by now
 	default:
 		t.walk.found.Unreadable++
 	}
@@ -163,7 +166,7 @@ func (t *tree) descend(f *folder) {
 
 // ascend leaves a folder that is counted. If the one above was closed, it is found again; if it is
 // not the same any more, because something was moved, the rest of the branch is given up.
-func (t *tree) ascend(f *folder) {
+func (t *openedTree) ascend(f *folder) {
 	defer f.closeFolder()
 	t.branch = t.branch[:len(t.branch)-1]
 	if len(t.branch) == 0 {
@@ -185,7 +188,7 @@ func (t *tree) ascend(f *folder) {
 }
 
 // giveUp drops the folders that are closed, which are all but the root and the deepest ones.
-func (t *tree) giveUp() {
+func (t *openedTree) giveUp() {
 	for len(t.branch) > 0 && t.branch[len(t.branch)-1].fd < 0 {
 		t.walk.found.Unreadable++
 		t.branch = t.branch[:len(t.branch)-1]
@@ -193,7 +196,7 @@ func (t *tree) giveUp() {
 }
 
 // path is the path of a name in the folder that is being counted.
-func (t *tree) path(name string) string {
+func (t *openedTree) path(name string) string {
 	var parts []string
 	for _, f := range t.branch {
 		parts = append(parts, f.name)
@@ -208,7 +211,7 @@ func (t *tree) path(name string) string {
 }
 
 // stat asks about a name in a folder, or about the folder itself if the name is empty.
-func (t *tree) stat(fd int, name string) (entry, bool) {
+func (t *openedTree) stat(fd int, name string) (entry, bool) {
 	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 	if name == "" {
 		flags |= unix.AT_EMPTY_PATH
@@ -219,13 +222,13 @@ func (t *tree) stat(fd int, name string) (entry, bool) {
 		if err == nil {
 			return t.entryOf(&s), true
 		}
-		if err != unix.EINTR { //nolint:errorlint // a system call returns the bare number
+		if err != unix.EINTR {
 			return entry{}, false
 		}
 	}
 }
 
-func (t *tree) entryOf(s *unix.Statx_t) entry {
+func (t *openedTree) entryOf(s *unix.Statx_t) entry {
 	e := entry{
 		id:       fileID{unix.Mkdev(s.Dev_major, s.Dev_minor), s.Ino},
 		isFolder: s.Mode&unix.S_IFMT == unix.S_IFDIR,

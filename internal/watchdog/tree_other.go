@@ -4,19 +4,7 @@
 
 package watchdog
 
-import (
-	"os"
-	"path/filepath"
-)
-
-// A tree counts what is below one root, one folder at a time.
-type tree struct {
-	walk    *walk
-	root    fileID
-	folders []string // still to be counted
-	open    *os.File // the folder that is being counted
-	entries int64
-}
+import "os"
 
 // readable reports why a folder cannot be listed.
 func readable(path string) error {
@@ -24,66 +12,4 @@ func readable(path string) error {
 	return err
 }
 
-func openTree(w *walk, root string) *tree {
-	t := &tree{walk: w}
-	// The root may be a link.
-	if to, err := filepath.EvalSymlinks(root); err == nil {
-		root = to
-	}
-	info, err := os.Lstat(root)
-	if err != nil {
-		w.found.Unreadable++
-		return t
-	}
-	t.root = entryOf(info).id
-	t.folders = []string{root}
-	return t
-}
-
-func (t *tree) close() {
-	if t.open != nil {
-		_ = t.open.Close()
-		t.open = nil
-	}
-}
-
-// step counts about n names, and reports whether there is more.
-func (t *tree) step(n int) bool {
-	if t.open == nil && !t.next() {
-		return len(t.folders) > 0
-	}
-	infos, err := t.open.Readdir(n)
-	for _, info := range infos {
-		path := filepath.Join(t.open.Name(), info.Name())
-		e := entryOf(info)
-		t.entries++
-		t.walk.add(e, func() string { return path })
-		if e.isFolder && (t.walk.across || e.id.dev == t.root.dev) {
-			t.folders = append(t.folders, path)
-		}
-	}
-	if err != nil || len(infos) == 0 {
-		t.walk.full(t.entries, t.open.Name)
-		t.close()
-	}
-	return t.open != nil || len(t.folders) > 0
-}
-
-// next opens the next folder.
-func (t *tree) next() bool {
-	if len(t.folders) == 0 {
-		return false
-	}
-	last := len(t.folders) - 1
-	path := t.folders[last]
-	t.folders = t.folders[:last]
-	f, err := os.Open(path)
-	if err != nil {
-		if !os.IsNotExist(err) {
-			t.walk.found.Unreadable++
-		}
-		return false
-	}
-	t.open, t.entries = f, 0
-	return true
-}
+func openTree(w *walk, root string) tree { return openPathTree(w, root) }

@@ -32,12 +32,19 @@ type entry struct {
 // A fileID is the same for all names of a file.
 type fileID struct{ dev, ino uint64 }
 
+// A tree is the part of a walk below one root.
+type tree interface {
+	// step counts about n names, and reports whether there is more.
+	step(n int) bool
+	close()
+}
+
 // A walk counts folders in steps, so that it can pause.
 type walk struct {
 	found   Measure
 	across  bool // enter other file systems
 	roots   []string
-	tree    *tree               // the root that is being counted, or nil
+	tree    tree                // the root that is being counted, or nil
 	counted map[fileID]struct{} // files with several names, or none, that were counted
 }
 

@@ -38,7 +38,7 @@ type Options struct {
 	// CPU is how much CPU time the cell has used; false if not known. Nil means to ask the Processes.
 	CPU func() (time.Duration, bool)
 
-	// Interval is the time between two looks. Zero means 250 ms.
+	// Interval is the time between two looks. Zero means 250 ms. Free space is looked at more often.
 	Interval time.Duration
 	// Exceeded is called for the first limit that is broken, from the watchdog's own goroutine, and
 	// nothing is watched afterwards. It must not call Close.
@@ -46,6 +46,9 @@ type Options struct {
 
 	space func(path string) space // tests make a disk full with it
 }
+
+// glances is how often free space is looked at in an interval.
+const glances = 5
 
 // The shares of a core that looks may cost, as divisors of the time until the next one.
 const (
@@ -180,7 +183,7 @@ func (w *Watchdog) run(ctx context.Context) {
 	defer close(w.done)
 	defer w.cancel()
 	defer func() { w.walk.close() }()
-	tick := time.NewTicker(w.interval)
+	tick := time.NewTicker(max(w.interval/glances, 1))
 	defer tick.Stop()
 	for {
 		select {
@@ -197,8 +200,8 @@ func (w *Watchdog) run(ctx context.Context) {
 	}
 }
 
-// look is one tick: first what costs nothing, then the processes and a slice of the tree, unless the
-// last look was so long that a rest is due.
+// look is one tick: first what costs nothing, then the processes and a slice of the tree, unless it
+// is not yet time for that.
 func (w *Watchdog) look(ctx context.Context) *Breach {
 	room, began := w.spaces(), time.Now()
 	if b := w.checkFree(room); b != nil {
@@ -226,8 +229,8 @@ func (w *Watchdog) pause(began time.Time, urgent bool) {
 		w.rest = w.calm
 		return
 	}
-	// Not the whole share: a slice that took just its time must not skip the next tick.
-	w.rest = began.Add(share * took * 4 / 5)
+	// A bit less than the whole: a slice that took just its time must not skip a tick.
+	w.rest = began.Add(max(w.interval, share*took) * 9 / 10)
 }
 
 // advance goes on with the look at the tree for the time that one tick may cost, or to its end if it

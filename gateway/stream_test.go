@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/drover-agents/drover/gateway"
+)
+
+// server is an upstream of the test's own, over HTTP.
+func server(t testing.TB, handler http.HandlerFunc) gateway.Upstream {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return endpoint(t, s.URL)
+}
+
+// client speaks with a run over connections of its own.
+func client(t testing.TB) *http.Client {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// ask asks a run over HTTP.
+func askHTTP(ctx context.Context, c *http.Client, run *gateway.Run, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/messages?beta=true", strings.NewReader(question))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-Api-Key", run.Token())
+	return c.Do(req)
+}
+
+// The upstream sends the next piece only when the agent has the one before.
+func TestEachPieceIsPassedOnAsItComes(t *testing.T) {
+	got := make(chan string)
+	pieces := []string{"event: x\nda", "ta: {}\n", "\n", ": half a comm", "ent\n\n", delta}
+	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", streamType)
+		w.(http.Flusher).Flush()
+		for _, piece := range pieces {
+			io.WriteString(w, piece)
+			w.(http.Flusher).Flush()
+			select {
+			case have := <-got:
+				if have != piece {
+					t.Errorf("the agent has %q, want %q", have, piece)
+				}
+			case <-time.After(10 * time.Second):
+				t.Errorf("the agent did not get %q", piece)
+				return
+			}
+		}
+	})
+	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream})
+	resp, err := askHTTP(t.Context(), client(t), run, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for _, piece := range pieces {
+		part := make([]byte, len(piece))
+		if _, err := io.ReadFull(resp.Body, part); err != nil {
+			t.Fatal(err)
+		}
+		got <- string(part)
+	}
+	if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
+		t.Errorf("there is more: %q, %v", rest, err)
+	}
+}
+
+func TestTheCallEndsWithTheAgent(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan struct{})
+	upstream := server(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", streamType)
+		io.WriteString(w, messageStart(10))
+		w.(http.Flusher).Flush()
+		close(began)
+		<-r.Context().Done()
+		close(ended)
+	})
+	var events recorder
+	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream, Emit: events.emit})
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := askHTTP(ctx, client(t), run, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	if _, err := io.ReadFull(resp.Body, make([]byte, len(messageStart(10)))); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	resp.Body.Close()
+	waitFor(t, ended)
+	if err := run.Close(); err != nil { // waits for the event
+		t.Fatal(err)
+	}
+	calls := eventsOf[gateway.ModelCall](&events)
+	if len(calls) != 1 || calls[0].Tokens.Input != 10 || calls[0].Error != "the agent has gone" {
+		t.Errorf("the events are %+v", calls)
+	}
+}
+
+func waitFor(t *testing.T, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing happened for ten seconds")
+	}
+}
+
+func TestAnAnswerThatBreaksOffBreaksOffForTheAgent(t *testing.T) {
+	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", streamType)
+		io.WriteString(w, messageStart(10))
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream})
+	resp, err := askHTTP(t.Context(), client(t), run, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if string(body) != messageStart(10) || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %q, %v; want the beginning and an unexpected end", body, err)
+	}
+}
+
+// An agent that does not read does not keep a run from ending, and what it does not read is not
+// kept.
+func TestASlowReaderIsLeftBehind(t *testing.T) {
+	full := make(chan struct{})
+	upstream := server(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", streamType)
+		block := []byte(strings.Repeat(delta, 1000))
+		for range 1000 { // about 60 MB, more than all buffers on the way
+			http.NewResponseController(w).SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+			if _, err := w.Write(block); err != nil {
+				close(full)
+				return
+			}
+		}
+	})
+	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream})
+	resp, err := askHTTP(t.Context(), client(t), run, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	waitFor(t, full)
+	done := make(chan struct{})
+	go func() {
+		run.Close()
+		close(done)
+	}()
+	waitFor(t, done)
+}
+
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	addresses := map[string]bool{}
+	upstream := server(t, func(w http.ResponseWriter, r *http.Request) {
+		addresses[r.RemoteAddr] = true
+		w.Header().Set("Content-Type", streamType)
+		io.WriteString(w, messageStart(1)+messageEnd(1)+messageStop)
+	})
+	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	for range 3 {
+		fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s", run.Token(), len(question), question)
+		resp, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || !bytes.HasSuffix(body, []byte(messageStop)) {
+			t.Fatalf("got %q, %v", body, err)
+		}
+	}
+	if len(addresses) != 1 {
+		t.Errorf("the upstream saw %d connections, want 1", len(addresses))
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	hang := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) // only then net/http sees that the client has gone
+		close(hang)
+		<-r.Context().Done()
+	}))
+	run, err := gateway.New(nil).Open(gateway.RunOptions{Upstream: endpoint(t, s.URL)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served []chan error
+	var urls []string
+	for range 2 { // several listeners may be served
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- run.Serve(l) }()
+		served, urls = append(served, done), append(urls, "http://"+l.Addr().String())
+	}
+	idle, err := net.Dial("tcp", strings.TrimPrefix(urls[1], "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client(t)
+	asked := make(chan error, 1)
+	go func() {
+		_, err := askHTTP(context.Background(), c, run, urls[0])
+		asked <- err
+	}()
+	waitFor(t, hang)
+	for range 2 {
+		if err := run.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if err := <-asked; err == nil {
+		t.Error("the call that was under way succeeded")
+	}
+	if _, err := idle.Read(make([]byte, 1)); err == nil {
+		t.Error("an idle connection is still there")
+	}
+	idle.Close()
+	for _, done := range served {
+		if err := <-done; !errors.Is(err, gateway.ErrClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	}
+	if err := run.Stopped(); err != nil {
+		t.Errorf("a closed run was stopped by %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Serve(l); !errors.Is(err, gateway.ErrClosed) {
+		t.Errorf("Serve after Close: %v", err)
+	}
+	s.Close()
+	c.CloseIdleConnections()
+	goleak.VerifyNone(t, before)
+}

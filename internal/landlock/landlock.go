@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package landlock
+
+import "errors"
+
+// ErrUnavailable is what Open returns, wrapped with the reason, where the system has no Landlock.
+var ErrUnavailable = errors.New("no Landlock walls can be had here")
+
+// A Ruleset says what stays possible. The zero value allows nothing: no file can be opened and no
+// TCP port reached. Paths must exist and be absolute; a folder stands for everything below it, a
+// link for where it leads.
+type Ruleset struct {
+	// ReadOnly are files and folders to read and to run programs from.
+	ReadOnly []string
+	// ReadWrite are files and folders to do everything in but to make devices.
+	ReadWrite []string
+	// Devices are device files to use, such as /dev/null.
+	Devices []string
+	// ConnectTCP are the ports that may be connected to, on every address. BindTCP are those that
+	// may be listened on; 0 stands for any that the kernel picks.
+	ConnectTCP, BindTCP []uint16
+}
+
+// Enforced says in words what the running kernel makes of a ruleset.
+type Enforced struct {
+	// ABI is the version of Landlock in the kernel.
+	ABI int
+	// Holds are the walls that stand.
+	Holds []string
+	// Open are the gaps that remain.
+	Open []Gap
+}
+
+// A Gap is something that the walls leave possible.
+type Gap struct {
+	// What is it, in words.
+	What string
+	// Filterable gaps are closed by a seccomp filter that allows, of internet sockets, only streams
+	// with protocol 0 or TCP, no MSG_FASTOPEN in sendto, sendmsg and sendmmsg, of other families
+	// only unix sockets, and neither keyrings nor io_uring.
+	Filterable bool
+}

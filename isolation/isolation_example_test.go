@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/drover-agents/drover/isolation"
+)
+
+// plantedHost stands for the machine in the examples; leave Host out to mean this one.
+func plantedHost(variables ...string) isolation.Host {
+	return isolation.Host{Environ: func() []string { return variables }, Home: "/home/of/nobody/here"}
+}
+
+func ExampleInheritHostAuth() {
+	_, err := isolation.InheritHostAuth(isolation.Isolation{Host: plantedHost()})
+	if problem, ok := errors.AsType[*isolation.AuthError](err); ok {
+		fmt.Println(problem.Reason)
+		for _, fix := range problem.Fixes {
+			fmt.Println("-", fix)
+		}
+	}
+	// Output:
+	// the host has no authentication for the model
+	// - set ANTHROPIC_API_KEY, or give a key with isolation.WithAPIKey
+	// - or set CLAUDE_CODE_USE_BEDROCK=1 and AWS_REGION, with credentials that AWS finds
+	// - or set Auth.UseStoredLogin to use the login of the host's claude
+}
+
+func ExampleWithAPIKey() {
+	i, err := isolation.WithAPIKey("sk-ant-of-a-vault", isolation.Isolation{
+		Network: isolation.WithDomains("docs.example.com", "*.example.com"),
+		Sandbox: &isolation.Sandbox{ReadablePaths: []string{"../shared"}},
+		Host:    plantedHost("CLAUDE_CODE_USE_BEDROCK=1"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found, err := i.Authenticate()
+	fmt.Println(found.Mode, found.Bedrock == nil, err)
+	fmt.Println(i.Sandbox.Readable("/work/project"))
+	// Output:
+	// explicit_api_key true <nil>
+	// [/work/shared]
+}
+
+func ExampleForAnthropicAPI() {
+	i, err := isolation.ForAnthropicAPI(isolation.Isolation{Host: plantedHost("ANTHROPIC_API_KEY=sk-ant-of-the-shell")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(i.DefaultModel())
+	// Output: claude-opus-4-6
+}
+
+func ExampleForBedrock() {
+	machine := plantedHost("CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1", "AWS_PROFILE=agents")
+	i, err := isolation.ForBedrock("/mnt/aws", isolation.Isolation{Host: machine})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	found, err := i.Authenticate()
+	fmt.Println(found.Bedrock.Region, found.Bedrock.Profile, err)
+	fmt.Println(i.DefaultModel())
+	// Output:
+	// eu-west-1 agents <nil>
+	// eu.anthropic.claude-opus-4-6-v1
+}
+
+func ExampleProduction() {
+	i, err := isolation.Production("sk-ant-of-a-vault")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(i.Weakest, i.Network.AllowedDomains, i.IncludeHostEnv)
+	// Output: cell [api.anthropic.com] false
+}
+
+func ExampleDevelopment() {
+	i := isolation.Development()
+	fmt.Println(i.Weakest, i.Network.AllowedDomains, i.Sandbox.Disabled)
+	// Output: host [*] true
+}
+
+func ExampleAutonomous() {
+	i := isolation.Autonomous()
+	fmt.Println(i.Weakest, len(i.Network.AllowedDomains))
+	fmt.Println(i.Validate(isolation.LevelHost, "linux"))
+	// Output:
+	// cell 0
+	// isolation: Weakest: walls of level cell are asked for, and only host can be had (isolation level host on linux)
+	//   next: see drover doctor for what is missing, or accept less by setting Isolation.Weakest
+	// isolation: Network.AllowedDomains: without walls nothing keeps tools from the network (isolation level host on linux)
+	//   next: run in a cell, or say what is so with AllowedDomains "*"
+}
+
+func ExampleNewHome() {
+	home, err := isolation.NewHome("", isolation.HomeOptions{Network: isolation.NoNetwork()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer home.Close()
+	fmt.Println(home.SkillsDir() == home.ClaudeDir()+"/skills")
+	// Output: true
+}
