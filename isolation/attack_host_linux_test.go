@@ -35,7 +35,8 @@ import (
 // lies in a folder that nobody but its user may enter.
 type target struct {
 	*claudetest.RealCLI
-	opts *claude.Options
+	opts    *claude.Options
+	request agent.Request // but for the prompt
 	// secret is in files and variables of the host, key pays for the model.
 	secret, key string
 	dir         string // of the host's files
@@ -66,7 +67,7 @@ func newTarget(t *testing.T) *target {
 // agent is an agent that may do everything without a question, and does what the turns say.
 func (h *target) agent(t *testing.T, turns ...script.Turn) *claudetest.Model {
 	t.Helper()
-	model := claudetest.NewModel(t, turns...).RequireAllUsed()
+	model := claudetest.NewModel(t, turns...)
 	h.opts = h.Options(model)
 	h.SetEnv(h.opts, model, map[string]string{"ANTHROPIC_API_KEY": h.key})
 	h.opts.PermissionMode = claude.ModeBypassPermissions
@@ -271,7 +272,9 @@ func (h *target) run(t testing.TB, in *isolation.Isolation, opts *agent.RunnerOp
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var all record
-	for e, err := range r.Run(ctx, agent.Request{Prompt: "Get out."}) {
+	request := h.request
+	request.Prompt = "Get out."
+	for e, err := range r.Run(ctx, request) {
 		if err != nil {
 			t.Errorf("the run was refused: %v", err)
 			break
