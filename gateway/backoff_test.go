@@ -61,7 +61,11 @@ func TestABusyUpstreamIsGivenTheTimeItAsksFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var events recorder
 				b := &busy{answers: []*http.Response{answerWith(tc.status, "application/json", `{}`, tc.headers()...)}}
-				run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: b.upstream(), Emit: events.emit})
+				tracker := guard.NewTracker(guard.Budget{MaxRequests: 2})
+				g := gateway.New(&gateway.Options{MaxInFlight: 1}) // who waits takes nobody's place
+				run := open(t, g, gateway.RunOptions{
+					Upstream: b.upstream(), Emit: events.emit, Trackers: []*guard.Tracker{tracker},
+				})
 				if w := post(run, question); w.Code != http.StatusOK {
 					t.Errorf("got status %d, want 200", w.Code)
 				}
@@ -74,8 +78,8 @@ func TestABusyUpstreamIsGivenTheTimeItAsksFor(t *testing.T) {
 				if got := eventsOf[gateway.ModelCall](&events); len(got) != 1 || got[0].Attempts != 2 {
 					t.Errorf("the events are %+v", got)
 				}
-				if got := run.Usage().Total.Requests; got != 1 {
-					t.Errorf("%d requests are counted, want 1", got)
+				if got, tracked := run.Usage().Total.Requests, tracker.Consumed().Requests; got != 1 || tracked != 1 {
+					t.Errorf("%d requests are counted, and %d by the tracker, want 1", got, tracked)
 				}
 			})
 		})

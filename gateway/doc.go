@@ -8,4 +8,61 @@
 //
 // Where model calls go is an [Upstream]: Anthropic, a compatible endpoint, Bedrock, a scripted model
 // or a recording.
+//
+// # What passes
+//
+// Only calls of models pass: on the wire of Anthropic POST /v1/messages and
+// /v1/messages/count_tokens, on that of Bedrock the two ways to invoke a model and the list of
+// inference profiles. GET and HEAD of /api/hello are answered here. All else, a missing or wrong token
+// and a model that is not among [RunOptions.Models] are answered with status 403 and told as a
+// [Refused]. A request may have 64 MiB. Headers about one connection, credentials, cookies and what
+// proxies add do not pass, in either direction. When the upstream refuses the credential with status
+// 401 the agent is told 403, because it would only try again.
+//
+// Answers pass as they come, each piece at once. When the agent goes, the call upstream ends. An
+// answer that breaks off upstream breaks off for the agent too.
+//
+// # Counting
+//
+// The meter reads beside, from the same bytes: events of a stream, answers that are not streamed, and
+// the frames of Bedrock. It counts what the API reports and estimates nothing. The input is reported
+// when an answer begins; the output is reported at its end, so an answer that is cut counts with the
+// output that was reported until then, although the upstream may charge for more. Money is counted in
+// billionths of a dollar by the table prices.json, which has a date and says where each price comes
+// from. Models that it does not know are named in [Usage.Unpriced] and cost nothing, so limit tokens
+// where such models may answer. Requests that only count tokens are free.
+//
+// # Limits
+//
+// A run records into its [guard.Tracker]s and asks them: before a call goes out, and after each report.
+// When tokens, dollars or time are spent, or [Run.Stop] is called,
+//
+//   - no further call goes out: requests are answered with status 402, also those that wait;
+//   - each answer that is under way ends at the next end of an event with an error of type
+//     billing_error, an exception for Bedrock, and its call upstream is ended. If an answer stands
+//     still in the middle of an event it is ended after a second;
+//   - an answer whose end the model has already reported comes to its end: it is complete and paid;
+//   - [Run.Stopped] tells why, and a [Limit] is told once.
+//
+// The number of requests is exact: of all runs that share a tracker, never more than MaxRequests go
+// out, and the last is not cut. For tokens and dollars the bound is what was in flight: when a report
+// reaches the limit, only the calls that are under way at that moment, at most [Options.MaxInFlight]
+// for each upstream, can still report, each at most its own answer. So what is counted stays below the
+// limit plus one answer for each call in flight.
+//
+// The CLI ends its turn with status 402 at once. After an error in a stream it tries once more without
+// streaming, which is answered with 402, unless CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK is set.
+//
+// # Waiting
+//
+// The runs of a [Gateway] share a queue for each name of an upstream: at most MaxInFlight calls at
+// once, and the runs that wait are served in turn, so that a busy one does not starve another. When an
+// upstream answers with status 429 or 529, the call and all new ones to upstreams of that name are held
+// back for as long as it asks, or one to thirty seconds; after [Options.MaxWait] in all the answer is
+// passed on unchanged. A wait that is asked for and is longer than MaxWait is passed on at once.
+//
+// # Secrets
+//
+// A [Credential] cannot be printed. Errors, logs and events of this package hold neither credentials
+// nor tokens of runs; the bodies of an upstream's errors pass to the agent as they are.
 package gateway

@@ -79,8 +79,8 @@ type RunOptions struct {
 	// Models are the models that may be asked for, in any spelling that [CanonicalModel] brings to
 	// the same name. Nil means any.
 	Models []string
-	// Emit is told what happens, from any goroutine and never under a lock. Nil means that nobody
-	// listens.
+	// Emit is told what happens, from any goroutine and never under a lock. It must not close the run,
+	// which waits for it. Nil means that nobody listens.
 	Emit func(event.Payload)
 }
 

@@ -115,8 +115,11 @@ func (p Price) cost(t Tokens) nanoUSD {
 		tokens  int64
 		dollars float64
 	}{
-		{t.Input, p.Input}, {t.CacheRead, p.CacheRead}, {t.CacheWrite5m, p.CacheWrite5m},
-		{t.CacheWrite1h, p.CacheWrite1h}, {t.Output, p.Output},
+		{t.Input, p.Input},
+		{t.CacheRead, p.CacheRead},
+		{t.CacheWrite5m, p.CacheWrite5m},
+		{t.CacheWrite1h, p.CacheWrite1h},
+		{t.Output, p.Output},
 	} {
 		sum += nanoUSD(part.tokens) * nanoUSD(math.Round(part.dollars*1000))
 	}

@@ -3,9 +3,6 @@
 package gateway_test
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -100,33 +97,4 @@ func TestPricesThatMakeNoSenseAreNotRead(t *testing.T) {
 			t.Errorf("%s is read", name)
 		}
 	}
-}
-
-func TestAnUpstreamRegistersItself(t *testing.T) {
-	_, err := gateway.OpenUpstream(t.Context(), "bedrock", gateway.UpstreamConfig{})
-	if err == nil || !strings.Contains(err.Error(), `import _ "github.com/drover-agents/drover/gateway/bedrock"`) {
-		t.Errorf("got %v, want the package to import", err)
-	}
-	failed := errors.New("no region")
-	gateway.RegisterUpstream("of-a-test", func(_ context.Context, cfg gateway.UpstreamConfig) (gateway.Upstream, error) {
-		if _, ok := cfg.Lookup("HOME"); ok {
-			t.Error("a variable is found where nobody gave any")
-		}
-		if cfg.Region == "" {
-			return nil, failed
-		}
-		return whole(gateway.WireAnthropic), nil
-	})
-	if _, err := gateway.OpenUpstream(t.Context(), "of-a-test", gateway.UpstreamConfig{}); !errors.Is(err, failed) {
-		t.Errorf("got %v", err)
-	}
-	if u, err := gateway.OpenUpstream(t.Context(), "of-a-test", gateway.UpstreamConfig{Region: "r"}); err != nil || u.Name() != "memory" {
-		t.Errorf("got %v, %v", u, err)
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a name is registered twice")
-		}
-	}()
-	gateway.RegisterUpstream("of-a-test", nil)
 }

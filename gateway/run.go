@@ -169,7 +169,8 @@ func (r *Run) Serve(l net.Listener) error {
 	return ErrClosed
 }
 
-// ServeHTTP answers one request of the agent.
+// ServeHTTP answers one request of the agent. An answer that breaks off ends by panicking with
+// [http.ErrAbortHandler], as net/http wants it.
 func (r *Run) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !r.join() {
 		writeError(w, r.wire, http.StatusForbidden, "permission_error", "this run is over")

@@ -166,23 +166,27 @@ func TestTheGatewayCountsDollarsAsTheCLIDoes(t *testing.T) {
 
 // The budget is spent by the first answer; the second request ends the CLI.
 func TestTheCLIEndsWhenItsBudgetIsSpent(t *testing.T) {
-	cli := claudetest.CLI(t)
-	model := claudetest.NewModel(t,
-		script.Call("Bash", map[string]any{"command": "echo hi", "description": "say it"}).Metered(script.Usage{Input: 100, Output: 20}))
-	var events recorder
-	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 120})
-	run, url := serve(t, gateway.New(nil), gateway.RunOptions{
-		Upstream: endpoint(t, model.URL()), Emit: events.emit, Trackers: []*guard.Tracker{tracker},
-	})
-	opts := through(cli, run, url, nil)
-	opts.PermissionMode = claude.ModeBypassPermissions
-	answer := ask(t, opts)
-	if !answer.IsError || answer.APIErrorStatus != http.StatusPaymentRequired || !strings.Contains(answer.Result, "MaxTotalTokens is 120") {
-		t.Errorf("the CLI says %+v", answer)
-	}
-	assertStopped(t, run, &events, "MaxTotalTokens", guard.ErrBudgetExhausted)
-	if got := len(model.Requests()); got != 1 {
-		t.Errorf("the model got %d requests, want 1", got)
+	for name, find := range map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI} {
+		t.Run(name, func(t *testing.T) {
+			cli := find(t)
+			model := claudetest.NewModel(t,
+				script.Call("Bash", map[string]any{"command": "echo hi", "description": "say it"}).Metered(script.Usage{Input: 100, Output: 20}))
+			var events recorder
+			tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: 120})
+			run, url := serve(t, gateway.New(nil), gateway.RunOptions{
+				Upstream: endpoint(t, model.URL()), Emit: events.emit, Trackers: []*guard.Tracker{tracker},
+			})
+			opts := through(cli, run, url, nil)
+			opts.PermissionMode = claude.ModeBypassPermissions
+			answer := ask(t, opts)
+			if !answer.IsError || answer.APIErrorStatus != http.StatusPaymentRequired || !strings.Contains(answer.Result, "MaxTotalTokens is 120") {
+				t.Errorf("the CLI says %q (status %d)", answer.Result, answer.APIErrorStatus)
+			}
+			assertStopped(t, run, &events, "MaxTotalTokens", guard.ErrBudgetExhausted)
+			if got := len(model.Requests()); got != 1 {
+				t.Errorf("the model got %d requests, want 1", got)
+			}
+		})
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -37,7 +39,7 @@ func client(t testing.TB) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// ask asks a run over HTTP.
+// askHTTP asks a run over HTTP.
 func askHTTP(ctx context.Context, c *http.Client, run *gateway.Run, url string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/messages?beta=true", strings.NewReader(question))
 	if err != nil {
@@ -84,6 +86,27 @@ func TestEachPieceIsPassedOnAsItComes(t *testing.T) {
 	if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
 		t.Errorf("there is more: %q, %v", rest, err)
 	}
+}
+
+// The head of an answer is passed on before there is anything after it.
+func TestTheHeadIsPassedOnAtOnce(t *testing.T) {
+	has := make(chan struct{})
+	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", streamType)
+		w.(http.Flusher).Flush()
+		select {
+		case <-has:
+		case <-time.After(10 * time.Second):
+			t.Error("the agent did not get the head")
+		}
+	})
+	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream})
+	resp, err := askHTTP(t.Context(), client(t), run, url)
+	close(has)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
 }
 
 func TestTheCallEndsWithTheAgent(t *testing.T) {
@@ -270,4 +293,55 @@ func TestCloseLeavesNothing(t *testing.T) {
 	s.Close()
 	c.CloseIdleConnections()
 	goleak.VerifyNone(t, before)
+}
+
+// A pipeListener has one connection, in memory.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// An agent that has stopped reading is given five seconds when the run is over.
+func TestASlowReaderDoesNotKeepACallThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		upstream := streaming(func(w io.Writer) {
+			for {
+				if _, err := io.WriteString(w, delta); err != nil {
+					return
+				}
+			}
+		})
+		var events recorder
+		run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream, Emit: events.emit})
+		agent, conn := net.Pipe()
+		l := &pipeListener{conns: make(chan net.Conn, 1), closed: make(chan struct{})}
+		l.conns <- conn
+		go run.Serve(l)
+		fmt.Fprintf(agent, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s", run.Token(), len(question), question)
+		time.Sleep(time.Minute)
+		run.Stop(nil)
+		time.Sleep(4 * time.Second)
+		if got := eventsOf[gateway.ModelCall](&events); len(got) != 0 {
+			t.Errorf("the call ended at once: %+v", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := eventsOf[gateway.ModelCall](&events); len(got) != 1 {
+			t.Errorf("the call goes on: %+v", got)
+		}
+		agent.Close()
+		run.Close()
+	})
 }

@@ -326,6 +326,28 @@ func TestExactlySoManyRequestsBegin(t *testing.T) {
 	}
 }
 
+// What the last request consumes does not end it.
+func TestTheLastRequestComesToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := guard.NewTracker(guard.Budget{MaxRequests: 1, MaxTotalTokens: 10})
+		ctx, cancel := tracker.Context(t.Context())
+		defer cancel()
+		if err := tracker.BeginRequest(); err != nil {
+			t.Fatal(err)
+		}
+		tracker.Record(guard.Usage{InputTokens: 9})
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Errorf("it is ended: %v", context.Cause(ctx))
+		}
+		tracker.Record(guard.Usage{OutputTokens: 1})
+		synctest.Wait()
+		if reached, ok := errors.AsType[*guard.BudgetError](context.Cause(ctx)); !ok || reached.Limit != "MaxTotalTokens" {
+			t.Errorf("got %v, want the limit of tokens", context.Cause(ctx))
+		}
+	})
+}
+
 func TestNoRequestBeginsPastAnotherLimit(t *testing.T) {
 	c := &setClock{noon}
 	late := guard.NewTracker(guard.Budget{Deadline: c.clock().FromNow(time.Second)})

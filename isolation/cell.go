@@ -42,6 +42,7 @@ type Cell struct {
 	trackers  []*guard.Tracker
 	emit      func(event.Payload)
 	walls     walls
+	notes     []string       // for the event about the walls
 	host      claude.Spawner // of the caller, for levels without a jail
 
 	serving sync.WaitGroup
@@ -135,7 +136,9 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 
 // openHome makes the home, after those of crashed programs were removed.
 func (c *Cell) openHome(o *claude.Options, judged bool) error {
-	_, _ = SweepHomes(c.isolation.TempDir) // what cannot be removed now is tried again by the next run
+	if _, err := SweepHomes(c.isolation.TempDir); err != nil { // no reason not to run
+		c.notes = append(c.notes, err.Error())
+	}
 	home, err := NewHome(c.isolation.TempDir, c.homeOptions(o, judged))
 	if err != nil {
 		return err

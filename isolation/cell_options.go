@@ -3,11 +3,13 @@
 package isolation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
@@ -75,11 +77,7 @@ func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range o.Env.Vars() { // what the caller gave the CLI by name, but for what holds the walls
-		if _, given := c.isolation.Env[name]; !given && validateEnv(map[string]string{name: value}) == nil && name != "PATH" {
-			env.Vars[name] = value
-		}
-	}
+	env.addGiven(o.Env.Vars(), c.isolation.Env)
 	at := c.walls.addresses()
 	own := claude.CellEnv{
 		Path: env.Path, Home: c.home.Path(), Config: c.home.ClaudeDir(), Temp: c.temp(),
@@ -87,12 +85,39 @@ func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []
 		HTTPProxy: at.httpProxy, SOCKSProxy: at.socksURL, NoProxy: at.noProxy, Extra: env.Vars,
 	}
 	if upstream.Wire() == gateway.WireBedrock {
-		own.Endpoint.BedrockRegion = regionOf(upstream)
+		// The CLI wants a region to choose a model's name by; where none is known any will do.
+		own.Endpoint.BedrockRegion = cmp.Or(gateway.RegionOf(upstream), "us-east-1")
 	}
 	o.Env = claude.ExactEnv(own.Vars())
 	o.SettingSources = SettingSources() // an empty list would leave out the settings of the home, and its sandbox
 	o.Spawner = claude.SpawnerFunc(c.walls.spawn)
 	return env.LeftOut, nil
+}
+
+// addGiven adds what the caller gave the CLI by name. What holds the walls is the cell's to say.
+func (e *Environ) addGiven(given, already map[string]string) {
+	for name, value := range given {
+		_, said := already[name]
+		switch {
+		case said || name == "PATH" || slices.Contains(replaced, name):
+		case choosesModel(name) || validateEnv(map[string]string{name: value}) == nil:
+			e.Vars[name] = value
+		default:
+			e.LeftOut = append(e.LeftOut, name)
+		}
+	}
+	slices.Sort(e.LeftOut)
+}
+
+// replaced are variables that the cell has values of its own for, some of them made of the caller's.
+var replaced = []string{
+	"HOME", "CLAUDE_CONFIG_DIR", "TMPDIR", "CLAUDE_CODE_TMPDIR", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY",
+	"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "IS_SANDBOX",
+}
+
+// choosesModel reports whether a variable says which model is used, and nothing else.
+func choosesModel(name string) bool {
+	return name == "ANTHROPIC_BETAS" || strings.HasPrefix(name, "ANTHROPIC_") && strings.HasSuffix(name, "_MODEL") || name == "ANTHROPIC_MODEL"
 }
 
 // temp is where the CLI puts temporary files.
@@ -101,12 +126,4 @@ func (c *Cell) temp() string {
 		return "/tmp" // private
 	}
 	return c.home.TempDir()
-}
-
-// regionOf is the region of an upstream that has one.
-func regionOf(upstream gateway.Upstream) string {
-	if u, ok := upstream.(interface{ Region() string }); ok {
-		return u.Region()
-	}
-	return "us-east-1"
 }

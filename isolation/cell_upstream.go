@@ -24,8 +24,8 @@ func (i *Isolation) upstream(ctx context.Context) (gateway.Upstream, error) {
 func (f *Finding) upstream(ctx context.Context, i *Isolation) (gateway.Upstream, error) {
 	if f.Mode == ModeBedrock {
 		return gateway.OpenUpstream(ctx, "bedrock", gateway.UpstreamConfig{
-			Region: f.Bedrock.Region, Profile: f.Bedrock.Profile, ConfigDir: i.AWSConfigPath,
-			Lookup: i.Host.lookup, BaseURL: f.BaseURL,
+			Region: f.Bedrock.Region, ConfigDir: i.AWSConfigPath, // the profile is AWS's own to find: a key comes before it
+			Lookup: f.lookup, BaseURL: f.BaseURL,
 		})
 	}
 	credential := f.gatewayCredential()

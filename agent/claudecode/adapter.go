@@ -73,7 +73,7 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 			return
 		}
 		defer r.release()
-		if err := r.enter(ctx, req); err != nil {
+		if err := r.enter(ctx, req); err != nil && ctx.Err() == nil {
 			yield(event.Event{}, err)
 			return
 		}

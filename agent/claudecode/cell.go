@@ -18,12 +18,22 @@ const codeBreach = "CELL_LIMIT"
 
 // In is the adapter with another isolation. Nil means the default one: a cell without network for
 // tools, paid for as the host's environment says.
+//
+// Where base has a Spawner and there is no isolation, the Spawner is the caller's own way to keep the CLI
+// apart: no walls, home or gateway of ours are around it, and an event says so.
 func (a *Adapter) In(i *isolation.Isolation) *Adapter {
 	return &Adapter{base: a.base, isolation: i, kept: a.kept}
 }
 
 // enter makes the cell of the run and puts it into the options.
 func (r *run) enter(ctx context.Context, req agent.Request) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // there is nothing to start
+	}
+	if r.adapter.isolation == nil && r.opts.Spawner != nil {
+		r.asides.tell(isolation.Walls{Level: isolation.LevelHost, Missing: []string{"the CLI is started by a Spawner of the caller's, and no walls are put around it here"}})
+		return nil
+	}
 	r.adapter.keep(&r.opts)
 	o := isolation.OpenOptions{Judged: req.Host != nil, Emit: r.asides.tell}
 	if req.MaxBudgetUSD != 0 {
@@ -43,6 +53,9 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 // leaveCell removes what the cell has left. By now the done event was told, so that trouble can only be
 // logged; the next run tries again.
 func (r *run) leaveCell() {
+	if r.cell == nil {
+		return
+	}
 	if err := r.cell.Close(); err != nil && r.opts.Logger != nil {
 		r.opts.Logger.Warn("claudecode: the cell could not be removed", "error", err)
 	}
@@ -51,6 +64,9 @@ func (r *run) leaveCell() {
 // limited is a context that ends with the deadlines of the cell's budgets. Their other limits are kept
 // by the gateway.
 func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.cell == nil {
+		return ctx, func() {}
+	}
 	cancels := []context.CancelFunc{}
 	for _, tracker := range r.cell.Trackers() {
 		var cancel context.CancelFunc
@@ -67,7 +83,11 @@ func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc)
 // tellAsides yields what the cell has told. It comes after the init, which is first.
 func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
 	for _, payload := range r.asides.take() {
-		if !yield(r.normal.event(place{turn: r.normal.turn}, payload), nil) {
+		told := event.Event{
+			Kind: payload.EventKind(), Agent: Agent, Time: r.normal.clock(),
+			SessionID: r.normal.session, Turn: r.normal.turn, Payload: payload,
+		}
+		if !yield(told, nil) {
 			return false
 		}
 	}
@@ -76,6 +96,9 @@ func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
 
 // stoppedBy is the limit that ended the run, or nil.
 func (r *run) stoppedBy(ctx context.Context) error {
+	if r.cell == nil {
+		return nil
+	}
 	if err := r.cell.Stopped(); err != nil {
 		return err
 	}

@@ -234,7 +234,7 @@ func TestAnUnknownTokenIsRefused(t *testing.T) {
 			base := cli.Options(claudetest.NewModel(t))
 			got := record(t, newRunner(t, base, nil).Run(inTime(t), agent.Request{Prompt: "go", Resume: "6f9619ff-8b86-4d11-b42d-00c04fc964ff"}))
 			got.check(t)
-			if done := got.done(t); done.Status != event.DoneError || done.ResumeToken != "" || !strings.Contains(done.Result, "No conversation found") {
+			if done := got.done(t); done.Status != event.DoneError || done.ResumeToken != "" || !strings.Contains(done.Result, "no such session") {
 				t.Errorf("the run ended with %+v, want an error that says so", done)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/isolation"
 )
 
 const scriptedSession = "0b5c9f0e-5f3a-4d3e-9f57-0c1f4b1f4a11"
@@ -164,7 +165,7 @@ func TestACLIThatDoesNotHeedAnInterrupt(t *testing.T) {
 						if p.Status != event.DoneInterrupted || p.Reason != "enough" || p.ResumeToken != x.token {
 							t.Errorf("done is %+v, want interrupted with the token %q", p, x.token)
 						}
-					case event.ToolCall:
+					case event.ToolCall, isolation.Walls:
 					default:
 						t.Errorf("unexpected: %+v, %v", e, err)
 					}

@@ -64,18 +64,21 @@ func itself(t testing.TB, env map[string]string) *claude.Options {
 // impatient passes it on at once that a model is overloaded.
 var impatient = gateway.New(&gateway.Options{MaxWait: time.Millisecond})
 
-// newAdapter makes an adapter that runs the real CLI in a cell. One that is started by a spawner of the
-// test, or is the test program itself, is run without walls, and has no model.
+// newAdapter makes an adapter that runs the real CLI in a cell. The test program itself as the CLI is run
+// without walls, and has no model; and so is what a spawner of the test starts.
 func newAdapter(t testing.TB, base *claude.Options) *claudecode.Adapter {
 	t.Helper()
 	here, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if base.Spawner == nil && base.CLIPath != here {
-		return claudecode.New(base).In(&isolation.Isolation{Gateway: impatient})
+	switch {
+	case base.Spawner != nil:
+		return claudecode.New(base)
+	case base.CLIPath == here:
+		return claudecode.New(base).In(onHost(t))
 	}
-	return claudecode.New(base).In(onHost(t))
+	return claudecode.New(base).In(&isolation.Isolation{Gateway: impatient})
 }
 
 // onHost is the isolation of a CLI that needs neither walls nor a model.

@@ -79,15 +79,15 @@ func (r *run) stream(ctx context.Context, yield yieldFunc) {
 	stopped := ctx.Done()
 	var timeUp <-chan time.Time
 	for {
-		var told <-chan struct{} // not before the init
+		var told <-chan struct{} // the init comes first, then what was told before it
 		if r.normal.inited {
 			told = r.asides.told
-		}
-		select {
-		case <-told:
 			if !r.tellAsides(yield) {
 				return
 			}
+		}
+		select {
+		case <-told: // it is taken above
 		case next, more := <-talk.said:
 			if over := r.take(ctx, next, more, yield); over {
 				return
@@ -195,10 +195,12 @@ func (r *run) finish(ctx context.Context, e *ending, answer *claude.ResultMessag
 	if err := r.stoppedBy(ctx); err != nil {
 		e.limit(err)
 	}
-	e.counted(r.cell.Usage())
+	if r.cell != nil {
+		e.counted(r.cell.Usage())
+	}
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = r.session.token(&r.normal, resulted)
-	if !r.tellAsides(yield) {
+	if ctx.Err() == nil && !r.tellAsides(yield) { // nothing but the end is told of a run that was stopped
 		return
 	}
 	for _, e := range e.events() {

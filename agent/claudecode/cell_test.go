@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// in runs one request in an isolation.
+func in(t testing.TB, i *isolation.Isolation, base *claude.Options, req agent.Request) recording {
+	t.Helper()
+	runner, err := agent.NewRunner(claudecode.New(base).In(i), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Prompt = "go"
+	return record(t, runner.Run(inTime(t), req))
+}
+
+// What the cell tells is part of the run: its walls right after the beginning, each model call with its
+// price, and the gateway's own count at the end, which is the CLI's.
+func TestARunTellsOfItsCell(t *testing.T) {
+	cli := claudetest.CLI(t)
+	cost := script.Usage{Input: 1000, Output: 200, CacheRead: 5000}
+	model := claudetest.NewModel(t, script.Reply(bash("id -u; pwd")).Metered(cost), script.Text("Done.").Metered(cost))
+	base := cli.Options(model)
+	base.PermissionMode = claude.ModeBypassPermissions
+	got := in(t, nil, base, agent.Request{Model: "claude-sonnet-4-5-20250929"})
+	if len(got) < 2 || got[0].Kind != event.KindInit || got[1].Kind != isolation.KindWalls {
+		t.Fatalf("the run begins with %v, want init and the walls", got)
+	}
+	if walls := got[1].Payload.(isolation.Walls); walls.Level != isolation.LevelCell || !strings.Contains(walls.Upstream, strings.TrimPrefix(model.URL(), "http://")) {
+		t.Errorf("the walls are %+v, want a cell in front of %s", walls, model.URL())
+	}
+	if results := of[event.ToolResult](got); len(results) != 1 || !strings.Contains(string(results[0].Output), `1000\n`+cli.Work) {
+		t.Errorf("the command says %+v, want uid 1000 and the same folder as outside", results)
+	}
+	if calls := of[gateway.ModelCall](got); len(calls) != 2 || calls[0].Status != 200 || calls[0].Model == "" {
+		t.Errorf("the model calls are %+v, want two", calls)
+	}
+	last := got[len(got)-1]
+	var counted gateway.Usage
+	if err := json.Unmarshal(last.Metadata[claudecode.GatewayUsage], &counted); err != nil {
+		t.Fatal(err)
+	}
+	said := last.Payload.(event.Done).Usage
+	if counted.Total.Tokens.AllInput() != said.InputTokens() || counted.Total.Tokens.Output != said.OutputTokens() {
+		t.Errorf("the gateway counted %+v, the CLI says %d in and %d out", counted.Total, said.InputTokens(), said.OutputTokens())
+	}
+	if key := model.LastRequest().Header.Get("X-Api-Key"); key != claudetest.FakeKey {
+		t.Errorf("the model was paid with %q, want the key of the host", key)
+	}
+}
+
+// A budget ends the run in the middle of its turn, whichever limit it is.
+func TestABudgetEndsARunInTheMiddleOfItsTurn(t *testing.T) {
+	for name, x := range map[string]struct {
+		budget guard.Budget
+		time   time.Duration
+		want   event.DoneStatus
+	}{
+		"tokens":   {budget: guard.Budget{MaxTotalTokens: 2500}, want: event.DoneMaxBudget},
+		"requests": {budget: guard.Budget{MaxRequests: 2}, want: event.DoneMaxBudget},
+		"time":     {time: 5 * time.Second, want: event.DoneInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cli := claudetest.CLI(t)
+			turn := script.Reply(bash("true")).Metered(script.Usage{Input: 1000, Output: 100}).Always()
+			base := cli.Options(claudetest.NewModel(t, turn))
+			base.PermissionMode = claude.ModeBypassPermissions
+			if x.time > 0 {
+				x.budget.Deadline = guard.FromNow(x.time)
+			}
+			tracker := guard.NewTracker(x.budget)
+			got := in(t, &isolation.Isolation{Trackers: []*guard.Tracker{tracker}}, base, agent.Request{})
+			done := got.done(t)
+			if done.Status != x.want || done.ResumeToken == "" {
+				t.Errorf("the run ended with %+v, want %s and a token", done, x.want)
+			}
+			if tracker.Check() == nil {
+				t.Errorf("the tracker says that %+v is not spent by %+v", x.budget, tracker.Consumed())
+			}
+		})
+	}
+}
+
+// Skills are put into the home before the CLI starts.
+func TestTheHomeOfACellIsFurnished(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Call("Skill", script.Input{"skill": "greet"}), script.Text("Done."))
+	base := cli.Options(model)
+	base.SettingSources, base.PermissionMode = nil, claude.ModeBypassPermissions
+	var home string
+	walls := &isolation.Isolation{Furnish: func(h *isolation.Home) error {
+		home = h.Path()
+		skill := filepath.Join(h.SkillsDir(), "greet")
+		if err := os.Mkdir(skill, 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(skill, "SKILL.md"), []byte("---\nname: greet\ndescription: Greets.\n---\nSay HELLO-FROM-THE-SKILL.\n"), 0o600)
+	}}
+	if done := in(t, walls, base, agent.Request{}).done(t); done.Status != event.DoneSuccess {
+		t.Errorf("the run ended with %+v", done)
+	}
+	if !model.SawText("HELLO-FROM-THE-SKILL") {
+		t.Error("the model did not read the skill")
+	}
+	if _, err := os.Stat(home); !os.IsNotExist(err) {
+		t.Errorf("the home %s is still there: %v", home, err)
+	}
+}
+
+// A conversation goes on in another cell, with a home of its own.
+func TestAConversationGoesOnInAnotherCell(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("Noted."), script.Text("It is 42."))
+	runner, err := agent.NewRunner(claudecode.New(cli.Options(model)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, prompt := range []string{"The number is 42.", "Which number?"} {
+		if done := record(t, runner.Run(inTime(t), agent.Request{Prompt: prompt})).done(t); done.Status != event.DoneSuccess {
+			t.Fatalf("%q ended with %+v", prompt, done)
+		}
+	}
+	if !model.LastRequest().SawText("The number is 42.") {
+		t.Error("the second run does not know what was said in the first")
+	}
+}

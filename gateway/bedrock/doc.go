@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bedrock is the upstream of Amazon Bedrock: it signs the requests of an agent whose cell
+// knows no credential. Only programs that import it link the AWS SDK; importing it makes it known to
+// package gateway as "bedrock".
+//
+// Promises:
+//
+//   - What is read is what [Options] name: the environment through Lookup, files in ConfigDir. With
+//     both given, neither the process environment nor the home directory supplies a credential.
+//   - Credentials are looked for, in this order: AWS_BEARER_TOKEN_BEDROCK; the profile that Options
+//     name; the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; a web
+//     identity (AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE); the profile that AWS_PROFILE names, or
+//     "default", with its keys, roles, SSO login or program; the endpoint of a container; the
+//     instance profile.
+//   - [New] gets credentials once, so that a run without any fails before it starts. They are
+//     renewed before they expire; when Bedrock says that they have, they are looked for anew and the
+//     request is sent once more.
+//   - Only calls of models and lists of them are signed. Whatever else an agent asks for is refused,
+//     whatever the credential allows.
+//   - Answers pass unbuffered. Requests are read whole, because a signature covers their content.
+package bedrock

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+
+	"github.com/drover-agents/drover/internal/redact"
+)
+
+// ReplayOptions configures [Replay]. The zero value is ready to use.
+type ReplayOptions struct {
+	// Folders are those of the present run. They take the place of the recorded ones, in what is
+	// compared and in what is answered.
+	Folders Folders
+	// Secrets are those that the recording was made without: see [RecordOptions].
+	Secrets []string
+	// Pace keeps the recorded times. The default is as fast as possible.
+	Pace bool
+}
+
+// A Player is an [Upstream] that answers from a recording, without a network.
+//
+// A request is answered by the first exchange not yet used that was recorded for the same request,
+// so that calls of parallel agents may come in another order. Requests are the same if they differ
+// only in what is new in each run: ids of sessions, agents and tasks, the date, how long something
+// took, the version of the CLI and of the system, the folders, and the order in which tools ended that
+// ran at the same time.
+//
+// A request that is in the recording no more is refused with status 402, which ends the run at once,
+// and is a [*MismatchError].
+type Player struct {
+	path   string
+	stored *storedRecording
+	opts   ReplayOptions
+	mask   masker
+	names  []runNames // of each exchange
+
+	mu       sync.Mutex
+	left     map[requestKey][]int // by key: exchanges not yet used, as indexes
+	last     map[requestKey]int   // by key: the one used last
+	used     []bool
+	requests int
+	err      error
+	renamed  map[string]string // ids of the recorded run and what they are in this one
+}
+
+// Replay opens a recording that was made by [Record]. The whole file is read at once and closed.
+func Replay(path string, opts ReplayOptions) (*Player, error) {
+	stored, err := readRecordingFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return newPlayer(path, stored, opts)
+}
+
+func newPlayer(path string, stored *storedRecording, opts ReplayOptions) (*Player, error) {
+	p := &Player{
+		path: path, stored: stored, opts: opts, mask: masker{redact.New(opts.Secrets...)},
+		left: map[requestKey][]int{}, last: map[requestKey]int{}, used: make([]bool, len(stored.exchanges)), renamed: map[string]string{},
+	}
+	for i, s := range stored.exchanges {
+		n, err := p.recorded(s)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: replay: %s: exchange %d: %w", path, s.seq, err)
+		}
+		p.left[n.key] = append(p.left[n.key], i)
+		p.names = append(p.names, n.runNames)
+	}
+	return p, nil
+}
+
+// Name is "replay".
+func (p *Player) Name() string { return "replay" }
+
+// Wire is the wire of the recorded upstream.
+func (p *Player) Wire() Wire { return p.stored.header.Wire }
+
+// Region is that of the recorded upstream, where it had one.
+func (p *Player) Region() string { return p.stored.header.Region }
+
+// Note says what is wrong with the recording though it can be used, as when the run that made it was
+// killed. It is empty if nothing is.
+func (p *Player) Note() string { return p.stored.note }
+
+// Err is the first request that the recording could not answer, a [*MismatchError], or nil.
+func (p *Player) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Unused names the exchanges that no request has asked for.
+func (p *Player) Unused() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var unused []string
+	for i, s := range p.stored.exchanges {
+		if e, err := s.parse(); err == nil && !p.used[i] {
+			unused = append(unused, fmt.Sprintf("exchange %d: %s %s", e.Seq, e.Request.Method, e.Request.Path))
+		}
+	}
+	return unused
+}
+
+// RoundTrip answers from the recording.
+func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := readRequest(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	e, renamed, err := p.find(req, body)
+	if err != nil {
+		return notRecorded(req, err), nil
+	}
+	return p.answer(req, e, renamed)
+}
+
+// find takes the exchange that answers a request, and what its ids are now.
+func (p *Player) find(req *http.Request, body []byte) (exchange, map[string]string, error) {
+	now := normalise(recordedRequest{
+		Method: req.Method, Path: req.URL.EscapedPath(), Query: req.URL.RawQuery,
+		Headers: pickHeaders(req.Header, requestHeaders), Body: newPayload(body),
+	}, p.opts.Folders, p.mask)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests++
+	i, ok := p.takeLocked(now.key, req.Method)
+	if !ok {
+		err := p.mismatchLocked(now)
+		if p.err == nil {
+			p.err = err
+		}
+		return exchange{}, nil, err
+	}
+	e, err := p.stored.exchanges[i].parse()
+	if err != nil {
+		return exchange{}, nil, err // Replay has parsed it
+	}
+	maps.Copy(p.renamed, p.names[i].renames(now.runNames))
+	return e, maps.Clone(p.renamed), nil
+}
+
+// takeLocked uses the first exchange of a key. What only asks, and changes nothing, may be asked
+// more often than it was.
+func (p *Player) takeLocked(key requestKey, method string) (int, bool) {
+	if left := p.left[key]; len(left) > 0 {
+		p.left[key] = left[1:]
+		p.used[left[0]], p.last[key] = true, left[0]
+		return left[0], true
+	}
+	i, ok := p.last[key]
+	return i, ok && (method == http.MethodGet || method == http.MethodHead)
+}
+
+func (p *Player) recorded(s storedExchange) (normalised, error) {
+	e, err := s.parse()
+	return normalise(e.Request, p.stored.header.Folders, p.mask), err
+}
+
+// answer makes the response of an exchange.
+func (p *Player) answer(req *http.Request, e exchange, renamed map[string]string) (*http.Response, error) {
+	r := e.Response
+	if r.Status == 0 {
+		return nil, fmt.Errorf("gateway: replay: exchange %d got no answer: %s", e.Seq, r.Error)
+	}
+	header := http.Header{}
+	for name, value := range r.Headers {
+		header.Set(name, value)
+	}
+	rename := newRenamer(p.stored.header.Folders, p.opts.Folders, renamed)
+	body := &playedBody{
+		ctx: req.Context(), closed: make(chan struct{}), pace: p.opts.Pace,
+		chunks: rewriteAnswer(r.Headers["Content-Type"], r.Chunks, rename.rewrite), end: io.EOF,
+	}
+	switch {
+	case r.Lost != "":
+		body.end = fmt.Errorf("gateway: replay: exchange %d was not recorded whole: %s is missing", e.Seq, r.Lost)
+	case r.Cut || r.Error != "":
+		body.end = fmt.Errorf("gateway: replay: exchange %d was cut here: %w", e.Seq, io.ErrUnexpectedEOF)
+	}
+	if err := body.wait(r.MS); err != nil {
+		return nil, err
+	}
+	return playedResponse(req, r.Status, header, body), nil
+}
+
+// notRecorded tells the agent that the recording has no answer, in a way that it does not try again.
+func notRecorded(req *http.Request, err error) *http.Response {
+	text := err.Error()
+	body := encodeJSON(map[string]any{
+		"type": "error", "error": map[string]string{"type": "invalid_request_error", "message": text}, "message": text,
+	})
+	header := http.Header{"Content-Type": {"application/json"}, "X-Should-Retry": {"false"}}
+	return playedResponse(req, http.StatusPaymentRequired, header, io.NopCloser(bytes.NewReader([]byte(body))))
+}
+
+func playedResponse(req *http.Request, status int, header http.Header, body io.ReadCloser) *http.Response {
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: body, ContentLength: -1, Request: req,
+	}
+}
+
+// mismatchLocked compares a request with the exchanges that are left and tells the differences from
+// the nearest.
+func (p *Player) mismatchLocked(now normalised) error {
+	err := &MismatchError{Recording: p.path, Number: p.requests, Method: now.method, Path: now.path}
+	left := 32 // enough for what runs at the same time
+	for i, s := range p.stored.exchanges {
+		if p.used[i] || left == 0 {
+			continue
+		}
+		left--
+		if then, failed := p.recorded(s); failed == nil {
+			err.nearer(s.seq, compareRequests(then, now))
+		}
+	}
+	return err
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/lazyre"
+)
+
+// A normalised request is one without what is new in each run.
+type normalised struct {
+	method, path, query string
+
+	doc any        // the body: a document, or its text
+	key requestKey // equal for requests that are the same
+	runNames
+}
+
+// runNames are the ids that a request tells of its run.
+type runNames struct {
+	// session is the id of the session; empty if the request does not tell it.
+	session string
+	// ids are those of agents and tasks, in the order in which they first appear. In the normalised
+	// document their number stands for them.
+	ids []string
+}
+
+type requestKey [sha256.Size]byte
+
+// idPlaces are where the CLI tells the model of an id that it made up.
+var idPlaces = []struct {
+	hint string // stands in every match
+	re   func() *regexp.Regexp
+}{
+	{"agentId: ", lazyre.New(`\bagentId: ([A-Za-z0-9_-]{6,})`)},
+	{"with ID: ", lazyre.New(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
+	{"<task-id>", lazyre.New(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
+	{"/tasks/", lazyre.New(`/tasks/([A-Za-z0-9_-]{6,})\.output`)},
+	{"/tool-results/", lazyre.New(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
+}
+
+// volatile is what the CLI says of the moment and of the machine.
+var volatile = []struct {
+	hint    string
+	re      func() *regexp.Regexp
+	replace string
+}{
+	{"x-anthropic-billing-header", lazyre.New(`\Ax-anthropic-billing-header:[^\n]*`), "$${billing}"},
+	{"oday's date", lazyre.New(`(?i)(today's date(?: is now| is|:) )\d{4}[-/]\d\d[-/]\d\d`), "${1}$${date}"},
+	{"duration_ms", lazyre.New(`(duration_ms(?:>|: ))\d+`), "${1}$${duration}"},
+	{"OS Version: ", lazyre.New(`(?m)^( *(?:- )?OS Version: ).*$`), "${1}$${system}"},
+}
+
+// normalise takes out of a request what is new in each run. Masking comes first, because it came
+// first when the request was recorded.
+func normalise(r recordedRequest, folders Folders, mask masker) normalised {
+	n := normalised{method: r.Method, path: mask.text(r.Path), query: mask.text(r.Query)}
+	body := mask.payload(r.Body)
+	doc, err := decodeJSON(body.JSON)
+	if err != nil {
+		doc = string(body.bytes())
+	}
+	orderResults(doc)
+	n.collect(doc, r.Headers)
+	places := folders.places()
+	n.doc = mapStrings(doc, func(s string) string { return n.plain(s, places) })
+	n.key = sha256.Sum256([]byte(n.method + " " + n.path + "?" + n.query + "\n" + encodeJSON(n.doc)))
+	return n
+}
+
+// orderResults puts results of tools that ran at the same time into the order of their ids: they come
+// as the tools end. The mark for the cache is on whichever came last, so it goes.
+func orderResults(doc any) {
+	request, _ := doc.(map[string]any)
+	messages, _ := request["messages"].([]any)
+	for _, m := range messages {
+		message, _ := m.(map[string]any)
+		blocks, _ := message["content"].([]any)
+		for len(blocks) > 0 {
+			n := 0
+			for n < len(blocks) && resultID(blocks[n]) != "" {
+				n++
+			}
+			if n > 1 {
+				orderBlocks(blocks[:n])
+			}
+			blocks = blocks[max(n, 1):]
+		}
+	}
+}
+
+func orderBlocks(results []any) {
+	for _, r := range results {
+		delete(r.(map[string]any), "cache_control")
+	}
+	slices.SortStableFunc(results, func(a, b any) int { return strings.Compare(resultID(a), resultID(b)) })
+}
+
+// resultID is the id of the tool call whose result a block is; empty if it is none.
+func resultID(block any) string {
+	b, _ := block.(map[string]any)
+	id, _ := b["tool_use_id"].(string)
+	if b["type"] != "tool_result" {
+		return ""
+	}
+	return id
+}
+
+// collect finds the ids, and takes the one field out that holds nothing else.
+func (n *normalised) collect(doc any, headers map[string]string) {
+	n.session = headers["X-Claude-Code-Session-Id"]
+	if object, ok := doc.(map[string]any); ok {
+		if metadata, ok := object["metadata"].(map[string]any); ok {
+			n.session = cmp.Or(sessionOf(metadata["user_id"]), n.session)
+			delete(metadata, "user_id")
+		}
+	}
+	mapStrings(doc, func(s string) string {
+		for _, place := range idPlaces {
+			if !strings.Contains(s, place.hint) {
+				continue
+			}
+			for _, found := range place.re().FindAllStringSubmatch(s, -1) {
+				n.add(found[1])
+			}
+		}
+		return s
+	})
+}
+
+func (n *normalised) add(id string) {
+	if id != n.session && !slices.Contains(n.ids, id) {
+		n.ids = append(n.ids, id)
+	}
+}
+
+func sessionOf(userID any) string {
+	text, _ := userID.(string)
+	var user struct {
+		SessionID string `json:"session_id"`
+	}
+	_ = json.Unmarshal([]byte(text), &user) // else there is none
+	return user.SessionID
+}
+
+func (n *normalised) plain(s string, places []place) string {
+	for _, p := range places {
+		s = replaceName(s, p.path, p.name, endsPath)
+	}
+	if n.session != "" {
+		s = replaceName(s, n.session, "${session}", endsID)
+	}
+	for i, id := range n.ids {
+		s = replaceName(s, id, "${id"+strconv.Itoa(i+1)+"}", endsID)
+	}
+	for _, v := range volatile {
+		if strings.Contains(s, v.hint) {
+			s = v.re().ReplaceAllString(s, v.replace)
+		}
+	}
+	return s
+}
+
+// renames are the ids of another run, which made the same request, in place of those of this one.
+func (n runNames) renames(now runNames) map[string]string {
+	renames := map[string]string{}
+	if n.session != "" && now.session != "" {
+		renames[n.session] = now.session
+	}
+	for i := range min(len(n.ids), len(now.ids)) {
+		renames[n.ids[i]] = now.ids[i]
+	}
+	return renames
+}
+
+// A place is a spelling of a folder, with the name that stands for it.
+type place struct{ name, path string }
+
+// places lists the spellings of the folders, the longest first, because folders lie in one another.
+func (f Folders) places() []place {
+	var all []place
+	for name, path := range map[string]string{"dir": f.Dir, "home": f.Home, "config": f.Config, "temp": f.Temp} {
+		path = strings.TrimRight(path, `/\`)
+		if path == "" {
+			continue
+		}
+		all = append(all, place{"${" + name + "}", path}, place{"${" + name + "-}", flattened(path)})
+		if quoted := jsonInside(path); quoted != path {
+			all = append(all, place{`${"` + name + `"}`, quoted})
+		}
+	}
+	slices.SortFunc(all, func(a, b place) int {
+		if len(a.path) != len(b.path) {
+			return len(b.path) - len(a.path)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	return all
+}
+
+// flattened is how the CLI names a folder of its own after another.
+func flattened(path string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, path)
+}
+
+// A renamer writes the names of this run in place of those of the recorded one.
+type renamer []renaming
+
+type renaming struct {
+	old, new string
+	ends     func(rest string) bool
+}
+
+func newRenamer(then, now Folders, ids map[string]string) renamer {
+	present := map[string]string{}
+	for _, p := range now.places() {
+		present[p.name] = p.path
+	}
+	var r renamer
+	for _, p := range then.places() {
+		if path, ok := present[p.name]; ok {
+			r = append(r, renaming{p.path, path, endsPath})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		r = append(r, renaming{id, ids[id], endsID})
+	}
+	return r
+}
+
+// rewrite is a [rewriter]. It goes by way of marks, so that no new name is taken for an old one.
+func (r renamer) rewrite(s string, isJSON bool) string {
+	var marks []string
+	for i, name := range r {
+		was, is := name.old, name.new
+		if isJSON {
+			was, is = jsonInside(was), jsonInside(is)
+		}
+		mark := "\x00" + strconv.Itoa(i) + "\x00"
+		if marked := replaceName(s, was, mark, name.ends); marked != s {
+			s, marks = marked, append(marks, mark, is)
+		}
+	}
+	return strings.NewReplacer(marks...).Replace(s)
+}
+
+// jsonInside is s as it stands between the quotes of a JSON string.
+func jsonInside(s string) string {
+	quoted := encodeJSON(s)
+	return quoted[1 : len(quoted)-1]
+}
+
+// replaceName replaces old where it is a whole name, by what comes before it and by the rest of the
+// text after it.
+func replaceName(s, old, now string, ends func(rest string) bool) string {
+	var b strings.Builder
+	for from := 0; ; {
+		i := strings.Index(s[from:], old)
+		if i < 0 {
+			b.WriteString(s[from:])
+			return b.String()
+		}
+		begin, end := from+i, from+i+len(old)
+		b.WriteString(s[from:begin])
+		if inWord := begin > 0 && isWord(s[begin-1]) && isWord(old[0]); inWord || !ends(s[end:]) {
+			b.WriteString(old)
+		} else {
+			b.WriteString(now)
+		}
+		from = end
+	}
+}
+
+// endsPath tells /work from /work2 and /work.old, but not from the end of a sentence.
+func endsPath(rest string) bool {
+	return endsID(rest) && (len(rest) < 2 || rest[0] != '.' || !isWord(rest[1]))
+}
+
+func endsID(rest string) bool { return rest == "" || !isWord(rest[0]) }
+
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c >= 0x80
+}
+
+// mapStrings replaces each string value of a document, in an order that is always the same.
+func mapStrings(v any, f func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return f(v)
+	case []any:
+		for i := range v {
+			v[i] = mapStrings(v[i], f)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			v[name] = mapStrings(v[name], f)
+		}
+	}
+	return v
+}
