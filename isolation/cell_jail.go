@@ -5,6 +5,7 @@ package isolation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -98,6 +99,12 @@ func (w *jailWalls) program(cmd claude.Command) (string, []jail.Mount, error) {
 	if err != nil {
 		return "", nil, &claude.LaunchError{Path: cmd.Path, Err: err, Hint: "give the path of a CLI that there is"}
 	}
+	if folder := w.replaceable(cmd.Path, real); folder != "" {
+		return "", nil, &claude.LaunchError{
+			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the cell", folder),
+			Hint: "install the CLI elsewhere, or set Options.CLIPath to one that the agent cannot write",
+		}
+	}
 	mounts := slices.Clone(w.mounts)
 	add := func(m jail.Mount) {
 		if !strings.HasPrefix(m.Source, "/usr/") && !covered(mounts, m) {
@@ -117,6 +124,16 @@ func (w *jailWalls) program(cmd claude.Command) (string, []jail.Mount, error) {
 		add(jail.Mount{Source: config, Writable: true}) // that of a resumed conversation is not the home's
 	}
 	return real, ordered(mounts), nil
+}
+
+// replaceable is the folder in which an agent could replace one of these files, or "".
+func (w *jailWalls) replaceable(paths ...string) string {
+	for _, m := range w.mounts {
+		if m.Writable && slices.ContainsFunc(paths, func(path string) bool { return within(m.Source, path) || within(m.Target, path) }) {
+			return m.Source
+		}
+	}
+	return ""
 }
 
 // variable is the value of a variable in "NAME=value" entries.
