@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -29,6 +31,7 @@ type scriptedAgent struct {
 	stall  bool  // until the context ends, after the events
 
 	base *claude.Options
+	in   *isolation.Isolation
 	asks []agent.Request
 }
 
@@ -62,11 +65,17 @@ type tried struct {
 func (a *scriptedAgent) try(ctx context.Context, o runOptions) tried {
 	var stdout, stderr bytes.Buffer
 	o.agent = "scripted"
-	o.agents = func(base *claude.Options) (*agent.Registry, error) {
-		a.base = base
+	state, err := os.MkdirTemp("", "drover-state-")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(state) }()
+	o.state = state
+	o.agents = func(base *claude.Options, in *isolation.Isolation) (*agent.Registry, error) {
+		a.base, a.in = base, in
 		return agent.NewRegistry(a)
 	}
-	err := runAgent(ctx, o, streams{strings.NewReader("from stdin\n"), &stdout, &stderr})
+	err = runAgent(ctx, o, streams{strings.NewReader("from stdin\n"), &stdout, &stderr})
 	return tried{exitCode(ctx, err, &stderr), stdout.String(), stderr.String()}
 }
 
@@ -196,7 +205,7 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 		},
 		"interrupted where commands can outlive the run": {
 			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}},
-			runOptions{isolation: isolationNone},
+			runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelSandbox)}},
 			exitInterrupted,
 			[]string{"drover: stopped; the CLI is gone, but commands that have detached themselves may go on\n"},
 		},
@@ -323,8 +332,8 @@ func TestARunEndsWhenNobodyReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &scriptedAgent{events: []event.Payload{event.Init{}, event.Text{Content: "one"}, event.Text{Content: "two"}}, stall: true}
-				o.prompt, o.agent = "Do it.", "scripted"
-				o.agents = func(*claude.Options) (*agent.Registry, error) { return agent.NewRegistry(a) }
+				o.prompt, o.agent, o.state = "Do it.", "scripted", t.TempDir()
+				o.agents = func(*claude.Options, *isolation.Isolation) (*agent.Registry, error) { return agent.NewRegistry(a) }
 				var stderr bytes.Buffer
 				err := runAgent(t.Context(), o, streams{nil, &lostWriter{}, &stderr})
 				code := exitCode(t.Context(), err, &stderr)
@@ -344,7 +353,7 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 	defer func() { _ = full.Close() }()
 	a := &scriptedAgent{events: []event.Payload{event.Init{Model: "a-model"}, success}}
-	o := runOptions{prompt: "Do it.", agent: "scripted", agents: func(*claude.Options) (*agent.Registry, error) { return agent.NewRegistry(a) }}
+	o := runOptions{prompt: "Do it.", agent: "scripted", state: t.TempDir(), agents: func(*claude.Options, *isolation.Isolation) (*agent.Registry, error) { return agent.NewRegistry(a) }}
 	var stderr bytes.Buffer
 	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{nil, full, &stderr}), &stderr)
 	if code != exitError || !strings.Contains(stderr.String(), "the output could not be written, so the run was stopped") || !strings.Contains(stderr.String(), "\n  next: ") {
@@ -413,7 +422,7 @@ func TestFlagsBecomeARequest(t *testing.T) {
 	if p := req.Permissions; p == nil || p.FileWrite != gate.LevelAllow || p.ShellExecute != gate.LevelUnset || p.NetworkAccess != gate.LevelDeny {
 		t.Errorf("Permissions are %+v", req.Permissions)
 	}
-	if b := a.base; b.SettingSources == nil || len(b.SettingSources) > 0 || !b.StrictMCP || b.SystemPrompt != claude.SystemPrompt(claude.PresetPrompt{}) {
+	if b := a.base; !slices.Equal(b.SettingSources, isolation.SettingSources()) || !b.StrictMCP || b.SystemPrompt != claude.SystemPrompt(claude.PresetPrompt{}) {
 		t.Errorf("settings, servers or the prompt of the user are not left aside: %+v", b)
 	}
 }
