@@ -10,6 +10,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
+	_ "github.com/drover-agents/drover/gateway/bedrock" // for CLAUDE_CODE_USE_BEDROCK
 	"github.com/drover-agents/drover/isolation"
 )
 
