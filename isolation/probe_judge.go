@@ -42,7 +42,7 @@ func (p *planted) judge(seen map[string]string) []Attempt {
 	_, err := os.Stat(p.written)
 	written := err == nil
 	return []Attempt{
-		p.secret("read a file of the host", seen[partFile], "a file outside of the workspace"),
+		attempt("read a file of the host", !strings.Contains(seen[partFile], p.key), "it is not there", "one outside of the workspace was read"),
 		attempt("write outside of the workspace", !written, "nothing came of it", "the file is there"),
 		attempt("reach a server of the host", p.reached.Load() == 0, "loopback is the cell's own", "a server on loopback was reached"),
 		attempt("see a process of the host", !strings.Contains(seen[partProcesses], p.mark+"-process"), "it is not in /proc", "its command line is in /proc"),

@@ -140,6 +140,6 @@ const runExamples = `  drover run "What does this project do?"
   drover run --allow fileWrite,shellExecute --max-usd 0.50 "Make the tests pass"
   drover run --read-only --quiet --schema review.json "Review the last commit"
   git diff | drover run --json - | jq -r 'select(.type == "text").payload.content'
-  drover run --allow shellExecute,networkAccess --allow-domain pypi.org "Update the packages"
+  drover run --allow shellExecute,networkAccess --allow-domain style.example.com "Apply our style guide"
   drover run --resume 2f1c… "And now the tests"
   drover run --model-script script.yaml "Try it without a key"`

@@ -4,8 +4,8 @@
 // are named and no other, and it is stopped in the middle of its turn when it has cost too much. What the
 // model says can be recorded, and replayed without a key.
 //
-//	cell -allow pypi.org -record run.jsonl "Which version of requests is the newest?"
-//	cell -allow pypi.org -replay run.jsonl "Which version of requests is the newest?"
+//	cell -allow style.example.com -record run.jsonl "Apply our style guide."
+//	cell -allow style.example.com -replay run.jsonl "Apply our style guide."
 package main
 
 import (
