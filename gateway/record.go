@@ -64,7 +64,7 @@ func Record(up Upstream, path string, opts RecordOptions) (*Recorder, error) {
 	r := &Recorder{up: up, mask: masker{redact.New(opts.Secrets...)}, started: time.Now(), file: file}
 	header := recordingHeader{
 		Version: recordingVersion, Date: r.started.UTC().Truncate(time.Second), Drover: droverVersion(),
-		Upstream: r.mask.text(up.Name()), Wire: up.Wire(), Folders: opts.Folders,
+		Upstream: r.mask.text(up.Name()), Wire: up.Wire(), Region: RegionOf(up), Folders: opts.Folders,
 	}
 	if err := r.writeLine(header); err != nil {
 		return nil, errors.Join(err, file.Close(), os.Remove(path))
@@ -74,6 +74,9 @@ func Record(up Upstream, path string, opts RecordOptions) (*Recorder, error) {
 
 // Name is the name of the recorded upstream.
 func (r *Recorder) Name() string { return r.up.Name() }
+
+// Region is that of the recorded upstream.
+func (r *Recorder) Region() string { return RegionOf(r.up) }
 
 // Wire is the wire of the recorded upstream.
 func (r *Recorder) Wire() Wire { return r.up.Wire() }

@@ -30,6 +30,7 @@ type recordingHeader struct {
 	Drover   string    `json:"drover"`
 	Upstream string    `json:"upstream"`
 	Wire     Wire      `json:"wire"`
+	Region   string    `json:"region,omitempty"` // of Bedrock
 	Folders  Folders   `json:"folders"`
 }
 

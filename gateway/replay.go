@@ -81,6 +81,9 @@ func (p *Player) Name() string { return "replay" }
 // Wire is the wire of the recorded upstream.
 func (p *Player) Wire() Wire { return p.stored.header.Wire }
 
+// Region is that of the recorded upstream, where it had one.
+func (p *Player) Region() string { return p.stored.header.Region }
+
 // Note says what is wrong with the recording though it can be used, as when the run that made it was
 // killed. It is empty if nothing is.
 func (p *Player) Note() string { return p.stored.note }

@@ -30,3 +30,12 @@ type Upstream interface {
 	// Wire is the dialect.
 	Wire() Wire
 }
+
+// RegionOf is the region of an upstream that has a method Region() string, as those of Bedrock do. It is
+// empty for others.
+func RegionOf(up Upstream) string {
+	if regional, ok := up.(interface{ Region() string }); ok {
+		return regional.Region()
+	}
+	return ""
+}

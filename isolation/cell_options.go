@@ -3,6 +3,7 @@
 package isolation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -84,7 +85,8 @@ func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []
 		HTTPProxy: at.httpProxy, SOCKSProxy: at.socksURL, NoProxy: at.noProxy, Extra: env.Vars,
 	}
 	if upstream.Wire() == gateway.WireBedrock {
-		own.Endpoint.BedrockRegion = regionOf(upstream)
+		// The CLI wants a region to choose a model's name by; where none is known any will do.
+		own.Endpoint.BedrockRegion = cmp.Or(gateway.RegionOf(upstream), "us-east-1")
 	}
 	o.Env = claude.ExactEnv(own.Vars())
 	if o.SettingSources == nil {
@@ -126,12 +128,4 @@ func (c *Cell) temp() string {
 		return "/tmp" // private
 	}
 	return c.home.TempDir()
-}
-
-// regionOf is the region of an upstream that has one.
-func regionOf(upstream gateway.Upstream) string {
-	if u, ok := upstream.(interface{ Region() string }); ok {
-		return u.Region()
-	}
-	return "us-east-1"
 }

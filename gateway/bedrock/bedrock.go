@@ -91,6 +91,9 @@ func New(ctx context.Context, opts Options) (*Upstream, error) {
 	return u, u.renew(ctx)
 }
 
+// Region is the region whose models are called.
+func (u *Upstream) Region() string { return u.region }
+
 var regionName = regexp.MustCompile(`^[a-z]{2,}(-[a-z0-9]+)+$`)
 
 // connect prepares the way to Amazon's hosts, or to those in their place.
