@@ -75,17 +75,23 @@ func TestDoctorIsHonestAboutIsolation(t *testing.T) {
 		fix        []string
 	}{
 		{
-			"no bubblewrap", "linux", isolation.LevelLandlock, []error{errors.New("  cell: jail: bubblewrap (bwrap) is not on PATH\n  next: install it")}, absent,
+			"no bubblewrap", "linux", isolation.LevelLandlock,
+			[]error{errors.New("  cell: jail: bubblewrap (bwrap) is not on PATH\n  next: install it")},
+			absent,
 			[]string{"no cell, at most the level landlock: ", "is not on PATH"},
 			[]string{"sudo apt-get install bubblewrap", `drover run --isolation landlock "prompt"   to accept weaker walls`},
 		},
 		{
-			"forbidden", "linux", isolation.LevelSandbox, []error{errors.New("  cell: no namespaces\n  next: allow user namespaces"), errors.New("  landlock: never as root")}, nil,
+			"forbidden", "linux", isolation.LevelSandbox,
+			[]error{errors.New("  cell: no namespaces\n  next: allow user namespaces"), errors.New("  landlock: never as root")},
+			nil,
 			[]string{"no cell, at most the level sandbox: no namespaces"},
 			[]string{"allow user namespaces", `drover run --isolation sandbox "prompt"   to accept weaker walls`},
 		},
 		{
-			"macOS", "darwin", isolation.LevelSandbox, []error{errors.New("  cell: there are no cells on darwin")}, nil,
+			"macOS", "darwin", isolation.LevelSandbox,
+			[]error{errors.New("  cell: there are no cells on darwin")},
+			nil,
 			[]string{"no cell, at most the level sandbox: there are no cells on darwin"},
 			[]string{`drover run --isolation sandbox "prompt"   to accept weaker walls`},
 		},

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
+	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -82,6 +83,10 @@ func TestARunIsInACell(t *testing.T) {
 		t.Errorf("what may only be read was changed: %q", text)
 	}
 	checkFiles(t, open, "made")
+}
+
+func TestARunOfAnOrdinaryUser(t *testing.T) {
+	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestARunIsInACell|TestTheKeyStays|TestARunIsRecorded|TestASecondRunContinues|TestNothingOutlives)")
 }
 
 // The lines for people have one about the walls, and one for what was denied.

@@ -16,10 +16,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
@@ -193,6 +197,23 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 			runOptions{maxUSD: 0.5},
 			exitLimit,
 			[]string{"(--max-usd 0.5)\n", "  next: raise it\n"},
+		},
+		"tokens": {
+			scriptedAgent{events: []event.Payload{gateway.Limit{Limit: "MaxTotalTokens"}, event.Done{Status: event.DoneMaxBudget}}},
+			runOptions{maxTokens: 1000},
+			exitLimit,
+			[]string{"the budget is spent (--max-tokens 1000)\n", "  next: raise it\n"},
+		},
+		"a limit of the cell": {
+			scriptedAgent{events: []event.Payload{
+				event.Init{},
+				isolation.Breach{What: "workspace bytes"},
+				event.Error{Code: "CELL_LIMIT", Message: "isolation: the workspace is too large\n  next: write less"},
+				event.Done{Status: event.DoneError},
+			}},
+			runOptions{},
+			exitLimit,
+			[]string{"drover: ", "the workspace is too large\n  next: write less\n"},
 		},
 		"interrupted": {
 			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}}, runOptions{}, exitInterrupted, []string{"drover: stopped"},
@@ -434,6 +455,46 @@ func mustResolve(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return resolved
+}
+
+// What the flags say about walls is what the agent gets. A level that is named is neither weaker nor
+// stronger.
+func TestFlagsBecomeAnIsolation(t *testing.T) {
+	a := &scriptedAgent{events: []event.Payload{success}}
+	for name, c := range map[string]struct {
+		flags isolationFlags
+		want  isolation.Isolation
+	}{
+		"default": {isolationFlags{}, isolation.Isolation{Sandbox: &isolation.Sandbox{}}},
+		"everything": {
+			isolationFlags{
+				level: levelFlag(isolation.LevelLandlock), domains: pathList{"example.com"}, localhost: true,
+				writable: pathList{"w"}, readable: pathList{"r"}, storedLogin: true,
+			},
+			isolation.Isolation{
+				Network: &isolation.NetworkPolicy{AllowedDomains: []string{"example.com"}, AllowLocalhost: true},
+				Sandbox: &isolation.Sandbox{WritablePaths: []string{"w"}, ReadablePaths: []string{"r"}},
+				Auth:    isolation.Auth{UseStoredLogin: true}, Weakest: isolation.LevelLandlock, Strongest: isolation.LevelLandlock,
+			},
+		},
+		"host": {
+			isolationFlags{level: levelFlag(isolation.LevelHost)},
+			isolation.Isolation{Sandbox: &isolation.Sandbox{Disabled: true}, Weakest: isolation.LevelHost, Strongest: isolation.LevelHost},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := a.try(t.Context(), runOptions{prompt: "Do it.", walls: c.flags, maxTokens: 7}); got.code != 0 {
+				t.Fatalf("got %+v", got)
+			}
+			if a.in.Started == nil || len(a.in.Trackers) != 1 || a.in.Trackers[0].Budget().MaxTotalTokens != 7 {
+				t.Errorf("processes or tokens are not counted: %+v", a.in)
+			}
+			a.in.Started, a.in.Trackers = nil, nil
+			if diff := cmp.Diff(&c.want, a.in, cmpopts.IgnoreFields(isolation.Isolation{}, "Host"), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("isolation (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestWithoutToolsNothingIsSaidOfThem(t *testing.T) {
