@@ -113,7 +113,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 		return err
 	}
 	o.Dir = c.dir
-	upstream, err := c.isolation.upstream(ctx)
+	upstream, err := c.isolation.OpenUpstream(ctx)
 	if err != nil {
 		return err
 	}
