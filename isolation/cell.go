@@ -42,6 +42,7 @@ type Cell struct {
 	trackers  []*guard.Tracker
 	emit      func(event.Payload)
 	walls     walls
+	notes     []string       // what else the event about the walls has to say
 	host      claude.Spawner // of the caller, for levels without a jail
 
 	serving sync.WaitGroup
@@ -112,7 +113,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 		return err
 	}
 	o.Dir = c.dir
-	upstream, err := c.isolation.upstream(ctx)
+	upstream, err := c.isolation.OpenUpstream(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,9 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 
 // openHome makes the home, after those of crashed programs were removed.
 func (c *Cell) openHome(o *claude.Options, judged bool) error {
-	sweepHomes(c.isolation.TempDir)
+	if err := sweepHomes(c.isolation.TempDir); err != nil { // no reason not to run
+		c.notes = append(c.notes, err.Error())
+	}
 	home, err := NewHome(c.isolation.TempDir, c.homeOptions(o, judged))
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package isolation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -77,6 +78,11 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 		},
 		TempBytes: limits.TempBytes, Nested: w.cell.isolation.sandbox().Nested,
 	}
+	if spec.Nested {
+		if err := probeNested(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
 	return w.cell.start(ctx, spec)
 }
 
@@ -85,6 +91,12 @@ func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, e
 	real, err := filepath.EvalSymlinks(cmd.Path)
 	if err != nil {
 		return "", nil, &claude.LaunchError{Path: cmd.Path, Err: err, Hint: "give the path of a CLI that there is"}
+	}
+	if folder := replaceable(mounts, cmd.Path, real); folder != "" {
+		return "", nil, &claude.LaunchError{
+			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the cell", folder),
+			Hint: "install the CLI elsewhere, or set Options.CLIPath to one that the agent cannot write",
+		}
 	}
 	mounts = slices.Clone(mounts)
 	add := func(m jail.Mount) {
@@ -105,6 +117,16 @@ func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, e
 		add(jail.Mount{Source: config, Writable: true}) // that of a resumed conversation is not the home's
 	}
 	return real, ordered(mounts), nil
+}
+
+// replaceable is the folder in which an agent could replace one of these files, or "".
+func replaceable(mounts []jail.Mount, paths ...string) string {
+	for _, m := range mounts {
+		if m.Writable && slices.ContainsFunc(paths, func(path string) bool { return within(m.Source, path) || within(m.Target, path) }) {
+			return m.Source
+		}
+	}
+	return ""
 }
 
 // variable is the value of a variable in "NAME=value" entries.

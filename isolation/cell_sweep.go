@@ -39,7 +39,8 @@ var (
 
 // sweepHomes removes the homes of crashed programs. What cannot be removed now is tried again by a
 // later run.
-func sweepHomes(parent string) {
+func sweepHomes(parent string) (err error) {
 	p, _ := homeSweeps.LoadOrStore(parent, &pacer{})
-	p.(*pacer).try(func() { _, _ = SweepHomes(parent) })
+	p.(*pacer).try(func() { _, err = SweepHomes(parent) })
+	return err
 }

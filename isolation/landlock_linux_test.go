@@ -66,24 +66,24 @@ func TestTheRealCLIBehindLandlockStaysThere(t *testing.T) {
 	i := onlyLandlock()
 	i.Network = isolation.WithDomains("example.org")
 	heard := playIn(t, cli, i, []try{
-		{"inside", "Bash", bash("echo in > inside && cat inside && mktemp && git init -q repo && git -C repo status && echo x > /dev/null"), "claude-agent-", "", false},
-		{"canary", "Bash", bash("cat " + canary + "; true"), "Permission denied", "THE CANARY", false},
-		{"list", "Bash", bash("ls " + filepath.Dir(canary) + "; true"), "Permission denied", "file\n", false},
-		{"outside", "Bash", bash("touch " + outside + "/bash && echo made; true"), "Permission denied", "made", false},
-		{"tmp", "Bash", bash("touch /tmp/drover-level-test && echo made; true"), "Permission denied", "made", false},
+		{"inside", "Bash", command("echo in > inside && cat inside && mktemp && git init -q repo && git -C repo status && echo x > /dev/null"), "claude-agent-", "", false},
+		{"canary", "Bash", command("cat " + canary + "; true"), "Permission denied", "THE CANARY", false},
+		{"list", "Bash", command("ls " + filepath.Dir(canary) + "; true"), "Permission denied", "file\n", false},
+		{"outside", "Bash", command("touch " + outside + "/bash && echo made; true"), "Permission denied", "made", false},
+		{"tmp", "Bash", command("touch /tmp/drover-level-test && echo made; true"), "Permission denied", "made", false},
 		{"read", "Read", script.Input{"file_path": canary}, "", "THE CANARY", true},
 		{"write", "Write", write, "", "", true},
-		{"tcp", "Bash", bash(connect("tcp", tcpServer(t))), "ermission denied", "connected", false},
-		{"udp", "Bash", bash(connect("udp", udp.LocalAddr().(*net.UDPAddr).Port)), "ermission denied", "connected", false},
-		{"environ", "Bash", bash(fmt.Sprintf("cat /proc/%d/environ | wc -c; true", os.Getpid())), "ermission denied", "", false},
-		{"signal", "Bash", bash(fmt.Sprintf("kill -0 %d && echo alive; true", os.Getpid())), "not permitted", "alive", false},
-		{"denied", "Bash", bash("curl -sS -m 10 http://denied.example/ -o /dev/null -w '%{http_code}'"), "403", "", false},
-		{"bind", "Bash", bash(perl(`bind(S,sockaddr_in(0,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "ermission denied", "bound", false},
-		{"multipath", "Bash", bash(`perl -MSocket -e 'socket(S,AF_INET,SOCK_STREAM,262) or die "socket: $!"; print "made"'; true`), "ermission denied", "made", false},
+		{"tcp", "Bash", command(connect("tcp", tcpServer(t))), "ermission denied", "connected", false},
+		{"udp", "Bash", command(connect("udp", udp.LocalAddr().(*net.UDPAddr).Port)), "ermission denied", "connected", false},
+		{"environ", "Bash", command(fmt.Sprintf("cat /proc/%d/environ | wc -c; true", os.Getpid())), "ermission denied", "", false},
+		{"signal", "Bash", command(fmt.Sprintf("kill -0 %d && echo alive; true", os.Getpid())), "not permitted", "alive", false},
+		{"denied", "Bash", command("curl -sS -m 10 http://denied.example/ -o /dev/null -w '%{http_code}'"), "403", "", false},
+		{"bind", "Bash", command(perl(`bind(S,sockaddr_in(0,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "ermission denied", "bound", false},
+		{"multipath", "Bash", command(`perl -MSocket -e 'socket(S,AF_INET,SOCK_STREAM,262) or die "socket: $!"; print "made"'; true`), "ermission denied", "made", false},
 		// The words about what is missing are true.
-		{"listen", "Bash", bash(perl(`listen(S,1) or die "listen: $!"; print "listens"`)), "listens", "", false},
-		{"namespace", "Bash", bash("unshare -U true && echo made; true"), "not permitted", "made", false},
-		{"detached", "Bash", bash("(setsid tail -f /dev/null >/dev/null 2>&1 &) ; echo started"), "started", "", false},
+		{"listen", "Bash", command(perl(`listen(S,1) or die "listen: $!"; print "listens"`)), "listens", "", false},
+		{"namespace", "Bash", command("unshare -U true && echo made; true"), "not permitted", "made", false},
+		{"detached", "Bash", command("(setsid tail -f /dev/null >/dev/null 2>&1 &) ; echo started"), "started", "", false},
 	})
 	for _, name := range []string{"bash", "written"} {
 		if _, err := os.Stat(filepath.Join(outside, name)); err == nil {
@@ -126,12 +126,12 @@ func TestTheRealCLIBehindLandlockGetsWhatThePolicyAllows(t *testing.T) {
 	i.Network = &isolation.NetworkPolicy{AllowLocalBinding: true, AllowLocalhost: true, HTTPProxyPort: own.port}
 	i.Sandbox = &isolation.Sandbox{WritablePaths: []string{"../out"}, ReadablePaths: []string{data}}
 	heard := playIn(t, cli, i, []try{
-		{"bind", "Bash", bash(perl(`bind(S,sockaddr_in(0,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "bound", "", false},
-		{"port", "Bash", bash(perl(`bind(S,sockaddr_in(` + freePort(t) + `,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "bound", "", false},
-		{"readable", "Bash", bash("cat " + data + "/file; touch " + data + "/x && echo made; true"), "READABLE", "made", false},
-		{"writable", "Bash", bash("touch ../out/x && echo made"), "made", "", false},
-		{"localhost", "Bash", bash("curl -sS -m 10 --noproxy '' --proxy $ALL_PROXY http://" + server), "hello", "", false},
-		{"own-proxy", "Bash", bash("curl -sS -m 10 http://any.example/x"), "your proxy was asked for http://any.example/x", "", false},
+		{"bind", "Bash", command(perl(`bind(S,sockaddr_in(0,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "bound", "", false},
+		{"port", "Bash", command(perl(`bind(S,sockaddr_in(` + freePort(t) + `,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "bound", "", false},
+		{"readable", "Bash", command("cat " + data + "/file; touch " + data + "/x && echo made; true"), "READABLE", "made", false},
+		{"writable", "Bash", command("touch ../out/x && echo made"), "made", "", false},
+		{"localhost", "Bash", command("curl -sS -m 10 --noproxy '' --proxy $ALL_PROXY http://" + server), "hello", "", false},
+		{"own-proxy", "Bash", command("curl -sS -m 10 http://any.example/x"), "your proxy was asked for http://any.example/x", "", false},
 	})
 	if got := own.requests.Load(); got != 1 {
 		t.Errorf("the proxy of the caller's got %d connections, want 1", got)
@@ -144,7 +144,7 @@ func TestTheRealCLIBehindLandlockGetsWhatThePolicyAllows(t *testing.T) {
 func TestTheRealCLIBehindLandlockIsEndedAtItsLimits(t *testing.T) {
 	ordinary(t)
 	cli := claudetest.CLI(t)
-	model := claudetest.NewModel(t, script.Call("Bash", bash("for n in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > f$n; done; tail -f /dev/null")), script.Text("done"))
+	model := claudetest.NewModel(t, script.Call("Bash", command("for n in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > f$n; done; tail -f /dev/null")), script.Text("done"))
 	opts := cli.Options(model)
 	opts.SettingSources, opts.PermissionMode = nil, claude.ModeBypassPermissions
 	i := onlyLandlock()

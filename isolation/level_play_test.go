@@ -94,7 +94,7 @@ func checkTries(t *testing.T, model *claudetest.Model, tries []try) {
 	}
 }
 
-func bash(command string) script.Input { return script.Input{"command": command} }
+func command(line string) script.Input { return script.Input{"command": line} }
 
 // tcpServer is a server on the host's loopback that nobody inside may reach. It fails the test if somebody
 // does.
