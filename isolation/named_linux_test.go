@@ -85,3 +85,34 @@ func TestWhatAnIsolationNamesIsInside(t *testing.T) {
 		t.Errorf("without AllowLocalhost the host's loopback says:\n%s", closed)
 	}
 }
+
+// Options that would lead around the walls are refused, with what to do instead, and leave nothing behind.
+func TestOptionsThatLeadAroundTheWallsAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	work := filepath.Join(dir, "work")
+	plant(t, filepath.Join(work, "file"), "")
+	for field, o := range map[string]claude.Options{
+		"Options.Spawner":                       {Dir: work, Spawner: claude.HostSpawner{}},
+		"Options.User":                          {Dir: work, User: "nobody"},
+		"Options.Sandbox":                       {Dir: work, Sandbox: &claude.Sandbox{}},
+		"Options.SettingSources has project":    {Dir: work, SettingSources: []string{"user", "project"}},
+		"Options.SettingSources has local":      {Dir: work, SettingSources: []string{"local"}},
+		"holds more than a workspace should":    {Dir: "/tmp"},
+		"is no folder":                          {Dir: filepath.Join(work, "file")},
+		"would open too much of the machine":    {Dir: work, AddDirs: []string{"/etc"}},
+		"the working directory \"/nowhere/is\"": {Dir: "/nowhere/is"},
+	} {
+		i := &isolation.Isolation{APIKey: "key", TempDir: dir, Host: hostWith()}
+		cell, err := i.Open(t.Context(), &o, isolation.OpenOptions{})
+		if err == nil {
+			_ = cell.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), "\n  next: ") {
+			t.Errorf("got %v, want a refusal that says %q and what to do", err, field)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, isolation.HomePrefix+"*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
