@@ -65,7 +65,9 @@ func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries
 		return claude.Deny{Message: "asked about " + r.ToolName}, nil
 	}
 	var heard told
-	i.TempDir = cli.Root
+	if i.TempDir == "" {
+		i.TempDir = shortFolder(t)
+	}
 	c, err := i.Open(t.Context(), opts, isolation.OpenOptions{Emit: heard.emit})
 	if err != nil {
 		t.Fatal(err)
@@ -178,4 +180,15 @@ func freePort(t *testing.T) string {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
+}
+
+// shortFolder is a folder with a short name, as sockets in homes need it.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
