@@ -48,8 +48,9 @@ func of[T event.Payload](l *told) []T {
 }
 
 // playIn has the real CLI make all calls in one run behind the walls of an isolation. It may do everything
-// without a question, except as root, where the CLI refuses that: tools that ask are denied there.
-func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries []try) *told {
+// without a question, except as root, where the CLI refuses that: tools that ask are denied there. The
+// functions change the options before.
+func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries []try, change ...func(*claude.Options)) *told {
 	t.Helper()
 	var calls []script.Block
 	for _, a := range tries {
@@ -63,6 +64,9 @@ func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries
 	}
 	opts.CanUseTool = func(_ context.Context, r *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "asked about " + r.ToolName}, nil
+	}
+	for _, change := range change {
+		change(opts)
 	}
 	var heard told
 	if i.TempDir == "" {
