@@ -5,6 +5,7 @@ package isolation
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -138,9 +139,7 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 		return errors.Join(err, kept.release())
 	})
 	if err := kept.watch(started.Init(), p.Kill); err != nil {
-		for _, l := range started.Listeners() {
-			_ = l.Close() // nobody has used it
-		}
+		discard(started)
 		return nil, err
 	}
 	for n, l := range started.Listeners() {
@@ -152,6 +151,16 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	}
 	c.started(p)
 	return p, nil
+}
+
+// discard ends a jail that nobody gets to see, and closes what belongs to it.
+func discard(started *jail.Cell) {
+	for _, l := range started.Listeners() {
+		_ = l.Close() // nobody has used it
+	}
+	_ = started.Kill() // it may have ended
+	_, _ = io.Copy(io.Discard, started.Stdout())
+	_, _ = io.Copy(io.Discard, started.Stderr())
 }
 
 // started tells whoever wants to know of a process.
