@@ -52,8 +52,8 @@ func runIn(ctx context.Context, i *isolation.Isolation, dir, program string, arg
 		return err
 	}
 	_, _ = io.Copy(io.Discard, p.Stdout())
+	said, _ := io.ReadAll(p.Stderr())
 	if status := p.Wait(); status.Code != 0 {
-		said, _ := io.ReadAll(p.Stderr())
 		_ = cell.Close()
 		return fmt.Errorf("exit %d: %s", status.Code, said)
 	}

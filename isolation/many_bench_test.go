@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -24,6 +25,14 @@ import (
 type waiting struct {
 	cell    *isolation.Cell
 	process claude.Process
+}
+
+// end closes the cell although the shell waits.
+func (w waiting) end() error {
+	err := w.cell.Close()
+	_, _ = io.Copy(io.Discard, w.process.Stdout())
+	_, _ = io.Copy(io.Discard, w.process.Stderr())
+	return err
 }
 
 // wait puts a shell into a new cell.
@@ -79,7 +88,7 @@ func BenchmarkManyCells(b *testing.B) {
 		time.Sleep(2 * time.Second)
 		idle = append(idle, (cpuTime(b)-cpu)/2)
 		began = time.Now()
-		if err := each(cells, func(n int) error { return found[n].cell.Close() }); err != nil {
+		if err := each(cells, func(n int) error { return found[n].end() }); err != nil {
 			b.Fatal(err)
 		}
 		down = append(down, time.Since(began))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,7 +91,7 @@ var cycles = map[string]func(t *testing.T, i *isolation.Isolation, dir string){
 		if err != nil {
 			t.Error(err)
 		}
-		if err := w.cell.Close(); err != nil {
+		if err := w.end(); err != nil {
 			t.Error(err)
 		}
 	},
@@ -131,6 +132,7 @@ func TestCellsLeaveNothingBehind(t *testing.T) {
 	for _, cycle := range cycles {
 		cycle(t, i, dir) // what is made once for all cells
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which closes files that were forgotten
 	before := settled(t, temp, belongings{})
 	threads := len(namesIn(t, "/proc/self/task"))
 	for range testsize.Of(3, 200) {
