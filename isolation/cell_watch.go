@@ -5,6 +5,7 @@ package isolation
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/drover-agents/drover/internal/cgroup"
 	"github.com/drover-agents/drover/internal/jail"
@@ -16,6 +17,7 @@ import (
 type confinement struct {
 	cell     *Cell
 	limits   Limits
+	folders  []string      // that the cell can write
 	group    *cgroup.Group // nil without one
 	watchdog *watchdog.Watchdog
 }
@@ -29,6 +31,11 @@ func newGroup(limits Limits) (*cgroup.Group, error) {
 // confine prepares the start of a jail.
 func (c *Cell) confine(spec *jail.Spec) *confinement {
 	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
+	for _, m := range spec.Mounts {
+		if info, err := os.Stat(m.Source); m.Writable && err == nil && info.IsDir() {
+			f.folders = append(f.folders, m.Source)
+		}
+	}
 	if group, err := newGroup(f.limits); err == nil { // without one the watchdog does it, as the walls event says
 		f.group = group
 		spec.Confine = func(pids []int) error { return group.Add(pids...) }
@@ -40,7 +47,7 @@ func (c *Cell) confine(spec *jail.Spec) *confinement {
 // start.
 func (f *confinement) watch(init int, kill func() error) error {
 	w, err := watchdog.Start(context.Background(), watchdog.Options{
-		Paths:    []string{f.cell.dir, f.cell.home.Path()},
+		Paths:    f.folders,
 		MaxBytes: f.limits.WorkspaceBytes, MaxFiles: int64(f.limits.WorkspaceFiles), MinFree: f.limits.FreeSpace,
 		Processes: func() []int { return []int{init} },
 		MaxMemory: f.watchedMemory(), MaxCPU: f.limits.CPUTime,
