@@ -44,6 +44,7 @@ var idPlaces = []struct {
 	{"with ID: ", lazyre.New(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
 	{"<task-id>", lazyre.New(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
 	{"/tasks/", lazyre.New(`/tasks/([A-Za-z0-9_-]{6,})\.output`)},
+	{"/claude-agent-", lazyre.New(`/(claude-agent-[A-Z2-7]{16})\b`)}, // the home of a cell
 	{"/tool-results/", lazyre.New(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
 }
 

@@ -212,6 +212,9 @@ func (r *Run) Close() error {
 	r.mu.Unlock()
 	r.die()
 	err := r.server.Close()
+	if errors.Is(err, net.ErrClosed) { // who gave a listener may have closed it
+		err = nil
+	}
 	r.running.Wait()
 	if first {
 		r.lane.leave(r.o.Upstream)

@@ -8,8 +8,9 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-// upstream is where model calls go: what was given, or what the host pays for.
-func (i *Isolation) upstream(ctx context.Context) (gateway.Upstream, error) {
+// OpenUpstream is where model calls go: what was given, or what the host pays for. It is for who wants to
+// put something around it, such as a recording, and back into the field Upstream.
+func (i *Isolation) OpenUpstream(ctx context.Context) (gateway.Upstream, error) {
 	if i.Upstream != nil {
 		return i.Upstream, nil
 	}

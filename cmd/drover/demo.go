@@ -24,6 +24,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 )
@@ -80,7 +81,7 @@ func runDemo(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = model.Close() }()
-	opts, err := demoOptions(dir, model.URL())
+	upstream, err := scripted(model.URL())
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,8 @@ func runDemo(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	adapter := claudecode.New(opts)
+	// Where there is no cell the sandbox of the CLI will do for a model whose every word is known.
+	adapter := claudecode.New(demoOptions()).In(&isolation.Isolation{Upstream: upstream, Weakest: isolation.LevelSandbox})
 	ready := adapter.Ready(ctx)
 	if err := ready.Err(); err != nil {
 		return err
@@ -170,14 +172,11 @@ func startDemoModel(work string) (*script.Server, error) {
 	return script.Start(s)
 }
 
-// demoOptions close the run off: an environment of its own, a fake key, a model on loopback.
-func demoOptions(dir, url string) (*claude.Options, error) {
-	env, err := closedVariables(dir, url)
-	if err != nil {
-		return nil, err
+// demoOptions keep nothing of the run, and show the tool of ours at once.
+func demoOptions() *claude.Options {
+	return &claude.Options{
+		Env: claude.InheritEnv(map[string]string{"ENABLE_TOOL_SEARCH": "false"}), StrictMCP: true, NoPersistence: true,
 	}
-	env["ENABLE_TOOL_SEARCH"] = "false" // the tool of ours is shown at once
-	return &claude.Options{Env: claude.ExactEnv(env), StrictMCP: true, SettingSources: []string{}, NoPersistence: true}, nil
 }
 
 // demoRequest is the task, with a tool of ours, and with a gate that lets files be.

@@ -30,6 +30,7 @@ func drover(ctx context.Context, t *testing.T, watch func(line string), args ...
 	t.Helper()
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var out lineBuffer
 	out.watch = watch
 	var errs bytes.Buffer

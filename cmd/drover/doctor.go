@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
 )
 
 const (
@@ -39,9 +41,9 @@ func newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what a run needs, and say how to mend what is wrong",
-		Long: `Doctor looks at everything a run needs: the CLI, isolation, sandbox tools, a credential, the
-model's endpoint, disk and temporary space. It prints one line for each, and below what is wrong
-the command that mends it. It starts no model, costs nothing, and neither sends nor prints a secret.
+		Long: `Doctor looks at everything a run needs: the CLI, walls, sandbox tools, a credential, the model's
+endpoint, disk and temporary space. It prints one line for each, and below what is wrong the
+command that mends it. The walls are tried from inside, by attempts to get out of a cell. It starts no model, costs nothing, and neither sends nor prints a secret.
 
 Exit code: 0 if a run can begin (there may be warnings), 3 if something it needs is missing or
 broken, 1 if doctor itself failed, 2 for wrong usage, 130 if it was stopped.`,
@@ -65,14 +67,16 @@ broken, 1 if doctor itself failed, 2 for wrong usage, 130 if it was stopped.`,
 // A doctor is what the checks need of the machine. Tests replace single parts.
 type doctor struct {
 	options doctorOptions
-	getenv  func(name string) string
-	home    func() (string, error)
+	environ func() []string
+	home    string                  // of the user; empty if it is not known
 	stat    func(path string) error // whether there is a file; it is never opened
 	adapter interface {
 		Ready(ctx context.Context) agent.Readiness
 	}
 	find    func() (claude.Found, error)
 	node    func(ctx context.Context) (version string, err error)
+	best    func(ctx context.Context) (isolation.Level, []error)
+	probe   func(ctx context.Context, level isolation.Level) (isolation.Report, error)
 	sandbox func(ctx context.Context) sandboxFacts
 	dial    modelDial
 	workDir func() (string, error)
@@ -83,14 +87,17 @@ type doctor struct {
 
 // newDoctor looks at the real machine.
 func newDoctor(o doctorOptions) *doctor {
+	home, _ := os.UserHomeDir() // without one there are no settings and no login
 	return &doctor{
 		options: o,
-		getenv:  os.Getenv,
-		home:    os.UserHomeDir,
+		environ: os.Environ,
+		home:    home,
 		stat:    func(path string) error { _, err := os.Stat(path); return err },
 		adapter: claudecode.New(nil),
 		find:    func() (claude.Found, error) { return claude.Find(claude.FindOptions{}) },
 		node:    nodeVersion,
+		best:    isolation.Best,
+		probe:   probeLevel,
 		sandbox: probedOnce(probeSandbox),
 		dial:    modelDial{proxy: http.ProxyFromEnvironment, wait: modelWait},
 		workDir: workFolder,
@@ -98,6 +105,17 @@ func newDoctor(o doctorOptions) *doctor {
 		free:    freeSpace,
 		goos:    runtime.GOOS,
 	}
+}
+
+// getenv is the value of a variable.
+func (d *doctor) getenv(name string) string {
+	value := ""
+	for _, entry := range d.environ() {
+		if v, is := strings.CutPrefix(entry, name+"="); is {
+			value = v
+		}
+	}
+	return value
 }
 
 // run examines and reports. Its error is that of the context, of the output, or an ending.

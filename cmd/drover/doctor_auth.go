@@ -4,93 +4,100 @@ package main
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"regexp"
 	"strings"
+
+	"github.com/drover-agents/drover/isolation"
 )
 
 // credentialNames are the variables that hold a secret. Doctor tells which are set, never to what.
 var credentialNames = []string{"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
 
-// clouds are the switches to somebody else's service with credentials of its own.
-var clouds = []struct{ variable, name string }{
-	{"CLAUDE_CODE_USE_BEDROCK", "Amazon Bedrock"},
-	{"CLAUDE_CODE_USE_VERTEX", "Google Vertex AI"},
-	{"CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry"},
+// cloudNames are the switches to somebody else's service with credentials of its own.
+var cloudNames = []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"}
+
+// authentication is how a run would pay, by the rules of the run itself. The stored login is not opened.
+func (d *doctor) authentication() (*isolation.Finding, error) {
+	in := isolation.Isolation{Host: isolation.Host{Environ: d.environ, Home: d.home}}
+	return in.Authenticate()
 }
 
-// cloud is the service that is switched on, or "".
-func (d *doctor) cloud() (variable, name string) {
-	for _, c := range clouds {
-		if isOn(d.getenv(c.variable)) {
-			return c.variable, c.name
-		}
-	}
-	return "", ""
-}
-
-// isOn reads a switch as the CLI does.
-func isOn(value string) bool {
-	switch strings.ToLower(strings.TrimSpace(value)) {
-	case "1", "true", "yes", "on":
-		return true
-	}
-	return false
-}
-
-// examineAuth tells which credential a run would use: the first there is, in the CLI's own order.
+// examineAuth tells which credential a run would use.
 func (d *doctor) examineAuth(context.Context) *doctorCheck {
-	if variable, name := d.cloud(); variable != "" {
-		return &doctorCheck{State: doctorOK, Source: variable, Detail: name + " (" + variable + "), whose own credentials are not checked"}
+	found, err := d.authentication()
+	if err == nil {
+		return &doctorCheck{State: doctorOK, Source: found.Name, Detail: strings.Join(append([]string{paidBy(found)}, found.Notes...), "; ")}
 	}
-	var set []string
-	for _, name := range credentialNames {
-		if d.getenv(name) != "" {
-			set = append(set, name)
-		}
+	c := &doctorCheck{State: doctorMissing, Detail: firstLine(plainError(err)), Fix: authFixes()}
+	if d.anySet(append(credentialNames, cloudNames...)) {
+		c.State, c.Fix = doctorBroken, repairs(err)
 	}
-	login, path := d.login()
-	switch {
-	case len(set) > 0:
-		return credentialInUse(set, login)
-	case login:
-		return &doctorCheck{State: doctorOK, Source: "login", Path: path, Detail: "login of the CLI, which was not opened"}
-	case d.goos == "darwin":
-		return &doctorCheck{State: doctorWarning, Detail: "no variable is set, a login may be in the keychain, which is not looked at", Fix: authFixes()}
-	}
-	return &doctorCheck{State: doctorMissing, Detail: "no ANTHROPIC_API_KEY, no ANTHROPIC_AUTH_TOKEN, no login, no Bedrock, Vertex or Foundry", Fix: authFixes()}
-}
-
-// credentialInUse names the variable that counts, and what stands behind it.
-func credentialInUse(set []string, login bool) *doctorCheck {
-	others := set[1:]
-	if login {
-		others = append(others[:len(others):len(others)], "a login")
-	}
-	c := &doctorCheck{State: doctorOK, Source: set[0], Detail: set[0] + " is set"}
-	if len(others) > 0 {
-		c.Detail += ", and comes before " + strings.Join(others, " and ")
+	if path := d.login(); path != "" {
+		c.Path, c.Detail = path, c.Detail+"; a login of the CLI is there, and is only used if asked for"
+		c.Fix = append([]string{`drover run --stored-login "prompt"   to use it`}, c.Fix...)
 	}
 	return c
 }
 
-// login reports whether the CLI keeps a login in a file. The file is not opened.
-func (d *doctor) login() (there bool, path string) {
+// paidBy says in words what was found.
+func paidBy(found *isolation.Finding) string {
+	where := ""
+	if found.Source == isolation.SourceHostSettings {
+		where = " in the settings of the CLI"
+	}
+	switch found.Mode {
+	case isolation.ModeBedrock:
+		return "Amazon Bedrock in " + found.Bedrock.Region + " (" + found.Name + where + "), whose own credentials are not checked"
+	case isolation.ModeKeyHelper:
+		return found.Name + where + ", which was not run"
+	}
+	return found.Name + " is set" + where
+}
+
+// anySet reports whether one of the variables has a value.
+func (d *doctor) anySet(names []string) bool {
+	for _, name := range names {
+		if d.getenv(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+var orAtFirst = regexp.MustCompile(`^or `)
+
+// repairs are what the error advises, in words for people.
+func repairs(err error) []string {
+	var fixes []string
+	if auth, ok := errors.AsType[*isolation.AuthError](err); ok {
+		for _, fix := range auth.Fixes {
+			if fix = orAtFirst.ReplaceAllString(plainError(errors.New(fix)), ""); !strings.Contains(fix, "Isolation.") {
+				fixes = append(fixes, fix)
+			}
+		}
+	}
+	return fixes
+}
+
+// login is the file in which the CLI keeps a login, or "" if it is not there. It is not opened.
+func (d *doctor) login() string {
 	dir := d.getenv("CLAUDE_CONFIG_DIR")
 	if dir == "" {
-		home, err := d.home()
-		if err != nil {
-			return false, ""
-		}
-		dir = filepath.Join(home, ".claude")
+		dir = filepath.Join(d.home, ".claude")
 	}
-	path = filepath.Join(dir, ".credentials.json")
-	return d.stat(path) == nil, path
+	path := filepath.Join(dir, ".credentials.json")
+	if d.stat(path) != nil {
+		return ""
+	}
+	return path
 }
 
 func authFixes() []string {
 	return []string{
 		"export ANTHROPIC_API_KEY=…",
-		"claude auth login",
+		"export CLAUDE_CODE_USE_BEDROCK=1 AWS_REGION=…   with credentials that AWS finds",
 		`drover run --model-script file.yaml "prompt"   to try without a key`,
 	}
 }

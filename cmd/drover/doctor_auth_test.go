@@ -3,62 +3,78 @@
 package main
 
 import (
-	"errors"
 	"io/fs"
-	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDoctorTellsWhichCredentialCounts(t *testing.T) {
+// Which credential counts is decided by package isolation. Here is how it is told.
+func TestDoctorOnCredentials(t *testing.T) {
 	const key, token, oauth = "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"
-	homeLogin, ownLogin := "/home/dev/.claude/.credentials.json", "/config/.credentials.json"
-	none := "no ANTHROPIC_API_KEY, no ANTHROPIC_AUTH_TOKEN, no login, no Bedrock, Vertex or Foundry"
+	const none = "the host has no authentication for the model"
+	const login = "; a login of the CLI is there, and is only used if asked for"
+	withLogin := append([]string{`drover run --stored-login "prompt"   to use it`}, authFixes()...)
 	cases := []struct {
-		name, goos string
-		env        map[string]string
-		login      string // the file that is there
-		want       doctorCheck
+		name     string
+		env      map[string]string
+		settings string // of the user's claude
+		login    string // the file that is there, below the home
+		want     doctorCheck
 	}{
-		{"nothing", "linux", nil, "", doctorCheck{State: doctorMissing, Detail: none, Fix: authFixes()}},
-		{"empty", "linux", map[string]string{key: ""}, "", doctorCheck{State: doctorMissing, Detail: none, Fix: authFixes()}},
-		{"nothing on macOS", "darwin", nil, "", doctorCheck{State: doctorWarning, Detail: "no variable is set, a login may be in the keychain, which is not looked at", Fix: authFixes()}},
-		{"key", "linux", map[string]string{key: "x"}, "", doctorCheck{State: doctorOK, Source: key, Detail: "ANTHROPIC_API_KEY is set"}},
-		{"token before key", "linux", map[string]string{key: "x", token: "y"}, "", doctorCheck{State: doctorOK, Source: token, Detail: "ANTHROPIC_AUTH_TOKEN is set, and comes before ANTHROPIC_API_KEY"}},
-		{"key before login", "darwin", map[string]string{key: "x", oauth: "y"}, homeLogin, doctorCheck{State: doctorOK, Source: key, Detail: "ANTHROPIC_API_KEY is set, and comes before CLAUDE_CODE_OAUTH_TOKEN and a login"}},
-		{"token of a subscription", "linux", map[string]string{oauth: "y"}, "", doctorCheck{State: doctorOK, Source: oauth, Detail: "CLAUDE_CODE_OAUTH_TOKEN is set"}},
-		{"login", "linux", nil, homeLogin, doctorCheck{State: doctorOK, Source: "login", Path: homeLogin, Detail: "login of the CLI, which was not opened"}},
-		{"login elsewhere", "linux", map[string]string{"CLAUDE_CONFIG_DIR": "/config"}, ownLogin, doctorCheck{State: doctorOK, Source: "login", Path: ownLogin, Detail: "login of the CLI, which was not opened"}},
-		{"login at home does not count elsewhere", "linux", map[string]string{"CLAUDE_CONFIG_DIR": "/config"}, homeLogin, doctorCheck{State: doctorMissing, Detail: none, Fix: authFixes()}},
-		{"cloud before all", "linux", map[string]string{"CLAUDE_CODE_USE_VERTEX": "True", key: "x"}, homeLogin, doctorCheck{State: doctorOK, Source: "CLAUDE_CODE_USE_VERTEX", Detail: "Google Vertex AI (CLAUDE_CODE_USE_VERTEX), whose own credentials are not checked"}},
-		{"cloud switched off", "linux", map[string]string{"CLAUDE_CODE_USE_BEDROCK": "0", key: "x"}, "", doctorCheck{State: doctorOK, Source: key, Detail: "ANTHROPIC_API_KEY is set"}},
+		{name: "nothing", want: doctorCheck{State: doctorMissing, Detail: none, Fix: authFixes()}},
+		{name: "empty", env: map[string]string{key: ""}, want: doctorCheck{State: doctorMissing, Detail: none, Fix: authFixes()}},
+		{name: "key", env: map[string]string{key: "x"}, want: doctorCheck{State: doctorOK, Source: key, Detail: "ANTHROPIC_API_KEY is set"}},
+		{name: "key before token", env: map[string]string{key: "x", token: "y"}, want: doctorCheck{State: doctorOK, Source: key, Detail: "ANTHROPIC_API_KEY is set; ANTHROPIC_AUTH_TOKEN is set too, and is not used"}},
+		{name: "token of a subscription", env: map[string]string{oauth: "y"}, want: doctorCheck{State: doctorOK, Source: oauth, Detail: "CLAUDE_CODE_OAUTH_TOKEN is set"}},
+		{name: "key in the settings", settings: `{"env": {"ANTHROPIC_API_KEY": "x"}}`, want: doctorCheck{State: doctorOK, Source: key, Detail: "ANTHROPIC_API_KEY is set in the settings of the CLI"}},
+		{name: "helper", settings: `{"apiKeyHelper": "echo x"}`, want: doctorCheck{State: doctorOK, Source: "apiKeyHelper", Detail: "apiKeyHelper in the settings of the CLI, which was not run"}},
+		{name: "a key that is none", env: map[string]string{key: "x y"}, want: doctorCheck{
+			State: doctorBroken, Detail: "ANTHROPIC_API_KEY (shell) has characters in it that no key has", Fix: []string{"set it to the secret as it is, without anything around it"},
+		}},
+		{name: "login", login: ".claude/.credentials.json", want: doctorCheck{State: doctorMissing, Path: ".claude/.credentials.json", Detail: none + login, Fix: withLogin}},
+		{name: "login elsewhere", env: map[string]string{"CLAUDE_CONFIG_DIR": "HOME/config"}, login: "config/.credentials.json", want: doctorCheck{State: doctorMissing, Path: "config/.credentials.json", Detail: none + login, Fix: withLogin}},
+		{name: "login at home does not count elsewhere", env: map[string]string{"CLAUDE_CONFIG_DIR": "HOME/config"}, login: ".claude/.credentials.json", want: doctorCheck{State: doctorMissing, Detail: none, Fix: authFixes()}},
+		{name: "Bedrock before all", env: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-central-1"}, want: doctorCheck{
+			State: doctorOK, Source: "CLAUDE_CODE_USE_BEDROCK", Detail: "Amazon Bedrock in eu-central-1 (CLAUDE_CODE_USE_BEDROCK), whose own credentials are not checked",
+		}},
+		{name: "a cloud that the gateway does not speak with", env: map[string]string{"CLAUDE_CODE_USE_VERTEX": "True", key: "x"}, want: doctorCheck{
+			State: doctorBroken, Detail: "CLAUDE_CODE_USE_VERTEX is on (shell), and the gateway does not speak with Google Vertex AI",
+			Fix: []string{"set CLAUDE_CODE_USE_VERTEX=0 and ANTHROPIC_API_KEY, or CLAUDE_CODE_USE_BEDROCK=1 with AWS_REGION"},
+		}},
+		{name: "cloud switched off", env: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "0", key: "x"}, want: doctorCheck{State: doctorOK, Source: key, Detail: "ANTHROPIC_API_KEY is set"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			d := healthy(t)
-			env := maps.Clone(c.env)
-			d.getenv = func(name string) string { return env[name] }
-			d.goos = c.goos
+			d.environ = func() []string { return nil }
+			for name, value := range c.env {
+				if value == "HOME/config" {
+					value = filepath.Join(d.home, "config")
+				}
+				d.setenv(name, value)
+			}
+			if c.settings != "" {
+				dir := filepath.Join(d.home, ".claude")
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, filepath.Join(dir, "settings.json"), []byte(c.settings))
+			}
 			d.stat = func(path string) error {
-				if path == c.login {
+				if path == filepath.Join(d.home, c.login) {
 					return nil
 				}
 				return fs.ErrNotExist
+			}
+			if c.want.Path != "" {
+				c.want.Path = filepath.Join(d.home, c.want.Path)
 			}
 			if diff := cmp.Diff(&c.want, d.examineAuth(t.Context())); diff != "" {
 				t.Errorf("check (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestDoctorWithoutAHomeFindsNoLogin(t *testing.T) {
-	d := healthy(t)
-	d.setenv("ANTHROPIC_API_KEY", "")
-	d.home = func() (string, error) { return "", errors.New("no home") }
-	d.stat = func(string) error { return nil }
-	if got := d.examineAuth(t.Context()); got.State != doctorMissing {
-		t.Errorf("got %+v, want missing", got)
 	}
 }

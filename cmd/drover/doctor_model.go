@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"os"
 	"time"
+
+	"github.com/drover-agents/drover/isolation"
 )
 
 const (
@@ -41,10 +43,14 @@ func (d *doctor) examineModel(ctx context.Context) *doctorCheck {
 	if d.options.offline {
 		return &doctorCheck{State: doctorSkipped, Detail: "not tried, because of --offline"}
 	}
-	if _, name := d.cloud(); name != "" {
-		return &doctorCheck{State: doctorSkipped, Detail: "not tried: " + name + " has its own endpoints"}
+	base := d.getenv("ANTHROPIC_BASE_URL")
+	if found, err := d.authentication(); err == nil {
+		if found.Mode == isolation.ModeBedrock {
+			return &doctorCheck{State: doctorSkipped, Detail: "not tried: Amazon Bedrock has its own endpoints"}
+		}
+		base = found.BaseURL
 	}
-	endpoint, err := endpointOf(d.getenv("ANTHROPIC_BASE_URL"))
+	endpoint, err := endpointOf(base)
 	if err != nil {
 		return &doctorCheck{State: doctorBroken, Detail: err.Error(), Fix: []string{"export ANTHROPIC_BASE_URL=https://host", "unset ANTHROPIC_BASE_URL"}}
 	}

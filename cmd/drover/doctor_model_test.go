@@ -54,6 +54,7 @@ func TestDoctorDoesNotTryTheModel(t *testing.T) {
 	examined(t, d, doctorSkipped, "--offline")
 	d.options.offline = false
 	d.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
+	d.setenv("AWS_REGION", "eu-central-1")
 	examined(t, d, doctorSkipped, "Amazon Bedrock")
 }
 

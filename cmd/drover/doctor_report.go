@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // A doctorState is what came of a check.
@@ -42,6 +43,8 @@ type doctorCheck struct {
 	Endpoint  string            `json:"endpoint,omitempty"`
 	FreeBytes *uint64           `json:"freeBytes,omitempty"`
 	Parts     map[string]string `json:"parts,omitempty"`
+	// Attempts are tries to get through the walls, from inside.
+	Attempts []isolation.Attempt `json:"attempts,omitempty"`
 }
 
 // A doctorReport is all that doctor has to say.

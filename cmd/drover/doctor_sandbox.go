@@ -13,10 +13,8 @@ import (
 // sandboxFacts are what this system offers to confine programs. An empty version with a nil error
 // means that it could not be read.
 type sandboxFacts struct {
-	root bool
-	// pidNamespace is whether a run gets a PID namespace of its own.
-	pidNamespace bool
-	bubblewrap   toolFact
+	root       bool
+	bubblewrap toolFact
 	// walls is why bubblewrap cannot make the namespaces of a sandbox; nil if it was tried and can.
 	walls error
 	socat toolFact
@@ -46,42 +44,6 @@ func probedOnce(probe func(context.Context) sandboxFacts) func(context.Context) 
 	}
 }
 
-// examineIsolation tells what keeps a run together now, by the name that drover run --isolation has for
-// it. It promises no walls, since there are none yet.
-func (d *doctor) examineIsolation(ctx context.Context) *doctorCheck {
-	switch d.goos {
-	case "linux":
-		return isolationOnLinux(d.sandbox(ctx))
-	case "windows":
-		return isolationCheck("none", "a job object ends all that a run starts", false)
-	}
-	return isolationCheck("none", "commands that the CLI leaves behind may outlive a run, PID namespaces are not available on "+d.goos, false)
-}
-
-func isolationOnLinux(f sandboxFacts) *doctorCheck {
-	if f.pidNamespace {
-		return isolationCheck("process", "a PID namespace ends all that a run starts", f.root)
-	}
-	c := isolationCheck("none", "without a PID namespace, commands that detach themselves may outlive a run", f.root)
-	c.State, c.Fix = doctorWarning, f.bubblewrapFix()
-	if f.lackedTime() {
-		c.Fix = []string{moreTime}
-	}
-	return c
-}
-
-// isolationCheck says what a kind of isolation gives, and what every kind has to admit today.
-func isolationCheck(name, gives string, root bool) *doctorCheck {
-	user := "this user"
-	if root {
-		user = "root"
-	}
-	return &doctorCheck{
-		State: doctorOK, Source: name,
-		Detail: name + ": " + gives + "; no cell in this version, files, network and rights stay those of " + user,
-	}
-}
-
 // lackedTime reports whether something did not answer in time. To install it would not help.
 func (f sandboxFacts) lackedTime() bool {
 	for _, err := range []error{f.bubblewrap.err, f.walls, f.socat.err, f.userNamespaces} {
@@ -90,13 +52,6 @@ func (f sandboxFacts) lackedTime() bool {
 		}
 	}
 	return false
-}
-
-func (f sandboxFacts) bubblewrapFix() []string {
-	if f.bubblewrap.err != nil {
-		return []string{f.install("bubblewrap")}
-	}
-	return []string{f.userFix}
 }
 
 // examineSandbox tells what the CLI's own sandbox for shell commands would find. No run fails for it.

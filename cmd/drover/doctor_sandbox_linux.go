@@ -13,8 +13,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/drover-agents/drover/internal/proc"
 )
 
 // probeSandbox tries everything: what is installed or configured may still be forbidden to this user
@@ -24,7 +22,6 @@ func probeSandbox(ctx context.Context) sandboxFacts {
 	f.install = func(packages string) string { return installWith(packages, f.root) }
 	f.bubblewrap = toolVersion(ctx, "bwrap", "--version")
 	f.socat = toolVersion(ctx, "socat", "-V")
-	f.pidNamespace = proc.NamespaceAvailable(ctx, "")
 	f.walls = tryWalls(ctx)
 	f.userNamespaces = tryUserNamespace(ctx)
 	f.seccomp = seccompFilter()

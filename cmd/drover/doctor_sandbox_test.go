@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/isolation"
 )
 
 // strongSandbox is a system that has everything.
 func strongSandbox() sandboxFacts {
 	return sandboxFacts{
-		pidNamespace: true, bubblewrap: toolFact{version: "0.8.0"}, socat: toolFact{version: "1.7.4.4"}, landlock: 7,
+		bubblewrap: toolFact{version: "0.8.0"}, socat: toolFact{version: "1.7.4.4"}, landlock: 7,
 		userFix: "sudo sysctl -w x=1", install: func(packages string) string { return "sudo apt-get install " + packages },
 	}
 }
@@ -61,34 +63,57 @@ func TestDoctorOnSandboxTools(t *testing.T) {
 	}
 }
 
-// The line says what there is, and that there is no cell.
+// Where there is no cell the line says why, what is there instead, and both ways on.
 func TestDoctorIsHonestAboutIsolation(t *testing.T) {
+	absent := errors.New("not on PATH")
 	cases := []struct {
 		name, goos string
-		change     func(f *sandboxFacts)
-		state      doctorState
+		level      isolation.Level
+		reasons    []error
+		bubblewrap error
 		words      []string
 		fix        []string
 	}{
-		{"process", "linux", func(*sandboxFacts) {}, doctorOK, []string{"process: ", "no cell", "this user"}, nil},
-		{"root", "linux", func(f *sandboxFacts) { f.root = true }, doctorOK, []string{"process: ", "stay those of root"}, nil},
-		{"no bubblewrap", "linux", func(f *sandboxFacts) { f.pidNamespace, f.bubblewrap.err = false, errors.New("no") }, doctorWarning, []string{"none: ", "may outlive", "no cell"}, []string{"sudo apt-get install bubblewrap"}},
-		{"forbidden", "linux", func(f *sandboxFacts) { f.pidNamespace = false }, doctorWarning, []string{"none: ", "may outlive"}, []string{"sudo sysctl -w x=1"}},
-		{"macOS", "darwin", nil, doctorOK, []string{"none: ", "may outlive", "not available on darwin", "no cell"}, nil},
-		{"Windows", "windows", nil, doctorOK, []string{"none: ", "job object", "no cell"}, nil},
+		{
+			"no bubblewrap", "linux", isolation.LevelLandlock,
+			[]error{errors.New("  cell: jail: bubblewrap (bwrap) is not on PATH\n  next: install it")},
+			absent,
+			[]string{"no cell, at most the level landlock: ", "is not on PATH"},
+			[]string{"sudo apt-get install bubblewrap", `drover run --isolation landlock "prompt"   to accept weaker walls`},
+		},
+		{
+			"forbidden", "linux", isolation.LevelSandbox,
+			[]error{errors.New("  cell: no namespaces\n  next: allow user namespaces"), errors.New("  landlock: never as root")},
+			nil,
+			[]string{"no cell, at most the level sandbox: no namespaces"},
+			[]string{"allow user namespaces", `drover run --isolation sandbox "prompt"   to accept weaker walls`},
+		},
+		{
+			"macOS", "darwin", isolation.LevelSandbox,
+			[]error{errors.New("  cell: there are no cells on darwin")},
+			nil,
+			[]string{"no cell, at most the level sandbox: there are no cells on darwin"},
+			[]string{`drover run --isolation sandbox "prompt"   to accept weaker walls`},
+		},
+		{
+			"Windows", "windows", isolation.LevelHost, nil, nil,
+			[]string{"no cell, at most the level host"},
+			[]string{`drover run --isolation host "prompt"   to accept weaker walls`},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			d := healthy(t)
 			d.goos = c.goos
+			d.best = func(context.Context) (isolation.Level, []error) { return c.level, c.reasons }
 			d.sandbox = func(context.Context) sandboxFacts {
 				f := strongSandbox()
-				c.change(&f)
+				f.bubblewrap.err = c.bubblewrap
 				return f
 			}
 			got := d.examineIsolation(t.Context())
-			if got.State != c.state || !cmp.Equal(got.Fix, c.fix) {
-				t.Errorf("got %s with %q, want %s with %q", got.State, got.Fix, c.state, c.fix)
+			if got.State != doctorMissing || got.Source != c.level.String() || !cmp.Equal(got.Fix, c.fix) {
+				t.Errorf("got %s, %s with %q, want missing, %s with %q", got.State, got.Source, got.Fix, c.level, c.fix)
 			}
 			for _, words := range c.words {
 				if !strings.Contains(got.Detail, words) {
@@ -122,9 +147,7 @@ func TestDoctorSaysThatTheSandboxLackedTime(t *testing.T) {
 	d.sandbox = func(context.Context) sandboxFacts {
 		return sandboxFacts{bubblewrap: toolFact{err: errNoTime}, walls: errNoTime, install: func(string) string { return "install it" }}
 	}
-	for _, got := range []*doctorCheck{d.examineIsolation(t.Context()), d.examineSandbox(t.Context())} {
-		if got.State != doctorWarning || len(got.Fix) != 1 || got.Fix[0] != moreTime {
-			t.Errorf("got %+v, want more time as the fix", got)
-		}
+	if got := d.examineSandbox(t.Context()); got.State != doctorWarning || len(got.Fix) != 1 || got.Fix[0] != moreTime {
+		t.Errorf("got %+v, want more time as the fix", got)
 	}
 }

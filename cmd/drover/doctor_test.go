@@ -24,6 +24,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // A readyAdapter is an agent of which only the readiness is known.
@@ -37,17 +38,19 @@ func healthy(t *testing.T) *doctor {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
 	temp := t.TempDir()
-	env := map[string]string{"ANTHROPIC_API_KEY": "sk-ant-planted", "ANTHROPIC_BASE_URL": server.URL}
+	env := []string{"ANTHROPIC_API_KEY=sk-ant-planted", "ANTHROPIC_BASE_URL=" + server.URL}
 	return &doctor{
 		options: doctorOptions{timeout: time.Minute},
-		getenv:  func(name string) string { return env[name] },
-		home:    func() (string, error) { return "/home/dev", nil },
+		environ: func() []string { return env },
+		home:    t.TempDir(),
 		stat:    func(string) error { return fs.ErrNotExist },
 		adapter: readyAdapter{State: agent.StateReady, Version: "2.1.325", Path: "/shop/.drover/bin/claude", Tested: "2.1.197 to 2.1.325"},
 		find: func() (claude.Found, error) {
 			return claude.Found{Path: "/shop/.drover/bin/claude", Source: claude.FoundProject}, nil
 		},
 		node:    func(context.Context) (string, error) { return "v22.1.0", nil },
+		best:    func(context.Context) (isolation.Level, []error) { return isolation.LevelCell, nil },
+		probe:   func(context.Context, isolation.Level) (isolation.Report, error) { return tightWalls(), nil },
 		sandbox: func(context.Context) sandboxFacts { return strongSandbox() },
 		dial:    modelDial{proxy: noProxy, wait: 30 * time.Second},
 		workDir: func() (string, error) { return "/shop", nil },
@@ -59,15 +62,18 @@ func healthy(t *testing.T) *doctor {
 
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
+// tightWalls are walls that hold.
+func tightWalls() isolation.Report {
+	return isolation.Report{Attempts: []isolation.Attempt{
+		{Name: "read a file of the host", Held: true, Detail: "it is not there"},
+		{Name: "reach a server of the host", Held: true, Detail: "loopback is the cell's own"},
+	}}
+}
+
 // setenv changes one variable of a doctor's environment.
 func (d *doctor) setenv(name, value string) {
-	before := d.getenv
-	d.getenv = func(asked string) string {
-		if asked == name {
-			return value
-		}
-		return before(asked)
-	}
+	before := d.environ
+	d.environ = func() []string { return append(slices.Clone(before()), name+"="+value) }
 }
 
 // diagnosed runs a doctor and returns its code and words.
@@ -91,8 +97,16 @@ func ill(t *testing.T) *doctor {
 	d.adapter = readyAdapter{State: agent.StateUntested, Version: "2.9.0", Path: "/usr/bin/claude", Tested: "2.1.197 to 2.1.325", Repair: "npm install claude"}
 	d.sandbox = func(context.Context) sandboxFacts {
 		f := strongSandbox()
-		f.pidNamespace, f.bubblewrap, f.socat = false, toolFact{err: errors.New("not on PATH")}, toolFact{err: errors.New("not on PATH")}
+		f.bubblewrap, f.socat = toolFact{err: errors.New("not on PATH")}, toolFact{err: errors.New("not on PATH")}
 		return f
+	}
+	d.best = func(context.Context) (isolation.Level, []error) {
+		return isolation.LevelSandbox, []error{errors.New("  cell: bubblewrap (bwrap) is not on PATH\n  next: install bubblewrap")}
+	}
+	d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
+		report := tightWalls()
+		report.Attempts[0] = isolation.Attempt{Name: "read a file of the host", Detail: "it is there"}
+		return report, nil
 	}
 	d.setenv("ANTHROPIC_API_KEY", "")
 	d.setenv("ANTHROPIC_BASE_URL", "ftp://somebody:secret@host/path")
@@ -130,8 +144,28 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 			d.adapter = readyAdapter{State: agent.StateUnsupported, Version: "1.0.0", Repair: "npm install"}
 		}, "claude", doctorBroken},
 		{"unreadable CLI", func(d *doctor) { d.adapter = readyAdapter{State: agent.StateUnknown, Repair: "npm install"} }, "claude", doctorBroken},
+		{"no cell", func(d *doctor) {
+			d.best = func(context.Context) (isolation.Level, []error) {
+				return isolation.LevelHost, []error{errors.New("no")}
+			}
+		}, "isolation", doctorMissing},
+		{"a hole in the walls", func(d *doctor) {
+			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
+				return isolation.Report{Attempts: []isolation.Attempt{{Name: "be root"}}}, nil
+			}
+		}, "isolation", doctorBroken},
+		{"walls that cannot be tried", func(d *doctor) {
+			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
+				return isolation.Report{}, errors.New("no bash")
+			}
+		}, "isolation", doctorBroken},
+		{"walls that take too long", func(d *doctor) {
+			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
+				return isolation.Report{}, context.DeadlineExceeded
+			}
+		}, "isolation", doctorBroken},
 		{"no credential", func(d *doctor) { d.setenv("ANTHROPIC_API_KEY", "") }, "auth", doctorMissing},
-		{"bad address", func(d *doctor) { d.setenv("ANTHROPIC_BASE_URL", "localhost:1") }, "model", doctorBroken},
+		{"a credential that is none", func(d *doctor) { d.setenv("ANTHROPIC_API_KEY", " x") }, "auth", doctorBroken},
 		{"closed port", func(d *doctor) { d.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1") }, "model", doctorBroken},
 		{"no working folder", func(d *doctor) { d.workDir = func() (string, error) { return "", fs.ErrNotExist } }, "disk", doctorBroken},
 		{"full disk", func(d *doctor) { freeIn(d, "/shop", 99_999_999) }, "disk", doctorBroken},
@@ -160,6 +194,16 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// A run finds the address when it looks for the credential, so both are wrong.
+func TestDoctorNamesABadAddress(t *testing.T) {
+	d := healthy(t)
+	d.setenv("ANTHROPIC_BASE_URL", "localhost:1")
+	code, text := diagnosed(t, d)
+	if code != 3 || !strings.HasSuffix(text, "exit 3: 2 things are broken: auth, model\n") || !strings.Contains(text, "ANTHROPIC_BASE_URL") {
+		t.Errorf("exit code %d, want 3 for auth and model:\n%s", code, text)
+	}
+}
+
 // freeIn sets the free space of one folder.
 func freeIn(d *doctor, dir string, bytes uint64) {
 	before := d.free
@@ -185,11 +229,8 @@ func decodedReport(t *testing.T, text string) doctorReport {
 // closedOff keeps a run of the command from this machine's own credentials, proxies and home.
 func closedOff(t *testing.T, cli, endpoint string) {
 	t.Helper()
-	for _, name := range append([]string{extraCertificates, "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}, credentialNames...) {
+	for _, name := range slices.Concat([]string{extraCertificates, "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}, credentialNames, cloudNames) {
 		t.Setenv(name, "")
-	}
-	for _, c := range clouds {
-		t.Setenv(c.variable, "")
 	}
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -212,8 +253,11 @@ func TestDoctorSaysAllIsWell(t *testing.T) {
 	var names []string
 	for _, c := range report.Checks {
 		names = append(names, c.Name)
-		if c.State != doctorOK && c.Name != "isolation" && c.Name != "sandbox" {
+		if c.State != doctorOK && c.Name != "sandbox" {
 			t.Errorf("%s is %s: %s", c.Name, c.State, c.Detail)
+		}
+		if c.Name == "isolation" && len(c.Attempts) != 12 {
+			t.Errorf("isolation has %d attempts, want 12", len(c.Attempts))
 		}
 	}
 	if want := []string{"claude", "isolation", "sandbox", "auth", "model", "disk", "temp"}; !slices.Equal(names, want) {
@@ -290,7 +334,7 @@ func TestDoctorOnABrokenMachine(t *testing.T) {
 				wantCode = 0
 			}
 			// Sandbox tools differ from machine to machine, and none of them matters here.
-			stdout = strings.NewReplacer("2 warnings: claude, sandbox", "one warning: claude", "3 warnings: claude, isolation, sandbox", "one warning: claude").Replace(stdout)
+			stdout = strings.NewReplacer("2 warnings: claude, sandbox", "one warning: claude").Replace(stdout)
 			if code != wantCode || stderr != "" || !strings.Contains(stdout, c.want) {
 				t.Errorf("exit code %d, stderr %q, want %d, nothing and %q:\n%s", code, stderr, wantCode, c.want, stdout)
 			}

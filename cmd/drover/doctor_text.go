@@ -28,10 +28,21 @@ func (r doctorReport) writeText(out io.Writer, width int) error {
 			doctorLine(&b, width, "", label, fix)
 			label = "or"
 		}
+		for _, a := range c.Attempts {
+			doctorLine(&b, width, "", attemptWord(a.Held), joinWords(a.Name, a.Detail))
+		}
 	}
 	fmt.Fprintf(&b, "exit %d: %s\n", r.Exit, r.Summary)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// attemptWord says what became of an attempt to get through a wall.
+func attemptWord(held bool) string {
+	if held {
+		return "held"
+	}
+	return "OPEN"
 }
 
 // foldingWidth is that of the terminal that out writes to, and zero if it is none.

@@ -4,75 +4,121 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/isolation"
 )
 
-// An environment is what the CLI finds around it: variables, a home, a model.
-type environment struct {
-	vars claude.Env
-	// private says that nothing of the run is kept.
-	private bool
-	close   func() error
+// scriptKey is the key that a scripted model is asked with. It opens nothing.
+const scriptKey = "sk-ant-script-opens-nothing"
+
+// A modelSource is who answers the agent, if it is not whom the environment names.
+type modelSource struct {
+	// pretended says that no model answers: nothing of such a run is worth keeping.
+	pretended bool
+	closers   []func() error
+	// problem is why the run failed, as far as only the source knows it. It is nil if it knows nothing.
+	problem func() error
 }
 
-// callersEnvironment is the environment of this program. The CLI finds its endpoint and credential in
-// it, as when it is started by hand.
-func callersEnvironment() *environment {
-	return &environment{close: func() error { return nil }}
+func (m *modelSource) close() error {
+	var errs []error
+	for n := len(m.closers) - 1; n >= 0; n-- {
+		errs = append(errs, m.closers[n]())
+	}
+	return errors.Join(errs...)
 }
 
-// scriptedEnvironment has a scripted model on loopback, a home of its own that close removes, and
-// nothing of the caller's environment but PATH.
-func scriptedEnvironment(path string) (*environment, error) {
+// openModel puts into the isolation who answers the agent that works in dir.
+func (o *runOptions) openModel(ctx context.Context, in *isolation.Isolation, dir string) (*modelSource, error) {
+	m := &modelSource{pretended: o.modelScript != "" || o.replay != "", problem: func() error { return nil }}
+	var err error
+	switch {
+	case o.modelScript != "":
+		err = m.script(in, o.modelScript)
+	case o.replay != "":
+		err = m.replay(in, o.replay, dir)
+	}
+	if err == nil && o.record != "" {
+		err = m.record(ctx, in, o.record, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+// script has a scripted model answer, on loopback.
+func (m *modelSource) script(in *isolation.Isolation, path string) error {
 	s, err := script.Load(path)
 	if err != nil {
 		next := "mend it; docs/model-scripts.md says what a script may hold"
 		if _, noFile := errors.AsType[*os.PathError](err); noFile {
 			next = "give the path of a file with a model script"
 		}
-		return nil, usageError("--model-script: %w\n  next: %s", err, next)
+		return usageError("--model-script: %w\n  next: %s", err, next)
 	}
 	s.KeepRequests = cmp.Or(s.KeepRequests, 1) // nobody looks at them, and a long run has many
 	model, err := script.Start(s)
 	if err != nil {
-		return nil, fmt.Errorf("--model-script %s: %w", path, err)
+		return fmt.Errorf("--model-script %s: %w", path, err)
 	}
-	dir, err := os.MkdirTemp("", "drover-run-")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("a private home for the run: %w\n  next: set TMPDIR to a folder that can be written to", err), model.Close())
-	}
-	remove := func() error { return errors.Join(model.Close(), os.RemoveAll(dir)) }
-	vars, err := closedVariables(dir, model.URL())
-	if err != nil {
-		return nil, errors.Join(err, remove())
-	}
-	return &environment{vars: claude.ExactEnv(vars), private: true, close: remove}, nil
+	m.closers = append(m.closers, model.Close)
+	in.Upstream, err = scripted(model.URL())
+	return err
 }
 
-// closedVariables are all variables of a CLI that has its home in dir and talks to url alone.
-func closedVariables(dir, url string) (map[string]string, error) {
-	vars := map[string]string{
-		"PATH":               os.Getenv("PATH"),
-		"HOME":               filepath.Join(dir, "home"),
-		"CLAUDE_CONFIG_DIR":  filepath.Join(dir, "config"),
-		"TMPDIR":             filepath.Join(dir, "tmp"),
-		"CLAUDE_CODE_TMPDIR": filepath.Join(dir, "tmp"),
-		"ANTHROPIC_BASE_URL": url,
-		"ANTHROPIC_API_KEY":  "sk-ant-script-opens-nothing",
+// scripted is the upstream of a scripted model.
+func scripted(url string) (gateway.Upstream, error) {
+	return gateway.Endpoint(url, gateway.APIKey(scriptKey))
+}
 
-		"DISABLE_AUTOUPDATER":                      "1",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+// folders are the places of a run. Its home has another name each time, by which a recording knows it.
+func folders(dir string) gateway.Folders { return gateway.Folders{Dir: dir, Temp: os.TempDir()} }
+
+// record writes down what passes.
+func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path, dir string) error {
+	upstream, err := in.OpenUpstream(ctx)
+	if err != nil {
+		return err
 	}
-	for _, name := range []string{"HOME", "CLAUDE_CONFIG_DIR", "TMPDIR"} {
-		if err := os.MkdirAll(vars[name], 0o700); err != nil {
-			return nil, fmt.Errorf("a private home for the run: %w", err)
+	opts := gateway.RecordOptions{Folders: folders(dir)}
+	for _, name := range credentialNames {
+		opts.Secrets = append(opts.Secrets, os.Getenv(name))
+	}
+	recorder, err := gateway.Record(upstream, path, opts)
+	if err != nil {
+		return fmt.Errorf("--record: %w", err)
+	}
+	m.closers = append(m.closers, recorder.Close)
+	in.Upstream = recorder
+	return nil
+}
+
+// replay has a recording answer.
+func (m *modelSource) replay(in *isolation.Isolation, path, dir string) error {
+	player, err := gateway.Replay(path, gateway.ReplayOptions{Folders: folders(dir)})
+	if err != nil {
+		return usageError("--replay: %w\n  next: give a file that drover run --record has made", err)
+	}
+	m.problem = player.Err
+	in.Upstream = player
+	return nil
+}
+
+// checkReplay refuses what a recording cannot go together with.
+func (o *runOptions) checkReplay() error {
+	for flag, said := range map[string]bool{
+		"--record": o.record != "", "--resume": o.resume != "", "--model-script": o.modelScript != "", "--stored-login": o.walls.storedLogin,
+	} {
+		if said && o.replay != "" {
+			return usageError("--replay and %s exclude each other\n  next: choose one", flag)
 		}
 	}
-	return vars, nil
+	return nil
 }

@@ -83,7 +83,7 @@ func tell(errs io.Writer, err error) {
 }
 
 // packageNames are what errors of our packages begin with. They help programmers, not people.
-var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|claudecode|agent|gate|tool|event|schema|script): `)
+var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|claudecode|agent|gate|gateway|guard|isolation|transcript|tool|event|schema|script): `)
 
 // forPrograms are pieces of advice that only a program can follow, and what a person can do instead.
 var forPrograms = []struct {
@@ -92,6 +92,16 @@ var forPrograms = []struct {
 }{
 	{regexp.MustCompile(`; Options\.[^\n;]*`), ""},
 	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
+	{regexp.MustCompile(`resuming from Options\.Store: .*the store has no such session`), "there is no such conversation in this folder"},
+	{regexp.MustCompile(`, or give a key with isolation\.WithAPIKey`), ""},
+	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
+	{regexp.MustCompile(`Isolation\.Weakest, (drover run)`), "$1"},
+	{regexp.MustCompile(`Network\.AllowedDomains`), "--allow-domain"},
+	{regexp.MustCompile(`Sandbox\.WritablePaths`), "--writable"},
+	{regexp.MustCompile(`Sandbox\.ReadablePaths`), "--readable"},
+	{regexp.MustCompile(`set Isolation\.TempDir to`), "set TMPDIR to"},
+	{regexp.MustCompile(`, or accept less by setting Isolation\.Weakest`), ", or accept less by --isolation"},
+	{regexp.MustCompile(`\n  next: or set Isolation\.APIKey[^\n]*`), ""},
 	{regexp.MustCompile(`raise the limit \(Options\.[^\n]*`), "try again when the machine is less busy; drover doctor looks for what is wrong"},
 }
 

@@ -12,6 +12,9 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/gateway/proxy"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // notice is the row of a kind that only one agent has, if it tells a person something.
@@ -35,7 +38,7 @@ func (l *lines) notice(r row, p event.Payload) []row {
 			r.figures = fmt.Sprintf("%.0f %% used", 100**p.Utilization)
 		}
 	default:
-		return nil
+		return cellRow(r, p)
 	}
 	return []row{r}
 }
@@ -55,6 +58,16 @@ func typed(p event.Payload) event.Payload {
 		return decoded[claudecode.Compaction](e)
 	case claudecode.KindRateLimit:
 		return decoded[claudecode.RateLimit](e)
+	case isolation.KindWalls:
+		return decoded[isolation.Walls](e)
+	case isolation.KindBreach:
+		return decoded[isolation.Breach](e)
+	case gateway.KindConnection:
+		return decoded[proxy.Connection](e)
+	case gateway.KindLimit:
+		return decoded[gateway.Limit](e)
+	case gateway.KindBackOff:
+		return decoded[gateway.BackOff](e)
 	}
 	return p
 }

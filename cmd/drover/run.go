@@ -10,6 +10,8 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
+	_ "github.com/drover-agents/drover/gateway/bedrock" // for CLAUDE_CODE_USE_BEDROCK
+	"github.com/drover-agents/drover/isolation"
 )
 
 // runOptions are the flags and the argument of drover run. The zero value, with a prompt, is ready to
@@ -22,16 +24,22 @@ type runOptions struct {
 	readOnly     bool
 	tools        toolList
 
-	maxTurns turnLimit
-	maxUSD   dollarLimit
-	timeout  timeLimit
+	maxTurns  turnLimit
+	maxUSD    dollarLimit
+	maxTokens turnLimit
+	timeout   timeLimit
 
-	schemaFile, resume, modelScript string
-	isolation                       isolation
-	json, quiet                     bool
+	schemaFile, resume string
+	walls              isolationFlags
+	json, quiet        bool
+
+	record, replay, modelScript string
+
+	// state is the folder in which conversations are kept. Empty means stateFolder.
+	state string
 
 	// agents makes the agents there are. Nil means newAgents.
-	agents func(base *claude.Options) (*agent.Registry, error)
+	agents func(base *claude.Options, in *isolation.Isolation) (*agent.Registry, error)
 }
 
 // streams are what a command reads and writes.
@@ -41,8 +49,8 @@ type streams struct {
 }
 
 // newAgents are the agents that drover knows. base is for those that are Claude Code.
-func newAgents(base *claude.Options) (*agent.Registry, error) {
-	return agent.NewRegistry(claudecode.New(base))
+func newAgents(base *claude.Options, in *isolation.Isolation) (*agent.Registry, error) {
+	return agent.NewRegistry(claudecode.New(base).In(in))
 }
 
 func newRunCommand() *cobra.Command {
@@ -77,13 +85,21 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.tools, "tools", "the only tools there are: Read,Bash (default: the agent's own)")
 	f.Var(&o.maxTurns, "max-turns", "stop after this many model calls")
 	f.Var(&o.maxUSD, "max-usd", "stop when the run has cost more than this")
+	f.Var(&o.maxTokens, "max-tokens", "stop when the run has used more tokens than this, in and out together")
 	f.Var(&o.timeout, "timeout", "stop after this time: 90s, 10m")
 	f.Var(textFlag{&o.schemaFile, "file"}, "schema", "have the answer as JSON that fits the JSON Schema in file")
 	f.Var(textFlag{&o.resume, "token"}, "resume", "continue the conversation of this token")
 	f.Var(new(mountFlag), "mount", "work on this folder instead of the current one (not in this version)")
-	f.Var(&o.isolation, "isolation", "how the agent is kept apart: process or none (default: the strongest there is)")
+	f.Var(&o.walls.level, "isolation", "the walls around the agent: cell, landlock, sandbox, or host for none")
+	f.Var(domainList{&o.walls.domains}, "allow-domain", "a host that tools may reach: example.com, *.example.com (default: none)")
+	f.BoolVar(&o.walls.localhost, "allow-localhost", false, "let tools reach servers on this machine")
+	f.Var(&o.walls.writable, "writable", "a file or folder that the agent may change, besides the current folder")
+	f.Var(&o.walls.readable, "readable", "a file or folder that the agent may read, besides the current folder")
+	f.BoolVar(&o.walls.storedLogin, "stored-login", false, "pay with the login that the CLI keeps, if there is no key")
 	f.BoolVar(&o.json, "json", false, "print one event per line as JSON, and nothing else")
 	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
+	f.Var(textFlag{&o.record, "file"}, "record", "write what the model was asked and answered to a new file")
+	f.Var(textFlag{&o.replay, "file"}, "replay", "have such a file answer instead of a model; no key is needed")
 	f.Var(textFlag{&o.modelScript, "file"}, "model-script", "have the script in file answer instead of a model; no key is needed")
 }
 
@@ -103,9 +119,12 @@ Whatever needs a capability is asked about, unless a flag says otherwise: fileWr
 shellExecute (running commands) and networkAccess. On a terminal you answer at the prompt. In a pipe
 nobody is there to ask, and such calls are denied; the run goes on without them.
 
+The agent works in a cell: it sees the current folder and a private home, no other files and no
+network. Where no cell can be had the run does not start, unless --isolation names weaker walls.
+
 The model's endpoint and credential are those of the environment: ANTHROPIC_BASE_URL,
-ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, or the login of the CLI. Settings files and MCP servers of
-the user and of the project are left aside.
+ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN. They stay outside of the cell.
+Settings files and MCP servers of the user and of the project are left aside.
 
 Ctrl-C stops the agent and still prints the summary; a second one kills it at once.
 
@@ -114,12 +133,13 @@ Exit codes:
   1    the run failed, or could not start
   2    the command line is wrong
   3    the agent came to its end, but tool calls were denied
-  4    a limit was reached: --max-turns, --max-usd or --timeout
+  4    a limit was reached: --max-turns, --max-usd, --max-tokens, --timeout, or one of the cell
   130  the run was interrupted`
 
 const runExamples = `  drover run "What does this project do?"
   drover run --allow fileWrite,shellExecute --max-usd 0.50 "Make the tests pass"
   drover run --read-only --quiet --schema review.json "Review the last commit"
   git diff | drover run --json - | jq -r 'select(.type == "text").payload.content'
+  drover run --allow shellExecute,networkAccess --allow-domain style.example.com "Apply our style guide"
   drover run --resume 2f1c… "And now the tests"
   drover run --model-script script.yaml "Try it without a key"`

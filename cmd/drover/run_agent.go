@@ -17,6 +17,8 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 )
@@ -24,10 +26,6 @@ import (
 // runAgent has an agent work on the prompt and shows what happens. The error knows its exit code.
 func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err := o.check(); err != nil {
-		return err
-	}
-	spawner, err := o.isolation.spawner(ctx)
-	if err != nil {
 		return err
 	}
 	if limit := time.Duration(o.timeout); limit > 0 {
@@ -39,17 +37,37 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	env, err := o.environment()
+	j := &job{options: o, streams: s, request: req}
+	in := o.isolate(&j.started)
+	model, err := o.openModel(ctx, in, req.Dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, env.close()) }()
-	adapter, err := o.adapter(spawner, env)
+	defer func() { err = errors.Join(err, model.close()) }()
+	kept, err := o.conversations(model)
 	if err != nil {
 		return err
 	}
-	j := &job{options: o, streams: s, adapter: adapter, request: req, spawner: spawner}
-	return j.run(ctx)
+	defer func() { err = errors.Join(err, kept.close()) }()
+	if j.adapter, err = o.adapter(in, kept); err != nil {
+		return err
+	}
+	o.walls.warn(s.errs)
+	err = j.run(ctx)
+	if problem := model.problem(); problem != nil && err != nil {
+		return ending{exitError, problem} // it says more than the agent can
+	}
+	return err
+}
+
+// isolate is the isolation that the flags ask for.
+func (o *runOptions) isolate(started *processes) *isolation.Isolation {
+	in := o.walls.isolation()
+	in.Started = started.add
+	if o.maxTokens > 0 {
+		in.Trackers = append(in.Trackers, guard.NewTracker(guard.Budget{MaxTotalTokens: int64(o.maxTokens)}))
+	}
+	return in
 }
 
 // check refuses flags that contradict each other.
@@ -59,6 +77,12 @@ func (o *runOptions) check() error {
 		return usageError("--json and --quiet exclude each other\n  next: choose one")
 	case o.modelScript != "" && o.resume != "":
 		return usageError("--resume needs a conversation that was kept, and a run with --model-script keeps none\n  next: leave one of the two out")
+	}
+	if err := o.checkReplay(); err != nil {
+		return err
+	}
+	if err := o.walls.check(); err != nil {
+		return err
 	}
 	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute} {
 		if level := o.permissions.level(c); o.readOnly && (level == gate.LevelAllow || level == gate.LevelAsk) {
@@ -166,26 +190,21 @@ func checkSchema(text json.RawMessage) error {
 	return err
 }
 
-func (o *runOptions) environment() (*environment, error) {
-	if o.modelScript != "" {
-		return scriptedEnvironment(o.modelScript)
-	}
-	return callersEnvironment(), nil
-}
-
 // adapter finds the agent. Settings and servers of the user are left aside: a run does what its flags
 // say, wherever it is started.
-func (o *runOptions) adapter(spawner claude.Spawner, env *environment) (agent.Adapter, error) {
+func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agent.Adapter, error) {
 	makeAgents := o.agents
 	if makeAgents == nil {
 		makeAgents = newAgents
 	}
-	agents, err := makeAgents(&claude.Options{
-		Env: env.vars, Spawner: spawner, ClientApp: "drover/" + claude.Version,
-		SystemPrompt: claude.PresetPrompt{}, SettingSources: []string{}, StrictMCP: true, NoPersistence: env.private,
+	base := &claude.Options{
+		ClientApp: "drover/" + claude.Version, SystemPrompt: claude.PresetPrompt{}, StrictMCP: true,
+		SettingSources: isolation.SettingSources(), // those of the private home
 		// The gate decides in every mode; this one the CLI grants to root too.
 		PermissionMode: claude.ModeDefault,
-	})
+	}
+	kept.keep(base)
+	agents, err := makeAgents(base, in)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +221,7 @@ type job struct {
 	streams streams
 	adapter agent.Adapter
 	request agent.Request
-	spawner *killableSpawner
+	started processes
 }
 
 // Reasons for which a run is stopped, other than signals.
@@ -290,7 +309,7 @@ func (j *job) killWhenAsked(ctx context.Context) (stop func()) {
 	go func() {
 		select {
 		case <-killed(ctx):
-			j.spawner.kill()
+			j.started.kill()
 		case <-over:
 		}
 	}()

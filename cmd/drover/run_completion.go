@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // completeRun tells shells what the flags of drover run take.
@@ -20,9 +21,10 @@ func completeRun(cmd *cobra.Command) {
 		"ask":       completeList(capabilityNames),
 		"deny":      completeList(capabilityNames),
 		"tools":     completeList(nativeTools),
-		"isolation": cobra.FixedCompletions(isolationNames(), cobra.ShellCompDirectiveNoFileComp),
+		"isolation": cobra.FixedCompletions(isolation.LevelNames(), cobra.ShellCompDirectiveNoFileComp),
 		"schema":    completeFiles("json"), "model-script": completeFiles("yaml", "yml"),
 		"model": cobra.NoFileCompletions, "max-turns": cobra.NoFileCompletions, "max-usd": cobra.NoFileCompletions,
+		"max-tokens": cobra.NoFileCompletions, "allow-domain": cobra.NoFileCompletions,
 		"timeout": cobra.NoFileCompletions, "resume": cobra.NoFileCompletions,
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
@@ -32,7 +34,7 @@ func completeRun(cmd *cobra.Command) {
 }
 
 func completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	agents, err := newAgents(nil)
+	agents, err := newAgents(nil, nil)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

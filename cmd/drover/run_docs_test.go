@@ -60,7 +60,7 @@ func pageCommands(t *testing.T, path string) []pageCommand {
 			continue
 		}
 		for line := range strings.Lines(block) {
-			if !strings.Contains(line, "--model-script") {
+			if !strings.Contains(line, "--model-script") && !strings.Contains(line, "--replay") {
 				continue
 			}
 			c := pageCommand{line: strings.TrimSpace(line)}

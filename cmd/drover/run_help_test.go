@@ -64,7 +64,7 @@ func TestFlagsComplete(t *testing.T) {
 		"--allow ":                        {"fileWrite", "shellExecute", "networkAccess"},
 		"--ask s":                         {"shellExecute"},
 		"--deny fileWrite,":               {"fileWrite,shellExecute", "fileWrite,networkAccess"},
-		"--isolation ":                    {"cell", "process", "none"},
+		"--isolation ":                    {"cell", "landlock", "sandbox", "host"},
 		"--tools NotebookE":               {"NotebookEdit", "NotebookEditCell"},
 		"--schema ":                       {"json"},
 		"--model-script ":                 {"yaml", "yml"},
@@ -99,7 +99,7 @@ func TestBashCompletes(t *testing.T) {
 	for line, want := range map[string]string{
 		"drover ru":                     "run",
 		"drover run --iso":              "--isolation",
-		"drover run --isolation pro":    "process",
+		"drover run --isolation san":    "sandbox",
 		"drover run --allow fileWrite,": "fileWrite,shellExecute fileWrite,networkAccess",
 	} {
 		cmd := exec.CommandContext(t.Context(), bash, "--norc", "--noprofile", "-c", bashCompletion, "bash", line)

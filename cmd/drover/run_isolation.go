@@ -4,9 +4,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,98 +15,157 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/proc"
+	"github.com/drover-agents/drover/isolation"
 )
 
-// An isolation is how far an agent is kept apart from the machine. Empty means the strongest there is.
-type isolation string
-
-const (
-	// isolationCell is a jail with files, network and rights of its own.
-	isolationCell isolation = "cell"
-	// isolationProcess is a PID namespace: whatever the agent starts ends with the run.
-	isolationProcess isolation = "process"
-	// isolationNone runs the agent as an ordinary program.
-	isolationNone isolation = "none"
-)
-
-func isolationNames() []string {
-	return []string{string(isolationCell), string(isolationProcess), string(isolationNone)}
+// isolationFlags are what the flags say about the walls. The zero value is a cell without network for
+// tools.
+type isolationFlags struct {
+	level              levelFlag
+	domains            pathList
+	localhost          bool
+	writable, readable pathList
+	storedLogin        bool
 }
 
-func (i *isolation) Type() string   { return "name" }
-func (i *isolation) String() string { return string(*i) }
-
-func (i *isolation) Set(value string) error {
-	if !slices.Contains(isolationNames(), value) {
-		return fmt.Errorf("there is no such isolation\n  next: choose among %s", strings.Join(isolationNames(), ", "))
+// isolation is what the flags ask for. A level that is named is the one that is used: neither weaker nor
+// stronger.
+func (f *isolationFlags) isolation() *isolation.Isolation {
+	level := isolation.Level(f.level)
+	in := &isolation.Isolation{
+		Sandbox: &isolation.Sandbox{
+			Disabled: level == isolation.LevelHost, WritablePaths: f.writable, ReadablePaths: f.readable,
+		},
+		Auth:    isolation.Auth{UseStoredLogin: f.storedLogin},
+		Weakest: level, Strongest: level,
 	}
-	*i = isolation(value)
+	if len(f.domains) > 0 || f.localhost {
+		in.Network = &isolation.NetworkPolicy{AllowedDomains: f.domains, AllowLocalhost: f.localhost}
+	}
+	return in
+}
+
+// check refuses flags that mean nothing without walls.
+func (f *isolationFlags) check() error {
+	if isolation.Level(f.level) != isolation.LevelHost {
+		return nil
+	}
+	for flag, said := range map[string]bool{
+		"--allow-domain": len(f.domains) > 0, "--allow-localhost": f.localhost,
+		"--writable": len(f.writable) > 0, "--readable": len(f.readable) > 0,
+	} {
+		if said {
+			return usageError("%s has no meaning with --isolation host, where nothing is kept from the agent\n  next: leave one of the two out", flag)
+		}
+	}
 	return nil
 }
 
-// spawner starts the agent in this isolation.
-func (i isolation) spawner(ctx context.Context) (*killableSpawner, error) {
-	switch i {
-	case isolationCell:
-		return nil, usageError("--isolation cell: this version of drover has no cell\n  next: use --isolation process, which ends whatever the agent started, and --deny or --read-only")
-	case isolationProcess:
-		if !proc.NamespaceAvailable(ctx, "") {
-			return nil, fmt.Errorf("--isolation process: %s", noNamespace())
-		}
+// warn tells loudly that there are no walls.
+func (f *isolationFlags) warn(errs io.Writer) {
+	if isolation.Level(f.level) == isolation.LevelHost {
+		fmt.Fprintln(errs, "drover: WARNING: --isolation host has NO WALLS: the agent can read and change all that you can, and reach every network")
 	}
-	return &killableSpawner{host: claude.HostSpawner{NoPIDNamespace: i == isolationNone}}, nil
 }
 
 // contains reports whether nothing that the agent starts can outlive it.
-func (i isolation) contains() bool {
-	return i != isolationNone && (runtime.GOOS == "windows" || proc.NamespaceAvailable(context.Background(), ""))
+func (f *isolationFlags) contains() bool {
+	switch level := isolation.Level(f.level); {
+	case level == isolation.LevelCell, runtime.GOOS == "windows":
+		return true
+	case level == isolation.LevelSandbox && os.Geteuid() == 0: // its /proc leaves no room for a namespace
+		return false
+	}
+	return proc.NamespaceAvailable(context.Background(), "")
 }
 
-// noNamespace says why there is no PID namespace here, and what to do.
-func noNamespace() string {
-	if runtime.GOOS != "linux" {
-		return "it needs Linux, and this is " + runtime.GOOS + "\n  next: use --isolation none"
+// A levelFlag is a level of walls, by name.
+type levelFlag isolation.Level
+
+// oldLevels are names of earlier versions, and what they are called now.
+var oldLevels = map[string]isolation.Level{"process": isolation.LevelHost, "none": isolation.LevelHost}
+
+func (l *levelFlag) Type() string   { return "name" }
+func (l *levelFlag) String() string { return isolation.Level(*l).String() }
+
+func (l *levelFlag) Set(value string) error {
+	if now, was := oldLevels[value]; was {
+		return fmt.Errorf("it is called %s now, and has no walls\n  next: leave the flag out to have a cell, or say --isolation %s", now, now)
 	}
-	path, err := exec.LookPath("bwrap")
+	level, err := isolation.ParseLevel(value)
 	if err != nil {
-		return "bubblewrap (bwrap) is not on PATH\n  next: " + installWith("bubblewrap", os.Geteuid() == 0) + ", or use --isolation none"
+		return fmt.Errorf("there is no such isolation\n  next: choose among %s", strings.Join(isolation.LevelNames(), ", "))
 	}
-	return path + " cannot make a PID namespace here\n  next: " + path + " --unshare-pid --dev-bind / / true shows why; or use --isolation none"
+	*l = levelFlag(level)
+	return nil
 }
 
-// A killableSpawner starts processes of which it can end all at once.
-type killableSpawner struct {
-	host claude.Spawner
+// A pathList is a list of paths or hosts, one for each time that the flag is said.
+type pathList []string
 
+func (l *pathList) Type() string   { return "path" }
+func (l *pathList) String() string { return strings.Join(*l, ",") }
+
+func (l *pathList) Set(value string) error {
+	if strings.TrimSpace(value) == "" {
+		return errors.New("it is empty\n  next: give it a value, or leave the flag out")
+	}
+	if !slices.Contains(*l, value) {
+		*l = append(*l, value)
+	}
+	return nil
+}
+
+// A domainList is a [pathList] of hosts, of which several may be said at once.
+type domainList struct{ *pathList }
+
+func (domainList) Type() string { return "host" }
+
+func (l domainList) String() string {
+	if l.pathList == nil { // the zero value, by which a default is recognised
+		return ""
+	}
+	return l.pathList.String()
+}
+
+func (l domainList) Set(value string) error {
+	for _, domain := range splitList(value) {
+		policy := isolation.WithDomains(domain)
+		if err := policy.Validate(isolation.LevelCell, runtime.GOOS); err != nil {
+			return errors.New("it is no host\n  next: " + `write a name such as example.com or *.example.com, an address, or "*" for all`)
+		}
+		if err := l.pathList.Set(domain); err != nil {
+			return err
+		}
+	}
+	if len(splitList(value)) == 0 {
+		return l.pathList.Set("")
+	}
+	return nil
+}
+
+// processes are those that a run has started. They can be ended all at once.
+type processes struct {
 	mu      sync.Mutex
 	started []claude.Process
 	over    bool
 }
 
-// Spawn implements [claude.Spawner].
-func (s *killableSpawner) Spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
-	p, err := s.host.Spawn(ctx, cmd)
-	if err != nil {
-		return nil, err
+func (p *processes) add(started claude.Process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.started = append(p.started, started)
+	if p.over {
+		_ = started.Kill() // it has an end of its own, if this fails
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.started = append(s.started, p)
-	if s.over {
-		_ = p.Kill() // it has an end of its own, if this fails
-	}
-	return p, nil
 }
 
-// Unwrap says how the processes are started, so that the agent's version can be asked.
-func (s *killableSpawner) Unwrap() claude.Spawner { return s.host }
-
 // kill ends all processes, and those that are started from now on.
-func (s *killableSpawner) kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = true
-	for _, p := range s.started {
-		_ = p.Kill() // what has ended cannot be killed
+func (p *processes) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	for _, started := range p.started {
+		_ = started.Kill() // what has ended cannot be killed
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -24,11 +26,28 @@ type outcome struct {
 	done    event.Done
 	refused bool
 	denied  denials
+	limits  reached
+}
+
+// reached are the limits that the gateway and the cell told of.
+type reached struct {
+	budget string // a field of guard.Budget
+	breach bool
+}
+
+func (r *reached) event(p event.Payload) {
+	switch p := typed(p).(type) {
+	case gateway.Limit:
+		r.budget = p.Limit
+	case isolation.Breach:
+		r.breach = true
+	}
 }
 
 // event notes an event and shows it. A run that fails before its first event has not begun: that is
 // told as an error, and not shown as a run.
 func (o *outcome) event(e event.Event) {
+	o.limits.event(e.Payload)
 	switch p := e.Payload.(type) {
 	case event.Error:
 		if p.Recoverable {
@@ -72,20 +91,31 @@ func (o *outcome) ending(stopped error) error {
 	case event.DoneMaxTurns:
 		return o.limit("--max-turns "+o.options.maxTurns.String(), "the limit of model calls was reached")
 	case event.DoneMaxBudget:
-		return o.limit("--max-usd "+o.options.maxUSD.String(), "the budget is spent")
+		return o.limit(o.budgetFlag(), "the budget is spent")
 	case event.DoneInterrupted:
 		if errors.Is(stopped, errTimeIsUp) {
 			return o.limit("--timeout "+o.options.timeout.String(), "the time is over")
 		}
 		return ending{exitInterrupted, o.stopped()}
 	}
+	if o.limits.breach {
+		return ending{exitLimit, o.failed()}
+	}
 	return ending{exitError, o.failed()}
+}
+
+// budgetFlag is the flag whose budget is spent.
+func (o *outcome) budgetFlag() string {
+	if o.limits.budget == "MaxTotalTokens" {
+		return "--max-tokens " + o.options.maxTokens.String()
+	}
+	return "--max-usd " + o.options.maxUSD.String()
 }
 
 // stopped says what is left of a run that was interrupted, and how to go on.
 func (o *outcome) stopped() error {
 	text := "stopped; the CLI and all it started are gone"
-	if !o.options.isolation.contains() {
+	if !o.options.walls.contains() {
 		text = "stopped; the CLI is gone, but commands that have detached themselves may go on"
 	}
 	if o.done.ResumeToken != "" {

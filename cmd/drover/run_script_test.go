@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
 )
 
 // nobody is an endpoint that nothing may ask.
@@ -37,8 +40,10 @@ turns:
         input: {command: env, description: look around}
   - text: Somebody's secret is here.
     when: {text: of-a-caller}
-  - text: All is well.
+  - text: The key of the model is here.
     when: {text: sk-ant-script-opens-nothing}
+  - text: All is well.
+    when: {text: CLAUDE_CONFIG_DIR}
 `)
 			got := p.run("run", "--allow", "shellExecute", "--quiet", "--model-script", path, "How is it?")
 			if got.code != 0 || got.out != "All is well.\n" || got.errors != "" {
@@ -89,34 +94,24 @@ func TestAModelScriptThatIsTooShort(t *testing.T) {
 	}
 }
 
+// A run that cannot have the walls that it should have does not begin, and says what would mend that.
 func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
-	for name, c := range map[string]struct {
-		bwrap string // a program of that name; empty means none
-		words []string
-	}{
-		"without bubblewrap": {"", []string{"--isolation process: bubblewrap (bwrap) is not on PATH", "next: install bubblewrap", "--isolation none"}},
-		"with one that may not": {
-			"#!/bin/sh\nexit 1\n", []string{"cannot make a PID namespace here", "next: ", "bwrap --unshare-pid", "--isolation none"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			t.Setenv("PATH", dir)
-			if c.bwrap != "" {
-				if err := os.WriteFile(filepath.Join(dir, "bwrap"), []byte(c.bwrap), 0o700); err != nil {
-					t.Fatal(err)
-				}
-			}
-			code, stdout, stderr := drover(t.Context(), t, nil, "run", "--isolation", "process", "Do it.")
-			if code != exitError || stdout != "" {
-				t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
-			}
-			for _, words := range c.words {
-				if !strings.Contains(stderr, words) {
-					t.Errorf("stderr %q lacks %q", stderr, words)
-				}
-			}
-		})
+	cli := claudetest.CLI(t)
+	t.Setenv(claude.EnvCLI, cli.Path)
+	t.Setenv("ANTHROPIC_API_KEY", claudetest.FakeKey)
+	t.Chdir(cli.Work)
+	t.Setenv("PATH", t.TempDir())
+	code, stdout, stderr := drover(t.Context(), t, nil, "run", "Do it.")
+	if code != exitError || stdout != "" {
+		t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
+	}
+	for _, words := range []string{"walls of level cell are asked for", "bwrap", "\n  next: ", "drover run --isolation "} {
+		if !strings.Contains(stderr, words) {
+			t.Errorf("stderr %q lacks %q", stderr, words)
+		}
+	}
+	if strings.Contains(stderr, "Isolation.") {
+		t.Errorf("stderr %q has advice for programs", stderr)
 	}
 }
 

@@ -10,15 +10,21 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -29,6 +35,7 @@ type scriptedAgent struct {
 	stall  bool  // until the context ends, after the events
 
 	base *claude.Options
+	in   *isolation.Isolation
 	asks []agent.Request
 }
 
@@ -62,11 +69,17 @@ type tried struct {
 func (a *scriptedAgent) try(ctx context.Context, o runOptions) tried {
 	var stdout, stderr bytes.Buffer
 	o.agent = "scripted"
-	o.agents = func(base *claude.Options) (*agent.Registry, error) {
-		a.base = base
+	state, err := os.MkdirTemp("", "drover-state-")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(state) }()
+	o.state = state
+	o.agents = func(base *claude.Options, in *isolation.Isolation) (*agent.Registry, error) {
+		a.base, a.in = base, in
 		return agent.NewRegistry(a)
 	}
-	err := runAgent(ctx, o, streams{strings.NewReader("from stdin\n"), &stdout, &stderr})
+	err = runAgent(ctx, o, streams{strings.NewReader("from stdin\n"), &stdout, &stderr})
 	return tried{exitCode(ctx, err, &stderr), stdout.String(), stderr.String()}
 }
 
@@ -185,6 +198,23 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 			exitLimit,
 			[]string{"(--max-usd 0.5)\n", "  next: raise it\n"},
 		},
+		"tokens": {
+			scriptedAgent{events: []event.Payload{gateway.Limit{Limit: "MaxTotalTokens"}, event.Done{Status: event.DoneMaxBudget}}},
+			runOptions{maxTokens: 1000},
+			exitLimit,
+			[]string{"the budget is spent (--max-tokens 1000)\n", "  next: raise it\n"},
+		},
+		"a limit of the cell": {
+			scriptedAgent{events: []event.Payload{
+				event.Init{},
+				isolation.Breach{What: "workspace bytes"},
+				event.Error{Code: "CELL_LIMIT", Message: "isolation: the workspace is too large\n  next: write less"},
+				event.Done{Status: event.DoneError},
+			}},
+			runOptions{},
+			exitLimit,
+			[]string{"drover: ", "the workspace is too large\n  next: write less\n"},
+		},
 		"interrupted": {
 			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}}, runOptions{}, exitInterrupted, []string{"drover: stopped"},
 		},
@@ -196,7 +226,7 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 		},
 		"interrupted where commands can outlive the run": {
 			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}},
-			runOptions{isolation: isolationNone},
+			runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelSandbox)}},
 			exitInterrupted,
 			[]string{"drover: stopped; the CLI is gone, but commands that have detached themselves may go on\n"},
 		},
@@ -323,8 +353,8 @@ func TestARunEndsWhenNobodyReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &scriptedAgent{events: []event.Payload{event.Init{}, event.Text{Content: "one"}, event.Text{Content: "two"}}, stall: true}
-				o.prompt, o.agent = "Do it.", "scripted"
-				o.agents = func(*claude.Options) (*agent.Registry, error) { return agent.NewRegistry(a) }
+				o.prompt, o.agent, o.state = "Do it.", "scripted", t.TempDir()
+				o.agents = func(*claude.Options, *isolation.Isolation) (*agent.Registry, error) { return agent.NewRegistry(a) }
 				var stderr bytes.Buffer
 				err := runAgent(t.Context(), o, streams{nil, &lostWriter{}, &stderr})
 				code := exitCode(t.Context(), err, &stderr)
@@ -344,7 +374,7 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 	}
 	defer func() { _ = full.Close() }()
 	a := &scriptedAgent{events: []event.Payload{event.Init{Model: "a-model"}, success}}
-	o := runOptions{prompt: "Do it.", agent: "scripted", agents: func(*claude.Options) (*agent.Registry, error) { return agent.NewRegistry(a) }}
+	o := runOptions{prompt: "Do it.", agent: "scripted", state: t.TempDir(), agents: func(*claude.Options, *isolation.Isolation) (*agent.Registry, error) { return agent.NewRegistry(a) }}
 	var stderr bytes.Buffer
 	code := exitCode(t.Context(), runAgent(t.Context(), o, streams{nil, full, &stderr}), &stderr)
 	if code != exitError || !strings.Contains(stderr.String(), "the output could not be written, so the run was stopped") || !strings.Contains(stderr.String(), "\n  next: ") {
@@ -413,7 +443,7 @@ func TestFlagsBecomeARequest(t *testing.T) {
 	if p := req.Permissions; p == nil || p.FileWrite != gate.LevelAllow || p.ShellExecute != gate.LevelUnset || p.NetworkAccess != gate.LevelDeny {
 		t.Errorf("Permissions are %+v", req.Permissions)
 	}
-	if b := a.base; b.SettingSources == nil || len(b.SettingSources) > 0 || !b.StrictMCP || b.SystemPrompt != claude.SystemPrompt(claude.PresetPrompt{}) {
+	if b := a.base; !slices.Equal(b.SettingSources, isolation.SettingSources()) || !b.StrictMCP || b.SystemPrompt != claude.SystemPrompt(claude.PresetPrompt{}) {
 		t.Errorf("settings, servers or the prompt of the user are not left aside: %+v", b)
 	}
 }
@@ -425,6 +455,46 @@ func mustResolve(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return resolved
+}
+
+// What the flags say about walls is what the agent gets. A level that is named is neither weaker nor
+// stronger.
+func TestFlagsBecomeAnIsolation(t *testing.T) {
+	a := &scriptedAgent{events: []event.Payload{success}}
+	for name, c := range map[string]struct {
+		flags isolationFlags
+		want  isolation.Isolation
+	}{
+		"default": {isolationFlags{}, isolation.Isolation{Sandbox: &isolation.Sandbox{}}},
+		"everything": {
+			isolationFlags{
+				level: levelFlag(isolation.LevelLandlock), domains: pathList{"example.com"}, localhost: true,
+				writable: pathList{"w"}, readable: pathList{"r"}, storedLogin: true,
+			},
+			isolation.Isolation{
+				Network: &isolation.NetworkPolicy{AllowedDomains: []string{"example.com"}, AllowLocalhost: true},
+				Sandbox: &isolation.Sandbox{WritablePaths: []string{"w"}, ReadablePaths: []string{"r"}},
+				Auth:    isolation.Auth{UseStoredLogin: true}, Weakest: isolation.LevelLandlock, Strongest: isolation.LevelLandlock,
+			},
+		},
+		"host": {
+			isolationFlags{level: levelFlag(isolation.LevelHost)},
+			isolation.Isolation{Sandbox: &isolation.Sandbox{Disabled: true}, Weakest: isolation.LevelHost, Strongest: isolation.LevelHost},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := a.try(t.Context(), runOptions{prompt: "Do it.", walls: c.flags, maxTokens: 7}); got.code != 0 {
+				t.Fatalf("got %+v", got)
+			}
+			if a.in.Started == nil || len(a.in.Trackers) != 1 || a.in.Trackers[0].Budget().MaxTotalTokens != 7 {
+				t.Errorf("processes or tokens are not counted: %+v", a.in)
+			}
+			a.in.Started, a.in.Trackers = nil, nil
+			if diff := cmp.Diff(&c.want, a.in, cmpopts.IgnoreFields(isolation.Isolation{}, "Host"), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("isolation (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestWithoutToolsNothingIsSaidOfThem(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -54,6 +55,11 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, store *notes,
 	if err := engine.Bind(opts); err != nil {
 		return err
 	}
+	cell, err := new(isolation.Isolation).Open(ctx, opts, isolation.OpenOptions{Judged: true})
+	if err != nil {
+		return err
+	}
+	defer cell.Close()
 	for m, err := range claude.Query(ctx, "Tidy up my notes.", opts) {
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command ask puts one question to the CLI and prints what it says.
+// Command ask puts one question to the CLI and prints what it says. The CLI runs in a cell: it sees the
+// current folder and nothing else of the machine.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"os"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
 )
 
 func main() {
@@ -20,9 +22,13 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	for m, err := range claude.Query(ctx, "What does this project do?", &claude.Options{
-		Tools: []string{"Read", "Bash"},
-	}) {
+	opts := &claude.Options{Tools: []string{"Read", "Bash"}}
+	cell, err := new(isolation.Isolation).Open(ctx, opts, isolation.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer cell.Close()
+	for m, err := range claude.Query(ctx, "What does this project do?", opts) {
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command leash gives the agent a tool of its own and takes the shell away.
+// Command leash gives the agent a tool of its own and takes the shell away. The agent runs in a cell; the
+// tool runs in this program.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"os"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
 )
 
 func main() {
@@ -41,6 +43,11 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 		}),
 	}
 	opts.AllowedTools = []string{"mcp__town__weather"}
+	cell, err := new(isolation.Isolation).Open(ctx, opts, isolation.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer cell.Close()
 	for m, err := range claude.Query(ctx, "What is the weather in Ulm?", opts) {
 		if err != nil {
 			return err

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-agents/drover/isolation"
+)
+
+// examineIsolation tells which walls a run can have, and tries them from inside. A run that is asked for
+// nothing else wants a cell.
+func (d *doctor) examineIsolation(ctx context.Context) *doctorCheck {
+	level, reasons := d.best(ctx)
+	report, err := d.probe(ctx, level)
+	c := &doctorCheck{State: doctorOK, Source: level.String(), Attempts: report.Attempts}
+	switch {
+	case level != isolation.LevelCell:
+		c.State, c.Detail = doctorMissing, noCell(level, reasons)
+		c.Fix = append(d.cellFixes(ctx, reasons), fmt.Sprintf(`drover run --isolation %s "prompt"   to accept weaker walls`, level))
+	case errors.Is(err, context.DeadlineExceeded):
+		c.State, c.Detail, c.Fix = doctorBroken, "the walls did not answer in time", []string{moreTime}
+	case err != nil:
+		c.State, c.Detail, c.Fix = doctorBroken, firstLine(plainError(err)), []string{"drover run --help shows the weaker walls"}
+	case report.Err() != nil:
+		c.State, c.Detail, c.Fix = doctorBroken, "cell: there are holes in the walls", []string{"do not run agents here; report what is open"}
+	default:
+		c.Detail = fmt.Sprintf("cell: files, processes and network of its own; %d attempts to get out came to nothing", len(report.Attempts))
+	}
+	return c
+}
+
+// noCell says what there is instead, and why.
+func noCell(level isolation.Level, reasons []error) string {
+	text := "no cell, at most the level " + level.String()
+	if len(reasons) > 0 {
+		text += ": " + strings.TrimPrefix(strings.TrimSpace(firstLine(plainError(reasons[0]))), "cell: ")
+	}
+	return text
+}
+
+// cellFixes are what would give this machine a cell: a command where one is known, or else what the walls
+// themselves advise.
+func (d *doctor) cellFixes(ctx context.Context, reasons []error) []string {
+	if d.goos == "linux" {
+		if f := d.sandbox(ctx); f.bubblewrap.err != nil && !f.lackedTime() {
+			return []string{f.install("bubblewrap")}
+		}
+	}
+	for _, reason := range reasons {
+		if _, next, found := strings.Cut(reason.Error(), "\n  next: "); found {
+			return []string{firstLine(next)}
+		}
+	}
+	return nil
+}
+
+// probeLevel tries the walls of a level on the real machine.
+func probeLevel(ctx context.Context, level isolation.Level) (isolation.Report, error) {
+	in := &isolation.Isolation{Weakest: level, Strongest: level}
+	if level == isolation.LevelHost {
+		in.Sandbox = &isolation.Sandbox{Disabled: true}
+	}
+	return isolation.Probe(ctx, in)
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/transcript"
+)
+
+// conversations are what --resume continues. The home of a run is gone with the run, so they are kept in
+// a folder of the user's. The zero value keeps nothing.
+type conversations struct{ store *transcript.FileStore }
+
+// conversations opens the folder, unless the run has no model to talk of.
+func (o *runOptions) conversations(model *modelSource) (*conversations, error) {
+	if model.pretended {
+		return &conversations{}, nil
+	}
+	dir, err := o.state, error(nil)
+	if dir == "" {
+		dir, err = stateFolder()
+	}
+	if err == nil {
+		var store *transcript.FileStore
+		if store, err = transcript.NewFileStore(filepath.Join(dir, "conversations")); err == nil {
+			return &conversations{store}, nil
+		}
+	}
+	return nil, fmt.Errorf("the folder in which conversations are kept: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err)
+}
+
+func (c *conversations) close() error {
+	if c.store == nil {
+		return nil
+	}
+	return c.store.Close()
+}
+
+// keep has the CLI's conversation kept, at every step: one that breaks off can be continued too.
+func (c *conversations) keep(base *claude.Options) {
+	if c.store == nil {
+		base.NoPersistence = true
+		return
+	}
+	base.Store, base.StoreEager = c.store, true
+}
+
+// stateFolder is where this program keeps what must outlive it: below XDG_STATE_HOME, or where the system
+// has it.
+func stateFolder() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "drover"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return stateFolderIn(home, runtime.GOOS, os.Getenv("LOCALAPPDATA")), nil
+}
+
+func stateFolderIn(home, goos, localAppData string) string {
+	switch {
+	case goos == "darwin":
+		return filepath.Join(home, "Library", "Application Support", "drover")
+	case goos == "windows" && localAppData != "":
+		return filepath.Join(localAppData, "drover")
+	}
+	return filepath.Join(home, ".local", "state", "drover")
+}

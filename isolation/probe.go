@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/gateway"
+)
+
+// An Attempt is one try to get through the walls.
+type Attempt struct {
+	// Name says what was tried: "read a file of the host".
+	Name string `json:"name"`
+	// Held says that the walls kept it from happening.
+	Held bool `json:"held"`
+	// Detail is what was seen.
+	Detail string `json:"detail,omitempty"`
+}
+
+// A Report says which walls hold, as seen from inside.
+type Report struct {
+	Level    Level     `json:"level"`
+	Attempts []Attempt `json:"attempts"`
+}
+
+// Err names the walls that do not hold, or is nil.
+func (r Report) Err() error {
+	var open []string
+	for _, a := range r.Attempts {
+		if !a.Held {
+			open = append(open, fmt.Sprintf("%s (%s)", a.Name, a.Detail))
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return fmt.Errorf("isolation: at level %s an agent can: %s\n  next: run in a cell; drover doctor says what it needs", r.Level, strings.Join(open, "; "))
+}
+
+const (
+	// probeTime bounds the attempts together. They take some 50 milliseconds.
+	probeTime = 10 * time.Second
+	// probeOutput is how much of what the attempts see is looked at, in bytes.
+	probeOutput = 8 << 20
+)
+
+// Probe tries the walls that a run with this isolation would have. In place of the CLI it starts a
+// script, which tries to read, write, reach and see what was planted for it on this machine: a file, a
+// server on loopback, a process, a key that opens nothing. Nothing else of the machine is touched. A nil
+// Isolation is the default one.
+//
+// The error is for walls that could not be tried, or that are weaker than the isolation accepts. Those
+// that do not hold are in the report. The CLI's own sandbox, which is around single commands, is not
+// tried: at [LevelSandbox] and [LevelHost] several attempts succeed.
+func Probe(ctx context.Context, i *Isolation) (Report, error) {
+	shell, err := probeShell()
+	if err != nil {
+		return Report{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	p, err := plant(ctx, shell)
+	if err != nil {
+		return Report{}, fmt.Errorf("isolation: preparing to try the walls: %w", err)
+	}
+	defer p.remove()
+	report, err := p.tryFrom(ctx, i)
+	if err != nil {
+		return Report{}, fmt.Errorf("isolation: trying the walls: %w", err)
+	}
+	return report, nil
+}
+
+// tryFrom opens a cell and has the script try everything from inside.
+func (p *planted) tryFrom(ctx context.Context, i *Isolation) (_ Report, err error) {
+	isolation, err := p.isolation(i)
+	if err != nil {
+		return Report{}, err
+	}
+	o := &claude.Options{Dir: p.work}
+	cell, err := isolation.Open(ctx, o, OpenOptions{})
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, cell.Close()) }()
+	process, err := o.Spawner.Spawn(ctx, claude.Command{
+		Path: p.shell, Args: []string{"--noprofile", "--norc", "-c", p.script(cell.Home().Path())}, Env: o.Environ(), Dir: p.work,
+	})
+	if err != nil {
+		return Report{}, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = process.Kill() })()
+	_ = process.Stdin().Close()
+	go func() { _, _ = io.Copy(io.Discard, process.Stderr()) }()
+	said, err := io.ReadAll(io.LimitReader(process.Stdout(), probeOutput))
+	_ = process.Kill() // it may have more to say
+	process.Wait()
+	if err != nil {
+		return Report{}, err
+	}
+	seen, err := p.read(string(said))
+	if err != nil {
+		return Report{}, err
+	}
+	return Report{Level: cell.Level(), Attempts: p.judge(seen)}, nil
+}
+
+// isolation is the one to try, with a key that opens nothing: where a credential of the user's would be,
+// the planted one is.
+func (p *planted) isolation(i *Isolation) (*Isolation, error) {
+	probe := Isolation{}
+	if i != nil {
+		probe = *i
+	}
+	upstream, err := gateway.Endpoint("http://127.0.0.1:9", gateway.APIKey(p.key)) // nobody asks it
+	if err != nil {
+		return nil, err
+	}
+	probe.Upstream, probe.APIKey, probe.Trackers, probe.Started, probe.Furnish = upstream, "", nil, nil, nil
+	around := probe.Host.environ()
+	probe.Host.Environ = func() []string {
+		return append(around[:len(around):len(around)], "ANTHROPIC_API_KEY="+p.key, "PROBE="+p.key)
+	}
+	return &probe, nil
+}
+
+// probeShell is the shell that runs the script. It must be able to open TCP connections by itself.
+func probeShell() (string, error) {
+	for _, path := range []string{"/bin/bash", "/usr/bin/bash"} {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return filepath.EvalSymlinks(path)
+		}
+	}
+	return "", errors.New("isolation: the walls can only be tried with bash, and there is no /bin/bash\n  next: install bash")
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !windows
+
+package isolation_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/drover-agents/drover/isolation"
+)
+
+// A program can refuse to run agents on a machine whose walls do not hold.
+func ExampleProbe() {
+	report, err := isolation.Probe(context.Background(), &isolation.Isolation{Weakest: isolation.LevelHost})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, attempt := range report.Attempts {
+		if attempt.Name == "read the key in the environment" {
+			fmt.Println(attempt.Name, "- held:", attempt.Held)
+		}
+	}
+	// Output: read the key in the environment - held: true
+}

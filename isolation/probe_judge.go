@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The parts of what the script of a [Probe] says.
+const (
+	partFile        = "file"
+	partWrite       = "write"
+	partLoopback    = "loopback"
+	partProcesses   = "processes"
+	partEnvironment = "environment"
+	partFiles       = "files"
+	partMemory      = "memory"
+	partStatus      = "status"
+	partInterfaces  = "interfaces"
+	partEnd         = "end"
+)
+
+// read divides what the script has said. A script that did not come to its end has shown nothing.
+func (p *planted) read(said string) (map[string]string, error) {
+	parts := map[string]string{}
+	for _, piece := range strings.Split(said, "\n"+p.mark+" ") {
+		name, text, _ := strings.Cut(piece, "\n")
+		parts[name] = text
+	}
+	if _, ended := parts[partEnd]; !ended {
+		return nil, errors.New("the script did not come to its end\n  next: try again when the machine is less busy")
+	}
+	return parts, nil
+}
+
+// judge says of each attempt whether it came to nothing.
+func (p *planted) judge(seen map[string]string) []Attempt {
+	status := statusOf(seen[partStatus])
+	_, err := os.Stat(p.written)
+	written := err == nil
+	return []Attempt{
+		attempt("read a file of the host", !strings.Contains(seen[partFile], p.key), "it is not there", "one outside of the workspace was read"),
+		attempt("write outside of the workspace", !written, "nothing came of it", "the file is there"),
+		attempt("reach a server of the host", p.reached.Load() == 0, "loopback is the cell's own", "a server on loopback was reached"),
+		attempt("see a process of the host", !strings.Contains(seen[partProcesses], p.mark+"-process"), "it is not in /proc", "its command line is in /proc"),
+		p.secret("read the key in the environment", seen[partEnvironment], "the environment"),
+		p.secret("read the key in files", seen[partFiles], "the workspace and the home"),
+		p.secret("read the key in /proc", seen[partMemory], "the environment of processes"),
+		p.rootless(status),
+		p.powerless(status),
+		attempt("gain privileges", status["NoNewPrivs"] == "1", "no_new_privs is set", "no_new_privs is not set"),
+		attempt("make every system call", status["Seccomp"] == "2", "a seccomp filter is on", "no seccomp filter is on"),
+		interfaces(seen[partInterfaces]),
+	}
+}
+
+// attempt has another detail when it did not hold.
+func attempt(name string, held bool, detail, otherwise string) Attempt {
+	if !held {
+		detail = otherwise
+	}
+	return Attempt{Name: name, Held: held, Detail: detail}
+}
+
+// secret looks for the key in what was seen.
+func (p *planted) secret(name, seen, where string) Attempt {
+	return attempt(name, !strings.Contains(seen, p.key), "it is not in "+where, "it is in "+where)
+}
+
+func (p *planted) rootless(status map[string]string) Attempt {
+	uids := strings.Fields(status["Uid"])
+	held := len(uids) > 0
+	for _, uid := range uids {
+		held = held && uid != "0"
+	}
+	return attempt("be root", held, "user "+strings.Join(uids[:min(1, len(uids))], ""), "the user is root")
+}
+
+func (p *planted) powerless(status map[string]string) Attempt {
+	var has []string
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		if value := status[set]; strings.Trim(value, "0") != "" || value == "" {
+			has = append(has, set+" "+value)
+		}
+	}
+	return attempt("have capabilities", len(has) == 0, "there are none", strings.Join(has, ", "))
+}
+
+// interfaces are those of the network, of which only loopback may be there.
+func interfaces(seen string) Attempt {
+	var names []string
+	for line := range strings.Lines(seen) {
+		if name, _, is := strings.Cut(line, ":"); is {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	held := len(names) == 1 && names[0] == "lo"
+	return attempt("have a network of the host", held, "only lo is there", fmt.Sprintf("there are %s", strings.Join(names, ", ")))
+}
+
+// statusOf reads the fields of /proc/self/status.
+func statusOf(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			fields[name] = strings.TrimSpace(value)
+		}
+	}
+	return fields
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/isolation"
+)
+
+func needCell(t *testing.T) {
+	t.Helper()
+	if best, reasons := isolation.Best(t.Context()); best != isolation.LevelCell {
+		t.Skipf("needs a cell: %v", reasons)
+	}
+}
+
+// The walls of a cell hold, whatever else the isolation says.
+func TestProbeFindsThatACellHolds(t *testing.T) {
+	needCell(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	for name, i := range map[string]*isolation.Isolation{
+		"default":              nil,
+		"the host's variables": {IncludeHostEnv: true},
+		"open network":         {Network: &isolation.NetworkPolicy{AllowedDomains: []string{"*"}, AllowLocalhost: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			temp := t.TempDir()
+			t.Setenv("TMPDIR", temp)
+			report, err := isolation.Probe(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Level != isolation.LevelCell || len(report.Attempts) != 12 || report.Err() != nil {
+				t.Errorf("got %+v, want 12 attempts on a cell that came to nothing", report)
+			}
+			if left, _ := filepath.Glob(filepath.Join(temp, "*")); len(left) > 0 {
+				t.Errorf("files are left: %v", left)
+			}
+		})
+	}
+}
+
+func TestProbeAsAnOrdinaryUser(t *testing.T) {
+	needCell(t)
+	testuser.Rerun(t, "/bin/true", "^TestProbe(Finds|Says)")
+}
+
+// Without walls the probe sees what it is after: it can say no. Processes may be kept apart all the same,
+// by a PID namespace that ends them with the run.
+func TestProbeSaysWhatDoesNotHold(t *testing.T) {
+	report, err := isolation.Probe(t.Context(), &isolation.Isolation{Weakest: isolation.LevelHost, Sandbox: &isolation.Sandbox{Disabled: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := map[string]bool{}
+	for _, a := range report.Attempts {
+		held[a.Name] = a.Held
+	}
+	want := map[string]bool{
+		"read a file of the host": false, "write outside of the workspace": false, "reach a server of the host": false,
+		"read the key in the environment": true, "read the key in files": true, // home and environment stay private
+	}
+	if os.Geteuid() == 0 {
+		want["be root"], want["have capabilities"] = false, false
+	}
+	for name, want := range want {
+		if got, tried := held[name]; got != want || !tried {
+			t.Errorf("%s: held %v (tried %v), want %v", name, got, tried, want)
+		}
+	}
+	if err := report.Err(); err == nil || !strings.Contains(err.Error(), "at level host an agent can: read a file of the host") || !strings.Contains(err.Error(), "\n  next: ") {
+		t.Errorf("got error %v, want one that names what is open", err)
+	}
+}
+
+func TestProbeRefusesWallsThatCannotBeHad(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no bubblewrap
+	_, err := isolation.Probe(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "trying the walls") {
+		t.Errorf("got %v, want the reason why there is no cell", err)
+	}
+}
+
+func TestAReportWithoutHolesIsNoError(t *testing.T) {
+	report := isolation.Report{Attempts: []isolation.Attempt{{Name: "read", Held: true}}}
+	if diff := cmp.Diff(nil, report.Err()); diff != "" {
+		t.Error(diff)
+	}
+}
