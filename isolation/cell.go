@@ -42,7 +42,7 @@ type Cell struct {
 	trackers  []*guard.Tracker
 	emit      func(event.Payload)
 	walls     walls
-	notes     []string       // for the event about the walls
+	notes     []string       // what else the event about the walls has to say
 	host      claude.Spawner // of the caller, for levels without a jail
 
 	serving sync.WaitGroup
@@ -100,7 +100,7 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 // prepare does everything up to the start of the CLI.
 func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions) error {
 	var err error
-	if c.level, err = c.isolation.decideLevel(ctx); err != nil {
+	if c.level, err = c.isolation.decideLevel(ctx, thisMachine()); err != nil {
 		return err
 	}
 	if err := c.isolation.Validate(c.level, runtime.GOOS); err != nil {
@@ -120,6 +120,9 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	if err := c.openHome(o, opts.Judged); err != nil {
 		return err
 	}
+	if err := c.copyAWS(upstream); err != nil {
+		return err
+	}
 	if err := c.openGateway(upstream, opts.RunID); err != nil {
 		return err
 	}
@@ -136,7 +139,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 
 // openHome makes the home, after those of crashed programs were removed.
 func (c *Cell) openHome(o *claude.Options, judged bool) error {
-	if _, err := SweepHomes(c.isolation.TempDir); err != nil { // no reason not to run
+	if err := sweepHomes(c.isolation.TempDir); err != nil { // no reason not to run
 		c.notes = append(c.notes, err.Error())
 	}
 	home, err := NewHome(c.isolation.TempDir, c.homeOptions(o, judged))
@@ -175,11 +178,17 @@ func (c *Cell) openGateway(upstream gateway.Upstream, runID string) error {
 
 // serve lets a server work on a listener until the cell is closed.
 func (c *Cell) serve(l net.Listener, serve func(net.Listener) error) {
-	c.onClose(func() error {
-		_ = l.Close() // the server may have closed it
-		return nil
-	})
+	l = calmListener{l}
+	c.onClose(l.Close)
 	c.serving.Go(func() { _ = serve(l) }) // it ends with an error when the listener is closed
+}
+
+// A calmListener can be closed twice, by the cell and by the server on it.
+type calmListener struct{ net.Listener }
+
+func (l calmListener) Close() error {
+	_ = l.Listener.Close()
+	return nil
 }
 
 // onClose adds to what Close does. What was opened last is closed first.

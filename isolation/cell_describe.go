@@ -2,7 +2,201 @@
 
 package isolation
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/landlock"
+)
+
 // describe says what holds and what does not.
 func (c *Cell) describe(upstream string, leftOut []string) Walls {
-	return Walls{Level: c.level, Upstream: upstream, LeftOut: leftOut, Enforced: []string{}}
+	f := facts{level: c.level, isolation: &c.isolation, notes: c.notes}
+	if w, ok := c.walls.(*landlockWalls); ok {
+		f.landlock = w.enforced
+	}
+	if c.level <= LevelLandlock {
+		f.group = groupAvailable(c.isolation.Limits.Resolved())
+	}
+	w := f.describe()
+	w.Upstream, w.LeftOut = upstream, leftOut
+	return w
+}
+
+// groupAvailable tries whether the kernel keeps the limits of the cell as a whole.
+func groupAvailable(limits Limits) bool {
+	group, err := newGroup(limits)
+	return err == nil && group.Close() == nil
+}
+
+// facts are what the words about the walls are made from.
+type facts struct {
+	level     Level
+	isolation *Isolation
+	group     bool // there is a control group
+	landlock  landlock.Enforced
+	notes     []string
+}
+
+func (f facts) describe() Walls {
+	w := &words{}
+	w.holds("the home is private, and removed when the run is over")
+	w.holds("the environment is built from nothing")
+	w.holds("what pays for the model stays outside: the CLI holds a token for this run")
+	switch f.level {
+	case LevelCell:
+		f.cell(w)
+	case LevelLandlock:
+		f.behindLandlock(w)
+	case LevelSandbox:
+		f.cliSandbox(w)
+	default:
+		f.noWalls(w)
+	}
+	for _, note := range f.notes {
+		w.lacks("%s", note)
+	}
+	return Walls{Level: f.level, Enforced: w.enforced, Missing: w.missing}
+}
+
+// words collects sentences.
+type words struct{ enforced, missing []string }
+
+func (w *words) holds(format string, args ...any) {
+	w.enforced = append(w.enforced, fmt.Sprintf(format, args...))
+}
+
+func (w *words) lacks(format string, args ...any) {
+	w.missing = append(w.missing, fmt.Sprintf(format, args...))
+}
+
+func (f facts) cell(w *words) {
+	w.holds("the whole CLI is in a jail of its own: files, processes, network, no privileges, a filter of system calls")
+	f.files(w, "the workspace, the home and a private /tmp")
+	w.holds("%s", f.isolation.network().inWords())
+	w.holds("whatever the CLI has started ends with it")
+	f.limits(w)
+	sandbox := f.isolation.sandbox()
+	if sandbox.Nested {
+		w.holds("commands of the Bash tool run in the CLI's own sandbox, inside of the jail")
+		w.lacks("the filter of system calls lets namespaces and mounts through, which the nested sandbox needs")
+		f.excluded(w, "the nested sandbox, though not the jail")
+	}
+	for _, path := range f.isolation.network().UnixSockets {
+		w.lacks("the socket %s gives away what the program behind it can do", path)
+	}
+}
+
+func (f facts) behindLandlock(w *words) {
+	w.holds("the whole CLI is behind Landlock (version %d) and a filter of system calls, without new privileges", f.landlock.ABI)
+	f.files(w, "the workspace and the home")
+	for _, hold := range f.landlock.Holds {
+		w.holds("%s", hold)
+	}
+	w.holds("UDP, Multipath TCP, TCP Fast Open, sockets of other families, keyrings, io_uring and namespaces are refused")
+	w.holds("%s", f.isolation.network().inWords())
+	f.limits(w)
+	for _, gap := range f.landlock.Open {
+		if !gap.Filterable {
+			w.lacks("%s", gap.What)
+		}
+	}
+	w.lacks("other programs of this machine can use the proxy for tools")
+	w.lacks("a command that detaches itself and hides where it comes from can outlive the run, and commands can if this program is killed")
+}
+
+func (f facts) cliSandbox(w *words) {
+	w.holds("commands of the Bash tool run in the CLI's own sandbox, and write only into the workspace%s", f.namedPaths())
+	w.holds("the CLI's own tools for files stay within the workspace and the paths that were named")
+	w.holds("for commands of the Bash tool: %s", f.isolation.network().inWords())
+	w.lacks("the CLI itself, its hooks and its MCP servers have no walls")
+	w.lacks("commands can read what the user can outside of the user's home")
+	w.lacks("neither memory nor processes nor disk are limited")
+	f.excluded(w, "the sandbox, and have no walls")
+}
+
+// excluded tells of the ways out of the CLI's own sandbox that were asked for.
+func (f facts) excluded(w *words, of string) {
+	sandbox := f.isolation.sandbox()
+	if len(sandbox.ExcludedCommands) > 0 {
+		w.lacks("these commands run outside of %s: %s", of, strings.Join(sandbox.ExcludedCommands, ", "))
+	}
+	if sandbox.AllowUnsandboxedCommands {
+		w.lacks("the model may ask for any command to run outside of %s", of)
+	}
+}
+
+func (f facts) noWalls(w *words) {
+	w.lacks("THERE ARE NO WALLS: the agent reads, writes and runs everything that this user can")
+	w.lacks("THERE ARE NO WALLS: tools reach every host, whatever the network policy says")
+	w.lacks("credentials that the user keeps on this machine can be read by the agent")
+	w.lacks("neither memory nor processes nor disk are limited")
+}
+
+// files tells where the agent writes.
+func (f facts) files(w *words, where string) {
+	w.holds("files: written only in %s%s; read only there, in the system's own folders and what was named", where, f.namedPaths())
+}
+
+// namedPaths are the further paths that can be written to.
+func (f facts) namedPaths() string {
+	paths := f.isolation.sandbox().WritablePaths
+	if len(paths) == 0 {
+		return ""
+	}
+	return ", and in " + strings.Join(paths, ", ")
+}
+
+// inWords says what tools reach.
+func (p NetworkPolicy) inWords() string {
+	reach := p.domainsInWords()
+	if p.ownProxy() {
+		reach = "what your proxy lets through (" + p.ownProxyInWords() + ")"
+	}
+	local := "servers on the loopback of the machine"
+	switch {
+	case reach == "" && p.AllowLocalhost:
+		return "network: tools reach " + local + " through the proxy"
+	case reach == "":
+		return "network: tools reach nothing"
+	case p.AllowLocalhost && !p.ownProxy():
+		reach += " and " + local
+	}
+	if !p.ownProxy() {
+		reach += " through the proxy"
+	}
+	return "network: tools reach " + reach
+}
+
+// domainsInWords are hosts with their ports, or "".
+func (p NetworkPolicy) domainsInWords() string {
+	if p.AllowedPorts != nil && len(p.AllowedPorts) == 0 {
+		return ""
+	}
+	var all []string
+	domains := p.AllowedDomains
+	if slices.Contains(domains, "*") {
+		domains = []string{"every public host"}
+	}
+	for _, domain := range domains {
+		if p.AllowedPorts == nil {
+			all = append(all, domain)
+		}
+		for _, port := range p.AllowedPorts {
+			all = append(all, fmt.Sprintf("%s:%d", domain, port))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func (p NetworkPolicy) ownProxyInWords() string {
+	var all []string
+	if p.HTTPProxyPort != 0 {
+		all = append(all, fmt.Sprintf("HTTP at port %d", p.HTTPProxyPort))
+	}
+	if p.SOCKSProxyPort != 0 {
+		all = append(all, fmt.Sprintf("SOCKS at port %d", p.SOCKSProxyPort))
+	}
+	return strings.Join(all, ", ")
 }

@@ -4,10 +4,15 @@ package isolation
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/gateway"
 )
 
 // openWalls are no walls of ours: the levels sandbox and host. Home, environment and gateway are those
@@ -17,25 +22,36 @@ type openWalls struct {
 	at   addresses
 }
 
-// open serves the gateway and the proxy on loopback.
+// open serves the gateway on loopback and, where something makes programs use it, the proxy.
 func (c *Cell) open() (*openWalls, error) {
-	at := addresses{noProxy: []string{"127.0.0.1", "localhost", "::1"}}
-	for _, served := range []struct {
-		url   *string
-		kind  string
-		serve func(net.Listener) error
-	}{{&at.gateway, "http", c.run.Serve}, {&at.httpProxy, "http", c.proxy.Serve}} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		*served.url = served.kind + "://" + l.Addr().String()
-		c.serve(l, served.serve)
+	w := &openWalls{cell: c, at: addresses{noProxy: []string{"127.0.0.1", "localhost", "::1"}}}
+	var err error
+	if w.at.gateway, err = c.serveHTTP(c.run.Serve); err != nil || c.level == LevelHost {
+		return w, err
 	}
-	if c.level == LevelHost { // nothing could make a program use a proxy
-		at.httpProxy = ""
+	network := c.isolation.network()
+	own := func(scheme string, port int) string {
+		return scheme + "://" + netip.AddrPortFrom(loopback, uint16(port)).String()
 	}
-	return &openWalls{cell: c, at: at}, nil
+	if network.SOCKSProxyPort != 0 {
+		w.at.socksURL = own("socks5h", network.SOCKSProxyPort)
+	}
+	if network.HTTPProxyPort != 0 {
+		w.at.httpProxy = own("http", network.HTTPProxyPort)
+		return w, nil
+	}
+	w.at.httpProxy, err = c.serveHTTP(c.proxy.Serve)
+	return w, err
+}
+
+// serveHTTP serves on a port of the machine's loopback that the system picks, and returns its address.
+func (c *Cell) serveHTTP(serve func(net.Listener) error) (string, error) {
+	l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback, 0).String())
+	if err != nil {
+		return "", fmt.Errorf("isolation: a listener for the CLI: %w", err)
+	}
+	c.serve(l, serve)
+	return "http://" + l.Addr().String(), nil
 }
 
 func (w *openWalls) addresses() addresses { return w.at }
@@ -57,4 +73,21 @@ func (w *openWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 	})
 	w.cell.started(p)
 	return p, nil
+}
+
+// copyAWS gives a CLI without walls the AWS files of the host, if Bedrock was found there: it works as the
+// host's own would, and so do the tools that it runs. Behind walls the gateway alone has them.
+func (c *Cell) copyAWS(upstream gateway.Upstream) error {
+	if c.level != LevelHost || c.isolation.Upstream != nil || upstream.Wire() != gateway.WireBedrock {
+		return nil
+	}
+	folder, err := c.isolation.AWSFolder()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) && c.isolation.AWSConfigPath == "" {
+		return nil // what pays comes from variables or from the machine
+	}
+	c.notes = append(c.notes, "the AWS files of the host are copied into the home, for tools to use")
+	return CopyAWS(c.home, folder)
 }

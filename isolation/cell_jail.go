@@ -5,6 +5,7 @@ package isolation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/proc"
 )
 
 // Where a CLI in a jail finds what its cell serves. The gateway has an address of its own, so that
@@ -26,12 +28,16 @@ const (
 	socksProxyPort = 47802
 )
 
+var (
+	httpProxyAddress  = netip.AddrPortFrom(loopback, httpProxyPort)
+	socksProxyAddress = netip.AddrPortFrom(loopback, socksProxyPort)
+	loopback          = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+)
+
 // jailWalls are a jail: the level cell.
 type jailWalls struct {
 	cell   *Cell
 	mounts []jail.Mount
-	http   netip.AddrPort
-	socks  netip.AddrPort
 }
 
 // jail prepares the walls; nothing is started.
@@ -40,19 +46,7 @@ func (c *Cell) jail(o *claude.Options) (*jailWalls, error) {
 	if err != nil {
 		return nil, err
 	}
-	network := c.isolation.network()
-	loopback := netip.MustParseAddr("127.0.0.1")
-	port := func(chosen, otherwise int) netip.AddrPort {
-		if chosen == 0 {
-			chosen = otherwise
-		}
-		return netip.AddrPortFrom(loopback, uint16(chosen))
-	}
-	return &jailWalls{
-		cell: c, mounts: mounts,
-		http:  port(network.HTTPProxyPort, httpProxyPort),
-		socks: port(network.SOCKSProxyPort, socksProxyPort),
-	}, nil
+	return &jailWalls{cell: c, mounts: mounts}, nil
 }
 
 // addresses implements walls. Where the machine's own loopback may be reached, "localhost" means that;
@@ -64,36 +58,47 @@ func (w *jailWalls) addresses() addresses {
 	}
 	return addresses{
 		gateway:   "http://" + gatewayAddress.String(),
-		httpProxy: "http://" + w.http.String(), socksURL: "socks5h://" + w.socks.String(),
+		httpProxy: "http://" + httpProxyAddress.String(), socksURL: "socks5h://" + socksProxyAddress.String(),
 		noProxy: direct,
 	}
 }
 
 // spawn implements walls.
 func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
-	program, mounts, err := w.program(cmd)
+	program, mounts, err := programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
 	}
 	limits := w.cell.isolation.Limits.Resolved()
 	spec := jail.Spec{
 		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
-		Mounts: mounts, Listen: []netip.AddrPort{gatewayAddress, w.http, w.socks},
+		Mounts: mounts, Listen: []netip.AddrPort{gatewayAddress, httpProxyAddress, socksProxyAddress},
 		Limits: jail.Limits{
 			Processes: int(limits.Processes), FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: int(limits.OpenFiles),
 		},
 		TempBytes: limits.TempBytes, Nested: w.cell.isolation.sandbox().Nested,
 	}
+	if spec.Nested {
+		if err := probeNested(ctx, spec); err != nil {
+			return nil, err
+		}
+	}
 	return w.cell.start(ctx, spec)
 }
 
-// program is the CLI as it is found inside, with all that is to be mounted.
-func (w *jailWalls) program(cmd claude.Command) (string, []jail.Mount, error) {
+// programOf is the CLI as it is found inside, with all that is to be mounted.
+func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, error) {
 	real, err := filepath.EvalSymlinks(cmd.Path)
 	if err != nil {
 		return "", nil, &claude.LaunchError{Path: cmd.Path, Err: err, Hint: "give the path of a CLI that there is"}
 	}
-	mounts := slices.Clone(w.mounts)
+	if folder := replaceable(mounts, cmd.Path, real); folder != "" {
+		return "", nil, &claude.LaunchError{
+			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the cell", folder),
+			Hint: "install the CLI elsewhere, or set Options.CLIPath to one that the agent cannot write",
+		}
+	}
+	mounts = slices.Clone(mounts)
 	add := func(m jail.Mount) {
 		if !strings.HasPrefix(m.Source, "/usr/") && !covered(mounts, m) {
 			mounts = append(mounts, m)
@@ -114,6 +119,16 @@ func (w *jailWalls) program(cmd claude.Command) (string, []jail.Mount, error) {
 	return real, ordered(mounts), nil
 }
 
+// replaceable is the folder in which an agent could replace one of these files, or "".
+func replaceable(mounts []jail.Mount, paths ...string) string {
+	for _, m := range mounts {
+		if m.Writable && slices.ContainsFunc(paths, func(path string) bool { return within(m.Source, path) || within(m.Target, path) }) {
+			return m.Source
+		}
+	}
+	return ""
+}
+
 // variable is the value of a variable in "NAME=value" entries.
 func variable(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
@@ -126,22 +141,28 @@ func variable(env []string, name string) string {
 
 // start starts the CLI in its jail and serves what it finds there.
 func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error) {
-	kept := c.confine(&spec)
+	kept := c.confine()
+	spec.Confine = kept.add
 	started, err := jail.Start(ctx, spec)
 	if err != nil {
 		return nil, errors.Join(&claude.LaunchError{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
 	}
-	p := jailed{started}
-	c.onClose(func() error {
-		err := p.Kill()
-		p.Wait()
-		return errors.Join(err, kept.release())
-	})
-	if err := kept.watch(started.Init(), p.Kill); err != nil {
+	p := walled{started.Process}
+	if err := kept.hold(started.Init(), p); err != nil {
+		for _, l := range started.Listeners() {
+			_ = l.Close() // nobody has used it
+		}
 		return nil, err
 	}
+	network := c.isolation.network()
 	for n, l := range started.Listeners() {
-		c.serve(l, []func(net.Listener) error{c.run.Serve, c.proxy.Serve, c.proxy.Serve}[n])
+		serve := []func(net.Listener) error{
+			c.run.Serve, c.proxyOr(network.HTTPProxyPort), c.proxyOr(network.SOCKSProxyPort),
+		}[n]
+		c.serve(l, func(l net.Listener) error {
+			<-kept.watchdog.Ready()
+			return serve(l)
+		})
 	}
 	c.started(p)
 	return p, nil
@@ -154,11 +175,11 @@ func (c *Cell) started(p claude.Process) {
 	}
 }
 
-// jailed makes a jail's process one of the CLI's.
-type jailed struct{ *jail.Cell }
+// walled makes a process behind walls one of the CLI's.
+type walled struct{ *proc.Process }
 
 // Wait implements [claude.Process].
-func (j jailed) Wait() claude.ExitStatus {
-	status := j.Cell.Wait()
+func (w walled) Wait() claude.ExitStatus {
+	status := w.Process.Wait()
 	return claude.ExitStatus{Code: status.Code, Signal: status.Signal}
 }

@@ -5,10 +5,199 @@ package isolation
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/landlock"
+	"github.com/drover-agents/drover/internal/proc"
 )
 
-func landlockSupported(context.Context) error { return errors.New("not built yet") }
+// landlockWalls are Landlock and a filter of system calls: the level landlock. The CLI is in the network of
+// the machine, in which it reaches only the ports of what its cell serves.
+type landlockWalls struct {
+	cell     *Cell
+	mounts   []jail.Mount
+	at       addresses
+	ports    []uint16
+	enforced landlock.Enforced
+}
 
-func (c *Cell) landlock(*claude.Options) (walls, error) { return nil, errors.New("not built yet") }
+// Names of users and hosts, which many programs look up, beside what of the system a jail shows. A file
+// that is there and cannot be read upsets OpenSSL more than one that is not there.
+var landlockSystem = []string{"/proc", "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl/openssl.cnf"}
+
+var landlockDevices = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// landlock prepares the walls and opens the gateway and the proxy; the CLI is not started.
+func (c *Cell) landlock(o *claude.Options) (*landlockWalls, error) {
+	mounts, err := c.mounts(o)
+	if err != nil {
+		return nil, err
+	}
+	w := &landlockWalls{cell: c, mounts: mounts}
+	if err := w.serve(); err != nil {
+		return nil, err
+	}
+	file, enforced, err := w.ruleset(mounts).Open()
+	if err != nil {
+		return nil, fmt.Errorf("isolation: %w", err)
+	}
+	w.enforced = enforced
+	return w, file.Close()
+}
+
+// serve opens what the CLI reaches. As in a jail, the gateway has an address of its own, so that model
+// calls can be kept from the proxy while "localhost" is not.
+func (w *landlockWalls) serve() error {
+	network := w.cell.isolation.network()
+	w.at.noProxy = []string{gatewayAddress.Addr().String()}
+	if !network.AllowLocalhost {
+		w.at.noProxy = append(w.at.noProxy, "127.0.0.1", "localhost", "::1")
+	}
+	model, err := w.listen(gatewayAddress.Addr(), w.cell.run.Serve)
+	if err != nil {
+		return err
+	}
+	own, err := w.listen(loopback, w.cell.proxy.Serve)
+	if err != nil {
+		return err
+	}
+	at := func(chosen int) string {
+		if chosen == 0 {
+			return own.String()
+		}
+		w.ports = append(w.ports, uint16(chosen))
+		return netip.AddrPortFrom(loopback, uint16(chosen)).String()
+	}
+	w.at.gateway = "http://" + model.String()
+	w.at.httpProxy, w.at.socksURL = "http://"+at(network.HTTPProxyPort), "socks5h://"+at(network.SOCKSProxyPort)
+	return nil
+}
+
+// listen serves on a port that the system picks.
+func (w *landlockWalls) listen(on netip.Addr, serve func(net.Listener) error) (netip.AddrPort, error) {
+	l, err := net.Listen("tcp4", netip.AddrPortFrom(on, 0).String())
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("isolation: a listener for the CLI: %w", err)
+	}
+	w.cell.serve(l, serve)
+	at := l.Addr().(*net.TCPAddr).AddrPort()
+	w.ports = append(w.ports, at.Port())
+	return at, nil
+}
+
+func (w *landlockWalls) addresses() addresses { return w.at }
+
+// ruleset is what stays possible with these mounts.
+func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
+	there := func(paths []string) []string {
+		return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+			_, err := os.Stat(path)
+			return err != nil
+		})
+	}
+	r := landlock.Ruleset{
+		ReadOnly: append(jail.SystemPaths(), there(landlockSystem)...), Devices: there(landlockDevices), ConnectTCP: w.ports,
+		BindAnyTCP: w.cell.isolation.network().AllowLocalBinding,
+	}
+	for _, m := range mounts {
+		if m.Writable {
+			r.ReadWrite = append(r.ReadWrite, m.Source)
+		} else {
+			r.ReadOnly = append(r.ReadOnly, m.Source)
+		}
+	}
+	return r
+}
+
+// spawn implements walls.
+func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+	program, mounts, err := programOf(cmd, w.mounts)
+	if err != nil {
+		return nil, err
+	}
+	kept := w.cell.confine()
+	started, err := w.launch(ctx, cmd, program, mounts, kept)
+	if err != nil {
+		return nil, errors.Join(&claude.LaunchError{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
+	}
+	p := detached{walled{started}, w.cell.home.Path()}
+	if err := kept.hold(started.PID(), p); err != nil {
+		return nil, err
+	}
+	w.cell.started(p)
+	return p, nil
+}
+
+// launch starts the helper, which puts itself behind the walls and becomes the program. It waits for its
+// filter until it is in its control group.
+func (w *landlockWalls) launch(ctx context.Context, cmd claude.Command, program string, mounts []jail.Mount, kept *confinement) (*proc.Process, error) {
+	rules, _, err := w.ruleset(mounts).Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rules.Close() }()
+	helper, err := jail.HelperFile()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = helper.Close() }()
+	handoff, err := jail.NewHandoff()
+	if err != nil {
+		return nil, err
+	}
+	defer handoff.Close()
+	filter, gate, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _, _ = filter.Close(), gate.Close() }()
+	l := jail.Launch{Report: 3, Ruleset: 4, Filter: 5, Limits: kept.limitsByProcess(), Path: program, Args: cmd.Args}
+	p, err := proc.Start(ctx, proc.Spec{
+		Path: "/proc/self/fd/6", Args: l.Arguments(), Dir: cmd.Dir, Env: cmd.Env, NoPIDNamespace: true,
+		Files: []*os.File{handoff.Child, rules, filter, helper},
+	})
+	if err != nil {
+		return nil, err
+	}
+	_ = handoff.Child.Close()
+	err = kept.add([]int{p.PID()})
+	if err == nil {
+		_, err = gate.Write(jail.SharedNetworkFilter()) // a pipe has room for it
+		_ = gate.Close()
+	}
+	if err == nil {
+		_, err = handoff.Receive(ctx, 0)
+	}
+	if err != nil {
+		return nil, abandoned(p, err)
+	}
+	return p, nil
+}
+
+// abandoned ends a helper that did not become the program, and adds what it said.
+func abandoned(p *proc.Process, err error) error {
+	_ = p.Kill()
+	said, _ := io.ReadAll(io.LimitReader(p.Stderr(), 2048))
+	_, _ = io.Copy(io.Discard, p.Stdout())
+	_, _ = io.Copy(io.Discard, p.Stderr())
+	p.Wait()
+	return fmt.Errorf("behind Landlock: %w: %s", err, strings.TrimSpace(string(said)))
+}
+
+// limitsByProcess are the limits that the kernel keeps for each process. Without a control group it counts
+// the processes of the user as a whole; those that are there already get their place.
+func (f *confinement) limitsByProcess() jail.Limits {
+	l := jail.Limits{FileSize: f.limits.FileSize, CPU: f.limits.CPUTime, OpenFiles: f.limits.OpenFiles}
+	if f.group == nil && f.limits.Processes > 0 {
+		l.Processes = f.limits.Processes + userTasks()
+	}
+	return l
+}

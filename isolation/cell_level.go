@@ -6,10 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
+	"strings"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/landlock"
 )
 
 // A WeakError says that the walls which were asked for cannot be had here.
@@ -28,53 +32,131 @@ func (e *WeakError) Error() string {
 // Unwrap gives the reasons.
 func (e *WeakError) Unwrap() []error { return e.Reasons }
 
-// decideLevel is the strongest level that can be had. A level that is weaker than asked for is an error.
-func (i *Isolation) decideLevel(ctx context.Context) (Level, error) {
+// Best is the strongest level that this machine offers to this user, and why the stronger ones cannot be
+// had.
+func Best(ctx context.Context) (Level, []error) { return thisMachine().best(ctx, LevelCell) }
+
+// decideLevel is the strongest level that the machine has and the isolation wants. A level that is weaker
+// than asked for is an error.
+func (i *Isolation) decideLevel(ctx context.Context, m machine) (Level, error) {
+	if i.Strongest > i.Weakest {
+		return 0, fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s\n  next: set Isolation.Weakest to %s too, if those walls are enough", i.Strongest, i.Weakest, i.Strongest)
+	}
 	if i.sandbox().Disabled {
 		if i.Weakest != LevelHost {
 			return 0, errors.New("isolation: Sandbox.Disabled means no walls at all\n  next: set Isolation.Weakest to LevelHost too, or use Development()")
 		}
 		return LevelHost, nil
 	}
-	best, reasons := Best(ctx)
-	if i.Strongest > best {
-		best = i.Strongest
-	}
+	best, reasons := m.best(ctx, i.Strongest)
 	if best > i.Weakest {
-		return best, &WeakError{Asked: i.Weakest, Best: best, Reasons: reasons}
+		return 0, &WeakError{Asked: i.Weakest, Best: best, Reasons: reasons}
 	}
 	return best, nil
 }
 
-// Best is the strongest level that this machine offers to this user, and why the stronger ones cannot be
-// had.
-func Best(ctx context.Context) (Level, []error) {
+// A machine is what decides which levels can be had.
+type machine struct {
+	goos string
+	root bool
+	// cell is why there is no jail, or nil.
+	cell func(context.Context) error
+	// landlock is the version of Landlock in the kernel, and helper why its helper cannot be had.
+	landlock int
+	helper   func() error
+	// find is why a program cannot be found, or nil.
+	find func(program string) error
+}
+
+// thisMachine is the machine that this program runs on.
+func thisMachine() machine {
+	return machine{
+		goos: runtime.GOOS, root: os.Geteuid() == 0,
+		cell:     func(ctx context.Context) error { return jail.Supported(ctx, "") },
+		landlock: landlock.ABI(),
+		helper: func() error {
+			file, err := jail.HelperFile()
+			if err != nil {
+				return err
+			}
+			return file.Close()
+		},
+		find: func(program string) error {
+			_, err := exec.LookPath(program)
+			return err
+		},
+	}
+}
+
+// best is the strongest level from a given one on, and why the stronger ones cannot be had.
+func (m machine) best(ctx context.Context, strongest Level) (Level, []error) {
 	var reasons []error
-	for _, try := range []struct {
-		level     Level
-		supported func(context.Context) error
-	}{
-		{LevelCell, func(ctx context.Context) error { return jail.Supported(ctx, "") }},
-		{LevelLandlock, landlockSupported},
-		{LevelSandbox, sandboxSupported},
-	} {
-		err := try.supported(ctx)
+	for level := strongest; level < LevelHost; level++ {
+		err := m.has(ctx, level)
 		if err == nil {
-			return try.level, reasons
+			return level, reasons
 		}
-		reasons = append(reasons, fmt.Errorf("  %s: %w", try.level, err))
+		reasons = append(reasons, fmt.Errorf("  %s: %w", level, err))
 	}
 	return LevelHost, reasons
 }
 
-// sandboxSupported reports whether the CLI has a sandbox of its own here. Whether it works the CLI finds
-// out, and refuses to start otherwise.
-func sandboxSupported(context.Context) error {
-	switch runtime.GOOS {
-	case "linux", "darwin":
+// has is why a level cannot be had, or nil.
+func (m machine) has(ctx context.Context, level Level) error {
+	switch level {
+	case LevelCell:
+		return m.cell(ctx)
+	case LevelLandlock:
+		return m.hasLandlock()
+	case LevelSandbox:
+		return m.hasSandbox()
+	}
+	return nil
+}
+
+// landlockTCP is the first version of Landlock with rules about TCP. Without them tools would reach
+// everything, whatever the policy says.
+const landlockTCP = 4
+
+func (m machine) hasLandlock() error {
+	switch {
+	case m.goos != "linux":
+		return fmt.Errorf("%s has no Landlock\n  next: run on Linux", m.goos)
+	case m.landlock == 0:
+		return errors.New("the kernel has no Landlock\n  next: use Linux 6.7 or newer, with landlock in its lsm= list")
+	case m.landlock < landlockTCP:
+		return fmt.Errorf("Landlock of this kernel has version %d, and only version %d limits the network\n  next: use Linux 6.7 or newer", m.landlock, landlockTCP)
+	case m.root:
+		return errors.New("Landlock leaves too much open to root\n  next: run as an ordinary user")
+	}
+	return m.helper()
+}
+
+// hasSandbox reports whether the CLI has a sandbox of its own here. Whether it works the CLI finds out, and
+// refuses to start otherwise.
+func (m machine) hasSandbox() error {
+	switch m.goos {
+	case "darwin":
+		return nil
+	case "linux":
+		return m.hasSandboxPrograms()
+	}
+	return fmt.Errorf("the CLI has no sandbox on %s\n  next: run on Linux or macOS, or in a container", m.goos)
+}
+
+// hasSandboxPrograms looks for what the CLI's sandbox consists of on Linux.
+func (m machine) hasSandboxPrograms() error {
+	var missing []string
+	for _, program := range []struct{ file, name string }{{"bwrap", "bubblewrap"}, {"socat", "socat"}} {
+		if m.find(program.file) != nil {
+			missing = append(missing, program.name)
+		}
+	}
+	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the CLI has no sandbox on %s", runtime.GOOS)
+	names := strings.Join(missing, " and ")
+	return fmt.Errorf("the CLI's own sandbox needs %s\n  next: install %s", names, names)
 }
 
 // raise makes the walls of the cell's level.

@@ -53,6 +53,9 @@ func (m *mountList) add(path string, writable bool, field string) {
 	if err == nil && tooOpen(real, writable) {
 		err = errors.New("would open too much of the machine")
 	}
+	if err == nil && m.leadsOut(filepath.Clean(path), real) {
+		err = fmt.Errorf("is a link to %s, which the agent may have made in an earlier run", real)
+	}
 	if err != nil {
 		m.errs = append(m.errs, fmt.Errorf("isolation: %s: %s: %w\n  next: name files and folders that there are, as narrow as can be", field, path, err))
 		return
@@ -61,6 +64,20 @@ func (m *mountList) add(path string, writable bool, field string) {
 	if !covered(m.mounts, mount) {
 		m.mounts = append(m.mounts, mount)
 	}
+}
+
+// leadsOut reports whether a path is in a folder that agents can write, and what is there is not: an
+// agent could choose by a link what the next one is shown.
+func (m *mountList) leadsOut(path, real string) bool {
+	return slices.ContainsFunc(m.mounts, func(in jail.Mount) bool {
+		return in.Writable && within(in.Target, path) && !within(in.Source, real)
+	})
+}
+
+// within reports whether a path is a folder or something in it. Both are clean.
+func within(folder, path string) bool {
+	below, ok := strings.CutPrefix(path, folder)
+	return ok && (below == "" || strings.HasPrefix(below, "/"))
 }
 
 // tooOpen reports whether a path must not be shown to an agent, whoever asks.
@@ -90,8 +107,7 @@ func covered(mounts []jail.Mount, m jail.Mount) bool {
 	target := cmp.Or(m.Target, m.Source)
 	return slices.ContainsFunc(mounts, func(other jail.Mount) bool {
 		at := cmp.Or(other.Target, other.Source)
-		below, ok := strings.CutPrefix(target, at)
-		return ok && (below == "" || strings.HasPrefix(below, "/")) && other.Source+below == m.Source && (other.Writable || !m.Writable)
+		return within(at, target) && other.Source+strings.TrimPrefix(target, at) == m.Source && (other.Writable || !m.Writable)
 	})
 }
 

@@ -89,9 +89,7 @@ func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []
 		own.Endpoint.BedrockRegion = cmp.Or(gateway.RegionOf(upstream), "us-east-1")
 	}
 	o.Env = claude.ExactEnv(own.Vars())
-	if o.SettingSources == nil {
-		o.SettingSources = SettingSources()
-	}
+	o.SettingSources = SettingSources() // an empty list would leave out the settings of the home, and its sandbox
 	o.Spawner = claude.SpawnerFunc(c.walls.spawn)
 	return env.LeftOut, nil
 }

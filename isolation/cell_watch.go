@@ -5,9 +5,10 @@ package isolation
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/cgroup"
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/watchdog"
 )
 
@@ -22,28 +23,46 @@ type confinement struct {
 
 // newGroup makes the control group of a cell, or says why there is none.
 func newGroup(limits Limits) (*cgroup.Group, error) {
-	cgroup.Sweep()
+	groupSweeps.try(func() { cgroup.Sweep() })
 	return cgroup.New("drover", cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
 }
 
-// confine prepares the start of a jail.
-func (c *Cell) confine(spec *jail.Spec) *confinement {
+// confine prepares a start of the CLI.
+func (c *Cell) confine() *confinement {
 	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
 	if group, err := newGroup(f.limits); err == nil { // without one the watchdog does it, as the walls event says
 		f.group = group
-		spec.Confine = func(pids []int) error { return group.Add(pids...) }
 	}
 	return f
 }
 
+// add puts processes into the control group, if there is one.
+func (f *confinement) add(pids []int) error {
+	if f.group == nil {
+		return nil
+	}
+	return f.group.Add(pids...)
+}
+
+// hold keeps a started CLI within its limits, and ends it when the cell is closed.
+func (f *confinement) hold(pid int, p claude.Process) error {
+	f.cell.onClose(func() error {
+		err := p.Kill()
+		p.Wait()
+		return errors.Join(err, f.release())
+	})
+	return f.watch(pid, p.Kill)
+}
+
 // watch looks after the cell until release is called. A disk that is full already is a reason not to
-// start.
+// start. It returns before the folders are counted: a CLI does nothing in them before the first answer of
+// the model, so that the gateway waits for the count, and the CLI starts meanwhile.
 func (f *confinement) watch(init int, kill func() error) error {
-	w, err := watchdog.Start(context.Background(), watchdog.Options{
+	w, err := watchdog.Begin(context.Background(), watchdog.Options{
 		Paths:    []string{f.cell.dir, f.cell.home.Path()},
 		MaxBytes: f.limits.WorkspaceBytes, MaxFiles: int64(f.limits.WorkspaceFiles), MinFree: f.limits.FreeSpace,
 		Processes: func() []int { return []int{init} },
-		MaxMemory: f.watchedMemory(), MaxCPU: f.limits.CPUTime,
+		MaxMemory: f.watchedMemory(), MaxCPU: f.limits.CPUTime, CPU: f.countedCPU(),
 		Exceeded: func(b watchdog.Breach) { f.cell.stop(breachOf(b), kill) },
 	})
 	if b, broken := errors.AsType[watchdog.Breach](err); broken {
@@ -59,6 +78,18 @@ func (f *confinement) watchedMemory() int64 {
 		return 0
 	}
 	return f.limits.Memory
+}
+
+// countedCPU asks the kernel where it counts the CPU time of the cell, which costs much less than to ask
+// every process. Nil means that it does not.
+func (f *confinement) countedCPU() func() (time.Duration, bool) {
+	if f.group == nil {
+		return nil
+	}
+	if _, counted := f.group.CPUTime(); !counted {
+		return nil
+	}
+	return f.group.CPUTime
 }
 
 // release ends the watching, after the processes are gone.

@@ -60,7 +60,7 @@ func (i *Isolation) path(level Level) string {
 	if path, given := i.Env["PATH"]; given {
 		return path
 	}
-	if i.IncludeHostEnv || level > LevelCell {
+	if i.IncludeHostEnv || level > LevelLandlock {
 		if path := absolutePath(i.Host.get("PATH")); path != "" {
 			return path
 		}

@@ -31,7 +31,7 @@ type NetworkPolicy struct {
 	AllowAllUnixSockets bool
 	// HTTPProxyPort and SOCKSProxyPort are ports of a proxy of yours on the host's loopback, which
 	// then carries what tools send and decides what they may reach. Zero means Drover's own proxy.
-	// AllowedDomains and AllowedPorts cannot be given together with them, nor can a cell have them.
+	// AllowedDomains and AllowedPorts cannot be given together with them.
 	HTTPProxyPort, SOCKSProxyPort int
 }
 
@@ -105,12 +105,6 @@ var networkRules = []struct {
 		},
 		reason: "the CLI's own sandbox knows hosts, not ports",
 		next:   "run in a cell, or leave AllowedPorts nil",
-	},
-	{
-		field:  "HTTPProxyPort",
-		broken: func(p *NetworkPolicy, level Level, _ string) bool { return p.ownProxy() && level < LevelSandbox },
-		reason: "the tools of a cell reach Drover's proxy alone, which decides by AllowedDomains",
-		next:   "say in Network.AllowedDomains what tools may reach",
 	},
 	{
 		field: "HTTPProxyPort",

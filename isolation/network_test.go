@@ -80,9 +80,11 @@ func TestWhatTheNetworkPolicyCannotEnforceIsRefused(t *testing.T) {
 		{"localhost in a cell", &policy{AllowLocalhost: true, AllowLocalBinding: true}, cell, "linux", "", ""},
 		{"localhost in the CLI's sandbox", &policy{AllowLocalhost: true, AllowLocalBinding: true}, sandbox, "darwin", "", ""},
 
-		{"an own proxy in a cell", &policy{HTTPProxyPort: 3128}, cell, "linux", "Network.HTTPProxyPort", "Drover's proxy alone"},
-		{"an own SOCKS proxy under Landlock", &policy{SOCKSProxyPort: 1080}, landlock, "linux", "Network.HTTPProxyPort", "Drover's proxy alone"},
+		{"an own proxy in a cell", &policy{HTTPProxyPort: 3128}, cell, "linux", "", ""},
+		{"an own SOCKS proxy under Landlock", &policy{SOCKSProxyPort: 1080}, landlock, "linux", "", ""},
 		{"an own proxy in the CLI's sandbox", &policy{HTTPProxyPort: 3128, SOCKSProxyPort: 1080}, sandbox, "darwin", "", ""},
+		{"an own proxy and ports in a cell", &policy{SOCKSProxyPort: 1080, AllowedPorts: []int{443}}, cell, "linux", "Network.HTTPProxyPort", "would not hold"},
+		{"an own proxy and domains in a cell", &policy{HTTPProxyPort: 3128, AllowedDomains: []string{"*"}}, cell, "linux", "Network.HTTPProxyPort", "would not hold"},
 		{"an own proxy and domains", &policy{HTTPProxyPort: 3128, AllowedDomains: []string{"example.com"}}, sandbox, "darwin", "Network.HTTPProxyPort", "would not hold"},
 
 		{"no host", isolation.WithDomains(""), cell, "linux", "Network.AllowedDomains", "is empty"},

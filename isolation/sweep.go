@@ -5,6 +5,7 @@ package isolation
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,16 +83,12 @@ func SweepHomes(parent string) (removed []string, err error) {
 		return nil, fmt.Errorf("isolation: looking for homes of ended programs: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	entries, err := readDir(root, ".")
+	marked, err := markedHomes(root)
 	var problems []error
 	if err != nil {
 		problems = append(problems, fmt.Errorf("isolation: looking for homes of ended programs: %w", err))
 	}
-	for _, entry := range entries {
-		name, marked := strings.CutSuffix(entry.Name(), markerSuffix)
-		if !marked || !strings.HasPrefix(name, HomePrefix) {
-			continue
-		}
+	for _, name := range marked {
 		gone, err := sweepHome(root, name)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("isolation: the home %s of an ended program: %w", filepath.Join(parent, name), err))
@@ -101,6 +98,29 @@ func SweepHomes(parent string) (removed []string, err error) {
 		}
 	}
 	return removed, errors.Join(problems...)
+}
+
+// markedHomes are the names of the homes that have a marker. The folder may be full of other things, so
+// it is read by names alone.
+func markedHomes(root *os.Root) (homes []string, err error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	for err == nil {
+		var names []string
+		names, err = dir.Readdirnames(1024)
+		for _, name := range names {
+			if home, marked := strings.CutSuffix(name, markerSuffix); marked && strings.HasPrefix(home, HomePrefix) {
+				homes = append(homes, home)
+			}
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return homes, err
 }
 
 // sweepHome removes a home whose program is gone, and its marker. It reports whether there was a home.

@@ -58,6 +58,9 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 		return nil, err
 	}
 	r.denials.observe(&r.opts)
+	if req.Host != nil {
+		newVouchers(req.Host, r.opts.Dir).observe(&r.opts)
+	}
 	req.Dir, req.Model, req.Resume = r.opts.Dir, r.opts.Model, r.opts.Resume
 	r.normal = normaliser{req: req, denied: r.denials.has, wrapped: wrapsOutput(r.opts.OutputSchema)}
 	return r, nil

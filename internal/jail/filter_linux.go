@@ -15,6 +15,11 @@ import (
 // an error that programs know how to meet.
 func Filter(nested bool) []byte { return assemble(compile(rules(nested))) }
 
+// SharedNetworkFilter is the strict filter for a program that is in the network of the host, behind rules
+// about TCP connections. It closes what goes around such rules: of internet sockets only plain TCP ones
+// can be made, of others only unix ones, and no connection is opened by sending.
+func SharedNetworkFilter() []byte { return assemble(compile(sharedNetworkRules())) }
+
 // Where struct seccomp_data keeps what a filter looks at. Both processors put the low half first.
 const (
 	callOffset      = 0
@@ -45,6 +50,8 @@ func compile(rules []rule) []unix.SockFilter {
 // answer decides about a call of the rule. It always returns.
 func (r rule) answer() []unix.SockFilter {
 	switch {
+	case len(r.decide) > 0:
+		return r.decide
 	case len(r.whenAll) > 0:
 		return r.answerBits()
 	case len(r.only) > 0:

@@ -66,15 +66,57 @@ func TestTheFilterDecides(t *testing.T) {
 	}
 }
 
+func TestTheFilterForTheHostsNetworkLetsOnlyTCPThrough(t *testing.T) {
+	const stream, tcp, mptcp, sctp = unix.SOCK_STREAM, unix.IPPROTO_TCP, 262, unix.IPPROTO_SCTP
+	fast := uint64(unix.MSG_FASTOPEN)
+	cases := []struct {
+		name string
+		call uint32
+		args []uint64
+		want uint32
+	}{
+		{"a unix stream", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, stream}, allowed},
+		{"unix datagrams", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, allowed},
+		{"TCP", unix.SYS_SOCKET, []uint64{unix.AF_INET, stream, 0}, allowed},
+		{"TCP by name", unix.SYS_SOCKET, []uint64{unix.AF_INET, stream | unix.SOCK_CLOEXEC, tcp}, allowed},
+		{"TCP without waiting", unix.SYS_SOCKET, []uint64{unix.AF_INET6, stream | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK, tcp}, allowed},
+		{"TCP, nonblock alone", unix.SYS_SOCKET, []uint64{unix.AF_INET6, stream | unix.SOCK_NONBLOCK}, allowed},
+		{"TCP with high bits", unix.SYS_SOCKET, []uint64{1<<32 | unix.AF_INET, 1<<32 | stream, 1 << 32}, allowed},
+		{"UDP", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}, errno(unix.EACCES)},
+		{"UDP with a flag", unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC}, errno(unix.EACCES)},
+		{"ping", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, errno(unix.EACCES)},
+		{"raw", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW, tcp}, errno(unix.EACCES)},
+		{"Multipath TCP", unix.SYS_SOCKET, []uint64{unix.AF_INET, stream, mptcp}, errno(unix.EACCES)},
+		{"SCTP", unix.SYS_SOCKET, []uint64{unix.AF_INET6, stream, sctp}, errno(unix.EACCES)},
+		{"netlink", unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW}, errno(unix.EAFNOSUPPORT)},
+		{"vsock", unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, stream}, errno(unix.EAFNOSUPPORT)},
+		{"a pair", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, stream}, allowed},
+		{"a pair of another family", unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC, stream}, errno(unix.EAFNOSUPPORT)},
+		{"sending", unix.SYS_SENDTO, []uint64{3, 0, 0, unix.MSG_NOSIGNAL}, allowed},
+		{"sendto that connects", unix.SYS_SENDTO, []uint64{3, 0, 0, fast | unix.MSG_NOSIGNAL}, errno(unix.EOPNOTSUPP)},
+		{"sendmsg that connects", unix.SYS_SENDMSG, []uint64{3, 0, fast}, errno(unix.EOPNOTSUPP)},
+		{"sendmmsg that connects", unix.SYS_SENDMMSG, []uint64{3, 0, 1, fast}, errno(unix.EOPNOTSUPP)},
+		{"what the strict filter refuses", unix.SYS_UNSHARE, nil, errno(unix.EPERM)},
+		{"rings", unix.SYS_IO_URING_SETUP, nil, errno(unix.ENOSYS)},
+	}
+	for _, c := range cases {
+		if got := judge(t, SharedNetworkFilter(), auditArch, c.call, c.args); got != c.want {
+			t.Errorf("%s: got %#x, want %#x", c.name, got, c.want)
+		}
+	}
+}
+
 // Each call is in one rule only: a second one would never be looked at.
 func TestNoCallIsInTwoRules(t *testing.T) {
-	seen := map[uint32]bool{}
-	for _, r := range rules(false) {
-		for _, call := range r.calls {
-			if seen[call] {
-				t.Errorf("call %d is in two rules", call)
+	for name, all := range map[string][]rule{"cell": rules(false), "shared network": sharedNetworkRules()} {
+		seen := map[uint32]bool{}
+		for _, r := range all {
+			for _, call := range r.calls {
+				if seen[call] {
+					t.Errorf("%s: call %d is in two rules", name, call)
+				}
+				seen[call] = true
 			}
-			seen[call] = true
 		}
 	}
 }

@@ -20,6 +20,8 @@ type rule struct {
 	// these values.
 	argument     int
 	only, except []uint32
+	// decide is the whole answer, where the others do not suffice.
+	decide []unix.SockFilter
 }
 
 type bits struct {
@@ -78,6 +80,49 @@ var argumentRules = []rule{
 		errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKET}, argument: 0,
 		except: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK},
 	},
+}
+
+// sharedNetworkRules are the strict ones with sharper rules about sockets.
+func sharedNetworkRules() []rule {
+	strict := slices.DeleteFunc(rules(false), func(r rule) bool { return slices.Contains(r.calls, unix.SYS_SOCKET) })
+	return append(strict, socketRules()...)
+}
+
+func socketRules() []rule {
+	// A message that opens a connection on its way passes by whoever watches connect. This is the
+	// error of a kernel that cannot do it.
+	fastOpen := func(argument int, call uint32) rule {
+		return rule{errno: unix.EOPNOTSUPP, calls: []uint32{call}, whenAll: []bits{{argument, unix.MSG_FASTOPEN}}}
+	}
+	return []rule{
+		{calls: []uint32{unix.SYS_SOCKET}, decide: decideSocket()},
+		{errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKETPAIR}, argument: 0, except: []uint32{unix.AF_UNIX}},
+		fastOpen(3, unix.SYS_SENDTO), fastOpen(2, unix.SYS_SENDMSG), fastOpen(3, unix.SYS_SENDMMSG),
+	}
+}
+
+// decideSocket allows unix sockets and, of internet ones, streams of protocol 0 or TCP: no UDP, no
+// Multipath TCP, no SCTP.
+func decideSocket() []unix.SockFilter {
+	const cloexec, nonblock = unix.SOCK_CLOEXEC, unix.SOCK_NONBLOCK
+	streams := []uint32{unix.SOCK_STREAM, unix.SOCK_STREAM | cloexec, unix.SOCK_STREAM | nonblock, unix.SOCK_STREAM | cloexec | nonblock}
+	code := []unix.SockFilter{
+		loadArgument(0),
+		ifEqual(unix.AF_UNIX, 0, 1), give(unix.SECCOMP_RET_ALLOW),
+		ifEqual(unix.AF_INET, 2, 0),
+		ifEqual(unix.AF_INET6, 1, 0),
+		refuse(unix.EAFNOSUPPORT),
+		loadArgument(1),
+	}
+	for n, kind := range streams {
+		code = append(code, ifEqual(kind, uint8(len(streams)-n), 0))
+	}
+	return append(code,
+		refuse(unix.EACCES),
+		loadArgument(2),
+		ifEqual(0, 1, 0), ifEqual(unix.IPPROTO_TCP, 0, 1), give(unix.SECCOMP_RET_ALLOW),
+		refuse(unix.EACCES),
+	)
 }
 
 // namespaceRules keep a program from making or entering namespaces, and from mounting. A sandbox

@@ -55,4 +55,10 @@ func DataFile([]byte) (*os.File, error) { return nil, here() }
 // Filter is empty: the calls of this system are not known.
 func Filter(bool) []byte { return nil }
 
-func here() error { return unsupportedOn(runtime.GOOS, runtime.GOARCH) }
+// SharedNetworkFilter is empty too.
+func SharedNetworkFilter() []byte { return nil }
+
+// SystemPaths are none.
+func SystemPaths() []string { return nil }
+
+func here() error { return UnsupportedOn(runtime.GOOS, runtime.GOARCH) }

@@ -177,8 +177,8 @@ func checkListen(addrs []netip.AddrPort) error {
 	return nil
 }
 
-// unsupportedOn tells what holds on a system without cells.
-func unsupportedOn(system, processor string) *UnsupportedError {
+// UnsupportedOn tells what holds on a system (a GOOS) without cells.
+func UnsupportedOn(system, processor string) *UnsupportedError {
 	switch system {
 	case "linux":
 		return &UnsupportedError{

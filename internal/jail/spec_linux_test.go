@@ -160,7 +160,7 @@ func TestOtherSystemsSayWhatHolds(t *testing.T) {
 	for system, want := range map[string]string{
 		"linux": "not built for riscv64", "darwin": "the CLI's own sandbox", "windows": "private environment",
 	} {
-		if got := unsupportedOn(system, "riscv64").Error(); !strings.Contains(got, want) || !strings.Contains(got, "\n  next: ") {
+		if got := UnsupportedOn(system, "riscv64").Error(); !strings.Contains(got, want) || !strings.Contains(got, "\n  next: ") {
 			t.Errorf("%s: got %q, want %q in it", system, got, want)
 		}
 	}

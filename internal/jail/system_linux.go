@@ -42,6 +42,12 @@ func systemArgs() []string {
 	return args
 }
 
+// SystemPaths are the folders and files of the system that are shown inside, as far as they are there.
+func SystemPaths() []string {
+	all := slices.Concat([]string{"/usr"}, usrFolders, etcPaths)
+	return slices.DeleteFunc(all, func(path string) bool { return !isThere(path) })
+}
+
 func isThere(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

@@ -37,6 +37,9 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
+// bindRights are those that Ruleset.BindAnyTCP leaves alone.
+var bindRights = rights{net: unix.LANDLOCK_ACCESS_NET_BIND_TCP}
+
 // basic is what every kernel with Landlock knows.
 var basic = feature{
 	rights: rights{files: (readRights | writeRights | nodeRights) &^ (unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE)},
@@ -56,9 +59,14 @@ var later = []feature{
 		open:   Gap{What: "files can be emptied everywhere the user may write (needs Linux 6.2)"},
 	},
 	{
-		rights: rights{net: unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
-		holds:  "TCP reaches and listens on the ports of the rules only",
+		rights: rights{net: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
+		holds:  "TCP reaches the ports of the rules only",
 		open:   Gap{What: "TCP reaches every port of every address (needs Linux 6.7)"},
+	},
+	{
+		rights: bindRights,
+		holds:  "TCP ports that a program chooses can be listened on only if the rules name them",
+		open:   Gap{What: "every TCP port can be listened on"},
 	},
 	{
 		rights: rights{files: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
@@ -87,7 +95,8 @@ var later = []feature{
 	},
 }
 
-// never is what no version covers for sure.
+// never is what no version covers for sure. That nothing is limited and that nobody ends what detached
+// itself is not among it: whoever starts the program has to see to that.
 var never = []Gap{
 	{"a port that is allowed is allowed on every address, not only on this machine", false},
 	// Rules are about plain TCP and connect: https://docs.kernel.org/userspace-api/landlock.html, erratum 1.
@@ -95,7 +104,7 @@ var never = []Gap{
 	{"sockets of other families, such as vsock and netlink, can be used", true},
 	{"keyrings, io_uring and other rarely used parts of the kernel can be used", true},
 	{"names, sizes and times of files everywhere can be asked; mode, times and attributes of the user's own files can be changed", false},
+	// Rules are about bind, which listen does by itself.
+	{"a program can listen, on every address of the machine, on a TCP port that the kernel picks", false},
 	{"processes of the host can be seen, with their command lines", false},
-	{"neither memory nor processes nor disk are limited", false},
-	{"what detached itself from the program can outlive it", false},
 }

@@ -20,6 +20,8 @@ type Ruleset struct {
 	// ConnectTCP are the ports that may be connected to, on every address. BindTCP are those that
 	// may be listened on; 0 stands for any that the kernel picks.
 	ConnectTCP, BindTCP []uint16
+	// BindAnyTCP lets every port be listened on.
+	BindAnyTCP bool
 }
 
 // Enforced says in words what the running kernel makes of a ruleset.

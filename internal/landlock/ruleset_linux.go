@@ -48,6 +48,10 @@ func (r Ruleset) open(knows func(rights) bool) (*os.File, Enforced, error) {
 	if err := r.check(); err != nil {
 		return nil, Enforced{}, err
 	}
+	if r.BindAnyTCP {
+		all := knows
+		knows = func(asked rights) bool { return asked != bindRights && all(asked) }
+	}
 	handled, enforced := cover(abi, knows)
 	fd, err := create(handled)
 	if err != nil {

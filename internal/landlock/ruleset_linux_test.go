@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,7 @@ const (
 	refer = iota + 1
 	truncate
 	tcp
+	bind
 	ioctl
 	abstract
 	signals
@@ -111,8 +113,8 @@ func trials(t *testing.T, s stage) (Ruleset, []trial) {
 		{in("tcp", allowed), "ok", 0},
 		{in("tcp", other), "EACCES", tcp},
 		{"listen 127.0.0.1:0", "ok", 0},
-		{in("listen", "127.0.0.1:"+free(t)), "EACCES", tcp},
-		{fmt.Sprint("listen 127.0.0.2:", port(t, allowed)), "EACCES", tcp}, // to reach is not to listen
+		{in("listen", "127.0.0.1:"+free(t)), "EACCES", bind},
+		{fmt.Sprint("listen 127.0.0.2:", port(t, allowed)), "EACCES", bind}, // to reach is not to listen
 		{in("unix", name), "EPERM", abstract},
 		{fmt.Sprint("signal ", s.waiter(t)), "EPERM", signals},
 		{in("unix", socket), "EACCES", paths},
@@ -140,7 +142,7 @@ func TestWhatTheWallsHoldAndWhatTheyDoNot(t *testing.T) {
 		knows func(rights) bool
 	}{
 		{"this kernel", supported},
-		{"a kernel as 6.7", knowsUpTo(tcp)},
+		{"a kernel as 6.7", knowsUpTo(bind)},
 		{"the first kernel", knowsUpTo(0)},
 	} {
 		t.Run(kernel.name, func(t *testing.T) {
@@ -206,6 +208,18 @@ func TestTheEmptyRulesetAllowsNothing(t *testing.T) {
 	}
 }
 
+func TestEveryPortCanBeListenedOnIfAsked(t *testing.T) {
+	s := newStage(t)
+	walls, enforced := open(t, Ruleset{ReadOnly: append(system(), s.self), BindAnyTCP: true}, supported)
+	got := s.try(t, walls, []string{"listen 127.0.0.1:" + free(t), "tcp " + serve(t, "tcp", "127.0.0.1:0")})
+	if diff := cmp.Diff([]string{"ok", "EACCES"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !slices.Contains(enforced.Open, later[bind-1].open) {
+		t.Errorf("open: %v, want it to say so", enforced.Open)
+	}
+}
+
 func TestOpenRestrictsNobody(t *testing.T) {
 	s := newStage(t)
 	open(t, Ruleset{}, supported)
@@ -223,7 +237,7 @@ func TestWhatIsSaidOfThisKernel(t *testing.T) {
 		t.Errorf("ABI: got %d, want %d", e.ABI, ABI())
 	}
 	// From the kernel's documentation: which version learned what.
-	for number, since := range map[int]int{refer: 2, truncate: 3, tcp: 4, ioctl: 5, abstract: 6, signals: 6} {
+	for number, since := range map[int]int{refer: 2, truncate: 3, tcp: 4, bind: 4, ioctl: 5, abstract: 6, signals: 6} {
 		if got, want := strings.Contains(strings.Join(e.Holds, "\n"), later[number-1].holds), e.ABI >= since; got != want {
 			t.Errorf("%q: got %v with version %d, want %v", later[number-1].holds, got, e.ABI, want)
 		}

@@ -259,10 +259,7 @@ func (p *Process) programPID() (int, error) {
 // taken over are younger.
 func firstChild(init int) int {
 	first, lowest := 0, 0
-	for _, pid := range Descendants(init)[1:] {
-		if ppid, _ := parentOf(pid); ppid != init {
-			continue
-		}
+	for _, pid := range scannedChildren()(init) { // to miss it would be to signal another one
 		if inside := lastPID(statusField(pid, "NSpid")); inside != 0 && (first == 0 || inside < lowest) {
 			first, lowest = pid, inside
 		}

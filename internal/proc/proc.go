@@ -30,6 +30,9 @@ type Spec struct {
 	NoPIDNamespace bool
 	// BwrapPath is the bubblewrap to use. Empty means the one on this process's PATH, if any.
 	BwrapPath string
+	// Files are further descriptors of the program, numbered from 3. They remain the caller's, and
+	// need NoPIDNamespace. Windows has none.
+	Files []*os.File
 }
 
 // A Credential is a numeric OS user.
@@ -70,6 +73,9 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 		return nil, err
 	}
 	s.Dir = dir
+	if len(s.Files) > 0 && !s.NoPIDNamespace {
+		return nil, startError(s.Path, errors.New("files cannot be handed into a PID namespace\n  next: set NoPIDNamespace"))
+	}
 	if s.Env == nil {
 		s.Env = []string{}
 	}
@@ -79,7 +85,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 // newProcess makes cmd ready to start: pipes, directory and environment.
 func newProcess(s Spec, path string, args []string) (*Process, *childEnds, error) {
 	cmd := exec.Command(path, args...)
-	cmd.Dir, cmd.Env = s.Dir, s.Env
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = s.Dir, s.Env, s.Files
 	in, out, errs, ends, err := openPipes()
 	if err != nil {
 		return nil, nil, err
@@ -106,6 +112,10 @@ func (p *Process) finish(st Status) {
 	p.stderr.programEnded()
 	close(p.done)
 }
+
+// PID is the process that was started: the program itself, or bubblewrap around it. Once it has ended,
+// the number may be somebody else's.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Stdin returns the program's standard input. Closing it is safe while a write is blocked.
 func (p *Process) Stdin() io.WriteCloser { return p.stdin }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -346,6 +347,31 @@ func TestExactEnvironmentFilesAndDirectory(t *testing.T) {
 			t.Errorf("seen by the program (-want +got):\n%s", diff)
 		}
 	})
+}
+
+func TestAProgramGetsFilesAndItsNumberIsKnown(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	spec := Spec{Path: "/bin/sh", Args: []string{"-c", "echo $$; cat <&3"}, NoPIDNamespace: true, Files: []*os.File{r}}
+	p, err := Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(w, "for you")
+	_ = w.Close()
+	out, _ := io.ReadAll(p.Stdout())
+	p.Wait()
+	drain(p)
+	if got, want := string(out), fmt.Sprintf("%d\nfor you", p.PID()); got != want {
+		t.Errorf("the program said %q, want %q", got, want)
+	}
+	spec.NoPIDNamespace = false
+	if _, err := Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "\n  next: ") {
+		t.Errorf("files for a namespace: got %v, want an error that says what to do", err)
+	}
 }
 
 func TestStartErrors(t *testing.T) {

@@ -112,10 +112,8 @@ func (w *walk) full(entries int64, path func() string) {
 
 // Count counts folders once, without a pause. It fails if one of them cannot be read, or if ctx ends.
 func Count(ctx context.Context, otherFileSystems bool, paths ...string) (Measure, error) {
-	for _, path := range paths {
-		if err := readable(path); err != nil {
-			return Measure{}, fmt.Errorf("watching a folder: %w\n  next: name folders that exist and can be read", err)
-		}
+	if err := allReadable(paths); err != nil {
+		return Measure{}, err
 	}
 	w := newWalk(otherFileSystems, paths)
 	defer w.close()
@@ -123,4 +121,13 @@ func Count(ctx context.Context, otherFileSystems bool, paths ...string) (Measure
 		return Measure{}, ctx.Err()
 	}
 	return w.found, nil
+}
+
+func allReadable(paths []string) error {
+	for _, path := range paths {
+		if err := readable(path); err != nil {
+			return fmt.Errorf("watching a folder: %w\n  next: name folders that exist and can be read", err)
+		}
+	}
+	return nil
 }

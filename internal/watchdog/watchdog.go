@@ -69,6 +69,7 @@ type Watchdog struct {
 	calm     time.Time     // no urgent look before
 	cancel   context.CancelFunc
 	done     chan struct{}
+	stocked  chan struct{} // closed after the first count
 
 	mu   sync.Mutex
 	last Measure
@@ -77,18 +78,14 @@ type Watchdog struct {
 // Start takes stock of the folders and then watches them until ctx ends or Close is called. It
 // fails if a folder cannot be read, and with a [Breach] if a limit is broken already.
 func Start(ctx context.Context, o Options) (*Watchdog, error) {
-	if err := o.check(); err != nil {
+	w, err := newWatchdog(o)
+	if err != nil {
 		return nil, err
 	}
-	w := &Watchdog{opts: o, interval: o.Interval, done: make(chan struct{})}
-	w.opts.Paths = outermost(o.Paths)
-	if w.interval == 0 {
-		w.interval = 250 * time.Millisecond
+	if b := w.takeStock(ctx); b != nil {
+		return nil, *b
 	}
-	if w.opts.space == nil {
-		w.opts.space = spaceOf
-	}
-	if err := w.takeStock(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	ctx, w.cancel = context.WithCancel(ctx)
@@ -96,8 +93,49 @@ func Start(ctx context.Context, o Options) (*Watchdog, error) {
 	return w, nil
 }
 
-// takeStock finds out what is there before the cell, and that all limits can be watched.
-func (w *Watchdog) takeStock(ctx context.Context) error {
+// Begin is [Start] for who has other things to do while the folders are counted, which takes a second
+// for some hundred thousand files. Wait for [Watchdog.Ready] before the cell may add to them: what is
+// there when they are counted is free. What can be told without counting is an error of Begin; a limit
+// that is broken already otherwise goes to Exceeded.
+func Begin(ctx context.Context, o Options) (*Watchdog, error) {
+	w, err := newWatchdog(o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, w.cancel = context.WithCancel(ctx)
+	go func() {
+		b := w.takeStock(ctx)
+		if b == nil || ctx.Err() != nil {
+			w.run(ctx)
+			return
+		}
+		defer close(w.done)
+		defer w.cancel()
+		w.opts.Exceeded(*b)
+	}()
+	return w, nil
+}
+
+// Ready is closed when the folders are counted, or when there is no more need to.
+func (w *Watchdog) Ready() <-chan struct{} { return w.stocked }
+
+func newWatchdog(o Options) (*Watchdog, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	w := &Watchdog{opts: o, interval: o.Interval, done: make(chan struct{}), stocked: make(chan struct{})}
+	w.opts.Paths = outermost(o.Paths)
+	if w.interval == 0 {
+		w.interval = 250 * time.Millisecond
+	}
+	if w.opts.space == nil {
+		w.opts.space = spaceOf
+	}
+	return w, w.checkStart()
+}
+
+// checkStart finds out that all limits can be watched, and that the cell can start at all.
+func (w *Watchdog) checkStart() error {
 	w.room = w.spaces()
 	for i, room := range w.room {
 		if w.opts.MinFree > 0 && !room.known {
@@ -109,15 +147,25 @@ func (w *Watchdog) takeStock(ctx context.Context) error {
 			return err
 		}
 	}
-	found, err := Count(ctx, w.opts.OtherFileSystems, w.opts.Paths...)
-	if err != nil {
+	if err := allReadable(w.opts.Paths); err != nil {
 		return err
 	}
-	w.baseline, w.last = found, found
-	if b := firstBreach(w.checkFree(w.room), w.checkTree(found)); b != nil {
+	if b := w.checkFree(w.room); b != nil {
 		return *b
 	}
 	return nil
+}
+
+// takeStock finds out what is there before the cell. If ctx ends, it is not complete.
+func (w *Watchdog) takeStock(ctx context.Context) *Breach {
+	defer close(w.stocked)
+	count := newWalk(w.opts.OtherFileSystems, w.opts.Paths)
+	defer count.close()
+	count.advance(func() bool { return ctx.Err() == nil })
+	w.mu.Lock()
+	w.baseline, w.last = count.found, count.found
+	w.mu.Unlock()
+	return w.checkTree(count.found)
 }
 
 // asksProcesses reports whether a limit needs what processes say of themselves.

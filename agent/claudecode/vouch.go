@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/recent"
+	"github.com/drover-agents/drover/internal/uuid"
+)
+
+// vouchers know which calls were allowed in this program. The CLI shares its cell with the commands that
+// it runs, and such a command can speak in its name. A call of a tool that runs out here, in no cell, is
+// therefore run because it was decided here, and not because the CLI says so.
+type vouchers struct {
+	host agent.Host
+	dir  string
+
+	mu    sync.Mutex
+	calls recent.Map[string, voucher]
+}
+
+// A voucher is what is known of a call. The zero value is nothing.
+type voucher int
+
+const (
+	vouchAllowed voucher = iota + 1 // once
+	vouchUsed
+)
+
+// rememberedCalls is how many calls are known. One that was forgotten is decided when it comes.
+const rememberedCalls = 4096
+
+func newVouchers(host agent.Host, dir string) *vouchers {
+	return &vouchers{host: host, dir: dir, calls: recent.Map[string, voucher]{Size: rememberedCalls}}
+}
+
+func voucherKey(id, name string, input json.RawMessage) string {
+	if len(input) == 0 {
+		input = json.RawMessage("{}")
+	}
+	return strings.Join([]string{id, name, plainjson.Digest(input)}, "\x00")
+}
+
+// allow remembers that a call was allowed.
+func (v *vouchers) allow(id, name string, input any) {
+	raw, err := json.Marshal(input)
+	if err != nil || id == "" {
+		return // it is decided when it comes
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls.Put(voucherKey(id, name, raw), vouchAllowed)
+}
+
+// use reports what is known of a call, which is then used up.
+func (v *vouchers) use(key string) voucher {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known, _ := v.calls.Get(key)
+	v.calls.Put(key, vouchUsed)
+	return known
+}
+
+// check is an error unless the call was allowed. One of which nothing is known is decided now; so is one
+// that has run already, as the other call that it is.
+func (v *vouchers) check(ctx context.Context, call event.ToolCall) error {
+	switch known := v.use(voucherKey(call.ID, call.Name, call.Input)); {
+	case known == vouchAllowed:
+		return nil
+	case known == vouchUsed, call.ID == "":
+		call.ID = uuid.New()
+	}
+	call.Dir = v.dir
+	d := v.host.Decide(ctx, call)
+	if d.Verdict != event.Allow {
+		return errors.New(cmp.Or(d.Reason, call.Name+" is not permitted."))
+	}
+	if d.Input != nil && plainjson.Digest(d.Input) != plainjson.Digest(call.Input) {
+		return fmt.Errorf("%s is permitted with another input only", call.Name)
+	}
+	return nil
+}
+
+// observe listens to those who allow calls, and stands before the servers that run them.
+func (v *vouchers) observe(o *claude.Options) {
+	for i, h := range o.Hooks {
+		o.Hooks[i] = v.observed(h)
+	}
+	if ask := o.CanUseTool; ask != nil {
+		o.CanUseTool = func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
+			result, err := ask(ctx, req)
+			if err == nil && allows(result) {
+				v.allow(req.ToolUseID, req.ToolName, allowedInput(result, req.Input))
+			}
+			return result, err
+		}
+	}
+	servers := maps.Clone(o.MCPServers)
+	for name, server := range servers {
+		if own, ok := server.(*claude.MCPInProcess); ok {
+			servers[name] = v.guard(name, own)
+		}
+	}
+	o.MCPServers = servers
+}
+
+func allowedInput(result claude.PermissionResult, otherwise json.RawMessage) any {
+	allow, ok := result.(claude.Allow)
+	if p, isPointer := result.(*claude.Allow); isPointer {
+		allow, ok = *p, true
+	}
+	if ok && allow.UpdatedInput != nil {
+		return allow.UpdatedInput
+	}
+	return otherwise
+}
+
+func (v *vouchers) observed(h claude.Hook) claude.Hook {
+	inner := h.Func
+	if h.Event != claude.HookPreToolUse || inner == nil {
+		return h
+	}
+	h.Func = func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
+		out, err := inner(ctx, in)
+		call, isCall := in.(*claude.PreToolUseInput)
+		answer, isAnswer := out.(*claude.PreToolUseOutput)
+		if err == nil && isCall && isAnswer && answer != nil && !answer.Async && answer.PermissionDecision == claude.DecideAllow && !denies(out) {
+			var input any = call.ToolInput
+			if answer.UpdatedInput != nil {
+				input = answer.UpdatedInput
+			}
+			v.allow(call.ToolUseID, call.ToolName, input)
+		}
+		return out, err
+	}
+	return h
+}
+
+// guard is the server behind the check.
+func (v *vouchers) guard(name string, s *claude.MCPInProcess) *claude.MCPInProcess {
+	guarded := &claude.MCPInProcess{
+		Attach: s.Attach, Manifest: s.Manifest, Timeout: s.Timeout, Tools: s.Tools,
+	}
+	if s.Handle != nil {
+		guarded.Handle = v.guardHandle(name, s.Handle)
+	}
+	if s.Session != nil {
+		guarded.Session = func(send func(context.Context, json.RawMessage) error) claude.MCPSession {
+			session := s.Session(send)
+			session.Handle = v.guardHandle(name, session.Handle)
+			return session
+		}
+	}
+	return guarded
+}
+
+type handleFunc = func(ctx context.Context, msg json.RawMessage) (json.RawMessage, error)
+
+func (v *vouchers) guardHandle(server string, next handleFunc) handleFunc {
+	return func(ctx context.Context, msg json.RawMessage) (json.RawMessage, error) {
+		fields, err := plainFields(msg, "jsonrpc", "id", "method", "params", "result", "error")
+		if err != nil {
+			return nil, err
+		}
+		var method string
+		_ = json.Unmarshal(fields["method"], &method) // what is no text is no call
+		if method == "tools/call" {
+			if fields["params"], err = v.checkParams(ctx, server, fields["params"]); err != nil {
+				return refusedCall(fields["id"], err)
+			}
+		}
+		if msg, err = json.Marshal(fields); err != nil {
+			return nil, err
+		}
+		return next(ctx, msg)
+	}
+}
+
+// checkParams checks a call, and returns its parameters as they were checked.
+func (v *vouchers) checkParams(ctx context.Context, server string, params json.RawMessage) (json.RawMessage, error) {
+	fields, err := plainFields(params, "name", "arguments", "_meta")
+	if err != nil {
+		return nil, err
+	}
+	var name string
+	var meta map[string]json.RawMessage
+	var id string
+	if err := json.Unmarshal(fields["name"], &name); err != nil {
+		return nil, fmt.Errorf("the name of the tool: %w", err)
+	}
+	_ = json.Unmarshal(fields["_meta"], &meta) // without an id the call is decided now
+	_ = json.Unmarshal(meta["claudecode/toolUseId"], &id)
+	call := event.ToolCall{ID: id, Name: "mcp__" + strings.Map(inToolName, server) + "__" + strings.Map(inToolName, name), Input: fields["arguments"]}
+	if err := v.check(ctx, call); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// plainFields are the fields of an object. Those that some readers would take for a known one and others
+// would not are an error: whoever reads the message later must not read another one.
+func plainFields(object json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(object, &fields); err != nil {
+		return nil, fmt.Errorf("claudecode: a message to a tool: %w", err)
+	}
+	for name := range fields {
+		for _, k := range known {
+			if name != k && strings.EqualFold(name, k) {
+				return nil, fmt.Errorf("claudecode: a message to a tool has the field %q, which is almost %q", name, k)
+			}
+		}
+	}
+	return fields, nil
+}
+
+// refusedCall is the answer to a call that does not run.
+func refusedCall(id json.RawMessage, why error) (json.RawMessage, error) {
+	return json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": id,
+		"result": map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": why.Error()}}},
+	})
+}

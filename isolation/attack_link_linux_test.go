@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// A link that an agent has left in its workspace does not choose what the next one gets to see, although
+// the caller names it.
+func TestALinkInTheWorkspaceOpensNothing(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := filepath.Join(root, "work")
+	mustMake(t, filepath.Join(root, "host", "file"), "secret")
+	mustMake(t, filepath.Join(work, "folder", "file"), "harmless")
+	for link, to := range map[string]string{"out": filepath.Join(root, "host"), "folder/up": "../../host", "settings": filepath.Join(root, "host", "file"), "in": "folder"} {
+		if err := os.Symlink(to, filepath.Join(work, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		in      isolation.Isolation
+		opts    claude.Options
+		refused bool
+	}{
+		"a writable path":             {in: isolation.Isolation{Sandbox: &isolation.Sandbox{WritablePaths: []string{"out"}}}, refused: true},
+		"a readable path":             {in: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"folder/up"}}}, refused: true},
+		"a path through a link":       {in: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"out/file"}}}, refused: true},
+		"a folder of the CLI":         {opts: claude.Options{AddDirs: []string{filepath.Join(work, "out")}}, refused: true},
+		"a socket":                    {in: isolation.Isolation{Network: &isolation.NetworkPolicy{UnixSockets: []string{filepath.Join(work, "settings")}}}, refused: true},
+		"settings":                    {opts: claude.Options{SettingsFile: filepath.Join(work, "settings")}, refused: true},
+		"a link within the workspace": {opts: claude.Options{AddDirs: []string{filepath.Join(work, "in")}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.in.TempDir, c.in.APIKey, c.opts.Dir = root, "key", work
+			cell, err := c.in.Open(t.Context(), &c.opts, isolation.OpenOptions{})
+			if err == nil {
+				_ = cell.Close()
+			}
+			if refused := err != nil && strings.Contains(err.Error(), "is a link to"); refused != c.refused {
+				t.Errorf("got %v, want refused: %v", err, c.refused)
+			}
+		})
+	}
+}
+
+// The CLI is run outside of the cell too, to ask for its version.
+func TestACLIThatTheAgentCouldReplaceIsNotRun(t *testing.T) {
+	work, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/bin/true", filepath.Join(work, "link")); err != nil {
+		t.Fatal(err)
+	}
+	mustMake(t, filepath.Join(work, "bin", "claude"), "#!/bin/sh\n")
+	opts := &claude.Options{Dir: work}
+	cell, err := (&isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}).Open(t.Context(), opts, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	for _, name := range []string{"bin/claude", "link"} {
+		_, err := opts.Spawner.Spawn(t.Context(), claude.Command{Path: filepath.Join(work, name), Dir: work, Env: opts.Environ()})
+		if err == nil || !strings.Contains(err.Error(), "could replace it") {
+			t.Errorf("%s: got %v, want a refusal", name, err)
+		}
+	}
+}

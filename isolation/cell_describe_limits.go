@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"fmt"
+	"strings"
+)
+
+// limits tells what the run may use, and who sees to it.
+func (f facts) limits(w *words) {
+	l := f.isolation.Limits.Resolved()
+	f.memory(w, l)
+	f.processes(w, l)
+	list := func(format string, parts ...string) {
+		var there []string
+		for _, part := range parts {
+			if part != "" {
+				there = append(there, part)
+			}
+		}
+		if len(there) > 0 {
+			w.holds(format, strings.Join(there, ", "))
+		}
+	}
+	list("limits of the kernel: %s",
+		limited(l.FileSize, "a file has at most %s", bytesInWords),
+		limited(int64(l.OpenFiles), "a process has at most %s open files", plain))
+	list("a watchdog ends the run if %s",
+		limited(int64(l.CPUTime.Seconds()), "it computes for more than %s s", plain),
+		limited(l.WorkspaceBytes, "workspace and home grow by more than %s", bytesInWords),
+		limited(int64(l.WorkspaceFiles), "they get more than %s files", plain),
+		limited(l.FreeSpace, "less than %s stays free on the disk", bytesInWords))
+}
+
+func (f facts) memory(w *words, l Limits) {
+	switch {
+	case l.Memory == 0:
+		w.lacks("memory is not limited")
+	case f.group:
+		w.holds("memory: at most %s, kept by the kernel", bytesInWords(l.Memory))
+	default:
+		w.holds("memory: watched, and the run is ended above %s", bytesInWords(l.Memory))
+		w.lacks("memory is not limited by the kernel, since this program may not make control groups: what grows fast is ended late")
+	}
+}
+
+func (f facts) processes(w *words, l Limits) {
+	switch {
+	case l.Processes == 0:
+		w.lacks("processes are not limited")
+	case f.group || f.level == LevelCell:
+		w.holds("processes: at most %d with their threads, kept by the kernel", l.Processes)
+	default:
+		w.holds("processes: at most %d more of this user than at the start, with their threads, kept by the kernel", l.Processes)
+		w.lacks("the limit of processes is shared with everything else that this user runs")
+	}
+}
+
+// limited is a phrase about a limit, or "" if there is none.
+func limited(limit int64, format string, show func(int64) string) string {
+	if limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, show(limit))
+}
+
+func plain(n int64) string { return fmt.Sprint(n) }
+
+// bytesInWords is exact.
+func bytesInWords(n int64) string {
+	switch {
+	case n%gibibyte == 0:
+		return fmt.Sprintf("%d GiB", n/gibibyte)
+	case n%mebibyte == 0:
+		return fmt.Sprintf("%d MiB", n/mebibyte)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"sync"
+	"time"
+)
+
+// sweepShare bounds what sweeping costs a program that starts many cells, as a divisor of its time. A
+// sweep takes a fraction of a millisecond, but some ten where a temporary folder holds ten thousands.
+const sweepShare = 20
+
+// A pacer does something that need not be done each time, unless it was done just now.
+type pacer struct {
+	mu   sync.Mutex
+	rest time.Time // not before
+}
+
+// try does the work unless somebody is at it, or was, not long ago for the time that it takes.
+func (p *pacer) try(work func()) {
+	if !p.mu.TryLock() {
+		return
+	}
+	defer p.mu.Unlock()
+	began := time.Now()
+	if began.Before(p.rest) {
+		return
+	}
+	work()
+	now := time.Now()
+	p.rest = now.Add(sweepShare * now.Sub(began))
+}
+
+var (
+	homeSweeps  sync.Map // folder -> *pacer
+	groupSweeps pacer
+)
+
+// sweepHomes removes the homes of crashed programs. What cannot be removed now is tried again by a
+// later run.
+func sweepHomes(parent string) (err error) {
+	p, _ := homeSweeps.LoadOrStore(parent, &pacer{})
+	p.(*pacer).try(func() { _, err = SweepHomes(parent) })
+	return err
+}

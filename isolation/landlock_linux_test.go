@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/gateway/proxy"
+	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/isolation"
+)
+
+func onlyLandlock() *isolation.Isolation {
+	return &isolation.Isolation{Strongest: landlock, Weakest: landlock}
+}
+
+func TestLandlockIsRefusedToRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("this is not root")
+	}
+	cli := claudetest.CLI(t)
+	_, err := onlyLandlock().Open(t.Context(), cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
+	weak, ok := errors.AsType[*isolation.WeakError](err)
+	if !ok || weak.Asked != landlock || !strings.Contains(err.Error(), "to root") || !strings.Contains(err.Error(), "ordinary user") {
+		t.Errorf("got %v, want an error that says why root does not get it, and what to do", err)
+	}
+}
+
+func TestLandlockAsAnOrdinaryUser(t *testing.T) {
+	testuser.Rerun(t, claudetest.CLI(t).Path, "^TestTheRealCLIBehindLandlock")
+}
+
+func ordinary(t *testing.T) {
+	t.Helper()
+	if os.Getuid() == 0 {
+		t.Skip("Landlock is not for root; TestLandlockAsAnOrdinaryUser runs this")
+	}
+}
+
+func TestTheRealCLIBehindLandlockStaysThere(t *testing.T) {
+	ordinary(t)
+	cli := claudetest.CLI(t)
+	canary, outside := filepath.Join(cli.Root, "canary", "file"), filepath.Join(cli.Root, "out")
+	plant(t, canary, "THE CANARY")
+	if err := os.Mkdir(outside, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	connect := func(kind string, port any) string {
+		return fmt.Sprintf("(exec 3<>/dev/%s/127.0.0.1/%v) && echo connected; true", kind, port)
+	}
+	write := script.Input{"file_path": filepath.Join(outside, "written"), "content": "x"}
+	i := onlyLandlock()
+	i.Network = isolation.WithDomains("example.org")
+	heard := playIn(t, cli, i, []try{
+		{"inside", "Bash", command("echo in > inside && cat inside && mktemp && git init -q repo && git -C repo status && echo x > /dev/null"), "claude-agent-", "", false},
+		{"canary", "Bash", command("cat " + canary + "; true"), "Permission denied", "THE CANARY", false},
+		{"list", "Bash", command("ls " + filepath.Dir(canary) + "; true"), "Permission denied", "file\n", false},
+		{"outside", "Bash", command("touch " + outside + "/bash && echo made; true"), "Permission denied", "made", false},
+		{"tmp", "Bash", command("touch /tmp/drover-level-test && echo made; true"), "Permission denied", "made", false},
+		{"read", "Read", script.Input{"file_path": canary}, "", "THE CANARY", true},
+		{"write", "Write", write, "", "", true},
+		{"tcp", "Bash", command(connect("tcp", tcpServer(t))), "ermission denied", "connected", false},
+		{"udp", "Bash", command(connect("udp", udp.LocalAddr().(*net.UDPAddr).Port)), "ermission denied", "connected", false},
+		{"environ", "Bash", command(fmt.Sprintf("cat /proc/%d/environ | wc -c; true", os.Getpid())), "ermission denied", "", false},
+		{"signal", "Bash", command(fmt.Sprintf("kill -0 %d && echo alive; true", os.Getpid())), "not permitted", "alive", false},
+		{"denied", "Bash", command("curl -sS -m 10 http://denied.example/ -o /dev/null -w '%{http_code}'"), "403", "", false},
+		{"bind", "Bash", command(perl(`bind(S,sockaddr_in(0,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "ermission denied", "bound", false},
+		{"multipath", "Bash", command(`perl -MSocket -e 'socket(S,AF_INET,SOCK_STREAM,262) or die "socket: $!"; print "made"'; true`), "ermission denied", "made", false},
+		// The words about what is missing are true.
+		{"listen", "Bash", command(perl(`listen(S,1) or die "listen: $!"; print "listens"`)), "listens", "", false},
+		{"namespace", "Bash", command("unshare -U true && echo made; true"), "not permitted", "made", false},
+		{"detached", "Bash", command("(setsid tail -f /dev/null >/dev/null 2>&1 &) ; echo started"), "started", "", false},
+	})
+	for _, name := range []string{"bash", "written"} {
+		if _, err := os.Stat(filepath.Join(outside, name)); err == nil {
+			t.Errorf("%s was written outside", name)
+		}
+	}
+	walls := oneWalls(t, heard, landlock)
+	said := strings.Join(walls.Missing, "\n")
+	for _, want := range []string{"can outlive the run", "command lines", "that the kernel picks"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("missing: %q, want %q in it", said, want)
+		}
+	}
+	for _, not := range []string{"UDP", "Multipath"} { // the filter closes them
+		if strings.Contains(said, not) {
+			t.Errorf("missing: %q, want nothing of %s", said, not)
+		}
+	}
+	denied := of[proxy.Connection](heard)
+	if len(denied) != 1 || denied[0].Verdict != proxy.Denied || denied[0].Host != "denied.example" {
+		t.Errorf("connections: %+v, want the one that was denied", denied)
+	}
+}
+
+// perl is a command that has a TCP socket S and does something with it.
+func perl(code string) string {
+	return `perl -MSocket -e 'socket(S,AF_INET,SOCK_STREAM,0) or die "socket: $!"; ` + code + `'; true`
+}
+
+func TestTheRealCLIBehindLandlockGetsWhatThePolicyAllows(t *testing.T) {
+	ordinary(t)
+	cli := claudetest.CLI(t)
+	data, out := filepath.Join(cli.Root, "data"), filepath.Join(cli.Root, "out")
+	plant(t, filepath.Join(data, "file"), "READABLE")
+	if err := os.Mkdir(out, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	own, server := ownProxy(t), helloServer(t)
+	i := onlyLandlock()
+	i.Network = &isolation.NetworkPolicy{AllowLocalBinding: true, AllowLocalhost: true, HTTPProxyPort: own.port}
+	i.Sandbox = &isolation.Sandbox{WritablePaths: []string{"../out"}, ReadablePaths: []string{data}}
+	heard := playIn(t, cli, i, []try{
+		{"bind", "Bash", command(perl(`bind(S,sockaddr_in(0,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "bound", "", false},
+		{"port", "Bash", command(perl(`bind(S,sockaddr_in(` + freePort(t) + `,INADDR_ANY)) or die "bind: $!"; print "bound"`)), "bound", "", false},
+		{"readable", "Bash", command("cat " + data + "/file; touch " + data + "/x && echo made; true"), "READABLE", "made", false},
+		{"writable", "Bash", command("touch ../out/x && echo made"), "made", "", false},
+		{"localhost", "Bash", command("curl -sS -m 10 --noproxy '' --proxy $ALL_PROXY http://" + server), "hello", "", false},
+		{"own-proxy", "Bash", command("curl -sS -m 10 http://any.example/x"), "your proxy was asked for http://any.example/x", "", false},
+	})
+	if got := own.requests.Load(); got != 1 {
+		t.Errorf("the proxy of the caller's got %d connections, want 1", got)
+	}
+	if said := strings.Join(oneWalls(t, heard, landlock).Enforced, "\n"); !strings.Contains(said, fmt.Sprintf("HTTP at port %d", own.port)) {
+		t.Errorf("enforced: %q, want the proxy of the caller's", said)
+	}
+}
+
+func TestTheRealCLIBehindLandlockIsEndedAtItsLimits(t *testing.T) {
+	ordinary(t)
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Call("Bash", command("for n in 1 2 3 4 5 6 7 8; do head -c 8000000 /dev/zero > f$n; done; tail -f /dev/null")), script.Text("done"))
+	opts := cli.Options(model)
+	opts.SettingSources, opts.PermissionMode = nil, claude.ModeBypassPermissions
+	i := onlyLandlock()
+	i.TempDir, i.Limits = cli.Root, isolation.Limits{WorkspaceBytes: 32 << 20}
+	var heard told
+	c, err := i.Open(t.Context(), opts, isolation.OpenOptions{Emit: heard.emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range claude.Query(t.Context(), "go", opts) {
+		if err != nil {
+			break
+		}
+	}
+	if _, broken := errors.AsType[*isolation.BreachError](c.Stopped()); !broken {
+		t.Errorf("the run was stopped by %v, want a BreachError", c.Stopped())
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := of[isolation.Breach](&heard); len(got) != 1 || got[0].Limit != 32<<20 {
+		t.Errorf("told of breaches: %+v, want one", got)
+	}
+}
