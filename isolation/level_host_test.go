@@ -31,11 +31,11 @@ func TestWithoutWallsHomeAndEnvironmentStayPrivate(t *testing.T) {
 	plant(t, canary, "NO WALLS HERE")
 	i := isolation.Development()
 	heard := playIn(t, cli, i, []try{
-		{"home", "Bash", bash("echo $HOME $CLAUDE_CONFIG_DIR $TMPDIR"), "claude-agent-", cli.Home, false},
-		{"environ", "Bash", bash("env"), "HOME=", "planted-password", false},
-		{"harmless", "Bash", bash("env"), "HARMLESS_THEME=yes", "", false},
-		{"key", "Bash", bash("echo key=$ANTHROPIC_API_KEY"), "key=", claudetest.FakeKey, false},
-		{"canary", "Bash", bash("cat " + canary), "NO WALLS HERE", "", false},
+		{"home", "Bash", command("echo $HOME $CLAUDE_CONFIG_DIR $TMPDIR"), "claude-agent-", cli.Home, false},
+		{"environ", "Bash", command("env"), "HOME=", "planted-password", false},
+		{"harmless", "Bash", command("env"), "HARMLESS_THEME=yes", "", false},
+		{"key", "Bash", command("echo key=$ANTHROPIC_API_KEY"), "key=", claudetest.FakeKey, false},
+		{"canary", "Bash", command("cat " + canary), "NO WALLS HERE", "", false},
 	}, func(o *claude.Options) {
 		o.AllowedTools = []string{"Bash"}
 		around := append(o.Environ(), "DB_PASSWORD=planted-password", "HARMLESS_THEME=yes")

@@ -24,11 +24,11 @@ func TestToolsInACellReachAProxyOfTheCallers(t *testing.T) {
 	}
 	i := &isolation.Isolation{Network: &isolation.NetworkPolicy{HTTPProxyPort: own.port, SOCKSProxyPort: nobody}}
 	heard := playIn(t, cli, i, []try{
-		{"asked", "Bash", bash("curl -sS -m 10 http://any.example/x"), "your proxy was asked for http://any.example/x", "", false},
-		{"again", "Bash", bash("curl -sS -m 10 http://127.0.0.9/y"), "your proxy was asked for http://127.0.0.9/y", "", false},
-		{"nobody", "Bash", bash("curl -sS -m 10 --noproxy '' --proxy $ALL_PROXY http://any.example/ && echo answered; true"), "curl", "answered", false},
+		{"asked", "Bash", command("curl -sS -m 10 http://any.example/x"), "your proxy was asked for http://any.example/x", "", false},
+		{"again", "Bash", command("curl -sS -m 10 http://127.0.0.9/y"), "your proxy was asked for http://127.0.0.9/y", "", false},
+		{"nobody", "Bash", command("curl -sS -m 10 --noproxy '' --proxy $ALL_PROXY http://any.example/ && echo answered; true"), "curl", "answered", false},
 		// The proxy is all that there is of the host's loopback.
-		{"loopback", "Bash", bash("curl -sS -m 10 --noproxy '*' http://127.0.0.1:" + tcpServer(t) + " && echo answered; true"), "curl", "answered", false},
+		{"loopback", "Bash", command("curl -sS -m 10 --noproxy '*' http://127.0.0.1:" + tcpServer(t) + " && echo answered; true"), "curl", "answered", false},
 	})
 	if said := strings.Join(oneWalls(t, heard, cell).Enforced, "\n"); !strings.Contains(said, "what your proxy lets through") {
 		t.Errorf("enforced: %q, want the proxy of the caller's", said)

@@ -41,13 +41,13 @@ func TestTheCLIsOwnSandboxHoldsCommands(t *testing.T) {
 	port := tcpServer(t)
 	reach := "curl -sS -m 5 --noproxy '*' http://127.0.0.1:" + port + " || echo unreached"
 	heard := playIn(t, cli, i, []try{
-		{"inside", "Bash", bash("touch inside && echo made"), "made", "", false},
-		{"outside", "Bash", bash("touch " + outside + "/bash && echo made; true"), "cannot touch", "made", false},
+		{"inside", "Bash", command("touch inside && echo made"), "made", "", false},
+		{"outside", "Bash", command("touch " + outside + "/bash && echo made; true"), "cannot touch", "made", false},
 		{"leaves", "Bash", script.Input{"command": "touch " + outside + "/left && echo made; true", "dangerouslyDisableSandbox": true}, "cannot touch", "made", false},
-		{"server", "Bash", bash(reach), "unreached", "", false},
-		{"proxied", "Bash", bash("curl -sS -m 5 --noproxy '' -o /dev/null -w 'code %{http_code}' http://127.0.0.1:" + port + "; true"), "", "code 200", false},
+		{"server", "Bash", command(reach), "unreached", "", false},
+		{"proxied", "Bash", command("curl -sS -m 5 --noproxy '' -o /dev/null -w 'code %{http_code}' http://127.0.0.1:" + port + "; true"), "", "code 200", false},
 		{"leaves-net", "Bash", script.Input{"command": reach, "dangerouslyDisableSandbox": true}, "unreached", "", false},
-		{"token", "Bash", bash("echo token=$ANTHROPIC_API_KEY."), "token=.", "", false},
+		{"token", "Bash", command("echo token=$ANTHROPIC_API_KEY."), "token=.", "", false},
 	})
 	for _, name := range []string{"bash", "left"} {
 		if _, err := os.Stat(filepath.Join(outside, name)); err == nil {
@@ -105,7 +105,7 @@ func without(t *testing.T, dir string, programs ...string) string {
 // The CLI's PATH is without bubblewrap: it must not run commands without its sandbox.
 func TestTheCLIsOwnSandboxIsNeverLeftOut(t *testing.T) {
 	i, cli := onlySandbox(t), claudetest.CLI(t)
-	model := claudetest.NewModel(t, script.Call("Bash", bash("touch made")), script.Text("done"))
+	model := claudetest.NewModel(t, script.Call("Bash", command("touch made")), script.Text("done"))
 	opts := cli.Options(model)
 	opts.SettingSources = nil
 	i.TempDir, i.Env = shortFolder(t), map[string]string{"PATH": without(t, cli.Root, "bwrap")}

@@ -36,7 +36,7 @@ func TestManyRealCLIsInCellsAtOnce(t *testing.T) {
 			}}),
 			script.Text("done"))
 	}
-	err := each(n, func(k int) error { return inCell(t, cli, models[k], dirs[k]) })
+	err := each(n, func(k int) error { return turnInCell(t, cli, models[k], dirs[k]) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func TestManyRealCLIsInCellsAtOnce(t *testing.T) {
 	}
 }
 
-// inCell runs the CLI once, in a cell, and expects that two calls were paid for.
-func inCell(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, dir string) error {
+// turnInCell runs the CLI once, in a cell, and expects that two calls were paid for.
+func turnInCell(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, dir string) error {
 	o := cli.Options(model)
 	o.Dir, o.PermissionMode = dir, claude.ModeBypassPermissions
 	cell, err := (&isolation.Isolation{TempDir: cli.Temp}).Open(t.Context(), o, isolation.OpenOptions{})
