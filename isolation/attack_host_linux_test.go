@@ -53,6 +53,9 @@ func newTarget(t *testing.T) *target {
 	t.Helper()
 	h := &target{RealCLI: claudetest.CLI(t), secret: "secret-" + rand.Text(), key: "sk-ant-api03-" + rand.Text()}
 	t.Setenv(secretVariable, h.secret)
+	if info, err := os.Stat(h.Root); err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("%s can be entered by others: %v, %v", h.Root, info, err)
+	}
 	h.dir = filepath.Join(h.Root, "host")
 	h.file = filepath.Join(h.dir, "file")
 	mustMake(t, h.file, h.secret)

@@ -41,15 +41,22 @@ func TestAnAgentDoesNotExhaustTheMachine(t *testing.T) {
 // What the kernel does not limit ends the run: it is told, and the rest of the disk is safe.
 func TestARunThatGrowsBeyondItsLimitsIsEnded(t *testing.T) {
 	h := newTarget(t)
-	h.agent(t, script.Call("Bash", script.Input{"command": attacker("grow", "100")}))
+	added := filepath.Join(h.Root, "second") // both count, and together
+	if err := os.Mkdir(added, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.agent(t, script.Call("Bash", script.Input{"command": attacker("grow", "100", ".", added)}))
+	h.opts.AddDirs = []string{added}
 	in := h.isolation()
 	in.Limits = isolation.Limits{WorkspaceBytes: 8 * mebibyte}
 	got := h.run(t, in, nil)
 	h.checkBreach(t, got, 8*mebibyte)
-	files, _ := filepath.Glob(filepath.Join(h.Work, "grown-*"))
+	files, _ := filepath.Glob(filepath.Join(h.Root, "*", "grown-*"))
 	if len(files) < 8 || len(files) >= 100 {
 		t.Errorf("%d MiB were written, want the end soon after 8", len(files))
 	}
+	_ = os.RemoveAll(added)
+	delete(h.before, added)
 	h.unharmed(t)
 }
 

@@ -211,23 +211,38 @@ func searchAttack(args []string) {
 	fmt.Println("looked into files:", looked)
 }
 
-// forkAttack starts up to so many processes at once, and says how many it got. With a second argument
-// it then makes that file and holds on until it is gone, for at most 20 seconds.
+// forkAttack starts up to so many processes at once, and says how many it got; some of those it then
+// ends, since a CLI that cannot have a thread gives up. With a second argument it makes that file and
+// holds on to the rest until the file is gone, for at most 20 seconds.
 func forkAttack(args []string) {
 	n, _ := strconv.Atoi(args[0])
-	started := 0
+	var release []func()
 	var refused error
-	for ; started < n; started++ {
+	for len(release) < n && refused == nil {
 		child := exec.Command("/bin/cat")
 		stdin, _ := child.StdinPipe()
-		if refused = child.Start(); refused != nil {
-			break
+		if refused = child.Start(); refused == nil {
+			release = append(release, func() { _ = stdin.Close(); _ = child.Wait() })
 		}
-		defer func() { _ = stdin.Close(); _ = child.Wait() }()
+	}
+	started := len(release)
+	defer func() {
+		for _, f := range release {
+			f()
+		}
+	}()
+	for ; refused != nil && len(release) > started-8; release = release[1:] {
+		release[0]()
 	}
 	fmt.Printf("started %d, then %v\n", started, refused)
 	if len(args) == 1 {
 		return
+	}
+	for range 2000 { // what else the kernel counts for each user
+		if _, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
+			fmt.Println("watches:", err)
+			break
+		}
 	}
 	if err := os.WriteFile(args[1], nil, 0o600); err != nil {
 		fmt.Println(err)
@@ -254,11 +269,11 @@ func allocateAttack(args []string) {
 	fmt.Println("OPEN: allocated", len(kept))
 }
 
-// growAttack writes so many files of one MiB, without haste.
+// growAttack writes so many files of one MiB into folders in turn, without haste.
 func growAttack(args []string) {
 	n, _ := strconv.Atoi(args[0])
 	for i := range n {
-		if err := os.WriteFile(fmt.Sprint("grown-", i), make([]byte, 1<<20), 0o600); err != nil {
+		if err := os.WriteFile(fmt.Sprint(args[1+i%(len(args)-1)], "/grown-", i), make([]byte, 1<<20), 0o600); err != nil {
 			fmt.Println("refused:", err)
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -13,12 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/internal/testuser"
@@ -187,7 +185,7 @@ func (h *target) plant(t *testing.T) {
 	}}
 }
 
-// script makes the model call one tool after the other.
+// turnsOf makes the model call one tool after the other.
 func turnsOf(attempts []attempt) []script.Turn {
 	var turns []script.Turn
 	for n, a := range attempts {
@@ -269,23 +267,6 @@ func (h *target) checkConnections(t *testing.T, got record) {
 	}
 }
 
-// A gate that allows everything changes nothing about the walls.
-func TestAGateThatAllowsEverythingOpensNoWall(t *testing.T) {
-	h := newTarget(t)
-	attempts := []attempt{
-		bash("read a file of the host", "cat "+h.file, hidden),
-		{"outside of the CLI's sandbox", "Bash", script.Input{"command": "cat " + h.file, "dangerouslyDisableSandbox": true}, hidden, nil},
-		{"Read a file of the host", "Read", script.Input{"file_path": h.file}, hidden, nil},
-		bash("the host's server", attacker("dial", "tcp", h.servers["tcp"].address), unreached),
-	}
-	model := h.agent(t, turnsOf(attempts)...)
-	got := h.run(t, h.isolation(), &agent.RunnerOptions{Policies: []gate.Policy{gate.Default(event.Allow)}})
-	h.check(t, attempts, model, got)
-	if n := len(payloads[event.Decision](got)); n < len(attempts) {
-		t.Errorf("the gate decided %d times, want %d", n, len(attempts))
-	}
-}
-
 // The key pays for the run and is nowhere in the cell.
 func TestTheKeyNeverEntersTheCell(t *testing.T) {
 	h := newTarget(t)
@@ -321,5 +302,5 @@ func TestTheKeyNeverEntersTheCell(t *testing.T) {
 
 // Most people are not root. What an agent can do there is tried again as one of them.
 func TestAttacksAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestAnAgent.*|TestTheKey.*|TestACommand.*|TestARunThatGrows.*|TestACellThat.*|TestTheCLIs.*|TestKilling.*)$")
+	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestAnAgentDoesNotGetOut|TestAnAgentDoesNotEatTheMemory|TestTheKey.*|TestACommand.*|TestACellThat.*|TestTheCLIs.*|TestKilling.*)$")
 }

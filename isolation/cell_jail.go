@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -74,7 +75,7 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
 		Mounts: mounts, Listen: []netip.AddrPort{gatewayAddress, httpProxyAddress, socksProxyAddress},
 		Limits: jail.Limits{
-			Processes: int(limits.Processes), FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: int(limits.OpenFiles),
+			Processes: limits.Processes, FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: limits.OpenFiles,
 		},
 		TempBytes: limits.TempBytes, Nested: w.cell.isolation.sandbox().Nested,
 	}
@@ -141,7 +142,7 @@ func variable(env []string, name string) string {
 
 // start starts the CLI in its jail and serves what it finds there.
 func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error) {
-	kept := c.confine()
+	kept := c.confine(spec.Mounts)
 	spec.Confine = kept.add
 	started, err := jail.Start(ctx, spec)
 	if err != nil {
@@ -149,9 +150,7 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	}
 	p := walled{started.Process}
 	if err := kept.hold(started.Init(), p); err != nil {
-		for _, l := range started.Listeners() {
-			_ = l.Close() // nobody has used it
-		}
+		discard(started)
 		return nil, err
 	}
 	network := c.isolation.network()
@@ -166,6 +165,16 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	}
 	c.started(p)
 	return p, nil
+}
+
+// discard ends a jail that nobody gets to see, and closes what belongs to it.
+func discard(started *jail.Cell) {
+	for _, l := range started.Listeners() {
+		_ = l.Close() // nobody has used it
+	}
+	_ = started.Kill() // it may have ended
+	_, _ = io.Copy(io.Discard, started.Stdout())
+	_, _ = io.Copy(io.Discard, started.Stderr())
 }
 
 // started tells whoever wants to know of a process.

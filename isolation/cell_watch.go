@@ -5,10 +5,12 @@ package isolation
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/cgroup"
+	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/watchdog"
 )
 
@@ -17,6 +19,7 @@ import (
 type confinement struct {
 	cell     *Cell
 	limits   Limits
+	folders  []string      // that the cell can write
 	group    *cgroup.Group // nil without one
 	watchdog *watchdog.Watchdog
 }
@@ -27,9 +30,14 @@ func newGroup(limits Limits) (*cgroup.Group, error) {
 	return cgroup.New("drover", cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
 }
 
-// confine prepares a start of the CLI.
-func (c *Cell) confine() *confinement {
+// confine prepares a start of the CLI, which sees these mounts.
+func (c *Cell) confine(mounts []jail.Mount) *confinement {
 	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
+	for _, m := range mounts {
+		if info, err := os.Stat(m.Source); m.Writable && err == nil && info.IsDir() {
+			f.folders = append(f.folders, m.Source)
+		}
+	}
 	if group, err := newGroup(f.limits); err == nil { // without one the watchdog does it, as the walls event says
 		f.group = group
 	}
@@ -59,7 +67,7 @@ func (f *confinement) hold(pid int, p claude.Process) error {
 // the model, so that the gateway waits for the count, and the CLI starts meanwhile.
 func (f *confinement) watch(init int, kill func() error) error {
 	w, err := watchdog.Begin(context.Background(), watchdog.Options{
-		Paths:    []string{f.cell.dir, f.cell.home.Path()},
+		Paths:    f.folders,
 		MaxBytes: f.limits.WorkspaceBytes, MaxFiles: int64(f.limits.WorkspaceFiles), MinFree: f.limits.FreeSpace,
 		Processes: func() []int { return []int{init} },
 		MaxMemory: f.watchedMemory(), MaxCPU: f.limits.CPUTime, CPU: f.countedCPU(),

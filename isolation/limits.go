@@ -22,8 +22,8 @@ type Limits struct {
 	OpenFiles int
 	// TempBytes is the size of the private /tmp. Zero means 1 GiB.
 	TempBytes int64
-	// WorkspaceBytes and WorkspaceFiles bound what the workspace and the home grow by during the run;
-	// a watchdog ends the run that breaks them. Zero means 16 GiB and 1,000,000.
+	// WorkspaceBytes and WorkspaceFiles bound what the workspace, the home and all other folders that
+	// the agent can write grow by during the run; a watchdog ends the run that breaks them. Zero means 16 GiB and 1,000,000.
 	WorkspaceBytes int64
 	WorkspaceFiles int
 	// FreeSpace is what must stay free, in bytes, on the file system of the workspace; a watchdog
