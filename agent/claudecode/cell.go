@@ -31,7 +31,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		return ctx.Err() // there is nothing to start
 	}
 	if r.adapter.isolation == nil && r.opts.Spawner != nil {
-		r.asides.tell(isolation.Walls{Level: isolation.LevelHost, Missing: []string{"the CLI is started by a Spawner of the caller's, and no walls are put around it here"}})
+		r.asides.tell(isolation.Walls{Level: isolation.LevelHost, Enforced: []string{}, Missing: []string{"the CLI is started by a Spawner of the caller's, and no walls are put around it here"}})
 		return nil
 	}
 	r.adapter.keep(&r.opts)
