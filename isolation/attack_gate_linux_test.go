@@ -36,7 +36,7 @@ func TestACommandCannotRunAToolThatTheGateDenies(t *testing.T) {
 		{"Read a file of the host", "Read", script.Input{"file_path": h.file}, hidden, nil},
 		bash("the host's server", attacker("dial", "tcp", h.servers["tcp"].address), unreached),
 	}
-	model := h.agent(t, turnsOf(attempts)...)
+	model := h.agent(t, turnsOf(attempts, 1)...)
 	var launched atomic.Int64
 	registry := tool.MustRegistry(nil, tool.Must("launch", "Launches.", func(context.Context, struct{}) (string, error) {
 		launched.Add(1)
