@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
@@ -29,6 +30,9 @@ func (c *Cell) open() (*openWalls, error) {
 	if w.at.gateway, err = c.serveHTTP(c.run.Serve); err != nil || c.level == LevelHost {
 		return w, err
 	}
+	if err := checkSocketNames(runtime.GOOS, c.home.TempDir()); err != nil {
+		return nil, err
+	}
 	network := c.isolation.network()
 	own := func(scheme string, port int) string {
 		return scheme + "://" + netip.AddrPortFrom(loopback, uint16(port)).String()
@@ -42,6 +46,19 @@ func (c *Cell) open() (*openWalls, error) {
 	}
 	w.at.httpProxy, err = c.serveHTTP(c.proxy.Serve)
 	return w, err
+}
+
+// maxSocketFolder is how long the name of a folder may be in which the CLI's sandbox on Linux can make its
+// sockets: what the kernel takes, less "/claude-socks-", sixteen digits and ".sock".
+const maxSocketFolder = 107 - 35
+
+// checkSocketNames refuses a folder for temporary files in which the CLI's sandbox could not be set up: the
+// CLI would start all the same, and fail at each command.
+func checkSocketNames(goos, temp string) error {
+	if goos != "linux" || len(temp) <= maxSocketFolder {
+		return nil
+	}
+	return fmt.Errorf("isolation: the CLI's own sandbox cannot make sockets in %s: the name is longer than %d bytes\n  next: set Isolation.TempDir to a folder with a shorter name, such as /tmp", temp, maxSocketFolder)
 }
 
 // serveHTTP serves on a port of the machine's loopback that the system picks, and returns its address.

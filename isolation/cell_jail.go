@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -149,9 +150,7 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	}
 	p := walled{started.Process}
 	if err := kept.hold(started.Init(), p); err != nil {
-		for _, l := range started.Listeners() {
-			_ = l.Close() // nobody has used it
-		}
+		discard(started)
 		return nil, err
 	}
 	network := c.isolation.network()
@@ -166,6 +165,16 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	}
 	c.started(p)
 	return p, nil
+}
+
+// discard ends a jail that nobody gets to see, and closes what belongs to it.
+func discard(started *jail.Cell) {
+	for _, l := range started.Listeners() {
+		_ = l.Close() // nobody has used it
+	}
+	_ = started.Kill() // it may have ended
+	_, _ = io.Copy(io.Discard, started.Stdout())
+	_, _ = io.Copy(io.Discard, started.Stderr())
 }
 
 // started tells whoever wants to know of a process.

@@ -48,8 +48,9 @@ func of[T event.Payload](l *told) []T {
 }
 
 // playIn has the real CLI make all calls in one run behind the walls of an isolation. It may do everything
-// without a question, except as root, where the CLI refuses that: tools that ask are denied there.
-func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries []try) *told {
+// without a question, except as root, where the CLI refuses that: tools that ask are denied there. The
+// functions change the options before.
+func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries []try, change ...func(*claude.Options)) *told {
 	t.Helper()
 	var calls []script.Block
 	for _, a := range tries {
@@ -64,8 +65,13 @@ func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries
 	opts.CanUseTool = func(_ context.Context, r *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "asked about " + r.ToolName}, nil
 	}
+	for _, change := range change {
+		change(opts)
+	}
 	var heard told
-	i.TempDir = cli.Root
+	if i.TempDir == "" {
+		i.TempDir = shortFolder(t)
+	}
 	c, err := i.Open(t.Context(), opts, isolation.OpenOptions{Emit: heard.emit})
 	if err != nil {
 		t.Fatal(err)
@@ -178,4 +184,15 @@ func freePort(t *testing.T) string {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
+}
+
+// shortFolder is a folder with a short name, as sockets in homes need it.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }

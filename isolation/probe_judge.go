@@ -3,9 +3,10 @@
 package isolation
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -49,8 +50,8 @@ func (p *planted) judge(seen map[string]string) []Attempt {
 		p.secret("read the key in the environment", seen[partEnvironment], "the environment"),
 		p.secret("read the key in files", seen[partFiles], "the workspace and the home"),
 		p.secret("read the key in /proc", seen[partMemory], "the environment of processes"),
-		p.rootless(status),
-		p.powerless(status),
+		rootless(status),
+		powerless(status),
 		attempt("gain privileges", status["NoNewPrivs"] == "1", "no_new_privs is set", "no_new_privs is not set"),
 		attempt("make every system call", status["Seccomp"] == "2", "a seccomp filter is on", "no seccomp filter is on"),
 		interfaces(seen[partInterfaces]),
@@ -70,16 +71,16 @@ func (p *planted) secret(name, seen, where string) Attempt {
 	return attempt(name, !strings.Contains(seen, p.key), "it is not in "+where, "it is in "+where)
 }
 
-func (p *planted) rootless(status map[string]string) Attempt {
+func rootless(status map[string]string) Attempt {
+	const name = "be root"
 	uids := strings.Fields(status["Uid"])
-	held := len(uids) > 0
-	for _, uid := range uids {
-		held = held && uid != "0"
+	if len(uids) == 0 {
+		return Attempt{Name: name, Detail: "the user is not known"}
 	}
-	return attempt("be root", held, "user "+strings.Join(uids[:min(1, len(uids))], ""), "the user is root")
+	return attempt(name, !slices.Contains(uids, "0"), "the user is "+uids[0], "the user is root")
 }
 
-func (p *planted) powerless(status map[string]string) Attempt {
+func powerless(status map[string]string) Attempt {
 	var has []string
 	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
 		if value := status[set]; strings.Trim(value, "0") != "" || value == "" {
@@ -98,7 +99,7 @@ func interfaces(seen string) Attempt {
 		}
 	}
 	held := len(names) == 1 && names[0] == "lo"
-	return attempt("have a network of the host", held, "only lo is there", fmt.Sprintf("there are %s", strings.Join(names, ", ")))
+	return attempt("have a network of the host", held, "only lo is there", "there is "+cmp.Or(strings.Join(names, ", "), "what is not known"))
 }
 
 // statusOf reads the fields of /proc/self/status.

@@ -3,6 +3,7 @@
 package isolation_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,31 @@ func TestProbeSaysWhatDoesNotHold(t *testing.T) {
 	}
 	if err := report.Err(); err == nil || !strings.Contains(err.Error(), "at level host an agent can: read a file of the host") || !strings.Contains(err.Error(), "\n  next: ") {
 		t.Errorf("got error %v, want one that names what is open", err)
+	}
+}
+
+// Landlock keeps files and servers apart, and leaves processes to be seen.
+func TestProbeSaysWhatLandlockLeavesOpen(t *testing.T) {
+	i := &isolation.Isolation{Weakest: isolation.LevelLandlock, Strongest: isolation.LevelLandlock}
+	report, err := isolation.Probe(t.Context(), i)
+	if _, weak := errors.AsType[*isolation.WeakError](err); weak {
+		t.Skip("no Landlock for this user: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := map[string]bool{}
+	for _, a := range report.Attempts {
+		held[a.Name] = a.Held
+	}
+	for name, want := range map[string]bool{
+		"read a file of the host": true, "write outside of the workspace": true, "reach a server of the host": true,
+		"read the key in the environment": true, "read the key in files": true, "be root": true, "gain privileges": true, "make every system call": true,
+		"see a process of the host": false,
+	} {
+		if held[name] != want {
+			t.Errorf("%s: held %v, want %v", name, held[name], want)
+		}
 	}
 }
 

@@ -126,7 +126,7 @@ func freeze(t *testing.T, p *program, r *running) {
 	}
 }
 
-// A program that is killed takes the agent and its commands along.
+// A program that is killed takes the agent and its commands along. The next one clears up after it.
 func TestNothingOutlivesDrover(t *testing.T) {
 	if !proc.NamespaceAvailable(t.Context(), "") {
 		t.Skip("needs bubblewrap: apt-get install bubblewrap")
@@ -136,9 +136,17 @@ func TestNothingOutlivesDrover(t *testing.T) {
 	awaitFile(t, filepath.Join(p.cli.Work, "begun"))
 	seenAtWork(t, p)
 	r.signal(os.Kill)
-	p.grace = 5 * time.Second // the kernel ends the rest, and nobody waits for it
+	p.grace, p.leaves = 5*time.Second, true // the kernel ends the rest, and nobody waits for it
 	if got := r.wait(); got.code != -1 {
 		t.Errorf("got %+v, want the end by a signal", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.cli.Temp, "claude-agent-*")); len(left) == 0 {
+		t.Error("no home is left: there is nothing to clear up, and the test sees nothing")
+	}
+	p.leaves = false
+	p.setEnv(claudetest.NewModel(t, script.Text("Hello.")).Env())
+	if got := p.run("run", "--quiet", "Hello?"); got.code != 0 {
+		t.Errorf("got %+v, want a run that clears up", got)
 	}
 }
 

@@ -40,6 +40,9 @@ func Pids(init int) []int { return proc.Descendants(init) }
 // Start starts the program of s in a cell, and returns when it runs. The context covers the start
 // only. If a cell cannot be had here at all, the error is an [UnsupportedError].
 func Start(ctx context.Context, s Spec) (*Cell, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	bwrap, err := findBwrap(s.Bwrap)
 	if err != nil {
 		return nil, err

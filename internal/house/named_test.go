@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package house
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// A test that a page names as evidence exists.
+func TestPagesNameRealTests(t *testing.T) {
+	tests := collect(packages(t)).tests
+	named := 0
+	for _, page := range documents(t) {
+		for _, name := range testsNamed(read(t, page)) {
+			named++
+			if !tests[name] {
+				t.Errorf("%s: there is no test %s", page, name)
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("only %d tests are named: the rule sees nothing", named)
+	}
+}
+
+var namedTest = regexp.MustCompile("`([a-z]+\\.(?:Test|Fuzz|Example|Benchmark)[A-Z]\\w*)`")
+
+func testsNamed(text string) []string {
+	var names []string
+	for _, match := range namedTest.FindAllStringSubmatch(text, -1) {
+		names = append(names, match[1])
+	}
+	return names
+}
+
+func TestTestsNamed(t *testing.T) {
+	got := testsNamed("as `jail.TestOne` and `jail.TestTwo`, but not `agenttest.TestAdapter(t)` or TestThree")
+	if want := []string{"jail.TestOne", "jail.TestTwo"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

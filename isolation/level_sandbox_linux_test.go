@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/isolation"
+)
+
+func onlySandbox(t *testing.T) *isolation.Isolation {
+	t.Helper()
+	for _, program := range []string{"bwrap", "socat"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("the CLI's own sandbox needs " + program)
+		}
+	}
+	return &isolation.Isolation{Strongest: sandbox, Weakest: sandbox}
+}
+
+func TestSandboxAsAnOrdinaryUser(t *testing.T) {
+	testuser.Rerun(t, claudetest.CLI(t).Path, "^TestTheCLIsOwnSandbox")
+}
+
+func TestTheCLIsOwnSandboxHoldsCommands(t *testing.T) {
+	i, cli := onlySandbox(t), claudetest.CLI(t)
+	outside := filepath.Join(cli.Root, "other")
+	if err := os.Mkdir(outside, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	i.TempDir = longestFolder(t)
+	port := tcpServer(t)
+	reach := "curl -sS -m 5 --noproxy '*' http://127.0.0.1:" + port + " || echo unreached"
+	heard := playIn(t, cli, i, []try{
+		{"inside", "Bash", command("touch inside && echo made"), "made", "", false},
+		{"outside", "Bash", command("touch " + outside + "/bash && echo made; true"), "cannot touch", "made", false},
+		{"leaves", "Bash", script.Input{"command": "touch " + outside + "/left && echo made; true", "dangerouslyDisableSandbox": true}, "cannot touch", "made", false},
+		{"server", "Bash", command(reach), "unreached", "", false},
+		{"proxied", "Bash", command("curl -sS -m 5 --noproxy '' -o /dev/null -w 'code %{http_code}' http://127.0.0.1:" + port + "; true"), "", "code 200", false},
+		{"leaves-net", "Bash", script.Input{"command": reach, "dangerouslyDisableSandbox": true}, "unreached", "", false},
+		{"token", "Bash", command("echo token=$ANTHROPIC_API_KEY."), "token=.", "", false},
+	})
+	for _, name := range []string{"bash", "left"} {
+		if _, err := os.Stat(filepath.Join(outside, name)); err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+	if said := strings.Join(oneWalls(t, heard, sandbox).Missing, "\n"); !strings.Contains(said, "MCP servers have no walls") {
+		t.Errorf("missing: %q, want what the CLI's sandbox does not hold", said)
+	}
+}
+
+// longestFolder is a folder for homes whose name is as long as it may be.
+func longestFolder(t *testing.T) string {
+	t.Helper()
+	const length = 72 - len("/claude-agent-0123456789ABCDEF/tmp")
+	dir := shortFolder(t)
+	dir = filepath.Join(dir, strings.Repeat("x", length-len(dir)-1))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestAHomeInWhichTheCLIsSandboxCannotWorkIsRefused(t *testing.T) {
+	i, cli := onlySandbox(t), claudetest.CLI(t)
+	i.TempDir = longestFolder(t) + "y"
+	if err := os.Mkdir(i.TempDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := i.Open(t.Context(), cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
+	if err == nil || !strings.Contains(err.Error(), "set Isolation.TempDir") {
+		t.Errorf("got %v, want that the name is too long", err)
+	}
+}
+
+// without makes a folder of programs for PATH that has all but these.
+func without(t *testing.T, dir string, programs ...string) string {
+	t.Helper()
+	folder := filepath.Join(dir, "bin")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"bash", "sh", "git", "cat", "env", "bwrap", "socat", "rg", "which"} {
+		path, err := exec.LookPath(name)
+		if err != nil || strings.Contains(strings.Join(programs, " "), name) {
+			continue
+		}
+		if err := os.Symlink(path, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// The CLI's PATH is without bubblewrap: it must not run commands without its sandbox.
+func TestTheCLIsOwnSandboxIsNeverLeftOut(t *testing.T) {
+	i, cli := onlySandbox(t), claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Call("Bash", command("touch made")), script.Text("done"))
+	opts := cli.Options(model)
+	opts.SettingSources = nil
+	i.TempDir, i.Env = shortFolder(t), map[string]string{"PATH": without(t, cli.Root, "bwrap")}
+	c, err := i.Open(t.Context(), opts, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	said := ""
+	for m, err := range claude.Query(t.Context(), "go", opts) {
+		if err != nil {
+			said += err.Error()
+		}
+		if result, ok := m.(*claude.ResultMessage); ok {
+			said += strings.Join(append(result.Errors, result.Result), "\n")
+		}
+	}
+	if !strings.Contains(said, "andbox required but unavailable") {
+		t.Errorf("the CLI said %q, want that its sandbox is missing", said)
+	}
+	if _, err := os.Stat(filepath.Join(cli.Work, "made")); err == nil || len(model.Requests()) > 0 {
+		t.Errorf("the run went on without a sandbox: %d requests, file %v", len(model.Requests()), err)
+	}
+}
+
+// This program's PATH is without bubblewrap: the run does not start.
+func TestTheCLIsOwnSandboxIsNotPromisedWithoutItsPrograms(t *testing.T) {
+	i, cli := onlySandbox(t), claudetest.CLI(t)
+	t.Setenv("PATH", without(t, cli.Root, "bwrap", "socat"))
+	_, err := i.Open(t.Context(), cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
+	weak, ok := errors.AsType[*isolation.WeakError](err)
+	if !ok || weak.Best != host || !strings.Contains(err.Error(), "install bubblewrap and socat") {
+		t.Errorf("got %v, want that bubblewrap and socat are missing", err)
+	}
+}
