@@ -306,5 +306,5 @@ func TestTheKeyNeverEntersTheCell(t *testing.T) {
 
 // Most people are not root. What an agent can do there is tried again as one of them.
 func TestAttacksAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestAnAgentDoesNotGetOut|TestAnAgentDoesNotEatTheMemory|TestTheKey.*|TestACommand.*|TestACellThat.*|TestTheCLIs.*|TestKilling.*)$")
+	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestAnAgentDoesNotGetOut|TestAnAgentDoesNotEatTheMemory|TestTheKey.*|TestACommand.*|TestACellThat.*|TestTheCLIsOwnSandboxWorksInACell|TestKilling.*)$")
 }
