@@ -29,7 +29,7 @@ func TestAnAgentDoesNotExhaustTheMachine(t *testing.T) {
 		bash("shared memory", "for n in $(seq 40); do head -c 4000000 /dev/zero > /dev/shm/large$n || break; done; rm /dev/shm/large*", `No space left`),
 		bash("still there", "echo still there", `still there`),
 	}
-	model := h.agent(t, turnsOf(attempts)...)
+	model := h.agent(t, turnsOf(attempts, 1)...)
 	in := h.isolation()
 	in.Limits = isolation.Limits{Processes: 80, FileSize: 4 * mebibyte, TempBytes: 16 * mebibyte}
 	h.check(t, attempts, model, h.run(t, in, nil))
@@ -99,9 +99,9 @@ func TestACellThatExhaustsItsProcessesHurtsNoOther(t *testing.T) {
 	in.Limits.Processes = 80
 	modest := h.beside(t)
 	some := []attempt{bash("as many as are allowed", attacker("fork", "40"), `started 40, then <nil>`)}
-	modestModel := modest.agent(t, turnsOf(some)...)
+	modestModel := modest.agent(t, turnsOf(some, 1)...)
 	many := []attempt{bash("many processes", attacker("fork", "300", full), `started \d\d?, then .*unavailable`)}
-	model := h.agent(t, turnsOf(many)...)
+	model := h.agent(t, turnsOf(many, 1)...)
 	var greedy record
 	var wg sync.WaitGroup
 	wg.Go(func() { greedy = h.run(t, in, nil) })

@@ -23,7 +23,7 @@ func TestTheCLIsOwnSandboxWorksInACell(t *testing.T) {
 		bash("the host's server", attacker("dial", "tcp", h.servers["tcp"].address, "abstract", h.servers["abstract"].address), `(?s)(refused: .*){2}`),
 		bash("system calls", "echo x > /proc/sys/kernel/core_pattern; mknod disk b 8 0; unshare -Ur mount -o remount,rw /usr && touch /usr/x", `(?s)`+forbidden),
 	}
-	model := h.agent(t, turnsOf(attempts)...)
+	model := h.agent(t, turnsOf(attempts, 1)...)
 	in := h.isolation()
 	in.Sandbox = &isolation.Sandbox{Nested: true}
 	h.check(t, attempts, model, h.run(t, in, nil))

@@ -185,11 +185,15 @@ func (h *target) plant(t *testing.T) {
 	}}
 }
 
-// turnsOf makes the model call one tool after the other.
-func turnsOf(attempts []attempt) []script.Turn {
+// turnsOf makes the model call so many tools at once, in order.
+func turnsOf(attempts []attempt, atOnce int) []script.Turn {
 	var turns []script.Turn
+	var calls []script.Block
 	for n, a := range attempts {
-		turns = append(turns, script.Reply(script.ToolCall{ID: callID(n), Name: a.tool, Input: a.input}))
+		calls = append(calls, script.ToolCall{ID: callID(n), Name: a.tool, Input: a.input})
+		if len(calls) == atOnce || n == len(attempts)-1 {
+			turns, calls = append(turns, script.Reply(calls...)), nil
+		}
 	}
 	return append(turns, script.Text("I am still inside."))
 }
@@ -237,7 +241,7 @@ func clipped(text string) string { return text[:min(len(text), 1500)] }
 func TestAnAgentDoesNotGetOut(t *testing.T) {
 	h := newTarget(t)
 	attempts := h.attempts()
-	model := h.agent(t, turnsOf(attempts)...)
+	model := h.agent(t, turnsOf(attempts, 6)...)
 	h.plant(t)
 	got := h.run(t, h.isolation(), nil)
 	h.check(t, attempts, model, got)
@@ -302,5 +306,5 @@ func TestTheKeyNeverEntersTheCell(t *testing.T) {
 
 // Most people are not root. What an agent can do there is tried again as one of them.
 func TestAttacksAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestAnAgentDoesNotGetOut|TestAnAgentDoesNotEatTheMemory|TestTheKey.*|TestACommand.*|TestACellThat.*|TestTheCLIs.*|TestKilling.*)$")
+	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestAnAgentDoesNotGetOut|TestAnAgentDoesNotEatTheMemory|TestTheKey.*|TestACommand.*|TestACellThat.*|TestTheCLIsOwnSandboxWorksInACell|TestKilling.*)$")
 }
