@@ -3,6 +3,8 @@
 package isolation_test
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,5 +76,36 @@ func TestACLIThatTheAgentCouldReplaceIsNotRun(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "could replace it") {
 			t.Errorf("%s: got %v, want a refusal", name, err)
 		}
+	}
+}
+
+// A CLI that is installed in the project can be run, and the agent can change neither it nor the way to it.
+func TestACLIInTheProjectCannotBeReplaced(t *testing.T) {
+	work, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const attempts = "#!/bin/sh\nfor try in \"rm -f tools/cli/claude\" \"mv tools/cli tools/old\" \"mv tools old\" \"ln -sfn /bin/true tools/bin/claude\" \"touch tools/new\"; do $try 2>/dev/null && echo \"OPEN: $try\"; done\ntouch beside && echo done\n"
+	mustMake(t, filepath.Join(work, "tools", "cli", "claude"), attempts)
+	program, link := filepath.Join(work, "tools", "cli", "claude"), filepath.Join(work, "tools", "bin", "claude")
+	if err := errors.Join(os.Chmod(program, 0o700), os.Mkdir(filepath.Dir(link), 0o700), os.Symlink("../cli/claude", link)); err != nil {
+		t.Fatal(err)
+	}
+	opts := &claude.Options{Dir: work, CLIPath: link}
+	cell, err := (&isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}).Open(t.Context(), opts, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	p, err := opts.Spawner.Spawn(t.Context(), claude.Command{Path: link, Dir: work, Env: opts.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := io.ReadAll(p.Stdout())
+	if err != nil || string(said) != "done\n" {
+		t.Errorf("the agent says %q (%v), want that it could change nothing but what is beside", said, err)
+	}
+	if now, err := os.ReadFile(program); err != nil || string(now) != attempts {
+		t.Errorf("the CLI has become %q (%v)", now, err)
 	}
 }

@@ -42,6 +42,7 @@ type Cell struct {
 	trackers  []*guard.Tracker
 	emit      func(event.Payload)
 	walls     walls
+	shields   []string       // folders that are read-only because the CLI is in them
 	notes     []string       // what else the event about the walls has to say
 	host      claude.Spawner // of the caller, for levels without a jail
 

@@ -12,7 +12,7 @@ import (
 
 // describe says what holds and what does not.
 func (c *Cell) describe(upstream string, leftOut []string) Walls {
-	f := facts{level: c.level, isolation: &c.isolation, notes: c.notes}
+	f := facts{level: c.level, isolation: &c.isolation, shields: c.shields, notes: c.notes}
 	if w, ok := c.walls.(*landlockWalls); ok {
 		f.landlock = w.enforced
 	}
@@ -36,6 +36,7 @@ type facts struct {
 	isolation *Isolation
 	group     bool // there is a control group
 	landlock  landlock.Enforced
+	shields   []string // folders that are read-only because the CLI is in them
 	notes     []string
 }
 
@@ -53,6 +54,9 @@ func (f facts) describe() Walls {
 		f.cliSandbox(w)
 	default:
 		f.noWalls(w)
+	}
+	for _, folder := range f.shields {
+		w.holds("%s is read-only, because the CLI is in it", folder)
 	}
 	for _, note := range f.notes {
 		w.lacks("%s", note)

@@ -3,6 +3,7 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,9 @@ func (c *Cell) jail(o *claude.Options) (*jailWalls, error) {
 	mounts, err := c.mounts(o)
 	if err != nil {
 		return nil, err
+	}
+	if cli, err := claude.Find(claude.FindOptions{Path: o.CLIPath}); err == nil { // otherwise the start says so
+		mounts, c.shields = shielded(mounts, cli.Path)
 	}
 	return &jailWalls{cell: c, mounts: mounts}, nil
 }
@@ -95,7 +99,7 @@ func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, e
 	}
 	if folder := replaceable(mounts, cmd.Path, real); folder != "" {
 		return "", nil, &claude.LaunchError{
-			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the cell", folder),
+			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the walls", folder),
 			Hint: "install the CLI elsewhere, or set Options.CLIPath to one that the agent cannot write",
 		}
 	}
@@ -122,12 +126,51 @@ func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, e
 
 // replaceable is the folder in which an agent could replace one of these files, or "".
 func replaceable(mounts []jail.Mount, paths ...string) string {
-	for _, m := range mounts {
-		if m.Writable && slices.ContainsFunc(paths, func(path string) bool { return within(m.Source, path) || within(m.Target, path) }) {
+	for _, path := range paths {
+		if m, ok := innermost(mounts, path); ok && m.Writable {
 			return m.Source
 		}
 	}
 	return ""
+}
+
+// innermost is the mount that a path is in.
+func innermost(mounts []jail.Mount, path string) (found jail.Mount, ok bool) {
+	for _, m := range mounts {
+		at := cmp.Or(m.Target, m.Source)
+		if within(at, path) && (!ok || len(at) > len(cmp.Or(found.Target, found.Source))) {
+			found, ok = m, true
+		}
+	}
+	return found, ok
+}
+
+// shielded adds mounts under which an agent cannot replace the CLI, where that lies in a folder that it
+// can write, as a CLI that is installed in the project does. What is there of the folder is read-only
+// then: a mount cannot be moved away, and what is in it cannot be changed. A link right in the folder
+// cannot be shielded; spawn refuses it.
+func shielded(mounts []jail.Mount, cli string) (_ []jail.Mount, folders []string) {
+	real, err := filepath.EvalSymlinks(cli)
+	if err != nil {
+		return mounts, nil // spawn says so
+	}
+	for _, path := range []string{cli, real} {
+		m, ok := innermost(mounts, path)
+		if !ok || !m.Writable {
+			continue
+		}
+		rest, err := filepath.Rel(cmp.Or(m.Target, m.Source), path)
+		if err != nil {
+			continue
+		}
+		first, _, _ := strings.Cut(filepath.ToSlash(rest), "/")
+		folder := filepath.Join(m.Source, first)
+		if info, err := os.Lstat(folder); err == nil && info.Mode().Type() != os.ModeSymlink {
+			mounts = append(mounts, jail.Mount{Source: folder, Target: filepath.Join(cmp.Or(m.Target, m.Source), first)})
+			folders = append(folders, folder)
+		}
+	}
+	return ordered(mounts), folders
 }
 
 // variable is the value of a variable in "NAME=value" entries.
