@@ -33,6 +33,9 @@ type landlockWalls struct {
 // that is there and cannot be read upsets OpenSSL more than one that is not there.
 var landlockSystem = []string{"/proc", "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl/openssl.cnf"}
 
+// noSystemGit keeps git from /etc/gitconfig: it gives up if that is there and cannot be read.
+const noSystemGit = "GIT_CONFIG_NOSYSTEM=1"
+
 var landlockDevices = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 // landlock prepares the walls and opens the gateway and the proxy; the CLI is not started.
@@ -161,7 +164,7 @@ func (w *landlockWalls) launch(ctx context.Context, cmd claude.Command, program 
 	defer func() { _, _ = filter.Close(), gate.Close() }()
 	l := jail.Launch{Report: 3, Ruleset: 4, Filter: 5, Limits: kept.limitsByProcess(), Path: program, Args: cmd.Args}
 	p, err := proc.Start(ctx, proc.Spec{
-		Path: "/proc/self/fd/6", Args: l.Arguments(), Dir: cmd.Dir, Env: cmd.Env, NoPIDNamespace: true,
+		Path: "/proc/self/fd/6", Args: l.Arguments(), Dir: cmd.Dir, Env: append([]string{noSystemGit}, cmd.Env...), NoPIDNamespace: true,
 		Files: []*os.File{handoff.Child, rules, filter, helper},
 	})
 	if err != nil {
