@@ -73,7 +73,7 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
 		Mounts: mounts, Listen: []netip.AddrPort{gatewayAddress, httpProxyAddress, socksProxyAddress},
 		Limits: jail.Limits{
-			Processes: int(limits.Processes), FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: int(limits.OpenFiles),
+			Processes: limits.Processes, FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: limits.OpenFiles,
 		},
 		TempBytes: limits.TempBytes, Nested: w.cell.isolation.sandbox().Nested,
 	}
