@@ -180,11 +180,12 @@ func TestTheRealCLIBehindLandlockThatCannotStartSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	program := cli.WriteFile(t, "program", "#!/no/such/interpreter\n")
+	program := filepath.Join(cli.Root, "bin", "program")
+	plant(t, program, "#!/no/such/interpreter\n")
 	if err := os.Chmod(program, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{program: "running " + program, cli.Work + "/none": "no such file"} {
+	for path, want := range map[string]string{program: "running " + program, cli.Root + "/none": "no such file"} {
 		_, err := opts.Spawner.Spawn(t.Context(), claude.Command{Path: path, Dir: cli.Work})
 		if _, ok := errors.AsType[*claude.LaunchError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a LaunchError that says %q", err, want)
