@@ -85,7 +85,7 @@ func (f facts) cell(w *words) {
 	if sandbox.Nested {
 		w.holds("commands of the Bash tool run in the CLI's own sandbox, inside of the jail")
 		w.lacks("the filter of system calls lets namespaces and mounts through, which the nested sandbox needs")
-		f.excluded(w, "the nested sandbox, though not the jail")
+		f.excluded(w, "the nested sandbox, though not of the jail")
 	}
 	for _, path := range f.isolation.network().UnixSockets {
 		w.lacks("the socket %s gives away what the program behind it can do", path)
@@ -117,7 +117,7 @@ func (f facts) cliSandbox(w *words) {
 	w.lacks("the CLI itself, its hooks and its MCP servers have no walls")
 	w.lacks("commands can read what the user can outside of the user's home")
 	w.lacks("neither memory nor processes nor disk are limited")
-	f.excluded(w, "the sandbox, and have no walls")
+	f.excluded(w, "the sandbox, without walls")
 }
 
 // excluded tells of the ways out of the CLI's own sandbox that were asked for.

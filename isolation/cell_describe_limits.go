@@ -12,25 +12,37 @@ func (f facts) limits(w *words) {
 	l := f.isolation.Limits.Resolved()
 	f.memory(w, l)
 	f.processes(w, l)
-	list := func(format string, parts ...string) {
-		var there []string
-		for _, part := range parts {
-			if part != "" {
-				there = append(there, part)
-			}
-		}
-		if len(there) > 0 {
-			w.holds(format, strings.Join(there, ", "))
-		}
-	}
-	list("limits of the kernel: %s",
+	kernel := some(
 		limited(l.FileSize, "a file has at most %s", bytesInWords),
 		limited(int64(l.OpenFiles), "a process has at most %s open files", plain))
-	list("a watchdog ends the run if %s",
+	if kernel != nil {
+		w.holds("limits of the kernel: %s", strings.Join(kernel, ", "))
+	}
+	watched := some(
 		limited(int64(l.CPUTime.Seconds()), "it computes for more than %s s", plain),
 		limited(l.WorkspaceBytes, "workspace and home grow by more than %s", bytesInWords),
 		limited(int64(l.WorkspaceFiles), "they get more than %s files", plain),
 		limited(l.FreeSpace, "less than %s stays free on the disk", bytesInWords))
+	if watched != nil {
+		w.holds("a watchdog ends the run if %s", strings.Join(watched, ", or if "))
+	}
+	if l.CPUTime == 0 {
+		w.lacks("the time that the run computes is not limited")
+	}
+	if l.WorkspaceBytes == 0 {
+		w.lacks("what the run writes is not limited")
+	}
+}
+
+// some are the phrases that say something.
+func some(phrases ...string) []string {
+	var said []string
+	for _, phrase := range phrases {
+		if phrase != "" {
+			said = append(said, phrase)
+		}
+	}
+	return said
 }
 
 func (f facts) memory(w *words, l Limits) {

@@ -3,6 +3,7 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type landlockWalls struct {
 // Names of users and hosts, which many programs look up, beside what of the system a jail shows. A file
 // that is there and cannot be read upsets OpenSSL more than one that is not there.
 var landlockSystem = []string{"/proc", "/etc/passwd", "/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl/openssl.cnf"}
+
+// noSystemGit keeps git from /etc/gitconfig: it gives up if that is there and cannot be read.
+const noSystemGit = "GIT_CONFIG_NOSYSTEM=1"
 
 var landlockDevices = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"}
 
@@ -139,47 +143,67 @@ func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.P
 // launch starts the helper, which puts itself behind the walls and becomes the program. It waits for its
 // filter until it is in its control group.
 func (w *landlockWalls) launch(ctx context.Context, cmd claude.Command, program string, mounts []jail.Mount, kept *confinement) (*proc.Process, error) {
-	rules, _, err := w.ruleset(mounts).Open()
+	kit, err := openKit(w.ruleset(mounts))
+	defer kit.close()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rules.Close() }()
-	helper, err := jail.HelperFile()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = helper.Close() }()
-	handoff, err := jail.NewHandoff()
-	if err != nil {
-		return nil, err
-	}
-	defer handoff.Close()
-	filter, gate, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _, _ = filter.Close(), gate.Close() }()
 	l := jail.Launch{Report: 3, Ruleset: 4, Filter: 5, Limits: kept.limitsByProcess(), Path: program, Args: cmd.Args}
 	p, err := proc.Start(ctx, proc.Spec{
-		Path: "/proc/self/fd/6", Args: l.Arguments(), Dir: cmd.Dir, Env: cmd.Env, NoPIDNamespace: true,
-		Files: []*os.File{handoff.Child, rules, filter, helper},
+		Path: "/proc/self/fd/6", Args: l.Arguments(), Dir: cmd.Dir, Env: append([]string{noSystemGit}, cmd.Env...), NoPIDNamespace: true,
+		Files: []*os.File{kit.handoff.Child, kit.rules, kit.filter, kit.helper},
 	})
 	if err != nil {
 		return nil, err
 	}
-	_ = handoff.Child.Close()
-	err = kept.add([]int{p.PID()})
-	if err == nil {
-		_, err = gate.Write(jail.SharedNetworkFilter()) // a pipe has room for it
-		_ = gate.Close()
-	}
-	if err == nil {
-		_, err = handoff.Receive(ctx, 0)
+	if err = kept.add([]int{p.PID()}); err == nil {
+		err = kit.release(ctx)
 	}
 	if err != nil {
 		return nil, abandoned(p, err)
 	}
 	return p, nil
+}
+
+// A kit is what the helper gets: the ruleset, itself, a socket to report on, and a pipe with its filter.
+type kit struct {
+	rules, helper, filter, gate *os.File
+	handoff                     *jail.Handoff
+}
+
+// openKit opens everything. The kit must be closed, also after an error.
+func openKit(r landlock.Ruleset) (*kit, error) {
+	k := &kit{}
+	var err error
+	if k.rules, _, err = r.Open(); err != nil {
+		return k, err
+	}
+	if k.helper, err = jail.HelperFile(); err != nil {
+		return k, err
+	}
+	if k.handoff, err = jail.NewHandoff(); err != nil {
+		return k, err
+	}
+	k.filter, k.gate, err = os.Pipe()
+	return k, err
+}
+
+// release gives the helper its filter, and waits until the program runs.
+func (k *kit) release(ctx context.Context) error {
+	_ = k.handoff.Child.Close()
+	_, err := k.gate.Write(jail.SharedNetworkFilter()) // a pipe has room for it
+	_ = k.gate.Close()
+	_, failed := k.handoff.Receive(ctx, 0)
+	return cmp.Or(failed, err) // the helper knows better why it takes nothing
+}
+
+func (k *kit) close() {
+	for _, f := range []*os.File{k.rules, k.helper, k.filter, k.gate} {
+		_ = f.Close() // harmless for what was not opened, or is closed
+	}
+	if k.handoff != nil {
+		k.handoff.Close()
+	}
 }
 
 // abandoned ends a helper that did not become the program, and adds what it said.

@@ -169,3 +169,26 @@ func TestTheRealCLIBehindLandlockIsEndedAtItsLimits(t *testing.T) {
 		t.Errorf("told of breaches: %+v, want one", got)
 	}
 }
+
+func TestTheRealCLIBehindLandlockThatCannotStartSaysWhy(t *testing.T) {
+	ordinary(t)
+	cli := claudetest.CLI(t)
+	opts := cli.Options(claudetest.NewModel(t))
+	opts.SettingSources = nil
+	c, err := onlyLandlock().Open(t.Context(), opts, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	program := filepath.Join(cli.Root, "bin", "program")
+	plant(t, program, "#!/no/such/interpreter\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{program: "running " + program, cli.Root + "/none": "no such file"} {
+		_, err := opts.Spawner.Spawn(t.Context(), claude.Command{Path: path, Dir: cli.Work})
+		if _, ok := errors.AsType[*claude.LaunchError](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want a LaunchError that says %q", err, want)
+		}
+	}
+}

@@ -14,8 +14,9 @@ type Level int
 const (
 	// LevelCell is a bubblewrap jail around the whole CLI: own files, processes, network.
 	LevelCell Level = iota
-	// LevelLandlock limits files and TCP with the kernel's Landlock, on Linux without bubblewrap. It
-	// leaves UDP, sockets in the file system and the sight of other processes open.
+	// LevelLandlock limits files and TCP with the kernel's Landlock, on Linux 6.7 without bubblewrap,
+	// and never for root; a filter refuses all other network. It leaves sockets in the file system and
+	// the sight of other processes open, and more, which the event about the walls lists.
 	LevelLandlock
 	// LevelSandbox is only the CLI's own sandbox, which confines commands of the Bash tool.
 	LevelSandbox

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/internal/jail"
+)
+
+// A fake machine: what is not said is there.
+func aMachine(goos string, change func(*machine)) machine {
+	m := machine{
+		goos: goos, landlock: 7, cell: func(context.Context) error { return nil },
+		helper: func() error { return nil }, find: func(string) error { return nil },
+	}
+	if goos != "linux" {
+		m.landlock = 0
+		m.cell = func(context.Context) error { return jail.UnsupportedOn(goos, "arm64") }
+		m.helper = func() error { return jail.UnsupportedOn(goos, "arm64") }
+	}
+	if change != nil {
+		change(&m)
+	}
+	return m
+}
+
+func noJail(reason, fix string) func(context.Context) error {
+	return func(context.Context) error { return &jail.UnsupportedError{Reason: reason, Fix: fix} }
+}
+
+func noBubblewrap(m *machine) {
+	m.cell = noJail("bubblewrap was not found", "install the package bubblewrap (0.8 or newer)")
+	m.find = func(program string) error {
+		if program == "bwrap" {
+			return errors.New("not found")
+		}
+		return nil
+	}
+}
+
+func noNamespaces(m *machine) {
+	m.cell = noJail("No permissions to create new namespace", "allow user namespaces")
+}
+
+// The machines of the tests, and the strongest level of each.
+var machines = []struct {
+	name string
+	machine
+	best Level
+}{
+	{"linux", aMachine("linux", nil), LevelCell},
+	{"linux_no_bubblewrap", aMachine("linux", noBubblewrap), LevelLandlock},
+	{"linux_no_namespaces", aMachine("linux", noNamespaces), LevelLandlock},
+	{"linux_no_bubblewrap_root", aMachine("linux", func(m *machine) { noBubblewrap(m); m.root = true }), LevelHost},
+	{"linux_no_namespaces_root", aMachine("linux", func(m *machine) { noNamespaces(m); m.root = true }), LevelSandbox},
+	{"linux_no_bubblewrap_old_kernel", aMachine("linux", func(m *machine) { noBubblewrap(m); m.landlock = 3 }), LevelHost},
+	{"linux_no_bubblewrap_no_landlock", aMachine("linux", func(m *machine) { noBubblewrap(m); m.landlock = 0 }), LevelHost},
+	{"macos", aMachine("darwin", nil), LevelSandbox},
+	{"windows", aMachine("windows", nil), LevelHost},
+}
+
+// By default a run wants a cell. Without one it does not start, and says what is missing and how to
+// accept less.
+func TestAMachineWithoutACellRefusesByDefault(t *testing.T) {
+	for _, m := range machines {
+		t.Run(m.name, func(t *testing.T) {
+			level, err := (&Isolation{}).decideLevel(t.Context(), m.machine)
+			if m.best == LevelCell {
+				if level != LevelCell || err != nil {
+					t.Errorf("got %s, %v, want a cell", level, err)
+				}
+				return
+			}
+			weak, ok := errors.AsType[*WeakError](err)
+			if !ok || weak.Asked != LevelCell || weak.Best != m.best {
+				t.Fatalf("got %v, want that only %s can be had", err, m.best)
+			}
+			for _, word := range []string{"Isolation.Weakest", "--isolation " + m.best.String(), "\n  next: "} {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v\nwant %q in it", err, word)
+				}
+			}
+			checkWords(t, filepath.Join("testdata", "weak", m.name+".txt"), err.Error()+"\n")
+		})
+	}
+}
+
+// Weaker walls are used only by a run that accepts them, and never weaker ones than need be.
+func TestLessIsAcceptedOnlyByName(t *testing.T) {
+	for _, m := range machines {
+		for weakest := LevelCell; weakest <= LevelHost; weakest++ {
+			for strongest := LevelCell; strongest <= weakest; strongest++ {
+				i := &Isolation{Weakest: weakest, Strongest: strongest}
+				level, err := i.decideLevel(t.Context(), m.machine)
+				name := fmt.Sprintf("%s from %s to %s", m.name, strongest, weakest)
+				_, refused := errors.AsType[*WeakError](err)
+				switch {
+				case refused != (err != nil):
+					t.Errorf("%s: got %v, want a WeakError or none", name, err)
+				case err == nil && (level > weakest || level < strongest || m.has(t.Context(), level) != nil):
+					t.Errorf("%s: got %s, which is not what was asked for, or not there", name, level)
+				case err == nil && level > max(m.best, strongest) && m.has(t.Context(), max(m.best, strongest)) == nil:
+					t.Errorf("%s: got %s, want stronger walls", name, level)
+				case refused && m.best >= strongest && m.best <= weakest:
+					t.Errorf("%s: refused, want %s", name, m.best)
+				}
+			}
+		}
+	}
+}
+
+func TestLevelsThatContradictEachOtherAreRefused(t *testing.T) {
+	for name, i := range map[string]*Isolation{
+		"Strongest is weaker than Weakest": {Strongest: LevelSandbox},
+		"Sandbox.Disabled":                 {Sandbox: &Sandbox{Disabled: true}, Weakest: LevelSandbox},
+	} {
+		if level, err := i.decideLevel(t.Context(), aMachine("linux", nil)); err == nil || !strings.Contains(err.Error(), "Isolation.Weakest") {
+			t.Errorf("%s: got %s, %v, want an error that says what to set", name, level, err)
+		}
+	}
+}
+
+func TestRootGetsNoLandlock(t *testing.T) {
+	root := aMachine("linux", func(m *machine) { m.root = true })
+	_, err := (&Isolation{Strongest: LevelLandlock, Weakest: LevelLandlock}).decideLevel(t.Context(), root)
+	if err == nil || !strings.Contains(err.Error(), "run as an ordinary user") {
+		t.Errorf("got %v, want that root cannot have it", err)
+	}
+}
+
+func TestThisMachineHasALevel(t *testing.T) {
+	level, reasons := Best(t.Context())
+	if !level.valid() || len(reasons) != int(level) {
+		t.Errorf("got %s and %d reasons, want one for each stronger level", level, len(reasons))
+	}
+}
+
+// checkWords compares with a file; -update writes it.
+func checkWords(t *testing.T, path, got string) {
+	t.Helper()
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
