@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drover-agents/drover/internal/landlock"
 )
@@ -17,18 +18,19 @@ func (c *Cell) describe(upstream string, leftOut []string) Walls {
 		f.landlock = w.enforced
 	}
 	if c.level <= LevelLandlock {
-		f.group = groupAvailable(c.isolation.Limits.Resolved())
+		f.group = groupAvailable()
 	}
 	w := f.describe()
 	w.Upstream, w.LeftOut = upstream, leftOut
 	return w
 }
 
-// groupAvailable tries whether the kernel keeps the limits of the cell as a whole.
-func groupAvailable(limits Limits) bool {
-	group, err := newGroup(limits)
+// groupAvailable tries once whether the kernel keeps the limits of a cell as a whole: that depends on the
+// machine and the user.
+var groupAvailable = sync.OnceValue(func() bool {
+	group, err := newGroup(defaultLimits)
 	return err == nil && group.Close() == nil
-}
+})
 
 // facts are what the words about the walls are made from.
 type facts struct {
