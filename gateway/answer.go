@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -24,6 +25,12 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 	defer func() { _ = resp.Body.Close() }()
 	c.firstByte = time.Since(c.began)
 	c.status = statusFor(resp.StatusCode)
+	if !finalStatus(resp.StatusCode) {
+		c.problem = fmt.Sprintf("the upstream answered with status %d, which is none", resp.StatusCode)
+		c.status = http.StatusBadGateway
+		writeError(c.w, c.run.wire, c.status, "api_error", c.problem)
+		return false
+	}
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		c.problem = "the upstream answered in " + clip(encoding) + ", which cannot be metered"
 		c.status = http.StatusBadGateway
@@ -43,6 +50,10 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 		}
 	}
 }
+
+// finalStatus reports whether a status can be the one of an answer. Others would be a panic, or no answer
+// to HTTP.
+func finalStatus(status int) bool { return status >= 200 && status <= 999 }
 
 // statusFor turns a refused credential into a refusal: it is ours, and the agent, which has none,
 // would only try again and again.

@@ -250,3 +250,19 @@ func TestARefusedCredentialIsNotTheAgentsFault(t *testing.T) {
 		t.Errorf("got status %d: %s", w.Code, w.Body)
 	}
 }
+
+func TestAStatusThatIsNoneIsABadGateway(t *testing.T) {
+	for _, status := range []int{-1, 0, 99, 101, 1000} {
+		var events recorder
+		upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
+			return answerWith(status, "application/json", message), nil
+		}}
+		run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream, Emit: events.emit})
+		if w := post(run, question); w.Code != http.StatusBadGateway {
+			t.Errorf("for %d the agent got %d, want 502", status, w.Code)
+		}
+		if calls := eventsOf[gateway.ModelCall](&events); len(calls) != 1 || calls[0].Error == "" {
+			t.Errorf("for %d the events are %+v", status, calls)
+		}
+	}
+}
