@@ -18,6 +18,10 @@ const lastWords = time.Second
 // slowReader is how long an agent may take to read the end of its answer when the run is over.
 const slowReader = 5 * time.Second
 
+// stuckReader is how long an agent may take to read a piece of its answer: as long as it does not, the
+// call holds a place in the queue that other runs wait for.
+const stuckReader = 2 * time.Minute
+
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // pass hands the answer on as it comes. It reports whether it broke off in the middle.
@@ -75,6 +79,7 @@ func (c *call) open(resp *http.Response) {
 	_, whole := c.meter.(*jsonMeter)
 	c.clean = !whole
 	c.mu.Unlock()
+	c.allowTime()
 	c.w.WriteHeader(c.status)
 	_ = c.out.Flush() // the head is news, too
 }
@@ -99,11 +104,21 @@ func (c *call) forward(p []byte) bool {
 	return false
 }
 
+// allowTime gives the agent its time for the next piece, unless the run is over.
+func (c *call) allowTime() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hurried {
+		_ = c.out.SetWriteDeadline(time.Now().Add(stuckReader))
+	}
+}
+
 // write reports whether the agent is still there.
 func (c *call) write(p []byte) bool {
 	if len(p) == 0 {
 		return true
 	}
+	c.allowTime()
 	if _, err := c.w.Write(p); err != nil || c.out.Flush() != nil {
 		c.problem = problemGone
 		return false
@@ -156,6 +171,7 @@ func (c *call) cut() {
 	} else {
 		c.late = time.AfterFunc(lastWords, c.cancel)
 	}
+	c.hurried = true
 	if c.out != nil {
 		_ = c.out.SetWriteDeadline(time.Now().Add(slowReader))
 	}
