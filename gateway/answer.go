@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -17,6 +18,10 @@ const lastWords = time.Second
 // slowReader is how long an agent may take to read the end of its answer when the run is over.
 const slowReader = 5 * time.Second
 
+// stuckReader is how long an agent may take to read a piece of its answer: as long as it does not, the
+// call holds a place in the queue that other runs wait for.
+const stuckReader = 2 * time.Minute
+
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // pass hands the answer on as it comes. It reports whether it broke off in the middle.
@@ -24,6 +29,12 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 	defer func() { _ = resp.Body.Close() }()
 	c.firstByte = time.Since(c.began)
 	c.status = statusFor(resp.StatusCode)
+	if !finalStatus(resp.StatusCode) {
+		c.problem = fmt.Sprintf("the upstream answered with status %d, which is none", resp.StatusCode)
+		c.status = http.StatusBadGateway
+		writeError(c.w, c.run.wire, c.status, "api_error", c.problem)
+		return false
+	}
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		c.problem = "the upstream answered in " + clip(encoding) + ", which cannot be metered"
 		c.status = http.StatusBadGateway
@@ -43,6 +54,10 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 		}
 	}
 }
+
+// finalStatus reports whether a status can be the one of an answer. Others would be a panic, or no answer
+// to HTTP.
+func finalStatus(status int) bool { return status >= 200 && status <= 999 }
 
 // statusFor turns a refused credential into a refusal: it is ours, and the agent, which has none,
 // would only try again and again.
@@ -64,6 +79,7 @@ func (c *call) open(resp *http.Response) {
 	_, whole := c.meter.(*jsonMeter)
 	c.clean = !whole
 	c.mu.Unlock()
+	c.allowTime()
 	c.w.WriteHeader(c.status)
 	_ = c.out.Flush() // the head is news, too
 }
@@ -88,11 +104,21 @@ func (c *call) forward(p []byte) bool {
 	return false
 }
 
+// allowTime gives the agent its time for the next piece, unless the run is over.
+func (c *call) allowTime() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hurried {
+		_ = c.out.SetWriteDeadline(time.Now().Add(stuckReader))
+	}
+}
+
 // write reports whether the agent is still there.
 func (c *call) write(p []byte) bool {
 	if len(p) == 0 {
 		return true
 	}
+	c.allowTime()
 	if _, err := c.w.Write(p); err != nil || c.out.Flush() != nil {
 		c.problem = problemGone
 		return false
@@ -145,6 +171,7 @@ func (c *call) cut() {
 	} else {
 		c.late = time.AfterFunc(lastWords, c.cancel)
 	}
+	c.hurried = true
 	if c.out != nil {
 		_ = c.out.SetWriteDeadline(time.Now().Add(slowReader))
 	}

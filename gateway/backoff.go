@@ -24,9 +24,13 @@ const (
 	maxBackOff = 30 * time.Second
 )
 
-// backOff is how long to wait after the answer to an attempt, counted from 1.
+// backOff is how long to wait after the answer to an attempt, counted from 1. An upstream that asks for
+// less than the shortest wait, or for none, is believed once: it would be asked in a loop without end.
 func backOff(h http.Header, attempt int) time.Duration {
 	if d, ok := retryAfter(h, time.Now()); ok {
+		if attempt > 1 {
+			d = max(d, minBackOff)
+		}
 		return d
 	}
 	most := min(minBackOff<<min(attempt, 10), maxBackOff)

@@ -51,7 +51,9 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.WriteString(w, `{"message":"hello"}`)
 		return
 	}
-	c, refusal := r.admit(w, req)
+	up := &upload{run: r, from: http.MaxBytesReader(w, req.Body, maxBody)}
+	defer up.release()
+	c, refusal := r.admit(w, req, up)
 	if refusal != nil {
 		r.refuse(w, req, refusal)
 		return
@@ -64,7 +66,7 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 }
 
 // admit decides whether a request may go on.
-func (r *Run) admit(w http.ResponseWriter, req *http.Request) (*call, *refusal) {
+func (r *Run) admit(w http.ResponseWriter, req *http.Request, up *upload) (*call, *refusal) {
 	path, ok := r.wire.authorize(req, r.token)
 	if !ok {
 		return nil, &refusal{path: path, reason: "the request does not carry the token of this run"}
@@ -73,7 +75,7 @@ func (r *Run) admit(w http.ResponseWriter, req *http.Request) (*call, *refusal) 
 	if !ok {
 		return nil, &refusal{path: path, reason: "only model calls pass this gateway"}
 	}
-	body, err := bodyOf(w, req)
+	body, err := up.read(req.ContentLength)
 	if err != nil {
 		return nil, bodyRefusal(path, err)
 	}
@@ -86,14 +88,6 @@ func (r *Run) admit(w http.ResponseWriter, req *http.Request) (*call, *refusal) 
 		return nil, refusal
 	}
 	return c, nil
-}
-
-// bodyOf reads a body. The space for one of a usual size is made at once.
-func bodyOf(w http.ResponseWriter, req *http.Request) ([]byte, error) {
-	var buffer bytes.Buffer
-	buffer.Grow(int(min(max(req.ContentLength, 0), 1<<20)) + bytes.MinRead)
-	_, err := buffer.ReadFrom(http.MaxBytesReader(w, req.Body, maxBody))
-	return buffer.Bytes(), err
 }
 
 func agentOf(req *http.Request) string {
@@ -110,6 +104,9 @@ func bodyRefusal(path string, err error) *refusal {
 			reason: fmt.Sprintf("the request has more than %d bytes", maxBody),
 		}
 	}
+	if errors.Is(err, errTooMuchHeld) {
+		return &refusal{path: path, status: http.StatusTooManyRequests, kind: "rate_limit_error", reason: err.Error()}
+	}
 	return &refusal{path: path, status: http.StatusBadRequest, kind: "invalid_request_error", reason: "the request broke off"}
 }
 
@@ -124,13 +121,13 @@ func (c *call) examine() *refusal {
 		return &refusal{path: c.target.path, status: http.StatusBadRequest, kind: "invalid_request_error", reason: err.Error()}
 	}
 	if c.model == "" {
-		c.model = clip(asked.model)
+		c.model = asked.model
 	}
 	c.streamed = asked.stream
 	if !c.run.allowed(c.model) {
-		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", c.model)}
+		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", clip(c.model))}
 	}
-	c.model = CanonicalModel(c.model)
+	c.model = CanonicalModel(clip(c.model)) // clipped only now: what is allowed is the whole name
 	return nil
 }
 
@@ -142,8 +139,8 @@ type asked struct {
 
 var errBody = errors.New("the body is not one JSON object with one model")
 
-// readBody looks for exactly spelled fields. A second model is an error: upstreams may see another
-// one than we do.
+// readBody looks for exactly spelled fields. A second model, or one in another spelling, is an error:
+// upstreams may see another one than we do.
 func readBody(body []byte) (asked, error) {
 	var a asked
 	var s jsonscan.Scanner
@@ -162,10 +159,13 @@ func readBody(body []byte) (asked, error) {
 		case "stream":
 			a.stream, _ = s.Bool()
 		default:
+			if bytes.EqualFold(key, []byte("model")) { // some read that, too
+				models++
+			}
 			s.Skip()
 		}
 	}
-	if s.End() != nil || models > 1 {
+	if s.End() != nil || models > 1 || models == 1 && a.model == "" {
 		return a, errBody
 	}
 	return a, nil
@@ -212,7 +212,7 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 			lane.release()
 			return nil, err
 		}
-		if !tooBusy(resp) {
+		if !tooBusy(resp) || !c.target.op.metered() { // what costs nothing has limits of its own, and holds nobody back
 			return resp, nil
 		}
 		wait := backOff(resp.Header, c.attempts)
@@ -311,5 +311,6 @@ type answer struct {
 	meter   meter       // nil until the answer begins
 	clean   bool        // what was passed on ends with a whole event
 	retired bool        // the call is over
+	hurried bool        // the run is over: whoever reads has little time
 	late    *time.Timer // ends an answer that does not come to its end
 }

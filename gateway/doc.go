@@ -15,11 +15,13 @@
 // /v1/messages/count_tokens, on that of Bedrock the two ways to invoke a model and the list of
 // inference profiles. GET and HEAD of /api/hello are answered here. All else, a missing or wrong token
 // and a model that is not among [RunOptions.Models] are answered with status 403 and told as a
-// [Refused]. A request may have 64 MiB. Headers about one connection, credentials, cookies and what
+// [Refused]. A request may have 64 MiB and 64 KiB of headers, all requests of a run that are under way
+// 256 MiB, and a run may have 256 connections. Headers about one connection, credentials, cookies and what
 // proxies add do not pass, in either direction. When the upstream refuses the credential with status
 // 401 the agent is told 403, because it would only try again.
 //
-// Answers pass as they come, each piece at once. When the agent goes, the call upstream ends. An
+// Answers pass as they come, each piece at once. When the agent goes, or does not read for two minutes,
+// the call upstream ends. An
 // answer that breaks off upstream breaks off for the agent too.
 //
 // # Counting
@@ -57,7 +59,7 @@
 //
 // The runs of a [Gateway] share a queue for each name of an upstream: at most MaxInFlight calls at
 // once, and the runs that wait are served in turn, so that a busy one does not starve another. When an
-// upstream answers with status 429 or 529, the call and all new ones to upstreams of that name are held
+// upstream answers a message with status 429 or 529, the call and all new ones to upstreams of that name are held
 // back for as long as it asks, or one to thirty seconds; after [Options.MaxWait] in all the answer is
 // passed on unchanged. A wait that is asked for and is longer than MaxWait is passed on at once.
 //

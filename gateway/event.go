@@ -49,7 +49,7 @@ type ModelCall struct {
 func (ModelCall) EventKind() event.Kind { return KindModelCall }
 
 // A Refused is told when an agent asks for what it may not have. Nothing of the request went out. Of
-// an agent that goes on and on, the first thousand are told.
+// an agent that goes on and on, the first thousand are told. One connection too many has no Status.
 type Refused struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
@@ -118,9 +118,13 @@ func (r *Run) refuse(w http.ResponseWriter, req *http.Request, why *refusal) {
 		why.status, why.kind = http.StatusForbidden, "permission_error"
 	}
 	writeError(w, r.wire, why.status, why.kind, "Drover's gateway refuses this: "+why.reason)
+	r.tellRefused(Refused{clip(req.Method), clip(why.path), clip(why.model), why.status, why.reason})
+}
+
+func (r *Run) tellRefused(e Refused) {
 	if r.refused.Add(1) > maxRefused {
 		return
 	}
-	r.gateway.logger.Info("gateway: refused", "run", r.o.RunID, "method", req.Method, "path", clip(why.path), "reason", why.reason)
-	r.o.Emit(Refused{clip(req.Method), clip(why.path), why.model, why.status, why.reason})
+	r.gateway.logger.Info("gateway: refused", "run", r.o.RunID, "method", e.Method, "path", e.Path, "reason", e.Reason)
+	r.o.Emit(e)
 }

@@ -12,7 +12,7 @@ import (
 // that carry credentials, and those of proxies.
 var dropped = map[string]bool{
 	"Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-	"Expect": true, "Host": true, "Content-Length": true,
+	"Expect": true, "Host": true, "Content-Length": true, "Content-Encoding": true, // bodies are read as they are
 	"Authorization": true, "X-Api-Key": true, "Cookie": true, "Set-Cookie": true,
 	"Forwarded": true, "Via": true, "X-Real-Ip": true, "Accept-Encoding": true,
 }

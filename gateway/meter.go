@@ -5,6 +5,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"mime"
 )
 
@@ -92,7 +93,7 @@ func (r *reading) event(data []byte) {
 		return
 	}
 	var e wireEvent
-	if json.Unmarshal(data, &e) != nil {
+	if !decode(data, &e) {
 		return
 	}
 	switch e.Type {
@@ -108,6 +109,14 @@ func (r *reading) event(data []byte) {
 	case "error":
 		r.errorType, r.finished = clip(e.Error.Type), true
 	}
+}
+
+// decode reads JSON. A value of another type than expected, or a number beyond all numbers, counts as
+// nothing and spoils no other.
+func decode(data []byte, to any) bool {
+	err := json.Unmarshal(data, to)
+	_, odd := errors.AsType[*json.UnmarshalTypeError](err)
+	return err == nil || odd
 }
 
 var messageWord, errorWord = []byte(`"message_`), []byte(`"error"`)
@@ -152,8 +161,8 @@ func (r *reading) usage(u *wireUsage) {
 	}
 }
 
-// maxTokens is more than any answer has, and little enough to be added up.
-const maxTokens = 1e12
+// maxTokens is more than any answer has, and little enough to be priced and added up.
+const maxTokens = 1e9
 
 func raise(to *int64, figure *float64) {
 	if figure != nil && *figure > float64(*to) { // which no NaN is
@@ -195,7 +204,7 @@ func (m *jsonMeter) close() {
 			Type string `json:"type"`
 		} `json:"error"`
 	}
-	if m.lost || json.Unmarshal(m.kept, &answer) != nil {
+	if m.lost || !decode(m.kept, &answer) {
 		return
 	}
 	m.message(answer.wireMessage)

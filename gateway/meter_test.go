@@ -127,6 +127,8 @@ func TestOddUsageSpoilsNothing(t *testing.T) {
 		want        Tokens
 	}{
 		{"negative", `{"type":"message_delta","usage":{"output_tokens":-5,"input_tokens":3}}`, Tokens{Input: 3}},
+		{"beyond all numbers", `{"type":"message_delta","usage":{"input_tokens":1e999,"output_tokens":5}}`, Tokens{Output: 5}},
+		{"of another type", `{"type":"message_delta","delta":"x","usage":{"input_tokens":"7","cache_creation":0,"server_tool_use":[],"output_tokens":5}}`, Tokens{Output: 5}},
 		{"enormous", `{"type":"message_delta","usage":{"output_tokens":1e300}}`, Tokens{Output: maxTokens}},
 		{"null", `{"type":"message_delta","usage":null}`, Tokens{}},
 		{"fractions", `{"type":"message_delta","usage":{"output_tokens":2.5}}`, Tokens{Output: 2}},

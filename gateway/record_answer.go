@@ -95,18 +95,18 @@ func rewriteEvents(events []*answerEvent, rewrite rewriter) (changed bool) {
 }
 
 func asDelta(e *answerEvent) (index int, d delta, ok bool) {
-	var event struct {
-		Type  string
-		Index int
-		Delta map[string]json.RawMessage
-	}
-	if e.data == nil || json.Unmarshal(e.data, &event) != nil || event.Type != "content_block_delta" {
+	var event map[string]json.RawMessage // not a struct, which takes other spellings of a name, too
+	var kind string
+	var parts map[string]json.RawMessage
+	if e.data == nil || json.Unmarshal(e.data, &event) != nil || json.Unmarshal(event["type"], &kind) != nil ||
+		kind != "content_block_delta" || json.Unmarshal(event["delta"], &parts) != nil {
 		return 0, delta{}, false
 	}
+	_ = json.Unmarshal(event["index"], &index) // else it is the first
 	for _, field := range deltaFields {
 		var text string
-		if raw, has := event.Delta[field]; has && json.Unmarshal(raw, &text) == nil {
-			return event.Index, delta{e, field, text}, true
+		if raw, has := parts[field]; has && json.Unmarshal(raw, &text) == nil {
+			return index, delta{e, field, text}, true
 		}
 	}
 	return 0, delta{}, false
@@ -149,11 +149,11 @@ func rewriteBlock(pieces []delta, rewrite rewriter) bool {
 
 // set puts another text into the event.
 func (d delta) set(text string) {
-	doc, err := decodeJSON(d.event.data)
-	if err != nil {
-		return // asDelta has read it
+	doc, _ := decodeJSON(d.event.data) // asDelta has read it
+	event, _ := doc.(map[string]any)
+	if parts, ok := event["delta"].(map[string]any); ok {
+		parts[d.field] = text
 	}
-	doc.(map[string]any)["delta"].(map[string]any)[d.field] = text
 	d.event.set([]byte(encodeJSON(doc)))
 }
 
@@ -206,15 +206,17 @@ func commonSuffix(a, b string) int {
 func splitSSE(chunks []chunk) []*answerEvent {
 	var events []*answerEvent
 	var open []byte
+	seen := 0 // of open: no event ends before
 	for _, c := range chunks {
 		open = append(open, c.bytes()...)
 		for {
-			end := eventEnd(open)
+			end := eventEnd(open, seen)
 			if end < 0 {
+				seen = max(len(open)-len("\n\r"), 0)
 				break
 			}
 			events = append(events, newSSE(c.MS, open[:end:end]))
-			open = open[end:]
+			open, seen = open[end:], 0
 		}
 	}
 	if len(open) > 0 { // the answer was cut
@@ -223,15 +225,22 @@ func splitSSE(chunks []chunk) []*answerEvent {
 	return events
 }
 
-// eventEnd is the length of the first event with the empty line after it, or -1.
-func eventEnd(b []byte) int {
-	end := -1
-	for _, blank := range []string{"\n\n", "\r\n\r\n"} {
-		if i := bytes.Index(b, []byte(blank)); i >= 0 && (end < 0 || i+len(blank) < end) {
-			end = i + len(blank)
+// eventEnd is the length of the first event with the empty line after it, or -1. It looks from a place
+// on, so that a long event that comes in many pieces is read once.
+func eventEnd(b []byte, from int) int {
+	for at := from; ; {
+		end := bytes.IndexByte(b[at:], '\n')
+		if end < 0 {
+			return -1
+		}
+		at += end + 1
+		switch {
+		case bytes.HasPrefix(b[at:], []byte("\n")):
+			return at + 1
+		case bytes.HasPrefix(b[at:], []byte("\r\n")):
+			return at + 2
 		}
 	}
-	return end
 }
 
 func newSSE(ms int64, raw []byte) *answerEvent {

@@ -102,6 +102,53 @@ func TestAnErrorFrameIsMasked(t *testing.T) {
 	}
 }
 
+// Masking runs on a goroutine of its own, where a panic would end the program.
+func TestAnOddEventIsMaskedToo(t *testing.T) {
+	const secret = "sk-ant-abcdefghijkl"
+	for name, data := range map[string]string{
+		"other spelling":      `{"type":"content_block_delta","index":0,"DELTA":{"text":"` + secret + `"}}`,
+		"two spellings":       `{"TYPE":"content_block_delta","type":"content_block_delta","delta":null,"Delta":{"text":"` + secret + `"}}`,
+		"a delta that is not": `{"type":"content_block_delta","index":0,"delta":["` + secret + `"]}`,
+		"a text that is not":  `{"type":"content_block_delta","index":0,"delta":{"text":["` + secret + `"]}}`,
+		"an odd index":        `{"type":"content_block_delta","index":"x","delta":{"text":"` + secret + `"}}`,
+		"a name twice":        `{"type":"ping","a":"` + secret + `","a":"b"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for kind, in := range map[string][]chunk{
+				"text/event-stream": {newChunk(0, []byte("data: "+data+"\n\n"))},
+				eventStreamType:     frames(1000, data),
+			} {
+				for _, e := range rewriteAnswer(kind, in, masker{}.rewrite) {
+					if kind == eventStreamType {
+						e.Text = string(newFrameEvent(0, e.bytes()).data)
+					}
+					if strings.Contains(e.Text, secret) {
+						t.Errorf("%s: got %s", kind, e.Text)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestEventsAreCutOutWhereverTheirBytesAre(t *testing.T) {
+	const stream = "data: 1\n\ndata: 2\r\n\r\nevent: x\ndata: 3\n\n: rest"
+	want := []string{"data: 1\n\n", "data: 2\r\n\r\n", "event: x\ndata: 3\n\n", ": rest"}
+	for size := 1; size <= len(stream); size++ {
+		var chunks []chunk
+		for rest := stream; rest != ""; rest = rest[min(size, len(rest)):] {
+			chunks = append(chunks, newChunk(0, []byte(rest[:min(size, len(rest))])))
+		}
+		var got []string
+		for _, e := range splitSSE(chunks) {
+			got = append(got, string(e.raw))
+		}
+		if strings.Join(got, "|") != strings.Join(want, "|") {
+			t.Fatalf("in pieces of %d: got %q, want %q", size, got, want)
+		}
+	}
+}
+
 func TestMaskingIsDoneOnce(t *testing.T) {
 	mask := masker{redact.New("planted-secret")}
 	for _, body := range []string{

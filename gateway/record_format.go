@@ -237,6 +237,9 @@ func (rec *storedRecording) add(line []byte) error {
 	if err == nil && (e.Seq < 1 || e.Request.Method == "" || e.Response.Status == 0 && e.Response.Error == "") {
 		err = errors.New("it needs seq, request.method, and response.status or response.error")
 	}
+	if status := e.Response.Status; err == nil && status != 0 && !finalStatus(status) {
+		err = fmt.Errorf("%d is no status of an answer", status)
+	}
 	s.seq = e.Seq
 	rec.exchanges = append(rec.exchanges, s)
 	return err

@@ -28,7 +28,7 @@ func (m masker) rewrite(s string, isJSON bool) string {
 	}
 	changed := false
 	doc = m.value(doc, &changed)
-	if !changed {
+	if !changed && m.text(s) == s { // what stands there under a name that comes again is not in doc
 		return s
 	}
 	return encodeJSON(doc)

@@ -5,6 +5,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -46,6 +47,8 @@ type Run struct {
 	stop       context.CancelCauseFunc
 	told       atomic.Bool  // that the run is over
 	refused    atomic.Int64 // requests
+	conns      atomic.Int64 // open connections
+	held       atomic.Int64 // bytes of requests under way
 
 	mu      sync.Mutex
 	closed  bool
@@ -61,6 +64,7 @@ func newRun(g *Gateway, o RunOptions, token string) *Run {
 	r.server = &http.Server{
 		Handler:           r,
 		ReadHeaderTimeout: time.Minute,
+		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return r.life },
 		ConnState:         r.connState,
 		ErrorLog:          log.New(io.Discard, "", 0), // agents that break off are no news
@@ -195,10 +199,15 @@ func (r *Run) connState(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		r.running.Add(1) // Serve is counted while this happens
-		if r.life.Err() != nil {
-			_ = conn.Close() // it came while the server was being closed, which may not have seen it
+		many := r.conns.Add(1) > maxConnections
+		if many {
+			r.tellRefused(Refused{Reason: fmt.Sprintf("there are more than %d connections", maxConnections)})
+		}
+		if many || r.life.Err() != nil {
+			_ = conn.Close() // it may have come while the server was being closed, which has not seen it
 		}
 	case http.StateClosed, http.StateHijacked:
+		r.conns.Add(-1)
 		r.running.Done()
 	}
 }

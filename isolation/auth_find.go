@@ -122,8 +122,11 @@ func (s *search) variable(name string) (string, Source) {
 }
 
 // lookup finds a variable where the authentication was found, for those who look for further ones, such
-// as the credentials of AWS: in this process, then in the host's settings.
+// as the credentials of AWS: in this process, then in the host's settings. The home is that of the host.
 func (f *Finding) lookup(name string) (value string, there bool) {
+	if home, err := f.from.host.home(); name == "HOME" && err == nil {
+		return home, true
+	}
 	value, _ = f.from.variable(name)
 	return value, value != ""
 }

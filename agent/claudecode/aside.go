@@ -3,9 +3,11 @@
 package claudecode
 
 import (
+	"net/http"
 	"sync"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
 )
 
 // asides are what the cell and the gateway tell while the CLI talks. Whoever tells never waits.
@@ -14,6 +16,7 @@ type asides struct {
 
 	mu      sync.Mutex
 	waiting []event.Payload
+	whole   Tokens // of the model's answers that came to their end
 }
 
 func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
@@ -22,11 +25,22 @@ func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
 func (a *asides) tell(p event.Payload) {
 	a.mu.Lock()
 	a.waiting = append(a.waiting, p)
+	if call, ok := p.(gateway.ModelCall); ok && call.Error == "" && call.Status == http.StatusOK {
+		a.whole.Input += call.Tokens.AllInput()
+		a.whole.Output += call.Tokens.Output
+	}
 	a.mu.Unlock()
 	select {
 	case a.told <- struct{}{}:
 	default:
 	}
+}
+
+// answered are the tokens of the answers that came to their end.
+func (a *asides) answered() Tokens {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.whole
 }
 
 // take returns what was told since the last time.

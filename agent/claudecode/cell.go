@@ -128,13 +128,15 @@ func (e *ending) limit(err error) {
 const GatewayUsage = "gatewayUsage"
 
 // counted adds the gateway's count of the run.
-func (e *ending) counted(usage any) {
-	raw, err := json.Marshal(usage)
+func (e *ending) counted(usage any) { e.describe(GatewayUsage, usage) }
+
+func (e *ending) describe(key string, value any) {
+	raw, err := json.Marshal(value)
 	if err != nil {
 		return
 	}
 	if e.last.Metadata == nil {
 		e.last.Metadata = map[string]json.RawMessage{}
 	}
-	e.last.Metadata[GatewayUsage] = raw
+	e.last.Metadata[key] = raw
 }

@@ -196,7 +196,10 @@ func (r *run) finish(ctx context.Context, e *ending, answer *claude.ResultMessag
 		e.limit(err)
 	}
 	if r.cell != nil {
-		e.counted(r.cell.Usage())
+		answered := r.asides.answered() // before the count of all, which is never less
+		usage := r.cell.Usage()
+		e.counted(usage)
+		e.compare(answered, Tokens{usage.Total.AllInput(), usage.Total.Output})
 	}
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = r.session.token(&r.normal, resulted)
