@@ -5,7 +5,9 @@ package isolation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/claude"
@@ -27,8 +29,12 @@ type confinement struct {
 // newGroup makes the control group of a cell, or says why there is none.
 func newGroup(limits Limits) (*cgroup.Group, error) {
 	groupSweeps.try(func() { cgroup.Sweep() })
-	return cgroup.New("drover", cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
+	name := fmt.Sprintf("cell-%d", groups.Add(1))
+	return cgroup.New(name, cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
 }
+
+// groups counts the control groups that were asked for: each has a name of its own.
+var groups atomic.Int64
 
 // confine prepares a start of the CLI, which sees these mounts.
 func (c *Cell) confine(mounts []jail.Mount) *confinement {
