@@ -42,6 +42,8 @@ func TestTheFilterDecides(t *testing.T) {
 		{"vsock", unix.SYS_SOCKET, []uint64{unix.AF_VSOCK}, errno(unix.EAFNOSUPPORT), errno(unix.EAFNOSUPPORT)},
 		{"vsock behind high bits", unix.SYS_SOCKET, []uint64{1<<40 | unix.AF_VSOCK}, errno(unix.EAFNOSUPPORT), errno(unix.EAFNOSUPPORT)},
 		{"packet socket", unix.SYS_SOCKET, []uint64{unix.AF_PACKET}, errno(unix.EAFNOSUPPORT), errno(unix.EAFNOSUPPORT)},
+		{"a pair of unix sockets", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX}, allowed, allowed},
+		{"a pair of TIPC sockets", unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC}, errno(unix.EAFNOSUPPORT), errno(unix.EAFNOSUPPORT)},
 		{"window size", unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}, allowed, allowed},
 		{"typing", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI}, errno(unix.EPERM), errno(unix.EPERM)},
 		{"typing behind high bits", unix.SYS_IOCTL, []uint64{0, 1<<32 | unix.TIOCSTI}, errno(unix.EPERM), errno(unix.EPERM)},

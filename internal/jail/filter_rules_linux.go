@@ -80,6 +80,8 @@ var argumentRules = []rule{
 		errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKET}, argument: 0,
 		except: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK},
 	},
+	// A pair makes sockets of a family too, and has the kernel load what it needs for that.
+	{errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKETPAIR}, argument: 0, except: []uint32{unix.AF_UNIX}},
 }
 
 // sharedNetworkRules are the strict ones with sharper rules about sockets.
@@ -96,7 +98,6 @@ func socketRules() []rule {
 	}
 	return []rule{
 		{calls: []uint32{unix.SYS_SOCKET}, decide: decideSocket()},
-		{errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKETPAIR}, argument: 0, except: []uint32{unix.AF_UNIX}},
 		fastOpen(3, unix.SYS_SENDTO), fastOpen(2, unix.SYS_SENDMSG), fastOpen(3, unix.SYS_SENDMMSG),
 	}
 }
