@@ -76,7 +76,7 @@ func (f *confinement) watch(init int, kill func() error) error {
 		Paths:    f.folders,
 		MaxBytes: f.limits.WorkspaceBytes, MaxFiles: int64(f.limits.WorkspaceFiles), MinFree: f.limits.FreeSpace,
 		Processes: func() []int { return []int{init} },
-		MaxMemory: f.watchedMemory(), MaxCPU: f.limits.CPUTime, CPU: f.countedCPU(),
+		MaxMemory: f.watchedMemory(), MinMemory: f.spareMemory(), MaxCPU: f.limits.CPUTime, CPU: f.countedCPU(),
 		Exceeded: func(b watchdog.Breach) { f.cell.stop(breachOf(b), kill) },
 	})
 	if b, broken := errors.AsType[watchdog.Breach](err); broken {
@@ -92,6 +92,18 @@ func (f *confinement) watchedMemory() int64 {
 		return 0
 	}
 	return f.limits.Memory
+}
+
+// minSpareMemory is what a run leaves of the machine's memory where no control group bounds what it takes.
+const minSpareMemory = 256 * mebibyte
+
+// spareMemory is what must stay available on the machine: the processes of a cell do not show all that
+// it takes. It is zero if the kernel counts, or if nobody wants a limit.
+func (f *confinement) spareMemory() int64 {
+	if f.watchedMemory() == 0 {
+		return 0
+	}
+	return minSpareMemory
 }
 
 // countedCPU asks the kernel where it counts the CPU time of the cell, which costs much less than to ask

@@ -20,6 +20,8 @@ const (
 	FreeSpace What = "free space"
 	Memory    What = "memory"
 	CPUTime   What = "CPU time"
+
+	SpareMemory What = "memory of the machine"
 )
 
 // A Breach is a limit that was broken.
@@ -45,6 +47,9 @@ func (b Breach) Error() string {
 			shown(b.Path), size(b.Found), size(b.Limit))
 	case Memory:
 		return fmt.Sprintf("the cell used %s of memory, allowed are %s\n  next: let it work on less at once, or raise the limit on memory",
+			size(b.Found), size(b.Limit))
+	case SpareMemory:
+		return fmt.Sprintf("the machine has %s of memory left, %s must stay available, and nobody but the kernel can tell who took it\n  next: let less run at once, or run where control groups limit the memory of each cell",
 			size(b.Found), size(b.Limit))
 	default:
 		return fmt.Sprintf("the cell used %s of CPU time, allowed are %s\n  next: look at what it ran, or raise the limit on CPU time",
