@@ -46,6 +46,7 @@ func TestTheFilterDecides(t *testing.T) {
 		{"a pair of TIPC sockets", unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC}, errno(unix.EAFNOSUPPORT), errno(unix.EAFNOSUPPORT)},
 		{"window size", unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}, allowed, allowed},
 		{"typing", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI}, errno(unix.EPERM), errno(unix.EPERM)},
+		{"a line discipline", unix.SYS_IOCTL, []uint64{0, unix.TIOCSETD}, errno(unix.EPERM), errno(unix.EPERM)},
 		{"typing behind high bits", unix.SYS_IOCTL, []uint64{0, 1<<32 | unix.TIOCSTI}, errno(unix.EPERM), errno(unix.EPERM)},
 		{"chmod", unix.SYS_FCHMODAT, []uint64{0, 0, 0o755}, allowed, allowed},
 		{"chmod to set-uid", unix.SYS_FCHMODAT, []uint64{0, 0, 0o4755}, errno(unix.EPERM), errno(unix.EPERM)},

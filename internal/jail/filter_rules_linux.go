@@ -73,8 +73,9 @@ var plainRules = []rule{
 }
 
 var argumentRules = []rule{
-	// Text that a terminal would take for typed.
-	{errno: unix.EPERM, calls: []uint32{unix.SYS_IOCTL}, argument: 1, only: []uint32{unix.TIOCSTI, tiocLinux}},
+	// Text that a terminal would take for typed, and protocols for serial lines, which the kernel would
+	// load and run for a terminal of the cell's own.
+	{errno: unix.EPERM, calls: []uint32{unix.SYS_IOCTL}, argument: 1, only: []uint32{unix.TIOCSTI, tiocLinux, unix.TIOCSETD}},
 	// Sockets that no network namespace confines (vsock), that see the wire (packet), and rarities.
 	{
 		errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKET}, argument: 0,
