@@ -4,10 +4,13 @@ package isolation_test
 
 import (
 	"bufio"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/cgroup"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -53,5 +56,40 @@ func TestEachCellHasAControlGroup(t *testing.T) {
 			t.Errorf("a cell is in %q, want a group of its own", groups)
 		}
 		seen[groups] = true
+	}
+}
+
+// A CLI that the kernel ends because of its memory is told of like any other that goes beyond a limit.
+func TestACLIThatIsOutOfMemoryIsTold(t *testing.T) {
+	requireCell(t)
+	group, err := cgroup.New("try", cgroup.Limits{Memory: 1 << 30, Processes: 100})
+	if err != nil {
+		t.Skipf("run as root, or where control groups are delegated: %v", err)
+	}
+	if err := group.Close(); err != nil {
+		t.Fatal(err)
+	}
+	i := keyed(t.TempDir())
+	i.Limits.Memory = 64 << 20
+	o := claude.Options{Dir: t.TempDir()}
+	var told atomic.Int64
+	cell, err := i.Open(t.Context(), &o, isolation.OpenOptions{Emit: func(p event.Payload) {
+		if b, ok := p.(isolation.Breach); ok && b.What == "memory" && b.Limit == i.Limits.Memory {
+			told.Add(1)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	p, err := o.Spawner.Spawn(t.Context(), claude.Command{
+		Path: "/bin/sh", Args: []string{"-c", "head -c 1G /dev/zero > /tmp/full"}, Dir: o.Dir, Env: o.Environ(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := p.Wait()
+	if breach, ok := errors.AsType[*isolation.BreachError](cell.Stopped()); !ok || breach.What != "memory" || told.Load() != 1 {
+		t.Errorf("after %+v the run was stopped by %v, told %d times; want a breach of memory, once", status, cell.Stopped(), told.Load())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/cgroup"
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/internal/watchdog"
 )
 
@@ -24,6 +25,7 @@ type confinement struct {
 	folders  []string      // that the cell can write
 	group    *cgroup.Group // nil without one
 	watchdog *watchdog.Watchdog
+	killed   atomic.Bool // by us
 }
 
 // newGroup makes the control group of a cell, or says why there is none.
@@ -116,6 +118,22 @@ func (f *confinement) countedCPU() func() (time.Duration, bool) {
 		return nil
 	}
 	return f.group.CPUTime
+}
+
+// killedByKernel is the exit code of a program in a cell that was killed with -9.
+const killedByKernel = 128 + 9
+
+// ended tells why a CLI was killed, if it was because of its memory: nobody else would say so.
+func (f *confinement) ended(status proc.Status) {
+	if f.group == nil || f.killed.Load() || status.Code != killedByKernel && status.Code != -1 {
+		return
+	}
+	if kills, _ := f.group.OOMKills(); kills == 0 {
+		return
+	}
+	peak, _ := f.group.MemoryPeak()
+	b := watchdog.Breach{What: watchdog.Memory, Limit: f.limits.Memory, Found: max(peak, f.limits.Memory)}
+	f.cell.stop(breachOf(b), func() error { return nil })
 }
 
 // release ends the watching, after the processes are gone.
