@@ -52,8 +52,10 @@ func (f facts) memory(w *words, l Limits) {
 	case f.group:
 		w.holds("memory: at most %s, kept by the kernel", bytesInWords(l.Memory))
 	default:
-		w.holds("memory: watched, and the run is ended above %s", bytesInWords(l.Memory))
-		w.lacks("memory is not limited by the kernel, since this program may not make control groups: what grows fast is ended late")
+		w.holds("memory: watched, and the run is ended above %s, or when the machine has less than %s left",
+			bytesInWords(l.Memory), bytesInWords(minSpareMemory))
+		w.lacks("memory is not limited by the kernel, since this program may not make control groups: what grows fast is ended late, " +
+			"and what is in no process, as files in memory and messages in sockets, is not counted")
 	}
 }
 

@@ -191,7 +191,7 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	if err != nil {
 		return nil, errors.Join(&claude.LaunchError{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
 	}
-	p := walled{started.Process}
+	p := walled{started.Process, kept}
 	if err := kept.hold(started.Init(), p); err != nil {
 		discard(started)
 		return nil, err
@@ -228,10 +228,20 @@ func (c *Cell) started(p claude.Process) {
 }
 
 // walled makes a process behind walls one of the CLI's.
-type walled struct{ *proc.Process }
+type walled struct {
+	*proc.Process
+	kept *confinement
+}
+
+// Kill implements [claude.Process].
+func (w walled) Kill() error {
+	w.kept.killed.Store(true)
+	return w.Process.Kill()
+}
 
 // Wait implements [claude.Process].
 func (w walled) Wait() claude.ExitStatus {
 	status := w.Process.Wait()
+	w.kept.ended(status)
 	return claude.ExitStatus{Code: status.Code, Signal: status.Signal}
 }

@@ -132,7 +132,7 @@ func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.P
 	if err != nil {
 		return nil, errors.Join(&claude.LaunchError{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
 	}
-	p := detached{walled{started}, w.cell.home.Path()}
+	p := detached{walled{started, kept}, w.cell.home.Path()}
 	if err := kept.hold(started.PID(), p); err != nil {
 		return nil, err
 	}

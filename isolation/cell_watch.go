@@ -5,12 +5,15 @@ package isolation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/cgroup"
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/internal/watchdog"
 )
 
@@ -22,13 +25,18 @@ type confinement struct {
 	folders  []string      // that the cell can write
 	group    *cgroup.Group // nil without one
 	watchdog *watchdog.Watchdog
+	killed   atomic.Bool // by us
 }
 
 // newGroup makes the control group of a cell, or says why there is none.
 func newGroup(limits Limits) (*cgroup.Group, error) {
 	groupSweeps.try(func() { cgroup.Sweep() })
-	return cgroup.New("drover", cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
+	name := fmt.Sprintf("cell-%d", groups.Add(1))
+	return cgroup.New(name, cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
 }
+
+// groups counts the control groups that were asked for: each has a name of its own.
+var groups atomic.Int64
 
 // confine prepares a start of the CLI, which sees these mounts.
 func (c *Cell) confine(mounts []jail.Mount) *confinement {
@@ -70,7 +78,7 @@ func (f *confinement) watch(init int, kill func() error) error {
 		Paths:    f.folders,
 		MaxBytes: f.limits.WorkspaceBytes, MaxFiles: int64(f.limits.WorkspaceFiles), MinFree: f.limits.FreeSpace,
 		Processes: func() []int { return []int{init} },
-		MaxMemory: f.watchedMemory(), MaxCPU: f.limits.CPUTime, CPU: f.countedCPU(),
+		MaxMemory: f.watchedMemory(), MinMemory: f.spareMemory(), MaxCPU: f.limits.CPUTime, CPU: f.countedCPU(),
 		Exceeded: func(b watchdog.Breach) { f.cell.stop(breachOf(b), kill) },
 	})
 	if b, broken := errors.AsType[watchdog.Breach](err); broken {
@@ -88,6 +96,18 @@ func (f *confinement) watchedMemory() int64 {
 	return f.limits.Memory
 }
 
+// minSpareMemory is what a run leaves of the machine's memory where no control group bounds what it takes.
+const minSpareMemory = 256 * mebibyte
+
+// spareMemory is what must stay available on the machine: the processes of a cell do not show all that
+// it takes. It is zero if the kernel counts, or if nobody wants a limit.
+func (f *confinement) spareMemory() int64 {
+	if f.watchedMemory() == 0 {
+		return 0
+	}
+	return minSpareMemory
+}
+
 // countedCPU asks the kernel where it counts the CPU time of the cell, which costs much less than to ask
 // every process. Nil means that it does not.
 func (f *confinement) countedCPU() func() (time.Duration, bool) {
@@ -98,6 +118,22 @@ func (f *confinement) countedCPU() func() (time.Duration, bool) {
 		return nil
 	}
 	return f.group.CPUTime
+}
+
+// killedByKernel is the exit code of a program in a cell that was killed with -9.
+const killedByKernel = 128 + 9
+
+// ended tells why a CLI was killed, if it was because of its memory: nobody else would say so.
+func (f *confinement) ended(status proc.Status) {
+	if f.group == nil || f.killed.Load() || status.Code != killedByKernel && status.Code != -1 {
+		return
+	}
+	if kills, _ := f.group.OOMKills(); kills == 0 {
+		return
+	}
+	peak, _ := f.group.MemoryPeak()
+	b := watchdog.Breach{What: watchdog.Memory, Limit: f.limits.Memory, Found: max(peak, f.limits.Memory)}
+	f.cell.stop(breachOf(b), func() error { return nil })
 }
 
 // release ends the watching, after the processes are gone.

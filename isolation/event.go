@@ -27,7 +27,7 @@ func (Walls) EventKind() event.Kind { return KindWalls }
 
 // A Breach tells that a run was ended because it went beyond one of its [Limits].
 type Breach struct {
-	// What is the limit: "bytes", "files", "free space", "memory" or "CPU time".
+	// What is the limit: "bytes", "files", "free space", "memory", "memory of the machine" or "CPU time".
 	What string `json:"what"`
 	// Limit and Found are in the unit of What.
 	Limit int64 `json:"limit"`

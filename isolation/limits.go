@@ -8,8 +8,9 @@ import "time"
 // there, and a negative value means no limit.
 type Limits struct {
 	// Memory is what all processes of the run may have in memory together, in bytes. The kernel keeps
-	// it where this program may make control groups; elsewhere a watchdog ends the run. Zero means
-	// 8 GiB; the CLI alone needs about 0.3.
+	// it where this program may make control groups. Elsewhere a watchdog ends the run: when its
+	// processes have more, or when the machine has less than 256 MiB left, since a cell can take memory
+	// that is in no process. Zero means 8 GiB; the CLI alone needs about 0.3.
 	Memory int64
 	// Processes is how many processes and threads the cell may have at once. Zero means 512.
 	Processes int

@@ -19,10 +19,12 @@ const removeAttempts = 5
 func removeTree(root *os.Root, name string) error {
 	var err error
 	for range removeAttempts {
+		// First, and not when it has failed: a deep tree would take all open files of this program,
+		// which has other runs.
+		openFolders(root, name)
 		if err = root.RemoveAll(name); err == nil {
 			return nil
 		}
-		openFolders(root, name)
 	}
 	return err
 }

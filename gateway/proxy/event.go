@@ -55,7 +55,8 @@ type Connection struct {
 	// Duration is rounded to milliseconds on the wire.
 	Duration time.Duration `json:"-"`
 	// Missed is how many attempts before this one nobody was told of, since Options.Emit was slower
-	// than the attempts came.
+	// than the attempts came, or since there were thousands that led nowhere. An event without a host and
+	// a protocol is told for the last of them when the proxy is closed.
 	Missed int `json:"missed,omitzero"`
 }
 
@@ -104,8 +105,14 @@ func printable(text string, limit int) string {
 	return strings.TrimSpace(text[:limit])
 }
 
-// maxQueued bounds the events that wait for a slow listener.
-const maxQueued = 4096
+const (
+	// maxQueued bounds the events that wait for a slow listener.
+	maxQueued = 4096
+	// maxFruitless bounds the events about attempts that led nowhere, which cost a client nothing: so
+	// many at once, and fruitlessRate more in each second. Whoever keeps events would fill a disk.
+	maxFruitless  = 4096
+	fruitlessRate = 20
+)
 
 // A teller hands events on, one at a time and in order, so that whoever listens never holds up a
 // connection.
@@ -118,6 +125,8 @@ type teller struct {
 	queue  []Connection
 	missed int
 	closed bool
+	told   float64   // fruitless attempts, less what time has forgiven
+	last   time.Time // when told was counted
 }
 
 // newTeller starts a teller; its close must be called.
@@ -137,7 +146,7 @@ func (t *teller) tell(c Connection) {
 		return
 	}
 	t.mu.Lock()
-	if len(t.queue) >= maxQueued {
+	if len(t.queue) >= maxQueued || c.Verdict != Allowed && !t.affordLocked() {
 		t.missed++
 	} else {
 		c.Missed, t.missed = t.missed, 0
@@ -145,6 +154,18 @@ func (t *teller) tell(c Connection) {
 	}
 	t.mu.Unlock()
 	t.signal()
+}
+
+// affordLocked reports whether one more fruitless attempt may be told, and counts it then.
+func (t *teller) affordLocked() bool {
+	now := time.Now()
+	t.told = max(0, t.told-fruitlessRate*now.Sub(t.last).Seconds())
+	t.last = now
+	if t.told+1 > maxFruitless {
+		return false
+	}
+	t.told++
+	return true
 }
 
 func (t *teller) signal() {
@@ -179,6 +200,9 @@ func (t *teller) take() ([]Connection, bool) {
 func (t *teller) close() {
 	t.mu.Lock()
 	t.closed = true
+	if t.missed > 0 {
+		t.queue = append(t.queue, Connection{Verdict: Denied, Reason: "there were too many attempts to tell of each", Missed: t.missed})
+	}
 	t.mu.Unlock()
 	t.signal()
 	<-t.done

@@ -73,13 +73,16 @@ var plainRules = []rule{
 }
 
 var argumentRules = []rule{
-	// Text that a terminal would take for typed.
-	{errno: unix.EPERM, calls: []uint32{unix.SYS_IOCTL}, argument: 1, only: []uint32{unix.TIOCSTI, tiocLinux}},
+	// Text that a terminal would take for typed, and protocols for serial lines, which the kernel would
+	// load and run for a terminal of the cell's own.
+	{errno: unix.EPERM, calls: []uint32{unix.SYS_IOCTL}, argument: 1, only: []uint32{unix.TIOCSTI, tiocLinux, unix.TIOCSETD}},
 	// Sockets that no network namespace confines (vsock), that see the wire (packet), and rarities.
 	{
 		errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKET}, argument: 0,
 		except: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK},
 	},
+	// A pair makes sockets of a family too, and has the kernel load what it needs for that.
+	{errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKETPAIR}, argument: 0, except: []uint32{unix.AF_UNIX}},
 }
 
 // sharedNetworkRules are the strict ones with sharper rules about sockets.
@@ -96,7 +99,6 @@ func socketRules() []rule {
 	}
 	return []rule{
 		{calls: []uint32{unix.SYS_SOCKET}, decide: decideSocket()},
-		{errno: unix.EAFNOSUPPORT, calls: []uint32{unix.SYS_SOCKETPAIR}, argument: 0, except: []uint32{unix.AF_UNIX}},
 		fastOpen(3, unix.SYS_SENDTO), fastOpen(2, unix.SYS_SENDMSG), fastOpen(3, unix.SYS_SENDMMSG),
 	}
 }

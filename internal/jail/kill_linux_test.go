@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -148,5 +149,39 @@ func TestTheProgramsEndEndsTheCell(t *testing.T) {
 	}
 	if left := alive(marker); len(left) > 0 {
 		t.Errorf("left when Wait has returned: %v", left)
+	}
+}
+
+func init() { roles["early host"] = earlyHost }
+
+// earlyHost is killed after bubblewrap has begun and before its program may run.
+func earlyHost() {
+	s := jail.Spec{
+		Path: "/bin/sh", Args: []string{"-c", "echo ran > /opt/work/ran; sleep 60", os.Args[1]},
+		Mounts: []jail.Mount{{Source: os.Getenv("WORK"), Target: "/opt/work", Writable: true}},
+		Confine: func([]int) error {
+			time.Sleep(100 * time.Millisecond) // so that bubblewrap is as far as it can get
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		},
+	}
+	_, err := jail.Start(context.Background(), s)
+	fmt.Println(err)
+}
+
+// To bubblewrap the death of the host is the same as its permission to go on. The helper sees that nobody
+// is there any more, and the program does not run outside of everybody's control.
+func TestAProgramWhoseHostIsGoneDoesNotBegin(t *testing.T) {
+	requireCells(t)
+	marker, work := "marker-"+rand.Text(), t.TempDir()
+	cmd := exec.Command("/proc/self/exe", marker)
+	cmd.Env = []string{roleVariable + "=early host", "PATH=" + os.Getenv("PATH"), "WORK=" + work}
+	out, err := cmd.CombinedOutput()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("the host was not killed: %v %s", err, out)
+	}
+	waitUntil(t, "everything to end with the host", func() bool { return len(alive(marker)) == 0 })
+	if _, err := os.Stat(filepath.Join(work, "ran")); err == nil {
+		t.Error("the program ran without its host")
 	}
 }

@@ -38,6 +38,13 @@ func (l Launch) options() []string {
 	return args
 }
 
+// What the kernel has only so much of for all that a user runs: queued signals, which timers need too, and
+// bytes of message queues. A cell gets a small part, so that other cells and programs of the user work on.
+const (
+	maxPending      = 1024
+	maxMessageBytes = 128 << 10
+)
+
 type resource struct {
 	number int
 	value  int64
@@ -45,7 +52,7 @@ type resource struct {
 
 // resources are the limits as the kernel counts them.
 func (l Limits) resources() []resource {
-	all := []resource{{unix.RLIMIT_CORE, 0}}
+	all := []resource{{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_SIGPENDING, maxPending}, {unix.RLIMIT_MSGQUEUE, maxMessageBytes}}
 	add := func(number int, value int64) {
 		if value > 0 {
 			all = append(all, resource{number, value})

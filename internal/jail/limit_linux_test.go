@@ -17,8 +17,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/drover-agents/drover/internal/jail"
 )
@@ -191,5 +193,39 @@ func TestTheUserInsideHasAName(t *testing.T) {
 	want := "agent\nagent\nagent:x:" + strconv.Itoa(1000) + ":1000:agent:/home/agent:/bin/sh\n127.0.0.9 own\ncell"
 	if diff := cmp.Diff(want, output(t, s)); diff != "" {
 		t.Errorf("inside (-want +got):\n%s", diff)
+	}
+}
+
+func init() { roles["hoard"] = hoard }
+
+// hoard takes all timers that it can get, and says how many.
+func hoard() {
+	n := 0
+	for id := int32(0); n < 1<<20; n++ {
+		event := struct { // struct sigevent: SIGUSR1 when it is time
+			value         uint64
+			signo, notify int32
+			_             [48]byte
+		}{signo: int32(unix.SIGUSR1)}
+		if raw(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&id))) != nil {
+			break
+		}
+	}
+	fmt.Println(n)
+}
+
+// The kernel counts queued signals, and with them timers, for all that a user runs. A cell does not get
+// them all.
+func TestACellLeavesTimersToOthers(t *testing.T) {
+	requireCells(t)
+	got, err := strconv.Atoi(output(t, roleSpec(t, "hoard")))
+	if err != nil || got > 1024 || got < 500 {
+		t.Errorf("the cell got %d timers (%v), want some, and at most 1024", got, err)
+	}
+	limits := output(t, shellSpec("grep -E 'pending|msgqueue' /proc/self/limits"))
+	for _, want := range []string{"1024", "131072"} {
+		if strings.Count(limits, want) != 2 {
+			t.Errorf("limits inside have no %s, soft and hard:\n%s", want, limits)
+		}
 	}
 }

@@ -4,7 +4,10 @@ package watchdog
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/drover-agents/drover/internal/visible"
 )
 
 // What names a limit.
@@ -17,6 +20,8 @@ const (
 	FreeSpace What = "free space"
 	Memory    What = "memory"
 	CPUTime   What = "CPU time"
+
+	SpareMemory What = "memory of the machine"
 )
 
 // A Breach is a limit that was broken.
@@ -24,7 +29,7 @@ type Breach struct {
 	What         What
 	Limit, Found int64 // bytes, files, or nanoseconds
 	// Path is the largest file for bytes, the folder with the most entries for files, the watched
-	// folder for free space, and empty otherwise.
+	// folder for free space, and empty otherwise. The cell chose its names, and its length.
 	Path string
 }
 
@@ -33,15 +38,18 @@ func (b Breach) Error() string {
 	switch b.What {
 	case Bytes:
 		return fmt.Sprintf("the cell took %s on the disk, allowed are %s; the largest file is %s\n  next: look at what it wrote, or raise the limit on bytes",
-			size(b.Found), size(b.Limit), b.Path)
+			size(b.Found), size(b.Limit), shown(b.Path))
 	case Files:
 		return fmt.Sprintf("the cell made %d files, allowed are %d; the folder with the most is %s\n  next: look at what it made, or raise the limit on files",
-			b.Found, b.Limit, b.Path)
+			b.Found, b.Limit, shown(b.Path))
 	case FreeSpace:
 		return fmt.Sprintf("the disk of %s has %s free, %s must stay free\n  next: make room there, or lower the floor",
-			b.Path, size(b.Found), size(b.Limit))
+			shown(b.Path), size(b.Found), size(b.Limit))
 	case Memory:
 		return fmt.Sprintf("the cell used %s of memory, allowed are %s\n  next: let it work on less at once, or raise the limit on memory",
+			size(b.Found), size(b.Limit))
+	case SpareMemory:
+		return fmt.Sprintf("the machine has %s of memory left, %s must stay available, and nobody but the kernel can tell who took it\n  next: let less run at once, or run where control groups limit the memory of each cell",
 			size(b.Found), size(b.Limit))
 	default:
 		return fmt.Sprintf("the cell used %s of CPU time, allowed are %s\n  next: look at what it ran, or raise the limit on CPU time",
@@ -60,4 +68,15 @@ func size(n int64) string {
 		return fmt.Sprintf("%d bytes", n)
 	}
 	return fmt.Sprintf("%.1f %s", value, units[unit])
+}
+
+// maxShown is how much of a path is shown at each of its ends.
+const maxShown = 200
+
+// shown is a path that cannot pass for anything else in a message, nor fill it.
+func shown(path string) string {
+	if len(path) > 2*maxShown {
+		path = strings.ToValidUTF8(path[:maxShown], "") + "…" + strings.ToValidUTF8(path[len(path)-maxShown:], "")
+	}
+	return visible.Text(path)
 }

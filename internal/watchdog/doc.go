@@ -14,6 +14,8 @@
 //   - Files that have no name any more but are still open count if [Options].Processes says who may
 //     have them open.
 //   - The limits are on what is added after [Start]; what was there before is free. Whole changes that.
+//   - Memory is that of processes: what they have mapped. A cell can hold more, in files in memory, shared
+//     memory and sockets; MinMemory bounds that, by what is left on the machine.
 //   - Free space is what the file system says an ordinary user may still take.
 //
 // What is promised:

@@ -51,9 +51,16 @@ func cpuOf(pid int) (time.Duration, bool) {
 	return sum, true
 }
 
+// spareMemory is what the machine can give to programs without swapping.
+func spareMemory() (int64, bool) { return fieldsOf("/proc/meminfo", "MemAvailable:") }
+
 // fields sums lines such as "RssAnon:   1234 kB" of a file, in bytes; false if there is none.
 func fields(pid int, file string, keys ...string) (sum int64, ok bool) {
-	content, err := os.ReadFile(procFile(pid, file))
+	return fieldsOf(procFile(pid, file), keys...)
+}
+
+func fieldsOf(path string, keys ...string) (sum int64, ok bool) {
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return 0, false
 	}

@@ -33,18 +33,23 @@ type Options struct {
 	MaxMemory int64
 	// Memory is how much memory the cell uses; false if not known. Nil means to ask the Processes.
 	Memory func() (int64, bool)
+	// MinMemory is how many bytes of the machine's memory must stay available. Much of what a cell
+	// takes is in none of its processes: files in memory that nobody has mapped, messages that wait in
+	// sockets. Without a control group this is what bounds it. Systems other than Linux do not tell.
+	MinMemory int64
 	// MaxCPU bounds the CPU time of the cell.
 	MaxCPU time.Duration
 	// CPU is how much CPU time the cell has used; false if not known. Nil means to ask the Processes.
 	CPU func() (time.Duration, bool)
 
-	// Interval is the time between two looks. Zero means 250 ms. Free space is looked at more often.
+	// Interval is the time between two looks. Zero means 250 ms. Free space and memory are looked at more often.
 	Interval time.Duration
 	// Exceeded is called for the first limit that is broken, from the watchdog's own goroutine, and
 	// nothing is watched afterwards. It must not call Close.
 	Exceeded func(Breach)
 
 	space func(path string) space // tests make a disk full with it
+	spare func() (int64, bool)    // and the memory
 }
 
 // glances is how often free space is looked at in an interval.
@@ -131,6 +136,9 @@ func newWatchdog(o Options) (*Watchdog, error) {
 	if w.opts.space == nil {
 		w.opts.space = spaceOf
 	}
+	if w.opts.spare == nil {
+		w.opts.spare = spareMemory
+	}
 	return w, w.checkStart()
 }
 
@@ -150,7 +158,7 @@ func (w *Watchdog) checkStart() error {
 	if err := allReadable(w.opts.Paths); err != nil {
 		return err
 	}
-	if b := w.checkFree(w.room); b != nil {
+	if b := firstBreach(w.checkFree(w.room), w.checkSpare()); b != nil {
 		return *b
 	}
 	return nil
@@ -205,7 +213,7 @@ func (o *Options) check() error {
 	if o.Exceeded == nil {
 		return errors.New("watchdog: Options.Exceeded is nil\n  next: give a function that ends the cell")
 	}
-	if min(o.MaxBytes, o.MaxFiles, o.MinFree, o.MaxMemory, int64(o.MaxCPU), int64(o.Interval)) < 0 {
+	if min(o.MaxBytes, o.MaxFiles, o.MinFree, o.MinMemory, o.MaxMemory, int64(o.MaxCPU), int64(o.Interval)) < 0 {
 		return errors.New("watchdog: a limit is negative\n  next: use zero for no limit")
 	}
 	if o.asksProcesses() && o.Processes == nil {
@@ -252,7 +260,7 @@ func (w *Watchdog) run(ctx context.Context) {
 // is not yet time for that.
 func (w *Watchdog) look(ctx context.Context) *Breach {
 	room, began := w.spaces(), time.Now()
-	if b := w.checkFree(room); b != nil {
+	if b := firstBreach(w.checkFree(room), w.checkSpare()); b != nil {
 		return b
 	}
 	urgent := began.After(w.calm) && w.urgent(room)
@@ -381,6 +389,18 @@ func (w *Watchdog) checkFree(room []space) *Breach {
 		}
 	}
 	return nil
+}
+
+// checkSpare looks at the memory of the machine.
+func (w *Watchdog) checkSpare() *Breach {
+	if w.opts.MinMemory == 0 {
+		return nil
+	}
+	spare, known := w.opts.spare()
+	if !known || spare >= w.opts.MinMemory {
+		return nil
+	}
+	return &Breach{What: SpareMemory, Limit: w.opts.MinMemory, Found: spare}
 }
 
 func (w *Watchdog) checkTree(m Measure) *Breach {

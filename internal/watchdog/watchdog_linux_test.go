@@ -219,6 +219,30 @@ func TestAFloorOfFreeSpaceIsKept(t *testing.T) {
 	}
 }
 
+// What a cell holds in sockets or in files in memory is in no process. The machine's own memory tells.
+func TestAFloorOfTheMachinesMemoryIsKept(t *testing.T) {
+	spare := atomic.Int64{}
+	spare.Store(100)
+	o := Options{MinMemory: 50, spare: func() (int64, bool) { return spare.Load(), true }}
+	got := watch(t, o, func() { spare.Store(49) })
+	want := []Breach{{What: SpareMemory, Limit: 50, Found: 49}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	o.Exceeded = func(Breach) {}
+	_, err := Start(t.Context(), o)
+	if b, ok := errors.AsType[Breach](err); !ok || b.What != SpareMemory {
+		t.Errorf("starting below the floor: got %v, want that breach", err)
+	}
+	o.spare = func() (int64, bool) { return 0, false }
+	if got := watch(t, o, func() {}); len(got) > 0 {
+		t.Errorf("memory that is not known: got %v, want nothing", got)
+	}
+	if n, ok := spareMemory(); !ok || n < 1<<20 || n > 1<<50 {
+		t.Errorf("this machine has %d bytes left, %v", n, ok)
+	}
+}
+
 func TestMemoryAndTimeAreBoundedByWhatTheCallerKnows(t *testing.T) {
 	cases := []struct {
 		name   string

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// A client that tries what is not permitted again and again does not fill the disk of whoever keeps
+// events: it is told what was left out, and attempts that were let through are all told.
+func TestAFloodOfRefusalsIsToldInShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refused, allowed, missed int
+		teller := newTeller(func(p event.Payload) {
+			c := p.(Connection)
+			missed += c.Missed
+			switch {
+			case c.Verdict == Allowed:
+				allowed++
+			case c.Host != "":
+				refused++
+			}
+		})
+		const seconds, rate = 10, 1000
+		for range seconds {
+			for range rate {
+				teller.tell(Connection{Verdict: Denied, Host: "h"})
+				synctest.Wait()
+			}
+			teller.tell(Connection{Verdict: Allowed, Host: "h"})
+			time.Sleep(time.Second)
+		}
+		teller.tell(Connection{Verdict: Denied, Host: "h"})
+		teller.tell(Connection{Verdict: Failed, Host: "h"})
+		teller.close()
+		if most := maxFruitless + seconds*fruitlessRate; refused > most || refused < maxFruitless {
+			t.Errorf("%d refusals were told, want %d to %d", refused, maxFruitless, most)
+		}
+		if allowed != seconds {
+			t.Errorf("%d allowed attempts were told, want %d", allowed, seconds)
+		}
+		if want := seconds*rate + 2; refused+missed != want {
+			t.Errorf("%d told and %d missed, want %d together", refused, missed, want)
+		}
+	})
+}

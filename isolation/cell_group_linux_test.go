@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"bufio"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/cgroup"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// holdShell starts a shell in a cell, which lives until the end of the test or of its input.
+func holdShell(t *testing.T, i *isolation.Isolation, line string) (claude.Process, *bufio.Reader) {
+	t.Helper()
+	o := claude.Options{Dir: t.TempDir()}
+	cell, err := i.Open(t.Context(), &o, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cell.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/sh", Args: []string{"-c", line}, Dir: o.Dir, Env: o.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, bufio.NewReader(p.Stdout())
+}
+
+// Each cell of a program has a control group of its own, not only the first one.
+func TestEachCellHasAControlGroup(t *testing.T) {
+	requireCell(t)
+	group, err := cgroup.New("try", cgroup.Limits{Memory: 1 << 30, Processes: 100})
+	if err != nil {
+		t.Skipf("run as root, or where control groups are delegated: %v", err)
+	}
+	if err := group.Close(); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for range 3 {
+		_, out := holdShell(t, keyed(t.TempDir()), `tr '\n' ' ' < /proc/self/cgroup; echo; read line`)
+		groups, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(groups, "drover.") || seen[groups] {
+			t.Errorf("a cell is in %q, want a group of its own", groups)
+		}
+		seen[groups] = true
+	}
+}
+
+// A CLI that the kernel ends because of its memory is told of like any other that goes beyond a limit.
+func TestACLIThatIsOutOfMemoryIsTold(t *testing.T) {
+	requireCell(t)
+	group, err := cgroup.New("try", cgroup.Limits{Memory: 1 << 30, Processes: 100})
+	if err != nil {
+		t.Skipf("run as root, or where control groups are delegated: %v", err)
+	}
+	if err := group.Close(); err != nil {
+		t.Fatal(err)
+	}
+	i := keyed(t.TempDir())
+	i.Limits.Memory = 64 << 20
+	o := claude.Options{Dir: t.TempDir()}
+	var told atomic.Int64
+	cell, err := i.Open(t.Context(), &o, isolation.OpenOptions{Emit: func(p event.Payload) {
+		if b, ok := p.(isolation.Breach); ok && b.What == "memory" && b.Limit == i.Limits.Memory {
+			told.Add(1)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	p, err := o.Spawner.Spawn(t.Context(), claude.Command{
+		Path: "/bin/sh", Args: []string{"-c", "head -c 1G /dev/zero > /tmp/full"}, Dir: o.Dir, Env: o.Environ(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := p.Wait()
+	if breach, ok := errors.AsType[*isolation.BreachError](cell.Stopped()); !ok || breach.What != "memory" || told.Load() != 1 {
+		t.Errorf("after %+v the run was stopped by %v, told %d times; want a breach of memory, once", status, cell.Stopped(), told.Load())
+	}
+}
