@@ -47,10 +47,13 @@ type Cell struct {
 
 	serving sync.WaitGroup
 
+	open     context.Context // ends when Close begins
+	end      context.CancelFunc
+	spawning sync.WaitGroup // starts that Close waits for
+
 	mu      sync.Mutex
 	closers []func() error // last one first
 	breach  error
-	closed  bool
 }
 
 // walls are what a level puts around the CLI.
@@ -78,6 +81,7 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 		i = &Isolation{}
 	}
 	c := &Cell{isolation: *i, emit: opts.Emit, host: o.Spawner}
+	c.open, c.end = context.WithCancel(context.Background())
 	if c.isolation.Host.Environ == nil { // the options say what the CLI would find on the host
 		around := o.Environ()
 		c.isolation.Host.Environ = func() []string { return around }
@@ -86,14 +90,16 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 		c.emit = func(event.Payload) {}
 	}
 	c.trackers = append(append(c.trackers, i.Trackers...), opts.Trackers...)
+	done := false // not even by a panic in a function of the caller's
 	defer func() {
-		if err != nil {
+		if !done {
 			err = errors.Join(err, c.Close())
 		}
 	}()
 	if err := c.prepare(ctx, o, opts); err != nil {
 		return nil, err
 	}
+	done = true
 	return c, nil
 }
 
@@ -198,11 +204,45 @@ func (c *Cell) onClose(f func() error) {
 	c.closers = append(c.closers, f)
 }
 
+// errClosed is for who starts something in a cell that is closed.
+var errClosed = errors.New("isolation: the cell is closed\n  next: open another one for each run")
+
+// spawn starts a CLI behind the walls. One that Close meets while it starts does not come to run.
+func (c *Cell) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+	p, err := c.spawnBehindWalls(ctx, cmd)
+	if err != nil && c.open.Err() != nil {
+		err = errors.Join(errClosed, err)
+	}
+	if err == nil && c.isolation.Started != nil {
+		c.isolation.Started(p)
+	}
+	return p, err
+}
+
+func (c *Cell) spawnBehindWalls(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+	c.mu.Lock()
+	if c.open.Err() != nil {
+		c.mu.Unlock()
+		return nil, errClosed
+	}
+	c.spawning.Add(1)
+	c.mu.Unlock()
+	defer c.spawning.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)()
+	return c.walls.spawn(ctx, cmd)
+}
+
 // Close ends everything in the cell and removes its home. Calling it again does nothing.
 func (c *Cell) Close() error {
 	c.mu.Lock()
+	c.end() // under the lock, so that no start begins that is not waited for
+	c.mu.Unlock()
+	c.spawning.Wait()
+	c.mu.Lock()
 	closers := c.closers
-	c.closers, c.closed = nil, true
+	c.closers = nil
 	c.mu.Unlock()
 	var errs []error
 	for n := len(closers) - 1; n >= 0; n-- {

@@ -154,16 +154,13 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 		return nil, err
 	}
 	network := c.isolation.network()
+	servers := []func(net.Listener) error{c.run.Serve, c.proxyOr(network.HTTPProxyPort), c.proxyOr(network.SOCKSProxyPort)}
 	for n, l := range started.Listeners() {
-		serve := []func(net.Listener) error{
-			c.run.Serve, c.proxyOr(network.HTTPProxyPort), c.proxyOr(network.SOCKSProxyPort),
-		}[n]
 		c.serve(l, func(l net.Listener) error {
 			<-kept.watchdog.Ready()
-			return serve(l)
+			return servers[n](l)
 		})
 	}
-	c.started(p)
 	return p, nil
 }
 
@@ -175,13 +172,6 @@ func discard(started *jail.Cell) {
 	_ = started.Kill() // it may have ended
 	_, _ = io.Copy(io.Discard, started.Stdout())
 	_, _ = io.Copy(io.Discard, started.Stderr())
-}
-
-// started tells whoever wants to know of a process.
-func (c *Cell) started(p claude.Process) {
-	if c.isolation.Started != nil {
-		c.isolation.Started(p)
-	}
 }
 
 // walled makes a process behind walls one of the CLI's.

@@ -130,9 +130,11 @@ func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.P
 	}
 	p := detached{walled{started}, w.cell.home.Path()}
 	if err := kept.hold(started.PID(), p); err != nil {
+		_ = p.Kill() // nobody gets to see it
+		_, _ = io.Copy(io.Discard, p.Stdout())
+		_, _ = io.Copy(io.Discard, p.Stderr())
 		return nil, err
 	}
-	w.cell.started(p)
 	return p, nil
 }
 

@@ -39,6 +39,9 @@ func Best(ctx context.Context) (Level, []error) { return thisMachine().best(ctx,
 // decideLevel is the strongest level that the machine has and the isolation wants. A level that is weaker
 // than asked for is an error.
 func (i *Isolation) decideLevel(ctx context.Context, m machine) (Level, error) {
+	if !i.Strongest.valid() || !i.Weakest.valid() {
+		return 0, fmt.Errorf("isolation: there is no level between %s and %s\n  next: choose Strongest and Weakest among the constants, LevelCell to LevelHost", i.Strongest, i.Weakest)
+	}
 	if i.Strongest > i.Weakest {
 		return 0, fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s\n  next: set Isolation.Weakest to %s too, if those walls are enough", i.Strongest, i.Weakest, i.Strongest)
 	}
@@ -167,6 +170,6 @@ func (c *Cell) raise(o *claude.Options) (walls, error) {
 	case LevelLandlock:
 		return c.landlock(o)
 	default:
-		return c.open()
+		return c.raiseNone()
 	}
 }
