@@ -91,6 +91,41 @@ func TestCloseEndsWhatJustStarts(t *testing.T) {
 	}
 }
 
+// A start that does not listen to its context is waited for, and what it has started is ended.
+func TestCloseWaitsForAStart(t *testing.T) {
+	began := make(chan struct{})
+	slow := claude.SpawnerFunc(func(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+		close(began)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+		return claude.HostSpawner{}.Spawn(context.Background(), cmd)
+	})
+	o := &claude.Options{Dir: t.TempDir(), Spawner: slow}
+	cell := openIn(t, t.TempDir(), o, func(i *isolation.Isolation) {
+		i.Strongest, i.Weakest = isolation.LevelHost, isolation.LevelHost
+	})
+	ended := make(chan claude.ExitStatus, 1)
+	go func() {
+		p, err := o.Spawner.Spawn(context.Background(), waitForInput(o))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ended <- p.Wait()
+	}()
+	<-began
+	if err := cell.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("a program outlives Close")
+	}
+}
+
 // Who is told of a start may close the cell at once.
 func TestACellCanBeClosedWhenItsProgramHasStarted(t *testing.T) {
 	needCell(t)
