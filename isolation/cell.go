@@ -36,6 +36,7 @@ type Cell struct {
 	isolation Isolation
 	level     Level
 	dir       string // the workspace
+	cli       string // as the options name it
 	home      *Home
 	run       *gateway.Run
 	proxy     *proxy.Proxy
@@ -80,7 +81,7 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 	if i == nil {
 		i = &Isolation{}
 	}
-	c := &Cell{isolation: *i, emit: opts.Emit, host: o.Spawner}
+	c := &Cell{isolation: *i, emit: opts.Emit, cli: o.CLIPath, host: o.Spawner}
 	c.open, c.end = context.WithCancel(context.Background())
 	if c.isolation.Host.Environ == nil { // the options say what the CLI would find on the host
 		around := o.Environ()
@@ -210,7 +211,7 @@ var errClosed = errors.New("isolation: the cell is closed\n  next: open another 
 // spawn starts a CLI behind the walls. One that Close meets while it starts does not come to run.
 func (c *Cell) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
 	p, err := c.spawnBehindWalls(ctx, cmd)
-	if err != nil && c.open.Err() != nil {
+	if err != nil && c.open.Err() != nil && !errors.Is(err, errClosed) {
 		err = errors.Join(errClosed, err)
 	}
 	if err == nil && c.isolation.Started != nil {

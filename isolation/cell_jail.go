@@ -3,13 +3,13 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,6 +34,9 @@ var (
 	socksProxyAddress = netip.AddrPortFrom(loopback, socksProxyPort)
 	loopback          = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 )
+
+// noTempLimit is more than any machine has in memory. For a jail zero means a default of its own.
+const noTempLimit = 1 << 50
 
 // jailWalls are a jail: the level cell.
 type jailWalls struct {
@@ -66,7 +69,7 @@ func (w *jailWalls) addresses() addresses {
 
 // spawn implements walls.
 func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
-	program, mounts, err := programOf(cmd, w.mounts)
+	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 		Limits: jail.Limits{
 			Processes: limits.Processes, FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: limits.OpenFiles,
 		},
-		TempBytes: limits.TempBytes, Nested: w.cell.isolation.sandbox().Nested,
+		TempBytes: cmp.Or(limits.TempBytes, noTempLimit), Nested: w.cell.isolation.sandbox().Nested,
 	}
 	if spec.Nested {
 		if err := probeNested(ctx, spec); err != nil {
@@ -88,12 +91,13 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 }
 
 // programOf is the CLI as it is found inside, with all that is to be mounted.
-func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, error) {
+func (c *Cell) programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, error) {
 	real, err := filepath.EvalSymlinks(cmd.Path)
 	if err != nil {
 		return "", nil, &claude.LaunchError{Path: cmd.Path, Err: err, Hint: "give the path of a CLI that there is"}
 	}
-	if folder := replaceable(mounts, cmd.Path, real); folder != "" {
+	programs := append([]string{cmd.Path, real}, c.script(cmd)...)
+	if folder := replaceable(mounts, programs...); folder != "" {
 		return "", nil, &claude.LaunchError{
 			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the cell", folder),
 			Hint: "install the CLI elsewhere, or set Options.CLIPath to one that the agent cannot write",
@@ -106,18 +110,35 @@ func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, e
 		}
 	}
 	add(jail.Mount{Source: real})
-	for _, arg := range cmd.Args { // a CLI that is a script comes after its interpreter
-		if strings.HasPrefix(arg, "-") || !filepath.IsAbs(arg) {
-			break
-		}
-		if _, err := os.Stat(arg); err == nil {
-			add(jail.Mount{Source: filepath.Dir(arg)})
-		}
+	for _, script := range programs[2:] {
+		add(jail.Mount{Source: besides(script)})
 	}
 	if config := variable(cmd.Env, claude.EnvConfigDir); config != "" {
-		add(jail.Mount{Source: config, Writable: true}) // that of a resumed conversation is not the home's
+		add(jail.Mount{Source: config, Writable: true}) // that of a resumed conversation may be elsewhere
 	}
 	return real, ordered(mounts), nil
+}
+
+// script is the CLI if it is a script that an interpreter runs: as it is named, and as it is found.
+func (c *Cell) script(cmd claude.Command) []string {
+	found, err := claude.Find(claude.FindOptions{Path: c.cli})
+	if err != nil || found.Path == cmd.Path || !slices.Contains(cmd.Args, found.Path) {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(found.Path)
+	if err != nil {
+		return nil // which the interpreter will say
+	}
+	return []string{found.Path, real}
+}
+
+// besides is the folder of a script, which needs what is beside it, unless that is more than an agent
+// should see.
+func besides(script string) string {
+	if dir := filepath.Dir(script); !tooWide(dir) {
+		return dir
+	}
+	return script
 }
 
 // replaceable is the folder in which an agent could replace one of these files, or "".

@@ -119,7 +119,7 @@ func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
 
 // spawn implements walls.
 func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
-	program, mounts, err := programOf(cmd, w.mounts)
+	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
 	}

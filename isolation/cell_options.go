@@ -64,9 +64,14 @@ func workspace(dir string) (string, error) {
 
 // tooWide reports whether a folder is the home of a user or one of the system's own.
 func tooWide(dir string) bool {
-	wide := []string{"/", "/home", "/root", "/usr", "/etc", "/var", "/tmp", "/proc", "/sys", "/dev", "/run", "/opt", "/bin", "/lib", "/sbin", "/Users"}
+	wide := []string{"/", "/home", "/root", "/usr", "/etc", "/var", "/tmp", "/proc", "/sys", "/dev", "/run", "/opt", "/bin", "/lib", "/lib64", "/sbin", "/boot", "/usr/bin", "/usr/lib", "/usr/sbin", "/usr/local", "/var/lib", "/Users"}
 	if home, err := os.UserHomeDir(); err == nil {
-		wide = append(wide, home)
+		if real, err := filepath.EvalSymlinks(home); err == nil {
+			home = real
+		}
+		if within(dir, home) { // also what holds all homes
+			return true
+		}
 	}
 	return slices.Contains(wide, dir)
 }
