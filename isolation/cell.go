@@ -232,6 +232,9 @@ func (c *Cell) spawnBehindWalls(ctx context.Context, cmd claude.Command) (claude
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.open, cancel)()
+	if err := c.home.share(variable(cmd.Env, claude.EnvConfigDir)); err != nil {
+		return nil, err
+	}
 	return c.walls.spawn(ctx, cmd)
 }
 
