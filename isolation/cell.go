@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/drover-agents/drover/claude"
@@ -35,8 +36,10 @@ type OpenOptions struct {
 type Cell struct {
 	isolation Isolation
 	level     Level
-	dir       string // the workspace
-	cli       string // as the options name it
+	dir       string   // the workspace
+	cli       string   // as the options name it
+	addDirs   []string // of the options, which the agent can write too
+	grouped   bool     // the event about the walls promises a control group
 	home      *Home
 	run       *gateway.Run
 	proxy     *proxy.Proxy
@@ -81,7 +84,7 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 	if i == nil {
 		i = &Isolation{}
 	}
-	c := &Cell{isolation: *i, emit: opts.Emit, cli: o.CLIPath, host: o.Spawner}
+	c := &Cell{isolation: *i, emit: opts.Emit, cli: o.CLIPath, addDirs: o.AddDirs, host: o.Spawner}
 	c.open, c.end = context.WithCancel(context.Background())
 	if c.isolation.Host.Environ == nil { // the options say what the CLI would find on the host
 		around := o.Environ()
@@ -107,7 +110,7 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 // prepare does everything up to the start of the CLI.
 func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions) error {
 	var err error
-	if c.level, err = c.isolation.decideLevel(ctx, thisMachine()); err != nil {
+	if c.level, err = c.decideLevel(ctx, thisMachine()); err != nil {
 		return err
 	}
 	if err := c.isolation.Validate(c.level, runtime.GOOS); err != nil {
@@ -142,6 +145,15 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	}
 	c.emit(c.describe(upstream.Name(), leftOut))
 	return nil
+}
+
+// decideLevel also notes why there are no stronger walls than those that are accepted.
+func (c *Cell) decideLevel(ctx context.Context, m machine) (Level, error) {
+	level, reasons, err := c.isolation.decideLevel(ctx, m)
+	for _, reason := range reasons {
+		c.notes = append(c.notes, "no stronger walls: "+strings.TrimSpace(reason.Error()))
+	}
+	return level, err
 }
 
 // openHome makes the home, after those of crashed programs were removed.

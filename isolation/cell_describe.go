@@ -12,12 +12,13 @@ import (
 
 // describe says what holds and what does not.
 func (c *Cell) describe(upstream string, leftOut []string) Walls {
-	f := facts{level: c.level, isolation: &c.isolation, notes: c.notes}
+	f := facts{level: c.level, isolation: &c.isolation, addDirs: c.addDirs, notes: c.notes}
 	if w, ok := c.walls.(*landlockWalls); ok {
 		f.landlock = w.enforced
 	}
 	if c.level <= LevelLandlock {
-		f.group = groupAvailable(c.isolation.Limits.Resolved())
+		c.grouped = groupAvailable(c.isolation.Limits.Resolved())
+		f.group = c.grouped
 	}
 	w := f.describe()
 	w.Upstream, w.LeftOut = upstream, leftOut
@@ -34,7 +35,8 @@ func groupAvailable(limits Limits) bool {
 type facts struct {
 	level     Level
 	isolation *Isolation
-	group     bool // there is a control group
+	addDirs   []string // of the options of the CLI
+	group     bool     // there is a control group
 	landlock  landlock.Enforced
 	notes     []string
 }
@@ -141,7 +143,7 @@ func (f facts) files(w *words, where string) {
 
 // namedPaths are the further paths that can be written to.
 func (f facts) namedPaths() string {
-	paths := f.isolation.sandbox().WritablePaths
+	paths := slices.Concat(f.isolation.sandbox().WritablePaths, f.addDirs)
 	if len(paths) == 0 {
 		return ""
 	}

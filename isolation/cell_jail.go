@@ -163,7 +163,10 @@ func variable(env []string, name string) string {
 
 // start starts the CLI in its jail and serves what it finds there.
 func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error) {
-	kept := c.confine(spec.Mounts)
+	kept, err := c.confine(spec.Mounts)
+	if err != nil {
+		return nil, err
+	}
 	spec.Confine = kept.add
 	started, err := jail.Start(ctx, spec)
 	if err != nil {

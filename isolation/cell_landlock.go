@@ -123,7 +123,10 @@ func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.P
 	if err != nil {
 		return nil, err
 	}
-	kept := w.cell.confine(mounts)
+	kept, err := w.cell.confine(mounts)
+	if err != nil {
+		return nil, err
+	}
 	started, err := w.launch(ctx, cmd, program, mounts, kept)
 	if err != nil {
 		return nil, errors.Join(&claude.LaunchError{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())

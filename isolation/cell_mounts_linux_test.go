@@ -123,6 +123,39 @@ func TestFilesOfTheOptionsAreInside(t *testing.T) {
 	}
 }
 
+// The event about the walls names every folder that can be written.
+func TestTheWallsNameFoldersOfTheOptions(t *testing.T) {
+	needCell(t)
+	f := newFolders(t)
+	plant(t, f.at("more/kept"), "")
+	var heard told
+	cell, err := f.isolation().Open(t.Context(), &claude.Options{Dir: f.work, AddDirs: []string{f.at("more")}}, isolation.OpenOptions{Emit: heard.emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	if enforced := strings.Join(oneWalls(t, &heard, isolation.LevelCell).Enforced, "\n"); !strings.Contains(enforced, "and in "+f.at("more")) {
+		t.Errorf("the folder is not named:\n%s", enforced)
+	}
+}
+
+// Walls that are weaker than they could be, because something is missing, come with the reason.
+func TestWeakerWallsSayWhatIsMissing(t *testing.T) {
+	f := newFolders(t)
+	t.Setenv("PATH", f.at("nothing")) // no bubblewrap
+	i := f.isolation()
+	i.Weakest = isolation.LevelHost
+	var heard told
+	cell, err := i.Open(t.Context(), &claude.Options{Dir: f.work}, isolation.OpenOptions{Emit: heard.emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	if missing := strings.Join(oneWalls(t, &heard, cell.Level()).Missing, "\n"); !strings.Contains(missing, "no stronger walls: cell: ") || !strings.Contains(missing, "bubblewrap was not found") {
+		t.Errorf("the event does not say why there is no cell:\n%s", missing)
+	}
+}
+
 // saidIn is what a command of bash says, started as the options say.
 func saidIn(t *testing.T, o *claude.Options, command string) string {
 	t.Helper()

@@ -95,7 +95,7 @@ func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []
 	}
 	o.Env = claude.ExactEnv(own.Vars())
 	o.SettingSources = SettingSources() // an empty list would leave out the settings of the home, and its sandbox
-	o.StoreDir = c.home.TempDir() // so that it goes with the home
+	o.StoreDir = c.home.TempDir()       // so that it goes with the home
 	o.Spawner = claude.SpawnerFunc(c.spawn)
 	return env.LeftOut, nil
 }
