@@ -36,6 +36,7 @@ func (c *Cell) mounts(o *claude.Options) ([]jail.Mount, error) {
 		m.addSocket(path, "NetworkPolicy.UnixSockets")
 	}
 	m.addFiles(o)
+	m.addDebugFile(o.DebugFile)
 	c.notes = append(c.notes, m.addServers(o.MCPServers)...)
 	m.checkLinks()
 	return ordered(m.mounts), errors.Join(m.errs...)
@@ -164,6 +165,23 @@ func (m *mountList) addFiles(o *claude.Options) {
 			m.add(path, false, "the options of the CLI")
 		}
 	}
+}
+
+// addDebugFile adds the file that the CLI writes its debug output to. It is made first, if it is outside: a
+// file that is not there cannot be shown.
+func (m *mountList) addDebugFile(path string) {
+	const field = "Options.DebugFile"
+	within := func(in jail.Mount) bool { return in.Writable && within(in.Target, m.absolute(path)) }
+	if path == "" || slices.ContainsFunc(m.mounts, within) {
+		return
+	}
+	file, err := os.OpenFile(m.absolute(path), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		m.refuse(field, path, err, "name a file that can be written")
+		return
+	}
+	_ = file.Close() // nothing was written
+	m.add(path, true, field)
 }
 
 // isOutside reports whether there is a file or folder that can not be seen inside so far.

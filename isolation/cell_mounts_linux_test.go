@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -153,6 +155,27 @@ func TestWeakerWallsSayWhatIsMissing(t *testing.T) {
 	defer func() { _ = cell.Close() }()
 	if missing := strings.Join(oneWalls(t, &heard, cell.Level()).Missing, "\n"); !strings.Contains(missing, "no stronger walls: cell: ") || !strings.Contains(missing, "bubblewrap was not found") {
 		t.Errorf("the event does not say why there is no cell:\n%s", missing)
+	}
+}
+
+// The CLI does not say when it cannot write its debug output.
+func TestTheDebugFileOfTheCLIIsWritten(t *testing.T) {
+	needCell(t)
+	f, cli := newFolders(t), claudetest.CLI(t)
+	o := cli.Options(claudetest.NewModel(t, script.Text("done")))
+	o.SettingSources, o.DebugFile = nil, f.at("debug.log")
+	cell, err := (&isolation.Isolation{TempDir: f.top}).Open(t.Context(), o, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	for _, err := range claude.Query(t.Context(), "go", o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(o.DebugFile); err != nil || info.Size() == 0 {
+		t.Errorf("got %v, %v, want what the CLI says of its work", info, err)
 	}
 }
 
