@@ -202,7 +202,7 @@ func (o *Options) materialise(ctx context.Context) (*transcript.Resumed, error) 
 		dir = "."
 	}
 	project := transcript.ProjectKey(dir)
-	opts := transcript.ResumeOptions{HostConfigDir: o.configDir(), HostStateFile: o.stateFile(), LoadTimeout: o.StoreLoadTimeout}
+	opts := transcript.ResumeOptions{HostConfigDir: o.configDir(), HostStateFile: o.stateFile(), TempDir: o.StoreDir, LoadTimeout: o.StoreLoadTimeout}
 	if o.Continue {
 		return transcript.Continue(ctx, o.Store, project, opts)
 	}

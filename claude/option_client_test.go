@@ -202,6 +202,24 @@ func TestOptionStoreEager(t *testing.T) {
 	}
 }
 
+func TestOptionStoreDir(t *testing.T) {
+	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Initialize(""); s.UntilEOF() })
+	o := cli.Options()
+	o.Dir, o.StoreDir = t.TempDir(), t.TempDir()
+	o.Store, o.Resume = filledStore(t, o.Dir), unknownSession
+	client, err := claude.Connect(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, _ := filepath.Glob(filepath.Join(o.StoreDir, "claude-resume-*"))
+	if err := client.Close(); err != nil || len(made) != 1 {
+		t.Errorf("while the CLI runs there is %v in it (%v), want the config directory", made, err)
+	}
+	if left, err := os.ReadDir(o.StoreDir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 func TestOptionStoreLoadTimeout(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.UntilEOF() })
 	o := cli.Options()

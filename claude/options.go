@@ -164,6 +164,9 @@ type Options struct {
 	StoreEager bool
 	// StoreLoadTimeout limits each read from Store on resume. Zero means 60 seconds.
 	StoreLoadTimeout time.Duration
+	// StoreDir is where the temporary config directory of a resumed CLI is made. Empty means
+	// [os.TempDir].
+	StoreDir string
 	// Checkpointing keeps copies of edited files for [Client.RewindFiles].
 	Checkpointing bool
 

@@ -38,7 +38,6 @@ type Run struct {
 	wire     *wire
 	token    string
 	server   *http.Server
-	places   chan struct{} // of connections, over all listeners
 	ledger   ledger
 	redactor *redact.Redactor
 
@@ -58,7 +57,6 @@ type Run struct {
 
 func newRun(g *Gateway, o RunOptions, token string) *Run {
 	r := &Run{gateway: g, o: o, lane: g.laneOf(o.Upstream.Name()), wire: wires[o.Upstream.Wire()], token: token}
-	r.places = make(chan struct{}, maxConnections)
 	r.life, r.die = context.WithCancel(context.Background())
 	r.over, r.stop = context.WithCancelCause(r.life)
 	r.ledger.prices = g.prices
@@ -162,14 +160,14 @@ func (r *Run) record(u guard.Usage) {
 }
 
 // Serve answers the connections of l until Close; then it returns [ErrClosed]. It may be called for
-// several listeners, which it closes. At most 256 connections are open at once; others wait.
+// several listeners, which it closes. At most 256 connections are open at once; others are refused.
 func (r *Run) Serve(l net.Listener) error {
 	if !r.join() {
 		_ = l.Close()
 		return ErrClosed
 	}
 	defer r.running.Done()
-	if err := r.server.Serve(newRoom(l, r.places)); !errors.Is(err, http.ErrServerClosed) {
+	if err := r.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return ErrClosed

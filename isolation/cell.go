@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/drover-agents/drover/claude"
@@ -35,7 +36,10 @@ type OpenOptions struct {
 type Cell struct {
 	isolation Isolation
 	level     Level
-	dir       string // the workspace
+	dir       string   // the workspace
+	cli       string   // as the options name it
+	addDirs   []string // of the options, which the agent can write too
+	grouped   bool     // the event about the walls promises a control group
 	home      *Home
 	run       *gateway.Run
 	proxy     *proxy.Proxy
@@ -48,10 +52,13 @@ type Cell struct {
 
 	serving sync.WaitGroup
 
+	open     context.Context // ends when Close begins
+	end      context.CancelFunc
+	spawning sync.WaitGroup // starts that Close waits for
+
 	mu      sync.Mutex
 	closers []func() error // last one first
 	breach  error
-	closed  bool
 }
 
 // walls are what a level puts around the CLI.
@@ -78,7 +85,8 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 	if i == nil {
 		i = &Isolation{}
 	}
-	c := &Cell{isolation: *i, emit: opts.Emit, host: o.Spawner}
+	c := &Cell{isolation: *i, emit: opts.Emit, cli: o.CLIPath, addDirs: o.AddDirs, host: o.Spawner}
+	c.open, c.end = context.WithCancel(context.Background())
 	if c.isolation.Host.Environ == nil { // the options say what the CLI would find on the host
 		around := o.Environ()
 		c.isolation.Host.Environ = func() []string { return around }
@@ -87,21 +95,23 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 		c.emit = func(event.Payload) {}
 	}
 	c.trackers = append(append(c.trackers, i.Trackers...), opts.Trackers...)
+	done := false // not even by a panic in a function of the caller's
 	defer func() {
-		if err != nil {
+		if !done {
 			err = errors.Join(err, c.Close())
 		}
 	}()
 	if err := c.prepare(ctx, o, opts); err != nil {
 		return nil, err
 	}
+	done = true
 	return c, nil
 }
 
 // prepare does everything up to the start of the CLI.
 func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions) error {
 	var err error
-	if c.level, err = c.isolation.decideLevel(ctx, thisMachine()); err != nil {
+	if c.level, err = c.decideLevel(ctx, thisMachine()); err != nil {
 		return err
 	}
 	if err := c.isolation.Validate(c.level, runtime.GOOS); err != nil {
@@ -136,6 +146,15 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	}
 	c.emit(c.describe(upstream.Name(), leftOut))
 	return nil
+}
+
+// decideLevel also notes why there are no stronger walls than those that are accepted.
+func (c *Cell) decideLevel(ctx context.Context, m machine) (Level, error) {
+	level, reasons, err := c.isolation.decideLevel(ctx, m)
+	for _, reason := range reasons {
+		c.notes = append(c.notes, "no stronger walls: "+strings.TrimSpace(reason.Error()))
+	}
+	return level, err
 }
 
 // openHome makes the home, after those of crashed programs were removed.
@@ -199,11 +218,48 @@ func (c *Cell) onClose(f func() error) {
 	c.closers = append(c.closers, f)
 }
 
+// errClosed is for who starts something in a cell that is closed.
+var errClosed = errors.New("isolation: the cell is closed\n  next: open another one for each run")
+
+// spawn starts a CLI behind the walls. One that Close meets while it starts does not come to run.
+func (c *Cell) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+	p, err := c.spawnBehindWalls(ctx, cmd)
+	if err != nil && c.open.Err() != nil && !errors.Is(err, errClosed) {
+		err = errors.Join(errClosed, err)
+	}
+	if err == nil && c.isolation.Started != nil {
+		c.isolation.Started(p)
+	}
+	return p, err
+}
+
+func (c *Cell) spawnBehindWalls(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+	c.mu.Lock()
+	if c.open.Err() != nil {
+		c.mu.Unlock()
+		return nil, errClosed
+	}
+	c.spawning.Add(1)
+	c.mu.Unlock()
+	defer c.spawning.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)()
+	if err := c.home.share(variable(cmd.Env, claude.EnvConfigDir)); err != nil {
+		return nil, err
+	}
+	return c.walls.spawn(ctx, cmd)
+}
+
 // Close ends everything in the cell and removes its home. Calling it again does nothing.
 func (c *Cell) Close() error {
 	c.mu.Lock()
+	c.end() // under the lock, so that no start begins that is not waited for
+	c.mu.Unlock()
+	c.spawning.Wait()
+	c.mu.Lock()
 	closers := c.closers
-	c.closers, c.closed = nil, true
+	c.closers = nil
 	c.mu.Unlock()
 	var errs []error
 	for n := len(closers) - 1; n >= 0; n-- {

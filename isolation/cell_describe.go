@@ -13,12 +13,13 @@ import (
 
 // describe says what holds and what does not.
 func (c *Cell) describe(upstream string, leftOut []string) Walls {
-	f := facts{level: c.level, isolation: &c.isolation, shields: c.shields, notes: c.notes}
+	f := facts{level: c.level, isolation: &c.isolation, addDirs: c.addDirs, shields: c.shields, notes: c.notes}
 	if w, ok := c.walls.(*landlockWalls); ok {
 		f.landlock = w.enforced
 	}
 	if c.level <= LevelLandlock {
-		f.group = groupAvailable()
+		c.grouped = groupAvailable()
+		f.group = c.grouped
 	}
 	w := f.describe()
 	w.Upstream, w.LeftOut = upstream, leftOut
@@ -36,7 +37,8 @@ var groupAvailable = sync.OnceValue(func() bool {
 type facts struct {
 	level     Level
 	isolation *Isolation
-	group     bool // there is a control group
+	addDirs   []string // of the options of the CLI
+	group     bool     // there is a control group
 	landlock  landlock.Enforced
 	shields   []string // folders that are read-only because the CLI is in them
 	notes     []string
@@ -147,7 +149,7 @@ func (f facts) files(w *words, where string) {
 
 // namedPaths are the further paths that can be written to.
 func (f facts) namedPaths() string {
-	paths := f.isolation.sandbox().WritablePaths
+	paths := slices.Concat(f.isolation.sandbox().WritablePaths, f.addDirs)
 	if len(paths) == 0 {
 		return ""
 	}

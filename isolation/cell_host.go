@@ -23,8 +23,8 @@ type openWalls struct {
 	at   addresses
 }
 
-// open serves the gateway on loopback and, where something makes programs use it, the proxy.
-func (c *Cell) open() (*openWalls, error) {
+// raiseNone serves the gateway on loopback and, where something makes programs use it, the proxy.
+func (c *Cell) raiseNone() (*openWalls, error) {
 	w := &openWalls{cell: c, at: addresses{noProxy: []string{"127.0.0.1", "localhost", "::1"}}}
 	var err error
 	if w.at.gateway, err = c.serveHTTP(c.run.Serve); err != nil || c.level == LevelHost {
@@ -88,7 +88,6 @@ func (w *openWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 		p.Wait()
 		return err
 	})
-	w.cell.started(p)
 	return p, nil
 }
 

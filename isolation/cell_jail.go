@@ -36,6 +36,9 @@ var (
 	loopback          = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 )
 
+// noTempLimit is more than any machine has in memory. For a jail zero means a default of its own.
+const noTempLimit = 1 << 50
+
 // jailWalls are a jail: the level cell.
 type jailWalls struct {
 	cell   *Cell
@@ -70,7 +73,7 @@ func (w *jailWalls) addresses() addresses {
 
 // spawn implements walls.
 func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
-	program, mounts, err := programOf(cmd, w.mounts)
+	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +84,7 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 		Limits: jail.Limits{
 			Processes: limits.Processes, FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: limits.OpenFiles,
 		},
-		TempBytes: limits.TempBytes, Nested: w.cell.isolation.sandbox().Nested,
+		TempBytes: cmp.Or(limits.TempBytes, noTempLimit), Nested: w.cell.isolation.sandbox().Nested,
 	}
 	if spec.Nested {
 		if err := probeNested(ctx, spec); err != nil {
@@ -92,12 +95,13 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 }
 
 // programOf is the CLI as it is found inside, with all that is to be mounted.
-func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, error) {
+func (c *Cell) programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, error) {
 	real, err := filepath.EvalSymlinks(cmd.Path)
 	if err != nil {
 		return "", nil, &claude.LaunchError{Path: cmd.Path, Err: err, Hint: "give the path of a CLI that there is"}
 	}
-	if folder := replaceable(mounts, cmd.Path, real); folder != "" {
+	programs := append([]string{cmd.Path, real}, c.script(cmd)...)
+	if folder := replaceable(mounts, programs...); folder != "" {
 		return "", nil, &claude.LaunchError{
 			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the walls", folder),
 			Hint: "install the CLI elsewhere, or set Options.CLIPath to one that the agent cannot write",
@@ -110,18 +114,35 @@ func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, e
 		}
 	}
 	add(jail.Mount{Source: real})
-	for _, arg := range cmd.Args { // a CLI that is a script comes after its interpreter
-		if strings.HasPrefix(arg, "-") || !filepath.IsAbs(arg) {
-			break
-		}
-		if _, err := os.Stat(arg); err == nil {
-			add(jail.Mount{Source: filepath.Dir(arg)})
-		}
+	for _, script := range programs[2:] {
+		add(jail.Mount{Source: besides(script)})
 	}
 	if config := variable(cmd.Env, claude.EnvConfigDir); config != "" {
-		add(jail.Mount{Source: config, Writable: true}) // that of a resumed conversation is not the home's
+		add(jail.Mount{Source: config, Writable: true}) // that of a resumed conversation may be elsewhere
 	}
 	return real, ordered(mounts), nil
+}
+
+// script is the CLI if it is a script that an interpreter runs: as it is named, and as it is found.
+func (c *Cell) script(cmd claude.Command) []string {
+	found, err := claude.Find(claude.FindOptions{Path: c.cli})
+	if err != nil || found.Path == cmd.Path || !slices.Contains(cmd.Args, found.Path) {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(found.Path)
+	if err != nil {
+		return nil // which the interpreter will say
+	}
+	return []string{found.Path, real}
+}
+
+// besides is the folder of a script, which needs what is beside it, unless that is more than an agent
+// should see.
+func besides(script string) string {
+	if dir := filepath.Dir(script); !tooWide(dir) {
+		return dir
+	}
+	return script
 }
 
 // replaceable is the folder in which an agent could replace one of these files, or "".
@@ -185,7 +206,10 @@ func variable(env []string, name string) string {
 
 // start starts the CLI in its jail and serves what it finds there.
 func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error) {
-	kept := c.confine(spec.Mounts)
+	kept, err := c.confine(spec.Mounts)
+	if err != nil {
+		return nil, err
+	}
 	spec.Confine = kept.add
 	started, err := jail.Start(ctx, spec)
 	if err != nil {
@@ -197,16 +221,13 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 		return nil, err
 	}
 	network := c.isolation.network()
+	servers := []func(net.Listener) error{c.run.Serve, c.proxyOr(network.HTTPProxyPort), c.proxyOr(network.SOCKSProxyPort)}
 	for n, l := range started.Listeners() {
-		serve := []func(net.Listener) error{
-			c.run.Serve, c.proxyOr(network.HTTPProxyPort), c.proxyOr(network.SOCKSProxyPort),
-		}[n]
 		c.serve(l, func(l net.Listener) error {
 			<-kept.watchdog.Ready()
-			return serve(l)
+			return servers[n](l)
 		})
 	}
-	c.started(p)
 	return p, nil
 }
 
@@ -218,13 +239,6 @@ func discard(started *jail.Cell) {
 	_ = started.Kill() // it may have ended
 	_, _ = io.Copy(io.Discard, started.Stdout())
 	_, _ = io.Copy(io.Discard, started.Stderr())
-}
-
-// started tells whoever wants to know of a process.
-func (c *Cell) started(p claude.Process) {
-	if c.isolation.Started != nil {
-		c.isolation.Started(p)
-	}
 }
 
 // walled makes a process behind walls one of the CLI's.

@@ -123,20 +123,25 @@ func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
 
 // spawn implements walls.
 func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
-	program, mounts, err := programOf(cmd, w.mounts)
+	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
 	}
-	kept := w.cell.confine(mounts)
+	kept, err := w.cell.confine(mounts)
+	if err != nil {
+		return nil, err
+	}
 	started, err := w.launch(ctx, cmd, program, mounts, kept)
 	if err != nil {
 		return nil, errors.Join(&claude.LaunchError{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
 	}
 	p := detached{walled{started, kept}, w.cell.home.Path()}
 	if err := kept.hold(started.PID(), p); err != nil {
+		_ = p.Kill() // nobody gets to see it
+		_, _ = io.Copy(io.Discard, p.Stdout())
+		_, _ = io.Copy(io.Discard, p.Stderr())
 		return nil, err
 	}
-	w.cell.started(p)
 	return p, nil
 }
 

@@ -36,23 +36,26 @@ func (e *WeakError) Unwrap() []error { return e.Reasons }
 // had.
 func Best(ctx context.Context) (Level, []error) { return thisMachine().best(ctx, LevelCell) }
 
-// decideLevel is the strongest level that the machine has and the isolation wants. A level that is weaker
-// than asked for is an error.
-func (i *Isolation) decideLevel(ctx context.Context, m machine) (Level, error) {
+// decideLevel is the strongest level that the machine has and the isolation wants, and why those that are
+// stronger cannot be had. A level that is weaker than asked for is an error.
+func (i *Isolation) decideLevel(ctx context.Context, m machine) (Level, []error, error) {
+	if !i.Strongest.valid() || !i.Weakest.valid() {
+		return 0, nil, fmt.Errorf("isolation: there is no level between %s and %s\n  next: choose Strongest and Weakest among the constants, LevelCell to LevelHost", i.Strongest, i.Weakest)
+	}
 	if i.Strongest > i.Weakest {
-		return 0, fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s\n  next: set Isolation.Weakest to %s too, if those walls are enough", i.Strongest, i.Weakest, i.Strongest)
+		return 0, nil, fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s\n  next: set Isolation.Weakest to %s too, if those walls are enough", i.Strongest, i.Weakest, i.Strongest)
 	}
 	if i.sandbox().Disabled {
 		if i.Weakest != LevelHost {
-			return 0, errors.New("isolation: Sandbox.Disabled means no walls at all\n  next: set Isolation.Weakest to LevelHost too, or use Development()")
+			return 0, nil, errors.New("isolation: Sandbox.Disabled means no walls at all\n  next: set Isolation.Weakest to LevelHost too, or use Development()")
 		}
-		return LevelHost, nil
+		return LevelHost, nil, nil
 	}
 	best, reasons := m.best(ctx, i.Strongest)
 	if best > i.Weakest {
-		return 0, &WeakError{Asked: i.Weakest, Best: best, Reasons: reasons}
+		return 0, nil, &WeakError{Asked: i.Weakest, Best: best, Reasons: reasons}
 	}
-	return best, nil
+	return best, reasons, nil
 }
 
 // A machine is what decides which levels can be had.
@@ -167,6 +170,6 @@ func (c *Cell) raise(o *claude.Options) (walls, error) {
 	case LevelLandlock:
 		return c.landlock(o)
 	default:
-		return c.open()
+		return c.raiseNone()
 	}
 }

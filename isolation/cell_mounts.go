@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,88 +19,201 @@ import (
 // mounts are what of the host's files the CLI sees: its workspace and home, what the isolation adds, and
 // the files that its options name. Everything has the same path inside.
 func (c *Cell) mounts(o *claude.Options) ([]jail.Mount, error) {
-	m := &mountList{dir: c.dir}
+	m := &mountList{dir: c.dir, homes: filepath.Dir(c.home.Path()), layered: c.level == LevelCell}
 	m.add(c.dir, true, "the working directory")
-	m.add(c.home.Path(), true, "the home")
+	m.mounts = append(m.mounts, jail.Mount{Source: c.home.Path(), Target: c.home.Path(), Writable: true})
 	sandbox := c.isolation.sandbox()
 	for _, path := range sandbox.WritablePaths {
 		m.add(path, true, "Sandbox.WritablePaths")
 	}
-	for _, path := range sandbox.ReadablePaths {
-		m.add(path, false, "Sandbox.ReadablePaths")
-	}
 	for _, path := range o.AddDirs {
 		m.add(path, true, "Options.AddDirs")
 	}
+	for _, path := range sandbox.ReadablePaths {
+		m.addReadOnly(path, "Sandbox.ReadablePaths")
+	}
 	for _, path := range c.isolation.network().UnixSockets {
-		m.add(path, true, "NetworkPolicy.UnixSockets")
+		m.addSocket(path, "NetworkPolicy.UnixSockets")
 	}
 	m.addFiles(o)
+	m.addDebugFile(o.DebugFile)
+	c.notes = append(c.notes, m.addServers(o.MCPServers)...)
+	m.checkLinks()
 	return ordered(m.mounts), errors.Join(m.errs...)
 }
 
 // A mountList grows by what is asked for, and by what is wrong with it.
 type mountList struct {
-	dir    string // relative paths begin here
-	mounts []jail.Mount
-	errs   []error
+	dir     string // relative paths begin here
+	homes   string // the folder with the homes of all runs
+	layered bool   // what is mounted below something else has rights of its own
+	mounts  []jail.Mount
+	asked   []asked
+	errs    []error
 }
 
+// asked is a path that somebody wants inside, and what is there.
+type asked struct{ field, path, real string }
+
 func (m *mountList) add(path string, writable bool, field string) {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(m.dir, path)
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err == nil && tooOpen(real, writable) {
-		err = errors.New("would open too much of the machine")
-	}
-	if err == nil && m.leadsOut(filepath.Clean(path), real) {
-		err = fmt.Errorf("is a link to %s, which the agent may have made in an earlier run", real)
-	}
-	if err != nil {
-		m.errs = append(m.errs, fmt.Errorf("isolation: %s: %s: %w\n  next: name files and folders that there are, as narrow as can be", field, path, err))
-		return
-	}
-	mount := jail.Mount{Source: real, Target: filepath.Clean(path), Writable: writable}
-	if !covered(m.mounts, mount) {
+	if mount, ok := m.resolve(path, writable, field); ok && !covered(m.mounts, mount) {
 		m.mounts = append(m.mounts, mount)
 	}
 }
 
-// leadsOut reports whether a path is in a folder that agents can write, and what is there is not: an
-// agent could choose by a link what the next one is shown.
-func (m *mountList) leadsOut(path, real string) bool {
-	return slices.ContainsFunc(m.mounts, func(in jail.Mount) bool {
-		return in.Writable && within(in.Target, path) && !within(in.Source, real)
+// addReadOnly adds what can only be read, also where it is in a folder that can be written.
+func (m *mountList) addReadOnly(path, field string) {
+	mount, ok := m.resolve(path, false, field)
+	if !ok {
+		return
+	}
+	inWritable := slices.ContainsFunc(m.mounts, func(in jail.Mount) bool {
+		return in.Writable && in.Target != mount.Target && within(in.Target, mount.Target)
 	})
+	switch {
+	case inWritable && !m.layered:
+		m.refuse(field, path, errors.New("is in a folder that can be written, from which Landlock cannot take a part"), "run in a cell, or name what is elsewhere")
+	case inWritable || !covered(m.mounts, mount):
+		m.mounts = append(m.mounts, mount)
+	}
+}
+
+// addSocket adds a socket and nothing else.
+func (m *mountList) addSocket(path, field string) {
+	if info, err := os.Stat(path); err == nil && info.Mode().Type() != os.ModeSocket {
+		m.refuse(field, path, errors.New("is no socket"), "name the socket itself; folders belong into Sandbox.WritablePaths")
+	}
+	m.add(path, true, field)
+}
+
+func (m *mountList) resolve(path string, writable bool, field string) (_ jail.Mount, ok bool) {
+	path = m.absolute(path)
+	real, err := filepath.EvalSymlinks(path)
+	switch {
+	case err == nil && tooOpen(real, writable):
+		err = errors.New("would open too much of the machine")
+	case err == nil && within(real, m.homes):
+		m.refuse(field, path, errors.New("holds the private homes of all runs"), "set Isolation.TempDir to a folder outside of it")
+		return jail.Mount{}, false
+	}
+	if err != nil {
+		m.refuse(field, path, err, nameNarrowly)
+		return jail.Mount{}, false
+	}
+	m.asked = append(m.asked, asked{field, path, real})
+	return jail.Mount{Source: real, Target: path, Writable: writable}, true
+}
+
+// absolute is a path as the CLI would find it, without dots.
+func (m *mountList) absolute(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(m.dir, path)
+	}
+	return filepath.Clean(path)
+}
+
+const nameNarrowly = "name files and folders that there are, as narrow as can be"
+
+func (m *mountList) refuse(field, path string, err error, next string) {
+	m.errs = append(m.errs, fmt.Errorf("isolation: %s: %s: %w\n  next: %s", field, path, err, next))
+}
+
+// checkLinks refuses a path in a folder that agents can write, if what is there is not: an agent could
+// choose by a link what the next one is shown.
+func (m *mountList) checkLinks() {
+	for _, a := range m.asked {
+		if slices.ContainsFunc(m.mounts, func(in jail.Mount) bool {
+			return in.Writable && within(in.Target, a.path) && !within(in.Source, a.real)
+		}) {
+			m.refuse(a.field, a.path, fmt.Errorf("is a link to %s, which the agent may have made in an earlier run", a.real), nameNarrowly)
+		}
+	}
 }
 
 // within reports whether a path is a folder or something in it. Both are clean.
 func within(folder, path string) bool {
 	below, ok := strings.CutPrefix(path, folder)
-	return ok && (below == "" || strings.HasPrefix(below, "/"))
+	return ok && (below == "" || folder == "/" || strings.HasPrefix(below, "/"))
 }
 
 // tooOpen reports whether a path must not be shown to an agent, whoever asks.
 func tooOpen(path string, writable bool) bool {
-	always := []string{"/", "/proc", "/sys", "/dev", "/run"}
+	always := []string{"/", "/proc", "/sys", "/dev", "/run", "/tmp"} // the last one is private inside
 	return slices.Contains(always, path) || writable && tooWide(path)
 }
 
-// addFiles adds the files that the options name. Those that are not there the CLI complains of itself.
+// addFiles adds the files that the options name. Those that are not there the CLI complains of itself, but
+// for plugins.
 func (m *mountList) addFiles(o *claude.Options) {
-	files := []string{o.SettingsFile, o.MCPConfig}
-	if file, ok := o.SystemPrompt.(claude.PromptFile); ok {
-		files = append(files, file.Path)
-	}
 	for _, plugin := range o.Plugins {
-		files = append(files, plugin.Path)
+		m.add(plugin.Path, false, "Options.Plugins")
+	}
+	files := []string{o.SettingsFile, o.MCPConfig}
+	if o.ProjectConfigRoot != "" {
+		files = append(files, filepath.Join(o.ProjectConfigRoot, ".claude"))
+	}
+	switch prompt := o.SystemPrompt.(type) {
+	case claude.PromptFile:
+		files = append(files, prompt.Path)
+	case *claude.PromptFile:
+		if prompt != nil {
+			files = append(files, prompt.Path)
+		}
 	}
 	for _, path := range files {
-		if _, err := os.Stat(path); err == nil && filepath.IsAbs(path) {
+		if _, err := os.Stat(m.absolute(path)); path != "" && err == nil {
 			m.add(path, false, "the options of the CLI")
 		}
 	}
+}
+
+// addDebugFile adds the file that the CLI writes its debug output to. It is made first, if it is outside: a
+// file that is not there cannot be shown.
+func (m *mountList) addDebugFile(path string) {
+	const field = "Options.DebugFile"
+	within := func(in jail.Mount) bool { return in.Writable && within(in.Target, m.absolute(path)) }
+	if path == "" || slices.ContainsFunc(m.mounts, within) {
+		return
+	}
+	file, err := os.OpenFile(m.absolute(path), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		m.refuse(field, path, err, "name a file that can be written")
+		return
+	}
+	_ = file.Close() // nothing was written
+	m.add(path, true, field)
+}
+
+// isOutside reports whether there is a file or folder that can not be seen inside so far.
+func (m *mountList) isOutside(path string) bool {
+	path = m.absolute(path)
+	holds := func(folder string) bool { return within(folder, path) }
+	seen := slices.ContainsFunc(m.mounts, func(in jail.Mount) bool { return holds(in.Target) })
+	if seen || slices.ContainsFunc(jail.SystemPaths(), holds) {
+		return false
+	}
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// addServers adds the programs of MCP servers, which the CLI starts inside. It returns what they name and
+// will not find: more than their program is for Sandbox.ReadablePaths to say.
+func (m *mountList) addServers(servers map[string]claude.MCPServer) (notes []string) {
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		server, ok := servers[name].(claude.MCPStdio)
+		if !ok {
+			continue
+		}
+		if filepath.IsAbs(server.Command) && m.isOutside(server.Command) {
+			m.add(server.Command, false, "Options.MCPServers["+name+"]")
+		}
+		for _, arg := range server.Args {
+			if filepath.IsAbs(arg) && m.isOutside(arg) {
+				notes = append(notes, fmt.Sprintf("the MCP server %s does not find %s, which is outside; Sandbox.ReadablePaths would show it", name, arg))
+			}
+		}
+	}
+	return notes
 }
 
 // covered reports whether a mount adds nothing to others.

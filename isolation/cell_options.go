@@ -64,9 +64,14 @@ func workspace(dir string) (string, error) {
 
 // tooWide reports whether a folder is the home of a user or one of the system's own.
 func tooWide(dir string) bool {
-	wide := []string{"/", "/home", "/root", "/usr", "/etc", "/var", "/tmp", "/proc", "/sys", "/dev", "/run", "/opt", "/bin", "/lib", "/sbin", "/Users"}
+	wide := []string{"/", "/home", "/root", "/usr", "/etc", "/var", "/tmp", "/proc", "/sys", "/dev", "/run", "/opt", "/bin", "/lib", "/lib64", "/sbin", "/boot", "/usr/bin", "/usr/lib", "/usr/sbin", "/usr/local", "/var/lib", "/Users"}
 	if home, err := os.UserHomeDir(); err == nil {
-		wide = append(wide, home)
+		if real, err := filepath.EvalSymlinks(home); err == nil {
+			home = real
+		}
+		if within(dir, home) { // also what holds all homes
+			return true
+		}
 	}
 	return slices.Contains(wide, dir)
 }
@@ -90,7 +95,8 @@ func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []
 	}
 	o.Env = claude.ExactEnv(own.Vars())
 	o.SettingSources = SettingSources() // an empty list would leave out the settings of the home, and its sandbox
-	o.Spawner = claude.SpawnerFunc(c.walls.spawn)
+	o.StoreDir = c.home.TempDir()       // so that it goes with the home
+	o.Spawner = claude.SpawnerFunc(c.spawn)
 	return env.LeftOut, nil
 }
 

@@ -39,17 +39,20 @@ func newGroup(limits Limits) (*cgroup.Group, error) {
 var groups atomic.Int64
 
 // confine prepares a start of the CLI, which sees these mounts.
-func (c *Cell) confine(mounts []jail.Mount) *confinement {
+func (c *Cell) confine(mounts []jail.Mount) (*confinement, error) {
 	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
 	for _, m := range mounts {
 		if info, err := os.Stat(m.Source); m.Writable && err == nil && info.IsDir() {
 			f.folders = append(f.folders, m.Source)
 		}
 	}
-	if group, err := newGroup(f.limits); err == nil { // without one the watchdog does it, as the walls event says
+	group, err := newGroup(f.limits)
+	if err == nil {
 		f.group = group
+	} else if c.grouped { // else the watchdog does it, as the walls event says
+		return nil, fmt.Errorf("isolation: a control group could be had when the cell was opened, and cannot any more: %w\n  next: try again; see whether there are too many groups", err)
 	}
-	return f
+	return f, nil
 }
 
 // add puts processes into the control group, if there is one.

@@ -121,6 +121,25 @@ func (h *Home) SkillsDir() string { return filepath.Join(h.ClaudeDir(), "skills"
 // TempDir is for temporary files.
 func (h *Home) TempDir() string { return filepath.Join(h.dir, "tmp") }
 
+// share shows what was put into the configuration folder, such as skills, in another one too: that of a
+// conversation which is continued. What is there already stays.
+func (h *Home) share(config string) error {
+	if config == "" || config == h.ClaudeDir() {
+		return nil
+	}
+	entries, err := os.ReadDir(h.ClaudeDir())
+	for _, entry := range entries {
+		link := os.Symlink(filepath.Join(h.ClaudeDir(), entry.Name()), filepath.Join(config, entry.Name()))
+		if !errors.Is(link, os.ErrExist) {
+			err = errors.Join(err, link)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("isolation: showing the home's configuration in %s: %w\n  next: see that the folder is there and can be written", config, err)
+	}
+	return nil
+}
+
 // Close removes the home and everything in it, also what the agent made unreadable. It may be called
 // more than once and from several goroutines; all get the same answer, after the home is gone.
 func (h *Home) Close() error {

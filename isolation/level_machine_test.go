@@ -74,7 +74,7 @@ var machines = []struct {
 func TestAMachineWithoutACellRefusesByDefault(t *testing.T) {
 	for _, m := range machines {
 		t.Run(m.name, func(t *testing.T) {
-			level, err := (&Isolation{}).decideLevel(t.Context(), m.machine)
+			level, _, err := (&Isolation{}).decideLevel(t.Context(), m.machine)
 			if m.best == LevelCell {
 				if level != LevelCell || err != nil {
 					t.Errorf("got %s, %v, want a cell", level, err)
@@ -101,7 +101,7 @@ func TestLessIsAcceptedOnlyByName(t *testing.T) {
 		for weakest := LevelCell; weakest <= LevelHost; weakest++ {
 			for strongest := LevelCell; strongest <= weakest; strongest++ {
 				i := &Isolation{Weakest: weakest, Strongest: strongest}
-				level, err := i.decideLevel(t.Context(), m.machine)
+				level, _, err := i.decideLevel(t.Context(), m.machine)
 				name := fmt.Sprintf("%s from %s to %s", m.name, strongest, weakest)
 				_, refused := errors.AsType[*WeakError](err)
 				switch {
@@ -124,7 +124,7 @@ func TestLevelsThatContradictEachOtherAreRefused(t *testing.T) {
 		"Strongest is weaker than Weakest": {Strongest: LevelSandbox},
 		"Sandbox.Disabled":                 {Sandbox: &Sandbox{Disabled: true}, Weakest: LevelSandbox},
 	} {
-		if level, err := i.decideLevel(t.Context(), aMachine("linux", nil)); err == nil || !strings.Contains(err.Error(), "Isolation.Weakest") {
+		if level, _, err := i.decideLevel(t.Context(), aMachine("linux", nil)); err == nil || !strings.Contains(err.Error(), "Isolation.Weakest") {
 			t.Errorf("%s: got %s, %v, want an error that says what to set", name, level, err)
 		}
 	}
@@ -132,7 +132,7 @@ func TestLevelsThatContradictEachOtherAreRefused(t *testing.T) {
 
 func TestRootGetsNoLandlock(t *testing.T) {
 	root := aMachine("linux", func(m *machine) { m.root = true })
-	_, err := (&Isolation{Strongest: LevelLandlock, Weakest: LevelLandlock}).decideLevel(t.Context(), root)
+	_, _, err := (&Isolation{Strongest: LevelLandlock, Weakest: LevelLandlock}).decideLevel(t.Context(), root)
 	if err == nil || !strings.Contains(err.Error(), "run as an ordinary user") {
 		t.Errorf("got %v, want that root cannot have it", err)
 	}

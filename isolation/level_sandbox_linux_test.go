@@ -37,11 +37,15 @@ func TestTheCLIsOwnSandboxHoldsCommands(t *testing.T) {
 	if err := os.Mkdir(outside, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	i.TempDir = longestFolder(t)
+	if err := os.Mkdir(filepath.Join(cli.Work, "vendor"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	i.TempDir, i.Sandbox = longestFolder(t), &isolation.Sandbox{ReadablePaths: []string{"vendor"}}
 	port := tcpServer(t)
 	reach := "curl -sS -m 5 --noproxy '*' http://127.0.0.1:" + port + " || echo unreached"
 	heard := playIn(t, cli, i, []try{
 		{"inside", "Bash", command("touch inside && echo made"), "made", "", false},
+		{"read-only", "Bash", command("touch vendor/bash && echo made; true"), "cannot touch", "made", false},
 		{"outside", "Bash", command("touch " + outside + "/bash && echo made; true"), "cannot touch", "made", false},
 		{"leaves", "Bash", script.Input{"command": "touch " + outside + "/left && echo made; true", "dangerouslyDisableSandbox": true}, "cannot touch", "made", false},
 		{"server", "Bash", command(reach), "unreached", "", false},

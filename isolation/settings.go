@@ -110,6 +110,9 @@ func (s *settingsBuilder) domains() []string {
 // the host; what is needed of it comes back.
 func (s *settingsBuilder) files() *claude.SandboxFilesystem {
 	f := &claude.SandboxFilesystem{AllowWrite: s.sandbox.Writable(s.Workspace)}
+	if s.Level != LevelCell { // in which they are mounted so
+		f.DenyWrite = s.sandbox.Readable(s.Workspace)
+	}
 	if s.Level == LevelCell || s.HostHome == "" {
 		return f // the host's home is not there
 	}

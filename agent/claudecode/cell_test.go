@@ -99,6 +99,15 @@ func TestABudgetEndsARunInTheMiddleOfItsTurn(t *testing.T) {
 	}
 }
 
+// putGreeting puts a skill into a home.
+func putGreeting(h *isolation.Home) error {
+	skill := filepath.Join(h.SkillsDir(), "greet")
+	if err := os.Mkdir(skill, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(skill, "SKILL.md"), []byte("---\nname: greet\ndescription: Greets.\n---\nSay HELLO-FROM-THE-SKILL.\n"), 0o600)
+}
+
 // Skills are put into the home before the CLI starts.
 func TestTheHomeOfACellIsFurnished(t *testing.T) {
 	cli := claudetest.CLI(t)
@@ -108,11 +117,7 @@ func TestTheHomeOfACellIsFurnished(t *testing.T) {
 	var home string
 	walls := &isolation.Isolation{Furnish: func(h *isolation.Home) error {
 		home = h.Path()
-		skill := filepath.Join(h.SkillsDir(), "greet")
-		if err := os.Mkdir(skill, 0o700); err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(skill, "SKILL.md"), []byte("---\nname: greet\ndescription: Greets.\n---\nSay HELLO-FROM-THE-SKILL.\n"), 0o600)
+		return putGreeting(h)
 	}}
 	if done := in(t, walls, base, agent.Request{}).done(t); done.Status != event.DoneSuccess {
 		t.Errorf("the run ended with %+v", done)
@@ -125,11 +130,23 @@ func TestTheHomeOfACellIsFurnished(t *testing.T) {
 	}
 }
 
-// A conversation goes on in another cell, with a home of its own.
+// A conversation goes on in another cell, with a home of its own, which has the same skills. What is laid
+// out of the conversation is in that home, and goes with it.
 func TestAConversationGoesOnInAnotherCell(t *testing.T) {
 	cli := claudetest.CLI(t)
-	model := claudetest.NewModel(t, script.Text("Noted."), script.Text("It is 42."))
-	runner, err := agent.NewRunner(claudecode.New(cli.Options(model)), nil)
+	model := claudetest.NewModel(t, script.Text("Noted."), script.Call("Skill", script.Input{"skill": "greet"}), script.Text("It is 42."))
+	base := cli.Options(model)
+	base.PermissionMode = claude.ModeBypassPermissions
+	var laidOut []string
+	var home *isolation.Home
+	walls := &isolation.Isolation{
+		Furnish: func(h *isolation.Home) error {
+			home = h
+			return putGreeting(h)
+		},
+		Started: func(claude.Process) { laidOut, _ = filepath.Glob(filepath.Join(home.TempDir(), "claude-resume-*")) },
+	}
+	runner, err := agent.NewRunner(claudecode.New(base).In(walls), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,5 +157,11 @@ func TestAConversationGoesOnInAnotherCell(t *testing.T) {
 	}
 	if !model.LastRequest().SawText("The number is 42.") {
 		t.Error("the second run does not know what was said in the first")
+	}
+	if !model.SawText("HELLO-FROM-THE-SKILL") {
+		t.Error("the second run does not have the skill")
+	}
+	if len(laidOut) != 1 {
+		t.Errorf("the home has %v, want the conversation", laidOut)
 	}
 }

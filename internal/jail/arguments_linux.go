@@ -38,7 +38,8 @@ func (s Spec) arguments(binds []bind, filter int, files map[string]int) []string
 	args = append(args, "--proc", "/proc", "--dev", "/dev")
 	args = append(args, tmpfs("/dev/shm", cmp.Or(s.SharedBytes, defaultSharedBytes))...)
 	args = append(args, tmpfs("/tmp", cmp.Or(s.TempBytes, defaultTempBytes))...)
-	args = append(args, "--perms", "0755", "--dir", "/run", "--perms", "0755", "--dir", "/var", "--symlink", "/tmp", "/var/tmp")
+	args = append(args, "--perms", "0755", "--dir", "/run", "--perms", "0755", "--dir", "/var")
+	args = append(args, s.varTmp(binds)...)
 	args = append(args, parentArgs(slices.AppendSeq(targets(binds), maps.Keys(files)))...)
 	args = append(args, bindArgs(binds)...)
 	args = append(args, fileArgs(files)...)
@@ -49,6 +50,14 @@ func (s Spec) arguments(binds []bind, filter int, files map[string]int) []string
 
 func tmpfs(path string, size int64) []string {
 	return []string{"--perms", "1777", "--size", strconv.FormatInt(size, 10), "--tmpfs", path}
+}
+
+// varTmp makes /var/tmp the same as /tmp, unless something is mounted there, which a link would move.
+func (s Spec) varTmp(binds []bind) []string {
+	if slices.ContainsFunc(binds, func(b bind) bool { return strings.HasPrefix(b.target+"/", "/var/tmp/") }) {
+		return tmpfs("/var/tmp", cmp.Or(s.TempBytes, defaultTempBytes))
+	}
+	return []string{"--symlink", "/tmp", "/var/tmp"}
 }
 
 // bindArgs lay mounts over each other from the top down.

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// openIn opens a cell whose home is in temp.
+func openIn(t *testing.T, temp string, o *claude.Options, change func(*isolation.Isolation)) *isolation.Cell {
+	t.Helper()
+	i := &isolation.Isolation{APIKey: "key", TempDir: temp, Host: hostWith()}
+	if change != nil {
+		change(i)
+	}
+	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cell
+}
+
+// waitForInput is a program that ends when its input does.
+func waitForInput(o *claude.Options) claude.Command {
+	return claude.Command{Path: "/bin/bash", Args: []string{"-c", "read x"}, Dir: o.Dir, Env: o.Environ()}
+}
+
+func TestNothingStartsInAClosedCell(t *testing.T) {
+	needCell(t)
+	for _, level := range []isolation.Level{isolation.LevelCell, isolation.LevelHost} {
+		o := &claude.Options{Dir: t.TempDir()}
+		cell := openIn(t, t.TempDir(), o, func(i *isolation.Isolation) { i.Strongest, i.Weakest = level, level })
+		if err := cell.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p, err := o.Spawner.Spawn(t.Context(), waitForInput(o))
+		if err == nil {
+			_ = p.Kill()
+		}
+		if err == nil || !strings.Contains(err.Error(), "the cell is closed\n  next: ") {
+			t.Errorf("%s: got %v, want that the cell is closed", level, err)
+		}
+	}
+}
+
+// Whenever Close comes, what was started has ended when it returns, and its home is gone.
+func TestCloseEndsWhatJustStarts(t *testing.T) {
+	needCell(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	for n := range 12 {
+		temp := t.TempDir()
+		o := &claude.Options{Dir: t.TempDir()}
+		cell := openIn(t, temp, o, nil)
+		var starts sync.WaitGroup
+		for range 2 {
+			starts.Go(func() {
+				p, err := o.Spawner.Spawn(context.Background(), waitForInput(o))
+				if err != nil {
+					return
+				}
+				go func() { _, _ = io.Copy(io.Discard, p.Stdout()) }()
+				if status := p.Wait(); status.Code == 0 {
+					t.Errorf("after %d ms: the program was not ended by Close: %s", n*4, status)
+				}
+			})
+		}
+		time.Sleep(time.Duration(n) * 4 * time.Millisecond)
+		if err := cell.Close(); err != nil {
+			t.Errorf("after %d ms: %v", n*4, err)
+		}
+		ended := make(chan struct{})
+		go func() { starts.Wait(); close(ended) }()
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("after %d ms: a program outlives Close", n*4)
+		}
+		checkEmpty(t, temp)
+	}
+}
+
+// A start that does not listen to its context is waited for, and what it has started is ended.
+func TestCloseWaitsForAStart(t *testing.T) {
+	began := make(chan struct{})
+	slow := claude.SpawnerFunc(func(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+		close(began)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+		return claude.HostSpawner{}.Spawn(context.Background(), cmd)
+	})
+	o := &claude.Options{Dir: t.TempDir(), Spawner: slow}
+	cell := openIn(t, t.TempDir(), o, func(i *isolation.Isolation) {
+		i.Strongest, i.Weakest = isolation.LevelHost, isolation.LevelHost
+	})
+	ended := make(chan claude.ExitStatus, 1)
+	go func() {
+		p, err := o.Spawner.Spawn(context.Background(), waitForInput(o))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ended <- p.Wait()
+	}()
+	<-began
+	if err := cell.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("a program outlives Close")
+	}
+}
+
+// Who is told of a start may close the cell at once.
+func TestACellCanBeClosedWhenItsProgramHasStarted(t *testing.T) {
+	needCell(t)
+	temp := t.TempDir()
+	o := &claude.Options{Dir: t.TempDir()}
+	var cell *isolation.Cell
+	cell = openIn(t, temp, o, func(i *isolation.Isolation) {
+		i.Started = func(claude.Process) {
+			if err := cell.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	p, err := o.Spawner.Spawn(t.Context(), waitForInput(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := p.Wait(); status.Signal == "" && status.Code == 0 {
+		t.Errorf("got %s, want a program that was ended", status)
+	}
+	checkEmpty(t, temp)
+}
+
+// A function of the caller's that panics leaves nothing behind.
+func TestAPanicWhileACellIsOpenedLeavesNothing(t *testing.T) {
+	needCell(t)
+	for name, broken := range map[string]struct {
+		furnish func(*isolation.Home) error
+		emit    func(event.Payload)
+	}{
+		"Furnish panics": {furnish: func(*isolation.Home) error { panic("broken") }},
+		"Furnish fails":  {furnish: func(*isolation.Home) error { return errors.New("broken") }},
+		"Emit panics":    {emit: func(event.Payload) { panic("broken") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+			temp, work := t.TempDir(), t.TempDir()
+			func() {
+				defer func() { _ = recover() }()
+				i := &isolation.Isolation{APIKey: "key", TempDir: temp, Host: hostWith(), Furnish: broken.furnish}
+				cell, err := i.Open(t.Context(), &claude.Options{Dir: work}, isolation.OpenOptions{Emit: broken.emit})
+				if err == nil {
+					t.Error("the cell was opened", cell.Close())
+				}
+			}()
+			checkEmpty(t, temp)
+		})
+	}
+}
+
+func TestLevelsThatDoNotExistAreRefused(t *testing.T) {
+	for _, i := range []*isolation.Isolation{{Strongest: -1}, {Weakest: 4}, {Strongest: -1, Weakest: 7}} {
+		i.APIKey, i.TempDir, i.Host = "key", t.TempDir(), hostWith()
+		cell, err := i.Open(t.Context(), &claude.Options{Dir: t.TempDir()}, isolation.OpenOptions{})
+		if err == nil {
+			t.Errorf("Strongest %d, Weakest %d: a cell of level %s was opened", i.Strongest, i.Weakest, cell.Level())
+			_ = cell.Close()
+		} else if !strings.Contains(err.Error(), "\n  next: ") {
+			t.Errorf("got %v, want what to do", err)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// folders are a workspace and what is beside it.
+type folders struct{ top, work string }
+
+func newFolders(t *testing.T) folders {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := folders{top, filepath.Join(top, "work")}
+	plant(t, filepath.Join(f.work, "kept"), "kept in the workspace")
+	return f
+}
+
+func (f folders) at(name string) string { return filepath.Join(f.top, name) }
+
+// isolation has the homes outside of the workspace.
+func (f folders) isolation() *isolation.Isolation {
+	return &isolation.Isolation{APIKey: "key", TempDir: f.top, Host: hostWith()}
+}
+
+// What may only be read stays so where everything around it can be written.
+func TestAReadablePathInTheWorkspaceIsNotWritten(t *testing.T) {
+	needCell(t)
+	f := newFolders(t)
+	plant(t, f.at("work/vendor/code"), "kept in vendor")
+	i := f.isolation()
+	i.Sandbox = &isolation.Sandbox{ReadablePaths: []string{"vendor"}}
+	said := inCell(t, i, &claude.Options{Dir: f.work}, "cat vendor/code; echo made > vendor/made; echo made > made")
+	if !strings.Contains(said, "kept in vendor") || !strings.Contains(said, "Read-only file system") {
+		t.Errorf("got %q, want a folder that can be read only", said)
+	}
+	if _, err := os.Stat(f.at("work/made")); err != nil {
+		t.Errorf("beside it: %v", err)
+	}
+}
+
+func TestPathsThatOpenTooMuchAreRefused(t *testing.T) {
+	needCell(t)
+	f := newFolders(t)
+	plant(t, f.at("data/kept"), "")
+	plant(t, f.at("secret"), "")
+	if err := os.Symlink(f.at("secret"), f.at("data/link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, broken := range map[string]struct {
+		i    isolation.Isolation
+		o    claude.Options
+		says string
+	}{
+		"a folder as a socket":           {i: isolation.Isolation{Network: &isolation.NetworkPolicy{UnixSockets: []string{f.at("data")}}}, says: "is no socket"},
+		"the host's /tmp":                {i: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"/tmp"}}}, says: "too much"},
+		"the homes of other runs":        {i: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{f.top}}}, says: "private homes of all runs"},
+		"homes in the workspace":         {i: isolation.Isolation{TempDir: f.work}, says: "private homes of all runs"},
+		"a link, named before its place": {i: isolation.Isolation{Sandbox: &isolation.Sandbox{WritablePaths: []string{f.at("data/link"), f.at("data")}}}, says: "is a link to"},
+		"a plugin that is not there":     {o: claude.Options{Plugins: []claude.Plugin{{Path: f.at("nothing")}}}, says: "Options.Plugins"},
+		"programs of the system":         {o: claude.Options{AddDirs: []string{"/usr/bin"}}, says: "too much"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken.i.APIKey, broken.i.Host, broken.o.Dir = "key", hostWith(), f.work
+			if broken.i.TempDir == "" {
+				broken.i.TempDir = f.top
+			}
+			cell, err := broken.i.Open(t.Context(), &broken.o, isolation.OpenOptions{})
+			if err == nil {
+				t.Fatal("it was opened", cell.Close())
+			}
+			if !strings.Contains(err.Error(), broken.says) || !strings.Contains(err.Error(), "\n  next: ") {
+				t.Errorf("got %v, want %q and what to do", err, broken.says)
+			}
+		})
+	}
+}
+
+// Files that the options name are inside, also those that are meant from the working directory.
+func TestFilesOfTheOptionsAreInside(t *testing.T) {
+	needCell(t)
+	f := newFolders(t)
+	for _, name := range []string{"settings.json", "prompt", "plugin/plugin.json", "root/.claude/settings.json", "root/other", "tools/server", "tools/data"} {
+		plant(t, f.at(name), "kept in "+name)
+	}
+	var heard told
+	o := &claude.Options{
+		Dir: f.work, SettingsFile: "../settings.json", SystemPrompt: &claude.PromptFile{Path: f.at("prompt")},
+		Plugins: []claude.Plugin{{Path: "../plugin"}}, ProjectConfigRoot: f.at("root"),
+		MCPServers: map[string]claude.MCPServer{"one": claude.MCPStdio{Command: f.at("tools/server"), Args: []string{f.at("tools/data")}}},
+	}
+	cell, err := f.isolation().Open(t.Context(), o, isolation.OpenOptions{Emit: heard.emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	said := saidIn(t, o, "cd ..; cat settings.json prompt plugin/plugin.json root/.claude/settings.json tools/server root/other tools/data; echo > settings.json")
+	for _, want := range []string{"settings.json", "prompt", "plugin/plugin.json", "root/.claude/settings.json", "tools/server"} {
+		if !strings.Contains(said, "kept in "+want) {
+			t.Errorf("%s is not inside: %s", want, said)
+		}
+	}
+	for _, not := range []string{"root/other", "tools/data"} {
+		if strings.Contains(said, "kept in "+not) {
+			t.Errorf("%s is inside: %s", not, said)
+		}
+	}
+	walls := oneWalls(t, &heard, isolation.LevelCell)
+	if missing := strings.Join(walls.Missing, "\n"); !strings.Contains(missing, "the MCP server one does not find "+f.at("tools/data")) {
+		t.Errorf("nobody says what the server does not find: %s", missing)
+	}
+}
+
+// The event about the walls names every folder that can be written.
+func TestTheWallsNameFoldersOfTheOptions(t *testing.T) {
+	needCell(t)
+	f := newFolders(t)
+	plant(t, f.at("more/kept"), "")
+	var heard told
+	cell, err := f.isolation().Open(t.Context(), &claude.Options{Dir: f.work, AddDirs: []string{f.at("more")}}, isolation.OpenOptions{Emit: heard.emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	if enforced := strings.Join(oneWalls(t, &heard, isolation.LevelCell).Enforced, "\n"); !strings.Contains(enforced, "and in "+f.at("more")) {
+		t.Errorf("the folder is not named:\n%s", enforced)
+	}
+}
+
+// Walls that are weaker than they could be, because something is missing, come with the reason.
+func TestWeakerWallsSayWhatIsMissing(t *testing.T) {
+	f := newFolders(t)
+	t.Setenv("PATH", f.at("nothing")) // no bubblewrap
+	i := f.isolation()
+	i.Weakest = isolation.LevelHost
+	var heard told
+	cell, err := i.Open(t.Context(), &claude.Options{Dir: f.work}, isolation.OpenOptions{Emit: heard.emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	if missing := strings.Join(oneWalls(t, &heard, cell.Level()).Missing, "\n"); !strings.Contains(missing, "no stronger walls: cell: ") || !strings.Contains(missing, "bubblewrap was not found") {
+		t.Errorf("the event does not say why there is no cell:\n%s", missing)
+	}
+}
+
+// The CLI does not say when it cannot write its debug output.
+func TestTheDebugFileOfTheCLIIsWritten(t *testing.T) {
+	needCell(t)
+	f, cli := newFolders(t), claudetest.CLI(t)
+	o := cli.Options(claudetest.NewModel(t, script.Text("done")))
+	o.SettingSources, o.DebugFile = nil, f.at("debug.log")
+	cell, err := (&isolation.Isolation{TempDir: f.top}).Open(t.Context(), o, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	for _, err := range claude.Query(t.Context(), "go", o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(o.DebugFile); err != nil || info.Size() == 0 {
+		t.Errorf("got %v, %v, want what the CLI says of its work", info, err)
+	}
+}
+
+// saidIn is what a command of bash says, started as the options say.
+func saidIn(t *testing.T, o *claude.Options, command string) string {
+	t.Helper()
+	return saidBy(t, o, claude.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + command}, Dir: o.Dir, Env: o.Environ()})
+}
+
+func saidBy(t *testing.T, o *claude.Options, cmd claude.Command) string {
+	t.Helper()
+	p, err := o.Spawner.Spawn(t.Context(), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Stdin().Close()
+	said, err := io.ReadAll(p.Stdout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	return string(said)
+}
+
+// A CLI that is a script is found by its interpreter, whatever arguments that has, with what is beside it.
+func TestAScriptIsInsideWithWhatIsBesideIt(t *testing.T) {
+	needCell(t)
+	f := newFolders(t)
+	plant(t, f.at("cli/part"), "kept beside the script")
+	plant(t, f.at("cli/cli.js"), `cat "${0%/*}/part"`)
+	if err := os.Chmod(f.at("cli/cli.js"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := &claude.Options{Dir: f.work, CLIPath: f.at("cli/cli.js")}
+	cell, err := f.isolation().Open(t.Context(), o, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	said := saidBy(t, o, claude.Command{Path: "/bin/bash", Args: []string{"--norc", f.at("cli/cli.js"), "--print"}, Dir: o.Dir, Env: o.Environ()})
+	if said != "kept beside the script" {
+		t.Errorf("got %q", said)
+	}
+}
+
+// A script that an agent could change is no CLI.
+func TestAScriptInTheWorkspaceIsRefused(t *testing.T) {
+	needCell(t)
+	f := newFolders(t)
+	plant(t, f.at("work/cli.js"), "")
+	if err := os.Chmod(f.at("work/cli.js"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := &claude.Options{Dir: f.work, CLIPath: f.at("work/cli.js")}
+	cell, err := f.isolation().Open(t.Context(), o, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cell.Close() }()
+	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/bash", Args: []string{f.at("work/cli.js")}, Dir: o.Dir, Env: o.Environ()})
+	if err == nil {
+		_ = p.Kill()
+	}
+	if err == nil || !strings.Contains(err.Error(), "where the agent could replace it") {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
+// Wherever a workspace is and whatever it is called, it has the same path inside.
+func TestAWorkspaceMayBeAnywhere(t *testing.T) {
+	needCell(t)
+	for _, parent := range []string{"/var/tmp", "/dev/shm", "/tmp", os.TempDir()} {
+		top, err := os.MkdirTemp(parent, "drover: a\nname ")
+		if err != nil {
+			t.Logf("not tried: %v", err)
+			continue
+		}
+		defer func() { _ = os.RemoveAll(top) }()
+		f := folders{top, filepath.Join(top, "work")}
+		plant(t, f.at("work/kept"), "kept")
+		said := inCell(t, f.isolation(), &claude.Options{Dir: f.work}, `pwd -P; cat kept; echo made > made; touch "$HOME/made" "$TMPDIR/made" && echo all`)
+		if want := f.work + "\nkeptall\n"; said != want {
+			t.Errorf("in %s: got %q, want %q", parent, said, want)
+		}
+	}
+}
+
+func TestATempFolderWithoutALimit(t *testing.T) {
+	needCell(t)
+	f := newFolders(t)
+	i := f.isolation()
+	i.Limits.TempBytes = -1
+	said := inCell(t, i, &claude.Options{Dir: f.work}, "stat -f -c '%b %S' /tmp; echo made > /tmp/made && cat /tmp/made")
+	if strings.HasPrefix(said, "262144 4096\n") || !strings.HasSuffix(said, "made\n") {
+		t.Errorf("got %q, want more than the default of 1 GiB", said)
+	}
+}
+
+func TestCellsOfAnOrdinaryUser(t *testing.T) {
+	needCell(t)
+	testuser.Rerun(t, "/bin/true", "^Test(AReadablePathIn|PathsThatOpen|FilesOfTheOptions|AScriptI|AWorkspaceMay|ATempFolder|NothingStarts|CloseEnds|CloseWaits|ACellCan|APanicWhile)")
+}
