@@ -95,8 +95,8 @@ func programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, e
 	}
 	if folder := replaceable(mounts, cmd.Path, real); folder != "" {
 		return "", nil, &claude.LaunchError{
-			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the cell", folder),
-			Hint: "install the CLI elsewhere, or set Options.CLIPath to one that the agent cannot write",
+			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where an agent could replace it", folder),
+			Hint: "install the CLI elsewhere, or name one that the agent cannot write: Options.CLIPath, " + claude.EnvCLI,
 		}
 	}
 	mounts = slices.Clone(mounts)
