@@ -164,7 +164,7 @@ func (f *finder) replaceable(path string) bool {
 		return false
 	}
 	f.skipped = &LaunchError{
-		Path: path, Err: fmt.Errorf("%w that agents cannot replace: the only one is in %s, where they work; from a folder below it, it can be used", ErrCLINotFound, folder),
+		Path: path, Err: fmt.Errorf("%w outside of %s, where agents could replace it; in a folder below, this one is used", ErrCLINotFound, folder),
 		Hint: "cd into a folder below, or run " + installCommand,
 	}
 	return true

@@ -268,5 +268,5 @@ func TestFindAvoidsWhatAgentsCouldReplace(t *testing.T) {
 		}
 	}
 	_, err := Find(FindOptions{Dir: w.project, Avoid: w.project, Env: []string{"HOME=" + filepath.Dir(w.bin)}})
-	checkLaunchError(t, err, ErrCLINotFound, []string{"agents cannot replace", w.project, "cd into"})
+	checkLaunchError(t, err, ErrCLINotFound, []string{"agents could replace", w.project, "cd into"})
 }

@@ -27,7 +27,7 @@ func TestACLIThatAnAgentLeftIsNotRun(t *testing.T) {
 		{"doctor", "--offline"},
 	} {
 		got := p.run(args...)
-		if said := got.out + got.errors; got.code == 0 || !strings.Contains(said, "agents cannot replace") {
+		if said := got.out + got.errors; got.code == 0 || !strings.Contains(said, "agents could replace") {
 			t.Errorf("%v: exit code %d, want a refusal:\n%s", args, got.code, said)
 		}
 	}
