@@ -41,6 +41,9 @@ type FindOptions struct {
 	// Dir is where the search for a project's own install begins; it goes upward to the
 	// directory that holds go.mod or .git. Default: the current directory.
 	Dir string
+	// Avoid is a folder in which agents work. A project's own install in it is passed over: an agent may
+	// have put it there. Default: none.
+	Avoid string
 	// Env is the environment that DROVER_CLAUDE, PATH and HOME are taken from, last entry wins.
 	// Default: that of this program.
 	Env []string
@@ -57,7 +60,7 @@ type Found struct {
 // explicitly, by the first two, is never replaced by another one. Find starts nothing and
 // remembers nothing. Its errors are [*LaunchError]s with [ErrCLINotFound] or [ErrNotExecutable].
 func Find(o FindOptions) (Found, error) {
-	f := finder{goos: runtime.GOOS, env: o.Env}
+	f := finder{goos: runtime.GOOS, env: o.Env, avoid: o.Avoid}
 	if f.env == nil {
 		f.env = os.Environ()
 	}
@@ -76,6 +79,7 @@ func Find(o FindOptions) (Found, error) {
 type finder struct {
 	goos    string
 	env     []string
+	avoid   string
 	skipped error // why the first candidate that exists was not taken
 }
 
@@ -124,7 +128,7 @@ func (f *finder) search(dir string) (Found, error) {
 	}
 	for _, place := range places {
 		for _, path := range place.candidates() {
-			if f.usable(path) {
+			if f.usable(path) && !(place.source == FoundProject && f.replaceable(path)) {
 				return Found{path, place.source}, nil
 			}
 		}
@@ -146,6 +150,38 @@ func (f *finder) usable(path string) bool {
 		f.skipped = err
 	}
 	return err == nil
+}
+
+// replaceable reports whether an agent could have written the program at path, or a link on the way to
+// it, and remembers that as the reason if nothing else is found.
+func (f *finder) replaceable(path string) bool {
+	if f.avoid == "" {
+		return false
+	}
+	folder, err := filepath.Abs(f.avoid)
+	in := func(path string) bool { return contains(folder, path) || contains(realPath(folder), path) }
+	if err == nil && !in(path) && !in(realPath(path)) && !in(realPath(filepath.Dir(path))) {
+		return false
+	}
+	f.skipped = &LaunchError{
+		Path: path, Err: fmt.Errorf("%w outside of %s, where agents could replace it; in a folder below, this one is used", ErrCLINotFound, folder),
+		Hint: "cd into a folder below, or run " + installCommand,
+	}
+	return true
+}
+
+// realPath is path without links, or path itself where that cannot be told.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// contains reports whether path is folder or something in it.
+func contains(folder, path string) bool {
+	below, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(below)
 }
 
 // inProject lists the project installs from dir upward, up to the root of the module or

@@ -253,3 +253,20 @@ func TestPinnedVersionIsTheInstalledOne(t *testing.T) {
 		t.Errorf("versions: got %s and %s, installed are %s and %s", PinnedVersion, OldestTested, cliinstall.Pinned, cliinstall.Oldest)
 	}
 }
+
+// An install in the folder in which agents work may be an agent's.
+func TestFindAvoidsWhatAgentsCouldReplace(t *testing.T) {
+	w := newFindWorld(t)
+	env := []string{"PATH=" + w.bin, "HOME=" + w.home}
+	link := filepath.Join(filepath.Dir(w.project), "link")
+	if err := os.Symlink(w.project, link); err != nil {
+		t.Fatal(err)
+	}
+	for avoid, want := range map[string]string{"": w.places[0], w.sub: w.places[1], w.project: w.places[2], link: w.places[2], w.bin: w.places[0]} {
+		if got, err := Find(FindOptions{Dir: w.sub, Avoid: avoid, Env: env}); err != nil || got.Path != want {
+			t.Errorf("avoiding %q: found %q, %v, want %q", avoid, got.Path, err, want)
+		}
+	}
+	_, err := Find(FindOptions{Dir: w.project, Avoid: w.project, Env: []string{"HOME=" + filepath.Dir(w.bin)}})
+	checkLaunchError(t, err, ErrCLINotFound, []string{"agents could replace", w.project, "cd into"})
+}

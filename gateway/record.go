@@ -100,7 +100,8 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // Close waits until every exchange that has ended is written, and reports the first failure to write.
-// Exchanges that end later are not recorded.
+// Exchanges that end later are not recorded. A file without any exchange is removed, so that a run that
+// did not begin can be tried again.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -113,7 +114,12 @@ func (r *Recorder) Close() error {
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.file.Close(); err != nil && r.err == nil {
+	mine, unknown := r.file.Stat()
+	err := r.file.Close()
+	if there, gone := os.Lstat(r.file.Name()); r.seq == 0 && unknown == nil && gone == nil && os.SameFile(mine, there) {
+		err = errors.Join(err, os.Remove(r.file.Name()))
+	}
+	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("gateway: recording: %w", err)
 	}
 	return r.err

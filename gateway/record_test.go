@@ -136,9 +136,6 @@ func TestTextAroundASecretStays(t *testing.T) {
 
 func TestTheFileIsNewAndPrivate(t *testing.T) {
 	r, path := recordTo(t, says("text/plain", ""), gateway.RecordOptions{})
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("got mode %v (%v), want 0600", info.Mode(), err)
 	}
@@ -148,6 +145,12 @@ func TestTheFileIsNewAndPrivate(t *testing.T) {
 	}
 	if _, err := gateway.Record(says("", ""), filepath.Join(path, "x"), gateway.RecordOptions{}); err == nil {
 		t.Error("a folder that is none: got no error")
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a recording of nothing is still there (%v), and in the way of the next one", err)
 	}
 }
 

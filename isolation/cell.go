@@ -124,6 +124,9 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 		return err
 	}
 	o.Dir = c.dir
+	if err := c.chooseCLI(o); err != nil {
+		return err
+	}
 	upstream, err := c.isolation.OpenUpstream(ctx)
 	if err != nil {
 		return err

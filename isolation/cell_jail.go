@@ -103,8 +103,8 @@ func (c *Cell) programOf(cmd claude.Command, mounts []jail.Mount) (string, []jai
 	programs := append([]string{cmd.Path, real}, c.script(cmd)...)
 	if folder := replaceable(mounts, programs...); folder != "" {
 		return "", nil, &claude.LaunchError{
-			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where the agent could replace it, and it is also run outside of the walls", folder),
-			Hint: "install the CLI elsewhere, or set Options.CLIPath to one that the agent cannot write",
+			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where an agent could replace it", folder),
+			Hint: "install the CLI elsewhere, or name one that the agent cannot write: Options.CLIPath, " + claude.EnvCLI,
 		}
 	}
 	mounts = slices.Clone(mounts)

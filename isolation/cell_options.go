@@ -133,3 +133,20 @@ func (c *Cell) temp() string {
 	}
 	return c.home.TempDir()
 }
+
+// chooseCLI passes over a CLI in the workspace, which an earlier agent may have put there. That none is
+// found otherwise is told when it is started.
+func (c *Cell) chooseCLI(o *claude.Options) error {
+	if o.CLIPath != "" {
+		return nil
+	}
+	found, err := claude.Find(claude.FindOptions{Avoid: c.dir})
+	if err == nil {
+		o.CLIPath = found.Path
+		return nil
+	}
+	if _, other := claude.Find(claude.FindOptions{}); other == nil {
+		return err
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ package isolation_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,26 +55,36 @@ func TestWhatAnIsolationNamesIsInside(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "served by the host") }))
 	defer server.Close()
+	for _, name := range []string{"socket", "unnamed"} {
+		listener, err := net.Listen("unix", at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "served by the "+name) })}
+		go func() { _ = serve.Serve(listener) }()
+		defer func() { _ = serve.Close() }()
+	}
 	isolated := func(localhost bool) *isolation.Isolation {
 		return &isolation.Isolation{
 			APIKey: "key", TempDir: dir, Host: hostWith(),
 			Sandbox: &isolation.Sandbox{WritablePaths: []string{"../out"}, ReadablePaths: []string{at("data")}},
-			Network: &isolation.NetworkPolicy{AllowLocalhost: localhost},
+			Network: &isolation.NetworkPolicy{AllowLocalhost: localhost, UnixSockets: []string{at("socket")}},
 		}
 	}
 	options := func() *claude.Options { return &claude.Options{Dir: at("work"), AddDirs: []string{at("more")}} }
 
 	said := inCell(t, isolated(true), options(), `
+		for name in socket unnamed; do curl -sS --unix-socket ../$name http://socket/; done
 		for name in work out data more other; do cat ../$name/kept; echo made > ../$name/made; done
 		ask() { exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; printf 'GET %s/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' $1 >&3; cat <&3; }
 		ask `+server.URL)
-	for _, want := range []string{"kept in work", "kept in out", "kept in data", "kept in more", "served by the host"} {
+	for _, want := range []string{"kept in work", "kept in out", "kept in data", "kept in more", "served by the host", "served by the socket"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not inside:\n%s", want, said)
 		}
 	}
-	if strings.Contains(said, "kept in other") {
-		t.Errorf("a folder that nobody named is inside:\n%s", said)
+	if strings.Contains(said, "kept in other") || strings.Contains(said, "served by the unnamed") {
+		t.Errorf("a folder or a socket that nobody named is inside:\n%s", said)
 	}
 	for name, writable := range map[string]bool{"work": true, "out": true, "data": false, "more": true, "other": false} {
 		if _, err := os.Stat(at(name + "/made")); (err == nil) != writable {

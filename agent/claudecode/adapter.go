@@ -63,7 +63,7 @@ func (*Adapter) Agent() string { return Agent }
 // so within 350 milliseconds; it usually takes 10 to 110.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		if err := a.located().Err(); err != nil {
+		if err := a.located(a.workspace(req.Dir)).Err(); err != nil {
 			yield(event.Event{}, err)
 			return
 		}

@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,14 @@ const codeBreach = "CELL_LIMIT"
 // apart: no walls, home or gateway of ours are around it, and an event says so.
 func (a *Adapter) In(i *isolation.Isolation) *Adapter {
 	return &Adapter{base: a.base, isolation: i, kept: a.kept}
+}
+
+// workspace is the folder in which the agent of a run in dir works, or "" if its walls are not ours.
+func (a *Adapter) workspace(dir string) string {
+	if a.isolation == nil && a.base.Spawner != nil {
+		return ""
+	}
+	return cmp.Or(dir, a.base.Dir, ".")
 }
 
 // enter makes the cell of the run and puts it into the options.

@@ -80,9 +80,9 @@ func (c *conversation) unsent(client *claude.Client, failed error) {
 func (r *run) connect(ctx context.Context) (*claude.Client, error) {
 	client, err := claude.Connect(ctx, &r.opts)
 	if err != nil {
-		return nil, r.adapter.connectError(ctx, err)
+		return nil, r.connectError(ctx, err)
 	}
-	if err := r.adapter.checkVersion(ctx, client.Initialized().Version); err != nil {
+	if err := r.checkVersion(ctx, client.Initialized().Version); err != nil {
 		_ = client.Close()
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (a *Adapter) newInstall() string {
 // at most 10 seconds. A CLI that a Spawner of base starts is not asked: its version is unknown. One that
 // has a method Unwrap() claude.Spawner counts as what it wraps, and a [claude.HostSpawner] as none.
 func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
-	r := a.located()
+	r := a.located(a.base.Dir)
 	if !r.Available() {
 		return r
 	}
@@ -44,11 +44,11 @@ func (a *Adapter) Ready(ctx context.Context) agent.Readiness {
 	return a.judged(r, version)
 }
 
-// located says where the CLI is, the one that a run starts. Nothing is started. The state is unknown if
-// it is there.
-func (a *Adapter) located() agent.Readiness {
+// located says where the CLI is, the one that a run in this folder starts. Nothing is started. The state
+// is unknown if it is there.
+func (a *Adapter) located(dir string) agent.Readiness {
 	r := agent.Readiness{State: agent.StateUnknown, Tested: claude.OldestTested + " to " + claude.PinnedVersion}
-	found, err := claude.Find(claude.FindOptions{Path: a.base.CLIPath})
+	found, err := claude.Find(claude.FindOptions{Path: a.base.CLIPath, Avoid: dir})
 	if err != nil {
 		r.State, r.Detail, r.Repair, r.Cause = agent.StateMissing, firstLine(err), a.repair(err), err
 		return r
@@ -120,22 +120,23 @@ func firstLine(err error) string {
 // checkVersion refuses a connected CLI that is too old. Newer CLIs tell their version in the handshake,
 // so that a run of them costs no second start. The oldest tested one does not: it is run with --version,
 // once for each file, which takes 150 milliseconds.
-func (a *Adapter) checkVersion(ctx context.Context, told string) error {
-	r := a.located()
-	if told == "" && r.Available() && !a.startedByOthers() {
-		told, _ = a.versions.of(ctx, r.Path, a.base.Environ()) // what cannot be read is run
+func (r *run) checkVersion(ctx context.Context, told string) error {
+	a := r.adapter
+	found := a.located(a.workspace(r.opts.Dir))
+	if told == "" && found.Available() && !a.startedByOthers() {
+		told, _ = a.versions.of(ctx, found.Path, a.base.Environ()) // what cannot be read is run
 	}
 	if told == "" {
 		return nil
 	}
-	return a.judged(r, told).Err()
+	return a.judged(found, told).Err()
 }
 
 // connectError is why a CLI could not be started. Very old ones fail in many ways, none of which says
 // that they are old.
-func (a *Adapter) connectError(ctx context.Context, err error) error {
+func (r *run) connectError(ctx context.Context, err error) error {
 	if _, ended := errors.AsType[*claude.ProcessError](err); ended && ctx.Err() == nil {
-		if old := a.checkVersion(ctx, ""); old != nil {
+		if old := r.checkVersion(ctx, ""); old != nil {
 			return old
 		}
 	}

@@ -88,13 +88,14 @@ type doctor struct {
 // newDoctor looks at the real machine.
 func newDoctor(o doctorOptions) *doctor {
 	home, _ := os.UserHomeDir() // without one there are no settings and no login
+	work, _ := workFolder()     // one that cannot be used is a finding of the disk
 	return &doctor{
 		options: o,
 		environ: os.Environ,
 		home:    home,
 		stat:    func(path string) error { _, err := os.Stat(path); return err },
-		adapter: claudecode.New(nil),
-		find:    func() (claude.Found, error) { return claude.Find(claude.FindOptions{}) },
+		adapter: claudecode.New(&claude.Options{Dir: work}),
+		find:    func() (claude.Found, error) { return claude.Find(claude.FindOptions{Avoid: work}) },
 		node:    nodeVersion,
 		best:    isolation.Best,
 		probe:   probeLevel,

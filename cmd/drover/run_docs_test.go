@@ -19,7 +19,6 @@ func TestTheCommandsOfThePages(t *testing.T) {
 		t.Fatalf("only %d commands found", len(commands))
 	}
 	p := newProgram(t, nobody(t))
-	p.cli.WriteFile(t, "README.md", "# Read me\n")
 	if err := os.CopyFS(filepath.Join(p.cli.Work, "examples/run"), os.DirFS("../../examples/run")); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +27,7 @@ func TestTheCommandsOfThePages(t *testing.T) {
 	p.setEnv(map[string]string{"PATH": bin + ":" + p.env["PATH"]})
 	for _, c := range commands {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.line)
-		cmd.Dir = p.cli.Work
+		cmd.Dir = filepath.Join(p.cli.Work, "examples/run")
 		for name, value := range p.env {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
