@@ -49,6 +49,8 @@ func TestWhichRequestsAreTheSame(t *testing.T) {
 		{"tasks", text("with ID: bmx0twe1d. /tasks/bmx0twe1d.output"), text("with ID: bglkfcg6l. /tasks/bglkfcg6l.output"), true},
 		{"a task's notice", text("<task-id>bmx0twe1d</task-id><duration_ms>286</duration_ms>"), text("<task-id>bglkfcg6l</task-id><duration_ms>319</duration_ms>"), true},
 		{"large output", text("saved to: /tool-results/b5lxlsk1t.txt"), text("saved to: /tool-results/bfx97emi3.txt"), true},
+		{"the beginning of large output", text(preview("/home/ann/work\n")), text(preview("/srv/b\n")), true},
+		{"the beginning of other large output", text(preview("/home/ann/work\n")), text(preview("/srv/c\n")), false},
 		{"the date", text("Today's date is 2026-11-16."), text("Today's date is 2027-01-02."), true},
 		{"another date", text("due 2026-11-16"), text("due 2027-01-02"), false},
 		{"the bill", text("x-anthropic-billing-header: cc_version=2.1.325.f16; cc_entrypoint=sdk-go;"), text("x-anthropic-billing-header: cc_version=2.1.326.0aa; cc_entrypoint=sdk-go;"), true},
@@ -71,6 +73,12 @@ func TestWhichRequestsAreTheSame(t *testing.T) {
 			}
 		})
 	}
+}
+
+// preview is what the CLI shows of a large output: so many bytes, whatever they are.
+func preview(output string) string {
+	output += strings.Repeat("1234567890\n", 300)
+	return "<persisted-output>\nOutput too large (3KB).\n\nPreview (first 2KB):\n" + output[:2000] + "\n...\n</persisted-output>"
 }
 
 // results is a message with the results of calls; a star marks the end of what is cached, an empty id

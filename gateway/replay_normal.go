@@ -57,6 +57,8 @@ var volatile = []struct {
 	{"x-anthropic-billing-header", lazyre.New(`\Ax-anthropic-billing-header:[^\n]*`), "$${billing}"},
 	{"oday's date", lazyre.New(`(?i)(today's date(?: is now| is|:) )\d{4}[-/]\d\d[-/]\d\d`), "${1}$${date}"},
 	{"duration_ms", lazyre.New(`(duration_ms(?:>|: ))\d+`), "${1}$${duration}"},
+	// The beginning of a long output, cut by length: how much of it is there depends on the length of folders.
+	{"</persisted-output>", lazyre.New(`(?s)(Preview \(first [^)\n]*\):\n.{1000}).*?(\n\.\.\.\n</persisted-output>)`), "${1}$${cut}${2}"},
 	{"OS Version: ", lazyre.New(`(?m)^( *(?:- )?OS Version: ).*$`), "${1}$${system}"},
 }
 
