@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/claude"
@@ -25,10 +27,13 @@ type confinement struct {
 	watchdog *watchdog.Watchdog
 }
 
+// groups numbers the control groups of this program: each cell, and each start in it, has its own.
+var groups atomic.Int64
+
 // newGroup makes the control group of a cell, or says why there is none.
 func newGroup(limits Limits) (*cgroup.Group, error) {
 	groupSweeps.try(func() { cgroup.Sweep() })
-	return cgroup.New("drover", cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
+	return cgroup.New("cell"+strconv.FormatInt(groups.Add(1), 10), cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
 }
 
 // confine prepares a start of the CLI, which sees these mounts.
