@@ -5,6 +5,7 @@ package isolation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -123,6 +124,32 @@ func TestCloseWaitsForAStart(t *testing.T) {
 	case <-ended:
 	case <-time.After(10 * time.Second):
 		t.Error("a program outlives Close")
+	}
+}
+
+// Each cell of a program, and each start in a cell, has limits of its own that the kernel keeps where it can.
+func TestSeveralStartsHaveTheSameWalls(t *testing.T) {
+	needCell(t)
+	dir := t.TempDir()
+	var walls []string
+	for range 2 {
+		var heard told
+		o := &claude.Options{Dir: dir}
+		i := &isolation.Isolation{APIKey: "key", TempDir: t.TempDir(), Host: hostWith()}
+		cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: heard.emit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cell.Close() }()
+		for range 2 {
+			if _, err := o.Spawner.Spawn(t.Context(), waitForInput(o)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		walls = append(walls, fmt.Sprint(oneWalls(t, &heard, isolation.LevelCell)))
+	}
+	if walls[0] != walls[1] {
+		t.Errorf("the first cell has\n%s\nand the second\n%s", walls[0], walls[1])
 	}
 }
 

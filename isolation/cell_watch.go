@@ -28,15 +28,15 @@ type confinement struct {
 	killed   atomic.Bool // by us
 }
 
+// groups numbers the control groups of this program: each cell, and each start in it, has its own.
+var groups atomic.Int64
+
 // newGroup makes the control group of a cell, or says why there is none.
 func newGroup(limits Limits) (*cgroup.Group, error) {
 	groupSweeps.try(func() { cgroup.Sweep() })
 	name := fmt.Sprintf("cell-%d", groups.Add(1))
 	return cgroup.New(name, cgroup.Limits{Memory: limits.Memory, Processes: limits.Processes})
 }
-
-// groups counts the control groups that were asked for: each has a name of its own.
-var groups atomic.Int64
 
 // confine prepares a start of the CLI, which sees these mounts.
 func (c *Cell) confine(mounts []jail.Mount) (*confinement, error) {
