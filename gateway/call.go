@@ -128,6 +128,9 @@ func (c *call) examine() *refusal {
 		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", clip(c.model))}
 	}
 	c.model = CanonicalModel(clip(c.model)) // clipped only now: what is allowed is the whole name
+	if !c.run.affordable(c.model) {
+		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}
+	}
 	return nil
 }
 

@@ -31,8 +31,8 @@
 // when an answer begins; the output is reported at its end, so an answer that is cut counts with the
 // output that was reported until then, although the upstream may charge for more. Money is counted in
 // billionths of a dollar by the table prices.json, which has a date and says where each price comes
-// from. Models that it does not know are named in [Usage.Unpriced] and cost nothing, so limit tokens
-// where such models may answer. Requests that only count tokens are free.
+// from. Models that it does not know are named in [Usage.Unpriced] and cost nothing; where a budget
+// limits the cost they are refused, since it could not be kept. Requests that only count tokens are free.
 //
 // # Limits
 //

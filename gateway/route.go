@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/guard"
 )
 
 // An operation is something that an agent may ask of the model.
@@ -94,6 +96,15 @@ func bedrockRoute(method, path string) (target, bool) {
 // says nothing.
 func isHello(req *http.Request) bool {
 	return req.URL.Path == "/api/hello" && (req.Method == http.MethodGet || req.Method == http.MethodHead)
+}
+
+// affordable reports whether the cost of a model can be counted, where somebody limits it: a model without
+// a price would cost nothing, and whoever talks to the gateway may choose the model.
+func (r *Run) affordable(model string) bool {
+	if _, priced := r.gateway.prices.Of(model); priced {
+		return true
+	}
+	return !slices.ContainsFunc(r.o.Trackers, func(t *guard.Tracker) bool { return t.Budget().MaxCostUSD != 0 })
 }
 
 // allowed reports whether a model may be asked for.

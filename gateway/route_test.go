@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/guard"
 )
 
 // An upstreamFunc is an upstream in memory.
@@ -166,6 +167,33 @@ func TestOnlyAllowedModelsAreAskedFor(t *testing.T) {
 	}
 	if got := eventsOf[gateway.Refused](&events); len(got) != 5 {
 		t.Errorf("got %d refusals, want 5: %+v", len(got), got)
+	}
+}
+
+// Whoever talks to the gateway chooses the model: one that costs nothing by our table would make a budget in
+// dollars worthless.
+func TestAModelWithoutAPriceIsRefusedWhereTheCostIsLimited(t *testing.T) {
+	for name, x := range map[string]struct {
+		budget guard.Budget
+		model  string
+		want   int
+	}{
+		"a price and a limit":  {guard.Budget{MaxCostUSD: 1}, "claude-opus-4-5", 200},
+		"no price and a limit": {guard.Budget{MaxCostUSD: 1}, "somebody-elses-model", 403},
+		"no price":             {guard.Budget{MaxTotalTokens: 1000}, "somebody-elses-model", 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events recorder
+			run := open(t, gateway.New(nil), gateway.RunOptions{
+				Upstream: whole(gateway.WireAnthropic), Emit: events.emit, Trackers: []*guard.Tracker{guard.NewTracker(x.budget)},
+			})
+			if got := post(run, `{"model":"`+x.model+`"}`).Code; got != x.want {
+				t.Errorf("got status %d, want %d", got, x.want)
+			}
+			if got := len(eventsOf[gateway.Refused](&events)); got != map[int]int{403: 1}[x.want] {
+				t.Errorf("%d refusals were told", got)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,10 +57,26 @@ func workspace(dir string) (string, error) {
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return fail(errors.Join(errors.New("is no folder"), err), "give a folder")
 	}
+	if err := canList(real); err != nil {
+		return fail(err, "give a folder that this user may enter and read")
+	}
 	if tooWide(real) {
 		return fail(errors.New("holds more than a workspace should"), "choose a folder below it: the agent may read and write all of the working directory")
 	}
 	return real, nil
+}
+
+// canList is why a folder cannot be read, or nil.
+func canList(dir string) error {
+	file, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_, err = file.Readdirnames(1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, file.Close())
 }
 
 // tooWide reports whether a folder is the home of a user or one of the system's own.
@@ -119,6 +136,7 @@ func (e *Environ) addGiven(given, already map[string]string) {
 var replaced = []string{
 	"HOME", "CLAUDE_CONFIG_DIR", "TMPDIR", "CLAUDE_CODE_TMPDIR", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY",
 	"ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "IS_SANDBOX",
+	"DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
 }
 
 // choosesModel reports whether a variable says which model is used, and nothing else.
