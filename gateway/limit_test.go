@@ -153,6 +153,7 @@ func TestASilentAnswerIsEnded(t *testing.T) {
 				if got, want := time.Since(began), time.Minute+tc.after; got != want {
 					t.Errorf("it took %s, want %s", got, want)
 				}
+				synctest.Wait() // who stops a run tells of it afterwards
 				assertStopped(t, run, &events, "", outside)
 				time.Sleep(2 * time.Hour)
 			})

@@ -169,7 +169,7 @@ func innermost(mounts []jail.Mount, path string) (found jail.Mount, ok bool) {
 // shielded adds mounts under which an agent cannot replace the CLI, where that lies in a folder that it
 // can write, as a CLI that is installed in the project does. What is there of the folder is read-only
 // then: a mount cannot be moved away, and what is in it cannot be changed. A link right in the folder
-// cannot be shielded; spawn refuses it.
+// cannot be shielded, nor can a script, which needs what is beside it; spawn refuses them.
 func shielded(mounts []jail.Mount, cli string) (_ []jail.Mount, folders []string) {
 	real, err := filepath.EvalSymlinks(cli)
 	if err != nil {
@@ -186,12 +186,24 @@ func shielded(mounts []jail.Mount, cli string) (_ []jail.Mount, folders []string
 		}
 		first, _, _ := strings.Cut(filepath.ToSlash(rest), "/")
 		folder := filepath.Join(m.Source, first)
-		if info, err := os.Lstat(folder); err == nil && info.Mode().Type() != os.ModeSymlink {
+		if info, err := os.Lstat(folder); err == nil && (info.IsDir() || info.Mode().IsRegular() && !isScript(folder)) {
 			mounts = append(mounts, jail.Mount{Source: folder, Target: filepath.Join(cmp.Or(m.Target, m.Source), first)})
 			folders = append(folders, folder)
 		}
 	}
 	return ordered(mounts), folders
+}
+
+// isScript reports whether a program is read by another one.
+func isScript(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = file.Close() }()
+	begin := make([]byte, 4)
+	_, err = io.ReadFull(file, begin)
+	return err != nil || string(begin) != "\x7fELF"
 }
 
 // variable is the value of a variable in "NAME=value" entries.

@@ -239,7 +239,7 @@ func TestAScriptInTheWorkspaceIsRefused(t *testing.T) {
 	if err == nil {
 		_ = p.Kill()
 	}
-	if err == nil || !strings.Contains(err.Error(), "where the agent could replace it") {
+	if err == nil || !strings.Contains(err.Error(), "where an agent could replace it") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }
