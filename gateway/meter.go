@@ -40,7 +40,7 @@ func newMeter(contentType string) meter {
 	switch kind {
 	case "text/event-stream":
 		return new(sseMeter)
-	case "application/vnd.amazon.eventstream":
+	case eventStreamType:
 		return new(frameMeter)
 	default:
 		return new(jsonMeter)

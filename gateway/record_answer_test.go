@@ -50,7 +50,7 @@ func frames(size int, events ...string) (chunks []chunk) {
 	var whole []byte
 	for _, e := range events {
 		payload, _ := json.Marshal(map[string]any{"bytes": []byte(e), "p": "abc"})
-		whole = appendFrame(whole, []byte("\x0b:event-type\x07\x00\x05chunk"), payload)
+		whole = append(whole, newFrame([]byte("\x0b:event-type\x07\x00\x05chunk"), payload)...)
 	}
 	for len(whole) > 0 {
 		n := min(size, len(whole))
@@ -75,15 +75,15 @@ func TestFramesAreMaskedAndStayFrames(t *testing.T) {
 		whole = append(whole, c.bytes()...)
 	}
 	for len(whole) > 0 {
-		n := frameLength(whole)
-		if n == 0 {
+		f, _ := cutFrame(whole)
+		if f == nil {
 			t.Fatalf("no frame at %q", whole)
 		}
-		e := newFrameEvent(0, whole[:n])
+		e := newFrameEvent(0, f)
 		if _, d, ok := asDelta(e); ok {
 			text.WriteString(d.text)
 		}
-		whole = whole[n:]
+		whole = whole[len(f):]
 	}
 	if got, want := text.String(), "it is [redacted], or [redacted]."; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -95,9 +95,10 @@ func TestFramesAreMaskedAndStayFrames(t *testing.T) {
 }
 
 func TestAnErrorFrameIsMasked(t *testing.T) {
-	frame := appendFrame(nil, nil, []byte(`{"message":"bad key sk-ant-abcdefghijkl"}`))
-	out := rewriteAnswer(eventStreamType, []chunk{newChunk(0, frame)}, masker{}.rewrite)
-	if got := out[0].bytes(); bytes.Contains(got, []byte("sk-ant")) || frameLength(got) != len(got) {
+	whole := newFrame(nil, []byte(`{"message":"bad key sk-ant-abcdefghijkl"}`))
+	out := rewriteAnswer(eventStreamType, []chunk{newChunk(0, whole)}, masker{}.rewrite)
+	got := out[0].bytes()
+	if f, _ := cutFrame(got); bytes.Contains(got, []byte("sk-ant")) || len(f) != len(got) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// eventStreamType is the content type of Bedrock's streams.
+const eventStreamType = "application/vnd.amazon.eventstream"
+
+// A stream is frames: the length of the frame and of its headers, a checksum of both; the headers; the
+// payload; a checksum of all.
+const (
+	framePrelude = 12
+	frameTrailer = 4
+	maxFrame     = 32 << 20
+)
+
+// A frame is a whole one.
+type frame []byte
+
+func (f frame) headers() []byte { return f[framePrelude : framePrelude+f.headersLength()] }
+func (f frame) payload() []byte { return f[framePrelude+f.headersLength() : len(f)-frameTrailer] }
+
+func (f frame) headersLength() uint32 { return binary.BigEndian.Uint32(f[4:]) }
+
+// cutFrame is the frame at the start of data; nil if it is not whole yet. It reports false if there is
+// none: what comes makes no sense as frames.
+func cutFrame(data []byte) (f frame, sound bool) {
+	if len(data) < framePrelude {
+		return nil, true
+	}
+	size, headers := binary.BigEndian.Uint32(data), binary.BigEndian.Uint32(data[4:])
+	if crc32.ChecksumIEEE(data[:8]) != binary.BigEndian.Uint32(data[8:]) || size > maxFrame ||
+		uint64(size) < framePrelude+frameTrailer+uint64(headers) {
+		return nil, false
+	}
+	if len(data) < int(size) {
+		return nil, true
+	}
+	return data[:size:size], true
+}
+
+// newFrame makes a frame of encoded headers and a payload.
+func newFrame(headers, payload []byte) frame {
+	f := binary.BigEndian.AppendUint32(nil, uint32(framePrelude+len(headers)+len(payload)+frameTrailer))
+	f = binary.BigEndian.AppendUint32(f, uint32(len(headers)))
+	f = binary.BigEndian.AppendUint32(f, crc32.ChecksumIEEE(f))
+	f = append(append(f, headers...), payload...)
+	return binary.BigEndian.AppendUint32(f, crc32.ChecksumIEEE(f))
+}
+
+// stringHeader is the type of the headers that we know.
+const stringHeader = 7
+
+// frameHeader finds a header of text; "" if there is none before one of another type.
+func frameHeader(headers []byte, name string) string {
+	for len(headers) > 0 {
+		n := int(headers[0])
+		if len(headers) < 1+n+3 || headers[1+n] != stringHeader {
+			return ""
+		}
+		key, size := string(headers[1:1+n]), int(binary.BigEndian.Uint16(headers[n+2:]))
+		headers = headers[n+4:]
+		if len(headers) < size {
+			return ""
+		}
+		if key == name {
+			return string(headers[:size])
+		}
+		headers = headers[size:]
+	}
+	return ""
+}
+
+// exceptionFrame is a frame that ends a stream with an error.
+func exceptionFrame(kind string, payload []byte) frame {
+	return eventFrame([][2]string{
+		{":exception-type", kind}, {":content-type", "application/json"}, {":message-type", "exception"},
+	}, payload)
+}
+
+// eventFrame makes a frame with headers of text.
+func eventFrame(texts [][2]string, payload []byte) frame {
+	var headers []byte
+	for _, h := range texts {
+		headers = append(headers, byte(len(h[0])))
+		headers = append(headers, h[0]...)
+		headers = append(headers, stringHeader)
+		headers = binary.BigEndian.AppendUint16(headers, uint16(len(h[1])))
+		headers = append(headers, h[1]...)
+	}
+	return newFrame(headers, payload)
+}
