@@ -20,7 +20,7 @@ import (
 
 // OpenOptions say what a cell must know of its run.
 type OpenOptions struct {
-	// RunID names the run in events. Empty means none.
+	// RunID names the run in the gateway's logs. Empty means none.
 	RunID string
 	// Trackers are budgets of this run, beside those of the [Isolation].
 	Trackers []*guard.Tracker

@@ -3,6 +3,7 @@
 package isolation
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ func checkOptions(level Level, o *claude.Options) error {
 		if o.User != "" {
 			refuse("User", "is chosen by the "+level.String(), "leave it out")
 		}
+		for _, field := range sandboxSettings(o) {
+			refuse(field, "has settings of the CLI's own sandbox, which would take the place of the cell's", "use isolation.Sandbox and isolation.NetworkPolicy")
+		}
 		if o.Sandbox != nil {
 			refuse("Sandbox", "is the CLI's own, which breaks inside of a cell", "use isolation.Sandbox, whose field Nested asks for it")
 		}
@@ -39,6 +43,28 @@ func checkOptions(level Level, o *claude.Options) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// sandboxSettings are the fields of options with settings of the CLI's own sandbox. What cannot be read the
+// CLI complains of itself.
+func sandboxSettings(o *claude.Options) (fields []string) {
+	file := func(path string) []byte {
+		text, _ := os.ReadFile(path)
+		return text
+	}
+	settings := bytes.TrimSpace(o.Settings)
+	if !bytes.HasPrefix(settings, []byte("{")) {
+		settings = file(string(settings)) // it may be a path, too
+	}
+	for _, given := range []struct {
+		field string
+		text  []byte
+	}{{"Settings", settings}, {"SettingsFile", file(o.SettingsFile)}, {"ManagedSettings", o.ManagedSettings}} {
+		if read, err := claude.DecodeSettings(given.text); err == nil && read.Sandbox != nil {
+			fields = append(fields, given.field)
+		}
+	}
+	return fields
 }
 
 // workspace is the working directory without symbolic links, so that it is the same inside.

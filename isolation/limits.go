@@ -21,7 +21,8 @@ type Limits struct {
 	CPUTime time.Duration
 	// OpenFiles is how many files one process may have open. Zero means 4096.
 	OpenFiles int
-	// TempBytes is the size of the private /tmp. Zero means 1 GiB.
+	// TempBytes is the size of a cell's private /tmp. Zero means 1 GiB. At other levels temporary files are
+	// in the home, and count with it.
 	TempBytes int64
 	// WorkspaceBytes and WorkspaceFiles bound what the workspace, the home and all other folders that
 	// the agent can write grow by during the run; a watchdog ends the run that breaks them. Zero means 16 GiB and 1,000,000.

@@ -102,10 +102,14 @@ func TestOptionsThatLeadAroundTheWallsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	work := filepath.Join(dir, "work")
 	plant(t, filepath.Join(work, "file"), "")
+	plant(t, filepath.Join(dir, "settings.json"), `{"sandbox":{}}`)
 	for field, o := range map[string]claude.Options{
 		"Options.Spawner":                       {Dir: work, Spawner: claude.HostSpawner{}},
 		"Options.User":                          {Dir: work, User: "nobody"},
 		"Options.Sandbox":                       {Dir: work, Sandbox: &claude.Sandbox{}},
+		"Options.Settings has":                  {Dir: work, Settings: []byte(`{"sandbox":{"enabled":false}}`)},
+		"Options.SettingsFile has":              {Dir: work, SettingsFile: filepath.Join(dir, "settings.json")},
+		"Options.ManagedSettings has":           {Dir: work, ManagedSettings: []byte(`{"sandbox":{"excludedCommands":["sh"]}}`)},
 		"Options.SettingSources has project":    {Dir: work, SettingSources: []string{"user", "project"}},
 		"Options.SettingSources has local":      {Dir: work, SettingSources: []string{"local"}},
 		"holds more than a workspace should":    {Dir: "/tmp"},
