@@ -37,7 +37,7 @@ type Cell struct {
 	isolation Isolation
 	level     Level
 	dir       string   // the workspace
-	cli       string   // as the options name it
+	cli       string   // the one that is started; empty if none was found
 	addDirs   []string // of the options, which the agent can write too
 	grouped   bool     // the event about the walls promises a control group
 	home      *Home
@@ -85,7 +85,7 @@ func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOption
 	if i == nil {
 		i = &Isolation{}
 	}
-	c := &Cell{isolation: *i, emit: opts.Emit, cli: o.CLIPath, addDirs: o.AddDirs, host: o.Spawner}
+	c := &Cell{isolation: *i, emit: opts.Emit, addDirs: o.AddDirs, host: o.Spawner}
 	c.open, c.end = context.WithCancel(context.Background())
 	if c.isolation.Host.Environ == nil { // the options say what the CLI would find on the host
 		around := o.Environ()

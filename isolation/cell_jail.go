@@ -51,9 +51,7 @@ func (c *Cell) jail(o *claude.Options) (*jailWalls, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cli, err := claude.Find(claude.FindOptions{Path: o.CLIPath}); err == nil { // otherwise the start says so
-		mounts, c.shields = shielded(mounts, cli.Path)
-	}
+	mounts, c.shields = shielded(mounts, c.cli)
 	return &jailWalls{cell: c, mounts: mounts}, nil
 }
 
@@ -125,15 +123,14 @@ func (c *Cell) programOf(cmd claude.Command, mounts []jail.Mount) (string, []jai
 
 // script is the CLI if it is a script that an interpreter runs: as it is named, and as it is found.
 func (c *Cell) script(cmd claude.Command) []string {
-	found, err := claude.Find(claude.FindOptions{Path: c.cli})
-	if err != nil || found.Path == cmd.Path || !slices.Contains(cmd.Args, found.Path) {
+	if c.cli == "" || c.cli == cmd.Path || !slices.Contains(cmd.Args, c.cli) {
 		return nil
 	}
-	real, err := filepath.EvalSymlinks(found.Path)
+	real, err := filepath.EvalSymlinks(c.cli)
 	if err != nil {
 		return nil // which the interpreter will say
 	}
-	return []string{found.Path, real}
+	return []string{c.cli, real}
 }
 
 // besides is the folder of a script, which needs what is beside it, unless that is more than an agent

@@ -178,18 +178,19 @@ func (c *Cell) temp() string {
 	return c.home.TempDir()
 }
 
-// chooseCLI passes over a CLI in the workspace, which an earlier agent may have put there. That none is
-// found otherwise is told when it is started.
+// chooseCLI finds the CLI, unless the options name one, and passes over one in the workspace, which an
+// earlier agent may have put there. That there is none at all is told when it is started.
 func (c *Cell) chooseCLI(o *claude.Options) error {
-	if o.CLIPath != "" {
-		return nil
+	find := claude.FindOptions{Path: o.CLIPath}
+	if o.CLIPath == "" {
+		find.Avoid = c.dir
 	}
-	found, err := claude.Find(claude.FindOptions{Avoid: c.dir})
+	found, err := claude.Find(find)
 	if err == nil {
-		o.CLIPath = found.Path
+		c.cli, o.CLIPath = found.Path, found.Path
 		return nil
 	}
-	if _, other := claude.Find(claude.FindOptions{}); other == nil {
+	if _, other := claude.Find(claude.FindOptions{Path: o.CLIPath}); other == nil {
 		return err
 	}
 	return nil
