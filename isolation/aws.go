@@ -32,7 +32,7 @@ func CopyAWS(home *Home, folder string) error {
 	defer func() { _ = root.Close() }()
 	names, err := awsFiles(root)
 	if err != nil {
-		return fmt.Errorf("isolation: the AWS files %s: %w", folder, err)
+		return fmt.Errorf("isolation: the AWS files %s: %w\n  next: make them readable to this user, or name their folder in Isolation.AWSConfigPath", folder, err)
 	}
 	for _, name := range names {
 		if err := copyAWSFile(root, name, filepath.Join(home.Path(), ".aws", filepath.FromSlash(name))); err != nil {

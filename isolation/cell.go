@@ -179,6 +179,17 @@ func (c *Cell) openHome(o *claude.Options, judged bool) error {
 	return nil
 }
 
+// homeOptions are what the home of a cell is made from.
+func (c *Cell) homeOptions(o *claude.Options, judged bool) HomeOptions {
+	sandbox := c.isolation.sandbox()
+	sandbox.AskBeforeBash = sandbox.AskBeforeBash || judged
+	home, _ := c.isolation.Host.home() // without one there is nothing to hide
+	return HomeOptions{
+		Network: c.isolation.Network, Sandbox: &sandbox, Level: c.level, Workspace: c.dir, AddDirs: o.AddDirs,
+		CLI: o.CLIPath, HostHome: home, ProxyPort: httpProxyPort, SOCKSPort: socksProxyPort,
+	}
+}
+
 func (c *Cell) openGateway(upstream gateway.Upstream, runID string) error {
 	g := c.isolation.Gateway
 	if g == nil {

@@ -65,7 +65,7 @@ func checkSocketNames(goos, temp string) error {
 func (c *Cell) serveHTTP(serve func(net.Listener) error) (string, error) {
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback, 0).String())
 	if err != nil {
-		return "", fmt.Errorf("isolation: a listener for the CLI: %w", err)
+		return "", fmt.Errorf("isolation: a listener for the CLI: %w\n  next: see whether this program may open more files and ports (ulimit -n)", err)
 	}
 	c.serve(l, serve)
 	return "http://" + l.Addr().String(), nil

@@ -89,7 +89,7 @@ func (w *landlockWalls) serve() error {
 func (w *landlockWalls) listen(on netip.Addr, serve func(net.Listener) error) (netip.AddrPort, error) {
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(on, 0).String())
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("isolation: a listener for the CLI: %w", err)
+		return netip.AddrPort{}, fmt.Errorf("isolation: a listener for the CLI: %w\n  next: see whether this program may open more files and ports (ulimit -n)", err)
 	}
 	w.cell.serve(l, serve)
 	at := l.Addr().(*net.TCPAddr).AddrPort()

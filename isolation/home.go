@@ -54,7 +54,7 @@ func NewHome(parent string, o HomeOptions) (*Home, error) {
 		return nil, fmt.Errorf("isolation: a private home for the run: %w\n  next: set Isolation.TempDir to a folder that can be written to", err)
 	}
 	if err := h.fill(o); err != nil {
-		return nil, errors.Join(fmt.Errorf("isolation: the private home %s: %w", h.dir, err), h.Close())
+		return nil, errors.Join(fmt.Errorf("isolation: the private home %s: %w\n  next: make room there, or set Isolation.TempDir to another folder", h.dir, err), h.Close())
 	}
 	return h, nil
 }

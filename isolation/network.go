@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/gateway/proxy"
 )
 
 // A NetworkPolicy is what the agent's tools may reach. It does not limit the way to the model, which
@@ -164,4 +166,18 @@ func badDomain(domain string) string {
 		return `has a "*" that is not the whole first part`
 	}
 	return ""
+}
+
+// network is the policy that holds.
+func (i *Isolation) network() NetworkPolicy {
+	if i.Network == nil {
+		return *NoNetwork()
+	}
+	return *i.Network
+}
+
+// proxyPolicy is the policy in the words of the proxy.
+func (i *Isolation) proxyPolicy() proxy.Policy {
+	n := i.network()
+	return proxy.Policy{Domains: n.AllowedDomains, Ports: n.AllowedPorts, Localhost: n.AllowLocalhost}
 }

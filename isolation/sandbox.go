@@ -162,3 +162,11 @@ func (e *RefusedError) Error() string {
 	}
 	return fmt.Sprintf("isolation: %s: %s%s\n  next: %s", e.Field, e.Reason, where, e.Next)
 }
+
+// sandbox is the sandbox that holds.
+func (i *Isolation) sandbox() Sandbox {
+	if i.Sandbox == nil {
+		return Sandbox{}
+	}
+	return *i.Sandbox
+}

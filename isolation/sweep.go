@@ -80,18 +80,18 @@ func SweepHomes(parent string) (removed []string, err error) {
 	}
 	root, err := os.OpenRoot(parent)
 	if err != nil {
-		return nil, fmt.Errorf("isolation: looking for homes of ended programs: %w", err)
+		return nil, fmt.Errorf("isolation: looking for homes of ended programs: %w\n  next: let this user list the folder, or set Isolation.TempDir to another", err)
 	}
 	defer func() { _ = root.Close() }()
 	marked, err := markedHomes(root)
 	var problems []error
 	if err != nil {
-		problems = append(problems, fmt.Errorf("isolation: looking for homes of ended programs: %w", err))
+		problems = append(problems, fmt.Errorf("isolation: looking for homes of ended programs: %w\n  next: let this user list the folder, or set Isolation.TempDir to another", err))
 	}
 	for _, name := range marked {
 		gone, err := sweepHome(root, name)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("isolation: the home %s of an ended program: %w", filepath.Join(parent, name), err))
+			problems = append(problems, fmt.Errorf("isolation: the home %s of an ended program: %w\n  next: remove it by hand", filepath.Join(parent, name), err))
 		}
 		if gone {
 			removed = append(removed, filepath.Join(parent, name))
