@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"gateway/proxy":   {"gateway", "event", "internal/*"},
 	"gateway/bedrock": {"gateway", "event", "internal/*"},
 	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "claude", "internal/*"},
+	"workspace":       {"prompt", "session", "tool", "gate", "claude", "event", "internal/*"},
 	"agent":           {"event", "tool", "gate", "internal/*"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},

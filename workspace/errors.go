@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrSecurity and ErrBudget are what [SecurityError] and [BudgetError] are, for errors.Is.
+var (
+	ErrSecurity = errors.New("workspace: not allowed")
+	ErrBudget   = errors.New("workspace: over the budget")
+)
+
+// A SecurityError says that something would lead out of where the workspace may reach.
+type SecurityError struct {
+	// Path is what was refused, Reason why, Next what to do about it.
+	Path, Reason, Next string
+	// Err is what was found out, if there is more to say.
+	Err error
+}
+
+func (e *SecurityError) Error() string {
+	text := fmt.Sprintf("workspace: %q %s", e.Path, e.Reason)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.Next != "" {
+		text += "\n  next: " + e.Next
+	}
+	return text
+}
+
+// Is reports whether target is [ErrSecurity].
+func (e *SecurityError) Is(target error) bool { return target == ErrSecurity }
+
+func (e *SecurityError) Unwrap() error { return e.Err }
+
+// A BudgetError says that something has more bytes than it may have.
+type BudgetError struct {
+	// Path is what has them. Bytes is how many there are at least, and Limit how many there may be.
+	Path         string
+	Bytes, Limit int64
+	// What says what is limited: "the mount", "the store".
+	What string
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("workspace: Mount exceeds byte budget: %d > %d (%s)", e.Bytes, e.Limit, e.Path)
+}
+
+// Is reports whether target is [ErrBudget].
+func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
