@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A HostMount is a file or folder of the host that is copied into a workspace. Only HostPath is needed.
@@ -47,6 +48,9 @@ type Options struct {
 	KeepOnClose bool
 	// NoCheckpoints leaves out the checkpoints: nothing can be rolled back, compared or written back.
 	NoCheckpoints bool
+	// KeepFailedShell leaves the files of a command that fails as the command has left them. All other
+	// calls that fail are rolled back.
+	KeepFailedShell bool
 	// Tree configures the checkpoints. Store and TempDir are chosen by the workspace.
 	Tree TreeOptions
 	// Logger hears of what is not the caller's fault. Nil discards that.
@@ -83,6 +87,7 @@ type Workspace struct {
 	created  time.Time
 	tree     *Tree       // nil without checkpoints
 	base     *Checkpoint // what was mounted
+	transactions
 }
 
 // Open makes a workspace and copies the mounts into it. If it fails, nothing is left behind.
@@ -102,3 +107,11 @@ func (w *Workspace) Base() *Checkpoint { return w.base }
 
 // Close removes the folder. Closing twice is harmless.
 func (w *Workspace) Close() error { return errNotYet }
+
+var workspaceKey = tool.NewKey[*Workspace]("workspace")
+
+// With returns a context in which [From] finds the workspace.
+func With(ctx context.Context, w *Workspace) context.Context { return workspaceKey.With(ctx, w) }
+
+// From returns the workspace that a handler works in, and whether there is one.
+func From(ctx context.Context) (*Workspace, bool) { return workspaceKey.From(ctx) }
