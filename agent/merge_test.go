@@ -141,7 +141,7 @@ func TestNobodyChangesTheDefaults(t *testing.T) {
 	a.Steps = []agenttest.Step{agenttest.Done("")}
 	collect(t, r.Run(t.Context(), agent.Request{}))
 	want := filled(t, "Default", 1)
-	want.Tools = defaults.Tools
+	want.Tools, want.Workspace = defaults.Tools, defaults.Workspace
 	if diff := cmp.Diff(want, a.Requests()[1], equalRequests); diff != "" {
 		t.Errorf("the second run (-want +got):\n%s", diff)
 	}
