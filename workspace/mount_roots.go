@@ -81,7 +81,7 @@ func (r *hostRoots) through(dir, rel string) (copytree.Source, error) {
 	root := r.open[dir]
 	if root == nil {
 		var err error
-		if root, err = filetree.Open(dir); err != nil {
+		if root, err = filetree.OpenStrict(dir); err != nil {
 			return copytree.Source{}, err
 		}
 		r.open[dir] = root

@@ -20,12 +20,6 @@ const (
 	piece = 64 << 20
 )
 
-// exchanged reports whether a link, or something else, is where a file or a folder was.
-func exchanged(err error) bool {
-	return errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EISDIR) ||
-		errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EINVAL)
-}
-
 // clonable remembers between which file systems blocks cannot be shared.
 type clonable struct{ not sync.Map } // [2]uint64 to true
 

@@ -5,18 +5,11 @@
 package copytree
 
 import (
-	"errors"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/drover-agents/drover/internal/filetree"
 )
-
-// exchanged reports whether a link, or something else, is where a file or a folder was.
-func exchanged(err error) bool {
-	return errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EINVAL)
-}
 
 type clonable struct{}
 

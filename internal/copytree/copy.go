@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/drover-agents/drover/internal/filetree"
 )
@@ -156,6 +157,12 @@ func sourceError(it *item, err error) error {
 		return &Refusal{it.rel, "was exchanged while it was copied", "let nobody change the host's files meanwhile, or exclude it", err}
 	}
 	return fmt.Errorf("copying %q: %w\n  next: exclude it, or let this user read it", it.rel, err)
+}
+
+// exchanged reports whether a link, or something else, is where a file or a folder was.
+func exchanged(err error) bool {
+	return errors.Is(err, filetree.ErrLink) || errors.Is(err, filetree.ErrNotFile) ||
+		errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ESTALE)
 }
 
 func (c *copying) copyFile(src *os.File, it *item) error {

@@ -121,6 +121,9 @@ func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) 
 		From: src.Path, NoXattrs: true,
 		Skip: func(e filetree.Entry) bool { return p.globs.skips(rel(e), e.Kind == filetree.Dir) },
 	})
+	if exchanged(err) {
+		return &Refusal{at, "has a folder that was exchanged while it was looked at", "let nobody change the host's files meanwhile, or exclude it", err}
+	}
 	if err != nil {
 		return fmt.Errorf("%w\n  next: exclude what cannot be read, or let this user read it", err)
 	}
