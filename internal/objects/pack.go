@@ -21,10 +21,10 @@ type pack struct {
 }
 
 // halfDead reports whether rewriting the pack is worth it. Each byte that is copied was paid for by a
-// dead one.
-func (p *pack) halfDead() bool {
+// dead one. It needs Store.mu.
+func (s *Store) halfDead(p *pack) bool {
 	dead := p.end - p.live
-	return p.live == 0 || dead >= p.live && dead >= maxSmall
+	return p.live == 0 || dead >= p.live && dead >= s.packSize/64
 }
 
 func (p *pack) close() error {
@@ -88,7 +88,7 @@ func (s *Store) appendLocked(o *object, content []byte) error {
 
 // packForLocked is a pack with room for n bytes.
 func (s *Store) packForLocked(n int64) (*pack, error) {
-	if p := s.current; p != nil && p.end+n <= packSize {
+	if p := s.current; p != nil && p.end+n <= s.packSize {
 		return p, nil
 	}
 	f, name, err := s.create("pack")

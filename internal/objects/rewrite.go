@@ -14,7 +14,7 @@ func (s *Store) rewriteHalfDead(p *pack) {
 	s.appending.Lock()
 	defer s.appending.Unlock()
 	s.mu.RLock()
-	wanted := s.packs[p] && p.halfDead()
+	wanted := s.packs[p] && s.halfDead(p)
 	s.mu.RUnlock()
 	if wanted {
 		_ = s.rewriteLocked(p)

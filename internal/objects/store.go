@@ -12,8 +12,8 @@ import (
 const (
 	// maxSmall is the size of the largest content that goes into a pack.
 	maxSmall = 1 << 20
-	// packSize is where a pack ends and the next one begins.
-	packSize = 64 << 20
+	// maxPack is where a pack ends and the next one begins.
+	maxPack = 64 << 20
 )
 
 // Options configures a [Store]. The zero value is ready to use.
@@ -24,9 +24,10 @@ type Options struct {
 
 // A Store keeps contents by their hash.
 type Store struct {
-	root *os.Root
-	max  int64
-	sys  system
+	root     *os.Root
+	max      int64
+	packSize int64
+	sys      system
 
 	puts sync.RWMutex // held for reading by each Put, for writing by one that must be alone
 	// appending is held by whoever adds to packs or rewrites them. It is taken before mu.
@@ -65,7 +66,7 @@ func Open(dir string, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("objects: opening the store's folder: %w\n  next: name a folder that can be written to", err)
 	}
 	return &Store{
-		root: root, max: opts.MaxBytes, sys: realSystem,
+		root: root, max: opts.MaxBytes, packSize: maxPack, sys: realSystem,
 		objects: map[Hash]*object{}, packs: map[*pack]bool{},
 	}, nil
 }
@@ -143,7 +144,7 @@ func (s *Store) drop(h Hash) (*pack, *file) {
 		return nil, o.file
 	}
 	o.pack.live -= o.size
-	if !o.pack.halfDead() {
+	if !s.halfDead(o.pack) {
 		return nil, nil
 	}
 	return o.pack, nil
