@@ -5,7 +5,6 @@ package workspace
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -31,11 +30,6 @@ func (c *claim) overlaps(other *claim) bool {
 	return slices.ContainsFunc(c.paths, func(mine string) bool {
 		return slices.ContainsFunc(other.paths, func(theirs string) bool { return within(mine, theirs) || within(theirs, mine) })
 	})
-}
-
-// within reports whether path is dir or below it. Both are relative, with slashes.
-func within(dir, path string) bool {
-	return dir == "." || path == dir || strings.HasPrefix(path, dir+"/")
 }
 
 // take waits for a turn. Paths are relative to the tree; nil claims everything.
