@@ -71,7 +71,7 @@ func there(t *testing.T, w *workspace.Workspace, dir string) []string {
 // leave makes two files, one of which the tool call then pays for by failing.
 var leave = tool.Must("leave", "Write a file, then fail if told so.", func(ctx context.Context, in struct {
 	Name string `json:"name"`
-	Fail bool   `json:"fail"`
+	Fail bool   `json:"fail,omitzero"`
 },
 ) (string, error) {
 	w, _ := workspace.From(ctx)

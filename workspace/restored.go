@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/drover-agents/drover/event"
@@ -54,12 +53,11 @@ func (r *Restored) text() string {
 	return strings.Join(parts, " ")
 }
 
-// list names some paths, and says how many more there are. Names are quoted where they could be taken for
-// something else.
+// list names some paths, and says how many more there are.
 func list(paths []string) string {
 	var names []string
 	for _, p := range paths[:min(len(paths), namedPaths)] {
-		names = append(names, quoteName(p))
+		names = append(names, showName(p))
 	}
 	text := strings.Join(names, ", ")
 	if more := len(paths) - namedPaths; more > 0 {
@@ -104,12 +102,4 @@ func (w *Workspace) Restored() []Restored {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.restored)
-}
-
-// quoteName is a path as people and models read it, in quotes where it could be taken for something else.
-func quoteName(p string) string {
-	if q := strconv.QuoteToGraphic(p); q != `"`+p+`"` || strings.ContainsAny(p, " ,") {
-		return q
-	}
-	return p
 }
