@@ -84,15 +84,15 @@ func (rm *remover) empty(dir int, name string, depth int) error {
 		rm.top = fd
 	}
 	l := lister{dirents: rm.dirents}
-	errs := []error{l.readNames(fd)}
+	err = l.readNames(fd)
 	for _, s := range l.spans {
-		errs = append(errs, rm.remove(fd, string(l.name(s)), depth+1))
+		err = errors.Join(err, rm.remove(fd, string(l.name(s)), depth+1))
 	}
 	for depth == 0 && rm.done < rm.moved { // which grows while it works
 		rm.done++
-		errs = append(errs, rm.remove(fd, rm.place(rm.done), 1))
+		err = errors.Join(err, rm.remove(fd, rm.place(rm.done), 1))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // widen gives the owner every right in a folder that is about to go.
