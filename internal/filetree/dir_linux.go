@@ -66,26 +66,22 @@ func (l *lister) list(r *Root, dir string) (entries []Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return entries, r.readSecrets(entries)
+	r.readSecrets(entries)
+	return entries, nil
 }
 
-// readSecrets looks again, with more rights, at entries whose attributes were not read.
-func (r *Root) readSecrets(entries []Entry) error {
+// readSecrets looks again, with more rights, at entries of which something could not be read. What is
+// somebody else's secret stays out.
+func (r *Root) readSecrets(entries []Entry) {
 	for i := range entries {
 		if entries[i].Xattrs != unread {
 			continue
 		}
-		e, err := r.lstat(entries[i].Path)
-		switch {
-		case err == nil:
+		entries[i].Xattrs = ""
+		if e, err := r.lstat(entries[i].Path); err == nil {
 			entries[i] = e
-		case vanished(err):
-			entries[i].Xattrs = ""
-		default:
-			return err
 		}
 	}
-	return nil
 }
 
 // readNames fills names and spans, sorted.
