@@ -47,7 +47,7 @@ var changes = map[string]struct{ before, after layout }{
 // eachChange runs a test for every kind of change.
 func eachChange(t *testing.T, test func(t *testing.T, b *bench)) {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		t.Run(name, func(t *testing.T) { test(t, setUp(t, changes[name].before, changes[name].after)) })
+		t.Run(name, func(t *testing.T) { test(t, setUpIn(t, "", changes[name].before, changes[name].after)) })
 	}
 }
 

@@ -134,7 +134,8 @@ func (r *run) displaced(o *op) bool {
 	if o.Stage != "" && !r.staged(o) || r.exists(r.scratch, r.aside(o.Path)) {
 		return true
 	}
-	return o.Link != "" && r.linked(o)
+	now, err := look(r.root, o.Path)
+	return err == nil && now != nil && !sameInode(now, o.Now) && o.Link != "" && r.linked(o)
 }
 
 func (r *run) moveAside(p string) error {
