@@ -246,7 +246,7 @@ func (r *run) checkLink(o *op) error {
 	}
 	now, err := look(r.root, o.Path)
 	if err == nil && (now == nil || now.Size != o.Want.Size || now.ModTime != o.Want.ModTime || now.Perm != o.Want.Perm) {
-		err = fmt.Errorf("the file it is a hard link to, %q, is not what it was", o.Link)
+		err = fmt.Errorf("%w: the file it is a hard link to, %q, is not what it was", ErrSurprise, o.Link)
 	}
 	if err != nil {
 		return r.trouble(o, err)
