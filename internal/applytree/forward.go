@@ -296,7 +296,7 @@ func (r *run) setFolders(choose func(folder) *filetree.Entry) error {
 		err := r.change("folder", f.path(), func() error { return r.root.SetMeta(at(want, f.path())) })
 		switch {
 		case err == nil:
-		case r.j.AllOrNothing:
+		case r.j.AllOrNothing && !(r.back && replaced(err)):
 			return fmt.Errorf("applytree: %q: %w", f.path(), err)
 		default:
 			r.note(note{Conflict{Path: f.path(), Reason: err.Error()}, true})
