@@ -93,7 +93,7 @@ func (r *run) clean(s state) error {
 			return err
 		}
 	}
-	if err := errors.Join(r.fault("clean stage", ""), r.scratch.RemoveAll(r.stage(""))); err != nil {
+	if err := r.change("clean stage", "", func() error { return r.scratch.RemoveAll(r.stage("")) }); err != nil {
 		return err
 	}
 	if s == undone {

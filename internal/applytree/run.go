@@ -84,6 +84,14 @@ func (r *run) fault(what, path string) error {
 	return testFault(what, path)
 }
 
+// change does something that tests can make fail.
+func (r *run) change(what, path string, do func() error) error {
+	if err := r.fault(what, path); err != nil {
+		return err
+	}
+	return do()
+}
+
 // enter goes on to a state.
 func (r *run) enter(to state) error {
 	if err := r.fault("enter", string(to)); err != nil {

@@ -72,7 +72,7 @@ func (r *run) unlink(o *op) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.fault("unlink", o.Path), r.root.MoveNew(o.Path, r.scratch, out)); err != nil {
+	if err := r.change("unlink", o.Path, func() error { return r.root.MoveNew(o.Path, r.scratch, out) }); err != nil {
 		return err
 	}
 	now, err := look(r.scratch, out)
@@ -104,7 +104,7 @@ func (r *run) takeOut(o *op) error {
 	if o.From != "" && !sameInode(now, &o.Staged) {
 		return nil
 	}
-	return errors.Join(r.fault("take out", o.Path), r.root.MoveNew(o.Path, r.scratch, r.stage(o.Stage)))
+	return r.change("take out", o.Path, func() error { return r.root.MoveNew(o.Path, r.scratch, r.stage(o.Stage)) })
 }
 
 // putBack moves what was displaced to where it was.
@@ -113,7 +113,7 @@ func (r *run) putBack(o *op) error {
 		return r.resetReturned(o)
 	}
 	err := r.intoFree(o.Path, func() error {
-		return errors.Join(r.fault("put back", o.Path), r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path))
+		return r.change("put back", o.Path, func() error { return r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path) })
 	})
 	return errors.Join(err, r.resetReturned(o))
 }
@@ -137,7 +137,7 @@ func (r *run) moveBack(o *op) error {
 	}
 	if r.staged(o) {
 		err := r.intoFree(o.From, func() error {
-			return errors.Join(r.fault("move back", o.From), r.scratch.MoveNew(r.stage(o.Stage), r.root, o.From))
+			return r.change("move back", o.From, func() error { return r.scratch.MoveNew(r.stage(o.Stage), r.root, o.From) })
 		})
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (r *run) resetMeta(o *op) error {
 	if err != nil || now == nil || !r.stillOurs(o, now) {
 		return err
 	}
-	return errors.Join(r.fault("reset", o.Path), r.root.SetMeta(at(o.Now, o.Path)))
+	return r.change("reset", o.Path, func() error { return r.root.SetMeta(at(o.Now, o.Path)) })
 }
 
 // rescueAll keeps what undoing took out of the tree though we did not put it there like this.

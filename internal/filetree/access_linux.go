@@ -92,7 +92,7 @@ func (w *widened) add(fd int, bits uint32) {
 	if unix.Fstat(fd, &st) != nil || int(st.Uid) != os.Geteuid() || st.Mode&bits == bits {
 		return
 	}
-	if kind := kindOf(uint16(st.Mode)); kind != Dir && kind != File {
+	if kind := kindOf(uint16(st.Mode)); kind != Dir && (kind != File || bits != toRead) {
 		return
 	}
 	if chmod(fd, st.Mode&0o7777|bits) == nil {

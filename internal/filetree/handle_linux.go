@@ -36,7 +36,7 @@ func (r *Root) close() error {
 func again(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()
-		if err != unix.EINTR && err != unix.EAGAIN { //nolint:errorlint // system calls return nothing else
+		if !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}

@@ -174,7 +174,7 @@ func (r *Root) openFile(path string) (*os.File, Entry, error) {
 		return err
 	})
 	if errors.Is(err, unix.EACCES) {
-		after.Xattrs, err = r.xattrs(path)
+		after, err = r.lstat(path)
 	}
 	if err == nil && (after.Stamp.Ino != before.Stamp.Ino || after.Stamp.Dev != before.Stamp.Dev) {
 		err = unix.ESTALE
