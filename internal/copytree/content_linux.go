@@ -39,11 +39,11 @@ func (c *copying) copyContent(dst, src *os.File, e filetree.Entry) error {
 	return copyData(dst, src, e.Size)
 }
 
-// isSparse reports whether a file has less on disk than its size says. One of a single block has no holes
-// worth keeping.
+// isSparse reports whether a file has less on disk than its size says. The holes of one with a few blocks
+// are not worth the look.
 func isSparse(f *os.File, size int64) bool {
-	const block = 4096
-	if size <= block {
+	const block, few = 4096, 4 * 4096
+	if size <= few {
 		return false
 	}
 	var st unix.Stat_t
