@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package workspace
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // refused opens a workspace that must be refused, and checks that nothing is left.
@@ -111,6 +115,9 @@ func TestMountPathsStayInTheWorkspace(t *testing.T) {
 		})
 	}
 	for _, path := range []string{"...", "a/...b", "..a", "~", "$HOME", "not utf-8 \xff", "a/./b//c/"} {
+		if runtime.GOOS != "linux" && !utf8.ValidString(path) {
+			continue // other systems have no such names
+		}
 		w := opened(t, Options{AllowedHostRoots: []string{dir}, Mounts: []HostMount{{HostPath: dir, MountPath: path}}})
 		if _, err := os.Stat(filepath.Join(w.Root(), path, "a.txt")); err != nil {
 			t.Errorf("%q: %v", path, err)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package workspace
 
 import (
@@ -118,6 +120,16 @@ func TestMountsAreCopiedToWhereTheyBelong(t *testing.T) {
 	}
 }
 
+func TestAKeptWorkspaceKeepsNoCheckpoints(t *testing.T) {
+	temp := t.TempDir()
+	w, err := Open(t.Context(), &Options{TempDir: temp, KeepOnClose: true})
+	must(t, err)
+	must(t, w.Close())
+	if left := tree(t, temp); len(left) != 1 || left[0] != filepath.Base(w.Root())+"/" {
+		t.Errorf("%q is left, want the folder alone", left)
+	}
+}
+
 func TestAWorkspaceIsAPrivateFolderThatCloseRemoves(t *testing.T) {
 	for _, c := range []struct {
 		name, prefix, want string
@@ -162,7 +174,7 @@ func TestClosingAFolderThatIsGoneIsHarmless(t *testing.T) {
 func TestAForgottenWorkspaceIsRemoved(t *testing.T) {
 	temp := t.TempDir()
 	func() {
-		_, err := Open(t.Context(), &Options{TempDir: temp, NoCheckpoints: true})
+		_, err := Open(t.Context(), &Options{TempDir: temp})
 		must(t, err)
 	}()
 	for range 100 {
@@ -173,6 +185,44 @@ func TestAForgottenWorkspaceIsRemoved(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // the collector works on its own
 	}
 	t.Error("the folder is still there")
+}
+
+func TestAWorkspaceRemembersWhatWasMounted(t *testing.T) {
+	dir := host(t, "a.txt", "d/b.txt")
+	temp := t.TempDir()
+	w, err := Open(t.Context(), &Options{TempDir: temp, AllowedHostRoots: []string{dir}, Mounts: []HostMount{{HostPath: dir, MountPath: "m"}}})
+	must(t, err)
+	files, err := w.Base().Files()
+	must(t, err)
+	var got []string
+	for _, f := range files {
+		got = append(got, f.Path)
+	}
+	if diff := cmp.Diff([]string{"m", "m/a.txt", "m/d", "m/d/b.txt"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	must(t, os.WriteFile(filepath.Join(w.Root(), "m/a.txt"), []byte("changed"), 0o644))
+	must(t, os.RemoveAll(filepath.Join(w.Root(), "m/d")))
+	_, err = w.Tree().Rollback(t.Context(), w.Base(), nil)
+	must(t, err)
+	for _, name := range []string{"a.txt", "d/b.txt"} {
+		if content, _ := os.ReadFile(filepath.Join(w.Root(), "m", name)); string(content) != name {
+			t.Errorf("%s is %q after the rollback", name, content)
+		}
+	}
+	must(t, w.Close())
+	if left := tree(t, temp); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
+	if _, err := w.Tree().Checkpoint(t.Context()); err == nil {
+		t.Error("the tree of a closed workspace is still open")
+	}
+}
+
+func TestAWorkspaceWithoutCheckpointsHasNone(t *testing.T) {
+	if w := opened(t, Options{}); w.Tree() != nil || w.Base() != nil {
+		t.Errorf("it has %v and %v", w.Tree(), w.Base())
+	}
 }
 
 func TestAWorkspaceThatSomebodyHasIsNotRemoved(t *testing.T) {
@@ -238,11 +288,12 @@ func TestOpeningLeavesNothingBehindWhenItFails(t *testing.T) {
 		{"a canceled context", canceled, Options{Mounts: []HostMount{good}}, context.Canceled},
 		{"a canceled context without mounts", canceled, Options{}, context.Canceled},
 		{"a session that is closed", t.Context(), Options{Mounts: []HostMount{good}, Session: closed}, nil},
+		{"contents that the store has no room for", t.Context(), Options{Mounts: []HostMount{good}, Tree: TreeOptions{MaxDisk: 1}}, ErrBudget},
 		{"a prefix with a slash", t.Context(), Options{Prefix: "../x"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			temp := t.TempDir()
-			c.opts.TempDir, c.opts.NoCheckpoints = temp, true
+			c.opts.TempDir = temp
 			if c.opts.AllowedHostRoots == nil {
 				c.opts.AllowedHostRoots = []string{dir}
 			}
