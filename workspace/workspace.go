@@ -83,6 +83,7 @@ type Workspace struct {
 	created  time.Time
 	tree     *Tree       // nil without checkpoints
 	base     *Checkpoint // what was mounted
+	views    views       // what sessions know of the files
 }
 
 // Open makes a workspace and copies the mounts into it. If it fails, nothing is left behind.
