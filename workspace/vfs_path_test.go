@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func path(t testing.TB, text string) workspace.Path {
+func vfsPath(t testing.TB, text string) workspace.Path {
 	t.Helper()
 	p, err := workspace.ParsePath(text)
 	if err != nil {
@@ -52,7 +52,7 @@ func TestAPathIsMadeOfSegments(t *testing.T) {
 	if got, want := p.String(), "project/src/cart.py"; got != want {
 		t.Errorf("String() = %q, want %q", got, want)
 	}
-	if p != path(t, "project/src/cart.py") {
+	if p != vfsPath(t, "project/src/cart.py") {
 		t.Error("the same path from a text and from segments differs")
 	}
 	if diff := cmp.Diff([]string{"project", "src", "cart.py"}, p.Segments()); diff != "" {
@@ -72,7 +72,7 @@ func TestPathsAreInTheOrderOfTheirSegments(t *testing.T) {
 	want := []string{"a", "a/b", "a/b/c", "a/c", "a!", "a.go", "a0", "b", "\xff"}
 	got := slices.Clone(want)
 	slices.Reverse(got)
-	slices.SortFunc(got, func(a, b string) int { return path(t, a).Compare(path(t, b)) })
+	slices.SortFunc(got, func(a, b string) int { return vfsPath(t, a).Compare(vfsPath(t, b)) })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/internal/applytree"
@@ -235,7 +233,7 @@ func (p *writeBackPlan) put(t *target, rel string, before, ours, host *side) {
 		}
 		step.Want, step.Hash = &want, ours.hash
 		if ours.Kind == filetree.File {
-			step.Write = ours.file.writeTo
+			step.Write = contentWriter(ours.file)
 		}
 	}
 	t.plan[rel] = step
@@ -366,6 +364,3 @@ func (p *writeBackPlan) checkAccess() error {
 	return nil
 }
 
-func byPath[T any](items []T, name func(T) string) {
-	slices.SortStableFunc(items, func(a, b T) int { return strings.Compare(name(a), name(b)) })
-}

@@ -29,7 +29,9 @@ type writeBackState struct {
 }
 
 const (
-	runPrefix     = "run-"   // a folder of a write-back that is not at its end
+	newPrefix     = "new-"   // a folder of a write-back that has not begun
+	runPrefix     = "run-"   // a folder of one that is not at its end
+	donePrefix    = "done-"  // a folder that is being removed
 	asidePrefix   = "aside-" // a folder of what was put aside
 	recordName    = "record.json"
 	committedName = "committed"
@@ -38,7 +40,14 @@ const (
 // A writeBackRecord says which folders a write-back goes to. The journal for each is in the folder of its
 // number.
 type writeBackRecord struct {
-	Targets [][]byte `json:"targets"` // bytes, because names need not be UTF-8
+	Targets []recordedTarget `json:"targets"`
+}
+
+// A recordedTarget has bytes, because names need not be UTF-8.
+type recordedTarget struct {
+	Dir []byte `json:"dir"`
+	// Keep are the paths of which the host's side is to be kept when it was put aside.
+	Keep [][]byte `json:"keep,omitempty"`
 }
 
 func openWriteBackState(ctx context.Context, dir string, dryRun bool) (*writeBackState, error) {
@@ -111,31 +120,45 @@ func RecoverWriteBack(ctx context.Context, state string) ([]string, error) {
 // recover ends the write-backs that went to one of the folders, or all of them if there are none. A dry
 // run only finds them.
 func (s *writeBackState) recover(dirs []string, dryRun bool) ([]string, error) {
-	runs, err := filepath.Glob(filepath.Join(globEscape(s.dir), runPrefix+"*"))
+	if s.lock == nil {
+		return nil, nil
+	}
+	folders, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, err
 	}
 	var recovered []string
-	for _, run := range runs {
-		r, err := openWriteBackRun(run)
-		if err != nil {
-			return recovered, err
-		}
-		if dirs != nil && !slices.ContainsFunc(r.dirs, func(dir string) bool { return slices.Contains(dirs, dir) }) {
-			continue
-		}
-		if !dryRun {
-			if err := r.end(); err != nil {
-				return recovered, fmt.Errorf("workspace: ending the write-back that was cut short, in %s: %w\n  next: nothing is lost; what is not in its place lies there", run, err)
+	for _, f := range folders {
+		folder := filepath.Join(s.dir, f.Name())
+		switch {
+		case strings.HasPrefix(f.Name(), runPrefix):
+			ended, err := recoverRun(folder, dirs, dryRun)
+			if err != nil {
+				return recovered, fmt.Errorf("workspace: ending the write-back that was cut short, in %s: %w\n  next: nothing is lost; what is not in its place lies there", folder, err)
+			}
+			recovered = append(recovered, ended...)
+		case !dryRun && (strings.HasPrefix(f.Name(), newPrefix) || strings.HasPrefix(f.Name(), donePrefix)):
+			if err := removeFolder(folder); err != nil {
+				return recovered, err
 			}
 		}
-		recovered = append(recovered, r.dirs...)
 	}
 	return recovered, nil
 }
 
-func globEscape(dir string) string {
-	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`).Replace(dir)
+func recoverRun(folder string, dirs []string, dryRun bool) ([]string, error) {
+	r, err := openWriteBackRun(folder)
+	if err != nil {
+		return nil, err
+	}
+	concerned := func(dir string) bool { return slices.Contains(dirs, dir) }
+	if dirs != nil && !slices.ContainsFunc(r.dirs, concerned) {
+		return nil, nil
+	}
+	if dryRun {
+		return r.dirs, nil
+	}
+	return r.dirs, r.end()
 }
 
 // A writeBackRun is one write-back on the disk: all of it counts, or nothing, and what decides is whether
@@ -143,18 +166,23 @@ func globEscape(dir string) string {
 type writeBackRun struct {
 	folder string
 	dirs   []string
+	keep   [][]string       // for each folder
 	roots  []*filetree.Root // nil entries are opened by path
 }
 
-func (s *writeBackState) begin(ts []*target) (*writeBackRun, error) {
-	folder, err := os.MkdirTemp(s.dir, "new-")
+func (s *writeBackState) begin(ts []*target, keep [][]string) (*writeBackRun, error) {
+	folder, err := os.MkdirTemp(s.dir, newPrefix)
 	if err != nil {
 		return nil, err
 	}
-	r := &writeBackRun{folder: folder}
+	r := &writeBackRun{folder: folder, keep: keep}
 	var record writeBackRecord
-	for _, t := range ts {
-		record.Targets = append(record.Targets, []byte(t.dir))
+	for i, t := range ts {
+		recorded := recordedTarget{Dir: []byte(t.dir)}
+		for _, rel := range keep[i] {
+			recorded.Keep = append(recorded.Keep, []byte(rel))
+		}
+		record.Targets = append(record.Targets, recorded)
 		r.dirs, r.roots = append(r.dirs, t.dir), append(r.roots, t.root)
 	}
 	text, err := json.Marshal(record)
@@ -164,7 +192,7 @@ func (s *writeBackState) begin(ts []*target) (*writeBackRun, error) {
 	if err := os.WriteFile(filepath.Join(folder, recordName), text, 0o600); err != nil {
 		return nil, err
 	}
-	r.folder = filepath.Join(s.dir, runPrefix+strings.TrimPrefix(filepath.Base(folder), "new-"))
+	r.folder = filepath.Join(s.dir, runPrefix+strings.TrimPrefix(filepath.Base(folder), newPrefix))
 	return r, os.Rename(folder, r.folder)
 }
 
@@ -178,8 +206,12 @@ func openWriteBackRun(folder string) (*writeBackRun, error) {
 		return nil, fmt.Errorf("workspace: the record of a write-back, %s: %w", filepath.Join(folder, recordName), err)
 	}
 	r := &writeBackRun{folder: folder}
-	for _, dir := range record.Targets {
-		r.dirs, r.roots = append(r.dirs, string(dir)), append(r.roots, nil)
+	for _, t := range record.Targets {
+		var keep []string
+		for _, rel := range t.Keep {
+			keep = append(keep, string(rel))
+		}
+		r.dirs, r.keep, r.roots = append(r.dirs, string(t.Dir)), append(r.keep, keep), append(r.roots, nil)
 	}
 	return r, nil
 }
@@ -197,8 +229,8 @@ func (r *writeBackRun) apply(ctx context.Context, steps [][]applytree.Step) (int
 	return 0, applytree.Result{}, os.WriteFile(filepath.Join(r.folder, committedName), nil, 0o600)
 }
 
-// end finishes what was committed and undoes what was not, and removes the folder but for what was put
-// aside and is not ours to remove.
+// end finishes what was committed and undoes what was not. Then it removes the folder, but for what was
+// put aside and belongs to somebody: that is where the folder is found after that, if there is any.
 func (r *writeBackRun) end() error {
 	_, err := os.Lstat(filepath.Join(r.folder, committedName))
 	committed := err == nil
@@ -206,8 +238,58 @@ func (r *writeBackRun) end() error {
 		if err := r.endOne(i, committed); err != nil {
 			return err
 		}
+		if committed {
+			if err := r.dropReplaced(i); err != nil {
+				return err
+			}
+		}
 	}
-	return r.remove(committed)
+	left, err := r.hasFiles()
+	if err != nil {
+		return err
+	}
+	if left {
+		return r.rename(asidePrefix)
+	}
+	if err := r.rename(donePrefix); err != nil {
+		return err
+	}
+	return removeFolder(r.folder)
+}
+
+// rename gives the folder another prefix.
+func (r *writeBackRun) rename(prefix string) error {
+	dir, name := filepath.Split(r.folder)
+	to := filepath.Join(dir, prefix+strings.TrimPrefix(name, runPrefix))
+	if err := os.Rename(r.folder, to); err != nil {
+		return err
+	}
+	r.folder = to
+	return nil
+}
+
+func removeFolder(folder string) error {
+	above, err := filetree.Open(filepath.Dir(folder))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = above.Close() }()
+	return above.RemoveAll(filepath.Base(folder))
+}
+
+// hasFiles reports whether anything but folders lies aside.
+func (r *writeBackRun) hasFiles() (bool, error) {
+	for i := range r.dirs {
+		found := false
+		err := filepath.WalkDir(filepath.Join(r.work(i), "aside"), func(_ string, e fs.DirEntry, err error) error {
+			found = found || err == nil && !e.IsDir()
+			return err
+		})
+		if found || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return found, err
+		}
+	}
+	return false, nil
 }
 
 func (r *writeBackRun) endOne(i int, committed bool) error {
@@ -228,4 +310,34 @@ func (r *writeBackRun) endOne(i int, committed bool) error {
 	}
 	_, _, err := finish(root, r.work(i))
 	return err
+}
+
+// aside is where the host's side of a path lies that was put aside.
+func (r *writeBackRun) aside(i int, rel string) string {
+	return filepath.Join(r.work(i), "aside", "1", filepath.FromSlash(rel))
+}
+
+// dropReplaced removes what was put aside and is known: it was the same as what was mounted.
+func (r *writeBackRun) dropReplaced(i int) error {
+	aside, err := filetree.Open(filepath.Join(r.work(i), "aside", "1"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = aside.Close() }()
+	entries, err := aside.Walk(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	for _, e := range slices.Backward(entries) {
+		if slices.Contains(r.keep[i], e.Path) || strings.HasPrefix(e.Path, ".drover-conflict-") {
+			continue
+		}
+		if err := aside.Remove(e.Path); err != nil && e.Kind != filetree.Dir { // folders may have what is kept
+			return err
+		}
+	}
+	return nil
 }

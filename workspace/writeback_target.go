@@ -104,7 +104,7 @@ func (w *Workspace) targets(opts *WriteBackOptions) (*targets, error) {
 		err = ts.addMounts(w)
 	}
 	for _, t := range ts.all {
-		if rel, relErr := filepath.Rel(w.root, t.dir); err == nil && relErr == nil && filepath.IsLocal(rel) {
+		if err == nil && holds(w.root, t.dir) {
 			err = &SecurityError{Path: t.dir, Reason: "is in the workspace itself", Next: "write back to a folder of the host"}
 		}
 	}
