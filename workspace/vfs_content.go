@@ -4,13 +4,62 @@ package workspace
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"github.com/drover-agents/drover/internal/objects"
 )
+
+// ErrNotText is why [Workspace.ReadText] refuses a file.
+var ErrNotText = errors.New("workspace: not a text in UTF-8")
+
+// Content opens a content by its hash, as a [VirtualFile] has it. Contents are there as long as the
+// workspace is open and a checkpoint has them: those that were mounted, and those of the last [Sync].
+func (w *Workspace) Content(ctx context.Context, hash string) (io.ReadCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if w.tree == nil {
+		return nil, errNoCheckpoints("give contents")
+	}
+	h, err := parseHash(hash)
+	if err != nil {
+		return nil, err
+	}
+	content, err := w.tree.objects.Open(h)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: the content %.12s: %w\n  next: sync, and take the file of that view", hash, err)
+	}
+	return content, nil
+}
+
+func parseHash(text string) (h objects.Hash, err error) {
+	if n, err := hex.Decode(h[:], []byte(text)[:min(len(text), 2*len(h))]); err != nil || n != len(h) || len(text) != 2*len(h) {
+		return h, fmt.Errorf("workspace: %q is no hash of a content\n  next: take that of a file of the view", text)
+	}
+	return h, nil
+}
+
+// ReadText reads the content of a text. It is [ErrNotText] for one that is binary.
+func (w *Workspace) ReadText(ctx context.Context, f VirtualFile) (string, error) {
+	if f.Encoding != UTF8 {
+		return "", fmt.Errorf("%w: %s\n  next: read its Content", ErrNotText, f.Path)
+	}
+	content, err := w.Content(ctx, f.Hash)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = content.Close() }()
+	text, err := io.ReadAll(content)
+	return string(text), err
+}
 
 // virtualFiles are the regular ones of a list, as new files. Contents are read to tell texts from all
 // else, several at a time.

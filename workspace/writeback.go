@@ -153,7 +153,7 @@ func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (Writ
 	if err != nil {
 		return result, err
 	}
-	plan, err := newWriteBackPlan(ctx, opts, targets)
+	plan, err := newWriteBackPlan(ctx, w.tree, opts, targets)
 	if err != nil {
 		return result, err
 	}

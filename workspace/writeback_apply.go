@@ -5,7 +5,6 @@ package workspace
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"slices"
@@ -166,14 +165,14 @@ func (t *target) touchFolders(now time.Time) {
 	}
 }
 
-// contentWriter writes the content of a file of the workspace.
-func contentWriter(f *File) func(dst *os.File) error {
+// contentWriter writes the content of a file of the workspace, with its holes and, where the system can,
+// with the same blocks.
+func (p *writeBackPlan) contentWriter(f *File) func(dst *os.File) error {
 	return func(dst *os.File) error {
-		content, err := f.Open()
+		h, err := parseHash(f.Hash)
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(dst, content)
-		return errors.Join(err, content.Close())
+		return p.tree.objects.WriteTo(h, dst)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // A writeBackPlan is what shall become of the host.
 type writeBackPlan struct {
 	ctx     context.Context
+	tree    *Tree // has the contents
 	opts    *WriteBackOptions
 	targets *targets
 	only    *copytree.Matcher
@@ -42,7 +43,7 @@ type plannedConflict struct {
 	rel    string
 }
 
-func newWriteBackPlan(ctx context.Context, opts *WriteBackOptions, ts *targets) (*writeBackPlan, error) {
+func newWriteBackPlan(ctx context.Context, tree *Tree, opts *WriteBackOptions, ts *targets) (*writeBackPlan, error) {
 	only, err := copytree.NewMatcher(opts.Only, nil)
 	if err != nil {
 		return nil, fmt.Errorf("workspace: writing back: %w", err)
@@ -50,7 +51,7 @@ func newWriteBackPlan(ctx context.Context, opts *WriteBackOptions, ts *targets) 
 	for _, t := range ts.all {
 		t.plan = map[string]*plannedStep{}
 	}
-	return &writeBackPlan{ctx: ctx, opts: opts, targets: ts, only: only, now: time.Now()}, nil
+	return &writeBackPlan{ctx: ctx, tree: tree, opts: opts, targets: ts, only: only, now: time.Now()}, nil
 }
 
 // make plans all changes. Later passes see to what depends on several paths.
@@ -233,7 +234,7 @@ func (p *writeBackPlan) put(t *target, rel string, before, ours, host *side) {
 		}
 		step.Want, step.Hash = &want, ours.hash
 		if ours.Kind == filetree.File {
-			step.Write = contentWriter(ours.file)
+			step.Write = p.contentWriter(ours.file)
 		}
 	}
 	t.plan[rel] = step
