@@ -136,6 +136,11 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 	if err := w.tell(ctx, w.opts.Session); err != nil {
 		return fmt.Errorf("workspace: telling the session: %w", err)
 	}
+	if w.opts.Session != nil && w.tree != nil {
+		if err := seedView(ctx, w.opts.Session, w); err != nil {
+			return err
+		}
+	}
 	if !w.opts.KeepOnClose {
 		w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close(false) }, w.holdings) // nobody is left to hear of it
 	}
