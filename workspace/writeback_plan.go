@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -189,7 +190,7 @@ func (p *writeBackPlan) mergePerm(t *target, rel string, before, ours, host *sid
 
 // perm are the permissions that a path shall have: ours if the workspace changed them, else the host's.
 // Set-id bits never come from the workspace, and no file with another content keeps them.
-func (p *writeBackPlan) perm(t *target, rel string, before, ours, host *side) filetreePerm {
+func (p *writeBackPlan) perm(t *target, rel string, before, ours, host *side) fs.FileMode {
 	perm := ours.Perm
 	if before != nil && host != nil && before.Kind == ours.Kind && host.Kind == ours.Kind && before.Perm == ours.Perm {
 		return host.Perm &^ lostSetID(ours, host)
@@ -205,14 +206,12 @@ func (p *writeBackPlan) perm(t *target, rel string, before, ours, host *side) fi
 }
 
 // lostSetID are the bits that a file of the host loses because its content becomes another.
-func lostSetID(ours, host *side) filetreePerm {
+func lostSetID(ours, host *side) fs.FileMode {
 	if ours.Kind == filetree.File && !ours.same(host) {
 		return setID
 	}
 	return 0
 }
-
-type filetreePerm = os.FileMode
 
 // put plans that a path becomes what the workspace has.
 func (p *writeBackPlan) put(t *target, rel string, before, ours, host *side) {
@@ -343,13 +342,19 @@ func (p *writeBackPlan) refuseTwice() {
 	}
 }
 
+// makes reports whether the plan makes a folder that the host does not have.
+func (t *target) makes(dir string) bool {
+	step := t.plan[dir]
+	return step != nil && (step.Expect == nil || step.Expect.Kind != filetree.Dir)
+}
+
 // checkAccess finds folders that cannot be written to before anything is written.
 func (p *writeBackPlan) checkAccess() error {
 	for _, t := range p.targets.all {
 		checked := map[string]bool{}
 		for _, rel := range t.planned() {
 			parent := path.Dir(rel)
-			if checked[parent] || t.plan[parent] != nil && t.plan[parent].Expect == nil {
+			if checked[parent] || t.makes(parent) {
 				continue
 			}
 			checked[parent] = true
@@ -364,4 +369,3 @@ func (p *writeBackPlan) checkAccess() error {
 	}
 	return nil
 }
-
