@@ -79,6 +79,7 @@ type Workspace struct {
 	tree     *Tree       // nil without checkpoints
 	base     *Checkpoint // what was mounted
 	views    views       // what sessions know of the files
+	backs    backs       // what was written back
 
 	holdings *holdings
 	forgot   runtime.Cleanup

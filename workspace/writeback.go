@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // WriteBackOptions configures [Workspace.WriteBack]. Nil and the zero value write everything that changed
@@ -128,19 +131,18 @@ func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (Writ
 	if w.tree == nil {
 		return result, errNoCheckpoints("write back")
 	}
-	state, err := openWriteBackState(ctx, opts.State, opts.DryRun)
-	if err != nil {
-		return result, err
-	}
-	defer state.close()
+	w.backs.mu.Lock()
+	defer w.backs.mu.Unlock()
 	targets, err := w.targets(opts)
 	if err != nil {
 		return result, err
 	}
 	defer targets.close()
-	if err := state.outsideOf(targets.dirs()); err != nil {
+	state, err := openWriteBackState(ctx, opts.State, targets.dirs(), opts.DryRun)
+	if err != nil {
 		return result, err
 	}
+	defer state.close()
 	if result.Recovered, err = state.recover(targets.dirs(), opts.DryRun); err != nil {
 		return result, err
 	}
@@ -149,11 +151,11 @@ func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (Writ
 		return result, err
 	}
 	defer now.Release()
-	changes, err := w.tree.Changes(w.base, now)
+	changes, err := w.changesToWrite(now)
 	if err != nil {
 		return result, err
 	}
-	plan, err := newWriteBackPlan(ctx, w.tree, opts, targets)
+	plan, err := newWriteBackPlan(ctx, w, opts, targets)
 	if err != nil {
 		return result, err
 	}
@@ -161,4 +163,40 @@ func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (Writ
 		return result, err
 	}
 	return plan.carryOut(result, state)
+}
+
+// backs are what a workspace has written back so far, by the path of the host: that is what the host is
+// compared with then, and not what was mounted. Nil is what was deleted.
+type backs struct {
+	mu    sync.Mutex
+	sides map[string]*side
+	paths map[string]bool // of the workspace
+}
+
+// changesToWrite are the paths that differ from what was mounted, and all that were written back before:
+// they may be what was mounted by now.
+func (w *Workspace) changesToWrite(now *Checkpoint) ([]Change, error) {
+	changes, err := w.tree.Changes(w.base, now)
+	if err != nil || len(w.backs.sides) == 0 {
+		return changes, err
+	}
+	left := maps.Clone(w.backs.paths)
+	for _, c := range changes {
+		delete(left, c.Path)
+	}
+	files, err := now.Files()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if left[f.Path] {
+			changes = append(changes, Change{Path: f.Path, Before: f, After: f})
+			delete(left, f.Path)
+		}
+	}
+	for path := range left { // neither mounted nor there now
+		changes = append(changes, Change{Path: path})
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	return changes, nil
 }

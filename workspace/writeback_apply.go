@@ -95,6 +95,7 @@ func (p *writeBackPlan) apply(result *WriteBackResult, state *writeBackState) er
 	}
 	for _, t := range busy {
 		t.touchFolders(p.now)
+		p.remember(t)
 	}
 	if err := run.end(); err != nil {
 		return fmt.Errorf("workspace: everything was written back, but what was replaced could not be removed from %s: %w", run.folder, err)
@@ -119,6 +120,23 @@ func (p *writeBackPlan) run(run *writeBackRun, busy []*target, steps [][]applytr
 		return fmt.Errorf("%w: %w", ErrConflict, err)
 	}
 	return surprised
+}
+
+// remember keeps what was written, as what the host is compared with from now on.
+func (p *writeBackPlan) remember(t *target) {
+	if p.w.backs.sides == nil {
+		p.w.backs.sides, p.w.backs.paths = map[string]*side{}, map[string]bool{}
+	}
+	for rel, step := range t.plan {
+		var written *side
+		if step.Want != nil {
+			written = &side{Entry: *step.Want, hash: step.Hash}
+		}
+		if step.ours != nil {
+			written.Perm = step.ours.Perm
+		}
+		p.w.backs.sides[t.host(rel)], p.w.backs.paths[t.workspacePath(rel)] = written, true
+	}
 }
 
 // asideOf are the paths of a target of which the host's side is kept.
@@ -173,6 +191,6 @@ func (p *writeBackPlan) contentWriter(f *File) func(dst *os.File) error {
 		if err != nil {
 			return err
 		}
-		return p.tree.objects.WriteTo(h, dst)
+		return p.w.tree.objects.WriteTo(h, dst)
 	}
 }

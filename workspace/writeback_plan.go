@@ -20,7 +20,7 @@ import (
 // A writeBackPlan is what shall become of the host.
 type writeBackPlan struct {
 	ctx     context.Context
-	tree    *Tree // has the contents
+	w       *Workspace
 	opts    *WriteBackOptions
 	targets *targets
 	only    *copytree.Matcher
@@ -44,7 +44,7 @@ type plannedConflict struct {
 	rel    string
 }
 
-func newWriteBackPlan(ctx context.Context, tree *Tree, opts *WriteBackOptions, ts *targets) (*writeBackPlan, error) {
+func newWriteBackPlan(ctx context.Context, w *Workspace, opts *WriteBackOptions, ts *targets) (*writeBackPlan, error) {
 	only, err := copytree.NewMatcher(opts.Only, nil)
 	if err != nil {
 		return nil, fmt.Errorf("workspace: writing back: %w", err)
@@ -52,7 +52,7 @@ func newWriteBackPlan(ctx context.Context, tree *Tree, opts *WriteBackOptions, t
 	for _, t := range ts.all {
 		t.plan = map[string]*plannedStep{}
 	}
-	return &writeBackPlan{ctx: ctx, tree: tree, opts: opts, targets: ts, only: only, now: time.Now()}, nil
+	return &writeBackPlan{ctx: ctx, w: w, opts: opts, targets: ts, only: only, now: time.Now()}, nil
 }
 
 // make plans all changes. Later passes see to what depends on several paths.
@@ -61,11 +61,10 @@ func (p *writeBackPlan) make(changes []Change) error {
 		if err := p.ctx.Err(); err != nil {
 			return err
 		}
-		before, ours := sideOf(c.Before), sideOf(c.After)
-		if !differs(before, ours) || p.only.Skips(c.Path, false) {
+		if p.only.Skips(c.Path, false) {
 			continue
 		}
-		if err := p.add(c.Path, before, ours); err != nil {
+		if err := p.add(c.Path, sideOf(c.Before), sideOf(c.After)); err != nil {
 			return err
 		}
 	}
@@ -95,7 +94,14 @@ func (p *writeBackPlan) conflict(t *target, rel, reason string, hard bool) {
 // add plans one path.
 func (p *writeBackPlan) add(name string, before, ours *side) error {
 	t, rel := p.targets.of(name)
+	if t != nil {
+		if written, ok := p.w.backs.sides[t.host(rel)]; ok {
+			before = written
+		}
+	}
 	switch {
+	case !differs(before, ours):
+		return nil
 	case t == nil && ours == nil:
 		return nil // a folder that only led to mounts
 	case t == nil:

@@ -50,23 +50,23 @@ type recordedTarget struct {
 	Keep [][]byte `json:"keep,omitempty"`
 }
 
-func openWriteBackState(ctx context.Context, dir string, dryRun bool) (*writeBackState, error) {
-	if dir == "" {
-		state, err := statefolder.Path()
-		if err != nil {
-			return nil, fmt.Errorf("workspace: the folder for the journal of a write-back: %w\n  next: set State", err)
+// openWriteBackState opens the folder, and makes sure that nothing that is written to the targets can reach
+// it. A dry run makes no folder.
+func openWriteBackState(ctx context.Context, dir string, targets []string, dryRun bool) (*writeBackState, error) {
+	dir, err := writeBackFolder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: the folder for the journal of a write-back: %w\n  next: set State", err)
+	}
+	for _, target := range targets {
+		if holds(target, dir) || holds(dir, target) {
+			return nil, &SecurityError{Path: target, Reason: fmt.Sprintf("has the folder %q in it, where write-backs keep their journals", dir), Next: "set State to a folder elsewhere"}
 		}
-		dir = filepath.Join(state, "writeback")
 	}
 	s := &writeBackState{dir: dir}
 	if _, err := os.Lstat(dir); dryRun && errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		s.dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err == nil {
+	if err = os.MkdirAll(dir, 0o700); err == nil {
 		s.lock, err = os.OpenFile(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	}
 	if err == nil {
@@ -86,18 +86,17 @@ func (s *writeBackState) close() {
 	}
 }
 
-// outsideOf makes sure that nothing that is written can reach the journals.
-func (s *writeBackState) outsideOf(dirs []string) error {
-	absolute, err := filepath.Abs(s.dir)
-	if err != nil {
-		return err
-	}
-	for _, dir := range dirs {
-		if holds(dir, absolute) || holds(absolute, dir) {
-			return &SecurityError{Path: dir, Reason: fmt.Sprintf("has the folder %q in it, where write-backs keep their journals", absolute), Next: "set State to a folder elsewhere"}
+// writeBackFolder is the absolute path of the folder without links.
+func writeBackFolder(dir string) (string, error) {
+	if dir == "" {
+		state, err := statefolder.Path()
+		if err != nil {
+			return "", err
 		}
+		dir = filepath.Join(state, "writeback")
 	}
-	return nil
+	resolved, missing, err := resolveMissing(dir)
+	return filepath.Join(resolved, filepath.FromSlash(missing)), err
 }
 
 func holds(dir, name string) bool {
@@ -109,7 +108,7 @@ func holds(dir, name string) bool {
 // that they went to. State is [WriteBackOptions].State. A write-back does that by itself for the folders
 // it goes to.
 func RecoverWriteBack(ctx context.Context, state string) ([]string, error) {
-	s, err := openWriteBackState(ctx, state, true)
+	s, err := openWriteBackState(ctx, state, nil, true)
 	if err != nil || s.lock == nil {
 		return nil, err
 	}

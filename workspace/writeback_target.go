@@ -117,17 +117,7 @@ func (w *Workspace) targets(opts *WriteBackOptions) (*targets, error) {
 
 // addDir takes a folder that may be missing.
 func (ts *targets) addDir(dir string) error {
-	above, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("workspace: writing back to %q: %w", dir, err)
-	}
-	missing := "."
-	resolved, err := filepath.EvalSymlinks(above)
-	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(above) != above {
-		missing = path.Join(filepath.Base(above), missing)
-		above = filepath.Dir(above)
-		resolved, err = filepath.EvalSymlinks(above)
-	}
+	resolved, missing, err := resolveMissing(dir)
 	if err != nil {
 		return fmt.Errorf("workspace: writing back to %q: %w", dir, err)
 	}
@@ -139,6 +129,22 @@ func (ts *targets) addDir(dir string) error {
 	t.dir, t.missing = t.host(missing), missing
 	t.above, t.root = t.root, nil
 	return nil
+}
+
+// resolveMissing follows the links of a path as far as it exists, and returns that and the rest of it.
+func resolveMissing(name string) (resolved, missing string, err error) {
+	name, err = filepath.Abs(name)
+	if err != nil {
+		return "", "", err
+	}
+	missing = "."
+	resolved, err = filepath.EvalSymlinks(name)
+	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(name) != name {
+		missing = path.Join(filepath.Base(name), missing)
+		name = filepath.Dir(name)
+		resolved, err = filepath.EvalSymlinks(name)
+	}
+	return resolved, missing, err
 }
 
 // create makes the folder if it is missing.

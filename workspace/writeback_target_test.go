@@ -221,8 +221,8 @@ func TestJournalsAreNeverWhereAnAgentsFilesGo(t *testing.T) {
 			t.Errorf("state in %s: %v, want a security error", state, err)
 		}
 	}
-	if got := harvest(t, host)["a"]; got != "0644 1" {
-		t.Errorf("the host has %q", got)
+	if diff := cmp.Diff(map[string]string{"a": "0644 1", "state/": "0755"}, harvest(t, host)); diff != "" {
+		t.Errorf("host (-want +got):\n%s", diff)
 	}
 }
 
@@ -230,5 +230,32 @@ func TestAWrongGlobIsAnError(t *testing.T) {
 	w := openOn(t, t.TempDir(), nil)
 	if _, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{Only: []string{"a["}, State: t.TempDir()}); err == nil {
 		t.Error("the glob a[ was taken")
+	}
+}
+
+func TestWritingBackAgainGoesOnFromWhatWasWritten(t *testing.T) {
+	host := t.TempDir()
+	plant(t, host, map[string]string{"a": "1", "b": "1", "gone": "1"})
+	w := openOn(t, host, nil)
+	p, opts := filepath.Join(w.Root(), "p"), &workspace.WriteBackOptions{State: t.TempDir()}
+	for i, step := range []struct {
+		agent func(*testing.T, string)
+		want  map[string]string
+	}{
+		{edits(map[string]string{"a": "2", "new": "2"}, "gone"), map[string]string{"a": "0644 2", "b": "0644 1", "new": "0644 2"}},
+		{edits(nil), map[string]string{"a": "0644 2", "b": "0644 1", "new": "0644 2"}},
+		{edits(map[string]string{"a": "3"}), map[string]string{"a": "0644 3", "b": "0644 1", "new": "0644 2"}},
+		{edits(map[string]string{"a": "1", "gone": "1"}, "new"), map[string]string{"a": "0644 1", "b": "0644 1", "gone": "0644 1"}},
+	} {
+		step.agent(t, p)
+		_, err := w.WriteBack(t.Context(), opts)
+		if diff := cmp.Diff(step.want, harvest(t, host)); diff != "" || err != nil {
+			t.Fatalf("step %d: error %v, host (-want +got):\n%s", i, err, diff)
+		}
+	}
+	plant(t, host, map[string]string{"a": "host's"})
+	plant(t, p, map[string]string{"a": "5"})
+	if _, err := w.WriteBack(t.Context(), opts); !errors.Is(err, workspace.ErrConflict) {
+		t.Errorf("after the host changed it: %v, want a conflict", err)
 	}
 }
