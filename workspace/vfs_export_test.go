@@ -7,3 +7,6 @@ var RegisterFiles = registerFiles
 
 // IsUTF8 tells texts from all else.
 var IsUTF8 = isUTF8
+
+// SetTestPoint has a function called at each point of a write-back.
+func SetTestPoint(f func(point string)) { testPoint = f }

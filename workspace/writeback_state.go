@@ -217,15 +217,25 @@ func openWriteBackRun(folder string) (*writeBackRun, error) {
 
 func (r *writeBackRun) work(i int) string { return filepath.Join(r.folder, strconv.Itoa(i)) }
 
-// apply carries out the steps for one folder after the other. None counts before commit.
+// testPoint, if a test sets it, hears how far a write-back has come, and may die.
+var testPoint = func(string) {}
+
+// apply carries out the steps for one folder after the other. None counts before the file "committed" is
+// there.
 func (r *writeBackRun) apply(ctx context.Context, steps [][]applytree.Step) (int, applytree.Result, error) {
 	for i := range steps {
+		testPoint(fmt.Sprint("before ", i))
 		result, err := applytree.Apply(ctx, r.roots[i], steps[i], applytree.Options{AllOrNothing: true, Hold: true, Work: r.work(i)})
 		if err != nil {
 			return i, result, errors.Join(err, r.end())
 		}
 	}
-	return 0, applytree.Result{}, os.WriteFile(filepath.Join(r.folder, committedName), nil, 0o600)
+	testPoint("applied")
+	if err := os.WriteFile(filepath.Join(r.folder, committedName), nil, 0o600); err != nil {
+		return 0, applytree.Result{}, errors.Join(err, r.end())
+	}
+	testPoint("committed")
+	return 0, applytree.Result{}, nil
 }
 
 // end finishes what was committed and undoes what was not. Then it removes the folder, but for what was
@@ -237,6 +247,7 @@ func (r *writeBackRun) end() error {
 		if err := r.endOne(i, committed); err != nil {
 			return err
 		}
+		testPoint(fmt.Sprint("ended ", i))
 		if committed {
 			if err := r.dropReplaced(i); err != nil {
 				return err
@@ -253,6 +264,7 @@ func (r *writeBackRun) end() error {
 	if err := r.rename(donePrefix); err != nil {
 		return err
 	}
+	testPoint("done")
 	return removeFolder(r.folder)
 }
 
