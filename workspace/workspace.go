@@ -83,6 +83,8 @@ type Workspace struct {
 	tree     *Tree       // nil without checkpoints
 	base     *Checkpoint // what was mounted
 	transactions
+	views    views       // what sessions know of the files
+	backs    backs       // what was written back
 
 	holdings *holdings
 	forgot   runtime.Cleanup
@@ -139,6 +141,11 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 	}
 	if err := w.tell(ctx, w.opts.Session); err != nil {
 		return fmt.Errorf("workspace: telling the session: %w", err)
+	}
+	if w.opts.Session != nil && w.tree != nil {
+		if err := seedView(ctx, w.opts.Session, w); err != nil {
+			return err
+		}
 	}
 	w.holdings.keep = w.opts.KeepOnClose
 	w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close() }, w.holdings) // nobody is left to hear of it

@@ -18,6 +18,9 @@ import (
 func (r *run) execute() (Result, error) {
 	r.index()
 	err := r.forward()
+	if err == nil && r.hold {
+		return r.result(), nil
+	}
 	if err == nil {
 		err = r.enter(applied)
 	}

@@ -30,6 +30,7 @@ type run struct {
 	prefix  string
 	j       *journal
 	state   state
+	hold    bool // the journal stays when all is applied
 	// again says that a crash came before: each operation may have been done already.
 	again bool
 	// back says that the plan is being undone.
