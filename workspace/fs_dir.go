@@ -76,13 +76,25 @@ func (d *dirStore) ReadLink(name string) (string, error) {
 }
 
 func look[T any](d *dirStore, name string, do func(string) (T, error)) (T, error) {
-	local, err := filepath.Localize(name)
+	local, err := localName(name)
 	if err != nil {
 		var none T
-		return none, &refusal{"is no name on this system", fs.ErrInvalid}
+		return none, err
 	}
 	got, err := do(local)
 	return got, d.explain(name, err)
+}
+
+// localName spells a name as the system does. A link may lead to one that is not UTF-8.
+func localName(name string) (string, error) {
+	if os.PathSeparator == '/' {
+		return name, nil
+	}
+	local, err := filepath.Localize(name)
+	if err != nil {
+		return "", &refusal{"is no name on this system", fs.ErrInvalid}
+	}
+	return local, nil
 }
 
 func (d *dirStore) open(name string) (fs.File, error) {
@@ -134,9 +146,9 @@ func (d *dirStore) write(name string, data []byte, old fs.FileInfo, mode WriteMo
 		return err
 	}
 	defer func() { _ = folder.Close() }()
-	base, err := filepath.Localize(path.Base(name))
+	base, err := localName(path.Base(name))
 	if err != nil {
-		return &refusal{"is no name on this system", fs.ErrInvalid}
+		return err
 	}
 	temp := ".drover-" + uuid.New()
 	err = writeTemp(folder, temp, base, data, old, mode, perm)
