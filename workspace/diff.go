@@ -60,15 +60,17 @@ func writeChange(w *bufio.Writer, c Change, opts DiffOptions) error {
 }
 
 func writePart(w *bufio.Writer, name string, part part, opts DiffOptions) error {
-	if sameContent(part.before, part.after) {
+	if equalContent(part.before, part.after) {
+		return nil
+	}
+	if gitRefuses(name, part.isLink()) {
+		writeAll(w, "  differs; it belongs to git\n")
 		return nil
 	}
 	before, after, text, err := readTexts(part.before, part.after, opts.MaxBytes)
 	switch {
 	case err != nil:
 		return err
-	case gitRefuses(name, part.isLink()):
-		writeAll(w, "  differs; it belongs to git\n")
 	case !text:
 		writeAll(w, "  differs: ", sizes(part.before, part.after), "\n")
 	case before != after:
@@ -104,19 +106,19 @@ func changeTitle(c Change) string {
 	case b == nil && a == nil:
 		return ""
 	case b == nil:
-		return "created " + kindOf(a) + " " + name
+		return "created " + kindOf(a) + ": " + name
 	case a == nil:
-		return "deleted " + kindOf(b) + " " + name
+		return "deleted " + kindOf(b) + ": " + name
 	case b.Mode.Type() != a.Mode.Type():
-		return "replaced " + kindOf(b) + " by " + kindOf(a) + " " + name
+		return "replaced " + kindOf(b) + " by " + kindOf(a) + ": " + name
 	case b.Mode != a.Mode:
-		return fmt.Sprintf("changed %s %s (%v -> %v)", kindOf(a), name, b.Mode, a.Mode)
-	case sameContent(b, a):
-		return "touched " + kindOf(a) + " " + name
+		return fmt.Sprintf("changed %s: %s (%v -> %v)", kindOf(a), name, b.Mode, a.Mode)
+	case equalContent(b, a):
+		return "touched " + kindOf(a) + ": " + name
 	case !hasContent(a):
 		return ""
 	}
-	return "changed " + kindOf(a) + " " + name
+	return "changed " + kindOf(a) + ": " + name
 }
 
 func kindOf(f *File) string {

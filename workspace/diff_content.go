@@ -100,8 +100,8 @@ func readTexts(before, after *File, limit int64) (b, a string, ok bool, err erro
 	return b, a, true, nil
 }
 
-// sameContent reports whether two sides are known to be of one type and content.
-func sameContent(before, after *File) bool {
+// equalContent reports whether two sides are known to be of one type and content.
+func equalContent(before, after *File) bool {
 	if !hasContent(before) || !hasContent(after) || isLink(before) != isLink(after) {
 		return false
 	}
@@ -132,7 +132,7 @@ func parts(c Change) []part {
 		return []part{{before, after}}
 	case isLink(before) != isLink(after):
 		return []part{{before, nil}, {nil, after}}
-	case sameContent(before, after) && gitMode(before) == gitMode(after):
+	case equalContent(before, after) && gitMode(before) == gitMode(after):
 		return nil
 	}
 	return []part{{before, after}}

@@ -44,7 +44,7 @@ func Stat(changes []Change, opts *DiffOptions) ([]FileStat, error) {
 			continue
 		}
 		stat := FileStat{Path: c.Path, What: whatOf(c), Before: contentSize(c.Before), After: contentSize(c.After)}
-		if !sameContent(c.Before, c.After) {
+		if !equalContent(c.Before, c.After) {
 			before, after, text, err := readTexts(c.Before, c.After, full.MaxBytes)
 			if err != nil {
 				return nil, err

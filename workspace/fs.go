@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/drover-agents/drover/tool"
 )
 
 // FS is the file system that tools work on: io/fs with writes. It has one root, which nothing leads out
@@ -121,16 +123,12 @@ func (e *LimitError) Error() string {
 // Is reports whether target is [ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 
-type fsKey struct{}
+var fsKey = tool.NewKey[FS]("files")
 
 // WithFS returns a context that carries a file system, for the tools that are called with it.
-func WithFS(ctx context.Context, fsys FS) context.Context {
-	return context.WithValue(ctx, fsKey{}, fsys)
-}
+func WithFS(ctx context.Context, fsys FS) context.Context { return fsKey.With(ctx, fsys) }
 
-// FSFrom returns the file system that ctx carries. Inside the handler of a tool it is that of the
-// workspace; what is written through it belongs to the call, and is taken back if the call fails.
-func FSFrom(ctx context.Context) (FS, bool) {
-	fsys, ok := ctx.Value(fsKey{}).(FS)
-	return fsys, ok
-}
+// FSFrom returns the file system that a tool's handler works on, and whether there is one. Inside a run
+// with a workspace it is that of the workspace: what is written through it belongs to the call, and is
+// taken back if the call fails.
+func FSFrom(ctx context.Context) (FS, bool) { return fsKey.From(ctx) }

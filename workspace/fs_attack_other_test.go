@@ -7,3 +7,5 @@ package workspace_test
 import "errors"
 
 func makeNull(string) error { return errors.ErrUnsupported }
+
+func exchange(string, string) error { return errors.ErrUnsupported }

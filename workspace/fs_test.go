@@ -43,7 +43,7 @@ func TestMemoryIsAFileSystem(t *testing.T) {
 func TestARecorderIsAFileSystem(t *testing.T) {
 	fsuite.Run(t, func(_ *testing.T, opts *workspace.FSOptions) fsuite.System {
 		fsys := workspace.NewMemFS(opts)
-		return fsuite.System{FS: workspace.Record(fsys), Symlink: fsys.Symlink}
+		return fsuite.System{FS: workspace.NewRecorder(fsys), Symlink: fsys.Symlink}
 	})
 }
 
@@ -77,7 +77,7 @@ func TestARecorderKnowsWhatWasWritten(t *testing.T) {
 		{"a refusal", func(f workspace.FS) error { _ = f.WriteFile("old", nil, nil); _ = f.Remove("none"); return nil }, nil},
 	}
 	for _, test := range tests {
-		view := workspace.Record(fsys)
+		view := workspace.NewRecorder(fsys)
 		if err := test.do(view); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}

@@ -33,8 +33,8 @@ type Recorder struct {
 	written map[string]bool
 }
 
-// Record returns a view of a file system that keeps in mind what was changed through it.
-func Record(fsys FS) *Recorder { return &Recorder{FS: fsys, written: map[string]bool{}} }
+// NewRecorder returns a view of a file system that keeps in mind what was changed through it.
+func NewRecorder(fsys FS) *Recorder { return &Recorder{FS: fsys, written: map[string]bool{}} }
 
 // Written are the names that were written, made, removed or renamed through this view, sorted, without
 // links on their way: what was written through a link is named where it is. Folders that were made for a

@@ -58,7 +58,7 @@ type patchWriter struct {
 func (p patchWriter) write(name string, part part) error {
 	writeAll(p, "diff --git ", quoteName("a/"+name), " ", quoteName("b/"+name), "\n")
 	p.modes(part)
-	if sameContent(part.before, part.after) {
+	if equalContent(part.before, part.after) {
 		return nil
 	}
 	if err := p.index(part); err != nil {

@@ -126,8 +126,8 @@ func readTree(t rapid.TB, dir string) testTree {
 	return tree
 }
 
-// git runs the real git, which sees nothing of the machine's settings.
-func git(t rapid.TB, dir string, stdin []byte, args ...string) (string, error) {
+// runGit runs the real git, which sees nothing of the machine's settings.
+func runGit(t rapid.TB, dir string, stdin []byte, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(stdin)
@@ -161,7 +161,7 @@ func checkPatch(t rapid.TB, before, after testTree, context int, inRepo bool) {
 	}
 	before.write(t, dir)
 	if inRepo {
-		if out, err := git(t, dir, nil, "init", "-q"); err != nil {
+		if out, err := runGit(t, dir, nil, "init", "-q"); err != nil {
 			t.Fatalf("git init: %v\n%s", err, out)
 		}
 	}
@@ -179,7 +179,7 @@ func checkPatch(t rapid.TB, before, after testTree, context int, inRepo bool) {
 		args []string
 		want testTree
 	}{{[]string{"apply"}, after}, {[]string{"apply", "-R"}, before}} {
-		if out, err := git(t, dir, patch.Bytes(), step.args...); err != nil {
+		if out, err := runGit(t, dir, patch.Bytes(), step.args...); err != nil {
 			t.Fatalf("git %v: %v\n%s\n%s", step.args, err, out, patch.Bytes())
 		}
 		if diff := cmp.Diff(step.want, readTree(t, dir)); diff != "" {
@@ -189,11 +189,11 @@ func checkPatch(t rapid.TB, before, after testTree, context int, inRepo bool) {
 }
 
 var (
-	segments = rapid.SampledFrom([]string{
+	patchNames = rapid.SampledFrom([]string{
 		"a", "b", "c.txt", "with space", `quo"te`, "tab\t", "new\nline", "\xff\xfe", "ünï", `back\slash`,
 		"-dash", "trail ", " lead", "\x01", "a b", "dev", "null", ".gitignore", "\x7f",
 	})
-	textLines = rapid.SampledFrom([]string{
+	patchLines = rapid.SampledFrom([]string{
 		"", "one", "two", "three", "--- a/a", "+++ b/a", "@@ -1 +1 @@", "diff --git a/a b/a", `\ No newline at end of file`,
 		"crlf\r", "lone\rreturn", "trailing ", "\ttab", "latin1 \xe9", "ünïcode", strings.Repeat("long ", 3000), "GIT binary patch", "literal 3",
 	})
@@ -203,7 +203,7 @@ var (
 var linkTargets = []string{".", "none", "../b", "/dev/null", "x\ny", "some where", "\xfd"}
 
 func genText(t *rapid.T) string {
-	text := strings.Join(rapid.SliceOfN(textLines, 0, 30).Draw(t, "lines"), "\n")
+	text := strings.Join(rapid.SliceOfN(patchLines, 0, 30).Draw(t, "lines"), "\n")
 	if rapid.Bool().Draw(t, "final newline") && text != "" {
 		text += "\n"
 	}
@@ -241,7 +241,7 @@ func edited(t *rapid.T, f testFile) testFile {
 	}
 	lines := strings.SplitAfter(f.Content, "\n")
 	at := rapid.IntRange(0, len(lines)-1).Draw(t, "at")
-	lines[at] = textLines.Draw(t, "line")
+	lines[at] = patchLines.Draw(t, "line")
 	return testFile{strings.Join(lines, ""), f.Mode}
 }
 
@@ -256,7 +256,7 @@ func (tree testTree) add(name string, f testFile) {
 }
 
 func genName(t *rapid.T) string {
-	return strings.Join(rapid.SliceOfN(segments, 1, 3).Draw(t, "name"), "/")
+	return strings.Join(rapid.SliceOfN(patchNames, 1, 3).Draw(t, "name"), "/")
 }
 
 func genTrees(t *rapid.T) (before, after testTree) {
@@ -268,7 +268,7 @@ func genTrees(t *rapid.T) (before, after testTree) {
 		switch rapid.IntRange(0, 5).Draw(t, "fate") {
 		case 0: // deleted
 		case 1:
-			after.add(name+"/"+segments.Draw(t, "below"), genFile(t)) // a folder takes its place
+			after.add(name+"/"+patchNames.Draw(t, "below"), genFile(t)) // a folder takes its place
 		case 2:
 			after.add(path.Dir(name), genFile(t)) // it takes the place of its folder
 		default:
