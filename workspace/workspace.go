@@ -211,6 +211,7 @@ type holdings struct {
 	folder *folder
 	once   sync.Once
 	tree   *Tree
+	files  sharedFS
 	err    error
 }
 
@@ -219,6 +220,7 @@ func (h *holdings) close(keep bool) error {
 		if h.tree != nil {
 			h.err = h.tree.Close()
 		}
+		h.files.close()
 		h.err = errors.Join(h.err, h.folder.close(keep))
 	})
 	return h.err
