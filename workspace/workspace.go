@@ -83,8 +83,8 @@ type Workspace struct {
 	tree     *Tree       // nil without checkpoints
 	base     *Checkpoint // what was mounted
 	transactions
-	views    views       // what sessions know of the files
-	backs    backs       // what was written back
+	views views // what sessions know of the files
+	backs backs // what was written back
 
 	holdings *holdings
 	forgot   runtime.Cleanup
@@ -222,6 +222,7 @@ type holdings struct {
 	folder *folder
 	tree   *Tree // nil without checkpoints
 	keep   bool  // the folder
+	files  sharedFS
 
 	once sync.Once
 	err  error
@@ -232,6 +233,7 @@ func (h *holdings) close() error {
 		if h.tree != nil {
 			h.err = h.tree.Close()
 		}
+		h.files.close()
 		h.err = errors.Join(h.err, h.folder.close(h.keep))
 	})
 	return h.err

@@ -36,6 +36,8 @@ var layers = map[string][]string{
 	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "claude", "internal/*"},
 	"workspace":       {"prompt", "session", "tool", "gate", "claude", "event", "internal/*"},
 	"agent":           {"workspace", "event", "tool", "gate", "internal/*"},
+	// The suite that every file system for tools must pass.
+	"workspace/fsuite": {"workspace"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},
 	// An adapter knows neither gate nor session: it asks its host.
