@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// A buffer holds a small content, and one byte more to see that it is no larger.
+type buffer struct{ bytes [maxSmall + 1]byte }
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+func newBuffer() *buffer { return buffers.Get().(*buffer) }
+
+func (b *buffer) free() { buffers.Put(b) }
+
+// small reads a whole content into the buffer, unless it is large.
+func (b *buffer) small(src io.ReaderAt) (content []byte, isSmall bool, err error) {
+	n, err := src.ReadAt(b.bytes[:], 0)
+	if errors.Is(err, io.EOF) {
+		return b.bytes[:n], true, nil
+	}
+	return nil, false, err
+}
+
+// Put keeps the content of a file, from its start to its end and wherever it was read to, and takes one
+// reference. It answers with the hash and the length of what was read, which is what is kept: a file
+// that changes meanwhile gives some content that it had in parts. The size is that which is expected,
+// and decides nothing but where to begin.
+//
+// It fails with a [*FullError] if there is no room, and keeps nothing then.
+func (s *Store) Put(f *os.File, size int64) (Hash, int64, error) {
+	return s.putFrom(f, size)
+}
+
+// PutBytes keeps a content that is in memory, and takes one reference.
+func (s *Store) PutBytes(content []byte) (Hash, error) {
+	h, _, err := s.putFrom(bytes.NewReader(content), int64(len(content)))
+	return h, err
+}
+
+func (s *Store) putFrom(src io.ReaderAt, size int64) (Hash, int64, error) {
+	s.puts.RLock()
+	h, n, err := s.put(src, size)
+	s.puts.RUnlock()
+	if _, full := errors.AsType[*FullError](err); full {
+		// Others may be about to find that they write what is there already, and give the room back.
+		s.puts.Lock()
+		h, n, err = s.put(src, size)
+		s.puts.Unlock()
+	}
+	if err != nil {
+		return Hash{}, 0, putError(err)
+	}
+	return h, n, nil
+}
+
+func putError(err error) error {
+	if _, full := errors.AsType[*FullError](err); full {
+		return fmt.Errorf("objects: %w", err)
+	}
+	return fmt.Errorf("objects: keeping a content: %w\n  next: see that the file can be read, and that there is room on the disk of the store", err)
+}
+
+func (s *Store) put(src io.ReaderAt, size int64) (Hash, int64, error) {
+	if size <= maxSmall {
+		buf := newBuffer()
+		defer buf.free()
+		content, isSmall, err := buf.small(src)
+		if err != nil {
+			return Hash{}, 0, err
+		}
+		if isSmall {
+			h := Hash(sha256.Sum256(content))
+			return h, int64(len(content)), s.putSmall(h, content)
+		}
+	}
+	return s.putLarge(src)
+}
+
+// Sum is the hash and the length of the content of a file, which is not kept.
+func (s *Store) Sum(f *os.File) (Hash, int64, error) {
+	h, n, err := s.sum(f)
+	if err != nil {
+		return Hash{}, 0, fmt.Errorf("objects: reading a content: %w\n  next: see that the file can be read", err)
+	}
+	return h, n, nil
+}
+
+func (s *Store) sum(f *os.File) (Hash, int64, error) {
+	buf := newBuffer()
+	defer buf.free()
+	content, isSmall, err := buf.small(f)
+	if err != nil {
+		return Hash{}, 0, err
+	}
+	if isSmall {
+		return Hash(sha256.Sum256(content)), int64(len(content)), nil
+	}
+	r := newReading(f, buf)
+	if err := r.run(); err != nil {
+		return Hash{}, 0, err
+	}
+	return sumOf(r.digest), r.size, nil
+}
