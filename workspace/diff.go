@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"github.com/drover-agents/drover/internal/visible"
 )
@@ -106,31 +105,17 @@ func changeTitle(c Change) string {
 	case b == nil && a == nil:
 		return ""
 	case b == nil:
-		return "created " + kindOf(a) + ": " + name
+		return "created " + kindOf(a.Mode).String() + ": " + name
 	case a == nil:
-		return "deleted " + kindOf(b) + ": " + name
+		return "deleted " + kindOf(b.Mode).String() + ": " + name
 	case b.Mode.Type() != a.Mode.Type():
-		return "replaced " + kindOf(b) + " by " + kindOf(a) + ": " + name
+		return "replaced " + kindOf(b.Mode).String() + " by " + kindOf(a.Mode).String() + ": " + name
 	case b.Mode != a.Mode:
-		return fmt.Sprintf("changed %s: %s (%v -> %v)", kindOf(a), name, b.Mode, a.Mode)
+		return fmt.Sprintf("changed %s: %s (%v -> %v)", kindOf(a.Mode), name, b.Mode, a.Mode)
 	case equalContent(b, a):
-		return "touched " + kindOf(a) + ": " + name
+		return "touched " + kindOf(a.Mode).String() + ": " + name
 	case !hasContent(a):
 		return ""
 	}
-	return "changed " + kindOf(a) + ": " + name
-}
-
-func kindOf(f *File) string {
-	switch f.Mode.Type() {
-	case 0:
-		return "file"
-	case fs.ModeDir:
-		return "folder"
-	case fs.ModeSymlink:
-		return "link"
-	case fs.ModeNamedPipe:
-		return "pipe"
-	}
-	return "special file"
+	return "changed " + kindOf(a.Mode).String() + ": " + name
 }

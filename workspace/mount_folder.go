@@ -3,11 +3,10 @@
 package workspace
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/drover-agents/drover/internal/leftover"
 )
@@ -22,8 +21,8 @@ const (
 
 // A folder is the place of a workspace on disk.
 type folder struct {
-	root, store string
-	remove      func() error
+	*leftover.Folder
+	kept atomic.Bool
 }
 
 func newFolder(opts *Options) (*folder, error) {
@@ -32,15 +31,11 @@ func newFolder(opts *Options) (*folder, error) {
 	}
 	kind := leftover.Kind{Prefix: opts.Prefix, Text: markerText, Beside: []string{storeSuffix}}
 	sweep(kind, opts)
-	made := makeMarked
-	if opts.KeepOnClose {
-		made = makeKept
-	}
-	f, err := made(kind, opts.TempDir)
+	made, err := kind.Make(opts.TempDir)
 	if err != nil {
 		return nil, fmt.Errorf("workspace: making the folder: %w\n  next: set TempDir to a folder that this user may write to", err)
 	}
-	return f, nil
+	return &folder{Folder: made}, nil
 }
 
 // sweep removes what killed programs have left. If it cannot, the next workspace tries again.
@@ -56,49 +51,33 @@ func sweep(kind leftover.Kind, opts *Options) {
 	}
 }
 
-func makeMarked(kind leftover.Kind, parent string) (*folder, error) {
-	made, err := kind.Make(parent)
-	if err != nil {
-		return nil, err
-	}
-	return &folder{made.Path(), made.Beside(storeSuffix), made.Remove}, nil
-}
+func (f *folder) store() string { return f.Beside(storeSuffix) }
 
-// makeKept makes a folder that no sweep removes: whoever wants to keep it wants that most of all when the
+// keep has no sweep remove the folder either: whoever wants to keep it wants that most of all when the
 // program was killed.
-func makeKept(kind leftover.Kind, parent string) (*folder, error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	parent, err := filepath.Abs(parent)
-	if err != nil {
-		return nil, err
-	}
-	if parent, err = filepath.EvalSymlinks(parent); err != nil {
-		return nil, err
-	}
-	root, err := os.MkdirTemp(parent, kind.Prefix)
-	if err != nil {
-		return nil, err
-	}
-	name := filepath.Base(root)
-	f := &folder{root: root, store: root + storeSuffix}
-	f.remove = func() error { return errors.Join(removeTree(parent, name), removeTree(parent, name+storeSuffix)) }
-	if err := os.Mkdir(f.store, 0o700); err != nil {
-		return nil, errors.Join(err, os.Remove(root))
-	}
-	return f, nil
+func (f *folder) keep() {
+	f.kept.Store(true)
+	f.Keep()
 }
 
-// close removes the checkpoints, and the folder too unless it is kept.
-func (f *folder) close(keep bool) (err error) {
-	if keep {
-		err = removeTree(filepath.Dir(f.store), filepath.Base(f.store))
+// close removes the folder with its checkpoints. Of one that is kept the checkpoints go, and what rollbacks
+// have put aside stays with it.
+func (f *folder) close() error {
+	var err error
+	if f.kept.Load() {
+		err = f.removeCheckpoints()
 	} else {
-		err = f.remove()
+		err = f.Remove()
 	}
 	if err != nil {
-		return fmt.Errorf("workspace: removing %s: %w\n  next: remove it by hand", f.root, err)
+		return fmt.Errorf("workspace: removing %s: %w\n  next: remove it by hand", f.Path(), err)
 	}
 	return nil
+}
+
+func (f *folder) removeCheckpoints() error {
+	if found, _ := filepath.Glob(filepath.Join(f.store(), "work", "aside", "*")); len(found) == 0 {
+		return removeTree(filepath.Dir(f.store()), filepath.Base(f.store()))
+	}
+	return removeTree(f.store(), "objects")
 }

@@ -4,7 +4,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -42,7 +41,7 @@ type view struct {
 // an error comes stays; the next Sync brings the rest.
 func Sync(ctx context.Context, s *session.Session, w *Workspace) (Synced, error) {
 	if w.tree == nil {
-		return Synced{}, errNoCheckpoints("sync its files")
+		return Synced{}, ErrNoCheckpoints
 	}
 	w.views.mu.Lock()
 	defer w.views.mu.Unlock()
@@ -65,10 +64,6 @@ func Sync(ctx context.Context, s *session.Session, w *Workspace) (Synced, error)
 	v.at = now
 	v.told, _ = session.Query[VirtualFileSystem](s).Latest()
 	return synced, nil
-}
-
-func errNoCheckpoints(what string) error {
-	return errors.New("workspace: it was opened with NoCheckpoints and cannot " + what + "\n  next: open it without")
 }
 
 // seedView gives a session the files as they were mounted, all of version 1. [Open] calls it when there is
@@ -120,7 +115,7 @@ func (w *Workspace) viewOfLocked(ctx context.Context, s *session.Session) (*view
 // Mounted are the files as they were when the workspace was opened, all of version 1.
 func (w *Workspace) Mounted(ctx context.Context) (VirtualFileSystem, error) {
 	if w.tree == nil {
-		return VirtualFileSystem{}, errNoCheckpoints("tell what was mounted")
+		return VirtualFileSystem{}, ErrNoCheckpoints
 	}
 	w.views.mu.Lock()
 	defer w.views.mu.Unlock()
@@ -212,9 +207,9 @@ func (r *Synced) tell(ctx context.Context, s *session.Session, known VirtualFile
 			return err
 		}
 	}
-	e := WriteFile{path, f.Hash, f.Size, Create, encoding, f.Mode.Perm(), s.Now()}
+	e := WriteFile{path, f.Hash, f.Size, FileCreated, encoding, f.Mode.Perm(), s.Now()}
 	if had {
-		e.Mode = Overwrite
+		e.Mode = FileOverwritten
 		r.Changed = append(r.Changed, c.Path)
 	} else {
 		r.Created = append(r.Created, c.Path)

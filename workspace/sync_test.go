@@ -99,13 +99,13 @@ func TestSyncTellsTheSessionWhatHasChanged(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Sync (-want +got):\n%s", diff)
 	}
-	var modes []workspace.WriteMode
+	var modes []workspace.FileWrite
 	for e := range s.Events() {
 		if write, ok := e.Payload.(workspace.WriteFile); ok {
 			modes = append(modes, write.Mode)
 		}
 	}
-	if diff := cmp.Diff([]workspace.WriteMode{"overwrite", "overwrite", "create", "create", "create"}, modes); diff != "" {
+	if diff := cmp.Diff([]workspace.FileWrite{"overwrite", "overwrite", "create", "create", "create"}, modes); diff != "" {
 		t.Errorf("modes of the events (-want +got):\n%s", diff)
 	}
 	checkText(t, s, w, "p/edit.txt", "new", 2)

@@ -65,13 +65,13 @@ func (v VirtualFileSystem) Len() int { return v.files.Len() }
 // Get returns a file, and whether there is one.
 func (v VirtualFileSystem) Get(path Path) (VirtualFile, bool) { return v.files.Get(path) }
 
-// A WriteMode says whether a [WriteFile] makes a file or changes one.
-type WriteMode string
+// A FileWrite says whether a [WriteFile] makes a file or changes one.
+type FileWrite string
 
-// The modes of writing.
+// The ways of writing.
 const (
-	Create    WriteMode = "create"
-	Overwrite WriteMode = "overwrite"
+	FileCreated     FileWrite = "create"
+	FileOverwritten FileWrite = "overwrite"
 )
 
 // WriteFile is the event that a file was made or changed in the workspace.
@@ -79,7 +79,7 @@ type WriteFile struct {
 	Path Path      `json:"path"`
 	Hash string    `json:"hash"`
 	Size int64     `json:"size"`
-	Mode WriteMode `json:"mode"`
+	Mode FileWrite `json:"mode"`
 	// Encoding is that of the content. Empty means [Binary].
 	Encoding Encoding `json:"encoding,omitzero"`
 	// Perm has the permission bits of the file.

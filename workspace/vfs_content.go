@@ -27,7 +27,7 @@ func (w *Workspace) Content(ctx context.Context, hash string) (io.ReadCloser, er
 		return nil, err
 	}
 	if w.tree == nil {
-		return nil, errNoCheckpoints("give contents")
+		return nil, ErrNoCheckpoints
 	}
 	h, err := parseHash(hash)
 	if err != nil {

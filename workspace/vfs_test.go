@@ -37,12 +37,12 @@ func TestTheViewOfASessionFollowsItsEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dispatch(workspace.WriteFile{Path: vfsPath(t, "b"), Hash: "1", Size: 3, Mode: workspace.Create, At: at})
-	dispatch(workspace.WriteFile{Path: vfsPath(t, "a.go"), Hash: "2", Mode: workspace.Create, At: at, Encoding: workspace.UTF8})
-	dispatch(workspace.WriteFile{Path: vfsPath(t, "a/b"), Hash: "3", Mode: workspace.Create, At: at})
+	dispatch(workspace.WriteFile{Path: vfsPath(t, "b"), Hash: "1", Size: 3, Mode: workspace.FileCreated, At: at})
+	dispatch(workspace.WriteFile{Path: vfsPath(t, "a.go"), Hash: "2", Mode: workspace.FileCreated, At: at, Encoding: workspace.UTF8})
+	dispatch(workspace.WriteFile{Path: vfsPath(t, "a/b"), Hash: "3", Mode: workspace.FileCreated, At: at})
 	before, _ := session.Query[workspace.VirtualFileSystem](s).Latest()
-	dispatch(workspace.WriteFile{Path: vfsPath(t, "b"), Hash: "4", Size: 9, Mode: workspace.Overwrite, At: at.Add(time.Hour)})
-	dispatch(workspace.WriteFile{Path: vfsPath(t, "a.go"), Hash: "2", Mode: workspace.Overwrite, At: at.Add(time.Hour)})
+	dispatch(workspace.WriteFile{Path: vfsPath(t, "b"), Hash: "4", Size: 9, Mode: workspace.FileOverwritten, At: at.Add(time.Hour)})
+	dispatch(workspace.WriteFile{Path: vfsPath(t, "a.go"), Hash: "2", Mode: workspace.FileOverwritten, At: at.Add(time.Hour)})
 	dispatch(workspace.DeleteFile{Path: vfsPath(t, "a/b")})
 	now, _ := session.Query[workspace.VirtualFileSystem](s).Latest()
 
@@ -89,7 +89,7 @@ func TestAViewSurvivesAStoreByteForByte(t *testing.T) {
 	workspace.RegisterFiles(s)
 	ctx := context.Background()
 	for _, name := range []string{"a", "caf\xe9/\xff", "a<b>&c", "ü"} {
-		e := workspace.WriteFile{Path: vfsPath(t, name), Hash: "1", Mode: workspace.Create, Perm: 0o644, At: time.Unix(1000, 0).UTC()}
+		e := workspace.WriteFile{Path: vfsPath(t, name), Hash: "1", Mode: workspace.FileCreated, Perm: 0o644, At: time.Unix(1000, 0).UTC()}
 		if _, err := s.Dispatch(ctx, e); err != nil {
 			t.Fatal(err)
 		}

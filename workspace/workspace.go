@@ -132,7 +132,7 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 			err = errors.Join(err, w.holdings.close())
 		}
 	}()
-	w.root = folder.root
+	w.root = folder.Path()
 	if err := w.fill(ctx, mounts); err != nil {
 		return err
 	}
@@ -147,7 +147,9 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 			return err
 		}
 	}
-	w.holdings.keep = w.opts.KeepOnClose
+	if w.opts.KeepOnClose {
+		folder.keep()
+	}
 	w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close() }, w.holdings) // nobody is left to hear of it
 	return nil
 }
@@ -175,7 +177,7 @@ func (w *Workspace) keepBase(ctx context.Context) error {
 		return nil
 	}
 	opts := w.opts.Tree
-	opts.Store, opts.TempDir = w.holdings.folder.store, ""
+	opts.Store, opts.TempDir = w.holdings.folder.store(), ""
 	if opts.Logger == nil {
 		opts.Logger = w.opts.Logger
 	}
@@ -216,12 +218,15 @@ func (w *Workspace) Close() error {
 	return w.holdings.close()
 }
 
+// Keep leaves the folder where it is when the workspace is closed, and what rollbacks have put aside beside
+// it. Whoever wants it gone then removes both.
+func (w *Workspace) Keep() { w.holdings.folder.keep() }
+
 // holdings are what is given up when a workspace ends. They know nothing of the Workspace, so that the
 // garbage collector sees when nobody has it any more.
 type holdings struct {
 	folder *folder
 	tree   *Tree // nil without checkpoints
-	keep   bool  // the folder
 	files  sharedFS
 
 	once sync.Once
@@ -234,7 +239,7 @@ func (h *holdings) close() error {
 			h.err = h.tree.Close()
 		}
 		h.files.close()
-		h.err = errors.Join(h.err, h.folder.close(h.keep))
+		h.err = errors.Join(h.err, h.folder.close())
 	})
 	return h.err
 }

@@ -129,7 +129,7 @@ func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (Writ
 	}
 	result := WriteBackResult{DryRun: opts.DryRun}
 	if w.tree == nil {
-		return result, errNoCheckpoints("write back")
+		return result, ErrNoCheckpoints
 	}
 	w.backs.mu.Lock()
 	defer w.backs.mu.Unlock()

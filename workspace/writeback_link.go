@@ -11,9 +11,6 @@ import (
 	"github.com/drover-agents/drover/internal/filetree"
 )
 
-// maxLinks is how many links the system follows in one path.
-const maxLinks = 40
-
 // refuseLinks takes links out of the plan that lead out of the target.
 func (p *writeBackPlan) refuseLinks(t *target) {
 	for _, rel := range t.planned() {

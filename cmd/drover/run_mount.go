@@ -116,7 +116,7 @@ func (p *place) leave(ctx context.Context, ended error, out io.Writer) error {
 
 func (p *place) settle(ctx context.Context, complete bool, out io.Writer) error {
 	if p.flags.diff {
-		if err := p.Patch(ctx, out); err != nil {
+		if _, err := p.Patch(ctx, out, nil); err != nil {
 			return p.kept(fmt.Errorf("--diff: %w", err))
 		}
 	}
@@ -138,7 +138,7 @@ func cameToItsEnd(err error) bool {
 // writeBack brings the changes back to the host. If that cannot be, they are kept.
 func (p *place) writeBack(ctx context.Context, complete bool) error {
 	if !complete {
-		if changes, err := p.Changes(ctx); err == nil && len(changes) == 0 {
+		if n, err := p.changed(ctx); err == nil && n == 0 {
 			return nil
 		}
 		p.Keep()
@@ -168,14 +168,24 @@ func (p *place) kept(err error) error {
 
 // tellForgotten says that changes are thrown away, and how to have them.
 func (p *place) tellForgotten(ctx context.Context) error {
-	changes, err := p.Changes(ctx)
+	n, err := p.changed(ctx)
 	if err != nil {
 		return p.kept(err)
 	}
-	if n := len(changes); n > 0 {
+	if n > 0 {
 		fmt.Fprintf(p.errs, "drover: what the agent changed in its workspace is gone with it (%d paths)\n  next: say --write-back to have it on the host, or --diff to see it\n", n)
 	}
 	return nil
+}
+
+// changed is how many paths differ from what was mounted.
+func (p *place) changed(ctx context.Context) (int, error) {
+	changes, release, err := p.Changes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	release()
+	return len(changes), nil
 }
 
 // tellRestored says what was put back after the last event: a command that was interrupted.

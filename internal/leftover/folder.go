@@ -28,6 +28,7 @@ type Folder struct {
 	mark   *marker
 
 	removing sync.Once
+	unmark   sync.Once
 	removed  error
 }
 
@@ -92,13 +93,16 @@ func (f *Folder) Beside(suffix string) string { return f.path + suffix }
 func (f *Folder) Remove() error {
 	f.removing.Do(func() {
 		if f.removed = f.remove(); f.removed != nil {
-			f.mark.release()
+			f.unmark.Do(f.mark.release)
 			return
 		}
-		f.mark.remove()
+		f.unmark.Do(f.mark.remove)
 	})
 	return f.removed
 }
+
+// Keep gives the folder up: no sweep removes it or those beside it any more. It can still be removed.
+func (f *Folder) Keep() { f.unmark.Do(f.mark.remove) }
 
 func (f *Folder) remove() error {
 	root, err := os.OpenRoot(filepath.Dir(f.path))
