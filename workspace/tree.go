@@ -5,7 +5,16 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/drover-agents/drover/internal/applytree"
+	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/objects"
+	"github.com/drover-agents/drover/internal/treewatch"
 )
 
 // TreeOptions configures [OpenTree]. Nil and the zero value are ready to use.
@@ -23,12 +32,40 @@ type TreeOptions struct {
 	Logger *slog.Logger
 }
 
-// A Tree is a folder of which checkpoints can be taken, and which can be rolled back to them. It is safe
-// for concurrent use.
-type Tree struct{ dir string }
+// ErrBusy is when a folder is opened as a tree that another program, or another part of this one, has
+// opened as a tree already.
+var ErrBusy = errors.New("workspace: the folder is in use")
 
-// A Checkpoint is the state of a tree at one moment.
-type Checkpoint struct{ tree *Tree }
+// A Tree is a folder of which checkpoints can be taken, and which can be rolled back to them. It is safe
+// for concurrent use: one call at a time looks at the files or changes them, and the others wait.
+//
+// A file that somebody writes to while a checkpoint is taken is kept as it was at some moment of it.
+type Tree struct {
+	dir  string
+	opts TreeOptions
+	log  *slog.Logger
+
+	// turn is held by whoever uses what follows. It is a channel, so that a wait can end with a context.
+	turn    chan struct{}
+	closed  bool
+	root    *filetree.Root
+	store   *treeStore
+	objects *objects.Store
+	history *history
+	// racy, hot and loose paths are looked at each time, whatever their stamps say; of what is in unread
+	// and shut, files and folders, the content is not known.
+	racy, hot, loose paths
+	unread, shut     map[string]error
+	// full says that the index may be wrong anywhere.
+	full                   bool
+	fullChecks, fastChecks int64
+	// stamps says that on this device, every write leaves a trace in the stamp of the file.
+	stamps bool
+	dev    uint64
+
+	watch        *treewatch.Watcher // nil if there is none
+	watchProblem string
+}
 
 // Usage is what the checkpoints of a tree take on disk, and what was needed to keep them.
 type Usage struct {
@@ -79,30 +116,149 @@ type Conflict struct {
 var errNotYet = errors.New("workspace: not built yet")
 
 // OpenTree opens a folder. A rollback that a crash has cut short is brought to its end first.
-func OpenTree(dir string, opts *TreeOptions) (*Tree, error) { return nil, errNotYet }
+func OpenTree(dir string, opts *TreeOptions) (*Tree, error) {
+	t := &Tree{
+		turn: make(chan struct{}, 1), full: true,
+		racy: paths{}, hot: paths{}, loose: paths{}, unread: map[string]error{}, shut: map[string]error{},
+	}
+	if opts != nil {
+		t.opts = *opts
+	}
+	t.opts.setDefaults()
+	t.log = t.opts.Logger
+	t.history = newHistory(t.drop)
+	if err := t.open(dir); err != nil {
+		return nil, errors.Join(err, t.free())
+	}
+	return t, nil
+}
+
+func (o *TreeOptions) setDefaults() {
+	if o.TempDir == "" {
+		o.TempDir = os.TempDir()
+	}
+	if o.MaxDisk == 0 {
+		o.MaxDisk = 4 << 30
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+func (t *Tree) open(dir string) (err error) {
+	if t.dir, err = realPath(dir); err != nil {
+		return fmt.Errorf("workspace: opening the tree %s: %w", dir, err)
+	}
+	if t.root, err = filetree.Open(t.dir); err != nil {
+		return fmt.Errorf("workspace: opening the tree %s: %w", dir, err)
+	}
+	top, err := t.root.Lstat(".")
+	if err != nil {
+		return fmt.Errorf("workspace: opening the tree %s: %w", dir, err)
+	}
+	t.dev, t.stamps = top.Stamp.Dev, stampsTell(t.dir)
+	if t.store, err = openTreeStore(t.dir, &t.opts); err != nil {
+		return err
+	}
+	if err := t.recover(); err != nil {
+		return err
+	}
+	t.objects, err = objects.Open(t.store.objects(), &objects.Options{MaxBytes: t.opts.MaxDisk})
+	return err
+}
+
+// recover ends what a crash cut short.
+func (t *Tree) recover() error {
+	result, cut, err := applytree.Recover(t.root, t.store.work())
+	if err != nil {
+		return fmt.Errorf("workspace: finishing an earlier rollback of %s: %w", t.dir, err)
+	}
+	if cut {
+		t.log.Warn("finished a rollback that a crash had cut short", "dir", t.dir, "restored", len(result.Done), "aside", result.Aside)
+		t.store.keepAside(result.Aside, len(result.Conflicts) > 0)
+	}
+	return nil
+}
+
+func realPath(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
 
 // Dir is the folder.
 func (t *Tree) Dir() string { return t.dir }
 
-// Checkpoint keeps the state of the tree as it is now.
-func (t *Tree) Checkpoint(ctx context.Context) (*Checkpoint, error) { return nil, errNotYet }
+var errTreeClosed = fmt.Errorf("workspace: the tree is closed: %w", fs.ErrClosed)
 
-// Changes are the paths that differ between two checkpoints, sorted by path.
-func (t *Tree) Changes(from, to *Checkpoint) ([]Change, error) { return nil, errNotYet }
+// lock waits until nobody else uses the tree.
+func (t *Tree) lock(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if t.closed {
+		t.unlock()
+		return errTreeClosed
+	}
+	return nil
+}
 
-// Rollback makes the tree what it was at the checkpoint, which stays.
-func (t *Tree) Rollback(ctx context.Context, to *Checkpoint, opts *RollbackOptions) (RolledBack, error) {
-	return RolledBack{}, errNotYet
+func (t *Tree) unlock() { <-t.turn }
+
+// drop gives back the content of an item.
+func (t *Tree) drop(it *item) {
+	if it.Kind == filetree.File && !it.loose {
+		t.objects.Release(it.hash)
+	}
 }
 
 // Usage is what the tree takes at the moment.
-func (t *Tree) Usage() Usage { return Usage{} }
+func (t *Tree) Usage() Usage {
+	if t.lock(context.Background()) != nil {
+		return Usage{Limit: t.opts.MaxDisk}
+	}
+	defer t.unlock()
+	_, disk := t.objects.Usage()
+	aside := t.store.asideBytes()
+	return Usage{
+		Disk: disk + aside, Contents: disk, Aside: aside, Limit: t.opts.MaxDisk,
+		Files: max(0, len(t.history.now)-1), Checkpoints: len(t.history.versions), // the root is no entry
+		FullChecks: t.fullChecks, FastChecks: t.fastChecks,
+		Watching: t.watch != nil, WatchProblem: t.watchProblem,
+	}
+}
 
-// Close forgets all checkpoints. The tree stays as it is.
-func (t *Tree) Close() error { return errNotYet }
+// Close forgets all checkpoints. The tree stays as it is. Closing twice is harmless.
+func (t *Tree) Close() error {
+	if err := t.lock(context.Background()); err != nil {
+		return nil //nolint:nilerr // it is closed
+	}
+	defer t.unlock()
+	t.closed = true
+	return t.free()
+}
 
-// Files are all entries at the checkpoint, sorted by path; the root is not among them.
-func (c *Checkpoint) Files() ([]*File, error) { return nil, errNotYet }
-
-// Release gives up the checkpoint. What only it needed is removed.
-func (c *Checkpoint) Release() {}
+// free gives up everything that is open.
+func (t *Tree) free() error {
+	var errs []error
+	if t.watch != nil {
+		errs = append(errs, t.watch.Close())
+	}
+	if t.objects != nil {
+		errs = append(errs, t.objects.Close())
+	}
+	if t.store != nil {
+		errs = append(errs, t.store.close())
+	}
+	if t.root != nil {
+		errs = append(errs, t.root.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -3,83 +3,89 @@
 package filetree
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"os"
+	"path/filepath"
 )
 
-var errNotYet = errors.New("filetree: not built yet")
-
 // A Root is a folder that is held open. Its methods take paths relative to it, with slashes. They refuse
-// paths that climb out, and those of which a folder has become a link.
-type Root struct{ dir string }
+// paths that climb out, and those of which a folder has become a link. They may be called by several
+// goroutines at once.
+//
+// Where permissions stand in the way, and the file or folder belongs to this user, they are widened for
+// the moment and then set back. What was opened like this looks touched, though nothing but the time of
+// its last change differs.
+type Root struct {
+	dir    string
+	strict bool
+	handle // what the system holds
+}
 
 // Open opens a folder. The last element of its path may be a link; what is below may not.
-func Open(dir string) (*Root, error) { return nil, errNotYet }
+func Open(dir string) (*Root, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Root{dir: abs}
+	if err := r.open(abs); err != nil {
+		return nil, failed("open", dir, err)
+	}
+	return r, nil
+}
+
+// OpenStrict opens a folder in which no permission is ever widened, not even for a moment: what this user
+// may not read is not read.
+func OpenStrict(dir string) (*Root, error) {
+	r, err := Open(dir)
+	if err == nil {
+		r.strict = true
+	}
+	return r, err
+}
 
 // Dir is the path by which the folder was opened, absolute.
 func (r *Root) Dir() string { return r.dir }
 
-// Close gives up the handle.
-func (r *Root) Close() error { return nil }
+// Close gives up the handle. What is still at work fails with fs.ErrClosed.
+func (r *Root) Close() error { return r.close() }
 
 // Lstat looks at one entry.
-func (r *Root) Lstat(path string) (Entry, error) { return Entry{}, errNotYet }
-
-// ReadDir looks at the entries of a folder, sorted by name.
-func (r *Root) ReadDir(dir string) ([]Entry, error) { return nil, errNotYet }
-
-// WalkOptions narrows a [Root.Walk]. Nil and the zero value walk everything.
-type WalkOptions struct {
-	// Skip reports an entry that is left out, with everything below it. Folders that it reports are
-	// never opened. It is called from several goroutines.
-	Skip func(e Entry) bool
-	// From is where to begin. Empty means the root.
-	From string
-	// NoXattrs leaves the extended attributes out, which cost a system call for each entry.
-	NoXattrs bool
+func (r *Root) Lstat(path string) (Entry, error) {
+	clean, err := Clean(path)
+	if err != nil {
+		return Entry{}, err
+	}
+	e, err := r.lstat(clean)
+	return e, failed("lstat", path, err)
 }
 
-// Walk looks at everything below the root, the root itself left out, and returns it sorted by path: what
-// is in a folder comes after it. What disappears meanwhile is left out. Folders that cannot be read are
-// reported in the error, with all else in the list.
-func (r *Root) Walk(ctx context.Context, opts *WalkOptions) ([]Entry, error) { return nil, errNotYet }
+// ReadDir looks at the entries of a folder, sorted by name.
+func (r *Root) ReadDir(dir string) ([]Entry, error) {
+	clean, err := Clean(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := r.readDir(clean)
+	return entries, failed("readdir", dir, err)
+}
 
-// OpenFile opens a regular file for reading, and looks at what was opened. Anything else is refused, and
-// nothing blocks.
-func (r *Root) OpenFile(path string) (*os.File, Entry, error) { return nil, Entry{}, errNotYet }
+// OpenFile opens a regular file for reading, and looks at what was opened. Anything else is refused with
+// [ErrNotFile], and nothing blocks.
+func (r *Root) OpenFile(path string) (*os.File, Entry, error) {
+	clean, err := Clean(path)
+	if err != nil {
+		return nil, Entry{}, err
+	}
+	f, e, err := r.openFile(clean)
+	return f, e, failed("open", path, err)
+}
 
-// Create makes a new file that only its owner can use, opened for writing.
-func (r *Root) Create(path string) (*os.File, error) { return nil, errNotYet }
-
-// Mkdir makes a folder.
-func (r *Root) Mkdir(path string, perm fs.FileMode) error { return errNotYet }
-
-// MkdirAll makes a folder and those above it that are missing.
-func (r *Root) MkdirAll(path string, perm fs.FileMode) error { return errNotYet }
-
-// Symlink makes a symbolic link. Its target is text, which nobody follows here.
-func (r *Root) Symlink(target, path string) error { return errNotYet }
-
-// Link gives a file a second name.
-func (r *Root) Link(old, path string) error { return errNotYet }
-
-// Mkfifo makes a pipe.
-func (r *Root) Mkfifo(path string, perm fs.FileMode) error { return errNotYet }
-
-// Rename moves an entry, and replaces what is there unless that is a folder with something in it.
-func (r *Root) Rename(old, path string) error { return errNotYet }
-
-// MoveTo moves an entry into another root. Across file systems it fails with syscall.EXDEV.
-func (r *Root) MoveTo(path string, to *Root, newPath string) error { return errNotYet }
-
-// Remove removes a file, a link or an empty folder.
-func (r *Root) Remove(path string) error { return errNotYet }
-
-// RemoveAll removes an entry and everything below it, also from folders that allow nothing.
-func (r *Root) RemoveAll(path string) error { return errNotYet }
-
-// SetMeta gives the entry at e.Path the permissions, owner, extended attributes and times of e, as far as
-// they differ. The owner is changed only if this process may; links have no permissions.
-func (r *Root) SetMeta(e Entry) error { return errNotYet }
+// Xattrs reads the extended attributes of an entry, as [Entry] has them.
+func (r *Root) Xattrs(path string) (string, error) {
+	clean, err := Clean(path)
+	if err != nil {
+		return "", err
+	}
+	attrs, err := r.xattrs(clean)
+	return attrs, failed("xattrs", path, err)
+}

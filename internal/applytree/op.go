@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package applytree
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/drover-agents/drover/internal/filetree"
+)
+
+// An op is what is done about one path.
+type op struct {
+	Path string
+	// Expect, Want and Hash are those of the step; Now is what was found just before the journal.
+	Expect, Now, Want *filetree.Entry
+	Hash              string
+	// Displace says that what is there goes aside. Covered says that it goes with a folder above.
+	Displace, Covered bool
+	// Stage is the name in the stage folder of what is renamed in, and Staged what lies there. An op is
+	// placed if and only if nothing lies there any more.
+	Stage  string
+	Staged filetree.Entry
+	// From is where the staged file lies until the op begins, if it is moved within the tree.
+	From string
+	// Link is the path that the file is a hard link to.
+	Link string
+	// Meta says that only permissions, owner and times are set, of something that is no folder.
+	Meta bool
+
+	write func(dst *os.File) error
+	// skip is set by trouble: the path is left as it is.
+	skip bool
+}
+
+// look returns what is at a path, and nil if nothing is: also if a folder on the way is none any more.
+func look(r *filetree.Root, path string) (*filetree.Entry, error) {
+	e, err := r.Lstat(path)
+	if absent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+
+// absent reports an error that says that a path leads to nothing, or through something that is no folder.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, filetree.ErrLink)
+}
+
+// difference says how what is there differs from what was expected, and "" if it does not.
+func difference(expect, now *filetree.Entry) string {
+	switch {
+	case expect == nil && now == nil:
+		return ""
+	case expect == nil:
+		return "was made meanwhile"
+	case now == nil:
+		return "was removed meanwhile"
+	case expect.Kind != now.Kind:
+		return "has become a " + now.Kind.String() + " meanwhile"
+	case !untouched(expect, now):
+		return "was changed meanwhile"
+	}
+	return ""
+}
+
+// untouched compares a path at two moments. A folder's times change with what is in it, which is looked at
+// for itself. A file of several names is touched when we rename one of the others,
+// and one that its owner may not read by looking at it.
+func untouched(before, now *filetree.Entry) bool {
+	switch {
+	case before.Kind != now.Kind:
+		return false
+	case now.Kind == filetree.Dir:
+		return before.Perm == now.Perm && before.UID == now.UID && before.GID == now.GID
+	case before.Stamp.Links > 1 || now.Stamp.Links > 1 || now.Perm&0o400 == 0:
+		return sameFile(before, now)
+	}
+	return before.Stamp == now.Stamp && sameFile(before, now)
+}
+
+// sameFile is like untouched, for a look before and one after we renamed the file, which changes its stamp.
+func sameFile(before, now *filetree.Entry) bool {
+	return before.Kind == now.Kind && sameInode(before, now) &&
+		before.Size == now.Size && before.ModTime == now.ModTime
+}
+
+func sameInode(a, b *filetree.Entry) bool { return a.Stamp.Ino == b.Stamp.Ino }
+
+// at returns the entry with another path.
+func at(e *filetree.Entry, path string) filetree.Entry {
+	moved := *e
+	moved.Path = path
+	return moved
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package applytree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/drover-agents/drover/internal/filetree"
+)
+
+// Recover ends what a crash cut short in [Apply] or in Recover itself, and reports whether there was
+// something. An ordinary plan is brought to its end. One that is all or nothing is undone, because nobody
+// was told that it succeeded, and because all that takes is still in the file system: the tree is then
+// wholly as before, or, if only tidying up was left, wholly as wanted.
+func Recover(root *filetree.Root, work string) (Result, bool, error) {
+	work, err := filepath.Abs(work)
+	if err != nil {
+		return Result{}, false, err
+	}
+	w, err := filetree.Open(work)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{}, false, nil
+	}
+	if err != nil {
+		return Result{}, false, err
+	}
+	defer w.Close()
+	j, s, err := readJournal(work)
+	if err != nil {
+		return Result{}, true, err
+	}
+	if s == none {
+		return Result{}, false, newRun(root, w, &journal{}).clean(none)
+	}
+	if now, err := root.Lstat("."); err != nil || !sameInode(&j.Root, &now) {
+		return Result{}, true, fmt.Errorf("applytree: the journal in %s is about another folder than %s (%w)", work, root.Dir(), err)
+	}
+	r := newRun(root, w, j)
+	r.state, r.again, r.notes = s, true, readNotes(work)
+	r.index()
+	res, err := r.resume()
+	return res, true, err
+}
+
+// resume goes on from the state in which the crash came.
+func (r *run) resume() (Result, error) {
+	switch {
+	case r.state == staging:
+		return Result{Undone: true}, r.clean(staging)
+	case r.state == applied || r.state == undone:
+		r.back = r.state == undone
+		err := r.clean(r.state)
+		return r.result(), err
+	case r.j.AllOrNothing:
+		err := r.undo()
+		return r.result(), err
+	}
+	if err := r.each(false, r.checkStaged); err != nil {
+		return r.result(), err
+	}
+	return r.execute()
+}
+
+// checkStaged leaves a path alone for which the staged content did not survive. What was there before is
+// put back.
+func (r *run) checkStaged(o *op) error {
+	if o.Hash == "" || o.From != "" || !isKind(o.Want, filetree.File) || !r.staged(o) {
+		return nil
+	}
+	got, err := hashOf(r.scratch, r.stage(o.Stage))
+	if err == nil && got == o.Hash {
+		return nil
+	}
+	o.skip = true
+	if err := r.scratch.Remove(r.stage(o.Stage)); err != nil {
+		return err
+	}
+	r.note(note{Conflict{Path: o.Path, Reason: "what was staged for it is damaged; it is left as it was"}, true})
+	if o.Displace && !r.returned(o) {
+		return r.intoFree(o.Path, func() error { return r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path) })
+	}
+	return nil
+}
+
+// clean removes what is only ours, and the journal after everything that it is needed for.
+func (r *run) clean(s state) error {
+	if s == undone {
+		if err := r.rescueAll(); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(r.fault("clean stage", ""), r.scratch.RemoveAll(r.stage(""))); err != nil {
+		return err
+	}
+	if s == undone {
+		r.prune()
+	}
+	if err := r.leaveTree(s); err != nil {
+		return err
+	}
+	if r.j.Aside != "" {
+		_ = r.work.Remove(r.j.Aside) // only if nothing is in it
+	}
+	// Notes without a journal mean nothing; a journal without its notes would.
+	for _, name := range []string{newJournal, string(s), string(staging), notesFile} {
+		err := r.fault("clean", name)
+		if name != "" && err == nil {
+			err = os.Remove(filepath.Join(r.work.Dir(), name))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// prune removes the folders below aside that are empty after everything was put back.
+func (r *run) prune() {
+	for i := len(r.j.Ops) - 1; i >= 0; i-- {
+		for p := parent(r.j.Ops[i].Path); p != "."; p = parent(p) {
+			if r.scratch.Remove(r.aside(p)) != nil {
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package applytree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/drover-agents/drover/internal/filetree"
+)
+
+// takeBack undoes a plan that is all or nothing, because of some trouble.
+func (r *run) takeBack(cause error) (Result, error) {
+	if r.state == applying {
+		if err := r.enter(undoing); err != nil {
+			cause = errors.Join(cause, err) // Recover undoes in either state
+		}
+	}
+	if err := r.undo(); err != nil {
+		return r.result(), fmt.Errorf("%w\n  and not everything could be undone: %w\n  next: call Recover", cause, err)
+	}
+	return r.result(), cause
+}
+
+// undo brings back what was there before. It looks at each path to see how far things went, so that it
+// may be killed and called again.
+func (r *run) undo() error {
+	r.back, r.again = true, true
+	var errs []error
+	for _, phase := range []struct {
+		backwards bool
+		do        func(o *op) error
+	}{
+		{true, r.unlink},
+		{true, r.takeOut},
+		{false, r.putBack},
+		{false, r.moveBack},
+		{false, r.resetMeta},
+	} {
+		errs = append(errs, r.each(phase.backwards, func(o *op) error {
+			if err := phase.do(o); err != nil {
+				errs = append(errs, fmt.Errorf("%q: %w", o.Path, err))
+			}
+			return nil
+		}))
+	}
+	errs = append(errs, r.setFolders(func(f folder) *filetree.Entry { return f.Before }))
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := r.enter(undone); err != nil {
+		return err
+	}
+	return r.clean(undone)
+}
+
+// returned reports whether what an op displaced is where it was.
+func (r *run) returned(o *op) bool { return o.Displace && !r.exists(r.scratch, r.aside(o.Path)) }
+
+// unlink takes away a name that link made.
+func (r *run) unlink(o *op) error {
+	if o.Link == "" || r.returned(o) || !r.linked(o) {
+		return nil
+	}
+	leader, err := look(r.root, o.Link)
+	if err != nil || leader == nil {
+		return err
+	}
+	out, err := r.freeStage()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.fault("unlink", o.Path), r.root.MoveNew(o.Path, r.scratch, out)); err != nil {
+		return err
+	}
+	now, err := look(r.scratch, out)
+	if err != nil || now == nil || sameInode(now, leader) {
+		return err
+	}
+	return r.rescue(out, o.Path)
+}
+
+// freeStage is a name in the stage folder that nothing has.
+func (r *run) freeStage() (string, error) {
+	for n := 0; ; n++ {
+		name := r.stage("out-" + strconv.Itoa(n))
+		if e, err := look(r.scratch, name); err != nil || e == nil {
+			return name, err
+		}
+	}
+}
+
+// takeOut moves what place put into the tree back to the stage, or what somebody put there instead.
+func (r *run) takeOut(o *op) error {
+	if o.Stage == "" || r.staged(o) || r.returned(o) {
+		return nil
+	}
+	now, err := look(r.root, o.Path)
+	if err != nil || now == nil {
+		return err
+	}
+	if o.From != "" && !sameInode(now, &o.Staged) {
+		return nil
+	}
+	return errors.Join(r.fault("take out", o.Path), r.root.MoveNew(o.Path, r.scratch, r.stage(o.Stage)))
+}
+
+// putBack moves what was displaced to where it was.
+func (r *run) putBack(o *op) error {
+	if !o.Displace || r.returned(o) {
+		return r.resetReturned(o)
+	}
+	err := r.intoFree(o.Path, func() error {
+		return errors.Join(r.fault("put back", o.Path), r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path))
+	})
+	return errors.Join(err, r.resetReturned(o))
+}
+
+// resetReturned sets the mode of what was displaced, which renaming it may have changed for the moment.
+func (r *run) resetReturned(o *op) error {
+	if !o.Displace {
+		return nil
+	}
+	now, err := look(r.root, o.Path)
+	if err != nil || now == nil || !sameMoved(o.Now, now) || now.Same(*o.Now) {
+		return err
+	}
+	return r.root.SetMeta(at(o.Now, o.Path))
+}
+
+// moveBack returns a file that was moved within the tree.
+func (r *run) moveBack(o *op) error {
+	if o.From == "" {
+		return nil
+	}
+	if r.staged(o) {
+		err := r.intoFree(o.From, func() error {
+			return errors.Join(r.fault("move back", o.From), r.scratch.MoveNew(r.stage(o.Stage), r.root, o.From))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	now, err := look(r.root, o.From)
+	if err != nil || now == nil || !sameInode(now, &o.Staged) || now.Size != o.Staged.Size {
+		return err
+	}
+	return r.root.SetMeta(at(&o.Staged, o.From))
+}
+
+// intoFree puts something back. What is in its place goes aside.
+func (r *run) intoFree(p string, put func() error) error {
+	err := put()
+	for try := 0; errors.Is(err, fs.ErrExist) && try < 100; try++ {
+		if err := r.clear(p); err != nil {
+			return err
+		}
+		err = put()
+	}
+	return err
+}
+
+// resetMeta sets permissions, owner and times to what they were.
+func (r *run) resetMeta(o *op) error {
+	if !o.Meta {
+		return nil
+	}
+	now, err := look(r.root, o.Path)
+	if err != nil || now == nil || !r.stillOurs(o, now) {
+		return err
+	}
+	return errors.Join(r.fault("reset", o.Path), r.root.SetMeta(at(o.Now, o.Path)))
+}
+
+// rescueAll keeps what undoing took out of the tree though we did not put it there like this.
+func (r *run) rescueAll() error {
+	return r.each(false, func(o *op) error {
+		if o.Stage == "" {
+			return nil
+		}
+		now, err := look(r.scratch, r.stage(o.Stage))
+		if err != nil || now == nil || r.unchanged(o, now) {
+			return err
+		}
+		return r.rescue(r.stage(o.Stage), o.Path)
+	})
+}
+
+func (r *run) unchanged(o *op, now *filetree.Entry) bool {
+	if now.Kind != filetree.Dir {
+		return sameFile(&o.Staged, now)
+	}
+	entries, err := r.scratch.ReadDir(r.stage(o.Stage))
+	return err == nil && len(entries) == 0 && o.Staged.Kind == filetree.Dir
+}
+
+func (r *run) rescue(from, p string) error {
+	kept, err := r.keep(r.scratch, from, p)
+	if err != nil {
+		return err
+	}
+	r.note(note{Conflict{p, "was changed meanwhile", kept}, true})
+	return nil
+}

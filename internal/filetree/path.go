@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filetree
+
+import (
+	"errors"
+	"io/fs"
+	slashpath "path"
+	"strings"
+	"syscall"
+)
+
+// ErrPath is why a path is refused that is empty, absolute, has an element "..", or cannot be one.
+var ErrPath = errors.New("not a path below the root")
+
+// ErrLink is why a path is refused of which a folder is a symbolic link.
+var ErrLink = errors.New("a folder of the path is a link")
+
+// ErrNotFile is why something is refused that is no regular file.
+var ErrNotFile = errors.New("not a regular file")
+
+// ErrKind is why metadata are refused that belong to an entry of another kind.
+var ErrKind = errors.New("an entry of another kind")
+
+// Clean returns the path as an [Entry] has it: without empty elements, "." and a slash at its end. Paths
+// that do not stay below the root are refused with [ErrPath].
+func Clean(path string) (string, error) {
+	if path == "" || path[0] == '/' || strings.IndexByte(path, 0) >= 0 {
+		return "", &fs.PathError{Op: "check", Path: path, Err: ErrPath}
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if name == ".." {
+			return "", &fs.PathError{Op: "check", Path: path, Err: ErrPath}
+		}
+	}
+	return slashpath.Clean(path), nil
+}
+
+// cleanBelow is Clean for what is to be made, moved or removed, which cannot be the root itself.
+func cleanBelow(path string) (string, error) {
+	clean, err := Clean(path)
+	if err == nil && clean == "." {
+		return "", &fs.PathError{Op: "check", Path: path, Err: ErrPath}
+	}
+	return clean, err
+}
+
+// split returns the folder of a clean path, and the name in it.
+func split(path string) (dir, name string) {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i+1:]
+	}
+	return ".", path
+}
+
+// join puts a name below a folder.
+func join(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// failed says which operation on which path went wrong.
+func failed(op, path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ELOOP):
+		err = ErrLink
+	case errors.Is(err, syscall.EBADF):
+		err = fs.ErrClosed
+	}
+	return &fs.PathError{Op: op, Path: path, Err: err}
+}

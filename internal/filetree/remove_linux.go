@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filetree
+
+import (
+	"crypto/rand"
+	"errors"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// removeAttempts bounds how often a folder is emptied into which somebody still writes.
+const removeAttempts = 5
+
+// maxHeld is how many levels of folders are held open at once. What lies deeper is moved up first.
+const maxHeld = 64
+
+func (r *Root) removeAll(path string) error {
+	return r.change(path, func(p place) error {
+		rm := remover{top: p, prefix: ".moved-" + rand.Text() + "-"}
+		err := rm.remove(p.dir, p.name, 0)
+		for rm.done < rm.moved && err == nil { // which grows while it works
+			rm.done++
+			err = rm.remove(p.dir, rm.place(rm.done), 0)
+		}
+		return err
+	})
+}
+
+// remover removes one tree.
+type remover struct {
+	top         place  // where the tree is, and where deep folders are moved to
+	prefix      string // of a name that nobody has used
+	moved, done int
+}
+
+func (rm *remover) place(n int) string { return rm.prefix + strconv.Itoa(n) }
+
+// remove removes a name from a folder. It never opens a link.
+func (rm *remover) remove(dir int, name string, depth int) error {
+	err := unix.Unlinkat(dir, name, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	for range removeAttempts {
+		err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.EACCES) {
+			return err
+		}
+		if depth > maxHeld && rm.moveUp(dir, name) == nil {
+			return nil
+		}
+		if err := rm.empty(dir, name, depth); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// moveUp moves a folder to the top, to be removed from there.
+func (rm *remover) moveUp(dir int, name string) error {
+	if fd, err := openName(dir, name, unix.O_PATH|unix.O_DIRECTORY); err == nil {
+		widen(fd)
+		_ = unix.Close(fd)
+	}
+	err := unix.Renameat(dir, name, rm.top.dir, rm.place(rm.moved+1))
+	if err == nil {
+		rm.moved++
+	}
+	return err
+}
+
+// empty removes everything that is in a folder.
+func (rm *remover) empty(dir int, name string, depth int) error {
+	seen, err := openName(dir, name, unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return gone(err)
+	}
+	defer unix.Close(seen)
+	widen(seen)
+	fd, err := openName(seen, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return gone(err)
+	}
+	defer unix.Close(fd)
+	names, err := readNames(fd)
+	for _, name := range names {
+		err = errors.Join(err, rm.remove(fd, name, depth+1))
+	}
+	return err
+}
+
+// widen gives the owner every right in a folder that is about to go.
+func widen(fd int) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil && st.Mode&0o700 != 0o700 {
+		_ = chmod(fd, st.Mode&0o7777|0o700) // removing tells what became of it
+	}
+}
+
+// gone forgives that somebody else was faster.
+func gone(err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filetree
+
+import "context"
+
+// WalkOptions narrows a [Root.Walk]. Nil and the zero value walk everything.
+type WalkOptions struct {
+	// Skip reports an entry that is left out, with everything below it. Folders that it reports are
+	// never opened. It is called from several goroutines.
+	Skip func(e Entry) bool
+	// From is where to begin. Empty means the root.
+	From string
+	// NoXattrs leaves the extended attributes out, which cost a system call for each entry.
+	NoXattrs bool
+}
+
+// Walk looks at everything below the root, the root itself left out, and returns it sorted by path: what
+// is in a folder comes after it. What disappears meanwhile is left out. Folders that cannot be read are
+// reported in the error, with all else in the list.
+func (r *Root) Walk(ctx context.Context, opts *WalkOptions) ([]Entry, error) {
+	var o WalkOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.From == "" {
+		o.From = "."
+	}
+	from, err := Clean(o.From)
+	if err != nil {
+		return nil, err
+	}
+	o.From = from
+	return r.walk(ctx, o)
+}

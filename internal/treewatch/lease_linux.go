@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package treewatch
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Unwritten reports whether nobody has the file open for writing at this moment, neither by a handle nor
+// by a mapping whose handle was closed. The file must be open for reading only. A file that is mapped
+// privately through a handle for writing counts as open, though nobody can write it so.
+//
+// It asks by taking a read lease and giving it back at once. Only the owner of a file may, or a process
+// with CAP_LEASE; all others get an error, as on file systems without leases. Somebody who opens the file
+// for writing within that moment of about a microsecond waits until it is over; with O_NONBLOCK he is
+// turned away with EWOULDBLOCK. The kernel then sends a signal to this process; SIGURG is chosen, which Go
+// programs get at any time and which everybody else ignores.
+func Unwritten(f *os.File) (bool, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	var errno syscall.Errno
+	if err := conn.Control(func(fd uintptr) { errno = tryLease(fd) }); err != nil {
+		return false, err
+	}
+	switch errno {
+	case 0:
+		return true, nil
+	case unix.EAGAIN:
+		return false, nil
+	default:
+		return false, fmt.Errorf("treewatch: cannot ask whether %s is being written: %w", f.Name(), errno)
+	}
+}
+
+// tryLease uses raw calls: the scheduler shall not come between taking the lease and giving it back.
+func tryLease(fd uintptr) syscall.Errno {
+	_, _, _ = syscall.RawSyscall(unix.SYS_FCNTL, fd, unix.F_SETSIG, uintptr(unix.SIGURG))
+	if _, _, errno := syscall.RawSyscall(unix.SYS_FCNTL, fd, unix.F_SETLEASE, unix.F_RDLCK); errno != 0 {
+		return errno
+	}
+	_, _, errno := syscall.RawSyscall(unix.SYS_FCNTL, fd, unix.F_SETLEASE, unix.F_UNLCK)
+	return errno
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/objects"
+)
+
+// A Checkpoint is the state of a tree at one moment. It lasts until it is released or the tree is closed,
+// and ends with the program.
+type Checkpoint struct {
+	tree *Tree
+	id   int64
+}
+
+// ErrReleased is when a checkpoint is used after [Checkpoint.Release].
+var ErrReleased = errors.New("workspace: the checkpoint was released")
+
+// Checkpoint keeps the state of the tree as it is now. What cannot be read is an error that names it.
+func (t *Tree) Checkpoint(ctx context.Context) (*Checkpoint, error) {
+	if err := t.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer t.unlock()
+	if err := t.capture(ctx); err != nil {
+		return nil, err
+	}
+	return &Checkpoint{tree: t, id: t.history.take()}, nil
+}
+
+// capture brings the index up to date, with all contents in the store.
+func (t *Tree) capture(ctx context.Context) error {
+	if err := (&refresh{tree: t}).run(ctx); err != nil {
+		return err
+	}
+	t.boundAside()
+	for _, unread := range []map[string]error{t.unread, t.shut} {
+		for _, p := range slices.Sorted(maps.Keys(unread)) {
+			return t.readError(p, unread[p])
+		}
+	}
+	return nil
+}
+
+// readError is about a path whose content could not be kept.
+func (t *Tree) readError(p string, err error) error {
+	if full, ok := errors.AsType[*objects.FullError](err); ok {
+		return &BudgetError{Path: p, Bytes: full.Used + full.Size, Limit: full.Limit, What: "the store"}
+	}
+	return fmt.Errorf("workspace: %q in %s cannot be kept: %w\n  next: let this user read it, or remove it", p, t.dir, err)
+}
+
+// version finds a checkpoint of this tree.
+func (t *Tree) version(c *Checkpoint) error {
+	if c == nil || c.tree != t {
+		return errors.New("workspace: the checkpoint is of another tree")
+	}
+	if _, ok := t.history.find(c.id); !ok {
+		return ErrReleased
+	}
+	return nil
+}
+
+// Changes are the paths that differ between two checkpoints, sorted by path. The root is not among them.
+func (t *Tree) Changes(from, to *Checkpoint) ([]Change, error) {
+	if err := t.lock(context.Background()); err != nil {
+		return nil, err
+	}
+	defer t.unlock()
+	if err := errors.Join(t.version(from), t.version(to)); err != nil {
+		return nil, err
+	}
+	differences := t.history.between(from.id, to.id)
+	delete(differences, ".")
+	changes := make([]Change, 0, len(differences))
+	for _, p := range slices.Sorted(maps.Keys(differences)) {
+		d := differences[p]
+		changes = append(changes, Change{Path: p, Before: t.file(d.from), After: t.file(d.to)})
+	}
+	return changes, nil
+}
+
+// Files are all entries at the checkpoint, sorted by path; the root is not among them.
+func (c *Checkpoint) Files() ([]*File, error) {
+	t := c.tree
+	if err := t.lock(context.Background()); err != nil {
+		return nil, err
+	}
+	defer t.unlock()
+	if err := t.version(c); err != nil {
+		return nil, err
+	}
+	all := t.history.at(c.id)
+	delete(all, ".")
+	files := make([]*File, 0, len(all))
+	for _, p := range slices.Sorted(maps.Keys(all)) {
+		files = append(files, t.file(all[p]))
+	}
+	return files, nil
+}
+
+// Release gives up the checkpoint. What only it needed is removed. Releasing twice is harmless.
+func (c *Checkpoint) Release() {
+	if c.tree.lock(context.Background()) != nil {
+		return
+	}
+	defer c.tree.unlock()
+	c.tree.history.release(c.id)
+}
+
+// file is an item as others see it, nil for nil.
+func (t *Tree) file(it *item) *File {
+	if it == nil {
+		return nil
+	}
+	f := &File{
+		Path: it.Path, Mode: modeType(it.Kind) | it.Perm, Size: it.Size,
+		ModTime: time.Unix(0, it.ModTime), Target: it.Target,
+	}
+	if it.Kind == filetree.File {
+		hash := it.hash
+		f.Hash = hash.String()
+		f.open = func() (io.ReadCloser, error) { return t.openContent(f.Path, hash) }
+	}
+	return f
+}
+
+func (t *Tree) openContent(p string, hash objects.Hash) (io.ReadCloser, error) {
+	content, err := t.objects.Open(hash)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: p, Err: err}
+	}
+	return content, nil
+}
+
+func modeType(k filetree.Kind) fs.FileMode {
+	return [...]fs.FileMode{
+		filetree.File: 0, filetree.Dir: fs.ModeDir, filetree.Link: fs.ModeSymlink,
+		filetree.Pipe: fs.ModeNamedPipe, filetree.Socket: fs.ModeSocket, filetree.Device: fs.ModeDevice,
+	}[k]
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/objects"
+	"github.com/drover-agents/drover/internal/treewatch"
+)
+
+// A reason says how closely a path has to be looked at.
+type reason uint8
+
+const (
+	// byStamp: an entry whose stamp is the same is the same.
+	byStamp reason = 0
+	// byContent: the content may differ though the stamp does not.
+	byContent reason = 1 << iota
+	// byOpening: somebody may have the file open, and write to it without a further sign.
+	byOpening
+)
+
+// What was found at a path.
+type found struct {
+	path string
+	// item is nil if there is nothing. It is also nil if the index has it already.
+	item *item
+	same bool
+	// racy entries may be written without a trace within the tick of the clock, and hot ones at any
+	// time, because somebody has them open.
+	racy, hot bool
+	// err says why the content cannot be read.
+	err error
+}
+
+// maxTries is how often a file is read that changes while it is. Then it counts as hot.
+const maxTries = 3
+
+// lookAll looks at many paths at once. It fails only if nothing is known then; what is wrong with one
+// path is in what was found there.
+func (r *refresh) lookAll(ctx context.Context, todo map[string]reason) ([]found, error) {
+	list := make([]string, 0, len(todo))
+	for p := range todo {
+		list = append(list, p)
+	}
+	results := make([]found, len(list))
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; int(i) < len(list) && ctx.Err() == nil; i = next.Add(1) - 1 {
+			results[i] = r.look(list[i], todo[list[i]])
+		}
+	}
+	if workers := min(runtime.GOMAXPROCS(0)*2, len(list)/8); workers > 1 {
+		var wg sync.WaitGroup
+		for range workers {
+			wg.Go(work)
+		}
+		wg.Wait()
+	} else {
+		work()
+	}
+	r.settle()
+	if r.watchErr != nil && r.tree.watch != nil {
+		r.tree.stopWatching(r.watchErr)
+	}
+	if ctx.Err() != nil {
+		r.dropAll(results)
+		return nil, context.Cause(ctx)
+	}
+	for i := range results {
+		results[i].hot = results[i].hot || r.unsettled[results[i].path]
+	}
+	return results, nil
+}
+
+// dropAll gives back what was read in vain.
+func (r *refresh) dropAll(results []found) {
+	for _, f := range results {
+		if f.item != nil {
+			r.tree.drop(f.item)
+		}
+	}
+}
+
+// look looks at one path.
+func (r *refresh) look(p string, why reason) found {
+	old := r.tree.history.now[p]
+	for try := 1; ; try++ {
+		looked := time.Now()
+		e, err := r.tree.root.Lstat(p)
+		switch {
+		case isGone(err):
+			return found{path: p}
+		case err != nil:
+			return found{path: p, same: true, err: err}
+		case e.Kind != filetree.File:
+			return notAFile(e, old, filetree.Racy(e, looked))
+		case why == byStamp && old.isStill(e):
+			return found{path: p, same: true}
+		}
+		f, again := r.read(e, old, why, try == maxTries)
+		if !again {
+			f.racy = f.item != nil && filetree.Racy(f.item.Entry, looked) || filetree.Racy(e, looked)
+			return f
+		}
+	}
+}
+
+// isStill reports whether nobody touched the entry since the item was made.
+func (it *item) isStill(e filetree.Entry) bool {
+	return it != nil && !it.loose && it.Untouched(e)
+}
+
+func notAFile(e filetree.Entry, old *item, racy bool) found {
+	if old != nil && old.Untouched(e) {
+		return found{path: e.Path, same: true, racy: racy}
+	}
+	return found{path: e.Path, item: &item{Entry: e}, racy: racy}
+}
+
+// isGone reports whether a path is not there, or not by folders alone.
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, filetree.ErrLink)
+}
+
+// read reads a file. It wants to be called again if the file became another meanwhile, unless it is the
+// last time.
+//
+// Whoever has the file open for writing is looked for before the content is read: a mapping that begins
+// later leaves a trace in the stamp when it is first written to.
+func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got found, again bool) {
+	file, opened, err := r.tree.root.OpenFile(e.Path)
+	if err != nil {
+		switch {
+		case isGone(err):
+			return found{path: e.Path}, false
+		case !last && !errors.Is(err, fs.ErrPermission):
+			return found{}, true
+		}
+		return found{path: e.Path, item: &item{Entry: e, loose: true}, err: err}, false
+	}
+	r.follow(e.Path)
+	defer r.opened(e.Path, file)
+	hot := !unwritten(file)
+	if why == byOpening && !hot && old.isStill(opened) {
+		return found{path: e.Path, same: true}, false
+	}
+	it, err := r.content(opened, file, old)
+	if err != nil {
+		return found{path: e.Path, item: &item{Entry: opened, loose: true}, err: err}, false
+	}
+	if after, err := r.tree.root.Lstat(e.Path); err != nil || after != opened {
+		if !last {
+			r.tree.drop(it)
+			return found{}, true
+		}
+		hot = true
+	}
+	if sameContent(old, it) && old.Untouched(opened) {
+		r.tree.drop(it)
+		return found{path: e.Path, same: true, hot: hot}, false
+	}
+	return found{path: e.Path, item: it, hot: hot}, false
+}
+
+// sameContent reports whether an item can stay in place of a new one.
+func sameContent(old, it *item) bool {
+	return old != nil && old.hash == it.hash && old.loose == it.loose
+}
+
+// unwritten reports whether surely nobody can write to the file without opening it first.
+func unwritten(f *os.File) bool {
+	ok, err := treewatch.Unwritten(f)
+	return ok && err == nil
+}
+
+// content reads a file into the store, or only compares it if that is enough.
+func (r *refresh) content(e filetree.Entry, f *os.File, old *item) (*item, error) {
+	if !r.loose {
+		hash, n, err := r.tree.objects.Put(f, e.Size)
+		e.Size = n
+		return &item{Entry: e, hash: hash}, err
+	}
+	hash, n, err := r.tree.objects.Sum(f)
+	if err != nil {
+		return nil, err
+	}
+	e.Size = n
+	if keeps(old, hash) || keeps(r.want[e.Path], hash) {
+		r.tree.objects.Retain(hash)
+		return &item{Entry: e, hash: hash}, nil
+	}
+	return &item{Entry: e, hash: hash, loose: true}, nil
+}
+
+// keeps reports whether an item has that content, and keeps it in the store.
+func keeps(it *item, hash objects.Hash) bool {
+	return it != nil && !it.loose && it.Kind == filetree.File && it.hash == hash
+}
+
+// settleAt is how many files are held open at most.
+const settleAt = 128
+
+// follow lets the watcher tell if the file is given a name outside of the tree, by which it could be
+// written to unseen.
+func (r *refresh) follow(p string) {
+	if r.tree.watch == nil {
+		return
+	}
+	if err := r.tree.watch.AddFile(p); err != nil && !isGone(err) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.failLocked(err)
+	}
+}
+
+// opened takes a file that was looked at. The watcher tells of our own opening too. To know that nobody
+// else opened the file meanwhile, it stays open until all that was told is taken, and only then it is
+// asked who writes to it.
+func (r *refresh) opened(p string, f *os.File) {
+	if r.tree.watch == nil {
+		_ = f.Close() // only read
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reading = append(r.reading, treewatch.Reading{Path: p, File: f})
+	if len(r.reading) >= settleAt {
+		r.settleLocked()
+	}
+}
+
+func (r *refresh) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settleLocked()
+}
+
+func (r *refresh) settleLocked() {
+	if len(r.reading) == 0 {
+		return
+	}
+	hot, err := r.tree.watch.Settle(r.reading)
+	r.failLocked(err)
+	for i, reading := range r.reading {
+		if err != nil || hot[i] {
+			r.unsettled[reading.Path] = true
+		}
+		_ = reading.File.Close() // only read
+	}
+	r.reading = r.reading[:0]
+}
+
+// failLocked keeps in mind that the watcher is of no further use.
+func (r *refresh) failLocked(err error) {
+	if err != nil && r.watchErr == nil {
+		r.watchErr = err
+	}
+}

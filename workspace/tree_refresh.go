@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/treewatch"
+)
+
+// A refresh brings the index of a tree up to date with the files.
+type refresh struct {
+	tree *Tree
+	// loose compares contents and does not keep them, except those of want, which are kept already.
+	loose bool
+	want  map[string]*item
+	// also are paths to look at, whatever the watcher says.
+	also map[string]reason
+
+	scanned map[string]inode // folders of which everything is looked at
+
+	mu        sync.Mutex
+	reading   []treewatch.Reading
+	unsettled map[string]bool
+	watchErr  error
+}
+
+// run makes the index what the tree is. After an error everything is looked at the next time.
+func (r *refresh) run(ctx context.Context) error {
+	r.scanned, r.unsettled = map[string]inode{}, map[string]bool{}
+	todo, err := r.begin(ctx)
+	for err == nil && len(todo) > 0 {
+		todo, err = r.round(ctx, todo)
+	}
+	if err != nil {
+		r.tree.full = true
+	}
+	return err
+}
+
+// begin finds out what there is to look at.
+func (r *refresh) begin(ctx context.Context) (map[string]reason, error) {
+	t := r.tree
+	if t.watch != nil && !t.full {
+		if hints, err := t.watch.Take(); err == nil && !hints.Overflow {
+			t.fastChecks++
+			return r.named(hints), nil
+		}
+	}
+	t.fullChecks++
+	t.full = false
+	return r.everything(ctx)
+}
+
+// round looks at paths, and returns those at which there is more to look at then.
+func (r *refresh) round(ctx context.Context, todo map[string]reason) (map[string]reason, error) {
+	results, err := r.lookAll(ctx, todo)
+	if err != nil {
+		return nil, err
+	}
+	next := map[string]reason{}
+	var failed error
+	for _, f := range results {
+		if f.err != nil && !errors.Is(f.err, fs.ErrPermission) && failed == nil {
+			failed = r.tree.readError(f.path, f.err)
+		}
+		if r.tree.learn(f) {
+			r.scan(f.path, f.item.inode(), next)
+		}
+	}
+	return next, failed
+}
+
+// learn puts what was found into the index, and reports whether it is a folder of which nothing is known.
+func (t *Tree) learn(f found) (unknown bool) {
+	mark(t.racy, f.path, f.racy)
+	mark(t.hot, f.path, f.hot)
+	mark(t.loose, f.path, f.item != nil && f.item.loose)
+	if delete(t.unread, f.path); f.err != nil {
+		t.unread[f.path] = f.err
+	}
+	old := t.history.now[f.path]
+	switch {
+	case f.same:
+		return false
+	case f.item == nil:
+		t.forget(f.path)
+		return false
+	}
+	known := old != nil && old.Kind == filetree.Dir
+	if known && f.item.Kind != filetree.Dir {
+		t.forget(f.path)
+	}
+	unknown = f.item.Kind == filetree.Dir && (!known || old.inode() != f.item.inode())
+	t.history.set(f.path, f.item)
+	return unknown
+}
+
+// forget takes a path and everything below it out of the index.
+func (t *Tree) forget(p string) {
+	unmark := func(p string) {
+		delete(t.racy, p)
+		delete(t.hot, p)
+		delete(t.loose, p)
+		delete(t.unread, p)
+		delete(t.shut, p)
+	}
+	unmark(p)
+	t.history.under(p, unmark)
+	t.history.remove(p)
+}
+
+func mark(set paths, p string, in bool) {
+	if in {
+		set[p] = struct{}{}
+	} else {
+		delete(set, p)
+	}
+}
+
+// suspects adds the paths that have to be looked at each time.
+func (r *refresh) suspects(todo map[string]reason) {
+	t := r.tree
+	for _, set := range []paths{t.racy, t.hot, t.loose} {
+		for p := range set {
+			todo[p] |= byContent
+		}
+	}
+	for p := range t.unread {
+		todo[p] |= byContent
+	}
+	for p, why := range r.also {
+		todo[p] |= why
+	}
+}
+
+// named are the paths that the watcher named, those above them, and those that it cannot tell of.
+func (r *refresh) named(hints treewatch.Hints) map[string]reason {
+	todo := map[string]reason{".": byStamp}
+	r.suspects(todo)
+	for _, names := range r.tree.history.names {
+		for p := range names {
+			todo[p] |= byStamp
+		}
+	}
+	for p, hint := range hints.Files {
+		todo[p] |= reasonFor(hint)
+		for dir := path.Dir(p); hint != treewatch.Opened && dir != "."; dir = path.Dir(dir) {
+			todo[dir] |= byStamp
+		}
+	}
+	for dir := range hints.Dirs {
+		r.scan(dir, inode{}, todo)
+	}
+	for _, dir := range slices.Collect(maps.Keys(r.tree.shut)) {
+		r.scan(dir, inode{}, todo)
+	}
+	return todo
+}
+
+func reasonFor(hint treewatch.Hint) reason {
+	switch {
+	case hint&(treewatch.Written|treewatch.Touched|treewatch.Gone) != 0:
+		return byContent
+	case hint&treewatch.Opened != 0:
+		return byOpening
+	}
+	return byStamp
+}
+
+// scan adds everything in a folder and what the index has in it. A folder is watched before it is read:
+// what happens later is told.
+func (r *refresh) scan(dir string, node inode, todo map[string]reason) {
+	if seen, ok := r.scanned[dir]; ok && (seen == node || node == inode{}) {
+		return
+	}
+	t := r.tree
+	if t.watch != nil {
+		if err := t.watch.Add(dir); err != nil && !isGone(err) {
+			t.stopWatching(err)
+		}
+	}
+	r.scanned[dir] = node
+	todo[dir] |= byStamp
+	for p := range t.history.below[dir] {
+		todo[p] |= byStamp
+	}
+	entries, err := t.root.ReadDir(dir)
+	if delete(t.shut, dir); err != nil && !isGone(err) {
+		t.shut[dir] = err
+	}
+	for _, e := range entries {
+		todo[e.Path] |= byContent
+		if e.Kind == filetree.Dir {
+			r.scan(e.Path, inode{e.Stamp.Dev, e.Stamp.Ino}, todo)
+		}
+	}
+}
+
+// everything walks the whole tree, and returns what is not in the index as it is there.
+func (r *refresh) everything(ctx context.Context) (map[string]reason, error) {
+	t := r.tree
+	t.log.Debug("looking at every file", "dir", t.dir)
+	clear(t.unread)
+	clear(t.shut)
+	if err := r.watchAgain(ctx); err != nil {
+		return nil, err
+	}
+	entries, err := t.root.Walk(ctx, &filetree.WalkOptions{NoXattrs: true})
+	if err != nil && !r.unreadable(err) {
+		return nil, fmt.Errorf("workspace: looking at %s: %w", t.dir, err)
+	}
+	todo := map[string]reason{".": byStamp}
+	seen := 1
+	for i := range entries {
+		if r.compare(&entries[i], todo) {
+			seen++
+		}
+	}
+	r.suspects(todo)
+	if seen < len(t.history.now) {
+		r.missing(entries, todo)
+	}
+	return todo, nil
+}
+
+// compare adds the entry if it is not what the index has, and reports whether the index has anything.
+func (r *refresh) compare(e *filetree.Entry, todo map[string]reason) bool {
+	t := r.tree
+	old := t.history.now[e.Path]
+	if e.Kind == filetree.Dir {
+		r.scanned[e.Path] = inode{e.Stamp.Dev, e.Stamp.Ino}
+	}
+	if old != nil {
+		e.Xattrs = old.Xattrs // they cannot change without the stamp
+	}
+	switch {
+	case old == nil || old.Entry != *e:
+		todo[e.Path] |= byStamp
+	case e.Kind != filetree.File:
+	case !t.stamps || e.Stamp.Dev != t.dev:
+		todo[e.Path] |= byContent
+	}
+	if t.watch != nil && e.Kind == filetree.File {
+		todo[e.Path] |= byOpening
+	}
+	return old != nil
+}
+
+// missing adds what the index has and the walk did not see.
+func (r *refresh) missing(entries []filetree.Entry, todo map[string]reason) {
+	there := make(paths, len(entries))
+	for i := range entries {
+		there[entries[i].Path] = struct{}{}
+	}
+	for p := range r.tree.history.now {
+		if _, ok := there[p]; !ok {
+			todo[p] |= byStamp
+		}
+	}
+}
+
+// unreadable keeps in mind which folders cannot be read, and reports whether that is all that is wrong.
+func (r *refresh) unreadable(err error) bool {
+	var each []error
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		each = many.Unwrap()
+	} else {
+		each = []error{err}
+	}
+	for _, err := range each {
+		at, ok := errors.AsType[*fs.PathError](err)
+		if !ok || !errors.Is(err, fs.ErrPermission) {
+			return false
+		}
+		r.tree.shut[at.Path] = err
+	}
+	return true
+}

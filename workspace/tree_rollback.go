@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/applytree"
+	"github.com/drover-agents/drover/internal/filetree"
+)
+
+// Rollback makes the tree what it was at the checkpoint, which stays. Checkpoints that were taken later
+// stay too: the tree can be rolled forward to them.
+//
+// A file that is also known by a name outside of the tree is parted from it when it is put back.
+func (t *Tree) Rollback(ctx context.Context, to *Checkpoint, opts *RollbackOptions) (RolledBack, error) {
+	if err := t.lock(ctx); err != nil {
+		return RolledBack{}, err
+	}
+	defer t.unlock()
+	if err := t.version(to); err != nil {
+		return RolledBack{}, err
+	}
+	if err := (&refresh{tree: t, loose: true}).run(ctx); err != nil {
+		return RolledBack{}, err
+	}
+	return t.carryOut(ctx, t.plan(to.id, opts))
+}
+
+// carryOut applies a plan and sees to it that the tree is what it should be then.
+func (t *Tree) carryOut(ctx context.Context, p *plan) (RolledBack, error) {
+	before := p.differing()
+	rolled := RolledBack{Kept: p.worthTelling(p.kept), Conflicts: p.conflicts}
+	if len(p.steps) == 0 {
+		return rolled, nil
+	}
+	steps := make([]applytree.Step, 0, len(p.steps))
+	also := make(map[string]reason, len(p.steps))
+	for at, step := range p.steps {
+		steps = append(steps, *step)
+		also[at] = byContent
+	}
+	result, err := applytree.Apply(ctx, t.root, steps, applytree.Options{Work: t.store.work()})
+	t.store.keepAside(result.Aside, len(result.Conflicts) > 0)
+	if err != nil {
+		t.full = true
+		return rolled, fmt.Errorf("workspace: rolling back %s: %w", t.dir, err)
+	}
+	rolled.Aside = result.Aside
+	for _, c := range result.Conflicts {
+		rolled.Conflicts = append(rolled.Conflicts, Conflict(c))
+	}
+	verify := &refresh{tree: t, loose: true, want: p.was, also: also}
+	if err := verify.run(context.WithoutCancel(ctx)); err != nil {
+		return rolled, fmt.Errorf("workspace: looking at what was rolled back: %w", err)
+	}
+	p.verify(before, &rolled)
+	t.boundAside()
+	return rolled, nil
+}
+
+// differing are the chosen paths that are not what they were, or not linked as they were.
+func (p *plan) differing() paths {
+	differing := paths{}
+	for at := range p.chosen {
+		if _, step := p.steps[at]; step && !p.onlyTimes(at) || !alike(p.now(at), p.was[at]) && !p.onlyTimes(at) {
+			differing[at] = struct{}{}
+		}
+	}
+	delete(differing, ".")
+	return differing
+}
+
+// onlyTimes reports whether a path is a folder of which nothing differs but its time, which happens to
+// each in which a name came or went.
+func (p *plan) onlyTimes(at string) bool {
+	now, was := p.now(at), p.was[at]
+	if now == nil || was == nil || now.Kind != filetree.Dir {
+		return false
+	}
+	e := now.Entry
+	e.ModTime = was.ModTime
+	return e.Same(was.Entry)
+}
+
+// worthTelling are paths without the root and the folders of which only times differ, sorted.
+func (p *plan) worthTelling(set paths) []string {
+	var list []string
+	for at := range set {
+		if at != "." && !p.onlyTimes(at) {
+			list = append(list, at)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// verify compares the tree with what it should be, and tells what became of each path.
+func (p *plan) verify(before paths, rolled *RolledBack) {
+	told := map[string]bool{}
+	for _, c := range rolled.Conflicts {
+		told[c.Path] = true
+	}
+	for _, at := range slices.Sorted(maps.Keys(before)) {
+		_, kept := p.kept[at]
+		switch {
+		case kept:
+		case alike(p.now(at), p.was[at]) || p.onlyTimes(at):
+			rolled.Restored = append(rolled.Restored, at)
+		case !told[at]:
+			rolled.Conflicts = append(rolled.Conflicts, Conflict{Path: at, Reason: p.mismatch(at)})
+		}
+	}
+	slices.SortStableFunc(rolled.Conflicts, func(a, b Conflict) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// mismatch says in what a path is not what it should be.
+func (p *plan) mismatch(at string) string {
+	now, was := p.now(at), p.was[at]
+	switch {
+	case now == nil:
+		return "it was removed while it was rolled back"
+	case was == nil:
+		return "it was made while it was rolled back"
+	case now.Kind != was.Kind:
+		return "it became a " + now.Kind.String() + " while it was rolled back"
+	case now.hash != was.hash || now.Target != was.Target:
+		return "it was written to while it was rolled back"
+	case now.UID != was.UID || now.GID != was.GID:
+		return fmt.Sprintf("its owner was %d:%d, and this user cannot give it back", was.UID, was.GID)
+	}
+	return "its mode, times or attributes (" + path.Base(at) + ") were not put back"
+}

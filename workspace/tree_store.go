@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/filelock"
+	"github.com/drover-agents/drover/internal/filetree"
+)
+
+// A treeStore is the folder beside a tree in which contents lie, the journal of a rollback, and what
+// rollbacks put aside. Its lock says that somebody uses the tree.
+type treeStore struct {
+	dir    string
+	made   bool // by us, and for us alone: Close removes it
+	lock   *os.File
+	asides []aside // oldest first
+}
+
+// An aside is what one rollback took out of the tree.
+type aside struct {
+	dir   string
+	bytes int64
+	// lasting ones are a side of a conflict, and stay.
+	lasting bool
+}
+
+func (s *treeStore) objects() string { return filepath.Join(s.dir, "objects") }
+func (s *treeStore) work() string    { return filepath.Join(s.dir, "work") }
+
+// openTreeStore makes or finds the store of a folder, whose path is absolute and without links.
+func openTreeStore(tree string, opts *TreeOptions) (*treeStore, error) {
+	s := &treeStore{dir: opts.Store}
+	if s.dir == "" {
+		sum := sha256.Sum256([]byte(tree))
+		s.dir = filepath.Join(opts.TempDir, fmt.Sprintf("drover-tree-%d-%x", os.Getuid(), sum[:8]))
+		s.made = true
+	}
+	for range 10 { // somebody else may be removing it at the moment
+		err := s.open(tree)
+		if !errors.Is(err, errStoreLost) {
+			return s.opened(err)
+		}
+	}
+	return s.opened(errStoreLost)
+}
+
+var errStoreLost = errors.New("workspace: the store was removed by somebody else")
+
+func (s *treeStore) opened(err error) (*treeStore, error) {
+	if err != nil {
+		s.unlock()
+		return nil, err
+	}
+	return s, s.clean()
+}
+
+func (s *treeStore) open(tree string) error {
+	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("workspace: making the store: %w\n  next: name a folder that can be written to as TreeOptions.Store or TempDir", err)
+	}
+	dir, err := realPath(s.dir)
+	if err != nil {
+		return errStoreLost
+	}
+	if within(filepath.ToSlash(dir), filepath.ToSlash(tree)) {
+		return &SecurityError{Path: s.dir, Reason: "is the store of a tree and lies in that tree", Next: "choose a TreeOptions.Store outside of it"}
+	}
+	if err := s.checkOwner(); err != nil {
+		return err
+	}
+	s.dir = dir
+	return s.take(tree)
+}
+
+// checkOwner sees to it that nobody else can reach what is in the store: its name can be guessed.
+func (s *treeStore) checkOwner() error {
+	info, err := os.Lstat(s.dir)
+	if err != nil {
+		return errStoreLost
+	}
+	if s.made && (!info.IsDir() || !isPrivate(info)) {
+		return &SecurityError{Path: s.dir, Reason: "is not a folder of this user alone", Next: "remove it, or choose another TreeOptions.TempDir"}
+	}
+	return nil
+}
+
+// take locks the store, and sees to it that the lock is still the one that others find.
+func (s *treeStore) take(tree string) error {
+	file, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return errStoreLost
+		}
+		return fmt.Errorf("workspace: locking the store: %w", err)
+	}
+	s.lock = file
+	locked, err := filelock.Try(file)
+	if err != nil {
+		return err
+	}
+	if !locked {
+		return fmt.Errorf("%w: %s is open as a tree elsewhere (%s is locked)\n  next: close it there first", ErrBusy, tree, file.Name())
+	}
+	mine, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(file.Name()); err != nil || !os.SameFile(mine, there) {
+		s.unlock()
+		return errStoreLost
+	}
+	return nil
+}
+
+func (s *treeStore) unlock() {
+	if s.lock != nil {
+		_ = filelock.Unlock(s.lock) // closing releases it too
+		_ = s.lock.Close()
+		s.lock = nil
+	}
+}
+
+// clean removes the contents that a killed program has left, and finds what it has put aside.
+func (s *treeStore) clean() error {
+	if err := removeTree(s.dir, "objects"); err != nil {
+		return fmt.Errorf("workspace: emptying the store: %w", err)
+	}
+	parent := filepath.Join(s.work(), "aside")
+	entries, err := os.ReadDir(parent)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("workspace: looking at the store: %w", err)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(number(a.Name()), number(b.Name())) })
+	for _, e := range entries {
+		s.keepAside(filepath.Join(parent, e.Name()), false)
+	}
+	return nil
+}
+
+func number(name string) int {
+	n, _ := strconv.Atoi(name) // others come first
+	return n
+}
+
+// keepAside takes note of what a rollback put aside.
+func (s *treeStore) keepAside(dir string, lasting bool) {
+	if dir == "" {
+		return
+	}
+	s.asides = slices.DeleteFunc(s.asides, func(a aside) bool { return a.dir == dir })
+	s.asides = append(s.asides, aside{dir: dir, bytes: diskBytes(dir), lasting: lasting})
+}
+
+func (s *treeStore) asideBytes() (sum int64) {
+	for _, a := range s.asides {
+		sum += a.bytes
+	}
+	return sum
+}
+
+// dropOldest removes what was put aside first, and reports whether there was anything that may go.
+func (s *treeStore) dropOldest() (dir string, ok bool, err error) {
+	at := slices.IndexFunc(s.asides, func(a aside) bool { return !a.lasting })
+	if at < 0 {
+		return "", false, nil
+	}
+	dir = s.asides[at].dir
+	s.asides = slices.Delete(s.asides, at, at+1)
+	return dir, true, removeTree(filepath.Dir(dir), filepath.Base(dir))
+}
+
+// close unlocks the store, and removes it if it was made for this tree.
+func (s *treeStore) close() error {
+	defer s.unlock()
+	if !s.made {
+		return removeTree(s.dir, "objects")
+	}
+	if err := removeTree(filepath.Dir(s.dir), filepath.Base(s.dir)); err != nil {
+		return fmt.Errorf("workspace: removing the store: %w", err)
+	}
+	return nil
+}
+
+// boundAside removes what was put aside until the store takes no more than it may.
+func (t *Tree) boundAside() {
+	_, contents := t.objects.Usage()
+	for contents+t.store.asideBytes() > t.opts.MaxDisk {
+		dir, ok, err := t.store.dropOldest()
+		if !ok {
+			return
+		}
+		t.log.Warn("removed what an earlier rollback put aside: the room is needed", "aside", dir, "err", err)
+	}
+}
+
+// removeTree removes an entry of a folder with everything below it, also what allows nothing.
+func removeTree(parent, name string) error {
+	root, err := filetree.Open(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = root.RemoveAll(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, root.Close())
+}
+
+// diskBytes is about what a folder takes on disk.
+func diskBytes(dir string) (sum int64) {
+	root, err := filetree.Open(dir)
+	if err != nil {
+		return 0
+	}
+	defer root.Close()
+	entries, _ := root.Walk(context.Background(), &filetree.WalkOptions{NoXattrs: true})
+	for _, e := range entries {
+		sum += blocks(dir, e)
+	}
+	return sum
+}
+
+const block = 4096
+
+// blocks is what an entry takes; of a large file with holes not even nearly its size.
+func blocks(dir string, e filetree.Entry) int64 {
+	if e.Size > 256*block {
+		if info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(e.Path))); err == nil {
+			return allocated(info)
+		}
+	}
+	return (e.Size + block - 1) / block * block
+}
+
+// within reports whether a path is another or below it.
+func within(p, dir string) bool {
+	return p == dir || dir == "." || dir == "/" || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
+}

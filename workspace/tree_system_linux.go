@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// stampsTell reports whether the file system of a folder is one of which it is known that each write,
+// also the first one through a mapping, changes the time of the inode.
+func stampsTell(dir string) bool {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return false
+	}
+	switch uint32(st.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// isPrivate reports whether only this user can use an entry.
+func isPrivate(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid() && info.Mode().Perm()&0o077 == 0
+}
+
+// allocated is what a file takes on disk.
+func allocated(info fs.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Blocks * 512
+	}
+	return info.Size()
+}
