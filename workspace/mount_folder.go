@@ -55,9 +55,9 @@ func (f *folder) store() string { return f.Beside(storeSuffix) }
 
 // keep has no sweep remove the folder either: whoever wants to keep it wants that most of all when the
 // program was killed.
-func (f *folder) keep() {
+func (f *folder) keep() error {
 	f.kept.Store(true)
-	f.Keep()
+	return f.Keep()
 }
 
 // close removes the folder with its checkpoints. Of one that is kept the checkpoints go, and what rollbacks

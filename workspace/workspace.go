@@ -148,7 +148,9 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 		}
 	}
 	if w.opts.KeepOnClose {
-		folder.keep()
+		if err := folder.keep(); err != nil {
+			return fmt.Errorf("workspace: keeping %s: %w", w.root, err)
+		}
 	}
 	w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close() }, w.holdings) // nobody is left to hear of it
 	return nil
@@ -220,7 +222,9 @@ func (w *Workspace) Close() error {
 
 // Keep leaves the folder where it is when the workspace is closed, and what rollbacks have put aside beside
 // it. Whoever wants it gone then removes both.
-func (w *Workspace) Keep() { w.holdings.folder.keep() }
+//
+// It fails if a later workspace may take the folder for one of a killed program; Close leaves it also then.
+func (w *Workspace) Keep() error { return w.holdings.folder.keep() }
 
 // holdings are what is given up when a workspace ends. They know nothing of the Workspace, so that the
 // garbage collector sees when nobody has it any more.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -79,7 +80,7 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 	}
 	w, err := workspace.Open(ctx, &workspace.Options{Mounts: o.files.mounts, AllowAnyRoot: true})
 	if err != nil {
-		if errors.Is(err, workspace.ErrSecurity) {
+		if errors.Is(err, workspace.ErrSecurity) || errors.Is(err, fs.ErrNotExist) {
 			return nil, usageError("--mount: %w", err)
 		}
 		return nil, fmt.Errorf("--mount: %w", err)
@@ -141,7 +142,9 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 		if n, err := p.changed(ctx); err == nil && n == 0 {
 			return nil
 		}
-		p.Keep()
+		if err := p.Keep(); err != nil {
+			return err
+		}
 		fmt.Fprintf(p.errs, "drover: the run did not come to its end, so nothing was written back\n  next: look at what it has done in %s, and remove that folder\n", p.Root())
 		return nil
 	}
@@ -162,7 +165,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 
 // kept is an error after which the workspace stays.
 func (p *place) kept(err error) error {
-	p.Keep()
+	err = errors.Join(err, p.Keep())
 	return fmt.Errorf("%w\n  what the agent has done is in %s, which stays until you remove it", err, p.Root())
 }
 
@@ -194,7 +197,7 @@ func (p *place) tellRestored() {
 		for _, c := range r.Conflicts {
 			fmt.Fprintf(p.errs, "drover: %s: %s", c.Path, c.Reason)
 			if c.Aside != "" {
-				p.Keep() // the other side lies beside it
+				_ = p.Keep() // the other side lies beside it, and is named
 				fmt.Fprintf(p.errs, "; the other side is in %s", c.Aside)
 			}
 			fmt.Fprintln(p.errs)

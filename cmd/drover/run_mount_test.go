@@ -98,6 +98,7 @@ func TestAConflictLeavesBothSides(t *testing.T) {
 		return script.Text("Done.")
 	}))
 	m.setEnv(model.Env())
+	m.leaves = true // the agent's side
 	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
 	if got.code != exitError || !strings.Contains(got.errors, "nothing was written back") || !strings.Contains(got.errors, "price.txt") {
 		t.Errorf("exit code %d, want 1 and the conflict:\n%s", got.code, got.errors)
@@ -115,6 +116,7 @@ func TestAConflictLeavesBothSides(t *testing.T) {
 // A run that did not come to its end writes nothing back, and says where its files are.
 func TestAnUnfinishedRunWritesNothingBack(t *testing.T) {
 	m := newMounted(t, bash(sells), bash("true").Always())
+	m.leaves = true // what was done by then
 	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "--max-turns", "2", "Sell.")
 	left := m.leftovers()
 	if got.code != exitLimit || len(left) != 1 || !strings.Contains(got.errors, "nothing was written back") || !strings.Contains(got.errors, left[0]) {

@@ -102,7 +102,14 @@ func (f *Folder) Remove() error {
 }
 
 // Keep gives the folder up: no sweep removes it or those beside it any more. It can still be removed.
-func (f *Folder) Keep() { f.unmark.Do(f.mark.remove) }
+func (f *Folder) Keep() (err error) {
+	f.unmark.Do(func() {
+		if err = f.mark.disown(); err == nil {
+			f.mark.remove()
+		}
+	})
+	return err
+}
 
 func (f *Folder) remove() error {
 	root, err := os.OpenRoot(filepath.Dir(f.path))
@@ -111,8 +118,7 @@ func (f *Folder) remove() error {
 	}
 	defer func() { _ = root.Close() }()
 	name := filepath.Base(f.path)
-	err = RemoveTree(root, name)
-	for _, suffix := range f.beside {
+	for _, suffix := range append([]string{""}, f.beside...) {
 		err = errors.Join(err, RemoveTree(root, name+suffix))
 	}
 	return err
