@@ -228,6 +228,9 @@ func (r *run) link(o *op) error {
 	if o.Link == "" || r.again && r.linked(o) {
 		return nil
 	}
+	if leader := r.ops[o.Link]; leader != nil && leader.skip {
+		return r.trouble(o, fmt.Errorf("the file it is a hard link to, %q, is not what it was", o.Link))
+	}
 	return r.intoPlace(o, func() error {
 		return r.change("link", o.Path, func() error { return r.root.Link(o.Link, o.Path) })
 	})
