@@ -267,10 +267,7 @@ func (r *run) setMeta(o *op) error {
 		return r.trouble(o, err)
 	}
 	if now == nil || !r.stillOurs(o, now) {
-		if err := r.surprise(o.Path, "was changed meanwhile", ""); err != nil {
-			return err
-		}
-		return r.trouble(o, errors.New("was changed meanwhile; it is left as it is"))
+		return r.trouble(o, fmt.Errorf("%w: it was changed meanwhile, and is left as it is", ErrSurprise))
 	}
 	if err := r.change("meta", o.Path, func() error { return r.root.SetMeta(at(o.Want, o.Path)) }); err != nil {
 		return r.trouble(o, err)

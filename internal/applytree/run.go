@@ -58,7 +58,7 @@ func (r *run) index() {
 		}
 	}
 	for _, n := range append(slices.Clone(r.j.Notes), r.notes...) {
-		if o := r.ops[n.Path]; o != nil && n.Failed {
+		if o := r.ops[n.Path]; o != nil && n.Failed && !r.j.AllOrNothing { // which undoes them all
 			o.skip = true
 		}
 	}
