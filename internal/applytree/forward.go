@@ -231,6 +231,9 @@ func (r *run) link(o *op) error {
 	if o.Link == "" || r.again && r.linked(o) {
 		return nil
 	}
+	if leader := r.ops[o.Link]; leader != nil && leader.skip {
+		return r.trouble(o, fmt.Errorf("the file it is a hard link to, %q, is not what it was", o.Link))
+	}
 	return r.intoPlace(o, func() error {
 		return r.change("link", o.Path, func() error { return r.root.Link(o.Link, o.Path) })
 	})
@@ -267,10 +270,7 @@ func (r *run) setMeta(o *op) error {
 		return r.trouble(o, err)
 	}
 	if now == nil || !r.stillOurs(o, now) {
-		if err := r.surprise(o.Path, "was changed meanwhile", ""); err != nil {
-			return err
-		}
-		return r.trouble(o, errors.New("was changed meanwhile; it is left as it is"))
+		return r.trouble(o, fmt.Errorf("%w: it was changed meanwhile, and is left as it is", ErrSurprise))
 	}
 	if err := r.change("meta", o.Path, func() error { return r.root.SetMeta(at(o.Want, o.Path)) }); err != nil {
 		return r.trouble(o, err)

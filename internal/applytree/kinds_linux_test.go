@@ -165,7 +165,7 @@ func TestAWorkFolderOnAnotherDiskServesToo(t *testing.T) {
 }
 
 func TestAWorkFolderOnAnotherDiskSurvivesCrashes(t *testing.T) {
-	some := changes["folders that allow nothing"]
+	some := changes["a file for a folder"]
 	if b := setUp(t, some.before, some.after); !otherDisk(t, b) {
 		t.Skip("there is but one file system")
 	}
@@ -295,4 +295,60 @@ func TestAFileThatSomebodyTouchedButWhoseContentIsRightIsNoSurprise(t *testing.T
 		t.Fatalf("got %+v, error %v", res, err)
 	}
 	same(t, b.dir, b.after)
+}
+
+func TestAHardLinkThatIsThereAlreadyStays(t *testing.T) {
+	b := setUp(t, layout{"a": {content: "x"}, "b": {link: "a"}}, layout{"a": {content: "x"}, "b": {link: "a"}})
+	now := sketchOf(t, b.dir)
+	b.steps = []Step{{Path: "b", Want: now.entries["b"], Expect: now.entries["b"], Link: "a"}}
+	if res, err := b.apply(true); err != nil || len(res.Conflicts) > 0 || res.Aside != "" {
+		t.Fatalf("got %+v, error %v", res, err)
+	}
+	same(t, b.dir, b.before)
+}
+
+func TestAMovedFileThatSomebodyTouchedIsWrittenInstead(t *testing.T) {
+	for _, when := range []string{"stage", "pull"} {
+		b := setUp(t, layout{"b": {content: "moved"}, "c": {content: "also"}}, layout{"a": {content: "moved"}, "d": {content: "also"}})
+		if b.steps[slices.IndexFunc(b.steps, func(s Step) bool { return s.Path == "d" })].From != "c" {
+			t.Fatal("the plan moves nothing")
+		}
+		undo := meddle(when, func() { put(t, filepath.Join(b.dir, "c"), "surprise") })
+		res, err := b.apply(false)
+		undo()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.nothingLost(t, []string{"moved", "also", "surprise"})
+		if got(b, "d") != "also" || got(b, "a") != "moved" || len(res.Conflicts) == 0 || res.Conflicts[0].Path != "c" {
+			t.Errorf("%s: got %q and %+v", when, got(b, "d"), res)
+		}
+	}
+}
+
+func TestAFileThatWasToBeMovedAndIsGoneIsAConflict(t *testing.T) {
+	b := setUp(t, layout{"b": {content: "moved"}}, layout{"a": {content: "moved"}})
+	dieBefore(t, b, "pull", "b")
+	if err := os.Remove(filepath.Join(b.dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	res, _, err := Recover(b.root, b.work)
+	if err != nil || len(res.Conflicts) != 1 || res.Conflicts[0].Path != "a" {
+		t.Errorf("got %+v, error %v", res, err)
+	}
+}
+
+func TestWhatLiesAsideIsCarriedToAnotherDiskWhole(t *testing.T) {
+	before := layout{"d/": {perm: 0o500, time: 3}, "d/f": {content: "f", perm: 0o400, time: 4}, "d/l": {target: "\xff"}, "d/p": {pipe: true}, "d/e/": {time: 5}}
+	b := setUp(t, before, layout{})
+	if !otherDisk(t, b) {
+		t.Skip("there is but one file system")
+	}
+	res, err := b.apply(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, aside := b.before, picture(t, res.Aside)
+	want["."] = aside["."]
+	same(t, res.Aside, want)
 }

@@ -93,10 +93,8 @@ func (r *run) checkStaged(o *op) error {
 
 // clean removes what is only ours, and the journal after everything that it is needed for.
 func (r *run) clean(s state) error {
-	if s == undone {
-		if err := r.rescueAll(); err != nil {
-			return err
-		}
+	if err := r.rescueAll(s); err != nil {
+		return err
 	}
 	err := r.change("clean stage", "", func() error { return r.scratch.RemoveAll(r.stage("")) })
 	if err != nil && !absent(err) { // it was in a hidden folder that is gone already
