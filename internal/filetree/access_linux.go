@@ -70,7 +70,7 @@ func (w *widened) give(n need) {
 	if n.root.strict {
 		return
 	}
-	fd, err := openName(n.root.fd, ".", unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := duplicate(n.root.fd)
 	if err != nil {
 		return
 	}
@@ -95,7 +95,7 @@ func (w *widened) add(fd int, bits uint32) {
 	if unix.Fstat(fd, &st) != nil || int(st.Uid) != os.Geteuid() || st.Mode&bits == bits {
 		return
 	}
-	if kind := kindOf(uint16(st.Mode)); kind != Dir && kind != File {
+	if kind := kindOf(uint16(st.Mode)); kind != Dir && (kind != File || bits != toRead) {
 		return
 	}
 	if chmod(fd, st.Mode&0o7777|bits) == nil {

@@ -33,6 +33,10 @@ func (r *Root) create(path string) (f *os.File, err error) {
 		}
 		return err
 	})
+	if err != nil && f != nil {
+		_ = f.Close()
+		return nil, err
+	}
 	return f, err
 }
 
@@ -138,12 +142,23 @@ func renameNew(from, to place) error {
 
 func (r *Root) remove(path string) error {
 	return r.change(path, func(p place) error {
-		err := unix.Unlinkat(p.dir, p.name, 0)
-		if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
-			if dirErr := unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR); !errors.Is(dirErr, unix.ENOTDIR) {
-				return dirErr
-			}
+		err := unlink(p.dir, p.name)
+		if errors.Is(err, unix.EISDIR) {
+			return unix.Unlinkat(p.dir, p.name, unix.AT_REMOVEDIR)
 		}
 		return err
 	})
+}
+
+// unlink removes what is no folder. For folders it fails with EISDIR.
+func unlink(dir int, name string) error {
+	err := unix.Unlinkat(dir, name, 0)
+	if !errors.Is(err, unix.EPERM) { // which is what other systems say of folders
+		return err
+	}
+	var st unix.Stat_t
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return unix.EISDIR
+	}
+	return err
 }

@@ -3,114 +3,214 @@
 package filetree
 
 import (
-	"cmp"
-	"context"
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// dirents yields the names in what getdents wrote, as they stand there: zero-terminated.
-func dirents(buf []byte, yield func(name []byte)) {
-	const header = int(unsafe.Offsetof(unix.Dirent{}.Name))
-	for len(buf) >= header {
-		size := int(binary.NativeEndian.Uint16(buf[unsafe.Offsetof(unix.Dirent{}.Reclen):]))
-		if size < header || size > len(buf) {
-			return
-		}
-		name := buf[header:size]
-		buf = buf[size:]
-		n := 0
-		for n < len(name) && name[n] != 0 {
-			n++
-		}
-		name = name[:n]
-		if s := string(name); s == "." || s == ".." || s == "" {
-			continue
-		}
-		yield(name)
-	}
+// A lister reads folders, one after the other, and keeps its buffers between them: names are copied
+// twice, and otherwise a folder costs one block of text and one of entries.
+type lister struct {
+	attrs   bool
+	dirents []byte // as the kernel writes them
+	names   []byte // each with a zero at its end
+	spans   []span // where they are, and later where they are in paths
+	paths   []byte // in order, each with the folder before and a zero at its end
 }
 
-// readNames reads the names in a folder.
-func readNames(fd int) ([]string, error) {
-	var names []string
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := again(func() (int, error) { return unix.Getdents(fd, buf) })
-		if n <= 0 || err != nil {
-			return names, gone(err)
-		}
-		dirents(buf[:n], func(name []byte) { names = append(names, string(name)) })
-	}
+// A span is where a name begins and ends.
+type span struct{ from, to int }
+
+// unread stands for attributes that even the owner cannot read just so. No attributes are encoded so.
+const unread = "\xff"
+
+// share is how many entries are worth a goroutine.
+const share = 1024
+
+// bufferSize takes about a thousand names at once.
+const bufferSize = 32 << 10
+
+// listers keeps the buffers between walks, too.
+var listers = sync.Pool{New: func() any { return &lister{dirents: make([]byte, bufferSize)} }}
+
+func newLister(attrs bool) *lister {
+	l := listers.Get().(*lister)
+	l.attrs = attrs
+	return l
 }
 
-func (r *Root) readDir(dir string) ([]Entry, error) { return r.list(dir, true) }
-
-func (r *Root) list(dir string, attrs bool) (entries []Entry, err error) {
+// list looks at the entries of a folder, sorted by name. What disappears meanwhile is left out.
+func (l *lister) list(r *Root, dir string) (entries []Entry, err error) {
 	err = try(func() error {
-		fd, err := openBeneath(r.fd, dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		fd, err := openBeneath(r.fd, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOATIME)
+		if errors.Is(err, unix.EPERM) {
+			fd, err = openBeneath(r.fd, dir, unix.O_RDONLY|unix.O_DIRECTORY)
+		}
 		if err != nil {
 			return err
 		}
 		defer unix.Close(fd)
-		entries = entries[:0]
-		names, err := readNames(fd)
-		if err != nil {
+		if err := l.readNames(fd); err != nil {
 			return err
 		}
-		for _, name := range names {
-			e, err := lookAt(fd, name, join(dir, name), attrs)
-			if errors.Is(err, unix.ENOENT) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			entries = append(entries, e)
-		}
-		return nil
+		entries, err = l.look(fd, dir)
+		return err
 	}, need{r, dir, toList})
-	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
-	return entries, err
-}
-
-func lookAt(dir int, name, path string, attrs bool) (Entry, error) {
-	fd, err := openName(dir, name, unix.O_PATH)
 	if err != nil {
-		return Entry{}, err
+		return nil, err
 	}
-	defer unix.Close(fd)
-	return entryOf(fd, path, attrs)
+	r.readSecrets(entries)
+	return entries, nil
 }
 
-func (r *Root) walk(ctx context.Context, o WalkOptions) (all []Entry, err error) {
-	var visit func(dir string) error
-	visit = func(dir string) error {
-		if err := ctx.Err(); err != nil {
+// readSecrets looks again, with more rights, at entries of which something could not be read. What is
+// somebody else's secret stays out.
+func (r *Root) readSecrets(entries []Entry) {
+	for i := range entries {
+		if entries[i].Xattrs != unread {
+			continue
+		}
+		entries[i].Xattrs = ""
+		if e, err := r.lstat(entries[i].Path); err == nil {
+			entries[i] = e
+		}
+	}
+}
+
+// readNames fills names and spans, sorted.
+func (l *lister) readNames(fd int) error {
+	l.names, l.spans = l.names[:0], l.spans[:0]
+	for {
+		n, err := again(func() (int, error) { return unix.Getdents(fd, l.dirents) })
+		if err != nil && !errors.Is(err, unix.ENOENT) { // a folder that was removed has nothing
 			return err
 		}
-		entries, err := r.list(dir, !o.NoXattrs)
-		if err != nil {
-			return failed("walk", dir, err)
+		if n <= 0 {
+			break
 		}
-		var errs []error
-		for _, e := range entries {
-			if o.Skip != nil && o.Skip(e) {
-				continue
-			}
-			all = append(all, e)
-			if e.Kind == Dir {
-				errs = append(errs, visit(e.Path))
-			}
-		}
-		return errors.Join(errs...)
+		l.take(l.dirents[:n])
 	}
-	err = visit(o.From)
-	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
-	return all, err
+	compare := func(a, b span) int { return bytes.Compare(l.name(a), l.name(b)) }
+	slices.SortFunc(l.spans, compare)
+	// Some file systems name an entry twice when it is renamed meanwhile.
+	l.spans = slices.CompactFunc(l.spans, func(a, b span) bool { return compare(a, b) == 0 })
+	return nil
+}
+
+func (l *lister) name(s span) []byte { return l.names[s.from:s.to] }
+
+// take copies the names out of what the kernel wrote.
+func (l *lister) take(buf []byte) {
+	const header = int(unsafe.Offsetof(unix.Dirent{}.Name))
+	for len(buf) > header {
+		size := int(binary.NativeEndian.Uint16(buf[unsafe.Offsetof(unix.Dirent{}.Reclen):]))
+		if size <= header || size > len(buf) {
+			return
+		}
+		name := buf[header:size]
+		buf = buf[size:]
+		name = name[:max(0, bytes.IndexByte(name, 0))]
+		if len(name) == 0 || string(name) == "." || string(name) == ".." {
+			continue
+		}
+		from := len(l.names)
+		l.names = append(append(l.names, name...), 0)
+		l.spans = append(l.spans, span{from, from + len(name)})
+	}
+}
+
+// look makes entries of the names. Large folders are shared among goroutines.
+func (l *lister) look(fd int, dir string) ([]Entry, error) {
+	if len(l.spans) == 0 {
+		return nil, nil
+	}
+	prefix := l.layPaths(dir)
+	paths := string(l.paths)
+	entries := make([]Entry, len(l.spans))
+	if len(l.spans) < 2*share {
+		n, err := l.lookAt(fd, prefix, paths, l.spans, entries)
+		return entries[:n], err
+	}
+	parts := (len(l.spans) + share - 1) / share
+	found, errs := make([]int, parts), make([]error, parts)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(parts, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < parts; i = int(next.Add(1)) - 1 {
+				from, to := i*share, min((i+1)*share, len(l.spans))
+				found[i], errs[i] = l.lookAt(fd, prefix, paths, l.spans[from:to], entries[from:to])
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	for i := range parts { // what disappeared leaves gaps
+		n += copy(entries[n:], entries[i*share:i*share+found[i]])
+	}
+	return entries[:n], errors.Join(errs...)
+}
+
+// lookAt fills the entries from the left, and returns how many there are.
+func (l *lister) lookAt(fd, prefix int, paths string, spans []span, entries []Entry) (n int, err error) {
+	var st unix.Statx_t
+	for _, s := range spans {
+		name := &l.paths[s.from]
+		err := statx(fd, name, unix.AT_SYMLINK_NOFOLLOW, &st)
+		if err == unix.ENOENT { //nolint:errorlint // it is the system call's own, and this is the hot path
+			continue
+		}
+		if err != nil {
+			return n, err
+		}
+		e := &entries[n]
+		*e = entry(&st, paths[s.from-prefix:s.to])
+		if e.Kind == Link {
+			e.Target, err = readLink(fd, name)
+		} else if l.attrs {
+			e.Xattrs, err = readXattrs(fd, name, e.Kind)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, unix.EACCES):
+			e.Xattrs = unread
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL): // gone, or no link any more
+			continue
+		default:
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// layPaths writes the paths in the order of the names, and returns how much comes before each name.
+func (l *lister) layPaths(dir string) int {
+	l.paths = l.paths[:0]
+	prefix := len(dir) + 1
+	if dir == "." {
+		prefix = 0
+	}
+	for i, s := range l.spans {
+		if prefix > 0 {
+			l.paths = append(append(l.paths, dir...), '/')
+		}
+		from := len(l.paths)
+		l.paths = append(append(l.paths, l.name(s)...), 0)
+		l.spans[i] = span{from, from + s.to - s.from}
+	}
+	return prefix
+}
+
+func (r *Root) readDir(dir string) ([]Entry, error) {
+	l := newLister(true)
+	defer listers.Put(l)
+	return l.list(r, dir)
 }

@@ -17,20 +17,15 @@ const removeAttempts = 5
 const maxHeld = 64
 
 func (r *Root) removeAll(path string) error {
-	return r.change(path, func(p place) error {
-		rm := remover{top: p, prefix: ".moved-" + rand.Text() + "-"}
-		err := rm.remove(p.dir, p.name, 0)
-		for rm.done < rm.moved && err == nil { // which grows while it works
-			rm.done++
-			err = rm.remove(p.dir, rm.place(rm.done), 0)
-		}
-		return err
-	})
+	return gone(r.change(path, func(p place) error {
+		rm := remover{prefix: ".moved-" + rand.Text() + "-"}
+		return rm.remove(p.dir, p.name, 0)
+	}))
 }
 
 // remover removes one tree.
 type remover struct {
-	top         place  // where the tree is, and where deep folders are moved to
+	top         int    // the uppermost folder, where deep ones are moved to
 	prefix      string // of a name that nobody has used
 	moved, done int
 }
@@ -39,20 +34,14 @@ func (rm *remover) place(n int) string { return rm.prefix + strconv.Itoa(n) }
 
 // remove removes a name from a folder. It never opens a link.
 func (rm *remover) remove(dir int, name string, depth int) error {
-	err := unix.Unlinkat(dir, name, 0)
-	if err == nil || errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
-		return err
+	err := unlink(dir, name)
+	if !errors.Is(err, unix.EISDIR) {
+		return gone(err)
 	}
 	for range removeAttempts {
 		err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR)
-		if err == nil || errors.Is(err, unix.ENOENT) {
-			return nil
-		}
-		if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.EACCES) {
-			return err
+		if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+			return gone(err)
 		}
 		if depth > maxHeld && rm.moveUp(dir, name) == nil {
 			return nil
@@ -70,7 +59,7 @@ func (rm *remover) moveUp(dir int, name string) error {
 		widen(fd)
 		_ = unix.Close(fd)
 	}
-	err := unix.Renameat(dir, name, rm.top.dir, rm.place(rm.moved+1))
+	err := unix.Renameat(dir, name, rm.top, rm.place(rm.moved+1))
 	if err == nil {
 		rm.moved++
 	}
@@ -90,9 +79,18 @@ func (rm *remover) empty(dir int, name string, depth int) error {
 		return gone(err)
 	}
 	defer unix.Close(fd)
-	names, err := readNames(fd)
-	for _, name := range names {
-		err = errors.Join(err, rm.remove(fd, name, depth+1))
+	if depth == 0 {
+		rm.top = fd
+	}
+	l := newLister(false)
+	defer listers.Put(l)
+	err = l.readNames(fd)
+	for _, s := range l.spans {
+		err = errors.Join(err, rm.remove(fd, string(l.name(s)), depth+1))
+	}
+	for depth == 0 && rm.done < rm.moved { // which grows while it works
+		rm.done++
+		err = errors.Join(err, rm.remove(fd, rm.place(rm.done), 1))
 	}
 	return err
 }
