@@ -91,7 +91,7 @@ func (f *Folder) Beside(suffix string) string { return f.path + suffix }
 // the same answer, after the folder is gone.
 func (f *Folder) Remove() error {
 	f.removing.Do(func() {
-		if f.removed = f.remove(); f.removed != nil {
+		if f.removed = f.removeAll(append([]string{""}, f.beside...)...); f.removed != nil {
 			f.mark.release()
 			return
 		}
@@ -100,15 +100,29 @@ func (f *Folder) Remove() error {
 	return f.removed
 }
 
-func (f *Folder) remove() error {
+// Keep removes what is beside the folder, but leaves the folder itself, which no sweep takes any more.
+// It is instead of Remove; whichever is called first is done.
+func (f *Folder) Keep() error {
+	f.removing.Do(func() {
+		// First, because a folder that somebody wants is worth more than the room of what is beside it.
+		if f.removed = f.mark.disown(); f.removed != nil {
+			return
+		}
+		f.mark.remove()
+		f.removed = f.removeAll(f.beside...)
+	})
+	return f.removed
+}
+
+// removeAll removes the folders whose names end so.
+func (f *Folder) removeAll(suffixes ...string) error {
 	root, err := os.OpenRoot(filepath.Dir(f.path))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }()
 	name := filepath.Base(f.path)
-	err = RemoveTree(root, name)
-	for _, suffix := range f.beside {
+	for _, suffix := range suffixes {
 		err = errors.Join(err, RemoveTree(root, name+suffix))
 	}
 	return err

@@ -111,6 +111,40 @@ func TestRemovingHappensOnceForAll(t *testing.T) {
 	checkEmpty(t, parent)
 }
 
+func TestAKeptFolderStaysWithoutWhatWasBesideIt(t *testing.T) {
+	parent := parentFolder(t)
+	folder := makeFolder(t, parent)
+	plant(t, filepath.Join(folder.Path(), "file"), "x")
+	plant(t, filepath.Join(folder.Beside(".store"), "pack"), "x")
+	if err := folder.Keep(); err != nil {
+		t.Error(err)
+	}
+	if err := folder.Remove(); err != nil {
+		t.Error(err)
+	}
+	if removed := sweep(t, parent); len(removed) > 0 {
+		t.Errorf("swept %v", removed)
+	}
+	left, err := os.ReadDir(parent)
+	if err != nil || len(left) != 1 || left[0].Name() != filepath.Base(folder.Path()) {
+		t.Errorf("left %v, %v, want the folder alone", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(folder.Path(), "file")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Another program sweeps in the moment between the release of the marker and its removal.
+func TestAMarkerThatWasDisownedIsNoMarker(t *testing.T) {
+	parent := parentFolder(t)
+	folder := filepath.Join(parent, kind.Prefix+"NAME")
+	plant(t, filepath.Join(folder, "file"), "x")
+	plant(t, folder+".lock", "kept: "+kind.Text[len("kept: "):])
+	if removed := sweep(t, parent); len(removed) > 0 {
+		t.Errorf("swept %v", removed)
+	}
+}
+
 // Runs as an ordinary user too: root can read everything anyway.
 func TestWhatWasLockedIsRemovedToo(t *testing.T) {
 	parent, outside := parentFolder(t), t.TempDir()

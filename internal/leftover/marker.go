@@ -68,6 +68,12 @@ func (m *marker) remove() {
 	_ = os.Remove(m.file.Name()) // a sweeper may have been faster
 }
 
+// disown makes the marker one that no sweep knows, for the moment between its release and its removal.
+func (m *marker) disown() error {
+	_, err := m.file.WriteAt([]byte("kept: "), 0)
+	return err
+}
+
 // abandonedMarker is the marker if its program is gone, and nil otherwise. It is locked, so that no
 // other sweeper works on the same folder.
 func (k Kind) abandonedMarker(root *os.Root, name string) *marker {

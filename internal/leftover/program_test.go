@@ -25,11 +25,17 @@ const (
 	folderVariable = "LEFTOVER_TEST_FOLDER"
 	// busyVariable makes it one that makes and removes folders there until it is killed.
 	busyVariable = "LEFTOVER_TEST_BUSY"
+	// sweepVariable makes it one that sweeps there and says what it found.
+	sweepVariable = "LEFTOVER_TEST_SWEEP"
 )
 
 func TestMain(m *testing.M) {
 	if parent := os.Getenv(busyVariable); parent != "" {
 		beBusy(parent)
+	}
+	if parent := os.Getenv(sweepVariable); parent != "" {
+		fmt.Println(kind.Sweep(parent))
+		os.Exit(0)
 	}
 	if parent := os.Getenv(folderVariable); parent != "" {
 		folder, err := kind.Make(parent)

@@ -4,6 +4,9 @@ package leftover_test
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -12,6 +15,34 @@ import (
 
 func TestFoldersOfOrdinaryUsers(t *testing.T) {
 	testuser.Rerun(t, "/bin/true", "^(TestWhat.*|TestAFolderIsPrivate|TestADeepTreeIsRemovedToo|TestLeftovers.*)$")
+}
+
+// An ordinary user has a folder with something of root in it.
+func TestAMarkerStaysAsLongAsItsFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make files of another user: run as root")
+	}
+	parent := testuser.Folder(t)
+	folder := filepath.Join(parent, kind.Prefix+"NAME")
+	plant(t, filepath.Join(folder, "of root", "file"), "x")
+	plant(t, folder+".lock", kind.Text)
+	for _, path := range []string{folder, folder + ".lock"} {
+		if err := os.Lchown(path, testuser.Nobody, testuser.Nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(testuser.Put(t, os.Args[0], testuser.Folder(t)))
+	cmd.Env = []string{sweepVariable + "=" + parent}
+	cmd.Dir = parent
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testuser.Nobody, Gid: testuser.Nobody}}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), folder) || !strings.Contains(string(out), "permission denied") {
+		t.Errorf("the sweep says %q, %v, want the folder and why it is still there", out, err)
+	}
+	for _, path := range []string{filepath.Join(folder, "of root", "file"), folder + ".lock"} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestADeepTreeIsRemovedToo(t *testing.T) {
@@ -62,7 +93,7 @@ func lowerOpenFiles(t *testing.T, limit uint64) {
 // the rest of the program.
 func TestTheRemovalOfADeepTreeTakesFewOpenFiles(t *testing.T) {
 	folder := makeFolder(t, parentFolder(t))
-	makeDeep(t, folder.Path(), 3000)
+	makeDeep(t, folder.Path(), 1000)
 	before, most := openFiles(t), 0
 	done := make(chan error)
 	go func() { done <- folder.Remove() }()
