@@ -59,7 +59,7 @@ func dieAt(n int, run func()) (died bool) {
 }
 
 func TestAFaultAnywhereUndoesAllOrNothing(t *testing.T) {
-	eachChange(t, func(t *testing.T, b *bench) {
+	eachChange(t, inMemory(), func(t *testing.T, b *bench) {
 		for n := 1; ; n++ {
 			var err error
 			var res Result
@@ -145,5 +145,76 @@ func wholly(t tester, b *bench, allOrNothing, began bool) {
 		if diff := cmp.Diff(b.after, got); diff != "" {
 			t.Fatalf("the tree is not as wanted: (-want +got)\n%s", diff)
 		}
+	}
+}
+
+func TestACrashWhileAFaultIsUndoneIsRecovered(t *testing.T) {
+	stride := testsize.Of(3, 1)
+	for _, name := range []string{"folders that allow nothing", "a linked file changed", "a folder was renamed", "a file for a folder"} {
+		t.Run(name, func(t *testing.T) {
+			for n := 1; ; n += stride {
+				reached := false
+				for m := 1; ; m++ {
+					b := setUp(t, changes[name].before, changes[name].after)
+					count := 0
+					died := dieAt(n+m, func() {
+						die := testFault
+						testFault = func(what, path string) error {
+							if count++; count == n {
+								reached = true
+								_ = die(what, path)
+								return errInjected
+							}
+							return die(what, path)
+						}
+						_, _ = b.apply(true)
+					})
+					began := lies(filepath.Join(b.work, string(applying))) || lies(filepath.Join(b.work, string(undoing)))
+					recoverAll(t, b)
+					wholly(t, b, true, began)
+					b.tidy(t)
+					if !died {
+						break
+					}
+				}
+				if !reached {
+					return
+				}
+			}
+		})
+	}
+}
+
+func TestTroubleWithOnePathLeavesTheOthers(t *testing.T) {
+	for _, what := range []string{"displace", "place", "link", "meta"} {
+		t.Run(what, func(t *testing.T) {
+			b := setUp(t,
+				layout{"a": {content: "new"}, "b": {content: "1"}, "m": {time: 3}},
+				layout{"a": {content: "old"}, "b": {content: "2"}, "l": {link: "b"}, "m": {time: 4}})
+			failed := ""
+			testFault = func(w, p string) error {
+				if w == what && failed == "" {
+					failed = p
+					return errInjected
+				}
+				return nil
+			}
+			defer func() { testFault = nil }()
+			res, err := b.apply(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.Contains(res.Done, failed) || !slices.ContainsFunc(res.Conflicts, func(c Conflict) bool { return c.Path == failed }) {
+				t.Errorf("got %+v, want a conflict about %q", res, failed)
+			}
+			b.nothingLost(t, []string{"new", "1", "old", "2"})
+			b.tidy(t)
+			now := picture(t, b.dir)
+			for _, p := range res.Done {
+				if b.after[p] != now[p] {
+					t.Errorf("%q: got %s, want %s", p, now[p], b.after[p])
+				}
+			}
+		})
 	}
 }

@@ -228,6 +228,9 @@ func (r *run) link(o *op) error {
 	if o.Link == "" || r.again && r.linked(o) {
 		return nil
 	}
+	if leader := r.ops[o.Link]; leader != nil && leader.skip {
+		return r.trouble(o, fmt.Errorf("the file it is a hard link to, %q, is not what it was", o.Link))
+	}
 	return r.intoPlace(o, func() error {
 		return r.change("link", o.Path, func() error { return r.root.Link(o.Link, o.Path) })
 	})
@@ -246,7 +249,7 @@ func (r *run) checkLink(o *op) error {
 	}
 	now, err := look(r.root, o.Path)
 	if err == nil && (now == nil || now.Size != o.Want.Size || now.ModTime != o.Want.ModTime || now.Perm != o.Want.Perm) {
-		err = fmt.Errorf("the file it is a hard link to, %q, is not what it was", o.Link)
+		err = fmt.Errorf("%w: the file it is a hard link to, %q, is not what it was", ErrSurprise, o.Link)
 	}
 	if err != nil {
 		return r.trouble(o, err)
@@ -296,7 +299,7 @@ func (r *run) setFolders(choose func(folder) *filetree.Entry) error {
 		err := r.change("folder", f.path(), func() error { return r.root.SetMeta(at(want, f.path())) })
 		switch {
 		case err == nil:
-		case r.j.AllOrNothing:
+		case r.j.AllOrNothing && !(r.back && replaced(err)):
 			return fmt.Errorf("applytree: %q: %w", f.path(), err)
 		default:
 			r.note(note{Conflict{Path: f.path(), Reason: err.Error()}, true})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -171,7 +172,7 @@ func contentOf(t tester, root *filetree.Root, p string) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	content, err := os.ReadFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	content, err := io.ReadAll(f)
 	if err != nil {
 		t.Fatal(err)
 	}

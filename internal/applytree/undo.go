@@ -40,7 +40,9 @@ func (r *run) undo() error {
 		{false, r.resetMeta},
 	} {
 		errs = append(errs, r.each(phase.backwards, func(o *op) error {
-			if err := phase.do(o); err != nil {
+			if err := phase.do(o); replaced(err) {
+				r.note(note{Conflict{o.Path, "could not be put back: " + err.Error(), r.named(o.Path)}, true})
+			} else if err != nil {
 				errs = append(errs, fmt.Errorf("%q: %w", o.Path, err))
 			}
 			return nil
@@ -55,6 +57,10 @@ func (r *run) undo() error {
 	}
 	return r.clean(undone)
 }
+
+// replaced reports an error that no further attempt would mend: somebody took the place, or the folder that
+// it is in. What was to be put there stays aside.
+func replaced(err error) bool { return absent(err) || errors.Is(err, filetree.ErrKind) }
 
 // returned reports whether what an op displaced is where it was.
 func (r *run) returned(o *op) bool { return o.Displace && !r.exists(r.scratch, r.aside(o.Path)) }
@@ -139,6 +145,9 @@ func (r *run) moveBack(o *op) error {
 		err := r.intoFree(o.From, func() error {
 			return r.change("move back", o.From, func() error { return r.scratch.MoveNew(r.stage(o.Stage), r.root, o.From) })
 		})
+		if replaced(err) {
+			return r.rescue(r.stage(o.Stage), o.From)
+		}
 		if err != nil {
 			return err
 		}

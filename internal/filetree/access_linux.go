@@ -67,7 +67,7 @@ type widened []struct {
 // give allows what is needed as far as the folders are this user's. What it cannot give the operation
 // will miss, and say so.
 func (w *widened) give(n need) {
-	fd, err := openName(n.root.fd, ".", unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := duplicate(n.root.fd)
 	if err != nil {
 		return
 	}

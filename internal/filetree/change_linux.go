@@ -33,6 +33,10 @@ func (r *Root) create(path string) (f *os.File, err error) {
 		}
 		return err
 	})
+	if err != nil && f != nil {
+		_ = f.Close()
+		return nil, err
+	}
 	return f, err
 }
 

@@ -6,7 +6,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,16 +21,30 @@ type lister struct {
 	attrs   bool
 	dirents []byte // as the kernel writes them
 	names   []byte // each with a zero at its end
-	spans   []span // where they are
+	spans   []span // where they are, and later where they are in paths
 	paths   []byte // in order, each with the folder before and a zero at its end
-	secret  []int  // entries whose attributes cannot be read just so
 }
 
 // A span is where a name begins and ends.
 type span struct{ from, to int }
 
+// unread stands for attributes that even the owner cannot read just so. No attributes are encoded so.
+const unread = "\xff"
+
+// share is how many entries are worth a goroutine.
+const share = 1024
+
 // bufferSize takes about a thousand names at once.
 const bufferSize = 32 << 10
+
+// listers keeps the buffers between walks, too.
+var listers = sync.Pool{New: func() any { return &lister{dirents: make([]byte, bufferSize)} }}
+
+func newLister(attrs bool) *lister {
+	l := listers.Get().(*lister)
+	l.attrs = attrs
+	return l
+}
 
 // list looks at the entries of a folder, sorted by name. What disappears meanwhile is left out.
 func (l *lister) list(r *Root, dir string) (entries []Entry, err error) {
@@ -49,20 +66,27 @@ func (l *lister) list(r *Root, dir string) (entries []Entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range l.secret {
+	r.readSecrets(entries)
+	return entries, nil
+}
+
+// readSecrets looks again, with more rights, at entries of which something could not be read. What is
+// somebody else's secret stays out.
+func (r *Root) readSecrets(entries []Entry) {
+	for i := range entries {
+		if entries[i].Xattrs != unread {
+			continue
+		}
+		entries[i].Xattrs = ""
 		if e, err := r.lstat(entries[i].Path); err == nil {
 			entries[i] = e
 		}
 	}
-	return entries, nil
 }
 
 // readNames fills names and spans, sorted.
 func (l *lister) readNames(fd int) error {
 	l.names, l.spans = l.names[:0], l.spans[:0]
-	if l.dirents == nil {
-		l.dirents = make([]byte, bufferSize)
-	}
 	for {
 		n, err := again(func() (int, error) { return unix.Getdents(fd, l.dirents) })
 		if err != nil && !errors.Is(err, unix.ENOENT) { // a folder that was removed has nothing
@@ -102,45 +126,69 @@ func (l *lister) take(buf []byte) {
 	}
 }
 
-// look makes entries of the names.
+// look makes entries of the names. Large folders are shared among goroutines.
 func (l *lister) look(fd int, dir string) ([]Entry, error) {
-	l.secret = l.secret[:0]
 	if len(l.spans) == 0 {
 		return nil, nil
 	}
 	prefix := l.layPaths(dir)
 	paths := string(l.paths)
-	entries := make([]Entry, 0, len(l.spans))
+	entries := make([]Entry, len(l.spans))
+	if len(l.spans) < 2*share {
+		n, err := l.lookAt(fd, prefix, paths, l.spans, entries)
+		return entries[:n], err
+	}
+	parts := (len(l.spans) + share - 1) / share
+	found, errs := make([]int, parts), make([]error, parts)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(parts, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < parts; i = int(next.Add(1)) - 1 {
+				from, to := i*share, min((i+1)*share, len(l.spans))
+				found[i], errs[i] = l.lookAt(fd, prefix, paths, l.spans[from:to], entries[from:to])
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	for i := range parts { // what disappeared leaves gaps
+		n += copy(entries[n:], entries[i*share:i*share+found[i]])
+	}
+	return entries[:n], errors.Join(errs...)
+}
+
+// lookAt fills the entries from the left, and returns how many there are.
+func (l *lister) lookAt(fd, prefix int, paths string, spans []span, entries []Entry) (n int, err error) {
 	var st unix.Statx_t
-	at := 0
-	for _, s := range l.spans {
-		from, to := at, at+prefix+s.to-s.from
-		at = to + 1
-		name := &l.paths[from+prefix]
+	for _, s := range spans {
+		name := &l.paths[s.from]
 		err := statx(fd, name, unix.AT_SYMLINK_NOFOLLOW, &st)
-		if errors.Is(err, unix.ENOENT) {
+		if err == unix.ENOENT { //nolint:errorlint // it is the system call's own, and this is the hot path
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return n, err
 		}
-		e := entry(&st, paths[from:to])
+		e := &entries[n]
+		*e = entry(&st, paths[s.from-prefix:s.to])
 		if e.Kind == Link {
 			e.Target, err = readLink(fd, name)
 		} else if l.attrs {
 			e.Xattrs, err = readXattrs(fd, name, e.Kind)
 		}
 		switch {
+		case err == nil:
 		case errors.Is(err, unix.EACCES):
-			l.secret = append(l.secret, len(entries))
+			e.Xattrs = unread
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL): // gone, or no link any more
 			continue
-		case err != nil:
-			return nil, err
+		default:
+			return n, err
 		}
-		entries = append(entries, e)
+		n++
 	}
-	return entries, nil
+	return n, nil
 }
 
 // layPaths writes the paths in the order of the names, and returns how much comes before each name.
@@ -150,16 +198,19 @@ func (l *lister) layPaths(dir string) int {
 	if dir == "." {
 		prefix = 0
 	}
-	for _, s := range l.spans {
+	for i, s := range l.spans {
 		if prefix > 0 {
 			l.paths = append(append(l.paths, dir...), '/')
 		}
+		from := len(l.paths)
 		l.paths = append(append(l.paths, l.name(s)...), 0)
+		l.spans[i] = span{from, from + s.to - s.from}
 	}
 	return prefix
 }
 
 func (r *Root) readDir(dir string) ([]Entry, error) {
-	l := lister{attrs: true}
+	l := newLister(true)
+	defer listers.Put(l)
 	return l.list(r, dir)
 }

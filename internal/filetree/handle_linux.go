@@ -54,6 +54,9 @@ var noOpenat2 atomic.Bool
 // openBeneath opens a clean path below a folder without following a link in it. With O_NOFOLLOW and
 // O_PATH the last element may be a link, which is then what is opened.
 func openBeneath(dir int, path string, flags int) (int, error) {
+	if path == "." && flags&unix.O_PATH != 0 {
+		return duplicate(dir) // to open "." one would have to be allowed to pass
+	}
 	start := dir
 	for len(path) > maxPath {
 		cut := strings.LastIndexByte(path[:maxPath], '/')
@@ -75,6 +78,8 @@ func openBeneath(dir int, path string, flags int) (int, error) {
 	}
 	return fd, err
 }
+
+func duplicate(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) }
 
 // openPart opens a path that is short enough for one system call.
 func openPart(dir int, path string, flags int) (int, error) {

@@ -160,29 +160,43 @@ func readLink(dir int, name *byte) (string, error) {
 }
 
 func (r *Root) openFile(path string) (*os.File, Entry, error) {
-	var fd int
+	fd := -1
 	var before, after Entry
 	err := try(func() (err error) {
 		fd, before, err = r.openRegular(path)
 		return err
 	}, need{r, path, toRead})
-	if err != nil {
+	if fd < 0 {
 		return nil, Entry{}, err
 	}
-	err = try(func() (err error) {
-		after, err = entryOf(fd, path, true)
-		return err
-	})
-	if errors.Is(err, unix.EACCES) {
-		after, err = r.lstat(path)
+	f := os.NewFile(uintptr(fd), filepath.Join(r.dir, path))
+	if err == nil {
+		after, err = r.lookOpen(fd, path)
 	}
-	if err == nil && (after.Stamp.Ino != before.Stamp.Ino || after.Stamp.Dev != before.Stamp.Dev) {
+	switch {
+	case err != nil:
+	case after.Kind != File:
+		err = ErrNotFile
+	case after.Stamp.Ino != before.Stamp.Ino || after.Stamp.Dev != before.Stamp.Dev:
 		err = unix.ESTALE
 	}
 	if err != nil {
-		return nil, Entry{}, errors.Join(err, unix.Close(fd))
+		_ = f.Close()
+		return nil, Entry{}, err
 	}
-	return os.NewFile(uintptr(fd), filepath.Join(r.dir, path)), after, nil
+	return f, after, nil
+}
+
+// lookOpen looks at an open file, once its mode is back to what it was.
+func (r *Root) lookOpen(fd int, path string) (e Entry, err error) {
+	err = try(func() (err error) {
+		e, err = entryOf(fd, path, true)
+		return err
+	})
+	if errors.Is(err, unix.EACCES) {
+		return r.lstat(path)
+	}
+	return e, err
 }
 
 // openRegular looks before it opens, since opening a pipe or a device is an event for somebody.

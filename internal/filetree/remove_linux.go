@@ -18,7 +18,7 @@ const maxHeld = 64
 
 func (r *Root) removeAll(path string) error {
 	return gone(r.change(path, func(p place) error {
-		rm := remover{prefix: ".moved-" + rand.Text() + "-", dirents: make([]byte, bufferSize)}
+		rm := remover{prefix: ".moved-" + rand.Text() + "-"}
 		return rm.remove(p.dir, p.name, 0)
 	}))
 }
@@ -28,7 +28,6 @@ type remover struct {
 	top         int    // the uppermost folder, where deep ones are moved to
 	prefix      string // of a name that nobody has used
 	moved, done int
-	dirents     []byte
 }
 
 func (rm *remover) place(n int) string { return rm.prefix + strconv.Itoa(n) }
@@ -83,7 +82,8 @@ func (rm *remover) empty(dir int, name string, depth int) error {
 	if depth == 0 {
 		rm.top = fd
 	}
-	l := lister{dirents: rm.dirents}
+	l := newLister(false)
+	defer listers.Put(l)
 	err = l.readNames(fd)
 	for _, s := range l.spans {
 		err = errors.Join(err, rm.remove(fd, string(l.name(s)), depth+1))

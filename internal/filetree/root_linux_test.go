@@ -74,7 +74,7 @@ func TestATreeThatIsVeryDeep(t *testing.T) {
 		name  string
 		depth int
 	}{
-		"many folders": {"d", testsize.Of(3000, 5000)},
+		"many folders": {"dir", testsize.Of(1500, 5000)},
 		"long names":   {strings.Repeat("n", 255), 60},
 	} {
 		t.Run(name, func(t *testing.T) {

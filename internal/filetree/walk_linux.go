@@ -20,8 +20,11 @@ type walker struct {
 	opts WalkOptions
 	ctx  context.Context
 
+	workers sync.WaitGroup // but for the caller
+
 	mu    sync.Mutex
 	more  sync.Cond // todo has grown, or everything is done
+	spare int       // workers that may still be started
 	todo  []*folder
 	open  int // folders that are not done
 	found int
@@ -37,14 +40,10 @@ type folder struct {
 
 func (r *Root) walk(ctx context.Context, o WalkOptions) ([]Entry, error) {
 	top := &folder{path: o.From}
-	w := &walker{root: r, opts: o, ctx: ctx, todo: []*folder{top}, open: 1}
+	w := &walker{root: r, opts: o, ctx: ctx, spare: runtime.GOMAXPROCS(0) - 1, todo: []*folder{top}, open: 1}
 	w.more.L = &w.mu
-	var others sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) - 1 {
-		others.Go(w.work)
-	}
 	w.work()
-	others.Wait()
+	w.workers.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -53,7 +52,8 @@ func (r *Root) walk(ctx context.Context, o WalkOptions) ([]Entry, error) {
 
 // work lists folders until there are none.
 func (w *walker) work() {
-	l := &lister{attrs: !w.opts.NoXattrs}
+	l := newLister(!w.opts.NoXattrs)
+	defer listers.Put(l)
 	for f := w.next(); f != nil; f = w.next() {
 		var err error
 		if err = w.ctx.Err(); err == nil {
@@ -86,6 +86,9 @@ func (w *walker) done(f *folder, err error) {
 	w.open += len(f.below) - 1
 	if err != nil {
 		w.errs = append(w.errs, err)
+	}
+	for ; w.spare > 0 && len(w.todo) > 1; w.spare-- { // a small tree is one goroutine's
+		w.workers.Go(w.work)
 	}
 	if w.open == 0 || len(f.below) > 1 {
 		w.more.Broadcast()

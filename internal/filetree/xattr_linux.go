@@ -33,7 +33,7 @@ func readXattrs(dir int, name *byte, kind Kind) (string, error) {
 		names = make([]byte, maxXattrs)
 		n, err = listXattrs(dir, name, names)
 	}
-	if n == 0 || errors.Is(err, unix.EOPNOTSUPP) {
+	if errors.Is(err, unix.EOPNOTSUPP) || err == nil && n == 0 {
 		return "", nil
 	}
 	if err != nil {
@@ -60,8 +60,9 @@ func readXattrs(dir int, name *byte, kind Kind) (string, error) {
 var noListxattrat atomic.Bool
 
 func listXattrs(dir int, name *byte, buf []byte) (int, error) {
-	if *name == 0 {
-		return unix.Listxattr(procPath(dir), buf) // the other call does not take what is open with O_PATH
+	if *name == 0 { // the newer call does not take what is open with O_PATH
+		n, err := unix.Listxattr(procPath(dir), buf)
+		return n, unlessProc(err)
 	}
 	if !noListxattrat.Load() {
 		n, _, errno := unix.Syscall6(unix.SYS_LISTXATTRAT, uintptr(dir), uintptr(unsafe.Pointer(name)),
@@ -75,7 +76,16 @@ func listXattrs(dir int, name *byte, buf []byte) (int, error) {
 			return 0, errno
 		}
 	}
-	return unix.Llistxattr(procPath(dir)+"/"+unix.BytePtrToString(name), buf)
+	n, err := unix.Llistxattr(procPath(dir)+"/"+unix.BytePtrToString(name), buf)
+	return n, unlessProc(err)
+}
+
+// unlessProc tells a missing file from a missing /proc, without which attributes cannot be had.
+func unlessProc(err error) error {
+	if errors.Is(err, unix.ENOENT) && unix.Access("/proc/self/fd", unix.F_OK) != nil {
+		return unix.EOPNOTSUPP
+	}
+	return err
 }
 
 func readXattr(dir int, name *byte, key string) (string, error) {
