@@ -182,8 +182,8 @@ func (w *Watcher) Settle(read []Reading) (hot []bool, err error) {
 	}
 	hot = make([]bool, len(read))
 	for i, r := range read {
-		unwritten, err := Unwritten(r.File)
-		hot[i] = !unwritten || err != nil
+		calm, err := unwritten(r.File)
+		hot[i] = !calm || err != nil
 		if !hot[i] {
 			w.unopened(r.Path)
 		}
