@@ -67,10 +67,10 @@ func (m *model) refresh() (overflow bool) {
 }
 
 func (m *model) scan(path string) {
+	must(m.t, m.w.Add(path)) // before looking at it: its times may change at once
 	if m.look(path) != fs.ModeDir {
 		return
 	}
-	must(m.t, m.w.Add(path))
 	names, err := os.ReadDir(filepath.Join(m.dir, path))
 	if err != nil && !gone(err) {
 		m.t.Fatal(err)
@@ -80,11 +80,16 @@ func (m *model) scan(path string) {
 	}
 }
 
-// look notes what is at a path, and returns its type.
+// look notes what is at a path, and returns its type. It follows no links.
 func (m *model) look(path string) fs.FileMode {
-	full := filepath.Join(m.dir, path)
 	var st unix.Stat_t
-	err := unix.Lstat(full, &st)
+	fd, err := unix.Openat2(unix.AT_FDCWD, filepath.Join(m.dir, path), &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err == nil {
+		defer unix.Close(fd)
+		must(m.t, unix.Fstat(fd, &st))
+	}
 	kind := st.Mode & unix.S_IFMT
 	if err != nil || kind != unix.S_IFDIR {
 		m.forget(path)
@@ -101,11 +106,13 @@ func (m *model) look(path string) fs.FileMode {
 		m.entries[path] = text
 		return fs.ModeDir
 	case unix.S_IFLNK:
-		target, _ := os.Readlink(full)
-		m.entries[path] = text + " " + target
+		target := make([]byte, 100)
+		n, err := unix.Readlinkat(fd, "", target)
+		must(m.t, err)
+		m.entries[path] = text + " " + string(target[:n])
 		return fs.ModeSymlink
 	}
-	content, err := os.ReadFile(full)
+	content, err := os.ReadFile("/proc/self/fd/" + itoa(fd))
 	if err != nil && !gone(err) {
 		m.t.Fatal(err)
 	}
@@ -136,7 +143,9 @@ func (m *model) truth() map[string]string {
 	return fresh.entries
 }
 
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
 
 // aScript draws commands for a shell. Most of them fail now and then, which is of no matter.
 func aScript(rt *rapid.T) string {

@@ -95,8 +95,9 @@ func (w *Watcher) restart() error {
 	return w.watch(".", folderMask)
 }
 
-// Add watches a folder of the tree. Do so before reading it, and after adding the one above it. Adding one
-// again is harmless. One that is not there any more is left out: the folder above it has told.
+// Add watches a folder of the tree. Do so before reading it, before looking at its times (whoever has
+// looked before must do so again), and after adding the one above it. Adding one again is harmless. What is
+// no folder any more is left out: the folder above it has told.
 //
 // It fails with a [LimitError] when there is no room for another watch. A watcher with a folder missing
 // promises nothing.
