@@ -51,6 +51,9 @@ func TestSomethingMountedInsideEndsTheWatch(t *testing.T) {
 	if !errors.Is(err, ErrMounted) {
 		t.Errorf("a file mounted inside: got %v, want ErrMounted", err)
 	}
+	if _, err := w.Take(); !errors.Is(err, ErrClosed) {
+		t.Errorf("asked again: got %v, want ErrClosed", err)
+	}
 	if _, err := New(tree, nil); !errors.Is(err, ErrMounted) {
 		t.Errorf("new watcher: got %v, want ErrMounted", err)
 	}

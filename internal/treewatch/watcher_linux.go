@@ -142,14 +142,22 @@ func (w *Watcher) watch(path string, mask uint32) error {
 	}
 }
 
-// Take returns what happened since the last time, and never waits. After an error the watcher is of no
-// further use.
+// Take returns what happened since the last time, and never waits. With an error the watcher is closed.
 func (w *Watcher) Take() (Hints, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue < 0 {
 		return Hints{}, ErrClosed
 	}
+	hints, err := w.take()
+	if err != nil {
+		w.close()
+		return Hints{}, err
+	}
+	return hints, nil
+}
+
+func (w *Watcher) take() (Hints, error) {
 	if err := w.checkMounts(false); err != nil {
 		return Hints{}, err
 	}
@@ -204,6 +212,11 @@ func (w *Watcher) unopened(path string) {
 func (w *Watcher) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.close()
+	return nil
+}
+
+func (w *Watcher) close() {
 	if w.queue >= 0 {
 		_ = unix.Close(w.queue)
 		w.queue = -1
@@ -216,5 +229,4 @@ func (w *Watcher) Close() error {
 		_ = w.root.Close()
 		w.root = nil
 	}
-	return nil
 }
