@@ -64,6 +64,7 @@ type Tree struct {
 	dev    uint64
 
 	watch        *treewatch.Watcher // nil if there is none
+	watchOptions treewatch.Options
 	watchProblem string
 }
 

@@ -139,8 +139,12 @@ func isGone(err error) bool {
 // Whoever has the file open for writing is looked for before the content is read: a mapping that begins
 // later leaves a trace in the stamp when it is first written to.
 func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got found, again bool) {
+	r.follow(e.Path)
 	file, opened, err := r.tree.root.OpenFile(e.Path)
 	if err != nil {
+		if errors.Is(err, filetree.ErrNotFile) {
+			r.fail(err) // something else is followed now as if it were a file
+		}
 		switch {
 		case isGone(err):
 			return found{path: e.Path}, false
@@ -149,7 +153,6 @@ func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got 
 		}
 		return found{path: e.Path, item: &item{Entry: e, loose: true}, err: err}, false
 	}
-	r.follow(e.Path)
 	defer r.opened(e.Path, file)
 	hot := !unwritten(file)
 	if why == byOpening && !hot && old.isStill(opened) {
@@ -166,15 +169,15 @@ func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got 
 		}
 		hot = true
 	}
-	if sameContent(old, it) && old.Untouched(opened) {
+	if sameStored(old, it) && old.Untouched(opened) {
 		r.tree.drop(it)
 		return found{path: e.Path, same: true, hot: hot}, false
 	}
 	return found{path: e.Path, item: it, hot: hot}, false
 }
 
-// sameContent reports whether an item can stay in place of a new one.
-func sameContent(old, it *item) bool {
+// sameStored reports whether an item can stay in place of a new one.
+func sameStored(old, it *item) bool {
 	return old != nil && old.hash == it.hash && old.loose == it.loose
 }
 
@@ -218,9 +221,7 @@ func (r *refresh) follow(p string) {
 		return
 	}
 	if err := r.tree.watch.AddFile(p); err != nil && !isGone(err) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.failLocked(err)
+		r.fail(err)
 	}
 }
 
@@ -259,6 +260,12 @@ func (r *refresh) settleLocked() {
 		_ = reading.File.Close() // only read
 	}
 	r.reading = r.reading[:0]
+}
+
+func (r *refresh) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failLocked(err)
 }
 
 // failLocked keeps in mind that the watcher is of no further use.

@@ -83,7 +83,9 @@ func (r *refresh) round(ctx context.Context, todo map[string]reason) (map[string
 func (t *Tree) learn(f found) (unknown bool) {
 	mark(t.racy, f.path, f.racy)
 	mark(t.hot, f.path, f.hot)
-	mark(t.loose, f.path, f.item != nil && f.item.loose)
+	if !f.same {
+		mark(t.loose, f.path, f.item != nil && f.item.loose)
+	}
 	if delete(t.unread, f.path); f.err != nil {
 		t.unread[f.path] = f.err
 	}
@@ -146,11 +148,7 @@ func (r *refresh) suspects(todo map[string]reason) {
 func (r *refresh) named(hints treewatch.Hints) map[string]reason {
 	todo := map[string]reason{".": byStamp}
 	r.suspects(todo)
-	for _, names := range r.tree.history.names {
-		for p := range names {
-			todo[p] |= byStamp
-		}
-	}
+	r.linked(todo)
 	for p, hint := range hints.Files {
 		todo[p] |= reasonFor(hint)
 		for dir := path.Dir(p); hint != treewatch.Opened && dir != "."; dir = path.Dir(dir) {
@@ -164,6 +162,19 @@ func (r *refresh) named(hints treewatch.Hints) map[string]reason {
 		r.scan(dir, inode{}, todo)
 	}
 	return todo
+}
+
+// linked adds the files with several names, because what is done by one of them is not told of the others.
+func (r *refresh) linked(todo map[string]reason) {
+	why := byStamp
+	if !r.tree.stamps {
+		why = byContent
+	}
+	for _, names := range r.tree.history.names {
+		for p := range names {
+			todo[p] |= why
+		}
+	}
 }
 
 func reasonFor(hint treewatch.Hint) reason {

@@ -19,7 +19,7 @@ func (r *refresh) watchAgain(ctx context.Context) error {
 		return nil
 	}
 	if t.watch == nil {
-		w, err := treewatch.New(t.dir, nil)
+		w, err := treewatch.New(t.dir, &t.watchOptions)
 		if err != nil {
 			t.stopWatching(err)
 			return nil

@@ -4,13 +4,13 @@ package applytree
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/drover-agents/drover/internal/filetree"
 )
@@ -94,7 +94,7 @@ func (r *run) chooseScratch() error {
 	}
 	r.j.Aside = aside
 	if !reachable(r.work, r.root, now) {
-		r.j.Hidden = ".drover-apply-" + strconv.FormatUint(now.Stamp.Ino, 36) + "-" + strings.TrimPrefix(aside, "aside/")
+		r.j.Hidden = ".drover-apply-" + rand.Text()
 		if err := r.j.write(r.work.Dir(), staging); err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func (r *run) pull(o *op) error {
 		case now == nil || !r.again && !untouched(&o.Staged, now):
 			return r.stageInstead(o)
 		}
-		if err := errors.Join(r.fault("pull", o.From), r.root.MoveNew(o.From, r.scratch, r.stage(o.Stage))); err != nil {
+		if err := r.change("pull", o.From, func() error { return r.root.MoveNew(o.From, r.scratch, r.stage(o.Stage)) }); err != nil {
 			return r.trouble(o, err)
 		}
 	}
@@ -108,7 +108,7 @@ func (r *run) displace(o *op) error {
 	if reason != "" && r.j.AllOrNothing {
 		return r.surprise(o.Path, reason, "")
 	}
-	if err := errors.Join(r.fault("displace", o.Path), r.moveAside(o.Path)); err != nil {
+	if err := r.change("displace", o.Path, func() error { return r.moveAside(o.Path) }); err != nil {
 		return r.trouble(o, err)
 	}
 	after, err := look(r.scratch, r.aside(o.Path))
@@ -134,7 +134,8 @@ func (r *run) displaced(o *op) bool {
 	if o.Stage != "" && !r.staged(o) || r.exists(r.scratch, r.aside(o.Path)) {
 		return true
 	}
-	return o.Link != "" && r.linked(o)
+	now, err := look(r.root, o.Path)
+	return err == nil && now != nil && !sameInode(now, o.Now) && o.Link != "" && r.linked(o)
 }
 
 func (r *run) moveAside(p string) error {
@@ -179,13 +180,9 @@ func (r *run) place(o *op) error {
 	if r.again && !r.staged(o) {
 		return r.placedBefore(o)
 	}
-	err := r.intoPlace(o, func() error {
-		return errors.Join(r.fault("place", o.Path), r.scratch.MoveNew(r.stage(o.Stage), r.root, o.Path))
+	return r.intoPlace(o, func() error {
+		return r.change("place", o.Path, func() error { return r.scratch.MoveNew(r.stage(o.Stage), r.root, o.Path) })
 	})
-	if err != nil {
-		return err
-	}
-	return nil
 }
 
 // placedBefore checks a file that was to be moved: it may have gone while nobody looked.
@@ -231,8 +228,11 @@ func (r *run) link(o *op) error {
 	if o.Link == "" || r.again && r.linked(o) {
 		return nil
 	}
+	if leader := r.ops[o.Link]; leader != nil && leader.skip {
+		return r.trouble(o, fmt.Errorf("the file it is a hard link to, %q, is not what it was", o.Link))
+	}
 	return r.intoPlace(o, func() error {
-		return errors.Join(r.fault("link", o.Path), r.root.Link(o.Link, o.Path))
+		return r.change("link", o.Path, func() error { return r.root.Link(o.Link, o.Path) })
 	})
 }
 
@@ -249,7 +249,7 @@ func (r *run) checkLink(o *op) error {
 	}
 	now, err := look(r.root, o.Path)
 	if err == nil && (now == nil || now.Size != o.Want.Size || now.ModTime != o.Want.ModTime || now.Perm != o.Want.Perm) {
-		err = fmt.Errorf("the file it is a hard link to, %q, is not what it was", o.Link)
+		err = fmt.Errorf("%w: the file it is a hard link to, %q, is not what it was", ErrSurprise, o.Link)
 	}
 	if err != nil {
 		return r.trouble(o, err)
@@ -272,7 +272,7 @@ func (r *run) setMeta(o *op) error {
 		}
 		return r.trouble(o, errors.New("was changed meanwhile; it is left as it is"))
 	}
-	if err := errors.Join(r.fault("meta", o.Path), r.root.SetMeta(at(o.Want, o.Path))); err != nil {
+	if err := r.change("meta", o.Path, func() error { return r.root.SetMeta(at(o.Want, o.Path)) }); err != nil {
 		return r.trouble(o, err)
 	}
 	return nil
@@ -296,10 +296,10 @@ func (r *run) setFolders(choose func(folder) *filetree.Entry) error {
 		if want == nil {
 			continue
 		}
-		err := errors.Join(r.fault("folder", f.path()), r.root.SetMeta(at(want, f.path())))
+		err := r.change("folder", f.path(), func() error { return r.root.SetMeta(at(want, f.path())) })
 		switch {
 		case err == nil:
-		case r.j.AllOrNothing:
+		case r.j.AllOrNothing && !(r.back && replaced(err)):
 			return fmt.Errorf("applytree: %q: %w", f.path(), err)
 		default:
 			r.note(note{Conflict{Path: f.path(), Reason: err.Error()}, true})

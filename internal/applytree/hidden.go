@@ -26,7 +26,7 @@ func (r *run) leaveTree(s state) error {
 			return err
 		}
 	}
-	if err := errors.Join(r.fault("leave tree", ""), r.root.RemoveAll(r.j.Hidden)); err != nil {
+	if err := r.change("leave tree", "", func() error { return r.root.RemoveAll(r.j.Hidden) }); err != nil {
 		return err
 	}
 	return r.root.SetMeta(at(r.topMeta(s), "."))
@@ -62,7 +62,7 @@ func (r *run) carryAside() error {
 	}
 	for _, e := range entries {
 		to := part + strings.TrimPrefix(e.Path, r.aside("."))
-		if err := errors.Join(r.fault("carry", e.Path), copyEntry(r.scratch, e, r.work, to)); err != nil {
+		if err := r.change("carry", e.Path, func() error { return copyEntry(r.scratch, e, r.work, to) }); err != nil {
 			return err
 		}
 	}

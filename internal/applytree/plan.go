@@ -137,7 +137,11 @@ func (p *planner) fate(dir string) (fate, error) {
 func (p *planner) choose(s *Step, o *op) error {
 	surprise := difference(s.Expect, o.Now)
 	if surprise != "" && (o.Now != nil || s.Want != nil || p.j.AllOrNothing) {
-		defer func() { p.note(o, surprise, o.skip) }()
+		defer func() {
+			if surprise != "" {
+				p.note(o, surprise, o.skip)
+			}
+		}()
 	}
 	switch {
 	case s.Want == nil:

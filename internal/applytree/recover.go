@@ -93,7 +93,8 @@ func (r *run) clean(s state) error {
 			return err
 		}
 	}
-	if err := errors.Join(r.fault("clean stage", ""), r.scratch.RemoveAll(r.stage(""))); err != nil {
+	err := r.change("clean stage", "", func() error { return r.scratch.RemoveAll(r.stage("")) })
+	if err != nil && !absent(err) { // it was in a hidden folder that is gone already
 		return err
 	}
 	if s == undone {

@@ -57,6 +57,11 @@ func (r *run) index() {
 			r.moved[o.From] = true
 		}
 	}
+	for _, n := range append(slices.Clone(r.j.Notes), r.notes...) {
+		if o := r.ops[n.Path]; o != nil && n.Failed {
+			o.skip = true
+		}
+	}
 }
 
 func (r *run) useScratch() {
@@ -82,6 +87,14 @@ func (r *run) fault(what, path string) error {
 		return nil
 	}
 	return testFault(what, path)
+}
+
+// change does something that tests can make fail.
+func (r *run) change(what, path string, do func() error) error {
+	if err := r.fault(what, path); err != nil {
+		return err
+	}
+	return do()
 }
 
 // enter goes on to a state.
@@ -116,7 +129,8 @@ func (r *run) surprise(path, reason, aside string) error {
 	return nil
 }
 
-// trouble is an operation that failed. What was staged for the path goes aside, so that it is not lost.
+// trouble is an operation that failed. What was staged for the path goes aside, so that it is not lost, and
+// what was displaced comes back, if it can.
 func (r *run) trouble(o *op, err error) error {
 	if r.j.AllOrNothing {
 		return fmt.Errorf("applytree: %q: %w", o.Path, err)
@@ -127,6 +141,9 @@ func (r *run) trouble(o *op, err error) error {
 		if kept, keepErr := r.keep(r.scratch, r.stage(o.Stage), o.Path); keepErr == nil {
 			n.Aside = kept
 		}
+	}
+	if o.Displace && r.exists(r.scratch, r.aside(o.Path)) {
+		_ = r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path) // else it stays aside, where all that goes lies
 	}
 	r.note(n)
 	return nil

@@ -40,7 +40,9 @@ func (r *run) undo() error {
 		{false, r.resetMeta},
 	} {
 		errs = append(errs, r.each(phase.backwards, func(o *op) error {
-			if err := phase.do(o); err != nil {
+			if err := phase.do(o); replaced(err) {
+				r.note(note{Conflict{o.Path, "could not be put back: " + err.Error(), r.named(o.Path)}, true})
+			} else if err != nil {
 				errs = append(errs, fmt.Errorf("%q: %w", o.Path, err))
 			}
 			return nil
@@ -55,6 +57,10 @@ func (r *run) undo() error {
 	}
 	return r.clean(undone)
 }
+
+// replaced reports an error that no further attempt would mend: somebody took the place, or the folder that
+// it is in. What was to be put there stays aside.
+func replaced(err error) bool { return absent(err) || errors.Is(err, filetree.ErrKind) }
 
 // returned reports whether what an op displaced is where it was.
 func (r *run) returned(o *op) bool { return o.Displace && !r.exists(r.scratch, r.aside(o.Path)) }
@@ -72,7 +78,7 @@ func (r *run) unlink(o *op) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.fault("unlink", o.Path), r.root.MoveNew(o.Path, r.scratch, out)); err != nil {
+	if err := r.change("unlink", o.Path, func() error { return r.root.MoveNew(o.Path, r.scratch, out) }); err != nil {
 		return err
 	}
 	now, err := look(r.scratch, out)
@@ -104,7 +110,7 @@ func (r *run) takeOut(o *op) error {
 	if o.From != "" && !sameInode(now, &o.Staged) {
 		return nil
 	}
-	return errors.Join(r.fault("take out", o.Path), r.root.MoveNew(o.Path, r.scratch, r.stage(o.Stage)))
+	return r.change("take out", o.Path, func() error { return r.root.MoveNew(o.Path, r.scratch, r.stage(o.Stage)) })
 }
 
 // putBack moves what was displaced to where it was.
@@ -113,7 +119,7 @@ func (r *run) putBack(o *op) error {
 		return r.resetReturned(o)
 	}
 	err := r.intoFree(o.Path, func() error {
-		return errors.Join(r.fault("put back", o.Path), r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path))
+		return r.change("put back", o.Path, func() error { return r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path) })
 	})
 	return errors.Join(err, r.resetReturned(o))
 }
@@ -137,8 +143,11 @@ func (r *run) moveBack(o *op) error {
 	}
 	if r.staged(o) {
 		err := r.intoFree(o.From, func() error {
-			return errors.Join(r.fault("move back", o.From), r.scratch.MoveNew(r.stage(o.Stage), r.root, o.From))
+			return r.change("move back", o.From, func() error { return r.scratch.MoveNew(r.stage(o.Stage), r.root, o.From) })
 		})
+		if replaced(err) {
+			return r.rescue(r.stage(o.Stage), o.From)
+		}
 		if err != nil {
 			return err
 		}
@@ -171,7 +180,7 @@ func (r *run) resetMeta(o *op) error {
 	if err != nil || now == nil || !r.stillOurs(o, now) {
 		return err
 	}
-	return errors.Join(r.fault("reset", o.Path), r.root.SetMeta(at(o.Now, o.Path)))
+	return r.change("reset", o.Path, func() error { return r.root.SetMeta(at(o.Now, o.Path)) })
 }
 
 // rescueAll keeps what undoing took out of the tree though we did not put it there like this.

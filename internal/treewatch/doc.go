@@ -6,8 +6,8 @@
 // in a watched folder before [Watcher.Take] was called is named by it, or it says Overflow.
 //
 // The promise rests on two things. The kernel queues an event before the system call that caused it
-// returns, and the queue is read until it is empty. And each folder is added before it is read: what
-// happens before the reading is seen by it, what happens after is told.
+// returns, and the queue is read until it is empty. And each folder is added before it is looked at and read:
+// what happens before is seen, what happens after is told.
 //
 // Two changes are not told, and the caller has to know of them:
 //

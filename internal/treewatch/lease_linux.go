@@ -3,6 +3,7 @@
 package treewatch
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -15,11 +16,25 @@ import (
 // privately through a handle for writing counts as open, though nobody can write it so.
 //
 // It asks by taking a read lease and giving it back at once. Only the owner of a file may, or a process
-// with CAP_LEASE; all others get an error, as on file systems without leases. Somebody who opens the file
+// with CAP_LEASE; all others get an error. So does everybody on layered and network file systems: on
+// overlayfs a mapping is not held against the file that was opened. Somebody who opens the file
 // for writing within that moment of about a microsecond waits until it is over; with O_NONBLOCK he is
 // turned away with EWOULDBLOCK. The kernel then sends a signal to this process; SIGURG is chosen, which Go
 // programs get at any time and which everybody else ignores.
 func Unwritten(f *os.File) (bool, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	var known error
+	if err := conn.Control(func(fd uintptr) { known = tellsAll(int(fd)) }); err != nil || known != nil {
+		return false, errors.Join(err, known)
+	}
+	return unwritten(f)
+}
+
+// unwritten is Unwritten for files of which the file system is known.
+func unwritten(f *os.File) (bool, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return false, err

@@ -95,8 +95,9 @@ func (w *Watcher) restart() error {
 	return w.watch(".", folderMask)
 }
 
-// Add watches a folder of the tree. Do so before reading it, and after adding the one above it. Adding one
-// again is harmless. One that is not there any more is left out: the folder above it has told.
+// Add watches a folder of the tree. Do so before reading it, before looking at its times (whoever has
+// looked before must do so again), and after adding the one above it. Adding one again is harmless. What is
+// no folder any more is left out: the folder above it has told.
 //
 // It fails with a [LimitError] when there is no room for another watch. A watcher with a folder missing
 // promises nothing.
@@ -141,14 +142,22 @@ func (w *Watcher) watch(path string, mask uint32) error {
 	}
 }
 
-// Take returns what happened since the last time, and never waits. After an error the watcher is of no
-// further use.
+// Take returns what happened since the last time, and never waits. With an error the watcher is closed.
 func (w *Watcher) Take() (Hints, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue < 0 {
 		return Hints{}, ErrClosed
 	}
+	hints, err := w.take()
+	if err != nil {
+		w.close()
+		return Hints{}, err
+	}
+	return hints, nil
+}
+
+func (w *Watcher) take() (Hints, error) {
 	if err := w.checkMounts(false); err != nil {
 		return Hints{}, err
 	}
@@ -182,8 +191,8 @@ func (w *Watcher) Settle(read []Reading) (hot []bool, err error) {
 	}
 	hot = make([]bool, len(read))
 	for i, r := range read {
-		unwritten, err := Unwritten(r.File)
-		hot[i] = !unwritten || err != nil
+		calm, err := unwritten(r.File)
+		hot[i] = !calm || err != nil
 		if !hot[i] {
 			w.unopened(r.Path)
 		}
@@ -203,6 +212,11 @@ func (w *Watcher) unopened(path string) {
 func (w *Watcher) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.close()
+	return nil
+}
+
+func (w *Watcher) close() {
 	if w.queue >= 0 {
 		_ = unix.Close(w.queue)
 		w.queue = -1
@@ -215,5 +229,4 @@ func (w *Watcher) Close() error {
 		_ = w.root.Close()
 		w.root = nil
 	}
-	return nil
 }
