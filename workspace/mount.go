@@ -39,9 +39,9 @@ type HostMount struct {
 	FollowSymlinks bool
 }
 
-// fingerprint is the SHA-256 of the mounts as they are configured, in hexadecimal. What they hold does not
+// fingerprintOf is the SHA-256 of the mounts as they are configured, in hexadecimal. What they hold does not
 // count.
-func fingerprint(mounts []HostMount) string {
+func fingerprintOf(mounts []HostMount) string {
 	sum := sha256.New()
 	for _, m := range mounts {
 		limit := "none"

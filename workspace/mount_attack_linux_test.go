@@ -98,7 +98,7 @@ func TestARaceNeverMountsWhatIsOutside(t *testing.T) {
 func raceMounts(t *testing.T, roots []string, path string) {
 	t.Helper()
 	temp := t.TempDir()
-	succeeded, n := 0, testsize.Of(40, 5_000)
+	succeeded, n := 0, testsize.Of(100, 5_000)
 	for i := range n {
 		w, err := Open(t.Context(), &Options{
 			TempDir: temp, NoCheckpoints: true, AllowedHostRoots: roots,

@@ -206,7 +206,7 @@ func (w *Workspace) Previews() []Preview {
 
 // Fingerprint is a hash of how the mounts are configured, and not of what they hold: two workspaces with
 // the same one were asked for the same things.
-func (w *Workspace) Fingerprint() string { return fingerprint(w.opts.Mounts) }
+func (w *Workspace) Fingerprint() string { return fingerprintOf(w.opts.Mounts) }
 
 // Tree is the folder with its checkpoints, or nil if the workspace has none.
 func (w *Workspace) Tree() *Tree { return w.tree }

@@ -322,7 +322,7 @@ func TestTheFingerprintHasEveryFieldOfTheMounts(t *testing.T) {
 		f(&m)
 		return []HostMount{m}
 	}
-	seen := map[string]string{fingerprint([]HostMount{plain}): "the plain one", fingerprint(nil): "none"}
+	seen := map[string]string{fingerprintOf([]HostMount{plain}): "the plain one", fingerprintOf(nil): "none"}
 	for name, mounts := range map[string][]HostMount{
 		"host path":         change(func(m *HostMount) { m.HostPath = "A" }),
 		"mount path":        change(func(m *HostMount) { m.MountPath = "" }),
@@ -335,7 +335,7 @@ func TestTheFingerprintHasEveryFieldOfTheMounts(t *testing.T) {
 		"links":             change(func(m *HostMount) { m.FollowSymlinks = false }),
 		"twice":             {plain, plain},
 	} {
-		got := fingerprint(mounts)
+		got := fingerprintOf(mounts)
 		if seen[got] != "" || len(got) != 64 {
 			t.Errorf("%s has the fingerprint %s of %s", name, got, seen[got])
 		}

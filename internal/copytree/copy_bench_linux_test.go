@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/internal/testsize"
 )
 
-// The same files are copied by this package and by cp -r, in turns, so that both see the same machine.
+// The same files are copied by this package and by cp -r in the same run, so that both see the same machine.
 func BenchmarkCopy(b *testing.B) {
 	for _, n := range []int{100, 10_000, 100_000} {
 		if n > 10_000 && !testsize.Soak() {
