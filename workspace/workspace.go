@@ -31,7 +31,8 @@ type Options struct {
 	TempDir string
 	// Prefix begins the name of the folder. Empty means [Prefix].
 	Prefix string
-	// KeepOnClose leaves the folder where it is when the workspace is closed.
+	// KeepOnClose leaves the folder where it is when the workspace is closed. If the program is killed,
+	// that with the checkpoints, whose name ends in .store, stays too.
 	KeepOnClose bool
 	// NoCheckpoints leaves out the checkpoints: nothing can be rolled back, compared or written back.
 	NoCheckpoints bool
@@ -124,10 +125,10 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 	w.holdings = &holdings{folder: folder}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.holdings.close(false))
+			err = errors.Join(err, w.holdings.close())
 		}
 	}()
-	w.root = folder.path()
+	w.root = folder.root
 	if err := w.fill(ctx, mounts); err != nil {
 		return err
 	}
@@ -142,9 +143,8 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 			return err
 		}
 	}
-	if !w.opts.KeepOnClose {
-		w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close(false) }, w.holdings) // nobody is left to hear of it
-	}
+	w.holdings.keep = w.opts.KeepOnClose
+	w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close() }, w.holdings) // nobody is left to hear of it
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (w *Workspace) keepBase(ctx context.Context) error {
 		return nil
 	}
 	opts := w.opts.Tree
-	opts.Store, opts.TempDir = w.holdings.folder.store(), ""
+	opts.Store, opts.TempDir = w.holdings.folder.store, ""
 	if opts.Logger == nil {
 		opts.Logger = w.opts.Logger
 	}
@@ -209,24 +209,26 @@ func (w *Workspace) Base() *Checkpoint { return w.base }
 // Close forgets the checkpoints and removes the folder, unless it is to be kept. Closing twice is harmless.
 func (w *Workspace) Close() error {
 	w.forgot.Stop()
-	return w.holdings.close(w.opts.KeepOnClose)
+	return w.holdings.close()
 }
 
 // holdings are what is given up when a workspace ends. They know nothing of the Workspace, so that the
 // garbage collector sees when nobody has it any more.
 type holdings struct {
 	folder *folder
-	once   sync.Once
-	tree   *Tree
-	err    error
+	tree   *Tree // nil without checkpoints
+	keep   bool  // the folder
+
+	once sync.Once
+	err  error
 }
 
-func (h *holdings) close(keep bool) error {
+func (h *holdings) close() error {
 	h.once.Do(func() {
 		if h.tree != nil {
 			h.err = h.tree.Close()
 		}
-		h.err = errors.Join(h.err, h.folder.close(keep))
+		h.err = errors.Join(h.err, h.folder.close(h.keep))
 	})
 	return h.err
 }

@@ -245,7 +245,7 @@ func attackCopies(t *testing.T, parent string) {
 		}
 	}
 	follow := func(string) (Source, error) { return Source{}, &Refusal{Reason: "leads out"} }
-	succeeded, n := 0, testsize.Of(150, 5_000)
+	succeeded, n := 0, testsize.Of(40, 5_000)
 	for i := range n {
 		dst, err := os.MkdirTemp("", "copy")
 		must(t, err)

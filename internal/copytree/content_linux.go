@@ -3,6 +3,7 @@
 package copytree
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -16,7 +17,7 @@ import (
 const (
 	// small files are read and written; nothing is quicker for them.
 	small = 64 << 10
-	// piece is how much the system copies in one call, so that the end of the context is seen soon.
+	// piece is how much is copied before somebody looks whether the context has ended.
 	piece = 64 << 20
 )
 
@@ -26,7 +27,7 @@ type clonable struct{ not sync.Map } // [2]uint64 to true
 var buffers = sync.Pool{New: func() any { return new([small]byte) }}
 
 // copyContent copies what the file has now, and not what somebody adds meanwhile.
-func (c *copying) copyContent(dst, src *os.File, e filetree.Entry) error {
+func (c *copying) copyContent(ctx context.Context, dst, src *os.File, e filetree.Entry) error {
 	switch {
 	case e.Size == 0:
 		return nil
@@ -36,14 +37,14 @@ func (c *copying) copyContent(dst, src *os.File, e filetree.Entry) error {
 	if shared, err := c.pairs.clone(dst, src, e); shared || err != nil {
 		return err
 	}
-	return copyData(dst, src, e.Size)
+	return copyData(ctx, dst, src, e.Size)
 }
 
-// isSparse reports whether a file has less on disk than its size says. One of a single block has no holes
-// worth keeping.
+// isSparse reports whether a file has less on disk than its size says. The holes of one with a few blocks
+// are not worth the look.
 func isSparse(f *os.File, size int64) bool {
-	const block = 4096
-	if size <= block {
+	const block, few = 4096, 4 * 4096
+	if size <= few {
 		return false
 	}
 	var st unix.Stat_t
@@ -67,7 +68,7 @@ func (c *clonable) clone(dst, src *os.File, e filetree.Entry) (bool, error) {
 	if err := unix.Fstat(int(dst.Fd()), &to); err != nil {
 		return false, err
 	}
-	pair := [2]uint64{e.Stamp.Dev, uint64(to.Dev)}
+	pair := [2]uint64{e.Stamp.Dev, uint64(to.Dev)} //nolint:unconvert // it is smaller on other processors
 	if _, known := c.not.Load(pair); known {
 		return false, nil
 	}
@@ -82,7 +83,7 @@ func (c *clonable) clone(dst, src *os.File, e filetree.Entry) (bool, error) {
 }
 
 // copyData copies what lies between the holes.
-func copyData(dst, src *os.File, size int64) error {
+func copyData(ctx context.Context, dst, src *os.File, size int64) error {
 	for at := int64(0); at < size; {
 		start, err := unix.Seek(int(src.Fd()), at, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {
@@ -97,7 +98,7 @@ func copyData(dst, src *os.File, size int64) error {
 		if start >= size {
 			break
 		}
-		more, err := copyRange(dst, src, start, end)
+		more, err := copyRange(ctx, dst, src, start, end)
 		if err != nil {
 			return err
 		}
@@ -118,29 +119,25 @@ func extend(dst *os.File, size int64) error {
 	return dst.Truncate(size)
 }
 
-// copyRange copies a range to the same place, within the system if it can. It reports false at the end
-// of the file.
-func copyRange(dst, src *os.File, from, to int64) (bool, error) {
-	for from < to {
-		in, out := from, from
-		n, err := unix.CopyFileRange(int(src.Fd()), &in, int(dst.Fd()), &out, int(min(to-from, piece)), 0)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return copyByHand(dst, src, from, to)
-		case n == 0:
-			return false, nil
+// copyRange copies a range to the same place. It reports false at the end of the file.
+func copyRange(ctx context.Context, dst, src *os.File, from, to int64) (bool, error) {
+	for from < to && ctx.Err() == nil {
+		n, err := copyPiece(dst, src, from, min(to-from, piece))
+		if err != nil || n == 0 {
+			return false, err
 		}
-		from += int64(n)
+		from += n
 	}
-	return true, nil
+	return true, context.Cause(ctx)
 }
 
-// copyByHand is for pairs of file systems between which the system does not copy.
-func copyByHand(dst, src *os.File, from, to int64) (bool, error) {
-	n, err := io.Copy(io.NewOffsetWriter(dst, from), io.NewSectionReader(src, from, to-from))
-	return n == to-from, err
+// copyPiece copies at most n bytes, within the system if it can between these file systems.
+func copyPiece(dst, src *os.File, at, n int64) (int64, error) {
+	in, out := at, at
+	if copied, err := unix.CopyFileRange(int(src.Fd()), &in, int(dst.Fd()), &out, int(n), 0); err == nil {
+		return int64(copied), nil
+	}
+	return io.Copy(io.NewOffsetWriter(dst, at), io.NewSectionReader(src, at, n))
 }
 
 // finishFile gives the copy the permissions and the time of the file. It has them by its handle, which

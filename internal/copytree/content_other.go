@@ -5,6 +5,8 @@
 package copytree
 
 import (
+	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -14,9 +16,19 @@ import (
 type clonable struct{}
 
 // copyContent copies what the file has now, and not what somebody adds meanwhile.
-func (c *copying) copyContent(dst, src *os.File, e filetree.Entry) error {
-	_, err := io.Copy(dst, io.LimitReader(src, e.Size))
-	return err
+func (c *copying) copyContent(ctx context.Context, dst, src *os.File, e filetree.Entry) error {
+	const piece = 64 << 20 // before somebody looks whether the context has ended
+	for left := e.Size; left > 0 && ctx.Err() == nil; {
+		n, err := io.CopyN(dst, src, min(left, piece))
+		if errors.Is(err, io.EOF) {
+			return nil // it has become shorter: copied as it was read
+		}
+		if err != nil {
+			return err
+		}
+		left -= n
+	}
+	return context.Cause(ctx)
 }
 
 // finishFile gives the copy the permissions and the time of the file.

@@ -71,7 +71,7 @@ func (c *copying) copyAll(ctx context.Context) error {
 	if err := c.fill(ctx); err != nil {
 		return err
 	}
-	if err := c.joinNames(); err != nil {
+	if err := c.joinNames(ctx); err != nil {
 		return err
 	}
 	return c.finishFolders()
@@ -116,7 +116,7 @@ func (c *copying) fill(ctx context.Context) error {
 					if ctx.Err() != nil {
 						return
 					}
-					if err := c.copyItem(it); err != nil {
+					if err := c.copyItem(ctx, it); err != nil {
 						cancel(err)
 						return
 					}
@@ -128,7 +128,7 @@ func (c *copying) fill(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (c *copying) copyItem(it *item) error {
+func (c *copying) copyItem(ctx context.Context, it *item) error {
 	if it.entry.Kind == filetree.Link {
 		return c.copyLink(it)
 	}
@@ -148,7 +148,7 @@ func (c *copying) copyItem(it *item) error {
 		return err
 	}
 	it.entry = now
-	return c.copyFile(src, it)
+	return c.copyFile(ctx, src, it)
 }
 
 // sourceError says what became of a file that can no longer be opened.
@@ -165,12 +165,12 @@ func exchanged(err error) bool {
 		errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ESTALE)
 }
 
-func (c *copying) copyFile(src *os.File, it *item) error {
+func (c *copying) copyFile(ctx context.Context, src *os.File, it *item) error {
 	dst, err := c.dst.Create(c.at(it))
 	if err != nil {
 		return err
 	}
-	err = c.copyContent(dst, src, it.entry)
+	err = c.copyContent(ctx, dst, src, it.entry)
 	if err == nil {
 		err = c.finishFile(dst, it)
 	}
@@ -188,12 +188,12 @@ func (c *copying) copyLink(it *item) error {
 }
 
 // joinNames gives the copies of files their further names.
-func (c *copying) joinNames() error {
+func (c *copying) joinNames(ctx context.Context) error {
 	for _, it := range c.plan.items {
 		switch {
 		case it.first == nil:
 		case it.first.gone: // it disappeared under that name alone
-			if err := c.copyItem(it); err != nil {
+			if err := c.copyItem(ctx, it); err != nil {
 				return err
 			}
 		default:
@@ -235,7 +235,7 @@ func (c *copying) setMeta(at string, like filetree.Entry) error {
 }
 
 func (c *copying) summary(most int) Summary {
-	var s Summary
+	s := Summary{First: []string{}}
 	for _, it := range c.plan.items {
 		switch {
 		case it.gone:

@@ -49,7 +49,7 @@ func parsePattern(text string) (pattern, error) {
 	body := strings.TrimRight(clean, "/")
 	switch {
 	case body == "" || strings.HasPrefix(clean, "/"), slices.Contains(strings.Split(body, "/"), ".."):
-		return pattern{}, fmt.Errorf("the glob %q matches nothing\n  next: write it relative to the host path, without a slash in front and without ..", text)
+		return pattern{}, fmt.Errorf("the glob %q matches nothing\n  next: write it relative to the host path, without .. and without a slash in front", text)
 	case !doublestar.ValidatePattern(body):
 		return pattern{}, fmt.Errorf("the glob %q cannot be read: %w\n  next: close its brackets and braces, or put a backslash before them", text, doublestar.ErrBadPattern)
 	}

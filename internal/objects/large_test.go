@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func hashOf(seed uint64, size int) [32]byte { return sha256.Sum256(someBytes(seed, size)) }
+func hashOf(seed uint64, size int) Hash { return sha256.Sum256(someBytes(seed, size)) }
 
 // pieces writes data into an empty file at offsets, and makes it end somewhere.
 func pieces(t *testing.T, size int64, at ...int64) *os.File {
@@ -29,13 +29,11 @@ func pieces(t *testing.T, size int64, at ...int64) *os.File {
 	return f
 }
 
-func onDisk(t *testing.T, f *os.File) int64 {
+// onDisk is how many bytes a file has, without holes.
+func onDisk(t testing.TB, f *os.File) int64 {
 	t.Helper()
-	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return allocated(info)
+	_, data := extent(f)
+	return data
 }
 
 func TestHolesAreKept(t *testing.T) {

@@ -314,7 +314,7 @@ func TestACopyEndsWithItsContext(t *testing.T) {
 
 func TestManyFilesAreCopied(t *testing.T) {
 	src := t.TempDir()
-	n := testsize.Of(3_000, 100_000)
+	n := testsize.Of(1_000, 100_000)
 	makeMany(t, src, n)
 	dst, sum, err := copied(t, src, ".", Options{})
 	must(t, err)
