@@ -36,6 +36,9 @@ type Options struct {
 	KeepOnClose bool
 	// NoCheckpoints leaves out the checkpoints: nothing can be rolled back, compared or written back.
 	NoCheckpoints bool
+	// KeepFailedShell leaves the files of a command that fails as the command has left them. All other
+	// calls that fail are rolled back.
+	KeepFailedShell bool
 	// Tree configures the checkpoints. Store and TempDir are chosen by the workspace.
 	Tree TreeOptions
 	// Logger hears of what is not the caller's fault. Nil discards that.
@@ -81,6 +84,7 @@ type Workspace struct {
 	base     *Checkpoint // what was mounted
 	views    views       // what sessions know of the files
 	backs    backs       // what was written back
+	transactions
 
 	holdings *holdings
 	forgot   runtime.Cleanup
