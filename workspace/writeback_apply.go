@@ -131,7 +131,7 @@ func surprise(t *target, refusal applytree.Result, err error) error {
 // remember keeps what was written, as what the host is compared with from now on.
 func (p *writeBackPlan) remember(t *target) {
 	if p.w.backs.sides == nil {
-		p.w.backs.sides, p.w.backs.paths = map[string]*side{}, map[string]bool{}
+		p.w.backs.sides, p.w.backs.mounted = map[string]*side{}, map[string]*File{}
 	}
 	for rel, step := range t.plan {
 		var written *side
@@ -141,7 +141,14 @@ func (p *writeBackPlan) remember(t *target) {
 		if step.ours != nil {
 			written.Perm = step.ours.Perm
 		}
-		p.w.backs.sides[t.host(rel)], p.w.backs.paths[t.workspacePath(rel)] = written, true
+		p.w.backs.sides[t.host(rel)] = written
+		switch {
+		case step.parent:
+		case step.mounted == nil:
+			p.w.backs.mounted[t.workspacePath(rel)] = nil
+		default:
+			p.w.backs.mounted[t.workspacePath(rel)] = step.mounted.file
+		}
 	}
 }
 
