@@ -220,18 +220,26 @@ func (ts *targets) open(t *target, name string) error {
 	if resolved != t.dir {
 		return &SecurityError{Path: name, Reason: fmt.Sprintf("leads to %q now, and led to %q before", resolved, t.dir), Next: "look who has put a link there"}
 	}
-	way, err := ts.roots.find(t.allowed())
+	allowed := t.allowed()
+	way, err := ts.roots.find(allowed)
 	if refused, ok := errors.AsType[*copytree.Refusal](err); ok {
 		return &SecurityError{Path: name, Reason: refused.Reason, Next: "add its folder to AllowedHostRoots, or write to another Dir"}
 	}
 	if err != nil {
 		return fmt.Errorf("workspace: writing back to %q: %w", name, err)
 	}
+	if found := filepath.Join(way.Root.Dir(), filepath.FromSlash(way.Path)); found != allowed {
+		return &SecurityError{Path: name, Reason: fmt.Sprintf("leads to %q now, and led to %q before", found, allowed), Next: "look who has put a link there"}
+	}
 	root, err := filetree.OpenStrict(t.dir)
 	if err != nil {
 		return fmt.Errorf("workspace: writing back to %q: %w", name, err)
 	}
-	err = t.checkHandle(root, way, name)
+	reached := "."
+	if allowed != t.dir {
+		reached = t.single
+	}
+	err = sameEntry(name, root, reached, way.Root, way.Path)
 	if err != nil {
 		_ = root.Close()
 		return err
@@ -248,13 +256,4 @@ func (t *target) allowed() string {
 		}
 	}
 	return t.dir
-}
-
-// checkHandle makes sure that what was allowed is what the handle reaches.
-func (t *target) checkHandle(root *filetree.Root, way copytree.Source, name string) error {
-	reached := "."
-	if t.allowed() != t.dir {
-		reached = t.single
-	}
-	return sameEntry(name, root, reached, way.Root, way.Path)
 }
