@@ -82,9 +82,9 @@ type Workspace struct {
 	created  time.Time
 	tree     *Tree       // nil without checkpoints
 	base     *Checkpoint // what was mounted
+	views    views       // what sessions know of the files
+	backs    backs       // what was written back
 	transactions
-	views views // what sessions know of the files
-	backs backs // what was written back
 
 	holdings *holdings
 	forgot   runtime.Cleanup

@@ -170,32 +170,23 @@ func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (Writ
 type backs struct {
 	mu    sync.Mutex
 	sides map[string]*side
-	paths map[string]bool // of the workspace
+	// mounted are the paths of the workspace that were written, and what was mounted there.
+	mounted map[string]*File
 }
 
 // changesToWrite are the paths that differ from what was mounted, and all that were written back before:
 // they may be what was mounted by now.
 func (w *Workspace) changesToWrite(now *Checkpoint) ([]Change, error) {
 	changes, err := w.tree.Changes(w.base, now)
-	if err != nil || len(w.backs.sides) == 0 {
-		return changes, err
-	}
-	left := maps.Clone(w.backs.paths)
-	for _, c := range changes {
-		delete(left, c.Path)
-	}
-	files, err := now.Files()
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		if left[f.Path] {
-			changes = append(changes, Change{Path: f.Path, Before: f, After: f})
-			delete(left, f.Path)
-		}
+	left := maps.Clone(w.backs.mounted)
+	for _, c := range changes {
+		delete(left, c.Path)
 	}
-	for path := range left { // neither mounted nor there now
-		changes = append(changes, Change{Path: path})
+	for path, f := range left { // it is again what it was at first
+		changes = append(changes, Change{Path: path, Before: f, After: f})
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return changes, nil

@@ -78,15 +78,7 @@ func (p *writeBackPlan) apply(result *WriteBackResult, state *writeBackState) er
 			busy, steps, keep = append(busy, t), append(steps, t.steps()), append(keep, p.asideOf(t))
 		}
 	}
-	for _, t := range busy {
-		if err := t.create(); err != nil {
-			return err
-		}
-	}
-	run, err := state.begin(busy, keep)
-	if err == nil {
-		err = p.run(run, busy, steps)
-	}
+	run, err := p.applyAll(state, busy, steps, keep)
 	if err != nil {
 		for _, t := range busy {
 			t.uncreate()
@@ -104,17 +96,31 @@ func (p *writeBackPlan) apply(result *WriteBackResult, state *writeBackState) er
 	return nil
 }
 
-func (p *writeBackPlan) run(run *writeBackRun, busy []*target, steps [][]applytree.Step) error {
-	at, refusal, err := run.apply(p.ctx, steps)
-	if !errors.Is(err, applytree.ErrSurprise) {
-		if err != nil {
-			return fmt.Errorf("workspace: nothing was written back: %w", err)
+func (p *writeBackPlan) applyAll(state *writeBackState, busy []*target, steps [][]applytree.Step, keep [][]string) (*writeBackRun, error) {
+	for _, t := range busy {
+		if err := t.create(); err != nil {
+			return nil, err
 		}
-		return nil
 	}
+	run, err := state.begin(busy, keep)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: nothing was written back: %w", err)
+	}
+	at, refusal, err := run.apply(p.ctx, steps)
+	switch {
+	case errors.Is(err, applytree.ErrSurprise):
+		return nil, surprise(busy[at], refusal, err)
+	case err != nil:
+		return nil, fmt.Errorf("workspace: nothing was written back: %w", err)
+	}
+	return run, nil
+}
+
+// surprise is the error for what the host did at the last moment.
+func surprise(t *target, refusal applytree.Result, err error) error {
 	surprised := &ConflictError{}
 	for _, c := range refusal.Conflicts {
-		surprised.Conflicts = append(surprised.Conflicts, Conflict{Path: busy[at].workspacePath(c.Path), Reason: c.Reason})
+		surprised.Conflicts = append(surprised.Conflicts, Conflict{Path: t.workspacePath(c.Path), Reason: c.Reason})
 	}
 	if len(surprised.Conflicts) == 0 {
 		return fmt.Errorf("%w: %w", ErrConflict, err)
@@ -125,7 +131,7 @@ func (p *writeBackPlan) run(run *writeBackRun, busy []*target, steps [][]applytr
 // remember keeps what was written, as what the host is compared with from now on.
 func (p *writeBackPlan) remember(t *target) {
 	if p.w.backs.sides == nil {
-		p.w.backs.sides, p.w.backs.paths = map[string]*side{}, map[string]bool{}
+		p.w.backs.sides, p.w.backs.mounted = map[string]*side{}, map[string]*File{}
 	}
 	for rel, step := range t.plan {
 		var written *side
@@ -135,7 +141,14 @@ func (p *writeBackPlan) remember(t *target) {
 		if step.ours != nil {
 			written.Perm = step.ours.Perm
 		}
-		p.w.backs.sides[t.host(rel)], p.w.backs.paths[t.workspacePath(rel)] = written, true
+		p.w.backs.sides[t.host(rel)] = written
+		switch {
+		case step.parent:
+		case step.mounted == nil:
+			p.w.backs.mounted[t.workspacePath(rel)] = nil
+		default:
+			p.w.backs.mounted[t.workspacePath(rel)] = step.mounted.file
+		}
 	}
 }
 
@@ -175,9 +188,9 @@ func (t *target) touchFolders(now time.Time) {
 	for rel, step := range t.plan {
 		if parent := path.Dir(rel); (step.Want == nil) != (step.Expect == nil) && !touched[parent] {
 			touched[parent] = true
-			if e, err := t.root.Lstat(parent); err == nil && e.Kind == filetree.Dir {
+			if e, err := t.writer.Lstat(parent); err == nil && e.Kind == filetree.Dir {
 				e.ModTime = now.UnixNano()
-				_ = t.root.SetMeta(e)
+				_ = t.writer.SetMeta(e)
 			}
 		}
 	}

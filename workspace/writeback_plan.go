@@ -33,7 +33,9 @@ type writeBackPlan struct {
 // A plannedStep is a step for one path of a target's folder.
 type plannedStep struct {
 	applytree.Step
-	ours *side // nil for folders that are only made on the way
+	ours    *side
+	mounted *side
+	parent  bool // it is a folder that is only made on the way
 }
 
 // A plannedConflict can be resolved by Force only if it is about one file, link or nothing on the host.
@@ -94,6 +96,7 @@ func (p *writeBackPlan) conflict(t *target, rel, reason string, hard bool) {
 // add plans one path.
 func (p *writeBackPlan) add(name string, before, ours *side) error {
 	t, rel := p.targets.of(name)
+	mounted := before
 	if t != nil {
 		if written, ok := p.w.backs.sides[t.host(rel)]; ok {
 			before = written
@@ -119,7 +122,11 @@ func (p *writeBackPlan) add(name string, before, ours *side) error {
 		p.skip(name, "is a "+ours.Kind.String()+", which is never written back")
 		return nil
 	}
-	return p.compare(t, rel, before, ours)
+	err := p.compare(t, rel, before, ours)
+	if step := t.plan[rel]; step != nil {
+		step.mounted = mounted
+	}
+	return err
 }
 
 // untouchable says why the mounted folder or file itself stays what it is.
@@ -191,7 +198,7 @@ func (p *writeBackPlan) mergePerm(t *target, rel string, before, ours, host *sid
 	}
 	want := host.Entry
 	want.Perm = perm
-	t.plan[rel] = &plannedStep{applytree.Step{Path: rel, Want: &want, Expect: &host.Entry, Hash: ours.hash}, ours}
+	t.plan[rel] = &plannedStep{Step: applytree.Step{Path: rel, Want: &want, Expect: &host.Entry, Hash: ours.hash}, ours: ours}
 }
 
 // perm are the permissions that a path shall have: ours if the workspace changed them, else the host's.
@@ -221,7 +228,7 @@ func lostSetID(ours, host *side) fs.FileMode {
 
 // put plans that a path becomes what the workspace has.
 func (p *writeBackPlan) put(t *target, rel string, before, ours, host *side) {
-	step := &plannedStep{applytree.Step{Path: rel}, ours}
+	step := &plannedStep{Step: applytree.Step{Path: rel}, ours: ours}
 	if host != nil {
 		step.Expect = &host.Entry
 	}
@@ -329,7 +336,7 @@ func (p *writeBackPlan) makeParent(t *target, rel string) error {
 			Path: parent, Kind: filetree.Dir, Perm: 0o755, ModTime: p.now.UnixNano(),
 			UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()),
 		}
-		t.plan[parent] = &plannedStep{applytree.Step{Path: parent, Want: &want}, nil}
+		t.plan[parent] = &plannedStep{Step: applytree.Step{Path: parent, Want: &want}, parent: true}
 	}
 	return nil
 }

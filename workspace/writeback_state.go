@@ -182,7 +182,7 @@ func (s *writeBackState) begin(ts []*target, keep [][]string) (*writeBackRun, er
 			recorded.Keep = append(recorded.Keep, []byte(rel))
 		}
 		record.Targets = append(record.Targets, recorded)
-		r.dirs, r.roots = append(r.dirs, t.dir), append(r.roots, t.root)
+		r.dirs, r.roots = append(r.dirs, t.dir), append(r.roots, t.writer)
 	}
 	text, err := json.Marshal(record)
 	if err != nil {

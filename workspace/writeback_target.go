@@ -16,8 +16,10 @@ import (
 
 // A target is a folder of the host, and the part of the workspace that goes there.
 type target struct {
-	dir  string         // absolute, without links
-	root *filetree.Root // nil if the folder is not there
+	dir string // absolute, without links
+	// root looks at the folder and changes nothing in it, not even permissions for a moment. It is nil if
+	// the folder is not there. writer is for applying the plan.
+	root, writer *filetree.Root
 	// missing is the part of dir that has to be made, below the folder above.
 	missing string
 	above   *filetree.Root
@@ -65,7 +67,7 @@ type targets struct {
 
 func (ts *targets) close() {
 	for _, t := range ts.all {
-		for _, root := range []*filetree.Root{t.root, t.above} {
+		for _, root := range []*filetree.Root{t.root, t.above, t.writer} {
 			if root != nil {
 				_ = root.Close()
 			}
@@ -147,30 +149,35 @@ func resolveMissing(name string) (resolved, missing string, err error) {
 	return resolved, missing, err
 }
 
-// create makes the folder if it is missing.
+// create makes the folder if it is missing, and opens it for writing.
 func (t *target) create() error {
-	if t.missing == "" {
-		return nil
-	}
-	if err := t.above.MkdirAll(t.missing, 0o755); err != nil {
-		return fmt.Errorf("workspace: making the folder %q: %w", t.dir, err)
-	}
-	root, err := filetree.Open(t.dir)
-	if err != nil {
-		return fmt.Errorf("workspace: opening the folder %q: %w", t.dir, err)
-	}
-	opened, err := root.Lstat(".")
-	if err == nil {
-		var made filetree.Entry
-		if made, err = t.above.Lstat(t.missing); err == nil && !sameInode(opened, made) {
-			err = &SecurityError{Path: t.dir, Reason: "was exchanged for something else", Next: "look who does that, and try again"}
+	checked, at := t.root, "."
+	if t.missing != "" {
+		checked, at = t.above, t.missing
+		if err := t.above.MkdirAll(t.missing, 0o755); err != nil {
+			return fmt.Errorf("workspace: making the folder %q: %w", t.dir, err)
 		}
 	}
+	var err error
+	if t.writer, err = filetree.Open(t.dir); err != nil {
+		return fmt.Errorf("workspace: opening the folder %q: %w", t.dir, err)
+	}
+	return sameEntry(t.dir, t.writer, ".", checked, at)
+}
+
+// sameEntry makes sure that two ways lead to the same.
+func sameEntry(name string, a *filetree.Root, aPath string, b *filetree.Root, bPath string) error {
+	one, err := a.Lstat(aPath)
 	if err != nil {
-		_ = root.Close()
 		return err
 	}
-	t.root = root
+	other, err := b.Lstat(bPath)
+	if err != nil {
+		return err
+	}
+	if one.Stamp.Dev != other.Stamp.Dev || one.Stamp.Ino != other.Stamp.Ino {
+		return &SecurityError{Path: name, Reason: "was exchanged for something else", Next: "look who does that, and try again"}
+	}
 	return nil
 }
 
@@ -213,18 +220,26 @@ func (ts *targets) open(t *target, name string) error {
 	if resolved != t.dir {
 		return &SecurityError{Path: name, Reason: fmt.Sprintf("leads to %q now, and led to %q before", resolved, t.dir), Next: "look who has put a link there"}
 	}
-	way, err := ts.roots.find(t.allowed())
+	allowed := t.allowed()
+	way, err := ts.roots.find(allowed)
 	if refused, ok := errors.AsType[*copytree.Refusal](err); ok {
 		return &SecurityError{Path: name, Reason: refused.Reason, Next: "add its folder to AllowedHostRoots, or write to another Dir"}
 	}
 	if err != nil {
 		return fmt.Errorf("workspace: writing back to %q: %w", name, err)
 	}
-	root, err := filetree.Open(t.dir)
+	if found := filepath.Join(way.Root.Dir(), filepath.FromSlash(way.Path)); found != allowed {
+		return &SecurityError{Path: name, Reason: fmt.Sprintf("leads to %q now, and led to %q before", found, allowed), Next: "look who has put a link there"}
+	}
+	root, err := filetree.OpenStrict(t.dir)
 	if err != nil {
 		return fmt.Errorf("workspace: writing back to %q: %w", name, err)
 	}
-	err = t.checkHandle(root, way, name)
+	reached := "."
+	if allowed != t.dir {
+		reached = t.single
+	}
+	err = sameEntry(name, root, reached, way.Root, way.Path)
 	if err != nil {
 		_ = root.Close()
 		return err
@@ -241,28 +256,4 @@ func (t *target) allowed() string {
 		}
 	}
 	return t.dir
-}
-
-// checkHandle makes sure that what was allowed is what the handle reaches.
-func (t *target) checkHandle(root *filetree.Root, way copytree.Source, name string) error {
-	reached := "."
-	if t.allowed() != t.dir {
-		reached = t.single
-	}
-	opened, err := root.Lstat(reached)
-	if err != nil {
-		return err
-	}
-	checked, err := way.Root.Lstat(way.Path)
-	if err != nil {
-		return err
-	}
-	if !sameInode(opened, checked) {
-		return &SecurityError{Path: name, Reason: "was exchanged for something else", Next: "look who does that, and try again"}
-	}
-	return nil
-}
-
-func sameInode(a, b filetree.Entry) bool {
-	return a.Stamp.Dev == b.Stamp.Dev && a.Stamp.Ino == b.Stamp.Ino
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/drover-agents/drover/workspace"
@@ -333,29 +332,20 @@ var writeBackCases = map[string]writeBackCase{
 		meanwhile: edits(map[string]string{"ext": "-> /etc"}),
 		skipped:   []string{`p/l: is a link that leads out of the target, to "ext/passwd"`},
 	},
-	"pipes, sockets, devices and set-id bits": {
-		host: map[string]string{"a": "1", "was": "1"},
-		agent: func(t *testing.T, p string) {
-			must(t, os.Remove(filepath.Join(p, "was")))
-			must(t, syscall.Mkfifo(filepath.Join(p, "was"), 0o600))
-			must(t, syscall.Mkfifo(filepath.Join(p, "pipe"), 0o600))
-			must(t, os.WriteFile(filepath.Join(p, "suid"), nil, 0o755))
-			must(t, os.Chmod(filepath.Join(p, "suid"), 0o755|fs.ModeSetuid|fs.ModeSetgid))
-			must(t, os.Chmod(filepath.Join(p, "a"), 0o755|fs.ModeSetuid))
-		},
-		want: map[string]string{"a": "0755 1", "was": "0644 1", "suid": "0755 "},
-		skipped: []string{
-			"p/a: is written without its set-id bits",
-			"p/pipe: is a pipe, which is never written back",
-			"p/suid: is written without its set-id bits",
-			"p/was: is a pipe, which is never written back",
-		},
-	},
 	"the mounted folder itself is deleted": {
 		host:    map[string]string{"a": "1", "d/b": "1"},
 		agent:   func(t *testing.T, p string) { must(t, os.RemoveAll(p)) },
 		want:    map[string]string{},
 		skipped: []string{"p: is the mounted folder itself, which stays as it is"},
+	},
+	"a file behind a link that was followed": {
+		host:  map[string]string{"real": "1", "l": "-> real", "d/x": "1", "e": "-> d"},
+		mount: workspace.HostMount{FollowSymlinks: true},
+		agent: edits(map[string]string{"l": "2", "e/x": "2"}),
+		conflicts: []string{
+			"p/e/x: lies behind a link or a file on the host",
+			"p/l: is a link on the host now, and a file was mounted",
+		},
 	},
 	"names that are not UTF-8": {
 		host:  map[string]string{"caf\xe9": "1"},

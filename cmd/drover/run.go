@@ -36,7 +36,7 @@ type runOptions struct {
 
 	record, replay, modelScript string
 
-	// state is the folder in which conversations are kept. Empty means stateFolder.
+	// state is the folder in which conversations are kept. Empty means that of package statefolder.
 	state string
 
 	// agents makes the agents there are. Nil means newAgents.
