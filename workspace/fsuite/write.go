@@ -45,8 +45,19 @@ func badNames(t *testing.T, s System) {
 		name     string
 		security bool
 	}{
-		{"", false}, {"/a", true}, {"/", true}, {"..", true}, {"../a", true}, {"a/../../b", true}, {"a/..", true},
-		{"./a", false}, {"a/.", false}, {"a//b", false}, {"a/", false}, {"a\x00b", false}, {"a/\xff", false},
+		{"", false},
+		{"/a", true},
+		{"/", true},
+		{"..", true},
+		{"../a", true},
+		{"a/../../b", true},
+		{"a/..", true},
+		{"./a", false},
+		{"a/.", false},
+		{"a//b", false},
+		{"a/", false},
+		{"a\x00b", false},
+		{"a/\xff", false},
 	}
 	for _, test := range tests {
 		for op, err := range everyCall(s.FS, test.name) {
