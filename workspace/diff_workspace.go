@@ -8,14 +8,14 @@ import (
 	"io"
 )
 
-var errNoCheckpoints = errors.New("workspace: it has no checkpoints, so nothing can be compared" +
+var errNothingToCompare = errors.New("workspace: it has no checkpoints, so nothing can be compared" +
 	"\n  next: open it without Options.NoCheckpoints")
 
 // Changes are the paths that differ from what was mounted, sorted by path. Their contents can be read until
 // release is called, which the caller owes; whatever becomes of the workspace meanwhile.
 func (w *Workspace) Changes(ctx context.Context) (changes []Change, release func(), err error) {
 	if w.tree == nil {
-		return nil, nil, errNoCheckpoints
+		return nil, nil, errNothingToCompare
 	}
 	now, err := w.tree.Checkpoint(ctx)
 	if err != nil {

@@ -99,10 +99,10 @@ func TestAWorkspaceWithoutCheckpointsHasNoChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := w.Changes(t.Context()); !errors.Is(err, errNoCheckpoints) {
+	if _, _, err := w.Changes(t.Context()); !errors.Is(err, errNothingToCompare) {
 		t.Errorf("Changes() = %v", err)
 	}
-	if _, err := w.Patch(t.Context(), &bytes.Buffer{}, nil); !errors.Is(err, errNoCheckpoints) {
+	if _, err := w.Patch(t.Context(), &bytes.Buffer{}, nil); !errors.Is(err, errNothingToCompare) {
 		t.Errorf("Patch() = %v", err)
 	}
 	one, err := w.FS()
