@@ -106,22 +106,22 @@ func changeTitle(c Change) string {
 	case b == nil && a == nil:
 		return ""
 	case b == nil:
-		return "created " + kindOf(a) + ": " + name
+		return "created " + kindWord(a) + ": " + name
 	case a == nil:
-		return "deleted " + kindOf(b) + ": " + name
+		return "deleted " + kindWord(b) + ": " + name
 	case b.Mode.Type() != a.Mode.Type():
-		return "replaced " + kindOf(b) + " by " + kindOf(a) + ": " + name
+		return "replaced " + kindWord(b) + " by " + kindWord(a) + ": " + name
 	case b.Mode != a.Mode:
-		return fmt.Sprintf("changed %s: %s (%v -> %v)", kindOf(a), name, b.Mode, a.Mode)
+		return fmt.Sprintf("changed %s: %s (%v -> %v)", kindWord(a), name, b.Mode, a.Mode)
 	case equalContent(b, a):
-		return "touched " + kindOf(a) + ": " + name
+		return "touched " + kindWord(a) + ": " + name
 	case !hasContent(a):
 		return ""
 	}
-	return "changed " + kindOf(a) + ": " + name
+	return "changed " + kindWord(a) + ": " + name
 }
 
-func kindOf(f *File) string {
+func kindWord(f *File) string {
 	switch f.Mode.Type() {
 	case 0:
 		return "file"
