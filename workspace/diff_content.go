@@ -57,7 +57,7 @@ type exactReader struct {
 func (r *exactReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	r.n += int64(n)
-	if r.n > r.file.Size || err == io.EOF && r.n < r.file.Size { //nolint:errorlint // io.Reader promises the bare value
+	if r.n > r.file.Size || err == io.EOF && r.n < r.file.Size {
 		return n, fmt.Errorf("workspace: content of %q has not the %d bytes that it had", r.file.Path, r.file.Size)
 	}
 	return n, err

@@ -42,23 +42,13 @@ type FS interface {
 	Rename(oldName, newName string) error
 }
 
-// A WriteMode says what WriteFile does with a file that is there.
-type WriteMode int
-
-// The ways of writing.
-const (
-	// Overwrite replaces the content.
-	Overwrite WriteMode = iota
-	// CreateOnly refuses with [fs.ErrExist].
-	CreateOnly
-	// Append adds to the content. Two appends through one file system both arrive; of two through
-	// different ones, or through one and past it, at the same moment one may be lost.
-	Append
-)
-
-// WriteOptions configures one WriteFile. Nil and the zero value overwrite.
+// WriteOptions configures one WriteFile. Nil and the zero value replace the content of a file that is there.
 type WriteOptions struct {
-	Mode WriteMode
+	// CreateOnly refuses a name that is taken, with [fs.ErrExist].
+	CreateOnly bool
+	// Append adds to the content of a file that is there. Two appends through one file system both arrive;
+	// of two through different ones, or through one and past it, at the same moment one may be lost.
+	Append bool
 	// Perm are the permissions of a new file. Zero means 0644.
 	Perm fs.FileMode
 }

@@ -138,7 +138,7 @@ func (d *dirStore) readDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-func (d *dirStore) write(name string, data []byte, old fs.FileInfo, mode WriteMode, perm fs.FileMode) error {
+func (d *dirStore) write(name string, data []byte, old fs.FileInfo, opts WriteOptions) error {
 	// A handle on the folder: whatever becomes of its name, the new file is made, renamed and, if that
 	// fails, removed in one place.
 	folder, err := look(d, path.Dir(name), d.root.OpenRoot)
@@ -151,9 +151,9 @@ func (d *dirStore) write(name string, data []byte, old fs.FileInfo, mode WriteMo
 		return err
 	}
 	temp := ".drover-" + uuid.New()
-	err = writeTemp(folder, temp, base, data, old, mode, perm)
+	err = writeTemp(folder, temp, base, data, old, opts)
 	if err == nil {
-		err = place(folder, temp, base, mode)
+		err = place(folder, temp, base, opts.CreateOnly)
 	}
 	if err != nil {
 		_ = folder.Remove(temp)
@@ -161,10 +161,10 @@ func (d *dirStore) write(name string, data []byte, old fs.FileInfo, mode WriteMo
 	return err
 }
 
-// place gives a written file its name. With [CreateOnly] it fails if somebody took the name meanwhile,
+// place gives a written file its name. With createOnly it fails if somebody took the name meanwhile,
 // where the file system has hard links.
-func place(folder *os.Root, temp, base string, mode WriteMode) error {
-	if mode == CreateOnly {
+func place(folder *os.Root, temp, base string, createOnly bool) error {
+	if createOnly {
 		if err := folder.Link(temp, base); err == nil {
 			return folder.Remove(temp)
 		} else if errors.Is(err, fs.ErrExist) {
@@ -175,8 +175,8 @@ func place(folder *os.Root, temp, base string, mode WriteMode) error {
 }
 
 // writeTemp writes the whole new file.
-func writeTemp(folder *os.Root, temp, base string, data []byte, old fs.FileInfo, mode WriteMode, perm fs.FileMode) (err error) {
-	file, err := folder.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+func writeTemp(folder *os.Root, temp, base string, data []byte, old fs.FileInfo, opts WriteOptions) (err error) {
+	file, err := folder.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, opts.Perm)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func writeTemp(folder *os.Root, temp, base string, data []byte, old fs.FileInfo,
 		if err := file.Chmod(old.Mode().Perm()); err != nil {
 			return err
 		}
-		if mode == Append {
+		if opts.Append {
 			if err := copyFrom(file, folder, base); err != nil {
 				return err
 			}

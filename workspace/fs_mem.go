@@ -207,11 +207,11 @@ func (m *memStore) putLocked(name string, node *memNode) error {
 	return nil
 }
 
-func (m *memStore) write(name string, data []byte, old fs.FileInfo, mode WriteMode, perm fs.FileMode) error {
-	node := &memNode{mode: perm, modTime: time.Now(), data: bytes.Clone(data)}
+func (m *memStore) write(name string, data []byte, old fs.FileInfo, opts WriteOptions) error {
+	node := &memNode{mode: opts.Perm, modTime: time.Now(), data: bytes.Clone(data)}
 	if old != nil {
 		node.mode = old.Mode().Perm()
-		if mode == Append {
+		if opts.Append {
 			before, err := m.follow(name, true)
 			if err != nil {
 				return err

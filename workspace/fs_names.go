@@ -82,8 +82,8 @@ type linkReader interface {
 	ReadLink(name string) (string, error)
 }
 
-// maxLinks is how many links a name may go through, as on Linux.
-const maxLinks = 40
+// maxLinksFollowed is how many links a name may go through, as on Linux.
+const maxLinksFollowed = 40
 
 // resolve returns the name without links: where its existing part really is, and what is missing below
 // that as it was. The link at its end is followed only if last is true.
@@ -122,7 +122,7 @@ func resolve(files linkReader, name string, last bool) (string, error) {
 		case err != nil:
 			return "", bareError(err)
 		case info.Mode()&fs.ModeSymlink != 0 && (last || len(rest) > 0):
-			if links++; links > maxLinks {
+			if links++; links > maxLinksFollowed {
 				return "", errManyLinks
 			}
 			link = cmp.Or(link, here)

@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -20,7 +21,7 @@ type fileStore interface {
 	stat(name string) (fs.FileInfo, error)
 	readDir(name string) ([]fs.DirEntry, error)
 	// write puts a file where it is named, in one step. Old is what is there, or nil.
-	write(name string, data []byte, old fs.FileInfo, mode WriteMode, perm fs.FileMode) error
+	write(name string, data []byte, old fs.FileInfo, opts WriteOptions) error
 	mkdir(name string) error // one folder, in one that is there
 	removeAll(name string) error
 	rename(oldName, newName string) error
@@ -106,20 +107,22 @@ func (r *rooted) readFile(name string) ([]byte, error) {
 
 // WriteFile writes a file.
 func (r *rooted) WriteFile(name string, data []byte, opts *WriteOptions) error {
-	if opts == nil {
-		opts = &WriteOptions{}
+	full := WriteOptions{Perm: 0o644}
+	if opts != nil {
+		full = *opts
+		full.Perm = cmp.Or(opts.Perm.Perm(), 0o644)
 	}
 	return r.change("write", name, true, func(name string) error {
 		name, err := resolve(r.files, name, true)
 		if err != nil {
 			return err
 		}
-		old, err := r.writable(name, opts.Mode)
+		old, err := r.writable(name, full.CreateOnly)
 		if err != nil {
 			return err
 		}
 		size := int64(len(data))
-		if old != nil && opts.Mode == Append {
+		if old != nil && full.Append {
 			size += old.Size()
 		}
 		if r.opts.MaxWrite >= 0 && size > r.opts.MaxWrite {
@@ -128,23 +131,19 @@ func (r *rooted) WriteFile(name string, data []byte, opts *WriteOptions) error {
 		if err := r.mkdirAll(path.Dir(name)); err != nil {
 			return err
 		}
-		perm := opts.Perm.Perm()
-		if opts.Perm == 0 {
-			perm = 0o644
-		}
-		return r.files.write(name, data, old, opts.Mode, perm)
+		return r.files.write(name, data, old, full)
 	})
 }
 
 // writable looks at what a write would replace: a file, or nothing.
-func (r *rooted) writable(name string, mode WriteMode) (fs.FileInfo, error) {
+func (r *rooted) writable(name string, createOnly bool) (fs.FileInfo, error) {
 	old, err := r.files.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case mode == CreateOnly:
+	case createOnly:
 		return nil, fs.ErrExist
 	case old.IsDir():
 		return nil, errIsFolder

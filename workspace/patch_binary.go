@@ -4,7 +4,7 @@ package workspace
 
 import (
 	"compress/zlib"
-	"crypto/sha1" //nolint:gosec // the names that git gives to contents
+	"crypto/sha1" // the names that git gives to contents
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -106,7 +106,7 @@ func blobID(f *File) (string, error) {
 	if !hasContent(f) {
 		return hex.EncodeToString(make([]byte, sha1.Size)), nil
 	}
-	sum := sha1.New() //nolint:gosec // see the import
+	sum := sha1.New()
 	fmt.Fprintf(sum, "blob %d\x00", contentSize(f))
 	if err := copyContent(sum, f); err != nil {
 		return "", err

@@ -31,12 +31,6 @@ func want(t *testing.T, fsys workspace.FS, name, content string) {
 	}
 }
 
-func wantGone(t *testing.T, fsys workspace.FS, name string) {
-	t.Helper()
-	_, err := fsys.Lstat(name)
-	wantIs(t, "Lstat of "+name, err, fs.ErrNotExist)
-}
-
 // wantIs checks that an error is one, and names the operation and the path.
 func wantIs(t *testing.T, what string, err, target error) {
 	t.Helper()

@@ -74,7 +74,7 @@ func followingCalls(fsys workspace.FS, name string) map[string]error {
 		"Remove":           fsys.Remove(name + "/x"),
 		"Rename from":      fsys.Rename(name+"/x", "new"),
 		"Rename to":        fsys.Rename("a/b", name+"/x"),
-		"WriteFile append": fsys.WriteFile(name+"/x", nil, &workspace.WriteOptions{Mode: workspace.Append}),
+		"WriteFile append": fsys.WriteFile(name+"/x", nil, &workspace.WriteOptions{Append: true}),
 	}
 	_, errs["Open"] = fsys.Open(name)
 	_, errs["Open below"] = fsys.Open(name + "/x")

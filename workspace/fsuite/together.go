@@ -49,7 +49,7 @@ func manyAppends(t *testing.T, s System) {
 		wg.Go(func() {
 			for j := range 10 {
 				line := fmt.Sprintf("%d-%d\n", i, j)
-				if err := s.FS.WriteFile("dir/log", []byte(line), &workspace.WriteOptions{Mode: workspace.Append}); err != nil {
+				if err := s.FS.WriteFile("dir/log", []byte(line), &workspace.WriteOptions{Append: true}); err != nil {
 					t.Errorf("append = %v", err)
 				}
 			}
@@ -67,7 +67,7 @@ func oneCreates(t *testing.T, s System) {
 	var created atomic.Int32
 	for i := range 8 {
 		wg.Go(func() {
-			err := s.FS.WriteFile("a/b/file", fmt.Append(nil, i), &workspace.WriteOptions{Mode: workspace.CreateOnly})
+			err := s.FS.WriteFile("a/b/file", fmt.Append(nil, i), &workspace.WriteOptions{CreateOnly: true})
 			if err == nil {
 				created.Add(1)
 			} else if !errors.Is(err, fs.ErrExist) {

@@ -45,8 +45,19 @@ func badNames(t *testing.T, s System) {
 		name     string
 		security bool
 	}{
-		{"", false}, {"/a", true}, {"/", true}, {"..", true}, {"../a", true}, {"a/../../b", true}, {"a/..", true},
-		{"./a", false}, {"a/.", false}, {"a//b", false}, {"a/", false}, {"a\x00b", false}, {"a/\xff", false},
+		{"", false},
+		{"/a", true},
+		{"/", true},
+		{"..", true},
+		{"../a", true},
+		{"a/../../b", true},
+		{"a/..", true},
+		{"./a", false},
+		{"a/.", false},
+		{"a//b", false},
+		{"a/", false},
+		{"a\x00b", false},
+		{"a/\xff", false},
 	}
 	for _, test := range tests {
 		for op, err := range everyCall(s.FS, test.name) {
@@ -115,7 +126,7 @@ func overwrite(t *testing.T, s System) {
 }
 
 func createOnly(t *testing.T, s System) {
-	create := &workspace.WriteOptions{Mode: workspace.CreateOnly}
+	create := &workspace.WriteOptions{CreateOnly: true}
 	if err := s.FS.WriteFile("a/b", []byte("first"), create); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +139,7 @@ func createOnly(t *testing.T, s System) {
 }
 
 func appendTo(t *testing.T, s System) {
-	more := &workspace.WriteOptions{Mode: workspace.Append, Perm: 0o700}
+	more := &workspace.WriteOptions{Append: true, Perm: 0o700}
 	for _, line := range []string{"one\n", "", "two\n"} {
 		if err := s.FS.WriteFile("dir/log", []byte(line), more); err != nil {
 			t.Fatal(err)
@@ -142,8 +153,8 @@ func readOnlyFile(t *testing.T, s System) {
 	if err := s.FS.WriteFile("fixed", []byte("x"), &workspace.WriteOptions{Perm: 0o444}); err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []workspace.WriteMode{workspace.Overwrite, workspace.Append} {
-		err := s.FS.WriteFile("fixed", []byte("y"), &workspace.WriteOptions{Mode: mode})
+	for _, more := range []bool{false, true} {
+		err := s.FS.WriteFile("fixed", []byte("y"), &workspace.WriteOptions{Append: more})
 		wantIs(t, "write", err, fs.ErrPermission)
 	}
 	want(t, s.FS, "fixed", "x")
@@ -310,7 +321,7 @@ func readSize(t *testing.T, s System) {
 func writeSize(t *testing.T, s System) {
 	put(t, s.FS, "file", "0123456789")
 	wantLimit(t, "WriteFile", s.FS.WriteFile("file", []byte("0123456789X"), nil), "MaxWrite", 11, 10)
-	wantLimit(t, "append", s.FS.WriteFile("file", []byte("X"), &workspace.WriteOptions{Mode: workspace.Append}), "MaxWrite", 11, 10)
+	wantLimit(t, "append", s.FS.WriteFile("file", []byte("X"), &workspace.WriteOptions{Append: true}), "MaxWrite", 11, 10)
 	want(t, s.FS, "file", "0123456789")
 }
 
