@@ -4,7 +4,6 @@ package workspace
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,8 +18,6 @@ import (
 	_ "github.com/drover-agents/drover/internal/testsize"
 	"github.com/drover-agents/drover/prompt"
 )
-
-var update = flag.Bool("update", false, "rewrite what the files in testdata expect")
 
 // sections are workspaces, by the name of the file that has what the model reads of them. Mounts are
 // relative to the host's folder.

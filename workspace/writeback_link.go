@@ -36,7 +36,7 @@ func (t *target) leadsInside(rel, to string) bool {
 			down = true
 		}
 	}
-	left := maxLinks
+	left := maxLinksFollowed
 	_, inside := t.follow(path.Dir(rel), to, &left)
 	return inside
 }
