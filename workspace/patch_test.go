@@ -136,6 +136,11 @@ func FuzzLiteralsAreReadBack(f *testing.F) {
 	for _, n := range []int{0, 1, 3, 4, 26, 27, 51, 52, 53, 500} {
 		f.Add(bytes.Repeat([]byte{0xff, 0, 7}, n))
 	}
+	random := make([]byte, 500) // of which the lines are full
+	for i := range random {
+		random[i] = byte(rand.N(256))
+	}
+	f.Add(random)
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var out bytes.Buffer
 		if err := writeLiteral(&out, testFile{string(content), 0o644}.file("f")); err != nil {
@@ -170,13 +175,14 @@ func readLiteral(t *testing.T, text string) []byte {
 		}
 		packed = append(packed, decoded[:n]...)
 	}
-	r, err := zlib.NewReader(bytes.NewReader(packed))
+	rest := bytes.NewReader(packed)
+	r, err := zlib.NewReader(rest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	content, err := io.ReadAll(r)
-	if want := fmt.Sprintf("literal %d", len(content)); err != nil || lines[0] != want {
-		t.Fatalf("head is %q, want %q (%v)", lines[0], want, err)
+	if want := fmt.Sprintf("literal %d", len(content)); err != nil || lines[0] != want || rest.Len() > 0 {
+		t.Fatalf("head is %q, want %q, and %d bytes are left (%v)", lines[0], want, rest.Len(), err)
 	}
 	return content
 }
