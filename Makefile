@@ -45,9 +45,10 @@ soak: setup
 	  done; \
 	done
 
-# One table of Drover beside its peers; then what single packages cost.
+# One table of Drover beside its peers, and workspaces beside cp and git; then what single packages cost.
 bench: setup
 	@$(GO) run ./bench/cmd/wirebench
+	@$(GO) test -run='^$$' -bench=Beside -benchtime=10x ./workspace | grep -E '^Benchmark|FAIL'
 
 microbench: setup
 	@$(GO) test -run='^$$' -bench=. -benchmem ./...

@@ -13,6 +13,7 @@ import (
 func merge(defaults, req Request) Request {
 	req.Prompt = cmp.Or(req.Prompt, defaults.Prompt)
 	req.Dir = cmp.Or(req.Dir, defaults.Dir)
+	req.Workspace = cmp.Or(req.Workspace, defaults.Workspace)
 	req.Model = cmp.Or(req.Model, defaults.Model)
 	req.SystemPrompt = cmp.Or(req.SystemPrompt, defaults.SystemPrompt)
 	req.Effort = cmp.Or(req.Effort, defaults.Effort)

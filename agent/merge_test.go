@@ -14,6 +14,7 @@ import (
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // requested is the request that reaches the adapter.
@@ -24,7 +25,7 @@ func requested(t *testing.T, defaults, req agent.Request) agent.Request {
 	return a.Requests()[0]
 }
 
-var equalRequests = cmp.Options{cmpopts.IgnoreFields(agent.Request{}, "Host"), cmp.Comparer(func(a, b *tool.Registry) bool { return a == b })}
+var equalRequests = cmp.Options{cmpopts.IgnoreFields(agent.Request{}, "Host"), cmp.Comparer(func(a, b *tool.Registry) bool { return a == b }), cmp.Comparer(func(a, b *workspace.Workspace) bool { return a == b })}
 
 func filled(t *testing.T, word string, n int) agent.Request {
 	t.Helper()
@@ -34,7 +35,7 @@ func filled(t *testing.T, word string, n int) agent.Request {
 	}
 	return agent.Request{
 		Prompt: word, Dir: word, Model: word, SystemPrompt: word, Effort: word, MaxTurns: n, MaxBudgetUSD: float64(n),
-		AllowedTools: []string{word}, DisallowedTools: []string{word}, Tools: tools,
+		AllowedTools: []string{word}, DisallowedTools: []string{word}, Tools: tools, Workspace: new(workspace.Workspace),
 		Permissions:  &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
 		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`), PartialText: true,
 	}
@@ -140,7 +141,7 @@ func TestNobodyChangesTheDefaults(t *testing.T) {
 	a.Steps = []agenttest.Step{agenttest.Done("")}
 	collect(t, r.Run(t.Context(), agent.Request{}))
 	want := filled(t, "Default", 1)
-	want.Tools = defaults.Tools
+	want.Tools, want.Workspace = defaults.Tools, defaults.Workspace
 	if diff := cmp.Diff(want, a.Requests()[1], equalRequests); diff != "" {
 		t.Errorf("the second run (-want +got):\n%s", diff)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // A Request is what an agent shall do, and within which bounds. Only Prompt is needed. An adapter
@@ -19,8 +20,12 @@ import (
 type Request struct {
 	// Prompt is the task.
 	Prompt string
-	// Dir is the working directory. Empty means the current one.
+	// Dir is the working directory. Empty means that of the Workspace, or else the current one. With a
+	// Workspace it is relative to that, or within it.
 	Dir string
+	// Workspace is the place that the agent works in. With checkpoints, each of its calls is a transaction
+	// there: what one that fails has changed is put back; see [workspace.Workspace.Bind].
+	Workspace *workspace.Workspace
 	// Model is the model's name. Empty means the agent's default.
 	Model string
 	// SystemPrompt replaces the agent's own. Empty leaves that.

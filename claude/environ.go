@@ -98,6 +98,7 @@ func (o *Options) addOwn(vars *variables) {
 	vars.set("CLAUDE_CODE_ENTRYPOINT", "sdk-go")
 	vars.set("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1")
 	vars.setIf(o.Checkpointing, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true")
+	vars.setIf(o.NoBackgroundTasks, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1")
 	vars.setIf(o.QuestionPreview != "", "CLAUDE_CODE_QUESTION_PREVIEW_FORMAT", o.QuestionPreview)
 	vars.setIf(o.ClientApp != "", "CLAUDE_AGENT_SDK_CLIENT_APP", o.ClientApp)
 	if o.TraceParent != "" {

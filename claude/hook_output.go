@@ -91,6 +91,15 @@ func AskTool(reason string) *PreToolUseOutput {
 // RewriteTool replaces the tool's input and leaves the decision to the rules and [CanUseTool].
 func RewriteTool(input any) *PreToolUseOutput { return &PreToolUseOutput{UpdatedInput: input} }
 
+// Denies reports whether the answer of a PreToolUse hook keeps the tool from running.
+func Denies(out HookOutput) bool {
+	answer, ok := out.(*PreToolUseOutput)
+	if !ok || answer == nil || answer.Async {
+		return false
+	}
+	return answer.PermissionDecision == DecideDeny || answer.Decision == DecisionBlock
+}
+
 // PostToolUseOutput answers a PostToolUse hook.
 type PostToolUseOutput struct {
 	HookControl       `json:"-"`

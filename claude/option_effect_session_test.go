@@ -113,6 +113,7 @@ func sessionEffects() []optionEffect {
 			},
 			run: func(t *testing.T, r *effectRun) {
 				r.opts.Checkpointing, r.opts.PermissionMode = true, claude.ModeAcceptEdits
+				r.opts.NoBackgroundTasks = true
 				r.connect(t)
 				r.turn(t, claude.Prompt{Text: "write " + r.cli.Work + "/file.txt now", UUID: firstPrompt})
 			},
@@ -120,6 +121,10 @@ func sessionEffects() []optionEffect {
 				got, err := r.client.RewindFiles(t.Context(), firstPrompt, true)
 				if err != nil || !got.CanRewind || len(got.FilesChanged) != 1 {
 					t.Errorf("rewinding: %+v, %v; want one file", got, err)
+				}
+			}, "Options.NoBackgroundTasks": func(t *testing.T, r *effectRun) {
+				if bash, ok := r.first(t).Tool("Bash"); !ok || strings.Contains(string(bash.InputSchema), "run_in_background") {
+					t.Errorf("Bash takes %s, which has a way to the background", bash.InputSchema)
 				}
 			}},
 		},

@@ -169,6 +169,9 @@ type Options struct {
 	StoreDir string
 	// Checkpointing keeps copies of edited files for [Client.RewindFiles].
 	Checkpointing bool
+	// NoBackgroundTasks has every command and subagent end before the turn goes on: the model cannot
+	// send them to the background.
+	NoBackgroundTasks bool
 
 	// PartialMessages delivers [StreamEvent] messages while the model writes.
 	PartialMessages bool

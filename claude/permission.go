@@ -69,6 +69,17 @@ type PermissionServer struct {
 // A PermissionResult is an [Allow] or a [Deny].
 type PermissionResult interface{ permissionResult() }
 
+// Allows reports whether the answer lets the tool run.
+func Allows(result PermissionResult) bool {
+	switch r := result.(type) {
+	case Allow:
+		return true
+	case *Allow:
+		return r != nil
+	}
+	return false
+}
+
 // A DecisionClass tells the CLI what kind of decision the user took.
 type DecisionClass string
 

@@ -45,7 +45,7 @@ func CopyAWS(home *Home, folder string) error {
 // awsFiles are the names of the files that are there.
 func awsFiles(root *os.Root) ([]string, error) {
 	names := []string{"config", "credentials"}
-	entries, err := readDir(root, "sso/cache")
+	entries, err := fs.ReadDir(root.FS(), "sso/cache")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/drover-agents/drover/internal/leftover"
 )
 
 // detached is a CLI without a PID namespace, from which commands can detach themselves. Kill sees to those
@@ -69,7 +71,7 @@ func ownProcesses() []int {
 		if err != nil {
 			continue
 		}
-		if info, err := entry.Info(); err == nil && ownFile(info) {
+		if info, err := entry.Info(); err == nil && leftover.OwnFile(info) {
 			pids = append(pids, pid)
 		}
 	}

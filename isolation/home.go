@@ -3,12 +3,12 @@
 package isolation
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
+
+	"github.com/drover-agents/drover/internal/leftover"
 )
 
 // HomePrefix begins the name of every home.
@@ -38,58 +38,20 @@ type HomeOptions struct {
 // A Home is the private home of one run: settings, skills, transcripts, temporary files. Nobody else
 // can read it, and Close removes it. A program that is killed before it calls Close leaves it behind
 // for [SweepHomes].
-type Home struct {
-	dir  string
-	mark *marker
-
-	closing sync.Once
-	closed  error
-}
+type Home struct{ folder *leftover.Folder }
 
 // NewHome makes a home in the folder parent; empty means [os.TempDir]. Call Close when the run is over,
 // whatever became of it.
 func NewHome(parent string, o HomeOptions) (*Home, error) {
-	h, err := newHome(parent)
+	folder, err := homes.Make(parent)
 	if err != nil {
 		return nil, fmt.Errorf("isolation: a private home for the run: %w\n  next: set Isolation.TempDir to a folder that can be written to", err)
 	}
+	h := &Home{folder}
 	if err := h.fill(o); err != nil {
-		return nil, errors.Join(fmt.Errorf("isolation: the private home %s: %w\n  next: make room there, or set Isolation.TempDir to another folder", h.dir, err), h.Close())
+		return nil, errors.Join(fmt.Errorf("isolation: the private home %s: %w\n  next: make room there, or set Isolation.TempDir to another folder", h.Path(), err), h.Close())
 	}
 	return h, nil
-}
-
-// newHome is an empty home. Its path is absolute and without links, so that it is the same for
-// everybody who looks at it.
-func newHome(parent string) (*Home, error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
-	parent, err := filepath.Abs(parent)
-	if err != nil {
-		return nil, err
-	}
-	if parent, err = filepath.EvalSymlinks(parent); err != nil {
-		return nil, err
-	}
-	for {
-		h, err := tryHome(filepath.Join(parent, HomePrefix+rand.Text()[:16]))
-		if !errors.Is(err, errMarkerLost) && !errors.Is(err, os.ErrExist) {
-			return h, err
-		}
-	}
-}
-
-func tryHome(dir string) (*Home, error) {
-	mark, err := newMarker(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		mark.remove()
-		return nil, err
-	}
-	return &Home{dir: dir, mark: mark}, nil
 }
 
 func (h *Home) fill(o HomeOptions) error {
@@ -98,7 +60,7 @@ func (h *Home) fill(o HomeOptions) error {
 			return err
 		}
 	}
-	o.dir = h.dir
+	o.dir = h.Path()
 	content, err := settingsFor(o).Encode()
 	if err != nil {
 		return err
@@ -107,10 +69,10 @@ func (h *Home) fill(o HomeOptions) error {
 }
 
 // Path is the home itself.
-func (h *Home) Path() string { return h.dir }
+func (h *Home) Path() string { return h.folder.Path() }
 
 // ClaudeDir is the CLI's configuration folder in it.
-func (h *Home) ClaudeDir() string { return filepath.Join(h.dir, ".claude") }
+func (h *Home) ClaudeDir() string { return filepath.Join(h.Path(), ".claude") }
 
 // SettingsPath is the settings file that was generated.
 func (h *Home) SettingsPath() string { return settingsFile(h.ClaudeDir()) }
@@ -119,7 +81,7 @@ func (h *Home) SettingsPath() string { return settingsFile(h.ClaudeDir()) }
 func (h *Home) SkillsDir() string { return filepath.Join(h.ClaudeDir(), "skills") }
 
 // TempDir is for temporary files.
-func (h *Home) TempDir() string { return filepath.Join(h.dir, "tmp") }
+func (h *Home) TempDir() string { return filepath.Join(h.Path(), "tmp") }
 
 // share shows what was put into the configuration folder, such as skills, in another one too: that of a
 // conversation which is continued. What is there already stays.
@@ -143,22 +105,8 @@ func (h *Home) share(config string) error {
 // Close removes the home and everything in it, also what the agent made unreadable. It may be called
 // more than once and from several goroutines; all get the same answer, after the home is gone.
 func (h *Home) Close() error {
-	h.closing.Do(func() {
-		if err := h.remove(); err != nil {
-			h.mark.release() // a later run tries again
-			h.closed = fmt.Errorf("isolation: removing the private home: %w\n  next: remove %s by hand", err, h.dir)
-			return
-		}
-		h.mark.remove()
-	})
-	return h.closed
-}
-
-func (h *Home) remove() error {
-	root, err := os.OpenRoot(filepath.Dir(h.dir))
-	if err != nil {
-		return err
+	if err := h.folder.Remove(); err != nil {
+		return fmt.Errorf("isolation: removing the private home: %w\n  next: remove %s by hand", err, h.Path())
 	}
-	defer func() { _ = root.Close() }()
-	return removeTree(root, filepath.Base(h.dir))
+	return nil
 }

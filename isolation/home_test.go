@@ -75,20 +75,6 @@ func TestAHomeHasItsPlaces(t *testing.T) {
 	}
 }
 
-func TestTheWayToAHomeHasNoLinks(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Symlink(dir, filepath.Join(dir, "link")); err != nil {
-		t.Skip("links cannot be made here:", err)
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := filepath.Dir(newHome(t, filepath.Join(dir, "link")).Path()); got != real {
-		t.Errorf("the home is in %s, want %s", got, real)
-	}
-}
-
 func TestClosingRemovesTheHomeOnceForAll(t *testing.T) {
 	parent := t.TempDir()
 	home := newHome(t, parent)

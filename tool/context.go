@@ -64,8 +64,11 @@ func CallFrom(ctx context.Context) (Call, bool) {
 var candidateKey = NewKey[*Tool]("candidate")
 
 // Candidate returns the tool that a registry is about to run, in the context that it gives to its
-// [Decider]. A call can name a tool in many ways; this is the one that would run.
-func Candidate(ctx context.Context) (*Tool, bool) { return candidateKey.From(ctx) }
+// [Decider] and to its [Around]. A call can name a tool in many ways; this is the one that would run.
+func Candidate(ctx context.Context) (*Tool, bool) {
+	t, _ := candidateKey.From(ctx)
+	return t, t != nil
+}
 
 var progressKey = NewKey[func(ctx context.Context, done, total float64, message string) error]("progress")
 

@@ -30,7 +30,7 @@ func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	if found {
 		name = t.Name
 	}
-	result := r.around(ctx, name, &call, func(ctx context.Context) Result {
+	result := r.around(candidateKey.With(ctx, t), name, &call, func(ctx context.Context) Result {
 		if found {
 			return r.executeFound(ctx, t, &call)
 		}

@@ -114,8 +114,6 @@ type Conflict struct {
 	Aside string `json:"aside,omitzero"`
 }
 
-var errNotYet = errors.New("workspace: not built yet")
-
 // OpenTree opens a folder. A rollback that a crash has cut short is brought to its end first.
 func OpenTree(dir string, opts *TreeOptions) (*Tree, error) {
 	t := &Tree{

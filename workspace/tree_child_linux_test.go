@@ -112,7 +112,7 @@ func rollForever(t *testing.T, dir, store, log string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := fingerprint(t, dir)
+	base := snapshotHash(t, dir)
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func rollForever(t *testing.T, dir, store, log string) {
 	for i := 0; ; i++ {
 		fmt.Fprintln(out, "{}")
 		editFor(t, dir, fmt.Sprintf("%d-%d", os.Getpid(), i))
-		line, err := json.Marshal(rolling{Before: fingerprint(t, dir), After: base, Contents: contents(t, dir)})
+		line, err := json.Marshal(rolling{Before: snapshotHash(t, dir), After: base, Contents: contents(t, dir)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,8 +165,8 @@ func editFor(t *testing.T, dir, round string) {
 	}
 }
 
-// fingerprint is short for a snapshot.
-func fingerprint(t *testing.T, dir string) string {
+// snapshotHash is short for a snapshot.
+func snapshotHash(t *testing.T, dir string) string {
 	text, err := json.Marshal(snapshot(t, dir))
 	if err != nil {
 		t.Fatal(err)

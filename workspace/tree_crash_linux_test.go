@@ -57,7 +57,7 @@ func killOnce(t *testing.T, dir, store string, after time.Duration) {
 	if was.Before == "" {
 		return // it died while it made its own changes
 	}
-	if got := fingerprint(t, dir); got != was.Before && got != was.After {
+	if got := snapshotHash(t, dir); got != was.Before && got != was.After {
 		t.Fatalf("after %v the tree is neither what it was nor what it shall be: %v", after, snapshot(t, dir))
 	}
 	there := append(contents(t, dir), contents(t, store)...)

@@ -3,8 +3,10 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/treewatch"
@@ -26,26 +28,36 @@ func (r *refresh) watchAgain(ctx context.Context) error {
 		}
 		t.watch, t.watchProblem = w, ""
 	}
-	entries, err := t.root.Walk(ctx, &filetree.WalkOptions{NoXattrs: true})
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("workspace: looking at %s: %w", t.dir, context.Cause(ctx))
-	}
-	if err := addFolders(t.watch, entries); err != nil {
+	if err := r.addFolders(ctx); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("workspace: looking at %s: %w", t.dir, context.Cause(ctx))
+		}
 		t.stopWatching(err)
 	}
 	return nil
 }
 
-func addFolders(w *treewatch.Watcher, entries []filetree.Entry) error {
-	for i := range entries {
-		if entries[i].Kind != filetree.Dir {
-			continue
+// addFolders adds each folder before the walk opens it: whatever is made in it later is told, and what was
+// made before is met by the walk, and added in turn.
+func (r *refresh) addFolders(ctx context.Context) error {
+	var mu sync.Mutex
+	var failed error
+	_, err := r.tree.root.Walk(ctx, &filetree.WalkOptions{NoXattrs: true, Skip: func(e filetree.Entry) bool {
+		if e.Kind != filetree.Dir {
+			return true
 		}
-		if err := w.Add(entries[i].Path); err != nil {
-			return err
+		if err := r.tree.watch.Add(e.Path); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = cmp.Or(failed, err) // the first says enough
+			return true
 		}
+		return false
+	}})
+	if ctx.Err() != nil {
+		return err
 	}
-	return nil
+	return failed
 }
 
 // stopWatching goes on without a watcher. It is tried again at the next full check, which is the next.

@@ -4,32 +4,20 @@ package workspace
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
 
-// A HostMount is a file or folder of the host that is copied into a workspace. Only HostPath is needed.
-type HostMount struct {
-	// HostPath is the file or folder. A relative one begins at the current folder.
-	HostPath string
-	// MountPath is where it is put, relative to the workspace. Empty means the base name of HostPath.
-	MountPath string
-	// Include are globs of the files to copy, relative to HostPath, with ** for any number of folders.
-	// Empty means all.
-	Include []string
-	// Exclude are globs of what is left out, also of what Include names. An excluded folder is not
-	// entered.
-	Exclude []string
-	// MaxBytes bounds what is copied. Nil means no limit, and zero nothing.
-	MaxBytes *int64
-	// FollowSymlinks copies what links lead to, as long as it is within the allowed roots, in place of
-	// refusing those that lead out of the mount and copying the others as links.
-	FollowSymlinks bool
-}
-
-// Options configures [Open]. The zero value makes an empty workspace.
+// Options configures [Open]. Nil and the zero value make an empty workspace.
 type Options struct {
 	Mounts []HostMount
 	// AllowedHostRoots are the folders of the host below which everything must be that is mounted.
@@ -43,10 +31,14 @@ type Options struct {
 	TempDir string
 	// Prefix begins the name of the folder. Empty means [Prefix].
 	Prefix string
-	// KeepOnClose leaves the folder where it is when the workspace is closed.
+	// KeepOnClose leaves the folder where it is when the workspace is closed. If the program is killed,
+	// that with the checkpoints, whose name ends in .store, stays too.
 	KeepOnClose bool
 	// NoCheckpoints leaves out the checkpoints: nothing can be rolled back, compared or written back.
 	NoCheckpoints bool
+	// KeepFailedShell leaves the files of a command that fails as the command has left them. All other
+	// calls that fail are rolled back.
+	KeepFailedShell bool
 	// Tree configures the checkpoints. Store and TempDir are chosen by the workspace.
 	Tree TreeOptions
 	// Logger hears of what is not the caller's fault. Nil discards that.
@@ -56,26 +48,33 @@ type Options struct {
 // Prefix begins the names of workspaces.
 const Prefix = "wink-sdk-"
 
+// previewEntries is how many paths a [Preview] has.
+const previewEntries = 20
+
 // A Preview tells what a mount has brought.
 type Preview struct {
 	// HostPath and MountPath are those of the mount, ResolvedHost is the absolute path without links.
 	HostPath     string `json:"hostPath"`
 	ResolvedHost string `json:"resolvedHost"`
 	MountPath    string `json:"mountPath"`
-	// Entries are the first 20 files in order, relative to MountPath.
+	// Entries are the first 20 files and links in order, relative to MountPath. A mount of a single file
+	// has its base name on the host.
 	Entries []string `json:"entries"`
-	// Files, Folders and Links are how many of each there are.
+	// Files, Folders and Links are how many of each there are. The folder at MountPath does not count.
 	Files   int `json:"files"`
 	Folders int `json:"folders"`
 	Links   int `json:"links"`
 	// Directory is false for the mount of a single file.
 	Directory bool `json:"directory"`
-	// BytesCopied is the size of all files.
+	// BytesCopied is the size of all files. One with several names counts once.
 	BytesCopied int64 `json:"bytesCopied"`
 }
 
 // A Workspace is a folder that holds copies of mounts, and in which an agent works. It is safe for
 // concurrent use.
+//
+// The folder is removed by [Workspace.Close], by the garbage collector some time after nobody has the
+// Workspace any more, or, when the program was killed, by the next [Open] with the same TempDir and Prefix.
 type Workspace struct {
 	opts     Options
 	root     string // absolute, without links
@@ -83,16 +82,131 @@ type Workspace struct {
 	created  time.Time
 	tree     *Tree       // nil without checkpoints
 	base     *Checkpoint // what was mounted
+	views    views       // what sessions know of the files
+	backs    backs       // what was written back
+	transactions
+
+	holdings *holdings
+	forgot   runtime.Cleanup
 }
 
-// Open makes a workspace and copies the mounts into it. If it fails, nothing is left behind.
-func Open(ctx context.Context, opts *Options) (*Workspace, error) { return nil, errNotYet }
+// Open makes a workspace and copies the mounts into it. If it fails, nothing is left behind. It fails with
+// a [SecurityError] if something may not be mounted, and with a [BudgetError] if there is too much of it;
+// both are found out before anything is made.
+func Open(ctx context.Context, opts *Options) (*Workspace, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	w := &Workspace{opts: *opts, created: time.Now().Round(0).UTC()}
+	w.opts.Mounts = slices.Clone(opts.Mounts)
+	if w.opts.Prefix == "" {
+		w.opts.Prefix = Prefix
+	}
+	if w.opts.Logger == nil {
+		w.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	roots, err := newHostRoots(&w.opts)
+	if err != nil {
+		return nil, err
+	}
+	defer roots.close()
+	mounts, err := planMounts(ctx, &w.opts, roots)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.make(ctx, mounts); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
 
-// Root is the folder in which the agent works.
+// make makes the folder and fills it, or leaves nothing behind.
+func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
+	folder, err := newFolder(&w.opts)
+	if err != nil {
+		return err
+	}
+	w.holdings = &holdings{folder: folder}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.holdings.close())
+		}
+	}()
+	w.root = folder.Path()
+	if err := w.fill(ctx, mounts); err != nil {
+		return err
+	}
+	if err := w.keepBase(ctx); err != nil {
+		return err
+	}
+	if err := w.tell(ctx, w.opts.Session); err != nil {
+		return fmt.Errorf("workspace: telling the session: %w", err)
+	}
+	if w.opts.Session != nil && w.tree != nil {
+		if err := seedView(ctx, w.opts.Session, w); err != nil {
+			return err
+		}
+	}
+	if w.opts.KeepOnClose {
+		if err := folder.keep(); err != nil {
+			return fmt.Errorf("workspace: keeping %s: %w", w.root, err)
+		}
+	}
+	w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close() }, w.holdings) // nobody is left to hear of it
+	return nil
+}
+
+// fill copies the mounts, one after the other.
+func (w *Workspace) fill(ctx context.Context, mounts []*mount) error {
+	root, err := filetree.Open(w.root)
+	if err != nil {
+		return fmt.Errorf("workspace: %w", err)
+	}
+	defer func() { _ = root.Close() }() // a handle on a folder has nothing to lose
+	for _, m := range mounts {
+		preview, err := m.copyTo(ctx, root)
+		if err != nil {
+			return err
+		}
+		w.previews = append(w.previews, preview)
+	}
+	return ctx.Err()
+}
+
+// keepBase takes the checkpoint of what was mounted.
+func (w *Workspace) keepBase(ctx context.Context) error {
+	if w.opts.NoCheckpoints {
+		return nil
+	}
+	opts := w.opts.Tree
+	opts.Store, opts.TempDir = w.holdings.folder.store(), ""
+	if opts.Logger == nil {
+		opts.Logger = w.opts.Logger
+	}
+	tree, err := OpenTree(w.root, &opts)
+	if err != nil {
+		return err
+	}
+	w.tree, w.holdings.tree = tree, tree
+	w.base, err = tree.Checkpoint(ctx)
+	return err
+}
+
+// Root is the folder in which the agent works. It is there as long as somebody has the Workspace.
 func (w *Workspace) Root() string { return w.root }
 
 // Previews tell what the mounts have brought, in their order.
-func (w *Workspace) Previews() []Preview { return w.previews }
+func (w *Workspace) Previews() []Preview {
+	previews := slices.Clone(w.previews)
+	for i := range previews {
+		previews[i].Entries = slices.Clone(previews[i].Entries)
+	}
+	return previews
+}
+
+// Fingerprint is a hash of how the mounts are configured, and not of what they hold: two workspaces with
+// the same one were asked for the same things.
+func (w *Workspace) Fingerprint() string { return fingerprintOf(w.opts.Mounts) }
 
 // Tree is the folder with its checkpoints, or nil if the workspace has none.
 func (w *Workspace) Tree() *Tree { return w.tree }
@@ -100,5 +214,44 @@ func (w *Workspace) Tree() *Tree { return w.tree }
 // Base is the checkpoint of what was mounted, or nil if the workspace has none.
 func (w *Workspace) Base() *Checkpoint { return w.base }
 
-// Close removes the folder. Closing twice is harmless.
-func (w *Workspace) Close() error { return errNotYet }
+// Close forgets the checkpoints and removes the folder, unless it is to be kept. Closing twice is harmless.
+func (w *Workspace) Close() error {
+	w.forgot.Stop()
+	return w.holdings.close()
+}
+
+// Keep leaves the folder where it is when the workspace is closed, and what rollbacks have put aside beside
+// it. Whoever wants it gone then removes both.
+//
+// It fails if a later workspace may take the folder for one of a killed program; Close leaves it also then.
+func (w *Workspace) Keep() error { return w.holdings.folder.keep() }
+
+// holdings are what is given up when a workspace ends. They know nothing of the Workspace, so that the
+// garbage collector sees when nobody has it any more.
+type holdings struct {
+	folder *folder
+	tree   *Tree // nil without checkpoints
+	files  sharedFS
+
+	once sync.Once
+	err  error
+}
+
+func (h *holdings) close() error {
+	h.once.Do(func() {
+		if h.tree != nil {
+			h.err = h.tree.Close()
+		}
+		h.files.close()
+		h.err = errors.Join(h.err, h.folder.close())
+	})
+	return h.err
+}
+
+var key = tool.NewKey[*Workspace]("workspace")
+
+// With returns a context in which [From] finds the workspace.
+func With(ctx context.Context, w *Workspace) context.Context { return key.With(ctx, w) }
+
+// From returns the workspace that a tool's handler works in, and whether there is one.
+func From(ctx context.Context) (*Workspace, bool) { return key.From(ctx) }

@@ -59,11 +59,19 @@ func (*Adapter) Agent() string { return Agent }
 // bypassPermissions; with a host it is then run in the default mode, where what the host allows runs all
 // the same.
 //
+// With a workspace every call that may change files is a transaction there. Calls that have not come to
+// their end when the run is over are rolled back after the done event; see [workspace.Workspace.Restored].
+//
 // When ctx ends the turn is interrupted. The done event has what the CLI then still tells, if it does
 // so within 350 milliseconds; it usually takes 10 to 110.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		if err := a.located(a.workspace(req.Dir)).Err(); err != nil {
+		dir, err := workDir(req)
+		if err == nil {
+			req.Dir = dir
+			err = a.located(a.workspace(req.Dir)).Err()
+		}
+		if err != nil {
 			yield(event.Event{}, err)
 			return
 		}
@@ -73,6 +81,7 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 			return
 		}
 		defer r.release()
+		defer r.leaveWorkspace() // when nothing is left that could write
 		if err := r.enter(ctx, req); err != nil && ctx.Err() == nil {
 			yield(event.Event{}, err)
 			return

@@ -115,7 +115,7 @@ func (d *denials) observe(o *claude.Options) {
 				}
 			}()
 			result, err := ask(ctx, req)
-			denied = err != nil || !allows(result)
+			denied = err != nil || !claude.Allows(result)
 			return result, err
 		}
 	}
@@ -134,26 +134,8 @@ func (d *denials) observed(h claude.Hook) claude.Hook {
 			}
 		}()
 		out, err := inner(ctx, in)
-		denied = err != nil || denies(out)
+		denied = err != nil || claude.Denies(out)
 		return out, err
 	}
 	return h
-}
-
-func allows(result claude.PermissionResult) bool {
-	switch r := result.(type) {
-	case claude.Allow:
-		return true
-	case *claude.Allow:
-		return r != nil
-	}
-	return false
-}
-
-func denies(out claude.HookOutput) bool {
-	answer, ok := out.(*claude.PreToolUseOutput)
-	if !ok || answer == nil || answer.Async {
-		return false
-	}
-	return answer.PermissionDecision == claude.DecideDeny || answer.Decision == claude.DecisionBlock
 }

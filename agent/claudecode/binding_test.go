@@ -137,7 +137,7 @@ func TestAHostDecidesAboutRewrittenCalls(t *testing.T) {
 		t.Fatalf("there are %d hooks, want the host's and the base's", len(o.Hooks))
 	}
 	out, err := o.Hooks[1].Func(t.Context(), &claude.PreToolUseInput{ToolUseID: "t1", ToolName: "Read", ToolInput: []byte(`{"path":"open"}`)})
-	if err != nil || !denies(out) {
+	if err != nil || !claude.Denies(out) {
 		t.Errorf("the rewritten call gives %+v, %v; want a denial", out, err)
 	}
 }

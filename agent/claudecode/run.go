@@ -12,6 +12,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // Codes of errors that end a run without a result.
@@ -35,6 +36,7 @@ type run struct {
 	release func()
 	cell    *isolation.Cell
 	asides  *asides
+	place   *workspace.Binding // nil without a workspace
 
 	results   []*claude.ResultMessage // those since the last TurnEnd
 	cancelled bool                    // the CLI says that it did not do what the prompt says
@@ -45,6 +47,9 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 	r := &run{adapter: a, prompt: req.Prompt, opts: a.base, asides: newAsides()}
 	if err := overlay(&r.opts, req); err != nil {
 		return nil, err
+	}
+	if req.Workspace != nil {
+		r.opts.AddDirs = append(slices.Clone(r.opts.AddDirs), req.Workspace.Root())
 	}
 	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
@@ -60,6 +65,10 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 	r.denials.observe(&r.opts)
 	if req.Host != nil {
 		newVouchers(req.Host, r.opts.Dir).observe(&r.opts)
+	}
+	if r.place, err = bindWorkspace(&r.opts, req, r.asides.tell); err != nil {
+		release()
+		return nil, err
 	}
 	req.Dir, req.Model, req.Resume = r.opts.Dir, r.opts.Model, r.opts.Resume
 	r.normal = normaliser{req: req, denied: r.denials.has, wrapped: wrapsOutput(r.opts.OutputSchema)}
@@ -119,6 +128,9 @@ func (r *run) take(ctx context.Context, next said, more bool, yield yieldFunc) (
 		return true
 	}
 	for _, e := range r.normal.events(next.message) {
+		if r.place != nil {
+			r.place.Saw(e)
+		}
 		if !yield(e, nil) {
 			return true
 		}

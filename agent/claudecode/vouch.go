@@ -101,7 +101,7 @@ func (v *vouchers) observe(o *claude.Options) {
 	if ask := o.CanUseTool; ask != nil {
 		o.CanUseTool = func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
 			result, err := ask(ctx, req)
-			if err == nil && allows(result) {
+			if err == nil && claude.Allows(result) {
 				v.allow(req.ToolUseID, req.ToolName, allowedInput(result, req.Input))
 			}
 			return result, err
@@ -136,7 +136,7 @@ func (v *vouchers) observed(h claude.Hook) claude.Hook {
 		out, err := inner(ctx, in)
 		call, isCall := in.(*claude.PreToolUseInput)
 		answer, isAnswer := out.(*claude.PreToolUseOutput)
-		if err == nil && isCall && isAnswer && answer != nil && !answer.Async && answer.PermissionDecision == claude.DecideAllow && !denies(out) {
+		if err == nil && isCall && isAnswer && answer != nil && !answer.Async && answer.PermissionDecision == claude.DecideAllow && !claude.Denies(out) {
 			var input any = call.ToolInput
 			if answer.UpdatedInput != nil {
 				input = answer.UpdatedInput

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // cellRow is the row of what a cell or its gateway tells, if a person should know it. What was allowed is
@@ -31,6 +32,11 @@ func cellRow(r row, p event.Payload) []row {
 			return nil
 		}
 		r.what, r.subject, r.mark, r.because, r.tone = "network", hostPort(p), "denied", p.Reason, toneBad
+	case workspace.Restored:
+		r.what, r.subject, r.because = "put back", restoredText(p), p.Error
+		if len(p.Conflicts) > 0 || p.Error != "" {
+			r.mark, r.tone = "conflict", toneBad
+		}
 	case gateway.Limit:
 		r.what, r.subject, r.rows, r.tone = "limit", p.Reason, errorRows, toneBad
 	case gateway.BackOff:
@@ -40,6 +46,22 @@ func cellRow(r row, p event.Payload) []row {
 		return nil
 	}
 	return []row{r}
+}
+
+// restoredText says what a rollback has put back.
+func restoredText(r workspace.Restored) string {
+	all := r.Restored
+	for _, c := range r.Conflicts {
+		all = append(all, c.Path)
+	}
+	if len(all) == 0 {
+		return "nothing"
+	}
+	text := all[len(all)-1]
+	if more := len(all) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // wallsText says what a level is, in few words.

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // notice is the row of a kind that only one agent has, if it tells a person something.
@@ -62,6 +63,8 @@ func typed(p event.Payload) event.Payload {
 		return decoded[isolation.Walls](e)
 	case isolation.KindBreach:
 		return decoded[isolation.Breach](e)
+	case workspace.KindRestored:
+		return decoded[workspace.Restored](e)
 	case gateway.KindConnection:
 		return decoded[proxy.Connection](e)
 	case gateway.KindLimit:

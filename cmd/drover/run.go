@@ -31,11 +31,12 @@ type runOptions struct {
 
 	schemaFile, resume string
 	walls              isolationFlags
+	files              mountFlags
 	json, quiet        bool
 
 	record, replay, modelScript string
 
-	// state is the folder in which conversations are kept. Empty means stateFolder.
+	// state is the folder in which conversations are kept. Empty means that of package statefolder.
 	state string
 
 	// agents makes the agents there are. Nil means newAgents.
@@ -89,7 +90,9 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.timeout, "timeout", "stop after this time: 90s, 10m")
 	f.Var(textFlag{&o.schemaFile, "file"}, "schema", "have the answer as JSON that fits the JSON Schema in file")
 	f.Var(textFlag{&o.resume, "token"}, "resume", "continue the conversation of this token")
-	f.Var(new(mountFlag), "mount", "work on this folder instead of the current one (not in this version)")
+	f.Var(&o.files.mounts, "mount", "work on a copy of this file or folder, not in the current folder; may be said again")
+	f.BoolVar(&o.files.writeBack, "write-back", false, "bring what the agent changed in the copies back, if all went well")
+	f.BoolVar(&o.files.diff, "diff", false, "print what the agent changed in the copies as a patch")
 	f.Var(&o.walls.level, "isolation", "the walls around the agent: cell, landlock, sandbox, or host for none")
 	f.Var(domainList{&o.walls.domains}, "allow-domain", "a host that tools may reach: example.com, *.example.com (default: none)")
 	f.BoolVar(&o.walls.localhost, "allow-localhost", false, "let tools reach servers on this machine")
@@ -122,6 +125,10 @@ nobody is there to ask, and such calls are denied; the run goes on without them.
 The agent works in a cell: it sees the current folder and a private home, no other files and no
 network. Where no cell can be had the run does not start, unless --isolation names weaker walls.
 
+With --mount it works on copies instead, in a folder of its own that is gone afterwards. What a tool
+call that fails has changed there is put back. --write-back brings the changes to where the copies
+came from, all of them or, if those were changed meanwhile, none; --diff prints them for git apply.
+
 The model's endpoint and credential are those of the environment: ANTHROPIC_BASE_URL,
 ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN. They stay outside of the cell.
 Settings files and MCP servers of the user and of the project are left aside.
@@ -141,5 +148,7 @@ const runExamples = `  drover run "What does this project do?"
   drover run --read-only --quiet --schema review.json "Review the last commit"
   git diff | drover run --json - | jq -r 'select(.type == "text").payload.content'
   drover run --allow shellExecute,networkAccess --allow-domain style.example.com "Apply our style guide"
+  drover run --mount . --write-back --allow fileWrite,shellExecute "Rename the package"
+  drover run --mount src:project/src --allow fileWrite --diff --quiet "Fix the typos" | git apply
   drover run --resume 2f1c… "And now the tests"
   drover run --model-script script.yaml "Try it without a key"`

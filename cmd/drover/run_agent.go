@@ -37,7 +37,13 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	j := &job{options: o, streams: s, request: req}
+	files, err := o.openPlace(ctx, s.errs)
+	if err != nil {
+		return err
+	}
+	files.enter(&req)
+	j := &job{options: o, streams: s, request: req, place: files}
+	defer func() { err = files.leave(ctx, err, s.out) }() // last of all, when nothing of the run is left
 	in := o.isolate(&j.started)
 	model, err := o.openModel(ctx, in, req.Dir)
 	if err != nil {
@@ -81,7 +87,7 @@ func (o *runOptions) check() error {
 	if err := o.checkReplay(); err != nil {
 		return err
 	}
-	if err := o.walls.check(); err != nil {
+	if err := errors.Join(o.walls.check(), o.files.check(o.json)); err != nil {
 		return err
 	}
 	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute} {
@@ -222,6 +228,7 @@ type job struct {
 	adapter agent.Adapter
 	request agent.Request
 	started processes
+	place   *place
 }
 
 // Reasons for which a run is stopped, other than signals.

@@ -219,16 +219,3 @@ func TestConversationsAreKeptPrivately(t *testing.T) {
 		}
 	}
 }
-
-func TestStateFolder(t *testing.T) {
-	for _, c := range []struct{ goos, appData, want string }{
-		{"linux", "", "/home/dev/.local/state/drover"},
-		{"darwin", "", "/home/dev/Library/Application Support/drover"},
-		{"windows", "/appdata", "/appdata/drover"},
-		{"windows", "", "/home/dev/.local/state/drover"},
-	} {
-		if got := stateFolderIn("/home/dev", c.goos, c.appData); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.goos, got, c.want)
-		}
-	}
-}

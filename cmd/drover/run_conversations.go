@@ -4,12 +4,11 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/statefolder"
 )
 
 // conversations are what --resume continues. The home of a run is gone with the run, so they are kept in
@@ -23,7 +22,7 @@ func (o *runOptions) conversations(model *modelSource) (*conversations, error) {
 	}
 	dir, err := o.state, error(nil)
 	if dir == "" {
-		dir, err = stateFolder()
+		dir, err = statefolder.Path()
 	}
 	if err == nil {
 		var store *transcript.FileStore
@@ -48,27 +47,4 @@ func (c *conversations) keep(base *claude.Options) {
 		return
 	}
 	base.Store, base.StoreEager = c.store, true
-}
-
-// stateFolder is where this program keeps what must outlive it: below XDG_STATE_HOME, or where the system
-// has it.
-func stateFolder() (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "drover"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
-	return stateFolderIn(home, runtime.GOOS, os.Getenv("LOCALAPPDATA")), nil
-}
-
-func stateFolderIn(home, goos, localAppData string) string {
-	switch {
-	case goos == "darwin":
-		return filepath.Join(home, "Library", "Application Support", "drover")
-	case goos == "windows" && localAppData != "":
-		return filepath.Join(localAppData, "drover")
-	}
-	return filepath.Join(home, ".local", "state", "drover")
 }

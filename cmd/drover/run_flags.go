@@ -240,17 +240,6 @@ func unlessZero[T comparable](v T) string {
 	return fmt.Sprint(v)
 }
 
-// A mountFlag refuses what it is given.
-type mountFlag struct{}
-
-func (*mountFlag) Type() string   { return "host[:path]" }
-func (*mountFlag) String() string { return "" }
-
-func (*mountFlag) Set(value string) error {
-	host, _, _ := strings.Cut(value, ":")
-	return fmt.Errorf("this version of drover works in the current folder, and mounts no other\n  next: cd %s, and run without --mount", host)
-}
-
 // goWords are what the flag package says of values that are none, and what people say of them.
 var goWords = []struct {
 	found *regexp.Regexp

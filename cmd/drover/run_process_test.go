@@ -38,7 +38,7 @@ type program struct {
 	env   map[string]string
 	stdin string        // what it reads
 	grace time.Duration // how long what it started may live on
-	// leaves says that it cannot clear up after itself, since it is killed.
+	// leaves says that it cannot clear up after itself, since it is killed, or is not to.
 	leaves bool
 }
 

@@ -55,6 +55,7 @@ func begin(root *filetree.Root, opts Options) (*run, error) {
 		return nil, err
 	}
 	r := newRun(root, w, &journal{AllOrNothing: opts.AllOrNothing})
+	r.hold = opts.Hold
 	if err := r.chooseScratch(); err != nil {
 		return nil, errors.Join(err, r.abandon(), w.Close())
 	}

@@ -18,6 +18,9 @@ import (
 func (r *run) execute() (Result, error) {
 	r.index()
 	err := r.forward()
+	if err == nil && r.hold {
+		return r.result(), nil
+	}
 	if err == nil {
 		err = r.enter(applied)
 	}
@@ -267,10 +270,7 @@ func (r *run) setMeta(o *op) error {
 		return r.trouble(o, err)
 	}
 	if now == nil || !r.stillOurs(o, now) {
-		if err := r.surprise(o.Path, "was changed meanwhile", ""); err != nil {
-			return err
-		}
-		return r.trouble(o, errors.New("was changed meanwhile; it is left as it is"))
+		return r.trouble(o, fmt.Errorf("%w: it was changed meanwhile, and is left as it is", ErrSurprise))
 	}
 	if err := r.change("meta", o.Path, func() error { return r.root.SetMeta(at(o.Want, o.Path)) }); err != nil {
 		return r.trouble(o, err)

@@ -17,6 +17,11 @@ import (
 // was told that it succeeded, and because all that takes is still in the file system: the tree is then
 // wholly as before, or, if only tidying up was left, wholly as wanted.
 func Recover(root *filetree.Root, work string) (Result, bool, error) {
+	return reopen(root, work, (*run).resume)
+}
+
+// reopen goes on with the journal of a work folder.
+func reopen(root *filetree.Root, work string, goOn func(*run) (Result, error)) (Result, bool, error) {
 	work, err := filepath.Abs(work)
 	if err != nil {
 		return Result{}, false, err
@@ -42,7 +47,7 @@ func Recover(root *filetree.Root, work string) (Result, bool, error) {
 	r := newRun(root, w, j)
 	r.state, r.again, r.notes = s, true, readNotes(work)
 	r.index()
-	res, err := r.resume()
+	res, err := goOn(r)
 	return res, true, err
 }
 
@@ -88,10 +93,8 @@ func (r *run) checkStaged(o *op) error {
 
 // clean removes what is only ours, and the journal after everything that it is needed for.
 func (r *run) clean(s state) error {
-	if s == undone {
-		if err := r.rescueAll(); err != nil {
-			return err
-		}
+	if err := r.rescueAll(s); err != nil {
+		return err
 	}
 	err := r.change("clean stage", "", func() error { return r.scratch.RemoveAll(r.stage("")) })
 	if err != nil && !absent(err) { // it was in a hidden folder that is gone already

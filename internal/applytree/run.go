@@ -30,6 +30,7 @@ type run struct {
 	prefix  string
 	j       *journal
 	state   state
+	hold    bool // the journal stays when all is applied
 	// again says that a crash came before: each operation may have been done already.
 	again bool
 	// back says that the plan is being undone.
@@ -58,7 +59,7 @@ func (r *run) index() {
 		}
 	}
 	for _, n := range append(slices.Clone(r.j.Notes), r.notes...) {
-		if o := r.ops[n.Path]; o != nil && n.Failed {
+		if o := r.ops[n.Path]; o != nil && n.Failed && !r.j.AllOrNothing { // which undoes them all
 			o.skip = true
 		}
 	}

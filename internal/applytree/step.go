@@ -46,6 +46,9 @@ type Options struct {
 	// AllOrNothing refuses the whole plan if anything is not as expected, and undoes everything if
 	// there is trouble later. False applies what can be applied and reports the rest.
 	AllOrNothing bool
+	// Hold leaves a plan that is all or nothing open when it is applied, so that several of them can
+	// count together: [Commit] makes it final, and [Recover] undoes it.
+	Hold bool
 	// Work is a folder outside of the tree for the journal, for staged files, and for what is put aside.
 	// It is made if it is missing. On another file system than the tree, everything costs a copy.
 	Work string

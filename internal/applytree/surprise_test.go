@@ -53,7 +53,7 @@ func TestASurpriseGoesAsideAndIsNamed(t *testing.T) {
 		"changed in a folder that goes":           {"displace", "d/x", "surprise", "d/x", "was changed meanwhile"},
 		"made where something is to be placed":    {"place", "b", "surprise", "b", "was made meanwhile"},
 		"made again where something was":          {"place", "a", "surprise", "a", "was made meanwhile"},
-		"changed before its time is set":          {"meta", "keep", "surprise", "keep", "was changed meanwhile"},
+		"changed before its time is set":          {"meta", "keep", "surprise", "keep", "changed meanwhile"},
 		"changed, and only its time was to be":    {"", "keep", "surprise", "keep", "was changed meanwhile"},
 		"changed with nothing to tell but ctimes": {"displace", "a", "wen", "a", "was changed meanwhile"},
 	}

@@ -183,18 +183,22 @@ func (r *run) resetMeta(o *op) error {
 	return r.change("reset", o.Path, func() error { return r.root.SetMeta(at(o.Now, o.Path)) })
 }
 
-// rescueAll keeps what undoing took out of the tree though we did not put it there like this.
-func (r *run) rescueAll() error {
-	return r.each(false, func(o *op) error {
-		if o.Stage == "" {
-			return nil
+// rescueAll keeps what is in the stage folder and not ours: what undoing took out of the tree though we did
+// not put it there like this, and files of the tree that were on their way from one path to another.
+func (r *run) rescueAll(s state) error {
+	for _, o := range r.j.Ops {
+		if o.Stage == "" || s == applied && o.From == "" {
+			continue
 		}
 		now, err := look(r.scratch, r.stage(o.Stage))
-		if err != nil || now == nil || r.unchanged(o, now) {
+		if err == nil && now != nil && (o.From != "" || !r.unchanged(o, now)) {
+			err = r.rescue(r.stage(o.Stage), o.Path)
+		}
+		if err != nil {
 			return err
 		}
-		return r.rescue(r.stage(o.Stage), o.Path)
-	})
+	}
+	return nil
 }
 
 func (r *run) unchanged(o *op, now *filetree.Entry) bool {

@@ -67,6 +67,9 @@ type widened []struct {
 // give allows what is needed as far as the folders are this user's. What it cannot give the operation
 // will miss, and say so.
 func (w *widened) give(n need) {
+	if n.root.strict {
+		return
+	}
 	fd, err := duplicate(n.root.fd)
 	if err != nil {
 		return

@@ -16,6 +16,7 @@ import (
 // its last change differs.
 type Root struct {
 	dir    string
+	strict bool
 	handle // what the system holds
 }
 
@@ -30,6 +31,16 @@ func Open(dir string) (*Root, error) {
 		return nil, failed("open", dir, err)
 	}
 	return r, nil
+}
+
+// OpenStrict opens a folder in which no permission is ever widened, not even for a moment: what this user
+// may not read is not read.
+func OpenStrict(dir string) (*Root, error) {
+	r, err := Open(dir)
+	if err == nil {
+		r.strict = true
+	}
+	return r, err
 }
 
 // Dir is the path by which the folder was opened, absolute.

@@ -167,13 +167,26 @@ func extent(src io.ReaderAt) (size, data int64) {
 	case *os.File:
 		info, err := src.Stat()
 		if err != nil {
-			return 0, 0
+			return 0, 0 // reading tells why
 		}
-		return info.Size(), min(info.Size(), allocated(info))
+		return info.Size(), dataIn(src, info.Size())
 	case interface{ Size() int64 }:
 		return src.Size(), src.Size()
 	}
 	return 0, 0
+}
+
+// dataIn is how many bytes of a file are no holes.
+func dataIn(f *os.File, size int64) (data int64) {
+	for at := int64(0); at < size; {
+		start, end, err := fileData(f, at)
+		if err != nil || end <= start {
+			break
+		}
+		data += min(end, size) - min(start, size)
+		at = end
+	}
+	return data
 }
 
 // closeFile ends a reader, and removes the content if it was the last one of a dead content.

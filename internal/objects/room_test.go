@@ -3,12 +3,16 @@
 package objects
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func checkFull(t *testing.T, err error, want FullError) {
@@ -127,6 +131,37 @@ func TestAPackThatIsHalfDeadIsRewritten(t *testing.T) {
 	}
 }
 
+func TestARewriteWaitsForThoseWhoRead(t *testing.T) {
+	const size, count = 600_000, 8
+	s := openStore(t, nil)
+	for seed := range uint64(count) {
+		put(t, s, someBytes(seed, size))
+	}
+	last := hashOf(count-1, size)
+	reading, err := s.find(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		for seed := range uint64(count / 2) {
+			s.Release(hashOf(seed, size))
+		}
+	}()
+	select {
+	case <-released:
+		t.Error("the pack was rewritten under somebody who reads it")
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := reading.read(last, make([]byte, size)); err != nil {
+		t.Error(err)
+	}
+	<-released
+	checkUsage(t, s, size*count/2, size*count/2)
+	checkKept(t, s, last, someBytes(count-1, size))
+}
+
 func TestAFullPackIsFollowedByAnother(t *testing.T) {
 	s := openStore(t, nil)
 	s.packSize = 4 * maxSmall
@@ -191,12 +226,12 @@ func TestAFullDiskWhileAPackIsRewrittenLosesNothing(t *testing.T) {
 	s.sys.writeAt = fullDisk(size + 100)
 	for seed := range uint64(12) {
 		if seed%3 != 0 {
-			s.Release(Hash(hashOf(seed, size)))
+			s.Release(hashOf(seed, size))
 		}
 	}
 	s.sys.writeAt = (*os.File).WriteAt
 	for seed := uint64(0); seed < 12; seed += 3 {
-		checkKept(t, s, Hash(hashOf(seed, size)), someBytes(seed, size))
+		checkKept(t, s, hashOf(seed, size), someBytes(seed, size))
 	}
 	contents, disk := s.Usage()
 	checkUsage(t, s, 4*size, disk)
@@ -204,7 +239,70 @@ func TestAFullDiskWhileAPackIsRewrittenLosesNothing(t *testing.T) {
 		t.Error("the pack was rewritten, and should not have been")
 	}
 	for seed := uint64(0); seed < 12; seed += 3 {
-		s.Release(Hash(hashOf(seed, size)))
+		s.Release(hashOf(seed, size))
 	}
 	checkUsage(t, s, 0, 0)
+}
+
+// late is a content whose reader, or size, is asked for while others are at work.
+type late struct {
+	*bytes.Reader
+	asked func()
+}
+
+func (l late) ReadAt(b []byte, offset int64) (int, error) {
+	n, err := l.Reader.ReadAt(b, offset)
+	l.asked()
+	return n, err
+}
+
+func (l late) Size() int64 {
+	l.asked()
+	return l.Reader.Size()
+}
+
+// The first one writes only when the second one has read the same, or has found no room for it.
+func TestTheSecondOfTwoEqualContentsWaitsForTheFirst(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		size, max int
+	}{
+		{"small", 5000, 0},
+		{"small, with room for one", 5000, 5000},
+		{"large", maxSmall + 1, 0},
+		{"large, with room for one", maxSmall + 1, maxSmall + 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			size := test.size
+			s, content := openStore(t, &Options{MaxBytes: int64(test.max)}), someBytes(1, size)
+			writing, asked := make(chan struct{}), make(chan struct{})
+			var writes atomic.Int32
+			s.sys.writeAt = func(f *os.File, b []byte, offset int64) (int, error) {
+				if writes.Add(1) == 1 {
+					close(writing)
+					<-asked
+					runtime.Gosched()
+					time.Sleep(time.Millisecond) // until the second one has come to where it waits
+				}
+				return f.WriteAt(b, offset)
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if _, err := s.PutBytes(content); err != nil {
+					t.Error(err)
+				}
+			})
+			<-writing
+			wg.Go(func() {
+				src := late{bytes.NewReader(content), sync.OnceFunc(func() { close(asked) })}
+				if _, _, err := s.putFrom(src, int64(size)); err != nil {
+					t.Error(err)
+				}
+			})
+			wg.Wait()
+			checkUsage(t, s, int64(size), int64(size))
+			s.Release(hashOf(1, size))
+			checkKept(t, s, hashOf(1, size), content)
+		})
+	}
 }

@@ -5,10 +5,8 @@ package objects
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"math"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,13 +51,4 @@ func fileData(f *os.File, offset int64) (start, end int64, err error) {
 		return offset, math.MaxInt64, nil
 	}
 	return start, end, nil
-}
-
-// allocated is how many bytes of a file are data.
-func allocated(info fs.FileInfo) int64 {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return info.Size()
-	}
-	return stat.Blocks * 512
 }

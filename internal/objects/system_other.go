@@ -6,7 +6,6 @@ package objects
 
 import (
 	"errors"
-	"io/fs"
 	"math"
 	"os"
 )
@@ -19,5 +18,3 @@ func copyRange(_, _ *os.File, _, _ int64) (int64, error) { return 0, errors.ErrU
 func fileData(_ *os.File, offset int64) (start, end int64, err error) {
 	return offset, math.MaxInt64, nil
 }
-
-func allocated(info fs.FileInfo) int64 { return info.Size() }

@@ -104,19 +104,29 @@ func TestFoldersThatMoveAreScannedWhereTheyWent(t *testing.T) {
 		do   func(dir string) error
 		want []string
 	}{
-		{"made", func(dir string) error { return os.MkdirAll(dir+"/x/y", 0o755) },
-			[]string{". touched", "x scan", "x touched"}},
-		{"moved", func(dir string) error { return os.Rename(dir+"/a/b", dir+"/z") },
-			[]string{". touched", "a touched", "a/b gone", "z scan", "z touched"}},
-		{"moved out", func(dir string) error { return os.Rename(dir+"/a/b", dir+"-out") },
-			[]string{"a touched", "a/b gone"}},
-		{"removed", func(dir string) error { return os.RemoveAll(dir + "/a/b") },
-			[]string{"a touched", "a/b touched+gone", "a/b/c gone"}},
+		{
+			"made", func(dir string) error { return os.MkdirAll(dir+"/x/y", 0o755) },
+			[]string{". touched", "x scan", "x touched"},
+		},
+		{
+			"moved", func(dir string) error { return os.Rename(dir+"/a/b", dir+"/z") },
+			[]string{". touched", "a touched", "a/b gone", "z scan", "z touched"},
+		},
+		{
+			"moved out", func(dir string) error { return os.Rename(dir+"/a/b", dir+"-out") },
+			[]string{"a touched", "a/b gone"},
+		},
+		{
+			"removed", func(dir string) error { return os.RemoveAll(dir + "/a/b") },
+			[]string{"a touched", "a/b touched+gone", "a/b/c gone"},
+		},
 		{"exchanged", func(dir string) error {
 			return unix.Renameat2(unix.AT_FDCWD, dir+"/a", unix.AT_FDCWD, dir+"/d", unix.RENAME_EXCHANGE)
 		}, []string{". touched", "a scan", "a touched+gone", "d scan", "d touched+gone"}},
-		{"over an empty one", func(dir string) error { return unix.Rename(dir+"/a", dir+"/e") },
-			[]string{". touched", "a gone", "e scan", "e touched"}},
+		{
+			"over an empty one", func(dir string) error { return unix.Rename(dir+"/a", dir+"/e") },
+			[]string{". touched", "a gone", "e scan", "e touched"},
+		},
 		{"a file in its place", func(dir string) error {
 			return errors.Join(os.Rename(dir+"/a/b", dir+"-out"), os.Symlink("nowhere", dir+"/a/b"))
 		}, []string{"a touched", "a/b touched+gone"}},

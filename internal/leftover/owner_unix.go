@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package isolation
+package leftover
 
 import (
 	"io/fs"
@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// ownFile reports whether the file belongs to the user of this process.
-func ownFile(info fs.FileInfo) bool {
+// OwnFile reports whether the file belongs to the user of this process.
+func OwnFile(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }

@@ -187,39 +187,6 @@ func TestLeftoversOfOtherUsersStay(t *testing.T) {
 	}
 }
 
-func TestLeftoversAreSweptByOneOfMany(t *testing.T) {
-	parent := parentFolder(t)
-	for range 3 {
-		startProgram(t, parent).kill()
-	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var removed []string
-	for range 4 {
-		wg.Go(func() {
-			found := sweep(t, parent)
-			home, err := isolation.NewHome(parent, isolation.HomeOptions{}) // meanwhile others begin
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if _, err := os.Stat(home.SettingsPath()); err != nil {
-				t.Error("a new home was swept:", err)
-			}
-			_ = home.Close()
-			mu.Lock()
-			defer mu.Unlock()
-			removed = append(removed, found...)
-		})
-	}
-	wg.Wait()
-	slices.Sort(removed)
-	if unique := slices.Compact(slices.Clone(removed)); len(unique) != 3 || len(removed) != 3 {
-		t.Errorf("swept %v, want each of three homes once", removed)
-	}
-	checkEmpty(t, parent)
-}
-
 func TestAFolderThatCannotBeSweptIsNamed(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	if _, err := isolation.SweepHomes(missing); err == nil || !strings.Contains(err.Error(), missing) {

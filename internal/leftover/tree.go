@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation
+package leftover
 
 import (
 	"crypto/rand"
@@ -14,9 +14,9 @@ import (
 // removeAttempts bounds how often a tree is tried to which somebody still writes.
 const removeAttempts = 5
 
-// removeTree removes a folder, also when folders in it allow nothing. It follows no link out of the
-// root, whatever is exchanged for one meanwhile.
-func removeTree(root *os.Root, name string) error {
+// RemoveTree removes a folder, also when folders in it allow nothing or are deeper than a program may
+// have open files. It follows no link out of the root, whatever is exchanged for one meanwhile.
+func RemoveTree(root *os.Root, name string) error {
 	var err error
 	for range removeAttempts {
 		// First, and not when it has failed: a deep tree would take all open files of this program,

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// A shop is a workspace with one file.
+func shop(t *testing.T) *workspace.Workspace {
+	t.Helper()
+	host := t.TempDir()
+	if err := os.WriteFile(filepath.Join(host, "price.txt"), []byte("7\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workspace.Open(t.Context(), &workspace.Options{
+		Mounts: []workspace.HostMount{{HostPath: host, MountPath: "shop"}}, AllowedHostRoots: []string{host},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// changed are the paths that differ from what was mounted.
+func changed(t *testing.T, w *workspace.Workspace) []string {
+	t.Helper()
+	now, err := w.Tree().Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer now.Release()
+	changes, err := w.Tree().Changes(w.Base(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, c := range changes {
+		paths = append(paths, c.Path)
+	}
+	return paths
+}
+
+// Two subagents work in one workspace at the same time, in a cell. The command of one fails: what it has
+// changed is put back, what the other has made meanwhile stays, and the run tells of it.
+func TestAFailedCommandOfOneSubagentLeavesTheOthersFiles(t *testing.T) {
+	w := shop(t)
+	ask := func(name string) script.Block {
+		return script.ToolCall{Name: "Agent", Input: script.Input{"subagent_type": "general-purpose", "description": name, "prompt": "You are " + name}}
+	}
+	fails := "echo 9 > shop/price.txt; chmod 600 shop/price.txt; mkdir shop/new; echo x > shop/new/x; perl -e 'select(undef,undef,undef,0.4)'; exit 1"
+	model := claudetest.NewModel(
+		t,
+		script.Reply(ask("ALPHA"), ask("BETA")).When(script.Not(script.IsSubagent())),
+		script.Reply(bash("pwd; "+fails)).When(script.IsSubagent(), script.LastUserText("You are ALPHA")),
+		script.Call("Write", script.Input{"file_path": filepath.Join(w.Root(), "beta.txt"), "content": "b"}).When(script.IsSubagent(), script.LastUserText("You are BETA")),
+		script.Text("I tried.").When(script.IsSubagent()).Times(2),
+		script.Text("Done.").When(script.Not(script.IsSubagent())),
+	)
+	base := claudetest.CLI(t).Options(model)
+	base.Dir, base.PermissionMode = "", claude.ModeBypassPermissions
+	got := in(t, nil, base, agent.Request{Workspace: w})
+	if done := got[len(got)-1].Payload.(event.Done); done.Status != event.DoneSuccess {
+		t.Fatalf("the run ended with %+v", done)
+	}
+	if diff := cmp.Diff([]string{"beta.txt"}, changed(t, w)); diff != "" {
+		t.Errorf("what is left of the run (-want +got):\n%s", diff)
+	}
+	told := of[workspace.Restored](got)
+	if len(told) != 1 || told[0].Tool != "Bash" {
+		t.Fatalf("the rollbacks told are %+v, want that of the command", told)
+	}
+	if diff := cmp.Diff([]string{"shop/new", "shop/new/x", "shop/price.txt"}, told[0].Restored[len(told[0].Restored)-3:]); diff != "" {
+		t.Errorf("the paths told (-want +got):\n%s", diff)
+	}
+	if !anyRequest(model, "what it had changed was put back") {
+		t.Error("the model was not told")
+	}
+}
+
+func anyRequest(model *claudetest.Model, text string) bool {
+	for _, r := range model.Requests() {
+		if r.SawText(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// A run is stopped in the middle of a command: what that has done by then is put back.
+func TestACommandThatIsInterruptedIsUndone(t *testing.T) {
+	w := shop(t)
+	begun := filepath.Join(w.Root(), "begun")
+	model := claudetest.NewModel(t, script.Reply(bash("echo 9 > shop/price.txt; touch begun; perl -e 'select(undef,undef,undef,20)'")))
+	base := claudetest.CLI(t).Options(model)
+	base.Dir, base.PermissionMode = "", claude.ModeBypassPermissions
+	runner, err := agent.NewRunner(claudecode.New(base), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(inTime(t))
+	go func() {
+		for ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond) // the command is a process of its own
+			if _, err := os.Stat(begun); err == nil {
+				stop(errors.New("enough"))
+			}
+		}
+	}()
+	got := record(t, runner.Run(ctx, agent.Request{Prompt: "go", Workspace: w}))
+	if done := got[len(got)-1].Payload.(event.Done); done.Status != event.DoneInterrupted {
+		t.Errorf("the run ended with %+v, want an interruption", done)
+	}
+	if left := changed(t, w); left != nil {
+		t.Errorf("the interrupted command left %v", left)
+	}
+	if all := w.Restored(); len(all) != 1 || !strings.Contains(strings.Join(all[0].Restored, " "), "begun") {
+		t.Errorf("the workspace tells of %+v, want one rollback", all)
+	}
+}
+
+func TestTheWorkingDirectoryIsInTheWorkspace(t *testing.T) {
+	w := shop(t)
+	model := claudetest.NewModel(t, script.Reply(bash("pwd")), script.Text("Done."))
+	base := claudetest.CLI(t).Options(model)
+	base.PermissionMode = claude.ModeBypassPermissions
+	in(t, nil, base, agent.Request{Workspace: w, Dir: "shop"})
+	if !model.LastRequest().SawText(filepath.Join(w.Root(), "shop")) {
+		t.Error("the command did not run in the folder of the workspace")
+	}
+	for _, dir := range []string{"..", "/", w.Root() + "x"} {
+		for _, err := range claudecode.New(base).Run(t.Context(), agent.Request{Prompt: "go", Workspace: w, Dir: dir}) {
+			if err == nil || !strings.Contains(err.Error(), "Request.Dir") {
+				t.Errorf("%s: %v, want a refusal", dir, err)
+			}
+		}
+	}
+}

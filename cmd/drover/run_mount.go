@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// mountFlags say what of the host is copied into a workspace, and what becomes of the copies.
+type mountFlags struct {
+	mounts          mountList
+	writeBack, diff bool
+}
+
+// check refuses flags that need others.
+func (f *mountFlags) check(json bool) error {
+	switch {
+	case f.writeBack && len(f.mounts) == 0:
+		return usageError("--write-back brings changes back to what --mount has copied, and there is no --mount\n  next: say what to mount: --mount .")
+	case f.diff && len(f.mounts) == 0:
+		return usageError("--diff compares with what --mount has copied, and there is no --mount\n  next: say what to mount: --mount .")
+	case f.diff && json:
+		return usageError("--diff prints a patch, and --json prints nothing but events\n  next: choose one")
+	}
+	return nil
+}
+
+// A mountList is what --mount says, one mount for each time.
+type mountList []workspace.HostMount
+
+func (l *mountList) Type() string { return "host[:path]" }
+
+func (l *mountList) String() string {
+	var all []string
+	for _, m := range *l {
+		all = append(all, m.HostPath)
+	}
+	return strings.Join(all, ",")
+}
+
+func (l *mountList) Set(value string) error {
+	host, path := cutMount(value)
+	if strings.TrimSpace(host) == "" {
+		return errors.New("it names no file or folder\n  next: give one, as in --mount src or --mount src:project/src")
+	}
+	*l = append(*l, workspace.HostMount{HostPath: host, MountPath: path})
+	return nil
+}
+
+// cutMount cuts a mount at its last colon, which is not the one of a drive.
+func cutMount(value string) (host, path string) {
+	drive := len(filepath.VolumeName(value))
+	if i := strings.LastIndexByte(value[drive:], ':'); i >= 0 {
+		return value[:drive+i], value[drive+i+1:]
+	}
+	return value, ""
+}
+
+// A place is the workspace of a run. Nil is that of a run in the current folder.
+type place struct {
+	*workspace.Workspace
+	flags mountFlags
+	state string
+	errs  io.Writer
+}
+
+// openPlace makes the workspace, if there are mounts. Who names a path on the command line may mount it.
+func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, error) {
+	if len(o.files.mounts) == 0 {
+		return nil, nil
+	}
+	w, err := workspace.Open(ctx, &workspace.Options{Mounts: o.files.mounts, AllowAnyRoot: true})
+	if err != nil {
+		if errors.Is(err, workspace.ErrSecurity) || errors.Is(err, fs.ErrNotExist) {
+			return nil, usageError("--mount: %w", err)
+		}
+		return nil, fmt.Errorf("--mount: %w", err)
+	}
+	return &place{Workspace: w, flags: o.files, state: o.state, errs: errs}, nil
+}
+
+// enter has a request run in the workspace, and the model know what is there.
+func (p *place) enter(req *agent.Request) {
+	if p == nil {
+		return
+	}
+	section := p.Section()
+	req.Workspace, req.Dir = p.Workspace, p.Root()
+	req.Prompt += "\n\n# " + section.Title + "\n\n" + section.Text
+}
+
+// leave does with the changes of a run what the flags say. ended is how the run came to its end.
+func (p *place) leave(ctx context.Context, ended error, out io.Writer) error {
+	if p == nil {
+		return ended
+	}
+	ctx = context.WithoutCancel(ctx) // a run that was stopped has changed files too
+	p.tellRestored()
+	problem := errors.Join(p.settle(ctx, cameToItsEnd(ended), out), p.close())
+	switch {
+	case problem == nil:
+		return ended
+	case cameToItsEnd(ended): // and this is what went wrong
+		return problem
+	}
+	return errors.Join(ended, problem)
+}
+
+func (p *place) settle(ctx context.Context, complete bool, out io.Writer) error {
+	if p.flags.diff {
+		if _, err := p.Patch(ctx, out, nil); err != nil {
+			return p.kept(fmt.Errorf("--diff: %w", err))
+		}
+	}
+	if p.flags.writeBack {
+		return p.writeBack(ctx, complete)
+	}
+	if !p.flags.diff {
+		return p.tellForgotten(ctx)
+	}
+	return nil
+}
+
+// cameToItsEnd reports whether the agent has done its work, also if some of its calls were denied.
+func cameToItsEnd(err error) bool {
+	known, ok := errors.AsType[ending](err)
+	return err == nil || ok && known.code == exitDenied
+}
+
+// writeBack brings the changes back to the host. If that cannot be, they are kept.
+func (p *place) writeBack(ctx context.Context, complete bool) error {
+	if !complete {
+		if n, err := p.changed(ctx); err == nil && n == 0 {
+			return nil
+		}
+		if err := p.Keep(); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.errs, "drover: the run did not come to its end, so nothing was written back\n  next: look at what it has done in %s, and remove that folder\n", p.Root())
+		return nil
+	}
+	dir, err := p.state, error(nil)
+	if dir == "" {
+		dir, err = stateFolder()
+	}
+	if err != nil {
+		return p.kept(fmt.Errorf("--write-back: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err))
+	}
+	result, err := p.WriteBack(ctx, &workspace.WriteBackOptions{State: filepath.Join(dir, "writeback")})
+	if err != nil {
+		return p.kept(fmt.Errorf("--write-back: %w", err))
+	}
+	fmt.Fprint(p.errs, result)
+	return nil
+}
+
+// kept is an error after which the workspace stays.
+func (p *place) kept(err error) error {
+	err = errors.Join(err, p.Keep())
+	return fmt.Errorf("%w\n  what the agent has done is in %s, which stays until you remove it", err, p.Root())
+}
+
+// tellForgotten says that changes are thrown away, and how to have them.
+func (p *place) tellForgotten(ctx context.Context) error {
+	n, err := p.changed(ctx)
+	if err != nil {
+		return p.kept(err)
+	}
+	if n > 0 {
+		fmt.Fprintf(p.errs, "drover: what the agent changed in its workspace is gone with it (%d paths)\n  next: say --write-back to have it on the host, or --diff to see it\n", n)
+	}
+	return nil
+}
+
+// changed is how many paths differ from what was mounted.
+func (p *place) changed(ctx context.Context) (int, error) {
+	changes, release, err := p.Changes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	release()
+	return len(changes), nil
+}
+
+// tellRestored says what was put back after the last event: a command that was interrupted.
+func (p *place) tellRestored() {
+	for _, r := range p.Restored() {
+		for _, c := range r.Conflicts {
+			fmt.Fprintf(p.errs, "drover: %s: %s", c.Path, c.Reason)
+			if c.Aside != "" {
+				_ = p.Keep() // the other side lies beside it, and is named
+				fmt.Fprintf(p.errs, "; the other side is in %s", c.Aside)
+			}
+			fmt.Fprintln(p.errs)
+		}
+	}
+}
+
+func (p *place) close() error {
+	if err := p.Close(); err != nil {
+		return fmt.Errorf("the workspace could not be removed: %w\n  next: remove %s", err, p.Root())
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// A mounted is a program with a folder to mount.
+type mounted struct {
+	*program
+	host string
+}
+
+func newMounted(t *testing.T, turns ...script.Turn) mounted {
+	t.Helper()
+	p := newProgram(t, claudetest.NewModel(t, turns...).URL())
+	host := filepath.Join(p.cli.Root, "shop")
+	if err := os.Mkdir(host, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m := mounted{p, host}
+	m.write("price.txt", "7\n")
+	m.write("old.txt", "old\n")
+	return m
+}
+
+func (m mounted) write(name, text string) {
+	m.t.Helper()
+	if err := os.WriteFile(filepath.Join(m.host, name), []byte(text), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// wants checks the host's files: what is in each, or that it is gone.
+func (m mounted) wants(files map[string]string) {
+	m.t.Helper()
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(m.host, name))
+		if want == "" && err == nil {
+			m.t.Errorf("%s is there: %q", name, got)
+		} else if want != "" && string(got) != want {
+			m.t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// leftovers are workspaces that are still there.
+func (m mounted) leftovers() []string {
+	found, _ := filepath.Glob(filepath.Join(m.env["TMPDIR"], workspace.Prefix+"*"))
+	return found
+}
+
+const sells = "cd shop && echo 9 > price.txt && rm old.txt && echo new > new.txt"
+
+func TestAMountIsACopy(t *testing.T) {
+	m := newMounted(t, bash(sells), script.Text("Done."))
+	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "Sell.")
+	if got.code != 0 || !strings.Contains(got.errors, "is gone with it (") || !strings.Contains(got.errors, "--write-back") {
+		t.Errorf("exit code %d, want 0 and a word about what is lost:\n%s%s", got.code, got.out, got.errors)
+	}
+	m.wants(map[string]string{"price.txt": "7\n", "old.txt": "old\n", "new.txt": ""})
+	if left := m.leftovers(); left != nil {
+		t.Errorf("%v is left", left)
+	}
+}
+
+func TestWriteBackBringsChangesToTheHost(t *testing.T) {
+	m := newMounted(t, bash(sells+"; cd ..; mkdir more; exit 1"), bash(sells), script.Text("Done."))
+	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
+	if got.code != 0 || !strings.Contains(got.errors, "2 written, 1 deleted") {
+		t.Errorf("exit code %d:\n%s%s", got.code, got.out, got.errors)
+	}
+	if !strings.Contains(got.out, "put back") {
+		t.Errorf("nothing is said of the command that failed:\n%s", got.out)
+	}
+	m.wants(map[string]string{"price.txt": "9\n", "old.txt": "", "new.txt": "new\n"})
+	if left := m.leftovers(); left != nil {
+		t.Errorf("%v is left", left)
+	}
+}
+
+// The host is changed while the agent works: nothing is written, and what the agent did is not lost.
+func TestAConflictLeavesBothSides(t *testing.T) {
+	m := newMounted(t)
+	model := claudetest.NewModel(t, bash(sells), script.Func(func(*script.Request) script.Turn {
+		m.write("price.txt", "8\n")
+		return script.Text("Done.")
+	}))
+	m.setEnv(model.Env())
+	m.leaves = true // the agent's side
+	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
+	if got.code != exitError || !strings.Contains(got.errors, "nothing was written back") || !strings.Contains(got.errors, "price.txt") {
+		t.Errorf("exit code %d, want 1 and the conflict:\n%s", got.code, got.errors)
+	}
+	m.wants(map[string]string{"price.txt": "8\n", "old.txt": "old\n", "new.txt": ""})
+	left := m.leftovers()
+	if len(left) != 1 || !strings.Contains(got.errors, left[0]) {
+		t.Fatalf("left is %v, want the one that is named:\n%s", left, got.errors)
+	}
+	if kept, err := os.ReadFile(filepath.Join(left[0], "shop", "price.txt")); string(kept) != "9\n" {
+		t.Errorf("the agent's side is %q, %v", kept, err)
+	}
+}
+
+// A run that did not come to its end writes nothing back, and says where its files are.
+func TestAnUnfinishedRunWritesNothingBack(t *testing.T) {
+	m := newMounted(t, bash(sells), bash("true").Always())
+	m.leaves = true // what was done by then
+	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "--max-turns", "2", "Sell.")
+	left := m.leftovers()
+	if got.code != exitLimit || len(left) != 1 || !strings.Contains(got.errors, "nothing was written back") || !strings.Contains(got.errors, left[0]) {
+		t.Errorf("exit code %d, left is %v:\n%s", got.code, left, got.errors)
+	}
+	m.wants(map[string]string{"price.txt": "7\n"})
+}
+
+// The patch is one that git takes, answer and all.
+func TestTheDiffIsAPatch(t *testing.T) {
+	m := newMounted(t, bash(sells), script.Text("Sold."))
+	got := m.run("run", "--quiet", "--allow", "shellExecute", "--mount", m.host+":shop", "--diff", "Sell.")
+	if got.code != 0 || !strings.HasPrefix(got.out, "Sold.\n") {
+		t.Fatalf("exit code %d:\n%s%s", got.code, got.out, got.errors)
+	}
+	m.wants(map[string]string{"price.txt": "7\n", "new.txt": ""})
+	apply := exec.Command("git", "apply")
+	apply.Dir, apply.Stdin = filepath.Dir(m.host), strings.NewReader(got.out)
+	apply.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.cli.Root, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1"}
+	if out, err := apply.CombinedOutput(); err != nil {
+		t.Errorf("git apply: %v\n%s%s", err, out, got.out)
+	}
+	m.wants(map[string]string{"price.txt": "9\n", "old.txt": "", "new.txt": "new\n"})
+}
+
+// The model knows what is there without being told by the user, and works in the workspace.
+func TestTheModelIsToldOfTheMounts(t *testing.T) {
+	m := newMounted(t)
+	model := claudetest.NewModel(t, bash("pwd; ls"), script.Text("Done."))
+	m.setEnv(model.Env())
+	if got := m.run("run", "--allow", "shellExecute", "--mount", m.host+":goods/today", "Look."); got.code != 0 {
+		t.Errorf("exit code %d:\n%s", got.code, got.errors)
+	}
+	if first := model.Requests()[0]; !first.SawText("goods/today") || !first.SawText("price.txt") {
+		t.Error("the prompt does not name what was mounted")
+	}
+	if result, _, _ := model.ToolResult("Bash"); !strings.Contains(result, workspace.Prefix) || !strings.HasSuffix(strings.TrimSpace(result), "goods") {
+		t.Errorf("the command saw %q", result)
+	}
+}

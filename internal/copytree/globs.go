@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copytree
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// globs choose paths. Paths and patterns are relative, with slashes.
+type globs struct{ include, exclude []pattern }
+
+// A pattern that was written with a slash at its end is for folders, and for all that is in them.
+type pattern struct {
+	text   string
+	folder bool
+	parts  []string // of text; nil if it cannot be cut at slashes
+}
+
+func newGlobs(include, exclude []string) (*globs, error) {
+	in, err := parsePatterns(include)
+	if err != nil {
+		return nil, err
+	}
+	out, err := parsePatterns(exclude)
+	return &globs{in, out}, err
+}
+
+func parsePatterns(texts []string) ([]pattern, error) {
+	patterns := make([]pattern, 0, len(texts))
+	for _, text := range texts {
+		p, err := parsePattern(text)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns, nil
+}
+
+// parsePattern refuses patterns that can never match: who writes "/secrets" to exclude it must not find it
+// in the copy.
+func parsePattern(text string) (pattern, error) {
+	clean := strings.TrimPrefix(text, "./")
+	body := strings.TrimRight(clean, "/")
+	switch {
+	case body == "" || strings.HasPrefix(clean, "/"), slices.Contains(strings.Split(body, "/"), ".."):
+		return pattern{}, fmt.Errorf("the glob %q matches nothing\n  next: write it relative to the host path, without .. and without a slash in front", text)
+	case !doublestar.ValidatePattern(body):
+		return pattern{}, fmt.Errorf("the glob %q cannot be read: %w\n  next: close its brackets and braces, or put a backslash before them", text, doublestar.ErrBadPattern)
+	}
+	p := pattern{text: body, folder: body != clean}
+	if !strings.Contains(body, "{") && !strings.Contains(body, "[") {
+		p.parts = strings.Split(body, "/")
+	}
+	return p, nil
+}
+
+// matches reports whether the pattern means this very path.
+func (p *pattern) matches(rel string) bool { return doublestar.MatchUnvalidated(p.text, rel) }
+
+// covers reports whether the pattern means this path, or a folder above it that it takes whole.
+func (p *pattern) covers(rel string, folder bool) bool {
+	if !p.folder {
+		return p.matches(rel)
+	}
+	for ; rel != "."; rel, folder = path.Dir(rel), true {
+		if folder && p.matches(rel) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayReach reports whether the pattern could mean something in the folder.
+func (p *pattern) mayReach(folder string) bool {
+	if p.parts == nil {
+		return true
+	}
+	for i, name := range strings.Split(folder, "/") {
+		switch {
+		case i == len(p.parts):
+			return p.folder // what it takes whole lies above
+		case p.parts[i] == "**":
+			return true
+		case !doublestar.MatchUnvalidated(p.parts[i], name):
+			return false
+		}
+	}
+	return true
+}
+
+// skips reports whether a path is left out. A folder that is skipped need not be looked into.
+func (g *globs) skips(rel string, folder bool) bool {
+	for i := range g.exclude {
+		if g.exclude[i].covers(rel, folder) {
+			return true
+		}
+	}
+	if len(g.include) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(g.include, func(p pattern) bool {
+		return p.covers(rel, folder) || folder && p.mayReach(rel)
+	})
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copytree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/filetree"
+)
+
+const (
+	// maxFollowed bounds the links to folders that are followed. Few folders with links to each other
+	// can make more copies than there is room for.
+	maxFollowed = 10_000
+	// maxLinks is how many links the system follows in one path.
+	maxLinks = 40
+)
+
+// follow adds what a link leads to, in the place of the link. above are the folders in which it was found,
+// the nearest last: one that leads back to them would never end.
+func (p *Plan) follow(ctx context.Context, link *item, above []Source) error {
+	target, err := p.opts.Follow(filepath.Join(link.root.Dir(), filepath.FromSlash(link.entry.Path)))
+	if err != nil {
+		return namedRefusal(link.rel, err)
+	}
+	entry, err := target.Root.Lstat(target.Path)
+	if err != nil {
+		return fmt.Errorf("following the link %q: %w\n  next: exclude it, or repair it", link.rel, err)
+	}
+	if err := p.add(&item{root: target.Root, entry: entry, rel: link.rel}); err != nil || entry.Kind != filetree.Dir {
+		return err
+	}
+	if p.followed++; p.followed > maxFollowed {
+		return &Refusal{link.rel, "is one of too many links to folders", "exclude such links, or copy them as links", nil}
+	}
+	if leadsBack(link, target, above) {
+		return &Refusal{link.rel, "leads back to a folder that it is in, in a circle", "exclude it, or copy links as links", nil}
+	}
+	return p.walk(ctx, target, link.rel, above)
+}
+
+// namedRefusal gives a refusal the path of the link.
+func namedRefusal(rel string, err error) error {
+	if refused, ok := errors.AsType[*Refusal](err); ok {
+		named := *refused
+		named.Path = rel
+		return &named
+	}
+	return fmt.Errorf("following the link %q: %w\n  next: exclude it, or repair it", rel, err)
+}
+
+// leadsBack reports whether the target holds the link, or a folder from which links led to it.
+func leadsBack(link *item, target Source, above []Source) bool {
+	to := absolute(target)
+	at := filepath.Dir(absolute(Source{link.root, link.entry.Path}))
+	return holds(to, at) || slices.ContainsFunc(above, func(s Source) bool { return holds(to, absolute(s)) })
+}
+
+func absolute(s Source) string { return filepath.Join(s.Root.Dir(), filepath.FromSlash(s.Path)) }
+
+// holds reports whether a path is the folder or below it.
+func holds(dir, name string) bool {
+	rel, err := filepath.Rel(dir, name)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// checkLinks refuses links that lead out of the copy. Where one leads depends on the other links, so that
+// each is followed as the system will follow it, through the plan.
+func (p *Plan) checkLinks() error {
+	for _, it := range p.items {
+		if it.entry.Kind != filetree.Link {
+			continue
+		}
+		left := maxLinks
+		if _, inside := p.resolve(path.Dir(it.rel), it.entry.Target, &left); !inside {
+			return &Refusal{
+				it.rel, fmt.Sprintf("is a link that leads out, to %q", it.entry.Target),
+				"exclude it, or set FollowSymlinks to copy what it leads to", nil,
+			}
+		}
+	}
+	return nil
+}
+
+// resolve follows a target from a folder of the copy, and reports whether it stays inside. A circle stays
+// inside: it leads nowhere.
+func (p *Plan) resolve(dir, target string, left *int) (string, bool) {
+	if strings.HasPrefix(target, "/") || filepath.IsAbs(target) {
+		return "", false
+	}
+	for name := range strings.SplitSeq(filepath.ToSlash(target), "/") {
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			if dir == "." {
+				return "", false
+			}
+			dir = path.Dir(dir)
+			continue
+		}
+		next := path.Join(dir, name)
+		if further, isLink := p.links[next]; isLink {
+			if *left--; *left < 0 {
+				return dir, true
+			}
+			var inside bool
+			if dir, inside = p.resolve(dir, further, left); !inside {
+				return "", false
+			}
+			continue
+		}
+		dir = next
+	}
+	return dir, true
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leftover makes folders for the time that a program runs, and removes what killed programs left
+// of theirs.
+//
+// Beside each folder is a marker: a file of the same name that ends in ".lock", says in words what the
+// folder is, and is locked as long as the program lives. It is made before everything else and removed
+// after everything else. So whenever a program is killed there is either nothing left or a marker that
+// nobody holds, and a sweep finds what belongs to it.
+//
+// A sweep leaves alone what is not surely such a leftover: links, folders without a marker of the same
+// kind, what belongs to other users, and what belongs to programs that live.
+package leftover

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leftover
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/filelock"
+)
+
+// markerSuffix ends the name of the file beside a folder that says whose the folder is. It is beside it,
+// where those who work in the folder do not reach it.
+const markerSuffix = ".lock"
+
+// errMarkerLost is when a sweeper took a new marker for one whose program is gone.
+var errMarkerLost = errors.New("the marker of a new folder was removed by somebody else")
+
+// marker is the locked file beside a folder.
+type marker struct{ file *os.File }
+
+func (k Kind) newMarker(folder string) (*marker, error) {
+	file, err := os.OpenFile(folder+markerSuffix, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	m := &marker{file}
+	switch err := m.hold(k.Text); {
+	case errors.Is(err, errMarkerLost):
+		m.release() // the sweeper removes it
+		return nil, err
+	case err != nil:
+		m.remove()
+		return nil, err
+	}
+	return m, nil
+}
+
+// hold locks the file and sees to it that it is still the one that others find.
+func (m *marker) hold(text string) error {
+	if _, err := m.file.WriteString(text); err != nil {
+		return err
+	}
+	locked, err := filelock.Try(m.file)
+	if err != nil {
+		return err
+	}
+	mine, err := m.file.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(m.file.Name()); err != nil || !locked || !os.SameFile(mine, there) {
+		return errMarkerLost
+	}
+	return nil
+}
+
+// release lets go of the marker, which others may then take for one whose program is gone.
+func (m *marker) release() {
+	_ = filelock.Unlock(m.file) // closing releases it too
+	_ = m.file.Close()
+}
+
+// remove releases the marker and removes it.
+func (m *marker) remove() {
+	m.release()
+	_ = os.Remove(m.file.Name()) // a sweeper may have been faster
+}
+
+// disown makes the marker one that no sweep knows, for the moment between its release and its removal.
+func (m *marker) disown() error {
+	_, err := m.file.WriteAt([]byte("kept: "), 0)
+	return err
+}
+
+// abandonedMarker is the marker if its program is gone, and nil otherwise. It is locked, so that no
+// other sweeper works on the same folder.
+func (k Kind) abandonedMarker(root *os.Root, name string) *marker {
+	info, err := root.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || !OwnFile(info) {
+		return nil
+	}
+	file, err := root.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return nil
+	}
+	if opened, err := file.Stat(); err == nil && os.SameFile(info, opened) && k.marks(file) {
+		if locked, err := filelock.Try(file); locked && err == nil {
+			return &marker{file}
+		}
+	}
+	_ = file.Close()
+	return nil
+}
+
+// marks reports whether the file is a marker of the kind. It may be empty or have only the beginning of
+// the text: that is what a program leaves that is killed at the worst moment, or whose disk is full.
+func (k Kind) marks(file *os.File) bool {
+	text := make([]byte, len(k.Text)+1)
+	n, _ := file.ReadAt(text, 0)
+	return strings.HasPrefix(k.Text, string(text[:n]))
+}

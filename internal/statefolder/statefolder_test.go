@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statefolder
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+func TestTheFolderIsWhereTheSystemHasIt(t *testing.T) {
+	for _, c := range []struct{ goos, appData, want string }{
+		{"linux", "", "/home/dev/.local/state/drover"},
+		{"darwin", "", "/home/dev/Library/Application Support/drover"},
+		{"windows", "/appdata", "/appdata/drover"},
+		{"windows", "", "/home/dev/.local/state/drover"},
+	} {
+		if got := in("/home/dev", c.goos, c.appData); filepath.ToSlash(got) != c.want {
+			t.Errorf("%s: got %q, want %q", c.goos, got, c.want)
+		}
+	}
+}
+
+func TestXDGStateHomeComesFirst(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	if got, err := Path(); err != nil || got != filepath.Join(dir, "drover") {
+		t.Errorf("Path() = %q, %v, want it in %s", got, err, dir)
+	}
+	t.Setenv("XDG_STATE_HOME", "relative")
+	t.Setenv("HOME", dir)
+	t.Setenv("USERPROFILE", dir)
+	if got, err := Path(); err != nil || !filepath.IsAbs(got) {
+		t.Errorf("Path() = %q, %v, want a path that is not relative", got, err)
+	}
+}

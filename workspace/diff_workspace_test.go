@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What was done in a workspace can be done to the host with git, and taken back.
+func TestAPatchOfAWorkspaceFitsTheHost(t *testing.T) {
+	needGit(t)
+	before := testTree{
+		"p/keep": {"k\n", 0o644}, "p/edit": {"a\nb\n", 0o644}, "p/gone": {"x", 0o644}, "p/link": {"keep", linkMode},
+		"p/bin": {"\x00", 0o644}, "p/dir/run": {"#!\n", 0o644},
+	}
+	host := filepath.Join(t.TempDir(), "host")
+	before.write(t, host)
+	w, err := Open(t.Context(), &Options{AllowedHostRoots: []string{host}, Mounts: []HostMount{{HostPath: filepath.Join(host, "p")}}, TempDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	fsys, err := w.FS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"p/edit": "a\nc\n", "p/new/file": "n\n", "p/bin": "\x00\x01"} {
+		if err := fsys.WriteFile(name, []byte(content), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(fsys.Remove("p/gone"), fsys.Remove("p/link"), fsys.Mkdir("p/link"), os.Chmod(filepath.Join(w.Root(), "p/dir/run"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	var patch bytes.Buffer
+	summary, err := w.Patch(t.Context(), &patch, nil)
+	want := Summary{Created: 1, Changed: 3, Deleted: 2}
+	if diff := cmp.Diff(want, summary); err != nil || diff != "" {
+		t.Errorf("Patch() = %v (-want +got):\n%s", err, diff)
+	}
+	after := readTree(t, w.Root())
+	for _, step := range []struct {
+		args []string
+		want testTree
+	}{{[]string{"apply"}, after}, {[]string{"apply", "-R"}, before}} {
+		if out, err := runGit(t, host, patch.Bytes(), step.args...); err != nil {
+			t.Fatalf("git %v: %v\n%s\n%s", step.args, err, out, patch.Bytes())
+		}
+		if diff := cmp.Diff(step.want, readTree(t, host)); diff != "" {
+			t.Errorf("git %v (-want +got):\n%s", step.args, diff)
+		}
+	}
+}
+
+func TestChangesStayReadableUntilTheyAreReleased(t *testing.T) {
+	w, err := Open(t.Context(), &Options{TempDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	file := filepath.Join(w.Root(), "file")
+	if err := os.WriteFile(file, []byte("first\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	changes, release, err := w.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("second\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var diff bytes.Buffer
+	if err := WriteDiff(&diff, changes, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := "created file: file\n--- /dev/null\n+++ b/file\n@@ -0,0 +1 @@\n+first\n"
+	if got := diff.String(); got != want {
+		t.Errorf("diff is %q, want %q", got, want)
+	}
+	held := w.Tree().Usage().Checkpoints
+	release()
+	if now := w.Tree().Usage().Checkpoints; now != held-1 {
+		t.Errorf("after release there are %d checkpoints of %d", now, held)
+	}
+	if _, err := w.Diff(t.Context(), &diff, nil); err != nil || w.Tree().Usage().Checkpoints != held-1 {
+		t.Errorf("Diff = %v and leaves %d checkpoints", err, w.Tree().Usage().Checkpoints)
+	}
+}
+
+func TestAWorkspaceWithoutCheckpointsHasNoChanges(t *testing.T) {
+	w, err := Open(t.Context(), &Options{TempDir: t.TempDir(), NoCheckpoints: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Changes(t.Context()); !errors.Is(err, ErrNoCheckpoints) {
+		t.Errorf("Changes() = %v", err)
+	}
+	if _, err := w.Patch(t.Context(), &bytes.Buffer{}, nil); !errors.Is(err, ErrNoCheckpoints) {
+		t.Errorf("Patch() = %v", err)
+	}
+	one, err := w.FS()
+	two, err2 := w.FS()
+	if err != nil || err2 != nil || one != two {
+		t.Errorf("FS() = %v, %v; want the same one", err, err2)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.ReadDir("."); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a file system of a closed workspace says %v", err)
+	}
+}

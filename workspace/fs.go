@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/drover-agents/drover/tool"
+)
+
+// FS is the file system that tools work on: io/fs with writes. It has one root, which nothing leads out
+// of. Names are those of io/fs: relative, with slashes, without "." and ".." segments; "." is the root.
+//
+// Links that stay inside are followed, save by Lstat, ReadLink, Remove and Rename, which are about the
+// link itself. One that leads out, and one with an absolute target, is refused with a [SecurityError].
+// Pipes, sockets and devices are seen by Lstat and ReadDir, and never opened. What a file system refuses
+// has changed nothing.
+//
+// A file system is safe for concurrent use. Package fsuite is its definition as a test suite. [Glob] and
+// [Grep] search one.
+type FS interface {
+	fs.FS
+	fs.ReadFileFS
+	fs.ReadDirFS
+	fs.StatFS
+	fs.ReadLinkFS
+
+	// WriteFile writes a file, and makes the folders above it that are missing. Whoever reads meanwhile
+	// sees the file as it was or as it is after, never half of it. A file that is there keeps its
+	// permissions; one whose owner may not write it is refused with [fs.ErrPermission].
+	WriteFile(name string, data []byte, opts *WriteOptions) error
+	// Mkdir makes a folder and those above it that are missing. One that is there is left as it is.
+	Mkdir(name string) error
+	// Remove removes a file or a link, or a folder with everything in it. The root is refused.
+	Remove(name string) error
+	// Rename moves a file, a link or a folder, and makes the folders above the new name that are missing.
+	// A file or a link may take the place of another file or link; all else that is there is refused
+	// with [fs.ErrExist].
+	Rename(oldName, newName string) error
+}
+
+// WriteOptions configures one WriteFile. Nil and the zero value replace the content of a file that is there.
+type WriteOptions struct {
+	// CreateOnly refuses a name that is taken, with [fs.ErrExist].
+	CreateOnly bool
+	// Append adds to the content of a file that is there. Two appends through one file system both arrive;
+	// of two through different ones, or through one and past it, at the same moment one may be lost.
+	Append bool
+	// Perm are the permissions of a new file. Zero means 0644.
+	Perm fs.FileMode
+}
+
+// FSOptions are the limits of a file system. Nil and the zero value mean the defaults; a negative number
+// means no limit. Each breach is a [LimitError]. Those of names hold for what is made, so that all that is
+// there can be read.
+type FSOptions struct {
+	// MaxDepth is how many segments a name may have. Zero means 16.
+	MaxDepth int
+	// MaxSegment is how many characters a segment may have. Zero means 80.
+	MaxSegment int
+	// MaxRead is how many bytes ReadFile reads. Zero means 32 MiB. Open has no limit.
+	MaxRead int64
+	// MaxWrite is how large WriteFile may make a file. Zero means 32 MiB.
+	MaxWrite int64
+}
+
+func (o *FSOptions) withDefaults() FSOptions {
+	var full FSOptions
+	if o != nil {
+		full = *o
+	}
+	if full.MaxDepth == 0 {
+		full.MaxDepth = 16
+	}
+	if full.MaxSegment == 0 {
+		full.MaxSegment = 80
+	}
+	if full.MaxRead == 0 {
+		full.MaxRead = 32 << 20
+	}
+	if full.MaxWrite == 0 {
+		full.MaxWrite = 32 << 20
+	}
+	return full
+}
+
+// ErrLimit is what a [LimitError] is, for errors.Is.
+var ErrLimit = errors.New("workspace: over a limit")
+
+// A LimitError says that a call of a file system is over one of its limits.
+type LimitError struct {
+	// Path is what was refused.
+	Path string
+	// Option is the field of [FSOptions] that has the limit: "MaxDepth", "MaxSegment", "MaxRead" or
+	// "MaxWrite".
+	Option string
+	// Got is what there is at least, and Limit what there may be.
+	Got, Limit int64
+}
+
+func (e *LimitError) Error() string {
+	unit := map[string]string{"MaxDepth": "segments", "MaxSegment": "characters in a segment"}[e.Option]
+	if unit == "" {
+		unit = "bytes"
+	}
+	return fmt.Sprintf("workspace: %q has %d %s, more than %d\n  next: take less, or raise FSOptions.%s",
+		e.Path, e.Got, unit, e.Limit, e.Option)
+}
+
+// Is reports whether target is [ErrLimit].
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }
+
+var fsKey = tool.NewKey[FS]("files")
+
+// WithFS returns a context that carries a file system, for the tools that are called with it.
+func WithFS(ctx context.Context, fsys FS) context.Context { return fsKey.With(ctx, fsys) }
+
+// FSFrom returns the file system that a tool's handler works on, and whether there is one. Inside a run
+// with a workspace it is that of the workspace: what is written through it belongs to the call, and is
+// taken back if the call fails.
+func FSFrom(ctx context.Context) (FS, bool) { return fsKey.From(ctx) }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package workspace
+
+import (
+	"io/fs"
+	"os"
+)
+
+// keepOwner does nothing: who makes a file owns it.
+func keepOwner(*os.File, fs.FileInfo) {}

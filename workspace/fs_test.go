@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/fsuite"
+)
+
+func openDirFS(t testing.TB, dir string, opts *workspace.FSOptions) *workspace.DirFS {
+	t.Helper()
+	fsys, err := workspace.OpenDirFS(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fsys.Close() })
+	return fsys
+}
+
+func TestAFolderIsAFileSystem(t *testing.T) {
+	fsuite.Run(t, func(t *testing.T, opts *workspace.FSOptions) fsuite.System {
+		dir := t.TempDir()
+		return fsuite.System{
+			FS:      openDirFS(t, dir, opts),
+			Symlink: func(target, name string) error { return os.Symlink(target, filepath.Join(dir, name)) },
+		}
+	})
+}
+
+func TestMemoryIsAFileSystem(t *testing.T) {
+	fsuite.Run(t, func(_ *testing.T, opts *workspace.FSOptions) fsuite.System {
+		fsys := workspace.NewMemFS(opts)
+		return fsuite.System{FS: fsys, Symlink: fsys.Symlink}
+	})
+}
+
+func TestARecorderIsAFileSystem(t *testing.T) {
+	fsuite.Run(t, func(_ *testing.T, opts *workspace.FSOptions) fsuite.System {
+		fsys := workspace.NewMemFS(opts)
+		return fsuite.System{FS: workspace.NewRecorder(fsys), Symlink: fsys.Symlink}
+	})
+}
+
+func TestAViewIsReadOnly(t *testing.T) {
+	mem, dir := workspace.NewMemFS(nil), openDirFS(t, t.TempDir(), nil)
+	fsuite.RunReadOnly(t, mem, workspace.ReadOnly(mem))
+	fsuite.RunReadOnly(t, dir, workspace.ReadOnly(dir))
+}
+
+func TestARecorderKnowsWhatWasWritten(t *testing.T) {
+	fsys := workspace.NewMemFS(nil)
+	put(t, fsys, "old/a", "")
+	put(t, fsys, "old/b", "")
+	put(t, fsys, "other", "")
+	if err := fsys.Symlink("old", "link"); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		do   func(fsys workspace.FS) error
+		want []string
+	}{
+		{"a file with its folders", func(f workspace.FS) error { return f.WriteFile("new/sub/f", nil, nil) }, []string{"new", "new/sub", "new/sub/f"}},
+		{"a file that is there", func(f workspace.FS) error { return f.WriteFile("old/a", nil, nil) }, []string{"old/a"}},
+		{"a file behind a link", func(f workspace.FS) error { return f.WriteFile("link/a", nil, nil) }, []string{"old/a"}},
+		{"folders", func(f workspace.FS) error { return f.Mkdir("link/x/y") }, []string{"old/x", "old/x/y"}},
+		{"a folder that is there", func(f workspace.FS) error { return f.Mkdir("old") }, nil},
+		{"a removal", func(f workspace.FS) error { return f.Remove("link/x") }, []string{"old/x"}},
+		{"a move", func(f workspace.FS) error { return f.Rename("other", "moved/here") }, []string{"moved", "moved/here", "other"}},
+		{"a removed link", func(f workspace.FS) error { return f.Remove("link") }, []string{"link"}},
+		{"a refusal", func(f workspace.FS) error { _ = f.WriteFile("old", nil, nil); _ = f.Remove("none"); return nil }, nil},
+	}
+	for _, test := range tests {
+		view := workspace.NewRecorder(fsys)
+		if err := test.do(view); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if diff := cmp.Diff(test.want, view.Written()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func put(t testing.TB, fsys workspace.FS, name, content string) {
+	t.Helper()
+	if err := fsys.WriteFile(name, []byte(content), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAContextCarriesAFileSystem(t *testing.T) {
+	if _, ok := workspace.FSFrom(t.Context()); ok {
+		t.Error("a bare context has a file system")
+	}
+	fsys := workspace.NewMemFS(nil)
+	if got, ok := workspace.FSFrom(workspace.WithFS(t.Context(), fsys)); !ok || got != workspace.FS(fsys) {
+		t.Errorf("FSFrom = %v, %v; want what was put in", got, ok)
+	}
+}

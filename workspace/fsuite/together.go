@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fsuite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/drover-agents/drover/workspace"
+)
+
+func wholeFiles(t *testing.T, s System) {
+	const size = 100_000
+	one, two := bytes.Repeat([]byte("1"), size), bytes.Repeat([]byte("2"), size)
+	put(t, s.FS, "file", string(one))
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer done.Store(true)
+		for i := range 50 {
+			if err := s.FS.WriteFile("file", [][]byte{one, two}[i%2], nil); err != nil {
+				t.Errorf("WriteFile = %v", err)
+			}
+		}
+	})
+	for range 3 {
+		wg.Go(func() {
+			for !done.Load() {
+				got, err := s.FS.ReadFile("file")
+				if err != nil || !bytes.Equal(got, one) && !bytes.Equal(got, two) {
+					t.Errorf("a reader sees %d bytes, %v; want one whole file", len(got), err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func manyAppends(t *testing.T, s System) {
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 10 {
+				line := fmt.Sprintf("%d-%d\n", i, j)
+				if err := s.FS.WriteFile("dir/log", []byte(line), &workspace.WriteOptions{Append: true}); err != nil {
+					t.Errorf("append = %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got, err := s.FS.ReadFile("dir/log")
+	if n := strings.Count(string(got), "\n"); err != nil || n != 80 {
+		t.Errorf("%d lines arrived, %v; want 80", n, err)
+	}
+}
+
+func oneCreates(t *testing.T, s System) {
+	var wg sync.WaitGroup
+	var created atomic.Int32
+	for i := range 8 {
+		wg.Go(func() {
+			err := s.FS.WriteFile("a/b/file", fmt.Append(nil, i), &workspace.WriteOptions{CreateOnly: true})
+			if err == nil {
+				created.Add(1)
+			} else if !errors.Is(err, fs.ErrExist) {
+				t.Errorf("create = %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := created.Load(); n != 1 {
+		t.Errorf("%d created the file, want 1", n)
+	}
+}
+
+// manyAtOnce leaves to the race detector and to the last look whether all is well.
+func manyAtOnce(t *testing.T, s System) {
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			for j := range 20 {
+				name := fmt.Sprintf("d%d/f%d", j%3, i)
+				_ = s.FS.WriteFile(name, []byte(name), nil)
+				_, _ = s.FS.ReadDir("d1")
+				_, _ = workspace.Glob(s.FS, "**")
+				_ = s.FS.Rename(name, fmt.Sprintf("e%d/f%d", j%2, i))
+				_, _ = s.FS.Stat("e1")
+				if j%7 == 0 {
+					_ = s.FS.Remove(fmt.Sprintf("d%d", j%3))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, name := range tree(t, s.FS) {
+		if info, err := s.FS.Stat(name); err != nil || !info.IsDir() && (info.Size() != 5 || !info.Mode().IsRegular()) {
+			t.Errorf("at the end %q is %v, %v", name, info, err)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/drover-agents/drover/internal/leftover"
+)
+
+const (
+	// storeSuffix ends the name of the folder beside a workspace that has its checkpoints, where the
+	// agent does not reach them.
+	storeSuffix = ".store"
+	markerText  = "The folder of this name without .lock is a workspace of Drover, and that with .store has its checkpoints.\n" +
+		"All are removed when the workspace is closed, or by a later one when the program was killed.\n"
+)
+
+// A folder is the place of a workspace on disk.
+type folder struct {
+	*leftover.Folder
+	kept atomic.Bool
+}
+
+func newFolder(opts *Options) (*folder, error) {
+	if strings.ContainsAny(opts.Prefix, `/\`) {
+		return nil, fmt.Errorf("workspace: the prefix %q is no beginning of a name\n  next: set TempDir to choose the folder", opts.Prefix)
+	}
+	kind := leftover.Kind{Prefix: opts.Prefix, Text: markerText, Beside: []string{storeSuffix}}
+	sweep(kind, opts)
+	made, err := kind.Make(opts.TempDir)
+	if err != nil {
+		return nil, fmt.Errorf("workspace: making the folder: %w\n  next: set TempDir to a folder that this user may write to", err)
+	}
+	return &folder{Folder: made}, nil
+}
+
+// sweep removes what killed programs have left. If it cannot, the next workspace tries again.
+func sweep(kind leftover.Kind, opts *Options) {
+	swept, err := kind.Sweep(opts.TempDir)
+	if err != nil {
+		opts.Logger.Warn("looking for workspaces of killed programs", "error", err)
+	}
+	for _, old := range swept {
+		if old.Err != nil {
+			opts.Logger.Warn("removing the workspace of a killed program", "folder", old.Path, "error", old.Err)
+		}
+	}
+}
+
+func (f *folder) store() string { return f.Beside(storeSuffix) }
+
+// keep has no sweep remove the folder either: whoever wants to keep it wants that most of all when the
+// program was killed.
+func (f *folder) keep() error {
+	f.kept.Store(true)
+	return f.Keep()
+}
+
+// close removes the folder with its checkpoints. Of one that is kept the checkpoints go, and what rollbacks
+// have put aside stays with it.
+func (f *folder) close() error {
+	var err error
+	if f.kept.Load() {
+		err = f.removeCheckpoints()
+	} else {
+		err = f.Remove()
+	}
+	if err != nil {
+		return fmt.Errorf("workspace: removing %s: %w\n  next: remove it by hand", f.Path(), err)
+	}
+	return nil
+}
+
+func (f *folder) removeCheckpoints() error {
+	if found, _ := filepath.Glob(filepath.Join(f.store(), "work", "aside", "*")); len(found) == 0 {
+		return removeTree(filepath.Dir(f.store()), filepath.Base(f.store()))
+	}
+	return removeTree(f.store(), "objects")
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// KindRestored is the kind of [Restored] events. Who reads them from JSON gets an [event.Extension].
+const KindRestored event.Kind = "workspace:restored"
+
+// Restored tells that a call failed, and that what it had changed was put back.
+type Restored struct {
+	CallID string `json:"toolUseId"`
+	Tool   string `json:"tool"`
+	RolledBack
+	// Error says why not everything could be put back. Empty if it was.
+	Error string `json:"error,omitzero"`
+}
+
+// EventKind implements [event.Payload].
+func (Restored) EventKind() event.Kind { return KindRestored }
+
+// nothing reports whether the call had changed nothing.
+func (r *Restored) nothing() bool {
+	return len(r.Restored) == 0 && len(r.Conflicts) == 0 && r.Error == ""
+}
+
+// namedPaths is how many paths the model is told by name.
+const namedPaths = 20
+
+// text is what the model reads.
+func (r *Restored) text() string {
+	var parts []string
+	if n := len(r.Restored); n > 0 {
+		parts = append(parts, fmt.Sprintf("Because this call failed, what it had changed was put back: %s. These files are again as they were before the call.", list(r.Restored)))
+	}
+	if len(r.Conflicts) > 0 {
+		var paths []string
+		for _, c := range r.Conflicts {
+			paths = append(paths, c.Path)
+		}
+		parts = append(parts, fmt.Sprintf("Something else changed these at the same time, so look at them before you rely on them: %s.", list(paths)))
+	}
+	if r.Error != "" {
+		parts = append(parts, "Not everything that this call had changed could be put back; look at the files before you rely on them.")
+	}
+	return strings.Join(parts, " ")
+}
+
+// list names some paths, and says how many more there are.
+func list(paths []string) string {
+	var names []string
+	for _, p := range paths[:min(len(paths), namedPaths)] {
+		names = append(names, showName(p))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(paths) - namedPaths; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// undo rolls the transaction back, and tells of it. It returns what the model is to know.
+func (tx *Tx) undo(ctx context.Context) string {
+	if !tx.rollback(ctx) {
+		return ""
+	}
+	r := Restored{CallID: tx.call.ID, Tool: tx.call.Tool, RolledBack: tx.result}
+	if tx.err != nil {
+		r.Error = tx.err.Error()
+	}
+	if r.nothing() {
+		return ""
+	}
+	tx.w.remember(r)
+	if tx.emit != nil {
+		tx.emit(r)
+	}
+	return r.text()
+}
+
+// rememberedRollbacks is how many rollbacks a workspace can tell of.
+const rememberedRollbacks = 1000
+
+func (w *Workspace) remember(r Restored) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.restored = append(w.restored, r)
+	if more := len(w.restored) - rememberedRollbacks; more > 0 {
+		w.restored = slices.Delete(w.restored, 0, more)
+	}
+}
+
+// Restored are the last thousand rollbacks of failed calls, the oldest first.
+func (w *Workspace) Restored() []Restored {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.restored)
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+// RegisterFiles is what the first sync with a session does.
+var RegisterFiles = registerFiles
+
+// IsUTF8 tells texts from all else.
+var IsUTF8 = isUTF8
+
+// SetTestPoint has a function called at each point of a write-back.
+func SetTestPoint(f func(point string)) { testPoint = f }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/drover-agents/drover/internal/plainjson"
+)
+
+// A Path names a file of a workspace, relative to its root. It is made of segments, each the name of a
+// folder or file, and never leads out of the workspace. Names are bytes; they need not be UTF-8. The zero
+// value names nothing.
+type Path struct{ posix string }
+
+// A PathError says why a text is no [Path].
+type PathError struct{ Path, Reason string }
+
+func (e *PathError) Error() string {
+	return fmt.Sprintf("workspace: path %q %s\n  next: name a file below the workspace, such as src/main.go", e.Path, e.Reason)
+}
+
+// ParsePath makes a path of a text with slashes. It refuses absolute ones, and segments that are empty,
+// "." or "..".
+func ParsePath(text string) (Path, error) {
+	switch {
+	case text == "":
+		return Path{}, &PathError{text, "is empty"}
+	case text[0] == '/':
+		return Path{}, &PathError{text, "is absolute"}
+	case strings.IndexByte(text, 0) >= 0:
+		return Path{}, &PathError{text, "has a NUL byte"}
+	}
+	for segment := range strings.SplitSeq(text, "/") {
+		switch segment {
+		case "":
+			return Path{}, &PathError{text, "has an empty segment"}
+		case ".", "..":
+			return Path{}, &PathError{text, "has the segment " + segment}
+		}
+	}
+	return Path{text}, nil
+}
+
+// PathOf makes a path of segments, none of which may have a slash.
+func PathOf(segments ...string) (Path, error) {
+	text := strings.Join(segments, "/")
+	for _, segment := range segments {
+		if strings.Contains(segment, "/") {
+			return Path{}, &PathError{text, fmt.Sprintf("has a slash in the segment %q", segment)}
+		}
+	}
+	return ParsePath(text)
+}
+
+// Segments are the names on the way to the file.
+func (p Path) Segments() []string {
+	if p.posix == "" {
+		return nil
+	}
+	return strings.Split(p.posix, "/")
+}
+
+// String is the path with slashes.
+func (p Path) String() string { return p.posix }
+
+// Compare orders paths by their segments: what is in a folder comes right after it, before "folder.go".
+func (p Path) Compare(other Path) int {
+	a, b := p.posix, other.posix
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return int(rankOf(a[i])) - int(rankOf(b[i]))
+		}
+	}
+	return len(a) - len(b)
+}
+
+// rankOf puts the slash before all that a name can have.
+func rankOf(c byte) byte {
+	if c == '/' {
+		return 0
+	}
+	return c
+}
+
+// pathBytes is the JSON of a path that is no UTF-8, which a JSON string would change.
+type pathBytes struct {
+	Bytes []byte `json:"bytes"`
+}
+
+// MarshalJSON gives a string, or {"bytes": base64} for names that are not UTF-8.
+func (p Path) MarshalJSON() ([]byte, error) {
+	if !utf8.ValidString(p.posix) {
+		return plainjson.Marshal(pathBytes{[]byte(p.posix)})
+	}
+	return plainjson.Marshal(p.posix)
+}
+
+// UnmarshalJSON reads what MarshalJSON gives, and checks it.
+func (p *Path) UnmarshalJSON(data []byte) error {
+	var text string
+	if bytes.HasPrefix(data, []byte("{")) {
+		var raw pathBytes
+		if err := json.Unmarshal(data, &raw); err != nil {
+			return err
+		}
+		text = string(raw.Bytes)
+	} else if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	parsed, err := ParsePath(text)
+	if err != nil {
+		return err
+	}
+	*p = parsed
+	return nil
+}
