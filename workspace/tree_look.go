@@ -28,6 +28,8 @@ const (
 	byContent reason = 1 << iota
 	// byOpening: somebody may have the file open, and write to it without a further sign.
 	byOpening
+	// isFile: it was a file a moment ago, so it can be opened without a look at what it is.
+	isFile
 )
 
 // What was found at a path.
@@ -95,6 +97,14 @@ func (r *refresh) dropAll(results []found) {
 // look looks at one path.
 func (r *refresh) look(p string, why reason) found {
 	old := r.tree.history.now[p]
+	if why&isFile != 0 && old == nil {
+		looked := time.Now()
+		if f, again := r.read(filetree.Entry{Path: p}, nil, why, false); !again && f.err == nil {
+			f.racy = f.item != nil && filetree.Racy(f.item.Entry, looked)
+			return f
+		}
+	}
+	why &^= isFile
 	for try := 1; ; try++ {
 		looked := time.Now()
 		e, err := r.tree.root.Lstat(p)
@@ -139,7 +149,7 @@ func isGone(err error) bool {
 // Whoever has the file open for writing is looked for before the content is read: a mapping that begins
 // later leaves a trace in the stamp when it is first written to.
 func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got found, again bool) {
-	r.follow(e.Path)
+	followed := r.follow(e.Path)
 	file, opened, err := r.tree.root.OpenFile(e.Path)
 	if err != nil {
 		if errors.Is(err, filetree.ErrNotFile) {
@@ -154,7 +164,7 @@ func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got 
 		return found{path: e.Path, item: &item{Entry: e, loose: true}, err: err}, false
 	}
 	defer r.opened(e.Path, file)
-	hot := !unwritten(file)
+	hot := !followed || !unwritten(file)
 	if why == byOpening && !hot && old.isStill(opened) {
 		return found{path: e.Path, same: true}, false
 	}
@@ -162,7 +172,7 @@ func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got 
 	if err != nil {
 		return found{path: e.Path, item: &item{Entry: opened, loose: true}, err: err}, false
 	}
-	if after, err := r.tree.root.Lstat(e.Path); err != nil || after != opened {
+	if !r.tree.unchanged(file, opened) {
 		if !last {
 			r.tree.drop(it)
 			return found{}, true
@@ -215,14 +225,19 @@ func keeps(it *item, hash objects.Hash) bool {
 const settleAt = 128
 
 // follow lets the watcher tell if the file is given a name outside of the tree, by which it could be
-// written to unseen.
-func (r *refresh) follow(p string) {
+// written to unseen. It reports whether that is possible: one must be allowed to read the file.
+func (r *refresh) follow(p string) bool {
 	if r.tree.watch == nil {
-		return
+		return true
 	}
-	if err := r.tree.watch.AddFile(p); err != nil && !isGone(err) {
+	err := r.tree.watch.AddFile(p)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return false
+	case err != nil && !isGone(err):
 		r.fail(err)
 	}
+	return true
 }
 
 // opened takes a file that was looked at. The watcher tells of our own opening too. To know that nobody

@@ -22,8 +22,10 @@ type refresh struct {
 	// loose compares contents and does not keep them, except those of want, which are kept already.
 	loose bool
 	want  map[string]*item
-	// also are paths to look at, whatever the watcher says.
-	also map[string]reason
+	// also are paths to look at, whatever the watcher says. A narrow refresh without a watcher looks at
+	// nothing else.
+	also   map[string]reason
+	narrow bool
 
 	scanned map[string]inode // folders of which everything is looked at
 
@@ -54,6 +56,9 @@ func (r *refresh) begin(ctx context.Context) (map[string]reason, error) {
 			t.fastChecks++
 			return r.named(hints), nil
 		}
+	}
+	if r.narrow && t.watch == nil && !t.full {
+		return r.also, nil
 	}
 	t.fullChecks++
 	t.full = false
@@ -254,6 +259,8 @@ func (r *refresh) compare(e *filetree.Entry, todo map[string]reason) bool {
 		e.Xattrs = old.Xattrs // they cannot change without the stamp
 	}
 	switch {
+	case old == nil && e.Kind == filetree.File:
+		todo[e.Path] |= isFile
 	case old == nil || old.Entry != *e:
 		todo[e.Path] |= byStamp
 	case e.Kind != filetree.File:

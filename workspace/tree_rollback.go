@@ -55,7 +55,7 @@ func (t *Tree) carryOut(ctx context.Context, p *plan) (RolledBack, error) {
 	for _, c := range result.Conflicts {
 		rolled.Conflicts = append(rolled.Conflicts, Conflict(c))
 	}
-	verify := &refresh{tree: t, loose: true, want: p.was, also: also}
+	verify := &refresh{tree: t, loose: true, want: p.was, also: also, narrow: true}
 	if err := verify.run(context.WithoutCancel(ctx)); err != nil {
 		return rolled, fmt.Errorf("workspace: looking at what was rolled back: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/internal/filetree"
 )
 
 // stampsTell reports whether the file system of a folder is one of which it is known that each write,
@@ -22,6 +24,16 @@ func stampsTell(dir string) bool {
 		return true
 	}
 	return false
+}
+
+// unchanged reports whether nobody touched an open file since it was looked at.
+func (t *Tree) unchanged(f *os.File, e filetree.Entry) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Ctim.Nano() == e.Stamp.Changed && st.Mtim.Nano() == e.ModTime && st.Size == e.Size
 }
 
 // isPrivate reports whether only this user can use an entry.

@@ -6,11 +6,20 @@ package workspace
 
 import (
 	"io/fs"
+	"os"
 	"runtime"
+
+	"github.com/drover-agents/drover/internal/filetree"
 )
 
 // stampsTell is false: contents are compared.
 func stampsTell(string) bool { return false }
+
+// unchanged reports whether nobody touched a file since it was looked at.
+func (t *Tree) unchanged(_ *os.File, e filetree.Entry) bool {
+	after, err := t.root.Lstat(e.Path)
+	return err == nil && after == e
+}
 
 // isPrivate reports whether only this user can use an entry, as far as its mode tells.
 func isPrivate(info fs.FileInfo) bool {

@@ -185,7 +185,7 @@ func TestStubbornTreesAreRemoved(t *testing.T) {
 	write(t, outside, "file", "content")
 	r := openTemp(t)
 	path := "tree"
-	for range testsize.Of(300, 5000) {
+	for range testsize.Of(300, 1000) {
 		path += "/d"
 	}
 	must(t, r.MkdirAll(path, 0o755))

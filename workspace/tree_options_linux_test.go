@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -192,9 +191,6 @@ func TestAStoreIsNotInTheTree(t *testing.T) {
 
 // The name of a store that is made can be guessed: somebody may have put something there.
 func TestAStoreOfSomebodyElseIsRefused(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("folders have no mode")
-	}
 	dir, temp := t.TempDir(), t.TempDir()
 	tree, err := OpenTree(dir, &TreeOptions{TempDir: temp})
 	if err != nil {
