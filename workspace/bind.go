@@ -53,6 +53,9 @@ const rememberedDenials = 256
 // Calls that only have others made in their name, by subagents and skills, are no transactions; those that
 // they make are. Tools that change nothing, by the catalogue of package gate, are left alone.
 //
+// The binding must be told what the run tells, by [Binding.Saw], and of its end, by [Binding.End]: a call
+// that a rule of the CLI itself refuses would else keep the others waiting.
+//
 // Without checkpoints it binds nothing.
 func (w *Workspace) Bind(o *claude.Options, opts *BindOptions) (*Binding, error) {
 	b := &Binding{w: w, denied: recent.Map[string, bool]{Size: rememberedDenials}}
