@@ -29,17 +29,17 @@ type bound struct {
 	told []Restored
 }
 
-func newBound(t *testing.T, opts Options, run claude.Options, within context.Context) *bound {
+func newBound(t *testing.T, opts Options, run claude.Options) *bound {
 	t.Helper()
 	opts.Mounts, opts.AllowAnyRoot = []HostMount{{HostPath: host(t, "a.txt", "d/b.txt"), MountPath: "m"}}, true
 	opts.TempDir = t.TempDir()
 	w, err := Open(t.Context(), &opts)
 	must(t, err)
 	t.Cleanup(func() { must(t, w.Close()) })
-	return bindTo(t, w, run, within)
+	return bindTo(t.Context(), t, w, run)
 }
 
-func bindTo(t *testing.T, w *Workspace, run claude.Options, within context.Context) *bound {
+func bindTo(within context.Context, t *testing.T, w *Workspace, run claude.Options) *bound {
 	t.Helper()
 	b := &bound{t: t, w: w, opts: run}
 	var err error
@@ -117,18 +117,18 @@ func (b *bound) wants(files map[string]string) {
 type input map[string]any
 
 func TestNoCallBeginsWhenTheRunIsOver(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	b.End()
 	if denied := b.asks(t.Context(), "late", "Bash", input{"command": "true"}); !strings.Contains(denied, "the run is over") {
 		t.Errorf("a hook that came late answered %q, want a denial", denied)
 	}
-	next := bindTo(t, b.w, claude.Options{}, nil)
+	next := bindTo(t.Context(), t, b.w, claude.Options{})
 	next.begins("next", "Bash", input{"command": "true"})
 }
 
 // The hook of a call whose end nobody could tell would hold the workspace to the end of the run.
 func TestACallWithoutAnIDIsNotMade(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	if denied := b.asks(t.Context(), "", "Bash", input{"command": "true"}); !strings.Contains(denied, "no id") {
 		t.Errorf("the answer is %q, want a denial", denied)
 	}
@@ -151,7 +151,7 @@ func TestACallIsThatOfTheInputItIsMadeWith(t *testing.T) {
 	} {
 		for _, asked := range []string{"m/a.txt", "/elsewhere/a.txt"} {
 			t.Run(name+" "+asked, func(t *testing.T) {
-				b := newBound(t, Options{}, claude.Options{Hooks: hooks}, nil)
+				b := newBound(t, Options{}, claude.Options{Hooks: hooks})
 				b.begins("w", "Write", input{"file_path": asked, "content": "x"})
 				b.write("m/d/b.txt", "x")
 				if told := b.fails("w"); !strings.Contains(told, "m/d/b.txt") {
@@ -167,7 +167,7 @@ func TestAPermissionMayChangeThePathOfACall(t *testing.T) {
 	elsewhere := claude.Allow{UpdatedInput: input{"file_path": "m/d/b.txt", "content": "x"}}
 	b := newBound(t, Options{}, claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return elsewhere, nil
-	}}, nil)
+	}})
 	b.begins("w", "Write", input{"file_path": "m/a.txt", "content": "x"})
 	if _, err := b.opts.CanUseTool(t.Context(), &claude.PermissionRequest{ToolName: "Write", ToolUseID: "w"}); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestAPathIsLookedAtWhenTheTurnHasCome(t *testing.T) {
 		"its folder is gone": {func(b *bound) { must(b.t, os.RemoveAll(filepath.Join(b.w.Root(), "m/d"))) }, "m/d/new.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBound(t, Options{}, claude.Options{}, nil)
+			b := newBound(t, Options{}, claude.Options{})
 			b.begins("command", "Bash", input{"command": "true"})
 			began := make(chan string)
 			go func() { began <- b.asks(t.Context(), "w", "Write", input{"file_path": "m/d/new.txt", "content": "x"}) }()
@@ -213,7 +213,7 @@ func TestAPathIsLookedAtWhenTheTurnHasCome(t *testing.T) {
 }
 
 func TestPathsThatMayMeanSomethingElseAreAlone(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	outside := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(filepath.Join(b.w.Root(), "not-yet"), outside))
 	must(t, os.Link(filepath.Join(b.w.Root(), "m/a.txt"), filepath.Join(b.w.Root(), "m/twin.txt")))
@@ -236,7 +236,7 @@ func TestAHookWithATimeoutDoesNotWait(t *testing.T) {
 	b := newBound(t, Options{}, claude.Options{Hooks: []claude.Hook{{
 		Event: claude.HookPreToolUse, Timeout: time.Second,
 		Func: func(context.Context, claude.HookInput) (claude.HookOutput, error) { seen++; return nil, nil },
-	}}}, nil)
+	}}})
 	b.begins("first", "Bash", input{"command": "true"})
 	if _, err := b.opts.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: "Bash", ToolUseID: "second"}); err != nil || seen != 2 {
 		t.Errorf("the hook was called %d times, want 2: %v", seen, err)
@@ -253,7 +253,7 @@ func TestAHookThatPanicsLeavesNothingOpen(t *testing.T) {
 			}
 			return nil, nil
 		}},
-	}}, nil)
+	}})
 	func() {
 		defer func() { _ = recover() }()
 		b.asks(t.Context(), "bad", "Bash", input{"command": "true"})
@@ -263,7 +263,7 @@ func TestAHookThatPanicsLeavesNothingOpen(t *testing.T) {
 
 func TestAWaitThatIsGivenUpLeavesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	b.begins("first", "Bash", input{"command": "true"})
 	b.waits("second", "Bash", input{"command": "true"})
 	b.drop("first")
@@ -274,7 +274,7 @@ func TestAWaitThatIsGivenUpLeavesNothing(t *testing.T) {
 }
 
 func TestACallThatCannotBeKeptIsNotMade(t *testing.T) {
-	b := newBound(t, Options{Tree: TreeOptions{MaxDisk: 64 << 10}}, claude.Options{}, nil)
+	b := newBound(t, Options{Tree: TreeOptions{MaxDisk: 64 << 10}}, claude.Options{})
 	b.begins("big", "Bash", input{"command": "true"})
 	b.write("big", string(make([]byte, 1<<20)))
 	b.drop("big")
@@ -290,7 +290,7 @@ func TestACallThatCannotBeKeptIsNotMade(t *testing.T) {
 }
 
 func TestKeepFailedShellKeepsTheFilesOfCommandsAlone(t *testing.T) {
-	b := newBound(t, Options{KeepFailedShell: true}, claude.Options{}, nil)
+	b := newBound(t, Options{KeepFailedShell: true}, claude.Options{})
 	b.begins("command", "Bash", input{"command": "true"})
 	b.write("m/a.txt", "kept")
 	if told := b.fails("command"); told != "" {
@@ -306,7 +306,7 @@ func TestKeepFailedShellKeepsTheFilesOfCommandsAlone(t *testing.T) {
 }
 
 func TestACommandThatWasInterruptedIsRolledBackOnce(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	b.begins("c", "Bash", input{"command": "true"})
 	b.write("m/a.txt", "half")
 	out, err := b.succeeded(t.Context(), &claude.PostToolUseInput{ToolUseID: "c", ToolName: "Bash", ToolResponse: json.RawMessage(`{"interrupted":true}`)})
@@ -322,10 +322,10 @@ func TestACommandThatWasInterruptedIsRolledBackOnce(t *testing.T) {
 
 // A tool of this program runs another agent in its own workspace: that one's calls are part of its own.
 func TestARunWithinACallIsPartOfIt(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	b.begins("outer", "mcp__own__delegate", input{})
 	delegate := tool.Must("delegate", "Run another.", func(ctx context.Context, _ struct{}) (string, error) {
-		inner := bindTo(t, b.w, claude.Options{}, ctx)
+		inner := bindTo(ctx, t, b.w, claude.Options{})
 		defer inner.End()
 		inner.begins("one", "Bash", input{"command": "true"})
 		inner.waits("two", "Bash", input{"command": "true"})

@@ -51,7 +51,7 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 				name += " in a bound run"
 			}
 			t.Run(name, func(t *testing.T) {
-				b := newBound(t, Options{}, claude.Options{}, nil)
+				b := newBound(t, Options{}, claude.Options{})
 				one := tool.Must("spoil", "Write and fail.", spoil)
 				one.Timeout = 30 * time.Millisecond
 				one.DryRun = one.Handler
@@ -94,7 +94,7 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 // A tool has others called at the same time: what one that fails has changed goes, what the others have
 // done stays.
 func TestPartsOfACallTakeTurns(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	one := tool.Must("spoil", "Write and fail.", spoil)
 	var registry *tool.Registry
 	many := tool.Must("many", "Call others.", func(ctx context.Context, _ struct{}) (string, error) {
@@ -116,7 +116,7 @@ func TestPartsOfACallTakeTurns(t *testing.T) {
 
 // A part that outlives its call must not bring back what that has given up.
 func TestAPartThatOutlivesItsCallChangesNothing(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	ctx, whole, err := b.w.Begin(t.Context(), Call{ID: "whole", Tool: "t"})
 	must(t, err)
 	b.write("m/a.txt", "half")
@@ -140,7 +140,7 @@ func TestAPartThatOutlivesItsCallChangesNothing(t *testing.T) {
 }
 
 func TestAClosedWorkspaceRefusesCalls(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{}, nil)
+	b := newBound(t, Options{}, claude.Options{})
 	b.begins("open", "Bash", input{"command": "true"})
 	must(t, b.w.Close())
 	if told := b.fails("open"); !strings.Contains(told, "could be put back") {

@@ -178,7 +178,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 		if err := p.Keep(); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.errs, "drover: the run did not come to its end, so nothing was written back\n  next: look at what it has done in %s, and remove that folder\n", p.Root())
+		fmt.Fprintf(p.errs, "drover: the run did not come to its end, so nothing was written back\n  next: look at what it has done in %s, and remove that folder, and %[1]s.store if it is there\n", p.Root())
 		return nil
 	}
 	dir, err := p.state, error(nil)
@@ -199,7 +199,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 // kept is an error after which the workspace stays.
 func (p *place) kept(err error) error {
 	err = errors.Join(err, p.Keep())
-	return fmt.Errorf("%w\n  what the agent has done is in %s, which stays until you remove it", err, p.Root())
+	return fmt.Errorf("%w\n  what the agent has done is in %s, which stays until you remove it, and %[2]s.store if it is there", err, p.Root())
 }
 
 // tellForgotten says that changes are thrown away, and how to have them.
