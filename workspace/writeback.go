@@ -29,6 +29,11 @@ type WriteBackOptions struct {
 	Force bool
 	// NoDelete leaves on the host what was deleted in the workspace.
 	NoDelete bool
+	// Git also writes what is in the folders of git repositories. What is there can run programs on the
+	// host at the next git command: hooks, and settings such as core.fsmonitor and filters. So it is only
+	// for agents that may run programs there anyway. Without it, nothing that is named .git or lies below
+	// that is written or deleted.
+	Git bool
 	// State is a folder for the journal and for what is put aside, which nobody else can write to. Empty
 	// means "writeback" in the folder where the system keeps the state of programs of this user.
 	State string
@@ -123,6 +128,12 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 // has them. Nothing is ever written outside of the target, nor behind a link. Pipes, sockets, devices,
 // set-id bits and links that lead out of the target stay behind, and so does what the mount left out.
 // AllowedHostRoots hold as for mounts.
+//
+// What is named .git, in any case, or lies below that stays behind too, unless Git is set: it could run
+// programs on the host. That does not hold for other files that programs of the host run when they see
+// them, such as a Makefile, nor for repositories without a folder of that name: a bare one is any folder
+// with HEAD, objects and refs, and git takes it for a repository when it is called in there (it does not
+// if its setting safe.bareRepository is "explicit"). Look at what was written before you do that.
 func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (WriteBackResult, error) {
 	if opts == nil {
 		opts = &WriteBackOptions{}

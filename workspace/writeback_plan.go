@@ -27,6 +27,7 @@ type writeBackPlan struct {
 	now     time.Time
 
 	skipped   []SkippedPath
+	git       map[string]int // changes that stay behind, by folder of a repository
 	conflicts []plannedConflict
 }
 
@@ -80,6 +81,7 @@ func (p *writeBackPlan) make(changes []Change) error {
 		}
 	}
 	p.refuseTwice()
+	p.nameGit()
 	return p.checkAccess()
 }
 
@@ -109,6 +111,8 @@ func (p *writeBackPlan) add(name string, before, ours *side) error {
 		return nil // a folder that only led to mounts
 	case t == nil:
 		p.skip(name, "is in no mount")
+		return nil
+	case p.skipGit(t, rel):
 		return nil
 	case t.root == nil && !t.export:
 		p.conflict(t, rel, "the folder that was mounted is gone from the host", true)
