@@ -3,6 +3,7 @@
 package workspace_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -101,5 +102,16 @@ func TestAContextCarriesAFileSystem(t *testing.T) {
 	fsys := workspace.NewMemFS(nil)
 	if got, ok := workspace.FSFrom(workspace.WithFS(t.Context(), fsys)); !ok || got != workspace.FS(fsys) {
 		t.Errorf("FSFrom = %v, %v; want what was put in", got, ok)
+	}
+}
+
+func TestGrepTakesAnyLimit(t *testing.T) {
+	fsys := workspace.NewMemFS(nil)
+	put(t, fsys, "a", "needle")
+	for limit, want := range map[int64]int{math.MaxInt64: 1, -1: 1, 6: 1, 5: 0} {
+		found, err := workspace.Grep(t.Context(), fsys, workspace.GrepOptions{Pattern: "needle", MaxFile: limit})
+		if err != nil || len(found.Hits) != want || len(found.Skipped) != 1-want {
+			t.Errorf("with MaxFile %d: %+v, %v; want %d hits", limit, found, err, want)
+		}
 	}
 }
