@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/drover-agents/drover/internal/visible"
 )
 
 // WriteBackOptions configures [Workspace.WriteBack]. Nil and the zero value write everything that changed
@@ -77,21 +79,21 @@ func (r WriteBackResult) String() string {
 		b.WriteString("Nothing was changed; this is what would be:\n")
 	}
 	for _, dir := range r.Recovered {
-		fmt.Fprintf(&b, "recovered %s, where an earlier write-back was cut short\n", dir)
+		fmt.Fprintf(&b, "recovered %s, where an earlier write-back was cut short\n", visible.Text(dir))
 	}
 	for _, p := range r.Written {
-		fmt.Fprintf(&b, "written   %s -> %s\n", p.Path, p.Host)
+		fmt.Fprintf(&b, "written   %s -> %s\n", visible.Text(p.Path), visible.Text(p.Host))
 	}
 	for _, p := range r.Deleted {
-		fmt.Fprintf(&b, "deleted   %s -> %s\n", p.Path, p.Host)
+		fmt.Fprintf(&b, "deleted   %s -> %s\n", visible.Text(p.Path), visible.Text(p.Host))
 	}
 	for _, s := range r.Skipped {
-		fmt.Fprintf(&b, "skipped   %s: %s\n", s.Path, s.Reason)
+		fmt.Fprintf(&b, "skipped   %s: %s\n", visible.Text(s.Path), visible.Text(s.Reason))
 	}
 	for _, c := range r.Conflicts {
-		fmt.Fprintf(&b, "conflict  %s: %s", c.Path, c.Reason)
+		fmt.Fprintf(&b, "conflict  %s: %s", visible.Text(c.Path), visible.Text(c.Reason))
 		if c.Aside != "" {
-			fmt.Fprintf(&b, "; the host's side is in %s", c.Aside)
+			fmt.Fprintf(&b, "; the host's side is in %s", visible.Text(c.Aside))
 		}
 		b.WriteByte('\n')
 	}
@@ -110,7 +112,7 @@ func (e *ConflictError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "workspace: nothing was written back, because the host has changed in %d places:", len(e.Conflicts))
 	for _, c := range e.Conflicts {
-		fmt.Fprintf(&b, "\n  %s: %s", c.Path, c.Reason)
+		fmt.Fprintf(&b, "\n  %s: %s", visible.Text(c.Path), visible.Text(c.Reason))
 	}
 	b.WriteString("\n  next: write to another Dir, choose with Only, or set Force to keep the host's side aside")
 	return b.String()
@@ -176,7 +178,7 @@ func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (Writ
 	return plan.carryOut(result, state)
 }
 
-// backs are what a workspace has written back so far, by the path of the host: that is what the host is
+// backs are what a workspace has written back so far, by the way that it went: that is what the host is
 // compared with then, and not what was mounted. Nil is what was deleted.
 type backs struct {
 	mu    sync.Mutex
