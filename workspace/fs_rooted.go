@@ -119,7 +119,7 @@ func (r *rooted) WriteFile(name string, data []byte, opts *WriteOptions) error {
 		full.Perm = cmp.Or(opts.Perm.Perm(), 0o644)
 	}
 	return r.change("write", name, true, func(name string) error {
-		name, err := resolve(r.files, name, true)
+		name, err := resolve(r.files, name, !full.CreateOnly) // a link takes the name too
 		if err != nil {
 			return err
 		}

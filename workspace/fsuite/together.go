@@ -63,21 +63,26 @@ func manyAppends(t *testing.T, s System) {
 }
 
 func oneCreates(t *testing.T, s System) {
-	var wg sync.WaitGroup
-	var created atomic.Int32
-	for i := range 8 {
-		wg.Go(func() {
-			err := s.FS.WriteFile("a/b/file", fmt.Append(nil, i), &workspace.WriteOptions{CreateOnly: true})
-			if err == nil {
-				created.Add(1)
-			} else if !errors.Is(err, fs.ErrExist) {
-				t.Errorf("create = %v", err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := created.Load(); n != 1 {
-		t.Errorf("%d created the file, want 1", n)
+	for file := range 200 {
+		var wg sync.WaitGroup
+		var created atomic.Int32
+		start := make(chan struct{})
+		for i := range 4 {
+			wg.Go(func() {
+				<-start
+				err := s.FS.WriteFile(fmt.Sprintf("a/b/file%d", file), fmt.Append(nil, i), &workspace.WriteOptions{CreateOnly: true})
+				if err == nil {
+					created.Add(1)
+				} else if !errors.Is(err, fs.ErrExist) {
+					t.Errorf("create = %v", err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		if n := created.Load(); n != 1 {
+			t.Fatalf("%d created the file, want 1", n)
+		}
 	}
 }
 
