@@ -45,9 +45,11 @@ func wholeFiles(t *testing.T, s System) {
 
 func manyAppends(t *testing.T, s System) {
 	var wg sync.WaitGroup
+	start := make(chan struct{})
 	for i := range 8 {
 		wg.Go(func() {
-			for j := range 10 {
+			<-start
+			for j := range 100 {
 				line := fmt.Sprintf("%d-%d\n", i, j)
 				if err := s.FS.WriteFile("dir/log", []byte(line), &workspace.WriteOptions{Append: true}); err != nil {
 					t.Errorf("append = %v", err)
@@ -55,10 +57,11 @@ func manyAppends(t *testing.T, s System) {
 			}
 		})
 	}
+	close(start)
 	wg.Wait()
 	got, err := s.FS.ReadFile("dir/log")
-	if n := strings.Count(string(got), "\n"); err != nil || n != 80 {
-		t.Errorf("%d lines arrived, %v; want 80", n, err)
+	if n := strings.Count(string(got), "\n"); err != nil || n != 800 {
+		t.Errorf("%d lines arrived, %v; want 800", n, err)
 	}
 }
 
