@@ -44,7 +44,7 @@ type FS interface {
 
 // WriteOptions configures one WriteFile. Nil and the zero value replace the content of a file that is there.
 type WriteOptions struct {
-	// CreateOnly refuses a name that is taken, with [fs.ErrExist].
+	// CreateOnly refuses a name that is taken, also by a link that leads nowhere, with [fs.ErrExist].
 	CreateOnly bool
 	// Append adds to the content of a file that is there. Two appends through one file system both arrive;
 	// of two through different ones, or through one and past it, at the same moment one may be lost.
