@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -211,10 +212,18 @@ func (p *Plan) joinNames() {
 func (p *Plan) checkBytes() error {
 	for _, it := range p.items {
 		if it.first == nil {
-			p.bytes += it.entry.Size
+			p.bytes = plus(p.bytes, it.entry.Size)
 		}
 	}
 	return p.within(p.bytes)
+}
+
+// plus stops at the largest number. Two files with nothing but holes can be larger than that.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 func (p *Plan) within(bytes int64) error {
