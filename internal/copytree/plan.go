@@ -90,6 +90,9 @@ func (p *Plan) look(ctx context.Context, src Source) error {
 		p.sort()
 		return p.checkLinks()
 	}
+	if top.Kind == filetree.Link { // which nobody would check
+		return &Refusal{"", "is a link, or became one while it was looked at", "mount what it leads to", nil}
+	}
 	if p.globs.skips(path.Base(src.Path), false) {
 		return nil
 	}
@@ -119,7 +122,7 @@ func setIDRefusal(rel string) error {
 func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) error {
 	rel := func(e filetree.Entry) string { return path.Join(at, below(src.Path, e.Path)) }
 	entries, err := src.Root.Walk(ctx, &filetree.WalkOptions{
-		From: src.Path, NoXattrs: true,
+		From: src.Path, NoXattrs: true, Exchanges: true,
 		Skip: func(e filetree.Entry) bool { return p.globs.skips(rel(e), e.Kind == filetree.Dir) },
 	})
 	if exchanged(err) {
