@@ -123,7 +123,7 @@ func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) 
 	rel := func(e filetree.Entry) string { return path.Join(at, below(src.Path, e.Path)) }
 	entries, err := src.Root.Walk(ctx, &filetree.WalkOptions{
 		From: src.Path, NoXattrs: true, Exchanges: true,
-		Skip: func(e filetree.Entry) bool { return p.globs.skips(rel(e), e.Kind == filetree.Dir) },
+		Skip: func(e filetree.Entry) bool { return p.skips(rel(e), e.Kind) },
 	})
 	if exchanged(err) {
 		return &Refusal{at, "has a folder that was exchanged while it was looked at", "let nobody change the host's files meanwhile, or exclude it", err}
@@ -144,6 +144,15 @@ func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) 
 		}
 	}
 	return nil
+}
+
+// skips reports what is left out before it is looked at. What a followed link leads to may be a file or a
+// folder, for which the globs differ.
+func (p *Plan) skips(rel string, kind filetree.Kind) bool {
+	if kind == filetree.Link && p.opts.Follow != nil {
+		return p.globs.skips(rel, false) && p.globs.skips(rel, true)
+	}
+	return p.globs.skips(rel, kind == filetree.Dir)
 }
 
 // below is the path of an entry relative to a folder above it.
