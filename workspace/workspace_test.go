@@ -315,6 +315,36 @@ func TestOpeningLeavesNothingBehindWhenItFails(t *testing.T) {
 	}
 }
 
+// Sessions run code of the program's, which may end the goroutine, as a test does that fails.
+func TestOpeningLeavesNothingBehindWhenItNeverReturns(t *testing.T) {
+	temp := t.TempDir()
+	s := session.New(nil)
+	session.Reduce(s, func(n int, _ Record) int { runtime.Goexit(); return n })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if w, err := Open(context.Background(), &Options{TempDir: temp, Session: s}); err == nil {
+			_ = w.Close()
+			t.Error("it returned")
+		}
+	}()
+	<-ended
+	if left := tree(t, temp); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
+}
+
+func TestTheMountsOfAWorkspaceAreItsOwn(t *testing.T) {
+	dir := host(t, "a.txt")
+	m := HostMount{HostPath: dir, MountPath: "m", Include: []string{"a*"}, Exclude: []string{"b"}, MaxBytes: new(int64(100))}
+	w := opened(t, Options{AllowedHostRoots: []string{dir}, Mounts: []HostMount{m}})
+	before := w.Fingerprint()
+	m.Include[0], m.Exclude[0], *m.MaxBytes = "x", "y", 1
+	if after := w.Fingerprint(); after != before {
+		t.Errorf("the fingerprint is %s after the caller changed its own mounts, want %s", after, before)
+	}
+}
+
 func TestTheFingerprintHasEveryFieldOfTheMounts(t *testing.T) {
 	plain := HostMount{HostPath: "a", MountPath: "b", Include: []string{"c"}, Exclude: []string{"d"}, MaxBytes: new(int64(1)), FollowSymlinks: true}
 	change := func(f func(m *HostMount)) []HostMount {
