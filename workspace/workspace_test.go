@@ -236,6 +236,22 @@ func TestAWorkspaceThatSomebodyHasIsNotRemoved(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
+func TestAWorkspaceWhoseFilesSomebodyHasIsNotRemoved(t *testing.T) {
+	files, err := func() (FS, error) {
+		w, err := Open(t.Context(), &Options{TempDir: t.TempDir(), NoCheckpoints: true})
+		must(t, err)
+		return w.FS()
+	}()
+	must(t, err)
+	for range 5 {
+		runtime.GC()
+		time.Sleep(time.Millisecond) // the collector works on its own
+	}
+	if err := files.WriteFile("a.txt", []byte("x"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheSessionIsToldOfTheWorkspace(t *testing.T) {
 	dir := host(t, "a.txt")
 	s := session.New(&session.Options{ID: "session-1"})
