@@ -118,7 +118,17 @@ var fsKey = tool.NewKey[FS]("files")
 // WithFS returns a context that carries a file system, for the tools that are called with it.
 func WithFS(ctx context.Context, fsys FS) context.Context { return fsKey.With(ctx, fsys) }
 
-// FSFrom returns the file system that a tool's handler works on, and whether there is one. Inside a run
-// with a workspace it is that of the workspace: what is written through it belongs to the call, and is
-// taken back if the call fails.
-func FSFrom(ctx context.Context) (FS, bool) { return fsKey.From(ctx) }
+// FSFrom returns the file system that a tool's handler works on, and whether there is one: that of [WithFS],
+// or else that of the workspace in the context. What is written to the workspace through it belongs to the
+// call of [ToolTx], and is taken back if the call fails.
+func FSFrom(ctx context.Context) (FS, bool) {
+	if files, ok := fsKey.From(ctx); ok {
+		return files, true
+	}
+	w, ok := From(ctx)
+	if !ok {
+		return nil, false
+	}
+	files, err := w.FS()
+	return files, err == nil
+}

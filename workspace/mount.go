@@ -195,7 +195,7 @@ func (m *mount) explain(err error) error {
 		return &SecurityError{Path: filepath.Join(m.HostPath, filepath.FromSlash(e.Path)), Reason: e.Reason, Next: e.Next, Err: e.Err}
 	}
 	if e, ok := errors.AsType[*copytree.TooLarge](err); ok {
-		return &BudgetError{Path: m.HostPath, Bytes: e.Bytes, Limit: e.Limit, What: "the mount"}
+		return &BudgetError{Path: m.HostPath, Bytes: e.Bytes, Limit: e.Limit}
 	}
 	next := "let this user read it, or leave it out with Exclude"
 	if errors.Is(err, fs.ErrNotExist) {

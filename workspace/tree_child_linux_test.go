@@ -117,7 +117,6 @@ func rollForever(t *testing.T, dir, store, log string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("ok")
 	for i := 0; ; i++ {
 		fmt.Fprintln(out, "{}")
 		editFor(t, dir, fmt.Sprintf("%d-%d", os.Getpid(), i))
@@ -126,6 +125,7 @@ func rollForever(t *testing.T, dir, store, log string) {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(out, "%s\n", line)
+		fmt.Println("ok")
 		if c2, err := tree.Checkpoint(context.Background()); err != nil {
 			t.Fatal(err)
 		} else {

@@ -41,6 +41,8 @@ type found struct {
 	// racy entries may be written without a trace within the tick of the clock, and hot ones at any
 	// time, because somebody has them open.
 	racy, hot bool
+	// shut says that it was found out whether somebody has the file open.
+	shut bool
 	// err says why the content cannot be read.
 	err error
 }
@@ -166,7 +168,7 @@ func (r *refresh) read(ctx context.Context, e filetree.Entry, old *item, why rea
 	defer r.opened(e.Path, file)
 	hot := !followed || !unwritten(file)
 	if why == byOpening && !hot && old.isStill(opened) {
-		return found{path: e.Path, same: true}, false
+		return found{path: e.Path, same: true, shut: true}, false
 	}
 	it, err := r.content(ctx, opened, file, old)
 	if err != nil {
@@ -181,9 +183,9 @@ func (r *refresh) read(ctx context.Context, e filetree.Entry, old *item, why rea
 	}
 	if sameStored(old, it) && old.Untouched(opened) {
 		r.tree.drop(it)
-		return found{path: e.Path, same: true, hot: hot}, false
+		return found{path: e.Path, same: true, hot: hot, shut: true}, false
 	}
-	return found{path: e.Path, item: it, hot: hot}, false
+	return found{path: e.Path, item: it, hot: hot, shut: true}, false
 }
 
 // sameStored reports whether an item can stay in place of a new one.

@@ -4,9 +4,9 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -49,7 +49,7 @@ func (t *Tree) carryOut(ctx context.Context, p *plan) (RolledBack, error) {
 	t.store.keepAside(result.Aside, len(result.Conflicts) > 0)
 	if err != nil {
 		t.full = true
-		return rolled, fmt.Errorf("workspace: rolling back %s: %w", t.dir, err)
+		return rolled, errors.Join(fmt.Errorf("workspace: rolling back %s: %w", t.dir, err), t.recover())
 	}
 	rolled.Aside = result.Aside
 	for _, c := range result.Conflicts {
@@ -134,5 +134,5 @@ func (p *plan) mismatch(at string) string {
 	case now.UID != was.UID || now.GID != was.GID:
 		return fmt.Sprintf("its owner was %d:%d, and this user cannot give it back", was.UID, was.GID)
 	}
-	return "its mode, times or attributes (" + path.Base(at) + ") were not put back"
+	return "its mode, times or attributes were changed while it was rolled back"
 }

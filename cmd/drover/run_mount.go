@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/internal/statefolder"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -150,7 +151,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 	}
 	dir, err := p.state, error(nil)
 	if dir == "" {
-		dir, err = stateFolder()
+		dir, err = statefolder.Path()
 	}
 	if err != nil {
 		return p.kept(fmt.Errorf("--write-back: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err))
