@@ -53,8 +53,8 @@ const rememberedDenials = 256
 // Calls that only have others made in their name, by subagents and skills, are no transactions; those that
 // they make are. Tools that change nothing, by the catalogue of package gate, are left alone.
 //
-// The binding must be told what the run tells, by [Binding.Saw], and of its end, by [Binding.End]: a call
-// that a rule of the CLI itself refuses would else keep the others waiting.
+// Give each message of the run to [Binding.Saw], and call [Binding.End] at its end: a call that a rule of the
+// CLI itself refuses would else keep the others waiting. An adapter to which the workspace is given does both.
 //
 // Without checkpoints it binds nothing.
 func (w *Workspace) Bind(o *claude.Options, opts *BindOptions) (*Binding, error) {
@@ -77,9 +77,9 @@ func (w *Workspace) Bind(o *claude.Options, opts *BindOptions) (*Binding, error)
 	if ask := o.CanUseTool; ask != nil {
 		o.CanUseTool = b.observed(ask)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.bindings = append(w.bindings, b)
+	w.txs.mu.Lock()
+	defer w.txs.mu.Unlock()
+	w.txs.bindings = append(w.txs.bindings, b)
 	return b, nil
 }
 
@@ -300,18 +300,21 @@ func (b *Binding) batchEnded(ctx context.Context, in *claude.PostToolBatchInput)
 	return &claude.PostToolBatchOutput{AdditionalContext: strings.Join(told, "\n")}, nil
 }
 
-// Saw has the binding know of an event of the run. The end of a call that the CLI itself refused, or that
-// was interrupted, is told by no hook.
-func (b *Binding) Saw(e event.Event) {
-	result, ok := e.Payload.(event.ToolResult)
-	switch {
-	case !ok:
-	case result.Status == event.ToolSuccess:
-		b.drop(result.ID)
-	case result.Status == event.ToolDenied:
-		b.deny(result.ID)
-	default:
-		b.rollback(context.Background(), result.ID)
+// Saw has the binding know of a message of the run. The end of a call that the CLI itself refused, or that was
+// interrupted, is told by no hook.
+func (b *Binding) Saw(m claude.Message) {
+	said, ok := m.(*claude.UserMessage)
+	if !ok {
+		return
+	}
+	for _, block := range said.Content {
+		switch result, ok := block.(*claude.ToolResultBlock); {
+		case !ok:
+		case result.IsError:
+			b.rollback(context.Background(), result.ToolUseID)
+		default:
+			b.drop(result.ToolUseID)
+		}
 	}
 }
 
@@ -321,9 +324,9 @@ func (b *Binding) End() {
 	for _, id := range b.calls.close() {
 		b.rollback(context.Background(), id)
 	}
-	b.w.mu.Lock()
-	defer b.w.mu.Unlock()
-	b.w.bindings = slices.DeleteFunc(b.w.bindings, func(other *Binding) bool { return other == b })
+	b.w.txs.mu.Lock()
+	defer b.w.txs.mu.Unlock()
+	b.w.txs.bindings = slices.DeleteFunc(b.w.txs.bindings, func(other *Binding) bool { return other == b })
 }
 
 // shells are the tools that run commands, whose files can be kept.

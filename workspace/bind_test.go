@@ -270,7 +270,7 @@ func TestAWaitThatIsGivenUpLeavesNothing(t *testing.T) {
 	b.waits("second", "Bash", input{"command": "true"})
 	b.drop("first")
 	b.begins("third", "Bash", input{"command": "true"})
-	if n := len(b.w.turns.claims); n != 1 {
+	if n := len(b.w.txs.turns.claims); n != 1 {
 		t.Errorf("%d claims are left, want that of the third", n)
 	}
 }
@@ -315,7 +315,7 @@ func TestACommandThatWasInterruptedIsRolledBackOnce(t *testing.T) {
 	if err != nil || out == nil || !strings.Contains(out.AdditionalContext, "m/a.txt") {
 		t.Errorf("the answer is %+v, %v", out, err)
 	}
-	b.Saw(event.New(event.ToolResult{ID: "c", Status: event.ToolError}))
+	b.Saw(&claude.UserMessage{Content: []claude.Block{&claude.ToolResultBlock{ToolUseID: "c", IsError: true}}})
 	b.wants(map[string]string{"m/a.txt": "a.txt"})
 	if len(b.told) != 1 {
 		t.Errorf("told %d times, want once", len(b.told))

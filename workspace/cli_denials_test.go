@@ -13,7 +13,6 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -76,13 +75,7 @@ func unmadeCalls(t *testing.T, cli *claudetest.RealCLI) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u, ok := m.(*claude.UserMessage); ok {
-			for _, block := range u.Content {
-				if result, ok := block.(*claude.ToolResultBlock); ok && result.IsError {
-					binding.Saw(event.New(event.ToolResult{ID: result.ToolUseID, Status: event.ToolError}))
-				}
-			}
-		}
+		binding.Saw(m)
 	}
 	binding.End()
 	if diff := cmp.Diff([]string{"kept1", "kept2", "kept3", "src", "trimmed"}, there(t, w, ".")); diff != "" {

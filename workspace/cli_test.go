@@ -146,10 +146,11 @@ func undoneCalls(t *testing.T, cli *claudetest.RealCLI) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range claude.Query(t.Context(), "work", opts) {
+	for m, err := range claude.Query(t.Context(), "work", opts) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		binding.Saw(m)
 	}
 	binding.End()
 

@@ -89,17 +89,17 @@ func (tx *Tx) undo(ctx context.Context) string {
 const rememberedRollbacks = 1000
 
 func (w *Workspace) remember(r Restored) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.restored = append(w.restored, r)
-	if more := len(w.restored) - rememberedRollbacks; more > 0 {
-		w.restored = slices.Delete(w.restored, 0, more)
+	w.txs.mu.Lock()
+	defer w.txs.mu.Unlock()
+	w.txs.restored = append(w.txs.restored, r)
+	if more := len(w.txs.restored) - rememberedRollbacks; more > 0 {
+		w.txs.restored = slices.Delete(w.txs.restored, 0, more)
 	}
 }
 
 // Restored are the last thousand rollbacks of failed calls, the oldest first.
 func (w *Workspace) Restored() []Restored {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.restored)
+	w.txs.mu.Lock()
+	defer w.txs.mu.Unlock()
+	return slices.Clone(w.txs.restored)
 }

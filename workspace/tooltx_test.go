@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -85,7 +84,7 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 				}
 				b.wants(map[string]string{"new.txt": want})
 				if hooked {
-					b.Saw(event.New(event.ToolResult{ID: "c", Status: event.ToolError}))
+					b.Saw(&claude.UserMessage{Content: []claude.Block{&claude.ToolResultBlock{ToolUseID: "c", IsError: true}}})
 				}
 				b.begins("next", "Bash", input{"command": "true"})
 			})

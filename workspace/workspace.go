@@ -84,7 +84,7 @@ type Workspace struct {
 	base     *Checkpoint // what was mounted
 	views    views       // what sessions know of the files
 	backs    backs       // what was written back
-	transactions
+	txs      transactions
 
 	holdings *holdings
 	forgot   runtime.Cleanup
@@ -140,13 +140,13 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 	if err := w.keepBase(ctx); err != nil {
 		return err
 	}
-	if err := w.tell(ctx, w.opts.Session); err != nil {
-		return fmt.Errorf("workspace: telling the session: %w", err)
-	}
 	if w.opts.Session != nil && w.tree != nil {
 		if err := seedView(ctx, w.opts.Session, w); err != nil {
 			return err
 		}
+	}
+	if err := w.tell(ctx, w.opts.Session); err != nil {
+		return fmt.Errorf("workspace: telling the session: %w", err)
 	}
 	if w.opts.KeepOnClose {
 		if err := folder.keep(); err != nil {

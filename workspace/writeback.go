@@ -47,7 +47,7 @@ type HostPath struct {
 	Host string `json:"host"`
 }
 
-// A SkippedPath is one that was not written back, or not all of it.
+// A SkippedPath is one that a write-back or a patch leaves out, or of which it leaves something out.
 type SkippedPath struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`

@@ -127,10 +127,10 @@ func (r *run) take(ctx context.Context, next said, more bool, yield yieldFunc) (
 		r.breakOff(ctx, next.failed, yield)
 		return true
 	}
+	if r.place != nil {
+		r.place.Saw(next.message)
+	}
 	for _, e := range r.normal.events(next.message) {
-		if r.place != nil {
-			r.place.Saw(e)
-		}
 		if !yield(e, nil) {
 			return true
 		}
