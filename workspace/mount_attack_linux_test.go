@@ -163,7 +163,7 @@ func TestMountAndHang(t *testing.T) {
 func TestTheNextWorkspaceRemovesThoseOfKilledPrograms(t *testing.T) {
 	temp := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestMountAndHang$")
-	cmd.Env = []string{"TEST_WORKSPACE_TEMP=" + temp, "TMPDIR=" + os.TempDir()}
+	cmd.Env = []string{"TEST_WORKSPACE_TEMP=" + temp, "TMPDIR=" + t.TempDir()}
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
