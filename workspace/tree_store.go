@@ -144,7 +144,9 @@ func (s *treeStore) clean() error {
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(number(a.Name()), number(b.Name())) })
 	for _, e := range entries {
-		s.keepAside(filepath.Join(parent, e.Name()), false)
+		dir := filepath.Join(parent, e.Name())
+		_, err := os.Lstat(s.lastingMark(dir))
+		s.keepAside(dir, err == nil)
 	}
 	return nil
 }
@@ -161,6 +163,24 @@ func (s *treeStore) keepAside(dir string, lasting bool) {
 	}
 	s.asides = slices.DeleteFunc(s.asides, func(a aside) bool { return a.dir == dir })
 	s.asides = append(s.asides, aside{dir: dir, bytes: diskBytes(dir), lasting: lasting})
+	s.markLasting(dir, lasting)
+}
+
+// lastingMark is the file by which a later program knows that an aside stays.
+func (s *treeStore) lastingMark(dir string) string {
+	return filepath.Join(s.dir, "lasting", filepath.Base(dir))
+}
+
+// markLasting does what it can: without the mark an aside stays all the same, until the room is needed
+// after the store was opened again.
+func (s *treeStore) markLasting(dir string, lasting bool) {
+	mark := s.lastingMark(dir)
+	if !lasting {
+		_ = os.Remove(mark)
+		return
+	}
+	_ = os.MkdirAll(filepath.Dir(mark), 0o700)
+	_ = os.WriteFile(mark, nil, 0o600)
 }
 
 func (s *treeStore) asideBytes() (sum int64) {
