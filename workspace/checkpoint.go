@@ -28,7 +28,7 @@ var ErrReleased = errors.New("workspace: the checkpoint was released")
 
 // Checkpoint keeps the state of the tree as it is now. What cannot be read is an error that names it.
 func (t *Tree) Checkpoint(ctx context.Context) (*Checkpoint, error) {
-	if err := t.lock(ctx); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer t.unlock()

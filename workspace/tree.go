@@ -211,6 +211,36 @@ func (t *Tree) lock(ctx context.Context) error {
 
 func (t *Tree) unlock() { <-t.turn }
 
+// begin is lock for those who look at the files. They see the folder that was opened, wherever it went,
+// which is of no use to anybody who means what is at its path now.
+func (t *Tree) begin(ctx context.Context) error {
+	if err := t.lock(ctx); err != nil {
+		return err
+	}
+	if err := t.inPlace(); err != nil {
+		t.unlock()
+		return err
+	}
+	return nil
+}
+
+func (t *Tree) inPlace() error {
+	there, err := filetree.Open(t.dir)
+	if err != nil {
+		return fmt.Errorf("workspace: the tree %s is not there any more: %w", t.dir, err)
+	}
+	defer there.Close()
+	now, errNow := there.Lstat(".")
+	mine, errMine := t.root.Lstat(".")
+	if err := errors.Join(errNow, errMine); err != nil {
+		return fmt.Errorf("workspace: looking at the tree %s: %w", t.dir, err)
+	}
+	if now.Stamp.Ino != mine.Stamp.Ino || now.Stamp.Dev != mine.Stamp.Dev {
+		return fmt.Errorf("workspace: %s is another folder than the one that was opened as a tree\n  next: move that one back, or open this one", t.dir)
+	}
+	return nil
+}
+
 // drop gives back the content of an item.
 func (t *Tree) drop(it *item) {
 	if it.Kind == filetree.File && !it.loose {
