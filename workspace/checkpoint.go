@@ -57,7 +57,11 @@ func (t *Tree) readError(p string, err error) error {
 	if full, ok := errors.AsType[*objects.FullError](err); ok {
 		return &BudgetError{Path: p, Bytes: full.Used + full.Size, Limit: full.Limit, What: "the store"}
 	}
-	return fmt.Errorf("workspace: %q in %s cannot be kept: %w\n  next: let this user read it, or remove it", p, t.dir, err)
+	next := ""
+	if errors.Is(err, fs.ErrPermission) {
+		next = "\n  next: let this user read it, or remove it"
+	}
+	return fmt.Errorf("workspace: %q in %s cannot be kept: %w%s", p, t.dir, err, next)
 }
 
 // version finds a checkpoint of this tree.
