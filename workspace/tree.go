@@ -59,6 +59,8 @@ type Tree struct {
 	// full says that the index may be wrong anywhere.
 	full                   bool
 	fullChecks, fastChecks int64
+	// unfinished says that a rollback was begun and could not be brought to its end.
+	unfinished bool
 	// stamps says that on this device, every write leaves a trace in the stamp of the file.
 	stamps bool
 	dev    uint64
@@ -166,11 +168,12 @@ func (t *Tree) open(dir string) (err error) {
 	return err
 }
 
-// recover ends what a crash cut short.
+// recover ends what a crash cut short. Until it succeeds, the store has what is not in the tree.
 func (t *Tree) recover() error {
 	result, cut, err := applytree.Recover(t.root, t.store.work())
+	t.unfinished, t.store.needed = err != nil, err != nil
 	if err != nil {
-		return fmt.Errorf("workspace: finishing an earlier rollback of %s: %w", t.dir, err)
+		return fmt.Errorf("workspace: finishing an earlier rollback of %s, with what it took out of it in %s: %w", t.dir, t.store.work(), err)
 	}
 	if cut {
 		t.log.Warn("finished a rollback that a crash had cut short", "dir", t.dir, "restored", len(result.Done), "aside", result.Aside)
@@ -212,16 +215,20 @@ func (t *Tree) lock(ctx context.Context) error {
 func (t *Tree) unlock() { <-t.turn }
 
 // begin is lock for those who look at the files. They see the folder that was opened, wherever it went,
-// which is of no use to anybody who means what is at its path now.
+// which is of no use to anybody who means what is at its path now. A rollback that is not at its end has
+// left things in it that are nobody's.
 func (t *Tree) begin(ctx context.Context) error {
 	if err := t.lock(ctx); err != nil {
 		return err
 	}
-	if err := t.inPlace(); err != nil {
-		t.unlock()
-		return err
+	err := t.inPlace()
+	if err == nil && t.unfinished {
+		err = t.recover()
 	}
-	return nil
+	if err != nil {
+		t.unlock()
+	}
+	return err
 }
 
 func (t *Tree) inPlace() error {
@@ -271,7 +278,11 @@ func (t *Tree) Close() error {
 	}
 	defer t.unlock()
 	t.closed = true
-	return t.free()
+	var err error
+	if t.unfinished {
+		err = t.recover()
+	}
+	return errors.Join(err, t.free())
 }
 
 // free gives up everything that is open.

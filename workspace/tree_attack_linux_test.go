@@ -281,3 +281,32 @@ func TestASideOfAConflictOutlastsTheProgram(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A rollback that was cut short and cannot be finished now: what it took out of the tree is not removed.
+func TestATreeThatCannotBeOpenedLosesNothing(t *testing.T) {
+	dir, opts := t.TempDir(), &TreeOptions{TempDir: t.TempDir()}
+	tree, err := OpenTree(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := tree.store.dir
+	if err := tree.Close(); err != nil {
+		t.Fatal(err)
+	}
+	side := filepath.Join(store, "work/aside/1/f")
+	write(t, side, "precious")
+	write(t, filepath.Join(store, "work/journal"), "of a later version")
+	if err := os.Chmod(store, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if tree, err = OpenTree(dir, opts); err == nil {
+			_ = tree.Close()
+			t.Fatal("it was opened")
+		}
+		if !strings.Contains(err.Error(), filepath.Join(store, "work")) {
+			t.Errorf("the error does not say where things lie: %v", err)
+		}
+		wantContent(t, side, "precious")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -77,6 +78,9 @@ func (t *Tree) carryOut(ctx context.Context, p *plan) (RolledBack, error) {
 	p.addLater(before)
 	p.verify(before, &rolled)
 	t.boundAside()
+	if _, err := os.Lstat(rolled.Aside); err != nil {
+		rolled.Aside = "" // there was no room for it
+	}
 	return rolled, nil
 }
 

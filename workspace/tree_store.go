@@ -24,6 +24,7 @@ import (
 type treeStore struct {
 	dir    string
 	made   bool // by us, and for us alone: Close removes it
+	needed bool // by a rollback that is not at its end: nobody removes it
 	lock   *os.File
 	asides []aside // oldest first
 }
@@ -63,6 +64,7 @@ func (s *treeStore) opened(err error) (*treeStore, error) {
 		s.unlock()
 		return nil, err
 	}
+	s.needed = true // until it is known to be at its end
 	return s, s.clean()
 }
 
@@ -201,10 +203,10 @@ func (s *treeStore) dropOldest() (dir string, ok bool, err error) {
 	return dir, true, removeTree(filepath.Dir(dir), filepath.Base(dir))
 }
 
-// close unlocks the store, and removes it if it was made for this tree.
+// close unlocks the store, and removes it if it was made for this tree and is not needed any more.
 func (s *treeStore) close() error {
 	defer s.unlock()
-	if !s.made {
+	if !s.made || s.needed {
 		return removeTree(s.dir, "objects")
 	}
 	if err := removeTree(filepath.Dir(s.dir), filepath.Base(s.dir)); err != nil {
