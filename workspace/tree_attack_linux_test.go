@@ -310,3 +310,67 @@ func TestATreeThatCannotBeOpenedLosesNothing(t *testing.T) {
 		wantContent(t, side, "precious")
 	}
 }
+
+// The time of a folder that is not rolled back itself: it is what it was if all that changed in the folder
+// is put back, and stays if something in it is kept.
+func TestTheTimesOfFoldersAroundWhatIsRolledBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts RollbackOptions
+		back bool
+	}{
+		"all that changed is put back":                  {RollbackOptions{Only: []string{"d/f", "d/g"}}, true},
+		"something is not chosen":                       {RollbackOptions{Only: []string{"d/f"}}, false},
+		"something is kept":                             {RollbackOptions{Keep: func(p string) bool { return p == "d/g" }}, false},
+		"the folder is kept, and all in it is put back": {RollbackOptions{Keep: func(p string) bool { return p == "d" }}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			shell(t, dir, "mkdir d; touch -d 2001-01-01 d")
+			tree := openTree(t, dir, nil)
+			c0 := checkpoint(t, tree)
+			was := snapshot(t, dir)["d"].ModTime
+			shell(t, dir, "echo 1 > d/f; echo 2 > d/g; touch -d 2002-02-02 d")
+			want := snapshot(t, dir)["d"].ModTime
+			if c.back {
+				want = was
+			}
+			rollback(t, tree, c0, &c.opts)
+			if got := snapshot(t, dir)["d"].ModTime; got != want {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// Somebody who opens a file for writing after we asked for writers, and before what the watcher told of
+// our own reading is taken, is found by asking once more.
+func TestAWriterWhoComesWhileAFileIsReadIsFound(t *testing.T) {
+	dir := t.TempDir()
+	p := filepath.Join(dir, "f")
+	write(t, p, "calm")
+	tree := openTree(t, dir, nil)
+	time.Sleep(25 * time.Millisecond) // the file is not looked at for being new
+	checkpoint(t, tree)
+	for _, writing := range []bool{false, true} {
+		r := &refresh{tree: tree, scanned: map[string]inode{}, unsettled: map[string]bool{}}
+		read, err := os.Open(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.opened("f", read)
+		if writing {
+			writer, err := os.OpenFile(p, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Close()
+		}
+		results, err := r.lookAll(context.Background(), map[string]reason{"f": byStamp})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if results[0].hot != writing {
+			t.Errorf("with a writer: %v, found: %v", writing, results[0].hot)
+		}
+	}
+}
