@@ -24,7 +24,8 @@ type TreeOptions struct {
 	Store string
 	// TempDir is where a store is made. Empty means [os.TempDir].
 	TempDir string
-	// MaxDisk bounds the bytes that the store takes on disk. Zero means 4 GiB.
+	// MaxDisk bounds the bytes that the store takes on disk. Sides of conflicts stay even beyond it.
+	// Zero means 4 GiB.
 	MaxDisk int64
 	// NoWatch leaves out the file watcher: every checkpoint then looks at every file.
 	NoWatch bool
@@ -104,7 +105,8 @@ type RolledBack struct {
 	// Conflicts are those that could not be put back, or that somebody changed while they were.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	// Aside is the folder in which everything lies that the rollback took out of the tree, under its
-	// path. It stays until the tree is closed or the room is needed.
+	// path. It stays until the room is needed or, unless TreeOptions.Store is set, the tree is closed.
+	// Empty if nothing was taken out, or if there was no room to keep it.
 	Aside string `json:"aside,omitzero"`
 }
 

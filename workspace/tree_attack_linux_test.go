@@ -374,3 +374,47 @@ func TestAWriterWhoComesWhileAFileIsReadIsFound(t *testing.T) {
 		}
 	}
 }
+
+// One opens a tree while another closes it: its store is not removed under its feet.
+func TestATreeIsOpenedWhileAnotherCloses(t *testing.T) {
+	dir, temp := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, "f"), "before")
+	var opened atomic.Int64
+	use := func() error {
+		tree, err := OpenTree(dir, &TreeOptions{TempDir: temp, NoWatch: true})
+		if errors.Is(err, ErrBusy) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		opened.Add(1)
+		c, err := tree.Checkpoint(context.Background())
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "f"), []byte("after"), 0o600)
+		}
+		if err == nil {
+			_, err = tree.Rollback(context.Background(), c, nil)
+		}
+		if _, gone := os.Lstat(filepath.Join(tree.store.work(), "aside/1/f")); err == nil && gone != nil {
+			err = gone
+		}
+		return errors.Join(err, tree.Close())
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range testsize.Of(150, 3000) {
+				if err := use(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	t.Log(opened.Load(), "times")
+}

@@ -37,6 +37,8 @@ type aside struct {
 	lasting bool
 }
 
+const lockName = "lock"
+
 func (s *treeStore) objects() string { return filepath.Join(s.dir, "objects") }
 func (s *treeStore) work() string    { return filepath.Join(s.dir, "work") }
 
@@ -100,7 +102,7 @@ func (s *treeStore) checkOwner() error {
 
 // take locks the store, and sees to it that the lock is still the one that others find.
 func (s *treeStore) take(tree string) error {
-	file, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(filepath.Join(s.dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return errStoreLost
@@ -209,9 +211,28 @@ func (s *treeStore) close() error {
 	if !s.made || s.needed {
 		return removeTree(s.dir, "objects")
 	}
-	if err := removeTree(filepath.Dir(s.dir), filepath.Base(s.dir)); err != nil {
+	if err := s.remove(); err != nil {
 		return fmt.Errorf("workspace: removing the store: %w", err)
 	}
+	return nil
+}
+
+// remove removes the lock after all else: from then on the folder may be somebody else's, who has found
+// no lock and made one.
+func (s *treeStore) remove() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return unlessGone(err)
+	}
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, removeTree(s.dir, e.Name()))
+		}
+	}
+	if err = errors.Join(err, unlessGone(os.Remove(filepath.Join(s.dir, lockName)))); err != nil {
+		return err
+	}
+	_ = os.Remove(s.dir) // unless somebody uses it already
 	return nil
 }
 
@@ -230,17 +251,18 @@ func (t *Tree) boundAside() {
 // removeTree removes an entry of a folder with everything below it, also what allows nothing.
 func removeTree(parent, name string) error {
 	root, err := filetree.Open(parent)
+	if err != nil {
+		return unlessGone(err)
+	}
+	return errors.Join(unlessGone(root.RemoveAll(name)), root.Close())
+}
+
+// unlessGone forgives that somebody else has removed something.
+func unlessGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	err = root.RemoveAll(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, root.Close())
+	return err
 }
 
 // diskBytes is about what a folder takes on disk.
