@@ -48,7 +48,8 @@ soak: setup
 # One table of Drover beside its peers, and workspaces beside cp and git; then what single packages cost.
 bench: setup
 	@$(GO) run ./bench/cmd/wirebench
-	@$(GO) test -run='^$$' -bench=Beside -benchtime=10x ./workspace | grep -E '^Benchmark|FAIL'
+	@$(GO) test -run='^$$' -bench='Beside|InATransaction' -benchtime=10x ./workspace >$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
+	@grep '^Benchmark' $(CURDIR)/.drover/bench.log
 
 microbench: setup
 	@$(GO) test -run='^$$' -bench=. -benchmem ./...

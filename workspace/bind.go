@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,9 @@ type BindOptions struct {
 	// ReadOnly reports tools of MCP servers, by their full names, that change no files: their calls wait
 	// for nobody. Nil means none.
 	ReadOnly func(name string) bool
+	// Within is the context that the run is made in. In that of a [Tx], or of a tool's call that is one,
+	// the calls of the run are part of it: without it they would wait for its end. Nil means none.
+	Within context.Context
 }
 
 // A Binding makes the calls of one run transactions of a workspace.
@@ -31,6 +35,7 @@ type Binding struct {
 	w        *Workspace
 	emit     func(event.Payload)
 	readOnly func(name string) bool
+	outer    *Tx // nil if the run is part of no transaction
 	calls    openCalls
 
 	mu     sync.Mutex
@@ -48,11 +53,17 @@ const rememberedDenials = 256
 // Calls that only have others made in their name, by subagents and skills, are no transactions; those that
 // they make are. Tools that change nothing, by the catalogue of package gate, are left alone.
 //
+// Give each message of the run to [Binding.Saw], and call [Binding.End] at its end: a call that a rule of the
+// CLI itself refuses would else keep the others waiting. An adapter to which the workspace is given does both.
+//
 // Without checkpoints it binds nothing.
 func (w *Workspace) Bind(o *claude.Options, opts *BindOptions) (*Binding, error) {
 	b := &Binding{w: w, denied: recent.Map[string, bool]{Size: rememberedDenials}}
 	if opts != nil {
 		b.emit, b.readOnly = opts.Emit, opts.ReadOnly
+		if opts.Within != nil {
+			b.outer, _ = txKey.From(opts.Within)
+		}
 	}
 	if w.tree == nil {
 		return b, nil
@@ -66,33 +77,34 @@ func (w *Workspace) Bind(o *claude.Options, opts *BindOptions) (*Binding, error)
 	if ask := o.CanUseTool; ask != nil {
 		o.CanUseTool = b.observed(ask)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.bindings = append(w.bindings, b)
+	w.txs.mu.Lock()
+	defer w.txs.mu.Unlock()
+	w.txs.bindings = append(w.txs.bindings, b)
 	return b, nil
 }
 
 // begunAfter are the hooks, each followed by the beginning of the transaction unless it denies the call.
-// There is one more where none sees every call.
+// There is one more where none sees every call. In a hook with a timeout nothing waits for a turn, which
+// can take longer.
 func (b *Binding) begunAfter(hooks []claude.Hook) []claude.Hook {
 	var all []claude.Hook
 	seesAll := false
 	for _, h := range hooks {
 		if h.Event == claude.HookPreToolUse && h.Func != nil {
-			seesAll = seesAll || h.Matcher == ""
-			h.Func = b.followed(h.Func)
+			seesAll = seesAll || h.Matcher == "" && h.Timeout == 0
+			h.Func = b.followed(h.Func, h.Timeout == 0)
 		}
 		all = append(all, h)
 	}
 	if !seesAll {
 		all = append(all, claude.Hook{Event: claude.HookPreToolUse, Func: b.followed(
-			func(context.Context, claude.HookInput) (claude.HookOutput, error) { return nil, nil },
+			func(context.Context, claude.HookInput) (claude.HookOutput, error) { return nil, nil }, true,
 		)})
 	}
 	return all
 }
 
-func (b *Binding) followed(decide claude.HookFunc) claude.HookFunc {
+func (b *Binding) followed(decide claude.HookFunc, waits bool) claude.HookFunc {
 	return func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
 		call, ok := in.(*claude.PreToolUseInput)
 		if !ok {
@@ -109,11 +121,28 @@ func (b *Binding) followed(decide claude.HookFunc) claude.HookFunc {
 			return out, err
 		}
 		allowed = true
-		if err := b.begin(ctx, call, out); err != nil {
-			return claude.DenyTool("the call was not made, because what it changes could not be put back: " + firstLine(err)), nil
+		rewritten := rewrites(out)
+		if !waits && rewritten == nil {
+			return out, nil
+		}
+		if err := b.begin(ctx, call, rewritten); err != nil {
+			return claude.DenyTool(notMade(err)), nil
 		}
 		return out, nil
 	}
+}
+
+// rewrites is the input that a hook's answer puts in the place of the call's, or nil.
+func rewrites(out claude.HookOutput) any {
+	if answer, ok := out.(*claude.PreToolUseOutput); ok && answer != nil {
+		return answer.UpdatedInput
+	}
+	return nil
+}
+
+// notMade is what the model reads of a call that has no transaction.
+func notMade(err error) string {
+	return "the call was not made, because what it changes could not be put back: " + firstLine(err)
 }
 
 func firstLine(err error) string {
@@ -121,16 +150,24 @@ func firstLine(err error) string {
 	return line
 }
 
-// begin begins the transaction of a call, unless another hook has denied it.
-func (b *Binding) begin(ctx context.Context, in *claude.PreToolUseInput, out claude.HookOutput) error {
+var errNoID = errors.New("the CLI gave it no id")
+
+// begin begins the transaction of a call, unless another hook has denied it. Rewritten is what it is made
+// with instead of its input, or nil.
+func (b *Binding) begin(ctx context.Context, in *claude.PreToolUseInput, rewritten any) error {
+	if rewritten != nil {
+		other := *in
+		other.ToolInput, _ = json.Marshal(rewritten) // what has no form is no input with a path
+		in = &other
+	}
 	paths, changes := b.touches(in)
-	if !changes || b.isDenied(in.ToolUseID) {
+	switch {
+	case !changes || b.isDenied(in.ToolUseID):
 		return nil
+	case in.ToolUseID == "": // of which nobody could tell the end
+		return errNoID
 	}
-	if answer, ok := out.(*claude.PreToolUseOutput); ok && answer != nil && answer.UpdatedInput != nil {
-		paths = nil // they are those of another input
-	}
-	err := b.calls.begin(ctx, b, Call{ID: in.ToolUseID, Tool: in.ToolName, Paths: paths})
+	err := b.calls.begin(ctx, b, Call{ID: in.ToolUseID, Tool: in.ToolName, Paths: paths}, rewritten != nil)
 	if b.isDenied(in.ToolUseID) { // meanwhile
 		b.drop(in.ToolUseID)
 		return nil
@@ -202,9 +239,29 @@ func (b *Binding) observed(ask claude.CanUseTool) claude.CanUseTool {
 			}
 		}()
 		result, err := ask(ctx, req)
-		allowed = err == nil && claude.Allows(result)
-		return result, err
+		if err != nil || !claude.Allows(result) {
+			return result, err
+		}
+		if input := rewritesAsked(result); input != nil {
+			call := &claude.PreToolUseInput{ToolName: req.ToolName, ToolUseID: req.ToolUseID}
+			if err := b.begin(ctx, call, input); err != nil {
+				return claude.Deny{Message: notMade(err)}, nil
+			}
+		}
+		allowed = true
+		return result, nil
 	}
+}
+
+// rewritesAsked is the input that a permission puts in the place of the one asked about, or nil.
+func rewritesAsked(result claude.PermissionResult) any {
+	switch r := result.(type) {
+	case claude.Allow:
+		return r.UpdatedInput
+	case *claude.Allow:
+		return r.UpdatedInput
+	}
+	return nil
 }
 
 func (b *Binding) succeeded(ctx context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
@@ -243,30 +300,33 @@ func (b *Binding) batchEnded(ctx context.Context, in *claude.PostToolBatchInput)
 	return &claude.PostToolBatchOutput{AdditionalContext: strings.Join(told, "\n")}, nil
 }
 
-// Saw has the binding know of an event of the run. The end of a call that the CLI itself refused, or that
-// was interrupted, is told by no hook.
-func (b *Binding) Saw(e event.Event) {
-	result, ok := e.Payload.(event.ToolResult)
-	switch {
-	case !ok:
-	case result.Status == event.ToolSuccess:
-		b.drop(result.ID)
-	case result.Status == event.ToolDenied:
-		b.deny(result.ID)
-	default:
-		b.rollback(context.Background(), result.ID)
+// Saw has the binding know of a message of the run. The end of a call that the CLI itself refused, or that was
+// interrupted, is told by no hook.
+func (b *Binding) Saw(m claude.Message) {
+	said, ok := m.(*claude.UserMessage)
+	if !ok {
+		return
+	}
+	for _, block := range said.Content {
+		switch result, ok := block.(*claude.ToolResultBlock); {
+		case !ok:
+		case result.IsError:
+			b.rollback(context.Background(), result.ToolUseID)
+		default:
+			b.drop(result.ToolUseID)
+		}
 	}
 }
 
 // End rolls back the calls that did not come to their end. Call it when nothing of the run is left that
 // could write.
 func (b *Binding) End() {
-	for _, id := range b.calls.ids() {
+	for _, id := range b.calls.close() {
 		b.rollback(context.Background(), id)
 	}
-	b.w.mu.Lock()
-	defer b.w.mu.Unlock()
-	b.w.bindings = slices.DeleteFunc(b.w.bindings, func(other *Binding) bool { return other == b })
+	b.w.txs.mu.Lock()
+	defer b.w.txs.mu.Unlock()
+	b.w.txs.bindings = slices.DeleteFunc(b.w.txs.bindings, func(other *Binding) bool { return other == b })
 }
 
 // shells are the tools that run commands, whose files can be kept.

@@ -55,7 +55,7 @@ func (t *Tree) capture(ctx context.Context) error {
 // readError is about a path whose content could not be kept.
 func (t *Tree) readError(p string, err error) error {
 	if full, ok := errors.AsType[*objects.FullError](err); ok {
-		return &BudgetError{Path: p, Bytes: full.Used + full.Size, Limit: full.Limit, What: "the store"}
+		return &BudgetError{Path: p, Bytes: full.Used + full.Size, Limit: full.Limit, Store: true}
 	}
 	next := ""
 	if errors.Is(err, fs.ErrPermission) {

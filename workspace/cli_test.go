@@ -74,13 +74,16 @@ var leave = tool.Must("leave", "Write a file, then fail if told so.", func(ctx c
 	Fail bool   `json:"fail,omitzero"`
 },
 ) (string, error) {
-	w, _ := workspace.From(ctx)
+	files, ok := workspace.FSFrom(ctx)
+	if !ok {
+		return "", errors.New("there are no files")
+	}
 	if s, ok := session.From(ctx); ok {
 		if _, err := s.Dispatch(ctx, session.FileModified{Path: in.Name, Tool: "leave"}); err != nil {
 			return "", err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(w.Root(), in.Name), []byte("left\n"), 0o644); err != nil {
+	if err := files.WriteFile(in.Name, []byte("left\n"), nil); err != nil {
 		return "", err
 	}
 	if in.Fail {
@@ -143,10 +146,11 @@ func undoneCalls(t *testing.T, cli *claudetest.RealCLI) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range claude.Query(t.Context(), "work", opts) {
+	for m, err := range claude.Query(t.Context(), "work", opts) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		binding.Saw(m)
 	}
 	binding.End()
 

@@ -75,13 +75,7 @@ type Summary struct {
 	Changed int `json:"changed"`
 	Deleted int `json:"deleted"`
 	// NotInPatch is what [WritePatch] leaves out.
-	NotInPatch []Omission `json:"notInPatch,omitempty"`
-}
-
-// An Omission is a change that a patch does not hold.
-type Omission struct {
-	Path   string `json:"path"`
-	Reason string `json:"reason"`
+	NotInPatch []SkippedPath `json:"notInPatch,omitempty"`
 }
 
 // String is one line, with further ones for what a patch leaves out.
@@ -110,7 +104,7 @@ func Summarize(changes []Change) Summary {
 			}
 		}
 		if reason := leftOut(c, implied); reason != "" {
-			s.NotInPatch = append(s.NotInPatch, Omission{c.Path, reason})
+			s.NotInPatch = append(s.NotInPatch, SkippedPath{c.Path, reason})
 		}
 	}
 	return s

@@ -39,15 +39,19 @@ func (e *SecurityError) Unwrap() error { return e.Err }
 
 // A BudgetError says that something has more bytes than it may have.
 type BudgetError struct {
-	// Path is what has them. Bytes is how many there are at least, and Limit how many there may be.
+	// Path is the mount, or the file for which a checkpoint had no room. Bytes is how many there are at
+	// least, and Limit how many there may be.
 	Path         string
 	Bytes, Limit int64
-	// What says what is limited: "the mount", "the store".
-	What string
+	// Store says that the checkpoints are what is too large, and not a mount.
+	Store bool
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("workspace: Mount exceeds byte budget: %d > %d (%s)", e.Bytes, e.Limit, e.Path)
+	if e.Store {
+		return fmt.Sprintf("workspace: the checkpoints have no room for %q: %d bytes, of %d\n  next: raise TreeOptions.MaxDisk, or release checkpoints", e.Path, e.Bytes, e.Limit)
+	}
+	return fmt.Sprintf("workspace: Mount exceeds byte budget: %d > %d (%s)\n  next: raise MaxBytes, or leave files out with Exclude", e.Bytes, e.Limit, e.Path)
 }
 
 // Is reports whether target is [ErrBudget].

@@ -44,7 +44,7 @@ type FS interface {
 
 // WriteOptions configures one WriteFile. Nil and the zero value replace the content of a file that is there.
 type WriteOptions struct {
-	// CreateOnly refuses a name that is taken, with [fs.ErrExist].
+	// CreateOnly refuses a name that is taken, also by a link that leads nowhere, with [fs.ErrExist].
 	CreateOnly bool
 	// Append adds to the content of a file that is there. Two appends through one file system both arrive;
 	// of two through different ones, or through one and past it, at the same moment one may be lost.
@@ -118,7 +118,17 @@ var fsKey = tool.NewKey[FS]("files")
 // WithFS returns a context that carries a file system, for the tools that are called with it.
 func WithFS(ctx context.Context, fsys FS) context.Context { return fsKey.With(ctx, fsys) }
 
-// FSFrom returns the file system that a tool's handler works on, and whether there is one. Inside a run
-// with a workspace it is that of the workspace: what is written through it belongs to the call, and is
-// taken back if the call fails.
-func FSFrom(ctx context.Context) (FS, bool) { return fsKey.From(ctx) }
+// FSFrom returns the file system that a tool's handler works on, and whether there is one: that of [WithFS],
+// or else that of the workspace in the context. What is written to the workspace through it belongs to the
+// call of [ToolTx], and is taken back if the call fails.
+func FSFrom(ctx context.Context) (FS, bool) {
+	if files, ok := fsKey.From(ctx); ok {
+		return files, true
+	}
+	w, ok := From(ctx)
+	if !ok {
+		return nil, false
+	}
+	files, err := w.FS()
+	return files, err == nil
+}

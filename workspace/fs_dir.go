@@ -102,8 +102,19 @@ func (d *dirStore) open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err // not a nil *os.File in an interface
 	}
-	return file, nil
+	return dirFile{file}, nil
 }
+
+// A dirFile only reads. A file of the system could also be given other permissions, past every view of the
+// file system.
+type dirFile struct{ file *os.File }
+
+func (f dirFile) Stat() (fs.FileInfo, error)                { return f.file.Stat() }
+func (f dirFile) Read(p []byte) (int, error)                { return f.file.Read(p) }
+func (f dirFile) ReadAt(p []byte, off int64) (int, error)   { return f.file.ReadAt(p, off) }
+func (f dirFile) Seek(off int64, whence int) (int64, error) { return f.file.Seek(off, whence) }
+func (f dirFile) ReadDir(n int) ([]fs.DirEntry, error)      { return f.file.ReadDir(n) }
+func (f dirFile) Close() error                              { return f.file.Close() }
 
 // openFile opens what is there to read. Pipes and devices are not opened at all; one that takes the place
 // of a file at this very moment does not block.

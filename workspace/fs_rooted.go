@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"path"
 	"strings"
 	"sync"
@@ -98,9 +99,14 @@ func (r *rooted) readFile(name string) ([]byte, error) {
 		return nil, &LimitError{Path: name, Option: "MaxRead", Got: info.Size(), Limit: r.opts.MaxRead}
 	}
 	// It may be larger than it says, or grow meanwhile.
-	data, err := io.ReadAll(io.LimitReader(file, r.opts.MaxRead+1))
-	if int64(len(data)) > r.opts.MaxRead {
-		return nil, &LimitError{Path: name, Option: "MaxRead", Got: int64(len(data)), Limit: r.opts.MaxRead}
+	return readUpTo(file, name, r.opts.MaxRead)
+}
+
+// readUpTo reads a whole file that has not more bytes than a limit.
+func readUpTo(file io.Reader, name string, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(file, min(limit, math.MaxInt64-1)+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, &LimitError{Path: name, Option: "MaxRead", Got: int64(len(data)), Limit: limit}
 	}
 	return data, err
 }
@@ -113,7 +119,7 @@ func (r *rooted) WriteFile(name string, data []byte, opts *WriteOptions) error {
 		full.Perm = cmp.Or(opts.Perm.Perm(), 0o644)
 	}
 	return r.change("write", name, true, func(name string) error {
-		name, err := resolve(r.files, name, true)
+		name, err := resolve(r.files, name, !full.CreateOnly) // a link takes the name too
 		if err != nil {
 			return err
 		}

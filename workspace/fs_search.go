@@ -53,7 +53,8 @@ type GrepOptions struct {
 	Below string
 	// MaxHits is after how many lines to stop. Zero means 1000.
 	MaxHits int
-	// MaxFile is how many bytes a file may have that is searched. Zero means 32 MiB.
+	// MaxFile is how many bytes a file may have that is searched. Zero means 32 MiB, and a negative
+	// number no limit.
 	MaxFile int64
 }
 
@@ -153,11 +154,10 @@ func (s *search) content(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, s.opts.MaxFile+1))
-	if err == nil && int64(len(data)) > s.opts.MaxFile {
-		err = &LimitError{Path: name, Option: "MaxRead", Got: int64(len(data)), Limit: s.opts.MaxFile}
+	if s.opts.MaxFile < 0 {
+		return io.ReadAll(file)
 	}
-	return data, err
+	return readUpTo(file, name, s.opts.MaxFile)
 }
 
 func (s *search) lines(name string, data []byte) error {

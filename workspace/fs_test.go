@@ -3,6 +3,9 @@
 package workspace_test
 
 import (
+	"io"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -101,5 +104,37 @@ func TestAContextCarriesAFileSystem(t *testing.T) {
 	fsys := workspace.NewMemFS(nil)
 	if got, ok := workspace.FSFrom(workspace.WithFS(t.Context(), fsys)); !ok || got != workspace.FS(fsys) {
 		t.Errorf("FSFrom = %v, %v; want what was put in", got, ok)
+	}
+}
+
+func TestGrepTakesAnyLimit(t *testing.T) {
+	fsys := workspace.NewMemFS(nil)
+	put(t, fsys, "a", "needle")
+	for limit, want := range map[int64]int{math.MaxInt64: 1, -1: 1, 6: 1, 5: 0} {
+		found, err := workspace.Grep(t.Context(), fsys, workspace.GrepOptions{Pattern: "needle", MaxFile: limit})
+		if err != nil || len(found.Hits) != want || len(found.Skipped) != 1-want {
+			t.Errorf("with MaxFile %d: %+v, %v; want %d hits", limit, found, err, want)
+		}
+	}
+}
+
+func TestAnOpenFileCanOnlyBeRead(t *testing.T) {
+	dir := openDirFS(t, t.TempDir(), nil)
+	put(t, dir, "d/a", "content")
+	for name, fsys := range map[string]workspace.FS{"folder": dir, "view": workspace.ReadOnly(dir), "recorder": workspace.NewRecorder(dir)} {
+		for _, at := range []string{"d", "d/a"} {
+			file, err := fsys.Open(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch file.(type) {
+			case interface{ Chmod(fs.FileMode) error }, interface{ Chdir() error }, interface{ Fd() uintptr }, io.Writer:
+				t.Errorf("%s: %s can be changed through %T", name, at, file)
+			}
+			if _, ok := file.(io.ReadSeeker); !ok {
+				t.Errorf("%s: %s cannot be sought in", name, at)
+			}
+			must(t, file.Close())
+		}
 	}
 }

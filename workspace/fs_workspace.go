@@ -10,7 +10,19 @@ import (
 // FS is the workspace as a file system for tools, with the usual limits. It is the same one every time, so
 // that all who append to a file take turns; a [Recorder] over it tells apart what each of them wrote. It
 // can be used until the workspace is closed.
-func (w *Workspace) FS() (FS, error) { return w.holdings.files.open(w.root) }
+func (w *Workspace) FS() (FS, error) {
+	fsys, err := w.holdings.files.open(w.root)
+	if err != nil {
+		return nil, err
+	}
+	return heldFS{fsys, w}, nil
+}
+
+// A heldFS has the workspace, so that the folder is not taken for forgotten while somebody has the files.
+type heldFS struct {
+	*DirFS
+	w *Workspace
+}
 
 // A sharedFS is a file system that is opened when it is first asked for.
 type sharedFS struct {
@@ -19,12 +31,9 @@ type sharedFS struct {
 	err  error
 }
 
-func (s *sharedFS) open(dir string) (FS, error) {
+func (s *sharedFS) open(dir string) (*DirFS, error) {
 	s.once.Do(func() { s.fs, s.err = OpenDirFS(dir, nil) })
-	if s.err != nil {
-		return nil, s.err
-	}
-	return s.fs, nil
+	return s.fs, s.err
 }
 
 func (s *sharedFS) close() {

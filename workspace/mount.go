@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/internal/copytree"
@@ -37,6 +38,19 @@ type HostMount struct {
 	// FollowSymlinks copies what links lead to, as long as it is within the allowed roots, in place of
 	// refusing those that lead out of the mount and copying the others as links.
 	FollowSymlinks bool
+}
+
+// cloneMounts are mounts that no caller changes any more.
+func cloneMounts(mounts []HostMount) []HostMount {
+	mounts = slices.Clone(mounts)
+	for i := range mounts {
+		m := &mounts[i]
+		m.Include, m.Exclude = slices.Clone(m.Include), slices.Clone(m.Exclude)
+		if m.MaxBytes != nil {
+			m.MaxBytes = new(*m.MaxBytes)
+		}
+	}
+	return mounts
 }
 
 // fingerprintOf is the SHA-256 of the mounts as they are configured, in hexadecimal. What they hold does not
@@ -181,7 +195,7 @@ func (m *mount) explain(err error) error {
 		return &SecurityError{Path: filepath.Join(m.HostPath, filepath.FromSlash(e.Path)), Reason: e.Reason, Next: e.Next, Err: e.Err}
 	}
 	if e, ok := errors.AsType[*copytree.TooLarge](err); ok {
-		return &BudgetError{Path: m.HostPath, Bytes: e.Bytes, Limit: e.Limit, What: "the mount"}
+		return &BudgetError{Path: m.HostPath, Bytes: e.Bytes, Limit: e.Limit}
 	}
 	next := "let this user read it, or leave it out with Exclude"
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,8 @@ import (
 //
 // A patch has no folders without files, no times, owners and other permissions, and no pipes; and git
 // refuses to touch the .git folder of a repository, so what is below one is left out. [Summarize] names
-// all that. Git cannot put a folder where a link was that leads to itself. It takes patches up to 1 GiB, and binary files only in repositories with SHA-1 names.
+// all that. Git cannot put a folder where a link was that leads to itself. It takes patches up to 1 GiB, and
+// binary files only in repositories with SHA-1 names.
 //
 // One file at a time is in memory, and that only if it is text of at most 16 MiB and 2^20 lines on both
 // sides: about 64 MiB in all. All else is written as binary contents, which are never in memory as a whole.

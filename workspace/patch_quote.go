@@ -36,12 +36,8 @@ func quoteName(name string) string {
 // gitRefuses reports a path that git never applies a patch to: one that is, or that some system takes for,
 // a part of a repository's own folder, and a .gitmodules that is a link.
 func gitRefuses(name string, link bool) bool {
-	for segment := range strings.SplitSeq(name, "/") {
-		plain, _, _ := strings.Cut(strings.ToLower(segment), ":")
-		switch strings.TrimRight(plain, " .") {
-		case ".git", "git~1":
-			return true
-		}
+	if inGit(name) != "" {
+		return true
 	}
 	return link && looksLikeModules(strings.ToLower(path.Base(name)))
 }

@@ -81,6 +81,7 @@ func TestGitsOwnFilesAreLeftOut(t *testing.T) {
 	tests := map[string]bool{
 		".git": true, ".git/config": true, "sub/.git/HEAD": true, ".GIT/x": true, ".git /x": true, "a/.git./x": true,
 		"git~1/x": true, ".git:stream": true, ".gitignore": false, ".github/x": false, "x.git/y": false, "git/x": false,
+		`x\.git\config`: true, `x\y`: false, ".g\u200cit/x": true, // a Mac takes it for .git
 	}
 	for name, want := range tests {
 		if got := gitRefuses(name, false); got != want {
@@ -96,7 +97,7 @@ func TestGitsOwnFilesAreLeftOut(t *testing.T) {
 func TestGitTakesEveryPathThatIsLeftIn(t *testing.T) {
 	needGit(t)
 	after := testTree{}
-	for _, name := range []string{".git/config", ".gitignore", ".gitmodules", "sub/.GiT/x", "git~1", "git~2", ".git~1", ".git ", "..git", "...", ".gitx/.git", "a/b:c"} {
+	for _, name := range []string{".git/config", ".gitignore", ".gitmodules", "sub/.GiT/x", "git~1", "git~2", ".git~1", ".git ", "..git", "...", ".gitx/.git", "a/b:c", `x\.git\config`, `x\git~1`, `a\b`, `.git\x`, ".g\u200cit/x"} {
 		after.add(name, testFile{"x\n", 0o644})
 	}
 	after.add("sub/.gitmodules", testFile{"x", linkMode})

@@ -36,15 +36,15 @@ const namedPaths = 20
 
 // text is what the model reads.
 func (r *Restored) text() string {
-	var parts []string
-	if n := len(r.Restored); n > 0 {
-		parts = append(parts, fmt.Sprintf("Because this call failed, what it had changed was put back: %s. These files are again as they were before the call.", list(r.Restored)))
+	var parts, paths []string
+	disputed := map[string]bool{}
+	for _, c := range r.Conflicts {
+		paths, disputed[c.Path] = append(paths, c.Path), true
 	}
-	if len(r.Conflicts) > 0 {
-		var paths []string
-		for _, c := range r.Conflicts {
-			paths = append(paths, c.Path)
-		}
+	if restored := slices.DeleteFunc(slices.Clone(r.Restored), func(p string) bool { return disputed[p] }); len(restored) > 0 {
+		parts = append(parts, fmt.Sprintf("Because this call failed, what it had changed was put back: %s. These files are again as they were before the call.", list(restored)))
+	}
+	if len(paths) > 0 {
 		parts = append(parts, fmt.Sprintf("Something else changed these at the same time, so look at them before you rely on them: %s.", list(paths)))
 	}
 	if r.Error != "" {
@@ -89,17 +89,17 @@ func (tx *Tx) undo(ctx context.Context) string {
 const rememberedRollbacks = 1000
 
 func (w *Workspace) remember(r Restored) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.restored = append(w.restored, r)
-	if more := len(w.restored) - rememberedRollbacks; more > 0 {
-		w.restored = slices.Delete(w.restored, 0, more)
+	w.txs.mu.Lock()
+	defer w.txs.mu.Unlock()
+	w.txs.restored = append(w.txs.restored, r)
+	if more := len(w.txs.restored) - rememberedRollbacks; more > 0 {
+		w.txs.restored = slices.Delete(w.txs.restored, 0, more)
 	}
 }
 
 // Restored are the last thousand rollbacks of failed calls, the oldest first.
 func (w *Workspace) Restored() []Restored {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.restored)
+	w.txs.mu.Lock()
+	defer w.txs.mu.Unlock()
+	return slices.Clone(w.txs.restored)
 }

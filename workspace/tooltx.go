@@ -41,7 +41,7 @@ func ToolTx(w *Workspace, inner tool.Around) tool.Around {
 // beginTool begins the transaction of a call, or takes over the one that a hook has begun.
 func (w *Workspace) beginTool(ctx context.Context, call *tool.Call) (context.Context, *Tx, error) {
 	if _, nested := txKey.From(ctx); !nested {
-		if tx := w.join(call.ID, call.Name); tx != nil {
+		if tx := w.join(call); tx != nil {
 			return txKey.With(ctx, tx), tx, nil
 		}
 	}

@@ -57,6 +57,10 @@ type Tree struct {
 	// and shut, files and folders, the content is not known.
 	racy, hot, loose paths
 	unread, shut     map[string]error
+	// opened are files that somebody may have open for writing. If so, the stamp of one changes when it
+	// is written to through a mapping, but nobody tells.
+	opened    paths
+	askAtOnce int
 	// full says that the index may be wrong anywhere.
 	full                   bool
 	fullChecks, fastChecks int64
@@ -121,8 +125,8 @@ type Conflict struct {
 // OpenTree opens a folder. A rollback that a crash has cut short is brought to its end first.
 func OpenTree(dir string, opts *TreeOptions) (*Tree, error) {
 	t := &Tree{
-		turn: make(chan struct{}, 1), full: true,
-		racy: paths{}, hot: paths{}, loose: paths{}, unread: map[string]error{}, shut: map[string]error{},
+		turn: make(chan struct{}, 1), full: true, askAtOnce: askAtOnce,
+		racy: paths{}, hot: paths{}, loose: paths{}, opened: paths{}, unread: map[string]error{}, shut: map[string]error{},
 	}
 	if opts != nil {
 		t.opts = *opts

@@ -73,11 +73,11 @@ func TestWhatIsFoundInAMissingFolderIsLookedAtAgain(t *testing.T) {
 			tree := openTree(t, dir, &TreeOptions{NoWatch: true})
 			empty := checkpoint(t, tree)
 			write(t, filepath.Join(dir, "d/f"), "f")
-			file := (&refresh{tree: tree}).look("d/f", byContent)
+			file := (&refresh{tree: tree}).look(t.Context(), "d/f", byContent)
 			if err := os.RemoveAll(filepath.Join(dir, "d")); err != nil {
 				t.Fatal(err)
 			}
-			looked := map[string]found{"d": (&refresh{tree: tree}).look("d", byStamp), "d/f": file}
+			looked := map[string]found{"d": (&refresh{tree: tree}).look(t.Context(), "d", byStamp), "d/f": file}
 			r := &refresh{tree: tree, scanned: map[string]inode{}, unsettled: map[string]bool{}}
 			next, err := r.learnAll([]found{looked[order[0]], looked[order[1]]})
 			for err == nil && len(next) > 0 {

@@ -41,6 +41,8 @@ type found struct {
 	// racy entries may be written without a trace within the tick of the clock, and hot ones at any
 	// time, because somebody has them open.
 	racy, hot bool
+	// shut says that it was found out whether somebody has the file open.
+	shut bool
 	// err says why the content cannot be read.
 	err error
 }
@@ -59,7 +61,7 @@ func (r *refresh) lookAll(ctx context.Context, todo map[string]reason) ([]found,
 	var next atomic.Int64
 	work := func() {
 		for i := next.Add(1) - 1; int(i) < len(list) && ctx.Err() == nil; i = next.Add(1) - 1 {
-			results[i] = r.look(list[i], todo[list[i]])
+			results[i] = r.look(ctx, list[i], todo[list[i]])
 		}
 	}
 	if workers := min(runtime.GOMAXPROCS(0)*2, len(list)/8); workers > 1 {
@@ -95,11 +97,11 @@ func (r *refresh) dropAll(results []found) {
 }
 
 // look looks at one path.
-func (r *refresh) look(p string, why reason) found {
+func (r *refresh) look(ctx context.Context, p string, why reason) found {
 	old := r.tree.history.now[p]
 	if why&isFile != 0 && old == nil {
 		looked := time.Now()
-		if f, again := r.read(filetree.Entry{Path: p}, nil, why, false); !again && f.err == nil {
+		if f, again := r.read(ctx, filetree.Entry{Path: p}, nil, why, false); !again && f.err == nil {
 			f.racy = f.item != nil && filetree.Racy(f.item.Entry, looked)
 			return f
 		}
@@ -121,7 +123,7 @@ func (r *refresh) look(p string, why reason) found {
 		case why == byStamp && old.isStill(e):
 			return found{path: p, same: true}
 		}
-		f, again := r.read(e, old, why, try == maxTries)
+		f, again := r.read(ctx, e, old, why, try == maxTries)
 		if !again {
 			f.racy = f.item != nil && filetree.Racy(f.item.Entry, looked) || filetree.Racy(e, looked)
 			return f
@@ -151,7 +153,7 @@ func isGone(err error) bool {
 //
 // Whoever has the file open for writing is looked for before the content is read: a mapping that begins
 // later leaves a trace in the stamp when it is first written to.
-func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got found, again bool) {
+func (r *refresh) read(ctx context.Context, e filetree.Entry, old *item, why reason, last bool) (got found, again bool) {
 	followed := r.follow(e.Path)
 	file, opened, err := r.tree.root.OpenFile(e.Path)
 	if err != nil {
@@ -172,9 +174,9 @@ func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got 
 	defer r.opened(e.Path, file)
 	hot := !followed || !unwritten(file)
 	if why == byOpening && !hot && old.isStill(opened) {
-		return found{path: e.Path, same: true}, false
+		return found{path: e.Path, same: true, shut: true}, false
 	}
-	it, err := r.content(opened, file, old)
+	it, err := r.content(ctx, opened, file, old)
 	if err != nil {
 		return found{path: e.Path, item: &item{Entry: opened, loose: true}, err: err}, false
 	}
@@ -187,9 +189,9 @@ func (r *refresh) read(e filetree.Entry, old *item, why reason, last bool) (got 
 	}
 	if sameStored(old, it) && old.Untouched(opened) {
 		r.tree.drop(it)
-		return found{path: e.Path, same: true, hot: hot}, false
+		return found{path: e.Path, same: true, hot: hot, shut: true}, false
 	}
-	return found{path: e.Path, item: it, hot: hot}, false
+	return found{path: e.Path, item: it, hot: hot, shut: true}, false
 }
 
 // sameStored reports whether an item can stay in place of a new one.
@@ -204,13 +206,13 @@ func unwritten(f *os.File) bool {
 }
 
 // content reads a file into the store, or only compares it if that is enough.
-func (r *refresh) content(e filetree.Entry, f *os.File, old *item) (*item, error) {
+func (r *refresh) content(ctx context.Context, e filetree.Entry, f *os.File, old *item) (*item, error) {
 	if !r.loose {
-		hash, n, err := r.tree.objects.Put(f, e.Size)
+		hash, n, err := r.tree.objects.Put(ctx, f, e.Size)
 		e.Size = n
 		return &item{Entry: e, hash: hash}, err
 	}
-	hash, n, err := r.tree.objects.Sum(f)
+	hash, n, err := r.tree.objects.Sum(ctx, f)
 	if err != nil {
 		return nil, err
 	}

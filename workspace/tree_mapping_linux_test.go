@@ -27,12 +27,14 @@ func TestWritesThroughAMappingAreSeen(t *testing.T) {
 		{"rolled back while it is mapped", "map,write 1,keep,write 2,back,write 3,keep,back"},
 		{"written just before rolling back", "map,write 1,keep,keep,write 2,back,keep,back"},
 	}
-	for _, place := range []string{"", "/dev/shm"} {
+	type where struct {
+		name, place string
+		ask         int
+	}
+	for _, w := range []where{{"on disk", "", askAtOnce}, {"on disk, by stamps alone", "", 0}, {"in memory", "/dev/shm", askAtOnce}} {
+		place, ask := w.place, w.ask
 		for _, test := range tests {
-			name := test.name + " on disk"
-			if place != "" {
-				name = test.name + " in memory"
-			}
+			name := test.name + " " + w.name
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // they wait a lot
 				bothWays(t, func(t *testing.T, opts *TreeOptions) {
@@ -46,6 +48,7 @@ func TestWritesThroughAMappingAreSeen(t *testing.T) {
 						t.Fatal(err)
 					}
 					m.tree = openTree(t, dir, opts)
+					m.tree.askAtOnce = ask
 					m.run(test.orders)
 				})
 			})

@@ -93,6 +93,7 @@ func TestRandomEditsAreRolledBackExactly(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer tree.Close()
+		tree.askAtOnce = rapid.SampledFrom([]int{0, 1, askAtOnce}).Draw(rt, "askAtOnce")
 		edits := &editing{t: t, dir: dir, tree: tree}
 		for range rapid.IntRange(2, testsize.Of(4, 8)).Draw(rt, "rounds") {
 			edits.round(rt)

@@ -55,7 +55,7 @@ func (r *refresh) begin(ctx context.Context) (map[string]reason, error) {
 	if t.watch != nil && !t.full {
 		if hints, err := t.watch.Take(); err == nil && !hints.Overflow {
 			t.fastChecks++
-			return r.named(hints), nil
+			return r.named(ctx, hints)
 		}
 	}
 	if r.narrow && t.watch == nil && !t.full {
@@ -117,6 +117,9 @@ const maxOrphanRounds = 10
 func (t *Tree) learn(f found) (unknown bool) {
 	mark(t.racy, f.path, f.racy)
 	mark(t.hot, f.path, f.hot)
+	if f.shut {
+		delete(t.opened, f.path)
+	}
 	if !f.same {
 		mark(t.loose, f.path, f.item != nil && f.item.loose)
 	}
@@ -146,6 +149,7 @@ func (t *Tree) forget(p string) {
 		delete(t.racy, p)
 		delete(t.hot, p)
 		delete(t.loose, p)
+		delete(t.opened, p)
 		delete(t.unread, p)
 		delete(t.shut, p)
 	}
@@ -179,15 +183,22 @@ func (r *refresh) suspects(todo map[string]reason) {
 }
 
 // named are the paths that the watcher named, those above them, and those that it cannot tell of.
-func (r *refresh) named(hints treewatch.Hints) map[string]reason {
+func (r *refresh) named(ctx context.Context, hints treewatch.Hints) (map[string]reason, error) {
 	todo := map[string]reason{".": byStamp}
 	r.suspects(todo)
 	r.linked(todo)
 	for p, hint := range hints.Files {
+		if hint == treewatch.Opened && r.tree.stampTells(p) {
+			r.tree.opened[p] = struct{}{}
+			continue
+		}
 		todo[p] |= reasonFor(hint)
 		for dir := path.Dir(p); hint != treewatch.Opened && dir != "."; dir = path.Dir(dir) {
 			todo[dir] |= byStamp
 		}
+	}
+	if err := r.stillOpen(ctx, todo); err != nil {
+		return nil, err
 	}
 	for dir := range hints.Dirs {
 		r.scan(dir, inode{}, todo)
@@ -195,7 +206,44 @@ func (r *refresh) named(hints treewatch.Hints) map[string]reason {
 	for _, dir := range slices.Collect(maps.Keys(r.tree.shut)) {
 		r.scan(dir, inode{}, todo)
 	}
-	return todo
+	return todo, nil
+}
+
+// stampTells reports whether the index has a file whose stamp changes whenever it is written to.
+func (t *Tree) stampTells(p string) bool {
+	it := t.history.now[p]
+	return it != nil && it.Kind == filetree.File && t.stamps && it.Stamp.Dev == t.dev
+}
+
+// askAtOnce is of how many files a refresh finds out whether somebody has them open. That takes ten times as
+// long as looking at the stamp, and an agent that searches a tree opens all of it.
+const askAtOnce = 128
+
+// stillOpen adds the files that somebody may have open: some to find out, the others to look at. If they are
+// many, walking the tree is the faster way to look.
+func (r *refresh) stillOpen(ctx context.Context, todo map[string]reason) error {
+	opened := r.tree.opened
+	if len(opened) > r.tree.askAtOnce && len(opened) > len(r.tree.history.now)/4 {
+		r.askOpen(todo)
+		_, err := r.walk(ctx, todo)
+		return err
+	}
+	for p := range opened {
+		todo[p] |= byStamp
+	}
+	r.askOpen(todo)
+	return nil
+}
+
+// askOpen adds some of the files that somebody may have open, to find out.
+func (r *refresh) askOpen(todo map[string]reason) {
+	asked := 0
+	for p := range r.tree.opened {
+		if asked++; asked > r.tree.askAtOnce {
+			return
+		}
+		todo[p] |= byOpening
+	}
 }
 
 // linked adds the files with several names, because what is done by one of them is not told of the others.
@@ -259,31 +307,57 @@ func (r *refresh) everything(ctx context.Context) (map[string]reason, error) {
 	if err := r.watchAgain(ctx); err != nil {
 		return nil, err
 	}
+	todo := map[string]reason{".": byStamp}
+	entries, err := r.walk(ctx, todo)
+	if err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		if e := &entries[i]; e.Kind == filetree.Dir {
+			r.scanned[e.Path] = inode{e.Stamp.Dev, e.Stamp.Ino} // and watched
+		}
+		r.mayBeOpen(&entries[i], todo)
+	}
+	r.suspects(todo)
+	r.askOpen(todo)
+	return todo, nil
+}
+
+// walk looks at all stamps, and adds what is not in the index as it is there.
+func (r *refresh) walk(ctx context.Context, todo map[string]reason) ([]filetree.Entry, error) {
+	t := r.tree
 	entries, err := t.root.Walk(ctx, &filetree.WalkOptions{NoXattrs: true})
 	if err != nil && !r.unreadable(err) {
 		return nil, fmt.Errorf("workspace: looking at %s: %w", t.dir, err)
 	}
-	todo := map[string]reason{".": byStamp}
 	seen := 1
 	for i := range entries {
 		if r.compare(&entries[i], todo) {
 			seen++
 		}
 	}
-	r.suspects(todo)
 	if seen < len(t.history.now) {
 		r.missing(entries, todo)
 	}
-	return todo, nil
+	return entries, nil
+}
+
+// mayBeOpen is for files of which nobody told who opened them.
+func (r *refresh) mayBeOpen(e *filetree.Entry, todo map[string]reason) {
+	t := r.tree
+	switch {
+	case t.watch == nil || e.Kind != filetree.File:
+	case t.stampTells(e.Path):
+		t.opened[e.Path] = struct{}{}
+	default:
+		todo[e.Path] |= byOpening
+	}
 }
 
 // compare adds the entry if it is not what the index has, and reports whether the index has anything.
 func (r *refresh) compare(e *filetree.Entry, todo map[string]reason) bool {
 	t := r.tree
 	old := t.history.now[e.Path]
-	if e.Kind == filetree.Dir {
-		r.scanned[e.Path] = inode{e.Stamp.Dev, e.Stamp.Ino}
-	}
 	if old != nil {
 		e.Xattrs = old.Xattrs // they cannot change without the stamp
 	}
@@ -295,9 +369,6 @@ func (r *refresh) compare(e *filetree.Entry, todo map[string]reason) bool {
 	case e.Kind != filetree.File:
 	case !t.stamps || e.Stamp.Dev != t.dev:
 		todo[e.Path] |= byContent
-	}
-	if t.watch != nil && e.Kind == filetree.File {
-		todo[e.Path] |= byOpening
 	}
 	return old != nil
 }

@@ -3,8 +3,10 @@
 package workspace
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -39,4 +41,42 @@ func TestSuspectsAreForgotten(t *testing.T) {
 			t.Error("a file that nobody has open any more is hot")
 		}
 	})
+}
+
+// An agent that reads everything leaves many files that may be open. They are found to be closed little by
+// little, and a folder that is new meanwhile is watched as always.
+func TestManyFilesThatMayBeOpenAreAskedLittleByLittle(t *testing.T) {
+	dir := t.TempDir()
+	tree := openTree(t, dir, nil)
+	tree.askAtOnce = 3
+	for i := range 10 {
+		write(t, filepath.Join(dir, fmt.Sprint(i)), "1")
+	}
+	time.Sleep(25 * time.Millisecond)
+	checkpoint(t, tree)
+	for i := range 10 {
+		if _, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "new"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var left []int
+	for range 5 {
+		checkpoint(t, tree)
+		left = append(left, len(tree.opened))
+	}
+	if want := []int{7, 4, 1, 0, 0}; !slices.Equal(left, want) {
+		t.Errorf("files that may be open: %v, want %v", left, want)
+	}
+	before := checkpoint(t, tree)
+	write(t, filepath.Join(dir, "new", "file"), "1")
+	changes, err := tree.Changes(before, checkpoint(t, tree))
+	if err != nil || !slices.ContainsFunc(changes, func(c Change) bool { return c.Path == "new/file" }) {
+		t.Errorf("changes %v, %v, want new/file among them", changes, err)
+	}
+	if full := tree.Usage().FullChecks; full != 1 {
+		t.Errorf("%d full checks, want the first alone", full)
+	}
 }

@@ -13,8 +13,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -35,35 +37,39 @@ type Call struct {
 type Tx struct {
 	w      *Workspace
 	call   Call
-	claim  *claim // nil in a transaction that is part of another
+	outer  *Tx // what it is part of, or nil
+	claim  *claim
 	before *Checkpoint
-	joined bool // somebody has taken the transaction over who will end it
+	parts  turns // of those that are part of it
+	joined bool  // somebody has taken the transaction over who will end it
 	emit   func(event.Payload)
 
 	once   sync.Once
 	result RolledBack
 	err    error
+
+	ending sync.Mutex
+	over   bool
 }
 
 var txKey = tool.NewKey[*Tx]("workspace transaction")
 
 // Begin begins the transaction of a call, and returns the context for what belongs to it. It waits until
 // no other call is at work that could change the same paths. Begun in the context of another transaction,
-// it is part of that one: it can be rolled back alone, and goes with it.
+// it is part of that one: it waits for other parts alone, can be rolled back alone, and goes with it.
 func (w *Workspace) Begin(ctx context.Context, call Call) (context.Context, *Tx, error) {
 	if w.tree == nil {
 		return nil, nil, ErrNoCheckpoints
 	}
-	paths, err := w.claimed(call.Paths)
-	if err != nil {
-		return nil, nil, err
+	tx := &Tx{w: w, call: call}
+	if outer, in := txKey.From(ctx); in && outer.w == w && outer.whileOpen(func() {}) {
+		tx.outer = outer
 	}
-	tx := &Tx{w: w, call: Call{ID: call.ID, Tool: call.Tool, Paths: paths}}
-	if outer, in := txKey.From(ctx); !in || outer.w != w {
-		if tx.claim, err = w.turns.take(ctx, paths); err != nil {
-			return nil, nil, fmt.Errorf("workspace: call %s of %s did not get its turn: %w", call.ID, call.Tool, err)
-		}
+	var err error
+	if tx.claim, err = w.turn(ctx, tx.order(), call.Paths); err != nil {
+		return nil, nil, fmt.Errorf("workspace: call %s of %s did not get its turn: %w", call.ID, call.Tool, err)
 	}
+	tx.call.Paths = tx.claim.paths
 	if tx.before, err = w.tree.Checkpoint(ctx); err != nil {
 		tx.release()
 		return nil, nil, fmt.Errorf("workspace: the checkpoint before call %s of %s: %w", call.ID, call.Tool, err)
@@ -71,18 +77,57 @@ func (w *Workspace) Begin(ctx context.Context, call Call) (context.Context, *Tx,
 	return txKey.With(With(ctx, w), tx), tx, nil
 }
 
+// order is where the transaction has its place.
+func (tx *Tx) order() *turns {
+	if tx.outer != nil {
+		return &tx.outer.parts
+	}
+	return &tx.w.txs.turns
+}
+
+// turn waits for a turn. What lies at the paths may be another thing when the waiting is over; then it
+// waits again, the last time for everything.
+func (w *Workspace) turn(ctx context.Context, order *turns, paths []string) (*claim, error) {
+	claimed, err := w.claimed(ctx, paths)
+	for last := false; err == nil; last = true {
+		c, err := order.take(ctx, claimed)
+		if err != nil || claimed == nil {
+			return c, err
+		}
+		now, err := w.claimed(ctx, paths)
+		if err == nil && now != nil && slices.Equal(claimed, now) {
+			return c, nil
+		}
+		order.give(c)
+		if err != nil {
+			return nil, err
+		}
+		if claimed = now; last {
+			claimed = nil
+		}
+	}
+	return nil, err
+}
+
 // claimed are the paths that a call claims: for what is not there yet, the topmost folder that it would
-// make as well.
-func (w *Workspace) claimed(paths []string) ([]string, error) {
+// make as well. Where a path may lead elsewhere that is everything, and nil.
+func (w *Workspace) claimed(ctx context.Context, paths []string) ([]string, error) {
 	if paths == nil {
 		return nil, nil
 	}
+	if err := w.tree.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer w.tree.unlock()
 	claimed := []string{}
 	for _, p := range paths {
 		if !filepath.IsLocal(filepath.FromSlash(p)) {
 			return nil, &SecurityError{Path: p, Reason: "is not in the workspace", Next: "name paths relative to it"}
 		}
-		claimed = append(claimed, w.topMissing(path.Clean(p)))
+		if p = path.Clean(p); !w.plain(p) {
+			return nil, nil
+		}
+		claimed = append(claimed, w.topMissing(p))
 	}
 	return claimed, nil
 }
@@ -90,7 +135,7 @@ func (w *Workspace) claimed(paths []string) ([]string, error) {
 // topMissing is the shortest path towards p that does not exist, or p.
 func (w *Workspace) topMissing(p string) string {
 	for at := path.Dir(p); at != "."; at = path.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(w.root, filepath.FromSlash(at))); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := w.tree.root.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
 			return p
 		}
 		p = at
@@ -99,21 +144,33 @@ func (w *Workspace) topMissing(p string) string {
 }
 
 // Commit ends the transaction: the files stay as they are. It does nothing if the transaction is over.
-func (tx *Tx) Commit() { tx.once.Do(tx.release) }
+func (tx *Tx) Commit() { tx.once.Do(func() { tx.end(); tx.release() }) }
 
 // Rollback ends the transaction, and makes the files what they were when it began. What other calls have
-// changed meanwhile stays. If the transaction is over already it says what its rollback did.
+// changed meanwhile stays. If the transaction is over already it says what its rollback did. Once the one
+// that it is part of is over it fails, and changes nothing: others are at work by then.
 func (tx *Tx) Rollback(ctx context.Context) (RolledBack, error) {
 	tx.rollback(ctx)
 	return tx.result, tx.err
 }
+
+var errWholeIsOver = errors.New("the call that it was part of is over")
 
 // rollback reports whether the transaction was open.
 func (tx *Tx) rollback(ctx context.Context) (first bool) {
 	tx.once.Do(func() {
 		first = true
 		defer tx.release()
-		tx.result, tx.err = tx.w.tree.Rollback(ctx, tx.before, &RollbackOptions{Only: tx.call.Paths})
+		tx.end()
+		tx.err = errWholeIsOver
+		undo := func() {
+			tx.result, tx.err = tx.w.tree.Rollback(ctx, tx.before, &RollbackOptions{Only: tx.call.Paths})
+		}
+		if tx.outer == nil {
+			undo()
+		} else {
+			tx.outer.whileOpen(undo)
+		}
 		if tx.err != nil {
 			tx.err = fmt.Errorf("workspace: rolling back call %s of %s: %w", tx.call.ID, tx.call.Tool, tx.err)
 		}
@@ -121,18 +178,40 @@ func (tx *Tx) rollback(ctx context.Context) (first bool) {
 	return first
 }
 
+// whileOpen does something unless the transaction, or one that it is part of, is over. It cannot end
+// meanwhile.
+func (tx *Tx) whileOpen(do func()) bool {
+	tx.ending.Lock()
+	defer tx.ending.Unlock()
+	switch {
+	case tx.over:
+		return false
+	case tx.outer != nil:
+		return tx.outer.whileOpen(do)
+	}
+	do()
+	return true
+}
+
+func (tx *Tx) end() {
+	tx.ending.Lock()
+	defer tx.ending.Unlock()
+	tx.over = true
+}
+
 func (tx *Tx) release() {
 	if tx.before != nil {
 		tx.before.Release()
 	}
-	if tx.claim != nil {
-		tx.w.turns.give(tx.claim)
-	}
+	tx.order().give(tx.claim)
 }
 
-// relative is where a path of a tool's input lies in the workspace. Known is false if that cannot be said:
-// a folder above it is a link, or cannot be looked at. In is false for what lies elsewhere.
+// relative is where a path of a tool's input lies in the workspace. Known is false if that cannot be said.
+// In is false for what lies elsewhere.
 func (w *Workspace) relative(dir, name string) (rel string, in, known bool) {
+	if !literal(name) || dir == "" && !filepath.IsAbs(name) {
+		return "", false, false
+	}
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
@@ -143,14 +222,24 @@ func (w *Workspace) relative(dir, name string) (rel string, in, known bool) {
 	if !filepath.IsLocal(rel) {
 		return "", false, !w.leadsIn(name)
 	}
-	return filepath.ToSlash(rel), true, w.plain(rel)
+	return filepath.ToSlash(rel), true, true
 }
 
-// plain reports whether no element of a path of the workspace is a link.
-func (w *Workspace) plain(rel string) bool {
-	for at := rel; at != "."; at = filepath.Dir(at) {
-		info, err := os.Lstat(filepath.Join(w.root, at))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Type() == fs.ModeSymlink {
+// literal reports whether the CLI takes a path as it is: it expands a tilde, trims spaces, and composes
+// what Unicode can write in two ways.
+func literal(name string) bool {
+	return name == strings.TrimSpace(name) && !strings.HasPrefix(name, "~") &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// plain reports whether a path of the workspace leads to nothing but itself: no element of it is a link,
+// and the file has no other name.
+func (w *Workspace) plain(p string) bool {
+	for at := p; at != "."; at = path.Dir(at) {
+		entry, err := w.tree.root.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil, entry.Kind == filetree.Link, at == p && entry.Kind == filetree.File && entry.Stamp.Links > 1:
 			return false
 		}
 	}
@@ -164,130 +253,11 @@ func (w *Workspace) leadsIn(name string) bool {
 			rel, err := filepath.Rel(w.root, real)
 			return err != nil || filepath.IsLocal(rel)
 		}
+		if info, err := os.Lstat(at); err == nil && info.Mode().Type() == fs.ModeSymlink {
+			return true // to what is not there yet
+		}
 		if at == filepath.Dir(at) {
 			return false
 		}
 	}
-}
-
-// openCalls are the transactions of calls that hooks have begun.
-type openCalls struct {
-	mu    sync.Mutex
-	calls map[string]*openCall
-}
-
-type openCall struct {
-	cancel context.CancelFunc // gives up waiting
-	ready  chan struct{}      // closed when tx and err are there
-	tx     *Tx
-	err    error
-}
-
-// begin begins the transaction of a call, once: who comes second waits for the first.
-func (o *openCalls) begin(ctx context.Context, b *Binding, call Call) error {
-	o.mu.Lock()
-	open, there := o.calls[call.ID]
-	if !there {
-		open = &openCall{ready: make(chan struct{})}
-		ctx, open.cancel = context.WithCancel(ctx)
-		if o.calls == nil {
-			o.calls = map[string]*openCall{}
-		}
-		o.calls[call.ID] = open
-	}
-	o.mu.Unlock()
-	if there {
-		select {
-		case <-open.ready:
-			return open.err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	defer close(open.ready)
-	_, open.tx, open.err = b.w.Begin(ctx, call)
-	if open.err != nil {
-		o.remove(call.ID)
-		return open.err
-	}
-	open.tx.emit = b.emit
-	return nil
-}
-
-func (o *openCalls) remove(id string) *openCall {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	open := o.calls[id]
-	delete(o.calls, id)
-	return open
-}
-
-// end takes the transaction of a call out, or nil. One that still waits for its turn gives up.
-func (o *openCalls) end(id string) *Tx {
-	open := o.remove(id)
-	if open == nil {
-		return nil
-	}
-	open.cancel()
-	<-open.ready
-	return open.tx
-}
-
-// transactions are the calls of a workspace.
-type transactions struct {
-	turns turns
-
-	mu       sync.Mutex
-	bindings []*Binding
-	restored []Restored
-}
-
-// join is the open transaction of a call that a hook has begun, or nil.
-func (w *Workspace) join(id, name string) *Tx {
-	w.mu.Lock()
-	bindings := slices.Clone(w.bindings)
-	w.mu.Unlock()
-	for _, b := range bindings {
-		if tx := b.calls.join(id, name); tx != nil {
-			return tx
-		}
-	}
-	return nil
-}
-
-// join is the open transaction of a call of a tool of this program. A call without a known id is that of
-// the same tool, which is alone.
-func (o *openCalls) join(id, name string) *Tx {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if open, there := o.calls[id]; there && isClosed(open.ready) {
-		return open.tx
-	}
-	for _, open := range o.calls {
-		if isClosed(open.ready) && open.tx != nil && !open.tx.joined && open.tx.call.Paths == nil && toolName(open.tx.call.Tool) == name {
-			open.tx.joined = true
-			return open.tx
-		}
-	}
-	return nil
-}
-
-// toolName is the name of a tool of an MCP server without that of the server.
-func toolName(full string) string {
-	if parts := strings.SplitN(full, "__", 3); len(parts) == 3 && parts[0] == "mcp" {
-		return parts[2]
-	}
-	return full
-}
-
-// ids are the calls that are open, sorted.
-func (o *openCalls) ids() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var ids []string
-	for id := range o.calls {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
 }

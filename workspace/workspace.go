@@ -84,7 +84,7 @@ type Workspace struct {
 	base     *Checkpoint // what was mounted
 	views    views       // what sessions know of the files
 	backs    backs       // what was written back
-	transactions
+	txs      transactions
 
 	holdings *holdings
 	forgot   runtime.Cleanup
@@ -98,7 +98,7 @@ func Open(ctx context.Context, opts *Options) (*Workspace, error) {
 		opts = &Options{}
 	}
 	w := &Workspace{opts: *opts, created: time.Now().Round(0).UTC()}
-	w.opts.Mounts = slices.Clone(opts.Mounts)
+	w.opts.Mounts = cloneMounts(opts.Mounts)
 	if w.opts.Prefix == "" {
 		w.opts.Prefix = Prefix
 	}
@@ -127,8 +127,9 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 		return err
 	}
 	w.holdings = &holdings{folder: folder}
-	defer func() {
-		if err != nil {
+	done := false
+	defer func() { // also when a panic, or the end of the goroutine, keeps it from returning
+		if !done {
 			err = errors.Join(err, w.holdings.close())
 		}
 	}()
@@ -139,13 +140,13 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 	if err := w.keepBase(ctx); err != nil {
 		return err
 	}
-	if err := w.tell(ctx, w.opts.Session); err != nil {
-		return fmt.Errorf("workspace: telling the session: %w", err)
-	}
 	if w.opts.Session != nil && w.tree != nil {
 		if err := seedView(ctx, w.opts.Session, w); err != nil {
 			return err
 		}
+	}
+	if err := w.tell(ctx, w.opts.Session); err != nil {
+		return fmt.Errorf("workspace: telling the session: %w", err)
 	}
 	if w.opts.KeepOnClose {
 		if err := folder.keep(); err != nil {
@@ -153,6 +154,7 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 		}
 	}
 	w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close() }, w.holdings) // nobody is left to hear of it
+	done = true
 	return nil
 }
 
@@ -208,7 +210,8 @@ func (w *Workspace) Previews() []Preview {
 // the same one were asked for the same things.
 func (w *Workspace) Fingerprint() string { return fingerprintOf(w.opts.Mounts) }
 
-// Tree is the folder with its checkpoints, or nil if the workspace has none.
+// Tree is the folder with its checkpoints, or nil if the workspace has none. It works as long as somebody
+// has the Workspace.
 func (w *Workspace) Tree() *Tree { return w.tree }
 
 // Base is the checkpoint of what was mounted, or nil if the workspace has none.

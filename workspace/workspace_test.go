@@ -236,6 +236,22 @@ func TestAWorkspaceThatSomebodyHasIsNotRemoved(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
+func TestAWorkspaceWhoseFilesSomebodyHasIsNotRemoved(t *testing.T) {
+	files, err := func() (FS, error) {
+		w, err := Open(t.Context(), &Options{TempDir: t.TempDir(), NoCheckpoints: true})
+		must(t, err)
+		return w.FS()
+	}()
+	must(t, err)
+	for range 5 {
+		runtime.GC()
+		time.Sleep(time.Millisecond) // the collector works on its own
+	}
+	if err := files.WriteFile("a.txt", []byte("x"), nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheSessionIsToldOfTheWorkspace(t *testing.T) {
 	dir := host(t, "a.txt")
 	s := session.New(&session.Options{ID: "session-1"})
@@ -312,6 +328,36 @@ func TestOpeningLeavesNothingBehindWhenItFails(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), &Options{TempDir: filepath.Join(dir, "missing"), NoCheckpoints: true}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder was made in one that is missing: %v", err)
+	}
+}
+
+// Sessions run code of the program's, which may end the goroutine, as a test does that fails.
+func TestOpeningLeavesNothingBehindWhenItNeverReturns(t *testing.T) {
+	temp := t.TempDir()
+	s := session.New(nil)
+	session.Reduce(s, func(n int, _ Record) int { runtime.Goexit(); return n })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if w, err := Open(context.Background(), &Options{TempDir: temp, Session: s}); err == nil {
+			_ = w.Close()
+			t.Error("it returned")
+		}
+	}()
+	<-ended
+	if left := tree(t, temp); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
+}
+
+func TestTheMountsOfAWorkspaceAreItsOwn(t *testing.T) {
+	dir := host(t, "a.txt")
+	m := HostMount{HostPath: dir, MountPath: "m", Include: []string{"a*"}, Exclude: []string{"b"}, MaxBytes: new(int64(100))}
+	w := opened(t, Options{AllowedHostRoots: []string{dir}, Mounts: []HostMount{m}})
+	before := w.Fingerprint()
+	m.Include[0], m.Exclude[0], *m.MaxBytes = "x", "y", 1
+	if after := w.Fingerprint(); after != before {
+		t.Errorf("the fingerprint is %s after the caller changed its own mounts, want %s", after, before)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/drover-agents/drover/internal/visible"
 )
 
 // WriteBackOptions configures [Workspace.WriteBack]. Nil and the zero value write everything that changed
@@ -29,6 +31,11 @@ type WriteBackOptions struct {
 	Force bool
 	// NoDelete leaves on the host what was deleted in the workspace.
 	NoDelete bool
+	// Git also writes what is in the folders of git repositories. What is there can run programs on the
+	// host at the next git command: hooks, and settings such as core.fsmonitor and filters. So it is only
+	// for agents that may run programs there anyway. Without it, nothing that is named .git or lies below
+	// that is written or deleted.
+	Git bool
 	// State is a folder for the journal and for what is put aside, which nobody else can write to. Empty
 	// means "writeback" in the folder where the system keeps the state of programs of this user.
 	State string
@@ -40,7 +47,7 @@ type HostPath struct {
 	Host string `json:"host"`
 }
 
-// A SkippedPath is one that was not written back, or not all of it.
+// A SkippedPath is one that a write-back or a patch leaves out, or of which it leaves something out.
 type SkippedPath struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
@@ -72,21 +79,21 @@ func (r WriteBackResult) String() string {
 		b.WriteString("Nothing was changed; this is what would be:\n")
 	}
 	for _, dir := range r.Recovered {
-		fmt.Fprintf(&b, "recovered %s, where an earlier write-back was cut short\n", dir)
+		fmt.Fprintf(&b, "recovered %s, where an earlier write-back was cut short\n", visible.Text(dir))
 	}
 	for _, p := range r.Written {
-		fmt.Fprintf(&b, "written   %s -> %s\n", p.Path, p.Host)
+		fmt.Fprintf(&b, "written   %s -> %s\n", visible.Text(p.Path), visible.Text(p.Host))
 	}
 	for _, p := range r.Deleted {
-		fmt.Fprintf(&b, "deleted   %s -> %s\n", p.Path, p.Host)
+		fmt.Fprintf(&b, "deleted   %s -> %s\n", visible.Text(p.Path), visible.Text(p.Host))
 	}
 	for _, s := range r.Skipped {
-		fmt.Fprintf(&b, "skipped   %s: %s\n", s.Path, s.Reason)
+		fmt.Fprintf(&b, "skipped   %s: %s\n", visible.Text(s.Path), visible.Text(s.Reason))
 	}
 	for _, c := range r.Conflicts {
-		fmt.Fprintf(&b, "conflict  %s: %s", c.Path, c.Reason)
+		fmt.Fprintf(&b, "conflict  %s: %s", visible.Text(c.Path), visible.Text(c.Reason))
 		if c.Aside != "" {
-			fmt.Fprintf(&b, "; the host's side is in %s", c.Aside)
+			fmt.Fprintf(&b, "; the host's side is in %s", visible.Text(c.Aside))
 		}
 		b.WriteByte('\n')
 	}
@@ -105,7 +112,7 @@ func (e *ConflictError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "workspace: nothing was written back, because the host has changed in %d places:", len(e.Conflicts))
 	for _, c := range e.Conflicts {
-		fmt.Fprintf(&b, "\n  %s: %s", c.Path, c.Reason)
+		fmt.Fprintf(&b, "\n  %s: %s", visible.Text(c.Path), visible.Text(c.Reason))
 	}
 	b.WriteString("\n  next: write to another Dir, choose with Only, or set Force to keep the host's side aside")
 	return b.String()
@@ -123,6 +130,12 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 // has them. Nothing is ever written outside of the target, nor behind a link. Pipes, sockets, devices,
 // set-id bits and links that lead out of the target stay behind, and so does what the mount left out.
 // AllowedHostRoots hold as for mounts.
+//
+// What is named .git, in any case, or lies below that stays behind too, unless Git is set: it could run
+// programs on the host. That does not hold for other files that programs of the host run when they see
+// them, such as a Makefile, nor for repositories without a folder of that name: a bare one is any folder
+// with HEAD, objects and refs, and git takes it for a repository when it is called in there (it does not
+// if its setting safe.bareRepository is "explicit"). Look at what was written before you do that.
 func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (WriteBackResult, error) {
 	if opts == nil {
 		opts = &WriteBackOptions{}
@@ -165,7 +178,7 @@ func (w *Workspace) WriteBack(ctx context.Context, opts *WriteBackOptions) (Writ
 	return plan.carryOut(result, state)
 }
 
-// backs are what a workspace has written back so far, by the path of the host: that is what the host is
+// backs are what a workspace has written back so far, by the way that it went: that is what the host is
 // compared with then, and not what was mounted. Nil is what was deleted.
 type backs struct {
 	mu    sync.Mutex

@@ -4,7 +4,29 @@
 
 package workspace
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// onlyOurs refuses a folder that others can write to.
+func onlyOurs(dir string) error {
+	var s unix.Stat_t
+	if err := unix.Stat(dir, &s); err != nil {
+		return &os.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	reason := ""
+	switch {
+	case s.Uid != 0 && int(s.Uid) != os.Geteuid():
+		reason = "belongs to another user, who could make write-backs do anything"
+	case s.Mode&0o022 != 0:
+		reason = "can be written to by others, who could make write-backs do anything"
+	default:
+		return nil
+	}
+	return &SecurityError{Path: dir, Reason: reason, Next: "set State to a folder that only you can write to"}
+}
 
 // canWrite reports why nothing can be made in a folder. Somebody may change that at any time: it is only to
 // say so early.

@@ -141,7 +141,7 @@ func (p *writeBackPlan) remember(t *target) {
 		if step.ours != nil {
 			written.Perm = step.ours.Perm
 		}
-		p.w.backs.sides[t.host(rel)] = written
+		p.w.backs.sides[t.way(rel)] = written
 		switch {
 		case step.parent:
 		case step.mounted == nil:

@@ -191,3 +191,19 @@ func TestTheNextWriteBackEndsWhatWasCutShort(t *testing.T) {
 		t.Errorf("host (-before +got):\n%s", diff)
 	}
 }
+
+// What lies below a folder is a part of what was cut short there.
+func TestAWriteBackBelowOneThatWasCutShortEndsIt(t *testing.T) {
+	dir, before, _ := plantForCrash(t)
+	plant(t, dir, map[string]string{"two/sub/x": "1"})
+	before["two/sub/"], before["two/sub/x"] = "0755", "0644 1"
+	crash(t, dir, "applied", 0)
+	w := openOn(t, filepath.Join(dir, "two/sub"), nil)
+	done, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: filepath.Join(dir, "state")})
+	if want := []string{filepath.Join(dir, "one"), filepath.Join(dir, "two")}; err != nil || !cmp.Equal(want, done.Recovered) {
+		t.Errorf("recovered %q, %v; want %q", done.Recovered, err, want)
+	}
+	if diff := cmp.Diff(before, hosts(t, dir)); diff != "" {
+		t.Errorf("host (-before +got):\n%s", diff)
+	}
+}

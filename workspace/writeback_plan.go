@@ -27,6 +27,7 @@ type writeBackPlan struct {
 	now     time.Time
 
 	skipped   []SkippedPath
+	git       map[string]int // changes that stay behind, by folder of a repository
 	conflicts []plannedConflict
 }
 
@@ -80,6 +81,8 @@ func (p *writeBackPlan) make(changes []Change) error {
 		}
 	}
 	p.refuseTwice()
+	p.refuseLost()
+	p.nameGit()
 	return p.checkAccess()
 }
 
@@ -98,7 +101,7 @@ func (p *writeBackPlan) add(name string, before, ours *side) error {
 	t, rel := p.targets.of(name)
 	mounted := before
 	if t != nil {
-		if written, ok := p.w.backs.sides[t.host(rel)]; ok {
+		if written, ok := p.w.backs.sides[t.way(rel)]; ok {
 			before = written
 		}
 	}
@@ -109,6 +112,8 @@ func (p *writeBackPlan) add(name string, before, ours *side) error {
 		return nil // a folder that only led to mounts
 	case t == nil:
 		p.skip(name, "is in no mount")
+		return nil
+	case p.skipGit(t, rel):
 		return nil
 	case t.root == nil && !t.export:
 		p.conflict(t, rel, "the folder that was mounted is gone from the host", true)
@@ -351,6 +356,23 @@ func (p *writeBackPlan) refuseTwice() {
 				p.conflict(t, rel, fmt.Sprintf("goes to %q on the host, and so does %q", host, other), true)
 			}
 			seen[host] = name
+		}
+	}
+}
+
+// refuseLost makes conflicts of folders that one mount takes away and another writes to.
+func (p *writeBackPlan) refuseLost() {
+	for _, t := range p.targets.all {
+		for _, rel := range t.planned() {
+			step := t.plan[rel]
+			if step.Expect == nil || step.Expect.Kind != filetree.Dir || step.Want != nil && step.Want.Kind == filetree.Dir {
+				continue
+			}
+			for _, other := range p.targets.all {
+				if other != t && len(other.plan) > 0 && holds(t.host(rel), other.dir) {
+					p.conflict(t, rel, fmt.Sprintf("is gone from the workspace, and %q goes there on the host", other.mount), true)
+				}
+			}
 		}
 	}
 }

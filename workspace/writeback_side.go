@@ -94,6 +94,8 @@ func (t *target) look(rel string) (*side, error) {
 // lookAtFile reads a file until nobody writes to it meanwhile.
 func (t *target) lookAtFile(rel string) (*side, error) {
 	var hash string
+	var seen filetree.Stamp
+	var since time.Time
 	for range 50 {
 		looked := time.Now()
 		f, e, err := t.root.OpenFile(rel)
@@ -107,8 +109,14 @@ func (t *target) lookAtFile(rel string) (*side, error) {
 		}
 		// OpenFile looks without extended attributes, which have to be kept.
 		later, err := t.root.Lstat(rel)
-		if err == nil && later.Stamp == e.Stamp && later.Size == e.Size && !filetree.Racy(e, looked) {
-			return &side{Entry: later, hash: hash}, nil
+		if err == nil && later.Stamp == e.Stamp && later.Size == e.Size {
+			if seen != e.Stamp {
+				seen, since = e.Stamp, looked
+			}
+			// Where clocks differ, its time may be in the future for long: then it is enough that it stays.
+			if !filetree.Racy(e, looked) || looked.Sub(since) > 50*time.Millisecond {
+				return &side{Entry: later, hash: hash}, nil
+			}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

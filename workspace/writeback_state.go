@@ -66,17 +66,37 @@ func openWriteBackState(ctx context.Context, dir string, targets []string, dryRu
 	if _, err := os.Lstat(dir); dryRun && errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
-	if err = os.MkdirAll(dir, 0o700); err == nil {
-		s.lock, err = os.OpenFile(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	}
-	if err == nil {
+	if err = s.openLock(dryRun); err == nil && s.lock != nil {
 		err = filelock.Lock(ctx, s.lock, 20*time.Millisecond)
+	}
+	if errors.Is(err, ErrSecurity) {
+		return nil, err
 	}
 	if err != nil {
 		s.close()
 		return nil, fmt.Errorf("workspace: the folder for the journal of a write-back: %w\n  next: set State to a folder that can be written to", err)
 	}
 	return s, nil
+}
+
+// openLock opens the file with the lock. In a folder without one there never was a write-back, and a dry run
+// leaves it so. Journals are obeyed, so that nobody else may be able to write any.
+func (s *writeBackState) openLock(dryRun bool) (err error) {
+	how := os.O_RDONLY
+	if !dryRun {
+		how = os.O_RDWR | os.O_CREATE
+		if err := os.MkdirAll(s.dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := onlyOurs(s.dir); err != nil {
+		return err
+	}
+	s.lock, err = os.OpenFile(filepath.Join(s.dir, "lock"), how, 0o600)
+	if dryRun && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (s *writeBackState) close() {
@@ -116,7 +136,7 @@ func RecoverWriteBack(ctx context.Context, state string) ([]string, error) {
 	return s.recover(nil, false)
 }
 
-// recover ends the write-backs that went to one of the folders, or all of them if there are none. A dry
+// recover ends the write-backs that went to one of the folders, or above or below it, or all of them if there are none. A dry
 // run only finds them.
 func (s *writeBackState) recover(dirs []string, dryRun bool) ([]string, error) {
 	if s.lock == nil {
@@ -150,7 +170,9 @@ func recoverRun(folder string, dirs []string, dryRun bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	concerned := func(dir string) bool { return slices.Contains(dirs, dir) }
+	concerned := func(dir string) bool {
+		return slices.ContainsFunc(dirs, func(d string) bool { return holds(d, dir) || holds(dir, d) })
+	}
 	if dirs != nil && !slices.ContainsFunc(r.dirs, concerned) {
 		return nil, nil
 	}

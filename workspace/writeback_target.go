@@ -59,6 +59,9 @@ func (t *target) workspacePath(rel string) string {
 
 func (t *target) host(rel string) string { return filepath.Join(t.dir, filepath.FromSlash(rel)) }
 
+// way names a path of the workspace and where it goes. Two mounts of one folder have two ways to a file.
+func (t *target) way(rel string) string { return t.workspacePath(rel) + "\x00" + t.host(rel) }
+
 // targets are where a write-back goes. No two of them have a path of the workspace in common.
 type targets struct {
 	all   []*target

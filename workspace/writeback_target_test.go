@@ -259,3 +259,77 @@ func TestWritingBackAgainGoesOnFromWhatWasWritten(t *testing.T) {
 		t.Errorf("after the host changed it: %v, want a conflict", err)
 	}
 }
+
+func TestAFolderThatOneMountTakesAwayIsNotWrittenToByAnother(t *testing.T) {
+	host := t.TempDir()
+	plant(t, host, map[string]string{"sub/x": "1"})
+	before := harvest(t, host)
+	w := openOn(t, host, func(o *workspace.Options) {
+		o.Mounts = append(o.Mounts, workspace.HostMount{HostPath: filepath.Join(host, "sub"), MountPath: "q"})
+	})
+	edits(map[string]string{"q/new": "2"}, "p/sub")(t, w.Root())
+	for _, dryRun := range []bool{true, false} {
+		done, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: t.TempDir(), DryRun: dryRun, Force: true})
+		_, conflicts := reasons(done)
+		want := []string{`p/sub: is gone from the workspace, and "q" goes there on the host`}
+		if diff := cmp.Diff(want, conflicts); diff != "" || !errors.Is(err, workspace.ErrConflict) {
+			t.Errorf("%v, conflicts (-want +got):\n%s", err, diff)
+		}
+	}
+	if diff := cmp.Diff(before, harvest(t, host)); diff != "" {
+		t.Errorf("the host (-before +after):\n%s", diff)
+	}
+}
+
+// What went one way is not what was mounted the other way, and is not written over again and again.
+func TestTwoMountsOfOneFolderDoNotTakeTurns(t *testing.T) {
+	host, state := t.TempDir(), t.TempDir()
+	plant(t, host, map[string]string{"x": "1"})
+	w := openOn(t, host, func(o *workspace.Options) {
+		o.Mounts = append(o.Mounts, workspace.HostMount{HostPath: host, MountPath: "q"})
+	})
+	plant(t, w.Root(), map[string]string{"p/x": "2"})
+	_, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state})
+	must(t, err)
+	plant(t, w.Root(), map[string]string{"q/x": "3"})
+	if _, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state}); !errors.Is(err, workspace.ErrConflict) {
+		t.Errorf("writing the other way: %v, want a conflict", err)
+	}
+	_, err = w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state, Force: true})
+	must(t, err)
+	done, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state})
+	must(t, err)
+	if got := harvest(t, host)["x"]; got != "0644 3" || len(done.Written) > 0 {
+		t.Errorf("the host has %q, and %v were written again", got, done.Written)
+	}
+}
+
+func TestADryRunLeavesTheFolderOfJournalsAsItIs(t *testing.T) {
+	host, state := t.TempDir(), t.TempDir()
+	plant(t, host, map[string]string{"x": "1"})
+	w := openOn(t, host, nil)
+	plant(t, w.Root(), map[string]string{"p/x": "2"})
+	_, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state, DryRun: true})
+	must(t, err)
+	if got := harvest(t, state); len(got) > 0 {
+		t.Errorf("there is %v now", got)
+	}
+}
+
+// A result is shown on a terminal, and an agent chooses names.
+func TestNamesCannotActOnATerminal(t *testing.T) {
+	r := workspace.WriteBackResult{
+		Written:   []workspace.HostPath{{Path: "a\x1b[2J", Host: "/h/a\x1b[2J"}},
+		Deleted:   []workspace.HostPath{{Path: "b\nwritten c", Host: "/h/b\n"}},
+		Skipped:   []workspace.SkippedPath{{Path: "c\r", Reason: "\x1b"}},
+		Conflicts: []workspace.Conflict{{Path: "d\n", Reason: "e\x1b", Aside: "/s/d\n"}},
+	}
+	text := r.String()
+	if got := strings.Count(text, "\n"); got != 5 || strings.ContainsAny(text, "\x1b\r") {
+		t.Errorf("%d lines, want 5: %q", got, text)
+	}
+	text = (&workspace.ConflictError{Conflicts: r.Conflicts}).Error()
+	if got := strings.Count(text, "\n"); got != 2 || strings.ContainsAny(text, "\x1b\r") {
+		t.Errorf("%d line ends, want 2: %q", got, text)
+	}
+}

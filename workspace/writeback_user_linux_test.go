@@ -41,3 +41,35 @@ func TestAFolderThatCannotBeWrittenToIsNamedAndNothingIsChanged(t *testing.T) {
 		t.Errorf("host (-want +got):\n%s", diff)
 	}
 }
+
+func TestJournalsOfOthersAreNotObeyed(t *testing.T) {
+	host := t.TempDir()
+	plant(t, host, map[string]string{"x": "1"})
+	w := openOn(t, host, nil)
+	plant(t, w.Root(), map[string]string{"p/x": "2"})
+	for name, open := range map[string]func(dir string) error{
+		"all can write":      func(dir string) error { return os.Chmod(dir, 0o777) },
+		"a temporary folder": func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) },
+		"a group can write":  func(dir string) error { return os.Chmod(dir, 0o770) },
+		"is another user's":  func(dir string) error { return os.Chown(dir, 65534, 65534) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			if err := open(state); err != nil {
+				t.Skip(err)
+			}
+			for _, dryRun := range []bool{true, false} {
+				_, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state, DryRun: dryRun})
+				if !errors.Is(err, workspace.ErrSecurity) {
+					t.Errorf("error: %v, want that of security", err)
+				}
+			}
+			if _, err := workspace.RecoverWriteBack(t.Context(), state); !errors.Is(err, workspace.ErrSecurity) {
+				t.Errorf("recovery: %v, want that of security", err)
+			}
+			if got := harvest(t, state); len(got) > 0 {
+				t.Errorf("there is %v now", got)
+			}
+		})
+	}
+}

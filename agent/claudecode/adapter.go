@@ -75,7 +75,7 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 			yield(event.Event{}, err)
 			return
 		}
-		r, err := a.newRun(req)
+		r, err := a.newRun(ctx, req)
 		if err != nil {
 			yield(event.Event{}, err)
 			return

@@ -114,7 +114,7 @@ func TestAHostThatCannotBeEnforcedIsRefused(t *testing.T) {
 		"a gate":    gate.NewEngine(nil, nil),
 		"a decider": allowAll,
 	} {
-		_, err := New(base).newRun(agent.Request{Prompt: "go", Host: host})
+		_, err := New(base).newRun(t.Context(), agent.Request{Prompt: "go", Host: host})
 		if _, ok := errors.AsType[*claude.OptionError](err); !ok {
 			t.Errorf("%s: %v, want an OptionError", name, err)
 		}

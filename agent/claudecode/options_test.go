@@ -35,7 +35,7 @@ func optionsOf(t testing.TB, base *claude.Options, req agent.Request) claude.Opt
 	if req.Prompt == "" {
 		req.Prompt = "go"
 	}
-	r, err := New(base).newRun(req)
+	r, err := New(base).newRun(t.Context(), req)
 	if err != nil {
 		t.Fatalf("newRun: %v", err)
 	}
@@ -90,7 +90,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 			}
 			req := agent.Request{Prompt: "go"}
 			reflect.ValueOf(&req).Elem().Field(i).Set(reflect.ValueOf(field.value))
-			r, err := New(base).newRun(req)
+			r, err := New(base).newRun(t.Context(), req)
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), field.changes) {
 					t.Errorf("refused with %v, want %q", err, field.changes)
@@ -166,7 +166,7 @@ func TestTheBaseIsNeverChanged(t *testing.T) {
 		{Prompt: "go", Tools: desk(t), AllowedTools: []string{"Read", "save"}},
 		{Prompt: "go", Host: allowAll},
 	} {
-		r, err := a.newRun(req)
+		r, err := a.newRun(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +257,7 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 			if name != "no prompt" {
 				x.req.Prompt = "go"
 			}
-			_, err := New(&x.base).newRun(x.req)
+			_, err := New(&x.base).newRun(t.Context(), x.req)
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("got %v, want an error with %q", err, x.want)
 			}

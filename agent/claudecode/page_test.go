@@ -16,13 +16,15 @@ import (
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/workspace"
 )
 
-// told are the payloads that a cell and its gateway tell, as pointers to decode into.
+// told are the payloads that a cell, its gateway and a workspace tell, as pointers to decode into.
 func told() []event.Payload {
 	return []event.Payload{
 		&isolation.Walls{}, &isolation.Breach{},
 		&gateway.ModelCall{}, &gateway.Refused{}, &gateway.Limit{}, &gateway.BackOff{}, &proxy.Connection{},
+		&workspace.Restored{},
 	}
 }
 
@@ -53,7 +55,7 @@ func jsonNames(of reflect.Type) []string {
 	var names []string
 	for field := range of.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name != "-" {
+		if name != "-" && !field.Anonymous {
 			names = append(names, name)
 		}
 		if field.Type.Kind() == reflect.Struct {

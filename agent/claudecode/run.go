@@ -43,7 +43,7 @@ type run struct {
 }
 
 // newRun makes the options of a run. Nothing is started.
-func (a *Adapter) newRun(req agent.Request) (*run, error) {
+func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	r := &run{adapter: a, prompt: req.Prompt, opts: a.base, asides: newAsides()}
 	if err := overlay(&r.opts, req); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (a *Adapter) newRun(req agent.Request) (*run, error) {
 	if req.Host != nil {
 		newVouchers(req.Host, r.opts.Dir).observe(&r.opts)
 	}
-	if r.place, err = bindWorkspace(&r.opts, req, r.asides.tell); err != nil {
+	if r.place, err = bindWorkspace(ctx, &r.opts, req, r.asides.tell); err != nil {
 		release()
 		return nil, err
 	}
@@ -127,10 +127,10 @@ func (r *run) take(ctx context.Context, next said, more bool, yield yieldFunc) (
 		r.breakOff(ctx, next.failed, yield)
 		return true
 	}
+	if r.place != nil {
+		r.place.Saw(next.message)
+	}
 	for _, e := range r.normal.events(next.message) {
-		if r.place != nil {
-			r.place.Saw(e)
-		}
 		if !yield(e, nil) {
 			return true
 		}

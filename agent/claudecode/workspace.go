@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 
@@ -29,11 +30,11 @@ func workDir(req agent.Request) (string, error) {
 }
 
 // bindWorkspace makes the calls of a run transactions of its workspace.
-func bindWorkspace(o *claude.Options, req agent.Request, emit func(event.Payload)) (*workspace.Binding, error) {
+func bindWorkspace(ctx context.Context, o *claude.Options, req agent.Request, emit func(event.Payload)) (*workspace.Binding, error) {
 	if req.Workspace == nil {
 		return nil, nil
 	}
-	return req.Workspace.Bind(o, &workspace.BindOptions{Emit: emit, ReadOnly: ownTools{req.Tools}.readOnly})
+	return req.Workspace.Bind(o, &workspace.BindOptions{Emit: emit, ReadOnly: ownTools{req.Tools}.readOnly, Within: ctx})
 }
 
 // readOnly reports whether a name is that of a tool of this program that only reads.

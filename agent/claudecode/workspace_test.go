@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -155,5 +156,58 @@ func TestTheWorkingDirectoryIsInTheWorkspace(t *testing.T) {
 				t.Errorf("%s: %v, want a refusal", dir, err)
 			}
 		}
+	}
+}
+
+// A tool of this program has another agent work in its own workspace. Its calls are part of the tool's
+// call: they wait for each other and not for that, and go with it.
+func TestAToolMayRunAnotherAgentInItsWorkspace(t *testing.T) {
+	w := shop(t)
+	other := claudetest.NewModel(t,
+		script.Reply(bash("echo 9 > shop/price.txt"), bash("echo x > undone; exit 1"),
+			script.ToolCall{Name: "mcp__drover__note", Input: script.Input{}}),
+		script.Text("Sold."),
+	)
+	inner := claudetest.CLI(t).Options(other)
+	inner.Dir, inner.PermissionMode = "", claude.ModeBypassPermissions
+	cli := claudetest.CLI(t)
+	cli.SetEnv(inner, other, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
+	note := tool.Must("note", "Write a note.", func(context.Context, struct{}) (string, error) {
+		return "noted", os.WriteFile(filepath.Join(w.Root(), "note"), []byte("n"), 0o600)
+	})
+	notes := tool.MustRegistry(&tool.Options{Around: workspace.ToolTx(w, nil)}, note)
+	delegate := tool.Must("delegate", "Have another agent do it.", func(ctx context.Context, in struct {
+		Fail bool `json:"fail"`
+	},
+	) (string, error) {
+		for _, err := range claudecode.New(inner).Run(ctx, agent.Request{Prompt: "sell", Workspace: w, Tools: notes}) {
+			if err != nil {
+				return "", err
+			}
+		}
+		if diff := cmp.Diff([]string{"note", "shop/price.txt"}, changed(t, w)); diff != "" {
+			t.Errorf("what the other agent left (-want +got):\n%s", diff)
+		}
+		if in.Fail {
+			return "", errors.New("it was all wrong")
+		}
+		return "done", nil
+	})
+	model := claudetest.NewModel(t,
+		script.Call("mcp__drover__delegate", script.Input{"fail": true}), script.Text("Well."),
+	)
+	base := cli.Options(model)
+	base.Dir, base.PermissionMode = "", claude.ModeBypassPermissions
+	cli.SetEnv(base, model, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
+	tools := tool.MustRegistry(&tool.Options{Around: workspace.ToolTx(w, nil)}, delegate)
+	got := in(t, nil, base, agent.Request{Workspace: w, Tools: tools})
+	if done := got[len(got)-1].Payload.(event.Done); done.Status != event.DoneSuccess {
+		t.Fatalf("the run ended with %+v", done)
+	}
+	if left := changed(t, w); left != nil {
+		t.Errorf("the call that failed left %v", left)
+	}
+	if !model.LastRequest().SawText("shop/price.txt") {
+		t.Error("the model was not told")
 	}
 }

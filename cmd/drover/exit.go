@@ -83,7 +83,7 @@ func tell(errs io.Writer, err error) {
 }
 
 // packageNames are what errors of our packages begin with. They help programmers, not people.
-var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|claudecode|agent|gate|gateway|guard|isolation|transcript|tool|event|schema|script): `)
+var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|claudecode|agent|gate|gateway|guard|isolation|transcript|tool|event|schema|script|workspace): `)
 
 // forPrograms are pieces of advice that only a program can follow, and what a person can do instead.
 var forPrograms = []struct {
@@ -96,6 +96,8 @@ var forPrograms = []struct {
 	{regexp.MustCompile(`, or give a key with isolation\.WithAPIKey`), ""},
 	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
 	{regexp.MustCompile(`Isolation\.Weakest, (drover run)`), "$1"},
+	{regexp.MustCompile(`give one of them another MountPath`), "give one of them another path: --mount folder:path"},
+	{regexp.MustCompile(`, or leave it out with Exclude`), ", or mount less"},
 	{regexp.MustCompile(`Network\.AllowedDomains`), "--allow-domain"},
 	{regexp.MustCompile(`Sandbox\.WritablePaths`), "--writable"},
 	{regexp.MustCompile(`Sandbox\.ReadablePaths`), "--readable"},

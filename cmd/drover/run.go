@@ -149,6 +149,6 @@ const runExamples = `  drover run "What does this project do?"
   git diff | drover run --json - | jq -r 'select(.type == "text").payload.content'
   drover run --allow shellExecute,networkAccess --allow-domain style.example.com "Apply our style guide"
   drover run --mount . --write-back --allow fileWrite,shellExecute "Rename the package"
-  drover run --mount src:project/src --allow fileWrite --diff --quiet "Fix the typos" | git apply
+  drover run --mount src --allow fileWrite --diff --quiet "Fix the typos" | git apply
   drover run --resume 2f1c… "And now the tests"
   drover run --model-script script.yaml "Try it without a key"`

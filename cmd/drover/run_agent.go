@@ -41,6 +41,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if err != nil {
 		return err
 	}
+	current := req.Dir
 	files.enter(&req)
 	j := &job{options: o, streams: s, request: req, place: files}
 	defer func() { err = files.leave(ctx, err, s.out) }() // last of all, when nothing of the run is left
@@ -55,6 +56,9 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
+	if files != nil {
+		kept.project = current
+	}
 	if j.adapter, err = o.adapter(in, kept); err != nil {
 		return err
 	}

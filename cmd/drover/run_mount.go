@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/internal/statefolder"
+	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -79,14 +82,43 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 	if len(o.files.mounts) == 0 {
 		return nil, nil
 	}
+	for _, m := range o.files.mounts {
+		if holdsHome(m.HostPath) && isolation.Level(o.walls.level) != isolation.LevelHost {
+			return nil, usageError("--mount: %s holds your home, and the agent may read all that is mounted\n  next: choose a folder below it", m.HostPath)
+		}
+	}
 	w, err := workspace.Open(ctx, &workspace.Options{Mounts: o.files.mounts, AllowAnyRoot: true})
 	if err != nil {
+		if stopped := context.Cause(ctx); errors.Is(stopped, errTimeIsUp) {
+			return nil, ending{exitLimit, fmt.Errorf("%w while --mount was copying\n  next: give it more --timeout, or mount less", stopped)}
+		}
 		if errors.Is(err, workspace.ErrSecurity) || errors.Is(err, fs.ErrNotExist) {
 			return nil, usageError("--mount: %w", err)
 		}
 		return nil, fmt.Errorf("--mount: %w", err)
 	}
 	return &place{Workspace: w, flags: o.files, state: o.state, errs: errs}, nil
+}
+
+// holdsHome reports whether a folder is the home of the user, or one above it.
+func holdsHome(dir string) bool {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(realPath(dir), realPath(home))
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// realPath is a path without links, as far as that is known.
+func realPath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path
 }
 
 // enter has a request run in the workspace, and the model know what is there.
@@ -146,7 +178,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 		if err := p.Keep(); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.errs, "drover: the run did not come to its end, so nothing was written back\n  next: look at what it has done in %s, and remove that folder\n", p.Root())
+		fmt.Fprintf(p.errs, "drover: the run did not come to its end, so nothing was written back\n  next: look at what it has done in %s, and remove that folder, and %[1]s.store if it is there\n", p.Root())
 		return nil
 	}
 	dir, err := p.state, error(nil)
@@ -160,14 +192,14 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 	if err != nil {
 		return p.kept(fmt.Errorf("--write-back: %w", err))
 	}
-	fmt.Fprint(p.errs, result)
+	fmt.Fprint(p.errs, visible.Lines(result.String()))
 	return nil
 }
 
 // kept is an error after which the workspace stays.
 func (p *place) kept(err error) error {
 	err = errors.Join(err, p.Keep())
-	return fmt.Errorf("%w\n  what the agent has done is in %s, which stays until you remove it", err, p.Root())
+	return fmt.Errorf("%w\n  what the agent has done is in %s, which stays until you remove it, and %[2]s.store if it is there", err, p.Root())
 }
 
 // tellForgotten says that changes are thrown away, and how to have them.
@@ -196,10 +228,10 @@ func (p *place) changed(ctx context.Context) (int, error) {
 func (p *place) tellRestored() {
 	for _, r := range p.Restored() {
 		for _, c := range r.Conflicts {
-			fmt.Fprintf(p.errs, "drover: %s: %s", c.Path, c.Reason)
+			fmt.Fprintf(p.errs, "drover: %s: %s", visible.Text(c.Path), visible.Text(c.Reason))
 			if c.Aside != "" {
 				_ = p.Keep() // the other side lies beside it, and is named
-				fmt.Fprintf(p.errs, "; the other side is in %s", c.Aside)
+				fmt.Fprintf(p.errs, "; the other side is in %s", visible.Text(c.Aside))
 			}
 			fmt.Fprintln(p.errs)
 		}

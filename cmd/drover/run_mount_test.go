@@ -5,11 +5,14 @@
 package main
 
 import (
+	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -156,4 +159,90 @@ func TestTheModelIsToldOfTheMounts(t *testing.T) {
 	if result, _, _ := model.ToolResult("Bash"); !strings.Contains(result, workspace.Prefix) || !strings.HasSuffix(strings.TrimSpace(result), "goods") {
 		t.Errorf("the command saw %q", result)
 	}
+}
+
+// A conversation belongs to the folder that it was begun in, though each run works in a new copy.
+func TestAConversationGoesOnInAnotherCopy(t *testing.T) {
+	m := newMounted(t)
+	model := claudetest.NewModel(t, bash(sells), script.Text("Sold."), script.Text("Again."), script.Text("Here."))
+	m.setEnv(model.Env())
+	first := m.run("run", "--json", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
+	_, token, found := strings.Cut(first.out, `"resumeToken":"`)
+	if !found || first.code != 0 {
+		t.Fatalf("exit code %d:\n%s%s", first.code, first.out, first.errors)
+	}
+	for line := range strings.Lines(first.out) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("%q is no event", line)
+		}
+	}
+	token, _, _ = strings.Cut(token, `"`)
+	for _, more := range [][]string{{"--mount", m.host}, nil} {
+		got := m.run(append([]string{"run", "--resume", token, "More."}, more...)...)
+		if got.code != 0 || !model.LastRequest().SawText("Sold.") {
+			t.Errorf("%v: exit code %d:\n%s%s", more, got.code, got.out, got.errors)
+		}
+	}
+}
+
+func TestMountsThatCannotBe(t *testing.T) {
+	m := newMounted(t)
+	for name, x := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"home":            {[]string{"--mount", m.env["HOME"]}, exitUsage, "holds your home"},
+		"all":             {[]string{"--mount", "/"}, exitUsage, "holds your home"},
+		"twice":           {[]string{"--mount", m.host, "--mount", m.host}, exitUsage, "--mount folder:path"},
+		"nothing":         {[]string{"--mount", ""}, exitUsage, "names no file or folder"},
+		"not there":       {[]string{"--mount", m.host + "/none"}, exitUsage, "no such file"},
+		"another system":  {[]string{"--mount", `C:\x`}, exitUsage, "no such file"},
+		"climbing out":    {[]string{"--mount", m.host + ":../x"}, exitUsage, "leads out of the workspace"},
+		"no time":         {[]string{"--mount", m.host, "--timeout", "1ms"}, exitLimit, "the time is up"},
+		"diff and events": {[]string{"--mount", m.host, "--diff", "--json"}, exitUsage, "choose one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := m.run(append([]string{"run", "x"}, x.args...)...)
+			if got.code != x.code || !strings.Contains(got.errors, x.want) || strings.Contains(got.errors, "workspace: ") {
+				t.Errorf("exit code %d, want %d and %q:\n%s", got.code, x.code, x.want, got.errors)
+			}
+			if left := m.leftovers(); left != nil || got.out != "" {
+				t.Errorf("%v is left, and printed was %q", left, got.out)
+			}
+		})
+	}
+}
+
+// A call that was denied does not keep the others' work from the host.
+func TestDeniedCallsAreNoReasonToWriteNothingBack(t *testing.T) {
+	m := newMounted(t, bash(sells), script.Call("WebFetch", script.Input{"url": "http://x.example/", "prompt": "x"}), script.Text("Done."))
+	if got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell."); got.code != exitDenied {
+		t.Errorf("exit code %d:\n%s", got.code, got.errors)
+	}
+	m.wants(map[string]string{"price.txt": "9\n", "old.txt": "", "new.txt": "new\n"})
+}
+
+func TestAnInterruptedRunKeepsWhatWasDone(t *testing.T) {
+	m := newMounted(t, bash(sells), bash("echo 5 > price.txt; touch begun; perl -e 'select(undef,undef,undef,20)'"))
+	m.leaves = true
+	r := m.start("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if found, _ := filepath.Glob(filepath.Join(m.env["TMPDIR"], workspace.Prefix+"*", "shop", "begun")); found != nil {
+			break
+		}
+	}
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(&r.seen, r.stdout)
+	got := r.wait()
+	left := m.leftovers()
+	if got.code != exitInterrupted || len(left) != 2 || !strings.Contains(got.errors, left[0]+",") || !strings.Contains(got.errors, left[1]+" if") {
+		t.Fatalf("exit code %d, left is %v:\n%s", got.code, left, got.errors)
+	}
+	if kept, err := os.ReadFile(filepath.Join(left[0], "shop", "price.txt")); string(kept) != "9\n" {
+		t.Errorf("the price is %q, %v, want that of the command which came to its end", kept, err)
+	}
+	m.wants(map[string]string{"price.txt": "7\n"})
 }

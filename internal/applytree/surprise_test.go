@@ -328,3 +328,23 @@ func TestASurpriseIsNotTouchedByAllOrNothing(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", now, err, written)
 	}
 }
+
+// A disk that is full must not keep half a file that nobody asked for.
+func TestWhatCouldNotBeStagedIsNotKept(t *testing.T) {
+	for _, allOrNothing := range []bool{true, false} {
+		b := setUp(t, layout{"a": {content: "1"}}, layout{"a": {content: "1"}, "b": {content: "22"}})
+		for i := range b.steps {
+			b.steps[i].Write = func(f *os.File) error {
+				_, _ = f.WriteString("2")
+				return errors.New("the disk is full")
+			}
+		}
+		if _, err := b.apply(allOrNothing); err == nil {
+			t.Error("no error")
+		}
+		b.tidy(t)
+		if left, _ := filepath.Glob(filepath.Join(b.work, "aside", "*")); len(left) > 0 {
+			t.Errorf("aside there is %q", left)
+		}
+	}
+}

@@ -186,6 +186,9 @@ func (r *run) resetMeta(o *op) error {
 // rescueAll keeps what is in the stage folder and not ours: what undoing took out of the tree though we did
 // not put it there like this, and files of the tree that were on their way from one path to another.
 func (r *run) rescueAll(s state) error {
+	if s == staging {
+		return nil // nothing of it was ever in the tree
+	}
 	for _, o := range r.j.Ops {
 		if o.Stage == "" || s == applied && o.From == "" {
 			continue

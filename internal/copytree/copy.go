@@ -187,19 +187,28 @@ func (c *copying) copyLink(it *item) error {
 	return c.setMeta(c.at(it), it.entry)
 }
 
-// joinNames gives the copies of files their further names.
+// joinNames gives the copies of files their further names. Where the first name has disappeared, the next
+// one that is there takes its place: a file with many names is copied once, whoever removes one meanwhile.
 func (c *copying) joinNames(ctx context.Context) error {
+	heirs := map[*item]*item{}
 	for _, it := range c.plan.items {
-		switch {
-		case it.first == nil:
-		case it.first.gone: // it disappeared under that name alone
+		if it.first == nil {
+			continue
+		}
+		if it.first.gone && heirs[it.first] == nil {
 			if err := c.copyItem(ctx, it); err != nil {
 				return err
 			}
-		default:
-			if err := c.dst.Link(c.at(it.first), c.at(it)); err != nil {
-				return err
+			if !it.gone {
+				heirs[it.first], it.first = it, nil
 			}
+			continue
+		}
+		if it.first.gone {
+			it.first = heirs[it.first]
+		}
+		if err := c.dst.Link(c.at(it.first), c.at(it)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -247,8 +256,8 @@ func (c *copying) summary(most int) Summary {
 			s.Links++
 		default:
 			s.Files++
-			if it.first == nil || it.first.gone {
-				s.Bytes += it.entry.Size
+			if it.first == nil {
+				s.Bytes = plus(s.Bytes, it.entry.Size)
 			}
 		}
 		if len(s.First) < most {

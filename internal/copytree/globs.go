@@ -48,8 +48,8 @@ func parsePattern(text string) (pattern, error) {
 	clean := strings.TrimPrefix(text, "./")
 	body := strings.TrimRight(clean, "/")
 	switch {
-	case body == "" || strings.HasPrefix(clean, "/"), slices.Contains(strings.Split(body, "/"), ".."):
-		return pattern{}, fmt.Errorf("the glob %q matches nothing\n  next: write it relative to the host path, without .. and without a slash in front", text)
+	case slices.ContainsFunc(strings.Split(body, "/"), func(name string) bool { return name == "" || name == "." || name == ".." }):
+		return pattern{}, fmt.Errorf("the glob %q matches nothing\n  next: write it relative to the host path, without . and .. and without a slash in front or two in a row", text)
 	case !doublestar.ValidatePattern(body):
 		return pattern{}, fmt.Errorf("the glob %q cannot be read: %w\n  next: close its brackets and braces, or put a backslash before them", text, doublestar.ErrBadPattern)
 	}

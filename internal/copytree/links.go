@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -26,10 +27,16 @@ const (
 // the nearest last: one that leads back to them would never end.
 func (p *Plan) follow(ctx context.Context, link *item, above []Source) error {
 	target, err := p.opts.Follow(filepath.Join(link.root.Dir(), filepath.FromSlash(link.entry.Path)))
+	if errors.Is(err, fs.ErrNotExist) && p.globs.skips(link.rel, false) {
+		return nil // it would be left out, if it led anywhere
+	}
 	if err != nil {
 		return namedRefusal(link.rel, err)
 	}
 	entry, err := target.Root.Lstat(target.Path)
+	if err == nil && p.globs.skips(link.rel, entry.Kind == filetree.Dir) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("following the link %q: %w\n  next: exclude it, or repair it", link.rel, err)
 	}

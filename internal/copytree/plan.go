@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -89,6 +90,9 @@ func (p *Plan) look(ctx context.Context, src Source) error {
 		p.sort()
 		return p.checkLinks()
 	}
+	if top.Kind == filetree.Link { // which nobody would check
+		return &Refusal{"", "is a link, or became one while it was looked at", "mount what it leads to", nil}
+	}
 	if p.globs.skips(path.Base(src.Path), false) {
 		return nil
 	}
@@ -118,8 +122,8 @@ func setIDRefusal(rel string) error {
 func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) error {
 	rel := func(e filetree.Entry) string { return path.Join(at, below(src.Path, e.Path)) }
 	entries, err := src.Root.Walk(ctx, &filetree.WalkOptions{
-		From: src.Path, NoXattrs: true,
-		Skip: func(e filetree.Entry) bool { return p.globs.skips(rel(e), e.Kind == filetree.Dir) },
+		From: src.Path, NoXattrs: true, Exchanges: true,
+		Skip: func(e filetree.Entry) bool { return p.skips(rel(e), e.Kind) },
 	})
 	if exchanged(err) {
 		return &Refusal{at, "has a folder that was exchanged while it was looked at", "let nobody change the host's files meanwhile, or exclude it", err}
@@ -140,6 +144,15 @@ func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) 
 		}
 	}
 	return nil
+}
+
+// skips reports what is left out before it is looked at. What a followed link leads to may be a file or a
+// folder, for which the globs differ.
+func (p *Plan) skips(rel string, kind filetree.Kind) bool {
+	if kind == filetree.Link && p.opts.Follow != nil {
+		return p.globs.skips(rel, false) && p.globs.skips(rel, true)
+	}
+	return p.globs.skips(rel, kind == filetree.Dir)
 }
 
 // below is the path of an entry relative to a folder above it.
@@ -211,10 +224,18 @@ func (p *Plan) joinNames() {
 func (p *Plan) checkBytes() error {
 	for _, it := range p.items {
 		if it.first == nil {
-			p.bytes += it.entry.Size
+			p.bytes = plus(p.bytes, it.entry.Size)
 		}
 	}
 	return p.within(p.bytes)
+}
+
+// plus stops at the largest number. Two files with nothing but holes can be larger than that.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 func (p *Plan) within(bytes int64) error {

@@ -5,6 +5,7 @@ package filetree
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"unsafe"
@@ -101,7 +102,18 @@ func entry(st *unix.Statx_t, path string) Entry {
 	return e
 }
 
-func nanos(t unix.StatxTimestamp) int64 { return t.Sec*1e9 + int64(t.Nsec) }
+// nanos stops at the first and the last time that nanoseconds can tell, in 1677 and 2262. File systems have
+// later ones, and everybody can give them to a file.
+func nanos(t unix.StatxTimestamp) int64 {
+	const second = 1_000_000_000
+	switch {
+	case t.Sec < math.MinInt64/second:
+		return math.MinInt64
+	case t.Sec >= math.MaxInt64/second:
+		return math.MaxInt64
+	}
+	return t.Sec*second + int64(t.Nsec)
+}
 
 func kindOf(mode uint16) Kind {
 	switch mode & unix.S_IFMT {

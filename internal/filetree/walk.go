@@ -13,6 +13,9 @@ type WalkOptions struct {
 	From string
 	// NoXattrs leaves the extended attributes out, which cost a system call for each entry.
 	NoXattrs bool
+	// Exchanges reports a folder in the error that has become a link or a file meanwhile. Otherwise it
+	// counts as one that disappeared.
+	Exchanges bool
 }
 
 // Walk looks at everything below the root, the root itself left out, and returns it sorted by path: what

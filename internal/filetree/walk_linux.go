@@ -99,7 +99,7 @@ func (w *walker) done(f *folder, err error) {
 func (w *walker) list(l *lister, f *folder) error {
 	entries, err := l.list(w.root, f.path)
 	if err != nil {
-		if f.path != w.opts.From && vanished(err) {
+		if f.path != w.opts.From && (errors.Is(err, fs.ErrNotExist) || !w.opts.Exchanges && exchanged(err)) {
 			return nil
 		}
 		return failed("walk", f.path, err)
@@ -126,10 +126,8 @@ func (w *walker) unskipped(entries []Entry) []Entry {
 	return kept
 }
 
-// vanished reports that a folder is no longer there, or something else is.
-func vanished(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
-}
+// exchanged reports that something else is where a folder was.
+func exchanged(err error) bool { return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) }
 
 // appendTo puts the entries of a tree in the order of their paths. That is not quite the order of their
 // folders: "a-b" comes before "a/b", though "a" comes before both.

@@ -32,6 +32,12 @@ type Folder struct {
 	removed  error
 }
 
+// The names of folders end in this many letters, of those that [rand.Text] has.
+const (
+	randomLength  = 16
+	randomLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+)
+
 // Make makes an empty folder in parent, and those beside it, which only this user may enter. An empty
 // parent means [os.TempDir].
 func (k Kind) Make(parent string) (*Folder, error) {
@@ -40,7 +46,7 @@ func (k Kind) Make(parent string) (*Folder, error) {
 		return nil, err
 	}
 	for {
-		f, err := k.try(filepath.Join(parent, k.Prefix+rand.Text()[:16]))
+		f, err := k.try(filepath.Join(parent, k.Prefix+rand.Text()[:randomLength]))
 		if !errors.Is(err, errMarkerLost) && !errors.Is(err, os.ErrExist) {
 			return f, err
 		}

@@ -85,7 +85,7 @@ func (k Kind) abandonedMarker(root *os.Root, name string) *marker {
 	if err != nil {
 		return nil
 	}
-	if opened, err := file.Stat(); err == nil && os.SameFile(info, opened) && k.marks(file) {
+	if opened, err := file.Stat(); err == nil && os.SameFile(info, opened) && k.marks(file, name) {
 		if locked, err := filelock.Try(file); locked && err == nil {
 			return &marker{file}
 		}
@@ -95,9 +95,14 @@ func (k Kind) abandonedMarker(root *os.Root, name string) *marker {
 }
 
 // marks reports whether the file is a marker of the kind. It may be empty or have only the beginning of
-// the text: that is what a program leaves that is killed at the worst moment, or whose disk is full.
-func (k Kind) marks(file *os.File) bool {
+// the text: that is what a program leaves that is killed at the worst moment, or whose disk is full. Its name
+// must then be one that Make has made up, and not one that somebody has chosen.
+func (k Kind) marks(file *os.File, name string) bool {
 	text := make([]byte, len(k.Text)+1)
 	n, _ := file.ReadAt(text, 0)
-	return strings.HasPrefix(k.Text, string(text[:n]))
+	if string(text[:n]) == k.Text {
+		return true
+	}
+	random := strings.TrimSuffix(strings.TrimPrefix(name, k.Prefix), markerSuffix)
+	return strings.HasPrefix(k.Text, string(text[:n])) && len(random) == randomLength && strings.Trim(random, randomLetters) == ""
 }

@@ -59,7 +59,7 @@ func TestLeftoversOfEveryMomentAreSwept(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			parent := parentFolder(t)
-			folder := filepath.Join(parent, kind.Prefix+"NAME")
+			folder := filepath.Join(parent, kind.Prefix+"NAMEOFAFOLDER234")
 			for name, content := range test.files {
 				if dir, isDir := strings.CutSuffix(name, "/"); isDir {
 					if err := os.Mkdir(folder+dir, 0o700); err != nil {
@@ -109,6 +109,8 @@ func TestLeftoversThatAreNotOursStay(t *testing.T) {
 	plant(t, filepath.Join(parent, "test-folder-other.lock"), "pid 7")
 	plant(t, filepath.Join(parent, "test-folder-longer", "file"), "a marker that says more")
 	plant(t, filepath.Join(parent, "test-folder-longer.lock"), kind.Text+"more")
+	plant(t, filepath.Join(parent, "test-folder-chosen.lock"), "") // empty, beside a folder that somebody named
+	plant(t, filepath.Join(parent, "test-folder-chosen", "file"), "mine")
 	plant(t, filepath.Join(parent, "unrelated", "file"), "another name")
 	mark("unrelated.lock")
 	plant(t, filepath.Join(outside, "file"), "behind a link")
@@ -124,7 +126,7 @@ func TestLeftoversThatAreNotOursStay(t *testing.T) {
 		t.Errorf("swept (-want +got):\n%s", diff)
 	}
 	want := []string{
-		"outside/file", "outside/marker", "test-folder-foreign.store/file", "test-folder-foreign/file",
+		"outside/file", "outside/marker", "test-folder-chosen/file", "test-folder-foreign.store/file", "test-folder-foreign/file",
 		"test-folder-link.store/file", "test-folder-link/file", "test-folder-linked/file",
 		"test-folder-longer/file", "test-folder-other/file", "unrelated/file",
 	}

@@ -34,10 +34,26 @@ func RemoveTree(root *os.Root, name string) error {
 const maxDepth = 32
 
 // openFolders gives the owner every right in a folder and all folders below it. What lies too deep is
-// moved up.
-func openFolders(root *os.Root, name string) {
-	o := &opener{root: root, top: name, prefix: "moved-" + rand.Text() + "-"}
-	o.open(name, 0)
+// moved up. It works through a handle on the folder itself: those who put links into it at this moment
+// reach nothing that is beside it.
+func openFolders(parent *os.Root, name string) {
+	info, err := parent.Lstat(name)
+	if err != nil || !info.IsDir() {
+		return
+	}
+	if info.Mode().Perm()&0o700 != 0o700 {
+		_ = parent.Chmod(name, 0o700) // removing tells what became of it
+	}
+	root, err := parent.OpenRoot(name)
+	if err != nil {
+		return
+	}
+	defer func() { _ = root.Close() }()
+	if opened, err := root.Stat("."); err != nil || !os.SameFile(info, opened) {
+		return
+	}
+	o := &opener{root: root, prefix: "moved-" + rand.Text() + "-"}
+	o.openBelow(".", 0)
 	for n := 0; n < o.moved; n++ { // which grows while it works
 		o.open(o.place(n), 1)
 	}
@@ -46,13 +62,12 @@ func openFolders(root *os.Root, name string) {
 // opener makes a tree removable.
 type opener struct {
 	root   *os.Root
-	top    string
 	prefix string // of a name that no agent has used
 	moved  int    // how many folders were moved up
 }
 
 // place is where a folder is moved to.
-func (o *opener) place(n int) string { return filepath.Join(o.top, o.prefix+strconv.Itoa(n)) }
+func (o *opener) place(n int) string { return o.prefix + strconv.Itoa(n) }
 
 func (o *opener) open(dir string, depth int) {
 	info, err := o.root.Lstat(dir)
@@ -66,6 +81,10 @@ func (o *opener) open(dir string, depth int) {
 		o.moved++
 		return
 	}
+	o.openBelow(dir, depth)
+}
+
+func (o *opener) openBelow(dir string, depth int) {
 	entries, _ := readDir(o.root, dir)
 	for _, entry := range entries {
 		if entry.IsDir() {

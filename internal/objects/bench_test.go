@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,7 +58,7 @@ func putPath(b *testing.B, s *Store, path string) Hash {
 		return empty
 	}
 	defer f.Close()
-	h, _, err := s.Put(f, benchSize)
+	h, _, err := s.Put(context.Background(), f, benchSize)
 	if err != nil {
 		b.Error(err)
 	}
@@ -165,7 +166,7 @@ func BenchmarkPutLarge(b *testing.B) {
 	s := openStore(b, nil)
 	b.SetBytes(64 << 20)
 	for b.Loop() {
-		h, _, err := s.Put(f, 64<<20)
+		h, _, err := s.Put(context.Background(), f, 64<<20)
 		if err != nil {
 			b.Fatal(err)
 		}

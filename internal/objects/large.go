@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -50,19 +51,19 @@ func (c *claim) settle(n int64) {
 
 // putLarge keeps a content in a file of its own. It is written while it is read, and removed again if it
 // turns out to be there already.
-func (s *Store) putLarge(src io.ReaderAt) (Hash, int64, error) {
+func (s *Store) putLarge(ctx context.Context, src io.ReaderAt) (Hash, int64, error) {
 	room := &claim{s: s}
 	size, data := extent(src)
 	err := room.grow(data)
 	var r *reading
 	var f *file
 	if err == nil {
-		r, f, err = s.newFile(src, room)
+		r, f, err = s.newFile(ctx, src, room)
 	}
 	if err != nil {
 		room.settle(0)
 		if _, full := errors.AsType[*FullError](err); full {
-			return s.holdEqual(src, size, err)
+			return s.holdEqual(ctx, src, size, err)
 		}
 		return Hash{}, 0, err
 	}
@@ -75,12 +76,12 @@ func (s *Store) putLarge(src io.ReaderAt) (Hash, int64, error) {
 }
 
 // newFile writes a content to a file, and leaves none if it fails.
-func (s *Store) newFile(src io.ReaderAt, room *claim) (*reading, *file, error) {
+func (s *Store) newFile(ctx context.Context, src io.ReaderAt, room *claim) (*reading, *file, error) {
 	dst, name, err := s.create("file")
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := s.write(dst, src, room)
+	r, err := s.write(ctx, dst, src, room)
 	if closing := dst.Close(); err == nil {
 		err = closing
 	}
@@ -93,13 +94,13 @@ func (s *Store) newFile(src io.ReaderAt, room *claim) (*reading, *file, error) {
 
 // holdEqual is for a content without room: none is needed if it is there already. That is only looked
 // at if there is one of its size, because it means to read it.
-func (s *Store) holdEqual(src io.ReaderAt, size int64, full error) (Hash, int64, error) {
+func (s *Store) holdEqual(ctx context.Context, src io.ReaderAt, size int64, full error) (Hash, int64, error) {
 	if !s.hasSize(size) {
 		return Hash{}, 0, full
 	}
 	buf := newBuffer()
 	defer buf.free()
-	r := newReading(src, buf)
+	r := newReading(ctx, src, buf)
 	if err := r.run(); err != nil {
 		return Hash{}, 0, err
 	}
@@ -122,18 +123,18 @@ func (s *Store) hasSize(size int64) bool {
 }
 
 // write makes dst equal to src, and tells what was read.
-func (s *Store) write(dst *os.File, src io.ReaderAt, room *claim) (*reading, error) {
+func (s *Store) write(ctx context.Context, dst *os.File, src io.ReaderAt, room *claim) (*reading, error) {
 	buf := newBuffer()
 	defer buf.free()
 	if f, ok := src.(*os.File); ok && s.sys.clone(dst, f) == nil {
 		// What the file is now cannot change any more, and is what is hashed.
-		r := newReading(dst, buf)
+		r := newReading(ctx, dst, buf)
 		if err := r.run(); err != nil {
 			return nil, err
 		}
 		return r, room.grow(r.data)
 	}
-	r := newReading(src, buf)
+	r := newReading(ctx, src, buf)
 	r.write = func(piece []byte, offset int64) error {
 		if err := room.grow(r.data + int64(len(piece))); err != nil {
 			return err

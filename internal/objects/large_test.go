@@ -4,12 +4,15 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 )
 
 func hashOf(seed uint64, size int) Hash { return sha256.Sum256(someBytes(seed, size)) }
@@ -54,7 +57,7 @@ func TestHolesAreKept(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, f := openStore(t, nil), pieces(t, test.size, test.at...)
-			h, n, err := s.Put(f, test.size)
+			h, n, err := s.Put(context.Background(), f, test.size)
 			if err != nil || n != test.size {
 				t.Fatalf("Put = %d, %v, want %d", n, err, test.size)
 			}
@@ -83,7 +86,7 @@ func TestAHoleNeedsNoRoom(t *testing.T) {
 		t.Skip("holes are known on Linux only")
 	}
 	s := openStore(t, &Options{MaxBytes: 64 << 10})
-	if _, _, err := s.Put(pieces(t, 8<<20, 1<<20), 8<<20); err != nil {
+	if _, _, err := s.Put(context.Background(), pieces(t, 8<<20, 1<<20), 8<<20); err != nil {
 		t.Error(err)
 	}
 }
@@ -123,7 +126,7 @@ func TestAFileThatChangesWhileItIsPutIsKeptAsItWasRead(t *testing.T) {
 			src := &growing{bytes.NewReader(before), test.after, func(io.ReaderAt) io.ReaderAt {
 				return bytes.NewReader(append(before[:was:was], someBytes(2, 3*was)...)[:test.size])
 			}}
-			h, n, err := s.putFrom(src, was)
+			h, n, err := s.putFrom(context.Background(), src, was)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +150,7 @@ func TestARealFileThatIsCutOffWhileItIsPut(t *testing.T) {
 		}
 		return dst.WriteAt(b, offset)
 	}
-	h, n, err := s.Put(f, 3*maxSmall)
+	h, n, err := s.Put(context.Background(), f, 3*maxSmall)
 	want := someBytes(1, 3*maxSmall)[:maxSmall+maxSmall/2]
 	if err != nil || n != int64(len(want)) || h != sha256.Sum256(want) {
 		t.Fatalf("Put = %d, %v, want %d", n, err, len(want))
@@ -175,7 +178,7 @@ func TestWhatSharesBlocksIsReadAfterwards(t *testing.T) {
 	}
 	s.sys.writeAt = func(*os.File, []byte, int64) (int, error) { return 0, errors.New("written by hand") }
 	f = fileWith(t, content)
-	h, n, err := s.Put(f, 2*maxSmall)
+	h, n, err := s.Put(context.Background(), f, 2*maxSmall)
 	if err != nil || h != sha256.Sum256(content) || n != 2*maxSmall {
 		t.Fatalf("Put = %d, %v, want the content at the moment of sharing", n, err)
 	}
@@ -194,4 +197,36 @@ func TestACopyWorksWhereTheSystemCannotHelp(t *testing.T) {
 		return n, errors.Join(err, errors.ErrUnsupported)
 	}
 	checkKept(t, s, h, content)
+}
+
+// A file with nothing but a hole costs its owner nothing, and to hash a large one takes long.
+func TestTheEndOfAContextEndsTheReadingOfAHugeHole(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(filepath.Join(dir, "store"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	f, err := os.Create(filepath.Join(dir, "hole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(8 << 40); err != nil {
+		t.Skipf("no file system for such files: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, _, err := s.Put(ctx, f, 8<<40); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Put ended with %v, want the end of the context", err)
+	}
+	if _, _, err := s.Sum(ctx, f); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Sum ended with %v, want the end of the context", err)
+	}
+	if contents, disk := s.Usage(); contents != 0 || disk != 0 {
+		t.Errorf("it keeps %d bytes of contents and %d on the disk", contents, disk)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "store")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left (%v)", left, err)
+	}
 }

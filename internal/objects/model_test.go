@@ -4,6 +4,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -180,7 +181,7 @@ func TestManyAtOnceGetWhatTheyPut(t *testing.T) {
 			for round := range testsize.Of(80, 3000) {
 				content := someBytes(uint64(round%3), sizes[(round*7+worker)%len(sizes)])
 				f := fileWith(t, content)
-				h, _, err := s.Put(f, int64(len(content)))
+				h, _, err := s.Put(context.Background(), f, int64(len(content)))
 				f.Close()
 				if err != nil {
 					t.Error(err)

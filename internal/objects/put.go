@@ -4,6 +4,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -35,25 +36,25 @@ func (b *buffer) small(src io.ReaderAt) (content []byte, isSmall bool, err error
 // that changes meanwhile gives some content that it had in parts. The size is that which is expected,
 // and decides nothing but where to begin.
 //
-// It fails with a [*FullError] if there is no room, and keeps nothing then.
-func (s *Store) Put(f *os.File, size int64) (Hash, int64, error) {
-	return s.putFrom(f, size)
+// It fails with a [*FullError] if there is no room, and keeps nothing then or when the context ends.
+func (s *Store) Put(ctx context.Context, f *os.File, size int64) (Hash, int64, error) {
+	return s.putFrom(ctx, f, size)
 }
 
 // PutBytes keeps a content that is in memory, and takes one reference.
 func (s *Store) PutBytes(content []byte) (Hash, error) {
-	h, _, err := s.putFrom(bytes.NewReader(content), int64(len(content)))
+	h, _, err := s.putFrom(context.Background(), bytes.NewReader(content), int64(len(content)))
 	return h, err
 }
 
-func (s *Store) putFrom(src io.ReaderAt, size int64) (Hash, int64, error) {
+func (s *Store) putFrom(ctx context.Context, src io.ReaderAt, size int64) (Hash, int64, error) {
 	s.puts.RLock()
-	h, n, err := s.put(src, size)
+	h, n, err := s.put(ctx, src, size)
 	s.puts.RUnlock()
 	if _, full := errors.AsType[*FullError](err); full {
 		// Others may be about to find that they write what is there already, and give the room back.
 		s.puts.Lock()
-		h, n, err = s.put(src, size)
+		h, n, err = s.put(ctx, src, size)
 		s.puts.Unlock()
 	}
 	if err != nil {
@@ -63,13 +64,14 @@ func (s *Store) putFrom(src io.ReaderAt, size int64) (Hash, int64, error) {
 }
 
 func putError(err error) error {
-	if _, full := errors.AsType[*FullError](err); full {
+	_, full := errors.AsType[*FullError](err)
+	if full || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("objects: %w", err)
 	}
 	return fmt.Errorf("objects: keeping a content: %w\n  next: see that the file can be read, and that there is room on the disk of the store", err)
 }
 
-func (s *Store) put(src io.ReaderAt, size int64) (Hash, int64, error) {
+func (s *Store) put(ctx context.Context, src io.ReaderAt, size int64) (Hash, int64, error) {
 	if size <= maxSmall {
 		buf := newBuffer()
 		defer buf.free()
@@ -82,19 +84,19 @@ func (s *Store) put(src io.ReaderAt, size int64) (Hash, int64, error) {
 			return h, int64(len(content)), s.putSmall(h, content)
 		}
 	}
-	return s.putLarge(src)
+	return s.putLarge(ctx, src)
 }
 
 // Sum is the hash and the length of the content of a file, which is not kept.
-func (s *Store) Sum(f *os.File) (Hash, int64, error) {
-	h, n, err := s.sum(f)
+func (s *Store) Sum(ctx context.Context, f *os.File) (Hash, int64, error) {
+	h, n, err := s.sum(ctx, f)
 	if err != nil {
 		return Hash{}, 0, fmt.Errorf("objects: reading a content: %w\n  next: see that the file can be read", err)
 	}
 	return h, n, nil
 }
 
-func (s *Store) sum(f *os.File) (Hash, int64, error) {
+func (s *Store) sum(ctx context.Context, f *os.File) (Hash, int64, error) {
 	buf := newBuffer()
 	defer buf.free()
 	content, isSmall, err := buf.small(f)
@@ -104,7 +106,7 @@ func (s *Store) sum(f *os.File) (Hash, int64, error) {
 	if isSmall {
 		return Hash(sha256.Sum256(content)), int64(len(content)), nil
 	}
-	r := newReading(f, buf)
+	r := newReading(ctx, f, buf)
 	if err := r.run(); err != nil {
 		return Hash{}, 0, err
 	}

@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"hash"
@@ -16,6 +17,7 @@ var zeros [64 << 10]byte
 
 // A reading goes through a large content once. Holes are not read.
 type reading struct {
+	ctx    context.Context
 	src    io.ReaderAt
 	buf    *buffer
 	digest hash.Hash
@@ -25,8 +27,8 @@ type reading struct {
 	write func(piece []byte, offset int64) error
 }
 
-func newReading(src io.ReaderAt, buf *buffer) *reading {
-	return &reading{src: src, buf: buf, digest: sha256.New()}
+func newReading(ctx context.Context, src io.ReaderAt, buf *buffer) *reading {
+	return &reading{ctx: ctx, src: src, buf: buf, digest: sha256.New()}
 }
 
 // run reads until the end of the content, wherever that is by then.
@@ -36,7 +38,9 @@ func (r *reading) run() error {
 		if err != nil {
 			return err
 		}
-		r.hole(start)
+		if err := r.hole(start); err != nil {
+			return err
+		}
 		if end <= start {
 			return nil
 		}
@@ -51,18 +55,25 @@ func (r *reading) run() error {
 	}
 }
 
-// hole goes on to an offset without reading.
-func (r *reading) hole(end int64) {
+// hole goes on to an offset without reading. To hash a hole of a terabyte takes a quarter of an hour.
+func (r *reading) hole(end int64) error {
 	for r.size < end {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		n := min(int64(len(zeros)), end-r.size)
 		r.digest.Write(zeros[:n])
 		r.size += n
 	}
+	return nil
 }
 
 // piece reads the data up to an offset. It fails with [io.EOF] if the content ends before.
 func (r *reading) piece(end int64) error {
 	for r.size < end {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		piece := r.buf.bytes[:min(maxSmall, end-r.size)]
 		n, err := r.src.ReadAt(piece, r.size)
 		if n > 0 {

@@ -4,6 +4,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"runtime"
@@ -46,7 +47,7 @@ func TestWhatIsThereFitsIntoAFullStore(t *testing.T) {
 			s, content := openStore(t, &Options{MaxBytes: int64(size)}), someBytes(1, size)
 			put(t, s, content)
 			put(t, s, content)
-			if h, n, err := s.Put(fileWith(t, content), int64(size)); err != nil || n != int64(size) {
+			if h, n, err := s.Put(context.Background(), fileWith(t, content), int64(size)); err != nil || n != int64(size) {
 				t.Errorf("Put = %v, %d, %v", h, n, err)
 			}
 			_, err := s.PutBytes(someBytes(2, size))
@@ -63,7 +64,7 @@ func TestEqualContentsAtTheSameTimeNeedRoomOnce(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
-					if _, _, err := s.Put(fileWith(t, content), int64(size)); err != nil {
+					if _, _, err := s.Put(context.Background(), fileWith(t, content), int64(size)); err != nil {
 						t.Error(err)
 					}
 				})
@@ -295,7 +296,7 @@ func TestTheSecondOfTwoEqualContentsWaitsForTheFirst(t *testing.T) {
 			<-writing
 			wg.Go(func() {
 				src := late{bytes.NewReader(content), sync.OnceFunc(func() { close(asked) })}
-				if _, _, err := s.putFrom(src, int64(size)); err != nil {
+				if _, _, err := s.putFrom(context.Background(), src, int64(size)); err != nil {
 					t.Error(err)
 				}
 			})

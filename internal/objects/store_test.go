@@ -4,6 +4,7 @@ package objects
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -124,12 +125,12 @@ func TestAContentIsKeptAsItIs(t *testing.T) {
 			s, content := openStore(t, nil), someBytes(1, test.size)
 			f := fileWith(t, content)
 			for _, expected := range []int64{int64(test.size), 0, 10 * maxSmall} {
-				h, n, err := s.Put(f, expected)
+				h, n, err := s.Put(context.Background(), f, expected)
 				if want := Hash(sha256.Sum256(content)); err != nil || h != want || n != int64(test.size) {
 					t.Fatalf("Put = %v, %d, %v, want %v, %d", h, n, err, want, test.size)
 				}
 			}
-			h, n, err := s.Sum(f)
+			h, n, err := s.Sum(context.Background(), f)
 			if err != nil || h != sha256.Sum256(content) || n != int64(test.size) {
 				t.Errorf("Sum = %v, %d, %v", h, n, err)
 			}

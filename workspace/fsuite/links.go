@@ -93,7 +93,13 @@ func linksNowhere(t *testing.T, s System) {
 	link(t, s, "a", "b")
 	_, err := s.FS.ReadFile("later")
 	wantIs(t, "read of a link to nothing", err, fs.ErrNotExist)
+	create := &workspace.WriteOptions{CreateOnly: true}
+	wantIs(t, "create of a link to nothing", s.FS.WriteFile("later", []byte("now"), create), fs.ErrExist)
+	_, err = s.FS.Lstat("dir/new")
+	wantIs(t, "what it would have led to", err, fs.ErrNotExist)
 	put(t, s.FS, "later", "now")
+	want(t, s.FS, "dir/new", "now")
+	wantIs(t, "create of a link to a file", s.FS.WriteFile("later", []byte("again"), create), fs.ErrExist)
 	want(t, s.FS, "dir/new", "now")
 	if err := s.FS.WriteFile("a", nil, nil); err == nil {
 		t.Error("write to a circle of links = nil, want an error")
@@ -122,6 +128,14 @@ func linksThemselves(t *testing.T, s System) {
 	if err := s.FS.Remove("sub/three"); err != nil {
 		t.Fatal(err)
 	}
+	link(t, s, "dir", "four")
+	link(t, s, "dir/file", "five")
+	for _, name := range []string{"four", "five"} {
+		if err := s.FS.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, s.FS, "dir/file", "x")
 	if diff := cmp.Diff([]string{"dir", "dir/file", "sub", "two"}, tree(t, s.FS)); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}

@@ -4,6 +4,7 @@ package fsuite
 
 import (
 	"io/fs"
+	"math"
 	"slices"
 	"testing"
 
@@ -46,6 +47,9 @@ func Run(t *testing.T, open func(t *testing.T, opts *workspace.FSOptions) System
 		{"reads have a size", &workspace.FSOptions{MaxRead: 10}, false, readSize},
 		{"writes have a size", &workspace.FSOptions{MaxWrite: 10}, false, writeSize},
 		{"a negative limit is none", &workspace.FSOptions{MaxDepth: -1, MaxSegment: -1, MaxRead: -1, MaxWrite: -1}, false, noLimits},
+		{"a limit may be as large as numbers are", &workspace.FSOptions{
+			MaxDepth: math.MaxInt, MaxSegment: math.MaxInt, MaxRead: math.MaxInt64, MaxWrite: math.MaxInt64,
+		}, false, noLimits},
 		{"default limits", nil, false, defaultLimits},
 		{"links inside are followed", nil, true, linksInside},
 		{"links that lead out are refused", nil, true, linksOut},

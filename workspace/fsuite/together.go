@@ -45,9 +45,11 @@ func wholeFiles(t *testing.T, s System) {
 
 func manyAppends(t *testing.T, s System) {
 	var wg sync.WaitGroup
+	start := make(chan struct{})
 	for i := range 8 {
 		wg.Go(func() {
-			for j := range 10 {
+			<-start
+			for j := range 100 {
 				line := fmt.Sprintf("%d-%d\n", i, j)
 				if err := s.FS.WriteFile("dir/log", []byte(line), &workspace.WriteOptions{Append: true}); err != nil {
 					t.Errorf("append = %v", err)
@@ -55,29 +57,35 @@ func manyAppends(t *testing.T, s System) {
 			}
 		})
 	}
+	close(start)
 	wg.Wait()
 	got, err := s.FS.ReadFile("dir/log")
-	if n := strings.Count(string(got), "\n"); err != nil || n != 80 {
-		t.Errorf("%d lines arrived, %v; want 80", n, err)
+	if n := strings.Count(string(got), "\n"); err != nil || n != 800 {
+		t.Errorf("%d lines arrived, %v; want 800", n, err)
 	}
 }
 
 func oneCreates(t *testing.T, s System) {
-	var wg sync.WaitGroup
-	var created atomic.Int32
-	for i := range 8 {
-		wg.Go(func() {
-			err := s.FS.WriteFile("a/b/file", fmt.Append(nil, i), &workspace.WriteOptions{CreateOnly: true})
-			if err == nil {
-				created.Add(1)
-			} else if !errors.Is(err, fs.ErrExist) {
-				t.Errorf("create = %v", err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := created.Load(); n != 1 {
-		t.Errorf("%d created the file, want 1", n)
+	for file := range 200 {
+		var wg sync.WaitGroup
+		var created atomic.Int32
+		start := make(chan struct{})
+		for i := range 4 {
+			wg.Go(func() {
+				<-start
+				err := s.FS.WriteFile(fmt.Sprintf("a/b/file%d", file), fmt.Append(nil, i), &workspace.WriteOptions{CreateOnly: true})
+				if err == nil {
+					created.Add(1)
+				} else if !errors.Is(err, fs.ErrExist) {
+					t.Errorf("create = %v", err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		if n := created.Load(); n != 1 {
+			t.Fatalf("%d created the file, want 1", n)
+		}
 	}
 }
 

@@ -96,6 +96,9 @@ func writeNew(t *testing.T, s System) {
 		t.Errorf("there is %q, want the file and its folders", got)
 	}
 	wantPerm(t, s.FS, "a/b/c", 0o644)
+	const bytes = "\x00\r\n\r\ufeff\xff\x1a\n"
+	put(t, s.FS, "a/b/c", bytes)
+	want(t, s.FS, "a/b/c", bytes)
 	if err := s.FS.WriteFile("run", nil, &workspace.WriteOptions{Perm: 0o700}); err != nil {
 		t.Fatal(err)
 	}
@@ -245,6 +248,9 @@ func remove(t *testing.T, s System) {
 func rename(t *testing.T, s System) {
 	put(t, s.FS, "a/one", "1")
 	put(t, s.FS, "two", "2")
+	if err := s.FS.Mkdir("empty"); err != nil {
+		t.Fatal(err)
+	}
 	steps := []struct {
 		from, to string
 		err      error
@@ -256,6 +262,7 @@ func rename(t *testing.T, s System) {
 		{"new/folder/three", "a", fs.ErrExist},
 		{"a", "new", fs.ErrExist},
 		{"a", "new/folder/three", fs.ErrExist},
+		{"new", "empty", fs.ErrExist},
 		{"new", "moved/new", nil},
 	}
 	for _, step := range steps {
@@ -267,7 +274,7 @@ func rename(t *testing.T, s System) {
 		}
 	}
 	want(t, s.FS, "moved/new/folder/three", "1")
-	wanted := []string{"a", "moved", "moved/new", "moved/new/folder", "moved/new/folder/three"}
+	wanted := []string{"a", "empty", "moved", "moved/new", "moved/new/folder", "moved/new/folder/three"}
 	if diff := cmp.Diff(wanted, tree(t, s.FS)); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}

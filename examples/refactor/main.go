@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command refactor has an agent rewrite copies of a project, shows what it did, and brings that back only if it
+// is told to, and if nobody has changed the same files meanwhile.
+//
+//	refactor ~/src/shop          # shows what would be written
+//	refactor -apply ~/src/shop
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// Refactored is the answer.
+type Refactored struct {
+	Summary string `json:"summary" doc:"what was changed and why, one sentence"`
+}
+
+func main() {
+	apply := flag.Bool("apply", false, "write the changes to the project")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		log.Fatal("usage: refactor [-apply] FOLDER")
+	}
+	back := &workspace.WriteBackOptions{DryRun: !*apply}
+	if err := run(context.Background(), os.Stdout, &claude.Options{}, flag.Arg(0), back); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run takes what the CLI is started with, and how the changes are written back.
+func run(ctx context.Context, out io.Writer, opts *claude.Options, project string, back *workspace.WriteBackOptions) (err error) {
+	s := session.New(nil)
+	w, err := workspace.Open(ctx, &workspace.Options{
+		Session: s,
+		Mounts: []workspace.HostMount{
+			{HostPath: filepath.Join(project, "src"), MountPath: "project/src", Include: []string{"*.py"}, MaxBytes: new(int64(1_000_000))},
+			{HostPath: filepath.Join(project, "tests"), MountPath: "project/tests", Include: []string{"test_*.py"}},
+		},
+		AllowedHostRoots: []string{project},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	p, err := prompt.NewPrompt[Refactored]("refactor", "codebase",
+		w.Section(),
+		prompt.Markdown("task", "Task", "Refactor the code in project/src so that it is easier to read."),
+	)
+	if err != nil {
+		return err
+	}
+	opts.PermissionMode = claude.ModeAcceptEdits
+	runner, err := agent.NewRunner(claudecode.New(opts), nil)
+	if err != nil {
+		return err
+	}
+	done, err := evaluate(ctx, runner, p, s, w)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, done.Summary)
+	if err := show(ctx, out, s, w); err != nil {
+		return err
+	}
+	return bring(ctx, out, w, back)
+}
+
+// show tells the session what the agent did, and prints what the session knows then.
+func show(ctx context.Context, out io.Writer, s *session.Session, w *workspace.Workspace) error {
+	synced, err := workspace.Sync(ctx, s, w)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d files are new or changed, %d are gone\n", synced.Count, len(synced.Deleted))
+	files, _ := session.Query[workspace.VirtualFileSystem](s).Latest()
+	for f := range files.All() {
+		fmt.Fprintf(out, "%s: %d bytes (v%d)\n", f.Path, f.SizeBytes, f.Version)
+	}
+	modified, _, err := workspace.Modified(s, w)
+	if err != nil {
+		return err
+	}
+	for _, f := range modified {
+		text, err := w.ReadText(ctx, f)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "--- %s\n%s", f.Path, text)
+	}
+	return nil
+}
+
+// bring writes everything back to the host, or nothing.
+func bring(ctx context.Context, out io.Writer, w *workspace.Workspace, back *workspace.WriteBackOptions) error {
+	result, err := w.WriteBack(ctx, back)
+	if conflict, ok := errors.AsType[*workspace.ConflictError](err); ok {
+		for _, c := range conflict.Conflicts {
+			fmt.Fprintf(out, "conflict: %s %s\n", c.Path, c.Reason)
+		}
+		fmt.Fprintln(out, "Nothing was written. This is what the agent did:")
+		_, err := w.Diff(ctx, out, nil)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if result.DryRun {
+		fmt.Fprintln(out, "Nothing was written. These would be:")
+	}
+	for _, path := range result.Written {
+		fmt.Fprintf(out, "written: %s\n", path.Path)
+	}
+	return nil
+}
+
+// evaluate has the agent answer a prompt in a workspace.
+func evaluate[Out any](ctx context.Context, runner *agent.Runner, p *prompt.Prompt[Out], s *session.Session, w *workspace.Workspace) (answer Out, err error) {
+	rendered, err := p.Render(&prompt.RenderOptions{Session: s})
+	if err != nil {
+		return answer, err
+	}
+	request := agent.Request{Prompt: rendered.Text, OutputSchema: rendered.OutputSchema, Workspace: w}
+	for e, err := range runner.Run(ctx, request) {
+		if err != nil {
+			return answer, err
+		}
+		if done, ok := e.Payload.(event.Done); ok {
+			if done.Status != event.DoneSuccess {
+				return answer, fmt.Errorf("the run ended with %s: %s", done.Status, done.Result)
+			}
+			return p.Parse(done.Output)
+		}
+	}
+	return answer, errors.New("the run had no end")
+}
