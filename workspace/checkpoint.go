@@ -28,7 +28,7 @@ var ErrReleased = errors.New("workspace: the checkpoint was released")
 
 // Checkpoint keeps the state of the tree as it is now. What cannot be read is an error that names it.
 func (t *Tree) Checkpoint(ctx context.Context) (*Checkpoint, error) {
-	if err := t.lock(ctx); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer t.unlock()
@@ -57,7 +57,11 @@ func (t *Tree) readError(p string, err error) error {
 	if full, ok := errors.AsType[*objects.FullError](err); ok {
 		return &BudgetError{Path: p, Bytes: full.Used + full.Size, Limit: full.Limit, Store: true}
 	}
-	return fmt.Errorf("workspace: %q in %s cannot be kept: %w\n  next: let this user read it, or remove it", p, t.dir, err)
+	next := ""
+	if errors.Is(err, fs.ErrPermission) {
+		next = "\n  next: let this user read it, or remove it"
+	}
+	return fmt.Errorf("workspace: %q in %s cannot be kept: %w%s", p, t.dir, err, next)
 }
 
 // version finds a checkpoint of this tree.

@@ -24,7 +24,8 @@ type TreeOptions struct {
 	Store string
 	// TempDir is where a store is made. Empty means [os.TempDir].
 	TempDir string
-	// MaxDisk bounds the bytes that the store takes on disk. Zero means 4 GiB.
+	// MaxDisk bounds the bytes that the store takes on disk. Sides of conflicts stay even beyond it.
+	// Zero means 4 GiB.
 	MaxDisk int64
 	// NoWatch leaves out the file watcher: every checkpoint then looks at every file.
 	NoWatch bool
@@ -63,6 +64,8 @@ type Tree struct {
 	// full says that the index may be wrong anywhere.
 	full                   bool
 	fullChecks, fastChecks int64
+	// unfinished says that a rollback was begun and could not be brought to its end.
+	unfinished bool
 	// stamps says that on this device, every write leaves a trace in the stamp of the file.
 	stamps bool
 	dev    uint64
@@ -106,7 +109,8 @@ type RolledBack struct {
 	// Conflicts are those that could not be put back, or that somebody changed while they were.
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	// Aside is the folder in which everything lies that the rollback took out of the tree, under its
-	// path. It stays until the tree is closed or the room is needed.
+	// path. It stays until the room is needed or, unless TreeOptions.Store is set, the tree is closed.
+	// Empty if nothing was taken out, or if there was no room to keep it.
 	Aside string `json:"aside,omitzero"`
 }
 
@@ -170,11 +174,12 @@ func (t *Tree) open(dir string) (err error) {
 	return err
 }
 
-// recover ends what a crash cut short.
+// recover ends what a crash cut short. Until it succeeds, the store has what is not in the tree.
 func (t *Tree) recover() error {
 	result, cut, err := applytree.Recover(t.root, t.store.work())
+	t.unfinished, t.store.needed = err != nil, err != nil
 	if err != nil {
-		return fmt.Errorf("workspace: finishing an earlier rollback of %s: %w", t.dir, err)
+		return fmt.Errorf("workspace: finishing an earlier rollback of %s, with what it took out of it in %s: %w", t.dir, t.store.work(), err)
 	}
 	if cut {
 		t.log.Warn("finished a rollback that a crash had cut short", "dir", t.dir, "restored", len(result.Done), "aside", result.Aside)
@@ -215,6 +220,40 @@ func (t *Tree) lock(ctx context.Context) error {
 
 func (t *Tree) unlock() { <-t.turn }
 
+// begin is lock for those who look at the files. They see the folder that was opened, wherever it went,
+// which is of no use to anybody who means what is at its path now. A rollback that is not at its end has
+// left things in it that are nobody's.
+func (t *Tree) begin(ctx context.Context) error {
+	if err := t.lock(ctx); err != nil {
+		return err
+	}
+	err := t.inPlace()
+	if err == nil && t.unfinished {
+		err = t.recover()
+	}
+	if err != nil {
+		t.unlock()
+	}
+	return err
+}
+
+func (t *Tree) inPlace() error {
+	there, err := filetree.Open(t.dir)
+	if err != nil {
+		return fmt.Errorf("workspace: the tree %s is not there any more: %w", t.dir, err)
+	}
+	defer there.Close()
+	now, errNow := there.Lstat(".")
+	mine, errMine := t.root.Lstat(".")
+	if err := errors.Join(errNow, errMine); err != nil {
+		return fmt.Errorf("workspace: looking at the tree %s: %w", t.dir, err)
+	}
+	if now.Stamp.Ino != mine.Stamp.Ino || now.Stamp.Dev != mine.Stamp.Dev {
+		return fmt.Errorf("workspace: %s is another folder than the one that was opened as a tree\n  next: move that one back, or open this one", t.dir)
+	}
+	return nil
+}
+
 // drop gives back the content of an item.
 func (t *Tree) drop(it *item) {
 	if it.Kind == filetree.File && !it.loose {
@@ -245,7 +284,11 @@ func (t *Tree) Close() error {
 	}
 	defer t.unlock()
 	t.closed = true
-	return t.free()
+	var err error
+	if t.unfinished {
+		err = t.recover()
+	}
+	return errors.Join(err, t.free())
 }
 
 // free gives up everything that is open.

@@ -113,6 +113,9 @@ func (r *refresh) look(ctx context.Context, p string, why reason) found {
 		switch {
 		case isGone(err):
 			return found{path: p}
+		case errors.Is(err, syscall.EMFILE) && try < maxTries:
+			r.settle() // which closes files
+			continue
 		case err != nil:
 			return found{path: p, same: true, err: err}
 		case e.Kind != filetree.File:
@@ -156,6 +159,9 @@ func (r *refresh) read(ctx context.Context, e filetree.Entry, old *item, why rea
 	if err != nil {
 		if errors.Is(err, filetree.ErrNotFile) {
 			r.fail(err) // something else is followed now as if it were a file
+		}
+		if errors.Is(err, syscall.EMFILE) {
+			r.settle() // which closes files
 		}
 		switch {
 		case isGone(err):
@@ -223,8 +229,8 @@ func keeps(it *item, hash objects.Hash) bool {
 	return it != nil && !it.loose && it.Kind == filetree.File && it.hash == hash
 }
 
-// settleAt is how many files are held open at most.
-const settleAt = 128
+// settleAt is how many files are held open at most: a part of what the process may.
+var settleAt = sync.OnceValue(func() int { return min(128, openFiles()/4) })
 
 // follow lets the watcher tell if the file is given a name outside of the tree, by which it could be
 // written to unseen. It reports whether that is possible: one must be allowed to read the file.
@@ -253,7 +259,7 @@ func (r *refresh) opened(p string, f *os.File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reading = append(r.reading, treewatch.Reading{Path: p, File: f})
-	if len(r.reading) >= settleAt {
+	if len(r.reading) >= settleAt() {
 		r.settleLocked()
 	}
 }

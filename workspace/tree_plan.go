@@ -15,8 +15,9 @@ import (
 
 // A plan says how a tree becomes what it was at a version.
 type plan struct {
-	tree *Tree
-	opts *RollbackOptions
+	tree    *Tree
+	version int64
+	opts    *RollbackOptions
 	// was is what those paths were that changed since.
 	was map[string]*item
 	// chosen are those of them that differ and are to be put back, kept those that differ and are not.
@@ -31,7 +32,7 @@ type plan struct {
 
 func (t *Tree) plan(id int64, opts *RollbackOptions) *plan {
 	p := &plan{
-		tree: t, opts: opts, was: t.history.since(id),
+		tree: t, version: id, opts: opts, was: t.history.since(id),
 		chosen: paths{}, kept: paths{}, holding: paths{}, stirred: paths{}, steps: map[string]*applytree.Step{},
 	}
 	if p.opts == nil {

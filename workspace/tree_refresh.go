@@ -27,7 +27,8 @@ type refresh struct {
 	also   map[string]reason
 	narrow bool
 
-	scanned map[string]inode // folders of which everything is looked at
+	scanned      map[string]inode // folders of which everything is looked at
+	orphanRounds int
 
 	mu        sync.Mutex
 	reading   []treewatch.Reading
@@ -71,8 +72,11 @@ func (r *refresh) round(ctx context.Context, todo map[string]reason) (map[string
 	if err != nil {
 		return nil, err
 	}
-	next := map[string]reason{}
-	var failed error
+	return r.learnAll(results)
+}
+
+func (r *refresh) learnAll(results []found) (next map[string]reason, failed error) {
+	next = map[string]reason{}
 	for _, f := range results {
 		if f.err != nil && !errors.Is(f.err, fs.ErrPermission) && failed == nil {
 			failed = r.tree.readError(f.path, f.err)
@@ -81,8 +85,33 @@ func (r *refresh) round(ctx context.Context, todo map[string]reason) (map[string
 			r.scan(f.path, f.item.inode(), next)
 		}
 	}
+	r.orphans(results, next)
 	return next, failed
 }
+
+// orphans adds what was found in a folder that was not there when it was looked at, a moment before or
+// after: both are looked at again, so that the index is a tree. In the end the folder is believed.
+func (r *refresh) orphans(results []found, next map[string]reason) {
+	t, some := r.tree, false
+	for _, f := range results {
+		dir := path.Dir(f.path)
+		if above := t.history.now[dir]; f.path == "." || t.history.now[f.path] == nil || above != nil && above.Kind == filetree.Dir {
+			continue
+		}
+		if some = true; r.orphanRounds < maxOrphanRounds {
+			next[f.path] |= byContent
+			next[dir] |= byStamp
+		} else {
+			t.forget(f.path)
+		}
+	}
+	if some {
+		r.orphanRounds++
+	}
+}
+
+// maxOrphanRounds bounds how often one waits for a tree that does not come to rest.
+const maxOrphanRounds = 10
 
 // learn puts what was found into the index, and reports whether it is a folder of which nothing is known.
 func (t *Tree) learn(f found) (unknown bool) {

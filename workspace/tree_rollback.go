@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -17,19 +18,34 @@ import (
 // Rollback makes the tree what it was at the checkpoint, which stays. Checkpoints that were taken later
 // stay too: the tree can be rolled forward to them.
 //
-// A file that is also known by a name outside of the tree is parted from it when it is put back.
+// A file that is also known by a name outside of the tree is parted from it when it is put back. What
+// somebody changes meanwhile elsewhere in the tree is not put back; if there is a watcher, it is told as a
+// conflict.
 func (t *Tree) Rollback(ctx context.Context, to *Checkpoint, opts *RollbackOptions) (RolledBack, error) {
-	if err := t.lock(ctx); err != nil {
+	if err := t.begin(ctx); err != nil {
 		return RolledBack{}, err
 	}
 	defer t.unlock()
-	if err := t.version(to); err != nil {
+	if err := errors.Join(t.version(to), opts.check()); err != nil {
 		return RolledBack{}, err
 	}
 	if err := (&refresh{tree: t, loose: true}).run(ctx); err != nil {
 		return RolledBack{}, err
 	}
 	return t.carryOut(ctx, t.plan(to.id, opts))
+}
+
+// check refuses paths that are none of a tree: the empty one would mean everything, and others nothing.
+func (o *RollbackOptions) check() error {
+	if o == nil {
+		return nil
+	}
+	for _, p := range o.Only {
+		if _, err := filetree.Clean(p); err != nil {
+			return fmt.Errorf("workspace: RollbackOptions.Only has %q, which is no path in a tree: %w", p, err)
+		}
+	}
+	return nil
 }
 
 // carryOut applies a plan and sees to it that the tree is what it should be then.
@@ -59,8 +75,12 @@ func (t *Tree) carryOut(ctx context.Context, p *plan) (RolledBack, error) {
 	if err := verify.run(context.WithoutCancel(ctx)); err != nil {
 		return rolled, fmt.Errorf("workspace: looking at what was rolled back: %w", err)
 	}
+	p.addLater(before)
 	p.verify(before, &rolled)
 	t.boundAside()
+	if _, err := os.Lstat(rolled.Aside); err != nil {
+		rolled.Aside = "" // there was no room for it
+	}
 	return rolled, nil
 }
 
@@ -98,6 +118,17 @@ func (p *plan) worthTelling(set paths) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// addLater adds the paths that somebody changed only after the plan was made.
+func (p *plan) addLater(before paths) {
+	for at, was := range p.tree.history.since(p.version) {
+		p.was[at] = was
+		if _, kept := p.kept[at]; kept || at == "." || alike(p.now(at), was) || p.onlyTimes(at) || !p.selects(at) {
+			continue
+		}
+		before[at] = struct{}{}
+	}
 }
 
 // verify compares the tree with what it should be, and tells what became of each path.

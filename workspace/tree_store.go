@@ -24,6 +24,7 @@ import (
 type treeStore struct {
 	dir    string
 	made   bool // by us, and for us alone: Close removes it
+	needed bool // by a rollback that is not at its end: nobody removes it
 	lock   *os.File
 	asides []aside // oldest first
 }
@@ -35,6 +36,8 @@ type aside struct {
 	// lasting ones are a side of a conflict, and stay.
 	lasting bool
 }
+
+const lockName = "lock"
 
 func (s *treeStore) objects() string { return filepath.Join(s.dir, "objects") }
 func (s *treeStore) work() string    { return filepath.Join(s.dir, "work") }
@@ -63,6 +66,7 @@ func (s *treeStore) opened(err error) (*treeStore, error) {
 		s.unlock()
 		return nil, err
 	}
+	s.needed = true // until it is known to be at its end
 	return s, s.clean()
 }
 
@@ -98,7 +102,7 @@ func (s *treeStore) checkOwner() error {
 
 // take locks the store, and sees to it that the lock is still the one that others find.
 func (s *treeStore) take(tree string) error {
-	file, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(filepath.Join(s.dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return errStoreLost
@@ -144,7 +148,9 @@ func (s *treeStore) clean() error {
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(number(a.Name()), number(b.Name())) })
 	for _, e := range entries {
-		s.keepAside(filepath.Join(parent, e.Name()), false)
+		dir := filepath.Join(parent, e.Name())
+		_, err := os.Lstat(s.lastingMark(dir))
+		s.keepAside(dir, err == nil)
 	}
 	return nil
 }
@@ -161,6 +167,24 @@ func (s *treeStore) keepAside(dir string, lasting bool) {
 	}
 	s.asides = slices.DeleteFunc(s.asides, func(a aside) bool { return a.dir == dir })
 	s.asides = append(s.asides, aside{dir: dir, bytes: diskBytes(dir), lasting: lasting})
+	s.markLasting(dir, lasting)
+}
+
+// lastingMark is the file by which a later program knows that an aside stays.
+func (s *treeStore) lastingMark(dir string) string {
+	return filepath.Join(s.dir, "lasting", filepath.Base(dir))
+}
+
+// markLasting does what it can: without the mark an aside stays all the same, until the room is needed
+// after the store was opened again.
+func (s *treeStore) markLasting(dir string, lasting bool) {
+	mark := s.lastingMark(dir)
+	if !lasting {
+		_ = os.Remove(mark)
+		return
+	}
+	_ = os.MkdirAll(filepath.Dir(mark), 0o700)
+	_ = os.WriteFile(mark, nil, 0o600)
 }
 
 func (s *treeStore) asideBytes() (sum int64) {
@@ -181,15 +205,34 @@ func (s *treeStore) dropOldest() (dir string, ok bool, err error) {
 	return dir, true, removeTree(filepath.Dir(dir), filepath.Base(dir))
 }
 
-// close unlocks the store, and removes it if it was made for this tree.
+// close unlocks the store, and removes it if it was made for this tree and is not needed any more.
 func (s *treeStore) close() error {
 	defer s.unlock()
-	if !s.made {
+	if !s.made || s.needed {
 		return removeTree(s.dir, "objects")
 	}
-	if err := removeTree(filepath.Dir(s.dir), filepath.Base(s.dir)); err != nil {
+	if err := s.remove(); err != nil {
 		return fmt.Errorf("workspace: removing the store: %w", err)
 	}
+	return nil
+}
+
+// remove removes the lock after all else: from then on the folder may be somebody else's, who has found
+// no lock and made one.
+func (s *treeStore) remove() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return unlessGone(err)
+	}
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, removeTree(s.dir, e.Name()))
+		}
+	}
+	if err = errors.Join(err, unlessGone(os.Remove(filepath.Join(s.dir, lockName)))); err != nil {
+		return err
+	}
+	_ = os.Remove(s.dir) // unless somebody uses it already
 	return nil
 }
 
@@ -208,17 +251,18 @@ func (t *Tree) boundAside() {
 // removeTree removes an entry of a folder with everything below it, also what allows nothing.
 func removeTree(parent, name string) error {
 	root, err := filetree.Open(parent)
+	if err != nil {
+		return unlessGone(err)
+	}
+	return errors.Join(unlessGone(root.RemoveAll(name)), root.Close())
+}
+
+// unlessGone forgives that somebody else has removed something.
+func unlessGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	err = root.RemoveAll(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, root.Close())
+	return err
 }
 
 // diskBytes is about what a folder takes on disk.

@@ -49,3 +49,12 @@ func allocated(info fs.FileInfo) int64 {
 	}
 	return info.Size()
 }
+
+// openFiles is how many files this process may have open.
+func openFiles() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 256
+	}
+	return int(min(limit.Cur, 1<<20))
+}

@@ -27,3 +27,6 @@ func isPrivate(info fs.FileInfo) bool {
 }
 
 func allocated(info fs.FileInfo) int64 { return info.Size() }
+
+// openFiles is how many files this process may have open, which most systems allow.
+func openFiles() int { return 256 }

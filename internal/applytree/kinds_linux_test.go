@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/testuser"
 )
 
 func TestWhatCannotBeMadeAgainIsAConflict(t *testing.T) {
@@ -338,6 +339,41 @@ func TestAFileThatWasToBeMovedAndIsGoneIsAConflict(t *testing.T) {
 	}
 }
 
+func TestAFileThatWasToBeMovedAndIsChangedAfterACrashIsAConflict(t *testing.T) {
+	b := setUp(t, layout{"b": {content: "moved"}}, layout{"a": {content: "moved"}})
+	dieBefore(t, b, "pull", "b")
+	put(t, filepath.Join(b.dir, "b"), "surprise")
+	res, _, err := Recover(b.root, b.work)
+	if err != nil || len(res.Conflicts) == 0 || res.Conflicts[0].Path != "a" || got(b, "a") != "" {
+		t.Errorf("got %q, %+v, error %v", got(b, "a"), res, err)
+	}
+	b.nothingLost(t, []string{"surprise"})
+}
+
+func TestACrashWhileAMovedFileIsWrittenInsteadLeavesNoHalf(t *testing.T) {
+	b := setUp(t, layout{"a": {content: "old"}, "b": {content: "moved"}}, layout{"a": {content: "moved"}})
+	i := slices.IndexFunc(b.steps, func(s Step) bool { return s.Path == "a" })
+	if b.steps[i].From != "b" {
+		t.Fatal("the plan moves nothing")
+	}
+	b.steps[i].Write = func(f *os.File) error {
+		_, _ = f.WriteString("mov")
+		panic(death{})
+	}
+	undo := meddle("enter", func() { put(t, filepath.Join(b.dir, "b"), "surprise") })
+	func() {
+		defer func() { _ = recover() }()
+		defer undo()
+		_, err := b.apply(false)
+		t.Errorf("nothing was written: %v", err)
+	}()
+	res, _, err := Recover(b.root, b.work)
+	if err != nil || len(res.Conflicts) == 0 || res.Conflicts[0].Path != "a" || got(b, "a") != "old" {
+		t.Errorf("got %q, %+v, error %v", got(b, "a"), res, err)
+	}
+	b.nothingLost(t, []string{"old", "surprise"})
+}
+
 func TestWhatLiesAsideIsCarriedToAnotherDiskWhole(t *testing.T) {
 	before := layout{"d/": {perm: 0o500, time: 3}, "d/f": {content: "f", perm: 0o400, time: 4}, "d/l": {target: "\xff"}, "d/p": {pipe: true}, "d/e/": {time: 5}}
 	b := setUp(t, before, layout{})
@@ -351,4 +387,26 @@ func TestWhatLiesAsideIsCarriedToAnotherDiskWhole(t *testing.T) {
 	want, aside := b.before, picture(t, res.Aside)
 	want["."] = aside["."]
 	same(t, res.Aside, want)
+}
+
+// A folder gets its mode after those within it: it may forbid to pass, and a strict root does not help
+// itself.
+func TestFoldersGetTheirModesFromWithin(t *testing.T) {
+	if os.Getuid() == 0 {
+		testuser.Rerun(t, "/bin/true", "^TestFoldersGetTheirModesFromWithin$")
+		return
+	}
+	before := layout{"d/": {}, "d/e/": {}, "d/e/f": {content: "new"}}
+	after := layout{"d/": {perm: 0o600}, "d/e/": {perm: 0o500}, "d/e/f": {content: "old"}}
+	b := setUp(t, before, after)
+	strict, err := filetree.OpenStrict(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer strict.Close()
+	res, err := Apply(t.Context(), strict, b.steps, Options{Work: b.work})
+	if err != nil || len(res.Conflicts) > 0 {
+		t.Fatalf("got %+v, error %v", res, err)
+	}
+	same(t, b.dir, b.after)
 }

@@ -73,9 +73,10 @@ func (r *run) resume() (Result, error) {
 // checkStaged leaves a path alone for which the staged content did not survive. What was there before is
 // put back.
 func (r *run) checkStaged(o *op) error {
-	if o.Hash == "" || o.From != "" || !isKind(o.Want, filetree.File) || !r.staged(o) {
+	if o.Hash == "" || !isKind(o.Want, filetree.File) || !r.staged(o) || r.pulled(o) {
 		return nil
 	}
+	o.From = "" // stageInstead was at work
 	got, err := hashOf(r.scratch, r.stage(o.Stage))
 	if err == nil && got == o.Hash {
 		return nil
@@ -89,6 +90,12 @@ func (r *run) checkStaged(o *op) error {
 		return r.intoFree(o.Path, func() error { return r.scratch.MoveNew(r.aside(o.Path), r.root, o.Path) })
 	}
 	return nil
+}
+
+// pulled reports whether what is staged is the file that was to be moved.
+func (r *run) pulled(o *op) bool {
+	now, err := look(r.scratch, r.stage(o.Stage))
+	return o.From != "" && err == nil && now != nil && sameInode(now, &o.Staged)
 }
 
 // clean removes what is only ours, and the journal after everything that it is needed for.

@@ -306,6 +306,29 @@ func TestAnEndedContextChangesNothing(t *testing.T) {
 	b.tidy(t)
 }
 
+// A plan that is all or nothing does not even move away for a moment what it did not expect.
+func TestASurpriseIsNotTouchedByAllOrNothing(t *testing.T) {
+	b := setUp(t, layout{"a": {content: "new"}, "b": {content: "b"}}, layout{"a": {content: "old"}, "b": {content: "c"}})
+	var written filetree.Entry
+	testFault = func(what, path string) error {
+		switch {
+		case what == "enter" && path == string(applying):
+			put(t, filepath.Join(b.dir, "a"), "surprise")
+			written, _ = b.root.Lstat("a")
+		case what == "displace" && path == "a":
+			t.Error("it is moved")
+		}
+		return nil
+	}
+	defer func() { testFault = nil }()
+	if _, err := b.apply(true); !errors.Is(err, ErrSurprise) {
+		t.Errorf("got error %v", err)
+	}
+	if now, err := b.root.Lstat("a"); err != nil || now != written {
+		t.Errorf("got %+v, %v, want %+v", now, err, written)
+	}
+}
+
 // A disk that is full must not keep half a file that nobody asked for.
 func TestWhatCouldNotBeStagedIsNotKept(t *testing.T) {
 	for _, allOrNothing := range []bool{true, false} {

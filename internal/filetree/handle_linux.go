@@ -81,14 +81,26 @@ func openBeneath(dir int, path string, flags int) (int, error) {
 
 func duplicate(fd int) (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) }
 
+// movedAway reports that somebody moved a folder of a path out of the root while the kernel went along it.
+// The path is tried again; in the end it is not there.
+func movedAway(err error) bool { return errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EAGAIN) }
+
+const maxMoves = 10
+
 // openPart opens a path that is short enough for one system call.
 func openPart(dir int, path string, flags int) (int, error) {
 	if noOpenat2.Load() {
 		return openSteps(dir, path, flags)
 	}
 	how := unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: beneath}
-	fd, err := again(func() (int, error) { return unix.Openat2(dir, path, &how) })
+	open := func() (int, error) { return unix.Openat2(dir, path, &how) }
+	fd, err := again(open)
+	for try := 0; movedAway(err) && try < maxMoves; try++ {
+		fd, err = again(open)
+	}
 	switch {
+	case movedAway(err):
+		return -1, unix.ENOENT
 	case errors.Is(err, unix.ENOSYS):
 		noOpenat2.Store(true)
 		return openSteps(dir, path, flags)

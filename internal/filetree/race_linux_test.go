@@ -3,6 +3,8 @@
 package filetree
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,4 +178,35 @@ func TestASwappedFileIsOpenedOrNot(t *testing.T) {
 		}
 		stop()
 	}
+}
+
+// A folder that is moved out of the root and back while its path is followed is there, or not there.
+func TestAFolderThatIsMovedOutAndBack(t *testing.T) {
+	scratch := t.TempDir()
+	dir, away := filepath.Join(scratch, "tree"), filepath.Join(scratch, "away")
+	must(t, os.MkdirAll(filepath.Join(dir, "d/e/f/g"), 0o755))
+	r, err := Open(dir)
+	must(t, err)
+	defer r.Close()
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+				_ = os.Rename(filepath.Join(dir, "d"), away)
+				_ = os.Rename(away, filepath.Join(dir, "d"))
+			}
+		}
+	}()
+	for range testsize.Of(30_000, 1_000_000) {
+		if _, err := r.Lstat("d/e/f/g"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+			break
+		}
+	}
+	close(quit)
+	<-done
 }
