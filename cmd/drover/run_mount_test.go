@@ -148,12 +148,13 @@ func TestTheDiffIsAPatch(t *testing.T) {
 // The model knows what is there without being told by the user, and works in the workspace.
 func TestTheModelIsToldOfTheMounts(t *testing.T) {
 	m := newMounted(t)
+	m.write("in$cash.txt", "1\n")
 	model := claudetest.NewModel(t, bash("pwd; ls"), script.Text("Done."))
 	m.setEnv(model.Env())
 	if got := m.run("run", "--allow", "shellExecute", "--mount", m.host+":goods/today", "Look."); got.code != 0 {
 		t.Errorf("exit code %d:\n%s", got.code, got.errors)
 	}
-	if first := model.Requests()[0]; !first.SawText("goods/today") || !first.SawText("price.txt") {
+	if first := model.Requests()[0]; !first.SawText("goods/today") || !first.SawText("`price.txt`") || !first.SawText("`in$cash.txt`") {
 		t.Error("the prompt does not name what was mounted")
 	}
 	if result, _, _ := model.ToolResult("Bash"); !strings.Contains(result, workspace.Prefix) || !strings.HasSuffix(strings.TrimSpace(result), "goods") {
