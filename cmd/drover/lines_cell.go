@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,9 +49,9 @@ func cellRow(r row, p event.Payload) []row {
 	return []row{r}
 }
 
-// restoredText says what a rollback has put back.
+// restoredText says what a rollback has put back. A path can be put back and in a conflict as well.
 func restoredText(r workspace.Restored) string {
-	all := r.Restored
+	all := slices.Clone(r.Restored)
 	for _, c := range r.Conflicts {
 		all = append(all, c.Path)
 	}
@@ -58,7 +59,8 @@ func restoredText(r workspace.Restored) string {
 		return "nothing"
 	}
 	text := all[len(all)-1]
-	if more := len(all) - 1; more > 0 {
+	slices.Sort(all)
+	if more := len(slices.Compact(all)) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
