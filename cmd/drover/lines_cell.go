@@ -34,9 +34,12 @@ func cellRow(r row, p event.Payload) []row {
 		}
 		r.what, r.subject, r.mark, r.because, r.tone = "network", hostPort(p), "denied", p.Reason, toneBad
 	case workspace.Restored:
-		r.what, r.subject, r.because = "put back", restoredText(p), p.Error
-		if len(p.Conflicts) > 0 || p.Error != "" {
-			r.mark, r.tone = "conflict", toneBad
+		r.what, r.subject = "put back", restoredText(p)
+		if len(p.Conflicts) > 0 {
+			r.mark, r.because, r.tone = "partly", p.Conflicts[len(p.Conflicts)-1].Reason, toneBad
+		}
+		if p.Error != "" {
+			r.mark, r.because, r.tone = "partly", p.Error, toneBad
 		}
 	case gateway.Limit:
 		r.what, r.subject, r.rows, r.tone = "limit", p.Reason, errorRows, toneBad
