@@ -39,7 +39,7 @@ func cellRow(r row, p event.Payload) []row {
 			r.mark, r.because, r.tone = "partly", p.Conflicts[len(p.Conflicts)-1].Reason, toneBad
 		}
 		if p.Error != "" {
-			r.mark, r.because, r.tone = "partly", p.Error, toneBad
+			r.mark, r.because, r.tone = "failed", p.Error, toneBad
 		}
 	case gateway.Limit:
 		r.what, r.subject, r.rows, r.tone = "limit", p.Reason, errorRows, toneBad
