@@ -193,7 +193,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 	if err != nil {
 		return p.kept(fmt.Errorf("--write-back: %w", err))
 	}
-	fmt.Fprint(p.errs, visible.Lines(result.String()))
+	fmt.Fprint(p.errs, visible.Lines(strings.ReplaceAll(result.String(), ", because Git is not set", "")))
 	return nil
 }
 
