@@ -179,6 +179,21 @@ func TestAPermissionMayChangeThePathOfACall(t *testing.T) {
 	b.wants(map[string]string{"m/d/b.txt": "d/b.txt"})
 }
 
+// hasClaims waits until as many calls are at work or wait for their turn.
+func (b *bound) hasClaims(want int) {
+	b.t.Helper()
+	turns := &b.w.txs.turns
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		turns.mu.Lock()
+		got := len(turns.claims)
+		turns.mu.Unlock()
+		if got == want {
+			return
+		}
+	}
+	b.t.Fatalf("there are not %d calls", want)
+}
+
 // What a path leads to is known when the call is alone with it, not before.
 func TestAPathIsLookedAtWhenTheTurnHasCome(t *testing.T) {
 	for name, x := range map[string]struct {
@@ -196,7 +211,7 @@ func TestAPathIsLookedAtWhenTheTurnHasCome(t *testing.T) {
 			b.begins("command", "Bash", input{"command": "true"})
 			began := make(chan string)
 			go func() { began <- b.asks(t.Context(), "w", "Write", input{"file_path": "m/d/new.txt", "content": "x"}) }()
-			time.Sleep(20 * time.Millisecond) // until it waits
+			b.hasClaims(2)
 			x.change(b)
 			b.drop("command")
 			if denied := <-began; denied != "" {

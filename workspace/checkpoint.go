@@ -128,7 +128,7 @@ func (t *Tree) file(it *item) *File {
 		return nil
 	}
 	f := &File{
-		Path: it.Path, Mode: modeType(it.Kind) | it.Perm, Size: it.Size,
+		Path: it.Path, Mode: it.Kind.Type() | it.Perm, Size: it.Size,
 		ModTime: time.Unix(0, it.ModTime), Target: it.Target,
 	}
 	if it.Kind == filetree.File {
@@ -145,11 +145,4 @@ func (t *Tree) openContent(p string, hash objects.Hash) (io.ReadCloser, error) {
 		return nil, &fs.PathError{Op: "open", Path: p, Err: err}
 	}
 	return content, nil
-}
-
-func modeType(k filetree.Kind) fs.FileMode {
-	return [...]fs.FileMode{
-		filetree.File: 0, filetree.Dir: fs.ModeDir, filetree.Link: fs.ModeSymlink,
-		filetree.Pipe: fs.ModeNamedPipe, filetree.Socket: fs.ModeSocket, filetree.Device: fs.ModeDevice,
-	}[k]
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/visible"
 )
 
@@ -105,17 +106,17 @@ func changeTitle(c Change) string {
 	case b == nil && a == nil:
 		return ""
 	case b == nil:
-		return "created " + kindOf(a.Mode).String() + ": " + name
+		return "created " + filetree.KindOf(a.Mode).String() + ": " + name
 	case a == nil:
-		return "deleted " + kindOf(b.Mode).String() + ": " + name
+		return "deleted " + filetree.KindOf(b.Mode).String() + ": " + name
 	case b.Mode.Type() != a.Mode.Type():
-		return "replaced " + kindOf(b.Mode).String() + " by " + kindOf(a.Mode).String() + ": " + name
+		return "replaced " + filetree.KindOf(b.Mode).String() + " by " + filetree.KindOf(a.Mode).String() + ": " + name
 	case b.Mode != a.Mode:
-		return fmt.Sprintf("changed %s: %s (%v -> %v)", kindOf(a.Mode), name, b.Mode, a.Mode)
+		return fmt.Sprintf("changed %s: %s (%v -> %v)", filetree.KindOf(a.Mode), name, b.Mode, a.Mode)
 	case equalContent(b, a):
-		return "touched " + kindOf(a.Mode).String() + ": " + name
+		return "touched " + filetree.KindOf(a.Mode).String() + ": " + name
 	case !hasContent(a):
 		return ""
 	}
-	return "changed " + kindOf(a.Mode).String() + ": " + name
+	return "changed " + filetree.KindOf(a.Mode).String() + ": " + name
 }

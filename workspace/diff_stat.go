@@ -25,7 +25,7 @@ type FileStat struct {
 	After  int64 `json:"after"`
 }
 
-// String is one line: the path, and "+3 -1", or the sizes of a binary file.
+// String is one line: what became of the path, and "+3 -1", or the sizes of a binary file.
 func (s FileStat) String() string {
 	name := visible.Text(s.Path)
 	if s.Binary {
@@ -34,9 +34,9 @@ func (s FileStat) String() string {
 	return fmt.Sprintf("%s %s, +%d -%d", s.What, name, s.Added, s.Removed)
 }
 
-// Stat counts what has changed in each file and link. Files above MaxBytes are not read; their sizes are
+// DiffStat counts what has changed in each file and link. Files above MaxBytes are not read; their sizes are
 // given.
-func Stat(changes []Change, opts *DiffOptions) ([]FileStat, error) {
+func DiffStat(changes []Change, opts *DiffOptions) ([]FileStat, error) {
 	var stats []FileStat
 	full := opts.withDefaults()
 	for _, c := range changes {

@@ -101,7 +101,7 @@ func shownOf(t *testing.T, changes []Change, opts *DiffOptions) []txtar.File {
 	if err := WritePatch(&patch, changes, opts); err != nil {
 		t.Fatal(err)
 	}
-	stats, err := Stat(changes, opts)
+	stats, err := DiffStat(changes, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,8 +195,8 @@ func TestAContentOfAnotherSizeIsAnError(t *testing.T) {
 
 func TestAContentThatCannotBeReadIsAnError(t *testing.T) {
 	changes := []Change{{Path: "f", After: &File{Path: "f", Size: 1, Hash: "x"}}}
-	_, stat := Stat(changes, nil)
-	for name, err := range map[string]error{"WritePatch": WritePatch(io.Discard, changes, nil), "WriteDiff": WriteDiff(io.Discard, changes, nil), "Stat": stat} {
+	_, stat := DiffStat(changes, nil)
+	for name, err := range map[string]error{"WritePatch": WritePatch(io.Discard, changes, nil), "WriteDiff": WriteDiff(io.Discard, changes, nil), "DiffStat": stat} {
 		if err == nil {
 			t.Errorf("%s = nil, want an error", name)
 		}

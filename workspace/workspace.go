@@ -19,8 +19,10 @@ import (
 
 // Options configures [Open]. Nil and the zero value make an empty workspace.
 type Options struct {
+	// Mounts are copied in this order. None makes an empty workspace.
 	Mounts []HostMount
-	// AllowedHostRoots are the folders of the host below which everything must be that is mounted.
+	// AllowedHostRoots are the folders of the host below which everything must be that is mounted or
+	// written back.
 	AllowedHostRoots []string
 	// AllowAnyRoot allows every host path. Without it and without roots, mounts are refused.
 	AllowAnyRoot bool
@@ -31,13 +33,13 @@ type Options struct {
 	TempDir string
 	// Prefix begins the name of the folder. Empty means [Prefix].
 	Prefix string
-	// KeepOnClose leaves the folder where it is when the workspace is closed. If the program is killed,
-	// that with the checkpoints, whose name ends in .store, stays too.
+	// KeepOnClose leaves the folder where it is when the workspace is closed, as [Workspace.Keep] does. If
+	// the program is killed, that with the checkpoints, whose name ends in .store, stays too.
 	KeepOnClose bool
 	// NoCheckpoints leaves out the checkpoints: nothing can be rolled back, compared or written back.
 	NoCheckpoints bool
-	// KeepFailedShell leaves the files of a command that fails as the command has left them. All other
-	// calls that fail are rolled back.
+	// KeepFailedShell leaves the files of a command that fails, or is cut off, as the command has left
+	// them. All other calls that fail are rolled back.
 	KeepFailedShell bool
 	// Tree configures the checkpoints. Store and TempDir are chosen by the workspace.
 	Tree TreeOptions
@@ -91,8 +93,9 @@ type Workspace struct {
 }
 
 // Open makes a workspace and copies the mounts into it. If it fails, nothing is left behind. It fails with
-// a [SecurityError] if something may not be mounted, and with a [BudgetError] if there is too much of it;
-// both are found out before anything is made.
+// a [SecurityError] if something may not be mounted, and with a [BudgetError] if there is too much of it:
+// before anything is made, unless the host changes while it is copied or the checkpoints have too little
+// room.
 func Open(ctx context.Context, opts *Options) (*Workspace, error) {
 	if opts == nil {
 		opts = &Options{}

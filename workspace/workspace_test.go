@@ -81,12 +81,13 @@ func tree(t testing.TB, dir string) []string {
 
 func TestMountsAreCopiedToWhereTheyBelong(t *testing.T) {
 	dir := host(t, "project/main.go", "project/src/a.go", "project/vendor/x.go", "notes.txt", "data/deep/1.csv")
+	must(t, os.Symlink("data", filepath.Join(dir, "today")))
 	w := opened(t, Options{
 		AllowedHostRoots: []string{dir},
 		Mounts: []HostMount{
 			{HostPath: filepath.Join(dir, "project"), Exclude: []string{"vendor/"}},
 			{HostPath: filepath.Join(dir, "notes.txt"), MountPath: "docs/read me.txt"},
-			{HostPath: filepath.Join(dir, "data"), MountPath: "./in/x/../put/", Include: []string{"**/*.csv"}},
+			{HostPath: filepath.Join(dir, "today"), MountPath: "./in/x/../put/", Include: []string{"**/*.csv"}},
 		},
 	})
 	want := []string{
@@ -106,7 +107,7 @@ func TestMountsAreCopiedToWhereTheyBelong(t *testing.T) {
 			Entries: []string{"notes.txt"}, Files: 1, BytesCopied: 9,
 		},
 		{
-			HostPath: dir + "/data", ResolvedHost: dir + "/data", MountPath: "in/put", Directory: true,
+			HostPath: dir + "/today", ResolvedHost: dir + "/data", MountPath: "in/put", Directory: true,
 			Entries: []string{"deep/1.csv"}, Files: 1, Folders: 1, BytesCopied: 15,
 		},
 	}

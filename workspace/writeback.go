@@ -37,7 +37,7 @@ type WriteBackOptions struct {
 	// that is written or deleted.
 	Git bool
 	// State is a folder for the journal and for what is put aside, which nobody else can write to. Empty
-	// means "writeback" in the folder where the system keeps the state of programs of this user.
+	// means drover/writeback in $XDG_STATE_HOME, or in ~/.local/state or what the system has for that.
 	State string
 }
 

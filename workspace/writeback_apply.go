@@ -34,10 +34,11 @@ func (p *writeBackPlan) carryOut(result WriteBackResult, state *writeBackState) 
 	if p.opts.DryRun || len(done.Written)+len(done.Deleted) == 0 {
 		return done, nil
 	}
-	if err := p.apply(&done, state); err != nil {
+	written, err := p.apply(&done, state)
+	if !written {
 		return result, err
 	}
-	return done, nil
+	return done, err
 }
 
 // refused are the conflicts that stop everything.
@@ -68,8 +69,9 @@ func (p *writeBackPlan) list(result *WriteBackResult) {
 	}
 }
 
-// apply carries out the plan for all targets, or for none.
-func (p *writeBackPlan) apply(result *WriteBackResult, state *writeBackState) error {
+// apply carries out the plan for all targets, or for none, and reports which. With an error also the first
+// is possible: that something of ours is left.
+func (p *writeBackPlan) apply(result *WriteBackResult, state *writeBackState) (written bool, err error) {
 	var busy []*target
 	var steps [][]applytree.Step
 	var keep [][]string
@@ -83,17 +85,18 @@ func (p *writeBackPlan) apply(result *WriteBackResult, state *writeBackState) er
 		for _, t := range busy {
 			t.uncreate()
 		}
-		return err
+		return false, err
 	}
 	for _, t := range busy {
 		t.touchFolders(p.now)
 		p.remember(t)
 	}
-	if err := run.end(); err != nil {
-		return fmt.Errorf("workspace: everything was written back, but what was replaced could not be removed from %s: %w", run.folder, err)
-	}
+	err = run.end()
 	p.nameAside(result, run, busy)
-	return nil
+	if err != nil {
+		err = fmt.Errorf("workspace: everything was written back, but what was replaced could not be removed from %s: %w\n  next: the next write-back to the same place tries it again", run.folder, err)
+	}
+	return true, err
 }
 
 func (p *writeBackPlan) applyAll(state *writeBackState, busy []*target, steps [][]applytree.Step, keep [][]string) (*writeBackRun, error) {

@@ -27,24 +27,8 @@ func sideOf(f *File) *side {
 	if f == nil {
 		return nil
 	}
-	e := filetree.Entry{Path: f.Path, Kind: kindOf(f.Mode), Perm: permOf(f.Mode), Size: f.Size, ModTime: f.ModTime.UnixNano(), Target: f.Target}
+	e := filetree.Entry{Path: f.Path, Kind: filetree.KindOf(f.Mode), Perm: permOf(f.Mode), Size: f.Size, ModTime: f.ModTime.UnixNano(), Target: f.Target}
 	return &side{e, f.Hash, f}
-}
-
-func kindOf(mode fs.FileMode) filetree.Kind {
-	switch mode.Type() {
-	case 0:
-		return filetree.File
-	case fs.ModeDir:
-		return filetree.Dir
-	case fs.ModeSymlink:
-		return filetree.Link
-	case fs.ModeNamedPipe:
-		return filetree.Pipe
-	case fs.ModeSocket:
-		return filetree.Socket
-	}
-	return filetree.Device
 }
 
 const setID = fs.ModeSetuid | fs.ModeSetgid

@@ -157,7 +157,7 @@ func (s *writeBackState) recover(dirs []string, dryRun bool) ([]string, error) {
 			}
 			recovered = append(recovered, ended...)
 		case !dryRun && (strings.HasPrefix(f.Name(), newPrefix) || strings.HasPrefix(f.Name(), donePrefix)):
-			if err := removeFolder(folder); err != nil {
+			if err := removeTree(s.dir, f.Name()); err != nil {
 				return recovered, err
 			}
 		}
@@ -287,7 +287,7 @@ func (r *writeBackRun) end() error {
 		return err
 	}
 	testPoint("done")
-	return removeFolder(r.folder)
+	return removeTree(filepath.Split(r.folder))
 }
 
 // rename gives the folder another prefix.
@@ -299,15 +299,6 @@ func (r *writeBackRun) rename(prefix string) error {
 	}
 	r.folder = to
 	return nil
-}
-
-func removeFolder(folder string) error {
-	above, err := filetree.Open(filepath.Dir(folder))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = above.Close() }()
-	return above.RemoveAll(filepath.Base(folder))
 }
 
 // hasFiles reports whether anything but folders lies aside.

@@ -398,3 +398,30 @@ func TestTheHostsSideOfAForcedConflictIsKeptAside(t *testing.T) {
 		t.Errorf("after another write-back there is %q, %v", got, err)
 	}
 }
+
+// What was written is told also if something of ours cannot be removed after that.
+func TestAWriteBackThatCannotTidyUpSaysWhatItWrote(t *testing.T) {
+	host, state := t.TempDir(), t.TempDir()
+	plant(t, host, map[string]string{"a": "1"})
+	w := openOn(t, host, nil)
+	plant(t, w.Root(), map[string]string{"p/a": "2"})
+	defer workspace.SetTestPoint(func(string) {})
+	workspace.SetTestPoint(func(point string) {
+		if point == "committed" { // the name that the journal gets before it is removed is taken
+			runs, _ := filepath.Glob(filepath.Join(state, "run-*"))
+			must(t, os.MkdirAll(filepath.Join(state, "done-"+strings.TrimPrefix(filepath.Base(runs[0]), "run-"), "x"), 0o700))
+		}
+	})
+	done, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state})
+	if err == nil || !strings.Contains(err.Error(), "everything was written back") || len(done.Written) != 1 {
+		t.Errorf("%+v, %v, want what was written, and an error", done, err)
+	}
+	if got := harvest(t, host)["a"]; got != "0644 2" {
+		t.Errorf("the host has %q", got)
+	}
+	workspace.SetTestPoint(func(string) {})
+	again, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state})
+	if err != nil || len(again.Recovered) != 1 || len(again.Written) != 0 {
+		t.Errorf("the next one: %+v, %v", again, err)
+	}
+}

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,9 +34,12 @@ func cellRow(r row, p event.Payload) []row {
 		}
 		r.what, r.subject, r.mark, r.because, r.tone = "network", hostPort(p), "denied", p.Reason, toneBad
 	case workspace.Restored:
-		r.what, r.subject, r.because = "put back", restoredText(p), p.Error
-		if len(p.Conflicts) > 0 || p.Error != "" {
-			r.mark, r.tone = "conflict", toneBad
+		r.what, r.subject = "put back", restoredText(p)
+		if len(p.Conflicts) > 0 {
+			r.mark, r.because, r.tone = "partly", p.Conflicts[len(p.Conflicts)-1].Reason, toneBad
+		}
+		if p.Error != "" {
+			r.mark, r.because, r.tone = "failed", p.Error, toneBad
 		}
 	case gateway.Limit:
 		r.what, r.subject, r.rows, r.tone = "limit", p.Reason, errorRows, toneBad
@@ -48,9 +52,9 @@ func cellRow(r row, p event.Payload) []row {
 	return []row{r}
 }
 
-// restoredText says what a rollback has put back.
+// restoredText says what a rollback has put back. A path can be put back and in a conflict as well.
 func restoredText(r workspace.Restored) string {
-	all := r.Restored
+	all := slices.Clone(r.Restored)
 	for _, c := range r.Conflicts {
 		all = append(all, c.Path)
 	}
@@ -58,7 +62,8 @@ func restoredText(r workspace.Restored) string {
 		return "nothing"
 	}
 	text := all[len(all)-1]
-	if more := len(all) - 1; more > 0 {
+	slices.Sort(all)
+	if more := len(slices.Compact(all)) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

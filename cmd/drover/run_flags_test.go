@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/workspace"
 )
 
 func TestWrongUsage(t *testing.T) {
@@ -139,6 +141,9 @@ func TestPlainError(t *testing.T) {
 	}
 }
 
+// goNames are options that no flag has.
+var goNames = regexp.MustCompile(`Options|MountPath|FollowSymlinks|\b[Ee]xclude\b|\bDir\b|\bForce\b|\bState\b|TempDir`)
+
 // What the libraries advise programs to do is not what people can do.
 func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
 	for _, err := range []error{
@@ -148,9 +153,11 @@ func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
 		&claude.MessageTooLargeError{Limit: 10},
 		&claude.ControlError{Subtype: "interrupt", Message: "no"},
 		&claude.ControlTimeoutError{Subtype: "initialize", After: time.Second},
+		&workspace.BudgetError{Path: "a", Bytes: 2, Limit: 1, Store: true},
+		&workspace.ConflictError{Conflicts: []workspace.Conflict{{Path: "a", Reason: "was changed"}}},
 	} {
 		got := plainError(err)
-		if _, next, _ := strings.Cut(got, "\n  next: "); strings.Contains(got, "Options") || len(next) < 10 {
+		if _, next, _ := strings.Cut(got, "\n  next: "); goNames.MatchString(got) || len(next) < 9 {
 			t.Errorf("%T is told as %q, want advice for people", err, got)
 		}
 	}

@@ -127,8 +127,9 @@ func (p *place) enter(req *agent.Request) {
 		return
 	}
 	section := p.Section()
+	text := strings.ReplaceAll(section.Text, "$$", "$") // what a template would make of it
 	req.Workspace, req.Dir = p.Workspace, p.Root()
-	req.Prompt += "\n\n# " + section.Title + "\n\n" + section.Text
+	req.Prompt += "\n\n# " + section.Title + "\n\n" + text
 }
 
 // leave does with the changes of a run what the flags say. ended is how the run came to its end.
@@ -192,7 +193,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 	if err != nil {
 		return p.kept(fmt.Errorf("--write-back: %w", err))
 	}
-	fmt.Fprint(p.errs, visible.Lines(result.String()))
+	fmt.Fprint(p.errs, visible.Lines(strings.ReplaceAll(result.String(), ", because Git is not set", "")))
 	return nil
 }
 
@@ -224,7 +225,8 @@ func (p *place) changed(ctx context.Context) (int, error) {
 	return len(changes), nil
 }
 
-// tellRestored says what was put back after the last event: a command that was interrupted.
+// tellRestored says which files somebody else changed while they were put back. The events name no other
+// side, and know nothing of a command that was interrupted.
 func (p *place) tellRestored() {
 	for _, r := range p.Restored() {
 		for _, c := range r.Conflicts {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,10 +80,13 @@ func TestAMountIsACopy(t *testing.T) {
 }
 
 func TestWriteBackBringsChangesToTheHost(t *testing.T) {
-	m := newMounted(t, bash(sells+"; cd ..; mkdir more; exit 1"), bash(sells), script.Text("Done."))
+	m := newMounted(t, bash(sells+"; cd ..; mkdir more; exit 1"), bash(sells+" && mkdir .git && touch .git/config"), script.Text("Done."))
 	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
 	if got.code != 0 || !strings.Contains(got.errors, "2 written, 1 deleted") {
 		t.Errorf("exit code %d:\n%s%s", got.code, got.out, got.errors)
+	}
+	if !strings.Contains(got.errors, "shop/.git: belongs to a git repository") || strings.Contains(got.errors, "Git is not set") {
+		t.Errorf("it is not said for people what was left out:\n%s", got.errors)
 	}
 	if !strings.Contains(got.out, "put back") {
 		t.Errorf("nothing is said of the command that failed:\n%s", got.out)
@@ -103,7 +107,7 @@ func TestAConflictLeavesBothSides(t *testing.T) {
 	m.setEnv(model.Env())
 	m.leaves = true // the agent's side
 	got := m.run("run", "--allow", "shellExecute", "--mount", m.host, "--write-back", "Sell.")
-	if got.code != exitError || !strings.Contains(got.errors, "nothing was written back") || !strings.Contains(got.errors, "price.txt") {
+	if got.code != exitError || !strings.Contains(got.errors, "nothing was written back") || !strings.Contains(got.errors, "price.txt") || goNames.MatchString(got.errors) {
 		t.Errorf("exit code %d, want 1 and the conflict:\n%s", got.code, got.errors)
 	}
 	m.wants(map[string]string{"price.txt": "8\n", "old.txt": "old\n", "new.txt": ""})
@@ -148,12 +152,13 @@ func TestTheDiffIsAPatch(t *testing.T) {
 // The model knows what is there without being told by the user, and works in the workspace.
 func TestTheModelIsToldOfTheMounts(t *testing.T) {
 	m := newMounted(t)
+	m.write("in$cash.txt", "1\n")
 	model := claudetest.NewModel(t, bash("pwd; ls"), script.Text("Done."))
 	m.setEnv(model.Env())
 	if got := m.run("run", "--allow", "shellExecute", "--mount", m.host+":goods/today", "Look."); got.code != 0 {
 		t.Errorf("exit code %d:\n%s", got.code, got.errors)
 	}
-	if first := model.Requests()[0]; !first.SawText("goods/today") || !first.SawText("price.txt") {
+	if first := model.Requests()[0]; !first.SawText("goods/today") || !first.SawText("`price.txt`") || !first.SawText("`in$cash.txt`") {
 		t.Error("the prompt does not name what was mounted")
 	}
 	if result, _, _ := model.ToolResult("Bash"); !strings.Contains(result, workspace.Prefix) || !strings.HasSuffix(strings.TrimSpace(result), "goods") {
@@ -187,6 +192,15 @@ func TestAConversationGoesOnInAnotherCopy(t *testing.T) {
 
 func TestMountsThatCannotBe(t *testing.T) {
 	m := newMounted(t)
+	links, linked := filepath.Join(m.cli.Root, "links"), filepath.Join(m.cli.Root, "linked")
+	for _, err := range []error{
+		os.Mkdir(links, 0o755), os.Symlink("/etc/hosts", filepath.Join(links, "hosts")),
+		os.Symlink(filepath.Join(m.host, "price.txt"), linked), syscall.Mkfifo(filepath.Join(m.cli.Root, "pipe"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, x := range map[string]struct {
 		args []string
 		code int
@@ -198,13 +212,17 @@ func TestMountsThatCannotBe(t *testing.T) {
 		"nothing":         {[]string{"--mount", ""}, exitUsage, "names no file or folder"},
 		"not there":       {[]string{"--mount", m.host + "/none"}, exitUsage, "no such file"},
 		"another system":  {[]string{"--mount", `C:\x`}, exitUsage, "no such file"},
+		"a link out":      {[]string{"--mount", links}, exitUsage, "mount less, or put what it leads to in its place"},
+		"a link":          {[]string{"--mount", linked}, exitUsage, "mount what it leads to"},
+		"a pipe":          {[]string{"--mount", m.cli.Root + "/pipe"}, exitUsage, "mount less"},
+		"no name":         {[]string{"--mount", m.host + ":."}, exitUsage, "leave the path out"},
 		"climbing out":    {[]string{"--mount", m.host + ":../x"}, exitUsage, "leads out of the workspace"},
 		"no time":         {[]string{"--mount", m.host, "--timeout", "1ms"}, exitLimit, "the time is up"},
 		"diff and events": {[]string{"--mount", m.host, "--diff", "--json"}, exitUsage, "choose one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := m.run(append([]string{"run", "x"}, x.args...)...)
-			if got.code != x.code || !strings.Contains(got.errors, x.want) || strings.Contains(got.errors, "workspace: ") {
+			if got.code != x.code || !strings.Contains(got.errors, x.want) || strings.Contains(got.errors, "workspace: ") || goNames.MatchString(got.errors) {
 				t.Errorf("exit code %d, want %d and %q:\n%s", got.code, x.code, x.want, got.errors)
 			}
 			if left := m.leftovers(); left != nil || got.out != "" {

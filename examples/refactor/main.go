@@ -126,6 +126,12 @@ func bring(ctx context.Context, out io.Writer, w *workspace.Workspace, back *wor
 	for _, path := range result.Written {
 		fmt.Fprintf(out, "written: %s\n", path.Path)
 	}
+	for _, path := range result.Deleted {
+		fmt.Fprintf(out, "deleted: %s\n", path.Path)
+	}
+	for _, left := range result.Skipped {
+		fmt.Fprintf(out, "left out: %s, which %s\n", left.Path, left.Reason)
+	}
 	return nil
 }
 

@@ -22,6 +22,28 @@ func (k Kind) String() string {
 	return [...]string{"file", "folder", "link", "pipe", "socket", "device"}[k]
 }
 
+// Type is the kind as io/fs spells it.
+func (k Kind) Type() fs.FileMode {
+	return [...]fs.FileMode{0, fs.ModeDir, fs.ModeSymlink, fs.ModeNamedPipe, fs.ModeSocket, fs.ModeDevice}[k]
+}
+
+// KindOf is the kind that a mode tells.
+func KindOf(mode fs.FileMode) Kind {
+	switch {
+	case mode.IsRegular():
+		return File
+	case mode.IsDir():
+		return Dir
+	case mode&fs.ModeSymlink != 0:
+		return Link
+	case mode&fs.ModeNamedPipe != 0:
+		return Pipe
+	case mode&fs.ModeSocket != 0:
+		return Socket
+	}
+	return Device
+}
+
 // An Entry is one file, folder or link, as it was when it was looked at. Its content is elsewhere.
 type Entry struct {
 	// Path is relative to the root, with slashes. "." is the root itself.

@@ -95,29 +95,13 @@ func entryIn(dir *os.Root, name, path string) (Entry, error) {
 
 func entry(info fs.FileInfo, path string) Entry {
 	const bits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
-	e := Entry{Path: path, Kind: kindOf(info.Mode()), Perm: info.Mode() & bits, ModTime: info.ModTime().UnixNano()}
+	e := Entry{Path: path, Kind: KindOf(info.Mode()), Perm: info.Mode() & bits, ModTime: info.ModTime().UnixNano()}
 	if e.Kind == File {
 		e.Size = info.Size()
 	}
 	e.Stamp.Changed = e.ModTime
 	stamp(&e, info)
 	return e
-}
-
-func kindOf(mode fs.FileMode) Kind {
-	switch {
-	case mode.IsRegular():
-		return File
-	case mode.IsDir():
-		return Dir
-	case mode&fs.ModeSymlink != 0:
-		return Link
-	case mode&fs.ModeNamedPipe != 0:
-		return Pipe
-	case mode&fs.ModeSocket != 0:
-		return Socket
-	}
-	return Device
 }
 
 func (r *Root) xattrs(path string) (string, error) {

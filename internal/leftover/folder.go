@@ -30,6 +30,7 @@ type Folder struct {
 	removing sync.Once
 	unmark   sync.Once
 	removed  error
+	notKept  error
 }
 
 // The names of folders end in this many letters, of those that [rand.Text] has.
@@ -107,14 +108,15 @@ func (f *Folder) Remove() error {
 	return f.removed
 }
 
-// Keep gives the folder up: no sweep removes it or those beside it any more. It can still be removed.
-func (f *Folder) Keep() (err error) {
+// Keep gives the folder up: no sweep removes it or those beside it any more. It can still be removed. All who
+// call it get the same answer.
+func (f *Folder) Keep() error {
 	f.unmark.Do(func() {
-		if err = f.mark.disown(); err == nil {
+		if f.notKept = f.mark.disown(); f.notKept == nil {
 			f.mark.remove()
 		}
 	})
-	return err
+	return f.notKept
 }
 
 func (f *Folder) remove() error {

@@ -3,7 +3,6 @@
 package objects
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -39,12 +38,6 @@ func (b *buffer) small(src io.ReaderAt) (content []byte, isSmall bool, err error
 // It fails with a [*FullError] if there is no room, and keeps nothing then or when the context ends.
 func (s *Store) Put(ctx context.Context, f *os.File, size int64) (Hash, int64, error) {
 	return s.putFrom(ctx, f, size)
-}
-
-// PutBytes keeps a content that is in memory, and takes one reference.
-func (s *Store) PutBytes(content []byte) (Hash, error) {
-	h, _, err := s.putFrom(context.Background(), bytes.NewReader(content), int64(len(content)))
-	return h, err
 }
 
 func (s *Store) putFrom(ctx context.Context, src io.ReaderAt, size int64) (Hash, int64, error) {
