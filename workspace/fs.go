@@ -54,8 +54,8 @@ type WriteOptions struct {
 }
 
 // FSOptions are the limits of a file system. Nil and the zero value mean the defaults; a negative number
-// means no limit. Each breach is a [LimitError]. Those of names hold for what is made, so that all that is
-// there can be read.
+// means no limit. Each breach is a [LimitError]. Those of names hold for what is made, wherever links lead:
+// all that is there can be read and written.
 type FSOptions struct {
 	// MaxDepth is how many segments a name may have. Zero means 16.
 	MaxDepth int

@@ -29,13 +29,16 @@ func NewMemFS(opts *FSOptions) *MemFS {
 // Symlink makes a symbolic link, and the folders above it. Its target may lead anywhere; nobody follows
 // it out.
 func (m *MemFS) Symlink(target, name string) error {
-	return m.change("symlink", name, true, func(name string) error {
+	return m.change("symlink", name, func(name string) error {
 		name, err := resolve(m.files, name, false)
 		if err != nil {
 			return err
 		}
 		if _, err := m.files.Lstat(name); err == nil {
 			return fs.ErrExist
+		}
+		if err := m.opts.checkNew(name); err != nil {
+			return err
 		}
 		if err := m.mkdirAll(path.Dir(name)); err != nil {
 			return err

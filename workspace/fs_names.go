@@ -62,15 +62,15 @@ func checkName(op, name string) error {
 	return pathError(op, name, &refusal{"has an empty or a . segment\n  next: use " + path.Clean(name), fs.ErrInvalid})
 }
 
-// checkNew applies the limits for names that are made.
-func (o *FSOptions) checkNew(op, name string) error {
+// checkNew applies the limits for names that are made, which are without links.
+func (o *FSOptions) checkNew(name string) error {
 	segments := strings.Split(name, "/")
 	if o.MaxDepth >= 0 && len(segments) > o.MaxDepth {
-		return pathError(op, name, &LimitError{Path: name, Option: "MaxDepth", Got: int64(len(segments)), Limit: int64(o.MaxDepth)})
+		return &LimitError{Path: name, Option: "MaxDepth", Got: int64(len(segments)), Limit: int64(o.MaxDepth)}
 	}
 	for _, segment := range segments {
 		if n := utf8.RuneCountInString(segment); o.MaxSegment >= 0 && n > o.MaxSegment {
-			return pathError(op, name, &LimitError{Path: name, Option: "MaxSegment", Got: int64(n), Limit: int64(o.MaxSegment)})
+			return &LimitError{Path: name, Option: "MaxSegment", Got: int64(n), Limit: int64(o.MaxSegment)}
 		}
 	}
 	return nil

@@ -118,7 +118,7 @@ func (r *rooted) WriteFile(name string, data []byte, opts *WriteOptions) error {
 		full = *opts
 		full.Perm = cmp.Or(opts.Perm.Perm(), 0o644)
 	}
-	return r.change("write", name, true, func(name string) error {
+	return r.change("write", name, func(name string) error {
 		name, err := resolve(r.files, name, !full.CreateOnly) // a link takes the name too
 		if err != nil {
 			return err
@@ -126,6 +126,11 @@ func (r *rooted) WriteFile(name string, data []byte, opts *WriteOptions) error {
 		old, err := r.writable(name, full.CreateOnly)
 		if err != nil {
 			return err
+		}
+		if old == nil {
+			if err := r.opts.checkNew(name); err != nil {
+				return err
+			}
 		}
 		size := int64(len(data))
 		if old != nil && full.Append {
@@ -163,7 +168,7 @@ func (r *rooted) writable(name string, createOnly bool) (fs.FileInfo, error) {
 
 // Mkdir makes a folder and those above it.
 func (r *rooted) Mkdir(name string) error {
-	return r.change("mkdir", name, true, func(name string) error {
+	return r.change("mkdir", name, func(name string) error {
 		name, err := resolve(r.files, name, true)
 		if err != nil {
 			return err
@@ -182,6 +187,9 @@ func (r *rooted) mkdirAll(name string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
+	if err := r.opts.checkNew(name); err != nil {
+		return err
+	}
 	if err := r.mkdirAll(path.Dir(name)); err != nil {
 		return err
 	}
@@ -193,7 +201,7 @@ func (r *rooted) mkdirAll(name string) error {
 
 // Remove removes a file, a link, or a folder with everything in it.
 func (r *rooted) Remove(name string) error {
-	return r.change("remove", name, false, func(name string) error {
+	return r.change("remove", name, func(name string) error {
 		name, err := resolve(r.files, name, false)
 		if err != nil {
 			return err
@@ -213,7 +221,7 @@ func (r *rooted) Rename(oldName, newName string) error {
 	if err := checkName("rename", oldName); err != nil {
 		return err
 	}
-	return r.change("rename", newName, true, func(newName string) error {
+	return r.change("rename", newName, func(newName string) error {
 		from, err := resolve(r.files, oldName, false)
 		if err != nil {
 			return err
@@ -240,6 +248,9 @@ func (r *rooted) move(from, to string) error {
 	}
 	switch there, err := r.files.Lstat(to); {
 	case errors.Is(err, fs.ErrNotExist):
+		if err := r.opts.checkNew(to); err != nil {
+			return err
+		}
 	case err != nil:
 		return err
 	case old.IsDir() || there.IsDir():
@@ -252,14 +263,9 @@ func (r *rooted) move(from, to string) error {
 }
 
 // change checks a name and lets one change happen at a time.
-func (r *rooted) change(op, name string, makes bool, do func(name string) error) error {
+func (r *rooted) change(op, name string, do func(name string) error) error {
 	if err := checkName(op, name); err != nil {
 		return err
-	}
-	if makes {
-		if err := r.opts.checkNew(op, name); err != nil {
-			return err
-		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,6 +3,7 @@
 package workspace_test
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"math"
@@ -136,5 +137,29 @@ func TestAnOpenFileCanOnlyBeRead(t *testing.T) {
 			}
 			must(t, file.Close())
 		}
+	}
+}
+
+// What is deeper than anything new may be can still be written, and a link is no way to make more of it.
+func TestLimitsOfNamesAreForNewOnes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "1/2/3"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "1/2/3/old"), []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("1/2/3", filepath.Join(dir, "short")); err != nil {
+		t.Fatal(err)
+	}
+	files := openDirFS(t, dir, &workspace.FSOptions{MaxDepth: 3})
+	if err := files.WriteFile("1/2/3/old", []byte("new"), nil); err != nil {
+		t.Errorf("writing what is there: %v", err)
+	}
+	if err := files.WriteFile("short/new", nil, nil); !errors.Is(err, workspace.ErrLimit) {
+		t.Errorf("making something through a link: %v, want a limit", err)
+	}
+	if err := files.Mkdir("short/new"); !errors.Is(err, workspace.ErrLimit) {
+		t.Errorf("making a folder through a link: %v, want a limit", err)
 	}
 }

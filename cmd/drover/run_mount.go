@@ -104,7 +104,7 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 func holdsHome(dir string) bool {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return false
+		home = string(filepath.Separator) // all that is known is that it is below
 	}
 	rel, err := filepath.Rel(realPath(dir), realPath(home))
 	return err == nil && filepath.IsLocal(rel)
@@ -177,7 +177,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 			return nil
 		}
 		if err := p.Keep(); err != nil {
-			return err
+			return fmt.Errorf("%w\n  next: copy what the agent has done from %s, before another run removes it", err, p.Root())
 		}
 		fmt.Fprintf(p.errs, "drover: the run did not come to its end, so nothing was written back\n  next: look at what it has done in %s, and remove that folder, and %[1]s.store if it is there\n", p.Root())
 		return nil
