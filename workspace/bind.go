@@ -216,6 +216,13 @@ func (b *Binding) isDenied(id string) bool {
 	return denied
 }
 
+// forget lets another call have the id: some services begin to count anew with each answer.
+func (b *Binding) forget(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.denied.Put(id, false)
+}
+
 // deny ends a transaction whose call is not made.
 func (b *Binding) deny(id string) {
 	b.mu.Lock()
@@ -293,6 +300,7 @@ func (b *Binding) batchEnded(ctx context.Context, in *claude.PostToolBatchInput)
 		if text := b.rollback(ctx, call.ToolUseID); text != "" {
 			told = append(told, text)
 		}
+		b.forget(call.ToolUseID)
 	}
 	if len(told) == 0 {
 		return nil, nil

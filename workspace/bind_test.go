@@ -137,6 +137,30 @@ func TestACallWithoutAnIDIsNotMade(t *testing.T) {
 	b.begins("other", "Bash", input{"command": "true"})
 }
 
+// An id that was denied may come again with another answer of the model.
+func TestAnIDThatWasDeniedCanBeUsedAgain(t *testing.T) {
+	deny := true
+	b := newBound(t, Options{}, claude.Options{Hooks: []claude.Hook{
+		claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+			if deny {
+				return claude.DenyTool("not now"), nil
+			}
+			return nil, nil
+		}),
+	}})
+	if b.asks(t.Context(), "call_0", "Bash", input{"command": "x"}) == "" {
+		t.Fatal("the call is not denied")
+	}
+	if _, err := b.batchEnded(t.Context(), &claude.PostToolBatchInput{ToolCalls: []claude.HookToolCall{{ToolUseID: "call_0"}}}); err != nil {
+		t.Fatal(err)
+	}
+	deny = false
+	b.begins("call_0", "Bash", input{"command": "x"})
+	b.write("m/a.txt", "changed")
+	b.fails("call_0")
+	b.wants(map[string]string{"m/a.txt": "a.txt"})
+}
+
 func TestACallIsThatOfTheInputItIsMadeWith(t *testing.T) {
 	hook := func(path string) claude.Hook {
 		return claude.Hook{Event: claude.HookPreToolUse, Func: func(context.Context, claude.HookInput) (claude.HookOutput, error) {
