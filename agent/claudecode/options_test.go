@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace"
 )
 
 var allowAll = tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision {
@@ -57,12 +58,18 @@ func changed(a, b claude.Options) []string {
 
 // Whoever adds a field to Request must say here what becomes of it.
 func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
+	place, err := workspace.Open(t.Context(), &workspace.Options{TempDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = place.Close() }()
 	fields := map[string]struct {
 		value   any
 		changes string // options that become others, or the beginning of the error
 	}{
 		"Prompt":          {"another", "prompt"},
 		"Dir":             {t.TempDir(), "Dir"},
+		"Workspace":       {place, "Hooks NoBackgroundTasks Settings AddDirs"},
 		"Model":           {"haiku", "Model"},
 		"SystemPrompt":    {"Be brief.", "SystemPrompt"},
 		"Effort":          {"high", "Effort Settings"},
