@@ -376,8 +376,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		}
 	}()
 	dialling := make(chan struct{})
-	var w *world
-	w = newWorld(t, Policy{Domains: []string{"*"}}, backend, func(o *Options) {
+	w := newWorld(t, Policy{Domains: []string{"*"}}, backend, func(o *Options) {
 		dial := o.Dial
 		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if strings.HasSuffix(addr, ":9") {
