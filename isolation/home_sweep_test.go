@@ -3,20 +3,19 @@
 package isolation_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/isolation"
+
+	"github.com/drover-agents/drover/internal/testprogram"
 )
 
 // homeVariable makes this test program one that makes a home in the folder that it names, says where,
@@ -46,29 +45,9 @@ type program struct {
 
 func startProgram(t *testing.T, parent string) *program {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = []string{homeVariable + "=" + parent}
-	stdin, err := cmd.StdinPipe() // it ends with this process at the latest
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(stdout).ReadString('\n')
-	kill := sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = stdin.Close()
-	})
-	t.Cleanup(kill)
-	home := strings.TrimSpace(line)
+	home, kill := testprogram.Start(t, homeVariable+"="+parent)
 	if _, err := os.Stat(home); err != nil {
-		t.Fatalf("the other program says %q: %v", line, err)
+		t.Fatalf("the other program says %q: %v", home, err)
 	}
 	return &program{home: home, kill: kill}
 }

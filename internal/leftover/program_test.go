@@ -3,17 +3,14 @@
 package leftover_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/drover-agents/drover/internal/leftover"
+	"github.com/drover-agents/drover/internal/testprogram"
 )
 
 // kind is what the tests make and sweep.
@@ -76,29 +73,9 @@ type program struct {
 
 func startProgram(t *testing.T, variable, parent string) *program {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = []string{variable + "=" + parent}
-	stdin, err := cmd.StdinPipe() // it ends with this process at the latest
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, _ := bufio.NewReader(stdout).ReadString('\n')
-	kill := sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = stdin.Close()
-	})
-	t.Cleanup(kill)
-	folder := strings.TrimSpace(line)
+	folder, kill := testprogram.Start(t, variable+"="+parent)
 	if _, err := os.Stat(folder); err != nil {
-		t.Fatalf("the other program says %q: %v", line, err)
+		t.Fatalf("the other program says %q: %v", folder, err)
 	}
 	return &program{folder: folder, kill: kill}
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testprogram starts a test program a second time, as another program that a test can kill.
+package testprogram
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Start starts this test program again with nothing but env in its environment, and returns the first line
+// that it says. Kill ends it and waits until it is gone, as the end of the test does. Its input ends with
+// this process: it shall end then.
+func Start(t testing.TB, env ...string) (line string, kill func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = env
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := bufio.NewReader(stdout).ReadString('\n') // who says nothing is noticed by the caller
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = stdin.Close()
+	})
+	t.Cleanup(kill)
+	return strings.TrimSpace(said), kill
+}
