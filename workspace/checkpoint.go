@@ -24,7 +24,7 @@ type Checkpoint struct {
 }
 
 // ErrReleased is when a checkpoint is used after [Checkpoint.Release].
-var ErrReleased = errors.New("workspace: the checkpoint was released")
+var ErrReleased = errors.New("workspace: the checkpoint was released\n  next: take another, and keep it as long as it is needed")
 
 // Checkpoint keeps the state of the tree as it is now. What cannot be read is an error that names it.
 func (t *Tree) Checkpoint(ctx context.Context) (*Checkpoint, error) {
@@ -67,7 +67,7 @@ func (t *Tree) readError(p string, err error) error {
 // version finds a checkpoint of this tree.
 func (t *Tree) version(c *Checkpoint) error {
 	if c == nil || c.tree != t {
-		return errors.New("workspace: the checkpoint is of another tree")
+		return errors.New("workspace: the checkpoint is of another tree\n  next: ask the tree that it was taken of")
 	}
 	if _, ok := t.history.find(c.id); !ok {
 		return ErrReleased
