@@ -133,7 +133,7 @@ func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 
 func TestAReplacedFileKeepsItsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root gives files away")
+		t.Skip("only root gives files away: run as root")
 	}
 	dir := t.TempDir()
 	fsys := openDirFS(t, dir, nil)

@@ -36,7 +36,7 @@ func TestWhatIsNoFileIsNotMounted(t *testing.T) {
 		},
 		"is a device": func(t *testing.T, path string) {
 			if os.Getuid() != 0 {
-				t.Skip("only root makes devices")
+				t.Skip("only root makes devices: run as root")
 			}
 			must(t, unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))) // the null device
 		},

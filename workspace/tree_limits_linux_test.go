@@ -40,7 +40,7 @@ func asChild(t *testing.T, attr *syscall.SysProcAttr) bool {
 func ownMounts(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("only root can mount")
+		t.Skip("only root can mount: run as root")
 	}
 	return &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 }

@@ -11,7 +11,7 @@ import (
 
 func TestADeviceIsNeverWrittenBack(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can make devices")
+		t.Skip("only root can make devices: run as root")
 	}
 	null := 1<<8 | 3 // the null device
 	c := writeBackCase{

@@ -51,7 +51,7 @@ func TestASocketThatStaysGetsItsMode(t *testing.T) {
 
 func TestADeviceThatGoesLiesAside(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root makes device nodes")
+		t.Skip("only root makes device nodes: run as root")
 	}
 	b := setUpIn(t, "", layout{}, layout{"x": {}})
 	if err := unix.Mknod(filepath.Join(b.dir, "null"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
@@ -150,7 +150,7 @@ func TestAWorkFolderOnAnotherDiskServesToo(t *testing.T) {
 			for _, allOrNothing := range []bool{false, true} {
 				b := setUp(t, changes[name].before, changes[name].after)
 				if !otherDisk(t, b) {
-					t.Skip("there is but one file system")
+					t.Skip("this needs /dev/shm, or another second file system, that can be written to: mount a tmpfs there")
 				}
 				contents := slices.Collect(maps.Values(sketchOf(t, b.dir).content))
 				res, err := b.apply(allOrNothing)
@@ -168,7 +168,7 @@ func TestAWorkFolderOnAnotherDiskServesToo(t *testing.T) {
 func TestAWorkFolderOnAnotherDiskSurvivesCrashes(t *testing.T) {
 	some := changes["a file for a folder"]
 	if b := setUp(t, some.before, some.after); !otherDisk(t, b) {
-		t.Skip("there is but one file system")
+		t.Skip("this needs /dev/shm, or another second file system, that can be written to: mount a tmpfs there")
 	}
 	for _, allOrNothing := range []bool{false, true} {
 		crashEverywhere(t, func() *bench {
@@ -378,7 +378,7 @@ func TestWhatLiesAsideIsCarriedToAnotherDiskWhole(t *testing.T) {
 	before := layout{"d/": {perm: 0o500, time: 3}, "d/f": {content: "f", perm: 0o400, time: 4}, "d/l": {target: "\xff"}, "d/p": {pipe: true}, "d/e/": {time: 5}}
 	b := setUp(t, before, layout{})
 	if !otherDisk(t, b) {
-		t.Skip("there is but one file system")
+		t.Skip("this needs /dev/shm, or another second file system, that can be written to: mount a tmpfs there")
 	}
 	res, err := b.apply(false)
 	if err != nil {

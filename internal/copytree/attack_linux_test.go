@@ -30,7 +30,7 @@ func TestThingsThatAreNoFilesAreRefused(t *testing.T) {
 		"a pipe": {func(_ *testing.T, path string) error { return unix.Mkfifo(path, 0o600) }, "is a pipe"},
 		"the null device": {func(t *testing.T, path string) error {
 			if os.Getuid() != 0 {
-				t.Skip("only root makes devices")
+				t.Skip("only root makes devices: run as root")
 			}
 			return unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))
 		}, "is a device"},

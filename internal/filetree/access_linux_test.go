@@ -154,7 +154,7 @@ func TestLockedModesAreNeverSeenWidened(t *testing.T) {
 
 func TestAnotherUsersLocksHold(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("nothing is locked for root")
+		t.Skip("nothing is locked for root; TestAsAnOrdinaryUser runs this as another")
 	}
 	r := openDir(t, "/")
 	if err := opened(r.OpenFile("etc/shadow")); !errors.Is(err, fs.ErrPermission) {
@@ -167,7 +167,7 @@ func TestAnotherUsersLocksHold(t *testing.T) {
 
 func TestAnotherUsersFoldersAreReported(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("nothing is locked for root")
+		t.Skip("nothing is locked for root; TestAsAnOrdinaryUser runs this as another")
 	}
 	r := openDir(t, "/proc/1") // whose folder "fd" is only root's
 	skip := func(e Entry) bool { return e.Path != "fd" && e.Path != "attr" }
