@@ -16,6 +16,9 @@ import (
 // slowest is how many tests are named at the end.
 const slowest = 10
 
+// keptLines is how much of what a failed test said is repeated at the end.
+const keptLines = 4
+
 // An event is one line of go test -json.
 type event struct {
 	Action      string
@@ -38,7 +41,7 @@ type summary struct {
 	builds   map[string]*strings.Builder
 	times    []timed
 	verdicts []string // go's own lines, in the order the packages ended
-	failures int
+	failures []string // what failed, a few lines each
 	running  map[key]bool
 }
 
@@ -87,7 +90,6 @@ func (s *summary) take(e event) {
 		delete(s.output, k)
 	case "fail":
 		s.ended(k, e)
-		s.failures++
 		s.printFailure(k, e)
 	}
 }
@@ -131,12 +133,13 @@ func (s *summary) verdict(k key, e event) string {
 // tests that never ended said (after a panic or a timeout, the reason stands there).
 func (s *summary) printFailure(k key, e event) {
 	if k.test != "" {
-		fmt.Fprintf(s.w, "--- failed: %s %s (%.2f s)\n", k.pkg, k.test, e.Elapsed)
+		s.heading("failed", k, fmt.Sprintf(" (%.2f s)", e.Elapsed))
 		s.printOutput(k)
 		return
 	}
 	if out := s.builds[e.FailedBuild]; out != nil {
-		fmt.Fprintf(s.w, "--- does not build: %s\n%s", k.pkg, out)
+		s.heading("does not build", k, "")
+		fmt.Fprint(s.w, out)
 	}
 	var unfinished []key
 	for r := range s.running {
@@ -146,19 +149,34 @@ func (s *summary) printFailure(k key, e event) {
 	}
 	slices.SortFunc(unfinished, func(a, b key) int { return cmp.Compare(a.test, b.test) })
 	for _, r := range unfinished {
-		fmt.Fprintf(s.w, "--- never ended: %s %s\n", r.pkg, r.test)
+		s.heading("never ended", r, "")
 		s.printOutput(r)
 		delete(s.running, r)
 	}
-	fmt.Fprintf(s.w, "--- failed: %s\n", k.pkg)
+	s.heading("failed", k, "")
 	s.printOutput(k)
 }
 
+// heading says what befell k, at once and once more at the end.
+func (s *summary) heading(what string, k key, more string) {
+	line := strings.TrimRight(what+": "+k.pkg+" "+k.test, " ") + more
+	fmt.Fprintln(s.w, "---", line)
+	s.failures = append(s.failures, line)
+}
+
+// printOutput shows what k said, and keeps its beginning for the end: a reader of a long log often
+// sees only its last lines.
 func (s *summary) printOutput(k key) {
+	kept := 0
 	if out := s.output[k]; out != nil {
 		for line := range strings.Lines(out.String()) {
-			if !isNoise(line) {
-				fmt.Fprintf(s.w, "    %s\n", strings.TrimRight(line, "\n"))
+			if isNoise(line) {
+				continue
+			}
+			line = "    " + strings.TrimRight(line, "\n")
+			fmt.Fprintln(s.w, line)
+			if kept++; kept <= keptLines {
+				s.failures = append(s.failures, line)
 			}
 		}
 	}
@@ -175,9 +193,9 @@ func isNoise(line string) bool {
 	return false
 }
 
-func (s *summary) failed() bool { return s.failures > 0 }
+func (s *summary) failed() bool { return len(s.failures) > 0 }
 
-// finish prints the slowest tests and the verdicts.
+// finish prints the slowest tests, the verdicts, and last of all what failed.
 func (s *summary) finish() {
 	// A parent's time holds that of its parts; the parts say more.
 	parents := map[key]bool{}
@@ -192,7 +210,7 @@ func (s *summary) finish() {
 	for _, t := range leaves[:min(slowest, len(leaves))] {
 		fmt.Fprintf(s.w, "  %6.2f s  %s %s\n", t.seconds, t.pkg, t.test)
 	}
-	for _, line := range s.verdicts {
+	for _, line := range slices.Concat(s.verdicts, s.failures) {
 		fmt.Fprintln(s.w, line)
 	}
 }

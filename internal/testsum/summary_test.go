@@ -30,7 +30,7 @@ func TestSummary(t *testing.T) {
 			want: "slowest of 2 tests\n    2.00 s  p TestB/slow\n    0.50 s  p TestA\nok  \tp\t2.5s\n",
 		},
 		{
-			name:   "failure is shown in full",
+			name:   "failure is shown in full, and last",
 			failed: true,
 			in: `{"Action":"run","Package":"p","Test":"TestA"}
 {"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
@@ -41,7 +41,8 @@ func TestSummary(t *testing.T) {
 {"Action":"fail","Package":"p","Elapsed":0.1}
 `,
 			want: "--- failed: p TestA (0.10 s)\n        a_test.go:3: got 1, want 2\n--- failed: p\n" +
-				"slowest of 1 tests\n    0.10 s  p TestA\nFAIL\tp\t0.1s\n",
+				"slowest of 1 tests\n    0.10 s  p TestA\nFAIL\tp\t0.1s\n" +
+				"failed: p TestA (0.10 s)\n        a_test.go:3: got 1, want 2\nfailed: p\n",
 		},
 		{
 			name:   "build failure",
@@ -51,7 +52,8 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
 {"Action":"fail","Package":"p","Elapsed":0,"FailedBuild":"p"}
 `,
-			want: "--- does not build: p\np.go:1:1: broken\n--- failed: p\nslowest of 0 tests\nFAIL\tp [build failed]\n",
+			want: "--- does not build: p\np.go:1:1: broken\n--- failed: p\nslowest of 0 tests\nFAIL\tp [build failed]\n" +
+				"does not build: p\nfailed: p\n",
 		},
 		{
 			name:   "a panic leaves tests without an end",
@@ -60,7 +62,8 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"p","Test":"TestA","Output":"panic: oh\n"}
 {"Action":"fail","Package":"p","Elapsed":0.1}
 `,
-			want: "--- never ended: p TestA\n    panic: oh\n--- failed: p\nslowest of 0 tests\nFAIL\tp\n",
+			want: "--- never ended: p TestA\n    panic: oh\n--- failed: p\nslowest of 0 tests\nFAIL\tp\n" +
+				"never ended: p TestA\n    panic: oh\nfailed: p\n",
 		},
 		{
 			name: "other lines pass through",
