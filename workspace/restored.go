@@ -38,8 +38,10 @@ const namedPaths = 20
 func (r *Restored) text() string {
 	var parts, paths []string
 	disputed := map[string]bool{}
-	for _, c := range r.Conflicts {
-		paths, disputed[c.Path] = append(paths, c.Path), true
+	for _, c := range r.Conflicts { // a path may be disputed more than once
+		if !disputed[c.Path] {
+			paths, disputed[c.Path] = append(paths, c.Path), true
+		}
 	}
 	if restored := slices.DeleteFunc(slices.Clone(r.Restored), func(p string) bool { return disputed[p] }); len(restored) > 0 {
 		parts = append(parts, fmt.Sprintf("Because this call failed, what it had changed was put back: %s. These files are again as they were before the call.", list(restored)))
