@@ -16,12 +16,24 @@ func merge(defaults, req Request) Request {
 	req.Workspace = cmp.Or(req.Workspace, defaults.Workspace)
 	req.Model = cmp.Or(req.Model, defaults.Model)
 	req.SystemPrompt = cmp.Or(req.SystemPrompt, defaults.SystemPrompt)
+	req.AppendSystemPrompt = cmp.Or(req.AppendSystemPrompt, defaults.AppendSystemPrompt)
 	req.Effort = cmp.Or(req.Effort, defaults.Effort)
 	req.MaxTurns = cmp.Or(req.MaxTurns, defaults.MaxTurns)
 	req.MaxBudgetUSD = cmp.Or(req.MaxBudgetUSD, defaults.MaxBudgetUSD)
 	req.AllowedTools = given(req.AllowedTools, defaults.AllowedTools)
 	req.DisallowedTools = given(req.DisallowedTools, defaults.DisallowedTools)
 	req.Tools = cmp.Or(req.Tools, defaults.Tools)
+	req.ToolServer = cmp.Or(req.ToolServer, defaults.ToolServer)
+	req.Skills = given(req.Skills, defaults.Skills)
+	req.Hooks = cmp.Or(req.Hooks, defaults.Hooks)
+	req.MaxRefusals = cmp.Or(req.MaxRefusals, defaults.MaxRefusals)
+	req.Trackers = given(req.Trackers, defaults.Trackers)
+	req.RunID = cmp.Or(req.RunID, defaults.RunID)
+	req.TraceParent = cmp.Or(req.TraceParent, defaults.TraceParent)
+	req.TraceState = cmp.Or(req.TraceState, defaults.TraceState)
+	if req.Transcript == nil {
+		req.Transcript = defaults.Transcript
+	}
 	req.OutputSchema = given(req.OutputSchema, defaults.OutputSchema)
 	req.PartialText = req.PartialText || defaults.PartialText
 	req.Permissions = mergePermissions(defaults.Permissions, req.Permissions)
@@ -60,6 +72,8 @@ func (r Request) clone() Request {
 	r.AllowedTools = slices.Clone(r.AllowedTools)
 	r.DisallowedTools = slices.Clone(r.DisallowedTools)
 	r.OutputSchema = slices.Clone(r.OutputSchema)
+	r.Skills = slices.Clone(r.Skills)
+	r.Trackers = slices.Clone(r.Trackers)
 	if r.Permissions != nil {
 		own := *r.Permissions
 		own.WritablePaths = slices.Clone(own.WritablePaths)

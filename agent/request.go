@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -30,6 +31,8 @@ type Request struct {
 	Model string
 	// SystemPrompt replaces the agent's own. Empty leaves that.
 	SystemPrompt string
+	// AppendSystemPrompt is added to the system prompt.
+	AppendSystemPrompt string
 	// Effort is how hard the model works, in the agent's words: "low", "high". Empty means its default.
 	Effort string
 	// MaxTurns limits the model calls. Zero means no limit.
@@ -49,12 +52,16 @@ type Request struct {
 	// to enforce.
 	AllowedTools, DisallowedTools []string
 	// Tools are tools of this program that the agent may call. The agent knows them as those of the
-	// MCP server [ToolServer]: "mcp__drover" names all of them.
+	// MCP server ToolServer: "mcp__drover" names all of them.
 	//
 	// They may change during the run, also by the handler of one of them: a tool that it adds before
 	// it returns is there in the agent's next step, if AllowedTools is nil or names it in full, as
 	// "mcp__drover__name". See [tool.SDKServer] for what the model sees of changes.
 	Tools *tool.Registry
+	// ToolServer is the name of the MCP server under which the agent finds Tools. Empty means [ToolServer].
+	ToolServer string
+	// Skills are instructions that the agent finds by their names, for this run alone.
+	Skills []Skill
 
 	// Permissions say what tools may do. Nil leaves that to the agent's own default. They are
 	// enforced by the Host; an adapter refuses permissions without one. A Runner makes the host.
@@ -63,6 +70,21 @@ type Request struct {
 	// own policies, unless there is one here. Without permissions and policies it makes one only for
 	// AllowedTools with arguments.
 	Host Host
+	// Hooks are asked and told at certain moments. Nil means nobody is.
+	Hooks *Hooks
+	// MaxRefusals is how often Hooks may refuse an answer or a stop. Zero means 10.
+	MaxRefusals int
+	// Trackers count what the run consumes while it does. The first limit that is reached ends the run, in
+	// the middle of its turn.
+	Trackers []*guard.Tracker
+
+	// RunID names the run where the agent's traffic is counted. A Runner fills it in.
+	RunID string
+	// TraceParent and TraceState are the W3C trace context in which the agent works.
+	TraceParent, TraceState string
+	// Transcript is given every line that the agent writes down about the conversation, of each source in
+	// order, until the run is over. It must not block. Nil means that nobody reads it.
+	Transcript func(TranscriptLine)
 
 	// OutputSchema is the JSON Schema of a structured answer; see [event.Done.Output].
 	OutputSchema json.RawMessage
@@ -70,5 +92,13 @@ type Request struct {
 	PartialText bool
 }
 
-// ToolServer is the name of the MCP server under which an agent finds Request.Tools.
+// ToolServer is the name of the MCP server under which an agent finds Request.Tools unless the request has
+// another.
 const ToolServer = "drover"
+
+// A Skill is a folder of instructions, as a [prompt.Skill] is.
+type Skill interface {
+	Name() string
+	// WriteTo writes the files of the skill into a folder that is there.
+	WriteTo(dir string) error
+}

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,6 +186,7 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 		return nil, err
 	}
 	req.Host = host
+	req.RunID = cmp.Or(req.RunID, x.id)
 	x.req = req
 	return x, nil
 }
@@ -222,7 +224,7 @@ func (r *Runner) policies(req Request) []gate.Policy {
 		all = append(all, gate.FromCapabilities(req.Permissions))
 	}
 	if req.Tools != nil {
-		all = append(all, gate.Knows(ToolServer, req.Tools))
+		all = append(all, gate.Knows(cmp.Or(req.ToolServer, ToolServer), req.Tools))
 	}
 	if req.AllowedTools != nil {
 		all = append(all, gate.AllowTools(req.AllowedTools...))

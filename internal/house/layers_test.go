@@ -35,13 +35,15 @@ var layers = map[string][]string{
 	"gateway/bedrock": {"gateway", "event", "internal/*"},
 	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "claude", "internal/*"},
 	"workspace":       {"prompt", "session", "tool", "gate", "claude", "event", "internal/*"},
-	"agent":           {"workspace", "event", "tool", "gate", "internal/*"},
+	"agent":           {"workspace", "guard", "event", "tool", "gate", "internal/*"},
 	// The suite that every file system for tools must pass.
 	"workspace/fsuite": {"workspace"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},
 	// An adapter knows neither gate nor session: it asks its host.
 	"agent/claudecode": {"agent", "workspace", "isolation", "gateway", "guard", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
+	// The root: a prompt in, a typed answer out. It is every adapter's host, and knows none of them.
+	".": {"agent", "workspace", "prompt", "guard", "session", "gate", "gateway", "tool", "schema", "event", "internal/*"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
 	// one may use them.
 	"cmd/*":      {"*"},

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package drover has coding agents answer typed prompts.
+//
+// [Evaluate] takes a prompt and returns a typed answer. Behind it, the prompt is rendered, an agent is
+// started in a place of its own with the tools and skills of the prompt, every call that it makes is
+// decided, carried out as a transaction and recorded in a session, and its answer is checked against the
+// type that the prompt asks for. [Stream] gives the same with everything that happens while it happens,
+// and a [Conversation] goes on after the first answer.
+//
+//	adapter := claudecode.New(nil)
+//	defer adapter.Close()
+//	resp, err := drover.Evaluate(ctx, adapter, p, &drover.Options{
+//		Deadline: guard.FromNow(5 * time.Minute),
+//		Budget:   &guard.Budget{MaxTotalTokens: 50_000},
+//	})
+package drover

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drover
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/prompt"
+)
+
+// Evaluate has an agent answer a prompt. Nil means no options.
+//
+// The error is an [*EvaluationError], whatever went wrong. When ctx ends, or the deadline passes, the turn
+// is interrupted, and the agent is gone when Evaluate returns.
+func Evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) (*Response[T], error) {
+	run := Stream(ctx, a, p, opts)
+	for range run.Events() { //nolint:revive // the response says how it ended
+	}
+	return run.Response()
+}
+
+// Stream is [Evaluate] with the events of the run. Nothing happens before somebody reads them.
+func Stream[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Run[T] {
+	c := Converse(a, p, opts)
+	return &Run[T]{stream: func(emit emitFunc) (*Response[T], error) {
+		resp, err := c.begin(ctx, emit)
+		return resp, c.closed(err)
+	}}
+}
+
+// A Run is an evaluation, or one turn of a conversation, and its events.
+type Run[T any] struct {
+	stream func(emitFunc) (*Response[T], error)
+
+	once     sync.Once
+	response *Response[T]
+	err      error
+	over     bool
+}
+
+type emitFunc = func(event.Event) bool
+
+// Events runs the evaluation and yields what happens. The last event is an [event.Done]. Leaving the loop
+// ends the agent. It can be read once. The error, which comes alone and last, is that of Response.
+func (r *Run[T]) Events() iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		r.once.Do(func() {
+			left := false
+			r.response, r.err = r.stream(func(e event.Event) bool {
+				left = left || !yield(e, nil)
+				return !left
+			})
+			r.over = true
+			if r.err != nil && !left {
+				yield(event.Event{}, r.err)
+			}
+		})
+	}
+}
+
+var errNotRun = errors.New("drover: the response is there when the events have been read\n  next: range over Events first")
+
+// Response is the answer, once the events have been read.
+func (r *Run[T]) Response() (*Response[T], error) {
+	if !r.over {
+		return nil, errNotRun
+	}
+	return r.response, r.err
+}
+
+// A task is a prompt without its type.
+type task interface {
+	Name() string
+	Namespace() string
+	Key() string
+	Live(ctx context.Context, opts *prompt.LiveOptions) (*prompt.Live, error)
+}
+
+// typed makes the response of an outcome.
+func typed[T any](p *prompt.Prompt[T], o *outcome, err error) (*Response[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	answer, _ := o.value.(T)
+	return &Response[T]{Output: answer, Summary: o.Summary}, nil
+}
+
+// parser is the prompt's own reading of an answer.
+func parser[T any](p *prompt.Prompt[T]) func(json.RawMessage) (any, error) {
+	return func(raw json.RawMessage) (any, error) { return p.Parse(raw) }
+}

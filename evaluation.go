@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drover
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// A Stage is how far an evaluation has come.
+type Stage string
+
+// The stages, in their order. One that is sent back, or begins anew, comes through some of them again.
+const (
+	StagePrepare  Stage = "prepare"  // limits, session, workspace
+	StageRender   Stage = "render"   // the prompt becomes text, tools and skills
+	StageBind     Stage = "bind"     // gate, hooks and tools are wired
+	StageRun      Stage = "run"      // the agent works
+	StageParse    Stage = "parse"    // the answer is read
+	StageComplete Stage = "complete" // whether the task is done
+)
+
+// An evaluation is a prompt on its way to an answer, and the conversation that follows. It is the part that
+// does not depend on the type of the answer.
+type evaluation struct {
+	adapter agent.Adapter
+	prompt  task
+	parse   func(json.RawMessage) (any, error)
+	opts    Options
+	running atomic.Bool
+
+	stage    Stage
+	run      guard.RunContext
+	tracker  *guard.Tracker
+	deadline guard.Deadline
+	place    *workspace.Workspace
+	ownPlace bool // it is removed at the end
+
+	live    *prompt.Live
+	host    *host
+	runner  *agent.Runner
+	asked   agent.Request
+	talk    agent.Conversation // nil if the adapter cannot keep one
+	record  *Transcript
+	seq     int64
+	began   time.Time
+	summary Summary
+}
+
+// An outcome is an answer, and what became of it.
+type outcome struct {
+	Summary
+	value any
+}
+
+func newEvaluation(a agent.Adapter, p task, parse func(json.RawMessage) (any, error), opts *Options) *evaluation {
+	return &evaluation{adapter: a, prompt: p, parse: parse, opts: opts.filled()}
+}
+
+// evaluate says the prompt and waits for the answer.
+func (e *evaluation) evaluate(ctx context.Context, emit emitFunc) (*outcome, error) {
+	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
+		return e.attempts(ctx, emit)
+	})
+}
+
+// proceed says something more in a conversation.
+func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
+	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
+		if e.runner == nil {
+			if err := e.open(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return e.rounds(ctx, text, emit)
+	})
+}
+
+// exclusively runs one evaluation or turn at a time, from its first event to its last.
+func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(context.Context, emitFunc) (*outcome, error)) (*outcome, error) {
+	if !e.running.CompareAndSwap(false, true) {
+		return nil, e.failed(agent.ErrBusy)
+	}
+	defer e.running.Store(false)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := &output{evaluation: e, emit: emit, leave: func() { cancel(errLeft) }}
+	ctx, end, err := e.prepare(ctx)
+	if err != nil {
+		return nil, e.finish(ctx, out, nil, err)
+	}
+	defer end()
+	o, err := do(ctx, out.take)
+	return o, e.finish(ctx, out, o, err)
+}
+
+// errLeft is why a run ended whose reader has left.
+var errLeft = errors.New("drover: the reader of the events has left")
+
+// prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
+func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
+	e.stage, e.began, e.summary = StagePrepare, time.Now(), Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete()}
+	end = func() {}
+	e.identify()
+	if err := e.limits(); err != nil {
+		return ctx, end, err
+	}
+	ctx, end = e.bounded(ctx)
+	return ctx, end, e.enter(ctx)
+}
+
+// identify names the run.
+func (e *evaluation) identify() {
+	given := e.opts.RunContext
+	e.run = guard.NewRunContext(uuid.New)
+	if given.RunID != "" || given.RequestID != "" || given.TraceID != "" {
+		e.run = given
+		e.run.RunID = cmp.Or(given.RunID, uuid.New())
+	}
+	e.run.SessionID = e.opts.Session.ID()
+	e.summary.RunID = e.run.RunID
+}
+
+// limits finds out what bounds the evaluation, and refuses one that could not even begin.
+func (e *evaluation) limits() error {
+	if e.tracker = e.opts.Tracker; e.tracker == nil && e.opts.Budget != nil {
+		if err := e.opts.Budget.Validate(); err != nil {
+			return err
+		}
+		e.tracker = guard.NewTracker(*e.opts.Budget)
+	}
+	e.deadline = e.opts.Deadline.Earlier(e.tracker.Budget().Deadline)
+	return errors.Join(e.deadline.Check(), e.tracker.Check())
+}
+
+// bounded is the context of the whole evaluation.
+func (e *evaluation) bounded(ctx context.Context) (context.Context, func()) {
+	ctx = guard.WithRunContext(session.With(ctx, e.opts.Session), e.run)
+	ctx = guard.WithTracker(guard.WithHeartbeat(guard.WithDeadline(ctx, e.deadline), e.opts.Heartbeat), e.tracker)
+	return e.deadline.Context(ctx)
+}
+
+// A placed adapter has a working directory of its own.
+type placed interface{ Dir() string }
+
+// enter finds the place of work. An evaluation that is not told one gets an empty folder.
+func (e *evaluation) enter(ctx context.Context) (err error) {
+	if e.place = cmp.Or(e.place, e.opts.Workspace); e.place != nil || e.opts.Dir != "" {
+		return nil
+	}
+	if a, ok := e.adapter.(placed); ok && a.Dir() != "" {
+		return nil
+	}
+	e.place, err = workspace.Open(ctx, &workspace.Options{Session: e.opts.Session})
+	e.ownPlace = err == nil
+	return err
+}
+
+// open renders the prompt and makes an agent ready for it.
+func (e *evaluation) open(ctx context.Context) error {
+	e.stage = StageRender
+	h, err := e.newHost()
+	if err != nil {
+		return err
+	}
+	e.host = h
+	e.live, err = e.prompt.Live(ctx, &prompt.LiveOptions{
+		RenderOptions: prompt.RenderOptions{Session: e.opts.Session, Visibility: e.opts.Visibility, Overrides: e.opts.Overrides},
+		Adapter:       e.adapter.Agent(), Registry: h.registry, OnOpen: h.opened, Restart: e.opts.RestartToOpen,
+	})
+	if err != nil {
+		return err
+	}
+	e.stage = StageBind
+	request, err := e.request()
+	if err != nil {
+		return err
+	}
+	return e.engage(ctx, request)
+}
+
+// request is what the agent is asked for, but for the user's message.
+func (e *evaluation) request() (agent.Request, error) {
+	rendered := e.live.Rendered()
+	r := agent.Request{
+		Dir: e.opts.Dir, Workspace: e.place, Model: e.opts.Model, Effort: e.opts.Effort,
+		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
+		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
+		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
+		PartialText: e.opts.PartialText, Resume: e.opts.Resume, RunID: e.run.RunID, TraceParent: e.run.Traceparent(),
+		MaxRefusals: e.opts.MaxRounds,
+	}
+	if e.tracker != nil {
+		r.Trackers = []*guard.Tracker{e.tracker}
+	}
+	for _, s := range rendered.Skills {
+		r.Skills = append(r.Skills, s)
+	}
+	switch e.opts.Placement {
+	case AsSystem:
+		r.SystemPrompt = rendered.Text
+	case AppendedToSystem:
+		r.AppendSystemPrompt = rendered.Text
+	}
+	return r, e.host.bind(&r)
+}
+
+// engage makes the runner of the agent, which is kept alive for the whole conversation if it can be.
+func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
+	e.stage = StageRun
+	adapter := e.adapter
+	o := &agent.RunnerOptions{Logger: e.opts.Logger, NewRunID: func() string { return e.run.RunID }}
+	if opener, ok := adapter.(agent.Opener); ok {
+		if e.talk, err = opener.Open(ctx, r); err != nil {
+			return err
+		}
+		adapter = agent.Talk(adapter, e.talk)
+	}
+	e.asked = r
+	e.runner, err = agent.NewRunner(adapter, o)
+	return err
+}
+
+// message is what the user says first.
+func (e *evaluation) message() string {
+	if e.opts.Placement == AsUser {
+		return e.live.Rendered().Text
+	}
+	return e.opts.Input
+}
+
+// attempt has the agent answer, and begins anew as often as the model asks for what is hidden.
+func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, error) {
+	for {
+		if err := e.open(ctx); err != nil {
+			return nil, err
+		}
+		own, cancel := e.live.Context(ctx)
+		o, err := e.rounds(own, e.message(), emit)
+		cancel()
+		more := e.live.Expansion()
+		if more == nil || ctx.Err() != nil {
+			return o, err
+		}
+		if e.summary.Expansions++; e.summary.Expansions > e.opts.MaxExpansions {
+			return nil, &tooManyExpansions{e.opts.MaxExpansions, more}
+		}
+		if err := errors.Join(e.dismiss(), more.Apply(ctx, e.opts.Session)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// rounds talks to the agent until there is nothing more to say to it.
+func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
+	for {
+		e.stage = StageRun
+		t, err := e.turn(ctx, text, emit)
+		if err != nil {
+			return nil, err
+		}
+		o, next, err := e.judge(ctx, t)
+		if err != nil || next == "" {
+			return o, err
+		}
+		text = next
+	}
+}
+
+// A turn is what an agent did about one message of the user.
+type turn struct {
+	event.Done
+	SessionID string
+	// Failure is why it failed, where the agent said so.
+	Failure *event.Error
+	// Kinds counts the events.
+	Kinds map[event.Kind]int
+	ended event.Event
+}
+
+// turn has the agent work on a message.
+func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*turn, error) {
+	t := &turn{Kinds: map[event.Kind]int{}}
+	request := e.asked
+	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
+	for ev, err := range e.runner.Run(ctx, request) {
+		if err != nil {
+			return nil, err
+		}
+		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
+		t.Kinds[ev.Kind]++
+		e.host.saw(ctx, ev)
+		switch what := ev.Payload.(type) {
+		case event.Error:
+			if !what.Recoverable {
+				t.Failure = &what
+			}
+		case event.Done:
+			t.Done, t.ended = what, ev
+			continue // whether it is the end, we decide
+		}
+		emit(ev)
+	}
+	e.host.settle(ctx)
+	e.add(t)
+	return t, nil
+}
+
+// add counts a turn into the summary.
+func (e *evaluation) add(t *turn) {
+	s := &e.summary
+	s.Text, s.Status, s.Structured = t.Result, t.Status, t.Output
+	s.SessionID, s.ResumeToken = cmp.Or(t.SessionID, s.SessionID), t.ResumeToken
+	s.Usage = t.Usage
+}
+
+// token is what continues the conversation.
+func (e *evaluation) token() string { return cmp.Or(e.summary.ResumeToken, e.opts.Resume) }
+
+// dismiss ends the agent, not the evaluation.
+func (e *evaluation) dismiss() error {
+	e.runner = nil
+	if e.talk == nil {
+		return nil
+	}
+	talk := e.talk
+	e.talk = nil
+	return talk.Close()
+}
+
+// close ends the agent and removes what was made for it.
+func (e *evaluation) close() error {
+	err := e.dismiss()
+	if e.ownPlace {
+		err = errors.Join(err, e.place.Close())
+		e.place, e.ownPlace = nil, false
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drover
+
+import (
+	"cmp"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// Options say within which bounds a prompt is evaluated. Nil and the zero value are ready to use: one
+// agent, no limits, a session of its own.
+type Options struct {
+	// Session is where everything is recorded, and whose state takes part: the gate asks it which tools are
+	// blocked, context lines come from its plan. Nil means a new one; see [Response.Session].
+	Session *session.Session
+	// Workspace is the place that the agent works in. Nil means an empty folder that is removed afterwards,
+	// unless Dir names one.
+	Workspace *workspace.Workspace
+	// Dir is the working directory. With a Workspace it is a folder of that.
+	Dir string
+
+	// Deadline is when the evaluation has to be over. The zero value means that of the Budget, if any.
+	Deadline guard.Deadline
+	// Budget is what the evaluation may consume. Tracker counts it; nil means a new one for Budget. One that
+	// is shared shares its limits. A Tracker that has another budget than Budget is refused.
+	Budget  *guard.Budget
+	Tracker *guard.Tracker
+	// Heartbeat beats with every sign of life of the agent. Nil means that nobody listens.
+	Heartbeat *guard.Heartbeat
+	// RunContext names the run in logs, events and traces. Empty fields are filled in.
+	RunContext guard.RunContext
+
+	// Model, Effort, MaxTurns, MaxBudgetUSD, SystemPrompt, AllowedTools and DisallowedTools are those of
+	// [agent.Request]. Where they say nothing, the adapter's own configuration holds.
+	Model           string
+	Effort          string
+	MaxTurns        int
+	MaxBudgetUSD    float64
+	SystemPrompt    string
+	AllowedTools    []string
+	DisallowedTools []string
+	// Placement is where the text of the prompt goes. The zero value means the user's message.
+	Placement Placement
+	// Input is the user's message where the prompt goes into the system prompt. Empty means a sentence that
+	// says to begin.
+	Input string
+	// PartialText also streams text while it is written, as [event.TextDelta].
+	PartialText bool
+	// Resume continues the conversation of a token, from [Response.ResumeToken].
+	Resume string
+
+	// Visibility shows sections of the prompt otherwise than the session says, for this evaluation.
+	Visibility map[string]prompt.Visibility
+	// Overrides replace parts of the prompt.
+	Overrides *prompt.Overrides
+	// RestartToOpen begins anew when the model asks for hidden sections, instead of opening them in the
+	// run. MaxExpansions bounds how often; zero means 10.
+	RestartToOpen bool
+	MaxExpansions int
+
+	// ToolServer is the name of the server under which the model finds the tools of the prompt. Empty means
+	// [ToolServer].
+	ToolServer string
+	// ToolTimeout bounds each call of a tool of the prompt. Zero means none.
+	ToolTimeout time.Duration
+	// Before and After are those of [tool.Options].
+	Before []tool.Before
+	After  []tool.After
+
+	// Permissions and Policies judge every call, beside the policies of the prompt and the limits above.
+	Permissions *gate.Permissions
+	Policies    []gate.Policy
+	// Approver is asked where they say ask. Nil denies such calls.
+	Approver gate.Approver
+	// Feedback is given to the model while it works.
+	Feedback []guard.FeedbackRule
+	// Completion says whether the task is done when the agent wants to stop. Nil believes it. MaxRounds
+	// bounds how often it is sent back; zero means 10.
+	Completion guard.Checker
+	MaxRounds  int
+	// Exec runs the commands of Completion. Nil means a second cell over the same workspace, if the adapter
+	// can have one.
+	Exec guard.Exec
+
+	// Retry says when an evaluation that failed is tried again. Nil means never.
+	Retry *RetryPolicy
+	// Transcript says what becomes of what the agent writes down. Nil keeps it in the response.
+	Transcript *TranscriptOptions
+	// Logger hears of the beginning and the end, and of trouble. Nil discards.
+	Logger *slog.Logger
+	// Telemetry makes traces and metrics. Nil makes none.
+	Telemetry *Telemetry
+}
+
+// ToolServer is the name of the server under which a model finds the tools of a prompt.
+const ToolServer = "wink"
+
+// A Placement is where the text of a prompt goes.
+type Placement uint8
+
+const (
+	// AsUser is the user's message.
+	AsUser Placement = iota
+	// AsSystem replaces the agent's system prompt.
+	AsSystem
+	// AppendedToSystem is added to the agent's system prompt.
+	AppendedToSystem
+)
+
+const (
+	defaultRounds     = 10
+	defaultExpansions = 10
+	defaultInput      = "Begin."
+)
+
+// filled are the options with their defaults, and nothing that the caller may still change.
+func (o *Options) filled() Options {
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	own.Visibility = maps.Clone(own.Visibility)
+	own.AllowedTools = slices.Clone(own.AllowedTools)
+	own.DisallowedTools = slices.Clone(own.DisallowedTools)
+	own.Policies = slices.Clone(own.Policies)
+	own.Feedback = slices.Clone(own.Feedback)
+	own.ToolServer = cmp.Or(own.ToolServer, ToolServer)
+	own.MaxRounds = cmp.Or(own.MaxRounds, defaultRounds)
+	own.MaxExpansions = cmp.Or(own.MaxExpansions, defaultExpansions)
+	own.Input = cmp.Or(own.Input, defaultInput)
+	if own.Logger == nil {
+		own.Logger = slog.New(slog.DiscardHandler)
+	}
+	if own.Session == nil {
+		own.Session = session.New(&session.Options{Logger: own.Logger})
+	}
+	return own
+}
