@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,14 +19,37 @@ import (
 // slotWait is how long a test waits for a slot. Other packages may have long queues.
 const slotWait = 10 * time.Minute
 
-// takeSlot waits for one of the machine's slots and gives it back at the end of the test.
+// held is the slot of this test program, which its tests share: they come one after the other, and one
+// that took a second slot while another program does the same would wait for that for ever.
+var held struct {
+	sync.Mutex
+	slot  *os.File
+	users int
+}
+
+// takeSlot waits for one of the machine's slots, unless this program has one, and gives it back when the
+// last test that uses it is over.
 func takeSlot(t testing.TB) {
 	t.Helper()
-	slot, err := acquireSlot(slotFolder(), runtime.NumCPU(), slotWait)
-	if err != nil {
-		t.Fatalf("claudetest: %v", err)
+	held.Lock()
+	defer held.Unlock()
+	if held.users == 0 {
+		slot, err := acquireSlot(slotFolder(), runtime.NumCPU(), slotWait)
+		if err != nil {
+			t.Fatalf("claudetest: %v", err)
+		}
+		held.slot = slot
 	}
-	t.Cleanup(func() { _ = slot.Close() })
+	held.users++
+	t.Cleanup(giveSlotBack)
+}
+
+func giveSlotBack() {
+	held.Lock()
+	defer held.Unlock()
+	if held.users--; held.users == 0 {
+		_ = held.slot.Close()
+	}
 }
 
 // acquireSlot waits for one of the slots in dir, which are files that are locked while in use, so

@@ -12,9 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -181,4 +184,31 @@ func mostAtOnce(log []byte) int {
 		most = max(most, now)
 	}
 	return most
+}
+
+// A test that uses two CLIs would otherwise wait for ever for another program that does the same.
+func TestATestProgramNeedsOneSlot(t *testing.T) {
+	t.Setenv("DROVER_SLOTS", t.TempDir())
+	free := func() bool {
+		slot, err := acquireSlot(slotFolder(), 1, 0)
+		if err == nil {
+			_ = slot.Close()
+		}
+		return err == nil
+	}
+	t.Run("two", func(t *testing.T) {
+		takeSlot(t)
+		for n := range runtime.NumCPU() { // whatever is left is taken by others
+			if other := lockSlot(filepath.Join(slotFolder(), strconv.Itoa(n)), syscall.LOCK_NB); other != nil {
+				defer func() { _ = other.Close() }()
+			}
+		}
+		takeSlot(t)
+		if free() {
+			t.Error("the slot of a test that goes on can be had")
+		}
+	})
+	if !free() {
+		t.Error("the slot was not given back")
+	}
 }
