@@ -21,6 +21,7 @@ type Adapter struct {
 	isolation *isolation.Isolation
 	kept      *conversations
 	versions  versions
+	said      defaults // of a Config
 }
 
 var _ agent.Adapter = (*Adapter)(nil)
@@ -66,6 +67,7 @@ func (*Adapter) Agent() string { return Agent }
 // so within 350 milliseconds; it usually takes 10 to 110.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
+		req := a.said.under(req)
 		dir, err := workDir(req)
 		if err == nil {
 			req.Dir = dir

@@ -48,6 +48,9 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	if err := overlay(&r.opts, req); err != nil {
 		return nil, err
 	}
+	if err := a.said.checkEffort(&r.opts, req); err != nil {
+		return nil, err
+	}
 	if req.Workspace != nil {
 		r.opts.AddDirs = append(slices.Clone(r.opts.AddDirs), req.Workspace.Root())
 	}
