@@ -373,7 +373,9 @@ func (e *evaluation) close() error {
 	e.mu.Unlock()
 	e.turns.Lock()
 	defer e.turns.Unlock()
-	return errors.Join(e.dismiss(), e.place.leave())
+	err := errors.Join(e.dismiss(), e.place.leave())
+	e.place = nil
+	return err
 }
 
 // fork is another evaluation that has come as far: the agent remembers the same, the session is a clone, and
