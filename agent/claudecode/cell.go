@@ -49,7 +49,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
-	cell, err := r.adapter.isolation.Open(ctx, &r.opts, o)
+	cell, err := furnished(r.adapter.isolation, req.Skills).Open(ctx, &r.opts, o)
 	if err != nil {
 		return err
 	}
