@@ -152,10 +152,16 @@ func (h *host) settle(ctx context.Context, t *turn) error {
 		h.tracker.Record(guard.UsageOf(t.Usage))
 	}
 	h.summary.Turns += len(h.turns)
+	h.turns, h.tell, h.stop = nil, nil, nil
+	h.reportLocked()
+	return h.lost
+}
+
+// reportLocked makes what was counted the evaluation's.
+func (h *host) reportLocked() {
 	h.summary.Stats.add(h.stats)
 	h.summary.Rounds, h.summary.Completion = h.check.rounds, h.check.last
-	h.stats, h.turns, h.tell, h.stop = Stats{}, nil, nil, nil
-	return h.lost
+	h.stats = Stats{}
 }
 
 // settleTimeout is how long the end of a turn waits for calls of our own tools, which were told to end.

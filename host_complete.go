@@ -72,7 +72,7 @@ func (h *host) verify(ctx context.Context, t *turn) string {
 	next, _ := h.unfinished(ctx, t.Output, stopEnd) // which never fails
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.summary.Rounds, h.summary.Completion = h.check.rounds, h.check.last
+	h.reportLocked()
 	return next
 }
 

@@ -66,8 +66,7 @@ func told[In any](h *host, name string, hook func(context.Context, In)) func(con
 	return func(ctx context.Context, in In) { _, _ = safe(ctx, in) }
 }
 
-// happened records something that only a hook tells, and tells of it in the stream, from where it comes
-// into the session.
+// happened records something that only a hook tells, and tells of it in the stream.
 func (h *host) happened(ctx context.Context, agentID string, what event.Payload) {
 	e := event.New(what)
 	e.Agent, e.RunID, e.AgentID = h.adapter.Agent(), h.run.RunID, agentID

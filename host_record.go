@@ -25,8 +25,8 @@ func (h *host) saw(ctx context.Context, ev event.Event) {
 	switch what := ev.Payload.(type) {
 	case event.TextDelta:
 		return // the text comes once more, whole
-	case event.Decision, event.PermissionRequest:
-		return // recorded when they were made
+	case event.Decision, event.PermissionRequest, SubagentStarted, SubagentStopped, Compacting:
+		return // recorded when they were told
 	case event.ToolCall:
 		what.AgentID = cmp.Or(what.AgentID, ev.AgentID)
 		h.calls.note(what)
