@@ -31,13 +31,13 @@ type host struct {
 	before guard.Usage // what the probe had when the turn began
 	calls  callBook
 
-	mu    sync.Mutex
-	tell  func(event.Event) // into the stream of the turn under way
-	stop  context.CancelCauseFunc
-	lost  error // why something could not be recorded
-	stats Stats
-	turns map[int]bool // the model calls of the turn, by number
-	check checkState
+	lock   sync.Mutex
+	tell   func(event.Event)       // into the stream of the turn under way
+	halt   context.CancelCauseFunc // ends it
+	lost   error                   // why something could not be recorded
+	stats  Stats
+	models map[int]bool // the model calls of the turn, by number
+	check  checkState
 }
 
 func (e *evaluation) newHost() (h *host, err error) {
@@ -62,10 +62,11 @@ func (h *host) around() tool.Around {
 			h.count(Stats{ToolCalls: 1})
 			return inner(ctx, call, next)
 		}
-		if h.place == nil {
+		place := h.place.workspace()
+		if place == nil {
 			return run(ctx, call, next)
 		}
-		result := workspace.ToolTx(h.place, run)(ctx, call, next)
+		result := workspace.ToolTx(place, run)(ctx, call, next)
 		if !begun && !call.DryRun { // the files could not be kept, so that nothing was begun
 			h.recordUnbegun(ctx, call, result)
 		}
@@ -131,12 +132,12 @@ func (h *host) bind(r *agent.Request) (err error) {
 // begin begins a turn. Its context ends when something cannot be recorded: an agent whose work nobody
 // can account for does not go on.
 func (h *host) begin(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithCancelCause(ctx)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.stop, h.turns, h.before = stop, map[int]bool{}, h.probe.Consumed()
+	ctx, halt := context.WithCancelCause(ctx)
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.halt, h.models, h.before = halt, map[int]bool{}, h.probe.Consumed()
 	h.check = checkState{rounds: h.summary.Rounds, last: h.summary.Completion}
-	return ctx, func() { stop(nil) }
+	return ctx, func() { halt(nil) }
 }
 
 // settle ends a turn: every call of it has a record, and the summary has what was counted. The error
@@ -146,13 +147,13 @@ func (h *host) settle(ctx context.Context, t *turn) error {
 	h.calls.awaitOwn(settleTimeout)
 	// A subagent may go on in the background as long as its agent lives.
 	h.recordOpen(ctx, h.talk == nil || t == nil || t.Status != event.DoneSuccess)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	if t != nil && h.probe.Consumed() == h.before {
 		h.tracker.Record(guard.UsageOf(t.Usage))
 	}
-	h.summary.Turns += len(h.turns)
-	h.turns, h.tell, h.stop = nil, nil, nil
+	h.summary.Turns += len(h.models)
+	h.models, h.tell, h.halt = nil, nil, nil
 	h.reportLocked()
 	return h.lost
 }
@@ -169,28 +170,28 @@ const settleTimeout = 5 * time.Second
 
 // lose notes that something could not be recorded, and ends the turn.
 func (h *host) lose(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	if h.lost == nil {
 		h.lost = fmt.Errorf("what happens can no longer be recorded: %w\n  next: make room for the session's store, or give it another one", err)
 	}
-	if h.stop != nil {
-		h.stop(h.lost)
+	if h.halt != nil {
+		h.halt(h.lost)
 	}
 }
 
 // count adds to what is counted.
 func (h *host) count(more Stats) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	h.stats.add(more)
 }
 
 // say puts an event of our own into the stream of the turn.
 func (h *host) say(e event.Event) {
-	h.mu.Lock()
+	h.lock.Lock()
 	tell := h.tell
-	h.mu.Unlock()
+	h.lock.Unlock()
 	if tell != nil {
 		tell(e)
 	}

@@ -49,8 +49,8 @@ func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason st
 		h.count(Stats{HookErrors: 1})
 		h.opts.Logger.WarnContext(ctx, "the completion check failed; the task counts as not done", "error", err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	h.check.last, h.check.fresh = found, true
 	if found.Done || h.check.rounds >= h.opts.MaxRounds {
 		return "", nil
@@ -63,25 +63,25 @@ func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason st
 // verify asks about an agent that has stopped without being asked, or although it was sent back: agents
 // bound how often they can be. What it returns is the next that it is told.
 func (h *host) verify(ctx context.Context, t *turn) string {
-	h.mu.Lock()
+	h.lock.Lock()
 	known := h.check.fresh
-	h.mu.Unlock()
+	h.lock.Unlock()
 	if h.opts.Completion == nil || known {
 		return ""
 	}
 	next, _ := h.unfinished(ctx, t.Output, stopEnd) // which never fails
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock.Lock()
+	defer h.lock.Unlock()
 	h.reportLocked()
 	return next
 }
 
 // files is where the agent works.
 func (h *host) files() guard.Files {
-	switch {
-	case h.place != nil:
-		return guard.Dir(h.place.Root())
-	case h.opts.Dir != "":
+	if w := h.place.workspace(); w != nil {
+		return guard.Dir(w.Root())
+	}
+	if h.opts.Dir != "" {
 		return guard.Dir(h.opts.Dir)
 	}
 	if a, ok := h.adapter.(placed); ok && a.Dir() != "" {

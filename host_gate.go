@@ -22,8 +22,8 @@ type gatekeeper struct {
 
 // TellTo implements [agent.Teller].
 func (g *gatekeeper) TellTo(tell func(event.Event)) {
-	g.h.mu.Lock()
-	defer g.h.mu.Unlock()
+	g.h.lock.Lock()
+	defer g.h.lock.Unlock()
 	g.h.tell = tell
 }
 

@@ -49,10 +49,10 @@ func (h *host) countTurn(ev event.Event) {
 	if ev.Turn == 0 || ev.AgentID != "" || ev.ParentToolUseID != "" {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.turns != nil {
-		h.turns[ev.Turn] = true
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	if h.models != nil {
+		h.models[ev.Turn] = true
 	}
 }
 
