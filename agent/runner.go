@@ -185,6 +185,9 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if teller, ok := host.(Teller); ok {
+		teller.TellTo(x.merged.tell)
+	}
 	req.Host = host
 	req.RunID = cmp.Or(req.RunID, x.id)
 	x.req = req
