@@ -142,6 +142,9 @@ func (e *evaluation) refused(err error) *EvaluationError {
 
 // nextStep is what to do about kinds of failures whose errors do not say so themselves.
 var nextStep = map[agent.FailureKind]string{
+	"":                         "see the cause, Payload and the transcript for what went before",
+	agent.FailureRequest:       "change what is asked for; it would fail each time",
+	agent.FailureInterrupted:   "begin again, or resume with Summary.ResumeToken",
 	agent.FailureRateLimit:     "try again later, or set Options.Retry",
 	agent.FailureOverloaded:    "try again later, or set Options.Retry",
 	agent.FailureTimeout:       "check the connection to the model, or set Options.Retry",
@@ -310,6 +313,15 @@ func stopCause(ctx context.Context) error {
 	return &stopError{cause, ctx.Err()}
 }
 
+// because is an error of what was told to stop, with the reason.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && stopped(err) && !errors.Is(err, cause) {
+		return &stopError{cause, err}
+	}
+	return err
+}
+
+// A stopError is the reason why something ended, and the error with which it did.
 type stopError struct{ cause, err error }
 
 func (e *stopError) Error() string   { return e.cause.Error() }

@@ -66,6 +66,7 @@ func (o *output) give(ev event.Event) bool {
 
 // finish records the end, whatever it is, and tells of it.
 func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err error) error {
+	err = because(ctx, err)
 	ctx = context.WithoutCancel(ctx)
 	e.summary.Duration = time.Since(e.began)
 	var failure *EvaluationError

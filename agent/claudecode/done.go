@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -82,6 +83,9 @@ func (n *normaliser) missingResult(end *claude.TurnEnd) {
 	cause := claude.ErrNoAnswer
 	if end != nil {
 		cause = end.Err()
+	}
+	if n.malformed != nil {
+		cause = fmt.Errorf("%w\n  before that: %w", n.malformed, cause)
 	}
 	const message = "the agent ended without a result"
 	n.tell(place{turn: n.turn}, event.Error{Code: codeMissingResult, Message: message, Cause: cause})
