@@ -282,3 +282,33 @@ func TestEffortsAreTheCallersOwn(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// The oldest CLI asks for what is configured, too, and what it does not pass on ends the run as well: it does
+// not know how to keep a newer model from thinking, and says nothing about it.
+func TestTheOldestCLIIsHeldToAConfig(t *testing.T) {
+	cli := claudetest.OldestCLI(t)
+	model := claudetest.NewModel(t, script.Text("Done.").Always())
+	got := record(t, configured(t, claudecode.Config{
+		Base: cli.Options(model), Client: claudecode.ClientConfig{Betas: []string{"some-beta-2026"}},
+		Model: claudecode.ModelConfig{Reasoning: claudecode.ReasoningMax, MaxTokens: 12345},
+	}).Run(inTime(t), agent.Request{Prompt: "go"}))
+	asked := model.Requests()
+	if got.done(t).Status != event.DoneSuccess || len(asked) != 1 {
+		t.Fatalf("the run ends with %+v after %d calls", got.done(t), len(asked))
+	}
+	if a := asked[0]; a.Model != isolation.DefaultModel || a.Effort() != "max" || a.MaxTokens != 12345 || !slices.Contains(a.Betas(), "some-beta-2026") {
+		t.Errorf("the CLI asks %s for the effort %q and %d tokens with %q", a.Model, a.Effort(), a.MaxTokens, a.Betas())
+	}
+	adapter, err := claudecode.FromConfig(claudecode.Config{
+		Base: cli.Options(model), Model: claudecode.ModelConfig{Model: "claude-opus-5", Reasoning: claudecode.ReasoningOff},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := failureOf(t, adapter, agent.Request{Prompt: "go"}, false); !strings.Contains(text, "claude-opus-5") || !strings.Contains(text, "thinking") {
+		t.Errorf("the run ends with %q", text)
+	}
+	if len(model.Requests()) != 1 {
+		t.Error("the model was asked")
+	}
+}
