@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -80,7 +81,7 @@ func (b *build) limits() {
 	} else {
 		settle(b, "Client.MaxTurns", &o.MaxTurns, c.MaxTurns, 0)
 	}
-	if c.MaxBudgetUSD < 0 || c.MaxBudgetUSD != c.MaxBudgetUSD {
+	if c.MaxBudgetUSD < 0 || math.IsNaN(c.MaxBudgetUSD) || math.IsInf(c.MaxBudgetUSD, 0) {
 		b.refuse("Client.MaxBudgetUSD", "%v is no number of dollars\n  next: leave it out for no limit", c.MaxBudgetUSD)
 		return
 	}
