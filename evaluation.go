@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/internal/uuid"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/telemetry"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -48,15 +49,19 @@ type evaluation struct {
 	place    *workspace.Workspace
 	ownPlace bool // it is removed at the end
 
-	live    *prompt.Live
-	host    *host
-	runner  *agent.Runner
-	asked   agent.Request
-	talk    agent.Conversation // nil if the adapter cannot keep one
-	record  *Transcript
-	seq     int64
-	began   time.Time
-	summary Summary
+	live   *prompt.Live
+	host   *host
+	runner *agent.Runner
+	asked  agent.Request
+	talk   agent.Conversation // nil if the adapter cannot keep one
+	record *Transcript
+	seq    int64
+	began  time.Time
+	trace  *telemetry.Run // nil without telemetry
+	// traceState goes with the trace context; announced says that the begin was logged.
+	traceState string
+	announced  bool
+	summary    Summary
 }
 
 // An outcome is an answer, and what became of it.
@@ -111,10 +116,12 @@ var errLeft = errors.New("drover: the reader of the events has left")
 
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
-	e.stage, e.began, e.summary = StagePrepare, time.Now(), Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete()}
+	e.stage, e.began, e.announced = StagePrepare, time.Now(), false
+	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete()}
 	end = func() {}
 	e.identify()
-	if err := e.limits(); err != nil {
+	ctx, err = e.observe(ctx)
+	if err := errors.Join(err, e.limits()); err != nil {
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
@@ -170,7 +177,7 @@ func (e *evaluation) enter(ctx context.Context) (err error) {
 
 // open renders the prompt and makes an agent ready for it.
 func (e *evaluation) open(ctx context.Context) error {
-	e.stage = StageRender
+	e.reach(ctx, StageRender)
 	h, err := e.newHost()
 	if err != nil {
 		return err
@@ -183,7 +190,7 @@ func (e *evaluation) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.stage = StageBind
+	e.reach(ctx, StageBind)
 	request, err := e.request()
 	if err != nil {
 		return err
@@ -199,7 +206,7 @@ func (e *evaluation) request() (agent.Request, error) {
 		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
-		PartialText: e.opts.PartialText, Resume: e.opts.Resume, RunID: e.run.RunID, TraceParent: e.run.Traceparent(),
+		PartialText: e.opts.PartialText, Resume: e.opts.Resume, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
 		MaxRefusals: e.opts.MaxRounds,
 	}
 	if e.tracker != nil {
@@ -219,7 +226,7 @@ func (e *evaluation) request() (agent.Request, error) {
 
 // engage makes the runner of the agent, which is kept alive for the whole conversation if it can be.
 func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
-	e.stage = StageRun
+	e.reach(ctx, StageRun)
 	adapter := e.adapter
 	o := &agent.RunnerOptions{Logger: e.opts.Logger, NewRunID: func() string { return e.run.RunID }}
 	if opener, ok := adapter.(agent.Opener); ok {
@@ -265,6 +272,7 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 
 // rounds talks to the agent until there is nothing more to say to it.
 func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
+	e.announce(ctx)
 	for {
 		e.stage = StageRun
 		t, err := e.turn(ctx, text, emit)
@@ -291,8 +299,10 @@ type turn struct {
 }
 
 // turn has the agent work on a message.
-func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*turn, error) {
+func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
+	e.beginTurn(text)
+	defer func() { e.endTurn(ctx, t, err) }()
 	request := e.asked
 	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
 	for ev, err := range e.runner.Run(ctx, request) {
@@ -302,6 +312,7 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*tur
 		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
 		t.Kinds[ev.Kind]++
 		e.host.saw(ctx, ev)
+		e.follow(ctx, ev)
 		switch what := ev.Payload.(type) {
 		case event.Error:
 			if !what.Recoverable {

@@ -49,6 +49,8 @@ func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err er
 	if kept != nil {
 		err = errors.Join(err, kept)
 	}
+	e.conclude(ctx, err)
+	e.observed(err)
 	out.take(ev)
 	if o != nil {
 		o.Summary = e.summary
