@@ -175,7 +175,8 @@ func (c *Cell) await(ctx context.Context, p claude.Process, o ExecOptions) (guar
 	c.mu.Unlock()
 	switch {
 	case breach != nil:
-		return output.ended(ExitBreach, strings.TrimPrefix(breach.Error(), "isolation: ")), nil
+		why, _, _ := strings.Cut(breach.Error(), "\n") // what is next is not for the agent to do
+		return output.ended(ExitBreach, strings.TrimPrefix(why, "isolation: ")), nil
 	case within.Err() != nil && (status.Code < 0 || status.Code == killedByKernel):
 		return output.ended(ExitTimeout, fmt.Sprintf("it was ended after %v", limit)), nil
 	}
