@@ -87,6 +87,7 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 			return
 		}
 		defer r.leaveCell()
+		transcribe(&r.opts, req.Transcript)
 		ctx, cancel := r.limited(ctx)
 		defer cancel()
 		r.stream(ctx, yield)
