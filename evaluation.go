@@ -146,7 +146,7 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	end = func() {}
 	e.identify()
-	if err := e.limits(); err != nil {
+	if err := errors.Join(e.limits(), e.transcribe()); err != nil {
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
@@ -216,7 +216,7 @@ func (e *evaluation) request() (agent.Request, error) {
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
 		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(),
-		MaxRefusals: e.opts.MaxRounds,
+		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}
 	if e.tracker != nil {
 		r.Trackers = []*guard.Tracker{e.tracker}
@@ -373,7 +373,7 @@ func (e *evaluation) close() error {
 	e.mu.Unlock()
 	e.turns.Lock()
 	defer e.turns.Unlock()
-	err := errors.Join(e.dismiss(), e.place.leave())
+	err := errors.Join(e.dismiss(), e.record.close(), e.place.leave())
 	e.place = nil
 	return err
 }

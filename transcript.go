@@ -79,6 +79,18 @@ type keptEntry struct {
 	size int
 }
 
+// transcribe has the transcript go on with the run that begins.
+func (e *evaluation) transcribe() (err error) {
+	if e.record == nil {
+		if e.record, err = newTranscript(e.opts.Transcript, e.prompt.Name(), e.adapter.Agent()); err != nil {
+			return err
+		}
+	}
+	e.record.begin(e.run.RunID)
+	e.summary.Transcript = e.record
+	return nil
+}
+
 // newTranscript makes a transcript, or none if it is not wanted.
 func newTranscript(o *TranscriptOptions, promptName, adapter string) (*Transcript, error) {
 	t := &Transcript{promptName: promptName, adapter: adapter, last: map[string]int64{}}
@@ -92,9 +104,11 @@ func newTranscript(o *TranscriptOptions, promptName, adapter string) (*Transcrip
 	if t.opts.File == "" {
 		return t, nil
 	}
-	file, err := openTranscript(t.opts.File)
-	t.file = file
-	return t, err
+	var err error
+	if t.file, err = openTranscript(t.opts.File); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // openTranscript opens a file to add to. A line that a crash tore ends before ours begins.
@@ -260,7 +274,7 @@ func (t *Transcript) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// close ends the file.
+// close ends the file. Nothing more will come.
 func (t *Transcript) close() error {
 	if t == nil {
 		return nil
