@@ -94,10 +94,10 @@ func (s *scribe) hear(raw []byte) {
 	if l.kind == "system" && l.subtype == "task_started" {
 		s.agents[l.text("tool_use_id")] = l.text("task_id")
 	}
-	s.hold(l)
 	if l.kind == "result" {
-		s.release(agent.MainSource)
+		s.release(agent.MainSource) // the copies of a turn come before its result
 	}
+	s.hold(l)
 }
 
 // mirror takes the copies of lines of a file.
