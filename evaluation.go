@@ -155,7 +155,7 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 	end = func() {}
 	e.identify()
 	ctx, err = e.observe(ctx)
-	if err := errors.Join(err, e.limits()); err != nil {
+	if err := errors.Join(err, e.limits(), e.transcribe()); err != nil {
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
@@ -225,7 +225,7 @@ func (e *evaluation) request() (agent.Request, error) {
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
 		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
-		MaxRefusals: e.opts.MaxRounds,
+		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}
 	if e.tracker != nil {
 		r.Trackers = []*guard.Tracker{e.tracker}
@@ -397,7 +397,7 @@ func (e *evaluation) close() error {
 	e.mu.Unlock()
 	e.turns.Lock()
 	defer e.turns.Unlock()
-	err := errors.Join(e.dismiss(), e.place.leave())
+	err := errors.Join(e.dismiss(), e.record.close(), e.place.leave())
 	e.place = nil
 	return err
 }
