@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -196,7 +197,7 @@ func (e *evaluation) request() (agent.Request, error) {
 	rendered := e.live.Rendered()
 	r := agent.Request{
 		Dir: e.opts.Dir, Workspace: e.place, Model: e.opts.Model, Effort: e.opts.Effort,
-		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
+		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt, AppendSystemPrompt: e.opts.AppendSystemPrompt,
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
 		PartialText: e.opts.PartialText, Resume: e.opts.Resume, RunID: e.run.RunID, TraceParent: e.run.Traceparent(),
@@ -212,7 +213,7 @@ func (e *evaluation) request() (agent.Request, error) {
 	case AsSystem:
 		r.SystemPrompt = rendered.Text
 	case AppendedToSystem:
-		r.AppendSystemPrompt = rendered.Text
+		r.AppendSystemPrompt = strings.TrimLeft(e.opts.AppendSystemPrompt+"\n\n"+rendered.Text, "\n")
 	}
 	return r, e.host.bind(&r)
 }
