@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -17,7 +17,6 @@ import (
 	"github.com/drover-agents/drover/internal/uuid"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
-	"github.com/drover-agents/drover/workspace"
 )
 
 // A Stage is how far an evaluation has come.
@@ -40,20 +39,25 @@ type evaluation struct {
 	prompt  task
 	parse   func(json.RawMessage) (any, error)
 	opts    Options
-	running atomic.Bool
+	turns   sync.Mutex // held while something is under way
+
+	mu        sync.Mutex
+	interrupt context.CancelCauseFunc // of what is under way
+	ended     bool
+	token     string // what continues the conversation
 
 	stage    Stage
 	run      guard.RunContext
 	tracker  *guard.Tracker
 	deadline guard.Deadline
-	place    *workspace.Workspace
-	ownPlace bool // it is removed at the end
+	place    *place
 
 	live    *prompt.Live
 	host    *host
 	runner  *agent.Runner
 	asked   agent.Request
 	talk    agent.Conversation // nil if the adapter cannot keep one
+	forks   bool               // the conversation that is resumed stays as it is
 	record  *Transcript
 	seq     int64
 	began   time.Time
@@ -91,12 +95,16 @@ func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*
 
 // exclusively runs one evaluation or turn at a time, from its first event to its last.
 func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(context.Context, emitFunc) (*outcome, error)) (*outcome, error) {
-	if !e.running.CompareAndSwap(false, true) {
-		return nil, e.failed(agent.ErrBusy)
+	if !e.turns.TryLock() {
+		return nil, &EvaluationError{Prompt: e.prompt.Name(), Stage: StagePrepare, Err: agent.ErrBusy}
 	}
-	defer e.running.Store(false)
+	defer e.turns.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if !e.begins(cancel) {
+		return nil, &EvaluationError{Prompt: e.prompt.Name(), Stage: StagePrepare, Err: ErrClosed}
+	}
+	defer e.begins(nil)
 	out := &output{evaluation: e, emit: emit, leave: func() { cancel(errLeft) }}
 	ctx, end, err := e.prepare(ctx)
 	if err != nil {
@@ -107,12 +115,36 @@ func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(con
 	return o, e.finish(ctx, out, o, err)
 }
 
+// begins notes how the turn that begins can be interrupted, and nil that it is over. It reports false if
+// the conversation is closed.
+func (e *evaluation) begins(interrupt context.CancelCauseFunc) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.interrupt = interrupt
+	return !e.ended
+}
+
+// stop interrupts what is under way, and reports whether there was something.
+func (e *evaluation) stop(why error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.interrupt == nil {
+		return false
+	}
+	e.interrupt(why)
+	return true
+}
+
 // errLeft is why a run ended whose reader has left.
 var errLeft = errors.New("drover: the reader of the events has left")
 
+// ErrClosed is why nothing more can be said in a conversation.
+var ErrClosed = errors.New("drover: the conversation is closed\n  next: begin another one, or resume this one with its token")
+
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
-	e.stage, e.began, e.summary = StagePrepare, time.Now(), Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete()}
+	e.stage, e.began, e.seq = StagePrepare, time.Now(), 0
+	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	end = func() {}
 	e.identify()
 	if err := e.limits(); err != nil {
@@ -153,22 +185,6 @@ func (e *evaluation) bounded(ctx context.Context) (context.Context, func()) {
 	return e.deadline.Context(ctx)
 }
 
-// A placed adapter has a working directory of its own.
-type placed interface{ Dir() string }
-
-// enter finds the place of work. An evaluation that is not told one gets an empty folder.
-func (e *evaluation) enter(ctx context.Context) (err error) {
-	if e.place = cmp.Or(e.place, e.opts.Workspace); e.place != nil || e.opts.Dir != "" {
-		return nil
-	}
-	if a, ok := e.adapter.(placed); ok && a.Dir() != "" {
-		return nil
-	}
-	e.place, err = workspace.Open(ctx, &workspace.Options{Session: e.opts.Session})
-	e.ownPlace = err == nil
-	return err
-}
-
 // open renders the prompt and makes an agent ready for it.
 func (e *evaluation) open(ctx context.Context) error {
 	e.stage = StageRender
@@ -196,11 +212,11 @@ func (e *evaluation) open(ctx context.Context) error {
 func (e *evaluation) request() (agent.Request, error) {
 	rendered := e.live.Rendered()
 	r := agent.Request{
-		Dir: e.opts.Dir, Workspace: e.place, Model: e.opts.Model, Effort: e.opts.Effort,
-		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt, AppendSystemPrompt: e.opts.AppendSystemPrompt,
+		Dir: e.opts.Dir, Workspace: e.place.workspace(), Model: e.opts.Model, Effort: e.opts.Effort,
+		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
-		PartialText: e.opts.PartialText, Resume: e.opts.Resume, RunID: e.run.RunID, TraceParent: e.run.Traceparent(),
+		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(),
 		MaxRefusals: e.opts.MaxRounds,
 	}
 	if e.tracker != nil {
@@ -209,6 +225,7 @@ func (e *evaluation) request() (agent.Request, error) {
 	for _, s := range rendered.Skills {
 		r.Skills = append(r.Skills, s)
 	}
+	r.AppendSystemPrompt = e.opts.AppendSystemPrompt
 	switch e.opts.Placement {
 	case AsSystem:
 		r.SystemPrompt = rendered.Text
@@ -325,10 +342,17 @@ func (e *evaluation) add(t *turn) {
 	s.Text, s.Status, s.Structured = t.Result, t.Status, t.Output
 	s.SessionID, s.ResumeToken = cmp.Or(t.SessionID, s.SessionID), t.ResumeToken
 	s.Usage = t.Usage
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.token = cmp.Or(t.ResumeToken, e.token)
 }
 
-// token is what continues the conversation.
-func (e *evaluation) token() string { return cmp.Or(e.summary.ResumeToken, e.opts.Resume) }
+// resumeToken is what continues the conversation.
+func (e *evaluation) resumeToken() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return cmp.Or(e.token, e.opts.Resume)
+}
 
 // dismiss ends the agent, not the evaluation.
 func (e *evaluation) dismiss() error {
@@ -341,12 +365,34 @@ func (e *evaluation) dismiss() error {
 	return talk.Close()
 }
 
-// close ends the agent and removes what was made for it.
+// close ends what is under way and the agent, and removes what was made for it.
 func (e *evaluation) close() error {
-	err := e.dismiss()
-	if e.ownPlace {
-		err = errors.Join(err, e.place.Close())
-		e.place, e.ownPlace = nil, false
+	e.mu.Lock()
+	e.ended = true
+	if e.interrupt != nil {
+		e.interrupt(ErrClosed)
 	}
+	e.mu.Unlock()
+	e.turns.Lock()
+	defer e.turns.Unlock()
+	err := errors.Join(e.dismiss(), e.place.leave())
+	e.place = nil
 	return err
+}
+
+// fork is another evaluation that has come as far: the agent remembers the same, the session is a clone, and
+// the place is the same.
+func (e *evaluation) fork() (*evaluation, error) {
+	token := e.resumeToken()
+	if token == "" {
+		return nil, errors.New("drover: there is nothing to fork yet\n  next: begin the conversation first")
+	}
+	clone, err := e.opts.Session.Clone(nil)
+	if err != nil {
+		return nil, err
+	}
+	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true}
+	forked.opts.Session, forked.opts.Resume = clone, token
+	forked.place = e.place.shared()
+	return forked, nil
 }

@@ -22,8 +22,8 @@ type host struct {
 func (e *evaluation) newHost() (*host, error) {
 	h := &host{evaluation: e}
 	around := session.ToolTx(e.opts.Session, &session.ToolTxOptions{Adapter: e.adapter.Agent(), Prompt: e.prompt.Name(), DispatchValues: true})
-	if e.place != nil {
-		around = workspace.ToolTx(e.place, around)
+	if w := e.place.workspace(); w != nil {
+		around = workspace.ToolTx(w, around)
 	}
 	var err error
 	h.registry, err = tool.NewRegistry(&tool.Options{Around: around, Before: e.opts.Before, After: e.opts.After, Timeout: e.opts.ToolTimeout, Logger: e.opts.Logger})
