@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -76,6 +77,11 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"MaxTurns":        {3, "MaxTurns"},
 		"MaxBudgetUSD":    {0.5, "MaxBudgetUSD"},
 		"Resume":          {"token", "Resume"},
+		"Fork":            {true, "Fork SessionID"},
+		"RunID":           {"r", ""}, // it is for the cell
+		"Trackers":        {[]*guard.Tracker{nil}, ""},
+		"TraceParent":     {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "TraceParent"},
+		"TraceState":      {"a=b", ""}, // nothing without a parent
 		"Fresh":           {true, "Resume SessionID"},
 		"AllowedTools":    {[]string{"Read"}, "Tools AllowedTools StrictMCP"},
 		"DisallowedTools": {[]string{"Bash"}, "DisallowedTools"},
@@ -106,7 +112,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 			}
 			defer r.release()
 			got := changed(before, r.opts)
-			if r.prompt != "go" {
+			if r.req.Prompt != "go" {
 				got = append(got, "prompt")
 			}
 			if got := strings.Join(got, " "); got != field.changes {
@@ -248,7 +254,6 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		req  agent.Request
 		want string
 	}{
-		"no prompt":                   {req: agent.Request{Prompt: " \n"}, want: "Request.Prompt: is empty"},
 		"unknown effort":              {req: agent.Request{Effort: "hard"}, want: `"hard" is not one of minimal, low, medium, high, xhigh, max, ultracode`},
 		"ultracode beside a file":     {claude.Options{SettingsFile: "x.json"}, agent.Request{Effort: "ultracode"}, "read the file and pass it as Settings"},
 		"settings that are no object": {claude.Options{Settings: json.RawMessage(`[]`)}, agent.Request{Effort: "low"}, "Settings of the base"},
@@ -261,9 +266,7 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		"bare mode with a host":       {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Host: allowAll}, "bare mode"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "no prompt" {
-				x.req.Prompt = "go"
-			}
+			x.req.Prompt = "go"
 			_, err := New(&x.base).newRun(t.Context(), x.req)
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("got %v, want an error with %q", err, x.want)
