@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/prompt"
 )
 
 // check finds what fits the schema and has no meaning all the same.
@@ -27,6 +28,7 @@ func (f *File) check(found *problems) {
 	f.checkWalls(found)
 	f.checkServers(found)
 	f.checkCompletion(found)
+	f.checkFeedback(found)
 	if len(found.all) > 0 {
 		return
 	}
@@ -70,6 +72,9 @@ func (f *File) checkSections(found *problems, pointer string, list []Section) {
 			found.add(here+"/key", fmt.Sprintf("two sections side by side have the key %q", s.Key), "give one of them another key")
 		}
 		keys[s.Key] = true
+		if s.Visibility == prompt.Summary && s.Summary == "" {
+			found.add(here+"/visibility", "the section has no summary to show", "write one under summary")
+		}
 		for _, name := range slices.Sorted(maps.Keys(s.When)) {
 			arg, known := f.Args[name]
 			if !known {
@@ -246,5 +251,18 @@ func (f *File) checkCompletion(found *problems) {
 	}
 	if c := f.Completion.Command; len(c) > 0 && strings.TrimSpace(c[0]) == "" {
 		found.add("/completion/command/0", "it names no program", "write the program and its arguments as a list")
+	}
+}
+
+func (f *File) checkFeedback(found *problems) {
+	told := false
+	for i, b := range f.Feedback {
+		if b.Deadline > 0 && told {
+			found.add(at("/feedback", i)+"/deadline", "the time that is left is told already", "leave one of the two out")
+		}
+		told = told || b.Deadline > 0
+		if b.OnFileCreated != "" && !filepath.IsLocal(filepath.FromSlash(b.OnFileCreated)) {
+			found.add(at("/feedback", i)+"/onFileCreated", "it is outside of the folder that the agent works in", "write a relative path")
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package agentfile
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -85,9 +86,9 @@ func (f *File) checker() guard.Checker {
 // FeedbackRules are the feedback of the file for a run with a deadline.
 func (f *File) FeedbackRules(d guard.Deadline) []guard.FeedbackRule {
 	var rules []guard.FeedbackRule
-	for _, b := range f.Feedback {
+	for i, b := range f.Feedback {
 		trigger := guard.FeedbackTrigger{EveryCalls: b.EveryCalls, Every: time.Duration(b.Every), OnFileCreated: b.OnFileCreated}
-		var provider guard.FeedbackProvider = guard.StaticFeedback{As: "Note", Text: b.Text, Severity: b.Severity}
+		var provider guard.FeedbackProvider = guard.StaticFeedback{As: fmt.Sprintf("Note %d", i+1), Text: b.Text, Severity: b.Severity}
 		if b.Deadline > 0 {
 			provider = guard.DeadlineFeedback{Deadline: d, Low: time.Duration(b.Deadline)}
 		}

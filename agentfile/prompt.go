@@ -3,6 +3,7 @@
 package agentfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -177,11 +178,15 @@ func (b *builder) defined(err error) {
 			b.add("", one.Error(), "").Err = one
 			continue
 		}
-		pointer := b.pointers[e.Section]
-		if e.Part != "" && e.Section != "" {
+		pointer, next := b.pointers[e.Section], e.Next
+		switch {
+		case e.Section != "" && e.Part != "":
 			pointer += "/" + strings.ToLower(e.Part)
+			next = cmp.Or(next, "write ${name} for an argument, and $$ for a dollar sign")
+		case e.Part == "Key":
+			pointer, next = "/key", "give the agent a key: the name of the file is none"
 		}
-		found := b.add(pointer, e.Reason+causeOf(e), e.Next)
+		found := b.add(pointer, e.Reason+causeOf(e), next)
 		if reason, unknown := strings.CutPrefix(e.Reason, "unknown placeholder "); unknown {
 			name, _, _ := strings.Cut(reason, " ")
 			found.Reason = fmt.Sprintf("there is no argument for the placeholder %s (%s)", name, b.f.known())

@@ -34,6 +34,9 @@ func validate(t *tree, found *problems) {
 		return
 	}
 	for _, v := range violations.Violations {
+		if t.refused[v.Pointer] { // it was told already
+			continue
+		}
 		found.add(v.Pointer, reasonOf(v), adviceFor(v))
 	}
 }
@@ -74,6 +77,7 @@ func adviceFor(v schema.Violation) string {
 func known(pointer string) string {
 	key := steps(pointer)
 	names := slices.Sorted(maps.Keys(hintAt(parent(pointer)).Properties))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "$schema" })
 	if near := nearest(key[len(key)-1], names); near != "" {
 		return "write " + near
 	}

@@ -15,8 +15,9 @@ import (
 
 // A tree is a document as JSON, and where in the file each of its values is.
 type tree struct {
-	json   json.RawMessage
-	places map[string]place // by JSON pointer
+	json    json.RawMessage
+	places  map[string]place // by JSON pointer
+	refused map[string]bool  // pointers to what could not be read
 }
 
 // A place is that of a value. That of a property is where its key stands.
@@ -48,9 +49,9 @@ type grower struct {
 
 // grow makes the tree. Values that cannot be read are null in it, and are problems.
 func grow(file string, body ast.Node) (*tree, []*Problem) {
-	t := &tree{places: map[string]place{}}
+	t := &tree{places: map[string]place{}, refused: map[string]bool{}}
 	g := &grower{problems: problems{file: file, tree: t}}
-	g.mark("", body)
+	g.mark("", begin(body))
 	g.value("", body)
 	t.json = g.out.Bytes()
 	return t, g.all
@@ -84,7 +85,7 @@ func (g *grower) object(pointer string, entries []*ast.MappingValueNode) {
 		key, ok := entry.Key.(ast.MapKeyNode)
 		name, isText := keyText(entry.Key)
 		if !ok || !isText {
-			g.refuse(pointer, entry, "a key is not a plain text", "write the key as one word; anchors, aliases and merges are not supported")
+			g.refuse(pointer, entry.Key, "a key is not a plain text", "write the key as one word; anchors, aliases and merges are not supported")
 			continue
 		}
 		below := at(pointer, name)
@@ -204,6 +205,7 @@ func (g *grower) write(value any) {
 
 // refuse notes a problem at a node.
 func (g *grower) refuse(pointer string, n ast.Node, reason, next string) {
+	g.tree.refused[pointer] = true
 	p := g.add(pointer, reason, next)
 	if tok := n.GetToken(); tok != nil && tok.Position != nil {
 		p.Line, p.Column = tok.Position.Line, tok.Position.Column

