@@ -58,7 +58,7 @@ func newAgents(base *claude.Options, in *isolation.Isolation) (*agent.Registry, 
 func newRunCommand() *cobra.Command {
 	o := runOptions{agent: claudecode.Agent}
 	cmd := &cobra.Command{
-		Use:     "run [flags] prompt | run [flags] -f file",
+		Use:     "run [flags] (prompt | -f file)",
 		Short:   "Run an agent in the current folder",
 		Long:    runHelp,
 		Example: runExamples,

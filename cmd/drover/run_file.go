@@ -56,15 +56,9 @@ func (l *argList) Set(text string) error {
 	if _, twice := (*l)[name]; twice {
 		return fmt.Errorf("%s is there already\n  next: give it once", name)
 	}
-	if path, is := strings.CutPrefix(value, "@"); is {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("%w\n  next: name a file, or write @@ for a value that begins with @", err)
-		}
-		value = strings.TrimSuffix(string(content), "\n")
-		if strings.HasPrefix(path, "@") {
-			value = path
-		}
+	value, err := argValue(value)
+	if err != nil {
+		return err
 	}
 	if *l == nil {
 		*l = argList{}
@@ -73,7 +67,20 @@ func (l *argList) Set(text string) error {
 	return nil
 }
 
-// checkAlone refuses flags that mean something only with a file, or nothing with one.
+// argValue is a value as it is meant: @file is the text of a file, and @@ is @.
+func argValue(text string) (string, error) {
+	path, is := strings.CutPrefix(text, "@")
+	if !is || strings.HasPrefix(path, "@") {
+		return path, nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%w\n  next: name a file, or write @@ for a value that begins with @", err)
+	}
+	return strings.TrimSuffix(string(content), "\n"), nil
+}
+
+// checkFile refuses flags that mean something only with a file, or nothing with one.
 func (o *runOptions) checkFile() error {
 	switch {
 	case o.file.path == "" && len(o.file.args) > 0:
@@ -209,7 +216,7 @@ func (o *runOptions) joinMounts() error {
 	return nil
 }
 
-// fileRun evaluates the prompt of the file.
+// evaluate has the agent answer the prompt of the file.
 func (j *job) evaluate(ctx context.Context, approver gate.Approver) (iter.Seq2[event.Event, error], error) {
 	o, f := &j.options, j.options.file.agent
 	var more []*prompt.Section
