@@ -49,7 +49,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
-	cell, err := r.adapter.isolation.Open(ctx, &r.opts, o)
+	cell, err := furnished(r.adapter.isolation, req.Skills).Open(ctx, &r.opts, o)
 	if err != nil {
 		return err
 	}
@@ -123,10 +123,10 @@ func (e *ending) limit(err error) {
 	switch {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneMaxBudget, err.Error(), ""
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxBudget, err.Error(), "", err
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneInterrupted, "", err.Error()
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", err.Error(), err
 	default:
 		e.fail(codeBreach, err)
 	}
