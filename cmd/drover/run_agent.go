@@ -79,7 +79,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 func (o *runOptions) isolate(started *processes) *isolation.Isolation {
 	in := o.walls.isolation()
 	in.Started = started.add
-	if o.maxTokens > 0 {
+	if o.maxTokens > 0 && o.file.agent == nil { // an evaluation counts for itself
 		in.Trackers = append(in.Trackers, guard.NewTracker(guard.Budget{MaxTotalTokens: int64(o.maxTokens)}))
 	}
 	return in

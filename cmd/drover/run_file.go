@@ -238,7 +238,10 @@ func (j *job) evaluation(ctx context.Context, f *agentfile.File, approver gate.A
 		e.Workspace = j.place.Workspace
 	}
 	e.Model, e.MaxTurns, e.MaxBudgetUSD = o.model, int(o.maxTurns), float64(o.maxUSD)
-	e.Budget, e.Deadline = nil, guard.Deadline{} // the limits of the whole run, with all that is prepared
+	e.Budget, e.Deadline = nil, guard.Deadline{}
+	if o.maxTokens > 0 {
+		e.Budget = &guard.Budget{MaxTotalTokens: int64(o.maxTokens)}
+	}
 	if end, limited := ctx.Deadline(); limited {
 		e.Deadline = guard.At(end.Add(deadlineGrace))
 		e.Feedback = f.FeedbackRules(guard.At(end))

@@ -221,3 +221,31 @@ func TestTheAgentsOfTheExamples(t *testing.T) {
 		t.Errorf("NOTES.md is %q (%v)", notes, err)
 	}
 }
+
+// What a file says about calls and tokens holds on the real CLI.
+func TestAFileBoundsTheRealAgent(t *testing.T) {
+	p := newProgram(t, nobody(t))
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(p.cli.Work, name), []byte("version: 1\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("script.yaml", `
+turns:
+  - content: [{tool: Bash, input: {command: touch here, description: Try it}}]
+  - text: Done.
+`)
+	write("denies.yaml", aTask+"policy: {shellExecute: deny}\n")
+	got := p.run("run", "-f", "denies.yaml", "--model-script", "script.yaml")
+	if got.code != exitDenied || !strings.Contains(got.errors, "Bash (1)") || strings.Contains(got.errors, "--allow") {
+		t.Errorf("denied: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+	if _, err := os.Stat(filepath.Join(p.cli.Work, "here")); err == nil {
+		t.Error("the command that the file denies was run")
+	}
+	write("short.yaml", aTask+"policy: {shellExecute: allow}\nlimits: {tokens: 15}\n")
+	got = p.run("run", "-f", "short.yaml", "--model-script", "script.yaml")
+	if got.code != exitLimit || !strings.Contains(got.errors, "limits.tokens of short.yaml 15") {
+		t.Errorf("spent: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+}
