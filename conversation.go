@@ -5,7 +5,6 @@ package drover
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
@@ -13,18 +12,14 @@ import (
 )
 
 // A Conversation is a prompt and what is said after its answer. It keeps its agent until it is closed.
-// Methods that say something wait for each other's end with [agent.ErrBusy].
+// It says one thing at a time: whoever says another meanwhile gets [agent.ErrBusy].
 type Conversation[T any] struct {
-	prompt *prompt.Prompt[T]
-	e      *evaluation
-
-	mu        sync.Mutex
-	interrupt context.CancelCauseFunc // of the turn under way
+	e *evaluation
 }
 
 // Converse prepares a conversation that begins with a prompt. Nothing is started.
 func Converse[T any](a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Conversation[T] {
-	return &Conversation[T]{prompt: p, e: newEvaluation(a, p, parser(p), opts)}
+	return &Conversation[T]{newEvaluation(a, p, parser(p), opts)}
 }
 
 // Begin says the prompt.
@@ -51,18 +46,10 @@ func (c *Conversation[T]) Stream(ctx context.Context, text string) *Run[T] {
 var ErrInterrupted = errors.New("drover: the turn was interrupted")
 
 // Interrupt ends the turn that is under way, and reports whether there was one. The conversation can go on.
-func (c *Conversation[T]) Interrupt() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.interrupt == nil {
-		return false
-	}
-	c.interrupt(ErrInterrupted)
-	return true
-}
+func (c *Conversation[T]) Interrupt() bool { return c.e.stop(ErrInterrupted) }
 
 // ResumeToken continues the conversation elsewhere: give it to [Options] as Resume.
-func (c *Conversation[T]) ResumeToken() string { return c.e.token() }
+func (c *Conversation[T]) ResumeToken() string { return c.e.resumeToken() }
 
 // Fork is a conversation that has said the same so far, and goes on by itself. Its session is a clone.
 func (c *Conversation[T]) Fork() (*Conversation[T], error) {
@@ -70,10 +57,10 @@ func (c *Conversation[T]) Fork() (*Conversation[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conversation[T]{prompt: c.prompt, e: forked}, nil
+	return &Conversation[T]{forked}, nil
 }
 
-// Close ends the agent and waits until nothing of it is left. It may be called twice.
+// Close ends what is under way and the agent, and waits until nothing of it is left. It may be called twice.
 func (c *Conversation[T]) Close() error { return c.e.close() }
 
 func (c *Conversation[T]) closed(err error) error {
@@ -86,34 +73,9 @@ func (c *Conversation[T]) closed(err error) error {
 func silently(event.Event) bool { return true }
 
 func (c *Conversation[T]) begin(ctx context.Context, emit emitFunc) (*Response[T], error) {
-	ctx, done := c.interruptible(ctx)
-	defer done()
-	o, err := c.e.evaluate(ctx, emit)
-	return typed(c.prompt, o, err)
+	return typed[T](c.e.evaluate(ctx, emit))
 }
 
 func (c *Conversation[T]) send(ctx context.Context, text string, emit emitFunc) (*Response[T], error) {
-	ctx, done := c.interruptible(ctx)
-	defer done()
-	o, err := c.e.proceed(ctx, text, emit)
-	return typed(c.prompt, o, err)
-}
-
-// interruptible is a context that Interrupt ends.
-func (c *Conversation[T]) interruptible(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.interrupt = cancel
-	return ctx, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.interrupt = nil
-		cancel(nil)
-	}
-}
-
-// fork is another evaluation that has come as far.
-func (e *evaluation) fork() (*evaluation, error) {
-	return nil, errors.New("drover: not yet")
+	return typed[T](c.e.proceed(ctx, text, emit))
 }

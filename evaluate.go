@@ -83,7 +83,7 @@ type task interface {
 }
 
 // typed makes the response of an outcome.
-func typed[T any](p *prompt.Prompt[T], o *outcome, err error) (*Response[T], error) {
+func typed[T any](o *outcome, err error) (*Response[T], error) {
 	if err != nil {
 		return nil, err
 	}

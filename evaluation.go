@@ -7,7 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -17,7 +17,6 @@ import (
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/telemetry"
-	"github.com/drover-agents/drover/workspace"
 )
 
 // A Stage is how far an evaluation has come.
@@ -40,28 +39,35 @@ type evaluation struct {
 	prompt  task
 	parse   func(json.RawMessage) (any, error)
 	opts    Options
-	running atomic.Bool
+	turns   sync.Mutex // held while something is under way
+
+	mu        sync.Mutex
+	interrupt context.CancelCauseFunc // of what is under way
+	ended     bool
+	token     string // what continues the conversation
 
 	stage    Stage
 	run      guard.RunContext
 	tracker  *guard.Tracker
 	deadline guard.Deadline
-	place    *workspace.Workspace
-	ownPlace bool // it is removed at the end
+	place    *place
 
-	live   *prompt.Live
-	host   *host
-	runner *agent.Runner
-	asked  agent.Request
-	talk   agent.Conversation // nil if the adapter cannot keep one
-	record *Transcript
-	seq    int64
-	began  time.Time
-	trace  *telemetry.Run // nil without telemetry
-	// traceState goes with the trace context; announced says that the begin was logged.
+	live    *prompt.Live
+	host    *host
+	runner  *agent.Runner
+	asked   agent.Request
+	talk    agent.Conversation // nil if the adapter cannot keep one
+	forks   bool               // the conversation that is resumed stays as it is
+	record  *Transcript
+	seq     int64
+	began   time.Time
+	calls   calls
+	goOn    string // what to say first instead of the prompt
+	summary Summary
+	trace   *telemetry.Run // nil without telemetry
+	// traceState goes with the trace context; logged says that the begin was logged.
 	traceState string
-	announced  bool
-	summary    Summary
+	logged     bool
 }
 
 // An outcome is an answer, and what became of it.
@@ -95,12 +101,16 @@ func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*
 
 // exclusively runs one evaluation or turn at a time, from its first event to its last.
 func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(context.Context, emitFunc) (*outcome, error)) (*outcome, error) {
-	if !e.running.CompareAndSwap(false, true) {
-		return nil, e.failed(agent.ErrBusy)
+	if !e.turns.TryLock() {
+		return nil, e.refused(agent.ErrBusy)
 	}
-	defer e.running.Store(false)
+	defer e.turns.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if !e.begins(cancel) {
+		return nil, e.refused(ErrClosed)
+	}
+	defer e.begins(nil)
 	out := &output{evaluation: e, emit: emit, leave: func() { cancel(errLeft) }}
 	ctx, end, err := e.prepare(ctx)
 	if err != nil {
@@ -111,13 +121,36 @@ func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(con
 	return o, e.finish(ctx, out, o, err)
 }
 
+// begins notes how the turn that begins can be interrupted, and nil that it is over. It reports false if
+// the conversation is closed.
+func (e *evaluation) begins(interrupt context.CancelCauseFunc) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.interrupt = interrupt
+	return !e.ended
+}
+
+// stop interrupts what is under way, and reports whether there was something.
+func (e *evaluation) stop(why error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.interrupt == nil {
+		return false
+	}
+	e.interrupt(why)
+	return true
+}
+
 // errLeft is why a run ended whose reader has left.
 var errLeft = errors.New("drover: the reader of the events has left")
 
+// ErrClosed is why nothing more can be said in a conversation.
+var ErrClosed = errors.New("drover: the conversation is closed\n  next: begin another one, or resume this one with its token")
+
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
-	e.stage, e.began, e.announced = StagePrepare, time.Now(), false
-	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete()}
+	e.stage, e.began, e.seq, e.calls, e.logged = StagePrepare, time.Now(), 0, calls{}, false
+	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	end = func() {}
 	e.identify()
 	ctx, err = e.observe(ctx)
@@ -159,22 +192,6 @@ func (e *evaluation) bounded(ctx context.Context) (context.Context, func()) {
 	return e.deadline.Context(ctx)
 }
 
-// A placed adapter has a working directory of its own.
-type placed interface{ Dir() string }
-
-// enter finds the place of work. An evaluation that is not told one gets an empty folder.
-func (e *evaluation) enter(ctx context.Context) (err error) {
-	if e.place = cmp.Or(e.place, e.opts.Workspace); e.place != nil || e.opts.Dir != "" {
-		return nil
-	}
-	if a, ok := e.adapter.(placed); ok && a.Dir() != "" {
-		return nil
-	}
-	e.place, err = workspace.Open(ctx, &workspace.Options{Session: e.opts.Session})
-	e.ownPlace = err == nil
-	return err
-}
-
 // open renders the prompt and makes an agent ready for it.
 func (e *evaluation) open(ctx context.Context) error {
 	e.reach(ctx, StageRender)
@@ -202,11 +219,11 @@ func (e *evaluation) open(ctx context.Context) error {
 func (e *evaluation) request() (agent.Request, error) {
 	rendered := e.live.Rendered()
 	r := agent.Request{
-		Dir: e.opts.Dir, Workspace: e.place, Model: e.opts.Model, Effort: e.opts.Effort,
+		Dir: e.opts.Dir, Workspace: e.place.workspace(), Model: e.opts.Model, Effort: e.opts.Effort,
 		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
-		PartialText: e.opts.PartialText, Resume: e.opts.Resume, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
+		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
 		MaxRefusals: e.opts.MaxRounds,
 	}
 	if e.tracker != nil {
@@ -221,7 +238,8 @@ func (e *evaluation) request() (agent.Request, error) {
 	case AppendedToSystem:
 		r.AppendSystemPrompt = rendered.Text
 	}
-	return r, e.host.bind(&r)
+	err := e.host.bind(&r)
+	return r, err
 }
 
 // engage makes the runner of the agent, which is kept alive for the whole conversation if it can be.
@@ -242,6 +260,10 @@ func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 
 // message is what the user says first.
 func (e *evaluation) message() string {
+	if text := e.goOn; text != "" {
+		e.goOn = ""
+		return text
+	}
 	if e.opts.Placement == AsUser {
 		return e.live.Rendered().Text
 	}
@@ -255,7 +277,7 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 			return nil, err
 		}
 		own, cancel := e.live.Context(ctx)
-		o, err := e.rounds(own, e.message(), emit)
+		o, err := e.rounds(own, e.host.opening(e.message()), emit)
 		cancel()
 		more := e.live.Expansion()
 		if more == nil || ctx.Err() != nil {
@@ -272,14 +294,18 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 
 // rounds talks to the agent until there is nothing more to say to it.
 func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
-	e.announce(ctx)
+	e.logBegin(ctx)
 	for {
-		e.stage = StageRun
+		e.reach(ctx, StageRun)
 		t, err := e.turn(ctx, text, emit)
 		if err != nil {
 			return nil, err
 		}
 		o, next, err := e.judge(ctx, t)
+		if err == nil && next == "" {
+			e.reach(ctx, StageComplete)
+			next = e.host.verify(ctx, t)
+		}
 		if err != nil || next == "" {
 			return o, err
 		}
@@ -303,11 +329,13 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *t
 	t := &turn{Kinds: map[event.Kind]int{}}
 	e.beginTurn(text)
 	defer func() { e.endTurn(ctx, t, err) }()
+	ctx, end := e.host.begin(ctx)
+	defer end()
 	request := e.asked
 	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
 	for ev, err := range e.runner.Run(ctx, request) {
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, e.host.settle(ctx, nil))
 		}
 		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
 		t.Kinds[ev.Kind]++
@@ -324,9 +352,9 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *t
 		}
 		emit(ev)
 	}
-	e.host.settle(ctx)
+	err = e.host.settle(ctx, t)
 	e.add(t)
-	return t, nil
+	return t, err
 }
 
 // add counts a turn into the summary.
@@ -334,11 +362,18 @@ func (e *evaluation) add(t *turn) {
 	s := &e.summary
 	s.Text, s.Status, s.Structured = t.Result, t.Status, t.Output
 	s.SessionID, s.ResumeToken = cmp.Or(t.SessionID, s.SessionID), t.ResumeToken
-	s.Usage = t.Usage
+	s.count(t)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.token = cmp.Or(t.ResumeToken, e.token)
 }
 
-// token is what continues the conversation.
-func (e *evaluation) token() string { return cmp.Or(e.summary.ResumeToken, e.opts.Resume) }
+// resumeToken is what continues the conversation.
+func (e *evaluation) resumeToken() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return cmp.Or(e.token, e.opts.Resume)
+}
 
 // dismiss ends the agent, not the evaluation.
 func (e *evaluation) dismiss() error {
@@ -351,12 +386,34 @@ func (e *evaluation) dismiss() error {
 	return talk.Close()
 }
 
-// close ends the agent and removes what was made for it.
+// close ends what is under way and the agent, and removes what was made for it.
 func (e *evaluation) close() error {
-	err := e.dismiss()
-	if e.ownPlace {
-		err = errors.Join(err, e.place.Close())
-		e.place, e.ownPlace = nil, false
+	e.mu.Lock()
+	e.ended = true
+	if e.interrupt != nil {
+		e.interrupt(ErrClosed)
 	}
+	e.mu.Unlock()
+	e.turns.Lock()
+	defer e.turns.Unlock()
+	err := errors.Join(e.dismiss(), e.place.leave())
+	e.place = nil
 	return err
+}
+
+// fork is another evaluation that has come as far: the agent remembers the same, the session is a clone, and
+// the place is the same.
+func (e *evaluation) fork() (*evaluation, error) {
+	token := e.resumeToken()
+	if token == "" {
+		return nil, errors.New("drover: there is nothing to fork yet\n  next: begin the conversation first")
+	}
+	clone, err := e.opts.Session.Clone(nil)
+	if err != nil {
+		return nil, err
+	}
+	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true}
+	forked.opts.Session, forked.opts.Resume = clone, token
+	forked.place = e.place.shared()
+	return forked, nil
 }

@@ -21,7 +21,7 @@ func (e *evaluation) exec() guard.Exec {
 	if !ok {
 		return nil
 	}
-	where := agent.Request{Dir: e.opts.Dir, Workspace: e.place}
+	where := agent.Request{Dir: e.opts.Dir, Workspace: e.place.workspace()}
 	return func(ctx context.Context, argv []string) (guard.Executed, error) {
 		return adapter.Exec(ctx, where, argv)
 	}
