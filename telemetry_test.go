@@ -106,7 +106,7 @@ func busyRun(ctx context.Context, t *testing.T, cli *claudetest.RealCLI, opts *d
 	main := script.Not(script.IsSubagent())
 	model := claudetest.NewModel(t,
 		script.Call("mcp__drover__count", script.Input{"text": secret}).When(main),
-		script.Call("Bash", script.Input{"command": "echo " + secret, "description": "Say"}).When(main),
+		script.Call("Bash", script.Input{"command": "echo " + secret + " $TRACEPARENT", "description": "Say"}).When(main),
 		script.Call("Read", script.Input{"file_path": "/etc/" + secret}).When(main),
 		script.Call("Agent", script.Input{"subagent_type": "general-purpose", "description": "dig", "prompt": "dig " + secret, "run_in_background": false}).When(main),
 		script.Call("Bash", script.Input{"command": "echo " + secret + "; exit 3", "description": "Dig"}).When(script.IsSubagent()),
@@ -197,6 +197,9 @@ func (r *recorder) checkNames(t *testing.T, resp *drover.Response[review]) {
 		if s.Name != "invoke_agent demo:review" {
 			continue
 		}
+		if header := "00-" + s.SpanContext.TraceID().String() + "-" + s.SpanContext.SpanID().String() + "-01"; !saw(resp, header) {
+			t.Errorf("a command of the agent did not find TRACEPARENT=%s", header)
+		}
 		set := attribute.NewSet(s.Attributes...)
 		for key, want := range map[string]string{"drover.run.id": resp.RunID, "gen_ai.conversation.id": resp.SessionID, "gen_ai.operation.name": "invoke_agent"} {
 			if got, _ := set.Value(attribute.Key(key)); got.Emit() != want {
@@ -204,6 +207,16 @@ func (r *recorder) checkNames(t *testing.T, resp *drover.Response[review]) {
 			}
 		}
 	}
+}
+
+// saw reports whether a tool has returned a text.
+func saw(resp *drover.Response[review], text string) bool {
+	for e := range resp.Session.Events() {
+		if result, ok := e.Payload.(event.ToolResult); ok && strings.Contains(string(result.Output), text) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *recorder) collect(t *testing.T) metricdata.ResourceMetrics {
