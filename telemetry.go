@@ -69,9 +69,12 @@ func failureKind(failure *EvaluationError) string {
 		is   error
 		name string
 	}{
-		{guard.ErrDeadlineExceeded, "deadline_exceeded"}, {guard.ErrBudgetExhausted, "budget_exhausted"},
-		{ErrInterrupted, "interrupted"}, {errLeft, "reader_left"},
-		{context.Canceled, "cancelled"}, {context.DeadlineExceeded, "deadline_exceeded"},
+		{guard.ErrDeadlineExceeded, "deadline_exceeded"},
+		{guard.ErrBudgetExhausted, "budget_exhausted"},
+		{ErrInterrupted, "interrupted"},
+		{errLeft, "reader_left"},
+		{context.Canceled, "cancelled"},
+		{context.DeadlineExceeded, "deadline_exceeded"},
 	} {
 		if errors.Is(failure, kind.is) {
 			return kind.name

@@ -87,7 +87,7 @@ func shown(s tracetest.SpanStub, keys []string) string {
 	text := ""
 	for _, a := range s.Attributes {
 		if slices.Contains(keys, string(a.Key)) {
-			text += " " + a.Value.Emit()
+			text += " " + a.Value.String()
 		}
 	}
 	if s.Status.Code == codes.Error {
@@ -202,8 +202,8 @@ func (r *recorder) checkNames(t *testing.T, resp *drover.Response[review]) {
 		}
 		set := attribute.NewSet(s.Attributes...)
 		for key, want := range map[string]string{"drover.run.id": resp.RunID, "gen_ai.conversation.id": resp.SessionID, "gen_ai.operation.name": "invoke_agent"} {
-			if got, _ := set.Value(attribute.Key(key)); got.Emit() != want {
-				t.Errorf("%s is %q, want %q", key, got.Emit(), want)
+			if got, _ := set.Value(attribute.Key(key)); got.String() != want {
+				t.Errorf("%s is %q, want %q", key, got.String(), want)
 			}
 		}
 	}
@@ -262,7 +262,7 @@ func (r *recorder) checkMetrics(t *testing.T) {
 func labels(set attribute.Set, keys ...attribute.Key) (text string) {
 	for _, key := range keys {
 		if v, ok := set.Value(key); ok {
-			text += " " + v.Emit()
+			text += " " + v.String()
 		}
 	}
 	return text
