@@ -23,6 +23,7 @@ func (f *File) Options() *drover.Options {
 		MaxTurns: f.Limits.Turns, MaxBudgetUSD: f.Limits.USD, ToolTimeout: time.Duration(f.Limits.ToolTime),
 		Permissions: f.permissions(), Policies: f.policies(),
 		Completion: f.checker(), MaxRounds: f.Completion.Rounds,
+		RestartToOpen: hidesSkills(f.Sections), // an agent may take no skills while it works
 	}
 	if f.Limits.Time > 0 {
 		o.Deadline = guard.FromNow(time.Duration(f.Limits.Time))
@@ -34,11 +35,15 @@ func (f *File) Options() *drover.Options {
 	return o
 }
 
-// allowed are the tools that there are. The tools by which hidden sections are opened are no choice.
+// allowed are the tools that there are. Those by which hidden sections are opened and skills are read are no
+// choice: the prompt speaks of them.
 func (f *File) allowed() []string {
 	list := slices.Clone(f.Tools.Allow)
 	if list != nil && hides(f.Sections) {
 		list = append(list, "mcp__"+drover.ToolServer)
+	}
+	if list != nil && (len(f.Skills) > 0 || skilled(f.Sections)) && !slices.Contains(list, "Skill") {
+		list = append(list, "Skill")
 	}
 	return list
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/prompt"
@@ -206,12 +207,19 @@ func causeOf(e *prompt.Error) string {
 	return ": " + e.Cause.Error()
 }
 
-// Sections that the agent can open are offered by tools of the prompt.
+// hides reports whether there are sections that the agent can open.
 func hides(list []Section) bool {
-	for _, s := range list {
-		if s.Visibility == prompt.Summary || hides(s.Children) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(s Section) bool { return s.Visibility == prompt.Summary || hides(s.Children) })
+}
+
+// skilled reports whether there are sections with skills.
+func skilled(list []Section) bool {
+	return slices.ContainsFunc(list, func(s Section) bool { return len(s.Skills) > 0 || skilled(s.Children) })
+}
+
+// hidesSkills reports whether skills come with a section that the agent has to open.
+func hidesSkills(list []Section) bool {
+	return slices.ContainsFunc(list, func(s Section) bool {
+		return s.Visibility == prompt.Summary && skilled([]Section{s}) || hidesSkills(s.Children)
+	})
 }

@@ -4,7 +4,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +16,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/drover-agents/drover/agentfile"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -247,5 +254,50 @@ turns:
 	got = p.run("run", "-f", "short.yaml", "--model-script", "script.yaml")
 	if got.code != exitLimit || !strings.Contains(got.errors, "limits.tokens of short.yaml 15") {
 		t.Errorf("spent: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+}
+
+// greeter is an MCP server that needs nothing but a shell.
+const greeter = `while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+  *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"greeter","version":"1"}}}\n' "$id" ;;
+  *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+  *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s from %s"}]}}\n' "$id" "$GREETING" "$(basename "$PWD" | cut -c1-4)" ;;
+  esac
+done
+`
+
+// Servers of a file are started within the walls, or reached through them.
+func TestTheServersOfAFile(t *testing.T) {
+	web := mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)
+	mcp.AddTool(web, &mcp.Tool{Name: "find", Description: "Finds."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found on the host"}}}, nil, nil
+	})
+	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return web }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	defer host.Close()
+	model := claudetest.NewModel(t, script.Call("mcp__local__greet", script.Input{}), script.Call("mcp__web__find", script.Input{}), script.Text("Done."))
+	p := newProgram(t, model.URL())
+	for name, text := range map[string]string{
+		"tools/greeter.sh": greeter,
+		"agent.yaml": "version: 1\n" + aTask + `
+mounts: [{path: tools}]
+servers:
+  local: {command: [sh, tools/greeter.sh], env: {GREETING: hello}}
+  web: {url: "` + host.URL + `"}
+isolation: {network: {localhost: true}}
+policy: {networkAccess: allow}
+`,
+	} {
+		path := filepath.Join(p.cli.Work, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := p.run("run", "-f", "agent.yaml")
+	for tool, want := range map[string]string{"mcp__local__greet": "hello from wink", "mcp__web__find": "found on the host"} {
+		if result, _, _ := model.ToolResult(tool); got.code != 0 || result != want {
+			t.Errorf("%s: got %q, want %q (exit code %d)\n%s\n%s", tool, result, want, got.code, got.out, got.errors)
+		}
 	}
 }
