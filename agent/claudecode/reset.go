@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,13 +57,16 @@ func (r *run) clearable(ctx context.Context) error {
 // clear begins a new conversation in the same process, and checks that it is one.
 func (r *run) clear(ctx context.Context) error {
 	r.talk.send(clearCommand)
-	begun, err := r.awaitCleared(ctx)
+	begun, end, err := r.awaitTurn(ctx)
+	if err == nil {
+		err = end.Err()
+	}
 	if err != nil {
 		return err
 	}
 	before := r.init
 	switch {
-	case begun == nil || begun.SessionID == "" || begun.SessionID == r.normal.session:
+	case begun == nil || begun.SessionID == "" || begun.SessionID == cmp.Or(r.normal.session, r.session.begun):
 		return errors.New("the CLI goes on with the old one")
 	case before != nil && (begun.CWD != before.CWD || begun.PermissionMode != before.PermissionMode || begun.Model != before.Model):
 		return fmt.Errorf("the CLI is in %q with %s and %s, and began in %q with %s and %s",
@@ -74,14 +78,14 @@ func (r *run) clear(ctx context.Context) error {
 	return nil
 }
 
-// awaitCleared waits until the CLI has done what the command says, and returns how the new conversation
-// begins.
-func (r *run) awaitCleared(ctx context.Context) (begun *claude.SystemInit, err error) {
+// awaitTurn waits until the CLI has done what it was told, and returns how that began and ended. What it says
+// about it is for nobody.
+func (r *run) awaitTurn(ctx context.Context) (begun *claude.SystemInit, end *claude.TurnEnd, err error) {
 	for {
 		select {
 		case next, more := <-r.talk.said:
 			if !more || next.failed != nil {
-				return nil, gone(next.failed)
+				return nil, nil, gone(next.failed)
 			}
 			switch m := next.message.(type) {
 			case *claude.SystemInit:
@@ -89,12 +93,12 @@ func (r *run) awaitCleared(ctx context.Context) (begun *claude.SystemInit, err e
 			case *claude.ConversationReset:
 				r.normal.usage.reset(m)
 			case *claude.TurnEnd:
-				return begun, m.Err()
+				return begun, m, nil
 			}
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		case <-r.life.Done():
-			return nil, errClosed
+			return nil, nil, errClosed
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
 )
 
 var errAdapterClosed = errors.New("claudecode: the adapter is closed\n  next: make another one with New")
@@ -35,6 +36,12 @@ func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	if !same(reflect.ValueOf(req), reflect.ValueOf(req)) {
 		return errors.New("claudecode: nothing can be prepared for a request that is the same as no other\n  next: leave Transcript out, and let Host be a pointer")
 	}
+	if req.Resume != "" || a.base.Continue || a.base.Resume != "" && !req.Fresh {
+		return refusal("Resume", "a conversation that goes on cannot be prepared\n  next: open it when it shall go on")
+	}
+	if err := a.waiting.open(); err != nil {
+		return err
+	}
 	r, err := a.launch(ctx, req)
 	if err != nil {
 		return err
@@ -49,16 +56,47 @@ func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	return err
 }
 
-// exercise has the CLI do once what it does before it asks the model. That is slow the first time.
+// exercise has the CLI do once what it does before it asks the model, which is slow the first time, and begin
+// anew then. Where that could be noticed it is left out.
 func (r *run) exercise(ctx context.Context) error {
-	o := &r.opts
+	o, base := &r.opts, &r.adapter.base
 	switch {
-	case o.Resume != "" || o.Continue:
-		return refusal("Resume", "a conversation that goes on cannot be prepared\n  next: open it when it shall go on")
-	case o.SessionID != r.session.begun || r.adapter.base.SessionID != "" || o.Title != "" || o.VerbatimPrompts:
-		return nil // it would be another conversation than the one that is wanted
+	case base.SessionID != "" || o.Title != "" || o.VerbatimPrompts: // it would be another conversation than the one that is wanted
+		return nil
+	case r.talk.client.Load().Initialized().Version == "": // an old CLI, which tells the model of commands
+		return nil
+	}
+	if r.cell != nil && base.Store == nil && base.SettingsFile == "" && len(base.Settings) == 0 && len(base.Plugins) == 0 {
+		if err := r.rehearse(ctx); err != nil {
+			return err
+		}
 	}
 	return r.Reset(ctx)
+}
+
+// rehearse has the CLI ask the model, which does not hear of it; nor do the hooks.
+func (r *run) rehearse(ctx context.Context) error {
+	defer r.cell.Hold()()
+	r.rehearsing.Store(true)
+	defer r.rehearsing.Store(false)
+	r.talk.send("Hello.")
+	begun, _, err := r.awaitTurn(ctx)
+	r.init = begun
+	return err
+}
+
+// hush keeps what is rehearsed from the hooks.
+func (r *run) hush(hooks []claude.Hook) {
+	for i, h := range hooks {
+		if inner := h.Func; inner != nil {
+			hooks[i].Func = func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
+				if r.rehearsing.Load() {
+					return nil, nil
+				}
+				return inner(ctx, in)
+			}
+		}
+	}
 }
 
 // Close ends the CLIs that wait for a request. From then on nothing can be run. What runs already is not
@@ -69,6 +107,16 @@ func (a *Adapter) Close() error {
 		errs = append(errs, r.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// open is an error after the end.
+func (w *waiting) open() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return errAdapterClosed
+	}
+	return nil
 }
 
 func (w *waiting) put(r *run) error {
