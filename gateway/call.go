@@ -58,8 +58,8 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		r.refuse(w, req, refusal)
 		return
 	}
-	if r.waits.Load() {
-		writeError(w, r.wire, http.StatusBadRequest, "invalid_request_error", "this run has not begun")
+	if r.practises.Load() {
+		c.practise()
 		return
 	}
 	if err := r.spent(); err != nil {

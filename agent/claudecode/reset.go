@@ -20,7 +20,8 @@ const clearCommand = "/clear"
 
 // Reset implements [agent.Resetter]. It is refused while a task works in the background, and once a callback
 // of base has changed the CLI's permission rules: both would outlive the conversation. If it fails later, the
-// conversation is of no use any more. Files and detached processes that the agent has left are not touched.
+// conversation is of no use any more. Files and detached processes that the agent has left are not touched, and
+// the model is told that there was such a command.
 func (r *run) Reset(ctx context.Context) error {
 	if err := r.occupy(); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -40,8 +39,6 @@ type run struct {
 	closing   sync.Once
 	speaking  sync.Mutex // held while a prompt is worked on
 	closeFail error
-
-	rehearsing atomic.Bool // nobody is to hear of what the CLI does
 
 	// What a turn leaves to the next one. Held by whoever speaks.
 	normal    normaliser
@@ -85,7 +82,6 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 		release()
 		return nil, err
 	}
-	r.hush(r.opts.Hooks)
 	req.Dir, req.Model, req.Resume = r.opts.Dir, r.opts.Model, r.opts.Resume
 	r.normal = normaliser{req: req, denied: r.denials.has, wrapped: wrapsOutput(r.opts.OutputSchema)}
 	return r, nil

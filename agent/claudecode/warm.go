@@ -5,9 +5,11 @@ package claudecode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
@@ -56,47 +58,41 @@ func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	return err
 }
 
-// exercise has the CLI do once what it does before it asks the model, which is slow the first time, and begin
-// anew then. Where that could be noticed it is left out.
+// exerciseTime bounds an exercise, which takes some 100 milliseconds.
+const exerciseTime = 10 * time.Second
+
+// exercise has the CLI do once what it does before and while it asks the model, which is slow the first time.
+// It is asked beside the conversation, which stays empty, and the model does not hear of it. CLIs that cannot
+// do it are slower.
 func (r *run) exercise(ctx context.Context) error {
-	o, base := &r.opts, &r.adapter.base
-	switch {
-	case base.SessionID != "" || o.Title != "" || o.VerbatimPrompts: // it would be another conversation than the one that is wanted
-		return nil
-	case r.talk.client.Load().Initialized().Version == "": // an old CLI, which tells the model of commands
+	if r.cell == nil {
 		return nil
 	}
-	if r.cell != nil && base.Store == nil && base.SettingsFile == "" && len(base.Settings) == 0 && len(base.Plugins) == 0 {
-		if err := r.rehearse(ctx); err != nil {
-			return err
-		}
+	end, ok := r.cell.Practise()
+	defer end()
+	if !ok {
+		return nil
 	}
-	return r.Reset(ctx)
+	ctx, cancel := context.WithTimeout(ctx, exerciseTime)
+	defer cancel()
+	client := r.talk.client.Load()
+	_, err := client.ContextUsage(ctx, "")
+	for range 2 {
+		if !refusedOnly(err) {
+			break
+		}
+		_, err = client.Request(ctx, "side_question", map[string]string{"question": "Are you there?"})
+	}
+	if !refusedOnly(err) {
+		return fmt.Errorf("claudecode: the CLI does not get ready: %w", err)
+	}
+	return nil
 }
 
-// rehearse has the CLI ask the model, which does not hear of it; nor do the hooks.
-func (r *run) rehearse(ctx context.Context) error {
-	defer r.cell.Hold()()
-	r.rehearsing.Store(true)
-	defer r.rehearsing.Store(false)
-	r.talk.send("Hello.")
-	begun, _, err := r.awaitTurn(ctx)
-	r.init = begun
-	return err
-}
-
-// hush keeps what is rehearsed from the hooks.
-func (r *run) hush(hooks []claude.Hook) {
-	for i, h := range hooks {
-		if inner := h.Func; inner != nil {
-			hooks[i].Func = func(ctx context.Context, in claude.HookInput) (claude.HookOutput, error) {
-				if r.rehearsing.Load() {
-					return nil, nil
-				}
-				return inner(ctx, in)
-			}
-		}
-	}
+// refusedOnly reports whether a request did nothing worse than not to be known to the CLI.
+func refusedOnly(err error) bool {
+	_, refused := errors.AsType[*claude.ControlError](err)
+	return err == nil || refused
 }
 
 // Close ends the CLIs that wait for a request. From then on nothing can be run. What runs already is not
