@@ -104,7 +104,7 @@ func (t *turn) take(ctx context.Context, next said, more bool, yield yieldFunc) 
 		return true
 	}
 	for _, e := range t.normal.events(next.message) {
-		if !yield(e, nil) {
+		if e.Kind != event.KindInit && !t.tellLate(yield) || !yield(e, nil) {
 			return true
 		}
 	}

@@ -88,15 +88,12 @@ func (l *laps) add(one lap) {
 func (l *laps) report(b *testing.B, name string) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op") // it has more in it than what is measured
-	b.ReportMetric(median(l.first)*1000, name+"-first-ms")
-	b.ReportMetric(median(l.done)*1000, name+"-done-ms")
+	b.ReportMetric(fastest(l.first)*1000, name+"-first-ms")
+	b.ReportMetric(fastest(l.done)*1000, name+"-done-ms")
 }
 
-// median is in seconds.
-func median(all []time.Duration) float64 {
-	slices.Sort(all)
-	return all[len(all)/2].Seconds()
-}
+// fastest is in seconds. What else the machine does can only add to it.
+func fastest(all []time.Duration) float64 { return slices.Min(all).Seconds() }
 
 // BenchmarkColdRun is a run with a CLI and a cell of its own.
 //
@@ -124,7 +121,7 @@ func BenchmarkWarmRun(b *testing.B) {
 	}
 	cold.report(b, "cold")
 	warm.report(b, "warm")
-	b.ReportMetric(median(cold.first)/median(warm.first), "times-faster")
+	b.ReportMetric(fastest(cold.first)/fastest(warm.first), "times-faster")
 }
 
 // BenchmarkFreshConversation is a prompt in a new conversation of a process that has had others, and how many
@@ -145,5 +142,5 @@ func BenchmarkFreshConversation(b *testing.B) {
 	}
 	cold.report(b, "cold")
 	fresh.report(b, "fresh")
-	b.ReportMetric(median(cold.done)/median(fresh.done), "times-faster")
+	b.ReportMetric(fastest(cold.done)/fastest(fresh.done), "times-faster")
 }
