@@ -4,12 +4,14 @@ package claudecode_test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
@@ -77,14 +79,24 @@ func TestAWarmRunIsOneLikeAnyOther(t *testing.T) {
 // What waits is gone with the adapter, and nothing is run by it any more.
 func TestCloseEndsWhatWaits(t *testing.T) {
 	cli := claudetest.CLI(t) // it looks for what is left
-	a := newAdapter(t, cli.Options(claudetest.NewModel(t)))
-	if err := a.Warm(inTime(t), agent.Request{}); err != nil {
+	model, ctx := claudetest.NewModel(t), inTime(t)
+	goroutines := goleak.IgnoreCurrent()
+	var home string
+	a := newAdapter(t, cli.Options(model)).In(&isolation.Isolation{Furnish: func(h *isolation.Home) error {
+		home = h.Path()
+		return nil
+	}})
+	if err := a.Warm(ctx, agent.Request{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+	goleak.VerifyNone(t, goroutines)
+	if _, err := os.Stat(home); !os.IsNotExist(err) {
+		t.Errorf("the home %q is still there: %v", home, err)
 	}
 	_, opening := a.Open(inTime(t), agent.Request{})
 	running := error(nil)
