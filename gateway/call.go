@@ -58,6 +58,10 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		r.refuse(w, req, refusal)
 		return
 	}
+	if r.practises.Load() {
+		c.practise()
+		return
+	}
 	if err := r.spent(); err != nil {
 		c.answerStopped(err)
 		return

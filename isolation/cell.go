@@ -294,6 +294,9 @@ func (c *Cell) Home() *Home { return c.home }
 // Usage is what the model calls of the run have cost so far, as the gateway counts it.
 func (c *Cell) Usage() gateway.Usage { return c.run.Usage() }
 
+// Practise has the cell answer model calls by itself until end is called; see [gateway.Run.Practise].
+func (c *Cell) Practise() (end func(), ok bool) { return c.run.Practise() }
+
 // Trackers are the budgets that the run is held to.
 func (c *Cell) Trackers() []*guard.Tracker { return c.trackers }
 
