@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
@@ -44,11 +45,11 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		return nil
 	}
 	r.adapter.keep(&r.opts)
-	o := isolation.OpenOptions{Judged: req.Host != nil, Emit: r.asides.tell}
+	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell}
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
-	cell, err := r.adapter.isolation.Open(ctx, &r.opts, o)
+	cell, err := furnished(r.adapter.isolation, req.Skills).Open(ctx, &r.opts, o)
 	if err != nil {
 		return err
 	}

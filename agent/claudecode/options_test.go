@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -56,6 +57,14 @@ func changed(a, b claude.Options) []string {
 	return names
 }
 
+// named is a skill that has nothing but a name.
+type named string
+
+func (n named) Name() string       { return string(n) }
+func (named) WriteTo(string) error { return nil }
+
+func quiet(context.Context, agent.Submission) (string, error) { return "", nil }
+
 // Whoever adds a field to Request must say here what becomes of it.
 func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 	place, err := workspace.Open(t.Context(), &workspace.Options{TempDir: t.TempDir()})
@@ -84,6 +93,17 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"Host":            {allowAll, "CanUseTool Hooks Settings"},
 		"OutputSchema":    {json.RawMessage(`{"type":"object"}`), "OutputSchema"},
 		"PartialText":     {true, "PartialMessages"},
+
+		"AppendSystemPrompt": {"Be kind.", "SystemPrompt"},
+		"ToolServer":         {"wink", ""}, // of no tools
+		"Skills":             {[]agent.Skill{named("greet")}, "AllowedTools"},
+		"Hooks":              {&agent.Hooks{Submitted: quiet}, "Hooks Settings"},
+		"MaxRefusals":        {3, ""},                                                  // of no hooks
+		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
+		"RunID":              {"run-1", ""},                                            // to the gateway
+		"TraceParent":        {"00-1-1-01", "TraceParent"},
+		"TraceState":         {"a=1", "claude: option TraceState: needs TraceParent"},
+		"Transcript":         {func(agent.TranscriptLine) {}, ""}, // read beside the CLI
 	}
 	base := &claude.Options{Resume: "the base's"}
 	before := optionsOf(t, base, agent.Request{})

@@ -45,7 +45,7 @@ type run struct {
 // newRun makes the options of a run. Nothing is started.
 func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	r := &run{adapter: a, prompt: req.Prompt, opts: a.base, asides: newAsides()}
-	if err := overlay(&r.opts, req); err != nil {
+	if err := errors.Join(a.checkPlace(req), overlay(&r.opts, req)); err != nil {
 		return nil, err
 	}
 	if req.Workspace != nil {
@@ -58,7 +58,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 		return nil, err
 	}
 	r.release = release
-	if err := errors.Join(bind(&r.opts, req), r.opts.Validate()); err != nil {
+	if err := errors.Join(bindAll(&r.opts, req, r.asides.tell), r.opts.Validate()); err != nil {
 		release()
 		return nil, err
 	}
@@ -66,6 +66,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	if req.Host != nil {
 		newVouchers(req.Host, r.opts.Dir).observe(&r.opts)
 	}
+	correlate(&r.opts, req)
 	if r.place, err = bindWorkspace(ctx, &r.opts, req, r.asides.tell); err != nil {
 		release()
 		return nil, err
