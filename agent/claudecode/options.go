@@ -24,9 +24,6 @@ func refusal(field, format string, args ...any) error {
 // overlay lays a request over options, which are a copy of the base: whatever they point to belongs to
 // other runs too and is replaced, never changed.
 func overlay(o *claude.Options, req agent.Request) error {
-	if strings.TrimSpace(req.Prompt) == "" {
-		return refusal("Prompt", "is empty\n  next: say what the agent shall do")
-	}
 	setIf(&o.Dir, req.Dir)
 	setIf(&o.Model, req.Model)
 	setIf(&o.MaxTurns, req.MaxTurns)
@@ -37,8 +34,6 @@ func overlay(o *claude.Options, req agent.Request) error {
 		o.OutputSchema = req.OutputSchema
 	}
 	o.PartialMessages = o.PartialMessages || req.PartialText
-	setIf(&o.TraceParent, req.TraceParent)
-	setIf(&o.TraceState, req.TraceState)
 	return errors.Join(overlaySystemPrompt(o, req), overlayTools(o, req), overlayEffort(o, req.Effort))
 }
 
@@ -157,7 +152,7 @@ func overlayTools(o *claude.Options, req agent.Request) error {
 	switch {
 	case req.AllowedTools == nil:
 		if req.Host == nil {
-			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRules(req.Skills))
+			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRule(req.Skills))
 		}
 		return nil
 	case len(req.AllowedTools) == 0:

@@ -3,6 +3,7 @@
 package claudecode_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,15 +17,15 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/tool"
 )
 
-// skillOf is a skill that has the model say something.
+// skillOf is a skill that has the model say something, and brings a tool with it.
 func skillOf(t testing.TB, name string) *prompt.Skill {
 	t.Helper()
-	text := fmt.Sprintf("---\nname: %s\ndescription: The description of %s.\n---\nSay HELLO-FROM-%s.\n", name, name, name)
+	text := fmt.Sprintf("---\nname: %s\ndescription: The description of %s.\nallowed-tools: Bash\n---\nSay HELLO-FROM-%s.\n", name, name, name)
 	s, err := prompt.LoadSkillFS(fstest.MapFS{name + "/SKILL.md": {Data: []byte(text)}}, name)
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +80,43 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 	}
 }
 
+// A tool gives the agent skills while it works. The model knows them when it reads the tool's result, without
+// a question about them where nobody decides.
+func TestSkillsAreAddedInTheMidstOfATurn(t *testing.T) {
+	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
+		model := claudetest.NewModel(t,
+			script.Call("mcp__drover__learn", nil), script.Call("Skill", script.Input{"skill": "late"}), script.Text("Done."),
+			script.Call("Skill", script.Input{"skill": "greet"}), script.Text("Bye."))
+		var talk agent.Conversation
+		learn := tool.Must("learn", "Learns.", func(ctx context.Context, _ struct{}) (string, error) {
+			return "learned", talk.(agent.Learner).AddSkills(ctx, []agent.Skill{skillOf(t, "late")})
+		}, tool.ReadOnly)
+		adapter := newAdapter(t, cli.Options(model))
+		var err error
+		talk, err = adapter.Open(inTime(t), agent.Request{Tools: tool.MustRegistry(nil, learn), Skills: []agent.Skill{skillOf(t, "greet")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := record(t, talk.Send(inTime(t), "go"))
+		if got.result("Skill") != event.ToolSuccess || !model.SawText("Say HELLO-FROM-late.") {
+			t.Errorf("the skill ended with %q: %+v", got.result("Skill"), of[event.ToolResult](got))
+		}
+		requests := model.Requests()
+		if requests[0].SawText("The description of late") || !requests[1].SawText("The description of late") {
+			t.Error("the model does not know of the skill when it reads the result of the tool, or did before")
+		}
+		if again := record(t, talk.Send(inTime(t), "and greet")); again.result("Skill") != event.ToolSuccess {
+			t.Errorf("the first skill ended with %q", again.result("Skill"))
+		}
+		if err := talk.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := talk.(agent.Learner).AddSkills(inTime(t), []agent.Skill{skillOf(t, "late")}); err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("a conversation that is closed learns: %v", err)
+		}
+	})
+}
+
 func TestSkillsNeedAHomeOfOurs(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(*claudetest.ScriptSession) {})
 	for name, x := range map[string]struct {
@@ -86,10 +124,9 @@ func TestSkillsNeedAHomeOfOurs(t *testing.T) {
 		req  agent.Request
 		want string
 	}{
-		"a spawner":              {cli.Options(), agent.Request{Skills: []agent.Skill{skillOf(t, "greet")}}, "Request.Skills: the CLI is started by a Spawner"},
-		"trackers and a spawner": {cli.Options(), agent.Request{Trackers: []*guard.Tracker{guard.NewTracker(guard.Budget{})}}, "Request.Trackers: the CLI is started by a Spawner"},
-		"two of a name":          {nil, agent.Request{Skills: []agent.Skill{skillOf(t, "greet"), skillOf(t, "greet")}}, `two skills "greet"`},
-		"no folder":              {nil, agent.Request{Skills: []agent.Skill{outside{}}}, `"../x" is no name of a folder`},
+		"a spawner":     {cli.Options(), agent.Request{Skills: []agent.Skill{skillOf(t, "greet")}}, "Request.Skills: the CLI is started by a Spawner"},
+		"two of a name": {nil, agent.Request{Skills: []agent.Skill{skillOf(t, "greet"), skillOf(t, "greet")}}, `two skills "greet"`},
+		"no folder":     {nil, agent.Request{Skills: []agent.Skill{outside{}}}, `"../x" is no name of a folder`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.req.Prompt = "go"

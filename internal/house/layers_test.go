@@ -44,6 +44,8 @@ var layers = map[string][]string{
 	"agent/claudecode": {"agent", "workspace", "isolation", "gateway", "guard", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
 	// The root: a prompt in, a typed answer out. It is every adapter's host, and knows none of them.
 	".": {"agent", "workspace", "prompt", "guard", "session", "gate", "gateway", "tool", "schema", "event", "internal/*"},
+	// The suite that evaluations by every adapter must pass.
+	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
 	// one may use them.
 	"cmd/*":      {"*"},
