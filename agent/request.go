@@ -43,6 +43,9 @@ type Request struct {
 	// Resume continues the conversation of this token, from [event.Done]. A Runner continues its own
 	// last conversation if it is empty.
 	Resume string
+	// Fork continues it as a new one, with a token of its own: what is said later in one of them is not heard
+	// in the other.
+	Fork bool
 	// Fresh begins a new conversation, whatever the Runner remembers.
 	Fresh bool
 

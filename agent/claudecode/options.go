@@ -24,9 +24,6 @@ func refusal(field, format string, args ...any) error {
 // overlay lays a request over options, which are a copy of the base: whatever they point to belongs to
 // other runs too and is replaced, never changed.
 func overlay(o *claude.Options, req agent.Request) error {
-	if strings.TrimSpace(req.Prompt) == "" {
-		return refusal("Prompt", "is empty\n  next: say what the agent shall do")
-	}
 	setIf(&o.Dir, req.Dir)
 	setIf(&o.Model, req.Model)
 	setIf(&o.MaxTurns, req.MaxTurns)
