@@ -123,10 +123,10 @@ func (e *ending) limit(err error) {
 	switch {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneMaxBudget, err.Error(), ""
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxBudget, err.Error(), "", err
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneInterrupted, "", err.Error()
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", err.Error(), err
 	default:
 		e.fail(codeBreach, err)
 	}
