@@ -52,7 +52,7 @@ type run struct {
 func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	r := &run{adapter: a, req: req, opts: a.base, asides: newAsides()}
 	r.life, r.end = context.WithCancel(context.Background())
-	if err := errors.Join(a.checkPlace(req), overlay(&r.opts, req)); err != nil {
+	if err := errors.Join(a.checkSkills(req.Skills), overlay(&r.opts, req)); err != nil {
 		return nil, err
 	}
 	if req.Workspace != nil {
