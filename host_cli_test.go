@@ -158,7 +158,7 @@ func TestTheRealCLIIsSentBackUntilItIsDone(t *testing.T) {
 			)
 			s := session.New(nil)
 			resp, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t), &drover.Options{
-				Session: s, Completion: guard.FilesExist("out.txt"),
+				Session: s, Completion: guard.AllOf(guard.FilesExist("out.txt"), guard.CommandSucceeds("grep", "x", "out.txt")),
 				Feedback: []guard.FeedbackRule{{Provider: guard.StaticFeedback{As: "coach", Text: "well done"}, Trigger: guard.FeedbackTrigger{EveryCalls: 1}}},
 			})
 			if err != nil {
