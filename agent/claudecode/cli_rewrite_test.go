@@ -5,8 +5,10 @@ package claudecode_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // renames is a Rewrite that replaces texts in inputs, and the inputs that it has seen.
@@ -153,4 +156,74 @@ func TestAHostJudgesTheNewInput(t *testing.T) {
 			t.Errorf("the call whose new input is forbidden ended with %q", results[2].Status)
 		}
 	})
+}
+
+// With a workspace the transaction of a call is about the file that the new input names: what a call that fails
+// has changed there is put back.
+func TestAWorkspaceKnowsTheNewInput(t *testing.T) {
+	w := shop(t)
+	model := claudetest.NewModel(t,
+		script.Reply(bash("echo 9 > old.txt; exit 1")),
+		script.Call("Write", script.Input{"file_path": filepath.Join(w.Root(), "old.txt"), "content": "b"}),
+		script.Text("Done."))
+	base := claudetest.CLI(t).Options(model)
+	base.Dir, base.PermissionMode = "", claude.ModeBypassPermissions
+	r := &renames{from: []string{"old.txt"}, to: []string{"new.txt"}}
+	var ended []string
+	got := in(t, nil, base, agent.Request{Workspace: w, Hooks: &agent.Hooks{
+		Rewrite: r.rewrite,
+		CallEnded: func(_ context.Context, e agent.CallEnd) (string, error) {
+			ended = append(ended, string(e.Input))
+			return "", nil
+		},
+	}})
+	if done := got.done(t); done.Status != event.DoneSuccess {
+		t.Fatalf("the run ended with %+v", done)
+	}
+	if diff := cmp.Diff([]string{"new.txt"}, changed(t, w)); diff != "" {
+		t.Errorf("what is left of the run (-want +got):\n%s", diff)
+	}
+	if told := of[workspace.Restored](got); len(told) != 1 || !slices.Equal(told[0].Restored, []string{"new.txt"}) {
+		t.Errorf("put back was %+v, want what the command had made", told)
+	}
+	if len(ended) != 2 || strings.Contains(strings.Join(ended, " "), "old.txt") {
+		t.Errorf("CallEnded was told of %q, want the inputs that were used", ended)
+	}
+}
+
+// Each prompt of a conversation has its own refusals, and an answer of its own.
+func TestEachPromptHasItsOwnRefusals(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Structured(script.Input{"n": 1}).Always())
+	var asked []string
+	conversation, err := newAdapter(t, cli.Options(model)).Open(inTime(t), agent.Request{
+		MaxRefusals: 1, OutputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"}},"required":["n"]}`),
+		Hooks: &agent.Hooks{
+			Submitted: func(_ context.Context, s agent.Submission) (string, error) {
+				asked = append(asked, s.Prompt)
+				return "", nil
+			},
+			Answering: func(context.Context, agent.Answer) (string, error) {
+				asked = append(asked, "answering")
+				return "no", nil
+			},
+			Stopping: func(_ context.Context, s agent.Stop) (string, error) {
+				asked = append(asked, fmt.Sprint("answered ", s.Answered))
+				return "no", nil
+			},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conversation.Close() }()
+	for _, prompt := range []string{"one", "two"} {
+		if done := record(t, conversation.Send(inTime(t), prompt)).done(t); string(done.Output) != `{"n":1}` {
+			t.Errorf("%s ended with %+v, want an answer", prompt, done)
+		}
+	}
+	want := []string{"one", "answering", "answering", "answered true", "two", "answering", "answering", "answered true"}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("the hooks were asked (-want +got):\n%s", diff)
+	}
 }
