@@ -232,7 +232,8 @@ func (e *evaluation) request() (agent.Request, error) {
 	case AppendedToSystem:
 		r.AppendSystemPrompt = rendered.Text
 	}
-	return r, e.host.bind(&r)
+	err := e.host.bind(&r)
+	return r, err
 }
 
 // engage makes the runner of the agent, which is kept alive for the whole conversation if it can be.
@@ -270,7 +271,7 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 			return nil, err
 		}
 		own, cancel := e.live.Context(ctx)
-		o, err := e.rounds(own, e.message(), emit)
+		o, err := e.rounds(own, e.host.opening(e.message()), emit)
 		cancel()
 		more := e.live.Expansion()
 		if more == nil || ctx.Err() != nil {
@@ -294,6 +295,10 @@ func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*o
 			return nil, err
 		}
 		o, next, err := e.judge(ctx, t)
+		if err == nil && next == "" {
+			e.stage = StageComplete
+			next = e.host.verify(ctx, t)
+		}
 		if err != nil || next == "" {
 			return o, err
 		}
@@ -315,11 +320,13 @@ type turn struct {
 // turn has the agent work on a message.
 func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*turn, error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
+	ctx, end := e.host.begin(ctx)
+	defer end()
 	request := e.asked
 	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
 	for ev, err := range e.runner.Run(ctx, request) {
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, e.host.settle(ctx, nil))
 		}
 		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
 		t.Kinds[ev.Kind]++
@@ -335,9 +342,9 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*tur
 		}
 		emit(ev)
 	}
-	e.host.settle(ctx)
+	err := e.host.settle(ctx, t)
 	e.add(t)
-	return t, nil
+	return t, err
 }
 
 // add counts a turn into the summary.

@@ -54,6 +54,22 @@ type normaliser struct {
 	out []event.Event
 }
 
+// next is the normaliser of the run's next prompt. It counts anew, and knows what is still at work. A call
+// that has no result yet is one of the last prompt: a result that comes now is told to nobody.
+func (n *normaliser) next() normaliser {
+	next := normaliser{
+		req: n.req, denied: n.denied, wrapped: n.wrapped, now: n.now, newID: n.newID,
+		session: n.session, agents: n.agents, taskCalls: n.taskCalls, lines: n.lines, usage: n.usage.next(),
+	}
+	next.req.Resume = "" // nothing is mended any more
+	for id, c := range n.calls {
+		if !c.over {
+			set(&next.calls, id, &call{name: c.name, over: true})
+		}
+	}
+	return next
+}
+
 // A call is what is known of a tool call.
 type call struct {
 	name    string // empty while only its result is known
