@@ -128,7 +128,7 @@ func (e *evaluation) failed(err error) *EvaluationError {
 	failure.Message = cmp.Or(f.Message, failure.Message)
 	failure.Next = cmp.Or(failure.Next, nextStep[f.Kind])
 	if kind, ok := throttles[f.Kind]; ok {
-		failure.Err = &ThrottleError{Kind: kind, RetryAfter: failure.Retry.After, Attempts: e.summary.Attempts, RetrySafe: failure.Retry.Safe, Err: err}
+		failure.Err = &ThrottleError{Kind: kind, RetryAfter: failure.Retry.After, Attempts: max(1, e.summary.Attempts), RetrySafe: failure.Retry.Safe, Err: err}
 	}
 	return failure
 }
