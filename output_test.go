@@ -199,3 +199,27 @@ func TestWhatIsNotRepaired(t *testing.T) {
 		})
 	}
 }
+
+// The model calls and the time of the model are those of each prompt, though the CLI adds them up.
+func TestEachPromptHasItsOwnFigures(t *testing.T) {
+	cli := claudetest.CLI(t)
+	const slow = 300 * time.Millisecond
+	look := script.ToolCall{Name: "Glob", Input: script.Input{"pattern": "*"}}
+	model := claudetest.NewModel(t,
+		script.Text("One.").Delayed(2*slow), script.Reply(look, look).Delayed(slow), script.Text("Two.").Delayed(slow), script.Text("Three."),
+	).RequireAllUsed()
+	c := drover.Converse(realCLI(t, cli, model), newPrompt[prompt.Text](t), nil)
+	defer c.Close()
+	for i, want := range []struct {
+		turns int
+		min   time.Duration
+	}{{1, 2 * slow}, {2, 2 * slow}, {1, 0}} {
+		resp, err := c.Send(t.Context(), "Go on.")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Turns != want.turns || resp.APIDuration < want.min || resp.APIDuration > resp.Duration || resp.Usage.InputTokens() != int64(10*want.turns) {
+			t.Errorf("prompt %d: %d turns, %s of %s, %d tokens; want %d and at least %s", i, resp.Turns, resp.APIDuration, resp.Duration, resp.Usage.InputTokens(), want.turns, want.min)
+		}
+	}
+}

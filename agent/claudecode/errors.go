@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
@@ -179,13 +180,25 @@ func lastLines(text string) string {
 	return strings.Join(lines[max(0, len(lines)-stderrLines):], "\n")
 }
 
-// tellEnd adds to the done event, which was told last, what the result says beside it.
+// tellEnd adds to the done event, which was told last, what the result says beside it. The CLI's own number
+// of turns counts other things than model calls.
 func (n *normaliser) tellEnd(end *claude.TurnEnd) {
-	m := end.Answer
 	details, _ := json.Marshal(agent.End{ // it has a JSON form
-		Turns: m.NumTurns, APIDurationMS: float64(m.DurationAPI.Microseconds()) / 1e3, StopReason: m.StopReason, Stderr: lastLines(end.StderrTail),
+		Turns: n.turn, APIDurationMS: float64(n.modelTimeOf(end.Answer).Microseconds()) / 1e3,
+		StopReason: end.Answer.StopReason, Stderr: lastLines(end.StderrTail),
 	})
 	n.out[len(n.out)-1].Metadata = map[string]json.RawMessage{agent.EndDetails: details}
+}
+
+// modelTimeOf is how long the model took for a prompt. The CLI tells the sum of its process, and in a resumed
+// session that of the processes before: then it cannot be longer than the prompt took.
+func (n *normaliser) modelTimeOf(m *claude.ResultMessage) time.Duration {
+	took := max(0, m.DurationAPI-n.modelTime)
+	if n.req.Resume != "" {
+		took = min(took, m.Duration)
+	}
+	n.modelTime = m.DurationAPI
+	return took
 }
 
 // fill takes the gateway's count where the CLI has told none, as it does of turns that fail.
