@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/internal/uuid"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/telemetry"
 )
 
 // A Stage is how far an evaluation has come.
@@ -63,6 +64,11 @@ type evaluation struct {
 	calls   calls
 	goOn    string // what to say first instead of the prompt
 	summary Summary
+
+	trace *telemetry.Run // nil without telemetry
+	// traceState goes with the trace context; announced says that the begin was logged.
+	traceState string
+	announced  bool
 }
 
 // An outcome is an answer, and what became of it.
@@ -145,11 +151,12 @@ var ErrClosed = errors.New("drover: the conversation is closed\n  next: begin an
 
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
-	e.stage, e.began, e.seq, e.calls = StagePrepare, time.Now(), 0, calls{}
+	e.stage, e.began, e.seq, e.calls, e.announced = StagePrepare, time.Now(), 0, calls{}, false
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	end = func() {}
 	e.identify()
-	if err := e.limits(); err != nil {
+	ctx, err = e.observe(ctx)
+	if err := errors.Join(err, e.limits(), e.transcribe()); err != nil {
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
@@ -189,7 +196,7 @@ func (e *evaluation) bounded(ctx context.Context) (context.Context, func()) {
 
 // open renders the prompt and makes an agent ready for it.
 func (e *evaluation) open(ctx context.Context) error {
-	e.stage = StageRender
+	e.reach(ctx, StageRender)
 	h, err := e.newHost()
 	if err != nil {
 		return err
@@ -202,7 +209,7 @@ func (e *evaluation) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.stage = StageBind
+	e.reach(ctx, StageBind)
 	request, err := e.request()
 	if err != nil {
 		return err
@@ -218,8 +225,8 @@ func (e *evaluation) request() (agent.Request, error) {
 		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
-		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(),
-		MaxRefusals: e.opts.MaxRounds,
+		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
+		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}
 	if e.tracker != nil {
 		r.Trackers = []*guard.Tracker{e.tracker}
@@ -239,7 +246,7 @@ func (e *evaluation) request() (agent.Request, error) {
 
 // engage makes the runner of the agent, which is kept alive for the whole conversation if it can be.
 func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
-	e.stage = StageRun
+	e.reach(ctx, StageRun)
 	adapter := e.adapter
 	o := &agent.RunnerOptions{Logger: e.opts.Logger, NewRunID: func() string { return e.run.RunID }}
 	if opener, ok := adapter.(agent.Opener); ok {
@@ -289,6 +296,7 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 
 // rounds talks to the agent until there is nothing more to say to it.
 func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
+	e.logBegin(ctx)
 	for {
 		e.stage = StageRun
 		t, err := e.turn(ctx, text, emit)
@@ -319,10 +327,12 @@ type turn struct {
 }
 
 // turn has the agent work on a message.
-func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*turn, error) {
+func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
 	ctx, end := e.host.begin(ctx)
 	defer end()
+	e.beginTurn(text)
+	defer func() { e.endTurn(ctx, t, err) }()
 	request := e.asked
 	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
 	for ev, err := range e.runner.Run(ctx, request) {
@@ -332,6 +342,7 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*tur
 		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
 		t.Kinds[ev.Kind]++
 		e.host.saw(ctx, ev)
+		e.follow(ctx, ev)
 		switch what := ev.Payload.(type) {
 		case event.Error:
 			if !what.Recoverable {
@@ -343,7 +354,7 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*tur
 		}
 		emit(ev)
 	}
-	err := e.host.settle(ctx, t)
+	err = e.host.settle(ctx, t)
 	e.add(t)
 	return t, err
 }
@@ -387,7 +398,7 @@ func (e *evaluation) close() error {
 	e.mu.Unlock()
 	e.turns.Lock()
 	defer e.turns.Unlock()
-	err := errors.Join(e.dismiss(), e.place.leave())
+	err := errors.Join(e.dismiss(), e.record.close(), e.place.leave())
 	e.place = nil
 	return err
 }

@@ -80,12 +80,17 @@ func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err er
 	if _, kept := e.opts.Session.Dispatch(ctx, e.executed(failure)); kept != nil {
 		failure = e.unrecorded(failure, kept)
 	}
-	e.tellEnd(out, failure)
+	err = nil
 	if failure != nil {
-		return failure
+		err = failure
 	}
-	o.Summary = e.summary
-	return nil
+	e.conclude(ctx, err)
+	e.observed(err)
+	e.tellEnd(out, failure)
+	if failure == nil {
+		o.Summary = e.summary
+	}
+	return err
 }
 
 // unrecorded is the error of an evaluation whose end could not be recorded.

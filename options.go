@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/telemetry"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -99,7 +100,7 @@ type Options struct {
 	// Logger hears of the beginning and the end, and of trouble. Nil discards.
 	Logger *slog.Logger
 	// Telemetry makes traces and metrics. Nil makes none.
-	Telemetry *Telemetry
+	Telemetry *telemetry.Options
 }
 
 // ToolServer is the name of the server under which a model finds the tools of a prompt.

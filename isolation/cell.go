@@ -322,7 +322,9 @@ func (c *Cell) stop(b Breach, kill func() error) {
 	c.mu.Unlock()
 	if first {
 		c.emit(b)
-		c.run.Stop(&BreachError{b})
+		if c.run != nil { // a command has no model
+			c.run.Stop(&BreachError{b})
+		}
 	}
 	_ = kill() // what has ended cannot be killed
 }

@@ -93,10 +93,10 @@ func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc)
 
 // tellAsides yields what the cell has told. It comes after the init, which is first.
 func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
-	for _, payload := range r.asides.take() {
+	for _, a := range r.asides.take() {
 		told := event.Event{
-			Kind: payload.EventKind(), Agent: Agent, Time: r.normal.clock(),
-			SessionID: r.normal.session, Turn: r.normal.turn, Payload: payload,
+			Kind: a.EventKind(), Agent: Agent, Time: a.at,
+			SessionID: r.normal.session, Turn: r.normal.turn, Payload: a.Payload,
 		}
 		if !yield(told, nil) {
 			return false

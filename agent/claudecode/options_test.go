@@ -103,11 +103,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"ToolServer":         {"wink", ""}, // of no tools
 		"Skills":             {[]agent.Skill{named("greet")}, "AllowedTools"},
 		"Hooks":              {&agent.Hooks{Submitted: quiet}, "Hooks Settings"},
-		"MaxRefusals":        {3, ""},                                                  // of no hooks
-		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
-		"RunID":              {"run-1", ""},                                            // to the gateway
-		"TraceParent":        {"00-1-1-01", "TraceParent"},
-		"TraceState":         {"a=1", "claude: option TraceState: needs TraceParent"},
+		"MaxRefusals":        {3, ""},                             // of no hooks
 		"Transcript":         {func(agent.TranscriptLine) {}, ""}, // read beside the CLI
 	}
 	base := &claude.Options{Resume: "the base's"}
