@@ -178,5 +178,4 @@ func (s *Summary) count(t *turn) {
 	end := agent.EndOf(t.ended)
 	s.Usage = s.Usage.Plus(t.Usage)
 	s.APIDuration += time.Duration(end.APIDurationMS * float64(time.Millisecond))
-	s.Turns += end.Turns
 }

@@ -180,11 +180,10 @@ func lastLines(text string) string {
 	return strings.Join(lines[max(0, len(lines)-stderrLines):], "\n")
 }
 
-// tellEnd adds to the done event, which was told last, what the result says beside it. The CLI's own number
-// of turns counts other things than model calls.
+// tellEnd adds to the done event, which was told last, what the result says beside it.
 func (n *normaliser) tellEnd(end *claude.TurnEnd) {
 	details, _ := json.Marshal(agent.End{ // it has a JSON form
-		Turns: n.turn, APIDurationMS: float64(n.modelTimeOf(end.Answer).Microseconds()) / 1e3,
+		APIDurationMS: float64(n.modelTimeOf(end.Answer).Microseconds()) / 1e3,
 		StopReason: end.Answer.StopReason, Stderr: lastLines(end.StderrTail),
 	})
 	n.out[len(n.out)-1].Metadata = map[string]json.RawMessage{agent.EndDetails: details}
