@@ -158,6 +158,7 @@ var nextStep = map[agent.FailureKind]string{
 	agent.FailureExecution:     "see Payload and the transcript for what went before",
 	agent.FailureMaxTurns:      "raise Options.MaxTurns, or ask for less",
 	agent.FailureMaxBudget:     "raise the budget, or ask for less",
+	agent.FailureNoOutput:      "describe the fields of the output type, or make it easier to fill",
 	agent.FailureOutputRetries: "make the output type easier to fill, or describe its fields",
 }
 

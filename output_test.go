@@ -223,3 +223,26 @@ func TestEachPromptHasItsOwnFigures(t *testing.T) {
 		}
 	}
 }
+
+// The real CLI says success where the model answers in words, and gives up where its answers never fit.
+func TestTheRealCLIWithoutAnAnswer(t *testing.T) {
+	cli := claudetest.CLI(t)
+	wrong := script.Structured(script.Input{"summary": 4})
+	model := claudetest.NewModel(t,
+		wrong.When(script.LastUserText("Never fit.")).Always(), wrong.When(script.AfterTool(script.StructuredOutputTool)).Always(), script.Text("It is four.").Always())
+	c := drover.Converse(realCLI(t, cli, model), newPrompt[review](t), nil)
+	defer c.Close()
+	_, err := c.Begin(t.Context())
+	failing{
+		phase: drover.PhaseResponse, kind: agent.FailureNoOutput, retry: hopeless, is: []error{claude.ErrStructuredOutput},
+		payload: map[string]any{"output_type": "drover_test.review", "stop_reason": "end_turn"},
+	}.check(t, err)
+	if failure, _ := errors.AsType[*drover.EvaluationError](err); failure.Summary.Repairs != 1 || !model.SawText("Your last answer cannot be used") {
+		t.Errorf("%d repairs, want one that the model reads", failure.Summary.Repairs)
+	}
+	_, err = c.Send(t.Context(), "Never fit.")
+	failing{
+		phase: drover.PhaseResponse, kind: agent.FailureOutputRetries, retry: hopeless, is: []error{claude.ErrStructuredOutput},
+		payload: map[string]any{"subtype": "error_max_structured_output_retries"},
+	}.check(t, err)
+}

@@ -184,7 +184,7 @@ func lastLines(text string) string {
 func (n *normaliser) tellEnd(end *claude.TurnEnd) {
 	details, _ := json.Marshal(agent.End{ // it has a JSON form
 		APIDurationMS: float64(n.modelTimeOf(end.Answer).Microseconds()) / 1e3,
-		StopReason: end.Answer.StopReason, Stderr: lastLines(end.StderrTail),
+		StopReason:    end.Answer.StopReason, Stderr: lastLines(end.StderrTail),
 	})
 	n.out[len(n.out)-1].Metadata = map[string]json.RawMessage{agent.EndDetails: details}
 }
