@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -234,11 +235,12 @@ func (e *evaluation) request() (agent.Request, error) {
 	for _, s := range rendered.Skills {
 		r.Skills = append(r.Skills, s)
 	}
+	r.AppendSystemPrompt = e.opts.AppendSystemPrompt
 	switch e.opts.Placement {
 	case AsSystem:
 		r.SystemPrompt = rendered.Text
 	case AppendedToSystem:
-		r.AppendSystemPrompt = rendered.Text
+		r.AppendSystemPrompt = strings.TrimLeft(e.opts.AppendSystemPrompt+"\n\n"+rendered.Text, "\n")
 	}
 	err := e.host.bind(&r)
 	return r, err
