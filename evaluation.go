@@ -91,6 +91,7 @@ func (e *evaluation) evaluate(ctx context.Context, emit emitFunc) (*outcome, err
 // proceed says something more in a conversation.
 func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
+		e.summary.Attempts = 1
 		if e.runner == nil {
 			if err := e.open(ctx); err != nil {
 				return nil, err

@@ -209,7 +209,9 @@ func (t *turn) count(e *ending) {
 	}
 	answered := t.asides.answered() // before the count of all, which is never less
 	usage := t.cell.Usage()
-	e.counted(usageSince(usage, t.counted))
+	since := usageSince(usage, t.counted)
+	e.counted(since)
+	e.fill(since)
 	if !t.uncounted { // what the last turn did not tell may be in this one
 		e.compare(answered.since(tokensOf(t.counted)), tokensOf(usage).since(tokensOf(t.counted)))
 	}
