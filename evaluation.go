@@ -60,6 +60,8 @@ type evaluation struct {
 	record  *Transcript
 	seq     int64
 	began   time.Time
+	calls   calls
+	goOn    string // what to say first instead of the prompt
 	summary Summary
 }
 
@@ -95,13 +97,13 @@ func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*
 // exclusively runs one evaluation or turn at a time, from its first event to its last.
 func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(context.Context, emitFunc) (*outcome, error)) (*outcome, error) {
 	if !e.turns.TryLock() {
-		return nil, &EvaluationError{Prompt: e.prompt.Name(), Stage: StagePrepare, Err: agent.ErrBusy}
+		return nil, e.refused(agent.ErrBusy)
 	}
 	defer e.turns.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !e.begins(cancel) {
-		return nil, &EvaluationError{Prompt: e.prompt.Name(), Stage: StagePrepare, Err: ErrClosed}
+		return nil, e.refused(ErrClosed)
 	}
 	defer e.begins(nil)
 	out := &output{evaluation: e, emit: emit, leave: func() { cancel(errLeft) }}
@@ -142,7 +144,7 @@ var ErrClosed = errors.New("drover: the conversation is closed\n  next: begin an
 
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
-	e.stage, e.began, e.seq = StagePrepare, time.Now(), 0
+	e.stage, e.began, e.seq, e.calls = StagePrepare, time.Now(), 0, calls{}
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	end = func() {}
 	e.identify()
@@ -230,7 +232,8 @@ func (e *evaluation) request() (agent.Request, error) {
 	case AppendedToSystem:
 		r.AppendSystemPrompt = rendered.Text
 	}
-	return r, e.host.bind(&r)
+	err := e.host.bind(&r)
+	return r, err
 }
 
 // engage makes the runner of the agent, which is kept alive for the whole conversation if it can be.
@@ -251,6 +254,10 @@ func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 
 // message is what the user says first.
 func (e *evaluation) message() string {
+	if text := e.goOn; text != "" {
+		e.goOn = ""
+		return text
+	}
 	if e.opts.Placement == AsUser {
 		return e.live.Rendered().Text
 	}
@@ -264,7 +271,7 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 			return nil, err
 		}
 		own, cancel := e.live.Context(ctx)
-		o, err := e.rounds(own, e.message(), emit)
+		o, err := e.rounds(own, e.host.opening(e.message()), emit)
 		cancel()
 		more := e.live.Expansion()
 		if more == nil || ctx.Err() != nil {
@@ -288,6 +295,10 @@ func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*o
 			return nil, err
 		}
 		o, next, err := e.judge(ctx, t)
+		if err == nil && next == "" {
+			e.stage = StageComplete
+			next = e.host.verify(ctx, t)
+		}
 		if err != nil || next == "" {
 			return o, err
 		}
@@ -309,11 +320,13 @@ type turn struct {
 // turn has the agent work on a message.
 func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*turn, error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
+	ctx, end := e.host.begin(ctx)
+	defer end()
 	request := e.asked
 	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
 	for ev, err := range e.runner.Run(ctx, request) {
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, e.host.settle(ctx, nil))
 		}
 		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
 		t.Kinds[ev.Kind]++
@@ -329,9 +342,9 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*tur
 		}
 		emit(ev)
 	}
-	e.host.settle(ctx)
+	err := e.host.settle(ctx, t)
 	e.add(t)
-	return t, nil
+	return t, err
 }
 
 // add counts a turn into the summary.
@@ -339,7 +352,7 @@ func (e *evaluation) add(t *turn) {
 	s := &e.summary
 	s.Text, s.Status, s.Structured = t.Result, t.Status, t.Output
 	s.SessionID, s.ResumeToken = cmp.Or(t.SessionID, s.SessionID), t.ResumeToken
-	s.Usage = t.Usage
+	s.count(t)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.token = cmp.Or(t.ResumeToken, e.token)

@@ -46,6 +46,8 @@ type Summary struct {
 	Rounds, Repairs, Expansions int
 	// Attempts is how often it was tried.
 	Attempts int
+	// Stats count what happened on the way.
+	Stats Stats
 	// Session has everything that happened.
 	Session *session.Session
 	// Transcript is what the agent wrote down. Nil if that was not wanted.

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/drover-agents/drover/event"
 )
@@ -15,7 +16,8 @@ import (
 // A hook that fails or panics never ends the run. Where it would have said no, the answer is no.
 type Hooks struct {
 	// Rewrite may replace the input of a call, before anybody decides about it. Nil leaves it as it is. It
-	// decides nothing: whether the call is made is for the Host to say, about the new input.
+	// decides nothing: whether the call is made is for the Host to say, about the new input. A Rewrite that
+	// fails keeps the call from being made; the model reads the error.
 	Rewrite func(ctx context.Context, call event.ToolCall) (json.RawMessage, error)
 	// Submitted is told of each prompt. What it returns is given to the model beside the prompt.
 	Submitted func(ctx context.Context, s Submission) (more string, err error)
@@ -50,6 +52,8 @@ type CallEnd struct {
 	Output json.RawMessage
 	// Error is what the model reads of a call that failed.
 	Error string
+	// Duration is how long the call took. Zero means that it was not measured.
+	Duration time.Duration
 }
 
 // An Answer is a structured answer that the model wants to give.

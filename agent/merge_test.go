@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -25,7 +26,16 @@ func requested(t *testing.T, defaults, req agent.Request) agent.Request {
 	return a.Requests()[0]
 }
 
-var equalRequests = cmp.Options{cmpopts.IgnoreFields(agent.Request{}, "Host"), cmp.Comparer(func(a, b *tool.Registry) bool { return a == b }), cmp.Comparer(func(a, b *workspace.Workspace) bool { return a == b })}
+// equalRequests compares requests, and what they point to by its address. The Runner gives each a host and, if
+// it has none, an id.
+var equalRequests = cmp.Options{
+	cmpopts.IgnoreFields(agent.Request{}, "Host"), same[tool.Registry](), same[workspace.Workspace](), same[agent.Hooks](), same[guard.Tracker](),
+	cmp.Comparer(func(a, b func(agent.TranscriptLine)) bool {
+		return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+	}),
+}
+
+func same[T any]() cmp.Option { return cmp.Comparer(func(a, b *T) bool { return a == b }) }
 
 func filled(t *testing.T, word string, n int) agent.Request {
 	t.Helper()
@@ -38,8 +48,17 @@ func filled(t *testing.T, word string, n int) agent.Request {
 		AllowedTools: []string{word}, DisallowedTools: []string{word}, Tools: tools, Workspace: new(workspace.Workspace),
 		Permissions:  &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
 		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`), PartialText: true,
+		AppendSystemPrompt: word, ToolServer: word, Skills: []agent.Skill{skill(word)},
+		Hooks: &agent.Hooks{}, MaxRefusals: n, Trackers: []*guard.Tracker{guard.NewTracker(guard.Budget{MaxTotalTokens: int64(n)})},
+		RunID: word, TraceParent: word, TraceState: word, Transcript: func(agent.TranscriptLine) {},
 	}
 }
+
+// A skill is one that has nothing but a name.
+type skill string
+
+func (s skill) Name() string       { return string(s) }
+func (skill) WriteTo(string) error { return nil }
 
 func TestWhatARequestSaysBeatsTheDefaults(t *testing.T) {
 	defaults, own := filled(t, "Default", 1), filled(t, "Own", 2)
@@ -128,10 +147,12 @@ func TestPermissionsAreMergedFieldByField(t *testing.T) {
 // An adapter, or whoever made the runner, may do with a request what it likes.
 func TestNobodyChangesTheDefaults(t *testing.T) {
 	defaults := filled(t, "Default", 1)
+	tracker := defaults.Trackers[0]
 	vandal := func(r *agenttest.Run) {
 		r.Request.AllowedTools[0], r.Request.DisallowedTools[0] = "Bash", "Bash"
 		r.Request.Permissions.FileWrite, r.Request.Permissions.WritablePaths[0] = gate.LevelDeny, "/"
 		r.Request.OutputSchema[0] = '!'
+		r.Request.Skills[0], r.Request.Trackers[0] = skill("bad"), nil
 	}
 	a := agenttest.New(vandal, agenttest.Done(""))
 	r := newRunner(t, a, &agent.RunnerOptions{Defaults: defaults})
@@ -141,7 +162,8 @@ func TestNobodyChangesTheDefaults(t *testing.T) {
 	a.Steps = []agenttest.Step{agenttest.Done("")}
 	collect(t, r.Run(t.Context(), agent.Request{}))
 	want := filled(t, "Default", 1)
-	want.Tools, want.Workspace = defaults.Tools, defaults.Workspace
+	want.Tools, want.Workspace, want.Hooks = defaults.Tools, defaults.Workspace, defaults.Hooks
+	want.Trackers = []*guard.Tracker{tracker}
 	if diff := cmp.Diff(want, a.Requests()[1], equalRequests); diff != "" {
 		t.Errorf("the second run (-want +got):\n%s", diff)
 	}

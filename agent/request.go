@@ -43,6 +43,9 @@ type Request struct {
 	// Resume continues the conversation of this token, from [event.Done]. A Runner continues its own
 	// last conversation if it is empty.
 	Resume string
+	// Fork continues it as a new one, with a token of its own: what is said later in one of them is not heard
+	// in the other.
+	Fork bool
 	// Fresh begins a new conversation, whatever the Runner remembers.
 	Fresh bool
 
@@ -52,7 +55,7 @@ type Request struct {
 	// to enforce.
 	AllowedTools, DisallowedTools []string
 	// Tools are tools of this program that the agent may call. The agent knows them as those of the
-	// MCP server ToolServer: "mcp__drover" names all of them.
+	// MCP server ToolServer: "mcp__drover" names all of them, if that is its name.
 	//
 	// They may change during the run, also by the handler of one of them: a tool that it adds before
 	// it returns is there in the agent's next step, if AllowedTools is nil or names it in full, as
@@ -60,7 +63,8 @@ type Request struct {
 	Tools *tool.Registry
 	// ToolServer is the name of the MCP server under which the agent finds Tools. Empty means [ToolServer].
 	ToolServer string
-	// Skills are instructions that the agent finds by their names, for this run alone.
+	// Skills are instructions that the agent finds by their names, for this run alone. With them the agent
+	// has the tool to read them, also if AllowedTools does not name it.
 	Skills []Skill
 
 	// Permissions say what tools may do. Nil leaves that to the agent's own default. They are
@@ -72,7 +76,8 @@ type Request struct {
 	Host Host
 	// Hooks are asked and told at certain moments. Nil means nobody is.
 	Hooks *Hooks
-	// MaxRefusals is how often Hooks may refuse an answer or a stop. Zero means 10.
+	// MaxRefusals is how often Hooks may refuse an answer or a stop, for each prompt. They are still asked
+	// after that, but what they say has no effect. Zero means 10.
 	MaxRefusals int
 	// Trackers count what the run consumes while it does. The first limit that is reached ends the run, in
 	// the middle of its turn.
@@ -95,10 +100,3 @@ type Request struct {
 // ToolServer is the name of the MCP server under which an agent finds Request.Tools unless the request has
 // another.
 const ToolServer = "drover"
-
-// A Skill is a folder of instructions, as a [prompt.Skill] is.
-type Skill interface {
-	Name() string
-	// WriteTo writes the files of the skill into a folder that is there.
-	WriteTo(dir string) error
-}

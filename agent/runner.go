@@ -185,6 +185,9 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if teller, ok := host.(Teller); ok {
+		teller.TellTo(x.merged.tell)
+	}
 	req.Host = host
 	req.RunID = cmp.Or(req.RunID, x.id)
 	x.req = req
@@ -227,10 +230,22 @@ func (r *Runner) policies(req Request) []gate.Policy {
 		all = append(all, gate.Knows(cmp.Or(req.ToolServer, ToolServer), req.Tools))
 	}
 	if req.AllowedTools != nil {
-		all = append(all, gate.AllowTools(req.AllowedTools...))
+		all = append(all, gate.AllowTools(allowedTools(req)...))
 	}
 	if len(req.DisallowedTools) > 0 {
 		all = append(all, gate.DenyTools(req.DisallowedTools...))
 	}
 	return append(all, r.opts.Policies...)
+}
+
+// skillTool is the tool with which an agent reads skills.
+const skillTool = "Skill"
+
+// allowedTools are the allowed tools of a request, with the one that its skills need.
+func allowedTools(req Request) []string {
+	named := func(name string) bool { return name == skillTool || strings.HasPrefix(name, skillTool+"(") }
+	if len(req.Skills) == 0 || slices.ContainsFunc(req.AllowedTools, named) {
+		return req.AllowedTools
+	}
+	return append(slices.Clone(req.AllowedTools), skillTool)
 }

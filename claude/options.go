@@ -222,6 +222,16 @@ func InheritEnv(vars map[string]string) Env { return Env{vars: vars} }
 // ExactEnv is vars and nothing of the caller's environment.
 func ExactEnv(vars map[string]string) Env { return Env{exact: true, vars: vars} }
 
+// With is the environment with one more variable, in place of another of its name.
+func (e Env) With(name, value string) Env {
+	vars := maps.Clone(e.vars)
+	if vars == nil {
+		vars = map[string]string{}
+	}
+	vars[name] = value
+	return Env{exact: e.exact, vars: vars}
+}
+
 // Vars are the variables that were given, without those that are inherited.
 func (e Env) Vars() map[string]string { return maps.Clone(e.vars) }
 

@@ -60,7 +60,7 @@ func (c *call) report() {
 		Operation: string(c.target.op), Model: c.model, Agent: c.agent, Status: c.status, Streamed: c.streamed,
 		Tokens: c.counted.tokens, CostUSD: c.counted.cost.dollars(), Unpriced: !priced && c.counted.tokens != (Tokens{}),
 		Attempts: c.attempts, FirstByteMS: milliseconds(c.firstByte), DurationMS: milliseconds(time.Since(c.began)),
-		StopReason: last.stopReason, Error: c.problem,
+		StopReason: last.stopReason, RetryAfterMS: milliseconds(c.retryAfter), Error: c.problem,
 	})
 	_ = c.run.spent() // what was just recorded may have reached a limit
 }

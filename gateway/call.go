@@ -38,6 +38,7 @@ type call struct {
 	attempts     int
 	firstByte    time.Duration
 	status       int
+	retryAfter   time.Duration
 	problem      string // what went wrong, for the event
 	counted      tally  // what is recorded already
 

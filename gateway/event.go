@@ -41,6 +41,9 @@ type ModelCall struct {
 	FirstByteMS float64 `json:"firstByteMs,omitzero"`
 	DurationMS  float64 `json:"durationMs"`
 	StopReason  string  `json:"stopReason,omitempty"`
+	// RetryAfterMS is how long the upstream asks to wait before the next call, where it was too busy for this
+	// one and said so.
+	RetryAfterMS float64 `json:"retryAfterMs,omitzero"`
 	// Error says why there is no whole answer: the API's type of error, or what happened here.
 	Error string `json:"error,omitempty"`
 }

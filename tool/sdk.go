@@ -74,6 +74,8 @@ type SDKToolOptions struct {
 	// Only tells which tools the model is to have, of those that are there now or added later. Nil
 	// means all.
 	Only func(t *Tool) bool
+	// AlwaysLoad shows the model all tools from the start, as [WithAlwaysLoad] does for one.
+	AlwaysLoad bool
 	// ToolConfig gives replacements for each tool. Nil gives none.
 	ToolConfig func(t *Tool) SDKToolConfig
 	// FormatResult makes what the CLI gets of every result, those of failed calls too: it must set
@@ -138,7 +140,7 @@ func (o *SDKToolOptions) convert(t *Tool, execute func(context.Context, *Tool, C
 	name := cmp.Or(c.Name, t.Name)
 	s := SDKTool{
 		Name: name, Description: cmp.Or(c.Description, t.Manual()), Title: t.Title,
-		InputSchema: cmp.Or(c.Input, t.Input), AlwaysLoad: t.AlwaysLoad, SearchHint: t.SearchHint,
+		InputSchema: cmp.Or(c.Input, t.Input), AlwaysLoad: t.AlwaysLoad || o.AlwaysLoad, SearchHint: t.SearchHint,
 		Annotations: annotations(t), CheckedByHandler: c.Input == nil, // another schema must be checked too
 	}
 	s.Handler = func(ctx context.Context, args json.RawMessage) (claude.ToolResult, error) {

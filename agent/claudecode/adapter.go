@@ -23,7 +23,7 @@ type Adapter struct {
 	versions  versions
 }
 
-var _ agent.Adapter = (*Adapter)(nil)
+var _ agent.Opener = (*Adapter)(nil)
 
 // New makes an adapter. base has what every run shares: the CLI, its environment, MCP servers,
 // subagents, settings, hooks; requests are laid over it. Nil means the zero options. Nothing is looked
@@ -66,30 +66,40 @@ func (*Adapter) Agent() string { return Agent }
 // so within 350 milliseconds; it usually takes 10 to 110.
 func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		dir, err := workDir(req)
-		if err == nil {
-			req.Dir = dir
-			err = a.located(a.workspace(req.Dir)).Err()
-		}
+		r, err := a.engage(ctx, req)
 		if err != nil {
 			yield(event.Event{}, err)
 			return
 		}
-		r, err := a.newRun(ctx, req)
-		if err != nil {
-			yield(event.Event{}, err)
-			return
-		}
-		defer r.release()
-		defer r.leaveWorkspace() // when nothing is left that could write
-		if err := r.enter(ctx, req); err != nil && ctx.Err() == nil {
-			yield(event.Event{}, err)
-			return
-		}
-		defer r.leaveCell()
-		transcribe(&r.opts, req.Transcript)
-		ctx, cancel := r.limited(ctx)
-		defer cancel()
-		r.stream(ctx, yield)
+		defer r.closeQuietly()
+		r.speak(ctx, req.Prompt, yield)
 	}
 }
+
+// engage starts a run for its one prompt.
+func (a *Adapter) engage(ctx context.Context, req agent.Request) (*run, error) {
+	if err := checkPrompt(req.Prompt); err != nil {
+		return nil, err
+	}
+	return a.start(ctx, req)
+}
+
+// Open implements [agent.Opener]. The CLI and its cell are there until the conversation is closed. Each prompt
+// has what [Adapter.Run] promises: an init, and one done event, with the usage of this prompt alone. The limits
+// of the request are for all prompts together.
+//
+// The agent's calls are part of the transaction of ctx, if it is one of the workspace.
+func (a *Adapter) Open(ctx context.Context, req agent.Request) (agent.Conversation, error) {
+	r, err := a.start(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.awaitStart(ctx); err != nil {
+		_ = r.Close() // why it could not begin says more
+		return nil, err
+	}
+	return r, nil
+}
+
+// Dir is the working directory of requests that name none; empty if base has none either.
+func (a *Adapter) Dir() string { return a.base.Dir }

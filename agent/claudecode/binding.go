@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -22,6 +23,14 @@ type binder interface {
 
 var errNoHost = errors.New("claudecode: the request has Permissions, but no Host that enforces them\n" +
 	"  next: run it with an agent.Runner, which makes one, or set Request.Host to a gate.Engine")
+
+// bindAll puts the host and the hooks of a request into the options of its run.
+func bindAll(o *claude.Options, req agent.Request, tell func(event.Payload)) error {
+	if err := bind(o, req); err != nil {
+		return err
+	}
+	return bindHooks(o, req, tell)
+}
 
 // bind puts the host of a request into the options of its run.
 func bind(o *claude.Options, req agent.Request) error {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
@@ -44,11 +45,11 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		return nil
 	}
 	r.adapter.keep(&r.opts)
-	o := isolation.OpenOptions{Judged: req.Host != nil, Emit: r.asides.tell}
+	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell}
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
-	cell, err := r.adapter.isolation.Open(ctx, &r.opts, o)
+	cell, err := furnished(r.adapter.isolation, req.Skills).Open(ctx, &r.opts, o)
 	if err != nil {
 		return err
 	}
@@ -59,28 +60,29 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	return nil
 }
 
-// leaveCell removes what the cell has left. By now the done event was told, so that trouble can only be
-// logged; the next run tries again.
-func (r *run) leaveCell() {
+// leaveCell removes what the cell has left.
+func (r *run) leaveCell() error {
 	if r.cell == nil {
-		return
+		return nil
 	}
-	if err := r.cell.Close(); err != nil && r.opts.Logger != nil {
-		r.opts.Logger.Warn("claudecode: the cell could not be removed", "error", err)
-	}
+	return r.cell.Close()
 }
 
 // limited is a context that ends with the deadlines of the cell's budgets. Their other limits are kept
-// by the gateway.
+// by the gateway; without a cell they end the context too.
 func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.cell == nil {
-		return ctx, func() {}
-	}
 	cancels := []context.CancelFunc{}
-	for _, tracker := range r.cell.Trackers() {
-		var cancel context.CancelFunc
-		ctx, cancel = tracker.Budget().Deadline.Context(ctx)
-		cancels = append(cancels, cancel)
+	add := func(limited context.Context, cancel context.CancelFunc) {
+		ctx, cancels = limited, append(cancels, cancel)
+	}
+	if r.cell == nil {
+		for _, tracker := range r.req.Trackers {
+			add(tracker.Context(ctx))
+		}
+	} else {
+		for _, tracker := range r.cell.Trackers() {
+			add(tracker.Budget().Deadline.Context(ctx))
+		}
 	}
 	return ctx, func() {
 		for _, cancel := range cancels {
@@ -105,11 +107,10 @@ func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
 
 // stoppedBy is the limit that ended the run, or nil.
 func (r *run) stoppedBy(ctx context.Context) error {
-	if r.cell == nil {
-		return nil
-	}
-	if err := r.cell.Stopped(); err != nil {
-		return err
+	if r.cell != nil {
+		if err := r.cell.Stopped(); err != nil {
+			return err
+		}
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, guard.ErrDeadlineExceeded) || errors.Is(cause, guard.ErrBudgetExhausted) {
 		return cause
@@ -122,10 +123,10 @@ func (e *ending) limit(err error) {
 	switch {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneMaxBudget, err.Error(), ""
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxBudget, err.Error(), "", err
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneInterrupted, "", err.Error()
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", err.Error(), err
 	default:
 		e.fail(codeBreach, err)
 	}

@@ -2,7 +2,14 @@
 
 package claudecode
 
-import "github.com/drover-agents/drover/event"
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
+)
 
 // UsageDiffers is the key in the metadata of the done event under which a [UsageDifference] stands, if the
 // CLI's count of the run and the gateway's do not agree. Neither is corrected.
@@ -35,4 +42,42 @@ func (e *ending) compare(whole, counted Tokens) {
 
 func (t Tokens) within(least, most Tokens) bool {
 	return t.Input >= least.Input && t.Input <= most.Input && t.Output >= least.Output && t.Output <= most.Output
+}
+
+func tokensOf(u gateway.Usage) Tokens { return Tokens{u.Total.AllInput(), u.Total.Output} }
+
+// since is what came to earlier tokens, never less than nothing.
+func (t Tokens) since(before Tokens) Tokens {
+	return Tokens{max(0, t.Input-before.Input), max(0, t.Output-before.Output)}
+}
+
+// usageSince is what the gateway has counted after an earlier count.
+func usageSince(now, before gateway.Usage) gateway.Usage {
+	return gateway.Usage{
+		Total:   countSince(now.Total, before.Total),
+		ByModel: countsSince(now.ByModel, before.ByModel), ByAgent: countsSince(now.ByAgent, before.ByAgent),
+		Unpriced: slices.Clone(now.Unpriced), Unmetered: now.Unmetered - before.Unmetered,
+	}
+}
+
+func countsSince(now, before map[string]gateway.Count) map[string]gateway.Count {
+	since := maps.Clone(now)
+	for name, count := range now {
+		if since[name] = countSince(count, before[name]); since[name] == (gateway.Count{}) {
+			delete(since, name)
+		}
+	}
+	return since
+}
+
+func countSince(now, before gateway.Count) gateway.Count {
+	return gateway.Count{
+		Requests: now.Requests - before.Requests,
+		Tokens: gateway.Tokens{
+			Input: now.Input - before.Input, CacheRead: now.CacheRead - before.CacheRead,
+			CacheWrite5m: now.CacheWrite5m - before.CacheWrite5m, CacheWrite1h: now.CacheWrite1h - before.CacheWrite1h,
+			Output: now.Output - before.Output, Thinking: now.Thinking - before.Thinking, WebSearches: now.WebSearches - before.WebSearches,
+		},
+		USD: math.Round((now.USD-before.USD)*1e9) / 1e9, // the gateway counts in billionths
+	}
 }

@@ -10,14 +10,22 @@ import (
 	"github.com/drover-agents/drover/claude"
 )
 
-// A conversation is a CLI with one prompt, on a goroutine of its own: a reader that is told to stop
-// must not wait for a CLI that does not answer.
+// A conversation is a CLI that is talked to, on goroutines of its own: a reader that is told to stop must
+// not wait for a CLI that does not answer.
 type conversation struct {
-	said   chan said // closed when nothing more will be said; the CLI may still be ending then
-	client atomic.Pointer[claude.Client]
-	cancel context.CancelFunc // of the start
-	left   chan struct{}      // closed when nobody listens any longer
-	tasks  sync.WaitGroup
+	started chan struct{} // closed when the CLI has started, or could not
+	refused error         // why it could not
+	said    chan said     // closed when nothing more will be said; the CLI may still be ending then
+	client  atomic.Pointer[claude.Client]
+	cancel  context.CancelFunc    // of the start
+	left    context.Context       // ends when nobody listens any longer
+	unsent  atomic.Pointer[error] // why the CLI did not take a prompt
+
+	mu    sync.Mutex
+	gone  bool          // no task may begin
+	last  chan struct{} // closed when the CLI was told what it was told last
+	tasks sync.WaitGroup
+	end   context.CancelFunc // of left
 }
 
 // A said is one thing that comes out of a conversation: a message, why it could not begin, or why it
@@ -30,20 +38,22 @@ type said struct {
 // heldAhead is how many messages may wait to be made events of.
 const heldAhead = 64
 
-// converse begins the conversation of a run.
+// converse starts the CLI of a run. The context is for the start alone.
 func (r *run) converse(ctx context.Context) *conversation {
-	c := &conversation{said: make(chan said, heldAhead), left: make(chan struct{})}
+	c := &conversation{started: make(chan struct{}), said: make(chan said, heldAhead)}
+	c.left, c.end = context.WithCancel(context.Background())
 	starting, cancel := context.WithCancel(ctx)
 	c.cancel = cancel
-	c.tasks.Go(func() { c.run(ctx, starting, r) })
+	c.tasks.Go(func() { c.run(starting, r) })
 	return c
 }
 
-// run starts the CLI, sends the prompt, passes on the messages and closes the CLI. The contexts are for
-// the start alone; the turn is ended by interrupt, the messages by leave.
-func (c *conversation) run(ctx, starting context.Context, r *run) {
+// run starts the CLI, passes on what it says until leave, and closes it.
+func (c *conversation) run(starting context.Context, r *run) {
 	client, err := r.connect(starting)
 	if err != nil {
+		c.refused = err
+		close(c.started)
 		c.say(said{refused: err})
 		close(c.said)
 		return
@@ -51,29 +61,29 @@ func (c *conversation) run(ctx, starting context.Context, r *run) {
 	defer func() { _ = client.Close() }()
 	defer close(c.said) // before the CLI is closed, which takes a while
 	c.client.Store(client)
-	if ctx.Err() != nil || starting.Err() != nil { // whoever interrupts may have come too early
-		return
+	close(c.started)
+	if starting.Err() == nil { // whoever leaves may have come too early to see the client
+		c.passOn(client, r)
 	}
-	if err := client.Send(starting, claude.Text(r.prompt)); err != nil {
-		c.unsent(client, err)
-		return
-	}
+}
+
+// passOn passes on what the CLI says. If it did not take a prompt, what it says may be why, and the error
+// comes last.
+func (c *conversation) passOn(client *claude.Client, r *run) {
 	for m, err := range client.Messages() {
+		if err != nil && c.unsent.Load() != nil {
+			break
+		}
+		if r.place != nil && m != nil {
+			r.place.Saw(m)
+		}
 		if !c.say(said{message: m, failed: err}) {
 			return
 		}
 	}
-}
-
-// unsent passes on what a CLI said that did not take the prompt, which may be why, and then the error.
-func (c *conversation) unsent(client *claude.Client, failed error) {
-	_ = client.Close()
-	for m, err := range client.Messages() {
-		if err != nil || !c.say(said{message: m}) {
-			break
-		}
+	if unsent := c.unsent.Load(); unsent != nil {
+		c.say(said{failed: *unsent})
 	}
-	c.say(said{failed: failed})
 }
 
 // connect starts a CLI that is not too old.
@@ -94,32 +104,67 @@ func (c *conversation) say(s said) bool {
 	select {
 	case c.said <- s:
 		return true
-	case <-c.left:
+	case <-c.left.Done():
 		return false
 	}
 }
 
-// interrupt asks the CLI to end its turn, and does not wait for it. It reports false if there is no turn
-// yet: the CLI is still starting.
-func (c *conversation) interrupt() bool {
-	client := c.client.Load()
-	if client == nil {
+// isUp reports whether the CLI has started.
+func (c *conversation) isUp() bool {
+	select {
+	case <-c.started:
+		return c.refused == nil
+	default:
 		return false
 	}
+}
+
+// order has something told to the CLI after all that it was told before, and does not wait for it.
+func (c *conversation) order(tell func(*claude.Client)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return
+	}
+	before, told := c.last, make(chan struct{})
+	c.last = told
 	c.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_, _ = client.Interrupt(ctx) // a CLI that does not answer is closed anyway
+		defer close(told)
+		if before != nil {
+			<-before
+		}
+		tell(c.client.Load())
 	})
-	return true
+}
+
+// send gives a CLI that is up a prompt. One that does not take it is closed.
+func (c *conversation) send(prompt string) {
+	c.order(func(client *claude.Client) {
+		if err := client.Send(c.left, claude.Text(prompt)); err != nil {
+			c.unsent.Store(&err)
+			_ = client.Close()
+		}
+	})
+}
+
+// interrupt asks the CLI to end its turn. One that does not answer is closed sooner or later.
+func (c *conversation) interrupt() {
+	c.order(func(client *claude.Client) {
+		ctx, cancel := context.WithTimeout(c.left, patience)
+		defer cancel()
+		_, _ = client.Interrupt(ctx)
+	})
 }
 
 // leave ends the conversation and waits until nothing of it is left.
 func (c *conversation) leave() {
-	close(c.left)
 	c.cancel()
 	if client := c.client.Load(); client != nil {
 		_ = client.Close()
 	}
+	c.mu.Lock()
+	c.gone = true
+	c.mu.Unlock()
+	c.end()
 	c.tasks.Wait()
 }

@@ -42,7 +42,8 @@ type normaliser struct {
 	agents map[string]string // the subagent that a call runs, by tool use id
 	lines  map[uint64]bool   // digests of the blocks that were told, for lines that come twice
 
-	toolUses int // calls that were told
+	toolUses  int   // calls that were told
+	malformed error // the last line that could not be read, which may have been the result
 
 	taskCalls  map[string]string // the call of each task at work, by task id
 	ended      *event.Event      // the end of a task whose report may follow; see taskUpdated
@@ -51,6 +52,22 @@ type normaliser struct {
 	begunInput map[string]int64 // of those under way, by the call that they are inside of
 
 	out []event.Event
+}
+
+// next is the normaliser of the run's next prompt. It counts anew, and knows what is still at work. A call
+// that has no result yet is one of the last prompt: a result that comes now is told to nobody.
+func (n *normaliser) next() normaliser {
+	next := normaliser{
+		req: n.req, denied: n.denied, wrapped: n.wrapped, now: n.now, newID: n.newID,
+		session: n.session, agents: n.agents, taskCalls: n.taskCalls, lines: n.lines, usage: n.usage.next(),
+	}
+	next.req.Resume = "" // nothing is mended any more
+	for id, c := range n.calls {
+		if !c.over {
+			set(&next.calls, id, &call{name: c.name, over: true})
+		}
+	}
+	return next
 }
 
 // A call is what is known of a tool call.
@@ -98,6 +115,7 @@ func (n *normaliser) events(m claude.Message) []event.Event {
 	case *claude.ConversationReset:
 		n.usage.reset(m)
 	case *claude.MalformedLine:
+		n.malformed = m.Err
 		n.failed(place{turn: n.turn}, codeMalformedLine, m.Err.Error(), m.Err)
 	case *claude.UnknownMessage:
 		n.loose(m)

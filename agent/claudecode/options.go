@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,9 +24,6 @@ func refusal(field, format string, args ...any) error {
 // overlay lays a request over options, which are a copy of the base: whatever they point to belongs to
 // other runs too and is replaced, never changed.
 func overlay(o *claude.Options, req agent.Request) error {
-	if strings.TrimSpace(req.Prompt) == "" {
-		return refusal("Prompt", "is empty\n  next: say what the agent shall do")
-	}
 	setIf(&o.Dir, req.Dir)
 	setIf(&o.Model, req.Model)
 	setIf(&o.MaxTurns, req.MaxTurns)
@@ -36,8 +34,9 @@ func overlay(o *claude.Options, req agent.Request) error {
 		o.OutputSchema = req.OutputSchema
 	}
 	o.PartialMessages = o.PartialMessages || req.PartialText
-	o.SystemPrompt = systemPrompt(o.SystemPrompt, req.SystemPrompt)
-	return errors.Join(overlayTools(o, req), overlayEffort(o, req.Effort))
+	setIf(&o.TraceParent, req.TraceParent)
+	setIf(&o.TraceState, req.TraceState)
+	return errors.Join(overlaySystemPrompt(o, req), overlayTools(o, req), overlayEffort(o, req.Effort))
 }
 
 // setIf sets an option unless the request says nothing about it.
@@ -48,15 +47,46 @@ func setIf[T comparable](option *T, value T) {
 	}
 }
 
-// systemPrompt is the prompt of the request, else of the base, else the CLI's own.
-func systemPrompt(base claude.SystemPrompt, own string) claude.SystemPrompt {
+// overlaySystemPrompt sets the prompt of the request, else of the base, else the CLI's own, and what is added
+// to it.
+func overlaySystemPrompt(o *claude.Options, req agent.Request) error {
 	switch {
-	case own != "":
-		return claude.SystemText(own)
-	case base != nil:
-		return base
+	case req.SystemPrompt != "":
+		o.SystemPrompt = claude.SystemText(req.SystemPrompt)
+	case o.SystemPrompt == nil:
+		o.SystemPrompt = claude.PresetPrompt{}
 	}
-	return claude.PresetPrompt{}
+	if req.AppendSystemPrompt == "" {
+		return nil
+	}
+	more, err := appended(o.SystemPrompt, req.AppendSystemPrompt)
+	o.SystemPrompt = more
+	return err
+}
+
+// appended is a system prompt with a text at its end.
+func appended(to claude.SystemPrompt, text string) (claude.SystemPrompt, error) {
+	switch p := to.(type) {
+	case claude.PresetPrompt:
+		p.Append = paragraphs(p.Append, text)
+		return p, nil
+	case *claude.PresetPrompt:
+		return appended(*p, text)
+	case claude.TextPrompt:
+		p.Blocks = append(slices.Clone(p.Blocks), text)
+		if len(p.Blocks) == 2 { // one block stays one
+			p.Blocks = []string{paragraphs(p.Blocks...)}
+		}
+		return p, nil
+	case *claude.TextPrompt:
+		return appended(*p, text)
+	}
+	return to, refusal("AppendSystemPrompt", "nothing can be added to the file that is the base's system prompt\n  next: read the file and pass it as claude.SystemText")
+}
+
+func paragraphs(texts ...string) string {
+	texts = slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
+	return strings.Join(texts, "\n\n")
 }
 
 // efforts are the words for how hard the model works, and what the CLI calls them.
@@ -119,32 +149,55 @@ func withSetting(settings json.RawMessage, key string, value any) (json.RawMessa
 // Without a host the list also says what runs without a question, and so do tools of this program. With
 // a host that would be a way around it.
 func overlayTools(o *claude.Options, req agent.Request) error {
-	own := ownTools{req.Tools}
+	own, allowed := toolsOf(req), withSkillTool(req)
 	o.DisallowedTools = slices.Concat(o.DisallowedTools, own.full(req.DisallowedTools))
 	switch {
 	case req.AllowedTools == nil:
-		if req.Tools != nil && req.Host == nil {
-			o.AllowedTools = append(slices.Clone(o.AllowedTools), toolPrefix)
+		if req.Host == nil {
+			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRules(req.Skills))
 		}
 		return nil
 	case len(req.AllowedTools) == 0:
-		o.Tools, o.AllowedTools, o.SettingSources, o.StrictMCP = []string{}, nil, []string{}, true
+		o.Tools, o.AllowedTools, o.SettingSources, o.StrictMCP = own.builtin(allowed), nil, []string{}, true
+		if req.Host == nil {
+			o.AllowedTools = own.full(allowed)
+		}
 		o.MCPServers, o.MCPConfig = nil, ""
 		return nil
 	}
-	o.Tools, o.StrictMCP = own.builtin(req.AllowedTools), true
+	o.Tools, o.StrictMCP = own.builtin(allowed), true
 	o.AllowedTools = nil
 	if req.Host == nil {
-		o.AllowedTools = own.full(req.AllowedTools)
+		o.AllowedTools = own.full(allowed)
 	}
-	return boundServers(o, own.full(req.AllowedTools))
+	return boundServers(o, own.full(allowed))
 }
 
-// toolPrefix begins the names of the tools of Request.Tools, and names all of them.
-const toolPrefix = "mcp__" + agent.ToolServer
-
 // ownTools are the tools of this program, which lists may name with or without their server.
-type ownTools struct{ registry *tool.Registry }
+type ownTools struct {
+	registry *tool.Registry
+	server   string
+}
+
+func toolsOf(req agent.Request) ownTools {
+	return ownTools{req.Tools, cmp.Or(req.ToolServer, agent.ToolServer)}
+}
+
+// prefix begins the names of the tools, and names all of them.
+func (t ownTools) prefix() string { return "mcp__" + strings.Map(inToolName, t.server) }
+
+// all are the names that stand for all of them.
+func (t ownTools) all() []string {
+	if t.registry == nil {
+		return nil
+	}
+	return []string{t.prefix()}
+}
+
+// called is the name of one of them, as the CLI knows it.
+func (t ownTools) called(name string) string {
+	return t.prefix() + "__" + strings.Map(inToolName, name)
+}
 
 func (t ownTools) has(name string) bool {
 	if t.registry == nil {
@@ -159,7 +212,7 @@ func (t ownTools) full(names []string) []string {
 	var all []string
 	for _, name := range names {
 		if t.has(name) {
-			name = toolPrefix + "__" + name
+			name = t.called(name)
 		}
 		all = append(all, name)
 	}
@@ -184,7 +237,7 @@ func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
 	allowed := serverTools(t.full(req.AllowedTools))
 	taken := slices.Clone(req.DisallowedTools)
 	return func(own *tool.Tool) bool {
-		full := toolPrefix + "__" + own.Name
+		full := t.called(own.Name)
 		if slices.Contains(taken, own.Name) || slices.Contains(taken, full) {
 			return false
 		}
@@ -197,12 +250,13 @@ func serveTools(o *claude.Options, req agent.Request) (release func(), err error
 	if req.Tools == nil || req.AllowedTools != nil && len(req.AllowedTools) == 0 {
 		return func() {}, nil
 	}
-	if _, taken := o.MCPServers[agent.ToolServer]; taken {
-		return nil, refusal("Tools", "the base has an MCP server %q already; give that one another name", agent.ToolServer)
+	own := toolsOf(req)
+	if _, taken := o.MCPServers[own.server]; taken {
+		return nil, refusal("Tools", "the base has an MCP server %q already; give that one another name", own.server)
 	}
 	server, err := tool.NewSDKServer(req.Tools, &tool.SDKServerOptions{
-		SDKToolOptions: tool.SDKToolOptions{Only: ownTools{req.Tools}.within(req)},
-		Name:           agent.ToolServer, Version: claude.Version, Logger: o.Logger,
+		SDKToolOptions: tool.SDKToolOptions{Only: own.within(req), AlwaysLoad: true},
+		Name:           own.server, Version: claude.Version, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claudecode: Request.Tools: %w", err)
@@ -211,7 +265,7 @@ func serveTools(o *claude.Options, req agent.Request) (release func(), err error
 	if servers == nil {
 		servers = map[string]claude.MCPServer{}
 	}
-	servers[agent.ToolServer] = server.Server()
+	servers[own.server] = server.Server()
 	o.MCPServers = servers
 	return server.Close, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -56,6 +57,14 @@ func changed(a, b claude.Options) []string {
 	return names
 }
 
+// named is a skill that has nothing but a name.
+type named string
+
+func (n named) Name() string       { return string(n) }
+func (named) WriteTo(string) error { return nil }
+
+func quiet(context.Context, agent.Submission) (string, error) { return "", nil }
+
 // Whoever adds a field to Request must say here what becomes of it.
 func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 	place, err := workspace.Open(t.Context(), &workspace.Options{TempDir: t.TempDir()})
@@ -76,6 +85,11 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"MaxTurns":        {3, "MaxTurns"},
 		"MaxBudgetUSD":    {0.5, "MaxBudgetUSD"},
 		"Resume":          {"token", "Resume"},
+		"Fork":            {true, "Fork SessionID"},
+		"RunID":           {"r", ""}, // it is for the cell
+		"Trackers":        {[]*guard.Tracker{nil}, ""},
+		"TraceParent":     {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "TraceParent"},
+		"TraceState":      {"a=b", ""}, // nothing without a parent
 		"Fresh":           {true, "Resume SessionID"},
 		"AllowedTools":    {[]string{"Read"}, "Tools AllowedTools StrictMCP"},
 		"DisallowedTools": {[]string{"Bash"}, "DisallowedTools"},
@@ -84,6 +98,17 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"Host":            {allowAll, "CanUseTool Hooks Settings"},
 		"OutputSchema":    {json.RawMessage(`{"type":"object"}`), "OutputSchema"},
 		"PartialText":     {true, "PartialMessages"},
+
+		"AppendSystemPrompt": {"Be kind.", "SystemPrompt"},
+		"ToolServer":         {"wink", ""}, // of no tools
+		"Skills":             {[]agent.Skill{named("greet")}, "AllowedTools"},
+		"Hooks":              {&agent.Hooks{Submitted: quiet}, "Hooks Settings"},
+		"MaxRefusals":        {3, ""},                                                  // of no hooks
+		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
+		"RunID":              {"run-1", ""},                                            // to the gateway
+		"TraceParent":        {"00-1-1-01", "TraceParent"},
+		"TraceState":         {"a=1", "claude: option TraceState: needs TraceParent"},
+		"Transcript":         {func(agent.TranscriptLine) {}, ""}, // read beside the CLI
 	}
 	base := &claude.Options{Resume: "the base's"}
 	before := optionsOf(t, base, agent.Request{})
@@ -106,7 +131,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 			}
 			defer r.release()
 			got := changed(before, r.opts)
-			if r.prompt != "go" {
+			if r.req.Prompt != "go" {
 				got = append(got, "prompt")
 			}
 			if got := strings.Join(got, " "); got != field.changes {
@@ -248,7 +273,6 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		req  agent.Request
 		want string
 	}{
-		"no prompt":                   {req: agent.Request{Prompt: " \n"}, want: "Request.Prompt: is empty"},
 		"unknown effort":              {req: agent.Request{Effort: "hard"}, want: `"hard" is not one of minimal, low, medium, high, xhigh, max, ultracode`},
 		"ultracode beside a file":     {claude.Options{SettingsFile: "x.json"}, agent.Request{Effort: "ultracode"}, "read the file and pass it as Settings"},
 		"settings that are no object": {claude.Options{Settings: json.RawMessage(`[]`)}, agent.Request{Effort: "low"}, "Settings of the base"},
@@ -261,9 +285,7 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		"bare mode with a host":       {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Host: allowAll}, "bare mode"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "no prompt" {
-				x.req.Prompt = "go"
-			}
+			x.req.Prompt = "go"
 			_, err := New(&x.base).newRun(t.Context(), x.req)
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("got %v, want an error with %q", err, x.want)

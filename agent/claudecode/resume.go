@@ -26,6 +26,7 @@ func continueConversation(o *claude.Options, req agent.Request) continuity {
 	case req.Resume != "":
 		o.Continue, o.Resume = false, req.Resume
 	}
+	o.Fork = o.Fork || req.Fork
 	goesOn := o.Continue || o.Resume != ""
 	switch {
 	case goesOn && !o.Fork: // neither can be changed
@@ -34,6 +35,12 @@ func continueConversation(o *claude.Options, req agent.Request) continuity {
 		o.SessionID = uuid.New()
 	}
 	return continuity{resumed: o.Resume, begun: o.SessionID, kept: !o.NoPersistence}
+}
+
+// after is the continuity of the turn that follows one with this token.
+func (c continuity) after(token string) continuity {
+	c.resumed = token
+	return c
 }
 
 // token is what continues the conversation after this run. The CLI's own word comes first. A run that

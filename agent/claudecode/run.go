@@ -5,51 +5,61 @@ package claudecode
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
 
-// Codes of errors that end a run without a result.
-const (
-	codeStream = "SDK_STREAM_ERROR" // the conversation with the CLI broke
-	codeEnded  = "CLI_ENDED"        // the CLI ended in the middle of the run
-)
-
-// patience is how long an interrupted turn may take to give its result. It is a little less than an
-// [agent.Runner] waits, so that the done event comes from here, with a token to resume with.
-const patience = 350 * time.Millisecond
-
-// A run is one run of an [Adapter].
+// A run is a CLI in its cell, and everything that belongs to it. It works on one prompt after the other.
 type run struct {
 	adapter *Adapter
-	prompt  string
+	req     agent.Request
 	opts    claude.Options
-	normal  normaliser
 	denials denials
-	session continuity
 	release func()
 	cell    *isolation.Cell
 	asides  *asides
 	place   *workspace.Binding // nil without a workspace
+	talk    *conversation      // nil if there was nothing to start
 
-	results   []*claude.ResultMessage // those since the last TurnEnd
-	cancelled bool                    // the CLI says that it did not do what the prompt says
+	life      context.Context // ends when Close begins
+	end       context.CancelFunc
+	closing   sync.Once
+	speaking  sync.Mutex // held while a prompt is worked on
+	closeFail error
+
+	// What a turn leaves to the next one. Held by whoever speaks.
+	normal    normaliser
+	session   continuity
+	counted   gateway.Usage // by the end of the last turn
+	uncounted bool          // the CLI's count of the last turn was partial
+	pending   bool          // the last turn has not come to its end
+	broken    error         // why the CLI will say nothing more
+	late      []event.Event // of what was said after the last turn
 }
 
 // newRun makes the options of a run. Nothing is started.
 func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
-	r := &run{adapter: a, prompt: req.Prompt, opts: a.base, asides: newAsides()}
-	if err := overlay(&r.opts, req); err != nil {
+	r := &run{adapter: a, req: req, opts: a.base, asides: newAsides()}
+	r.life, r.end = context.WithCancel(context.Background())
+	if err := errors.Join(a.checkPlace(req), overlay(&r.opts, req)); err != nil {
 		return nil, err
 	}
 	if req.Workspace != nil {
 		r.opts.AddDirs = append(slices.Clone(r.opts.AddDirs), req.Workspace.Root())
+	}
+	if req.TraceParent != "" {
+		r.opts.TraceParent, r.opts.TraceState = req.TraceParent, req.TraceState
 	}
 	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
@@ -58,7 +68,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 		return nil, err
 	}
 	r.release = release
-	if err := errors.Join(bind(&r.opts, req), r.opts.Validate()); err != nil {
+	if err := errors.Join(bindAll(&r.opts, req, r.asides.tell), r.opts.Validate()); err != nil {
 		release()
 		return nil, err
 	}
@@ -66,6 +76,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	if req.Host != nil {
 		newVouchers(req.Host, r.opts.Dir).observe(&r.opts)
 	}
+	correlate(&r.opts, req)
 	if r.place, err = bindWorkspace(ctx, &r.opts, req, r.asides.tell); err != nil {
 		release()
 		return nil, err
@@ -75,211 +86,191 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	return r, nil
 }
 
-type yieldFunc = func(event.Event, error) bool
-
-// stream has the conversation and yields what it tells.
-func (r *run) stream(ctx context.Context, yield yieldFunc) {
-	if ctx.Err() != nil { // there is nothing to start
-		r.breakOff(ctx, nil, yield)
-		return
+// start begins a run: its cell is made, and the CLI is starting when it returns. If ctx has ended there is
+// nothing to start, which is no error.
+func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
+	dir, err := workDir(req)
+	if err != nil {
+		return nil, err
 	}
-	talk := r.converse(ctx)
-	defer talk.leave()
-	stopped := ctx.Done()
-	var timeUp <-chan time.Time
-	for {
-		var told <-chan struct{} // the init comes first, then what was told before it
-		if r.normal.inited {
-			told = r.asides.told
-			if !r.tellAsides(yield) {
-				return
-			}
-		}
-		select {
-		case <-told: // it is taken above
-		case next, more := <-talk.said:
-			if over := r.take(ctx, next, more, yield); over {
-				return
-			}
-		case <-stopped:
-			if !talk.interrupt() {
-				r.breakOff(ctx, nil, yield)
-				return
-			}
-			stopped = nil
-			timer := time.NewTimer(patience)
-			defer timer.Stop()
-			timeUp = timer.C
-		case <-timeUp:
-			r.breakOff(ctx, nil, yield)
+	req.Dir = dir
+	if err := a.located(a.workspace(req.Dir)).Err(); err != nil {
+		return nil, err
+	}
+	r, err := a.newRun(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.enter(ctx, req); err != nil && ctx.Err() == nil {
+		_ = r.Close() // nothing of it has begun to work
+		return nil, err
+	}
+	if ctx.Err() == nil {
+		transcribe(&r.opts, req.Transcript)
+		r.talk = r.converse(ctx)
+	}
+	return r, nil
+}
+
+// awaitStart waits until the CLI has started.
+func (r *run) awaitStart(ctx context.Context) error {
+	if r.talk == nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case <-r.talk.started:
+		return r.talk.refused
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func checkPrompt(prompt string) error {
+	if strings.TrimSpace(prompt) == "" {
+		return refusal("Prompt", "is empty\n  next: say what the agent shall do")
+	}
+	return nil
+}
+
+// Send implements [agent.Conversation].
+func (r *run) Send(ctx context.Context, prompt string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		if err := checkPrompt(prompt); err != nil {
+			yield(event.Event{}, err)
 			return
+		}
+		if err := r.occupy(); err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		defer r.speaking.Unlock()
+		r.speak(ctx, prompt, yield)
+		if r.pending && ctx.Err() == nil { // the reader has left
+			r.settle(context.Background(), patience)
 		}
 	}
 }
 
-// take yields what has been said, and reports whether the run is over.
-func (r *run) take(ctx context.Context, next said, more bool, yield yieldFunc) (over bool) {
-	switch {
-	case next.refused != nil && ctx.Err() == nil:
-		yield(event.Event{}, next.refused)
-		return true
-	case !more || next.refused != nil || next.failed != nil:
-		r.breakOff(ctx, next.failed, yield)
-		return true
+var errClosed = errors.New("claudecode: the conversation is closed\n  next: open another one; with the last ResumeToken as Request.Resume it goes on")
+
+// occupy takes the only place there is for a prompt.
+func (r *run) occupy() error {
+	if !r.speaking.TryLock() {
+		return agent.ErrBusy
 	}
-	if r.place != nil {
-		r.place.Saw(next.message)
+	if r.life.Err() != nil {
+		r.speaking.Unlock()
+		return errClosed
 	}
-	for _, e := range r.normal.events(next.message) {
-		if !yield(e, nil) {
+	return nil
+}
+
+// speak has the CLI work on a prompt.
+func (r *run) speak(ctx context.Context, prompt string, yield yieldFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(r.life, func() { cancel(errClosed) })()
+	ctx, release := r.limited(ctx)
+	defer release()
+	t := &turn{run: r, prompt: prompt}
+	t.stream(ctx, yield)
+	r.pending = t.sent && !t.ended && r.broken == nil
+	r.normal = r.normal.next()
+}
+
+// settle takes what the CLI says while nobody has asked it anything. A turn that is still under way is
+// ended. It reports whether the CLI has come to rest.
+func (r *run) settle(ctx context.Context, limit time.Duration) (rested bool) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	if r.pending {
+		r.talk.interrupt()
+	}
+	for r.broken == nil {
+		select {
+		case next, more := <-r.talk.said:
+			r.overhear(next, more)
+			continue
+		default:
+		}
+		if !r.pending {
 			return true
 		}
-	}
-	switch m := next.message.(type) {
-	case *claude.ResultMessage:
-		r.results = append(r.results, m)
-	case *claude.CommandLifecycle:
-		r.cancelled = r.cancelled || m.State == "cancelled"
-	case *claude.TurnEnd:
-		r.results = nil
-		return r.endTurn(ctx, m, yield)
+		select {
+		case next, more := <-r.talk.said:
+			r.overhear(next, more)
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
 	}
 	return false
 }
 
-// endTurn yields the end of the run if the turn was that of the prompt. Another one, which the CLI
-// began by itself in a resumed session, is followed by that.
-func (r *run) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc) (over bool) {
-	if end.Answer == nil && !end.Forced && ctx.Err() == nil {
-		return false
+// overhear keeps what was said without a prompt for the next turn, which begins with its init.
+func (r *run) overhear(next said, more bool) {
+	if !more || next.refused != nil || next.failed != nil {
+		r.broken = gone(errors.Join(next.refused, next.failed))
+		return
 	}
-	last := r.normal.done(end)
-	if len(last) == 0 && ctx.Err() == nil {
-		return false
+	for _, e := range r.normal.events(next.message) {
+		if e.Kind == event.KindInit {
+			r.late = slices.Insert(r.late, 0, e)
+		} else {
+			r.late = append(r.late, e)
+		}
 	}
-	if len(last) == 0 {
-		last = r.normal.done(nil)
+	if _, over := next.message.(*claude.TurnEnd); over {
+		r.pending = false
 	}
-	r.finish(ctx, newEnding(last), end.Answer, yield)
+}
+
+// tellLate yields what was overheard.
+func (r *run) tellLate(yield yieldFunc) (goOn bool) {
+	late := r.late
+	r.late = nil
+	for _, e := range late {
+		if !yield(e, nil) {
+			return false
+		}
+	}
 	return true
 }
 
-// breakOff yields the end of a run that did not come to the end of its turn. Its result may have come
-// all the same. failed is why no more messages come, if that is known.
-func (r *run) breakOff(ctx context.Context, failed error, yield yieldFunc) {
-	end := r.unfinished()
-	last := r.normal.done(end)
-	if len(last) == 0 {
-		last = r.normal.done(nil)
+var (
+	errGone = errors.New("claudecode: the CLI has ended; the conversation can go on only in another one\n" +
+		"  next: open one with the last ResumeToken as Request.Resume")
+	errRestless = errors.New("claudecode: the CLI does not come to the end of a turn that was interrupted\n" +
+		"  next: close the conversation, and open another one with the last ResumeToken as Request.Resume")
+)
+
+// gone is the error for whoever talks to a CLI that has ended, for a reason that may be nil.
+func gone(reason error) error {
+	if reason == nil {
+		return errGone
 	}
-	e := newEnding(last)
-	if end.Answer == nil && failed != nil {
-		e.fail(brokenCode(failed), failed)
-	}
-	r.finish(ctx, e, end.Answer, yield)
+	return fmt.Errorf("%w\n  it ended with: %w", errGone, reason)
 }
 
-// unfinished is the end of a turn made of what has come of it.
-func (r *run) unfinished() *claude.TurnEnd {
-	end := &claude.TurnEnd{Results: r.results}
-	for _, result := range r.results {
-		if result.IsAnswer() {
-			end.Answer = result
+// Close implements [agent.Conversation].
+func (r *run) Close() error {
+	r.closing.Do(func() {
+		r.end()
+		if r.talk != nil {
+			r.talk.leave()
 		}
-	}
-	return end
-}
-
-func brokenCode(err error) string {
-	if _, ended := errors.AsType[*claude.ProcessError](err); ended {
-		return codeEnded
-	}
-	return codeStream
-}
-
-// finish yields the last events. answer is the result of the turn, if one came; that of a CLI which
-// refused to start is not one of any session.
-func (r *run) finish(ctx context.Context, e *ending, answer *claude.ResultMessage, yield yieldFunc) {
-	if ctx.Err() != nil {
-		e.interrupt(context.Cause(ctx), r.cancelled)
-		e.partial() // also after the answer an agent in the background may have been at work
-	}
-	if err := r.stoppedBy(ctx); err != nil {
-		e.limit(err)
-	}
-	if r.cell != nil {
-		answered := r.asides.answered() // before the count of all, which is never less
-		usage := r.cell.Usage()
-		e.counted(usage)
-		e.compare(answered, Tokens{usage.Total.AllInput(), usage.Total.Output})
-	}
-	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
-	e.done.ResumeToken = r.session.token(&r.normal, resulted)
-	if ctx.Err() == nil && !r.tellAsides(yield) { // nothing but the end is told of a run that was stopped
-		return
-	}
-	for _, e := range e.events() {
-		if !yield(e, nil) {
-			return
-		}
-	}
-}
-
-// An ending is the last events of a run, the done event apart.
-type ending struct {
-	before []event.Event
-	last   event.Event
-	done   event.Done
-}
-
-func newEnding(events []event.Event) *ending {
-	n := len(events) - 1
-	e := &ending{before: slices.Clone(events[:n]), last: events[n]}
-	e.done, _ = e.last.Payload.(event.Done)
-	return e
-}
-
-// fail makes it the ending of a run that broke.
-func (e *ending) fail(code string, cause error) {
-	e.dropError()
-	failure := e.last
-	failure.Kind = event.KindError
-	failure.Payload = event.Error{Code: code, Message: cause.Error(), Cause: cause}
-	e.before = append(e.before, failure)
-	e.done.Status, e.done.Result = event.DoneError, cause.Error()
-}
-
-// interrupt makes it the ending of a run that was stopped, unless it had come to an end of its own
-// before. An error is no such end: it is how stopped turns end. Nor is the success of a command of the
-// CLI, such as /compact, that was cancelled.
-func (e *ending) interrupt(cause error, cancelled bool) {
-	switch {
-	case e.done.Status == event.DoneError, e.done.Status == event.DoneSuccess && cancelled:
-		e.dropError()
-		e.done.Status, e.done.Result = event.DoneInterrupted, ""
-	case e.done.Status == event.DoneInterrupted:
-	default:
-		return
-	}
-	e.done.Reason = cause.Error()
-}
-
-// partial says that something may not have been counted.
-func (e *ending) partial() {
-	if tokens := e.done.Usage.Tokens; tokens != nil {
-		tokens.Coverage = event.CoveragePartial
-	}
-}
-
-// dropError takes back the error that ended the run.
-func (e *ending) dropError() {
-	e.before = slices.DeleteFunc(e.before, func(e event.Event) bool {
-		failure, ok := e.Payload.(event.Error)
-		return ok && !failure.Recoverable
+		r.closeFail = r.leaveCell()
+		r.leaveWorkspace() // when nothing is left that could write
+		r.release()
 	})
+	return r.closeFail
 }
 
-func (e *ending) events() []event.Event {
-	e.last.Payload = e.done
-	return append(e.before, e.last)
+// closeQuietly is Close for whoever has told the done event already, so that trouble can only be logged; the
+// next run tries again.
+func (r *run) closeQuietly() {
+	if err := r.Close(); err != nil && r.opts.Logger != nil {
+		r.opts.Logger.Warn("claudecode: the cell could not be removed", "error", err)
+	}
 }

@@ -26,6 +26,13 @@ type usageMeter struct {
 	priced  bool // some result had a cost
 
 	noCache, noThinking, noCost bool // some entry did not tell
+
+	last claude.Totals // the running totals of the last result
+}
+
+// next is the meter of what follows.
+func (u *usageMeter) next() usageMeter {
+	return usageMeter{last: u.last, totals: claude.CostTracker{Before: claude.Totals{Models: u.last.Models}}, costs: claude.CostTracker{Before: claude.Totals{CostUSD: u.last.CostUSD}}}
 }
 
 // counters are the counts of a model by their names on the wire, in both spellings, and where they go.
@@ -57,12 +64,15 @@ func (u *usageMeter) observe(raw json.RawMessage) {
 	share, shareOK := u.models(line, "model_usage_since_last_result")
 	u.counted = u.counted || models != nil
 	u.totals.Observe(&claude.ResultMessage{ModelUsage: models, ModelUsageSinceLastResult: share})
+	if models != nil {
+		u.last.Models = models
+	}
 
 	cost, there, ok := number(line, "total_cost_usd", "totalCostUsd")
 	if !there || !ok || !shareOK {
 		return
 	}
-	u.priced = true
+	u.priced, u.last.CostUSD = true, cost
 	seen := &claude.ResultMessage{TotalCostUSD: cost}
 	if share != nil {
 		seen.ModelUsageSinceLastResult = map[string]claude.ModelUsage{"": {CostUSD: costOfAll(share)}}
@@ -81,6 +91,7 @@ func costOfAll(models map[string]claude.ModelUsage) (usd float64) {
 func (u *usageMeter) reset(m *claude.ConversationReset) {
 	u.totals.Observe(m)
 	u.costs.Observe(m)
+	u.last = claude.Totals{}
 }
 
 // models reads totals by model; nil if there are none. It is false if they are malformed.

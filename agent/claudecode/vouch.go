@@ -107,13 +107,7 @@ func (v *vouchers) observe(o *claude.Options) {
 			return result, err
 		}
 	}
-	servers := maps.Clone(o.MCPServers)
-	for name, server := range servers {
-		if own, ok := server.(*claude.MCPInProcess); ok {
-			servers[name] = v.guard(name, own)
-		}
-	}
-	o.MCPServers = servers
+	interpose(o, v.guardHandle)
 }
 
 func allowedInput(result claude.PermissionResult, otherwise json.RawMessage) any {
@@ -148,25 +142,33 @@ func (v *vouchers) observed(h claude.Hook) claude.Hook {
 	return h
 }
 
-// guard is the server behind the check.
-func (v *vouchers) guard(name string, s *claude.MCPInProcess) *claude.MCPInProcess {
-	guarded := &claude.MCPInProcess{
-		Attach: s.Attach, Manifest: s.Manifest, Timeout: s.Timeout, Tools: s.Tools,
+type handleFunc = func(ctx context.Context, msg json.RawMessage) (json.RawMessage, error)
+
+// interpose stands before the servers that run tools in this program.
+func interpose(o *claude.Options, before func(server string, next handleFunc) handleFunc) {
+	servers := maps.Clone(o.MCPServers)
+	for name, server := range servers {
+		if own, ok := server.(*claude.MCPInProcess); ok {
+			servers[name] = interposed(name, own, before)
+		}
 	}
+	o.MCPServers = servers
+}
+
+func interposed(name string, s *claude.MCPInProcess, before func(server string, next handleFunc) handleFunc) *claude.MCPInProcess {
+	own := &claude.MCPInProcess{Attach: s.Attach, Manifest: s.Manifest, Timeout: s.Timeout, Tools: s.Tools}
 	if s.Handle != nil {
-		guarded.Handle = v.guardHandle(name, s.Handle)
+		own.Handle = before(name, s.Handle)
 	}
 	if s.Session != nil {
-		guarded.Session = func(send func(context.Context, json.RawMessage) error) claude.MCPSession {
+		own.Session = func(send func(context.Context, json.RawMessage) error) claude.MCPSession {
 			session := s.Session(send)
-			session.Handle = v.guardHandle(name, session.Handle)
+			session.Handle = before(name, session.Handle)
 			return session
 		}
 	}
-	return guarded
+	return own
 }
-
-type handleFunc = func(ctx context.Context, msg json.RawMessage) (json.RawMessage, error)
 
 func (v *vouchers) guardHandle(server string, next handleFunc) handleFunc {
 	return func(ctx context.Context, msg json.RawMessage) (json.RawMessage, error) {
@@ -201,12 +203,20 @@ func (v *vouchers) checkParams(ctx context.Context, server string, params json.R
 		return nil, fmt.Errorf("the name of the tool: %w", err)
 	}
 	_ = json.Unmarshal(fields["_meta"], &meta) // without an id the call is decided now
-	_ = json.Unmarshal(meta["claudecode/toolUseId"], &id)
-	call := event.ToolCall{ID: id, Name: "mcp__" + strings.Map(inToolName, server) + "__" + strings.Map(inToolName, name), Input: fields["arguments"]}
+	_ = json.Unmarshal(meta[toolUseID], &id)
+	call := event.ToolCall{ID: id, Name: fullName(server, name), Input: fields["arguments"]}
 	if err := v.check(ctx, call); err != nil {
 		return nil, err
 	}
 	return json.Marshal(fields)
+}
+
+// toolUseID is the field of a call's _meta in which the CLI tells the id of the tool use.
+const toolUseID = "claudecode/toolUseId"
+
+// fullName is the name of a server's tool as the CLI knows it.
+func fullName(server, name string) string {
+	return "mcp__" + strings.Map(inToolName, server) + "__" + strings.Map(inToolName, name)
 }
 
 // plainFields are the fields of an object. Those that some readers would take for a known one and others

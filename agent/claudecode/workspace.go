@@ -34,12 +34,12 @@ func bindWorkspace(ctx context.Context, o *claude.Options, req agent.Request, em
 	if req.Workspace == nil {
 		return nil, nil
 	}
-	return req.Workspace.Bind(o, &workspace.BindOptions{Emit: emit, ReadOnly: ownTools{req.Tools}.readOnly, Within: ctx})
+	return req.Workspace.Bind(o, &workspace.BindOptions{Emit: emit, ReadOnly: toolsOf(req).readOnly, Within: ctx})
 }
 
 // readOnly reports whether a name is that of a tool of this program that only reads.
 func (t ownTools) readOnly(name string) bool {
-	bare, ours := strings.CutPrefix(name, toolPrefix+"__")
+	bare, ours := strings.CutPrefix(name, t.prefix()+"__")
 	if t.registry == nil || !ours {
 		return false
 	}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+)
+
+// codeHook is the error of a hook of the host program that failed. The run goes on.
+const codeHook = "HOOK_FAILED"
+
+// How long the CLI waits for hooks that only tell. Those that decide may take their time: a call may wait for
+// its turn, and whether an answer counts may need a test to be run.
+const (
+	callEndedTimeout = 30 * time.Second
+	tellTimeout      = 10 * time.Second
+)
+
+// hooked asks and tells the hooks of a request.
+type hooked struct {
+	agent.Hooks
+	maxRefusals int
+	wrapped     bool // the structured answer is inside of an object that the schema does not have
+	tell        func(event.Payload)
+	log         *slog.Logger
+	rewriting   *rewriting // nil without Rewrite
+
+	mu       sync.Mutex
+	refusals int  // of this prompt
+	answered bool // this prompt
+}
+
+const defaultRefusals = 10
+
+// bindHooks puts the hooks of a request into the options of its run. It comes after the host, whose hooks are
+// then shown inputs as Rewrite has made them.
+func bindHooks(o *claude.Options, req agent.Request, tell func(event.Payload)) error {
+	if req.Hooks == nil {
+		return nil
+	}
+	h := &hooked{
+		Hooks: *req.Hooks, maxRefusals: cmp.Or(req.MaxRefusals, defaultRefusals), wrapped: wrapsOutput(o.OutputSchema),
+		tell: tell, log: logger(o),
+	}
+	if h.maxRefusals < 0 {
+		return refusal("MaxRefusals", "%d is negative", h.maxRefusals)
+	}
+	if err := o.RequireHooks(); err != nil {
+		return err
+	}
+	if h.Rewrite != nil {
+		h.rewriting = newRewriting(h)
+		h.rewriting.observe(o)
+	}
+	o.Hooks = append(o.Hooks[:len(o.Hooks):len(o.Hooks)], h.own()...)
+	h.raiseLimits(o)
+	return nil
+}
+
+func logger(o *claude.Options) *slog.Logger {
+	if o.Logger != nil {
+		return o.Logger
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// own are the hooks of the CLI that ask and tell those of the request.
+func (h *hooked) own() []claude.Hook {
+	var all []claude.Hook
+	add := func(wanted bool, timeout time.Duration, hook claude.Hook) {
+		if hook.Timeout = timeout; wanted {
+			all = append(all, hook)
+		}
+	}
+	judges := h.Answering != nil || h.Stopping != nil
+	add(h.Submitted != nil || judges, tellTimeout, claude.On("", h.submitted))
+	add(h.Answering != nil, 0, claude.On(structuredTool, h.answering))
+	add(judges, tellTimeout, claude.On(structuredTool, h.accepted))
+	add(h.Stopping != nil, 0, claude.On("", h.stopping))
+	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.succeeded))
+	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.failed))
+	add(h.rewriting != nil, tellTimeout, claude.On("", h.batchEnded))
+	add(h.SubagentStarted != nil, tellTimeout, claude.On("", h.subagentStarted))
+	add(h.SubagentStopped != nil, tellTimeout, claude.On("", h.subagentStopped))
+	add(h.Compacting != nil, tellTimeout, claude.On("", h.compacting))
+	return all
+}
+
+// safely calls a hook of the host program. A panic is an error.
+func safely[T any](h *hooked, name string, call func() (T, error)) (answer T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("claudecode: a hook panicked", "hook", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+		if err != nil {
+			h.log.Warn("claudecode: a hook failed", "hook", name, "error", err)
+			h.tell(event.Error{Code: codeHook, Message: "the hook " + name + " failed: " + err.Error(), Recoverable: true, Cause: err})
+		}
+	}()
+	return call()
+}
+
+var errPanicked = errors.New("a hook of the host program panicked")
+
+func (h *hooked) submitted(ctx context.Context, in *claude.UserPromptSubmitInput) (*claude.UserPromptSubmitOutput, error) {
+	h.mu.Lock()
+	h.refusals, h.answered = 0, false
+	h.mu.Unlock()
+	if h.Submitted == nil {
+		return nil, nil
+	}
+	more, _ := safely(h, "Submitted", func() (string, error) {
+		return h.Submitted(ctx, agent.Submission{Prompt: in.Prompt, SessionID: in.SessionID, Dir: in.Cwd})
+	})
+	return &claude.UserPromptSubmitOutput{AdditionalContext: more}, nil
+}
+
+func (h *hooked) succeeded(ctx context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
+	if in.ToolName == structuredTool {
+		return nil, nil
+	}
+	end := agent.CallEnd{
+		ToolCall: event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd},
+		Status:   event.ToolSuccess, Output: in.ToolResponse, Duration: milliseconds(in.DurationMS),
+	}
+	if interrupted(in.ToolResponse) {
+		end.Status = event.ToolCancelled
+	}
+	return &claude.PostToolUseOutput{AdditionalContext: h.callEnded(ctx, end)}, nil
+}
+
+// interrupted reports whether a result says that the tool was stopped. Few tools say so.
+func interrupted(response json.RawMessage) bool {
+	var r struct {
+		Interrupted bool `json:"interrupted"`
+	}
+	return json.Unmarshal(response, &r) == nil && r.Interrupted
+}
+
+func (h *hooked) failed(ctx context.Context, in *claude.PostToolUseFailureInput) (*claude.PostToolUseFailureOutput, error) {
+	if in.ToolName == structuredTool {
+		return nil, nil
+	}
+	end := agent.CallEnd{
+		ToolCall: event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd},
+		Status:   event.ToolError, Error: in.Error, Duration: milliseconds(in.DurationMS),
+	}
+	if in.IsInterrupt {
+		end.Status = event.ToolCancelled
+	}
+	return &claude.PostToolUseFailureOutput{AdditionalContext: h.callEnded(ctx, end)}, nil
+}
+
+func (h *hooked) callEnded(ctx context.Context, end agent.CallEnd) string {
+	more, _ := safely(h, "CallEnded", func() (string, error) { return h.CallEnded(ctx, end) })
+	return more
+}
+
+func (h *hooked) batchEnded(_ context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
+	for _, call := range in.ToolCalls {
+		h.rewriting.forget(call.ToolUseID)
+	}
+	return nil, nil
+}
+
+// subagentStarted tells of a subagent. Those that the CLI uses for itself have no type.
+func (h *hooked) subagentStarted(ctx context.Context, in *claude.SubagentStartInput) (*claude.SubagentStartOutput, error) {
+	if in.AgentType != "" {
+		h.telling("SubagentStarted", func() { h.SubagentStarted(ctx, agent.Subagent{ID: in.AgentID, Type: in.AgentType}) })
+	}
+	return nil, nil
+}
+
+func (h *hooked) subagentStopped(ctx context.Context, in *claude.SubagentStopInput) (*claude.SubagentStopOutput, error) {
+	if in.AgentType != "" {
+		h.telling("SubagentStopped", func() {
+			h.SubagentStopped(ctx, agent.Subagent{ID: in.AgentID, Type: in.AgentType, Text: in.LastAssistantMessage, Transcript: in.AgentTranscriptPath})
+		})
+	}
+	return nil, nil
+}
+
+func (h *hooked) compacting(ctx context.Context, in *claude.PreCompactInput) (*claude.PreCompactOutput, error) {
+	c := agent.Compaction{Trigger: in.Trigger}
+	if in.CustomInstructions != nil {
+		c.Instructions = strings.TrimSpace(*in.CustomInstructions)
+	}
+	h.telling("Compacting", func() { h.Compacting(ctx, c) })
+	return nil, nil
+}
+
+func (h *hooked) telling(name string, tell func()) {
+	_, _ = safely(h, name, func() (struct{}, error) {
+		tell()
+		return struct{}{}, nil
+	})
+}

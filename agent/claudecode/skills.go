@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// skillTool is the tool with which the model reads a skill.
+const skillTool = "Skill"
+
+// withSkillTool is the list of allowed tools, with the one that the skills of the request need.
+func withSkillTool(req agent.Request) []string {
+	named := func(name string) bool { return name == skillTool || strings.HasPrefix(name, skillTool+"(") }
+	if len(req.Skills) == 0 || slices.ContainsFunc(req.AllowedTools, named) {
+		return req.AllowedTools
+	}
+	return append(slices.Clone(req.AllowedTools), skillTool)
+}
+
+// skillRules are the rules by which the CLI lets the model read the skills without a question.
+func skillRules(skills []agent.Skill) []string {
+	var rules []string
+	for _, s := range skills {
+		rules = append(rules, skillTool+"("+s.Name()+")")
+	}
+	return rules
+}
+
+// checkPlace refuses what only a cell can give.
+func (a *Adapter) checkPlace(req agent.Request) error {
+	if a.isolation != nil || a.base.Spawner == nil {
+		return checkSkills(req.Skills)
+	}
+	if len(req.Skills) > 0 {
+		return refusal("Skills", "the CLI is started by a Spawner of the caller's, whose home is not ours to write to\n  next: put the skills there before the run, or leave the Spawner out")
+	}
+	if len(req.Trackers) > 0 {
+		return refusal("Trackers", "the CLI is started by a Spawner of the caller's, and its model calls are not counted here\n  next: use MaxBudgetUSD, or leave the Spawner out")
+	}
+	return nil
+}
+
+// checkSkills refuses skills that have no place.
+func checkSkills(skills []agent.Skill) error {
+	seen := map[string]bool{}
+	for _, s := range skills {
+		switch name := s.Name(); {
+		case name == "" || name == "." || filepath.Base(name) != name || !filepath.IsLocal(name):
+			return refusal("Skills", "%q is no name of a folder", name)
+		case seen[name]:
+			return refusal("Skills", "there are two skills %q\n  next: rename one of them", name)
+		default:
+			seen[name] = true
+		}
+	}
+	return nil
+}
+
+// furnished is the isolation of a run with skills: they are in its home before the CLI starts.
+func furnished(i *isolation.Isolation, skills []agent.Skill) *isolation.Isolation {
+	if len(skills) == 0 {
+		return i
+	}
+	own := isolation.Isolation{}
+	if i != nil {
+		own = *i
+	}
+	before := own.Furnish
+	own.Furnish = func(h *isolation.Home) error {
+		if before != nil {
+			if err := before(h); err != nil {
+				return err
+			}
+		}
+		return writeSkills(h, skills)
+	}
+	return &own
+}
+
+func writeSkills(h *isolation.Home, skills []agent.Skill) error {
+	for _, s := range skills {
+		if err := s.WriteTo(h.SkillsDir()); err != nil {
+			return fmt.Errorf("claudecode: the skill %s: %w", s.Name(), err)
+		}
+	}
+	return nil
+}
+
+var errNoHome = errors.New("claudecode: skills cannot be added to an agent whose home is not ours\n  next: leave the Spawner of the options out")
+
+// addSkills puts skills into the home of a CLI that runs, and has it read them. The model knows them in its
+// next request.
+func (r *run) addSkills(ctx context.Context, client *claude.Client, skills []agent.Skill) error {
+	if r.cell == nil {
+		return errNoHome
+	}
+	if err := checkSkills(skills); err != nil {
+		return err
+	}
+	if err := writeSkills(r.cell.Home(), skills); err != nil {
+		return err
+	}
+	known, err := client.ReloadSkills(ctx)
+	if err != nil {
+		return fmt.Errorf("claudecode: the skills are there, but the CLI did not read them: %w", err)
+	}
+	for _, s := range skills {
+		if !slices.ContainsFunc(known, func(c claude.SlashCommand) bool { return c.Name == s.Name() }) {
+			return fmt.Errorf("claudecode: the CLI does not take the skill %s\n  next: see that its SKILL.md has a name and a description", s.Name())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
+)
+
+// Codes of errors that end a run without a result.
+const (
+	codeStream = "SDK_STREAM_ERROR" // the conversation with the CLI broke
+	codeEnded  = "CLI_ENDED"        // the CLI ended in the middle of the run, or before it
+)
+
+// patience is how long an interrupted turn may take to give its result. It is a little less than an
+// [agent.Runner] waits, so that the done event comes from here, with a token to resume with.
+const patience = 350 * time.Millisecond
+
+// restTime is how long the next prompt waits for the end of a turn that was interrupted in vain.
+const restTime = 2 * time.Second
+
+// A turn is what a run does about one prompt.
+type turn struct {
+	*run
+	prompt string
+
+	sent      bool                    // the prompt is on its way
+	ended     bool                    // the CLI has come to rest
+	results   []*claude.ResultMessage // those since the last TurnEnd
+	cancelled bool                    // the CLI says that it did not do what the prompt says
+}
+
+type yieldFunc = func(event.Event, error) bool
+
+// stream has the CLI work on the prompt and yields what it tells.
+func (t *turn) stream(ctx context.Context, yield yieldFunc) {
+	if ctx.Err() != nil || t.stoppedBy(ctx) != nil { // there is nothing to begin
+		t.breakOff(ctx, nil, yield)
+		return
+	}
+	if err := t.catchUp(ctx); err != nil {
+		t.breakOff(ctx, err, yield)
+		return
+	}
+	started, stopped := t.talk.started, ctx.Done()
+	var timeUp <-chan time.Time
+	for {
+		var told <-chan struct{} // the init comes first, then what was told before it
+		if t.normal.inited {
+			told = t.asides.told
+			if !t.tellLate(yield) || !t.tellAsides(yield) {
+				return
+			}
+		}
+		select {
+		case <-told: // it is taken above
+		case <-started:
+			started = nil
+			t.begin()
+		case next, more := <-t.talk.said:
+			if over := t.take(ctx, next, more, yield); over {
+				return
+			}
+		case <-stopped:
+			if !t.sent {
+				t.breakOff(ctx, nil, yield)
+				return
+			}
+			t.talk.interrupt()
+			stopped = nil
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			timeUp = timer.C
+		case <-timeUp:
+			t.breakOff(ctx, nil, yield)
+			return
+		}
+	}
+}
+
+// begin sends the prompt to a CLI that has started. Why one has not, it says itself.
+func (t *turn) begin() {
+	if t.talk.refused == nil {
+		t.sent = true
+		t.talk.send(t.prompt)
+	}
+}
+
+// take yields what has been said, and reports whether the turn is over.
+func (t *turn) take(ctx context.Context, next said, more bool, yield yieldFunc) (over bool) {
+	switch {
+	case next.refused != nil && ctx.Err() == nil:
+		t.broken = next.refused
+		yield(event.Event{}, next.refused)
+		return true
+	case !more || next.refused != nil || next.failed != nil:
+		t.broken = gone(next.failed)
+		t.breakOff(ctx, next.failed, yield)
+		return true
+	}
+	for _, e := range t.normal.events(next.message) {
+		if !yield(e, nil) {
+			return true
+		}
+	}
+	switch m := next.message.(type) {
+	case *claude.ResultMessage:
+		t.results = append(t.results, m)
+	case *claude.CommandLifecycle:
+		t.cancelled = t.cancelled || m.State == "cancelled"
+	case *claude.TurnEnd:
+		t.results = nil
+		return t.endTurn(ctx, m, yield)
+	}
+	return false
+}
+
+// endTurn yields the end of the turn if it was that of the prompt. Another one, which the CLI began by
+// itself, is followed by that.
+func (t *turn) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc) (over bool) {
+	if end.Answer == nil && !end.Forced && ctx.Err() == nil {
+		return false
+	}
+	last := t.normal.done(end)
+	if len(last) == 0 && ctx.Err() == nil {
+		return false
+	}
+	t.ended = true
+	if len(last) == 0 {
+		last = t.normal.done(nil)
+	}
+	t.finish(ctx, newEnding(last), end.Answer, yield)
+	return true
+}
+
+// breakOff yields the end of a turn that has not come to its own. Its result may have come all the same.
+// failed is why no more messages come, if that is known.
+func (t *turn) breakOff(ctx context.Context, failed error, yield yieldFunc) {
+	end := t.unfinished()
+	last := t.normal.done(end)
+	if len(last) == 0 {
+		last = t.normal.done(nil)
+	}
+	e := newEnding(last)
+	if end.Answer == nil && failed != nil {
+		e.fail(brokenCode(failed), failed)
+	}
+	t.finish(ctx, e, end.Answer, yield)
+}
+
+// unfinished is the end of a turn made of what has come of it.
+func (t *turn) unfinished() *claude.TurnEnd {
+	end := &claude.TurnEnd{Results: t.results}
+	for _, result := range t.results {
+		if result.IsAnswer() {
+			end.Answer = result
+		}
+	}
+	return end
+}
+
+func brokenCode(err error) string {
+	if _, ended := errors.AsType[*claude.ProcessError](err); ended || errors.Is(err, errGone) {
+		return codeEnded
+	}
+	return codeStream
+}
+
+// finish yields the last events. answer is the result of the turn, if one came; that of a CLI which
+// refused to start is not one of any session.
+func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessage, yield yieldFunc) {
+	if ctx.Err() != nil {
+		e.interrupt(context.Cause(ctx), t.cancelled)
+		e.partial() // also after the answer an agent in the background may have been at work
+	}
+	if err := t.stoppedBy(ctx); err != nil {
+		e.limit(err)
+	}
+	t.count(e)
+	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
+	e.done.ResumeToken = t.session.token(&t.normal, resulted)
+	t.session = t.session.after(e.done.ResumeToken)
+	// Nothing but the end is told of a run that was stopped.
+	if ctx.Err() == nil && (!t.tellLate(yield) || !t.tellAsides(yield)) {
+		return
+	}
+	for _, e := range e.events() {
+		if !yield(e, nil) {
+			return
+		}
+	}
+}
+
+// count adds what others have counted, and counts what nobody else does.
+func (t *turn) count(e *ending) {
+	complete := e.done.Usage.Tokens != nil && e.done.Usage.Tokens.Coverage == event.CoverageComplete
+	defer func() { t.uncounted = !complete }()
+	if t.cell == nil {
+		for _, tracker := range t.req.Trackers {
+			tracker.Record(guard.UsageOf(e.done.Usage))
+		}
+		return
+	}
+	answered := t.asides.answered() // before the count of all, which is never less
+	usage := t.cell.Usage()
+	e.counted(usageSince(usage, t.counted))
+	if !t.uncounted { // what the last turn did not tell may be in this one
+		e.compare(answered.since(tokensOf(t.counted)), tokensOf(usage).since(tokensOf(t.counted)))
+	}
+	t.counted = usage
+}
+
+// catchUp takes what the CLI has said since the last turn, and waits until it has come to rest.
+func (t *turn) catchUp(ctx context.Context) error {
+	if t.broken == nil && !t.talk.isUp() {
+		return nil
+	}
+	rested := t.settle(ctx, restTime)
+	t.normal.begun = time.Time{} // by the first message of this turn
+	switch {
+	case t.broken != nil:
+		return t.broken
+	case !rested && ctx.Err() == nil:
+		return errRestless
+	}
+	return nil
+}

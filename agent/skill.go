@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import "context"
+
+// A Skill is a folder of instructions, as a [prompt.Skill] is.
+type Skill interface {
+	// Name is the name of the folder, and the one that the agent knows the skill by.
+	Name() string
+	// WriteTo writes the folder dir/NAME. One that is there with the same content is no error.
+	WriteTo(dir string) error
+}
+
+// A Learner is a [Conversation] to which skills can be added while the agent works.
+type Learner interface {
+	// AddSkills adds skills. When it returns the agent knows them from its next step on: a tool that adds
+	// them before it returns can speak of them in its result.
+	AddSkills(ctx context.Context, skills []Skill) error
+}

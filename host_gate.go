@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/tool"
+)
+
+// A gatekeeper is the engine as the agent's host, which also tells of its decisions.
+type gatekeeper struct {
+	*gate.Engine
+	h *host
+}
+
+// TellTo implements [agent.Teller].
+func (g *gatekeeper) TellTo(tell func(event.Event)) {
+	g.h.lock.Lock()
+	defer g.h.lock.Unlock()
+	g.h.tell = tell
+}
+
+// newEngine makes the one place where calls are decided: the agent's hooks and our own registry ask it.
+func (h *host) newEngine() (*gate.Engine, error) {
+	g, err := gate.New(h.policies()...)
+	if err != nil {
+		return nil, err
+	}
+	return gate.NewEngine(g, &gate.EngineOptions{
+		Facts: h.facts(), Approver: h.opts.Approver, Emit: h.decided, Logger: h.opts.Logger,
+	}), nil
+}
+
+// policies are all that judge the calls of the evaluation. The gate orders them by stage: limits, lists,
+// risk, capabilities, session, the others. What none of them forbids is allowed.
+func (h *host) policies() []gate.Policy {
+	all := []gate.Policy{gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.Knows(h.opts.ToolServer, h.registry), gate.Default(event.Allow)}
+	if h.opts.AllowedTools != nil {
+		all = append(all, gate.AllowTools(h.allowedTools()...))
+	}
+	if len(h.opts.DisallowedTools) > 0 {
+		all = append(all, gate.DenyTools(h.opts.DisallowedTools...))
+	}
+	if h.opts.Permissions != nil {
+		all = append(all, gate.FromCapabilities(h.opts.Permissions))
+	}
+	return slices.Concat(all, h.live.Policies(), h.opts.Policies)
+}
+
+// allowedTools is the list of the options and, unless it names some of them or is empty, the tools of the
+// prompt, which its text speaks of: also those of sections that are opened later.
+func (h *host) allowedTools() []string {
+	list, server := h.opts.AllowedTools, "mcp__"+h.opts.ToolServer
+	ours := func(name string) bool {
+		name, _, _ = strings.Cut(name, "(")
+		_, found := h.registry.Lookup(name)
+		return found || name == server || strings.HasPrefix(name, server+"__")
+	}
+	if len(list) == 0 || slices.ContainsFunc(list, ours) {
+		return list
+	}
+	return append(slices.Clone(list), server)
+}
+
+// listedTools is the list as the agent gets it. Arguments are for the gate: no agent takes them for a
+// boundary.
+func (h *host) listedTools() []string {
+	if h.opts.AllowedTools == nil {
+		return nil
+	}
+	names := []string{}
+	for _, name := range h.allowedTools() {
+		name, _, _ = strings.Cut(name, "(")
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// facts is what is known about a call. Every call that the agent wants to make comes through here.
+func (h *host) facts() func(context.Context, gate.Call) gate.Facts {
+	known := guard.Facts(guard.FactsOptions{Session: h.opts.Session, Tracker: h.tracker, Deadline: h.deadline})
+	return func(ctx context.Context, c gate.Call) gate.Facts {
+		if _, inRegistry := tool.Candidate(ctx); !inRegistry {
+			h.calls.note(c.ToolCall)
+		}
+		return known(ctx, c)
+	}
+}
+
+// decided records a decision or a question before anybody acts on it, and tells of it. It panics if that
+// cannot be recorded, for which the engine denies the call.
+func (h *host) decided(e event.Event) {
+	h.beat()
+	e.Agent, e.RunID = h.adapter.Agent(), h.run.RunID
+	if d, ok := e.Payload.(event.Decision); ok {
+		h.calls.decide(d)
+	}
+	if _, err := h.opts.Session.Dispatch(context.Background(), e); err != nil {
+		h.lose(err)
+		panic(fmt.Sprintf("a decision cannot be recorded: %v", err))
+	}
+	h.say(e)
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drover
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/session"
+)
+
+// hooks are what the agent asks and tells beside the decisions about its calls.
+func (h *host) hooks() *agent.Hooks {
+	hooks := &agent.Hooks{
+		Rewrite:   safely(h, "Rewrite", h.rewrite),
+		Submitted: safely(h, "Submitted", h.submitted),
+		CallEnded: safely(h, "CallEnded", h.callEnded),
+		SubagentStarted: told(h, "SubagentStarted", func(ctx context.Context, a agent.Subagent) {
+			h.count(Stats{Subagents: 1})
+			h.happened(ctx, a.ID, SubagentStarted{ID: a.ID, Type: a.Type})
+		}),
+		SubagentStopped: told(h, "SubagentStopped", func(ctx context.Context, a agent.Subagent) {
+			h.happened(ctx, a.ID, SubagentStopped{ID: a.ID, Type: a.Type, Text: a.Text})
+		}),
+		Compacting: told(h, "Compacting", func(ctx context.Context, c agent.Compaction) {
+			h.count(Stats{Compactions: 1})
+			h.happened(ctx, "", Compacting{Trigger: c.Trigger, Instructions: c.Instructions})
+		}),
+	}
+	if h.opts.Completion != nil {
+		hooks.Answering = safely(h, "Answering", h.answering)
+		hooks.Stopping = safely(h, "Stopping", h.stopping)
+	}
+	return hooks
+}
+
+// safely is a hook that neither panics nor fails unnoticed. None of them ends the run.
+func safely[In, Out any](h *host, name string, hook func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		h.beat()
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("drover: the hook %s panicked: %v", name, p)
+				h.opts.Logger.ErrorContext(ctx, "a hook panicked", "hook", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			}
+			if err != nil {
+				h.count(Stats{HookErrors: 1})
+				h.opts.Logger.WarnContext(ctx, "a hook failed; the run goes on", "hook", name, "error", err)
+			}
+		}()
+		return hook(ctx, in)
+	}
+}
+
+// told is safely for hooks that answer nothing.
+func told[In any](h *host, name string, hook func(context.Context, In)) func(context.Context, In) {
+	safe := safely(h, name, func(ctx context.Context, in In) (struct{}, error) {
+		hook(ctx, in)
+		return struct{}{}, nil
+	})
+	return func(ctx context.Context, in In) { _, _ = safe(ctx, in) }
+}
+
+// happened records something that only a hook tells, and tells of it in the stream.
+func (h *host) happened(ctx context.Context, agentID string, what event.Payload) {
+	e := event.New(what)
+	e.Agent, e.RunID, e.AgentID = h.adapter.Agent(), h.run.RunID, agentID
+	h.dispatch(ctx, e)
+	h.say(e)
+}
+
+// opening is the first message of the user: what the session knows of the task, and then the prompt.
+func (h *host) opening(text string) string {
+	lines := session.ContextLines(h.opts.Session)
+	if len(lines) == 0 {
+		return text
+	}
+	return strings.Join(lines, "\n") + "\n\n" + text
+}
+
+// submitted gives the agent what the session knows of the task, unless the message says it itself.
+func (h *host) submitted(_ context.Context, s agent.Submission) (string, error) {
+	h.count(Stats{Prompts: 1})
+	known := strings.Join(session.ContextLines(h.opts.Session), "\n")
+	if strings.HasPrefix(s.Prompt, known) {
+		return "", nil
+	}
+	return known, nil
+}
+
+// callEnded records a call of the agent's own tools at once, and answers with feedback.
+func (h *host) callEnded(ctx context.Context, end agent.CallEnd) (string, error) {
+	if !h.calls.isOwn(end.ID) {
+		h.calls.note(end.ToolCall)
+		c := h.calls.get(end.ID)
+		c.ToolCall = end.ToolCall // what was made, whatever was asked for
+		invoked := h.invoked(c)
+		invoked.Status, invoked.Value, invoked.Error = end.Status, end.Output, end.Error
+		invoked.Output = shown(end.Output)
+		if len(end.Output) == 0 {
+			invoked.Output = shown(asText(end.Error))
+		}
+		h.recordCall(context.WithoutCancel(ctx), invoked)
+	}
+	return h.feedback.AfterCall(ctx, end.ID)
+}
+
+func asText(text string) json.RawMessage {
+	raw, _ := json.Marshal(text) // a string
+	return raw
+}
