@@ -59,6 +59,10 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		r.refuse(w, req, refusal)
 		return
 	}
+	if r.waits.Load() {
+		writeError(w, r.wire, http.StatusBadRequest, "invalid_request_error", "this run has not begun")
+		return
+	}
 	if err := r.spent(); err != nil {
 		c.answerStopped(err)
 		return

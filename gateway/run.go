@@ -46,6 +46,7 @@ type Run struct {
 	die        context.CancelFunc
 	stop       context.CancelCauseFunc
 	told       atomic.Bool  // that the run is over
+	waits      atomic.Bool  // for Hold to be released
 	refused    atomic.Int64 // requests
 	conns      atomic.Int64 // open connections
 	held       atomic.Int64 // bytes of requests under way
@@ -106,6 +107,13 @@ func (r *Run) Stop(err error) {
 		err = ErrStopped
 	}
 	r.end(err)
+}
+
+// Hold has the run refuse model calls until release is called, with an error that the CLI does not retry.
+// They are not passed on, counted or told of: it is for a CLI that only practises.
+func (r *Run) Hold() (release func()) {
+	r.waits.Store(true)
+	return func() { r.waits.Store(false) }
 }
 
 // end is the only place where a run is ended. What waits for it has ended before the event is told.

@@ -292,6 +292,9 @@ func (c *Cell) Home() *Home { return c.home }
 // Usage is what the model calls of the run have cost so far, as the gateway counts it.
 func (c *Cell) Usage() gateway.Usage { return c.run.Usage() }
 
+// Hold has the cell refuse model calls until release is called; see [gateway.Run.Hold].
+func (c *Cell) Hold() (release func()) { return c.run.Hold() }
+
 // Trackers are the budgets that the run is held to.
 func (c *Cell) Trackers() []*guard.Tracker { return c.trackers }
 

@@ -69,20 +69,16 @@ func (r *run) leaveCell() error {
 }
 
 // limited is a context that ends with the deadlines of the cell's budgets. Their other limits are kept
-// by the gateway; without a cell they end the context too.
+// by the gateway.
 func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	cancels := []context.CancelFunc{}
-	add := func(limited context.Context, cancel context.CancelFunc) {
-		ctx, cancels = limited, append(cancels, cancel)
-	}
 	if r.cell == nil {
-		for _, tracker := range r.req.Trackers {
-			add(tracker.Context(ctx))
-		}
-	} else {
-		for _, tracker := range r.cell.Trackers() {
-			add(tracker.Budget().Deadline.Context(ctx))
-		}
+		return ctx, func() {}
+	}
+	cancels := []context.CancelFunc{}
+	for _, tracker := range r.cell.Trackers() {
+		var cancel context.CancelFunc
+		ctx, cancel = tracker.Budget().Deadline.Context(ctx)
+		cancels = append(cancels, cancel)
 	}
 	return ctx, func() {
 		for _, cancel := range cancels {
@@ -107,10 +103,11 @@ func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
 
 // stoppedBy is the limit that ended the run, or nil.
 func (r *run) stoppedBy(ctx context.Context) error {
-	if r.cell != nil {
-		if err := r.cell.Stopped(); err != nil {
-			return err
-		}
+	if r.cell == nil {
+		return nil
+	}
+	if err := r.cell.Stopped(); err != nil {
+		return err
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, guard.ErrDeadlineExceeded) || errors.Is(cause, guard.ErrBudgetExhausted) {
 		return cause

@@ -111,7 +111,7 @@ func TestAConversationIsOneProcessForManyPrompts(t *testing.T) {
 func TestAStoppedTurnLeavesTheConversationUsable(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		for moment, turn := range map[string]script.Turn{
-			"waiting": script.Hang(), "streaming": slowly(strings.Repeat("word ", 400)), "a command": script.Reply(bash("sleep 25")),
+			"waiting": script.Hang(), "streaming": slowly(strings.Repeat("word ", 400)), "a command": script.Reply(bash("tail -f /dev/null")),
 		} {
 			t.Run(name+"/"+moment, func(t *testing.T) {
 				cli := newCLI(t)
@@ -147,7 +147,7 @@ func TestAStoppedTurnLeavesTheConversationUsable(t *testing.T) {
 // A reader who leaves ends the turn, not the conversation.
 func TestAReaderWhoLeavesEndsTheTurn(t *testing.T) {
 	cli := claudetest.CLI(t)
-	model := claudetest.NewModel(t, script.Reply(bash("sleep 25")), script.Text("Here.").Always())
+	model := claudetest.NewModel(t, script.Reply(bash("tail -f /dev/null")), script.Text("Here.").Always())
 	base := cli.Options(model)
 	base.PermissionMode = claude.ModeBypassPermissions
 	c := open(t, newAdapter(t, base), agent.Request{})
@@ -179,7 +179,7 @@ func TestCloseEndsAConversationInTheMiddleOfAPrompt(t *testing.T) {
 	for name, inside := range map[string]bool{"by the reader": true, "by another": false} {
 		t.Run(name, func(t *testing.T) {
 			cli := claudetest.CLI(t)
-			model := claudetest.NewModel(t, script.Reply(bash("sleep 25")))
+			model := claudetest.NewModel(t, script.Reply(bash("tail -f /dev/null")))
 			base := cli.Options(model)
 			base.PermissionMode = claude.ModeBypassPermissions
 			c := open(t, newAdapter(t, base), agent.Request{})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -23,9 +24,11 @@ import (
 // A run is a CLI in its cell, and everything that belongs to it. It works on one prompt after the other.
 type run struct {
 	adapter *Adapter
-	req     agent.Request
+	asked   agent.Request // as it came
+	req     agent.Request // with the working directory
 	opts    claude.Options
 	denials denials
+	rules   ruleChanges
 	release func()
 	cell    *isolation.Cell
 	asides  *asides
@@ -38,8 +41,11 @@ type run struct {
 	speaking  sync.Mutex // held while a prompt is worked on
 	closeFail error
 
+	rehearsing atomic.Bool // nobody is to hear of what the CLI does
+
 	// What a turn leaves to the next one. Held by whoever speaks.
 	normal    normaliser
+	init      *claude.SystemInit // how the first turn began
 	session   continuity
 	counted   gateway.Usage // by the end of the last turn
 	uncounted bool          // the CLI's count of the last turn was partial
@@ -58,9 +64,6 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	if req.Workspace != nil {
 		r.opts.AddDirs = append(slices.Clone(r.opts.AddDirs), req.Workspace.Root())
 	}
-	if req.TraceParent != "" {
-		r.opts.TraceParent, r.opts.TraceState = req.TraceParent, req.TraceState
-	}
 	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
 	release, err := serveTools(&r.opts, req)
@@ -73,6 +76,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 		return nil, err
 	}
 	r.denials.observe(&r.opts)
+	r.rules.observe(&r.opts)
 	if req.Host != nil {
 		newVouchers(req.Host, r.opts.Dir).observe(&r.opts)
 	}
@@ -81,6 +85,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 		release()
 		return nil, err
 	}
+	r.hush(r.opts.Hooks)
 	req.Dir, req.Model, req.Resume = r.opts.Dir, r.opts.Model, r.opts.Resume
 	r.normal = normaliser{req: req, denied: r.denials.has, wrapped: wrapsOutput(r.opts.OutputSchema)}
 	return r, nil
@@ -89,6 +94,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 // start begins a run: its cell is made, and the CLI is starting when it returns. If ctx has ended there is
 // nothing to start, which is no error.
 func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
+	asked := req
 	dir, err := workDir(req)
 	if err != nil {
 		return nil, err
@@ -101,6 +107,7 @@ func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.asked = asked
 	if err := r.enter(ctx, req); err != nil && ctx.Err() == nil {
 		_ = r.Close() // nothing of it has begun to work
 		return nil, err
