@@ -150,19 +150,10 @@ func (h *host) settle(ctx context.Context, t *turn) error {
 	if t != nil && h.probe.Consumed() == h.before {
 		h.tracker.Record(guard.UsageOf(t.Usage))
 	}
-	h.summary.Turns += h.modelCallsLocked(t)
+	h.summary.Turns += len(h.models)
 	h.models, h.tell, h.halt = nil, nil, nil
 	h.reportLocked()
 	return h.lost
-}
-
-// modelCallsLocked is how many model calls of the main agent a turn had: those that its events tell of, or
-// else what the agent says.
-func (h *host) modelCallsLocked(t *turn) int {
-	if n := len(h.models); n > 0 || t == nil {
-		return n
-	}
-	return agent.EndOf(t.ended).Turns
 }
 
 // reportLocked makes what was counted the evaluation's.
