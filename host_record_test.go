@@ -18,7 +18,9 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
 
 func TestEachCallIsRecordedOnceHoweverItEnds(t *testing.T) {
@@ -114,6 +116,28 @@ func TestCallsOfAnEvaluationThatIsCancelledAreRecorded(t *testing.T) {
 	}
 	if len(kept(s)) != 0 {
 		t.Errorf("the notes %q are left", kept(s))
+	}
+}
+
+// An agent may end its turn without waiting for what it has called.
+func TestATurnEndsWhenOurToolsHaveEnded(t *testing.T) {
+	s, begun := session.New(nil), make(chan struct{})
+	slow := tool.Must("slow", "Takes a while.", func(context.Context, tool.None) (string, error) {
+		close(begun)
+		time.Sleep(50 * time.Millisecond)
+		return "done", nil
+	})
+	leaves := func(r *agenttest.Run) {
+		go r.Request.Tools.Execute(r.Context, tool.Call{ID: "1", Name: "slow"})
+		<-begun
+		r.Yield(event.Event{Payload: event.ToolResult{ID: "1", Name: "mcp__wink__slow", Status: event.ToolError}}, nil)
+	}
+	p := reviewPrompt(t, prompt.Markdown("task", "Task", "Go.").With(slow))
+	if _, err := drover.Evaluate(t.Context(), agenttest.New(leaves, answers()), p, &drover.Options{Session: s}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"1 slow bridged success"}, recorded(s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -238,8 +262,14 @@ func TestAnEvaluationThatCannotBeRecordedFails(t *testing.T) {
 		if err != nil && !errors.Is(err, errFull) {
 			t.Errorf("room for %d: %v, want that the disk is full", room, err)
 		}
-		if logged := len(recorded(s)); err != nil && made > logged+1 {
-			t.Errorf("room for %d: %d calls were made and %d recorded", room, made, logged)
+		allowed := 0
+		for e := range s.Events() {
+			if e.Kind == event.KindDecision {
+				allowed++
+			}
+		}
+		if logged := len(recorded(s)); made > allowed || err != nil && made > logged+1 {
+			t.Errorf("room for %d: %d calls were made, of which the log has %d decisions and %d ends", room, made, allowed, logged)
 		}
 		succeeded = succeeded || err == nil
 	}
