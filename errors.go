@@ -116,9 +116,6 @@ func (e *evaluation) failed(err error) *EvaluationError {
 		return already
 	}
 	ended, _ := errors.AsType[*turnError](err)
-	if ended != nil && err == error(ended) {
-		err = ended.cause
-	}
 	f := e.classify(err)
 	failure := &EvaluationError{
 		Prompt: e.prompt.Name(), Phase: e.phase(err, f.Kind, ended != nil), Stage: e.stage, Kind: f.Kind,

@@ -130,7 +130,8 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 		want   failing
 	}{
 		"it dies at once": {
-			func(s *claudetest.ScriptSession) { s.Stderr("error: unknown option"); s.Exit(1) }, drover.Options{},
+			func(s *claudetest.ScriptSession) { s.Stderr("error: unknown option"); s.Exit(1) },
+			drover.Options{},
 			failing{
 				phase: drover.PhaseRequest, kind: agent.FailureRequest, retry: hopeless, says: []string{"Claude Code process failed: error: unknown option"},
 				payload: map[string]any{"exit_code": 1, "stderr": "error: unknown option"},
@@ -142,18 +143,21 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 				s.Await("user")
 				s.Stderr("out of memory")
 				s.Exit(137)
-			}, drover.Options{},
+			},
+			drover.Options{},
 			failing{
 				phase: drover.PhaseRequest, kind: agent.FailureProcess, retry: later, says: []string{"Claude Code process failed: out of memory"},
 				payload: map[string]any{"exit_code": 137, "stderr": "out of memory", "during": "a turn"},
 			},
 		},
 		"it dies without a word": {
-			func(s *claudetest.ScriptSession) { s.Initialize(""); s.Await("user"); s.Exit(0) }, drover.Options{},
+			func(s *claudetest.ScriptSession) { s.Initialize(""); s.Await("user"); s.Exit(0) },
+			drover.Options{},
 			failing{phase: drover.PhaseRequest, kind: agent.FailureProcess, retry: later, says: []string{"Claude Code process failed: it ended during a turn"}},
 		},
 		"it does not answer": {
-			func(s *claudetest.ScriptSession) { s.Hang() }, drover.Options{},
+			func(s *claudetest.ScriptSession) { s.Hang() },
+			drover.Options{},
 			failing{phase: drover.PhaseRequest, kind: agent.FailureStart, throttle: drover.ThrottleTimeout, retry: later, says: []string{"no answer to initialize"}},
 		},
 		"it says what is not JSON": {
@@ -162,7 +166,8 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 				s.Await("user")
 				s.Line(`{"type":"result",`)
 				endOfTask(s)
-			}, drover.Options{},
+			},
+			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}, is: []error{claude.ErrNoAnswer}},
 		},
 		"it says too much": {
@@ -171,43 +176,53 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 				s.Await("user")
 				s.Line(strings.Repeat("x", 2<<20))
 				s.UntilEOF()
-			}, drover.Options{},
+			},
+			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}},
 		},
 		"it refuses to start": {
-			result(map[string]any{"subtype": "error_during_execution", "errors": []string{"not as root"}, "startup_failure_reason": "bypass_root"}), drover.Options{},
+			result(map[string]any{"subtype": "error_during_execution", "errors": []string{"not as root"}, "startup_failure_reason": "bypass_root"}),
+			drover.Options{},
 			failing{phase: drover.PhaseRequest, kind: agent.FailureRequest, retry: hopeless, is: []error{claude.ErrStartup}, payload: map[string]any{"startup_failure_reason": "bypass_root"}},
 		},
 		"no result": {
-			func(s *claudetest.ScriptSession) { s.Initialize(""); s.Await("user"); s.Say("Hm."); endOfTask(s) }, drover.Options{},
+			func(s *claudetest.ScriptSession) { s.Initialize(""); s.Await("user"); s.Say("Hm."); endOfTask(s) },
+			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureNoResult, retry: later, is: []error{claude.ErrNoAnswer}, says: []string{"No result message received from Claude Code"}},
 		},
 		"turns used up": {
-			result(map[string]any{"subtype": "error_max_turns"}), drover.Options{},
+			result(map[string]any{"subtype": "error_max_turns"}),
+			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureMaxTurns, retry: hopeless, is: []error{claude.ErrMaxTurns}, payload: map[string]any{"subtype": "error_max_turns", "status": "max_turns"}},
 		},
 		"money used up": {
-			result(map[string]any{"subtype": "error_max_budget_usd"}), drover.Options{},
+			result(map[string]any{"subtype": "error_max_budget_usd"}),
+			drover.Options{},
 			failing{phase: drover.PhaseBudget, kind: agent.FailureMaxBudget, retry: hopeless, is: []error{claude.ErrMaxBudget, guard.ErrBudgetExhausted}},
 		},
 		"no output that fits": {
-			result(map[string]any{"subtype": "error_max_structured_output_retries"}), drover.Options{},
+			result(map[string]any{"subtype": "error_max_structured_output_retries"}),
+			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureOutputRetries, retry: hopeless, is: []error{claude.ErrStructuredOutput}},
 		},
 		"an error of its own": {
-			result(map[string]any{"subtype": "error_during_execution", "errors": []string{"it broke"}}), drover.Options{},
+			result(map[string]any{"subtype": "error_during_execution", "errors": []string{"it broke"}}),
+			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureExecution, retry: hopeless, says: []string{"it broke"}, payload: map[string]any{"subtype": "error_during_execution"}},
 		},
 		"a refusal": {
-			result(map[string]any{"stop_reason": "refusal", "result": "No."}), drover.Options{},
+			result(map[string]any{"stop_reason": "refusal", "result": "No."}),
+			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureRefusal, retry: hopeless, payload: map[string]any{"stop_reason": "refusal"}},
 		},
 		"a prompt that is too long": {
-			result(map[string]any{"terminal_reason": "prompt_too_long", "result": "Prompt is too long"}), drover.Options{},
+			result(map[string]any{"terminal_reason": "prompt_too_long", "result": "Prompt is too long"}),
+			drover.Options{},
 			failing{phase: drover.PhaseRequest, kind: agent.FailureTooLarge, retry: hopeless, is: []error{claude.ErrPromptTooLong}},
 		},
 		"no connection": {
-			result(map[string]any{"api_error": "connection_failed", "result": "Unable to connect"}), drover.Options{},
+			result(map[string]any{"api_error": "connection_failed", "result": "Unable to connect"}),
+			drover.Options{},
 			failing{phase: drover.PhaseRequest, kind: agent.FailureTimeout, throttle: drover.ThrottleTimeout, retry: later},
 		},
 		"400": {status(400), drover.Options{}, failing{phase: drover.PhaseRequest, kind: agent.FailureRequest, retry: hopeless, payload: map[string]any{"api_error_status": 400}}},
@@ -221,7 +236,8 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 		"504": {status(504), drover.Options{}, failing{phase: drover.PhaseRequest, kind: agent.FailureTimeout, throttle: drover.ThrottleTimeout, retry: later}},
 		"529": {status(529), drover.Options{}, failing{phase: drover.PhaseRequest, kind: agent.FailureOverloaded, throttle: drover.ThrottleOverloaded, retry: later, is: []error{claude.ErrOverloaded}}},
 		"an option that cannot be": {
-			status(500), drover.Options{Effort: "no such effort"},
+			status(500),
+			drover.Options{Effort: "no such effort"},
 			failing{phase: drover.PhaseRequest, retry: hopeless, says: []string{"no such effort"}},
 		},
 	} {

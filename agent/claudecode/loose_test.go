@@ -124,6 +124,10 @@ func TestLooseResults(t *testing.T) {
 			events := play(t, n, tick, test.line)
 			checkStream(t, events)
 			done, _ := events[len(events)-1].Payload.(event.Done)
+			if (done.Cause == nil) != (done.Status == event.DoneSuccess) {
+				t.Errorf("the cause is %v", done.Cause)
+			}
+			done.Cause = nil // its text is the result
 			if diff := cmp.Diff(test.want, done); diff != "" {
 				t.Errorf("done (-want +got):\n%s", diff)
 			}
