@@ -107,8 +107,13 @@ func TestTheServersOfAFile(t *testing.T) {
 	mcp.AddTool(web, &mcp.Tool{Name: "find", Description: "Finds."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found on the host"}}}, nil, nil
 	})
-	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return web }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return web }, nil))
 	defer host.Close()
+	defer func() {
+		for s := range web.Sessions() {
+			_ = s.Close() // else it waits for its client
+		}
+	}()
 	model := claudetest.NewModel(t, script.Call("mcp__local__greet", script.Input{}), script.Call("mcp__web__find", script.Input{}), script.Text("Done."))
 	p := newProgram(t, model.URL())
 	for name, text := range map[string]string{
