@@ -128,7 +128,7 @@ func (e *evaluation) failed(err error) *EvaluationError {
 	failure.Message = cmp.Or(f.Message, failure.Message)
 	failure.Next = cmp.Or(failure.Next, nextStep[f.Kind])
 	if kind, ok := throttles[f.Kind]; ok {
-		failure.Err = &ThrottleError{Kind: kind, RetryAfter: failure.Retry.After, Attempts: e.summary.Attempts, RetrySafe: failure.Retry.Safe, Err: err}
+		failure.Err = &ThrottleError{Kind: kind, RetryAfter: failure.Retry.After, Attempts: max(1, e.summary.Attempts), RetrySafe: failure.Retry.Safe, Err: err}
 	}
 	return failure
 }
@@ -158,6 +158,7 @@ var nextStep = map[agent.FailureKind]string{
 	agent.FailureExecution:     "see Payload and the transcript for what went before",
 	agent.FailureMaxTurns:      "raise Options.MaxTurns, or ask for less",
 	agent.FailureMaxBudget:     "raise the budget, or ask for less",
+	agent.FailureNoOutput:      "describe the fields of the output type, or make it easier to fill",
 	agent.FailureOutputRetries: "make the output type easier to fill, or describe its fields",
 }
 

@@ -344,19 +344,20 @@ func TestLimitsEndARunOfTheRealCLI(t *testing.T) {
 	for name, x := range map[string]struct {
 		turns []script.Turn
 		opts  drover.Options
+		after time.Duration // the deadline, if there is one
 		stop  bool
 		want  failing
 	}{
-		"deadline": {[]script.Turn{script.Hang()}, drover.Options{Deadline: guard.FromNow(2 * time.Second)}, false, failing{
+		"deadline": {[]script.Turn{script.Hang()}, drover.Options{}, 2 * time.Second, false, failing{
 			phase: drover.PhaseResponse, kind: agent.FailureInterrupted, retry: hopeless, is: []error{guard.ErrDeadlineExceeded, context.DeadlineExceeded},
 		}},
-		"cancel": {[]script.Turn{script.Hang()}, drover.Options{}, true, failing{
+		"cancel": {[]script.Turn{script.Hang()}, drover.Options{}, 0, true, failing{
 			phase: drover.PhaseResponse, kind: agent.FailureInterrupted, retry: hopeless, is: []error{context.Canceled, because},
 		}},
-		"budget": {[]script.Turn{script.Call("TodoWrite", script.Input{"todos": []any{}}).Metered(script.Usage{Input: 600, Output: 500})}, drover.Options{MaxBudgetUSD: 0.00001}, false, failing{
+		"budget": {[]script.Turn{script.Call("TodoWrite", script.Input{"todos": []any{}}).Metered(script.Usage{Input: 600, Output: 500})}, drover.Options{MaxBudgetUSD: 0.00001}, 0, false, failing{
 			phase: drover.PhaseBudget, kind: agent.FailureMaxBudget, retry: hopeless, is: []error{guard.ErrBudgetExhausted},
 		}},
-		"turns": {[]script.Turn{script.Call("Glob", script.Input{"pattern": "*"}).Always()}, drover.Options{MaxTurns: 2}, false, failing{
+		"turns": {[]script.Turn{script.Call("Glob", script.Input{"pattern": "*"}).Always()}, drover.Options{MaxTurns: 2}, 0, false, failing{
 			phase: drover.PhaseResponse, kind: agent.FailureMaxTurns, retry: hopeless, is: []error{claude.ErrMaxTurns},
 		}},
 	} {
@@ -365,6 +366,9 @@ func TestLimitsEndARunOfTheRealCLI(t *testing.T) {
 			model := claudetest.NewModel(t, x.turns...)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
+			if x.after != 0 {
+				x.opts.Deadline = guard.FromNow(x.after)
+			}
 			if x.stop {
 				go func() {
 					_ = model.WaitRequests(ctx, 1)

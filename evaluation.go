@@ -65,11 +65,10 @@ type evaluation struct {
 	calls   calls
 	goOn    string // what to say first instead of the prompt
 	summary Summary
-
-	trace *telemetry.Run // nil without telemetry
-	// traceState goes with the trace context; announced says that the begin was logged.
+	trace   *telemetry.Run // nil without telemetry
+	// traceState goes with the trace context; logged says that the begin was logged.
 	traceState string
-	announced  bool
+	logged     bool
 }
 
 // An outcome is an answer, and what became of it.
@@ -92,6 +91,7 @@ func (e *evaluation) evaluate(ctx context.Context, emit emitFunc) (*outcome, err
 // proceed says something more in a conversation.
 func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
+		e.summary.Attempts = 1
 		if e.runner == nil {
 			if err := e.open(ctx); err != nil {
 				return nil, err
@@ -151,7 +151,7 @@ var ErrClosed = errors.New("drover: the conversation is closed\n  next: begin an
 
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
-	e.stage, e.began, e.seq, e.calls, e.announced = StagePrepare, time.Now(), 0, calls{}, false
+	e.stage, e.began, e.seq, e.calls, e.logged = StagePrepare, time.Now(), 0, calls{}, false
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	end = func() {}
 	e.identify()
@@ -299,14 +299,14 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
 	e.logBegin(ctx)
 	for {
-		e.stage = StageRun
+		e.reach(ctx, StageRun)
 		t, err := e.turn(ctx, text, emit)
 		if err != nil {
 			return nil, err
 		}
 		o, next, err := e.judge(ctx, t)
 		if err == nil && next == "" {
-			e.stage = StageComplete
+			e.reach(ctx, StageComplete)
 			next = e.host.verify(ctx, t)
 		}
 		if err != nil || next == "" {
@@ -330,10 +330,10 @@ type turn struct {
 // turn has the agent work on a message.
 func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
-	ctx, end := e.host.begin(ctx)
-	defer end()
 	e.beginTurn(text)
 	defer func() { e.endTurn(ctx, t, err) }()
+	ctx, end := e.host.begin(ctx)
+	defer end()
 	request := e.asked
 	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
 	for ev, err := range e.runner.Run(ctx, request) {

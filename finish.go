@@ -84,8 +84,8 @@ func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err er
 	if failure != nil {
 		err = failure
 	}
-	e.conclude(ctx, err)
-	e.observed(err)
+	e.logEnd(ctx, failure)
+	e.observed(failure)
 	e.tellEnd(out, failure)
 	if failure == nil {
 		o.Summary = e.summary
@@ -178,5 +178,4 @@ func (s *Summary) count(t *turn) {
 	end := agent.EndOf(t.ended)
 	s.Usage = s.Usage.Plus(t.Usage)
 	s.APIDuration += time.Duration(end.APIDurationMS * float64(time.Millisecond))
-	s.Turns += end.Turns
 }

@@ -56,6 +56,9 @@ func (h *host) around() tool.Around {
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 		defer h.calls.runs(call.ID)()
 		h.beat()
+		if call.AgentID == "" { // which only the agent's hook is told
+			call.AgentID = h.calls.get(call.ID).AgentID
+		}
 		begun := false
 		run := func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 			begun = true
@@ -89,17 +92,12 @@ func (h *host) toolEvent(e event.Event) {
 	}
 }
 
-// A skillAdder is a conversation whose agent can be given skills while it works.
-type skillAdder interface {
-	AddSkills(ctx context.Context, skills []agent.Skill) error
-}
-
 // opened makes the skills of opened sections available.
 func (h *host) opened(ctx context.Context, o prompt.Opened) error {
 	if len(o.Skills) == 0 {
 		return nil
 	}
-	talk, ok := h.talk.(skillAdder)
+	talk, ok := h.talk.(agent.Learner)
 	if !ok {
 		return fmt.Errorf("%s takes no skills while it works\n  next: set RestartToOpen", h.adapter.Agent())
 	}

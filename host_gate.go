@@ -39,9 +39,10 @@ func (h *host) newEngine() (*gate.Engine, error) {
 }
 
 // policies are all that judge the calls of the evaluation. The gate orders them by stage: limits, lists,
-// risk, capabilities, session, the others. What none of them forbids is allowed.
+// risk, capabilities, session, the others. What none of them has an opinion of is allowed, unless the agent
+// was given a permission mode.
 func (h *host) policies() []gate.Policy {
-	all := []gate.Policy{gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.Knows(h.opts.ToolServer, h.registry), gate.Default(event.Allow)}
+	all := []gate.Policy{gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.Knows(h.opts.ToolServer, h.registry)}
 	if h.opts.AllowedTools != nil {
 		all = append(all, gate.AllowTools(h.allowedTools()...))
 	}
@@ -49,24 +50,32 @@ func (h *host) policies() []gate.Policy {
 		all = append(all, gate.DenyTools(h.opts.DisallowedTools...))
 	}
 	if h.opts.Permissions != nil {
-		all = append(all, gate.FromCapabilities(h.opts.Permissions))
+		all = append(all, gate.FromCapabilities(h.opts.Permissions), gate.Default(event.Allow))
+	} else {
+		all = append(all, gate.LeaveToAgent())
 	}
 	return slices.Concat(all, h.live.Policies(), h.opts.Policies)
 }
 
+// skillTool is the tool with which agents read skills.
+const skillTool = "Skill"
+
 // allowedTools is the list of the options and, unless it names some of them or is empty, the tools of the
-// prompt, which its text speaks of: also those of sections that are opened later.
+// prompt, which its text speaks of: also those of sections that are opened later. Skills need a tool too.
 func (h *host) allowedTools() []string {
-	list, server := h.opts.AllowedTools, "mcp__"+h.opts.ToolServer
+	list, server := slices.Clone(h.opts.AllowedTools), "mcp__"+h.opts.ToolServer
 	ours := func(name string) bool {
 		name, _, _ = strings.Cut(name, "(")
 		_, found := h.registry.Lookup(name)
 		return found || name == server || strings.HasPrefix(name, server+"__")
 	}
-	if len(list) == 0 || slices.ContainsFunc(list, ours) {
-		return list
+	if len(list) > 0 && !slices.ContainsFunc(list, ours) {
+		list = append(list, server)
 	}
-	return append(slices.Clone(list), server)
+	if len(list) > 0 && len(h.live.Rendered().Skills) > 0 && !slices.Contains(list, skillTool) {
+		list = append(list, skillTool)
+	}
+	return list
 }
 
 // listedTools is the list as the agent gets it. Arguments are for the gate: no agent takes them for a

@@ -3,6 +3,7 @@
 package drover
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -101,6 +102,7 @@ func (h *host) callEnded(ctx context.Context, end agent.CallEnd) (string, error)
 		c.ToolCall = end.ToolCall // what was made, whatever was asked for
 		invoked := h.invoked(c)
 		invoked.Status, invoked.Value, invoked.Error = end.Status, end.Output, end.Error
+		invoked.Duration = cmp.Or(end.Duration, invoked.Duration)
 		invoked.Output = shown(end.Output)
 		if len(end.Output) == 0 {
 			invoked.Output = shown(asText(end.Error))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,9 +153,9 @@ func TestThePlanFollowsTheAgent(t *testing.T) {
 func TestTheLogHasEveryEventButPartsOfTexts(t *testing.T) {
 	s := session.New(nil)
 	at := func(turn int, p event.Payload) event.Event { return event.Event{Turn: turn, Payload: p} }
-	beats := 0
+	var beats atomic.Int64
 	heart := guard.NewHeartbeat(nil)
-	heart.OnBeat(func() { beats++ })
+	heart.OnBeat(func() { beats.Add(1) })
 	inner := at(7, event.Text{Content: "helper"})
 	inner.AgentID = "helper"
 	resp, err := play(t, &drover.Options{Session: s, Heartbeat: heart},
@@ -181,8 +182,8 @@ func TestTheLogHasEveryEventButPartsOfTexts(t *testing.T) {
 	if resp.Turns != 2 {
 		t.Errorf("%d model calls are counted, want 2: those of the main agent", resp.Turns)
 	}
-	if beats < 8 {
-		t.Errorf("%d signs of life, want one with each event", beats)
+	if beats.Load() < 8 {
+		t.Errorf("%d signs of life, want one with each event", beats.Load())
 	}
 }
 

@@ -36,10 +36,10 @@ func (e *evaluation) log(ctx context.Context, level slog.Level, message string, 
 
 // logBegin logs that the evaluation begins, once it is known what is asked of the agent.
 func (e *evaluation) logBegin(ctx context.Context) {
-	if e.announced {
+	if e.logged {
 		return
 	}
-	e.announced = true
+	e.logged = true
 	tools := 0
 	if r := e.asked.Tools; r != nil {
 		tools = len(r.Tools())
@@ -50,8 +50,8 @@ func (e *evaluation) logBegin(ctx context.Context) {
 		slog.Int("tool_count", tools), slog.Bool("has_structured_output", e.asked.OutputSchema != nil))
 }
 
-// conclude logs how the evaluation ended.
-func (e *evaluation) conclude(ctx context.Context, err error) {
+// logEnd logs how the evaluation ended.
+func (e *evaluation) logEnd(ctx context.Context, failure *EvaluationError) {
 	s := &e.summary
 	attrs := []slog.Attr{slog.String("event", "sdk.evaluate.complete"), slog.Int64("duration_ms", s.Duration.Milliseconds())}
 	if s.Usage.Tokens != nil {
@@ -61,12 +61,12 @@ func (e *evaluation) conclude(ctx context.Context, err error) {
 		attrs = append(attrs, slog.Float64("total_cost_usd", s.Usage.TotalCostUSD()))
 	}
 	attrs = append(attrs, slog.String("session_id", s.SessionID), slog.Int("num_turns", s.Turns))
-	if err == nil {
+	if failure == nil {
 		e.log(ctx, slog.LevelInfo, logComplete, attrs...)
 		return
 	}
 	attrs[0] = slog.String("event", "sdk.evaluate.failed")
-	e.log(ctx, slog.LevelError, logFailed, append(attrs, slog.String("stage", string(e.stage)), slog.Any("error", err))...)
+	e.log(ctx, slog.LevelError, logFailed, append(attrs, slog.String("phase", string(failure.Phase)), slog.String("stage", string(failure.Stage)), slog.Any("error", failure))...)
 }
 
 // reach says how far the evaluation has come.

@@ -80,7 +80,9 @@ type Options struct {
 	Before []tool.Before
 	After  []tool.After
 
-	// Permissions and Policies judge every call, beside the policies of the prompt and the limits above.
+	// Permissions and Policies judge every call, beside the policies of the prompt and the limits above. What
+	// none of them forbids is allowed; without Permissions, a permission mode that the adapter was given
+	// decides about the agent's own tools of which no policy has an opinion.
 	Permissions *gate.Permissions
 	Policies    []gate.Policy
 	// Approver is asked where they say ask. Nil denies such calls.

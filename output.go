@@ -26,7 +26,7 @@ func (e *evaluation) judge(ctx context.Context, t *turn) (o *outcome, next strin
 	}
 	if next := e.repair(ctx, err); next != "" {
 		e.summary.Repairs++
-		e.opts.Logger.InfoContext(ctx, "drover: the answer cannot be used; the model is told so", "prompt", e.prompt.Name(), "run", e.run.RunID, "error", err)
+		e.opts.Logger.InfoContext(ctx, "drover: the answer cannot be used; the model is told so", "prompt", e.prompt.Name(), "run", e.run.RunID)
 		return nil, next, nil
 	}
 	return nil, "", err
@@ -37,7 +37,7 @@ func (e *evaluation) answer(ctx context.Context, t *turn) (any, error) {
 	if t.Status != event.DoneSuccess {
 		return nil, &turnError{turn: t, cause: e.turnCause(ctx, t)}
 	}
-	e.stage = StageParse
+	e.reach(ctx, StageParse)
 	raw := e.rawAnswer(t)
 	if len(raw) == 0 {
 		return nil, &turnError{turn: t, cause: errNoOutput}

@@ -52,31 +52,33 @@ func (e *evaluation) toolSource(name string) string {
 }
 
 // observed ends the trace of the run.
-func (e *evaluation) observed(err error) {
+func (e *evaluation) observed(failure *EvaluationError) {
 	s := &e.summary
-	e.trace.End(telemetry.End{
-		Status: s.Status, SessionID: s.SessionID, Usage: s.Usage, Turns: s.Turns, Structured: e.asked.OutputSchema != nil,
-		Err: err, ErrorType: failureKind(err), Stage: string(e.stage),
-	})
+	end := telemetry.End{Status: s.Status, SessionID: s.SessionID, Usage: s.Usage, Turns: s.Turns, Structured: e.asked.OutputSchema != nil}
+	if failure != nil {
+		end.Err, end.ErrorType, end.Stage = failure, failureKind(failure), string(failure.Stage)
+	}
+	e.trace.End(end)
 	e.trace = nil
 }
 
-// failureKind is what kind of failure an error is, in a word.
-func failureKind(err error) string {
+// failureKind is what kind of failure an error is, in a word: there are few of them, so that they can be
+// counted.
+func failureKind(failure *EvaluationError) string {
 	for _, kind := range []struct {
 		is   error
 		name string
 	}{
-		{guard.ErrDeadlineExceeded, "deadline_exceeded"}, {guard.ErrBudgetExhausted, "budget_exhausted"},
-		{ErrInterrupted, "interrupted"}, {errLeft, "reader_left"},
-		{context.Canceled, "cancelled"}, {context.DeadlineExceeded, "deadline_exceeded"},
+		{guard.ErrDeadlineExceeded, "deadline_exceeded"},
+		{guard.ErrBudgetExhausted, "budget_exhausted"},
+		{ErrInterrupted, "interrupted"},
+		{errLeft, "reader_left"},
+		{context.Canceled, "cancelled"},
+		{context.DeadlineExceeded, "deadline_exceeded"},
 	} {
-		if errors.Is(err, kind.is) {
+		if errors.Is(failure, kind.is) {
 			return kind.name
 		}
 	}
-	if failed, ok := errors.AsType[*EvaluationError](err); ok {
-		return cmp.Or(string(failed.Stage), "error") + "_failed"
-	}
-	return "error"
+	return cmp.Or(string(failure.Kind), string(failure.Stage)+"_failed")
 }

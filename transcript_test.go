@@ -23,18 +23,18 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-type transcribedNote struct {
+type transcriptNote struct {
 	Text string `json:"text"`
 }
 
-// answer has the model say something, and then answer.
-func answer(text string) script.Turn {
+// saysAndAnswers has the model say something, and then answer.
+func saysAndAnswers(text string) script.Turn {
 	return script.Reply(script.TextBlock{Text: text}, script.ToolCall{Name: "StructuredOutput", Input: script.Input{"text": text}})
 }
 
-func notePrompt(t testing.TB, name, text string) *prompt.Prompt[transcribedNote] {
+func notePrompt(t testing.TB, name, text string) *prompt.Prompt[transcriptNote] {
 	t.Helper()
-	p, err := prompt.NewPrompt[transcribedNote]("demo", name, prompt.Markdown("task", "Task", text))
+	p, err := prompt.NewPrompt[transcriptNote]("demo", name, prompt.Markdown("task", "Task", text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestAnEvaluationHasATranscript(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Reply(script.ThinkingBlock{Thinking: "hmm"}, script.ToolCall{Name: "Bash", Input: script.Input{"command": "false", "description": "Fail"}}),
-		answer("Done \u2028 <b>."))
+		saysAndAnswers("Done \u2028 <b>."))
 	file := filepath.Join(t.TempDir(), "transcript.jsonl")
 	if err := os.WriteFile(file, []byte(`{"torn`), 0o600); err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func readEntries(written []byte) (entries []drover.TranscriptEntry, faults int) 
 func TestParallelEvaluationsKeepTheirTranscriptsApart(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
-		answer("Answer of A.").When(script.SawText("Task A")).Always(),
-		answer("Answer of B.").When(script.SawText("Task B")).Always())
+		saysAndAnswers("Answer of A.").When(script.SawText("Task A")).Always(),
+		saysAndAnswers("Answer of B.").When(script.SawText("Task B")).Always())
 	adapter := claudecode.New(cli.Options(model))
 	file := filepath.Join(t.TempDir(), "both.jsonl")
 	var wg sync.WaitGroup
@@ -166,7 +166,7 @@ func TestParallelEvaluationsKeepTheirTranscriptsApart(t *testing.T) {
 
 func TestAConversationHasOneTranscript(t *testing.T) {
 	cli := claudetest.CLI(t)
-	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, answer("One."), answer("Two."))))
+	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, saysAndAnswers("One."), saysAndAnswers("Two."))))
 	c := drover.Converse(adapter, notePrompt(t, "talk", "Begin."), nil)
 	first, err := c.Begin(t.Context())
 	if err != nil {
@@ -197,7 +197,7 @@ func TestAConversationHasOneTranscript(t *testing.T) {
 
 func TestATranscriptThatIsNotWantedIsNotKept(t *testing.T) {
 	cli := claudetest.CLI(t)
-	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, answer("Done."))))
+	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, saysAndAnswers("Done."))))
 	resp, err := drover.Evaluate(t.Context(), adapter, notePrompt(t, "quiet", "Say it."), &drover.Options{Transcript: &drover.TranscriptOptions{Disabled: true}})
 	if err != nil {
 		t.Fatal(err)

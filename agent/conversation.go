@@ -28,6 +28,14 @@ type Conversation interface {
 	Close() error
 }
 
+// A Resetter is a conversation that can begin anew with the same agent.
+type Resetter interface {
+	Conversation
+	// Reset has the agent forget everything that was said. What was fixed when it was opened stays, and so do
+	// the limits, and what they have used up. The next prompt begins a conversation with a token of its own.
+	Reset(ctx context.Context) error
+}
+
 // Talk is a conversation as an adapter, so that a [Runner] can hold it: each run is one more prompt. The
 // requests of such runs have a Prompt; everything else was said when the conversation was opened.
 func Talk(a Adapter, c Conversation) Adapter { return &talk{Adapter: a, conversation: c} }

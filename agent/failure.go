@@ -79,8 +79,6 @@ const EndDetails = "endDetails"
 
 // An End is what an agent tells about the end of a run beside the [event.Done].
 type End struct {
-	// Turns is the number of model calls of the main agent.
-	Turns int `json:"turns,omitzero"`
 	// APIDurationMS is how long the model took, in milliseconds.
 	APIDurationMS float64 `json:"apiDurationMs,omitzero"`
 	// StopReason is why the model stopped, in its own words.

@@ -53,7 +53,7 @@ func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
 		return gate.Answer{Verdict: event.Allow}, nil
 	})}
 	noBash := agent.RunnerOptions{Policies: []gate.Policy{gate.DenyTools("Bash"), gate.Default(event.Allow)}}
-	tools := ownTools(t)
+	tools, shell := ownTools(t), &gate.Permissions{ShellExecute: gate.LevelAllow}
 	cases := []struct {
 		name string
 		opts agent.RunnerOptions
@@ -90,6 +90,13 @@ func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
 		{"own tool on the list by its server", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"mcp__drover"}}, "mcp__drover__look", "allow"},
 		{"own tool that is taken away", none, request{Permissions: askAll, Tools: tools, DisallowedTools: []string{"look"}}, "mcp__drover__look", "deny"},
 		{"another server's tool of that name", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"look"}}, "mcp__other__look", "deny"},
+
+		{"own tool of another server's name", none, request{Permissions: askAll, Tools: tools, ToolServer: "wink", AllowedTools: []string{"look"}}, "mcp__wink__look", "allow"},
+		{"own tool under the name that it does not have", none, request{Permissions: askAll, Tools: tools, ToolServer: "wink", AllowedTools: []string{"look"}}, "mcp__drover__look", "deny"},
+
+		{"skills beside a list", none, request{Permissions: shell, AllowedTools: []string{"Read"}, Skills: []agent.Skill{skill("greet")}}, "Skill", "allow"},
+		{"a list without skills", none, request{Permissions: shell, AllowedTools: []string{"Read"}}, "Skill", "deny"},
+		{"skills without the permission that they need", none, request{Permissions: askAll, Skills: []agent.Skill{skill("greet")}}, "Skill", "deny"},
 
 		{"policies of the runner", noBash, request{}, "Bash", "deny"},
 		{"policies of the runner, another tool", noBash, request{}, "Read", "allow"},

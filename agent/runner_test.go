@@ -30,8 +30,9 @@ func TestARunnerThatCannotBeMadeSaysWhy(t *testing.T) {
 		{"no adapter", nil, agent.Request{}, "needs an adapter"},
 		{"an adapter without a name", nameless{good}, agent.Request{}, "has no name"},
 		{"a token for every run", good, agent.Request{Resume: "t"}, "Defaults cannot have Resume"},
-		{"always fresh", good, agent.Request{Fresh: true}, "Defaults cannot have Resume, Fresh"},
-		{"one host for every run", good, agent.Request{Host: gate.NewEngine(nil, nil)}, "Defaults cannot have Resume, Fresh or Host"},
+		{"always fresh", good, agent.Request{Fresh: true}, "Defaults cannot have Resume, Fork, Fresh"},
+		{"always another", good, agent.Request{Fork: true}, "Defaults cannot have Resume, Fork, Fresh"},
+		{"one host for every run", good, agent.Request{Host: gate.NewEngine(nil, nil)}, "Defaults cannot have Resume, Fork, Fresh or Host"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,6 +22,8 @@ func TestEnvironment(t *testing.T) {
 		{"inherited", Options{}, inherited},
 		{"exact", Options{Env: ExactEnv(map[string]string{"A": "1"})}, []string{"A=1"}},
 		{"exact and empty", Options{Env: ExactEnv(nil)}, nil},
+		{"exact, with more", Options{Env: ExactEnv(map[string]string{"A": "1", "B": "1"}).With("B", "2")}, []string{"A=1", "B=2"}},
+		{"empty, with more", Options{Env: ExactEnv(nil).With("B", "2")}, []string{"B=2"}},
 		{"merged by name", Options{Env: InheritEnv(map[string]string{"PATH": "/mine", "B": "2"})}, []string{"PATH=/mine", "B=2", "EMPTY=", "TRACEPARENT=old", "TRACESTATE=old"}},
 		{"nested by wish is not possible", Options{Env: ExactEnv(map[string]string{"CLAUDECODE": "1"})}, nil},
 		{"node options by wish", Options{Env: ExactEnv(map[string]string{"NODE_OPTIONS": "--x"})}, []string{"NODE_OPTIONS=--x"}},

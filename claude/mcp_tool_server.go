@@ -329,12 +329,19 @@ func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (resu
 	return tool.checkResult(result)
 }
 
-// withCall makes sure that the context knows the call; behind a client it already does.
+// withCall makes sure that the context knows the call. Behind a client it already does, but for an id that
+// somebody on the way has found out.
 func withCall(ctx context.Context, msg *rpcMessage) context.Context {
-	if callFrom(ctx) != nil {
-		return ctx
+	id := msg.Params.Meta.ToolUseID
+	switch call := callFrom(ctx); {
+	case call == nil:
+		return &mcpContext{ctx, toolCall{toolUseID: id}}
+	case call.toolUseID == "" && id != "":
+		known := *call
+		known.toolUseID = id
+		return &mcpContext{ctx, known}
 	}
-	return &mcpContext{ctx, toolCall{toolUseID: msg.Params.Meta.ToolUseID}}
+	return ctx
 }
 
 func (t *Tool) checkResult(r ToolResult) ToolResult {

@@ -3,12 +3,14 @@
 package gate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -46,7 +48,8 @@ func (e *Engine) Bind(opts *claude.Options) error {
 		bound.PermissionMode = native.Mode
 	}
 	workspace := workspaceOf(opts)
-	if native.Callback || opts.CanUseTool != nil || asksAnyway(native, bound.PermissionMode) {
+	native.leaveUnopposed = e.gate.leavesTo(opts.PermissionMode)
+	if opts.CanUseTool != nil || !native.leaveUnopposed && (native.Callback || asksAnyway(native, bound.PermissionMode)) {
 		bound.CanUseTool = asksIn(workspace, asksWithServer(tool.Permission(e, opts.CanUseTool)))
 	}
 	bound.Hooks = e.hooks(native, known, opts.Hooks)
@@ -67,7 +70,10 @@ func asksAnyway(native NativeMode, mode claude.PermissionMode) bool {
 // hooks are the engine's hook and then the others.
 func (e *Engine) hooks(native NativeMode, known map[string]knownServer, others []claude.Hook) []claude.Hook {
 	own := tool.Hook(e)
-	if native.LeaveAllowed {
+	switch {
+	case native.leaveUnopposed:
+		own = tool.DenyingHook(opinions{e})
+	case native.LeaveAllowed:
 		own = tool.DenyingHook(e)
 	}
 	hooks := []claude.Hook{e.genuine(known, namesServer(beginsCall(own)))}
@@ -75,6 +81,22 @@ func (e *Engine) hooks(native NativeMode, known map[string]knownServer, others [
 		hooks = append(hooks, namesServer(tool.Judged(e, h)))
 	}
 	return hooks
+}
+
+// leavesTo reports whether calls of which no policy has an opinion are left to a mode of the CLI. Where
+// everything is allowed there is nothing to leave.
+func (g *Gate) leavesTo(mode claude.PermissionMode) bool {
+	return mode != "" && mode != claude.ModeBypassPermissions && slices.ContainsFunc(g.policies, func(p Policy) bool { return p.leaves })
+}
+
+// opinions is the engine for a hook that leaves to the CLI what nobody has an opinion of: what a policy has
+// allowed counts there as what somebody has answered.
+type opinions struct{ e *Engine }
+
+func (o opinions) Decide(ctx context.Context, call event.ToolCall) event.Decision {
+	d := o.e.Decide(ctx, call)
+	d.Asked = d.Asked || d.Policy != noPolicy
+	return d
 }
 
 // undecided reports every option with which the CLI would decide instead of the gate.

@@ -290,3 +290,35 @@ func TestAServerThatPassesForOursIsDenied(t *testing.T) {
 		}
 	}
 }
+
+// A mode that the options name decides where no policy has an opinion, and nowhere else.
+func TestAModeDecidesWhereNoPolicyHasAnOpinion(t *testing.T) {
+	own := tool.Tools{tool.Must("note", "Notes.", func(context.Context, tool.None) (string, error) { return "", nil })}
+	g := gate.Must(gate.LeaveToAgent(), gate.Knows("desk", own), gate.Rules(gate.RuleOptions{Allow: []string{"Read"}, Deny: []string{"WebFetch"}}))
+	for _, x := range []struct {
+		mode             claude.PermissionMode
+		tool             string
+		want             claude.ToolDecision
+		answersQuestions bool
+	}{
+		{"", "Bash", claude.DecideAllow, true},
+		{claude.ModeBypassPermissions, "Bash", claude.DecideAllow, true},
+		{claude.ModePlan, "Bash", "", false},
+		{claude.ModePlan, "Read", claude.DecideAllow, false},
+		{claude.ModePlan, "WebFetch", claude.DecideDeny, false},
+		{claude.ModePlan, "mcp__desk__note", claude.DecideAllow, false},
+	} {
+		opts := &claude.Options{PermissionMode: x.mode}
+		if err := gate.NewEngine(g, nil).Bind(opts); err != nil {
+			t.Fatal(err)
+		}
+		out, err := opts.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: x.tool, ToolUseID: "1", ToolInput: json.RawMessage(`{}`)})
+		answer, ok := out.(*claude.PreToolUseOutput)
+		if err != nil || !ok || answer.PermissionDecision != x.want {
+			t.Errorf("mode %q, %s: %+v, %v, want %q", x.mode, x.tool, out, err, x.want)
+		}
+		if answers := opts.CanUseTool != nil; answers != x.answersQuestions {
+			t.Errorf("mode %q: the gate answers the questions of the mode: %v", x.mode, answers)
+		}
+	}
+}

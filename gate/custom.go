@@ -26,3 +26,14 @@ func Custom(name string, judge func(c *Call, f *Facts) (event.Decision, bool)) P
 func Default(v event.Verdict) Policy {
 	return Policy{Name: "default", Stage: StageCustom, Otherwise: &Otherwise{Verdict: v}}
 }
+
+// LeaveToAgent is Default(event.Allow) for an agent that may have a permission mode of its own: where the
+// options that the engine is bound to name one, that decides about calls of which no policy has an opinion.
+// Tools that the gate knows are allowed.
+func LeaveToAgent() Policy {
+	p := Policy{Name: "agent", Stage: StageCustom, Otherwise: &Otherwise{Verdict: event.Allow}, leaves: true}
+	p.Judge = func(c *Call, _ *Facts) (event.Decision, bool) {
+		return event.Decision{Verdict: event.Allow}, c.Origin == Registered
+	}
+	return p
+}

@@ -48,6 +48,8 @@ type Policy struct {
 	Otherwise *Otherwise
 	// Permissions are set by [FromCapabilities], for the agent's own permission mode.
 	Permissions *Permissions
+	// leaves is set by [LeaveToAgent].
+	leaves bool
 	// err is a mistake in the declaration, for New to report.
 	err error
 }
@@ -246,12 +248,15 @@ func (g *Gate) judge(file *docket) (best event.Decision, decided bool) {
 	return best, decided
 }
 
+// noPolicy is the policy of decisions about which all policies abstain.
+const noPolicy = "otherwise"
+
 // decide applies the rule; nil denies.
 func (o *Otherwise) decide(c *Call) event.Decision {
 	if o == nil {
 		o = &Otherwise{}
 	}
-	d := event.Decision{Verdict: o.Verdict, Policy: "otherwise"}
+	d := event.Decision{Verdict: o.Verdict, Policy: noPolicy}
 	switch {
 	case o.Verdict == event.Allow:
 	case o.Reason != nil:

@@ -43,6 +43,8 @@ type NativeMode struct {
 	// LeaveAllowed says that a hook may deny, but must not allow: a call that the gate lets pass is
 	// left to the mode. Without it, auto would be no more than bypass.
 	LeaveAllowed bool
+	// leaveUnopposed says the same of calls of which no policy has an opinion.
+	leaveUnopposed bool
 }
 
 var askTheGate = NativeMode{Mode: claude.ModeDefault, Callback: true}

@@ -15,7 +15,8 @@ const wrapName = "value"
 // ForCLI rewrites s into what the CLI's structured output takes: draft-07, no dialect, no keyword
 // that the dialect does not know, and an object at the root without anyOf, oneOf, allOf or $ref
 // beside it. A root of any other kind is wrapped into an object with the one property "value";
-// [Decode] and [Unwrap] take that off again.
+// [Decode] and [Unwrap] take that off again. Alternatives of one type and null become one schema of two
+// types.
 //
 // Annotations the CLI does not know are dropped. Newer spellings of an assertion are translated
 // (prefixItems, dependentRequired, dependentSchemas, Go's regular expressions); an assertion that
@@ -52,6 +53,7 @@ func normalize(s *Schema) (doc *object, wrapped bool, err error) {
 	if !ok {
 		root = new(object) // the schema "true"
 	}
+	root = collapseNullable(root)
 	if wrapped = needsWrapping(root); wrapped {
 		root = wrap(root)
 	} else if !root.has("type") {

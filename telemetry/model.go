@@ -5,6 +5,7 @@ package telemetry
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -76,7 +77,7 @@ func chatFailure(c modelCall) string {
 	case c.Error == "" && c.Status == http.StatusOK:
 		return ""
 	case c.Status != http.StatusOK && c.Status != 0:
-		return http.StatusText(c.Status)
+		return strconv.Itoa(c.Status)
 	}
 	return "incomplete"
 }

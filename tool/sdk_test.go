@@ -235,6 +235,19 @@ func TestAnSDKServerServesOnlyWhatItIsToldTo(t *testing.T) {
 	}
 }
 
+// Tools that the program speaks of must be there from the start.
+func TestAnSDKServerLoadsAllToolsIfItIsToldTo(t *testing.T) {
+	for _, always := range []bool{false, true} {
+		tools, err := tool.ToSDKTools(tool.Tools{named("a")}, &tool.SDKToolOptions{AlwaysLoad: always})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tools[0].AlwaysLoad != always {
+			t.Errorf("AlwaysLoad is %t, want %t", tools[0].AlwaysLoad, always)
+		}
+	}
+}
+
 // The CLI calls tools of a registry: arguments are checked, calls are decided and told by the id that
 // the model gave them, and the model reads results, errors and denials.
 func TestTheCLICallsARegistry(t *testing.T) {

@@ -83,6 +83,13 @@ func (w *Workspace) Bind(o *claude.Options, opts *BindOptions) (*Binding, error)
 	return b, nil
 }
 
+// Serves reports whether the binding does for a run in ctx: the calls of the one are part of a transaction if
+// those of the other are.
+func (b *Binding) Serves(ctx context.Context) bool {
+	outer, _ := txKey.From(ctx)
+	return outer == b.outer
+}
+
 // begunAfter are the hooks, each followed by the beginning of the transaction unless it denies the call.
 // There is one more where none sees every call. In a hook with a timeout nothing waits for a turn, which
 // can take longer.

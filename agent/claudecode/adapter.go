@@ -21,6 +21,8 @@ type Adapter struct {
 	isolation *isolation.Isolation
 	kept      *conversations
 	versions  versions
+	said      defaults // of a Config
+	waiting   waiting
 }
 
 var _ agent.Opener = (*Adapter)(nil)
@@ -76,20 +78,49 @@ func (a *Adapter) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Ev
 	}
 }
 
-// engage starts a run for its one prompt.
+// engage is a run for one prompt.
 func (a *Adapter) engage(ctx context.Context, req agent.Request) (*run, error) {
 	if err := checkPrompt(req.Prompt); err != nil {
 		return nil, err
 	}
+	if r, err := a.prepared(ctx, req); r != nil || err != nil {
+		return r, err
+	}
 	return a.start(ctx, req)
+}
+
+// prepared is a run that waits for a request, or nil.
+func (a *Adapter) prepared(ctx context.Context, req agent.Request) (*run, error) {
+	r, ended, err := a.waiting.take(ctx, req)
+	for _, gone := range ended {
+		gone.closeQuietly()
+	}
+	return r, err
 }
 
 // Open implements [agent.Opener]. The CLI and its cell are there until the conversation is closed. Each prompt
 // has what [Adapter.Run] promises: an init, and one done event, with the usage of this prompt alone. The limits
 // of the request are for all prompts together.
 //
-// The agent's calls are part of the transaction of ctx, if it is one of the workspace.
+// The conversation is an [agent.Resetter]. With a workspace, the agent's calls are part of the transaction that
+// ctx belongs to.
 func (a *Adapter) Open(ctx context.Context, req agent.Request) (agent.Conversation, error) {
+	if r, err := a.prepared(ctx, req); r != nil || err != nil {
+		return conversationOf(r, err)
+	}
+	return conversationOf(a.launch(ctx, req))
+}
+
+// conversationOf keeps a missing run from being a conversation.
+func conversationOf(r *run, err error) (agent.Conversation, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// launch starts a run and waits until its CLI is up.
+func (a *Adapter) launch(ctx context.Context, req agent.Request) (*run, error) {
 	r, err := a.start(ctx, req)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ const codeBreach = "CELL_LIMIT"
 // Where base has a Spawner and there is no isolation, the Spawner is the caller's own way to keep the CLI
 // apart: no walls, home or gateway of ours are around it, and an event says so.
 func (a *Adapter) In(i *isolation.Isolation) *Adapter {
-	return &Adapter{base: a.base, isolation: i, kept: a.kept}
+	return &Adapter{base: a.base, isolation: i, kept: a.kept, said: a.said}
 }
 
 // workspace is the folder in which the agent of a run in dir works, or "" if its walls are not ours.
@@ -45,7 +45,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		return nil
 	}
 	r.adapter.keep(&r.opts)
-	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell}
+	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect}
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
@@ -69,20 +69,16 @@ func (r *run) leaveCell() error {
 }
 
 // limited is a context that ends with the deadlines of the cell's budgets. Their other limits are kept
-// by the gateway; without a cell they end the context too.
+// by the gateway.
 func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	cancels := []context.CancelFunc{}
-	add := func(limited context.Context, cancel context.CancelFunc) {
-		ctx, cancels = limited, append(cancels, cancel)
-	}
 	if r.cell == nil {
-		for _, tracker := range r.req.Trackers {
-			add(tracker.Context(ctx))
-		}
-	} else {
-		for _, tracker := range r.cell.Trackers() {
-			add(tracker.Budget().Deadline.Context(ctx))
-		}
+		return ctx, func() {}
+	}
+	cancels := []context.CancelFunc{}
+	for _, tracker := range r.cell.Trackers() {
+		var cancel context.CancelFunc
+		ctx, cancel = tracker.Budget().Deadline.Context(ctx)
+		cancels = append(cancels, cancel)
 	}
 	return ctx, func() {
 		for _, cancel := range cancels {
@@ -107,10 +103,11 @@ func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
 
 // stoppedBy is the limit that ended the run, or nil.
 func (r *run) stoppedBy(ctx context.Context) error {
-	if r.cell != nil {
-		if err := r.cell.Stopped(); err != nil {
-			return err
-		}
+	if r.cell == nil {
+		return nil
+	}
+	if err := r.cell.Stopped(); err != nil {
+		return err
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, guard.ErrDeadlineExceeded) || errors.Is(cause, guard.ErrBudgetExhausted) {
 		return cause
@@ -127,6 +124,8 @@ func (e *ending) limit(err error) {
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
 		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", err.Error(), err
+	case isUnheeded(err):
+		e.fail(codeUnheeded, err)
 	default:
 		e.fail(codeBreach, err)
 	}

@@ -286,7 +286,7 @@ func TestNothingIsLostWhenARunBreaksOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			see, got := breakOff(t, end)
 			if name == "killed at once" && len(see.files) == 0 {
-				see.files = map[string][]string{agent.MainSource: nil} // it was too early for any
+				see.files = map[string][]string{agent.MainSource: {}} // it was too early for any
 			}
 			see.check(t, got)
 			types := got.types(agent.MainSource)

@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // open opens a conversation that is closed when the test ends.
@@ -111,7 +112,7 @@ func TestAConversationIsOneProcessForManyPrompts(t *testing.T) {
 func TestAStoppedTurnLeavesTheConversationUsable(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		for moment, turn := range map[string]script.Turn{
-			"waiting": script.Hang(), "streaming": slowly(strings.Repeat("word ", 400)), "a command": script.Reply(bash("sleep 25")),
+			"waiting": script.Hang(), "streaming": slowly(strings.Repeat("word ", 400)), "a command": script.Reply(bash("tail -f /dev/null")),
 		} {
 			t.Run(name+"/"+moment, func(t *testing.T) {
 				cli := newCLI(t)
@@ -147,7 +148,7 @@ func TestAStoppedTurnLeavesTheConversationUsable(t *testing.T) {
 // A reader who leaves ends the turn, not the conversation.
 func TestAReaderWhoLeavesEndsTheTurn(t *testing.T) {
 	cli := claudetest.CLI(t)
-	model := claudetest.NewModel(t, script.Reply(bash("sleep 25")), script.Text("Here.").Always())
+	model := claudetest.NewModel(t, script.Reply(bash("tail -f /dev/null")), script.Text("Here.").Always())
 	base := cli.Options(model)
 	base.PermissionMode = claude.ModeBypassPermissions
 	c := open(t, newAdapter(t, base), agent.Request{})
@@ -179,7 +180,7 @@ func TestCloseEndsAConversationInTheMiddleOfAPrompt(t *testing.T) {
 	for name, inside := range map[string]bool{"by the reader": true, "by another": false} {
 		t.Run(name, func(t *testing.T) {
 			cli := claudetest.CLI(t)
-			model := claudetest.NewModel(t, script.Reply(bash("sleep 25")))
+			model := claudetest.NewModel(t, script.Reply(bash("tail -f /dev/null")))
 			base := cli.Options(model)
 			base.PermissionMode = claude.ModeBypassPermissions
 			c := open(t, newAdapter(t, base), agent.Request{})
@@ -224,5 +225,110 @@ func TestABudgetIsForAllPromptsTogether(t *testing.T) {
 	}
 	if n := len(model.Requests()); n != 2 {
 		t.Errorf("the model was asked %d times, want 2", n)
+	}
+}
+
+// Two branches of a conversation do not hear of each other.
+func TestAForkGoesItsOwnWay(t *testing.T) {
+	for name, newCLI := range eachCLI {
+		t.Run(name, func(t *testing.T) {
+			cli := newCLI(t)
+			model := claudetest.NewModel(t, script.Text("Hello.").Always())
+			a := newAdapter(t, cli.Options(model))
+			trunk := open(t, a, agent.Request{})
+			first := record(t, trunk.Send(inTime(t), "the word is marzipan")).done(t)
+			branch := open(t, a, agent.Request{Resume: first.ResumeToken, Fork: true})
+			forked := record(t, branch.Send(inTime(t), "only in the branch")).done(t)
+			if forked.ResumeToken == "" || forked.ResumeToken == first.ResumeToken {
+				t.Errorf("the branch has the token %q, the trunk %q", forked.ResumeToken, first.ResumeToken)
+			}
+			saw := func(texts ...string) (seen []string) {
+				for _, text := range texts {
+					if model.LastRequest().SawText(text) {
+						seen = append(seen, text)
+					}
+				}
+				return seen
+			}
+			if got := saw("marzipan", "only in the branch"); len(got) != 2 {
+				t.Errorf("the branch knows %q", got)
+			}
+			if done := record(t, trunk.Send(inTime(t), "only in the trunk")).done(t); done.ResumeToken != first.ResumeToken {
+				t.Errorf("the trunk goes on as %q, want %q", done.ResumeToken, first.ResumeToken)
+			}
+			if got := saw("marzipan", "only in the branch"); len(got) != 1 {
+				t.Errorf("the trunk knows %q", got)
+			}
+			record(t, branch.Send(inTime(t), "again in the branch"))
+			if got := saw("marzipan", "only in the branch", "only in the trunk"); len(got) != 2 {
+				t.Errorf("the branch knows %q at last", got)
+			}
+		})
+	}
+}
+
+// A CLI that has ended says so to everybody who talks to it, and how to go on elsewhere.
+func TestAConversationWhoseCLIHasEnded(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("Hello.").Always())
+	var process claude.Process
+	a := newAdapter(t, cli.Options(model)).In(&isolation.Isolation{Started: func(p claude.Process) { process = p }})
+	c := open(t, a, agent.Request{})
+	first := record(t, c.Send(inTime(t), "the word is marzipan")).done(t)
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	process.Wait()
+	for range 2 {
+		got := record(t, c.Send(inTime(t), "still there?"))
+		done, failures := got.done(t), of[event.Error](got)
+		if done.Status != event.DoneError || done.ResumeToken != first.ResumeToken || len(failures) != 1 || failures[0].Code != "CLI_ENDED" {
+			t.Fatalf("the prompt ended with %+v and %+v", done, failures)
+		}
+	}
+	record(t, a.Run(inTime(t), agent.Request{Prompt: "go on", Resume: first.ResumeToken}))
+	if !model.LastRequest().SawText("marzipan") {
+		t.Error("the conversation did not go on")
+	}
+}
+
+// What the CLI does by itself between two prompts is told with the second, after its init, and is not taken
+// for its answer.
+func TestWhatHappensBetweenPromptsDoesNotConfuseTheNext(t *testing.T) {
+	said := make(chan bool)
+	base := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+		s.Initialize(`{"claude_code_version":"` + claude.PinnedVersion + `"}`)
+		s.Turn("one")
+		s.Line(`{"type":"assistant","uuid":"u","session_id":"s","message":{"id":"m9","role":"assistant","model":"m","content":[{"type":"text","text":"a task is done"}]}}`)
+		s.Line(`{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"unasked","session_id":"s","origin":{"kind":"task-notification"}}`)
+		s.Line(`{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"","session_id":"s"}`)
+		close(said)
+		s.Await("user")
+		s.State("running")
+		s.Line(`{"type":"system","subtype":"init","session_id":"s","cwd":"/","model":"m","tools":[]}`)
+		s.Say("two")
+		s.Result("two")
+		s.State("idle")
+		s.UntilEOF()
+	}).Options()
+	c := open(t, claudecode.New(base), agent.Request{})
+	record(t, c.Send(inTime(t), "one"))
+	<-said
+	time.Sleep(50 * time.Millisecond) // until it is overheard
+	got := record(t, c.Send(inTime(t), "two"))
+	if done := got.done(t); done.Status != event.DoneSuccess || done.Result != "two" {
+		t.Errorf("the second prompt ended with %+v", done)
+	}
+	if texts := of[event.Text](got); got[0].Kind != event.KindInit || len(texts) != 2 || texts[0].Content != "a task is done" {
+		t.Errorf("it tells %v with %+v, want the init and what was said in between first", got.kinds(), texts)
+	}
+}
+
+// An empty prompt is refused before anything is started.
+func TestAnEmptyPromptIsRefused(t *testing.T) {
+	for _, err := range claudecode.New(nil).Run(t.Context(), agent.Request{Prompt: " \n"}) {
+		if err == nil || !strings.Contains(err.Error(), "Request.Prompt: is empty") {
+			t.Errorf("got %v", err)
+		}
 	}
 }

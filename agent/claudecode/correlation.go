@@ -12,6 +12,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/recent"
 )
 
 // correlation finds the id of a call that a server of this program gets. The CLI tells it with the call. For
@@ -27,6 +28,7 @@ type correlation struct {
 	queues map[string][]string // ids by call, the oldest first
 	calls  map[string]string   // calls by id
 	order  []string            // ids, the oldest first, also some that no longer wait
+	denied recent.Map[string, bool]
 }
 
 const (
@@ -35,7 +37,9 @@ const (
 )
 
 func newCorrelation(log *slog.Logger) *correlation {
-	return &correlation{log: log, queues: map[string][]string{}, calls: map[string]string{}}
+	return &correlation{
+		log: log, queues: map[string][]string{}, calls: map[string]string{}, denied: recent.Map[string, bool]{Size: queuedIDs},
+	}
 }
 
 // correlate gives calls of our tools their ids, where hooks or a host need to know them.
@@ -61,7 +65,7 @@ func (c *correlation) observe(o *claude.Options, matcher string) {
 		o.CanUseTool = func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
 			result, err := ask(ctx, req)
 			if err != nil || !claude.Allows(result) {
-				c.drop(req.ToolUseID)
+				c.deny(req.ToolUseID)
 			} else if input, err := json.Marshal(allowedInput(result, req.Input)); err == nil {
 				c.put(req.ToolUseID, callKey(req.ToolName, input))
 			}
@@ -85,7 +89,7 @@ func (c *correlation) observed(h claude.Hook) claude.Hook {
 		switch answer, isAnswer := out.(*claude.PreToolUseOutput); {
 		case !ok:
 		case err != nil || claude.Denies(out):
-			c.drop(call.ToolUseID)
+			c.deny(call.ToolUseID)
 		case isAnswer && answer != nil && answer.UpdatedInput != nil && !answer.Async:
 			if input, err := json.Marshal(answer.UpdatedInput); err == nil {
 				c.put(call.ToolUseID, callKey(call.ToolName, input))
@@ -98,7 +102,7 @@ func (c *correlation) observed(h claude.Hook) claude.Hook {
 
 func (c *correlation) batchEnded(_ context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
 	for _, call := range in.ToolCalls {
-		c.drop(call.ToolUseID)
+		c.forget(call.ToolUseID)
 	}
 	return nil, nil
 }
@@ -109,7 +113,7 @@ func callKey(name string, input json.RawMessage) string { return voucherKey("", 
 func (c *correlation) expect(id, call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, waits := c.calls[id]; !waits && id != "" {
+	if _, waits := c.calls[id]; !waits {
 		c.putLocked(id, call)
 	}
 }
@@ -118,13 +122,16 @@ func (c *correlation) expect(id, call string) {
 func (c *correlation) put(id, call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id != "" && c.calls[id] != call {
+	if c.calls[id] != call {
 		c.dropLocked(id)
 		c.putLocked(id, call)
 	}
 }
 
 func (c *correlation) putLocked(id, call string) {
+	if denied, _ := c.denied.Get(id); denied || id == "" {
+		return
+	}
 	c.calls[id] = call
 	c.queues[call] = append(c.queues[call], id)
 	c.order = append(c.order, id)
@@ -135,8 +142,18 @@ func (c *correlation) putLocked(id, call string) {
 		c.overflowLocked(c.oldestLocked())
 	}
 	if len(c.order) > 2*queuedIDs {
-		c.order = slices.DeleteFunc(c.order, func(id string) bool { return c.calls[id] == "" })
+		c.tidyLocked()
 	}
+}
+
+// tidyLocked leaves each id that waits once in the order.
+func (c *correlation) tidyLocked() {
+	seen := map[string]bool{}
+	c.order = slices.DeleteFunc(c.order, func(id string) bool {
+		stale := c.calls[id] == "" || seen[id]
+		seen[id] = true
+		return stale
+	})
 }
 
 // oldestLocked is the id that has waited the longest.
@@ -150,6 +167,25 @@ func (c *correlation) oldestLocked() string {
 func (c *correlation) overflowLocked(id string) {
 	c.log.Warn("claudecode: too many calls wait for their tools; the oldest one will have no id", "id", id)
 	c.dropLocked(id)
+}
+
+// deny ends the waiting of an id whose call is not made. Other hooks may not have been asked about it yet.
+func (c *correlation) deny(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropLocked(id)
+	c.denied.Put(id, true)
+}
+
+// forget ends the waiting of an id whose call is over. Another call may have it: some services begin to count
+// anew with each answer.
+func (c *correlation) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropLocked(id)
+	if denied, _ := c.denied.Get(id); denied {
+		c.denied.Put(id, false)
+	}
 }
 
 // drop ends the waiting of an id.

@@ -6,10 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
 )
 
@@ -177,9 +182,39 @@ func lastLines(text string) string {
 
 // tellEnd adds to the done event, which was told last, what the result says beside it.
 func (n *normaliser) tellEnd(end *claude.TurnEnd) {
-	m := end.Answer
 	details, _ := json.Marshal(agent.End{ // it has a JSON form
-		Turns: m.NumTurns, APIDurationMS: float64(m.DurationAPI.Microseconds()) / 1e3, StopReason: m.StopReason, Stderr: lastLines(end.StderrTail),
+		APIDurationMS: float64(n.modelTimeOf(end.Answer).Microseconds()) / 1e3,
+		StopReason:    end.Answer.StopReason, Stderr: lastLines(end.StderrTail),
 	})
 	n.out[len(n.out)-1].Metadata = map[string]json.RawMessage{agent.EndDetails: details}
+}
+
+// modelTimeOf is how long the model took for a prompt. The CLI tells the sum of its process, and in a resumed
+// session that of the processes before: then it cannot be longer than the prompt took.
+func (n *normaliser) modelTimeOf(m *claude.ResultMessage) time.Duration {
+	took := max(0, m.DurationAPI-n.modelTime)
+	if n.req.Resume != "" {
+		took = min(took, m.Duration)
+	}
+	n.modelTime = m.DurationAPI
+	return took
+}
+
+// fill takes the gateway's count where the CLI has told none, as it does of turns that fail.
+func (e *ending) fill(counted gateway.Usage) {
+	if e.done.Usage.Tokens != nil || e.done.Usage.Cost != nil || counted.Total.Requests == 0 {
+		return
+	}
+	var records []event.TokenRecord
+	for _, name := range slices.Sorted(maps.Keys(counted.ByModel)) {
+		n := counted.ByModel[name]
+		written := n.CacheWrite5m + n.CacheWrite1h
+		records = append(records, event.TokenRecord{Model: name, Requests: n.Requests, Cost: costOf(n.USD), Tokens: event.TokenCount{
+			Input:  event.InputTokens{Total: n.AllInput(), Uncached: &n.Input, CacheRead: &n.CacheRead, CacheWrite: &written},
+			Output: event.OutputTokens{Total: n.Output},
+		}})
+	}
+	if tokens, err := event.NewTokens(event.CoveragePartial, records...); err == nil {
+		e.done.Usage.Tokens, e.done.Usage.Cost = tokens, costOf(counted.Total.USD)
+	}
 }

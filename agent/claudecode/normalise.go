@@ -42,8 +42,9 @@ type normaliser struct {
 	agents map[string]string // the subagent that a call runs, by tool use id
 	lines  map[uint64]bool   // digests of the blocks that were told, for lines that come twice
 
-	toolUses  int   // calls that were told
-	malformed error // the last line that could not be read, which may have been the result
+	toolUses  int           // calls that were told
+	malformed error         // the last line that could not be read, which may have been the result
+	modelTime time.Duration // what the model took for earlier prompts of the process
 
 	taskCalls  map[string]string // the call of each task at work, by task id
 	ended      *event.Event      // the end of a task whose report may follow; see taskUpdated
@@ -59,7 +60,7 @@ type normaliser struct {
 func (n *normaliser) next() normaliser {
 	next := normaliser{
 		req: n.req, denied: n.denied, wrapped: n.wrapped, now: n.now, newID: n.newID,
-		session: n.session, agents: n.agents, taskCalls: n.taskCalls, lines: n.lines, usage: n.usage.next(),
+		session: n.session, agents: n.agents, taskCalls: n.taskCalls, lines: n.lines, usage: n.usage.next(), modelTime: n.modelTime,
 	}
 	next.req.Resume = "" // nothing is mended any more
 	for id, c := range n.calls {

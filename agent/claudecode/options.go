@@ -34,8 +34,6 @@ func overlay(o *claude.Options, req agent.Request) error {
 		o.OutputSchema = req.OutputSchema
 	}
 	o.PartialMessages = o.PartialMessages || req.PartialText
-	setIf(&o.TraceParent, req.TraceParent)
-	setIf(&o.TraceState, req.TraceState)
 	return errors.Join(overlaySystemPrompt(o, req), overlayTools(o, req), overlayEffort(o, req.Effort))
 }
 
@@ -154,7 +152,7 @@ func overlayTools(o *claude.Options, req agent.Request) error {
 	switch {
 	case req.AllowedTools == nil:
 		if req.Host == nil {
-			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRules(req.Skills))
+			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRule(req.Skills))
 		}
 		return nil
 	case len(req.AllowedTools) == 0:

@@ -86,10 +86,6 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"MaxBudgetUSD":    {0.5, "MaxBudgetUSD"},
 		"Resume":          {"token", "Resume"},
 		"Fork":            {true, "Fork SessionID"},
-		"RunID":           {"r", ""}, // it is for the cell
-		"Trackers":        {[]*guard.Tracker{nil}, ""},
-		"TraceParent":     {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "TraceParent"},
-		"TraceState":      {"a=b", ""}, // nothing without a parent
 		"Fresh":           {true, "Resume SessionID"},
 		"AllowedTools":    {[]string{"Read"}, "Tools AllowedTools StrictMCP"},
 		"DisallowedTools": {[]string{"Bash"}, "DisallowedTools"},
@@ -103,7 +99,11 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"ToolServer":         {"wink", ""}, // of no tools
 		"Skills":             {[]agent.Skill{named("greet")}, "AllowedTools"},
 		"Hooks":              {&agent.Hooks{Submitted: quiet}, "Hooks Settings"},
-		"MaxRefusals":        {3, ""},                             // of no hooks
+		"MaxRefusals":        {3, ""},                                                  // of no hooks
+		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
+		"RunID":              {"run-1", ""},                                            // to the gateway
+		"TraceParent":        {"00-1-1-01", "TraceParent"},
+		"TraceState":         {"a=1", ""},                         // nothing without a parent
 		"Transcript":         {func(agent.TranscriptLine) {}, ""}, // read beside the CLI
 	}
 	base := &claude.Options{Resume: "the base's"}
@@ -166,6 +166,30 @@ func TestWhatARequestDoesNotSayComesFromTheBase(t *testing.T) {
 	}
 }
 
+func TestWhatIsAppendedToTheSystemPrompt(t *testing.T) {
+	for name, x := range map[string]struct {
+		base claude.SystemPrompt
+		own  string
+		want claude.SystemPrompt
+	}{
+		"the CLI's own":               {nil, "", claude.PresetPrompt{Append: "Be kind."}},
+		"the CLI's own, and more":     {claude.PresetPrompt{Append: "Be quick.", ExcludeDynamicSections: true}, "", claude.PresetPrompt{Append: "Be quick.\n\nBe kind.", ExcludeDynamicSections: true}},
+		"a pointer to that":           {&claude.PresetPrompt{Append: "Be quick."}, "", claude.PresetPrompt{Append: "Be quick.\n\nBe kind."}},
+		"one of the base":             {claude.SystemText("You count."), "", claude.SystemText("You count.\n\nBe kind.")},
+		"a pointer to one":            {new(claude.SystemText("You count.")), "", claude.SystemText("You count.\n\nBe kind.")},
+		"several blocks":              {claude.TextPrompt{Blocks: []string{"You count.", claude.DynamicBoundary, "Now."}}, "", claude.TextPrompt{Blocks: []string{"You count.", claude.DynamicBoundary, "Now.", "Be kind."}}},
+		"one of the request":          {claude.PresetPrompt{Append: "Be quick."}, "You write.", claude.SystemText("You write.\n\nBe kind.")},
+		"one of the request, no file": {claude.PromptFile{Path: "x"}, "You write.", claude.SystemText("You write.\n\nBe kind.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := optionsOf(t, &claude.Options{SystemPrompt: x.base}, agent.Request{SystemPrompt: x.own, AppendSystemPrompt: "Be kind."}).SystemPrompt
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Errorf("the system prompt (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWithoutASystemPromptTheCLIUsesItsOwn(t *testing.T) {
 	if got := optionsOf(t, nil, agent.Request{}).SystemPrompt; got != (claude.PresetPrompt{}) {
 		t.Errorf("SystemPrompt is %#v, want the CLI's own", got)
@@ -222,18 +246,26 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 		req  agent.Request
 		want mapped
 	}{
-		"nothing said":                 {agent.Request{}, mapped{}},
-		"none":                         {agent.Request{AllowedTools: []string{}}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
-		"none, not even ours":          {agent.Request{AllowedTools: []string{}, Tools: desk(t)}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
-		"some":                         {agent.Request{AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}}, mapped{Tools: []string{"Read", "Bash"}, AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}, StrictMCP: true}},
-		"some, with a host":            {agent.Request{AllowedTools: []string{"Read", "Bash(git status)"}, Host: allowAll}, mapped{Tools: []string{"Read", "Bash"}, StrictMCP: true}},
-		"only of servers":              {agent.Request{AllowedTools: []string{"mcp__other__x"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
-		"ours":                         {agent.Request{Tools: desk(t)}, mapped{AllowedTools: []string{"mcp__drover"}, Servers: 1}},
-		"ours, with a host":            {agent.Request{Tools: desk(t), Host: allowAll}, mapped{Servers: 1}},
-		"one of ours by its bare name": {agent.Request{Tools: desk(t), AllowedTools: []string{"look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
-		"one of ours by its full name": {agent.Request{Tools: desk(t), AllowedTools: []string{"mcp__drover__save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
-		"all of ours":                  {agent.Request{Tools: desk(t), AllowedTools: []string{"Read", "mcp__drover"}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
-		"one of ours taken away":       {agent.Request{Tools: desk(t), DisallowedTools: []string{"save", "Bash"}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
+		"nothing said":                     {agent.Request{}, mapped{}},
+		"none":                             {agent.Request{AllowedTools: []string{}}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
+		"none, not even ours":              {agent.Request{AllowedTools: []string{}, Tools: desk(t)}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
+		"some":                             {agent.Request{AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}}, mapped{Tools: []string{"Read", "Bash"}, AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}, StrictMCP: true}},
+		"some, with a host":                {agent.Request{AllowedTools: []string{"Read", "Bash(git status)"}, Host: allowAll}, mapped{Tools: []string{"Read", "Bash"}, StrictMCP: true}},
+		"only of servers":                  {agent.Request{AllowedTools: []string{"mcp__other__x"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
+		"ours":                             {agent.Request{Tools: desk(t)}, mapped{AllowedTools: []string{"mcp__drover"}, Servers: 1}},
+		"ours, with a host":                {agent.Request{Tools: desk(t), Host: allowAll}, mapped{Servers: 1}},
+		"one of ours by its bare name":     {agent.Request{Tools: desk(t), AllowedTools: []string{"look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
+		"one of ours by its full name":     {agent.Request{Tools: desk(t), AllowedTools: []string{"mcp__drover__save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
+		"all of ours":                      {agent.Request{Tools: desk(t), AllowedTools: []string{"Read", "mcp__drover"}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
+		"under another name":               {agent.Request{Tools: desk(t), ToolServer: "my.wink"}, mapped{AllowedTools: []string{"mcp__my_wink"}, Servers: 1}},
+		"under another name, by bare name": {agent.Request{Tools: desk(t), ToolServer: "my.wink", AllowedTools: []string{"look"}, DisallowedTools: []string{"save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_wink__look"}, DisallowedTools: []string{"mcp__my_wink__save"}, StrictMCP: true, Servers: 1}},
+		"under another name, by full name": {agent.Request{Tools: desk(t), ToolServer: "my.wink", AllowedTools: []string{"mcp__my_wink__look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_wink__look"}, StrictMCP: true, Servers: 1}},
+		"skills":                           {agent.Request{Skills: []agent.Skill{named("greet")}}, mapped{AllowedTools: []string{"Skill"}}},
+		"skills, with a host":              {agent.Request{Skills: []agent.Skill{named("greet")}, Host: allowAll}, mapped{}},
+		"skills and a list":                {agent.Request{Skills: []agent.Skill{named("greet")}, AllowedTools: []string{"Read"}}, mapped{Tools: []string{"Read", "Skill"}, AllowedTools: []string{"Read", "Skill"}, StrictMCP: true}},
+		"skills that the list names":       {agent.Request{Skills: []agent.Skill{named("greet")}, AllowedTools: []string{"Skill(greet)"}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill(greet)"}, StrictMCP: true}},
+		"skills and no tools":              {agent.Request{Skills: []agent.Skill{named("greet")}, AllowedTools: []string{}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill"}, SettingSources: []string{}, StrictMCP: true}},
+		"one of ours taken away":           {agent.Request{Tools: desk(t), DisallowedTools: []string{"save", "Bash"}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := optionsOf(t, nil, x.req)
@@ -269,16 +301,21 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		req  agent.Request
 		want string
 	}{
-		"unknown effort":              {req: agent.Request{Effort: "hard"}, want: `"hard" is not one of minimal, low, medium, high, xhigh, max, ultracode`},
-		"ultracode beside a file":     {claude.Options{SettingsFile: "x.json"}, agent.Request{Effort: "ultracode"}, "read the file and pass it as Settings"},
-		"settings that are no object": {claude.Options{Settings: json.RawMessage(`[]`)}, agent.Request{Effort: "low"}, "Settings of the base"},
-		"permissions without a host":  {req: agent.Request{Permissions: &gate.Permissions{}}, want: "no Host that enforces them"},
-		"negative turns":              {req: agent.Request{MaxTurns: -1}, want: "MaxTurns"},
-		"negative budget":             {req: agent.Request{MaxBudgetUSD: -1}, want: "MaxBudgetUSD"},
-		"schema that is none":         {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
-		"tool with two names":         {req: agent.Request{AllowedTools: []string{"Read,Write"}}, want: "Tools[0]"},
-		"server of the same name":     {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil)}, `MCP server "drover" already`},
-		"bare mode with a host":       {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Host: allowAll}, "bare mode"},
+		"unknown effort":                 {req: agent.Request{Effort: "hard"}, want: `"hard" is not one of minimal, low, medium, high, xhigh, max, ultracode`},
+		"ultracode beside a file":        {claude.Options{SettingsFile: "x.json"}, agent.Request{Effort: "ultracode"}, "read the file and pass it as Settings"},
+		"settings that are no object":    {claude.Options{Settings: json.RawMessage(`[]`)}, agent.Request{Effort: "low"}, "Settings of the base"},
+		"permissions without a host":     {req: agent.Request{Permissions: &gate.Permissions{}}, want: "no Host that enforces them"},
+		"negative turns":                 {req: agent.Request{MaxTurns: -1}, want: "MaxTurns"},
+		"negative budget":                {req: agent.Request{MaxBudgetUSD: -1}, want: "MaxBudgetUSD"},
+		"schema that is none":            {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
+		"tool with two names":            {req: agent.Request{AllowedTools: []string{"Read,Write"}}, want: "Tools[0]"},
+		"server of the same name":        {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil)}, `MCP server "drover" already`},
+		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"wink": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil), ToolServer: "wink"}, `MCP server "wink" already`},
+		"a text after a file":            {claude.Options{SystemPrompt: claude.PromptFile{Path: "x"}}, agent.Request{AppendSystemPrompt: "Be kind."}, "Request.AppendSystemPrompt: nothing can be added to the file"},
+		"bare mode with hooks":           {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "bare mode"},
+		"hooks that settings switch off": {claude.Options{Settings: json.RawMessage(`{"disableAllHooks":true}`)}, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "disableAllHooks"},
+		"fewer than no refusals":         {req: agent.Request{Hooks: &agent.Hooks{}, MaxRefusals: -1}, want: "Request.MaxRefusals: -1 is negative"},
+		"bare mode with a host":          {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Host: allowAll}, "bare mode"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.req.Prompt = "go"

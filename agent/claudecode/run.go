@@ -23,9 +23,11 @@ import (
 // A run is a CLI in its cell, and everything that belongs to it. It works on one prompt after the other.
 type run struct {
 	adapter *Adapter
-	req     agent.Request
+	asked   agent.Request // as it came
+	req     agent.Request // with the working directory
 	opts    claude.Options
 	denials denials
+	rules   ruleChanges
 	release func()
 	cell    *isolation.Cell
 	asides  *asides
@@ -40,6 +42,7 @@ type run struct {
 
 	// What a turn leaves to the next one. Held by whoever speaks.
 	normal    normaliser
+	init      *claude.SystemInit // how the first turn began
 	session   continuity
 	counted   gateway.Usage // by the end of the last turn
 	uncounted bool          // the CLI's count of the last turn was partial
@@ -52,14 +55,14 @@ type run struct {
 func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	r := &run{adapter: a, req: req, opts: a.base, asides: newAsides()}
 	r.life, r.end = context.WithCancel(context.Background())
-	if err := errors.Join(a.checkPlace(req), overlay(&r.opts, req)); err != nil {
+	if err := errors.Join(a.checkSkills(req.Skills), overlay(&r.opts, req)); err != nil {
+		return nil, err
+	}
+	if err := a.said.checkEffort(&r.opts, req); err != nil {
 		return nil, err
 	}
 	if req.Workspace != nil {
 		r.opts.AddDirs = append(slices.Clone(r.opts.AddDirs), req.Workspace.Root())
-	}
-	if req.TraceParent != "" {
-		r.opts.TraceParent, r.opts.TraceState = req.TraceParent, req.TraceState
 	}
 	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
@@ -73,6 +76,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 		return nil, err
 	}
 	r.denials.observe(&r.opts)
+	r.rules.observe(&r.opts)
 	if req.Host != nil {
 		newVouchers(req.Host, r.opts.Dir).observe(&r.opts)
 	}
@@ -89,6 +93,8 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 // start begins a run: its cell is made, and the CLI is starting when it returns. If ctx has ended there is
 // nothing to start, which is no error.
 func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
+	asked := req
+	req = a.said.under(req)
 	dir, err := workDir(req)
 	if err != nil {
 		return nil, err
@@ -101,12 +107,14 @@ func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.asked = asked
 	if err := r.enter(ctx, req); err != nil && ctx.Err() == nil {
 		_ = r.Close() // nothing of it has begun to work
 		return nil, err
 	}
 	transcribe(&r.opts, req.Transcript)
 	if ctx.Err() == nil {
+		transcribe(&r.opts, req.Transcript)
 		r.talk = r.converse(ctx)
 	}
 	return r, nil

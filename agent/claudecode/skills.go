@@ -4,7 +4,6 @@ package claudecode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -27,31 +26,20 @@ func withSkillTool(req agent.Request) []string {
 	return append(slices.Clone(req.AllowedTools), skillTool)
 }
 
-// skillRules are the rules by which the CLI lets the model read the skills without a question.
-func skillRules(skills []agent.Skill) []string {
-	var rules []string
-	for _, s := range skills {
-		rules = append(rules, skillTool+"("+s.Name()+")")
+// skillRule is the rule by which the CLI lets the model read skills without a question. It would ask about those
+// that bring tools with them.
+func skillRule(skills []agent.Skill) []string {
+	if len(skills) == 0 {
+		return nil
 	}
-	return rules
-}
-
-// checkPlace refuses what only a cell can give.
-func (a *Adapter) checkPlace(req agent.Request) error {
-	if a.isolation != nil || a.base.Spawner == nil {
-		return checkSkills(req.Skills)
-	}
-	if len(req.Skills) > 0 {
-		return refusal("Skills", "the CLI is started by a Spawner of the caller's, whose home is not ours to write to\n  next: put the skills there before the run, or leave the Spawner out")
-	}
-	if len(req.Trackers) > 0 {
-		return refusal("Trackers", "the CLI is started by a Spawner of the caller's, and its model calls are not counted here\n  next: use MaxBudgetUSD, or leave the Spawner out")
-	}
-	return nil
+	return []string{skillTool}
 }
 
 // checkSkills refuses skills that have no place.
-func checkSkills(skills []agent.Skill) error {
+func (a *Adapter) checkSkills(skills []agent.Skill) error {
+	if len(skills) > 0 && a.isolation == nil && a.base.Spawner != nil {
+		return refusal("Skills", "the CLI is started by a Spawner of the caller's, whose home is not ours to write to\n  next: put the skills there before the run, or leave the Spawner out")
+	}
 	seen := map[string]bool{}
 	for _, s := range skills {
 		switch name := s.Name(); {
@@ -96,20 +84,24 @@ func writeSkills(h *isolation.Home, skills []agent.Skill) error {
 	return nil
 }
 
-var errNoHome = errors.New("claudecode: skills cannot be added to an agent whose home is not ours\n  next: leave the Spawner of the options out")
+var _ agent.Learner = (*run)(nil)
 
-// addSkills puts skills into the home of a CLI that runs, and has it read them. The model knows them in its
-// next request.
-func (r *run) addSkills(ctx context.Context, client *claude.Client, skills []agent.Skill) error {
-	if r.cell == nil {
-		return errNoHome
-	}
-	if err := checkSkills(skills); err != nil {
+// AddSkills implements [agent.Learner]. It may be called by a tool of the agent, in the midst of a turn.
+func (r *run) AddSkills(ctx context.Context, skills []agent.Skill) error {
+	if err := r.adapter.checkSkills(skills); err != nil || len(skills) == 0 {
 		return err
+	}
+	if r.talk == nil || !r.talk.isUp() || r.life.Err() != nil {
+		return errClosed
 	}
 	if err := writeSkills(r.cell.Home(), skills); err != nil {
 		return err
 	}
+	return reloadSkills(ctx, r.talk.client.Load(), skills)
+}
+
+// reloadSkills has a CLI that runs read the skills of its home. The model knows them in its next request.
+func reloadSkills(ctx context.Context, client *claude.Client, skills []agent.Skill) error {
 	known, err := client.ReloadSkills(ctx)
 	if err != nil {
 		return fmt.Errorf("claudecode: the skills are there, but the CLI did not read them: %w", err)

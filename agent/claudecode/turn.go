@@ -9,7 +9,6 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/guard"
 )
 
 // Codes of errors that end a run without a result.
@@ -105,11 +104,15 @@ func (t *turn) take(ctx context.Context, next said, more bool, yield yieldFunc) 
 		return true
 	}
 	for _, e := range t.normal.events(next.message) {
-		if !yield(e, nil) {
+		if e.Kind != event.KindInit && !t.tellLate(yield) || !yield(e, nil) {
 			return true
 		}
 	}
 	switch m := next.message.(type) {
+	case *claude.SystemInit:
+		if t.init == nil {
+			t.init = m
+		}
 	case *claude.ResultMessage:
 		t.results = append(t.results, m)
 	case *claude.CommandLifecycle:
@@ -197,19 +200,18 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	}
 }
 
-// count adds what others have counted, and counts what nobody else does.
+// count adds what the gateway has counted since the last turn.
 func (t *turn) count(e *ending) {
 	complete := e.done.Usage.Tokens != nil && e.done.Usage.Tokens.Coverage == event.CoverageComplete
 	defer func() { t.uncounted = !complete }()
 	if t.cell == nil {
-		for _, tracker := range t.req.Trackers {
-			tracker.Record(guard.UsageOf(e.done.Usage))
-		}
 		return
 	}
 	answered := t.asides.answered() // before the count of all, which is never less
 	usage := t.cell.Usage()
-	e.counted(usageSince(usage, t.counted))
+	since := usageSince(usage, t.counted)
+	e.counted(since)
+	e.fill(since)
 	if !t.uncounted { // what the last turn did not tell may be in this one
 		e.compare(answered.since(tokensOf(t.counted)), tokensOf(usage).since(tokensOf(t.counted)))
 	}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/event"
+	_ "github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/tool"
+)
+
+// forgetful plays a CLI that does not tell the ids of calls to the servers that run them.
+type forgetful struct {
+	*claudetest.ScriptSession
+	hooks map[string][]struct {
+		IDs []string `json:"hookCallbackIds"`
+	}
+	rpc int
+}
+
+func (f *forgetful) initialize() {
+	var request struct {
+		Hooks any `json:"hooks"`
+	}
+	request.Hooks = &f.hooks
+	_ = json.Unmarshal(f.Initialize("").Request, &request)
+}
+
+// ask asks all hooks of an event, and reports whether one of them denies.
+func (f *forgetful) ask(event string, input map[string]any) (denied bool) {
+	input["hook_event_name"] = event
+	raw, _ := json.Marshal(input)
+	for _, h := range f.hooks[event] {
+		for _, id := range h.IDs {
+			answer := f.Reply(f.Ask("hook_callback", fmt.Sprintf(`{"callback_id":%q,"input":%s}`, id, raw)))
+			denied = denied || strings.Contains(string(answer), `"deny"`)
+		}
+	}
+	return denied
+}
+
+func (f *forgetful) pre(id, input string) (denied bool) {
+	return f.ask("PreToolUse", map[string]any{"tool_name": "mcp__wink__note", "tool_input": json.RawMessage(input), "tool_use_id": id})
+}
+
+func (f *forgetful) batch(id string) {
+	f.ask("PostToolBatch", map[string]any{"tool_calls": []any{map[string]any{"tool_name": "mcp__wink__note", "tool_use_id": id}}})
+}
+
+func (f *forgetful) call(input string) {
+	f.rpc++
+	f.Reply(f.Ask("mcp_message", fmt.Sprintf(`{"server_name":"wink","message":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"note","arguments":%s}}}`, f.rpc, input)))
+}
+
+// With a CLI that tells no ids calls have them all the same: those of the hooks, by name and input, the first
+// for the first. Calls that were denied, here or by the CLI, leave none behind. One that no hook has seen has
+// none, and is decided when it comes.
+func TestCallsHaveTheirIdsAlsoIfTheCLITellsNone(t *testing.T) {
+	script := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+		f := &forgetful{ScriptSession: s}
+		f.initialize()
+		s.Await("user")
+		s.State("running")
+		for _, id := range []string{"t1", "t2"} {
+			f.pre(id, `{"text":"same","n":1}`)
+		}
+		f.pre("t3", `{"text":"other","n":1}`)
+		f.call(`{"n":1,"text":"other"}`)
+		f.call(`{"n":1,"text":"same"}`) // the order of the keys does not matter
+		f.call(`{"n":1,"text":"same"}`)
+		f.pre("t4", `{"text":"rewrite me","n":1}`)
+		f.call(`{"text":"rewritten","n":1}`)
+		if !f.pre("t5", `{"text":"denied at first","n":1}`) {
+			s.Stderr("t5 was not denied")
+		}
+		f.pre("t6", `{"text":"denied at first","n":1}`)
+		f.call(`{"text":"denied at first","n":1}`)
+		f.pre("t7", `{"text":"refused by the CLI","n":1}`)
+		f.batch("t7")
+		f.pre("t8", `{"text":"refused by the CLI","n":1}`)
+		f.call(`{"text":"refused by the CLI","n":1}`)
+		f.call(`{"text":"nobody was asked","n":1}`)
+		s.Say("Done.")
+		s.Result("Done.")
+		s.State("idle")
+		s.UntilEOF()
+	})
+	type noteInput struct {
+		Text string `json:"text"`
+		N    int    `json:"n"`
+	}
+	var ran, decided []string
+	note := tool.Must("note", "Notes.", func(ctx context.Context, in noteInput) (string, error) {
+		ran = append(ran, in.Text+": "+claude.ToolUseIDFromContext(ctx))
+		return "noted", nil
+	}, tool.ReadOnly)
+	host := tool.DeciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {
+		id := call.ID
+		if len(id) > 2 {
+			id = "a new one"
+		}
+		decided = append(decided, id)
+		if id == "t5" {
+			return event.Decision{Verdict: event.Deny, Reason: "no"}
+		}
+		return event.Decision{Verdict: event.Allow}
+	})
+	rewrite := func(_ context.Context, call event.ToolCall) (json.RawMessage, error) {
+		return json.RawMessage(strings.ReplaceAll(string(call.Input), "rewrite me", "rewritten")), nil
+	}
+	for _, err := range New(script.Options()).Run(t.Context(), agent.Request{
+		Prompt: "go", Tools: tool.MustRegistry(nil, note), ToolServer: "wink", Host: host, Hooks: &agent.Hooks{Rewrite: rewrite},
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"other: t3", "same: t1", "same: t2", "rewritten: t4", "denied at first: t6", "refused by the CLI: t8", "nobody was asked: "}
+	if diff := cmp.Diff(want, ran); diff != "" {
+		t.Errorf("the tool was called with (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "a new one"}, decided); diff != "" {
+		t.Errorf("the host decided about (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheQueueOfIdsIsBounded(t *testing.T) {
+	var log bytes.Buffer
+	c := newCorrelation(slog.New(slog.NewTextHandler(&log, nil)))
+	for i := range queuedAlike + 3 {
+		c.put(fmt.Sprint("same-", i), "same")
+	}
+	if got := c.take("same"); got != "same-3" {
+		t.Errorf("the oldest of the same calls is %q, want the three before same-3 to be dropped", got)
+	}
+	if dropped := strings.Count(log.String(), "too many calls"); dropped != 3 {
+		t.Errorf("the log tells of %d ids that were dropped, want 3", dropped)
+	}
+	for i := range 3 * queuedIDs {
+		c.put(fmt.Sprint("other-", i), fmt.Sprint("call-", i))
+	}
+	for i := range 3 * queuedIDs {
+		c.put("moving", fmt.Sprint("call-", i))
+	}
+	c.drop("moving")
+	c.put("last", "last")
+	if len(c.calls) != queuedIDs || len(c.queues) != queuedIDs || len(c.order) > 2*queuedIDs {
+		t.Errorf("%d ids wait for %d calls, of %d; want %d", len(c.calls), len(c.queues), len(c.order), queuedIDs)
+	}
+	if c.take("same") != "" || c.take(fmt.Sprint("call-", 2*queuedIDs)) != "" || c.take(fmt.Sprint("call-", 2*queuedIDs+1)) == "" {
+		t.Error("it is not the oldest that were dropped")
+	}
+}
+
+// The queue does what a list of pairs would do.
+func TestTheQueueOfIdsIsFirstInFirstOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type pair struct{ id, call string }
+		var model []pair
+		c := newCorrelation(slog.New(slog.DiscardHandler))
+		without := func(id string) []pair {
+			return slices.DeleteFunc(slices.Clone(model), func(p pair) bool { return p.id == id })
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				p := pair{rapid.StringMatching("[a-e]").Draw(t, "id"), rapid.StringMatching("[xyz]").Draw(t, "call")}
+				if !slices.Contains(model, p) {
+					model = append(without(p.id), p)
+				}
+				c.put(p.id, p.call)
+			},
+			"drop": func(t *rapid.T) {
+				id := rapid.StringMatching("[a-e]").Draw(t, "id")
+				model = without(id)
+				c.drop(id)
+			},
+			"take": func(t *rapid.T) {
+				call := rapid.StringMatching("[xyz]").Draw(t, "call")
+				want := ""
+				if i := slices.IndexFunc(model, func(p pair) bool { return p.call == call }); i >= 0 {
+					want = model[i].id
+				}
+				model = without(want)
+				if got := c.take(call); got != want {
+					t.Fatalf("take(%s) is %q, want %q", call, got, want)
+				}
+			},
+			"": func(t *rapid.T) {
+				if len(c.calls) != len(model) {
+					t.Fatalf("%d ids wait, want %d", len(c.calls), len(model))
+				}
+			},
+		})
+	})
+}

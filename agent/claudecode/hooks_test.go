@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+)
+
+// Hooks that only tell do not keep the CLI waiting for ever; those that decide may.
+func TestOnlyHooksThatTellHaveATimeout(t *testing.T) {
+	o := optionsOf(t, nil, agent.Request{Hooks: &agent.Hooks{
+		Rewrite:         func(context.Context, event.ToolCall) (json.RawMessage, error) { return nil, nil },
+		Submitted:       quiet,
+		CallEnded:       func(context.Context, agent.CallEnd) (string, error) { return "", nil },
+		Answering:       func(context.Context, agent.Answer) (string, error) { return "", nil },
+		Stopping:        func(context.Context, agent.Stop) (string, error) { return "", nil },
+		SubagentStarted: func(context.Context, agent.Subagent) {},
+		SubagentStopped: func(context.Context, agent.Subagent) {},
+		Compacting:      func(context.Context, agent.Compaction) {},
+	}})
+	got := map[string]time.Duration{}
+	for _, h := range o.Hooks {
+		got[strings.TrimSpace(string(h.Event)+" "+h.Matcher)] = h.Timeout
+	}
+	want := map[string]time.Duration{
+		"PreToolUse": 0, "PreToolUse StructuredOutput": 0, "Stop": 0,
+		"PostToolUse": 30 * time.Second, "PostToolUseFailure": 30 * time.Second, "UserPromptSubmit": 10 * time.Second,
+		"PostToolUse StructuredOutput": 10 * time.Second, "PostToolBatch": 10 * time.Second,
+		"SubagentStart": 10 * time.Second, "SubagentStop": 10 * time.Second, "PreCompact": 10 * time.Second,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("hooks and their timeouts (-want +got):\n%s", diff)
+	}
+}
+
+// The limits of the CLI are beside ours: what it grants the model by itself, the model keeps.
+func TestTheLimitsOfTheCLIAreRaised(t *testing.T) {
+	refuse := func(context.Context, agent.Answer) (string, error) { return "no", nil }
+	stop := func(context.Context, agent.Stop) (string, error) { return "no", nil }
+	for name, x := range map[string]struct {
+		env            map[string]string
+		req            agent.Request
+		answers, stops string
+	}{
+		"no hooks":           {nil, agent.Request{}, "", ""},
+		"none that refuses":  {nil, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "", ""},
+		"answers":            {nil, agent.Request{Hooks: &agent.Hooks{Answering: refuse}}, "15", ""},
+		"stops":              {nil, agent.Request{Hooks: &agent.Hooks{Stopping: stop}}, "", "11"},
+		"both, twenty times": {nil, agent.Request{Hooks: &agent.Hooks{Answering: refuse, Stopping: stop}, MaxRefusals: 20}, "25", "21"},
+		"another number":     {map[string]string{"MAX_STRUCTURED_OUTPUT_RETRIES": "2"}, agent.Request{Hooks: &agent.Hooks{Answering: refuse}}, "12", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := optionsOf(t, &claude.Options{Env: claude.ExactEnv(x.env)}, x.req)
+			got := [2]string{environ(&o, answersVariable), environ(&o, stopsVariable)}
+			if want := [2]string{x.answers, x.stops}; got != want {
+				t.Errorf("the limits are %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A call that was stopped is neither a success nor a failure of its own.
+func TestACallThatWasStoppedIsCancelled(t *testing.T) {
+	var got []event.ToolStatus
+	h := &hooked{Hooks: agent.Hooks{CallEnded: func(_ context.Context, end agent.CallEnd) (string, error) {
+		got = append(got, end.Status)
+		return "", nil
+	}}}
+	for _, response := range []string{`{"interrupted":true}`, `{"interrupted":false}`, `{"interrupted":"?"}`, `[]`, ``} {
+		if _, err := h.succeeded(t.Context(), &claude.PostToolUseInput{ToolName: "Bash", ToolResponse: json.RawMessage(response)}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, interrupted := range []bool{true, false} {
+		if _, err := h.failed(t.Context(), &claude.PostToolUseFailureInput{ToolName: "Bash", IsInterrupt: interrupted}); err != nil {
+			t.Error(err)
+		}
+	}
+	const ok = event.ToolSuccess
+	if diff := cmp.Diff([]event.ToolStatus{event.ToolCancelled, ok, ok, ok, ok, event.ToolCancelled, event.ToolError}, got); diff != "" {
+		t.Errorf("the calls ended (-want +got):\n%s", diff)
+	}
+}
+
+// Whoever else has hooks sees the new input, Rewrite is called once for each call, and one answer tells it.
+func TestARewriteIsMadeOnceAndToldOnce(t *testing.T) {
+	made := 0
+	var seen []string
+	watch := func(_ context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+		seen = append(seen, string(in.ToolInput))
+		return nil, nil
+	}
+	o := optionsOf(t, &claude.Options{Hooks: []claude.Hook{claude.On("Read", watch)}}, agent.Request{Host: allowAll, Hooks: &agent.Hooks{
+		Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) {
+			made++
+			return json.RawMessage(`{"n":2}`), nil
+		},
+	}})
+	ask := func(id string) (answers []string) {
+		call := &claude.PreToolUseInput{ToolName: "Read", ToolUseID: id, ToolInput: json.RawMessage(`{"n":1}`)}
+		for _, h := range o.Hooks {
+			if h.Event != claude.HookPreToolUse {
+				continue
+			}
+			out, err := h.Func(t.Context(), call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer, ok := out.(*claude.PreToolUseOutput); ok && answer != nil {
+				raw, _ := json.Marshal(answer)
+				answers = append(answers, string(raw))
+			}
+		}
+		return answers
+	}
+	for i, id := range []string{"a", "b", "a"} {
+		if i == 2 { // the first call is over, and another one has its id
+			for _, h := range o.Hooks {
+				if h.Event == claude.HookPostToolBatch {
+					_, _ = h.Func(t.Context(), &claude.PostToolBatchInput{ToolCalls: []claude.HookToolCall{{ToolUseID: "a"}}})
+				}
+			}
+		}
+		if diff := cmp.Diff([]string{`{"permissionDecision":"allow","updatedInput":{"n":2}}`}, ask(id)); diff != "" {
+			t.Errorf("call %d: the answers (-want +got):\n%s", i, diff)
+		}
+	}
+	if diff := cmp.Diff([]string{`{"n":2}`, `{"n":2}`, `{"n":2}`}, seen); diff != "" || made != 3 {
+		t.Errorf("made %d times, and another hook saw (-want +got):\n%s", made, diff)
+	}
+}
+
+// An input that is none, or an answer that leaves the call to others, does not let the old one through.
+func TestTheOldInputIsNeverUsedBesideARewrite(t *testing.T) {
+	later := claude.AllowTool()
+	later.Async = true
+	other := claude.RewriteTool(json.RawMessage(`{"n":3}`))
+	for name, x := range map[string]struct {
+		input  string
+		answer *claude.PreToolUseOutput
+		want   string
+	}{
+		"no opinion":      {`{"n":2}`, nil, `{"updatedInput":{"n":2}}`},
+		"allowed":         {`{"n":2}`, claude.AllowTool(), `{"permissionDecision":"allow","updatedInput":{"n":2}}`},
+		"asked":           {`{"n":2}`, claude.AskTool("?"), `{"permissionDecision":"ask","permissionDecisionReason":"?","updatedInput":{"n":2}}`},
+		"denied":          {`{"n":2}`, claude.DenyTool("no"), `{"permissionDecision":"deny","permissionDecisionReason":"no"}`},
+		"too late":        {`{"n":2}`, later, `{"updatedInput":{"n":2}}`},
+		"rewritten again": {`{"n":2}`, other, `{"updatedInput":{"n":3}}`},
+		"no object":       {`7`, claude.AllowTool(), `{"permissionDecision":"deny","permissionDecisionReason":"the new input of Read is not a JSON object"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := claude.Options{Hooks: []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) { return x.answer, nil })}}
+			hooks := &agent.Hooks{Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) { return json.RawMessage(x.input), nil }}
+			if err := bindHooks(&o, agent.Request{Hooks: hooks}, func(event.Payload) {}); err != nil {
+				t.Fatal(err)
+			}
+			out, err := o.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: "Read", ToolUseID: "a", ToolInput: json.RawMessage(`{"n":1}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if raw, _ := json.Marshal(out); string(raw) != x.want {
+				t.Errorf("the answer is %s, want %s", raw, x.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode_test
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+)
+
+// asked is the body of a request to the model without what is never the same twice.
+func asked(t testing.TB, r *script.Request) string {
+	t.Helper()
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(r.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	delete(body, "metadata")
+	text, err := json.MarshalIndent(body, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unique.ReplaceAllString(string(text), "*")
+}
+
+var unique = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|cc_version=[0-9.a-f]+|cch=[0-9a-f]+`)
+
+// notice is what the CLI tells the model of the command that it was given.
+var notice = regexp.MustCompile(`(?s) {4}\{\n     "type": "text",\n     "text": "\\u003c(local-)?command-(caveat|name|stdout).*?\n    \},\n`)
+
+// After a reset the model is asked as it would be by a process of its own, but for the notice that there was a
+// reset: nothing of what was said is left. The tokens, the counts and the budget tell the conversations apart.
+func TestAResetBeginsAConversationThatKnowsNothing(t *testing.T) {
+	for name, newCLI := range eachCLI {
+		t.Run(name, func(t *testing.T) {
+			cli := newCLI(t)
+			model := claudetest.NewModel(t,
+				script.Reply(bash("echo marzipan > note.txt")), script.Text("Noted: marzipan.").Metered(script.Usage{Input: 1000, Output: 100}),
+				script.Text("Which word?").Metered(script.Usage{Input: 50, Output: 5}).Always())
+			base := cli.Options(model)
+			base.PermissionMode = claude.ModeBypassPermissions
+			a := newAdapter(t, base)
+			c := open(t, a, agent.Request{}).(agent.Resetter)
+			first := record(t, c.Send(inTime(t), "remember marzipan")).done(t)
+			if err := c.Reset(inTime(t)); err != nil {
+				t.Fatal(err)
+			}
+			got := record(t, c.Send(inTime(t), "which word was it?"))
+			second := got.done(t)
+			if model.LastRequest().SawText("marzipan") {
+				t.Error("the model sees what was said before")
+			}
+			if second.ResumeToken == "" || second.ResumeToken == first.ResumeToken || got[0].SessionID != second.ResumeToken {
+				t.Errorf("the tokens are %q and %q", first.ResumeToken, second.ResumeToken)
+			}
+			if second.Usage.InputTokens() != 50 || gatewayUsage(t, got).Total.AllInput() != 50 {
+				t.Errorf("the second conversation used %+v, by the gateway %+v", second.Usage, gatewayUsage(t, got).Total)
+			}
+			reset := asked(t, model.LastRequest())
+			record(t, a.Run(inTime(t), agent.Request{Prompt: "which word was it?"}))
+			fresh := asked(t, model.LastRequest())
+			if diff := cmp.Diff(fresh, notice.ReplaceAllString(reset, "")); diff != "" {
+				t.Errorf("the model is asked otherwise than by a new process (-new +reset):\n%s", diff)
+			}
+			for token, saw := range map[string]bool{first.ResumeToken: true, second.ResumeToken: false} {
+				record(t, a.Run(inTime(t), agent.Request{Prompt: "and now?", Resume: token}))
+				if got := model.LastRequest().SawText("marzipan"); got != saw {
+					t.Errorf("the conversation %s goes on with marzipan: %t, want %t", token, got, saw)
+				}
+			}
+		})
+	}
+}
+
+// What would outlive the conversation keeps it from beginning anew.
+func TestAResetIsRefusedWhereSomethingWouldBeLeft(t *testing.T) {
+	t.Run("a task in the background", func(t *testing.T) {
+		cli := claudetest.CLI(t)
+		call := script.ToolCall{Name: "Bash", Input: script.Input{"command": "tail -f /dev/null", "description": "Wait", "run_in_background": true}}
+		base := cli.Options(claudetest.NewModel(t, script.Reply(call), script.Text("It runs.").Always()))
+		base.PermissionMode = claude.ModeBypassPermissions
+		c := open(t, newAdapter(t, base), agent.Request{}).(agent.Resetter)
+		record(t, c.Send(inTime(t), "go"))
+		if err := c.Reset(inTime(t)); err == nil || !strings.Contains(err.Error(), "background") {
+			t.Errorf("the reset gives %v", err)
+		}
+		if done := record(t, c.Send(inTime(t), "go on")).done(t); done.Status != event.DoneSuccess {
+			t.Errorf("the conversation cannot go on: %+v", done)
+		}
+	})
+	t.Run("a rule", func(t *testing.T) {
+		cli := claudetest.CLI(t)
+		base := cli.Options(claudetest.NewModel(t, script.Reply(fetch()), script.Text("Done.")))
+		base.CanUseTool = func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
+			rule := claude.PermissionUpdate{Type: claude.AddRules, Rules: []claude.PermissionRule{{ToolName: "WebFetch"}}, Behavior: claude.RuleAllow, Destination: claude.ToSession}
+			return claude.Allow{UpdatedPermissions: []claude.PermissionUpdate{rule}}, nil
+		}
+		c := open(t, newAdapter(t, base), agent.Request{}).(agent.Resetter)
+		record(t, c.Send(inTime(t), "go"))
+		if err := c.Reset(inTime(t)); err == nil || !strings.Contains(err.Error(), "permission rules") {
+			t.Errorf("the reset gives %v", err)
+		}
+	})
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/tool"
+)
+
+// skillOf is a skill that has the model say something, and brings a tool with it.
+func skillOf(t testing.TB, name string) *prompt.Skill {
+	t.Helper()
+	text := fmt.Sprintf("---\nname: %s\ndescription: The description of %s.\nallowed-tools: Bash\n---\nSay HELLO-FROM-%s.\n", name, name, name)
+	s, err := prompt.LoadSkillFS(fstest.MapFS{name + "/SKILL.md": {Data: []byte(text)}}, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The model finds the skills of a request by their descriptions and reads them, whoever decides about its
+// calls and whatever tools there are otherwise.
+func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
+	shell := &gate.Permissions{ShellExecute: gate.LevelAllow}
+	for name, req := range map[string]agent.Request{
+		"nobody decides":          {},
+		"a list of tools":         {AllowedTools: []string{"Read"}},
+		"no tools":                {AllowedTools: []string{}},
+		"a gate":                  {Permissions: shell},
+		"a gate and a list":       {Permissions: shell, AllowedTools: []string{"Read"}},
+		"the oldest CLI":          {},
+		"the oldest and a list":   {AllowedTools: []string{"Read"}},
+		"an isolation that knows": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cli := claudetest.CLI
+			if strings.Contains(name, "oldest") {
+				cli = claudetest.OldestCLI
+			}
+			model := claudetest.NewModel(t, script.Call("Skill", script.Input{"skill": "greet"}), script.Text("Done."))
+			base := cli(t).Options(model)
+			walls := &isolation.Isolation{}
+			if name == "an isolation that knows" {
+				walls.Furnish = func(h *isolation.Home) error { return skillOf(t, "house").WriteTo(h.SkillsDir()) }
+			}
+			req.Skills = []agent.Skill{skillOf(t, "greet"), skillOf(t, "other")}
+			got := in(t, walls, base, req)
+			got.check(t)
+			if got.result("Skill") != event.ToolSuccess || !model.SawText("Say HELLO-FROM-greet.") {
+				t.Errorf("the skill ended with %q: %+v", got.result("Skill"), of[event.ToolResult](got))
+			}
+			known := []string{"greet", "other"}
+			if walls.Furnish != nil {
+				known = append(known, "house")
+			}
+			for _, skill := range known {
+				if !model.Requests()[0].SawText("The description of " + skill) {
+					t.Errorf("the model does not know of %s", skill)
+				}
+			}
+			if req.AllowedTools != nil && slices.Contains(model.Requests()[0].ToolNames(), "Bash") {
+				t.Error("with the skills came other tools")
+			}
+		})
+	}
+}
+
+// A tool gives the agent skills while it works. The model knows them when it reads the tool's result, without
+// a question about them where nobody decides.
+func TestSkillsAreAddedInTheMidstOfATurn(t *testing.T) {
+	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
+		model := claudetest.NewModel(t,
+			script.Call("mcp__drover__learn", nil), script.Call("Skill", script.Input{"skill": "late"}), script.Text("Done."),
+			script.Call("Skill", script.Input{"skill": "greet"}), script.Text("Bye."))
+		var talk agent.Conversation
+		learn := tool.Must("learn", "Learns.", func(ctx context.Context, _ struct{}) (string, error) {
+			return "learned", talk.(agent.Learner).AddSkills(ctx, []agent.Skill{skillOf(t, "late")})
+		}, tool.ReadOnly)
+		adapter := newAdapter(t, cli.Options(model))
+		var err error
+		talk, err = adapter.Open(inTime(t), agent.Request{Tools: tool.MustRegistry(nil, learn), Skills: []agent.Skill{skillOf(t, "greet")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := record(t, talk.Send(inTime(t), "go"))
+		if got.result("Skill") != event.ToolSuccess || !model.SawText("Say HELLO-FROM-late.") {
+			t.Errorf("the skill ended with %q: %+v", got.result("Skill"), of[event.ToolResult](got))
+		}
+		requests := model.Requests()
+		if requests[0].SawText("The description of late") || !requests[1].SawText("The description of late") {
+			t.Error("the model does not know of the skill when it reads the result of the tool, or did before")
+		}
+		if again := record(t, talk.Send(inTime(t), "and greet")); again.result("Skill") != event.ToolSuccess {
+			t.Errorf("the first skill ended with %q", again.result("Skill"))
+		}
+		if err := talk.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := talk.(agent.Learner).AddSkills(inTime(t), []agent.Skill{skillOf(t, "late")}); err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("a conversation that is closed learns: %v", err)
+		}
+	})
+}
+
+func TestSkillsNeedAHomeOfOurs(t *testing.T) {
+	cli := claudetest.ScriptCLI(t, func(*claudetest.ScriptSession) {})
+	for name, x := range map[string]struct {
+		base *claude.Options
+		req  agent.Request
+		want string
+	}{
+		"a spawner":     {cli.Options(), agent.Request{Skills: []agent.Skill{skillOf(t, "greet")}}, "Request.Skills: the CLI is started by a Spawner"},
+		"two of a name": {nil, agent.Request{Skills: []agent.Skill{skillOf(t, "greet"), skillOf(t, "greet")}}, `two skills "greet"`},
+		"no folder":     {nil, agent.Request{Skills: []agent.Skill{outside{}}}, `"../x" is no name of a folder`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x.req.Prompt = "go"
+			if err := refused(t, claudecode.New(x.base), x.req); err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("got %v, want an error with %q", err, x.want)
+			}
+		})
+	}
+}
+
+// outside is a skill that would be written elsewhere.
+type outside struct{}
+
+func (outside) Name() string         { return "../x" }
+func (outside) WriteTo(string) error { return nil }

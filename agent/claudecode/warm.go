@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+)
+
+var errAdapterClosed = errors.New("claudecode: the adapter is closed\n  next: make another one with New")
+
+// waiting are runs that have started and wait for their request.
+type waiting struct {
+	mu     sync.Mutex
+	closed bool
+	runs   []*run
+}
+
+// Warm starts a CLI in its cell, which waits for a request: the next Run or Open with the same one begins with
+// it, many times faster than with another. It is used once; each call prepares one more. Until then it keeps
+// some 150 MB of memory. [Adapter.Close] ends those that nobody has come for.
+//
+// A request is the same if all its fields are but Prompt and RunID: what they point to is the same thing, not
+// an equal one, and there is no function among them. So a CLI never works for anybody but whoever it was
+// prepared for. A Runner makes a Host of its own for requests with Permissions: such a run is none of those.
+// What is warm has read the environment, and opened the workspace, when Warm was called. A conversation that is
+// resumed cannot be prepared, since it may go on elsewhere until then.
+func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
+	req = frozen(req)
+	if !same(reflect.ValueOf(req), reflect.ValueOf(req)) {
+		return errors.New("claudecode: nothing can be prepared for a request that is the same as no other\n  next: leave Transcript out, and let Host be a pointer")
+	}
+	if req.Resume != "" || a.base.Continue || a.base.Resume != "" && !req.Fresh {
+		return refusal("Resume", "a conversation that goes on cannot be prepared\n  next: open it when it shall go on")
+	}
+	if err := a.waiting.open(); err != nil {
+		return err
+	}
+	r, err := a.launch(ctx, req)
+	if err != nil {
+		return err
+	}
+	err = r.exercise(ctx)
+	if err == nil {
+		err = a.waiting.put(r)
+	}
+	if err != nil {
+		_ = r.Close() // the first error says more
+	}
+	return err
+}
+
+// exerciseTime bounds an exercise, which takes some 100 milliseconds.
+const exerciseTime = 10 * time.Second
+
+// exercise has the CLI do once what it does before and while it asks the model, which is slow the first time.
+// It is asked beside the conversation, which stays empty, and the model does not hear of it. CLIs that cannot
+// do it are slower.
+func (r *run) exercise(ctx context.Context) error {
+	if r.cell == nil {
+		return nil
+	}
+	end, ok := r.cell.Practise()
+	defer end()
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, exerciseTime)
+	defer cancel()
+	client := r.talk.client.Load()
+	_, err := client.ContextUsage(ctx, "")
+	for range 2 {
+		if !refusedOnly(err) {
+			break
+		}
+		_, err = client.Request(ctx, "side_question", map[string]string{"question": "Are you there?"})
+	}
+	if !refusedOnly(err) {
+		return fmt.Errorf("claudecode: the CLI does not get ready: %w", err)
+	}
+	return nil
+}
+
+// refusedOnly reports whether a request did nothing worse than not to be known to the CLI.
+func refusedOnly(err error) bool {
+	_, refused := errors.AsType[*claude.ControlError](err)
+	return err == nil || refused
+}
+
+// Close ends the CLIs that wait for a request. From then on nothing can be run. What runs already is not
+// touched, nor are the adapters that [Adapter.In] has made. It may be called twice.
+func (a *Adapter) Close() error {
+	var errs []error
+	for _, r := range a.waiting.close() {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// open is an error after the end.
+func (w *waiting) open() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return errAdapterClosed
+	}
+	return nil
+}
+
+func (w *waiting) put(r *run) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return errAdapterClosed
+	}
+	w.runs = append(w.runs, r)
+	return nil
+}
+
+func (w *waiting) close() []*run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := w.runs
+	w.closed, w.runs = true, nil
+	return left
+}
+
+// take returns a run that was prepared for a request, or nil, and those that have ended while they waited.
+func (w *waiting) take(ctx context.Context, req agent.Request) (found *run, ended []*run, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, nil, errAdapterClosed
+	}
+	w.runs = slices.DeleteFunc(w.runs, func(r *run) bool {
+		switch {
+		case !r.isReady():
+			ended = append(ended, r)
+		case found == nil && sameRequest(r.asked, req) && (r.place == nil || r.place.Serves(ctx)):
+			found = r
+		default:
+			return false
+		}
+		return true
+	})
+	return found, ended, nil
+}
+
+// isReady reports whether the CLI of a run that nobody has spoken to yet is still there.
+func (r *run) isReady() bool {
+	r.speaking.Lock()
+	defer r.speaking.Unlock()
+	return r.settle(context.Background(), 0)
+}
+
+// sameRequest reports whether two requests differ in nothing that matters to a CLI that has started.
+func sameRequest(a, b agent.Request) bool {
+	a.Prompt, a.RunID = b.Prompt, b.RunID
+	return same(reflect.ValueOf(a), reflect.ValueOf(b))
+}
+
+// same is equality that follows no pointer. Functions are never the same, since nobody can tell.
+func same(a, b reflect.Value) bool {
+	if a.Kind() != b.Kind() {
+		return false
+	}
+	switch a.Kind() {
+	case reflect.Func:
+		return a.IsNil() && b.IsNil()
+	case reflect.Interface:
+		if a.IsNil() || b.IsNil() {
+			return a.IsNil() && b.IsNil()
+		}
+		return a.Elem().Kind() == reflect.Pointer && a.Elem().Type() == b.Elem().Type() && same(a.Elem(), b.Elem())
+	case reflect.Slice:
+		if a.IsNil() != b.IsNil() || a.Len() != b.Len() {
+			return false
+		}
+		for i := range a.Len() {
+			if !same(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if !same(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return a.Equal(b)
+}
+
+// frozen is the request with lists of its own.
+func frozen(req agent.Request) agent.Request {
+	v := reflect.ValueOf(&req).Elem()
+	for i := range v.NumField() {
+		if list := v.Field(i); list.Kind() == reflect.Slice && !list.IsNil() {
+			own := reflect.MakeSlice(list.Type(), list.Len(), list.Len())
+			reflect.Copy(own, list)
+			list.Set(own)
+		}
+	}
+	return req
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drover_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
+)
+
+var (
+	errBusyModel = errors.New("the model is busy")
+	errBadModel  = errors.New("there is no such model")
+)
+
+// A moody agent fails as its script says, run by run, and knows what its errors mean.
+type moody struct {
+	*agenttest.Adapter
+	runs int
+}
+
+func (m *moody) Classify(err error) agent.Failure {
+	if errors.Is(err, errBusyModel) {
+		return agent.Failure{Kind: agent.FailureRateLimit}
+	}
+	return agent.Failure{}
+}
+
+// newMoody makes an agent that does the steps of its n-th run. Runs beyond do those of the last.
+func newMoody(runs ...[]agenttest.Step) *moody {
+	m := &moody{}
+	m.Adapter = agenttest.New(func(r *agenttest.Run) {
+		steps := runs[min(m.runs, len(runs)-1)]
+		m.runs++
+		for _, step := range steps {
+			step(r)
+		}
+	})
+	return m
+}
+
+// fails is a run that ends with an error, after the steps.
+func fails(err error, token string, before ...agenttest.Step) []agenttest.Step {
+	return append(before, agenttest.Emit(
+		event.Error{Code: "busy", Message: err.Error(), Cause: err},
+		event.Done{Status: event.DoneError, ResumeToken: token, Cause: err, Usage: event.Usage{Cost: &event.Cost{USD: 1}}},
+	))
+}
+
+func succeeds(text string) []agenttest.Step {
+	return []agenttest.Step{agenttest.Emit(event.Done{Status: event.DoneSuccess, Result: text, Usage: event.Usage{Cost: &event.Cost{USD: 0.5}}})}
+}
+
+func uses(name string) agenttest.Step {
+	return agenttest.Emit(event.ToolCall{ID: "call-" + name, Name: name}, event.ToolResult{ID: "call-" + name, Name: name, Status: event.ToolSuccess})
+}
+
+// An evaluation is tried again as long as that can help, is safe and is allowed.
+func TestWhatIsTriedAgain(t *testing.T) {
+	busy := fails(errBusyModel, "")
+	asks := func(wait time.Duration) agenttest.Step {
+		return agenttest.Emit(gateway.ModelCall{Status: 429, RetryAfterMS: float64(wait.Milliseconds())})
+	}
+	for name, x := range map[string]struct {
+		runs     [][]agenttest.Step
+		opts     drover.Options
+		attempts int
+		ok       bool
+		min, max time.Duration // of all waits
+		says     []string      // of the requests, the beginning of the prompt
+		resumes  []string      // of the requests, what they resume
+	}{
+		"the second try succeeds":  {runs: [][]agenttest.Step{busy, succeeds("fine")}, opts: retrying(), attempts: 2, ok: true, min: 250 * time.Millisecond, max: 500 * time.Millisecond, resumes: []string{"", ""}},
+		"it is not told to":        {runs: [][]agenttest.Step{busy, succeeds("fine")}, attempts: 1},
+		"it is busy for ever":      {runs: [][]agenttest.Step{busy}, opts: retrying(), attempts: 5, min: 3750 * time.Millisecond, max: 7500 * time.Millisecond},
+		"fewer tries":              {runs: [][]agenttest.Step{busy}, opts: drover.Options{Retry: &drover.RetryPolicy{MaxAttempts: 2, BaseDelay: time.Minute, MaxDelay: 4 * time.Second}}, attempts: 2, min: 2 * time.Second, max: 4 * time.Second},
+		"it would not help":        {runs: [][]agenttest.Step{fails(errBadModel, ""), succeeds("fine")}, opts: retrying(), attempts: 1},
+		"the service asks to wait": {runs: [][]agenttest.Step{fails(errBusyModel, "", asks(20*time.Second)), succeeds("fine")}, opts: retrying(), attempts: 2, ok: true, min: 20 * time.Second, max: 20 * time.Second},
+		"for too long":             {runs: [][]agenttest.Step{fails(errBusyModel, "", asks(31*time.Second)), succeeds("fine")}, opts: retrying(), attempts: 1},
+		"beyond the deadline":      {runs: [][]agenttest.Step{fails(errBusyModel, "", asks(20*time.Second)), succeeds("fine")}, opts: drover.Options{Retry: &drover.RetryPolicy{}, Deadline: guard.FromNow(0)}, attempts: 1},
+		"read-only calls": {
+			runs: [][]agenttest.Step{fails(errBusyModel, "", uses("Read"), uses("mcp__wink__look")), succeeds("fine")}, opts: retrying(), attempts: 2, ok: true,
+			max: time.Second, says: []string{"## ", "## "}, resumes: []string{"", ""},
+		},
+		"read-only calls of a conversation": {
+			runs: [][]agenttest.Step{fails(errBusyModel, "token", uses("Read")), succeeds("fine")}, opts: retrying(), attempts: 2, ok: true,
+			max: time.Second, says: []string{"## ", "Your work was interrupted"}, resumes: []string{"", "token"},
+		},
+		"a call that changes something": {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("Bash")), succeeds("fine")}, opts: retrying(), attempts: 1},
+		"a call of ours that does":      {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__wink__act")), succeeds("fine")}, opts: retrying(), attempts: 1},
+		"a call of somebody else's":     {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__other__look")), succeeds("fine")}, opts: retrying(), attempts: 1},
+		"a call that was denied": {
+			runs: [][]agenttest.Step{fails(errBusyModel, "", agenttest.Emit(event.ToolCall{ID: "c", Name: "Bash"}, event.ToolResult{ID: "c", Name: "Bash", Status: event.ToolDenied})), succeeds("fine")},
+			opts: retrying(), attempts: 2, ok: true, max: time.Second,
+		},
+		"a conversation with such calls goes on": {
+			runs: [][]agenttest.Step{fails(errBusyModel, "token", uses("Bash")), busy, succeeds("fine")}, opts: retrying(), attempts: 3, ok: true,
+			max: 2 * time.Second, says: []string{"## ", "Your work was interrupted", "Your work was interrupted"}, resumes: []string{"", "token", "token"},
+		},
+		"a conversation that cannot go on": {
+			runs: [][]agenttest.Step{fails(errBusyModel, "token", uses("Bash")), fails(errBusyModel, "", uses("Write")), succeeds("fine")}, opts: retrying(), attempts: 2, max: time.Second,
+		},
+		"what was resumed is resumed again": {
+			runs: [][]agenttest.Step{fails(errBusyModel, "other"), succeeds("fine")}, opts: drover.Options{Retry: &drover.RetryPolicy{}, Resume: "first"}, attempts: 2, ok: true,
+			max: time.Second, says: []string{"## ", "## "}, resumes: []string{"first", "first"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMoody(x.runs...)
+				began := time.Now()
+				if !x.opts.Deadline.IsZero() {
+					x.opts.Deadline = guard.FromNow(10 * time.Second)
+				}
+				x.opts.Dir, x.opts.Session = t.TempDir(), session.New(nil)
+				resp, err := drover.Evaluate(t.Context(), m, lookPrompt(t), &x.opts)
+				if (err == nil) != x.ok || m.runs != x.attempts {
+					t.Fatalf("after %d attempts: %v; want %d, ok %t", m.runs, err, x.attempts, x.ok)
+				}
+				if took := time.Since(began); took < x.min || took > x.max {
+					t.Errorf("it has waited %s, want %s to %s", took, x.min, x.max)
+				}
+				checkRequests(t, m.Requests(), x.says, x.resumes)
+				checkSummary(t, resp, err, x.attempts, x.ok)
+			})
+		})
+	}
+}
+
+func retrying() drover.Options { return drover.Options{Retry: &drover.RetryPolicy{}} }
+
+// lookPrompt has a tool that looks and one that acts.
+func lookPrompt(t *testing.T) *prompt.Prompt[prompt.Text] {
+	t.Helper()
+	do := func(context.Context, countInput) (int, error) { return 0, nil }
+	p, err := prompt.NewPrompt[prompt.Text]("demo", "task", prompt.Markdown("task", "Task", "Do it.").With(
+		tool.Must("look", "Looks.", do, tool.WithTags("readonly")), tool.Must("act", "Acts.", do)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func checkRequests(t *testing.T, requests []agent.Request, says, resumes []string) {
+	t.Helper()
+	for i, words := range says {
+		if !strings.HasPrefix(requests[i].Prompt, words) {
+			t.Errorf("attempt %d says %q, want %q at the beginning", i+1, requests[i].Prompt, words)
+		}
+	}
+	var got []string
+	for _, r := range requests {
+		got = append(got, r.Resume)
+	}
+	if diff := cmp.Diff(resumes, got); resumes != nil && diff != "" {
+		t.Errorf("resumed (-want +got):\n%s", diff)
+	}
+}
+
+// checkSummary looks whether the attempts are counted and their costs added up.
+func checkSummary(t *testing.T, resp *drover.Response[prompt.Text], err error, attempts int, ok bool) {
+	t.Helper()
+	var s drover.Summary
+	want := float64(attempts)
+	if ok {
+		s, want = resp.Summary, want-0.5
+	} else if failure, is := errors.AsType[*drover.EvaluationError](err); is {
+		s = failure.Summary
+	}
+	if s.Attempts != attempts || s.CostUSD() != want {
+		t.Errorf("the summary has %d attempts for $%v, want %d for $%v", s.Attempts, s.CostUSD(), attempts, want)
+	}
+}
+
+// Who follows the events hears of each attempt. What the evaluation has survived is no failure, and there
+// is one end.
+func TestAttemptsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := session.New(nil)
+		m := newMoody(fails(errBusyModel, ""), fails(errBusyModel, ""), succeeds("fine"))
+		run := drover.Stream(t.Context(), m, newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir(), Session: s, Retry: &drover.RetryPolicy{}})
+		var got []string
+		seq := int64(0)
+		for e, err := range run.Events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seq++; e.Seq != seq {
+				t.Errorf("event %d has the number %d", seq, e.Seq)
+			}
+			switch p := e.Payload.(type) {
+			case event.Error:
+				got = append(got, p.Code)
+				if !p.Recoverable {
+					t.Errorf("%+v is told as the end", p)
+				}
+			case event.Done:
+				got = append(got, string(p.Status))
+			}
+		}
+		if diff := cmp.Diff([]string{"busy", drover.CodeRetry, "busy", drover.CodeRetry, "success"}, got); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A wait ends with the context.
+func TestAWaitCanBeInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		m := newMoody(fails(errBusyModel, ""))
+		_, err := drover.Evaluate(ctx, m, newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}})
+		if !errors.Is(err, context.DeadlineExceeded) || m.runs != 1 {
+			t.Errorf("after %d attempts: %v, want one and the end of the context", m.runs, err)
+		}
+	})
+}
+
+// The real CLI is told to wait, and the second attempt succeeds; after a call that changed something the
+// conversation goes on.
+func TestTheRealCLIIsTriedAgain(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t,
+		script.Fail(429, "slowly").RetryAfter(time.Second),
+		script.Call("Bash", script.Input{"command": "echo once >> did.txt"}),
+		script.Fail(529, "too much"),
+		script.Func(func(r *script.Request) script.Turn { return script.Text("I was told: " + r.LastUserText()) }),
+	).RequireAllUsed()
+	resp, err := drover.Evaluate(t.Context(), realCLI(t, cli, model), newPrompt[prompt.Text](t), &drover.Options{Retry: &drover.RetryPolicy{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Attempts != 3 || !strings.Contains(string(resp.Output), "Your work was interrupted") {
+		t.Errorf("after %d attempts: %q, want 3 and a conversation that goes on", resp.Attempts, resp.Output)
+	}
+	if n := len(model.Requests()); n != 4 {
+		t.Errorf("the model was asked %d times, want 4", n)
+	}
+}
