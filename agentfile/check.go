@@ -127,7 +127,7 @@ func (f *File) checkRules(found *problems) {
 	} {
 		for i, rule := range rules.list {
 			if _, err := gate.New(gate.Rules(rules.rule(rule))); err != nil {
-				found.add(at(pointer, i), err.Error(), `write a rule such as Read, "Read(/src/**)" or "Bash(git log *)"`).Err = err
+				found.note(at(pointer, i), err.Error(), `write a rule such as Read, "Read(/src/**)" or "Bash(git log *)"`).Err = err
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func (f *File) checkWalls(found *problems) {
 	}
 	for i, domain := range n.Domains {
 		if err := isolation.WithDomains(domain).Validate(isolation.LevelCell, runtime.GOOS); err != nil {
-			found.add(at("/isolation/network/domains", i), fmt.Sprintf("%q is no host", domain), `write a name such as example.com or "*.example.com"`).Err = err
+			found.note(at("/isolation/network/domains", i), fmt.Sprintf("%q is no host", domain), `write a name such as example.com or "*.example.com"`).Err = err
 		}
 	}
 }

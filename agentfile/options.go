@@ -113,7 +113,7 @@ func (f *File) Workspace() (*workspace.Options, error) {
 	for i, m := range f.Mounts {
 		host, err := f.resolve(m.Path)
 		if err != nil {
-			found.add(at("/mounts", i)+"/path", err.Error(), "").Err = err
+			found.fail(at("/mounts", i)+"/path", err)
 			continue
 		}
 		mount := workspace.HostMount{HostPath: host, MountPath: m.target(), Include: m.Include, Exclude: m.Exclude}

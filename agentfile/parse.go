@@ -67,7 +67,7 @@ func (f *File) decode(found *problems) {
 		return
 	}
 	if err := json.Unmarshal(f.tree.json, f); err != nil {
-		found.add("", err.Error(), "")
+		found.fail("", err)
 	}
 }
 

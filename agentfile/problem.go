@@ -49,7 +49,13 @@ type problems struct {
 }
 
 // add notes a problem of the value to which a pointer leads.
-func (p *problems) add(pointer, reason, next string) *Problem {
+func (p *problems) add(pointer, reason, next string) { _ = p.note(pointer, reason, next) }
+
+// fail notes an error about such a value.
+func (p *problems) fail(pointer string, err error) { p.note(pointer, err.Error(), "").Err = err }
+
+// note is add for those who know more about the problem.
+func (p *problems) note(pointer, reason, next string) *Problem {
 	line, column := p.tree.position(pointer)
 	found := &Problem{File: p.file, Line: line, Column: column, Key: keyOf(pointer), Reason: reason, Next: next}
 	p.all = append(p.all, found)

@@ -116,12 +116,12 @@ func (b *builder) skills(pointer string, paths []string) []*prompt.Skill {
 func (b *builder) loadSkill(pointer, path string) *prompt.Skill {
 	resolved, err := b.f.resolve(path)
 	if err != nil {
-		b.add(pointer, err.Error(), "").Err = err
+		b.fail(pointer, err)
 		return nil
 	}
 	s, err := prompt.LoadSkill(resolved)
 	if err != nil {
-		b.add(pointer, err.Error(), "").Err = err
+		b.fail(pointer, err)
 		return nil
 	}
 	return s
@@ -137,7 +137,7 @@ func (b *builder) output() *schema.Schema {
 		var err error
 		pointer = "/output/file"
 		if text, err = b.f.read(b.f.Output.File); err != nil {
-			b.add(pointer, err.Error(), "").Err = err
+			b.fail(pointer, err)
 			return nil
 		}
 	}
@@ -161,7 +161,7 @@ func (b *builder) misfit(pointer string, err error) {
 	if place, ok := errors.AsType[*schema.PlaceError](err); ok && pointer == "/output/schema" {
 		pointer, reason = pointer+strings.TrimPrefix(place.Place, "#"), place.Reason
 	}
-	b.add(pointer, "it is no JSON Schema for an answer: "+reason, "mend it; the smallest one is {type: object}").Err = err
+	b.note(pointer, "it is no JSON Schema for an answer: "+reason, "mend it; the smallest one is {type: object}").Err = err
 }
 
 // defined tells what a definition has wrong, at the places of the file.
@@ -176,7 +176,7 @@ func (b *builder) defined(err error) {
 	for _, one := range all {
 		e, ok := errors.AsType[*prompt.Error](one)
 		if !ok {
-			b.add("", one.Error(), "").Err = one
+			b.note("", one.Error(), "").Err = one
 			continue
 		}
 		pointer, next := b.pointers[e.Section], e.Next
@@ -187,7 +187,7 @@ func (b *builder) defined(err error) {
 		case e.Part == "Key":
 			pointer, next = "/key", "give the agent a key: the name of the file is none"
 		}
-		found := b.add(pointer, e.Reason+causeOf(e), next)
+		found := b.note(pointer, e.Reason+causeOf(e), next)
 		if reason, unknown := strings.CutPrefix(e.Reason, "unknown placeholder "); unknown {
 			name, _, _ := strings.Cut(reason, " ")
 			found.Reason = fmt.Sprintf("there is no argument for the placeholder %s (%s)", name, b.f.known())

@@ -68,13 +68,13 @@ func TestArgumentsFillTheText(t *testing.T) {
 
 func TestArgumentsThatDoNotFitAreAllNamed(t *testing.T) {
 	f := mustParse(t, greeting)
-	_, err := f.Prompt(map[string]string{"times": "often", "loud": "1", "tone": "rude", "size": "NaN", "nmae": "Ada"})
+	_, err := f.Prompt(map[string]string{"times": "often", "loud": "1", "tone": "rude", "size": "NaN", "nam": "Ada"})
 	if !errors.Is(err, ErrArgs) {
 		t.Fatalf("error %v, want ErrArgs", err)
 	}
 	for _, want := range []string{
 		"name is missing (string: whom to greet)", `times: "often" is no int`, `loud: "1" is no bool`,
-		`tone: "rude" is not one of kind, curt`, `size: "NaN" is no number`, "nmae is not known (known: loud, name, size, times, tone)",
+		`tone: "rude" is not one of kind, curt`, `size: "NaN" is no number`, "nam is not known (known: loud, name, size, times, tone)",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)

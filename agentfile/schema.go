@@ -30,7 +30,7 @@ func validate(t *tree, found *problems) {
 	case err == nil:
 		return
 	case !ok:
-		found.add("", err.Error(), "")
+		found.fail("", err)
 		return
 	}
 	for _, v := range violations.Violations {

@@ -82,16 +82,15 @@ func (g *grower) object(pointer string, entries []*ast.MappingValueNode) {
 	first := map[string]ast.Node{}
 	g.out.WriteByte('{')
 	for _, entry := range entries {
-		key, ok := entry.Key.(ast.MapKeyNode)
 		name, isText := keyText(entry.Key)
-		if !ok || !isText {
+		if !isText {
 			g.refuse(pointer, entry.Key, "a key is not a plain text", "write the key as one word; anchors, aliases and merges are not supported")
 			continue
 		}
 		below := at(pointer, name)
 		if earlier, twice := first[name]; twice {
 			line := earlier.GetToken().Position.Line
-			g.refuse(below, key, fmt.Sprintf("the key is there already, in line %d", line), "remove one of the two")
+			g.refuse(below, entry.Key, fmt.Sprintf("the key is there already, in line %d", line), "remove one of the two")
 			continue
 		}
 		if len(first) > 0 {
@@ -206,7 +205,7 @@ func (g *grower) write(value any) {
 // refuse notes a problem at a node.
 func (g *grower) refuse(pointer string, n ast.Node, reason, next string) {
 	g.tree.refused[pointer] = true
-	p := g.add(pointer, reason, next)
+	p := g.note(pointer, reason, next)
 	if tok := n.GetToken(); tok != nil && tok.Position != nil {
 		p.Line, p.Column = tok.Position.Line, tok.Position.Column
 	}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// The agents of the examples do their work on the real CLI, in a cell.
+func TestTheAgentsOfTheExamples(t *testing.T) {
+	p := newProgram(t, nobody(t))
+	if err := os.CopyFS(p.cli.Work, os.DirFS("../../examples/agents")); err != nil {
+		t.Fatal(err)
+	}
+	got := p.run("run", "-f", "review.yaml", "--arg", "focus=errors", "--model-script", "review.script.yaml", "--json")
+	if got.code != 0 || got.errors != "" {
+		t.Fatalf("review.yaml: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+	events := readEvents(t, []byte(got.out))
+	done, _ := events[len(events)-1].Payload.(event.Done)
+	var review struct {
+		Issues []struct {
+			File string
+			Line int
+		}
+	}
+	if err := json.Unmarshal(done.Output, &review); err != nil || len(review.Issues) != 1 || review.Issues[0].File != "project/greet.go" {
+		t.Errorf("the review is %s (%v)", done.Output, err)
+	}
+	for i, e := range events {
+		if want := int64(i + 1); e.Seq != want {
+			t.Errorf("event %d has the number %d, want %d", i, e.Seq, want)
+		}
+	}
+	if walls := told[isolation.Walls](t, got.out); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
+		t.Errorf("the walls are %+v, want those of a cell", walls)
+	}
+
+	got = p.run("run", "-f", "report.yaml", "--model-script", "report.script.yaml", "--write-back", "--quiet")
+	if got.code != 0 || got.out != "The notes are in project/NOTES.md.\n" {
+		t.Fatalf("report.yaml: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+	if notes, err := os.ReadFile(filepath.Join(p.cli.Work, "project/NOTES.md")); err != nil || !strings.Contains(string(notes), "It greets people.") {
+		t.Errorf("NOTES.md is %q (%v)", notes, err)
+	}
+}
+
+// What a file says about calls and tokens holds on the real CLI.
+func TestAFileBoundsTheRealAgent(t *testing.T) {
+	p := newProgram(t, nobody(t))
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(p.cli.Work, name), []byte("version: 1\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("script.yaml", `
+turns:
+  - content: [{tool: Bash, input: {command: touch here, description: Try it}}]
+  - text: Done.
+`)
+	write("denies.yaml", aTask+"policy: {shellExecute: deny}\n")
+	got := p.run("run", "-f", "denies.yaml", "--model-script", "script.yaml")
+	if got.code != exitDenied || !strings.Contains(got.errors, "Bash (1)") || strings.Contains(got.errors, "--allow") {
+		t.Errorf("denied: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+	if _, err := os.Stat(filepath.Join(p.cli.Work, "here")); err == nil {
+		t.Error("the command that the file denies was run")
+	}
+	write("short.yaml", aTask+"policy: {shellExecute: allow}\nlimits: {tokens: 15}\n")
+	got = p.run("run", "-f", "short.yaml", "--model-script", "script.yaml")
+	if got.code != exitLimit || !strings.Contains(got.errors, "limits.tokens of short.yaml 15") {
+		t.Errorf("spent: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+}
+
+// greeter is an MCP server that needs nothing but a shell.
+const greeter = `while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+  *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"greeter","version":"1"}}}\n' "$id" ;;
+  *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+  *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s from %s"}]}}\n' "$id" "$GREETING" "$(basename "$PWD" | cut -c1-4)" ;;
+  esac
+done
+`
+
+// Servers of a file are started within the walls, or reached through them.
+func TestTheServersOfAFile(t *testing.T) {
+	web := mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)
+	mcp.AddTool(web, &mcp.Tool{Name: "find", Description: "Finds."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found on the host"}}}, nil, nil
+	})
+	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return web }, nil))
+	defer host.Close()
+	defer func() {
+		for s := range web.Sessions() {
+			_ = s.Close() // else it waits for its client
+		}
+	}()
+	model := claudetest.NewModel(t, script.Call("mcp__local__greet", script.Input{}), script.Call("mcp__web__find", script.Input{}), script.Text("Done."))
+	p := newProgram(t, model.URL())
+	for name, text := range map[string]string{
+		"tools/greeter.sh": greeter,
+		"agent.yaml": "version: 1\n" + aTask + `
+mounts: [{path: tools}]
+servers:
+  local: {command: [sh, tools/greeter.sh], env: {GREETING: hello}}
+  web: {url: "` + host.URL + `"}
+isolation: {network: {localhost: true}}
+policy: {networkAccess: allow}
+`,
+	} {
+		path := filepath.Join(p.cli.Work, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := p.run("run", "-f", "agent.yaml")
+	for tool, want := range map[string]string{"mcp__local__greet": "hello from wink", "mcp__web__find": "found on the host"} {
+		if result, _, _ := model.ToolResult(tool); got.code != 0 || result != want {
+			t.Errorf("%s: got %q, want %q (exit code %d)\n%s\n%s", tool, result, want, got.code, got.out, got.errors)
+		}
+	}
+}
