@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +65,8 @@ type evaluation struct {
 	calls   calls
 	goOn    string // what to say first instead of the prompt
 	summary Summary
-	trace   *telemetry.Run // nil without telemetry
+
+	trace *telemetry.Run // nil without telemetry
 	// traceState goes with the trace context; logged says that the begin was logged.
 	traceState string
 	logged     bool
@@ -154,7 +156,7 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 	end = func() {}
 	e.identify()
 	ctx, err = e.observe(ctx)
-	if err := errors.Join(err, e.limits()); err != nil {
+	if err := errors.Join(err, e.limits(), e.transcribe()); err != nil {
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
@@ -224,7 +226,7 @@ func (e *evaluation) request() (agent.Request, error) {
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
 		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
-		MaxRefusals: e.opts.MaxRounds,
+		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}
 	if e.tracker != nil {
 		r.Trackers = []*guard.Tracker{e.tracker}
@@ -232,11 +234,12 @@ func (e *evaluation) request() (agent.Request, error) {
 	for _, s := range rendered.Skills {
 		r.Skills = append(r.Skills, s)
 	}
+	r.AppendSystemPrompt = e.opts.AppendSystemPrompt
 	switch e.opts.Placement {
 	case AsSystem:
 		r.SystemPrompt = rendered.Text
 	case AppendedToSystem:
-		r.AppendSystemPrompt = rendered.Text
+		r.AppendSystemPrompt = strings.TrimLeft(e.opts.AppendSystemPrompt+"\n\n"+rendered.Text, "\n")
 	}
 	err := e.host.bind(&r)
 	return r, err
@@ -327,10 +330,10 @@ type turn struct {
 // turn has the agent work on a message.
 func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
-	e.beginTurn(text)
-	defer func() { e.endTurn(ctx, t, err) }()
 	ctx, end := e.host.begin(ctx)
 	defer end()
+	e.beginTurn(text)
+	defer func() { e.endTurn(ctx, t, err) }()
 	request := e.asked
 	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
 	for ev, err := range e.runner.Run(ctx, request) {
@@ -396,7 +399,7 @@ func (e *evaluation) close() error {
 	e.mu.Unlock()
 	e.turns.Lock()
 	defer e.turns.Unlock()
-	err := errors.Join(e.dismiss(), e.place.leave())
+	err := errors.Join(e.dismiss(), e.record.close(), e.place.leave())
 	e.place = nil
 	return err
 }

@@ -29,8 +29,11 @@ type ModelCall struct {
 	// Agent is [MainAgent], or what the CLI calls a subagent.
 	Agent string `json:"agent"`
 	// Status is what the agent was answered; zero if it had gone before.
-	Status   int    `json:"status"`
-	Streamed bool   `json:"streamed"`
+	Status   int  `json:"status"`
+	Streamed bool `json:"streamed"`
+	// Effort and Thinking are what was asked of the model; see [Ask].
+	Effort   string `json:"effort,omitempty"`
+	Thinking string `json:"thinking,omitempty"`
 	Tokens   Tokens `json:"tokens"`
 	// CostUSD is zero for a model that has no price, which Unpriced says.
 	CostUSD  float64 `json:"costUsd"`

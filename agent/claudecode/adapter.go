@@ -21,6 +21,7 @@ type Adapter struct {
 	isolation *isolation.Isolation
 	kept      *conversations
 	versions  versions
+	said      defaults // of a Config
 }
 
 var _ agent.Opener = (*Adapter)(nil)

@@ -86,10 +86,6 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"MaxBudgetUSD":    {0.5, "MaxBudgetUSD"},
 		"Resume":          {"token", "Resume"},
 		"Fork":            {true, "Fork SessionID"},
-		"RunID":           {"r", ""}, // it is for the cell
-		"Trackers":        {[]*guard.Tracker{nil}, ""},
-		"TraceParent":     {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "TraceParent"},
-		"TraceState":      {"a=b", ""}, // nothing without a parent
 		"Fresh":           {true, "Resume SessionID"},
 		"AllowedTools":    {[]string{"Read"}, "Tools AllowedTools StrictMCP"},
 		"DisallowedTools": {[]string{"Bash"}, "DisallowedTools"},
@@ -107,7 +103,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
 		"RunID":              {"run-1", ""},                                            // to the gateway
 		"TraceParent":        {"00-1-1-01", "TraceParent"},
-		"TraceState":         {"a=1", "claude: option TraceState: needs TraceParent"},
+		"TraceState":         {"a=1", ""},                         // nothing without a parent
 		"Transcript":         {func(agent.TranscriptLine) {}, ""}, // read beside the CLI
 	}
 	base := &claude.Options{Resume: "the base's"}

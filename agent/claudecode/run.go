@@ -55,6 +55,9 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	if err := errors.Join(a.checkPlace(req), overlay(&r.opts, req)); err != nil {
 		return nil, err
 	}
+	if err := a.said.checkEffort(&r.opts, req); err != nil {
+		return nil, err
+	}
 	if req.Workspace != nil {
 		r.opts.AddDirs = append(slices.Clone(r.opts.AddDirs), req.Workspace.Root())
 	}
@@ -89,6 +92,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 // start begins a run: its cell is made, and the CLI is starting when it returns. If ctx has ended there is
 // nothing to start, which is no error.
 func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
+	req = a.said.under(req)
 	dir, err := workDir(req)
 	if err != nil {
 		return nil, err
@@ -105,6 +109,7 @@ func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 		_ = r.Close() // nothing of it has begun to work
 		return nil, err
 	}
+	transcribe(&r.opts, req.Transcript)
 	if ctx.Err() == nil {
 		r.talk = r.converse(ctx)
 	}
