@@ -3,34 +3,329 @@
 package drover
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/prompt"
 )
 
-// An EvaluationError says why a prompt has no answer.
+// A Phase is the part of an evaluation that an error belongs to, for whoever handles it.
+type Phase string
+
+// The phases.
+const (
+	// PhaseRequest: the model has not answered. The evaluation could not begin, the agent could not be
+	// started or ended early, or the model's service refused the request.
+	PhaseRequest Phase = "request"
+	// PhaseResponse: what came back is not an answer that can be used.
+	PhaseResponse Phase = "response"
+	// PhaseTool: the tools of the prompt.
+	PhaseTool Phase = "tool"
+	// PhaseBudget: the budget is spent.
+	PhaseBudget Phase = "budget"
+)
+
+// An EvaluationError says why a prompt has no answer. Its cause is there for [errors.Is] and [errors.As]:
+// [guard.ErrDeadlineExceeded], [guard.ErrBudgetExhausted], [context.Canceled], [agent.ErrUnavailable], a
+// [*ThrottleError], a [*prompt.OutputError], and the errors of the adapter.
 type EvaluationError struct {
+	// Prompt is the name of the prompt.
 	Prompt string
-	Stage  Stage
-	Err    error
+	// Phase and Stage are where it went wrong: in general, and in the order of the work.
+	Phase Phase
+	Stage Stage
+	// Kind is the kind of trouble, where the adapter or we know it.
+	Kind agent.FailureKind
+	// Message says what happened, and Next what to do about it; that may be empty.
+	Message, Next string
+	// Err is the cause.
+	Err error
+	// Payload has what is known for programs and logs. All of it has a JSON form. Of an agent:
+	// "exit_code", "stderr", "subtype", "api_error_status"; of its turn: "status", "stop_reason",
+	// "message_count", "events" by kind, "output_type".
+	Payload map[string]any
+	// Retry says whether to try again.
+	Retry RetryAdvice
+	// Summary is what became of the evaluation, with its usage and cost.
+	Summary Summary
 }
 
-func (e *EvaluationError) Error() string { return fmt.Sprintf("drover: %s: %s: %v", e.Prompt, e.Stage, e.Err) }
+func (e *EvaluationError) Error() string {
+	text := fmt.Sprintf("drover: %s: %s: %s", e.Prompt, e.Stage, cmp.Or(e.Message, fmt.Sprint(e.Err)))
+	if e.Next != "" {
+		text += "\n  next: " + e.Next
+	}
+	return text
+}
 
+// Unwrap returns the cause.
 func (e *EvaluationError) Unwrap() error { return e.Err }
 
-// failed makes any error one of the evaluation.
-func (e *evaluation) failed(err error) error {
-	return &EvaluationError{Prompt: e.prompt.Name(), Stage: e.stage, Err: err}
+// Is reports whether target is [guard.ErrBudgetExhausted] and a budget is spent, whoever has counted it.
+func (e *EvaluationError) Is(target error) bool {
+	return e.Phase == PhaseBudget && target == guard.ErrBudgetExhausted
 }
 
-// turnError is why a turn did not succeed.
-func (e *evaluation) turnError(t *turn) error {
-	if t.Failure != nil {
-		return t.Failure.Cause
-	}
-	return fmt.Errorf("the run ended with %s: %s%s", t.Status, t.Result, t.Reason)
+// A ThrottleKind says in what way a service could not serve.
+type ThrottleKind string
+
+// The kinds of throttling.
+const (
+	ThrottleRateLimit  ThrottleKind = "rate_limit" // too many requests
+	ThrottleQuota      ThrottleKind = "quota"      // it wants to be paid first
+	ThrottleTimeout    ThrottleKind = "timeout"    // it could not be reached, or did not answer in time
+	ThrottleOverloaded ThrottleKind = "overloaded" // it has no capacity
+)
+
+// A ThrottleError is the cause of an [EvaluationError] of an agent or a model's service that could not serve
+// for now.
+type ThrottleError struct {
+	Kind ThrottleKind
+	// RetryAfter is how long to wait at least. Zero means that nobody said.
+	RetryAfter time.Duration
+	// Attempts is how often the evaluation was tried. The agent and the gateway have repeated the request
+	// on their own before.
+	Attempts int
+	// RetrySafe says that nothing was done that another try would do again.
+	RetrySafe bool
+	// Err is what the agent said.
+	Err error
 }
+
+func (e *ThrottleError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ThrottleError) Unwrap() error { return e.Err }
+
+// throttles are the kinds of failures that are throttling.
+var throttles = map[agent.FailureKind]ThrottleKind{
+	agent.FailureRateLimit: ThrottleRateLimit, agent.FailureQuota: ThrottleQuota, agent.FailureOverloaded: ThrottleOverloaded,
+	agent.FailureTimeout: ThrottleTimeout, agent.FailureStart: ThrottleTimeout,
+}
+
+// failed makes any error one of the evaluation.
+func (e *evaluation) failed(err error) *EvaluationError {
+	if already, ok := errors.AsType[*EvaluationError](err); ok {
+		return already
+	}
+	ended, _ := errors.AsType[*turnError](err)
+	if ended != nil && err == error(ended) {
+		err = ended.cause
+	}
+	f := e.classify(err)
+	failure := &EvaluationError{
+		Prompt: e.prompt.Name(), Phase: e.phase(err, f.Kind, ended != nil), Stage: e.stage, Kind: f.Kind,
+		Err: err, Payload: e.payload(f, ended), Retry: e.advice(f.Kind), Summary: e.summary,
+	}
+	failure.Message, failure.Next = splitAdvice(err)
+	failure.Message = cmp.Or(f.Message, failure.Message)
+	failure.Next = cmp.Or(failure.Next, nextStep[f.Kind])
+	if kind, ok := throttles[f.Kind]; ok {
+		failure.Err = &ThrottleError{Kind: kind, RetryAfter: failure.Retry.After, Attempts: e.summary.Attempts, RetrySafe: failure.Retry.Safe, Err: err}
+	}
+	return failure
+}
+
+// refused is the error of what could not even begin. It touches nothing that another turn is using.
+func (e *evaluation) refused(err error) *EvaluationError {
+	failure := &EvaluationError{Prompt: e.prompt.Name(), Phase: PhaseRequest, Stage: StagePrepare, Kind: agent.FailureRequest, Err: err, Retry: RetryAdvice{Safe: true}}
+	failure.Message, failure.Next = splitAdvice(err)
+	return failure
+}
+
+// nextStep is what to do about kinds of failures whose errors do not say so themselves.
+var nextStep = map[agent.FailureKind]string{
+	"":                         "see the cause, Payload and the transcript for what went before",
+	agent.FailureRequest:       "change what is asked for; it would fail each time",
+	agent.FailureInterrupted:   "begin again, or resume with Summary.ResumeToken",
+	agent.FailureRateLimit:     "try again later, or set Options.Retry",
+	agent.FailureOverloaded:    "try again later, or set Options.Retry",
+	agent.FailureTimeout:       "check the connection to the model, or set Options.Retry",
+	agent.FailureServer:        "try again later, or set Options.Retry",
+	agent.FailureStart:         "try again, or set Options.Retry",
+	agent.FailureProcess:       "see what it wrote to standard error, or set Options.Retry",
+	agent.FailureNoResult:      "try again; Summary.Transcript shows how far it came",
+	agent.FailureQuota:         "check the account that pays for the model",
+	agent.FailureRefusal:       "change what the prompt asks for; the model refuses to do it",
+	agent.FailureTooLarge:      "show the agent less at a time, or begin a new conversation",
+	agent.FailureExecution:     "see Payload and the transcript for what went before",
+	agent.FailureMaxTurns:      "raise Options.MaxTurns, or ask for less",
+	agent.FailureMaxBudget:     "raise the budget, or ask for less",
+	agent.FailureOutputRetries: "make the output type easier to fill, or describe its fields",
+}
+
+// classify says what kind of trouble an error is.
+func (e *evaluation) classify(err error) agent.Failure {
+	switch {
+	case errors.Is(err, errNoOutput), errors.Is(err, prompt.ErrOutput):
+		return agent.Failure{Kind: agent.FailureNoOutput}
+	case errors.Is(err, guard.ErrBudgetExhausted):
+		return agent.Failure{Kind: agent.FailureMaxBudget}
+	case stopped(err):
+		return agent.Failure{Kind: agent.FailureInterrupted}
+	}
+	if c, ok := e.adapter.(agent.Classifier); ok {
+		if f := c.Classify(err); f.Kind != "" {
+			return f
+		}
+	}
+	if errors.Is(err, agent.ErrUnavailable) {
+		return agent.Failure{Kind: agent.FailureUnavailable}
+	}
+	if ended, ok := errors.AsType[*turnError](err); ok {
+		return agent.Failure{Kind: ended.kind()}
+	}
+	return agent.Failure{}
+}
+
+// stopped reports whether an error is that of something that was told to stop.
+func stopped(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, guard.ErrDeadlineExceeded)
+}
+
+// asked are the kinds of failures in which the model has not answered.
+var asked = map[agent.FailureKind]bool{
+	agent.FailureUnavailable: true, agent.FailureRequest: true, agent.FailureStart: true, agent.FailureProcess: true,
+	agent.FailureAuthentication: true, agent.FailureRateLimit: true, agent.FailureOverloaded: true, agent.FailureQuota: true,
+	agent.FailureTimeout: true, agent.FailureServer: true, agent.FailureTooLarge: true, "": true,
+}
+
+func (e *evaluation) phase(err error, kind agent.FailureKind, ended bool) Phase {
+	_, expansions := errors.AsType[*tooManyExpansions](err)
+	switch {
+	case kind == agent.FailureMaxBudget:
+		return PhaseBudget
+	case expansions, e.stage == StageBind:
+		return PhaseTool
+	case e.stage == StagePrepare, e.stage == StageRender, asked[kind] && e.stage == StageRun:
+		return PhaseRequest
+	case !ended && e.stage == StageRun && kind != agent.FailureInterrupted:
+		return PhaseRequest
+	}
+	return PhaseResponse
+}
+
+// payload is what is known about a failure, for programs and logs.
+func (e *evaluation) payload(f agent.Failure, ended *turnError) map[string]any {
+	all := map[string]any{}
+	if ended != nil {
+		ended.describe(all)
+	}
+	if ended != nil && e.live != nil && e.live.Rendered().Output != nil {
+		none, _ := e.parse(nil)
+		all["output_type"] = fmt.Sprintf("%T", none)
+	}
+	for key, value := range f.Details {
+		all[key] = value
+	}
+	return all
+}
+
+// splitAdvice takes the advice off the text of an error.
+func splitAdvice(err error) (what, next string) {
+	what, next, _ = strings.Cut(fmt.Sprint(err), "\n  next: ")
+	return what, next
+}
+
+// A turnError is the failure of a turn. It adds nothing to the text of its cause.
+type turnError struct {
+	turn  *turn
+	cause error
+}
+
+func (e *turnError) Error() string { return e.cause.Error() }
+func (e *turnError) Unwrap() error { return e.cause }
+
+// kind is what the end of the turn alone says about the failure.
+func (e *turnError) kind() agent.FailureKind {
+	t := e.turn
+	switch {
+	case t.Status == event.DoneMaxTurns:
+		return agent.FailureMaxTurns
+	case t.Status == event.DoneMaxBudget:
+		return agent.FailureMaxBudget
+	case t.Status == event.DoneInterrupted:
+		return agent.FailureInterrupted
+	case t.Status == "", t.Failure != nil && t.Failure.Code == event.CodeMissingDone:
+		return agent.FailureNoResult
+	}
+	return ""
+}
+
+// describe adds what is known of the turn.
+func (e *turnError) describe(all map[string]any) {
+	t := e.turn
+	end := agent.EndOf(t.ended)
+	count := 0
+	kinds := map[string]int{}
+	for kind, n := range t.Kinds {
+		kinds[string(kind)], count = n, count+n
+	}
+	all["events"], all["message_count"], all["status"] = kinds, count, string(t.Status)
+	if t.Failure != nil && t.Failure.Code != "" {
+		all["code"] = t.Failure.Code
+	}
+	if end.StopReason != "" {
+		all["stop_reason"] = end.StopReason
+	}
+	if end.Stderr != "" {
+		all["stderr"] = end.Stderr
+	}
+}
+
+// turnCause is why a turn did not succeed.
+func (e *evaluation) turnCause(ctx context.Context, t *turn) error {
+	var failure error
+	if t.Failure != nil {
+		failure = cmp.Or(t.Failure.Cause, error(*t.Failure))
+	}
+	cause := cmp.Or(t.Cause, failure)
+	switch {
+	case t.Status == event.DoneMaxBudget:
+		return cmp.Or(cause, e.tracker.Check(), e.unexplained(t))
+	case ctx.Err() != nil:
+		return stopCause(ctx)
+	}
+	return cmp.Or(cause, e.unexplained(t))
+}
+
+// unexplained is the error of a turn that failed and did not say why.
+func (e *evaluation) unexplained(t *turn) error {
+	if t.Status == "" {
+		return errors.New("no result was received from the agent\n  next: try again; see the log of the agent for why it ended")
+	}
+	return fmt.Errorf("the run ended with %s: %s", t.Status, cmp.Or(t.Result, t.Reason, "no reason was given"))
+}
+
+// stopCause is why a context has ended. It matches the error of the context as well as the cause.
+func stopCause(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return &stopError{cause, ctx.Err()}
+}
+
+// because is an error of what was told to stop, with the reason.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && stopped(err) && !errors.Is(err, cause) {
+		return &stopError{cause, err}
+	}
+	return err
+}
+
+// A stopError is the reason why something ended, and the error with which it did.
+type stopError struct{ cause, err error }
+
+func (e *stopError) Error() string   { return e.cause.Error() }
+func (e *stopError) Unwrap() []error { return []error{e.cause, e.err} }
 
 // tooManyExpansions is the error of a model that opens sections without end.
 type tooManyExpansions struct {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/internal/uuid"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/telemetry"
 )
 
 // A Stage is how far an evaluation has come.
@@ -60,7 +62,13 @@ type evaluation struct {
 	record  *Transcript
 	seq     int64
 	began   time.Time
+	calls   calls
+	goOn    string // what to say first instead of the prompt
 	summary Summary
+	trace   *telemetry.Run // nil without telemetry
+	// traceState goes with the trace context; logged says that the begin was logged.
+	traceState string
+	logged     bool
 }
 
 // An outcome is an answer, and what became of it.
@@ -95,13 +103,13 @@ func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*
 // exclusively runs one evaluation or turn at a time, from its first event to its last.
 func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(context.Context, emitFunc) (*outcome, error)) (*outcome, error) {
 	if !e.turns.TryLock() {
-		return nil, &EvaluationError{Prompt: e.prompt.Name(), Stage: StagePrepare, Err: agent.ErrBusy}
+		return nil, e.refused(agent.ErrBusy)
 	}
 	defer e.turns.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !e.begins(cancel) {
-		return nil, &EvaluationError{Prompt: e.prompt.Name(), Stage: StagePrepare, Err: ErrClosed}
+		return nil, e.refused(ErrClosed)
 	}
 	defer e.begins(nil)
 	out := &output{evaluation: e, emit: emit, leave: func() { cancel(errLeft) }}
@@ -142,11 +150,12 @@ var ErrClosed = errors.New("drover: the conversation is closed\n  next: begin an
 
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
-	e.stage, e.began, e.seq = StagePrepare, time.Now(), 0
+	e.stage, e.began, e.seq, e.calls, e.logged = StagePrepare, time.Now(), 0, calls{}, false
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	end = func() {}
 	e.identify()
-	if err := e.limits(); err != nil {
+	ctx, err = e.observe(ctx)
+	if err := errors.Join(err, e.limits(), e.transcribe()); err != nil {
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
@@ -186,7 +195,7 @@ func (e *evaluation) bounded(ctx context.Context) (context.Context, func()) {
 
 // open renders the prompt and makes an agent ready for it.
 func (e *evaluation) open(ctx context.Context) error {
-	e.stage = StageRender
+	e.reach(ctx, StageRender)
 	h, err := e.newHost()
 	if err != nil {
 		return err
@@ -199,7 +208,7 @@ func (e *evaluation) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.stage = StageBind
+	e.reach(ctx, StageBind)
 	request, err := e.request()
 	if err != nil {
 		return err
@@ -215,8 +224,8 @@ func (e *evaluation) request() (agent.Request, error) {
 		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
-		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(),
-		MaxRefusals: e.opts.MaxRounds,
+		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
+		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}
 	if e.tracker != nil {
 		r.Trackers = []*guard.Tracker{e.tracker}
@@ -224,11 +233,12 @@ func (e *evaluation) request() (agent.Request, error) {
 	for _, s := range rendered.Skills {
 		r.Skills = append(r.Skills, s)
 	}
+	r.AppendSystemPrompt = e.opts.AppendSystemPrompt
 	switch e.opts.Placement {
 	case AsSystem:
 		r.SystemPrompt = rendered.Text
 	case AppendedToSystem:
-		r.AppendSystemPrompt = rendered.Text
+		r.AppendSystemPrompt = strings.TrimLeft(e.opts.AppendSystemPrompt+"\n\n"+rendered.Text, "\n")
 	}
 	err := e.host.bind(&r)
 	return r, err
@@ -236,7 +246,7 @@ func (e *evaluation) request() (agent.Request, error) {
 
 // engage makes the runner of the agent, which is kept alive for the whole conversation if it can be.
 func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
-	e.stage = StageRun
+	e.reach(ctx, StageRun)
 	adapter := e.adapter
 	o := &agent.RunnerOptions{Logger: e.opts.Logger, NewRunID: func() string { return e.run.RunID }}
 	if opener, ok := adapter.(agent.Opener); ok {
@@ -252,6 +262,10 @@ func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 
 // message is what the user says first.
 func (e *evaluation) message() string {
+	if text := e.goOn; text != "" {
+		e.goOn = ""
+		return text
+	}
 	if e.opts.Placement == AsUser {
 		return e.live.Rendered().Text
 	}
@@ -282,15 +296,16 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 
 // rounds talks to the agent until there is nothing more to say to it.
 func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
+	e.logBegin(ctx)
 	for {
-		e.stage = StageRun
+		e.reach(ctx, StageRun)
 		t, err := e.turn(ctx, text, emit)
 		if err != nil {
 			return nil, err
 		}
 		o, next, err := e.judge(ctx, t)
 		if err == nil && next == "" {
-			e.stage = StageComplete
+			e.reach(ctx, StageComplete)
 			next = e.host.verify(ctx, t)
 		}
 		if err != nil || next == "" {
@@ -312,8 +327,10 @@ type turn struct {
 }
 
 // turn has the agent work on a message.
-func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*turn, error) {
+func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
+	e.beginTurn(text)
+	defer func() { e.endTurn(ctx, t, err) }()
 	ctx, end := e.host.begin(ctx)
 	defer end()
 	request := e.asked
@@ -325,6 +342,7 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*tur
 		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
 		t.Kinds[ev.Kind]++
 		e.host.saw(ctx, ev)
+		e.follow(ctx, ev)
 		switch what := ev.Payload.(type) {
 		case event.Error:
 			if !what.Recoverable {
@@ -336,7 +354,7 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (*tur
 		}
 		emit(ev)
 	}
-	err := e.host.settle(ctx, t)
+	err = e.host.settle(ctx, t)
 	e.add(t)
 	return t, err
 }
@@ -346,7 +364,7 @@ func (e *evaluation) add(t *turn) {
 	s := &e.summary
 	s.Text, s.Status, s.Structured = t.Result, t.Status, t.Output
 	s.SessionID, s.ResumeToken = cmp.Or(t.SessionID, s.SessionID), t.ResumeToken
-	s.Usage = t.Usage
+	s.count(t)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.token = cmp.Or(t.ResumeToken, e.token)
@@ -380,7 +398,7 @@ func (e *evaluation) close() error {
 	e.mu.Unlock()
 	e.turns.Lock()
 	defer e.turns.Unlock()
-	err := errors.Join(e.dismiss(), e.place.leave())
+	err := errors.Join(e.dismiss(), e.record.close(), e.place.leave())
 	e.place = nil
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/telemetry"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -42,13 +43,15 @@ type Options struct {
 
 	// Model, Effort, MaxTurns, MaxBudgetUSD, SystemPrompt, AllowedTools and DisallowedTools are those of
 	// [agent.Request]. Where they say nothing, the adapter's own configuration holds.
-	Model           string
-	Effort          string
-	MaxTurns        int
-	MaxBudgetUSD    float64
-	SystemPrompt    string
-	AllowedTools    []string
-	DisallowedTools []string
+	Model        string
+	Effort       string
+	MaxTurns     int
+	MaxBudgetUSD float64
+	SystemPrompt string
+	// AppendSystemPrompt is added to the system prompt, before the prompt if that goes there too.
+	AppendSystemPrompt string
+	AllowedTools       []string
+	DisallowedTools    []string
 	// Placement is where the text of the prompt goes. The zero value means the user's message.
 	Placement Placement
 	// Input is the user's message where the prompt goes into the system prompt. Empty means a sentence that
@@ -99,7 +102,7 @@ type Options struct {
 	// Logger hears of the beginning and the end, and of trouble. Nil discards.
 	Logger *slog.Logger
 	// Telemetry makes traces and metrics. Nil makes none.
-	Telemetry *Telemetry
+	Telemetry *telemetry.Options
 }
 
 // ToolServer is the name of the server under which a model finds the tools of a prompt.

@@ -9,9 +9,43 @@ import (
 
 // A TranscriptLine is one line of what an agent writes down about its conversation.
 type TranscriptLine struct {
-	// Source is "main", or "subagent:" and the id of the subagent.
+	// Source is [MainSource], or [SubagentSource] and the id of the subagent.
 	Source    string
 	SessionID string
-	Time      time.Time
-	Raw       json.RawMessage
+	// ID is the agent's own name of the line. Empty if it has none.
+	ID string
+	// Time is when it was written, by the agent's clock, or when it was heard where it does not say.
+	Time time.Time
+	// Raw is the line as the agent wrote it, and Parts what it is made of, in order. Every line has a part.
+	Raw   json.RawMessage
+	Parts []TranscriptPart
 }
+
+// Sources of a [TranscriptLine].
+const (
+	MainSource     = "main"
+	SubagentSource = "subagent:"
+)
+
+// A TranscriptPart is what a line says: one message, one call, one result. Most lines have one part.
+type TranscriptPart struct {
+	Type TranscriptType
+	// Detail is the part of the line, byte for byte, or the whole line.
+	Detail json.RawMessage
+}
+
+// A TranscriptType is what a part of a transcript is.
+type TranscriptType string
+
+// The types of parts.
+const (
+	TranscriptUserMessage      TranscriptType = "user_message"
+	TranscriptAssistantMessage TranscriptType = "assistant_message"
+	TranscriptToolUse          TranscriptType = "tool_use"
+	TranscriptToolResult       TranscriptType = "tool_result"
+	TranscriptThinking         TranscriptType = "thinking"
+	TranscriptSystemEvent      TranscriptType = "system_event"
+	TranscriptTokenUsage       TranscriptType = "token_usage" // of one model call, told once
+	TranscriptError            TranscriptType = "error"
+	TranscriptUnknown          TranscriptType = "unknown" // a line that this version does not know
+)

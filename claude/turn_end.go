@@ -22,6 +22,8 @@ type TurnEnd struct {
 	Results []*ResultMessage
 	// Forced says that background work was still going on when Options.BackgroundCeiling passed.
 	Forced bool
+	// StderrTail is the redacted end of what the CLI has written to standard error, if Err is not nil.
+	StderrTail string
 
 	upTo    int  // number of the newest prompt that the turn covers
 	noValue bool // a structured answer was asked for and is missing
@@ -63,6 +65,9 @@ func (c *Client) turnEnd(item []byte) *TurnEnd {
 		}
 	}
 	end.noValue = c.opts.OutputSchema != nil && lacksValue(end.Answer)
+	if end.Err() != nil {
+		end.StderrTail = c.conn.stderr.text()
+	}
 	return end
 }
 

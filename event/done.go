@@ -37,6 +37,8 @@ type Done struct {
 	Usage       Usage  `json:"usage"`
 	// Duration is rounded to milliseconds on the wire.
 	Duration time.Duration `json:"-"`
+	// Cause is why the run did not succeed, where there is a Go error. It does not survive JSON.
+	Cause error `json:"-"`
 }
 
 // EventKind implements [Payload].

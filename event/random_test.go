@@ -134,7 +134,7 @@ var drawPayload = map[Kind]func(*rapid.T) Payload{
 		return Error{words(t), words(t), yes(t), rapid.SampledFrom([]error{nil, errors.New("cause")}).Draw(t, "cause")}
 	},
 	KindDone: func(t *rapid.T) Payload {
-		return Done{wordOf[DoneStatus]().Draw(t, "status"), words(t), optional(rawJSON()).Draw(t, "output"), words(t), words(t), usages().Draw(t, "usage"), durations(t)}
+		return Done{wordOf[DoneStatus]().Draw(t, "status"), words(t), optional(rawJSON()).Draw(t, "output"), words(t), words(t), usages().Draw(t, "usage"), durations(t), nil}
 	},
 	KindDecision: func(t *rapid.T) Payload {
 		v := rapid.SampledFrom([]Verdict{Deny, Ask, Allow}).Draw(t, "verdict")

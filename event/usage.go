@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Usage is what a run consumed. Tokens and Cost are nil where nobody reported them, which is not
@@ -39,6 +40,94 @@ func (u Usage) TotalCostUSD() float64 {
 		return 0
 	}
 	return u.Cost.USD
+}
+
+// Plus is what two runs consumed together. A figure that only one of them reports is partial; a run that
+// reports nothing at all consumed nothing. Shares of the same model become one.
+func (u Usage) Plus(other Usage) Usage {
+	sum := Usage{ToolUses: u.ToolUses + other.ToolUses, Cost: u.Cost.plus(other.Cost)}
+	switch {
+	case u.Tokens != nil && other.Tokens != nil:
+		sum.Tokens = u.Tokens.plus(other.Tokens)
+	case u.Tokens != nil:
+		sum.Tokens = u.Tokens.beside(other)
+	case other.Tokens != nil:
+		sum.Tokens = other.Tokens.beside(u)
+	}
+	return sum
+}
+
+func (c *Cost) plus(other *Cost) *Cost {
+	switch {
+	case other == nil:
+		return c
+	case c == nil:
+		return other
+	}
+	sum := &Cost{USD: c.USD + other.USD, Source: c.Source}
+	if c.Source != other.Source {
+		sum.Source = ""
+	}
+	return sum
+}
+
+// beside are the tokens of one run as those of two, of which the other reports no tokens.
+func (t *Tokens) beside(other Usage) *Tokens {
+	own := *t
+	if other != (Usage{}) {
+		own.Coverage = CoveragePartial
+	}
+	return &own
+}
+
+func (t *Tokens) plus(other *Tokens) *Tokens {
+	sum := &Tokens{Coverage: t.Coverage, Totals: t.Totals.plus(other.Totals)}
+	if other.Coverage != CoverageComplete {
+		sum.Coverage = other.Coverage
+	}
+	if len(t.Records) == 0 || len(other.Records) == 0 {
+		return sum // what there is does not divide the whole
+	}
+	sum.Records = slices.Clone(t.Records)
+	for _, r := range other.Records {
+		i := slices.IndexFunc(sum.Records, func(s TokenRecord) bool { return s.Model == r.Model && s.Provider == r.Provider })
+		if i < 0 {
+			sum.Records = append(sum.Records, r)
+			continue
+		}
+		sum.Records[i] = sum.Records[i].plus(r)
+	}
+	return sum
+}
+
+func (r TokenRecord) plus(other TokenRecord) TokenRecord {
+	r.Requests += other.Requests
+	r.Tokens = r.Tokens.plus(other.Tokens)
+	r.Cost = r.Cost.plus(other.Cost)
+	r.PricedUnits = slices.Clone(r.PricedUnits)
+	for _, unit := range other.PricedUnits {
+		i := slices.IndexFunc(r.PricedUnits, func(u PricedUnit) bool { return u.Name == unit.Name })
+		if i < 0 {
+			r.PricedUnits = append(r.PricedUnits, unit)
+			continue
+		}
+		r.PricedUnits[i].Quantity += unit.Quantity
+	}
+	return r
+}
+
+func (c TokenCount) plus(other TokenCount) TokenCount {
+	both := []TokenRecord{{Tokens: c}, {Tokens: other}}
+	sums := make([]*int64, len(counts))
+	for i, count := range counts {
+		sums[i] = sumOf(both, count.of)
+	}
+	return newTokenCount(sums)
+}
+
+// newTokenCount has the figures in the order of counts.
+func newTokenCount(sums []*int64) TokenCount {
+	return TokenCount{InputTokens{*sums[0], sums[1], sums[2], sums[3]}, OutputTokens{*sums[4], sums[5], sums[6]}}
 }
 
 // A Coverage says whether a count is of the whole run.
@@ -128,10 +217,7 @@ func NewTokens(coverage Coverage, records ...TokenRecord) (*Tokens, error) {
 	for i, c := range counts {
 		sums[i] = sumOf(records, c.of)
 	}
-	t := &Tokens{coverage, TokenCount{
-		InputTokens{*sums[0], sums[1], sums[2], sums[3]},
-		OutputTokens{*sums[4], sums[5], sums[6]},
-	}, records}
+	t := &Tokens{coverage, newTokenCount(sums), records}
 	if errs := t.problems(); len(errs) > 0 {
 		return nil, fmt.Errorf("event: tokens: %w", errors.Join(errs...))
 	}

@@ -58,9 +58,10 @@ func (c *call) report() {
 	_, priced := c.run.gateway.prices.Of(c.model)
 	c.run.o.Emit(ModelCall{
 		Operation: string(c.target.op), Model: c.model, Agent: c.agent, Status: c.status, Streamed: c.streamed,
+		Effort: c.asked.Effort, Thinking: c.asked.Thinking,
 		Tokens: c.counted.tokens, CostUSD: c.counted.cost.dollars(), Unpriced: !priced && c.counted.tokens != (Tokens{}),
 		Attempts: c.attempts, FirstByteMS: milliseconds(c.firstByte), DurationMS: milliseconds(time.Since(c.began)),
-		StopReason: last.stopReason, Error: c.problem,
+		StopReason: last.stopReason, RetryAfterMS: milliseconds(c.retryAfter), Error: c.problem,
 	})
 	_ = c.run.spent() // what was just recorded may have reached a limit
 }

@@ -29,6 +29,9 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 	defer func() { _ = resp.Body.Close() }()
 	c.firstByte = time.Since(c.began)
 	c.status = statusFor(resp.StatusCode)
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == statusOverloaded {
+		c.retryAfter, _ = retryAfter(resp.Header, time.Now())
+	}
 	if !finalStatus(resp.StatusCode) {
 		c.problem = fmt.Sprintf("the upstream answered with status %d, which is none", resp.StatusCode)
 		c.status = http.StatusBadGateway

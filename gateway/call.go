@@ -12,8 +12,6 @@ import (
 	"net/url"
 	"sync"
 	"time"
-
-	"github.com/drover-agents/drover/internal/jsonscan"
 )
 
 // maxBody bounds what an agent may send in one request; the API itself takes half of it.
@@ -33,11 +31,13 @@ type call struct {
 	target target
 
 	model, agent string
+	asked        Ask
 	streamed     bool // was asked for
 	began        time.Time
 	attempts     int
 	firstByte    time.Duration
 	status       int
+	retryAfter   time.Duration
 	problem      string // what went wrong, for the event
 	counted      tally  // what is recorded already
 
@@ -63,6 +63,11 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if err := r.spent(); err != nil {
+		c.answerStopped(err)
+		return
+	}
+	if err := c.inspect(); err != nil {
+		r.Stop(err)
 		c.answerStopped(err)
 		return
 	}
@@ -132,50 +137,12 @@ func (c *call) examine() *refusal {
 		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", clip(c.model))}
 	}
 	c.model = CanonicalModel(clip(c.model)) // clipped only now: what is allowed is the whole name
+	c.asked = asked.Ask
+	c.asked.Model, c.asked.Agent = c.model, c.agent
 	if !c.run.affordable(c.model) {
 		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}
 	}
 	return nil
-}
-
-// asked is what a body says.
-type asked struct {
-	model  string
-	stream bool
-}
-
-var errBody = errors.New("the body is not one JSON object with one model")
-
-// readBody looks for exactly spelled fields. A second model, or one in another spelling, is an error:
-// upstreams may see another one than we do.
-func readBody(body []byte) (asked, error) {
-	var a asked
-	var s jsonscan.Scanner
-	s.Reset(body)
-	if s.Kind() != jsonscan.Object {
-		return a, errBody
-	}
-	s.Object()
-	models := 0
-	for key, ok := s.Field(); ok; key, ok = s.Field() {
-		switch string(key) {
-		case "model":
-			text, _, _ := s.Decode(nil)
-			a.model = string(text)
-			models++
-		case "stream":
-			a.stream, _ = s.Bool()
-		default:
-			if bytes.EqualFold(key, []byte("model")) { // some read that, too
-				models++
-			}
-			s.Skip()
-		}
-	}
-	if s.End() != nil || models > 1 || models == 1 && a.model == "" {
-		return a, errBody
-	}
-	return a, nil
 }
 
 // do sends the call and passes the answer on.

@@ -29,8 +29,11 @@ type ModelCall struct {
 	// Agent is [MainAgent], or what the CLI calls a subagent.
 	Agent string `json:"agent"`
 	// Status is what the agent was answered; zero if it had gone before.
-	Status   int    `json:"status"`
-	Streamed bool   `json:"streamed"`
+	Status   int  `json:"status"`
+	Streamed bool `json:"streamed"`
+	// Effort and Thinking are what was asked of the model; see [Ask].
+	Effort   string `json:"effort,omitempty"`
+	Thinking string `json:"thinking,omitempty"`
 	Tokens   Tokens `json:"tokens"`
 	// CostUSD is zero for a model that has no price, which Unpriced says.
 	CostUSD  float64 `json:"costUsd"`
@@ -41,6 +44,9 @@ type ModelCall struct {
 	FirstByteMS float64 `json:"firstByteMs,omitzero"`
 	DurationMS  float64 `json:"durationMs"`
 	StopReason  string  `json:"stopReason,omitempty"`
+	// RetryAfterMS is how long the upstream asks to wait before the next call, where it was too busy for this
+	// one and said so.
+	RetryAfterMS float64 `json:"retryAfterMs,omitzero"`
 	// Error says why there is no whole answer: the API's type of error, or what happened here.
 	Error string `json:"error,omitempty"`
 }

@@ -25,6 +25,7 @@ func TestEventsAsJSON(t *testing.T) {
 	payloads := []event.Payload{
 		gateway.ModelCall{
 			Operation: "messages", Model: "claude-opus-4-5", Agent: "main", Status: 200, Streamed: true,
+			Effort: "high", Thinking: "adaptive",
 			Tokens:  gateway.Tokens{Input: 1, CacheRead: 2, CacheWrite5m: 3, CacheWrite1h: 4, Output: 5, Thinking: 6, WebSearches: 7},
 			CostUSD: 0.25, Attempts: 2, FirstByteMS: 12.345, DurationMS: 678.9, StopReason: "end_turn",
 		},

@@ -79,6 +79,9 @@ type RunOptions struct {
 	// Models are the models that may be asked for, in any spelling that [CanonicalModel] brings to
 	// the same name. Nil means any.
 	Models []string
+	// Inspect sees each model call that would cost something before it goes out, from any goroutine. An
+	// error ends the run as [Run.Stop] does, and the call does not go out. Nil lets all calls pass.
+	Inspect func(Ask) error
 	// Emit is told what happens, from any goroutine and never under a lock. It must not close the run,
 	// which waits for it. Nil means that nobody listens.
 	Emit func(event.Payload)

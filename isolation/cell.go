@@ -27,6 +27,8 @@ type OpenOptions struct {
 	// Judged says that somebody decides about every tool call, so that the CLI must not be told to
 	// run commands without a question.
 	Judged bool
+	// Inspect is that of [gateway.RunOptions].
+	Inspect func(gateway.Ask) error
 	// Emit is told what happens in and around the cell, from any goroutine. Nil means nobody listens.
 	Emit func(event.Payload)
 }
@@ -137,7 +139,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	if err := c.copyAWS(upstream); err != nil {
 		return err
 	}
-	if err := c.openGateway(upstream, opts.RunID); err != nil {
+	if err := c.openGateway(upstream, opts); err != nil {
 		return err
 	}
 	if c.walls, err = c.raise(o); err != nil {
@@ -190,12 +192,12 @@ func (c *Cell) homeOptions(o *claude.Options, judged bool) HomeOptions {
 	}
 }
 
-func (c *Cell) openGateway(upstream gateway.Upstream, runID string) error {
+func (c *Cell) openGateway(upstream gateway.Upstream, opts OpenOptions) error {
 	g := c.isolation.Gateway
 	if g == nil {
 		g = gateway.Shared()
 	}
-	run, err := g.Open(gateway.RunOptions{Upstream: upstream, RunID: runID, Trackers: c.trackers, Emit: c.emit})
+	run, err := g.Open(gateway.RunOptions{Upstream: upstream, RunID: opts.RunID, Trackers: c.trackers, Inspect: opts.Inspect, Emit: c.emit})
 	if err != nil {
 		return err
 	}
@@ -325,7 +327,9 @@ func (c *Cell) stop(b Breach, kill func() error) {
 	c.mu.Unlock()
 	if first {
 		c.emit(b)
-		c.run.Stop(&BreachError{b})
+		if c.run != nil { // a command has no model
+			c.run.Stop(&BreachError{b})
+		}
 	}
 	_ = kill() // what has ended cannot be killed
 }

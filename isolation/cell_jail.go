@@ -75,21 +75,26 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 	if err != nil {
 		return nil, err
 	}
-	limits := w.cell.isolation.Limits.Resolved()
-	spec := jail.Spec{
-		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env,
-		Mounts: mounts, Listen: []netip.AddrPort{gatewayAddress, httpProxyAddress, socksProxyAddress},
-		Limits: jail.Limits{
-			Processes: limits.Processes, FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: limits.OpenFiles,
-		},
-		TempBytes: cmp.Or(limits.TempBytes, noTempLimit), Nested: w.cell.isolation.sandbox().Nested,
-	}
+	spec := w.cell.jailSpec(program, cmd, mounts)
+	spec.Listen = []netip.AddrPort{gatewayAddress, httpProxyAddress, socksProxyAddress}
 	if spec.Nested {
 		if err := probeNested(ctx, spec); err != nil {
 			return nil, err
 		}
 	}
 	return w.cell.start(ctx, spec)
+}
+
+// jailSpec is a jail without a way out.
+func (c *Cell) jailSpec(program string, cmd claude.Command, mounts []jail.Mount) jail.Spec {
+	limits := c.isolation.Limits.Resolved()
+	return jail.Spec{
+		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Mounts: mounts,
+		Limits: jail.Limits{
+			Processes: limits.Processes, FileSize: limits.FileSize, CPU: limits.CPUTime, OpenFiles: limits.OpenFiles,
+		},
+		TempBytes: cmp.Or(limits.TempBytes, noTempLimit), Nested: c.isolation.sandbox().Nested,
+	}
 }
 
 // programOf is the CLI as it is found inside, with all that is to be mounted.
@@ -228,6 +233,9 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	if err := kept.hold(started.Init(), p); err != nil {
 		discard(started)
 		return nil, err
+	}
+	if len(spec.Listen) == 0 {
+		return p, nil
 	}
 	network := c.isolation.network()
 	servers := []func(net.Listener) error{c.run.Serve, c.proxyOr(network.HTTPProxyPort), c.proxyOr(network.SOCKSProxyPort)}

@@ -109,7 +109,7 @@ func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
 	}
 	r := landlock.Ruleset{
 		ReadOnly: append(jail.SystemPaths(), there(landlockSystem)...), Devices: there(landlockDevices), ConnectTCP: w.ports,
-		BindAnyTCP: w.cell.isolation.network().AllowLocalBinding,
+		BindAnyTCP: len(w.ports) > 0 && w.cell.isolation.network().AllowLocalBinding, // not where nothing is served
 	}
 	for _, m := range mounts {
 		if m.Writable {
@@ -127,6 +127,11 @@ func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.P
 	if err != nil {
 		return nil, err
 	}
+	return w.start(ctx, cmd, program, mounts)
+}
+
+// start starts a program that sees these mounts.
+func (w *landlockWalls) start(ctx context.Context, cmd claude.Command, program string, mounts []jail.Mount) (claude.Process, error) {
 	kept, err := w.cell.confine(mounts)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 // mounts are what of the host's files the CLI sees: its workspace and home, what the isolation adds, and
 // the files that its options name. Everything has the same path inside.
 func (c *Cell) mounts(o *claude.Options) ([]jail.Mount, error) {
-	m := &mountList{dir: c.dir, homes: filepath.Dir(c.home.Path()), layered: c.level == LevelCell}
+	m := &mountList{dir: c.dir, homes: homesOf(c.home), layered: c.level == LevelCell}
 	m.add(c.dir, true, "the working directory")
 	m.mounts = append(m.mounts, jail.Mount{Source: c.home.Path(), Target: c.home.Path(), Writable: true})
 	sandbox := c.isolation.sandbox()
@@ -41,6 +41,9 @@ func (c *Cell) mounts(o *claude.Options) ([]jail.Mount, error) {
 	m.checkLinks()
 	return ordered(m.mounts), errors.Join(m.errs...)
 }
+
+// homesOf is the folder with the homes of all runs.
+func homesOf(h *Home) string { return filepath.Dir(h.Path()) }
 
 // A mountList grows by what is asked for, and by what is wrong with it.
 type mountList struct {

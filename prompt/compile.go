@@ -70,7 +70,7 @@ type compiler struct {
 	open   map[*Section]bool // those on the way down, to find one in itself
 }
 
-func compile(d Definition, newOutput func(extraKeys bool) (output, error)) (*template, error) {
+func compile(d Definition, newOutput func(Definition) (output, error)) (*template, error) {
 	t := &template{
 		namespace: strings.ToLower(d.Namespace), key: strings.ToLower(d.Key),
 		byPath: map[string]*node{}, tools: map[string]owned{}, policies: slices.Clone(d.Policies),
@@ -83,7 +83,7 @@ func compile(d Definition, newOutput func(extraKeys bool) (output, error)) (*tem
 	c.sections(d.Sections, nil, t.outermost)
 	c.examples()
 	var err error
-	if t.output, err = newOutput(d.ExtraKeys); err != nil {
+	if t.output, err = newOutput(d); err != nil {
 		c.add(Error{Part: "output", Reason: "the output type has no schema", Cause: err})
 	}
 	if err := c.join(); err != nil {

@@ -17,6 +17,19 @@ import (
 // string, in contrast, is a structured answer of the JSON type string.
 type Text string
 
+// JSON is the output type of prompts whose answer is described by [Definition.Output], for programs that
+// learn its form when they run. Without a schema the answer is plain text, and JSON has it as a string.
+type JSON json.RawMessage
+
+// MarshalJSON returns the answer as it is.
+func (j JSON) MarshalJSON() ([]byte, error) { return json.RawMessage(j).MarshalJSON() }
+
+// UnmarshalJSON keeps the answer as it is.
+func (j *JSON) UnmarshalJSON(raw []byte) error { return (*json.RawMessage)(j).UnmarshalJSON(raw) }
+
+// String returns the JSON text.
+func (j JSON) String() string { return string(j) }
+
 // An output is what the type of the answer means for a run.
 type output struct {
 	schema   *schema.Schema  // nil for plain text
@@ -25,21 +38,38 @@ type output struct {
 
 // outputOf describes an output type. The answer is read into it, so the schema is the one by which
 // tools read their params: what it accepts can be decoded.
-func outputOf[Out any](extraKeys bool) (output, error) {
-	if reflect.TypeFor[Out]() == reflect.TypeFor[Text]() {
+func outputOf[Out any](d Definition) (output, error) {
+	switch typ := reflect.TypeFor[Out](); {
+	case typ == reflect.TypeFor[JSON]():
+		return dynamicOutput(d)
+	case d.Output != nil:
+		return output{}, fmt.Errorf("Output is for prompts with the output type JSON, and this one has %v", typ)
+	case typ == reflect.TypeFor[Text]():
 		return output{}, nil
 	}
 	s, err := schema.For[Out]()
 	if err != nil {
 		return output{}, err
 	}
-	if extraKeys {
+	if d.ExtraKeys {
 		if s, err = withExtraKeys(s); err != nil {
 			return output{}, err
 		}
 	}
 	forAgent, _, err := schema.ForCLI(s)
 	return output{s, forAgent}, err
+}
+
+// dynamicOutput describes an answer by a schema, which also says whether it may have other properties.
+func dynamicOutput(d Definition) (output, error) {
+	switch {
+	case d.ExtraKeys:
+		return output{}, errors.New("ExtraKeys is for answers that a Go type describes; Output says itself which properties there may be")
+	case d.Output == nil:
+		return output{}, nil
+	}
+	forAgent, _, err := schema.ForCLI(d.Output)
+	return output{d.Output, forAgent}, err
 }
 
 // withExtraKeys opens all objects of a schema. Inside a JSON string the quotes would be escaped, so

@@ -136,3 +136,54 @@ func TestTheTextOfAnOutputErrorIsBounded(t *testing.T) {
 		t.Errorf("got %d bytes: %s", len(got), got)
 	}
 }
+
+// An answer whose form is known only when the program runs is described by a schema.
+func TestASchemaDescribesAnAnswerWithoutAType(t *testing.T) {
+	describe := func(text string) *schema.Schema {
+		if text == "" {
+			return nil
+		}
+		return schema.MustParse(text)
+	}
+	for name, c := range map[string]struct {
+		schema, answer, want, wrong string
+	}{
+		"an object":                 {schema: `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`, answer: `{"n":1,"more":true}`, want: `{"n":1,"more":true}`},
+		"an object that is wrong":   {schema: `{"type":"object","required":["n"]}`, answer: `{}`, wrong: `property "n" is missing`},
+		"a list, which is wrapped":  {schema: `{"type":"array","items":{"type":"string"}}`, answer: `{"value":["a"]}`, want: `["a"]`},
+		"text":                      {answer: `"hello"`, want: `"hello"`},
+		"text that is not there":    {answer: ``, wrong: "there is no structured answer"},
+		"text that is another type": {answer: `null`, wrong: "null, not a string"},
+	} {
+		tmpl := mustDefine[JSON](t, Definition{Output: describe(c.schema), Sections: []*Section{Markdown("a", "A", "x")}})
+		p, err := tmpl.Bind()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := mustRender(t, p, nil); (r.OutputSchema == nil) != (c.schema == "") {
+			t.Errorf("%s: the agent is asked for %s", name, r.OutputSchema)
+		}
+		got, err := p.Parse(json.RawMessage(c.answer))
+		if c.wrong != "" {
+			if !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: error %v, want %q", name, err, c.wrong)
+			}
+			continue
+		}
+		if written, _ := json.Marshal(got); err != nil || got.String() != c.want || string(written) != c.want {
+			t.Errorf("%s: got %s, %s, %v, want %s", name, got, written, err, c.want)
+		}
+	}
+}
+
+func TestASchemaThatHasNoUseIsRefused(t *testing.T) {
+	sections := []*Section{Markdown("a", "A", "x")}
+	object := schema.MustParse(`{"type":"object"}`)
+	_, typed := Define[finding](Definition{Namespace: "n", Key: "k", Sections: sections, Output: object})
+	_, extra := Define[JSON](Definition{Namespace: "n", Key: "k", Sections: sections, Output: object, ExtraKeys: true})
+	for want, err := range map[string]error{"Output is for prompts with the output type JSON": typed, "ExtraKeys is for answers that a Go type describes": extra} {
+		if !errors.Is(err, ErrDefinition) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package prompt
 
 import (
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/schema"
 )
 
 // A Definition is what a template is made of. Namespace, Key and at least one section are required.
@@ -21,10 +22,14 @@ type Definition struct {
 	// ExtraKeys lets the answer have properties that its type does not know; they are dropped. The
 	// zero value has the agent's answer refused for them.
 	ExtraKeys bool
+	// Output describes the answer of a prompt whose output type is [JSON]. It is refused for other types,
+	// which describe themselves.
+	Output *schema.Schema
 }
 
 // A Template is a checked definition of a prompt whose answer is an Out: a struct, a slice, a map or
-// a scalar, or [Text] for an answer in plain text. It never changes.
+// a scalar, [Text] for an answer in plain text, or [JSON] for one that only a schema describes. It never
+// changes.
 type Template[Out any] struct {
 	t *template
 }

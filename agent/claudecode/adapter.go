@@ -22,6 +22,7 @@ type Adapter struct {
 	kept      *conversations
 	versions  versions
 	waiting   waiting
+	said      defaults // of a Config
 }
 
 var _ agent.Opener = (*Adapter)(nil)

@@ -5,6 +5,7 @@ package claudecode
 import (
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
@@ -15,8 +16,14 @@ type asides struct {
 	told chan struct{} // holds something while there is something to take
 
 	mu      sync.Mutex
-	waiting []event.Payload
+	waiting []aside
 	whole   Tokens // of the model's answers that came to their end
+}
+
+// An aside is what was told, and when: it may be read later.
+type aside struct {
+	event.Payload
+	at time.Time
 }
 
 func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
@@ -24,7 +31,7 @@ func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
 // tell may be called from any goroutine.
 func (a *asides) tell(p event.Payload) {
 	a.mu.Lock()
-	a.waiting = append(a.waiting, p)
+	a.waiting = append(a.waiting, aside{p, time.Now()})
 	if call, ok := p.(gateway.ModelCall); ok && call.Error == "" && call.Status == http.StatusOK {
 		a.whole.Input += call.Tokens.AllInput()
 		a.whole.Output += call.Tokens.Output
@@ -44,7 +51,7 @@ func (a *asides) answered() Tokens {
 }
 
 // take returns what was told since the last time.
-func (a *asides) take() []event.Payload {
+func (a *asides) take() []aside {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.waiting

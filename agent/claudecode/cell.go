@@ -24,7 +24,7 @@ const codeBreach = "CELL_LIMIT"
 // Where base has a Spawner and there is no isolation, the Spawner is the caller's own way to keep the CLI
 // apart: no walls, home or gateway of ours are around it, and an event says so.
 func (a *Adapter) In(i *isolation.Isolation) *Adapter {
-	return &Adapter{base: a.base, isolation: i, kept: a.kept}
+	return &Adapter{base: a.base, isolation: i, kept: a.kept, said: a.said}
 }
 
 // workspace is the folder in which the agent of a run in dir works, or "" if its walls are not ours.
@@ -45,7 +45,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		return nil
 	}
 	r.adapter.keep(&r.opts)
-	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell}
+	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect}
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
@@ -89,10 +89,10 @@ func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc)
 
 // tellAsides yields what the cell has told. It comes after the init, which is first.
 func (r *run) tellAsides(yield yieldFunc) (goOn bool) {
-	for _, payload := range r.asides.take() {
+	for _, a := range r.asides.take() {
 		told := event.Event{
-			Kind: payload.EventKind(), Agent: Agent, Time: r.normal.clock(),
-			SessionID: r.normal.session, Turn: r.normal.turn, Payload: payload,
+			Kind: a.EventKind(), Agent: Agent, Time: a.at,
+			SessionID: r.normal.session, Turn: r.normal.turn, Payload: a.Payload,
 		}
 		if !yield(told, nil) {
 			return false
@@ -120,10 +120,12 @@ func (e *ending) limit(err error) {
 	switch {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneMaxBudget, err.Error(), ""
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxBudget, err.Error(), "", err
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
-		e.done.Status, e.done.Result, e.done.Reason = event.DoneInterrupted, "", err.Error()
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", err.Error(), err
+	case isUnheeded(err):
+		e.fail(codeUnheeded, err)
 	default:
 		e.fail(codeBreach, err)
 	}

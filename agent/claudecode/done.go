@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 	case event.DoneInterrupted:
 		d.Reason = cmp.Or(m.TerminalReason, loose.Status)
 	}
+	if d.Status != event.DoneSuccess {
+		d.Cause = err
+	}
 	if d.Status == event.DoneError || m.Subtype() != "" {
 		d.Result = cmp.Or(m.Result, textOfError(err))
 	}
@@ -51,6 +55,7 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 	}
 	d.Usage = n.usage.report(n.toolUses, d.Status == event.DoneInterrupted || end.Forced, d.Status == event.DoneSuccess)
 	n.tell(place{turn: n.turn}, d)
+	n.tellEnd(end)
 	return n.out
 }
 
@@ -79,9 +84,12 @@ func (n *normaliser) missingResult(end *claude.TurnEnd) {
 	if end != nil {
 		cause = end.Err()
 	}
+	if n.malformed != nil {
+		cause = fmt.Errorf("%w\n  before that: %w", n.malformed, cause)
+	}
 	const message = "the agent ended without a result"
 	n.tell(place{turn: n.turn}, event.Error{Code: codeMissingResult, Message: message, Cause: cause})
-	d := event.Done{Status: event.DoneError, Result: message, Duration: n.clock().Sub(n.since())}
+	d := event.Done{Status: event.DoneError, Result: message, Duration: n.clock().Sub(n.since()), Cause: cause}
 	d.Usage = n.usage.report(n.toolUses, true, false)
 	n.tell(place{turn: n.turn}, d)
 }

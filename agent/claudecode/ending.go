@@ -29,7 +29,7 @@ func (e *ending) fail(code string, cause error) {
 	failure.Kind = event.KindError
 	failure.Payload = event.Error{Code: code, Message: cause.Error(), Cause: cause}
 	e.before = append(e.before, failure)
-	e.done.Status, e.done.Result = event.DoneError, cause.Error()
+	e.done.Status, e.done.Result, e.done.Cause = event.DoneError, cause.Error(), cause
 }
 
 // interrupt makes it the ending of a run that was stopped, unless it had come to an end of its own
@@ -44,7 +44,7 @@ func (e *ending) interrupt(cause error, cancelled bool) {
 	default:
 		return
 	}
-	e.done.Reason = cause.Error()
+	e.done.Reason, e.done.Cause = cause.Error(), cause
 }
 
 // partial says that something may not have been counted.

@@ -42,7 +42,8 @@ type normaliser struct {
 	agents map[string]string // the subagent that a call runs, by tool use id
 	lines  map[uint64]bool   // digests of the blocks that were told, for lines that come twice
 
-	toolUses int // calls that were told
+	toolUses  int   // calls that were told
+	malformed error // the last line that could not be read, which may have been the result
 
 	taskCalls  map[string]string // the call of each task at work, by task id
 	ended      *event.Event      // the end of a task whose report may follow; see taskUpdated
@@ -114,6 +115,7 @@ func (n *normaliser) events(m claude.Message) []event.Event {
 	case *claude.ConversationReset:
 		n.usage.reset(m)
 	case *claude.MalformedLine:
+		n.malformed = m.Err
 		n.failed(place{turn: n.turn}, codeMalformedLine, m.Err.Error(), m.Err)
 	case *claude.UnknownMessage:
 		n.loose(m)

@@ -103,7 +103,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
 		"RunID":              {"run-1", ""},                                            // to the gateway
 		"TraceParent":        {"00-1-1-01", "TraceParent"},
-		"TraceState":         {"a=1", "claude: option TraceState: needs TraceParent"},
+		"TraceState":         {"a=1", ""},                         // nothing without a parent
 		"Transcript":         {func(agent.TranscriptLine) {}, ""}, // read beside the CLI
 	}
 	base := &claude.Options{Resume: "the base's"}

@@ -58,6 +58,9 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	if err := errors.Join(a.checkPlace(req), overlay(&r.opts, req)); err != nil {
 		return nil, err
 	}
+	if err := a.said.checkEffort(&r.opts, req); err != nil {
+		return nil, err
+	}
 	if req.Workspace != nil {
 		r.opts.AddDirs = append(slices.Clone(r.opts.AddDirs), req.Workspace.Root())
 	}
@@ -91,6 +94,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 // nothing to start, which is no error.
 func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 	asked := req
+	req = a.said.under(req)
 	dir, err := workDir(req)
 	if err != nil {
 		return nil, err
@@ -108,6 +112,7 @@ func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 		_ = r.Close() // nothing of it has begun to work
 		return nil, err
 	}
+	transcribe(&r.opts, req.Transcript)
 	if ctx.Err() == nil {
 		r.talk = r.converse(ctx)
 	}

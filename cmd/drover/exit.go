@@ -83,7 +83,7 @@ func tell(errs io.Writer, err error) {
 }
 
 // packageNames are what errors of our packages begin with. They help programmers, not people.
-var packageNames = regexp.MustCompile(`(?m)(^|: )(?:claude|claudecode|agent|gate|gateway|guard|isolation|transcript|tool|event|schema|script|workspace): `)
+var packageNames = regexp.MustCompile(`(?m)(^|: )(?:drover|claude|claudecode|agent|agentfile|prompt|gate|gateway|guard|isolation|transcript|tool|event|schema|script|workspace): `)
 
 // forPrograms are pieces of advice that only a program can follow, and what a person can do instead.
 var forPrograms = []struct {

@@ -34,6 +34,6 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRunCommand(), newDoctorCommand(), newDemoCommand())
+	root.AddCommand(newRunCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand())
 	return root
 }

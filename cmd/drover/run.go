@@ -32,6 +32,7 @@ type runOptions struct {
 	schemaFile, resume string
 	walls              isolationFlags
 	files              mountFlags
+	file               fileFlags
 	json, quiet        bool
 
 	record, replay, modelScript string
@@ -57,13 +58,15 @@ func newAgents(base *claude.Options, in *isolation.Isolation) (*agent.Registry, 
 func newRunCommand() *cobra.Command {
 	o := runOptions{agent: claudecode.Agent}
 	cmd := &cobra.Command{
-		Use:     "run [flags] prompt",
+		Use:     "run [flags] (prompt | -f file)",
 		Short:   "Run an agent in the current folder",
 		Long:    runHelp,
 		Example: runExamples,
 		Args:    onePrompt,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.prompt = args[0]
+			if len(args) == 1 {
+				o.prompt = args[0]
+			}
 			return runAgent(cmd.Context(), o, streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
 		},
 		DisableFlagsInUseLine: true,
@@ -77,6 +80,9 @@ func newRunCommand() *cobra.Command {
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
+	f.VarP(textFlag{&o.file.path, "file"}, "file", "f", "run the agent that this file describes; see docs/agent-files.md")
+	f.Var(&o.file.args, "arg", "an argument of that agent; name=@file takes the text of a file; may be said again")
+	f.Var(&o.file.roots, "allow-root", "a folder from which that agent may mount, besides the one of its file; may be said again")
 	f.Var(textFlag{&o.agent, "name"}, "agent", "the agent to run, by name")
 	f.Var(textFlag{&o.model, "id"}, "model", "model id or alias (default: the agent's own)")
 	f.Var(o.permissions.flag("allow"), "allow", "capabilities to give: fileWrite, shellExecute, networkAccess")
@@ -106,8 +112,12 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(textFlag{&o.modelScript, "file"}, "model-script", "have the script in file answer instead of a model; no key is needed")
 }
 
-func onePrompt(_ *cobra.Command, args []string) error {
-	switch {
+func onePrompt(cmd *cobra.Command, args []string) error {
+	switch file := cmd.Flags().Changed("file"); {
+	case file && len(args) > 0:
+		return usageError("-f has a prompt of its own, and there is %q\n  next: give it what it asks for with --arg name=value", args[0])
+	case file:
+		return nil
 	case len(args) == 0:
 		return usageError("the prompt is missing\n  next: drover run \"What does this project do?\", or drover run - to read it from standard input")
 	case len(args) > 1:
@@ -129,6 +139,10 @@ With --mount it works on copies instead, in a folder of its own that is gone aft
 call that fails has changed there is put back. --write-back brings the changes to where the copies
 came from, all of them or, if those were changed meanwhile, none; --diff prints them for git apply.
 
+With -f the agent is described by a file: its prompt, its arguments, the form of its answer, its tools,
+limits and mounts. Flags can lower its limits and change its model, and cannot give what it denies. By
+itself a file has nothing but its own folder to mount from, and no walls weaker than a cell.
+
 The model's endpoint and credential are those of the environment: ANTHROPIC_BASE_URL,
 ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN. They stay outside of the cell.
 Settings files and MCP servers of the user and of the project are left aside.
@@ -140,7 +154,7 @@ Exit codes:
   1    the run failed, or could not start
   2    the command line is wrong
   3    the agent came to its end, but tool calls were denied
-  4    a limit was reached: --max-turns, --max-usd, --max-tokens, --timeout, or one of the cell
+  4    a limit was reached: --max-turns, --max-usd, --max-tokens, --timeout, or one of the file or the cell
   130  the run was interrupted`
 
 const runExamples = `  drover run "What does this project do?"
@@ -150,5 +164,6 @@ const runExamples = `  drover run "What does this project do?"
   drover run --allow shellExecute,networkAccess --allow-domain style.example.com "Apply our style guide"
   drover run --mount . --write-back --allow fileWrite,shellExecute "Rename the package"
   drover run --mount src --allow fileWrite --diff --quiet "Fix the typos" | git apply
+  drover run -f review.yaml --arg path=src --max-usd 0.50
   drover run --resume 2f1c… "And now the tests"
   drover run --model-script script.yaml "Try it without a key"`

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
@@ -25,6 +27,9 @@ import (
 
 // runAgent has an agent work on the prompt and shows what happens. The error knows its exit code.
 func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
+	if err := errors.Join(o.checkFile(), o.loadFile()); err != nil {
+		return err
+	}
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -74,7 +79,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 func (o *runOptions) isolate(started *processes) *isolation.Isolation {
 	in := o.walls.isolation()
 	in.Started = started.add
-	if o.maxTokens > 0 {
+	if o.maxTokens > 0 && o.file.agent == nil { // an evaluation counts for itself
 		in.Trackers = append(in.Trackers, guard.NewTracker(guard.Budget{MaxTotalTokens: int64(o.maxTokens)}))
 	}
 	return in
@@ -133,6 +138,9 @@ func workFolder() (string, error) {
 }
 
 func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) (string, error) {
+	if o.file.path != "" {
+		return "", nil // it has its own
+	}
 	prompt := o.prompt
 	if prompt == "-" {
 		text, err := readAll(ctx, in)
@@ -213,6 +221,9 @@ func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agen
 		// The gate decides in every mode; this one the CLI grants to root too.
 		PermissionMode: claude.ModeDefault,
 	}
+	if o.file.agent != nil {
+		base.MCPServers = o.file.agent.MCPServers()
+	}
 	kept.keep(base)
 	agents, err := makeAgents(base, in)
 	if err != nil {
@@ -256,18 +267,20 @@ func (j *job) run(parent context.Context) error {
 	defer cancel(nil)
 	display, approver := j.display(func(err error) { cancel(outputLost{err}) })
 	defer display.close()
-	runner, err := agent.NewRunner(j.adapter, &agent.RunnerOptions{Policies: j.policies(), Approver: approver})
+	events, err := j.events(ctx, approver)
 	if err != nil {
 		return err
 	}
 	stopping := sync.OnceFunc(display.stopping)
 	defer afterEnd(ctx, stopping)()
 	defer j.killWhenAsked(ctx)()
-	j.request.PartialText = approver != nil // somebody watches
 	seen := outcome{options: &j.options, show: display.show}
-	for e, err := range runner.Run(ctx, j.request) {
-		if err != nil {
+	for e, err := range events {
+		if err != nil && seen.done.Status == "" {
 			return err
+		}
+		if err != nil { // the end of an evaluation has told of it
+			break
 		}
 		if ctx.Err() != nil {
 			stopping() // before the summary, however fast the agent was
@@ -276,6 +289,19 @@ func (j *job) run(parent context.Context) error {
 	}
 	display.close() // before anything is said on the terminal
 	return seen.ending(context.Cause(ctx))
+}
+
+// events runs the agent on the prompt of the command line, or on that of a file.
+func (j *job) events(ctx context.Context, approver gate.Approver) (iter.Seq2[event.Event, error], error) {
+	if j.options.file.agent != nil {
+		return j.evaluate(ctx, approver)
+	}
+	runner, err := agent.NewRunner(j.adapter, &agent.RunnerOptions{Policies: j.policies(), Approver: approver})
+	if err != nil {
+		return nil, err
+	}
+	j.request.PartialText = approver != nil // somebody watches
+	return runner.Run(ctx, j.request), nil
 }
 
 // afterEnd calls f when the context ends. What it returns undoes that, or waits for f.
@@ -294,7 +320,7 @@ func afterEnd(ctx context.Context, f func()) (stop func()) {
 
 // policies are what the flags say besides the permissions.
 func (j *job) policies() []gate.Policy {
-	if !j.options.readOnly {
+	if f := j.options.file.agent; !j.options.readOnly || f != nil && f.Policy.ReadOnly { // it says so itself
 		return nil
 	}
 	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()})}

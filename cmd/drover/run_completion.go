@@ -3,11 +3,13 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -22,6 +24,8 @@ func completeRun(cmd *cobra.Command) {
 		"deny":      completeList(capabilityNames),
 		"tools":     completeList(nativeTools),
 		"isolation": cobra.FixedCompletions(isolation.LevelNames(), cobra.ShellCompDirectiveNoFileComp),
+		"file":      completeFiles("yaml", "yml", "json"),
+		"arg":       completeArgs,
 		"schema":    completeFiles("json"), "model-script": completeFiles("yaml", "yml"),
 		"model": cobra.NoFileCompletions, "max-turns": cobra.NoFileCompletions, "max-usd": cobra.NoFileCompletions,
 		"max-tokens": cobra.NoFileCompletions, "allow-domain": cobra.NoFileCompletions,
@@ -39,6 +43,19 @@ func completeAgents(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return agents.Names(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeArgs completes the names of the arguments of the file that -f names.
+func completeArgs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	f, err := agentfile.Load(cmd.Flag("file").Value.String())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var offers []string
+	for _, name := range slices.Sorted(maps.Keys(f.Args)) {
+		offers = append(offers, cobra.CompletionWithDesc(name+"=", f.Args[name].Usage()))
+	}
+	return offers, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeList completes the last name of a comma list with those that are not in it yet.

@@ -23,6 +23,10 @@ import (
 type mountFlags struct {
 	mounts          mountList
 	writeBack, diff bool
+	// roots are the only folders to mount from. Nil means that every path was named on the command line.
+	roots []string
+	// only are globs of what is written back. Nil means all.
+	only []string
 }
 
 // check refuses flags that need others.
@@ -60,6 +64,15 @@ func (l *mountList) Set(value string) error {
 	return nil
 }
 
+// mountGlobs are globs of all that a mount brings.
+func mountGlobs(m workspace.HostMount) []string {
+	at := m.MountPath
+	if at == "" {
+		at = filepath.Base(m.HostPath)
+	}
+	return []string{at, at + "/**"}
+}
+
 // cutMount cuts a mount at its last colon, which is not the one of a drive.
 func cutMount(value string) (host, path string) {
 	drive := len(filepath.VolumeName(value))
@@ -87,7 +100,7 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 			return nil, usageError("--mount: %s holds your home, and the agent may read all that is mounted\n  next: choose a folder below it", m.HostPath)
 		}
 	}
-	w, err := workspace.Open(ctx, &workspace.Options{Mounts: o.files.mounts, AllowAnyRoot: true})
+	w, err := workspace.Open(ctx, &workspace.Options{Mounts: o.files.mounts, AllowedHostRoots: o.files.roots, AllowAnyRoot: o.files.roots == nil})
 	if err != nil {
 		if stopped := context.Cause(ctx); errors.Is(stopped, errTimeIsUp) {
 			return nil, ending{exitLimit, fmt.Errorf("%w while --mount was copying\n  next: give it more --timeout, or mount less", stopped)}
@@ -189,7 +202,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 	if err != nil {
 		return p.kept(fmt.Errorf("--write-back: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err))
 	}
-	result, err := p.WriteBack(ctx, &workspace.WriteBackOptions{State: filepath.Join(dir, "writeback")})
+	result, err := p.WriteBack(ctx, &workspace.WriteBackOptions{State: filepath.Join(dir, "writeback"), Only: p.flags.only})
 	if err != nil {
 		return p.kept(fmt.Errorf("--write-back: %w", err))
 	}

@@ -64,7 +64,7 @@ func (o *outcome) event(e event.Event) {
 		o.denied.result(p)
 	case event.Done:
 		o.done = p
-		o.refused = o.held != nil
+		o.refused = o.held != nil || e.Seq == 1 && p.Status == event.DoneError
 	}
 	if o.refused {
 		return
@@ -89,12 +89,12 @@ func (o *outcome) ending(stopped error) error {
 		}
 		return ending{exitDenied, o.denied.report(o.options)}
 	case event.DoneMaxTurns:
-		return o.limit("--max-turns "+o.options.maxTurns.String(), "the limit of model calls was reached")
+		return o.limit(o.options.limitName("--max-turns")+" "+o.options.maxTurns.String(), "the limit of model calls was reached")
 	case event.DoneMaxBudget:
 		return o.limit(o.budgetFlag(), "the budget is spent")
 	case event.DoneInterrupted:
 		if errors.Is(stopped, errTimeIsUp) {
-			return o.limit("--timeout "+o.options.timeout.String(), "the time is over")
+			return o.limit(o.options.limitName("--timeout")+" "+o.options.timeout.String(), "the time is over")
 		}
 		return ending{exitInterrupted, o.stopped()}
 	}
@@ -107,9 +107,9 @@ func (o *outcome) ending(stopped error) error {
 // budgetFlag is the flag whose budget is spent.
 func (o *outcome) budgetFlag() string {
 	if o.limits.budget == "MaxTotalTokens" {
-		return "--max-tokens " + o.options.maxTokens.String()
+		return o.options.limitName("--max-tokens") + " " + o.options.maxTokens.String()
 	}
-	return "--max-usd " + o.options.maxUSD.String()
+	return o.options.limitName("--max-usd") + " " + o.options.maxUSD.String()
 }
 
 // stopped says what is left of a run that was interrupted, and how to go on.
@@ -237,7 +237,7 @@ func (o *runOptions) allowing(lacking []tool.Capability) []string {
 func (o *runOptions) lacking(denied []event.Decision) []tool.Capability {
 	var found []tool.Capability
 	for _, c := range capabilities {
-		if o.permissions.level(c) != gate.LevelAllow && slices.ContainsFunc(denied, func(call event.Decision) bool {
+		if o.level(c) != gate.LevelAllow && o.fileLevel(c) != gate.LevelDeny && slices.ContainsFunc(denied, func(call event.Decision) bool {
 			native, _ := gate.Native(call.Tool)
 			return native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
 		}) {

@@ -42,8 +42,12 @@ var layers = map[string][]string{
 	"agent/agenttest": {"agent", "event"},
 	// An adapter knows neither gate nor session: it asks its host.
 	"agent/claudecode": {"agent", "workspace", "isolation", "gateway", "guard", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
+	// Spans and metrics of what happens; it alone, and the root that holds its options, link OpenTelemetry.
+	"telemetry": {"gateway", "event"},
 	// The root: a prompt in, a typed answer out. It is every adapter's host, and knows none of them.
-	".": {"agent", "workspace", "prompt", "guard", "session", "gate", "gateway", "tool", "schema", "event", "internal/*"},
+	".": {"telemetry", "agent", "workspace", "prompt", "guard", "session", "gate", "gateway", "tool", "schema", "event", "internal/*"},
+	// Agents that are kept as files. It knows no adapter.
+	"agentfile": {".", "workspace", "prompt", "isolation", "guard", "gate", "claude", "schema"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public

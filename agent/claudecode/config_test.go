@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// configured makes a runner of a configuration.
+func configured(t testing.TB, c claudecode.Config) *agent.Runner {
+	t.Helper()
+	adapter, err := claudecode.FromConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner, err := agent.NewRunner(adapter, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runner
+}
+
+// Fields whose zero value stands for something else, as the seeds have it, seen in one run of the real CLI
+// with nothing configured. Its hooks try to go on after the structured answer.
+func TestAZeroConfigHasTheDefaultsOfTheSeeds(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Structured(script.Input{"colour": "red"}), script.Text("More.").Always())
+	base := cli.Options(model)
+	base.SettingSources = nil
+	var stops int
+	base.Hooks = []claude.Hook{
+		claude.On("StructuredOutput", func(context.Context, *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
+			return &claude.PostToolUseOutput{HookControl: claude.HookControl{Decision: claude.DecisionBlock, Reason: "go on"}, AdditionalContext: "go on"}, nil
+		}),
+		claude.On("", func(context.Context, *claude.StopInput) (*claude.StopOutput, error) {
+			stops++
+			return claude.BlockStop("go on"), nil
+		}),
+	}
+	got := record(t, configured(t, claudecode.Config{Base: base}).Run(inTime(t), agent.Request{
+		Prompt: "go", OutputSchema: []byte(`{"type":"object","properties":{"colour":{"type":"string"}},"required":["colour"]}`),
+	}))
+	got.check(t)
+	asked := model.Requests()
+	walls := of[isolation.Walls](got)
+	if len(asked) == 0 || len(walls) != 1 {
+		t.Fatalf("the model was asked %d times, behind %d walls", len(asked), len(walls))
+	}
+	for _, row := range []struct {
+		ids       string
+		what      string
+		got, want any
+	}{
+		{"S000-070 S001-079 S003-012", "permission_mode", got.mode(t), "bypassPermissions"},
+		{"S000-074 S003-017", "stop_on_structured_output: calls of the model, although hooks say to go on", len(asked), 1},
+		{"S000-074 S003-017", "stop_on_structured_output: the output", string(got.done(t).Output), `{"colour":"red"}`},
+		{"S003-018 S003-066 S000-129", "isolation and its sandbox", walls[0].Level, isolation.LevelCell},
+		{"S003-024 S003-176", "model", asked[0].Model, "claude-opus-4-6"},
+		{"S003-025 S003-029", "reasoning", asked[0].Effort(), "high"},
+		{"S001-086", "include_partial_messages: pieces of text", len(of[event.TextDelta](got)), 0},
+		{"S001-201", "allowed_tools: Bash, Read and Write are there", hasAll(got.init(t).Tools, "Bash", "Read", "Write"), true},
+	} {
+		if diff := cmp.Diff(row.want, row.got); diff != "" {
+			t.Errorf("%s: %s (-want +got)\n%s", row.ids, row.what, diff)
+		}
+	}
+	if stops == 0 {
+		t.Error("the hook at the end was not asked, so that nothing is shown about it")
+	}
+}
+
+func hasAll(list []string, names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(list, name) })
+}
+
+// An effect is how it shows that a field of a configuration counts.
+type effect struct {
+	refused *claudecode.Config // a configuration in which it is refused
+	wants   []string           // what the error says
+	seenIn  string             // or the test in which it is seen at work
+}
+
+var effects = map[string]effect{
+	"Config.Client":          {seenIn: "its fields"},
+	"Config.Model":           {seenIn: "its fields"},
+	"Config.AllowedTools":    {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"Config.DisallowedTools": {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"Config.Base":            {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+
+	"ClientConfig.PermissionMode":      {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.Dir":                 {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.AddDirs":             {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.Env":                 {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.SettingSources":      {refused: &claudecode.Config{Client: claudecode.ClientConfig{SettingSources: []string{"user", "project"}}}, wants: []string{"Config.Client.SettingSources", "project", "can write"}},
+	"ClientConfig.Sandbox":             {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.MaxTurns":            {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.MaxBudgetUSD":        {seenIn: "TestABudgetOfAConfigIsKept"},
+	"ClientConfig.PartialMessages":     {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.ShowStderr":          {seenIn: "TestStandardErrorIsShownOnRequest"},
+	"ClientConfig.ContinueAfterOutput": {refused: &claudecode.Config{Client: claudecode.ClientConfig{ContinueAfterOutput: true}}, wants: []string{"Config.Client.ContinueAfterOutput", "ends the turn"}},
+	"ClientConfig.Isolation":           {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.Betas":               {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ClientConfig.NoTranscript":        {seenIn: "TestWhatAConfigSaysIsLaidUnderRequests"},
+
+	"ModelConfig.Model":            {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ModelConfig.Reasoning":        {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ModelConfig.MaxTokens":        {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ModelConfig.Temperature":      refusedModel(claudecode.ModelConfig{Temperature: new(0.5)}, "Temperature"),
+	"ModelConfig.TopP":             refusedModel(claudecode.ModelConfig{TopP: new(0.5)}, "TopP"),
+	"ModelConfig.Seed":             refusedModel(claudecode.ModelConfig{Seed: new(int64(0))}, "Seed"),
+	"ModelConfig.Stop":             refusedModel(claudecode.ModelConfig{Stop: []string{}}, "Stop"),
+	"ModelConfig.PresencePenalty":  refusedModel(claudecode.ModelConfig{PresencePenalty: new(0.0)}, "PresencePenalty"),
+	"ModelConfig.FrequencyPenalty": refusedModel(claudecode.ModelConfig{FrequencyPenalty: new(0.1)}, "FrequencyPenalty"),
+}
+
+func refusedModel(m claudecode.ModelConfig, name string) effect {
+	return effect{refused: &claudecode.Config{Model: m}, wants: []string{"Config.Model: ", ": " + name + "\n"}}
+}
+
+// A new field has to be thought of.
+func TestEveryFieldOfAConfigCountsOrIsRefused(t *testing.T) {
+	for _, typ := range []reflect.Type{reflect.TypeFor[claudecode.Config](), reflect.TypeFor[claudecode.ClientConfig](), reflect.TypeFor[claudecode.ModelConfig]()} {
+		for field := range typ.Fields() {
+			name := typ.Name() + "." + field.Name
+			effect, known := effects[name]
+			switch {
+			case !known:
+				t.Errorf("nothing shows that %s counts", name)
+			case effect.refused != nil:
+				wantRefused(t, *effect.refused, effect.wants...)
+			}
+		}
+	}
+}
+
+func wantRefused(t *testing.T, c claudecode.Config, wants ...string) {
+	t.Helper()
+	_, err := claudecode.FromConfig(c)
+	for _, want := range wants {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want it to say %q", err, want)
+		}
+	}
+}
+
+// One run with nearly everything that can be configured, seen from the CLI, from a command in the cell and from
+// the model.
+func TestEveryFieldOfAConfigIsAtWork(t *testing.T) {
+	cli := claudetest.CLI(t)
+	dir, added, readable := filepath.Join(cli.Work, "below"), t.TempDir(), filepath.Join(t.TempDir(), "read.txt")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(readable, []byte("what is readable"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model := claudetest.NewModel(t,
+		script.Reply(
+			script.TextBlock{Text: "Looking."},
+			bash("echo env $FROM_CLIENT $FROM_BOTH $FROM_ISOLATION; cat "+readable+"; touch "+added+"/touched"),
+			script.ToolCall{Name: "mcp__drover__look"},
+		),
+		script.Reply(bash("true")), script.Text("Done.").Always())
+	base := cli.Options(model)
+	cli.SetEnv(base, model, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
+	base.Dir = ""
+	var ran []string
+	got := record(t, configured(t, claudecode.Config{
+		Client: claudecode.ClientConfig{
+			PermissionMode: claude.ModeAcceptEdits, Dir: dir, AddDirs: []string{added},
+			Env:     map[string]string{"FROM_CLIENT": "client", "FROM_BOTH": "client"},
+			Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{AllowRead: []string{readable}}},
+			Isolation: &isolation.Isolation{
+				Gateway: impatient, Env: map[string]string{"FROM_BOTH": "isolation", "FROM_ISOLATION": "isolation"},
+			},
+			MaxTurns: 2, PartialMessages: true, Betas: []string{"some-beta-2026"},
+		},
+		Model:        claudecode.ModelConfig{Model: "us.anthropic.claude-sonnet-5", Reasoning: claudecode.ReasoningMax, MaxTokens: 12345},
+		AllowedTools: []string{"Bash", "Read", "Glob"}, DisallowedTools: []string{"Glob"}, Base: base,
+	}).Run(inTime(t), agent.Request{Prompt: "go", Tools: desk(t, &ran)}))
+	got.check(t)
+	asked := model.Requests()
+	if len(asked) == 0 {
+		t.Fatalf("the model was not asked: %+v", got.done(t))
+	}
+	first := asked[0]
+	_, touched := os.Stat(filepath.Join(added, "touched"))
+	for _, row := range []struct {
+		what      string
+		got, want any
+	}{
+		{"the mode", got.mode(t), "acceptEdits"},
+		{"the working directory", got.init(t).Dir, dir},
+		{"the tools", slices.Sorted(slices.Values(got.init(t).Tools)), []string{"Bash", "Read", "mcp__drover__look", "mcp__drover__save"}},
+		{"our tool ran", ran, []string{"look"}},
+		{"variables reach the command", model.SawText("env client isolation isolation"), true},
+		{"the readable file", model.SawText("what is readable"), true},
+		{"the added folder can be written", touched, error(nil)},
+		{"the limit of turns", got.done(t).Status, event.DoneMaxTurns},
+		{"text comes in pieces", len(of[event.TextDelta](got)) > 0, true},
+		{"the beta", slices.Contains(first.Betas(), "some-beta-2026"), true},
+		{"the model", first.Model, "claude-sonnet-5"},
+		{"the effort", first.Effort(), "max"},
+		{"the length of an answer", first.MaxTokens, 12345},
+	} {
+		if diff := cmp.Diff(row.want, row.got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", row.what, diff)
+		}
+	}
+}
+
+// The gateway keeps the budget; a request may have one of its own in its place.
+func TestABudgetOfAConfigIsKept(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Reply(bash("true")).Metered(script.Usage{Input: 1_000_000, Output: 1000}), script.Text("Done.").Always())
+	got := record(t, configured(t, claudecode.Config{Base: cli.Options(model), Client: claudecode.ClientConfig{MaxBudgetUSD: 0.01}}).Run(inTime(t), agent.Request{Prompt: "go"}))
+	if got.done(t).Status != event.DoneMaxBudget {
+		t.Errorf("the run ends with %+v, want the budget to be spent", got.done(t))
+	}
+}
+
+func TestStandardErrorIsShownOnRequest(t *testing.T) {
+	for name, show := range map[string]bool{"S000-073 S003-016: not by default": false, "shown": true} {
+		t.Run(name, func(t *testing.T) {
+			var own []string
+			cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+				s.Stderr("bun: a complaint")
+				s.Initialize(`{"claude_code_version":"` + claude.PinnedVersion + `"}`)
+				s.Turn("Done.")
+				s.UntilEOF()
+			})
+			base := cli.Options()
+			base.Stderr = func(line string) { own = append(own, line) }
+			text := stderrOf(t, func() {
+				got := record(t, configured(t, claudecode.Config{Base: base, Client: claudecode.ClientConfig{ShowStderr: show}}).Run(inTime(t), agent.Request{Prompt: "go"}))
+				got.done(t)
+			})
+			if strings.Contains(text, "bun: a complaint") != show || !slices.Equal(own, []string{"bun: a complaint"}) {
+				t.Errorf("standard error has %q, and Base was told %q", text, own)
+			}
+		})
+	}
+}
+
+// stderrOf is what this program writes to standard error during f.
+func stderrOf(t *testing.T, f func()) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := os.Stderr
+	os.Stderr = w
+	defer func() { os.Stderr = before }()
+	f()
+	w.Close()
+	text, _ := io.ReadAll(r)
+	return string(text)
+}
+
+// All problems are told at once, and those of the model in one sentence, sorted.
+func TestWhatTheCLICannotDoIsRefusedTogether(t *testing.T) {
+	wantRefused(t, claudecode.Config{
+		Client: claudecode.ClientConfig{ContinueAfterOutput: true, MaxTurns: -1},
+		Model:  claudecode.ModelConfig{Seed: new(int64(1)), Stop: []string{"x"}, PresencePenalty: new(1.0), FrequencyPenalty: new(1.0), TopP: new(0.9), Temperature: new(0.1)},
+	}, "Config.Client.ContinueAfterOutput", "Config.Client.MaxTurns", "these on: FrequencyPenalty, PresencePenalty, Seed, Stop, Temperature, TopP\n")
+}
+
+func TestFieldsThatMakeNoSenseAreRefusedByName(t *testing.T) {
+	type client = claudecode.ClientConfig
+	spawned := &claude.Options{Spawner: claude.HostSpawner{}}
+	for name, test := range map[string]struct {
+		config claudecode.Config
+		wants  []string
+	}{
+		"a mode that is none":          {claudecode.Config{Client: client{PermissionMode: "yolo"}}, []string{"Config.Client.PermissionMode", `"yolo"`, "default, acceptEdits, plan, bypassPermissions"}},
+		"local settings":               {claudecode.Config{Client: client{SettingSources: []string{"local"}}}, []string{"Config.Client.SettingSources", "local"}},
+		"settings of nobody":           {claudecode.Config{Client: client{SettingSources: []string{"mine"}}}, []string{"Config.Client.SettingSources", `"mine"`}},
+		"a negative budget":            {claudecode.Config{Client: client{MaxBudgetUSD: -1}}, []string{"Config.Client.MaxBudgetUSD", "-1"}},
+		"a credential as a variable":   {claudecode.Config{Client: client{Env: map[string]string{"ANTHROPIC_API_KEY": "x"}}}, []string{"Config.Client.Env", "ANTHROPIC_API_KEY", "Isolation.APIKey"}},
+		"walls twice":                  {claudecode.Config{Client: client{Sandbox: &claude.Sandbox{}, Isolation: &isolation.Isolation{Sandbox: &isolation.Sandbox{}}}}, []string{"Config.Client.Sandbox", "Isolation"}},
+		"walls of the CLI's own":       {claudecode.Config{Client: client{Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{DenyRead: []string{"/"}}}}}, []string{"Config.Client.Sandbox", "DenyRead"}},
+		"walls around a spawner":       {claudecode.Config{Base: spawned, Client: client{Sandbox: &claude.Sandbox{}}}, []string{"Config.Client.Isolation", "Spawner"}},
+		"a tool with an argument":      {claudecode.Config{AllowedTools: []string{"Bash(git status)"}}, []string{"Config.AllowedTools", "Bash(git status)", "Request.AllowedTools"}},
+		"a negative length":            {claudecode.Config{Model: claudecode.ModelConfig{MaxTokens: -1}}, []string{"Config.Model.MaxTokens"}},
+		"two models":                   {claudecode.Config{Base: &claude.Options{Model: "claude-opus-5"}, Model: claudecode.ModelConfig{Model: "claude-sonnet-5"}}, []string{"Config.Model.Model", "claude-sonnet-5", "claude-opus-5", "say it once"}},
+		"two modes":                    {claudecode.Config{Base: &claude.Options{PermissionMode: claude.ModePlan}, Client: client{PermissionMode: claude.ModeDefault}}, []string{"Config.Client.PermissionMode", "plan"}},
+		"two efforts":                  {claudecode.Config{Base: &claude.Options{Effort: claude.EffortLow}, Model: claudecode.ModelConfig{Reasoning: claudecode.ReasoningMax}}, []string{"Config.Model.Reasoning", "low", "max"}},
+		"an effort and none":           {claudecode.Config{Base: &claude.Options{Effort: claude.EffortLow}, Model: claudecode.ModelConfig{Reasoning: claudecode.ReasoningOff}}, []string{"Config.Model.Reasoning", "off"}},
+		"a Base that is wrong itself":  {claudecode.Config{Base: &claude.Options{TaskBudget: -1}}, []string{"Config", "TaskBudget"}},
+		"a folder that there is not":   {claudecode.Config{Client: client{AddDirs: []string{"/nowhere/at/all"}}}, []string{"AddDirs[0]", "/nowhere/at/all"}},
+		"a beta that would become two": {claudecode.Config{Client: client{Betas: []string{"a,b"}}}, []string{"Betas[0]"}},
+	} {
+		t.Run(name, func(t *testing.T) { wantRefused(t, test.config, test.wants...) })
+	}
+}
+
+// What is said twice in the same way is said once.
+func TestBaseAndConfigMayAgree(t *testing.T) {
+	_, err := claudecode.FromConfig(claudecode.Config{
+		Base:   &claude.Options{Model: "claude-opus-4-6", PermissionMode: claude.ModePlan, MaxTurns: 3, MaxBudgetUSD: new(2.5), Effort: claude.EffortLow},
+		Client: claudecode.ClientConfig{PermissionMode: claude.ModePlan, MaxTurns: 3, MaxBudgetUSD: 2.5, SettingSources: []string{}},
+		Model:  claudecode.ModelConfig{Model: "claude-opus-4-6", Reasoning: claudecode.ReasoningLow},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

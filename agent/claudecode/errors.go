@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/guard"
+)
+
+var _ agent.Classifier = (*Adapter)(nil)
+
+// stderrLines is how many lines of the CLI's standard error are told.
+const stderrLines = 20
+
+// Classify implements [agent.Classifier].
+func (*Adapter) Classify(err error) agent.Failure {
+	for _, known := range []func(error) (agent.Failure, bool){
+		ofLimit, ofReadiness, ofResult, ofProcess, ofProtocol, ofStart, ofAnswer, ofOptions,
+	} {
+		if f, ok := known(err); ok {
+			return f
+		}
+	}
+	return agent.Failure{}
+}
+
+func ofLimit(err error) (agent.Failure, bool) {
+	return agent.Failure{Kind: agent.FailureMaxBudget}, errors.Is(err, guard.ErrBudgetExhausted)
+}
+
+func ofReadiness(err error) (agent.Failure, bool) {
+	f := agent.Failure{Kind: agent.FailureUnavailable}
+	switch {
+	case errors.Is(err, claude.ErrCLINotFound):
+		f.Message = "Claude Code CLI not found. Install: npm install -g @anthropic-ai/claude-code"
+	case errors.Is(err, agent.ErrUnavailable), errors.Is(err, claude.ErrTooOld), errors.Is(err, claude.ErrNotExecutable):
+	default:
+		return f, false
+	}
+	return f, true
+}
+
+func ofProcess(err error) (agent.Failure, bool) {
+	ended, ok := errors.AsType[*claude.ProcessError](err)
+	if !ok {
+		return agent.Failure{}, false
+	}
+	f := agent.Failure{Kind: agent.FailureProcess, Details: map[string]any{
+		"exit_code": ended.Status.Code, "during": ended.During, "stderr": lastLines(ended.StderrTail),
+	}}
+	if ended.During == "initialize" { // it says so every time
+		f.Kind = agent.FailureRequest
+	}
+	if ended.Status.Signal != "" {
+		f.Details["signal"] = ended.Status.Signal
+	}
+	why := strings.TrimSpace(lastLines(ended.StderrTail))
+	if why == "" {
+		why = fmt.Sprintf("it ended during %s (%s) and wrote nothing to standard error", ended.During, ended.Status)
+	}
+	f.Message = "Claude Code process failed: " + why
+	return f, true
+}
+
+func ofProtocol(err error) (agent.Failure, bool) {
+	_, malformed := errors.AsType[*claude.ProtocolError](err)
+	_, large := errors.AsType[*claude.MessageTooLargeError](err)
+	if !malformed && !large {
+		return agent.Failure{}, false
+	}
+	return agent.Failure{Kind: agent.FailureProtocol, Message: "Failed to parse SDK response: " + firstLine(err)}, true
+}
+
+// ofStart is about a CLI that was there and did not come to the point where it could be asked anything.
+func ofStart(err error) (agent.Failure, bool) {
+	if slow, ok := errors.AsType[*claude.ControlTimeoutError](err); ok {
+		return agent.Failure{Kind: agent.FailureStart, Details: map[string]any{"during": slow.Subtype}}, true
+	}
+	if _, ok := errors.AsType[*claude.LaunchError](err); ok {
+		return agent.Failure{Kind: agent.FailureRequest}, true
+	}
+	_, ok := errors.AsType[*claude.ControlError](err)
+	return agent.Failure{Kind: agent.FailureRequest}, ok
+}
+
+func ofAnswer(err error) (agent.Failure, bool) {
+	switch {
+	case errors.Is(err, claude.ErrStructuredOutput):
+		return agent.Failure{Kind: agent.FailureNoOutput}, true
+	case errors.Is(err, claude.ErrNoAnswer):
+		return agent.Failure{Kind: agent.FailureNoResult, Message: "No result message received from Claude Code"}, true
+	}
+	return agent.Failure{}, false
+}
+
+func ofOptions(err error) (agent.Failure, bool) {
+	_, ok := errors.AsType[*claude.OptionError](err)
+	return agent.Failure{Kind: agent.FailureRequest}, ok
+}
+
+// ofResult is about a turn that ended with an error.
+func ofResult(err error) (agent.Failure, bool) {
+	result, ok := errors.AsType[*claude.ResultError](err)
+	if !ok {
+		return agent.Failure{}, false
+	}
+	f := agent.Failure{Kind: resultKind(result), Details: map[string]any{"subtype": result.Subtype}}
+	for key, value := range map[string]string{
+		"api_error_type": result.APIErrorType, "api_error": result.APIError, "stop_reason": result.StopReason,
+		"terminal_reason": result.TerminalReason, "startup_failure_reason": result.StartupFailureReason, "session_id": result.SessionID,
+	} {
+		if value != "" {
+			f.Details[key] = value
+		}
+	}
+	if result.APIErrorStatus != 0 {
+		f.Details["api_error_status"] = result.APIErrorStatus
+	}
+	return f, true
+}
+
+// resultKinds are asked in order.
+var resultKinds = []struct {
+	reason error
+	kind   agent.FailureKind
+}{
+	{claude.ErrStartup, agent.FailureRequest},
+	{claude.ErrInterrupted, agent.FailureInterrupted},
+	{claude.ErrMaxTurns, agent.FailureMaxTurns},
+	{claude.ErrMaxBudget, agent.FailureMaxBudget},
+	{claude.ErrStructuredOutput, agent.FailureOutputRetries},
+	{claude.ErrPromptTooLong, agent.FailureTooLarge},
+	{claude.ErrAuthentication, agent.FailureAuthentication},
+	{claude.ErrRateLimited, agent.FailureRateLimit},
+	{claude.ErrOverloaded, agent.FailureOverloaded},
+}
+
+// statusKinds are what other statuses of the API mean.
+var statusKinds = map[int]agent.FailureKind{
+	400: agent.FailureRequest, 402: agent.FailureQuota, 404: agent.FailureRequest, 408: agent.FailureTimeout,
+	413: agent.FailureTooLarge, 504: agent.FailureTimeout,
+}
+
+func resultKind(e *claude.ResultError) agent.FailureKind {
+	for _, k := range resultKinds {
+		if e.Is(k.reason) {
+			return k.kind
+		}
+	}
+	if kind, ok := statusKinds[e.APIErrorStatus]; ok {
+		return kind
+	}
+	switch {
+	case e.APIErrorStatus >= 500, e.APIErrorType == "api_error":
+		return agent.FailureServer
+	case e.APIError == "connection_failed", e.APIErrorType == "timeout_error":
+		return agent.FailureTimeout
+	case e.APIErrorType == "billing_error":
+		return agent.FailureQuota
+	case e.StopReason == "refusal":
+		return agent.FailureRefusal
+	}
+	return agent.FailureExecution
+}
+
+// lastLines are the last lines of what the CLI wrote to standard error.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-stderrLines):], "\n")
+}
+
+// tellEnd adds to the done event, which was told last, what the result says beside it.
+func (n *normaliser) tellEnd(end *claude.TurnEnd) {
+	m := end.Answer
+	details, _ := json.Marshal(agent.End{ // it has a JSON form
+		Turns: m.NumTurns, APIDurationMS: float64(m.DurationAPI.Microseconds()) / 1e3, StopReason: m.StopReason, Stderr: lastLines(end.StderrTail),
+	})
+	n.out[len(n.out)-1].Metadata = map[string]json.RawMessage{agent.EndDetails: details}
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/isolation"
+)
+
+var _ agent.Executor = (*Adapter)(nil)
+
+// Exec implements [agent.Executor]: a second cell over the same folder; see [isolation.Isolation.Exec]. What
+// the command writes there stays. It is no call of the agent's, so that no checkpoint is made for it.
+//
+// Where the walls are those of a Spawner of the caller's, it is refused: nothing is known about them.
+func (a *Adapter) Exec(ctx context.Context, req agent.Request, argv []string) (guard.Executed, error) {
+	if a.isolation == nil && a.base.Spawner != nil {
+		return guard.Executed{}, errors.New("claudecode: a command cannot be run behind the walls of a Spawner\n  next: give the evaluation a function of its own that runs commands")
+	}
+	dir, err := workDir(req)
+	if err != nil {
+		return guard.Executed{}, err
+	}
+	var in isolation.Isolation
+	if a.isolation != nil {
+		in = *a.isolation
+	}
+	if in.Host.Environ == nil {
+		in.Host.Environ = a.base.Environ
+	}
+	return in.Exec(ctx, isolation.ExecOptions{Argv: argv, Dir: cmp.Or(dir, a.base.Dir), AddDirs: a.base.AddDirs, CLI: a.base.CLIPath})
+}

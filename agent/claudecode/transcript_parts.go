@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/agent"
+)
+
+// A transcriptLine is what has to be known of a line to put it in its place.
+type transcriptLine struct {
+	raw                        json.RawMessage
+	fields                     fields
+	kind, subtype, id, session string
+	time                       time.Time
+}
+
+// fields are those of a JSON object, by their exact names.
+type fields map[string]json.RawMessage
+
+// text is a field that is a text, or "".
+func (f fields) text(name string) string {
+	var s string
+	_ = json.Unmarshal(f[name], &s) // what is no text is ""
+	return s
+}
+
+func (f fields) object(name string) fields {
+	return objectOf(f[name])
+}
+
+func (f fields) isTrue(name string) bool { return string(bytes.TrimSpace(f[name])) == "true" }
+
+func objectOf(raw json.RawMessage) fields {
+	var f fields
+	_ = json.Unmarshal(raw, &f) // what is no object has no fields
+	return f
+}
+
+func (l *transcriptLine) text(name string) string { return l.fields.text(name) }
+
+// parseTranscriptLine reads a line. One that is no JSON is kept as a text.
+func parseTranscriptLine(raw []byte) transcriptLine {
+	if !json.Valid(raw) {
+		quoted, err := json.Marshal(string(raw))
+		if err != nil {
+			quoted = []byte(`""`)
+		}
+		return transcriptLine{raw: quoted}
+	}
+	l := transcriptLine{raw: raw, fields: objectOf(raw)}
+	l.kind, l.subtype, l.id = l.text("type"), l.text("subtype"), l.text("uuid")
+	l.session = cmp.Or(l.text("session_id"), l.text("sessionId"))
+	l.time, _ = time.Parse(time.RFC3339Nano, l.text("timestamp"))
+	return l
+}
+
+// parts are what a line is made of. The usage of a model call is told with its first line.
+func (s *scribe) parts(raw json.RawMessage) []agent.TranscriptPart {
+	parts, call := partsOf(raw)
+	if usage := call.object("usage"); usage != nil {
+		if id := call.text("id"); !s.counted[id] {
+			s.counted[id] = id != ""
+			parts = append(parts, agent.TranscriptPart{Type: agent.TranscriptTokenUsage, Detail: call["usage"]})
+		}
+	}
+	return parts
+}
+
+// partsOf are what a line is made of, and the answer of the model that it belongs to, if it does.
+func partsOf(raw json.RawMessage) (parts []agent.TranscriptPart, call fields) {
+	line := objectOf(raw)
+	whole := func(t agent.TranscriptType) []agent.TranscriptPart {
+		return []agent.TranscriptPart{{Type: t, Detail: raw}}
+	}
+	switch kind := line.text("type"); kind {
+	case "user":
+		return messageParts(raw, line, agent.TranscriptUserMessage), nil
+	case "assistant":
+		if line.isTrue("isApiErrorMessage") || line.text("error") != "" {
+			return whole(agent.TranscriptError), nil // what the CLI says in the model's place
+		}
+		return messageParts(raw, line, agent.TranscriptAssistantMessage), line.object("message")
+	case "system", "result":
+		if isFailure(line) {
+			return whole(agent.TranscriptError), nil
+		}
+		return whole(agent.TranscriptSystemEvent), nil
+	default:
+		if systemKinds[kind] {
+			return whole(agent.TranscriptSystemEvent), nil
+		}
+		return whole(agent.TranscriptUnknown), nil
+	}
+}
+
+// isFailure reports whether a line tells of something that went wrong.
+func isFailure(line fields) bool {
+	switch line.text("subtype") {
+	case "api_error", "api_retry", "mirror_error", "session_writes_lost":
+		return true
+	}
+	return line.isTrue("is_error") || line.text("level") == "error"
+}
+
+// systemKinds are the types of the other lines that are known, of the stream and of the files.
+var systemKinds = map[string]bool{
+	"rate_limit_event": true, "tool_progress": true, "tool_use_summary": true, "auth_status": true, "command_lifecycle": true,
+	"prompt_suggestion": true, "conversation_reset": true, "active_goal": true, "autocompact_state": true, "attachment": true, "progress": true, "summary": true, "queue-operation": true,
+	"last-prompt": true, "cost-state": true, "file-history-snapshot": true, "custom-title": true, "ai-title": true, "tag": true,
+	"agent_metadata": true, "agent-setting": true, "agent-name": true, "mode": true, "permission-mode": true, "tools-used": true,
+	"atis-latch": true, "api-request": true, "api-request-shape": true, "api-request-blob": true, "pr-link": true, "worktree-state": true,
+}
+
+// messageParts are the blocks of a message.
+func messageParts(raw json.RawMessage, line fields, other agent.TranscriptType) []agent.TranscriptPart {
+	content := line.object("message")["content"]
+	var blocks []json.RawMessage
+	if json.Unmarshal(content, &blocks) != nil || len(blocks) == 0 {
+		if len(content) == 0 {
+			content = raw
+		}
+		return []agent.TranscriptPart{{Type: other, Detail: content}}
+	}
+	parts := make([]agent.TranscriptPart, len(blocks))
+	for i, block := range blocks {
+		parts[i] = agent.TranscriptPart{Type: blockType(objectOf(block).text("type"), other), Detail: block}
+	}
+	return parts
+}
+
+func blockType(kind string, other agent.TranscriptType) agent.TranscriptType {
+	switch {
+	case kind == "thinking", kind == "redacted_thinking":
+		return agent.TranscriptThinking
+	case strings.HasSuffix(kind, "tool_result"):
+		return agent.TranscriptToolResult
+	case strings.HasSuffix(kind, "tool_use"):
+		return agent.TranscriptToolUse
+	}
+	return other
+}

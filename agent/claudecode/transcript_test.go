@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/drover-agents/drover/agent"
+	_ "github.com/drover-agents/drover/internal/testsize"
+)
+
+const testSession = "6b1f6f0e-0000-4000-8000-000000000001"
+
+// newTestScribe writes what it is told into a list.
+func newTestScribe(mirrored bool) (*scribe, *[]agent.TranscriptLine) {
+	told := &[]agent.TranscriptLine{}
+	s := newScribe(func(l agent.TranscriptLine) { *told = append(*told, l) })
+	s.mirrored = mirrored
+	s.now = func() time.Time { return time.Unix(1, 0) }
+	return s, told
+}
+
+func saidLine(kind, id string) string {
+	return fmt.Sprintf(`{"type":%q,"uuid":%q,"session_id":%q,"from":"stream"}`, kind, id, testSession)
+}
+
+func filedLine(kind, id string) string {
+	return fmt.Sprintf(`{"type":%q,"uuid":%q,"sessionId":%q,"from":"file"}`, kind, id, testSession)
+}
+
+func mirrorFrame(lines ...string) string {
+	return fmt.Sprintf(`{"type":"transcript_mirror","filePath":"/home/.claude/projects/-work/%s.jsonl","entries":[%s]}`, testSession, strings.Join(lines, ","))
+}
+
+// names are the ids of lines, and where each was taken from.
+func names(lines []agent.TranscriptLine) (all []string) {
+	for _, l := range lines {
+		f := objectOf(l.Raw)
+		all = append(all, f.text("uuid")+" "+f.text("from"))
+	}
+	return all
+}
+
+func TestALineIsToldInThePlaceThatItsFileHas(t *testing.T) {
+	for name, test := range map[string]struct {
+		unmirrored bool
+		heard      []string
+		ended      bool
+		want       []string
+	}{
+		"the file's version is told, and what was said behind it": {
+			heard: []string{saidLine("user", "u1"), saidLine("system", "s1"), saidLine("assistant", "a1"), saidLine("system", "s2"), mirrorFrame(filedLine("user", "u1"), filedLine("attachment", "x1"), filedLine("assistant", "a1"))},
+			want:  []string{"u1 file", "s1 stream", "x1 file", "a1 file", "s2 stream"},
+		},
+		"a copy that comes first is told once": {
+			heard: []string{mirrorFrame(filedLine("user", "u1")), saidLine("user", "u1"), saidLine("system", "s1")},
+			want:  []string{"u1 file", "s1 stream"},
+		},
+		"what has no copy by the result is told as it was said": {
+			heard: []string{saidLine("assistant", "a1"), saidLine("result", "r1"), mirrorFrame(filedLine("assistant", "a1"), filedLine("last-prompt", ""))},
+			want:  []string{"a1 stream", "r1 stream", " file"},
+		},
+		"what has no copy by the end is told as it was said": {
+			heard: []string{saidLine("user", "u1"), saidLine("assistant", "a1"), mirrorFrame(filedLine("user", "u1"))}, ended: true,
+			want: []string{"u1 file", "a1 stream"},
+		},
+		"the file goes on without a line": {
+			heard: []string{saidLine("user", "u1"), saidLine("system", "s1"), saidLine("user", "u2"), mirrorFrame(filedLine("user", "u2")), saidLine("result", "r1")},
+			want:  []string{"s1 stream", "u2 file", "u1 stream", "r1 stream"},
+		},
+		"a line that is said twice is told once": {
+			heard: []string{saidLine("system", "s1"), saidLine("system", "s1")},
+			want:  []string{"s1 stream"},
+		},
+		"a conversation without files is told at once": {
+			unmirrored: true,
+			heard:      []string{saidLine("user", "u1"), saidLine("assistant", "a1")},
+			want:       []string{"u1 stream", "a1 stream"},
+		},
+		"what is no part of the conversation is not told": {
+			heard: []string{`{"type":"control_request"}`, `{"type":"stream_event","uuid":"p"}`, `{"uuid":"p","type":"stream_event"}`, `{"type":"keep_alive"}`, `{"type":"system","subtype":"thinking_tokens"}`, "", "text"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, told := newTestScribe(!test.unmirrored)
+			for _, line := range test.heard {
+				s.hear([]byte(line))
+			}
+			if test.ended {
+				s.end()
+			}
+			if diff := cmp.Diff(test.want, names(*told)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Subagents of old CLIs do not say who they are; the message about their beginning does.
+func TestASubagentIsKnownByItsCall(t *testing.T) {
+	s, told := newTestScribe(false)
+	s.hear([]byte(`{"type":"system","subtype":"task_started","task_id":"a7","tool_use_id":"call1"}`))
+	s.hear([]byte(`{"type":"assistant","uuid":"1","parent_tool_use_id":"call1"}`))
+	s.hear([]byte(`{"type":"assistant","uuid":"2","parent_tool_use_id":"call2","agent_id":"a8"}`))
+	s.hear([]byte(`{"type":"assistant","uuid":"3","parent_tool_use_id":"call3"}`))
+	var got []string
+	for _, l := range *told {
+		got = append(got, l.Source)
+	}
+	if diff := cmp.Diff([]string{"main", "subagent:a7", "subagent:a8", "subagent:call3"}, got); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
+// However what is said, its copies and the files come together, every line is told once, the lines of the
+// file in its order, and no line of the stream is overtaken by one that was said after it.
+func TestNoLineIsLostOrToldTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "transcript")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		s, told := newTestScribe(true)
+		s.files = newTranscriptFiles(dir)
+		var file, said []string // what there is of both, in order
+		for i := range rapid.IntRange(1, 12).Draw(t, "lines") {
+			id := fmt.Sprintf("id%d", i)
+			switch rapid.SampledFrom([]string{"both", "both", "stream", "file", "nameless"}).Draw(t, "where") {
+			case "both":
+				said, file = append(said, saidLine("assistant", id)), append(file, filedLine("assistant", id))
+			case "stream":
+				said = append(said, saidLine("system", id))
+			case "file":
+				file = append(file, filedLine("attachment", id))
+			case "nameless":
+				file = append(file, filedLine("mode", "")) // the same line again and again
+			}
+		}
+		lost := rapid.IntRange(0, len(file)).Draw(t, "never mirrored")
+		torn := rapid.IntRange(0, len(file)).Draw(t, "never written")
+		mirrored, heard := file[:len(file)-lost], said
+		for len(heard)+len(mirrored) > 0 {
+			ready := slices.IndexFunc(mirrored, func(line string) bool { return willBeSaid(line, heard) })
+			if ready < 0 {
+				ready = len(mirrored)
+			}
+			if ready == 0 || len(heard) > 0 && rapid.Bool().Draw(t, "say") {
+				s.hear([]byte(heard[0]))
+				heard = heard[1:]
+				continue
+			}
+			n := rapid.IntRange(1, ready).Draw(t, "frame")
+			s.hear([]byte(mirrorFrame(mirrored[:n]...)))
+			mirrored = mirrored[n:]
+		}
+		written := file[:len(file)-torn]
+		if err := os.MkdirAll(filepath.Join(dir, "projects", "p"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(slices.Concat(written, []string{`{"torn`}), "\n")
+		if err := os.WriteFile(filepath.Join(dir, "projects", "p", testSession+".jsonl"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.sessions[testSession] = true
+		s.end()
+		checkTold(t, file[:len(file)-min(lost, torn)], said, *told)
+	})
+}
+
+// willBeSaid reports whether a line of the file is still to be said: the CLI copies it later.
+func willBeSaid(line string, heard []string) bool {
+	id := objectOf([]byte(line)).text("uuid")
+	return id != "" && slices.ContainsFunc(heard, func(l string) bool { return objectOf([]byte(l)).text("uuid") == id })
+}
+
+// checkTold compares what was told with the lines of the file and those that were said.
+func checkTold(t *rapid.T, file, said []string, told []agent.TranscriptLine) {
+	var all []string
+	counts := map[string]int{}
+	for _, l := range told {
+		all = append(all, string(l.Raw))
+		counts[objectOf(l.Raw).text("uuid")]++
+	}
+	nameless := 0
+	for _, id := range idsOf(file) {
+		if id == "" {
+			nameless++
+		}
+	}
+	for _, id := range append(idsOf(file), idsOf(said)...) {
+		if want := 1; id != "" && counts[id] != want {
+			t.Fatalf("%s was told %d times, want %d", id, counts[id], want)
+		}
+	}
+	if counts[""] != nameless {
+		t.Fatalf("%d lines without a name were told, want %d", counts[""], nameless)
+	}
+	for name, lines := range map[string][]string{"file": file, "stream": said} {
+		want := idsOf(lines)
+		got := slices.DeleteFunc(idsOf(all), func(id string) bool { return !slices.Contains(want, id) })
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("the order of the %s and of what was told of it (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func idsOf(lines []string) []string {
+	ids := []string{}
+	for _, l := range lines {
+		ids = append(ids, objectOf([]byte(l)).text("uuid"))
+	}
+	return ids
+}
+
+func TestFilesOfEarlierRunsAreNotRead(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, "projects", "p", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(testSession+".jsonl", "{\"old\":1}\n")
+	write("6b1f6f0e-0000-4000-8000-000000000002.jsonl", "{\"other\":1}\n")
+	files := newTranscriptFiles(dir)
+	write(testSession+".jsonl", "{\"new\":1}\r\nno json\n{\"new\":2}")
+	write(testSession+"/subagents/deep/agent-a1.jsonl", "{\"sub\":1}\n")
+	secret := filepath.Join(t.TempDir(), "secret.jsonl")
+	if err := os.WriteFile(secret, []byte("{\"secret\":1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, filepath.Join(dir, "projects", "p", testSession, "subagents", "agent-b.jsonl")); err != nil {
+		t.Skip("this system makes no links; run it on another one:", err)
+	}
+	var got []string
+	files.read(map[string]bool{testSession: true, "../p": true, "": true}, func(name string, line []byte) {
+		source, session := sourceOfFile(name)
+		if session != testSession {
+			t.Errorf("%s is of session %q", name, session)
+		}
+		got = append(got, source+" "+string(line))
+	})
+	if diff := cmp.Diff([]string{`main {"new":1}`, `main {"new":2}`, `subagent:a1 {"sub":1}`}, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheLinesOfFilesOnWindowsHaveASource(t *testing.T) {
+	source, session := sourceOfFile(`C:\Users\u\.claude\projects\p\` + testSession + `\subagents\agent-a1.jsonl`)
+	if source != "subagent:a1" || session != testSession {
+		t.Errorf("source %q, session %q", source, session)
+	}
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// A Classifier is an adapter that knows what the errors of its agent mean.
+type Classifier interface {
+	Adapter
+	// Classify says what an error means that a run of the adapter gave: alone, as the cause of an
+	// [event.Error], or as that of an [event.Done].
+	Classify(err error) Failure
+}
+
+// A Failure is what an error of an agent means, in words that are the same for all agents. The zero value
+// says that nothing is known.
+type Failure struct {
+	Kind FailureKind
+	// Message says what happened, in one line where it can. Empty means the text of the error.
+	Message string
+	// Details are for programs and logs: "exit_code", "stderr", "api_error_status". All have a JSON form.
+	Details map[string]any
+}
+
+// A FailureKind says what kind of trouble it was.
+type FailureKind string
+
+// The kinds of failures.
+const (
+	// FailureUnavailable: the agent is missing or too old.
+	FailureUnavailable FailureKind = "unavailable"
+	// FailureRequest: what was asked for cannot be done, however often it is tried.
+	FailureRequest FailureKind = "request"
+	// FailureStart: the agent did not answer in time when it was started. The model was not asked.
+	FailureStart FailureKind = "start"
+	// FailureProcess: the agent ended in the middle.
+	FailureProcess FailureKind = "process"
+	// FailureProtocol: what the agent said was not understood.
+	FailureProtocol FailureKind = "protocol"
+	// FailureNoResult: the agent did not say how it ended.
+	FailureNoResult FailureKind = "no_result"
+	// FailureExecution: the agent failed, and did not say more.
+	FailureExecution FailureKind = "execution"
+
+	// FailureAuthentication: the model's service refused the credentials.
+	FailureAuthentication FailureKind = "authentication"
+	// FailureRateLimit, FailureOverloaded, FailureQuota: it refused the request for now, had no capacity, or
+	// wants to be paid first.
+	FailureRateLimit  FailureKind = "rate_limit"
+	FailureOverloaded FailureKind = "overloaded"
+	FailureQuota      FailureKind = "quota"
+	// FailureTimeout: it could not be reached, or did not answer in time.
+	FailureTimeout FailureKind = "timeout"
+	// FailureServer: it had an error of its own.
+	FailureServer FailureKind = "server"
+	// FailureTooLarge: the conversation is too large for it.
+	FailureTooLarge FailureKind = "too_large"
+
+	// FailureRefusal: the model refused to answer.
+	FailureRefusal FailureKind = "refusal"
+	// FailureNoOutput: it answered in words where a structured answer was asked for.
+	FailureNoOutput FailureKind = "no_output"
+	// FailureOutputRetries: none of its structured answers fitted, as often as it was told.
+	FailureOutputRetries FailureKind = "output_retries"
+	// FailureMaxTurns and FailureMaxBudget: a limit of the request was reached.
+	FailureMaxTurns  FailureKind = "max_turns"
+	FailureMaxBudget FailureKind = "max_budget"
+	// FailureInterrupted: somebody interrupted the agent.
+	FailureInterrupted FailureKind = "interrupted"
+)
+
+// EndDetails is the key of the metadata of a done event under which an adapter says more about the end, as
+// the JSON of an [End].
+const EndDetails = "endDetails"
+
+// An End is what an agent tells about the end of a run beside the [event.Done].
+type End struct {
+	// Turns is the number of model calls of the main agent.
+	Turns int `json:"turns,omitzero"`
+	// APIDurationMS is how long the model took, in milliseconds.
+	APIDurationMS float64 `json:"apiDurationMs,omitzero"`
+	// StopReason is why the model stopped, in its own words.
+	StopReason string `json:"stopReason,omitzero"`
+	// Stderr is the end of what the agent wrote to standard error, if the run did not end well.
+	Stderr string `json:"stderr,omitzero"`
+}
+
+// EndOf is what a done event says in its metadata. What is not there, or not as it should be, is zero.
+func EndOf(e event.Event) (end End) {
+	if raw, ok := e.Metadata[EndDetails]; ok {
+		_ = json.Unmarshal(raw, &end)
+	}
+	return end
+}

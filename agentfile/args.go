@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ErrArgs is wrapped when arguments do not fit those of a file.
+var ErrArgs = errors.New("the arguments do not fit")
+
+// An Arg is an argument of an agent. One without a default is required.
+type Arg struct {
+	Type    string            `json:"type"`
+	Doc     string            `json:"doc"`
+	Default json.RawMessage   `json:"default"`
+	Enum    []json.RawMessage `json:"enum"`
+}
+
+// Required reports whether a value has to be given.
+func (a Arg) Required() bool { return a.Default == nil }
+
+// Usage says what the argument takes, and what it means.
+func (a Arg) Usage() string {
+	text := a.kind()
+	if len(a.Enum) > 0 {
+		text = "one of " + strings.Join(a.choices(), ", ")
+	}
+	if !a.Required() {
+		text += fmt.Sprintf(", or else %q", plain(a.Default))
+	}
+	if a.Doc != "" {
+		text += ": " + strings.TrimSpace(a.Doc)
+	}
+	return text
+}
+
+func (a Arg) kind() string {
+	if a.Type == "" {
+		return "string"
+	}
+	return a.Type
+}
+
+func (a Arg) choices() []string {
+	var all []string
+	for _, one := range a.Enum {
+		all = append(all, plain(one))
+	}
+	return all
+}
+
+// plain is a JSON scalar as it stands in a text.
+func plain(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(bytes.TrimSpace(value))
+}
+
+// read checks a value and gives it the form in which it is put into texts.
+func (a Arg) read(value string) (string, error) {
+	text, ok := value, true
+	switch trimmed := strings.TrimSpace(value); a.kind() {
+	case "int":
+		n, err := strconv.ParseInt(trimmed, 10, 64)
+		text, ok = strconv.FormatInt(n, 10), err == nil
+	case "number":
+		n, err := strconv.ParseFloat(trimmed, 64)
+		text, ok = trimmed, err == nil && !math.IsInf(n, 0) && !math.IsNaN(n)
+	case "bool":
+		text, ok = trimmed, trimmed == "true" || trimmed == "false"
+	}
+	switch {
+	case !ok:
+		return "", fmt.Errorf("%q is no %s", value, a.kind())
+	case len(a.Enum) > 0 && !slices.Contains(a.choices(), text):
+		return "", fmt.Errorf("%q is not one of %s", value, strings.Join(a.choices(), ", "))
+	}
+	return text, nil
+}
+
+// fits reports whether a value of the file is one of the argument. A number for a text is most often a
+// mistake: 1.10 is written as 1.1.
+func (a Arg) fits(value json.RawMessage) error {
+	isText := bytes.HasPrefix(bytes.TrimSpace(value), []byte(`"`))
+	if isText != (a.kind() == "string") {
+		return fmt.Errorf("%s is no %s", bytes.TrimSpace(value), a.kind())
+	}
+	_, err := a.read(plain(value))
+	return err
+}
+
+// values are the values of all arguments. The error names everything that is missing, unknown or wrong, and
+// says what it is for.
+func (f *File) values(given map[string]string) (map[string]string, error) {
+	all := map[string]string{}
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(f.Args)) {
+		arg := f.Args[name]
+		value, said := given[name]
+		if !said && arg.Required() {
+			wrong = append(wrong, fmt.Sprintf("%s is missing (%s)", name, arg.Usage()))
+			continue
+		}
+		if !said {
+			value = plain(arg.Default)
+		}
+		text, err := arg.read(value)
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: %v (%s)", name, err, arg.Usage()))
+		}
+		all[name] = text
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, known := f.Args[name]; !known {
+			wrong = append(wrong, fmt.Sprintf("%s is not known (%s)", name, f.known()))
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("%s: %w: %s", f.path, ErrArgs, strings.Join(wrong, "; "))
+	}
+	return all, nil
+}
+
+// known lists the arguments.
+func (f *File) known() string {
+	if len(f.Args) == 0 {
+		return "the agent takes no arguments"
+	}
+	return "known: " + strings.Join(slices.Sorted(maps.Keys(f.Args)), ", ")
+}
+
+// structOf is a struct with a field for each value. Prompts take their params from structs, and an agent
+// that is read from a file has no type of its own.
+func structOf(values map[string]string) any {
+	names := slices.Sorted(maps.Keys(values))
+	var fields []reflect.StructField
+	for i, name := range names {
+		fields = append(fields, reflect.StructField{
+			Name: fmt.Sprintf("Arg%d", i), Type: reflect.TypeFor[string](), Tag: reflect.StructTag(`prompt:` + strconv.Quote(name)),
+		})
+	}
+	v := reflect.New(reflect.StructOf(fields)).Elem()
+	for i, name := range names {
+		v.Field(i).SetString(values[name])
+	}
+	return v.Interface()
+}

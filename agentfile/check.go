@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/prompt"
+)
+
+// check finds what fits the schema and has no meaning all the same.
+func (f *File) check(found *problems) {
+	f.checkArgs(found)
+	f.checkSections(found, "/sections", f.Sections)
+	f.checkTools(found)
+	f.checkRules(found)
+	f.checkMounts(found)
+	f.checkWalls(found)
+	f.checkServers(found)
+	f.checkCompletion(found)
+	f.checkFeedback(found)
+	if len(found.all) > 0 {
+		return
+	}
+	b := f.builder(f.samples())
+	b.template()
+	found.all = append(found.all, b.all...)
+}
+
+// samples are values with which the prompt can be built, though not used.
+func (f *File) samples() map[string]string {
+	all := map[string]string{}
+	for name := range f.Args {
+		all[name] = ""
+	}
+	return all
+}
+
+func (f *File) checkArgs(found *problems) {
+	for _, name := range slices.Sorted(maps.Keys(f.Args)) {
+		arg, here := f.Args[name], at("/args", name)
+		plainArg := Arg{Type: arg.Type}
+		for i, choice := range arg.Enum {
+			if err := plainArg.fits(choice); err != nil {
+				found.add(at(here+"/enum", i), err.Error(), "write values of the type, texts in quotes")
+			}
+		}
+		if arg.Default == nil {
+			continue
+		}
+		if err := arg.fits(arg.Default); err != nil {
+			found.add(here+"/default", err.Error(), "write a value of the type, texts in quotes")
+		}
+	}
+}
+
+func (f *File) checkSections(found *problems, pointer string, list []Section) {
+	keys := map[string]bool{}
+	for i, s := range list {
+		here := at(pointer, i)
+		if keys[s.Key] {
+			found.add(here+"/key", fmt.Sprintf("two sections side by side have the key %q", s.Key), "give one of them another key")
+		}
+		keys[s.Key] = true
+		if s.Visibility == prompt.Summary && s.Summary == "" {
+			found.add(here+"/visibility", "the section has no summary to show", "write one under summary")
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.When)) {
+			arg, known := f.Args[name]
+			if !known {
+				found.add(at(here+"/when", name), "there is no argument "+name, f.known())
+			} else if err := arg.fits(s.When[name]); err != nil {
+				found.add(at(here+"/when", name), err.Error(), "name a value that the argument can have: "+arg.Usage())
+			}
+		}
+		f.checkSections(found, here+"/children", s.Children)
+	}
+}
+
+// checkTools finds names that differ from those of tools in capitals alone: they would leave the agent
+// without the tool, and nobody is told.
+func (f *File) checkTools(found *problems) {
+	for pointer, names := range map[string][]string{
+		"/tools/allow": f.Tools.Allow, "/tools/deny": f.Tools.Deny,
+		"/policy/allow": f.Policy.Allow, "/policy/ask": f.Policy.Ask, "/policy/deny": f.Policy.Deny,
+	} {
+		for i, name := range names {
+			if known := spelling(name); known != "" {
+				found.add(at(pointer, i), "there is no tool "+name, "write "+known)
+			}
+		}
+	}
+}
+
+func spelling(name string) string {
+	name, _, _ = strings.Cut(name, "(")
+	if _, known := gate.Native(name); known {
+		return ""
+	}
+	for _, native := range gate.Natives() {
+		if strings.EqualFold(native.Name, name) {
+			return native.Name
+		}
+	}
+	return ""
+}
+
+func (f *File) checkRules(found *problems) {
+	p := f.Policy
+	for pointer, rules := range map[string]struct {
+		list []string
+		rule func(string) gate.RuleOptions
+	}{
+		"/policy/allow": {p.Allow, func(r string) gate.RuleOptions { return gate.RuleOptions{Allow: []string{r}} }},
+		"/policy/ask":   {p.Ask, func(r string) gate.RuleOptions { return gate.RuleOptions{Ask: []string{r}} }},
+		"/policy/deny":  {p.Deny, func(r string) gate.RuleOptions { return gate.RuleOptions{Deny: []string{r}} }},
+	} {
+		for i, rule := range rules.list {
+			if _, err := gate.New(gate.Rules(rules.rule(rule))); err != nil {
+				found.add(at(pointer, i), err.Error(), `write a rule such as Read, "Read(/src/**)" or "Bash(git log *)"`).Err = err
+			}
+		}
+	}
+}
+
+// target is where a mount lies in the workspace.
+func (m Mount) target() string {
+	if m.As != "" {
+		return path.Clean(m.As)
+	}
+	return path.Base(filepath.ToSlash(m.Path))
+}
+
+func (f *File) checkMounts(found *problems) {
+	for i, m := range f.Mounts {
+		here, target := at("/mounts", i), m.target()
+		if !filepath.IsLocal(filepath.FromSlash(target)) || target == "." {
+			where := here + "/as"
+			if m.As == "" {
+				where = here + "/path"
+			}
+			found.add(where, fmt.Sprintf("%q is no place in the workspace", target), "say where the copy lies, as in as: project")
+			continue
+		}
+		for j, other := range f.Mounts[:i] {
+			if within(target, other.target()) || within(other.target(), target) {
+				found.add(here, fmt.Sprintf("it lies in the same place as mounts[%d]: %s", j, other.target()), "give it another place with as")
+			}
+		}
+	}
+}
+
+// within reports whether a path is another one, or below it.
+func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// level is the walls that the file asks for.
+func (f *File) level() isolation.Level {
+	if f.Isolation.Level == nil {
+		return isolation.LevelCell
+	}
+	return *f.Isolation.Level
+}
+
+func (f *File) checkWalls(found *problems) {
+	n := f.Isolation.Network
+	if f.level() == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
+		found.add("/isolation/network", "it has no meaning with level: host, where nothing is kept from the agent", "leave one of the two out")
+		return
+	}
+	for i, domain := range n.Domains {
+		if err := isolation.WithDomains(domain).Validate(isolation.LevelCell, runtime.GOOS); err != nil {
+			found.add(at("/isolation/network/domains", i), fmt.Sprintf("%q is no host", domain), `write a name such as example.com or "*.example.com"`).Err = err
+		}
+	}
+}
+
+// checkServers refuses servers that cannot be had within the walls.
+func (f *File) checkServers(found *problems) {
+	for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
+		s, here := f.Servers[name], at("/servers", name)
+		if s.Timeout > 0 && time.Duration(s.Timeout) < time.Second {
+			found.add(here+"/timeout", "it is less than a second", "give the server more time")
+		}
+		if f.Tools.Allow != nil && !slices.ContainsFunc(f.Tools.Allow, func(t string) bool { return within(strings.ReplaceAll(t, "__", "/"), "mcp/"+name) }) {
+			found.add(here, "none of its tools is in tools.allow", "add mcp__"+name+" there, or leave the server out")
+		}
+		if s.URL != "" {
+			f.checkURL(found, here+"/url", s.URL)
+		} else {
+			f.checkCommand(found, here+"/command", s.Command[0])
+		}
+	}
+}
+
+func (f *File) checkURL(found *problems, pointer, address string) {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		found.add(pointer, "it is no address", "write one such as https://tools.example.com/mcp")
+		return
+	}
+	if u.User != nil {
+		found.add(pointer, "it has a password", "leave it out: a file is no place for secrets")
+	}
+	host := u.Hostname()
+	local := host == "localhost" || host == "127.0.0.1" || host == "::1"
+	switch {
+	case f.level() == isolation.LevelHost:
+	case local && !f.Isolation.Network.Localhost:
+		found.add(pointer, "the agent cannot reach "+host+" from within its walls", "add isolation: {network: {localhost: true}}")
+	case !local && !slices.ContainsFunc(f.Isolation.Network.Domains, func(d string) bool { return covers(d, host) }):
+		found.add(pointer, "the agent cannot reach "+host+" from within its walls", "add it to isolation.network.domains")
+	}
+}
+
+// covers reports whether an entry of the domains is about a host.
+func covers(domain, host string) bool {
+	domain, host = strings.ToLower(domain), strings.ToLower(host)
+	if rest, wild := strings.CutPrefix(domain, "*."); wild {
+		return strings.HasSuffix(host, "."+rest)
+	}
+	return domain == "*" || domain == host
+}
+
+func (f *File) checkCommand(found *problems, pointer, program string) {
+	switch {
+	case strings.TrimSpace(program) == "":
+		found.add(at(pointer, 0), "it names no program", "write the program and its arguments as a list")
+	case f.level() == isolation.LevelHost || !strings.Contains(program, "/"):
+	case path.IsAbs(program):
+		found.add(at(pointer, 0), program+" is a path of the host, which the agent does not see from within its walls", "write the bare name of a program of the system, or mount the program")
+	case len(f.Mounts) > 0 && !slices.ContainsFunc(f.Mounts, func(m Mount) bool { return within(path.Clean(program), m.target()) }):
+		found.add(at(pointer, 0), program+" is in no mount, and the agent sees nothing else", "mount it, and write its path in the workspace")
+	}
+}
+
+func (f *File) checkCompletion(found *problems) {
+	for i, name := range f.Completion.Files {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			found.add(at("/completion/files", i), "it is outside of the folder that the agent works in", "write a relative path")
+		}
+	}
+	if c := f.Completion.Command; len(c) > 0 && strings.TrimSpace(c[0]) == "" {
+		found.add("/completion/command/0", "it names no program", "write the program and its arguments as a list")
+	}
+}
+
+func (f *File) checkFeedback(found *problems) {
+	told := false
+	for i, b := range f.Feedback {
+		if b.Deadline > 0 && told {
+			found.add(at("/feedback", i)+"/deadline", "the time that is left is told already", "leave one of the two out")
+		}
+		told = told || b.Deadline > 0
+		if b.OnFileCreated != "" && !filepath.IsLocal(filepath.FromSlash(b.OnFileCreated)) {
+			found.add(at("/feedback", i)+"/onFileCreated", "it is outside of the folder that the agent works in", "write a relative path")
+		}
+	}
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package agentfile reads agents that are kept as files: a prompt with its arguments, the form of its
+// answer, and everything that bounds the agent which works on it.
+//
+// [Parse] is strict. A key that is not known, a value of another type, a key that is there twice: each is a
+// [Problem] with its line and column, and all of them are told at once. [Schema] is the JSON Schema of the
+// format, for editors; Parse itself checks files against it.
+//
+// A file is a program of somebody, so by itself it reaches nothing but the folder that it lies in: mounts,
+// skills and schemas from elsewhere are refused unless [File.Roots] names their folder, links included.
+// What a file says about walls is only read here; whether walls weaker than a cell are had is for the
+// caller to decide.
+package agentfile

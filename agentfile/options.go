@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// Options are what the file says about an evaluation of its prompt. The time limit begins now.
+func (f *File) Options() *drover.Options {
+	o := &drover.Options{
+		Model: f.Model, Effort: f.Effort, SystemPrompt: f.System.Replace, AppendSystemPrompt: f.System.Append,
+		AllowedTools: f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny),
+		MaxTurns: f.Limits.Turns, MaxBudgetUSD: f.Limits.USD, ToolTimeout: time.Duration(f.Limits.ToolTime),
+		Permissions: f.permissions(), Policies: f.policies(),
+		Completion: f.checker(), MaxRounds: f.Completion.Rounds,
+		RestartToOpen: hidesSkills(f.Sections), // an agent may take no skills while it works
+	}
+	if f.Limits.Time > 0 {
+		o.Deadline = guard.FromNow(time.Duration(f.Limits.Time))
+	}
+	if f.Limits.Tokens > 0 {
+		o.Budget = &guard.Budget{MaxTotalTokens: f.Limits.Tokens}
+	}
+	o.Feedback = f.FeedbackRules(o.Deadline)
+	return o
+}
+
+// allowed are the tools that there are. Those by which hidden sections are opened and skills are read are no
+// choice: the prompt speaks of them.
+func (f *File) allowed() []string {
+	list := slices.Clone(f.Tools.Allow)
+	if list != nil && hides(f.Sections) {
+		list = append(list, "mcp__"+drover.ToolServer)
+	}
+	if list != nil && (len(f.Skills) > 0 || skilled(f.Sections)) && !slices.Contains(list, "Skill") {
+		list = append(list, "Skill")
+	}
+	return list
+}
+
+func (f *File) permissions() *gate.Permissions {
+	return &gate.Permissions{FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess}
+}
+
+func (f *File) policies() []gate.Policy {
+	var all []gate.Policy
+	p := f.Policy
+	if len(p.Allow)+len(p.Ask)+len(p.Deny) > 0 {
+		all = append(all, gate.Rules(gate.RuleOptions{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}))
+	}
+	if p.ReadOnly {
+		all = append(all, gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}))
+	}
+	if p.ReadBeforeWrite {
+		all = append(all, gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}))
+	}
+	if len(p.RequireBefore) > 0 {
+		all = append(all, gate.RequireBefore(p.RequireBefore))
+	}
+	return all
+}
+
+// checker is nil where nothing is said about the end.
+func (f *File) checker() guard.Checker {
+	var all []guard.Checker
+	if len(f.Completion.Files) > 0 {
+		all = append(all, guard.FilesExist(f.Completion.Files...))
+	}
+	if len(f.Completion.Command) > 0 {
+		all = append(all, guard.CommandSucceeds(f.Completion.Command...))
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return guard.AllOf(all...)
+}
+
+// FeedbackRules are the feedback of the file for a run with a deadline.
+func (f *File) FeedbackRules(d guard.Deadline) []guard.FeedbackRule {
+	var rules []guard.FeedbackRule
+	for i, b := range f.Feedback {
+		trigger := guard.FeedbackTrigger{EveryCalls: b.EveryCalls, Every: time.Duration(b.Every), OnFileCreated: b.OnFileCreated}
+		var provider guard.FeedbackProvider = guard.StaticFeedback{As: fmt.Sprintf("Note %d", i+1), Text: b.Text, Severity: b.Severity}
+		if b.Deadline > 0 {
+			provider = guard.DeadlineFeedback{Deadline: d, Low: time.Duration(b.Deadline)}
+		}
+		rules = append(rules, guard.FeedbackRule{Provider: provider, Trigger: trigger})
+	}
+	return rules
+}
+
+// Workspace says what the agent works on, or is nil where the file has no mounts. It fails if a mount leads
+// out of the folder of the file and of [File.Roots].
+func (f *File) Workspace() (*workspace.Options, error) {
+	if len(f.Mounts) == 0 {
+		return nil, nil
+	}
+	found := problems{file: f.path, tree: f.tree}
+	o := &workspace.Options{AllowedHostRoots: f.roots()}
+	for i, m := range f.Mounts {
+		host, err := f.resolve(m.Path)
+		if err != nil {
+			found.add(at("/mounts", i)+"/path", err.Error(), "").Err = err
+			continue
+		}
+		mount := workspace.HostMount{HostPath: host, MountPath: m.target(), Include: m.Include, Exclude: m.Exclude}
+		if m.MaxBytes != nil {
+			mount.MaxBytes = new(int64(*m.MaxBytes))
+		}
+		o.Mounts = append(o.Mounts, mount)
+	}
+	return o, found.join()
+}
+
+// WriteBack are globs of what may be written back: all but what is mounted read-only. Nil means that
+// nothing may.
+func (f *File) WriteBack() []string {
+	var globs []string
+	for _, m := range f.Mounts {
+		if !m.ReadOnly {
+			globs = append(globs, m.target(), m.target()+"/**")
+		}
+	}
+	return globs
+}
+
+// Walls is the isolation that the file asks for.
+func (f *File) Walls() *isolation.Isolation {
+	in := &isolation.Isolation{}
+	if f.Isolation.Level != nil {
+		in.Weakest, in.Strongest = *f.Isolation.Level, *f.Isolation.Level
+		in.Sandbox = &isolation.Sandbox{Disabled: in.Weakest == isolation.LevelHost}
+	}
+	if n := f.Isolation.Network; len(n.Domains) > 0 || n.Localhost {
+		in.Network = &isolation.NetworkPolicy{AllowedDomains: slices.Clone(n.Domains), AllowLocalhost: n.Localhost}
+	}
+	return in
+}
+
+// MCPServers are the servers of the file, for the options that an adapter is made of.
+func (f *File) MCPServers() map[string]claude.MCPServer {
+	all := map[string]claude.MCPServer{}
+	for name, s := range f.Servers {
+		if s.URL != "" {
+			all[name] = claude.MCPHTTP{URL: s.URL, Headers: s.Headers, Timeout: time.Duration(s.Timeout)}
+			continue
+		}
+		all[name] = claude.MCPStdio{Command: s.Command[0], Args: s.Command[1:], Env: s.Env, Timeout: time.Duration(s.Timeout)}
+	}
+	return all
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Problem is one thing that is wrong in a file. Functions that find several join them.
+type Problem struct {
+	// File is the name of the file.
+	File string
+	// Line and Column count from 1.
+	Line, Column int
+	// Key leads to the value: "sections[0].text". It is empty where the whole file is meant.
+	Key string
+	// Reason says what is wrong, and Next what to do.
+	Reason, Next string
+	// Err is what went wrong underneath. It may be nil.
+	Err error
+}
+
+// Error gives "review.yaml:3:5: sections[0].text: reason".
+func (p *Problem) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	if p.Key != "" {
+		b.WriteString(p.Key + ": ")
+	}
+	b.WriteString(p.Reason)
+	if p.Next != "" && !strings.Contains(p.Reason, "\n  next: ") {
+		b.WriteString("\n  next: " + p.Next)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// problems collects what is wrong in one file.
+type problems struct {
+	file string
+	tree *tree
+	all  []*Problem
+}
+
+// add notes a problem of the value to which a pointer leads.
+func (p *problems) add(pointer, reason, next string) *Problem {
+	line, column := p.tree.position(pointer)
+	found := &Problem{File: p.file, Line: line, Column: column, Key: keyOf(pointer), Reason: reason, Next: next}
+	p.all = append(p.all, found)
+	return found
+}
+
+// join is all problems in the order of their places, or nil.
+func (p *problems) join() error {
+	slices.SortStableFunc(p.all, func(a, b *Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	joined := make([]error, len(p.all))
+	for i, one := range p.all {
+		joined[i] = one
+	}
+	return errors.Join(joined...)
+}
+
+// keyOf writes a JSON pointer as people write keys: "/sections/0/text" as "sections[0].text".
+func keyOf(pointer string) string {
+	var b strings.Builder
+	for _, step := range steps(pointer) {
+		switch {
+		case strings.Trim(step, "0123456789") == "":
+			b.WriteString("[" + step + "]")
+		case b.Len() > 0:
+			b.WriteString("." + step)
+		default:
+			b.WriteString(step)
+		}
+	}
+	return b.String()
+}
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+// steps are the parts of a JSON pointer.
+func steps(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	parts := strings.Split(pointer[1:], "/")
+	for i, part := range parts {
+		parts[i] = unescape.Replace(part)
+	}
+	return parts
+}
+
+// at is the pointer to a property or an element of what another pointer leads to.
+func at(pointer string, step any) string {
+	return pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(fmt.Sprint(step))
+}

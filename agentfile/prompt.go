@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/schema"
+)
+
+// Prompt is the prompt of the agent with values for its arguments, and with more sections at its end. It
+// reads the skills and the schema that the file names. An error about the values wraps [ErrArgs]; others
+// join values of type [*Problem].
+func (f *File) Prompt(args map[string]string, more ...*prompt.Section) (*prompt.Prompt[prompt.JSON], error) {
+	values, err := f.values(args)
+	if err != nil {
+		return nil, err
+	}
+	b := f.builder(values)
+	b.skill = b.loadSkill
+	tmpl := b.template(more...)
+	if err := b.join(); err != nil {
+		return nil, err
+	}
+	if !b.shown {
+		return nil, fmt.Errorf("%s: %w: no section is there with these values\n  next: give others, or have a section without when", f.path, ErrArgs)
+	}
+	return tmpl.Bind()
+}
+
+// A builder makes the template of a prompt, and collects what is wrong.
+type builder struct {
+	problems
+	f      *File
+	values map[string]string
+	// skill loads a skill. Nil leaves skills out.
+	skill    func(pointer, path string) *prompt.Skill
+	pointers map[string]string // of sections, by their paths
+	shown    bool              // a section is there
+	placed   bool              // the skills of the whole run have a section
+}
+
+func (f *File) builder(values map[string]string) *builder {
+	return &builder{problems: problems{file: f.path, tree: f.tree}, f: f, values: values, pointers: map[string]string{}}
+}
+
+// template is nil if something is wrong.
+func (b *builder) template(more ...*prompt.Section) *prompt.Template[prompt.JSON] {
+	d := prompt.Definition{
+		Namespace: b.f.Namespace, Key: b.f.Key, Name: b.f.Name, Output: b.output(),
+		Params: prompt.Defaults(structOf(b.values)), Sections: append(b.sections("/sections", "", b.f.Sections), more...),
+	}
+	if len(b.f.Skills) > 0 && !b.placed {
+		b.add("/skills", "no section is always shown in full, and skills for the whole run come with one", "name them in the sections that need them, or add a section")
+	}
+	tmpl, err := prompt.Define[prompt.JSON](d)
+	b.defined(err)
+	return tmpl
+}
+
+func (b *builder) sections(pointer, path string, list []Section) []*prompt.Section {
+	var all []*prompt.Section
+	for i, s := range list {
+		here := at(pointer, i)
+		own := path + s.Key
+		b.pointers[strings.ToLower(own)] = here
+		section := &prompt.Section{
+			Key: s.Key, Title: s.Title, Text: s.Text, Summary: s.Summary, Visibility: s.Visibility,
+			Skills: b.skills(here+"/skills", s.Skills),
+		}
+		enabled := b.enabled(s.When)
+		if len(s.When) > 0 {
+			section.Enabled = func(prompt.View) bool { return enabled }
+		}
+		b.shown = b.shown || enabled && path == ""
+		if path == "" && len(s.When) == 0 && s.Visibility == prompt.Full && !b.placed {
+			b.placed = true
+			section.Skills = append(section.Skills, b.skills("/skills", b.f.Skills)...)
+		}
+		section.Children = b.sections(here+"/children", own+".", s.Children)
+		all = append(all, section)
+	}
+	return all
+}
+
+// enabled reports whether all arguments have the values that a section needs.
+func (b *builder) enabled(when map[string]json.RawMessage) bool {
+	for name, value := range when {
+		want, err := b.f.Args[name].read(plain(value))
+		if err != nil || b.values[name] != want {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *builder) skills(pointer string, paths []string) []*prompt.Skill {
+	var all []*prompt.Skill
+	for i, path := range paths {
+		if b.skill == nil {
+			break
+		}
+		if s := b.skill(at(pointer, i), path); s != nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (b *builder) loadSkill(pointer, path string) *prompt.Skill {
+	resolved, err := b.f.resolve(path)
+	if err != nil {
+		b.add(pointer, err.Error(), "").Err = err
+		return nil
+	}
+	s, err := prompt.LoadSkill(resolved)
+	if err != nil {
+		b.add(pointer, err.Error(), "").Err = err
+		return nil
+	}
+	return s
+}
+
+// output is the schema of the answer, or nil for text.
+func (b *builder) output() *schema.Schema {
+	text, pointer := b.f.Output.Schema, "/output/schema"
+	if b.f.Output.File != "" {
+		if b.skill == nil { // nothing is read yet
+			return nil
+		}
+		var err error
+		pointer = "/output/file"
+		if text, err = b.f.read(b.f.Output.File); err != nil {
+			b.add(pointer, err.Error(), "").Err = err
+			return nil
+		}
+	}
+	if text == nil {
+		return nil
+	}
+	s, err := schema.Parse(text)
+	if err == nil {
+		_, _, err = schema.ForCLI(s)
+	}
+	if err != nil {
+		b.misfit(pointer, err)
+		return nil
+	}
+	return s
+}
+
+// misfit tells what is wrong with a schema, at its place if the schema stands in the file.
+func (b *builder) misfit(pointer string, err error) {
+	reason := err.Error()
+	if place, ok := errors.AsType[*schema.PlaceError](err); ok && pointer == "/output/schema" {
+		pointer, reason = pointer+strings.TrimPrefix(place.Place, "#"), place.Reason
+	}
+	b.add(pointer, "it is no JSON Schema for an answer: "+reason, "mend it; the smallest one is {type: object}").Err = err
+}
+
+// defined tells what a definition has wrong, at the places of the file.
+func (b *builder) defined(err error) {
+	if err == nil || len(b.all) > 0 { // what is wrong already may have caused it
+		return
+	}
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	}
+	for _, one := range all {
+		e, ok := errors.AsType[*prompt.Error](one)
+		if !ok {
+			b.add("", one.Error(), "").Err = one
+			continue
+		}
+		pointer, next := b.pointers[e.Section], e.Next
+		switch {
+		case e.Section != "" && e.Part != "":
+			pointer += "/" + strings.ToLower(e.Part)
+			next = cmp.Or(next, "write ${name} for an argument, and $$ for a dollar sign")
+		case e.Part == "Key":
+			pointer, next = "/key", "give the agent a key: the name of the file is none"
+		}
+		found := b.add(pointer, e.Reason+causeOf(e), next)
+		if reason, unknown := strings.CutPrefix(e.Reason, "unknown placeholder "); unknown {
+			name, _, _ := strings.Cut(reason, " ")
+			found.Reason = fmt.Sprintf("there is no argument for the placeholder %s (%s)", name, b.f.known())
+			found.Next = "declare it under args, or write $$ for a dollar sign"
+		}
+		found.Err = one
+		if where := b.tree.places[pointer]; where.textLine > 0 && e.Line > 0 {
+			found.Line, found.Column = where.textLine+e.Line-1, where.textIndent+e.Column
+		}
+	}
+}
+
+func causeOf(e *prompt.Error) string {
+	if e.Cause == nil {
+		return ""
+	}
+	return ": " + e.Cause.Error()
+}
+
+// hides reports whether there are sections that the agent can open.
+func hides(list []Section) bool {
+	return slices.ContainsFunc(list, func(s Section) bool { return s.Visibility == prompt.Summary || hides(s.Children) })
+}
+
+// skilled reports whether there are sections with skills.
+func skilled(list []Section) bool {
+	return slices.ContainsFunc(list, func(s Section) bool { return len(s.Skills) > 0 || skilled(s.Children) })
+}
+
+// hidesSkills reports whether skills come with a section that the agent has to open.
+func hidesSkills(list []Section) bool {
+	return slices.ContainsFunc(list, func(s Section) bool {
+		return s.Visibility == prompt.Summary && skilled([]Section{s}) || hidesSkills(s.Children)
+	})
+}

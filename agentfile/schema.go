@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/drover-agents/drover/schema"
+)
+
+//go:embed schema.json
+var schemaText []byte
+
+// Schema is the JSON Schema of the format, as schema.json of this package has it.
+func Schema() json.RawMessage { return slices.Clone(schemaText) }
+
+var compiled = sync.OnceValue(func() *schema.Schema { return schema.MustParse(string(schemaText)) })
+
+// validate checks a tree against the schema, and says what each place is for.
+func validate(t *tree, found *problems) {
+	err := compiled().Validate(t.json)
+	violations, ok := errors.AsType[*schema.ValidationError](err)
+	switch {
+	case err == nil:
+		return
+	case !ok:
+		found.add("", err.Error(), "")
+		return
+	}
+	for _, v := range violations.Violations {
+		if t.refused[v.Pointer] { // it was told already
+			continue
+		}
+		found.add(v.Pointer, reasonOf(v), adviceFor(v))
+	}
+}
+
+// reasonOf says in words for people what is wrong with a place.
+func reasonOf(v schema.Violation) string {
+	switch {
+	case v.Keyword == "additionalProperties":
+		return "there is no such key"
+	case v.Keyword == "pattern":
+		return "the value does not have the right form"
+	case v.Keyword == "oneOf" || v.Keyword == "anyOf":
+		return "the keys do not go together"
+	case v.Pointer == "/version":
+		return "this version of the format is not known"
+	}
+	return strings.ReplaceAll(v.Message, "property", "key")
+}
+
+// adviceFor says what to do about a violation: which keys there are, or what the place is for.
+func adviceFor(v schema.Violation) string {
+	here := hintAt(v.Pointer)
+	switch v.Keyword {
+	case "required":
+		key := strings.Split(v.Message, `"`)[1]
+		return "add " + key + ": " + here.below(key).Description
+	case "additionalProperties":
+		return known(v.Pointer)
+	case "pattern":
+		if around := hintAt(parent(v.Pointer)); around.PropertyNames != nil && around.Properties == nil {
+			return "mend the name: " + around.PropertyNames.Description
+		}
+	}
+	return "mend it: " + here.Description
+}
+
+// known says which keys there are in place of one that is not known.
+func known(pointer string) string {
+	key := steps(pointer)
+	names := slices.Sorted(maps.Keys(hintAt(parent(pointer)).Properties))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "$schema" })
+	if near := nearest(key[len(key)-1], names); near != "" {
+		return "write " + near
+	}
+	return "choose among " + strings.Join(names, ", ")
+}
+
+func parent(pointer string) string { return pointer[:max(strings.LastIndexByte(pointer, '/'), 0)] }
+
+// A hint is what the schema says about a place.
+type hint struct {
+	Description          string          `json:"description"`
+	Ref                  string          `json:"$ref"`
+	Properties           map[string]hint `json:"properties"`
+	PropertyNames        *hint           `json:"propertyNames"`
+	Items                *hint           `json:"items"`
+	AdditionalProperties json.RawMessage `json:"additionalProperties"`
+	Defs                 map[string]hint `json:"$defs"`
+}
+
+var hints = sync.OnceValue(func() hint {
+	var all hint
+	if err := json.Unmarshal(schemaText, &all); err != nil {
+		panic(err) // a mistake in schema.json
+	}
+	return all
+})
+
+// hintAt is what the schema says about the value to which a pointer leads.
+func hintAt(pointer string) hint {
+	now := hints()
+	for _, step := range steps(pointer) {
+		now = now.below(step)
+	}
+	return now
+}
+
+// below is the hint of a property or element, with the description of what it refers to.
+func (h hint) below(step string) hint {
+	next, ok := h.Properties[step]
+	switch {
+	case ok:
+	case h.Items != nil:
+		next = *h.Items
+	default:
+		_ = json.Unmarshal(h.AdditionalProperties, &next) // false and nothing have no hint
+	}
+	if name, is := strings.CutPrefix(next.Ref, "#/$defs/"); is {
+		said := next.Description
+		next = hints().Defs[name]
+		if said != "" {
+			next.Description = said
+		}
+	}
+	return next
+}
+
+// nearest is the known key that was most likely meant, or "".
+func nearest(key string, known []string) string {
+	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
+	for _, k := range known {
+		a, b := plain(key), plain(k)
+		if a == b || a == b+"s" || a+"s" == b {
+			return k
+		}
+	}
+	return ""
+}

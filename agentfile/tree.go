@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// A tree is a document as JSON, and where in the file each of its values is.
+type tree struct {
+	json    json.RawMessage
+	places  map[string]place // by JSON pointer
+	refused map[string]bool  // pointers to what could not be read
+}
+
+// A place is that of a value. That of a property is where its key stands.
+type place struct {
+	line, column int
+	// textLine and textIndent are where the first line of a block of text begins. They are zero for other
+	// values.
+	textLine, textIndent int
+}
+
+// position is the place of a value, or of the nearest one around it that is in the file.
+func (t *tree) position(pointer string) (line, column int) {
+	for {
+		if at, ok := t.places[pointer]; ok {
+			return at.line, at.column
+		}
+		if pointer == "" {
+			return 1, 1
+		}
+		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
+	}
+}
+
+// A grower makes a tree of a document, and collects what a file may not have.
+type grower struct {
+	problems
+	out bytes.Buffer
+}
+
+// grow makes the tree. Values that cannot be read are null in it, and are problems.
+func grow(file string, body ast.Node) (*tree, []*Problem) {
+	t := &tree{places: map[string]place{}, refused: map[string]bool{}}
+	g := &grower{problems: problems{file: file, tree: t}}
+	g.mark("", begin(body))
+	g.value("", body)
+	t.json = g.out.Bytes()
+	return t, g.all
+}
+
+func (g *grower) mark(pointer string, n ast.Node) {
+	if tok := n.GetToken(); tok != nil && tok.Position != nil {
+		g.tree.places[pointer] = place{line: tok.Position.Line, column: tok.Position.Column}
+	}
+}
+
+func (g *grower) value(pointer string, n ast.Node) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		g.object(pointer, n.Values)
+	case *ast.MappingValueNode:
+		g.object(pointer, []*ast.MappingValueNode{n})
+	case *ast.SequenceNode:
+		g.list(pointer, n.Values)
+	case *ast.LiteralNode:
+		g.block(pointer, n)
+	default:
+		g.scalar(pointer, n)
+	}
+}
+
+func (g *grower) object(pointer string, entries []*ast.MappingValueNode) {
+	first := map[string]ast.Node{}
+	g.out.WriteByte('{')
+	for _, entry := range entries {
+		key, ok := entry.Key.(ast.MapKeyNode)
+		name, isText := keyText(entry.Key)
+		if !ok || !isText {
+			g.refuse(pointer, entry.Key, "a key is not a plain text", "write the key as one word; anchors, aliases and merges are not supported")
+			continue
+		}
+		below := at(pointer, name)
+		if earlier, twice := first[name]; twice {
+			line := earlier.GetToken().Position.Line
+			g.refuse(below, key, fmt.Sprintf("the key is there already, in line %d", line), "remove one of the two")
+			continue
+		}
+		if len(first) > 0 {
+			g.out.WriteByte(',')
+		}
+		first[name] = entry.Key
+		g.mark(below, entry.Key)
+		g.write(name)
+		g.out.WriteByte(':')
+		g.value(below, entry.Value)
+	}
+	g.out.WriteByte('}')
+}
+
+// keyText is the text of a key that is a scalar.
+func keyText(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}
+
+func (g *grower) list(pointer string, values []ast.Node) {
+	g.out.WriteByte('[')
+	for i, v := range values {
+		if i > 0 {
+			g.out.WriteByte(',')
+		}
+		below := at(pointer, i)
+		g.mark(below, begin(v))
+		g.value(below, v)
+	}
+	g.out.WriteByte(']')
+}
+
+// begin is where a reader sees a value begin. The own token of a mapping is its first colon.
+func begin(n ast.Node) ast.Node {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		if !m.IsFlowStyle && len(m.Values) > 0 {
+			return m.Values[0].Key
+		}
+	case *ast.MappingValueNode:
+		return m.Key
+	}
+	return n
+}
+
+// block writes a text of several lines, and notes where they begin.
+func (g *grower) block(pointer string, n *ast.LiteralNode) {
+	g.write(n.Value.Value)
+	where := g.tree.places[pointer]
+	if n.Start.Type == token.LiteralType && n.Start.Position != nil {
+		where.textLine = n.Start.Position.Line + 1
+		where.textIndent = blockIndent(n)
+		g.tree.places[pointer] = where
+	}
+}
+
+// blockIndent is how far the lines of a block are indented.
+func blockIndent(n *ast.LiteralNode) int {
+	line := strings.TrimLeft(n.Value.GetToken().Origin, "\r\n")
+	return len(line) - len(strings.TrimLeft(line, " "))
+}
+
+func (g *grower) scalar(pointer string, n ast.Node) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		g.write(n.Value)
+	case *ast.BoolNode:
+		g.write(n.Value)
+	case *ast.IntegerNode:
+		g.write(n.Value)
+	case *ast.FloatNode:
+		if math.IsInf(n.Value, 0) || math.IsNaN(n.Value) {
+			g.refuse(pointer, n, "the number is too large", "write another number")
+			g.write(nil)
+			return
+		}
+		g.write(n.Value)
+	case *ast.NullNode, nil:
+		g.write(nil)
+	default:
+		g.refuse(pointer, n, fmt.Sprintf("%s is not supported", describe(n)), "write the value out")
+		g.write(nil)
+	}
+}
+
+func describe(n ast.Node) string {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode:
+		return "an anchor or an alias"
+	case *ast.TagNode:
+		return "a tag"
+	case *ast.InfinityNode, *ast.NanNode:
+		return "a number that is none"
+	}
+	return "a " + strings.ToLower(n.Type().String())
+}
+
+func (g *grower) write(value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		text = []byte("null")
+	}
+	g.out.Write(text)
+}
+
+// refuse notes a problem at a node.
+func (g *grower) refuse(pointer string, n ast.Node, reason, next string) {
+	g.tree.refused[pointer] = true
+	p := g.add(pointer, reason, next)
+	if tok := n.GetToken(); tok != nil && tok.Position != nil {
+		p.Line, p.Column = tok.Position.Line, tok.Position.Column
+	}
+}

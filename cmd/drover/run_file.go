@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	root "github.com/drover-agents/drover" // tests have a function of its name
+	"github.com/drover-agents/drover/agentfile"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/tool"
+)
+
+// fileFlags say which agent is run that is kept as a file.
+type fileFlags struct {
+	path  string
+	args  argList
+	roots pathList
+	// agent is what the file holds. It is nil without one.
+	agent *agentfile.File
+	// lowered are the flags whose limits are those of the file.
+	lowered map[string]string
+}
+
+// An argList is the arguments of an agent, by name.
+type argList map[string]string
+
+func (l *argList) Type() string { return "name=value" }
+
+func (l *argList) String() string {
+	var all []string
+	for name, value := range *l {
+		all = append(all, name+"="+value)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}
+
+func (l *argList) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if name = strings.TrimSpace(name); !ok || name == "" {
+		return errors.New("it is no argument\n  next: write --arg name=value, or --arg name=@file for the text of a file")
+	}
+	if _, twice := (*l)[name]; twice {
+		return fmt.Errorf("%s is there already\n  next: give it once", name)
+	}
+	value, err := argValue(value)
+	if err != nil {
+		return err
+	}
+	if *l == nil {
+		*l = argList{}
+	}
+	(*l)[name] = value
+	return nil
+}
+
+// argValue is a value as it is meant: @file is the text of a file, and @@ is @.
+func argValue(text string) (string, error) {
+	path, is := strings.CutPrefix(text, "@")
+	if !is || strings.HasPrefix(path, "@") {
+		return path, nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%w\n  next: name a file, or write @@ for a value that begins with @", err)
+	}
+	return strings.TrimSuffix(string(content), "\n"), nil
+}
+
+// checkFile refuses flags that mean something only with a file, or nothing with one.
+func (o *runOptions) checkFile() error {
+	switch {
+	case o.file.path == "" && len(o.file.args) > 0:
+		return usageError("--arg is for an agent that is kept as a file\n  next: name it with -f")
+	case o.file.path == "" && len(o.file.roots) > 0:
+		return usageError("--allow-root is for an agent that is kept as a file\n  next: name it with -f")
+	case o.file.path != "" && o.schemaFile != "":
+		return usageError("--schema and -f exclude each other: the file says what the answer is\n  next: write it under output in %s", o.file.path)
+	}
+	return nil
+}
+
+// loadFile reads the agent and lays the flags over what it says. Without -f it does nothing.
+func (o *runOptions) loadFile() error {
+	if o.file.path == "" {
+		return nil
+	}
+	f, err := agentfile.Load(o.file.path)
+	if err != nil {
+		return usageError("-f: %w", err)
+	}
+	f.Roots = o.file.roots
+	o.file.agent, o.file.lowered = f, map[string]string{}
+	if _, err := f.Prompt(o.file.args); err != nil {
+		if errors.Is(err, agentfile.ErrArgs) {
+			return usageError("%w\n  next: give arguments as --arg name=value", err)
+		}
+		return usageError("-f: %w", err)
+	}
+	o.model = cmp.Or(o.model, f.Model)
+	o.lowerLimits(f.Limits)
+	return errors.Join(o.checkPermissions(), o.narrowTools(), o.joinWalls(), o.joinMounts())
+}
+
+// lowerLimits takes the smaller of two limits each.
+func (o *runOptions) lowerLimits(l agentfile.Limits) {
+	lower(o, &o.maxTurns, turnLimit(l.Turns), "--max-turns", "limits.turns")
+	lower(o, &o.maxUSD, dollarLimit(l.USD), "--max-usd", "limits.usd")
+	lower(o, &o.maxTokens, turnLimit(l.Tokens), "--max-tokens", "limits.tokens")
+	lower(o, &o.timeout, timeLimit(l.Time), "--timeout", "limits.time")
+}
+
+func lower[T ~int | ~float64 | ~int64](o *runOptions, limit *T, other T, flag, key string) {
+	if other > 0 && (*limit == 0 || other < *limit) {
+		*limit = other
+		o.file.lowered[flag] = key + " of " + o.file.path
+	}
+}
+
+// limitName is what set a limit: a flag, or the file.
+func (o *runOptions) limitName(flag string) string { return cmp.Or(o.file.lowered[flag], flag) }
+
+// fileLevel is what the file says about a capability.
+func (o *runOptions) fileLevel(c tool.Capability) gate.Level {
+	if o.file.agent == nil {
+		return gate.LevelUnset
+	}
+	p := o.file.agent.Policy
+	switch c {
+	case tool.FileWrite:
+		return p.FileWrite
+	case tool.ShellExecute:
+		return p.ShellExecute
+	}
+	return p.NetworkAccess
+}
+
+// checkPermissions refuses flags that give what the file denies.
+func (o *runOptions) checkPermissions() error {
+	for _, c := range capabilities {
+		if said := o.permissions.level(c); o.fileLevel(c) == gate.LevelDeny && said != gate.LevelUnset && said != gate.LevelDeny {
+			return usageError("%s denies %s, and --%s does not\n  next: leave the flag out, or change policy in the file", o.file.path, c, said)
+		}
+	}
+	return nil
+}
+
+// level is what holds for a capability: the flag, or else the file.
+func (o *runOptions) level(c tool.Capability) gate.Level {
+	return cmp.Or(o.permissions.level(c), o.fileLevel(c))
+}
+
+// narrowTools refuses tools that the file does not have.
+func (o *runOptions) narrowTools() error {
+	allowed := o.file.agent.Tools.Allow
+	for _, name := range o.tools {
+		if allowed != nil && !slices.Contains(allowed, name) {
+			return usageError("--tools names %s, which is not in tools.allow of %s\n  next: choose among %s", name, o.file.path, strings.Join(allowed, ", "))
+		}
+	}
+	return nil
+}
+
+// joinWalls adds the walls of the file to those of the flags. Walls that are weaker than a cell have to be
+// named by whoever starts the run: a file cannot take them down by itself.
+func (o *runOptions) joinWalls() error {
+	said := isolation.Level(o.walls.level)
+	f := o.file.agent
+	if asked := f.Isolation.Level; asked != nil && *asked != said {
+		if said == isolation.LevelCell {
+			return usageError("%s asks for the walls %s, which are weaker than those of a cell\n  next: say --isolation %[2]s if you trust the file", f.Path(), asked)
+		}
+		return usageError("%s asks for the walls %s, and --isolation says %s\n  next: leave one of the two out", f.Path(), asked, said)
+	}
+	o.walls.domains = append(slices.Clone(o.walls.domains), f.Isolation.Network.Domains...)
+	o.walls.localhost = o.walls.localhost || f.Isolation.Network.Localhost
+	return nil
+}
+
+// joinMounts adds the mounts of the file to those of the flags.
+func (o *runOptions) joinMounts() error {
+	f := o.file.agent
+	w, err := f.Workspace()
+	if err != nil {
+		return usageError("-f: %w", err)
+	}
+	if w == nil {
+		return nil
+	}
+	if len(o.files.mounts) == 0 {
+		o.files.roots = w.AllowedHostRoots
+	}
+	if slices.ContainsFunc(f.Mounts, func(m agentfile.Mount) bool { return m.ReadOnly }) {
+		o.files.only = f.WriteBack()
+		for _, m := range o.files.mounts {
+			o.files.only = append(o.files.only, mountGlobs(m)...)
+		}
+		if o.files.writeBack && len(o.files.only) == 0 {
+			return usageError("--write-back has nothing to bring back: all mounts of %s are readOnly\n  next: leave the flag out, or change the file", f.Path())
+		}
+	}
+	o.files.mounts = append(slices.Clone(o.files.mounts), w.Mounts...)
+	return nil
+}
+
+// evaluate has the agent answer the prompt of the file.
+func (j *job) evaluate(ctx context.Context, approver gate.Approver) (iter.Seq2[event.Event, error], error) {
+	o, f := &j.options, j.options.file.agent
+	var more []*prompt.Section
+	if j.place != nil {
+		more = append(more, j.place.Section())
+	}
+	p, err := f.Prompt(o.file.args, more...)
+	if err != nil {
+		return nil, err
+	}
+	return root.Stream(ctx, j.adapter, p, j.evaluation(ctx, f, approver)).Events(), nil
+}
+
+// evaluation is what file and flags say together.
+func (j *job) evaluation(ctx context.Context, f *agentfile.File, approver gate.Approver) *root.Options {
+	o, e := &j.options, f.Options()
+	e.Dir, e.Resume, e.PartialText = j.request.Dir, o.resume, approver != nil
+	if j.place != nil {
+		e.Workspace = j.place.Workspace
+	}
+	e.Model, e.MaxTurns, e.MaxBudgetUSD = o.model, int(o.maxTurns), float64(o.maxUSD)
+	e.Budget, e.Deadline = nil, guard.Deadline{}
+	if o.maxTokens > 0 {
+		e.Budget = &guard.Budget{MaxTotalTokens: int64(o.maxTokens)}
+	}
+	if end, limited := ctx.Deadline(); limited {
+		e.Deadline = guard.At(end.Add(deadlineGrace))
+		e.Feedback = f.FeedbackRules(guard.At(end))
+	}
+	if o.tools != nil {
+		e.AllowedTools = o.tools
+	}
+	e.Permissions = &gate.Permissions{FileWrite: o.level(tool.FileWrite), ShellExecute: o.level(tool.ShellExecute), NetworkAccess: o.level(tool.NetworkAccess)}
+	e.Policies, e.Approver = append(e.Policies, j.policies()...), approver
+	return e
+}
+
+// deadlineGrace is how much later the deadline of the evaluation is than the time limit of the run, which
+// is the one to tell of.
+const deadlineGrace = time.Second

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/drover-agents/drover/agentfile"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// writeAgent writes an agent into a folder of its own, and returns its path.
+func writeAgent(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\n"+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const aTask = "sections: [{key: task, title: Task, text: \"Look at it.\"}]\n"
+
+func TestAnAgentThatIsKeptAsAFile(t *testing.T) {
+	path := writeAgent(t, `
+args: {path: {doc: what to look at}, depth: {enum: [quick, deep], default: quick}}
+sections: [{key: task, title: Task, text: "Look at ${path}, ${depth}."}]
+output: {schema: {type: object, properties: {n: {type: integer}}, required: [n]}}
+model: opus
+effort: high
+system: {append: Be brief.}
+tools: {allow: [Read, Grep, mcp__lint], deny: [Bash]}
+servers: {lint: {command: [lint-server]}}
+limits: {turns: 7, usd: 0.5, time: 1m}
+isolation: {network: {domains: [example.com]}}
+`)
+	a := scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneSuccess, Output: json.RawMessage(`{"n":1}`)}}}
+	got := a.try(t.Context(), runOptions{quiet: true, maxUSD: 0.25, maxTurns: 9, file: fileFlags{path: path, args: argList{"path": "src"}}})
+	if want := (tried{0, "{\n  \"n\": 1\n}\n", ""}); got != want {
+		t.Fatalf("got %+v, want %+v", got, want)
+	}
+	asked := a.asks[0]
+	if want := "## 1. Task (task)\n\nLook at src, quick."; asked.Prompt != want {
+		t.Errorf("the prompt is %q, want %q", asked.Prompt, want)
+	}
+	if asked.Model != "opus" || asked.Effort != "high" || asked.AppendSystemPrompt != "Be brief." || asked.MaxTurns != 7 || asked.MaxBudgetUSD != 0.25 {
+		t.Errorf("asked for %+v", asked)
+	}
+	if here, _ := os.Getwd(); asked.Dir != here {
+		t.Errorf("it works in %q, want %q", asked.Dir, here)
+	}
+	if diff := cmp.Diff([]string{"Bash"}, asked.DisallowedTools); diff != "" {
+		t.Errorf("tools that are taken away (-want +got):\n%s", diff)
+	}
+	if a.base.MCPServers["lint"] == nil || len(a.in.Network.AllowedDomains) != 1 || a.in.Weakest != isolation.LevelCell {
+		t.Errorf("servers %v, walls %+v", a.base.MCPServers, a.in)
+	}
+}
+
+// Flags may lower what a file allows, and never give what it denies.
+func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
+	outside := t.TempDir()
+	cases := map[string]struct {
+		file    string
+		options runOptions
+		says    string
+	}{
+		"a file that is wrong":     {"sections: 1\n", runOptions{}, "agent.yaml:2:1: sections: must be an array, got an integer\n  next: "},
+		"an argument is missing":   {"args: {path: {doc: what to look at}}\n" + aTask, runOptions{}, "path is missing (string: what to look at)\n  next: give arguments as --arg name=value"},
+		"an argument is not known": {aTask, runOptions{file: fileFlags{args: argList{"path": "x"}}}, "path is not known (the agent takes no arguments)"},
+		"a schema":                 {aTask, runOptions{schemaFile: "x.json"}, "--schema and -f exclude each other"},
+		"weaker walls":             {aTask + "isolation: {level: host}\n", runOptions{}, "next: say --isolation host if you trust the file"},
+		"other walls":              {aTask + "isolation: {level: cell}\n", runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "leave one of the two out"},
+		"what the file denies":     {aTask + "policy: {fileWrite: deny}\n", runOptions{permissions: allows(t, "fileWrite")}, "denies fileWrite, and --allow does not"},
+		"a tool that is not there": {aTask + "tools: {allow: [Read]}\n", runOptions{tools: toolList{"Read", "Bash"}}, "--tools names Bash, which is not in tools.allow"},
+		"a mount outside":          {aTask + "mounts: [{path: " + outside + "}]\n", runOptions{}, "outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR"},
+		"nothing to write back":    {aTask + "mounts: [{path: agent.yaml, readOnly: true}]\n", runOptions{files: mountFlags{writeBack: true}}, "all mounts of"},
+		"no mounts to write back":  {aTask, runOptions{files: mountFlags{writeBack: true}}, "there is no --mount"},
+	}
+	for name, c := range cases {
+		c.options.file.path = writeAgent(t, c.file)
+		var a scriptedAgent
+		if got := a.try(t.Context(), c.options); got.code != exitUsage || !strings.Contains(got.errors, c.says) || got.out != "" || a.asks != nil {
+			t.Errorf("%s: got %+v, want the exit code %d and %q", name, got, exitUsage, c.says)
+		}
+	}
+	for want, o := range map[string]runOptions{
+		"--arg is for an agent": {prompt: "x", file: fileFlags{args: argList{"a": "b"}}}, "--allow-root is for": {prompt: "x", file: fileFlags{roots: pathList{"a"}}},
+		"no such file": {file: fileFlags{path: filepath.Join(outside, "none.yaml")}},
+	} {
+		var a scriptedAgent
+		if got := a.try(t.Context(), o); got.code != exitUsage || !strings.Contains(got.errors, want) {
+			t.Errorf("got %+v, want the exit code %d and %q", got, exitUsage, want)
+		}
+	}
+}
+
+func allows(t *testing.T, capability string) (p permissionFlags) {
+	t.Helper()
+	if err := p.flag("allow").Set(capability); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A limit is told by the name of whoever has set it.
+func TestALimitOfAFileIsToldAsThat(t *testing.T) {
+	path := writeAgent(t, aTask+"limits: {turns: 3}\n")
+	for flag, want := range map[turnLimit]string{0: "(limits.turns of " + path + " 3)", 2: "(--max-turns 2)", 5: "(limits.turns of " + path + " 3)"} {
+		a := scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneMaxTurns}}}
+		if got := a.try(t.Context(), runOptions{maxTurns: flag, file: fileFlags{path: path}}); got.code != exitLimit || !strings.Contains(got.errors, want) {
+			t.Errorf("--max-turns %d: got %+v, want %q", flag, got, want)
+		}
+	}
+	path = writeAgent(t, aTask+"limits: {time: 50ms}\n")
+	a := scriptedAgent{events: []event.Payload{event.Init{}}, stall: true}
+	if got := a.try(t.Context(), runOptions{timeout: timeLimit(time.Hour), file: fileFlags{path: path}}); got.code != exitLimit || !strings.Contains(got.errors, "limits.time of "+path+" 50ms") {
+		t.Errorf("got %+v, want that the time of the file is over", got)
+	}
+}
+
+func TestArgumentsOnTheCommandLine(t *testing.T) {
+	content := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(content, []byte("two\nlines\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var l argList
+	for _, text := range []string{"a=b=c", "empty=", "file=@" + content, "at=@@home"} {
+		if err := l.Set(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if diff := cmp.Diff(argList{"a": "b=c", "empty": "", "file": "two\nlines", "at": "@home"}, l); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for text, want := range map[string]string{"a": "it is no argument", "=b": "it is no argument", "a=c": "a is there already", "x=@" + content + ".none": "next: name a file"} {
+		if err := l.Set(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestAFileHasAPromptOfItsOwn(t *testing.T) {
+	p := writeAgent(t, aTask)
+	if code, _, errs := command(t, "run", "-f", p, "Do it."); code != exitUsage || !strings.Contains(errs, "-f has a prompt of its own") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+func command(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	cmd.SetOut(&stdout)
+	cmd.SetErr(&stderr)
+	code = execute(t.Context(), cmd)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestTheSchemaOfAgentFilesIsPrinted(t *testing.T) {
+	if code, out, errs := command(t, "schema"); code != 0 || out != string(agentfile.Schema()) || errs != "" {
+		t.Errorf("exit code %d, %d bytes, %s", code, len(out), errs)
+	}
+}
+
+func TestShellsKnowTheArgumentsOfAFile(t *testing.T) {
+	path := writeAgent(t, "args: {path: {doc: what to look at}, depth: {default: quick}}\n"+aTask)
+	if _, out, _ := command(t, "__complete", "run", "-f", path, "--arg", ""); !strings.Contains(out, "path=\tstring: what to look at\n") || !strings.Contains(out, "depth=\t") {
+		t.Errorf("offered is %q", out)
+	}
+	if _, out, _ := command(t, "__complete", "run", "-f", ""); !strings.Contains(out, "yaml\n") {
+		t.Errorf("offered is %q", out)
+	}
+}
+
+// The agents of the examples do their work on the real CLI, in a cell.
+func TestTheAgentsOfTheExamples(t *testing.T) {
+	p := newProgram(t, nobody(t))
+	if err := os.CopyFS(p.cli.Work, os.DirFS("../../examples/agents")); err != nil {
+		t.Fatal(err)
+	}
+	got := p.run("run", "-f", "review.yaml", "--arg", "focus=errors", "--model-script", "review.script.yaml", "--json")
+	if got.code != 0 || got.errors != "" {
+		t.Fatalf("review.yaml: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+	events := readEvents(t, []byte(got.out))
+	done, _ := events[len(events)-1].Payload.(event.Done)
+	var review struct {
+		Issues []struct {
+			File string
+			Line int
+		}
+	}
+	if err := json.Unmarshal(done.Output, &review); err != nil || len(review.Issues) != 1 || review.Issues[0].File != "project/greet.go" {
+		t.Errorf("the review is %s (%v)", done.Output, err)
+	}
+	for i, e := range events {
+		if want := int64(i + 1); e.Seq != want {
+			t.Errorf("event %d has the number %d, want %d", i, e.Seq, want)
+		}
+	}
+	if walls := told[isolation.Walls](t, got.out); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
+		t.Errorf("the walls are %+v, want those of a cell", walls)
+	}
+
+	got = p.run("run", "-f", "report.yaml", "--model-script", "report.script.yaml", "--write-back", "--quiet")
+	if got.code != 0 || got.out != "The notes are in project/NOTES.md.\n" {
+		t.Fatalf("report.yaml: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+	if notes, err := os.ReadFile(filepath.Join(p.cli.Work, "project/NOTES.md")); err != nil || !strings.Contains(string(notes), "It greets people.") {
+		t.Errorf("NOTES.md is %q (%v)", notes, err)
+	}
+}
+
+// What a file says about calls and tokens holds on the real CLI.
+func TestAFileBoundsTheRealAgent(t *testing.T) {
+	p := newProgram(t, nobody(t))
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(p.cli.Work, name), []byte("version: 1\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("script.yaml", `
+turns:
+  - content: [{tool: Bash, input: {command: touch here, description: Try it}}]
+  - text: Done.
+`)
+	write("denies.yaml", aTask+"policy: {shellExecute: deny}\n")
+	got := p.run("run", "-f", "denies.yaml", "--model-script", "script.yaml")
+	if got.code != exitDenied || !strings.Contains(got.errors, "Bash (1)") || strings.Contains(got.errors, "--allow") {
+		t.Errorf("denied: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+	if _, err := os.Stat(filepath.Join(p.cli.Work, "here")); err == nil {
+		t.Error("the command that the file denies was run")
+	}
+	write("short.yaml", aTask+"policy: {shellExecute: allow}\nlimits: {tokens: 15}\n")
+	got = p.run("run", "-f", "short.yaml", "--model-script", "script.yaml")
+	if got.code != exitLimit || !strings.Contains(got.errors, "limits.tokens of short.yaml 15") {
+		t.Errorf("spent: exit code %d: %s\n%s", got.code, got.errors, got.out)
+	}
+}
+
+// greeter is an MCP server that needs nothing but a shell.
+const greeter = `while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+  *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"greeter","version":"1"}}}\n' "$id" ;;
+  *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+  *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s from %s"}]}}\n' "$id" "$GREETING" "$(basename "$PWD" | cut -c1-4)" ;;
+  esac
+done
+`
+
+// Servers of a file are started within the walls, or reached through them.
+func TestTheServersOfAFile(t *testing.T) {
+	web := mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)
+	mcp.AddTool(web, &mcp.Tool{Name: "find", Description: "Finds."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "found on the host"}}}, nil, nil
+	})
+	host := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return web }, &mcp.StreamableHTTPOptions{Stateless: true}))
+	defer host.Close()
+	model := claudetest.NewModel(t, script.Call("mcp__local__greet", script.Input{}), script.Call("mcp__web__find", script.Input{}), script.Text("Done."))
+	p := newProgram(t, model.URL())
+	for name, text := range map[string]string{
+		"tools/greeter.sh": greeter,
+		"agent.yaml": "version: 1\n" + aTask + `
+mounts: [{path: tools}]
+servers:
+  local: {command: [sh, tools/greeter.sh], env: {GREETING: hello}}
+  web: {url: "` + host.URL + `"}
+isolation: {network: {localhost: true}}
+policy: {networkAccess: allow}
+`,
+	} {
+		path := filepath.Join(p.cli.Work, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := p.run("run", "-f", "agent.yaml")
+	for tool, want := range map[string]string{"mcp__local__greet": "hello from wink", "mcp__web__find": "found on the host"} {
+		if result, _, _ := model.ToolResult(tool); got.code != 0 || result != want {
+			t.Errorf("%s: got %q, want %q (exit code %d)\n%s\n%s", tool, result, want, got.code, got.out, got.errors)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drover
+
+import (
+	"context"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/guard"
+)
+
+// exec runs the commands of completion checks: as the options say, or else as the adapter can, in a second cell
+// over the same files. It is nil where neither says how: then no command is run.
+//
+// What such a command writes stays, also in a workspace with checkpoints: it is no call that could be undone.
+func (e *evaluation) exec() guard.Exec {
+	if e.opts.Exec != nil {
+		return e.opts.Exec
+	}
+	adapter, ok := e.adapter.(agent.Executor)
+	if !ok {
+		return nil
+	}
+	where := agent.Request{Dir: e.opts.Dir, Workspace: e.place.workspace()}
+	return func(ctx context.Context, argv []string) (guard.Executed, error) {
+		return adapter.Exec(ctx, where, argv)
+	}
+}

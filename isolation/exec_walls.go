@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package isolation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/internal/jail"
+)
+
+// spawnCommand starts a command behind the walls of the cell's level.
+func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd claude.Command) (claude.Process, error) {
+	if c.level == LevelHost {
+		return (&openWalls{cell: c}).spawn(ctx, cmd)
+	}
+	mounts, err := c.commandMounts(o)
+	if err != nil {
+		return nil, err
+	}
+	if c.level == LevelLandlock {
+		if folder := replaceable(mounts, c.cli); c.cli != "" && folder != "" {
+			return nil, fmt.Errorf("isolation: the CLI %s is in %s, where a command could replace it\n  next: install the CLI elsewhere, or set ExecOptions.ReadOnly", c.cli, folder)
+		}
+		return (&landlockWalls{cell: c, mounts: mounts}).start(ctx, cmd, cmd.Path, mounts)
+	}
+	mounts, _ = shielded(mounts, c.cli)
+	spec := c.jailSpec(cmd.Path, cmd, mounts)
+	spec.Nested = false
+	return c.start(ctx, spec)
+}
+
+// commandMounts are what of the host's files a command sees.
+func (c *Cell) commandMounts(o ExecOptions) ([]jail.Mount, error) {
+	m := &mountList{dir: c.dir, layered: c.level == LevelCell, homes: homesOf(c.home)}
+	m.add(c.dir, !o.ReadOnly, "the working directory")
+	m.mounts = append(m.mounts, jail.Mount{Source: c.home.Path(), Target: c.home.Path(), Writable: true})
+	sandbox := c.isolation.sandbox()
+	for _, path := range sandbox.WritablePaths {
+		m.add(path, false, "Sandbox.WritablePaths")
+	}
+	for _, path := range o.AddDirs {
+		m.add(path, false, "ExecOptions.AddDirs")
+	}
+	for _, path := range sandbox.ReadablePaths {
+		m.addReadOnly(path, "Sandbox.ReadablePaths")
+	}
+	m.checkLinks()
+	return ordered(m.mounts), errors.Join(m.errs...)
+}

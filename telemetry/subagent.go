@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// An agentSpan is the span of a subagent. Nobody says when one ends that works in the background, so that its
+// end is the last that was heard of it.
+type agentSpan struct {
+	ctx  context.Context
+	id   string
+	last time.Time
+}
+
+// heard is the subagent, of which something is heard at this time.
+func (a *agentSpan) heard(at time.Time) context.Context {
+	if at.After(a.last) {
+		a.last = at
+	}
+	return a.ctx
+}
+
+// hear finds out who runs the subagent that an event is about.
+func (r *Run) hear(ev event.Event) {
+	if ev.ParentToolUseID == "" {
+		return
+	}
+	a := r.agents[ev.ParentToolUseID]
+	if a == nil {
+		a = r.beginAgent(ev)
+		r.agents[ev.ParentToolUseID] = a
+	}
+	a.id = cmp.Or(a.id, ev.AgentID)
+	a.heard(ev.Time)
+	r.placeWaiting(a)
+}
+
+// beginAgent makes the span of a subagent, in the call that runs it.
+func (r *Run) beginAgent(ev event.Event) *agentSpan {
+	parent, began, kind := r.turn, ev.Time, "subagent"
+	if call := r.calls[ev.ParentToolUseID]; call != nil {
+		parent, began, kind = call.ctx, call.began, cmp.Or(agentType(call.call.Input), kind)
+	}
+	attrs := given(r.named(opInvokeAgent, kind), keyAgentID, ev.AgentID)
+	ctx, _ := r.tracer.Start(parent, opInvokeAgent+" "+kind, trace.WithTimestamp(began), trace.WithAttributes(attrs...))
+	return &agentSpan{ctx: ctx, id: ev.AgentID, last: ev.Time}
+}
+
+// agentType is the kind of subagent that a call asks for.
+func agentType(input json.RawMessage) string {
+	var asked struct {
+		Type string `json:"subagent_type"`
+	}
+	_ = json.Unmarshal(input, &asked) // then it has none
+	return asked.Type
+}
+
+// agentOf is the subagent that the gateway calls so, or nil if it was not heard of.
+func (r *Run) agentOf(id string) *agentSpan {
+	for _, a := range r.agents {
+		if a.id == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// placeWaiting makes the spans of the model calls that waited for a subagent.
+func (r *Run) placeWaiting(a *agentSpan) {
+	still := r.waiting[:0]
+	for _, c := range r.waiting {
+		if c.Agent == a.id {
+			r.chat(a.heard(c.ended), c)
+		} else {
+			still = append(still, c)
+		}
+	}
+	r.waiting = still
+}
+
+// settle ends everything that the turn has left open.
+func (r *Run) settle() {
+	now := time.Now()
+	for _, c := range r.waiting { // nobody knows whose
+		r.chat(r.turn, c)
+	}
+	r.waiting = nil
+	for _, t := range r.calls {
+		r.fail(trace.SpanFromContext(t.ctx), string(event.ToolCancelled), "")
+		trace.SpanFromContext(t.ctx).SetAttributes(attribute.String(keyToolStatus, string(event.ToolCancelled)))
+		r.ended(t, now, event.ToolCancelled, string(event.ToolCancelled))
+	}
+	for id, a := range r.agents {
+		trace.SpanFromContext(a.ctx).End(trace.WithTimestamp(a.last))
+		delete(r.agents, id)
+	}
+}
