@@ -3,6 +3,7 @@
 package drover_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -81,3 +82,7 @@ type scripted struct{ model *claudetest.Model }
 
 func (s scripted) Read(text string) bool { return s.model.SawText(text) }
 func (s scripted) Calls() int            { return len(s.model.Requests()) }
+
+func (s scripted) Await(ctx context.Context, calls int) error {
+	return s.model.WaitRequests(ctx, calls)
+}

@@ -3,6 +3,7 @@
 package drovertest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/drover-agents/drover/agent"
@@ -50,6 +51,8 @@ type Model interface {
 	Read(text string) bool
 	// Calls is how often the model was called.
 	Calls() int
+	// Await waits until it was called so often.
+	Await(ctx context.Context, calls int) error
 }
 
 // A Step is what a model does when it is called.

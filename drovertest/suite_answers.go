@@ -4,6 +4,7 @@ package drovertest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,5 +122,21 @@ func testTranscript(t *testing.T, s *suite) {
 	resp, _ := evaluated(t, s, promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Say what the marker-of-the-prompt is.")), nil, say("The marker-of-the-answer."))
 	if resp.Transcript == nil {
 		t.Fatal("there is none")
+	}
+	next := map[string]int64{}
+	var texts strings.Builder
+	for e := range resp.Transcript.Entries() {
+		if next[e.Source]++; e.Sequence != next[e.Source] {
+			t.Errorf("an entry of %s has the number %d, want %d", e.Source, e.Sequence, next[e.Source])
+		}
+		if e.PromptName != resp.PromptName || e.RunID != resp.RunID || e.Adapter == "" || e.Type == "" {
+			t.Errorf("an entry is %+v", e)
+		}
+		texts.Write(e.Raw)
+	}
+	for _, text := range []string{"marker-of-the-prompt", "marker-of-the-answer"} {
+		if !strings.Contains(texts.String(), text) {
+			t.Errorf("the transcript does not have %s", text)
+		}
 	}
 }

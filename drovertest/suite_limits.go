@@ -104,13 +104,12 @@ func testConversations(t *testing.T, s *suite) {
 	}()
 	wantAnswer(t, "first")(c.Begin(t.Context()))
 	wantAnswer(t, "second")(c.Send(t.Context(), "Go on."))
-	interrupted := c.Stream(t.Context(), "Wait.")
-	for range interrupted.Events() {
-		if m.Calls() == 3 {
+	go func() {
+		if m.Await(t.Context(), 3) == nil {
 			c.Interrupt()
 		}
-	}
-	if _, err := interrupted.Response(); !errors.Is(err, drover.ErrInterrupted) {
+	}()
+	if _, err := c.Send(t.Context(), "Wait."); !errors.Is(err, drover.ErrInterrupted) {
 		t.Errorf("the error of the interrupted turn is %v", err)
 	}
 	wantAnswer(t, "fourth")(c.Send(t.Context(), "And now."))
