@@ -22,6 +22,10 @@ func Converse[T any](a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Conve
 	return &Conversation[T]{newEvaluation(a, p, parser(p), opts)}
 }
 
+// Prepare renders the prompt and starts the agent, which then waits: what is said first is answered many
+// times sooner. Without it the agent starts when something is said.
+func (c *Conversation[T]) Prepare(ctx context.Context) error { return c.e.warm(ctx) }
+
 // Begin says the prompt.
 func (c *Conversation[T]) Begin(ctx context.Context) (*Response[T], error) {
 	return c.begin(ctx, silently)

@@ -92,13 +92,41 @@ func (e *evaluation) evaluate(ctx context.Context, emit emitFunc) (*outcome, err
 func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
 		e.summary.Attempts = 1
-		if e.runner == nil {
-			if err := e.open(ctx); err != nil {
-				return nil, err
-			}
+		if err := e.ready(ctx); err != nil {
+			return nil, err
 		}
 		return e.rounds(ctx, text, emit)
 	})
+}
+
+// warm makes an agent ready for what will be said.
+func (e *evaluation) warm(ctx context.Context) error {
+	if !e.turns.TryLock() {
+		return e.refused(agent.ErrBusy)
+	}
+	defer e.turns.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !e.begins(cancel) {
+		return e.refused(ErrClosed)
+	}
+	defer e.begins(nil)
+	e.start()
+	err := errors.Join(e.limits(), e.transcribe())
+	if err == nil {
+		bounded, end := e.bounded(ctx)
+		defer end()
+		if err = e.enter(bounded); err == nil {
+			err = e.ready(bounded)
+		}
+		if p, ok := e.talk.(agent.Practiser); ok && err == nil {
+			err = p.Practise(bounded)
+		}
+	}
+	if err != nil {
+		return e.failed(because(ctx, err))
+	}
+	return nil
 }
 
 // exclusively runs one evaluation or turn at a time, from its first event to its last.
@@ -151,16 +179,21 @@ var ErrClosed = errors.New("drover: the conversation is closed\n  next: begin an
 
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
-	e.stage, e.began, e.seq, e.calls, e.logged = StagePrepare, time.Now(), 0, calls{}, false
-	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
+	e.start()
 	end = func() {}
-	e.identify()
 	ctx, err = e.observe(ctx)
 	if err := errors.Join(err, e.limits(), e.transcribe()); err != nil {
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
 	return ctx, end, e.enter(ctx)
+}
+
+// start forgets what came before, and names the run.
+func (e *evaluation) start() {
+	e.stage, e.began, e.seq, e.calls, e.logged = StagePrepare, time.Now(), 0, calls{}, false
+	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
+	e.identify()
 }
 
 // identify names the run.
@@ -177,7 +210,8 @@ func (e *evaluation) identify() {
 
 // limits finds out what bounds the evaluation, and refuses one that could not even begin.
 func (e *evaluation) limits() error {
-	if e.tracker = e.opts.Tracker; e.tracker == nil && e.opts.Budget != nil {
+	e.tracker = cmp.Or(e.tracker, e.opts.Tracker)
+	if e.tracker == nil && e.opts.Budget != nil {
 		if err := e.opts.Budget.Validate(); err != nil {
 			return err
 		}
@@ -225,7 +259,7 @@ func (e *evaluation) request() (agent.Request, error) {
 		MaxTurns: e.opts.MaxTurns, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
 		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
-		PartialText: e.opts.PartialText, Resume: e.resumeToken(), RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
+		PartialText: e.opts.PartialText, Resume: e.resumeToken(), Fork: e.forks, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
 		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}
 	if e.tracker != nil {
@@ -275,8 +309,9 @@ func (e *evaluation) message() string {
 
 // attempt has the agent answer, and begins anew as often as the model asks for what is hidden.
 func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, error) {
+	began, forks := e.resumeToken(), e.forks
 	for {
-		if err := e.open(ctx); err != nil {
+		if err := e.ready(ctx); err != nil {
 			return nil, err
 		}
 		own, cancel := e.live.Context(ctx)
@@ -292,7 +327,23 @@ func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, erro
 		if err := errors.Join(e.dismiss(), more.Apply(ctx, e.opts.Session)); err != nil {
 			return nil, err
 		}
+		e.returnTo(began, forks)
 	}
+}
+
+// returnTo has the agent forget what was said since.
+func (e *evaluation) returnTo(token string, forks bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.token, e.forks = token, forks
+}
+
+// ready makes an agent ready unless there is one.
+func (e *evaluation) ready(ctx context.Context) error {
+	if e.runner != nil {
+		return nil
+	}
+	return e.open(ctx)
 }
 
 // rounds talks to the agent until there is nothing more to say to it.
@@ -368,7 +419,9 @@ func (e *evaluation) add(t *turn) {
 	s.count(t)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.token = cmp.Or(t.ResumeToken, e.token)
+	if t.ResumeToken != "" {
+		e.token, e.forks = t.ResumeToken, false // from here on it is a conversation of its own
+	}
 }
 
 // resumeToken is what continues the conversation.

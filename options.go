@@ -32,8 +32,8 @@ type Options struct {
 
 	// Deadline is when the evaluation has to be over. The zero value means that of the Budget, if any.
 	Deadline guard.Deadline
-	// Budget is what the evaluation may consume. Tracker counts it; nil means a new one for Budget. One that
-	// is shared shares its limits. A Tracker that has another budget than Budget is refused.
+	// Budget is what the evaluation, or the whole conversation, may consume. Tracker counts it, and its own
+	// budget holds then; nil means a new one for Budget. One that is shared shares its limits.
 	Budget  *guard.Budget
 	Tracker *guard.Tracker
 	// Heartbeat beats with every sign of life of the agent. Nil means that nobody listens.

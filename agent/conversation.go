@@ -36,6 +36,13 @@ type Resetter interface {
 	Reset(ctx context.Context) error
 }
 
+// A Practiser is a [Conversation] whose agent is slow the first time, and can try before it is asked. The
+// conversation stays as it is, and no model hears of it.
+type Practiser interface {
+	Conversation
+	Practise(ctx context.Context) error
+}
+
 // Talk is a conversation as an adapter, so that a [Runner] can hold it: each run is one more prompt. The
 // requests of such runs have a Prompt; everything else was said when the conversation was opened.
 func Talk(a Adapter, c Conversation) Adapter { return &talk{Adapter: a, conversation: c} }

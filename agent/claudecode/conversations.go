@@ -16,23 +16,27 @@ import (
 const conversationBytes = 64 << 20
 
 // conversations keep what can be continued. The home of a run is gone with the run, so the adapter
-// keeps the transcripts itself, in memory, and forgets the ones that were longest at rest.
+// keeps the transcripts itself, in memory, and forgets the ones that were longest at rest. A conversation
+// belongs to the folder that it began in, wherever it goes on: an agent whose folder was made for it has
+// another one each time.
 type conversations struct {
 	*transcript.MemoryStore
 	limit int
 
 	mu    sync.Mutex
 	held  map[transcript.Key]int // bytes of each session; the keys have no Subpath
+	began map[string]string      // the project of each session
 	order []transcript.Key       // the one that was used last is last
 	total int
 }
 
 func newConversations(limit int) *conversations {
-	return &conversations{MemoryStore: transcript.NewMemoryStore(), limit: limit, held: map[transcript.Key]int{}}
+	return &conversations{MemoryStore: transcript.NewMemoryStore(), limit: limit, held: map[transcript.Key]int{}, began: map[string]string{}}
 }
 
 // Append implements [transcript.Store].
 func (c *conversations) Append(ctx context.Context, key transcript.Key, entries []json.RawMessage) error {
+	key = c.home(key)
 	if err := c.MemoryStore.Append(ctx, key, entries); err != nil {
 		return err
 	}
@@ -49,12 +53,33 @@ func (c *conversations) Append(ctx context.Context, key transcript.Key, entries 
 	return nil
 }
 
+// Load implements [transcript.Store].
+func (c *conversations) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
+	return c.MemoryStore.Load(ctx, c.home(key))
+}
+
+// ListSubkeys implements [transcript.SubkeyLister].
+func (c *conversations) ListSubkeys(ctx context.Context, key transcript.Key) ([]string, error) {
+	return c.MemoryStore.ListSubkeys(ctx, c.home(key))
+}
+
+// home is the key of a conversation where it began.
+func (c *conversations) home(key transcript.Key) transcript.Key {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if project, known := c.began[key.SessionID]; known {
+		key.ProjectKey = project
+	}
+	return key
+}
+
 // grow counts what a session has got, and returns the sessions for which there is no room any more. The
 // one that grows is never among them.
 func (c *conversations) grow(key transcript.Key, size int) (over []transcript.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held[key] += size
+	c.began[key.SessionID] = key.ProjectKey
 	c.total += size
 	c.use(key)
 	for c.total > c.limit && len(c.order) > 1 {
@@ -62,6 +87,7 @@ func (c *conversations) grow(key transcript.Key, size int) (over []transcript.Ke
 		c.order = c.order[1:]
 		c.total -= c.held[oldest]
 		delete(c.held, oldest)
+		delete(c.began, oldest.SessionID)
 		over = append(over, oldest)
 	}
 	return over

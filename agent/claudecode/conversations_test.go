@@ -54,3 +54,18 @@ func TestAConversationThatIsTooLargeAloneIsKept(t *testing.T) {
 		t.Errorf("got %d entries and %v, want 3", len(got), err)
 	}
 }
+
+func TestAConversationBelongsToTheFolderThatItBeganIn(t *testing.T) {
+	c := newConversations(1000)
+	one, elsewhere := transcript.Key{ProjectKey: "a", SessionID: "s"}, transcript.Key{ProjectKey: "b", SessionID: "s"}
+	for _, key := range []transcript.Key{one, elsewhere} {
+		if err := c.Append(t.Context(), key, []json.RawMessage{json.RawMessage(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []transcript.Key{one, elsewhere} {
+		if all, err := c.Load(t.Context(), key); err != nil || len(all) != 2 {
+			t.Errorf("%s has %d entries (%v), want both", key, len(all), err)
+		}
+	}
+}

@@ -114,7 +114,6 @@ func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 	}
 	transcribe(&r.opts, req.Transcript)
 	if ctx.Err() == nil {
-		transcribe(&r.opts, req.Transcript)
 		r.talk = r.converse(ctx)
 	}
 	return r, nil

@@ -58,6 +58,9 @@ func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	return err
 }
 
+// Practise implements [agent.Practiser].
+func (r *run) Practise(ctx context.Context) error { return r.exercise(ctx) }
+
 // exerciseTime bounds an exercise, which takes some 100 milliseconds.
 const exerciseTime = 10 * time.Second
 
