@@ -111,8 +111,8 @@ func (d *demo) introduce(ready agent.Readiness) {
 	state := strings.ReplaceAll(string(ready.State), string(agent.StateReady), "ok")
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
 	fmt.Fprintf(d.out, "model     %s\n", d.model.says)
-	fmt.Fprintf(d.out, "task      review the bundled shop, which is read-only, with one Go tool\n")
-	fmt.Fprintf(d.out, "limits    %s, %s tokens, %s, and a check whether all files were reviewed\n\n", dollars(demoUSD), thousands(demoTokens), demoTime)
+	fmt.Fprintf(d.out, "task      review of the bundled shop, which is read-only, with one Go tool\n")
+	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; a review that leaves out a file is sent back\n\n", dollars(demoUSD), thousands(demoTokens), demoTime.Minutes())
 }
 
 // walls are around the agent: a cell that shows it the project, which it cannot change there. Where there is
@@ -151,8 +151,9 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 		if err != nil {
 			break // Response has it too
 		}
-		began = began || e.Kind != event.KindDone
-		display.show(e)
+		if began = began || e.Kind != event.KindDone; began {
+			display.show(e)
+		}
 	}
 	display.close() // before anything else is said
 	resp, err := run.Response()
@@ -167,7 +168,7 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 func (d *demo) options(approver gate.Approver) *root.Options {
 	return &root.Options{
 		Session:      d.record.session,
-		Transcript:   &root.TranscriptOptions{File: d.record.transcript},
+		Transcript:   d.record.options(),
 		Dir:          d.project.work,
 		Budget:       &guard.Budget{MaxCostUSD: demoUSD, MaxTotalTokens: demoTokens},
 		Deadline:     guard.FromNow(demoTime),
@@ -179,4 +180,3 @@ func (d *demo) options(approver gate.Approver) *root.Options {
 		PartialText:  approver != nil, // somebody watches
 	}
 }
-

@@ -60,8 +60,10 @@ func environmentPays(empty string) (*isolation.Finding, error) {
 
 // scriptedSince says why there is no model, and how to have one.
 func scriptedSince(bad *isolation.AuthError) string {
-	if os.Getenv("CLAUDE_CODE_USE_BEDROCK") == "" && !strings.Contains(bad.Reason, "has no authentication") {
-		return "scripted, since " + bad.Reason
+	for _, name := range slices.Concat(credentialNames, cloudNames) {
+		if os.Getenv(name) != "" {
+			return "scripted, since " + bad.Reason
+		}
 	}
 	return "scripted, no key needed; ANTHROPIC_API_KEY, or CLAUDE_CODE_USE_BEDROCK=1 with AWS_REGION, has a real one"
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -21,10 +22,15 @@ import (
 
 // A record is what is kept of the demo.
 type record struct {
-	session    *session.Session
-	log        string // the file of the session
-	transcript string
+	session *session.Session
+	dir     string
 }
+
+// The files of a record.
+const (
+	sessionFile    = "session.jsonl"
+	transcriptFile = "transcript.jsonl"
+)
 
 // newRecord makes a folder for what happens.
 func newRecord() (*record, error) {
@@ -48,16 +54,23 @@ func openRecord() (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &record{log: filepath.Join(dir, "session.jsonl"), transcript: filepath.Join(dir, "transcript.jsonl")}
-	store, err := session.OpenFile(r.log, nil)
+	store, err := session.OpenFile(filepath.Join(dir, sessionFile), nil)
 	if err != nil {
 		return nil, err
 	}
-	r.session, err = session.Open(store, nil)
-	return r, err
+	s, err := session.Open(store, nil)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &record{session: s, dir: dir}, nil
 }
 
 func (r *record) close() error { return r.session.Close() }
+
+// options keep the transcript too.
+func (r *record) options() *root.TranscriptOptions {
+	return &root.TranscriptOptions{File: filepath.Join(r.dir, transcriptFile)}
+}
 
 // tell says what there is to know after a run. There is no response if it failed.
 func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
@@ -65,29 +78,42 @@ func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
 	if resp != nil {
 		charged := ""
 		if m.upstream != nil {
-			charged = ", if it had been a real model"
+			charged = " (of a script: nothing was charged)"
 		}
-		fmt.Fprintf(w, "Cost      %s of %s for %s tokens in %s%s\n", dollars(resp.CostUSD()), dollars(demoUSD),
+		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", dollars(resp.CostUSD()), dollars(demoUSD),
 			thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), plural(resp.Turns, "model call"), charged)
 	}
-	fmt.Fprintf(w, "Events    %s\n", strings.Join(r.kinds(), "\n          "))
-	fmt.Fprintf(w, "Record    %s  every event, one per line\n", r.log)
-	fmt.Fprintf(w, "          %s  what the agent wrote down\n", r.transcript)
-	fmt.Fprintf(w, "          look at it: jq . %s\n", r.log)
+	r.tellEvents(w)
+	fmt.Fprintf(w, "Record   %s\n", r.dir)
+	fmt.Fprintf(w, "         %-16s  all these events, one per line\n", sessionFile)
+	fmt.Fprintf(w, "         %-16s  what the agent wrote down\n", transcriptFile)
+	fmt.Fprintf(w, "         to look at it: jq -c '.event // empty' %s\n", shellWord(filepath.Join(r.dir, sessionFile)))
 }
 
-// kinds are how many events of each kind there were, the most frequent first.
-func (r *record) kinds() []string {
-	counts := map[event.Kind]int{}
+// tellEvents says how many events of each kind there were, the most frequent first.
+func (r *record) tellEvents(w io.Writer) {
+	counts, all := map[event.Kind]int{}, 0
 	for e := range r.session.Events() {
 		counts[e.Kind]++
+		all++
 	}
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b event.Kind) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
-	texts := make([]string, 0, len(kinds))
-	for _, kind := range kinds {
-		texts = append(texts, fmt.Sprintf("%3d  %s", counts[kind], kind))
+	fmt.Fprintf(w, "Events   %d of %s\n", all, plural(len(kinds), "kind"))
+	for some := range slices.Chunk(kinds, 4) {
+		line := "        "
+		for _, kind := range some {
+			line += fmt.Sprintf(" %3d %-19s", counts[kind], kind)
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
-	return texts
+}
+
+// shellWord is a path as a shell has to be told it.
+func shellWord(path string) string {
+	if strings.ContainsAny(path, " '\"$\\") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
 }
