@@ -111,8 +111,8 @@ func (d *demo) introduce(ready agent.Readiness) {
 	state := strings.ReplaceAll(string(ready.State), string(agent.StateReady), "ok")
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
 	fmt.Fprintf(d.out, "model     %s\n", d.model.says)
-	fmt.Fprintf(d.out, "task      review of the bundled shop, which is read-only, with one Go tool\n")
-	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; a review that leaves out a file is sent back\n\n", dollars(demoUSD), thousands(demoTokens), demoTime.Minutes())
+	fmt.Fprintf(d.out, "task      a review of the bundled shop, which is read-only, with one Go tool\n")
+	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", dollars(demoUSD), thousands(demoTokens), demoTime.Minutes())
 }
 
 // walls are around the agent: a cell that shows it the project, which it cannot change there. Where there is

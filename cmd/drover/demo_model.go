@@ -65,7 +65,7 @@ func scriptedSince(bad *isolation.AuthError) string {
 			return "scripted, since " + bad.Reason
 		}
 	}
-	return "scripted, no key needed; ANTHROPIC_API_KEY, or CLAUDE_CODE_USE_BEDROCK=1 with AWS_REGION, has a real one"
+	return "scripted, no key needed; a real one answers if a key or Bedrock is set"
 }
 
 func demoPaidBy(found *isolation.Finding) string {

@@ -22,7 +22,7 @@ func TestTheDemoTakesTheModelThatTheEnvironmentHas(t *testing.T) {
 		want     string // of what it says
 		mode     isolation.Mode
 	}{
-		"nothing":               {want: "scripted, no key needed; ANTHROPIC_API_KEY"},
+		"nothing":               {want: "scripted, no key needed; "},
 		"a key":                 {environ: map[string]string{"ANTHROPIC_API_KEY": "planted"}, want: "Anthropic, by ANTHROPIC_API_KEY; DROVER_DEMO=script", mode: isolation.ModeAPIKey},
 		"a key and the flag":    {environ: map[string]string{"ANTHROPIC_API_KEY": "planted"}, scripted: true, want: "scripted, as asked"},
 		"a key and the word":    {environ: map[string]string{"ANTHROPIC_API_KEY": "planted", envDemo: "script"}, want: "scripted, as asked"},
@@ -102,7 +102,7 @@ func TestTheDemoAsksARealModel(t *testing.T) {
 	if got := model.LastRequest().Header.Get("X-Api-Key"); got != "planted-key" {
 		t.Errorf("the model was asked with %q", got)
 	}
-	for _, want := range []string{"model     Anthropic, by ANTHROPIC_API_KEY", "Summary  All is well.", "in 1 model call\n"} {
+	for _, want := range []string{"model     Anthropic, by ANTHROPIC_API_KEY", "Summary  All is well.", "in 1 model call\n", "1 demo:review"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is not in\n%s", want, stdout)
 		}

@@ -31,6 +31,9 @@ type review struct {
 	Issues  []issue  `json:"issues" doc:"the worst first"`
 }
 
+// EventKind is its name in the session.
+func (review) EventKind() event.Kind { return "demo:review" }
+
 // An issue is one thing that is wrong.
 type issue struct {
 	File     string `json:"file" doc:"its name, without folders"`

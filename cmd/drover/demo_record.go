@@ -78,7 +78,7 @@ func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
 	if resp != nil {
 		charged := ""
 		if m.upstream != nil {
-			charged = " (of a script: nothing was charged)"
+			charged = ", not charged"
 		}
 		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", dollars(resp.CostUSD()), dollars(demoUSD),
 			thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), plural(resp.Turns, "model call"), charged)
@@ -87,7 +87,7 @@ func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
 	fmt.Fprintf(w, "Record   %s\n", r.dir)
 	fmt.Fprintf(w, "         %-16s  all these events, one per line\n", sessionFile)
 	fmt.Fprintf(w, "         %-16s  what the agent wrote down\n", transcriptFile)
-	fmt.Fprintf(w, "         to look at it: jq -c '.event // empty' %s\n", shellWord(filepath.Join(r.dir, sessionFile)))
+	fmt.Fprintf(w, "         look at it: jq -c '.event // empty' %s\n", shellWord(filepath.Join(r.dir, sessionFile)))
 }
 
 // tellEvents says how many events of each kind there were, the most frequent first.
@@ -100,8 +100,8 @@ func (r *record) tellEvents(w io.Writer) {
 	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b event.Kind) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
-	fmt.Fprintf(w, "Events   %d of %s\n", all, plural(len(kinds), "kind"))
-	for some := range slices.Chunk(kinds, 4) {
+	fmt.Fprintf(w, "Events   %d in the session\n", all)
+	for some := range slices.Chunk(kinds, 3) { // which 80 columns have room for
 		line := "        "
 		for _, kind := range some {
 			line += fmt.Sprintf(" %3d %-19s", counts[kind], kind)

@@ -108,7 +108,7 @@ func TestDemo(t *testing.T) {
 // checkRecord fails if the record is not where the demo says, or does not hold what it says.
 func checkRecord(t *testing.T, stdout string) {
 	t.Helper()
-	said := regexp.MustCompile(`(?s)Events   (\d+) of .*Record   (\S+)\n`).FindStringSubmatch(stdout)
+	said := regexp.MustCompile(`(?s)Events   (\d+) in .*Record   (\S+)\n`).FindStringSubmatch(stdout)
 	if said == nil {
 		t.Fatalf("no record is named in\n%s", stdout)
 	}
