@@ -105,6 +105,23 @@ func TestDemo(t *testing.T) {
 	checkRecord(t, stdout)
 }
 
+// What README shows of the demo is what it prints.
+func TestTheDemoInREADME(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := os.ReadFile("testdata/demo.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "From its output:\n\n```\n")
+	block, _, _ = strings.Cut(block, "```\n")
+	if got := mask(block); len(strings.Split(got, "\n")) < 10 || !strings.Contains(string(printed), got) {
+		t.Errorf("this is not in testdata/demo.golden:\n%s", got)
+	}
+}
+
 // checkRecord fails if the record is not where the demo says, or does not hold what it says.
 func checkRecord(t *testing.T, stdout string) {
 	t.Helper()
