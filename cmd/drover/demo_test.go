@@ -154,8 +154,13 @@ func checkRecord(t *testing.T, stdout string) {
 func mask(text string) string {
 	text = strings.ReplaceAll(text, claude.PinnedVersion, "VERSION")
 	for _, r := range []struct{ pattern, with string }{
-		{`(?m)^  \d+\.\d  `, "  SS.S  "}, {`\$\d+\.\d+ of`, "$$COST of"}, {`claude-code: \S+`, "claude-code: MODEL"}, {`(?m) +\d+ ms$`, " TIME"}, {`(?m) +\d+\.\d s$`, " TIME"},
-		{`(?m)^Cost     \$\S+ of`, "Cost     $$COST of"}, {`(?m)^Record   .*`, "Record   FOLDER"}, {`(?m)empty' .*/`, "empty' FOLDER/"},
+		{`(?m)^  \d+\.\d  `, "  SS.S  "},
+		{`\$\d+\.\d+ of`, "$$COST of"},
+		{`claude-code: \S+`, "claude-code: MODEL"},
+		{`(?m) +\d+(\.\d)? ms$`, " TIME"},
+		{`(?m) +\d+\.\d s$`, " TIME"},
+		{`(?m)^Record   .*`, "Record   FOLDER"},
+		{`(?m)empty' .*/`, "empty' FOLDER/"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
 	}
