@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// Evaluate has an agent answer a prompt. Nil means no options.
+// Evaluate has an agent answer a prompt, and waits for the answer. Nil options are the defaults.
 //
 // The error is an [*EvaluationError], whatever went wrong. When ctx ends, or the deadline passes, the turn
 // is interrupted, and the agent is gone when Evaluate returns.
