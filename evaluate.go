@@ -20,7 +20,7 @@ import (
 // is interrupted, and the agent is gone when Evaluate returns.
 func Evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) (*Response[T], error) {
 	run := Stream(ctx, a, p, opts)
-	for range run.Events() { //nolint:revive // the response says how it ended
+	for range run.Events() { // the response says how it ended
 	}
 	return run.Response()
 }

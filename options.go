@@ -42,7 +42,7 @@ type Options struct {
 	RunContext guard.RunContext
 
 	// Model is the model that is asked, Effort how hard it is to work, MaxTurns how many model calls it may
-	// take, MaxBudgetUSD what it may cost by the agent's own count, and SystemPrompt replaces the agent's own.
+	// take, MaxBudgetUSD what it may cost in dollars, and SystemPrompt replaces the agent's own.
 	// Where they say nothing, the adapter's own configuration holds.
 	Model        string
 	Effort       string
