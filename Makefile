@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   make demo    the real CLI against a scripted model: no key, no network
+#   make demo    an agent reviews a bundled project; without a key a script answers (DROVER_DEMO=script: always)
 #   make test    everything that must hold before a change is merged
 #
 # Both set up what they need, once: see "setup". The rest:

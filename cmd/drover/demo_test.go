@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/session"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -73,8 +76,18 @@ func (b *lineBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
+// bareEnvironment leaves nothing of this machine's environment that could pay for a model.
+func bareEnvironment(t *testing.T) {
+	t.Helper()
+	t.Setenv("HOME", t.TempDir())
+	for _, name := range slices.Concat(credentialNames, cloudNames, []string{"CLAUDE_CONFIG_DIR", "ANTHROPIC_BASE_URL", envDemo}) {
+		t.Setenv(name, "")
+	}
+}
+
 func TestDemo(t *testing.T) {
 	cli := claudetest.CLI(t)
+	bareEnvironment(t)
 	t.Setenv("DROVER_CLAUDE", cli.Path)
 	seen := 0
 	code, stdout, stderr := drover(t.Context(), t, func(line string) {
@@ -89,6 +102,52 @@ func TestDemo(t *testing.T) {
 		t.Error("no process was seen during the run: the search for what is left sees nothing")
 	}
 	golden(t, "testdata/demo.golden", mask(stdout))
+	checkRecord(t, stdout)
+}
+
+// What README shows of the demo is what it prints.
+func TestTheDemoInREADME(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := os.ReadFile("testdata/demo.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "From its output:\n\n```\n")
+	block, _, _ = strings.Cut(block, "```\n")
+	if got := mask(block); len(strings.Split(got, "\n")) < 10 || !strings.Contains(string(printed), got) {
+		t.Errorf("this is not in testdata/demo.golden:\n%s", got)
+	}
+}
+
+// checkRecord fails if the record is not where the demo says, or does not hold what it says.
+func checkRecord(t *testing.T, stdout string) {
+	t.Helper()
+	said := regexp.MustCompile(`(?s)Events   (\d+) in .*Record   (\S+)\n`).FindStringSubmatch(stdout)
+	if said == nil {
+		t.Fatalf("no record is named in\n%s", stdout)
+	}
+	store, err := session.OpenFile(filepath.Join(said[2], sessionFile), &session.FileOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := session.Open(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	n := 0
+	for range s.Events() {
+		n++
+	}
+	if fmt.Sprint(n) != said[1] {
+		t.Errorf("the session on disk has %d events, and %s were told of", n, said[1])
+	}
+	if text, err := os.ReadFile(filepath.Join(said[2], transcriptFile)); err != nil || !strings.Contains(string(text), "toolu_api") {
+		t.Errorf("the transcript has %d bytes and lacks the last call (%v)", len(text), err)
+	}
 }
 
 // mask replaces what differs from run to run or from version to version.
@@ -96,6 +155,7 @@ func mask(text string) string {
 	text = strings.ReplaceAll(text, claude.PinnedVersion, "VERSION")
 	for _, r := range []struct{ pattern, with string }{
 		{`(?m)^  \d+\.\d  `, "  SS.S  "}, {`\$\d+\.\d+ of`, "$$COST of"}, {`claude-code: \S+`, "claude-code: MODEL"}, {`(?m) +\d+ ms$`, " TIME"}, {`(?m) +\d+\.\d s$`, " TIME"},
+		{`(?m)^Cost     \$\S+ of`, "Cost     $$COST of"}, {`(?m)^Record   .*`, "Record   FOLDER"}, {`(?m)empty' .*/`, "empty' FOLDER/"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
 	}
@@ -128,6 +188,7 @@ func golden(t *testing.T, path, got string) {
 // The context ends as it does on ctrl-C, in the middle of the run.
 func TestDemoStopped(t *testing.T) {
 	cli := claudetest.CLI(t)
+	bareEnvironment(t)
 	t.Setenv("DROVER_CLAUDE", cli.Path)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -139,13 +200,13 @@ func TestDemoStopped(t *testing.T) {
 	if code != 130 || stderr != "drover: stopped\n" {
 		t.Errorf("exit code %d, stderr %q; want 130 and one line", code, stderr)
 	}
-	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if last := lines[len(lines)-1]; !strings.Contains(last, "  done         interrupted ") || !strings.Contains(last, " call") {
-		t.Errorf("the last line is %q, want the summary", last)
+	if !regexp.MustCompile(`(?m)^  [0-9.]+  done         interrupted .* call.*\n\nEvents   \d`).MatchString(stdout) || !strings.Contains(stdout, "\nRecord   ") {
+		t.Errorf("got\n%s\nwant the summary, the events and the record at its end", stdout)
 	}
 }
 
 func TestDemoWithoutCLI(t *testing.T) {
+	bareEnvironment(t)
 	t.Setenv("DROVER_CLAUDE", "/nowhere/claude")
 	code, stdout, stderr := drover(t.Context(), t, nil, "demo")
 	if code != 1 || stdout != "" {
@@ -187,7 +248,9 @@ func TestDemoNeedsAFolderForTemporaryFiles(t *testing.T) {
 
 func TestDemoEndsWhenNobodyReads(t *testing.T) {
 	t.Setenv(claude.EnvCLI, claudetest.CLI(t).Path)
+	bareEnvironment(t)
 	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var errs bytes.Buffer
 	cmd := newCommand()
 	cmd.SetArgs([]string{"demo"})

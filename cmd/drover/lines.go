@@ -22,18 +22,22 @@ type lines struct {
 	writing string
 	usage   event.Usage
 	failure string // the last error that was shown
+	latest  time.Duration
 }
 
 func newLines(opts displayOptions) *lines {
 	return &lines{opts: opts, calls: map[string]*call{}, tasks: map[string]*task{}}
 }
 
-// since is the time of an event, from the start.
+// since is the time of an event, from the start. One that is told late, as that of the walls is, is not
+// before what was told already.
 func (l *lines) since(e event.Event) time.Duration {
+	at := e.Time.Sub(l.opts.Started)
 	if e.Time.IsZero() {
-		return time.Since(l.opts.Started)
+		at = time.Since(l.opts.Started)
 	}
-	return e.Time.Sub(l.opts.Started)
+	l.latest = max(l.latest, at)
+	return l.latest
 }
 
 // How many lines of a text are shown. The answer is shown in full in the end.

@@ -12,9 +12,16 @@ import (
 	"strings"
 	"time"
 
+	root "github.com/drover-agents/drover" // tests have a function of its name
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 )
+
+// answerTool is the tool by which a model hands over its structured answer.
+const answerTool = "StructuredOutput"
+
+// notYet marks an answer that was sent back.
+const notYet = "not yet"
 
 // A call is a tool call that has begun.
 type call struct {
@@ -41,7 +48,7 @@ func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	c := &call{subject: l.subject(p.Input), deep: l.depth(e), begun: l.since(e)}
 	c.subject = strings.Clone(c.subject[:min(len(c.subject), most)])
 	c.what, c.ours = toolName(p.Name)
-	if p.Name == "StructuredOutput" {
+	if p.Name == answerTool {
 		c.what, c.subject, c.answer = "answer", "in the form that was asked for", true
 	}
 	l.calls[p.ID] = c
@@ -56,8 +63,10 @@ func toolName(name string) (text string, ours bool) {
 	if !isMCP {
 		return name, false
 	}
-	if own, ok := strings.CutPrefix(full, agent.ToolServer+"__"); ok {
-		return own, true
+	for _, ours := range []string{agent.ToolServer, root.ToolServer} {
+		if own, ok := strings.CutPrefix(full, ours+"__"); ok {
+			return own, true
+		}
 	}
 	server, bare, _ := strings.Cut(full, "__")
 	return joinWords(server, bare), false
@@ -127,7 +136,7 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 	}
 	r := c.row(p, outputText(p.Output))
 	r.at = l.since(e)
-	if took > 0 && r.mark != "denied" {
+	if took > 0 && r.mark != "denied" && r.mark != notYet {
 		r.took = span(took)
 	}
 	return append(l.parentRows(e), r)
@@ -151,10 +160,13 @@ func (c *call) row(p event.ToolResult, output string) row {
 		if c.denied != nil {
 			r.because = cmp.Or(c.denied.Reason, failure)
 		}
+		if c.answer { // somebody looked at it, and the agent is told to go on
+			r.mark = notYet
+		}
 	case p.Status == event.ToolCancelled:
 		r.mark, r.tone = "stopped", toneBad
 	case p.Status != event.ToolSuccess:
-		r.mark, r.tone, r.because = "failed", toneBad, cmp.Or(firstLine(failure), "it does not say why")
+		r.mark, r.tone, r.because = "failed", toneBad, cmp.Or(failureLine(failure), "it does not say why")
 	case c.answer:
 		r.figures = "accepted"
 	default:
@@ -195,6 +207,16 @@ func extent(result string) string {
 		return size(len(result))
 	}
 	return plural(n, "line")
+}
+
+// failureLine is why a call has failed. The exit code of a command says less than the line after it.
+func failureLine(text string) string {
+	first := firstLine(text)
+	_, rest, _ := strings.Cut(text, first)
+	if strings.HasPrefix(first, "Exit code ") {
+		return joinWords(first, firstLine(rest))
+	}
+	return first
 }
 
 // firstLine is the first line that says something. The CLI puts errors between tags.

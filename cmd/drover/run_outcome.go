@@ -161,9 +161,10 @@ func (d *denials) decision(made event.Decision) {
 	d.calls[made.CallID] = made
 }
 
-// result notes calls that the agent itself denied.
+// result notes calls that the agent itself denied. An answer that was sent back is none of them: the agent is
+// told what is missing, and goes on.
 func (d *denials) result(r event.ToolResult) {
-	if known, ok := d.calls[r.ID]; r.Status == event.ToolDenied && (!ok || known.Verdict != event.Deny) {
+	if known, ok := d.calls[r.ID]; r.Name != answerTool && r.Status == event.ToolDenied && (!ok || known.Verdict != event.Deny) {
 		d.decision(event.Decision{CallID: r.ID, Tool: r.Name, Verdict: event.Deny})
 	}
 }

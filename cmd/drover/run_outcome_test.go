@@ -69,6 +69,15 @@ func TestWhatWasDeniedIsToldWithTheFlagsThatAllowIt(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatWasSentBackWasNotDenied(t *testing.T) {
+	var d denials
+	d.decision(event.Decision{CallID: "1", Tool: answerTool, Verdict: event.Allow})
+	d.result(event.ToolResult{ID: "1", Name: answerTool, Status: event.ToolDenied})
+	if got := d.all(); len(got) > 0 {
+		t.Errorf("got %v, want none: the run would end with exit code 3 although its answer came", got)
+	}
+}
+
 // The advice about a denial goes by the names of policies, which are the gate's.
 func TestAdviceKnowsTheNamesOfPolicies(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -254,9 +254,9 @@ func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
 // The demo is the whole way: the real CLI, its events, the view.
 func TestTheDemoOnATerminal(t *testing.T) {
 	cli := claudetest.CLI(t)
-	p := newPane(t, 80, 40, "demo", "DROVER_CLAUDE="+cli.Path, "TMPDIR="+t.TempDir())
+	p := newPane(t, 80, 60, "demo", "DROVER_CLAUDE="+cli.Path, envDemo+"=script", "TMPDIR="+t.TempDir())
 	screen := strings.Join(p.over(0), "\n")
-	for _, want := range []string{"set-up    claude " + claude.PinnedVersion, "count_lines", "denied", "  done         success", "\n\nReview\n", "exit code 0"} {
+	for _, want := range []string{"set-up    claude " + claude.PinnedVersion, "count_lines", "denied", "  done         success", "\n\nReview\n", "\nCost     $", "\nRecord   /", "exit code 0"} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("%q is not there:\n%s", want, screen)
 		}
