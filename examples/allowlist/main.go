@@ -3,7 +3,7 @@
 // Command allowlist has an agent read documentation on the hosts that are named. Its tools reach these and
 // servers on this machine's loopback, and no other; each connection is shown.
 //
-//	allowlist -allow docs.python.org,pypi.org "Which version of the library is the newest?"
+//	allowlist -allow docs.python.org,go.dev "Which version of the library is the newest?"
 package main
 
 import (
@@ -32,7 +32,7 @@ var template = prompt.Must[prompt.Text]("allowlist", "question",
 	prompt.Markdown("task", "Task", "Answer from the documentation: $question"))
 
 func main() {
-	domains := flag.String("allow", "docs.python.org,pypi.org", "hosts that tools may reach, with commas between")
+	domains := flag.String("allow", "docs.python.org,go.dev", "hosts that tools may reach, with commas between")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, nil, flag.Arg(0), strings.Split(*domains, ",")...); err != nil {
 		log.Fatal(err)

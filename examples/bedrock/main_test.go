@@ -33,36 +33,44 @@ func TestBedrock(t *testing.T) {
 	if best, reasons := isolation.Best(t.Context()); best != isolation.LevelCell {
 		t.Skipf("needs a cell: %v", reasons)
 	}
-	for _, c := range []struct{ name, model, printed, called string }{
+	for _, c := range []struct {
+		name, model, printed, called string
+		mounted                      bool // the files are in a folder of their own, as in a container
+	}{
 		{
-			"the default", "",
-			"eu.anthropic.claude-opus-4-6-v1, claude-opus-4-6 at Anthropic\nIt sells carts.\n", "eu.anthropic.claude-opus-4-6-v1",
+			"as the host is set up", "",
+			"eu.anthropic.claude-opus-4-6-v1, claude-opus-4-6 at Anthropic\nIt sells carts.\n", "eu.anthropic.claude-opus-4-6-v1", false,
 		},
 		{
-			"an id", "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-			"us.anthropic.claude-sonnet-4-5-20250929-v1:0, claude-sonnet-4-5-20250929 at Anthropic\nIt sells carts.\n", "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+			"a container, and an id", "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+			"us.anthropic.claude-sonnet-4-5-20250929-v1:0, claude-sonnet-4-5-20250929 at Anthropic\nIt sells carts.\n", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", true,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cli := claudetest.CLI(t)
-			mounted := t.TempDir()
-			write(t, filepath.Join(mounted, "credentials"), "[default]\naws_access_key_id = "+planted+"\naws_secret_access_key = planted\n")
+			home, given := t.TempDir(), ""
+			files := filepath.Join(home, ".aws")
+			if c.mounted {
+				files = filepath.Join(t.TempDir(), "mnt", "aws")
+				given = files
+			}
+			write(t, filepath.Join(files, "credentials"), "[default]\naws_access_key_id = "+planted+"\naws_secret_access_key = planted\n")
 			model := claudetest.NewModel(t,
-				script.Call("Bash", script.Input{"command": "cat ~/.aws/* " + mounted + "/*; env | grep -c " + planted + "; true"}),
+				script.Call("Bash", script.Input{"command": "cat ~/.aws/* " + files + "/*; env | grep -c " + planted + "; true"}),
 				script.Text("It sells carts."),
 			).RequireAllUsed()
 			fake := &fakeBedrock{model: model}
 			server := httptest.NewServer(fake)
 			defer server.Close()
 			opts := &claude.Options{CLIPath: cli.Path, Dir: cli.Work, StrictMCP: true}
-			host := isolation.Host{Home: t.TempDir(), Environ: func() []string {
+			host := isolation.Host{Home: home, Environ: func() []string {
 				return []string{
 					"PATH=" + os.Getenv("PATH"), "CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1",
 					"AWS_EC2_METADATA_DISABLED=true", "ANTHROPIC_BEDROCK_BASE_URL=" + server.URL,
 				}
 			}}
 			var out strings.Builder
-			if err := run(t.Context(), &out, opts, host, mounted, c.model); err != nil {
+			if err := run(t.Context(), &out, opts, host, given, c.model); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.printed, out.String()); diff != "" {
@@ -82,6 +90,9 @@ func TestBedrock(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
