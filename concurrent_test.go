@@ -33,11 +33,12 @@ const atOnce = 20
 // A worker is one of several evaluations. Its mark is in everything that it reads, says and writes.
 type worker struct {
 	number  int
+	ctx     context.Context
+	cancel  context.CancelFunc
 	adapter agent.Adapter
 	session *session.Session
 	tracker *guard.Tracker
 	files   *workspace.Workspace
-	cancel  context.CancelFunc
 
 	mu   sync.Mutex
 	kept []string // by its tool
@@ -84,10 +85,9 @@ func (w *worker) keeps() *tool.Tool {
 	})
 }
 
-func (w *worker) work(ctx context.Context, p *prompt.Prompt[review], transcript string) {
-	ctx, w.cancel = context.WithCancel(ctx)
+func (w *worker) work(p *prompt.Prompt[review], transcript string) {
 	defer w.cancel()
-	w.response, w.err = drover.Evaluate(ctx, w.adapter, p, &drover.Options{
+	w.response, w.err = drover.Evaluate(w.ctx, w.adapter, p, &drover.Options{
 		Session: w.session, Tracker: w.tracker, Workspace: w.files, Transcript: &drover.TranscriptOptions{File: transcript},
 	})
 }
@@ -189,6 +189,11 @@ func TestTwentyEvaluationsAtOnceShareNothing(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", temp)
 	var workers []*worker
+	for n := range atOnce {
+		w := &worker{number: n, session: session.New(nil), tracker: guard.NewTracker(guard.Budget{MaxTotalTokens: 100_000})}
+		w.ctx, w.cancel = context.WithCancel(t.Context())
+		workers = append(workers, w)
+	}
 	model := claudetest.NewModel(t, script.Func(func(r *script.Request) script.Turn {
 		body := string(r.Body)
 		for _, w := range workers {
@@ -204,23 +209,22 @@ func TestTwentyEvaluationsAtOnceShareNothing(t *testing.T) {
 	base := cli.Options(model)
 	base.Dir = ""
 	shared := claudecode.New(base)
-	for n := range atOnce {
-		w := &worker{number: n, adapter: shared, session: session.New(nil), tracker: guard.NewTracker(guard.Budget{MaxTotalTokens: 100_000})}
-		if n%2 == 1 {
+	for _, w := range workers {
+		w.adapter = shared
+		if w.number%2 == 1 {
 			w.adapter = claudecode.New(base)
 		}
 		var err error
 		if w.files, err = workspace.Open(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		workers = append(workers, w)
 	}
 
 	transcript := filepath.Join(cli.Root, "transcript.jsonl")
 	var all sync.WaitGroup
 	for _, w := range workers {
 		p := reviewPrompt(t, prompt.Markdown("task", "Task", "You are "+w.mark()+".").With(w.keeps()))
-		all.Go(func() { w.work(t.Context(), p, transcript) })
+		all.Go(func() { w.work(p, transcript) })
 	}
 	all.Wait()
 
