@@ -17,21 +17,22 @@ type Conversation[T any] struct {
 	e *evaluation
 }
 
-// Converse prepares a conversation that begins with a prompt. Nothing is started.
+// Converse makes a conversation that begins with a prompt. Nothing is started before something is said, or
+// [Conversation.Prepare] is called. It must be closed.
 func Converse[T any](a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Conversation[T] {
 	return &Conversation[T]{newEvaluation(a, p, parser(p), opts)}
 }
 
-// Prepare renders the prompt and starts the agent, which then waits: what is said first is answered many
-// times sooner. Without it the agent starts when something is said.
+// Prepare renders the prompt and starts the agent, which then waits: the first answer comes many times
+// sooner. It need not be called: the agent also starts when something is said.
 func (c *Conversation[T]) Prepare(ctx context.Context) error { return c.e.warm(ctx) }
 
-// Begin says the prompt.
+// Begin says the prompt and waits for the answer.
 func (c *Conversation[T]) Begin(ctx context.Context) (*Response[T], error) {
 	return c.begin(ctx, silently)
 }
 
-// Send says something else. The answer is one of the prompt's type too.
+// Send says something else and waits for the answer, which is one of the prompt's type too.
 func (c *Conversation[T]) Send(ctx context.Context, text string) (*Response[T], error) {
 	return c.send(ctx, text, silently)
 }
@@ -47,15 +48,18 @@ func (c *Conversation[T]) Stream(ctx context.Context, text string) *Run[T] {
 }
 
 // ErrInterrupted is why a turn ended that [Conversation.Interrupt] has ended.
-var ErrInterrupted = errors.New("drover: the turn was interrupted")
+var ErrInterrupted = errors.New("drover: the turn was interrupted\n  next: say something else, or close the conversation")
 
-// Interrupt ends the turn that is under way, and reports whether there was one. The conversation can go on.
+// Interrupt ends the turn that is under way, and reports whether there was one. The error of the turn matches
+// [ErrInterrupted], and the conversation can go on.
 func (c *Conversation[T]) Interrupt() bool { return c.e.stop(ErrInterrupted) }
 
-// ResumeToken continues the conversation elsewhere: give it to [Options] as Resume.
+// ResumeToken continues the conversation elsewhere: give it to [Options] as Resume. It is empty as long as
+// nothing was answered.
 func (c *Conversation[T]) ResumeToken() string { return c.e.resumeToken() }
 
-// Fork is a conversation that has said the same so far, and goes on by itself. Its session is a clone.
+// Fork is a conversation that has said the same so far, and goes on by itself. Its session is a clone; the
+// folder that its agent works in is the same. It must be closed too.
 func (c *Conversation[T]) Fork() (*Conversation[T], error) {
 	forked, err := c.e.fork()
 	if err != nil {

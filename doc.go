@@ -8,10 +8,19 @@
 // type that the prompt asks for. [Stream] gives the same with everything that happens while it happens,
 // and a [Conversation] goes on after the first answer.
 //
+// An adapter says which agent it is; package claudecode has that of Claude Code. A prompt is made with
+// package prompt:
+//
+//	p, err := prompt.NewPrompt[Review]("docs", "review", prompt.Markdown("task", "Task", "Review it."))
+//	...
 //	adapter := claudecode.New(nil)
 //	defer adapter.Close()
 //	resp, err := drover.Evaluate(ctx, adapter, p, &drover.Options{
 //		Deadline: guard.FromNow(5 * time.Minute),
 //		Budget:   &guard.Budget{MaxTotalTokens: 50_000},
 //	})
+//	...
+//	fmt.Println(resp.Output, resp.CostUSD())
+//
+// Whatever goes wrong is an [*EvaluationError], which says what to do next and whether to try again.
 package drover

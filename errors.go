@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// A Phase is the part of an evaluation that an error belongs to, for whoever handles it.
+// A Phase is the part of an evaluation that an error belongs to. Errors of one phase are handled alike.
 type Phase string
 
 // The phases.
@@ -26,7 +26,8 @@ const (
 	PhaseRequest Phase = "request"
 	// PhaseResponse: what came back is not an answer that can be used.
 	PhaseResponse Phase = "response"
-	// PhaseTool: the tools of the prompt.
+	// PhaseTool: the tools of the prompt could not be given to the agent, or hidden sections were opened
+	// without end. A call that fails is no error of the evaluation: the model reads it.
 	PhaseTool Phase = "tool"
 	// PhaseBudget: the budget is spent.
 	PhaseBudget Phase = "budget"
@@ -38,10 +39,10 @@ const (
 type EvaluationError struct {
 	// Prompt is the name of the prompt.
 	Prompt string
-	// Phase and Stage are where it went wrong: in general, and in the order of the work.
+	// Phase is whom it concerns, for programs that handle errors, and Stage how far the evaluation had come.
 	Phase Phase
 	Stage Stage
-	// Kind is the kind of trouble, where the adapter or we know it.
+	// Kind is the kind of trouble, where it is known: agent.FailureRateLimit and the others.
 	Kind agent.FailureKind
 	// Message says what happened, and Next what to do about it; that may be empty.
 	Message, Next string
@@ -134,29 +135,35 @@ func (e *evaluation) failed(err error) *EvaluationError {
 func (e *evaluation) refused(err error) *EvaluationError {
 	failure := &EvaluationError{Prompt: e.prompt.Name(), Phase: PhaseRequest, Stage: StagePrepare, Kind: agent.FailureRequest, Err: err, Retry: RetryAdvice{Safe: true}}
 	failure.Message, failure.Next = splitAdvice(err)
+	if errors.Is(err, agent.ErrBusy) { // which speaks of a runner, and here nobody has seen one
+		failure.Message, failure.Next = "the conversation has a turn under way", "wait until that is over, interrupt it, or fork the conversation"
+	}
 	return failure
 }
 
 // nextStep is what to do about kinds of failures whose errors do not say so themselves.
 var nextStep = map[agent.FailureKind]string{
-	"":                         "see the cause, Payload and the transcript for what went before",
-	agent.FailureRequest:       "change what is asked for; it would fail each time",
-	agent.FailureInterrupted:   "begin again, or resume with Summary.ResumeToken",
-	agent.FailureRateLimit:     "try again later, or set Options.Retry",
-	agent.FailureOverloaded:    "try again later, or set Options.Retry",
-	agent.FailureTimeout:       "check the connection to the model, or set Options.Retry",
-	agent.FailureServer:        "try again later, or set Options.Retry",
-	agent.FailureStart:         "try again, or set Options.Retry",
-	agent.FailureProcess:       "see what it wrote to standard error, or set Options.Retry",
-	agent.FailureNoResult:      "try again; Summary.Transcript shows how far it came",
-	agent.FailureQuota:         "check the account that pays for the model",
-	agent.FailureRefusal:       "change what the prompt asks for; the model refuses to do it",
-	agent.FailureTooLarge:      "show the agent less at a time, or begin a new conversation",
-	agent.FailureExecution:     "see Payload and the transcript for what went before",
-	agent.FailureMaxTurns:      "raise Options.MaxTurns, or ask for less",
-	agent.FailureMaxBudget:     "raise the budget, or ask for less",
-	agent.FailureNoOutput:      "describe the fields of the output type, or make it easier to fill",
-	agent.FailureOutputRetries: "make the output type easier to fill, or describe its fields",
+	"":                          "see the cause, Payload and the transcript for what went before",
+	agent.FailureUnavailable:    "run drover doctor, which says what is missing",
+	agent.FailureAuthentication: "check the key or the token that the adapter was given",
+	agent.FailureProtocol:       "check the version of the agent, and report it if it is a supported one",
+	agent.FailureRequest:        "change what is asked for; it would fail each time",
+	agent.FailureInterrupted:    "begin again, or resume with Summary.ResumeToken",
+	agent.FailureRateLimit:      "try again later, or set Options.Retry",
+	agent.FailureOverloaded:     "try again later, or set Options.Retry",
+	agent.FailureTimeout:        "check the connection to the model, or set Options.Retry",
+	agent.FailureServer:         "try again later, or set Options.Retry",
+	agent.FailureStart:          "try again, or set Options.Retry",
+	agent.FailureProcess:        "see what it wrote to standard error, or set Options.Retry",
+	agent.FailureNoResult:       "try again; Summary.Transcript shows how far it came",
+	agent.FailureQuota:          "check the account that pays for the model",
+	agent.FailureRefusal:        "change what the prompt asks for; the model refuses to do it",
+	agent.FailureTooLarge:       "show the agent less at a time, or begin a new conversation",
+	agent.FailureExecution:      "see Payload and the transcript for what went before",
+	agent.FailureMaxTurns:       "raise Options.MaxTurns, or ask for less",
+	agent.FailureMaxBudget:      "raise the budget, or ask for less",
+	agent.FailureNoOutput:       "describe the fields of the output type, or make it easier to fill",
+	agent.FailureOutputRetries:  "make the output type easier to fill, or describe its fields",
 }
 
 // classify says what kind of trouble an error is.

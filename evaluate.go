@@ -14,13 +14,13 @@ import (
 	"github.com/drover-agents/drover/prompt"
 )
 
-// Evaluate has an agent answer a prompt. Nil means no options.
+// Evaluate has an agent answer a prompt, and waits for the answer. Nil options are the defaults.
 //
 // The error is an [*EvaluationError], whatever went wrong. When ctx ends, or the deadline passes, the turn
 // is interrupted, and the agent is gone when Evaluate returns.
 func Evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) (*Response[T], error) {
 	run := Stream(ctx, a, p, opts)
-	for range run.Events() { //nolint:revive // the response says how it ended
+	for range run.Events() { // the response says how it ended
 	}
 	return run.Response()
 }

@@ -22,7 +22,7 @@ import (
 // agent, no limits, a session of its own.
 type Options struct {
 	// Session is where everything is recorded, and whose state takes part: the gate asks it which tools are
-	// blocked, context lines come from its plan. Nil means a new one; see [Response.Session].
+	// blocked, context lines come from its plan. Nil means a new one; see [Summary].
 	Session *session.Session
 	// Workspace is the place that the agent works in. Nil means an empty folder that is removed afterwards,
 	// unless Dir names one.
@@ -41,8 +41,9 @@ type Options struct {
 	// RunContext names the run in logs, events and traces. Empty fields are filled in.
 	RunContext guard.RunContext
 
-	// Model, Effort, MaxTurns, MaxBudgetUSD, SystemPrompt, AllowedTools and DisallowedTools are those of
-	// [agent.Request]. Where they say nothing, the adapter's own configuration holds.
+	// Model is the model that is asked, Effort how hard it is to work, MaxTurns how many model calls it may
+	// take, MaxBudgetUSD what it may cost in dollars, and SystemPrompt replaces the agent's own.
+	// Where they say nothing, the adapter's own configuration holds.
 	Model        string
 	Effort       string
 	MaxTurns     int
@@ -50,8 +51,11 @@ type Options struct {
 	SystemPrompt string
 	// AppendSystemPrompt is added to the system prompt, before the prompt if that goes there too.
 	AppendSystemPrompt string
-	AllowedTools       []string
-	DisallowedTools    []string
+	// AllowedTools are the only tools that the agent may use. Those of the prompt are added unless the list
+	// names some of them. Nil allows all that nothing else forbids, and an empty list none. DisallowedTools
+	// are those that it may not use.
+	AllowedTools    []string
+	DisallowedTools []string
 	// Placement is where the text of the prompt goes. The zero value means the user's message.
 	Placement Placement
 	// Input is the user's message where the prompt goes into the system prompt. Empty means a sentence that
@@ -113,6 +117,7 @@ const ToolServer = "wink"
 // A Placement is where the text of a prompt goes.
 type Placement uint8
 
+// The places of a prompt.
 const (
 	// AsUser is the user's message.
 	AsUser Placement = iota

@@ -103,6 +103,29 @@ func ExampleNewToolGate() {
 	// delete-file: {Behavior:deny Message:Use --dangerous to allow this tool.}
 }
 
+// Tools of the agent itself are not in a registry: lists say what they do.
+func ExampleNewToolGate_builtin() {
+	toolGate, err := gate.NewToolGate(gate.ToolGateOptions{
+		Registry: tool.Tools{readFile, writeFile},
+		ReadOnly: true,
+		Builtin: gate.BuiltinLists{
+			ReadOnly:  []string{"View", "GlobTool", "GrepTool", "LS"},
+			Mutating:  []string{"Edit", "Replace", "Write", "Bash"},
+			Dangerous: []string{"Bash"},
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+
+	for _, name := range []string{"View", "Edit"} {
+		fmt.Printf("%s: %+v\n", name, toolGate(name))
+	}
+	// Output:
+	// View: {Behavior:allow Message:}
+	// Edit: {Behavior:deny Message:Read-only mode: mutating tools disabled.}
+}
+
 // The mode of the CLI follows from the gate. What an agent cannot enforce is refused at once.
 func ExampleGate_Project() {
 	edits := gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow})

@@ -3,9 +3,11 @@
 package isolation_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -109,4 +111,17 @@ func ExampleNewHome() {
 	defer home.Close()
 	fmt.Println(home.SkillsDir() == home.ClaudeDir()+"/skills")
 	// Output: true
+}
+
+// Whoever has settings of the CLI's own sandbox can keep them: the same is enforced by a cell.
+func ExampleFromSettings() {
+	var settings struct {
+		Sandbox claude.Sandbox `json:"sandbox"`
+	}
+	if err := json.Unmarshal([]byte(`{"sandbox": {"enabled": true, "network": {"allowedDomains": []}}}`), &settings); err != nil {
+		panic(err)
+	}
+	sandbox, network, err := isolation.FromSettings(settings.Sandbox)
+	fmt.Println(!sandbox.Disabled, network.AllowedDomains, err)
+	// Output: true [] <nil>
 }

@@ -56,8 +56,9 @@ func TestAConversationThatIsTooLargeAloneIsKept(t *testing.T) {
 }
 
 func TestAConversationBelongsToTheFolderThatItBeganIn(t *testing.T) {
+	const id = "00000000-0000-4000-8000-000000000001"
 	c := newConversations(1000)
-	one, elsewhere := transcript.Key{ProjectKey: "a", SessionID: "s"}, transcript.Key{ProjectKey: "b", SessionID: "s"}
+	one, elsewhere := transcript.Key{ProjectKey: "a", SessionID: id}, transcript.Key{ProjectKey: "b", SessionID: id}
 	for _, key := range []transcript.Key{one, elsewhere} {
 		if err := c.Append(t.Context(), key, []json.RawMessage{json.RawMessage(`{}`)}); err != nil {
 			t.Fatal(err)

@@ -33,6 +33,9 @@ func overlay(o *claude.Options, req agent.Request) error {
 	if req.OutputSchema != nil {
 		o.OutputSchema = req.OutputSchema
 	}
+	if req.TraceParent != "" { // the state belongs to it
+		o.TraceParent, o.TraceState = req.TraceParent, req.TraceState
+	}
 	o.PartialMessages = o.PartialMessages || req.PartialText
 	return errors.Join(overlaySystemPrompt(o, req), overlayTools(o, req), overlayEffort(o, req.Effort))
 }

@@ -23,7 +23,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -110,11 +110,11 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, s *session.Se
 	if err != nil {
 		return err
 	}
-	report, err := evaluate(ctx, claudecode.New(opts), p, s)
+	resp, err := drover.Evaluate(ctx, claudecode.New(opts), p, &drover.Options{Session: s})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, report.Summary)
+	fmt.Fprintln(out, resp.Output.Summary)
 	state, _ := session.Query[AnalysisState](s).Latest()
 	fmt.Fprintf(out, "Analyzed %d files\n", len(state.FilesAnalyzed))
 	fmt.Fprintf(out, "Found %d total issues\n", state.IssuesFound)
@@ -131,7 +131,7 @@ type AnalyzeParams struct {
 
 func analyzeTool(project *os.Root) *tool.Tool {
 	return tool.Must("analyze", "Analyze a source file for issues", func(ctx context.Context, p AnalyzeParams) (string, error) {
-		s, _ := session.From(ctx) // session.ToolTx has put it there
+		s, _ := session.From(ctx) // drover.Evaluate has put it there
 		state, _ := session.Query[AnalysisState](s).Latest()
 		if slices.Contains(state.FilesAnalyzed, p.FilePath) {
 			return "Already analyzed: " + p.FilePath, nil
@@ -169,33 +169,4 @@ func findIssues(ctx context.Context, s *session.Session, path string, source []b
 		n++
 	}
 	return n, nil
-}
-
-// evaluate has an agent answer a prompt. The tools of the prompt work in the session.
-func evaluate[Out any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[Out], s *session.Session) (answer Out, err error) {
-	rendered, err := p.Render(&prompt.RenderOptions{Session: s})
-	if err != nil {
-		return answer, err
-	}
-	tools, err := tool.NewRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, rendered.Tools...)
-	if err != nil {
-		return answer, err
-	}
-	runner, err := agent.NewRunner(a, nil)
-	if err != nil {
-		return answer, err
-	}
-	request := agent.Request{Prompt: rendered.Text, Tools: tools, OutputSchema: rendered.OutputSchema}
-	for e, err := range runner.Run(ctx, request) {
-		if err != nil {
-			return answer, err
-		}
-		if done, ok := e.Payload.(event.Done); ok {
-			if done.Status != event.DoneSuccess {
-				return answer, fmt.Errorf("the run ended with %s: %s", done.Status, done.Result)
-			}
-			return p.Parse(done.Output)
-		}
-	}
-	return answer, errors.New("the run had no end")
 }

@@ -32,7 +32,7 @@ func TestAnalyse(t *testing.T) {
 	cli.WriteFile(t, "shop.py", "# TODO: open on Sundays\n")
 	cli.WriteFile(t, "broken.py", "# TODO: mend\n\xff\xfe\n") // fails after it has found something
 	call := func(id, file string) script.Turn {
-		return script.Reply(script.ToolCall{ID: id, Name: "mcp__drover__analyze", Input: script.Input{"file_path": file}})
+		return script.Reply(script.ToolCall{ID: id, Name: "mcp__wink__analyze", Input: script.Input{"file_path": file}})
 	}
 	model := claudetest.NewModel(t,
 		call("toolu_1", "cart.py"), call("toolu_2", "broken.py"), call("toolu_3", "shop.py"), call("toolu_4", "cart.py"),
@@ -64,8 +64,8 @@ func TestAnalyse(t *testing.T) {
 	if diff := cmp.Diff(before, known(again)); diff != "" {
 		t.Errorf("the session that was opened again knows something else (-before +now):\n%s", diff)
 	}
-	if got := before.Calls["toolu_2"]; got != event.ToolError || len(before.Calls) != 4 {
-		t.Errorf("the session knows the calls %v, want 4 of them, the second one failed", before.Calls)
+	if got := before.Calls["toolu_2"]; got != event.ToolError || len(before.Calls) != 5 {
+		t.Errorf("the session knows the calls %v, want 4 and the answer, the second one failed", before.Calls)
 	}
 }
 

@@ -15,10 +15,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
@@ -65,45 +64,21 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, project strin
 	if err != nil {
 		return err
 	}
-	runner, err := agent.NewRunner(claudecode.New(opts).In(&isolation.Isolation{
+	auditor := claudecode.New(opts).In(&isolation.Isolation{
 		Network: isolation.NoNetwork(),
 		Sandbox: &isolation.Sandbox{ReadablePaths: []string{w.Root()}}, // it is anyway, as the working directory
 		Host:    isolation.Host{Environ: opts.Environ},
-	}), nil)
-	if err != nil {
-		return err
-	}
-	found, err := evaluate(ctx, runner, p, s, w)
+	})
+	resp, err := drover.Evaluate(ctx, auditor, p, &drover.Options{Session: s, Workspace: w})
 	if err != nil {
 		return err
 	}
 	for _, preview := range w.Previews() {
 		fmt.Fprintf(out, "%s: %d files, %d bytes\n", preview.MountPath, preview.Files, preview.BytesCopied)
 	}
-	fmt.Fprintf(out, "risk: %s\n", found.Risk)
-	for _, issue := range found.Issues {
+	fmt.Fprintf(out, "risk: %s\n", resp.Output.Risk)
+	for _, issue := range resp.Output.Issues {
 		fmt.Fprintf(out, "- %s\n", issue)
 	}
 	return nil
-}
-
-// evaluate has the agent answer a prompt in a workspace.
-func evaluate[Out any](ctx context.Context, runner *agent.Runner, p *prompt.Prompt[Out], s *session.Session, w *workspace.Workspace) (answer Out, err error) {
-	rendered, err := p.Render(&prompt.RenderOptions{Session: s})
-	if err != nil {
-		return answer, err
-	}
-	request := agent.Request{Prompt: rendered.Text, OutputSchema: rendered.OutputSchema, Workspace: w}
-	for e, err := range runner.Run(ctx, request) {
-		if err != nil {
-			return answer, err
-		}
-		if done, ok := e.Payload.(event.Done); ok {
-			if done.Status != event.DoneSuccess {
-				return answer, fmt.Errorf("the run ended with %s: %s", done.Status, done.Result)
-			}
-			return p.Parse(done.Output)
-		}
-	}
-	return answer, errors.New("the run had no end")
 }

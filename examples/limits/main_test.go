@@ -23,43 +23,38 @@ func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		tokens  int64
+		kept    int64
 		time    time.Duration
-		finish  bool
-		turns   func(*guard.Tracker) []script.Turn
+		turns   []script.Turn
 		printed string
 		told    string // what the model reads of its last call
 	}{
 		{
-			name: "enough of both", tokens: 50_000, time: time.Hour, turns: always(read, answer),
+			name: "enough of both", tokens: 50_000, time: time.Hour, turns: []script.Turn{read, answer},
 			printed: "It is a shop.\nTokens remaining: 47700\n", told: "cart",
 		},
 		{
-			name: "the budget is spent and the agent may finish", tokens: 2_000, time: time.Hour, finish: true,
-			turns: func(tracker *guard.Tracker) []script.Turn {
-				// Tokens are counted beside the run: the last call comes when that is done.
-				late := script.Func(func(*script.Request) script.Turn { <-spent(t, tracker); return read })
-				return []script.Turn{read, read, late, answer}
-			},
-			printed: "Used too many tokens\nIt is a shop.\nTokens remaining: -2500\n", told: "Token budget exhausted",
+			name: "the rest is for the answer", tokens: 5_000, kept: 3_000, time: time.Hour, turns: []script.Turn{read, read, answer},
+			printed: "It is a shop.\nTokens remaining: 1600\n", told: "The tokens that are left are for the answer.",
 		},
 		{
-			name: "the budget is spent", tokens: 1_000, time: time.Hour, turns: always(read, script.Hang().Always()),
+			name: "the budget is spent", tokens: 1_000, time: time.Hour, turns: []script.Turn{read, script.Hang().Always()},
 			printed: "Used too many tokens\nTokens remaining: -100\n",
 		},
 		{
-			name: "the time is over in the middle", tokens: 50_000, time: time.Second, turns: always(script.Hang().Always()),
+			name: "the time is over in the middle", tokens: 50_000, time: time.Second, turns: []script.Turn{script.Hang().Always()},
 			printed: "Task took too long\nTokens remaining: 50000\n",
 		},
 		{
-			name: "the time is over before", tokens: 50_000, time: 0, turns: always(),
+			name: "the time is over before", tokens: 50_000, time: 0,
 			printed: "Task took too long\nTokens remaining: 50000\n",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: c.tokens, Deadline: guard.FromNow(c.time)})
-			model := claudetest.NewModel(t, c.turns(tracker)...)
+			model := claudetest.NewModel(t, c.turns...)
 			var out strings.Builder
-			if err := run(t.Context(), &out, cli.Options(model), tracker, c.finish); err != nil {
+			if err := run(t.Context(), &out, cli.Options(model), tracker, c.kept); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.printed, out.String()); diff != "" {
@@ -70,15 +65,4 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
-}
-
-func always(turns ...script.Turn) func(*guard.Tracker) []script.Turn {
-	return func(*guard.Tracker) []script.Turn { return turns }
-}
-
-// spent is closed when a limit is reached.
-func spent(t *testing.T, tracker *guard.Tracker) <-chan struct{} {
-	ctx, cancel := tracker.Context(t.Context())
-	t.Cleanup(cancel)
-	return ctx.Done()
 }

@@ -17,10 +17,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/workspace"
@@ -66,15 +65,11 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, project strin
 		return err
 	}
 	opts.PermissionMode = claude.ModeAcceptEdits
-	runner, err := agent.NewRunner(claudecode.New(opts), nil)
+	resp, err := drover.Evaluate(ctx, claudecode.New(opts), p, &drover.Options{Session: s, Workspace: w})
 	if err != nil {
 		return err
 	}
-	done, err := evaluate(ctx, runner, p, s, w)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(out, done.Summary)
+	fmt.Fprintln(out, resp.Output.Summary)
 	if err := show(ctx, out, s, w); err != nil {
 		return err
 	}
@@ -133,25 +128,4 @@ func bring(ctx context.Context, out io.Writer, w *workspace.Workspace, back *wor
 		fmt.Fprintf(out, "left out: %s, which %s\n", left.Path, left.Reason)
 	}
 	return nil
-}
-
-// evaluate has the agent answer a prompt in a workspace.
-func evaluate[Out any](ctx context.Context, runner *agent.Runner, p *prompt.Prompt[Out], s *session.Session, w *workspace.Workspace) (answer Out, err error) {
-	rendered, err := p.Render(&prompt.RenderOptions{Session: s})
-	if err != nil {
-		return answer, err
-	}
-	request := agent.Request{Prompt: rendered.Text, OutputSchema: rendered.OutputSchema, Workspace: w}
-	for e, err := range runner.Run(ctx, request) {
-		if err != nil {
-			return answer, err
-		}
-		if done, ok := e.Payload.(event.Done); ok {
-			if done.Status != event.DoneSuccess {
-				return answer, fmt.Errorf("the run ended with %s: %s", done.Status, done.Result)
-			}
-			return p.Parse(done.Output)
-		}
-	}
-	return answer, errors.New("the run had no end")
 }

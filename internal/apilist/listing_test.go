@@ -101,7 +101,7 @@ func TestWriteThenCheck(t *testing.T) {
 	root := writeTree(t, map[string]string{
 		"a/p.go": source, "a/b/q.go": "package q\n\nvar Q int\n", "internal/x/x.go": "package x\n\nvar X int\n",
 		"cmd/c/main.go": "package main\n", "a/examples/e.go": "package e\n\nvar E int\n", "api/gone.txt": "var Z\n",
-		"tool/main.go": "package main\n\nvar Exported int\n",
+		"tool/main.go": "package main\n\nvar Exported int\n", "root.go": "package root\n\nvar R int\n",
 	})
 	if err := run(root, true); err == nil || !strings.Contains(err.Error(), "gone.txt: - var Z") ||
 		!strings.Contains(err.Error(), "a-b.txt: + var Q") || !strings.Contains(err.Error(), "make api") {
@@ -117,7 +117,7 @@ func TestWriteThenCheck(t *testing.T) {
 	for i := range files {
 		files[i] = filepath.Base(files[i])
 	}
-	if diff := cmp.Diff([]string{"a-b.txt", "a.txt"}, files); diff != "" {
+	if diff := cmp.Diff([]string{"a-b.txt", "a.txt", "drover.txt"}, files); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if err := os.WriteFile(filepath.Join(root, "a/b/q.go"), []byte("package q\n\nvar Q string\n"), 0o644); err != nil {

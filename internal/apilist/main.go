@@ -39,13 +39,24 @@ func run(root string, check bool) error {
 			return err
 		}
 		if text != "" {
-			want[strings.ReplaceAll(filepath.ToSlash(dir), "/", "-")+".txt"] = text
+			want[fileOf(dir)] = text
 		}
 	}
 	if check {
 		return compare(filepath.Join(root, "api"), want)
 	}
 	return write(filepath.Join(root, "api"), want)
+}
+
+// rootFile is the file of the package at the root of the module, which has no path to be named after.
+const rootFile = "drover.txt"
+
+// fileOf is the name of the file for the package in dir.
+func fileOf(dir string) string {
+	if dir == "." {
+		return rootFile
+	}
+	return strings.ReplaceAll(filepath.ToSlash(dir), "/", "-") + ".txt"
 }
 
 // private are directories without public packages.

@@ -9,7 +9,10 @@ import (
 	"testing"
 )
 
-// Every example runs its agent in a cell: by the adapter, or by opening one.
+// wallless is the one example that shows how to have no walls.
+const wallless = "development"
+
+// Every example but one runs its agent in a cell: by the adapter, or by opening one.
 func TestEveryExampleIsInACell(t *testing.T) {
 	programs, err := filepath.Glob("../../examples/*/main.go")
 	if err != nil || len(programs) < 9 {
@@ -22,11 +25,35 @@ func TestEveryExampleIsInACell(t *testing.T) {
 		}
 		text := string(source)
 		opened := strings.Contains(text, "isolation.Isolation") && strings.Contains(text, ".Open(")
-		if !opened && !strings.Contains(text, "claudecode.New(") {
+		if !opened && !strings.Contains(text, "claudecode.New(") && !strings.Contains(text, "claudecode.FromConfig(") {
 			t.Errorf("%s starts a CLI without a cell", path)
+		}
+		if filepath.Base(filepath.Dir(path)) == wallless {
+			if !strings.Contains(text, "with NO WALLS") || !strings.Contains(text, "-no-walls") {
+				t.Errorf("%s does not say loudly that there are no walls", path)
+			}
+			continue
 		}
 		if strings.Contains(text, "Spawner") || strings.Contains(text, "LevelHost") || strings.Contains(text, "isolation.Development") {
 			t.Errorf("%s gives up the walls", path)
+		}
+	}
+}
+
+// Every example is in the README's list, and has a test.
+func TestEveryExampleIsListedAndTested(t *testing.T) {
+	programs, err := filepath.Glob("../../examples/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := read(t, "README.md")
+	for _, path := range programs {
+		name := filepath.Base(filepath.Dir(path))
+		if !strings.Contains(readme, "| [`"+name+"`](examples/"+name+") |") {
+			t.Errorf("README.md does not list examples/%s", name)
+		}
+		if _, err := os.Stat(filepath.Join(filepath.Dir(path), "main_test.go")); err != nil {
+			t.Errorf("examples/%s has no test: %v", name, err)
 		}
 	}
 }
