@@ -38,8 +38,8 @@ func TestLimits(t *testing.T) {
 			printed: "It is a shop.\nTokens remaining: 1600\n", told: "The tokens that are left are for the answer.",
 		},
 		{
-			name: "the budget is spent", tokens: 1_000, time: time.Hour, turns: []script.Turn{read, script.Hang().Always()},
-			printed: "Used too many tokens\nTokens remaining: -100\n",
+			name: "the budget is spent", tokens: 1_050, time: time.Hour, turns: []script.Turn{read, script.Hang().Always()},
+			printed: "Used too many tokens\nTokens remaining: -50\n",
 		},
 		{
 			name: "the time is over in the middle", tokens: 50_000, time: time.Second, turns: []script.Turn{script.Hang().Always()},
