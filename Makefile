@@ -45,10 +45,11 @@ soak: setup
 	  done; \
 	done
 
-# One table of Drover beside its peers, and workspaces beside cp and git; then what single packages cost.
+# One table of Drover beside its peers, workspaces beside cp and git, and evaluations beside the CLI; then what single packages cost.
 bench: setup
 	@$(GO) run ./bench/cmd/wirebench
 	@$(GO) test -run='^$$' -bench='Beside|InATransaction' -benchtime=10x ./workspace >$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
+	@$(GO) test -run='^$$' -bench='Evaluate|FreshConversation' -benchtime=9x . ./agent/claudecode >>$(CURDIR)/.drover/bench.log 2>&1 || { cat $(CURDIR)/.drover/bench.log; exit 1; }
 	@grep '^Benchmark' $(CURDIR)/.drover/bench.log
 
 microbench: setup
