@@ -81,7 +81,7 @@ func (w *worker) keeps() *tool.Tool {
 		defer w.mu.Unlock()
 		w.kept = append(w.kept, in.Text)
 		s, _ := session.From(ctx)
-		_, err := s.Dispatch(ctx, note{in.Text})
+		_, err := s.Dispatch(ctx, note(in))
 		return in.Text, err
 	})
 }
