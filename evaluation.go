@@ -148,8 +148,14 @@ func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(con
 	}
 	defer end()
 	o, err := do(ctx, out.take)
+	if err != nil && broken[e.classify(err).Kind] {
+		_ = e.dismiss() // the next turn begins another one, which goes on
+	}
 	return o, e.finish(ctx, out, o, err)
 }
+
+// broken are the failures after which an agent takes no more.
+var broken = map[agent.FailureKind]bool{agent.FailureProcess: true, agent.FailureProtocol: true, agent.FailureNoResult: true}
 
 // begins notes how the turn that begins can be interrupted, and nil that it is over. It reports false if
 // the conversation is closed.
