@@ -53,12 +53,11 @@ func TestPitfall28_ExitAfterAnErrorResultIsNoCrash(t *testing.T) {
 				tc.then(s)
 				s.Exit(1)
 			})
-			// The CLI may have ended before Send is done; then it says the same.
-			var failed *claude.ResultError
-			if err := c.Send(t.Context(), claude.Text("go")); err != nil && !errors.As(err, &failed) {
-				t.Fatal(err)
+			if err := c.Send(t.Context(), claude.Text("go")); err != nil {
+				t.Log("the CLI has ended before Send was done:", err)
 			}
 			_, _, err := collect(c.Messages())
+			var failed *claude.ResultError
 			if got := errors.As(err, &failed); got == tc.crash {
 				t.Errorf("error %v; want a ResultError: %t", err, !tc.crash)
 			}
