@@ -96,6 +96,7 @@ func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err er
 // unrecorded is the error of an evaluation whose end could not be recorded.
 func (e *evaluation) unrecorded(failure *EvaluationError, kept error) *EvaluationError {
 	if failure == nil {
+		e.summary.Status = event.DoneError
 		return e.failed(fmt.Errorf("the end could not be recorded: %w", kept))
 	}
 	failure.Err = errors.Join(failure.Err, kept)
