@@ -241,6 +241,9 @@ func TestWhyAnAgentThatStartsWasStopped(t *testing.T) {
 				if !errors.Is(err, guard.ErrDeadlineExceeded) {
 					t.Errorf("it ended with %v, want that the deadline has passed", err)
 				}
+				if failure, ok := errors.AsType[*drover.EvaluationError](err); !ok || failure.Summary.Status != event.DoneInterrupted {
+					t.Errorf("it counts as %s, want interrupted", failure.Summary.Status)
+				}
 			})
 		})
 	}
