@@ -318,6 +318,26 @@ func TestAConversationGoesOnWhenThereIsRoomAgain(t *testing.T) {
 	}
 }
 
+// A call of a subagent that works on in the background is recorded when its agent is ended, if not before.
+func TestACallInTheBackgroundIsRecordedOnce(t *testing.T) {
+	s := session.New(nil)
+	background := event.Event{Payload: call("1", "Bash", `{}`), AgentID: "sub"}
+	k := &keeper{Adapter: agenttest.New(agenttest.EmitEvents(background), agenttest.Done("one"))}
+	c := converse(t, k, &drover.Options{Dir: t.TempDir(), Session: s})
+	if _, err := c.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := recorded(s); len(got) != 0 {
+		t.Errorf("%q is recorded, and may still end", got)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"1 Bash native cancelled of sub: The turn ended before the call did."}, recorded(s)); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
 func TestAClosedConversationHasNoTurn(t *testing.T) {
 	c := converse(t, newMoody(tokened("one")), &drover.Options{Dir: t.TempDir()})
 	if _, err := c.Begin(t.Context()); err != nil {

@@ -462,7 +462,9 @@ func (e *evaluation) dismiss() error {
 	if talk == nil {
 		return nil
 	}
-	return talk.Close()
+	err := talk.Close()
+	e.host.recordOpen(context.Background(), true) // what a turn has left to subagents in the background
+	return err
 }
 
 // talksTo notes to whom the evaluation talks, and returns to whom it did before. Handlers may still ask.
