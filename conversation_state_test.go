@@ -253,7 +253,7 @@ func TestWhyAnAgentThatStartsWasStopped(t *testing.T) {
 func TestAnEvaluationInsideOfAnother(t *testing.T) {
 	inner := &drover.EvaluationError{Prompt: "inner", Message: "no", Err: errBadModel}
 	_, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Fail(inner)), newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir()})
-	outer, ok := err.(*drover.EvaluationError) //nolint:errorlint // which of the two it is
+	outer, ok := err.(*drover.EvaluationError) // which of the two it is
 	if !ok || outer.Prompt != "demo:task" || !errors.Is(err, errBadModel) || inner.Summary.Attempts != 0 {
 		t.Errorf("the error is %+v", err)
 	}
