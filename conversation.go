@@ -68,7 +68,8 @@ func (c *Conversation[T]) Fork() (*Conversation[T], error) {
 	return &Conversation[T]{forked}, nil
 }
 
-// Close ends what is under way and the agent, and waits until nothing of it is left. It may be called twice.
+// Close ends what is under way and the agent, and waits until nothing of it is left. It may be called twice, but
+// not in a loop over events of the conversation, for whose end it waits: leave the loop first.
 func (c *Conversation[T]) Close() error { return c.e.close() }
 
 func (c *Conversation[T]) closed(err error) error {

@@ -113,9 +113,6 @@ var throttles = map[agent.FailureKind]ThrottleKind{
 
 // failed makes any error one of the evaluation.
 func (e *evaluation) failed(err error) *EvaluationError {
-	if already, ok := errors.AsType[*EvaluationError](err); ok {
-		return already
-	}
 	ended, _ := errors.AsType[*turnError](err)
 	f := e.classify(err)
 	failure := &EvaluationError{

@@ -28,9 +28,9 @@ func Evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], 
 // Stream is [Evaluate] with the events of the run. Nothing happens before somebody reads them.
 func Stream[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Run[T] {
 	c := Converse(a, p, opts)
-	return &Run[T]{stream: func(emit emitFunc) (*Response[T], error) {
-		resp, err := c.begin(ctx, emit)
-		return resp, c.closed(err)
+	return &Run[T]{stream: func(emit emitFunc) (_ *Response[T], err error) {
+		defer func() { err = c.closed(err) }() // also when the reader's loop panics, or ends its goroutine
+		return c.begin(ctx, emit)
 	}}
 }
 

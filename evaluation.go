@@ -84,18 +84,14 @@ func newEvaluation(a agent.Adapter, p task, parse func(json.RawMessage) (any, er
 // evaluate says the prompt and waits for the answer.
 func (e *evaluation) evaluate(ctx context.Context, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
-		return e.attempts(ctx, emit)
+		return e.attempts(ctx, e.first, emit)
 	})
 }
 
 // proceed says something more in a conversation.
 func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
 	return e.exclusively(ctx, emit, func(ctx context.Context, emit emitFunc) (*outcome, error) {
-		e.summary.Attempts = 1
-		if err := e.ready(ctx); err != nil {
-			return nil, err
-		}
-		return e.rounds(ctx, text, emit)
+		return e.attempts(ctx, func() string { return e.more(text) }, emit)
 	})
 }
 
@@ -120,7 +116,9 @@ func (e *evaluation) warm(ctx context.Context) error {
 			err = e.ready(bounded)
 		}
 		if p, ok := e.talk.(agent.Practiser); ok && err == nil {
-			err = p.Practise(bounded)
+			if err = p.Practise(bounded); err != nil {
+				_ = e.dismiss() // what is said next begins another one
+			}
 		}
 	}
 	if err != nil {
@@ -162,8 +160,11 @@ var broken = map[agent.FailureKind]bool{agent.FailureProcess: true, agent.Failur
 func (e *evaluation) begins(interrupt context.CancelCauseFunc) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.ended && interrupt != nil {
+		return false
+	}
 	e.interrupt = interrupt
-	return !e.ended
+	return true
 }
 
 // stop interrupts what is under way, and reports whether there was something.
@@ -197,7 +198,7 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 
 // start forgets what came before, and names the run.
 func (e *evaluation) start() {
-	e.stage, e.began, e.seq, e.calls, e.logged = StagePrepare, time.Now(), 0, calls{}, false
+	e.stage, e.began, e.seq, e.calls, e.goOn, e.logged = StagePrepare, time.Now(), 0, calls{}, "", false
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	e.identify()
 }
@@ -291,37 +292,54 @@ func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 	adapter := e.adapter
 	o := &agent.RunnerOptions{Logger: e.opts.Logger, NewRunID: func() string { return e.run.RunID }}
 	if opener, ok := adapter.(agent.Opener); ok {
-		if e.talk, err = opener.Open(ctx, r); err != nil {
+		talk, err := opener.Open(ctx, r)
+		if err != nil {
 			return err
 		}
-		adapter = agent.Talk(adapter, e.talk)
+		e.talksTo(talk)
+		adapter = agent.Talk(adapter, talk)
 	}
 	e.asked = r
-	e.runner, err = agent.NewRunner(adapter, o)
-	return err
+	if e.runner, err = agent.NewRunner(adapter, o); err != nil {
+		return errors.Join(err, e.dismiss())
+	}
+	return nil
 }
 
-// message is what the user says first.
-func (e *evaluation) message() string {
+// first is what the user says first.
+func (e *evaluation) first() string {
+	if e.opts.Placement == AsUser {
+		return e.host.opening(e.live.Rendered().Text)
+	}
+	return e.host.opening(e.opts.Input)
+}
+
+// more is what the user says later. An agent that has begun anew to show hidden sections reads them before it.
+func (e *evaluation) more(text string) string {
+	if e.summary.Expansions > 0 && e.opts.Placement == AsUser {
+		return e.first() + "\n\n" + text
+	}
+	return text
+}
+
+// message is what the user says, or that the agent go on with it.
+func (e *evaluation) message(say func() string) string {
 	if text := e.goOn; text != "" {
 		e.goOn = ""
-		return text
+		return e.host.opening(text)
 	}
-	if e.opts.Placement == AsUser {
-		return e.live.Rendered().Text
-	}
-	return e.opts.Input
+	return say()
 }
 
 // attempt has the agent answer, and begins anew as often as the model asks for what is hidden.
-func (e *evaluation) attempt(ctx context.Context, emit emitFunc) (*outcome, error) {
+func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {
 	began, forks := e.resumeToken(), e.forks
 	for {
 		if err := e.ready(ctx); err != nil {
 			return nil, err
 		}
 		own, cancel := e.live.Context(ctx)
-		o, err := e.rounds(own, e.host.opening(e.message()), emit)
+		o, err := e.rounds(own, e.message(say), emit)
 		cancel()
 		more := e.live.Expansion()
 		if more == nil || ctx.Err() != nil {
@@ -392,7 +410,7 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *t
 	ctx, end := e.host.begin(ctx)
 	defer end()
 	request := e.asked
-	request.Prompt, e.asked.Resume = text, "" // the runner knows how to go on
+	request.Prompt, request.Resume, request.Fork = text, e.resumeToken(), e.forks
 	for ev, err := range e.runner.Run(ctx, request) {
 		if err != nil {
 			return nil, errors.Join(err, e.host.settle(ctx, nil))
@@ -425,8 +443,8 @@ func (e *evaluation) add(t *turn) {
 	s.count(t)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if t.ResumeToken != "" {
-		e.token, e.forks = t.ResumeToken, false // from here on it is a conversation of its own
+	if t.ResumeToken != "" { // with a token of its own it is a conversation of its own
+		e.token, e.forks = t.ResumeToken, e.forks && t.ResumeToken == cmp.Or(e.token, e.opts.Resume)
 	}
 }
 
@@ -440,12 +458,21 @@ func (e *evaluation) resumeToken() string {
 // dismiss ends the agent, not the evaluation.
 func (e *evaluation) dismiss() error {
 	e.runner = nil
-	if e.talk == nil {
+	talk := e.talksTo(nil)
+	if talk == nil {
 		return nil
 	}
-	talk := e.talk
-	e.talk = nil
-	return talk.Close()
+	err := talk.Close()
+	e.host.recordOpen(context.Background(), true) // what a turn has left to subagents in the background
+	return err
+}
+
+// talksTo notes to whom the evaluation talks, and returns to whom it did before. Handlers may still ask.
+func (e *evaluation) talksTo(talk agent.Conversation) (before agent.Conversation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before, e.talk = e.talk, talk
+	return before
 }
 
 // close ends what is under way and the agent, and removes what was made for it.
@@ -458,24 +485,34 @@ func (e *evaluation) close() error {
 	e.mu.Unlock()
 	e.turns.Lock()
 	defer e.turns.Unlock()
-	err := errors.Join(e.dismiss(), e.record.close(), e.place.leave())
-	e.place = nil
-	return err
+	return errors.Join(e.dismiss(), e.record.close(), e.settles(nil).leave())
 }
 
 // fork is another evaluation that has come as far: the agent remembers the same, the session is a clone, and
 // the place is the same.
 func (e *evaluation) fork() (*evaluation, error) {
-	token := e.resumeToken()
-	if token == "" {
-		return nil, errors.New("drover: there is nothing to fork yet\n  next: begin the conversation first")
-	}
-	clone, err := e.opts.Session.Clone(nil)
+	token, place, err := e.shared()
 	if err != nil {
 		return nil, err
 	}
-	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true}
+	clone, err := e.opts.Session.Clone(nil)
+	if err != nil {
+		return nil, errors.Join(err, place.leave())
+	}
+	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true, place: place}
 	forked.opts.Session, forked.opts.Resume = clone, token
-	forked.place = e.place.shared()
 	return forked, nil
+}
+
+// shared is what a fork begins with. A place that is shared stays when this conversation is closed.
+func (e *evaluation) shared() (token string, p *place, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch token = cmp.Or(e.token, e.opts.Resume); {
+	case e.ended:
+		return "", nil, ErrClosed
+	case token == "":
+		return "", nil, errors.New("drover: there is nothing to fork yet\n  next: begin the conversation first")
+	}
+	return token, e.place.shared(), nil
 }

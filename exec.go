@@ -13,15 +13,15 @@ import (
 // over the same files. It is nil where neither says how: then no command is run.
 //
 // What such a command writes stays, also in a workspace with checkpoints: it is no call that could be undone.
-func (e *evaluation) exec() guard.Exec {
-	if e.opts.Exec != nil {
-		return e.opts.Exec
+func (h *host) exec() guard.Exec {
+	if h.opts.Exec != nil {
+		return h.opts.Exec
 	}
-	adapter, ok := e.adapter.(agent.Executor)
+	adapter, ok := h.adapter.(agent.Executor)
 	if !ok {
 		return nil
 	}
-	where := agent.Request{Dir: e.opts.Dir, Workspace: e.place.workspace()}
+	where := agent.Request{Dir: h.opts.Dir, Workspace: h.place.workspace()}
 	return func(ctx context.Context, argv []string) (guard.Executed, error) {
 		return adapter.Exec(ctx, where, argv)
 	}

@@ -71,8 +71,8 @@ func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err er
 	e.summary.Duration = time.Since(e.began)
 	var failure *EvaluationError
 	if err != nil {
-		e.summary.Status = endStatus(e.summary.Status)
 		failure = e.failed(err)
+		e.summary.Status = endStatus(e.summary.Status, failure.Kind)
 		failure.Summary = e.summary
 	} else {
 		e.dispatchValue(ctx, o.value)
@@ -96,6 +96,7 @@ func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err er
 // unrecorded is the error of an evaluation whose end could not be recorded.
 func (e *evaluation) unrecorded(failure *EvaluationError, kept error) *EvaluationError {
 	if failure == nil {
+		e.summary.Status = event.DoneError
 		return e.failed(fmt.Errorf("the end could not be recorded: %w", kept))
 	}
 	failure.Err = errors.Join(failure.Err, kept)
@@ -131,9 +132,13 @@ func (e *evaluation) made(p event.Payload) event.Event {
 	return ev
 }
 
-// endStatus is the status of an evaluation that failed.
-func endStatus(turn event.DoneStatus) event.DoneStatus {
-	if turn == "" || turn == event.DoneSuccess {
+// endStatus is the status of an evaluation that failed. One may be stopped when no turn is under way: while the
+// agent starts, or before another attempt.
+func endStatus(turn event.DoneStatus, kind agent.FailureKind) event.DoneStatus {
+	switch {
+	case kind == agent.FailureInterrupted:
+		return event.DoneInterrupted
+	case turn == "", turn == event.DoneSuccess:
 		return event.DoneError
 	}
 	return turn

@@ -19,10 +19,14 @@ import (
 )
 
 // A host answers what the agent asks during an evaluation: the gate, the hooks, the tools of the prompt.
-// Its methods are called by several goroutines. What they need of the evaluation does not change during a
-// turn; what they change is the host's own, and becomes the evaluation's when the turn is over.
+// Its methods are called by several goroutines, some of them between the turns. What they need of the
+// evaluation and may change is kept here too; what they change is the host's own, and becomes the evaluation's
+// when the turn is over.
 type host struct {
 	*evaluation
+	place    *place
+	tracker  *guard.Tracker
+	deadline guard.Deadline
 	registry *tool.Registry
 	engine   *gate.Engine
 	feedback *guard.Feedbacker
@@ -32,6 +36,7 @@ type host struct {
 	calls  callBook
 
 	lock   sync.Mutex
+	named  guard.RunContext        // the run of the last turn
 	tell   func(event.Event)       // into the stream of the turn under way
 	halt   context.CancelCauseFunc // ends it
 	lost   error                   // why something could not be recorded
@@ -41,7 +46,7 @@ type host struct {
 }
 
 func (e *evaluation) newHost() (h *host, err error) {
-	h = &host{evaluation: e, probe: new(guard.Tracker)}
+	h = &host{evaluation: e, place: e.place, tracker: e.tracker, deadline: e.deadline, named: e.run, probe: new(guard.Tracker)}
 	h.registry, err = tool.NewRegistry(&tool.Options{
 		Around: h.around(), Before: e.opts.Before, After: e.opts.After, Context: h.handlerContext,
 		Timeout: e.opts.ToolTimeout, Emit: h.toolEvent, Logger: e.opts.Logger,
@@ -81,7 +86,14 @@ func (h *host) around() tool.Around {
 // put there by their transactions.
 func (h *host) handlerContext(ctx context.Context, _ tool.Call) context.Context {
 	ctx = guard.WithTracker(guard.WithDeadline(ctx, h.deadline), h.tracker)
-	return guard.WithRunContext(guard.WithHeartbeat(ctx, h.opts.Heartbeat), h.run)
+	return guard.WithRunContext(guard.WithHeartbeat(ctx, h.opts.Heartbeat), h.runContext())
+}
+
+// runContext names the run that is under way, or was last.
+func (h *host) runContext() guard.RunContext {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return h.named
 }
 
 // toolEvent passes on what handlers tell. Of the calls themselves the agent tells.
@@ -97,7 +109,9 @@ func (h *host) opened(ctx context.Context, o prompt.Opened) error {
 	if len(o.Skills) == 0 {
 		return nil
 	}
+	h.mu.Lock()
 	talk, ok := h.talk.(agent.Learner)
+	h.mu.Unlock()
 	if !ok {
 		return fmt.Errorf("%s takes no skills while it works\n  next: set RestartToOpen", h.adapter.Agent())
 	}
@@ -133,7 +147,7 @@ func (h *host) begin(ctx context.Context) (context.Context, context.CancelFunc) 
 	ctx, halt := context.WithCancelCause(ctx)
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	h.halt, h.models, h.before = halt, map[int]bool{}, h.probe.Consumed()
+	h.named, h.halt, h.models, h.before = h.run, halt, map[int]bool{}, h.probe.Consumed()
 	h.check = checkState{rounds: h.summary.Rounds, last: h.summary.Completion}
 	return ctx, func() { halt(nil) }
 }
@@ -153,7 +167,9 @@ func (h *host) settle(ctx context.Context, t *turn) error {
 	h.summary.Turns += len(h.models)
 	h.models, h.tell, h.halt = nil, nil, nil
 	h.reportLocked()
-	return h.lost
+	lost := h.lost
+	h.lost = nil // the next turn may find room again
+	return lost
 }
 
 // reportLocked makes what was counted the evaluation's.

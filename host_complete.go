@@ -42,7 +42,7 @@ func (h *host) stopping(ctx context.Context, s agent.Stop) (string, error) {
 // A checker that fails has found nothing done.
 func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason string) (string, error) {
 	found, err := guard.CheckCompletion(ctx, h.opts.Completion, guard.Attempt{
-		Session: h.opts.Session, Output: output, StopReason: reason, Files: h.files(), Exec: h.exec(),
+		Session: h.opts.Session, Output: h.unwrapped(output), StopReason: reason, Files: h.files(), Exec: h.exec(),
 	}, h.deadline, h.tracker)
 	if err != nil {
 		found = guard.Incomplete(cmp.Or(found.Feedback, "You are not done, as far as is known: whether you are could not be checked."))

@@ -109,7 +109,7 @@ func (h *host) facts() func(context.Context, gate.Call) gate.Facts {
 // cannot be recorded, for which the engine denies the call.
 func (h *host) decided(e event.Event) {
 	h.beat()
-	e.Agent, e.RunID = h.adapter.Agent(), h.run.RunID
+	e.Agent, e.RunID = h.adapter.Agent(), h.runContext().RunID
 	if d, ok := e.Payload.(event.Decision); ok {
 		h.calls.decide(d)
 	}

@@ -70,7 +70,7 @@ func told[In any](h *host, name string, hook func(context.Context, In)) func(con
 // happened records something that only a hook tells, and tells of it in the stream.
 func (h *host) happened(ctx context.Context, agentID string, what event.Payload) {
 	e := event.New(what)
-	e.Agent, e.RunID, e.AgentID = h.adapter.Agent(), h.run.RunID, agentID
+	e.Agent, e.RunID, e.AgentID = h.adapter.Agent(), h.runContext().RunID, agentID
 	h.dispatch(ctx, e)
 	h.say(e)
 }

@@ -54,15 +54,25 @@ var errNoOutput = errors.New("the agent has succeeded without a structured answe
 
 // rawAnswer is the answer as JSON. That of a prompt for plain text is its text.
 func (e *evaluation) rawAnswer(t *turn) json.RawMessage {
-	wanted := e.live.Rendered().Output
-	if wanted == nil {
+	if e.live.Rendered().Output == nil {
 		text, _ := json.Marshal(t.Result) // a string
 		return text
 	}
-	if _, wrapped, _ := schema.ForCLI(wanted); wrapped && t.Output != nil {
-		e.summary.Structured = schema.Unwrap(t.Output)
-	}
+	e.summary.Structured = e.unwrapped(t.Output)
 	return t.Output
+}
+
+// unwrapped is an answer as the prompt's type has it: agents can give only objects, so that others come inside
+// of one.
+func (e *evaluation) unwrapped(output json.RawMessage) json.RawMessage {
+	wanted := e.live.Rendered().Output
+	if wanted == nil || output == nil {
+		return output
+	}
+	if _, wrapped, _ := schema.ForCLI(wanted); !wrapped {
+		return output
+	}
+	return schema.Unwrap(output)
 }
 
 // repair is what to say to a model whose answer cannot be used, or nothing if saying so would not help.

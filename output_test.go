@@ -3,6 +3,7 @@
 package drover_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -245,4 +246,22 @@ func TestTheRealCLIWithoutAnAnswer(t *testing.T) {
 		phase: drover.PhaseResponse, kind: agent.FailureOutputRetries, retry: hopeless, is: []error{claude.ErrStructuredOutput},
 		payload: map[string]any{"subtype": "error_max_structured_output_retries"},
 	}.check(t, err)
+}
+
+// A checker sees the answer as the prompt's type has it.
+func TestACheckerSeesTheAnswerItself(t *testing.T) {
+	var seen []string
+	checker := guard.CheckerFunc(func(_ context.Context, a guard.Attempt) (guard.Completion, error) {
+		seen = append(seen, string(a.Output))
+		return guard.Complete(), nil
+	})
+	given := json.RawMessage(`{"value":["a"]}`)
+	_, err := drover.Evaluate(t.Context(), agenttest.New(func(r *agenttest.Run) {
+		if _, err := r.Request.Hooks.Answering(r.Context, agent.Answer{Output: given}); err != nil {
+			t.Error(err)
+		}
+	}, agenttest.Emit(event.Done{Status: event.DoneSuccess, Output: given})), newPrompt[[]string](t), &drover.Options{Dir: t.TempDir(), Completion: checker})
+	if diff := cmp.Diff([]string{`["a"]`}, seen); err != nil || diff != "" {
+		t.Errorf("%v; the checker has seen (-want +got):\n%s", err, diff)
+	}
 }

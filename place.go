@@ -35,8 +35,16 @@ func (e *evaluation) enter(ctx context.Context) error {
 		p.w, p.own = w, true
 	}
 	p.users.Add(1)
-	e.place = p
+	e.settles(p)
 	return nil
+}
+
+// settles notes where the evaluation works, and returns where it did before. Forks may ask meanwhile.
+func (e *evaluation) settles(p *place) (before *place) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before, e.place = e.place, p
+	return before
 }
 
 func (p *place) workspace() *workspace.Workspace {

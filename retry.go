@@ -88,13 +88,13 @@ func (e *evaluation) advice(kind agent.FailureKind) RetryAdvice {
 const goOn = "Your work was interrupted by a technical failure. Go on from where you were. Look first what of it was done; do not do it twice."
 
 // attempts tries until there is an answer, or no sense in trying again.
-func (e *evaluation) attempts(ctx context.Context, emit emitFunc) (*outcome, error) {
-	began := e.resumeToken()
+func (e *evaluation) attempts(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {
+	began, forks := e.resumeToken(), e.forks
 	var waited time.Duration
 	for {
 		e.summary.Attempts++
 		before := len(e.calls.made)
-		o, err := e.attempt(ctx, emit)
+		o, err := e.attempt(ctx, say, emit)
 		if token := e.summary.ResumeToken; token != "" || len(e.calls.made) > before {
 			e.calls.token = token
 		}
@@ -104,7 +104,7 @@ func (e *evaluation) attempts(ctx context.Context, emit emitFunc) (*outcome, err
 		failure := e.failed(err)
 		wait, again := e.again(ctx, failure, waited)
 		if !again {
-			return nil, failure
+			return nil, err
 		}
 		waited += wait
 		e.announce(ctx, failure, wait, emit)
@@ -114,7 +114,7 @@ func (e *evaluation) attempts(ctx context.Context, emit emitFunc) (*outcome, err
 		if !pause(ctx, wait) {
 			return nil, stopCause(ctx)
 		}
-		e.restart(began)
+		e.restart(began, forks)
 	}
 }
 
@@ -142,14 +142,14 @@ func (e *evaluation) resumable() string {
 }
 
 // restart makes the next attempt go on where the last one was, or else begin as the first one did.
-func (e *evaluation) restart(began string) {
+func (e *evaluation) restart(began string, forks bool) {
 	token := e.resumable()
-	if token != "" {
-		e.goOn = goOn
+	if token == "" {
+		e.returnTo(began, forks)
+		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.token = cmp.Or(token, began)
+	e.goOn = goOn
+	e.returnTo(token, forks && token == began)
 }
 
 // CodeRetry is the code of the [event.Error] that tells that an evaluation is tried again.
