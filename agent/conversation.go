@@ -37,7 +37,7 @@ type Resetter interface {
 }
 
 // A Practiser is a [Conversation] whose agent is slow the first time, and can try before it is asked. The
-// conversation stays as it is, and no model hears of it.
+// conversation stays as it is, and no model hears of it. While a prompt is worked on it fails with [ErrBusy].
 type Practiser interface {
 	Conversation
 	Practise(ctx context.Context) error

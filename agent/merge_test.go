@@ -4,6 +4,7 @@ package agent_test
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"testing"
 
@@ -57,8 +58,8 @@ func filled(t *testing.T, word string, n int) agent.Request {
 // A skill is one that has nothing but a name.
 type skill string
 
-func (s skill) Name() string       { return string(s) }
-func (skill) WriteTo(string) error { return nil }
+func (s skill) Name() string         { return string(s) }
+func (skill) WriteIn(*os.Root) error { return nil }
 
 func TestWhatARequestSaysBeatsTheDefaults(t *testing.T) {
 	defaults, own := filled(t, "Default", 1), filled(t, "Own", 2)

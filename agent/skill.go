@@ -2,14 +2,18 @@
 
 package agent
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // A Skill is a folder of instructions, as a [prompt.Skill] is.
 type Skill interface {
 	// Name is the name of the folder, and the one that the agent knows the skill by.
 	Name() string
-	// WriteTo writes the folder dir/NAME. One that is there with the same content is no error.
-	WriteTo(dir string) error
+	// WriteIn writes the folder NAME into root, and nothing outside of it: an agent that works already may have
+	// put links there. One that is there with the same content is no error.
+	WriteIn(root *os.Root) error
 }
 
 // A Learner is a [Conversation] to which skills can be added while the agent works.

@@ -58,7 +58,7 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		r.refuse(w, req, refusal)
 		return
 	}
-	if r.practises.Load() {
+	if r.practises.Load() > 0 {
 		c.practise()
 		return
 	}

@@ -5,6 +5,7 @@ package gateway
 import (
 	"io"
 	"strings"
+	"sync"
 )
 
 // Practise has the run answer all model calls itself, with an empty answer, until end is called: a CLI that has
@@ -14,8 +15,8 @@ func (r *Run) Practise() (end func(), ok bool) {
 	if r.o.Upstream.Wire() != WireAnthropic {
 		return func() {}, false
 	}
-	r.practises.Store(true)
-	return func() { r.practises.Store(false) }, true
+	r.practises.Add(1)
+	return sync.OnceFunc(func() { r.practises.Add(-1) }), true
 }
 
 const practiceMessage = `{"id":"msg_practice","type":"message","role":"assistant","model":"practice","content":[{"type":"text","text":"."}],` +

@@ -46,7 +46,7 @@ type Run struct {
 	die        context.CancelFunc
 	stop       context.CancelCauseFunc
 	told       atomic.Bool  // that the run is over
-	practises  atomic.Bool  // see Practise
+	practises  atomic.Int64 // how often Practise has not ended
 	refused    atomic.Int64 // requests
 	conns      atomic.Int64 // open connections
 	held       atomic.Int64 // bytes of requests under way

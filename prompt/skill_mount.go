@@ -25,6 +25,13 @@ func (s *Skill) WriteTo(dir string) error {
 	return err
 }
 
+// WriteIn mounts the skill in a folder that is open, as [Skill.WriteTo] does: for one whose path may come to
+// lead elsewhere.
+func (s *Skill) WriteIn(root *os.Root) error {
+	_, err := s.mountIn(root)
+	return err
+}
+
 // MountSkills mounts all skills in dir, or none: where one cannot be mounted, those that this call
 // wrote are removed. Two skills of one name are a [*DuplicateSkillError]. Every error is an
 // [ErrSkillMount].
@@ -79,16 +86,23 @@ func (s *Skill) mount(dir string) (wrote bool, err error) {
 		return false, s.mountError(dir, err)
 	}
 	defer root.Close()
+	return s.mountIn(root)
+}
+
+func (s *Skill) mountIn(root *os.Root) (wrote bool, err error) {
+	if err := s.checkLoaded(); err != nil {
+		return false, err
+	}
 	if isThere(root, s.name) {
-		return false, s.compare(root, dir)
+		return false, s.compare(root)
 	}
 	switch err := s.write(root); {
 	case err == nil:
 		return true, nil
 	case isThere(root, s.name): // another process mounted it while we wrote
-		return false, s.compare(root, dir)
+		return false, s.compare(root)
 	default:
-		return false, s.mountError(dir, err)
+		return false, s.mountError(root.Name(), err)
 	}
 }
 
@@ -146,13 +160,13 @@ func writeSkillFile(root *os.Root, name string, content skillContent) error {
 }
 
 // compare fails if what stands in the place of the skill is not the skill.
-func (s *Skill) compare(root *os.Root, dir string) error {
+func (s *Skill) compare(root *os.Root) error {
 	difference, err := s.difference(root)
 	switch {
 	case err != nil:
-		return s.mountError(dir, err)
+		return s.mountError(root.Name(), err)
 	case difference != "":
-		return fmt.Errorf("prompt: %w: %s already has other content: %s\n  next: remove it, or mount into an empty folder", ErrSkillMount, filepath.Join(dir, s.name), difference)
+		return fmt.Errorf("prompt: %w: %s already has other content: %s\n  next: remove it, or mount into an empty folder", ErrSkillMount, filepath.Join(root.Name(), s.name), difference)
 	}
 	return nil
 }

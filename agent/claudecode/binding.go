@@ -24,10 +24,14 @@ type binder interface {
 var errNoHost = errors.New("claudecode: the request has Permissions, but no Host that enforces them\n" +
 	"  next: run it with an agent.Runner, which makes one, or set Request.Host to a gate.Engine")
 
-// bindAll puts the host and the hooks of a request into the options of its run.
+// bindAll puts the host and the hooks of a request into the options of its run. What is vouched for are inputs as
+// Rewrite has made them: nobody has judged the old ones.
 func bindAll(o *claude.Options, req agent.Request, tell func(event.Payload)) error {
 	if err := bind(o, req); err != nil {
 		return err
+	}
+	if req.Host != nil {
+		newVouchers(req.Host, o.Dir).observe(o)
 	}
 	return bindHooks(o, req, tell)
 }

@@ -80,6 +80,7 @@ func (h *hooked) refuses() bool {
 const (
 	answersVariable, cliAnswers = "MAX_STRUCTURED_OUTPUT_RETRIES", 5
 	stopsVariable               = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+	cliMost                     = 1e9 // nobody comes that far, and every program can count it
 )
 
 // raiseLimits has the CLI go on as often as we may refuse, beside what it grants the model by itself.
@@ -89,10 +90,10 @@ func (h *hooked) raiseLimits(o *claude.Options) {
 		if n, err := strconv.Atoi(environ(o, answersVariable)); err == nil && n > 0 {
 			answers = n
 		}
-		o.Env = o.Env.With(answersVariable, strconv.Itoa(answers+h.maxRefusals))
+		o.Env = o.Env.With(answersVariable, strconv.Itoa(min(answers, cliMost)+min(h.maxRefusals, cliMost)))
 	}
 	if h.Stopping != nil {
-		o.Env = o.Env.With(stopsVariable, strconv.Itoa(h.maxRefusals+1))
+		o.Env = o.Env.With(stopsVariable, strconv.Itoa(min(h.maxRefusals, cliMost)+1))
 	}
 }
 

@@ -5,6 +5,7 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,7 @@ func TestTheLimitsOfTheCLIAreRaised(t *testing.T) {
 		"answers":            {nil, agent.Request{Hooks: &agent.Hooks{Answering: refuse}}, "15", ""},
 		"stops":              {nil, agent.Request{Hooks: &agent.Hooks{Stopping: stop}}, "", "11"},
 		"both, twenty times": {nil, agent.Request{Hooks: &agent.Hooks{Answering: refuse, Stopping: stop}, MaxRefusals: 20}, "25", "21"},
+		"without an end":     {nil, agent.Request{Hooks: &agent.Hooks{Answering: refuse, Stopping: stop}, MaxRefusals: math.MaxInt}, "1000000005", "1000000001"},
 		"another number":     {map[string]string{"MAX_STRUCTURED_OUTPUT_RETRIES": "2"}, agent.Request{Hooks: &agent.Hooks{Answering: refuse}}, "12", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

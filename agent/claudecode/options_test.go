@@ -5,6 +5,7 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -60,8 +61,8 @@ func changed(a, b claude.Options) []string {
 // named is a skill that has nothing but a name.
 type named string
 
-func (n named) Name() string       { return string(n) }
-func (named) WriteTo(string) error { return nil }
+func (n named) Name() string         { return string(n) }
+func (named) WriteIn(*os.Root) error { return nil }
 
 func quiet(context.Context, agent.Submission) (string, error) { return "", nil }
 

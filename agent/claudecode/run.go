@@ -77,9 +77,6 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	}
 	r.denials.observe(&r.opts)
 	r.rules.observe(&r.opts)
-	if req.Host != nil {
-		newVouchers(req.Host, r.opts.Dir).observe(&r.opts)
-	}
 	correlate(&r.opts, req)
 	if r.place, err = bindWorkspace(ctx, &r.opts, req, r.asides.tell); err != nil {
 		release()

@@ -5,6 +5,7 @@ package claudecode
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,13 +76,36 @@ func furnished(i *isolation.Isolation, skills []agent.Skill) *isolation.Isolatio
 	return &own
 }
 
+// writeSkills writes skills into a home. An agent that works there already can put links in the place of
+// folders, which lead elsewhere out here: nothing is followed out of the home.
 func writeSkills(h *isolation.Home, skills []agent.Skill) error {
+	dir, err := skillsDir(h)
+	if err != nil {
+		return fmt.Errorf("claudecode: the folder of the skills: %w", err)
+	}
+	defer dir.Close()
 	for _, s := range skills {
-		if err := s.WriteTo(h.SkillsDir()); err != nil {
+		if err := s.WriteIn(dir); err != nil {
 			return fmt.Errorf("claudecode: the skill %s: %w", s.Name(), err)
 		}
 	}
 	return nil
+}
+
+func skillsDir(h *isolation.Home) (*os.Root, error) {
+	home, err := os.OpenRoot(h.Path())
+	if err != nil {
+		return nil, err
+	}
+	defer home.Close()
+	name, err := filepath.Rel(h.Path(), h.SkillsDir())
+	if err != nil {
+		return nil, err
+	}
+	if err := home.MkdirAll(name, 0o700); err != nil {
+		return nil, err
+	}
+	return home.OpenRoot(name)
 }
 
 var _ agent.Learner = (*run)(nil)

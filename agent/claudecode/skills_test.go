@@ -4,7 +4,9 @@ package claudecode_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +119,37 @@ func TestSkillsAreAddedInTheMidstOfATurn(t *testing.T) {
 	})
 }
 
+// An agent that puts a link in the place of a folder of its home does not have skills written elsewhere.
+func TestSkillsAreNotWrittenOutOfTheHome(t *testing.T) {
+	cli, outside := claudetest.CLI(t), t.TempDir()
+	model := claudetest.NewModel(t,
+		script.Reply(bash("rm -r ~/.claude/skills && ln -s "+outside+" ~/.claude/skills && echo LINKED")),
+		script.Call("mcp__drover__learn", nil), script.Text("Done."))
+	var talk agent.Conversation
+	learned := errors.New("the tool did not run")
+	learn := tool.Must("learn", "Learns.", func(ctx context.Context, _ struct{}) (string, error) {
+		learned = talk.(agent.Learner).AddSkills(ctx, []agent.Skill{skillOf(t, "late")})
+		return "tried", nil
+	}, tool.ReadOnly)
+	base := cli.Options(model)
+	base.PermissionMode = claude.ModeBypassPermissions
+	var err error
+	if talk, err = newAdapter(t, base).Open(inTime(t), agent.Request{Tools: tool.MustRegistry(nil, learn)}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = talk.Close() }()
+	record(t, talk.Send(inTime(t), "go"))
+	if !model.SawText("LINKED") {
+		t.Fatal("the command did not make the link")
+	}
+	if learned == nil || !strings.Contains(learned.Error(), "escapes") {
+		t.Errorf("adding the skill gives %v, want an error about the link", learned)
+	}
+	if left, _ := os.ReadDir(outside); len(left) > 0 {
+		t.Errorf("%v was written outside of the home", left)
+	}
+}
+
 func TestSkillsNeedAHomeOfOurs(t *testing.T) {
 	cli := claudetest.ScriptCLI(t, func(*claudetest.ScriptSession) {})
 	for name, x := range map[string]struct {
@@ -140,5 +173,5 @@ func TestSkillsNeedAHomeOfOurs(t *testing.T) {
 // outside is a skill that would be written elsewhere.
 type outside struct{}
 
-func (outside) Name() string         { return "../x" }
-func (outside) WriteTo(string) error { return nil }
+func (outside) Name() string           { return "../x" }
+func (outside) WriteIn(*os.Root) error { return nil }

@@ -38,6 +38,7 @@ func transcribe(o *claude.Options, tell func(agent.TranscriptLine)) {
 		}
 		process, err := inner.Spawn(ctx, cmd)
 		if err != nil {
+			s.files.close()
 			return nil, err
 		}
 		return s.listen(process), nil

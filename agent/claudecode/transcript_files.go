@@ -24,36 +24,65 @@ const maxTranscriptFile = 1 << 30
 
 // transcriptFiles are the files in which a CLI keeps conversations. What is in them is as true as the agent
 // lets it be, who may be able to write there: nothing is followed out of the folder, and nothing but plain
-// files is opened.
+// files is opened. So folders that are there when the CLI begins are opened then, before links can be put in
+// their place.
 type transcriptFiles struct {
-	projects string
-	before   map[string]int64 // what was there when the CLI began, and how long
+	dir              string
+	config, projects *os.Root         // nil while they are not there
+	before           map[string]int64 // what was there when the CLI began, and how long
 }
 
 // newTranscriptFiles notes what is in a configuration folder already. That belongs to earlier runs.
 func newTranscriptFiles(config string) *transcriptFiles {
-	f := &transcriptFiles{projects: filepath.Join(config, "projects"), before: map[string]int64{}}
-	if root, err := f.open(); err == nil {
-		defer root.Close()
-		_ = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
-			if err == nil && e.Type().IsRegular() && strings.HasSuffix(name, ".jsonl") {
-				if info, err := e.Info(); err == nil {
-					f.before[name] = info.Size()
-				}
-			}
-			return nil
-		})
+	f := &transcriptFiles{dir: config, before: map[string]int64{}}
+	if !filepath.IsAbs(config) {
+		return f
 	}
+	f.config, _ = os.OpenRoot(config) // it may not be there yet
+	root, err := os.OpenRoot(filepath.Join(config, "projects"))
+	if err != nil {
+		return f
+	}
+	f.projects = root
+	_ = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && strings.HasSuffix(name, ".jsonl") {
+			if info, err := e.Info(); err == nil {
+				f.before[name] = info.Size()
+			}
+		}
+		return nil
+	})
 	return f
 }
 
 var errNoFiles = errors.New("the CLI has no configuration folder")
 
-func (f *transcriptFiles) open() (*os.Root, error) {
-	if f == nil || !filepath.IsAbs(f.projects) {
+func (f *transcriptFiles) open() (_ *os.Root, err error) {
+	if f == nil || !filepath.IsAbs(f.dir) {
 		return nil, errNoFiles
 	}
-	return os.OpenRoot(f.projects)
+	if f.config == nil {
+		if f.config, err = os.OpenRoot(f.dir); err != nil {
+			return nil, err
+		}
+	}
+	if f.projects == nil {
+		f.projects, err = f.config.OpenRoot("projects")
+	}
+	return f.projects, err
+}
+
+// close lets go of the folders.
+func (f *transcriptFiles) close() {
+	if f == nil {
+		return
+	}
+	for _, root := range []**os.Root{&f.config, &f.projects} {
+		if *root != nil {
+			_ = (*root).Close() // nothing was written
+		}
+		*root = nil
+	}
 }
 
 // read calls each with every line that the sessions have got since the CLI began, file by file, the main
@@ -63,7 +92,6 @@ func (f *transcriptFiles) read(sessions map[string]bool, each func(name string, 
 	if err != nil {
 		return
 	}
-	defer root.Close()
 	projects, _ := fs.ReadDir(root.FS(), ".")
 	for _, project := range projects {
 		for _, session := range slices.Sorted(maps.Keys(sessions)) {

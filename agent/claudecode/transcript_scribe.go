@@ -234,6 +234,7 @@ func (s *scribe) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
+	defer s.files.close()
 	s.files.read(s.sessions, func(name string, raw []byte) {
 		if d := digest(raw); s.copied[d] > 0 {
 			s.copied[d]--

@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -260,6 +261,26 @@ func TestFilesOfEarlierRunsAreNotRead(t *testing.T) {
 	})
 	if diff := cmp.Diff([]string{`main {"new":1}`, `main {"new":2}`, `subagent:a1 {"sub":1}`}, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// An agent that puts a link in the place of a folder does not have the files of others taken for its own.
+func TestALinkInThePlaceOfAFolderIsNotFollowed(t *testing.T) {
+	for _, replaced := range []string{".claude", ".claude/projects"} {
+		home, elsewhere := t.TempDir(), t.TempDir()
+		path := filepath.Join(elsewhere, ".claude", "projects", "p", testSession+".jsonl")
+		if err := errors.Join(os.Mkdir(filepath.Join(home, ".claude"), 0o700), os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{\"secret\":1}\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		files := newTranscriptFiles(filepath.Join(home, ".claude"))
+		_ = os.Rename(filepath.Join(home, replaced), filepath.Join(home, "moved")) // projects are not there yet
+		if err := os.Symlink(filepath.Join(elsewhere, replaced), filepath.Join(home, replaced)); err != nil {
+			t.Skip("this system makes no links; run it on another one:", err)
+		}
+		files.read(map[string]bool{testSession: true}, func(name string, line []byte) {
+			t.Errorf("with a link for %s, %s was read: %s", replaced, name, line)
+		})
+		files.close()
 	}
 }
 

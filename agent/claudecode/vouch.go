@@ -37,6 +37,7 @@ type voucher int
 const (
 	vouchAllowed voucher = iota + 1 // once
 	vouchUsed
+	vouchOpposed // somebody denied it or wants to ask, whatever others say
 )
 
 // rememberedCalls is how many calls are known. One that was forgotten is decided when it comes.
@@ -53,15 +54,19 @@ func voucherKey(id, name string, input json.RawMessage) string {
 	return strings.Join([]string{id, name, plainjson.Digest(input)}, "\x00")
 }
 
-// allow remembers that a call was allowed.
-func (v *vouchers) allow(id, name string, input any) {
+// note remembers what was said of a call. An opposition is not set aside by another hook, which the CLI asks at
+// the same time, but by whoever was asked then.
+func (v *vouchers) note(is voucher, asked bool, id, name string, input any) {
 	raw, err := json.Marshal(input)
 	if err != nil || id == "" {
 		return // it is decided when it comes
 	}
+	key := voucherKey(id, name, raw)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.calls.Put(voucherKey(id, name, raw), vouchAllowed)
+	if known, _ := v.calls.Get(key); asked || known != vouchOpposed {
+		v.calls.Put(key, is)
+	}
 }
 
 // use reports what is known of a call, which is then used up.
@@ -95,14 +100,18 @@ func (v *vouchers) check(ctx context.Context, call event.ToolCall) error {
 
 // observe listens to those who allow calls, and stands before the servers that run them.
 func (v *vouchers) observe(o *claude.Options) {
-	for i, h := range o.Hooks {
-		o.Hooks[i] = v.observed(h)
+	var hooks []claude.Hook
+	for _, h := range o.Hooks {
+		hooks = append(hooks, v.observed(h))
 	}
+	o.Hooks = hooks
 	if ask := o.CanUseTool; ask != nil {
 		o.CanUseTool = func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
 			result, err := ask(ctx, req)
 			if err == nil && claude.Allows(result) {
-				v.allow(req.ToolUseID, req.ToolName, allowedInput(result, req.Input))
+				v.note(vouchAllowed, true, req.ToolUseID, req.ToolName, allowedInput(result, req.Input))
+			} else {
+				v.note(vouchOpposed, true, req.ToolUseID, req.ToolName, req.Input)
 			}
 			return result, err
 		}
@@ -130,12 +139,17 @@ func (v *vouchers) observed(h claude.Hook) claude.Hook {
 		out, err := inner(ctx, in)
 		call, isCall := in.(*claude.PreToolUseInput)
 		answer, isAnswer := out.(*claude.PreToolUseOutput)
-		if err == nil && isCall && isAnswer && answer != nil && !answer.Async && answer.PermissionDecision == claude.DecideAllow && !claude.Denies(out) {
+		isAnswer = isAnswer && answer != nil && !answer.Async
+		switch {
+		case !isCall:
+		case err != nil || claude.Denies(out) || isAnswer && answer.PermissionDecision == claude.DecideAsk:
+			v.note(vouchOpposed, false, call.ToolUseID, call.ToolName, call.ToolInput)
+		case isAnswer && answer.PermissionDecision == claude.DecideAllow:
 			var input any = call.ToolInput
 			if answer.UpdatedInput != nil {
 				input = answer.UpdatedInput
 			}
-			v.allow(call.ToolUseID, call.ToolName, input)
+			v.note(vouchAllowed, false, call.ToolUseID, call.ToolName, input)
 		}
 		return out, err
 	}

@@ -30,7 +30,7 @@ func (h *decidingHost) Decide(_ context.Context, call event.ToolCall) event.Deci
 }
 
 // deskOf is a server that counts the calls it gets, behind the check.
-func deskOf(t *testing.T, host agent.Host) (o *claude.Options, call func(message string) string, ran *int) {
+func deskOf(t *testing.T, host agent.Host, more ...claude.Hook) (o *claude.Options, call func(message string) string, ran *int) {
 	t.Helper()
 	ran = new(int)
 	server := &claude.MCPInProcess{Handle: func(_ context.Context, msg json.RawMessage) (json.RawMessage, error) {
@@ -39,7 +39,11 @@ func deskOf(t *testing.T, host agent.Host) (o *claude.Options, call func(message
 		}
 		return json.RawMessage(`{"result":"ran"}`), nil
 	}}
-	o = &claude.Options{MCPServers: map[string]claude.MCPServer{"my.desk": server}, Hooks: []claude.Hook{tool.Hook(host)}}
+	o = &claude.Options{MCPServers: map[string]claude.MCPServer{"my.desk": server}, Hooks: append([]claude.Hook{tool.Hook(host)}, more...)}
+	o.CanUseTool = func(ctx context.Context, _ *claude.PermissionRequest) (claude.PermissionResult, error) {
+		answer, _ := ctx.Value(answerKey{}).(claude.PermissionResult)
+		return answer, nil
+	}
 	newVouchers(host, "/work").observe(o)
 	guarded := o.MCPServers["my.desk"].(*claude.MCPInProcess)
 	return o, func(message string) string {
@@ -93,5 +97,89 @@ func TestACallThatNobodyAllowedIsDecided(t *testing.T) {
 				t.Errorf("got %s and %d runs, want %q and %d", got, *ran, c.want, c.ran)
 			}
 		})
+	}
+}
+
+// A hook that allows what the host denies, or what somebody shall be asked about, vouches for nothing: the CLI
+// would not run the call either. Whoever is asked has the last word.
+func TestWhatTheHostOpposesIsNotVouchedForByAnotherHook(t *testing.T) {
+	for name, x := range map[string]struct {
+		verdict event.Verdict
+		answer  claude.PermissionResult
+		ran     int
+	}{
+		"denied":            {event.Deny, nil, 0},
+		"to be asked":       {event.Ask, nil, 0},
+		"asked, and denied": {event.Ask, claude.Deny{Message: "no"}, 0},
+		"asked and allowed": {event.Ask, claude.Allow{}, 1},
+		"allowed":           {event.Allow, nil, 1},
+	} {
+		for _, hostFirst := range []bool{true, false} {
+			host := hostFunc(func(event.ToolCall) event.Decision { return event.Decision{Verdict: x.verdict} })
+			o, call, ran := deskOf(t, host, claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+				return claude.AllowTool(), nil
+			}))
+			hooks := o.Hooks
+			if !hostFirst {
+				hooks = []claude.Hook{o.Hooks[1], o.Hooks[0]}
+			}
+			for _, h := range hooks {
+				_, _ = h.Func(t.Context(), &claude.PreToolUseInput{ToolName: "mcp__my_desk__save", ToolUseID: "id", ToolInput: json.RawMessage(`{"a":1}`)})
+			}
+			if x.answer != nil {
+				ask := &claude.PermissionRequest{ToolName: "mcp__my_desk__save", ToolUseID: "id", Input: json.RawMessage(`{"a":1}`)}
+				_, _ = o.CanUseTool(context.WithValue(t.Context(), answerKey{}, x.answer), ask)
+			}
+			if call(toolCall("id", `{"a":1}`)); *ran != x.ran {
+				t.Errorf("%s, the host first: %v: it ran %d times, want %d", name, hostFirst, *ran, x.ran)
+			}
+		}
+	}
+}
+
+type answerKey struct{}
+
+type hostFunc func(event.ToolCall) event.Decision
+
+func (f hostFunc) Decide(_ context.Context, call event.ToolCall) event.Decision { return f(call) }
+
+// Beside a Rewrite, only the new input is vouched for: nobody has judged the old one.
+func TestTheInputBeforeARewriteIsNotVouchedFor(t *testing.T) {
+	var judged []string
+	host := hostFunc(func(c event.ToolCall) event.Decision {
+		judged = append(judged, string(c.Input))
+		if strings.Contains(string(c.Input), "old") {
+			return event.Decision{Verdict: event.Deny}
+		}
+		return event.Decision{Verdict: event.Allow}
+	})
+	ran := 0
+	base := &claude.Options{
+		MCPServers: map[string]claude.MCPServer{"my.desk": &claude.MCPInProcess{Handle: func(context.Context, json.RawMessage) (json.RawMessage, error) {
+			ran++
+			return json.RawMessage(`{}`), nil
+		}}},
+		Hooks: []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+			return claude.AllowTool(), nil
+		})},
+	}
+	o := optionsOf(t, base, agent.Request{Host: host, Hooks: &agent.Hooks{
+		Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) {
+			return json.RawMessage(`{"a":"new"}`), nil
+		},
+	}})
+	for _, h := range o.Hooks {
+		if h.Event == claude.HookPreToolUse {
+			_, _ = h.Func(t.Context(), &claude.PreToolUseInput{ToolName: "mcp__my_desk__save", ToolUseID: "id", ToolInput: json.RawMessage(`{"a":"old"}`)})
+		}
+	}
+	desk := o.MCPServers["my.desk"].(*claude.MCPInProcess)
+	_, _ = desk.Handle(t.Context(), json.RawMessage(toolCall("id", `{"a":"old"}`)))
+	if ran != 0 {
+		t.Errorf("the old input was used, and judged were %v", judged)
+	}
+	_, _ = desk.Handle(t.Context(), json.RawMessage(toolCall("id", `{"a":"new"}`)))
+	if ran != 1 {
+		t.Errorf("the new input was used %d times, want once", ran)
 	}
 }

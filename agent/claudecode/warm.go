@@ -58,8 +58,18 @@ func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	return err
 }
 
-// Practise implements [agent.Practiser].
-func (r *run) Practise(ctx context.Context) error { return r.exercise(ctx) }
+// Practise implements [agent.Practiser]. While it lasts nobody may speak, and nothing is tried once somebody has:
+// what the agent asks the model for then, be it in the background, is meant for the model.
+func (r *run) Practise(ctx context.Context) error {
+	if err := r.occupy(); err != nil {
+		return err
+	}
+	defer r.speaking.Unlock()
+	if r.init != nil || r.pending {
+		return nil
+	}
+	return r.exercise(ctx)
+}
 
 // exerciseTime bounds an exercise, which takes some 100 milliseconds.
 const exerciseTime = 10 * time.Second

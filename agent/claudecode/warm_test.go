@@ -4,6 +4,7 @@ package claudecode_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A run for which a CLI was waiting is one like any other: the same events, and the model and the hooks are
@@ -73,6 +75,37 @@ func TestAWarmRunIsOneLikeAnyOther(t *testing.T) {
 				t.Errorf("the hook heard of %d prompts, want 2", prompts.Load())
 			}
 		})
+	}
+}
+
+// An agent that works does not practise: the model would be kept from what it is asked.
+func TestNobodyPractisesBesideAPrompt(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Call("mcp__drover__try", nil), script.Text("Done."))
+	var talk agent.Conversation
+	var beside error
+	try := tool.Must("try", "Tries.", func(ctx context.Context, _ struct{}) (string, error) {
+		beside = talk.(agent.Practiser).Practise(ctx)
+		return "tried", nil
+	}, tool.ReadOnly)
+	var err error
+	if talk, err = newAdapter(t, cli.Options(model)).Open(inTime(t), agent.Request{Tools: tool.MustRegistry(nil, try)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := talk.(agent.Practiser).Practise(inTime(t)); err != nil {
+		t.Error(err)
+	}
+	if done := record(t, talk.Send(inTime(t), "go")).done(t); done.Status != event.DoneSuccess || !errors.Is(beside, agent.ErrBusy) {
+		t.Errorf("beside a prompt: %v, which ended with %+v; want %v", beside, done, agent.ErrBusy)
+	}
+	if err := talk.(agent.Practiser).Practise(inTime(t)); err != nil || len(model.Traffic()) != 2 {
+		t.Errorf("after a prompt: %v, and %d requests in all, want 2", err, len(model.Traffic()))
+	}
+	if err := talk.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := talk.(agent.Practiser).Practise(inTime(t)); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("a conversation that is closed practises: %v", err)
 	}
 }
 
