@@ -149,11 +149,13 @@ func tooDeep(data []byte) int {
 	return 0
 }
 
-// positioned is an error of the parser.
+// positioned is an error of the parser. Its text is not asked for: it shows the lines around the place, and
+// takes minutes to do so if they are long.
 func positioned(err error) *Problem {
-	p := &Problem{Line: 1, Column: 1, Reason: err.Error(), Err: err, Next: "mend the YAML here"}
+	p := &Problem{Line: 1, Column: 1, Err: err, Next: "mend the YAML here"}
 	var known yaml.Error
 	if !errors.As(err, &known) {
+		p.Reason = err.Error()
 		return p
 	}
 	p.Reason = known.GetMessage()

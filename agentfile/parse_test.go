@@ -5,6 +5,7 @@ package agentfile
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml/token"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/gate"
@@ -176,6 +178,32 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 				t.Errorf("%s: it does not say what to do: %v", name, err)
 			}
 		}
+	}
+}
+
+// A syntaxError is one of the parser that cannot bear to be shown with its lines.
+type syntaxError struct{ t *testing.T }
+
+func (e syntaxError) Error() string {
+	e.t.Error("the lines around the place are shown, however long they are")
+	return ""
+}
+
+func (e syntaxError) FormatError(bool, bool) string { return e.Error() }
+func (syntaxError) GetMessage() string              { return "it is wrong" }
+
+func (syntaxError) GetToken() *token.Token {
+	return &token.Token{Position: &token.Position{Line: 3, Column: 7}}
+}
+
+// To show the place takes the square of the length of its line: minutes for a file of a megabyte.
+func TestAnErrorOfTheParserIsNotShownWithItsLines(t *testing.T) {
+	if got := positioned(syntaxError{t: t}); got.Reason != "it is wrong" || got.Line != 3 || got.Column != 7 {
+		t.Errorf("got %+v", got)
+	}
+	_, err := Parse([]byte("x: "+strings.Repeat("[]", 100_000)), "x.yaml")
+	if err == nil || len(err.Error()) > 200 {
+		t.Errorf("error of %d bytes, want a short one", len(fmt.Sprint(err)))
 	}
 }
 
