@@ -66,6 +66,10 @@ func (f *File) decode(found *problems) {
 	if len(found.all) > 0 {
 		return
 	}
+	measure(f.tree, found)
+	if len(found.all) > 0 {
+		return
+	}
 	if err := json.Unmarshal(f.tree.json, f); err != nil {
 		found.fail("", err)
 	}

@@ -107,6 +107,7 @@ var misfits = map[string]struct{ file, where, says string }{
 	"feedback at no time":        {minimal + "feedback: [{text: a}]\n", "3:12", "feedback[0]: the keys do not go together"},
 	"feedback of two kinds":      {minimal + "feedback: [{text: a, deadline: 1m, everyCalls: 1}]\n", "3:12", "feedback[0]: the keys do not go together"},
 	"completion by nothing":      {minimal + "completion: {rounds: 1}\n", "3:1", "completion: the keys do not go together"},
+	"a file without a name":      {minimal + "completion: {files: [\"\"]}\n", "3:22", "has 0\n  next: mend it: Files that have to be there"},
 	"a command as a text":        {minimal + "completion: {command: go test}\n", "3:14", "completion.command: must be an array, got a string"},
 }
 
@@ -156,6 +157,10 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a program of the host":           {minimal + "servers: {x: {command: [/opt/tool]}}\n", "3:25", "which the agent does not see"},
 	"a program in no mount":           {minimal + "mounts: [{path: a}]\nservers: {x: {command: [b/tool]}}\n", "4:25", "is in no mount"},
 	"a server that is not allowed":    {minimal + "tools: {allow: [Read, mcp__other]}\nservers: {x: {command: [tool]}}\n", "4:11", "next: add mcp__x there"},
+	"no time at all":                  {minimal + "limits:\n  turns: 1\n  time: 0s\n", "5:3", "limits.time: \"0s\" is no time above zero\n  next: mend it: The time of a run"},
+	"a time without an end":           {minimal + "feedback: [{text: a, every: 99999999999h}]\n", "3:22", "feedback[0].every: \"99999999999h\" is no time"},
+	"a size without an end":           {minimal + "mounts: [{path: a, maxBytes: 99999999999999GB}]\n", "3:20", "mounts[0].maxBytes: \"99999999999999GB\" is no size\n  next: mend it: The largest size"},
+	"a large number of bytes":         {minimal + "mounts: [{path: a, maxBytes: 9223372036854775807}]\n", "3:20", "mounts[0].maxBytes: "},
 	"a server in a hurry":             {minimal + "servers: {x: {command: [tool], timeout: 5ms}}\n", "3:32", "less than a second"},
 	"a file outside":                  {minimal + "completion: {files: [/etc/passwd]}\n", "3:22", "outside of the folder"},
 	"a command without a name":        {minimal + "completion: {command: [\"\"]}\n", "3:24", "names no program"},
