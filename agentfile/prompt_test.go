@@ -66,6 +66,23 @@ func TestArgumentsFillTheText(t *testing.T) {
 	}
 }
 
+// YAML writes 1.0 as 1, and whoever gives the value may write it as it stands in the file.
+func TestANumberIsTheSameHoweverItIsWritten(t *testing.T) {
+	f := mustParse(t, `version: 1
+args: {size: {type: number, enum: [0.5, 1.0]}}
+sections: [{key: a, title: A, text: "${size}"}, {key: one, title: One, text: whole, when: {size: 1.0}}]
+`)
+	for value, shown := range map[string]bool{"1": true, "1.0": true, "1e0": true, "0.5": false, ".50": false} {
+		text := render(t, f, map[string]string{"size": value}).Text
+		if !strings.Contains(text, value) || strings.Contains(text, "whole") != shown {
+			t.Errorf("size=%s gives %q, want the section One: %t", value, text, shown)
+		}
+	}
+	if _, err := f.Prompt(map[string]string{"size": "1.01"}); !errors.Is(err, ErrArgs) {
+		t.Errorf("size=1.01: error %v, want ErrArgs", err)
+	}
+}
+
 func TestArgumentsThatDoNotFitAreAllNamed(t *testing.T) {
 	f := mustParse(t, greeting)
 	_, err := f.Prompt(map[string]string{"times": "often", "loud": "1", "tone": "rude", "size": "NaN", "nam": "Ada"})
