@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 )
@@ -144,6 +145,8 @@ func (m Mount) target() string {
 func (f *File) checkMounts(found *problems) {
 	for i, m := range f.Mounts {
 		here, target := at("/mounts", i), m.target()
+		checkGlobs(found, here+"/include", m.Include)
+		checkGlobs(found, here+"/exclude", m.Exclude)
 		if !filepath.IsLocal(filepath.FromSlash(target)) || target == "." {
 			where := here + "/as"
 			if m.As == "" {
@@ -156,6 +159,14 @@ func (f *File) checkMounts(found *problems) {
 			if within(target, other.target()) || within(other.target(), target) {
 				found.add(here, fmt.Sprintf("it lies in the same place as mounts[%d]: %s", j, other.target()), "give it another place with as")
 			}
+		}
+	}
+}
+
+func checkGlobs(found *problems, pointer string, globs []string) {
+	for i, glob := range globs {
+		if _, err := copytree.NewMatcher([]string{glob}, nil); err != nil {
+			found.fail(at(pointer, i), err)
 		}
 	}
 }

@@ -148,6 +148,8 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a rule that is none":             {minimal + "policy: {deny: [\"Read(\"]}\n", "3:17", "policy.deny[0]: "},
 	"a mount without a place":         {minimal + "mounts: [{path: .}]\n", "3:11", "mounts[0].path: \".\" is no place in the workspace"},
 	"a mount outside":                 {minimal + "mounts: [{path: a, as: ../b}]\n", "3:20", "is no place in the workspace"},
+	"a glob that is none":             {minimal + "mounts: [{path: a, exclude: [b, \"[\"]}]\n", "3:33", "mounts[0].exclude[1]: the glob \"[\" cannot be read"},
+	"a glob of nothing":               {minimal + "mounts: [{path: a, include: [/b]}]\n", "3:30", "mounts[0].include[0]: the glob \"/b\" matches nothing\n  next: "},
 	"mounts in one another":           {minimal + "mounts: [{path: a, as: x}, {path: b, as: x/y}]\n", "3:28", "mounts[1]: it lies in the same place as mounts[0]"},
 	"a domain that is none":           {minimal + "isolation: {network: {domains: [\"a b\"]}}\n", "3:33", "is no host"},
 	"a network without walls":         {minimal + "isolation: {level: host, network: {localhost: true}}\n", "3:26", "has no meaning with level: host"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -100,6 +101,31 @@ func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
 		var a scriptedAgent
 		if got := a.try(t.Context(), o); got.code != exitUsage || !strings.Contains(got.errors, want) {
 			t.Errorf("got %+v, want the exit code %d and %q", got, exitUsage, want)
+		}
+	}
+}
+
+// A name may have characters that mean something in a glob, and "." has a name too.
+func TestWhatIsReadOnlyIsNeverWrittenBack(t *testing.T) {
+	path := writeAgent(t, aTask+"mounts: [{path: a, as: \"*\"}, {path: a, as: \"[id]\"}, {path: a, as: kept, readOnly: true}]\n")
+	if err := os.Mkdir(filepath.Join(filepath.Dir(path), "a"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	here := t.TempDir()
+	t.Chdir(here)
+	o := runOptions{file: fileFlags{path: path}, files: mountFlags{mounts: mountList{{HostPath: "."}, {HostPath: "/tmp", MountPath: "./b/"}}}}
+	if err := o.loadFile(); err != nil {
+		t.Fatal(err)
+	}
+	only, err := copytree.NewMatcher(o.files.only, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"*/x": true, "[id]/x": true, "kept/x": false, "kept": false, "i/x": false, filepath.Base(here) + "/x": true, "b/c/x": true,
+	} {
+		if got := !only.Skips(name, false); got != want {
+			t.Errorf("%s is written back: %t, want %t", name, got, want)
 		}
 	}
 }

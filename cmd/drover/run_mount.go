@@ -9,10 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/internal/statefolder"
 	"github.com/drover-agents/drover/internal/visible"
 	"github.com/drover-agents/drover/isolation"
@@ -66,11 +68,15 @@ func (l *mountList) Set(value string) error {
 
 // mountGlobs are globs of all that a mount brings.
 func mountGlobs(m workspace.HostMount) []string {
-	at := m.MountPath
-	if at == "" {
-		at = filepath.Base(m.HostPath)
+	at := path.Clean(filepath.ToSlash(m.MountPath))
+	if m.MountPath == "" {
+		host, err := filepath.Abs(m.HostPath) // "." has a name too
+		if err != nil {
+			host = m.HostPath
+		}
+		at = filepath.Base(host)
 	}
-	return []string{at, at + "/**"}
+	return copytree.Within(at)
 }
 
 // cutMount cuts a mount at its last colon, which is not the one of a drive.
