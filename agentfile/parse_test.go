@@ -96,6 +96,7 @@ var misfits = map[string]struct{ file, where, says string }{
 	"two system prompts":         {minimal + "system: {append: a, replace: b}\n", "3:1", "system: must have at most 1"},
 	"a server of two kinds":      {minimal + "servers: {x: {command: [a], url: \"http://b\"}}\n", "3:11", "servers.x: the keys do not go together"},
 	"a server of no kind":        {minimal + "servers: {x: {}}\n", "3:11", "servers.x: the keys do not go together"},
+	"a server like a tool":       {minimal + "servers: {wink__open: {command: [a]}}\n", "3:11", "next: mend the name: The name of a server"},
 	"headers for a command":      {minimal + "servers: {x: {command: [a], headers: {b: c}}}\n", "3:11", `key "url" is missing`},
 	"an argument's name":         {minimal + "args: {a-b: {}}\n", "3:8", "next: mend the name"},
 	"an argument's type":         {minimal + "args: {a: {type: date}}\n", "3:12", "args.a.type: must be one of"},
@@ -123,6 +124,7 @@ var oddities = map[string]struct{ file, where, says string }{
 	"a list as a key": {minimal + "? [a]\n: b\n", "4:", ""},
 	"too deep":        {minimal + "args: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "3:1", "brackets or list markers"},
 	"too long":        {minimal + "description: " + strings.Repeat("a", maxFile), "1:1", "larger than"},
+	"octal":           {minimal + "args: {n: {type: int, default: 010}}\n", "3:32", "args.n.default: a number with a zero in front"},
 	"infinity":        {minimal + "limits: {usd: .inf}\n", "3:", ""},
 }
 
@@ -145,6 +147,9 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"when with another value":         {"version: 1\nargs: {x: {type: bool}}\nsections: [{key: a, title: A, when: {x: often}}]\n", "3:38", `"often" is no bool`},
 	"a schema that is none":           {minimal + "output:\n  schema:\n    type: object\n    properties:\n      a: {type: nope}\n", "7:11", "output.schema.properties.a.type: it is no JSON Schema for an answer"},
 	"a tool in small letters":         {minimal + "tools: {allow: [read]}\n", "3:17", "tools.allow[0]: there is no tool read\n  next: write Read"},
+	"a rule for small letters":        {minimal + "policy: {requireBefore: {write: [Read]}}\n", "3:26", "policy.requireBefore.write: there is no tool write\n  next: write Write"},
+	"a rule of small letters":         {minimal + "policy: {requireBefore: {Write: [read]}}\n", "3:34", "policy.requireBefore.Write[0]: there is no tool read"},
+	"a server in our place":           {minimal + "servers: {wink: {command: [tool]}}\n", "3:11", "servers.wink: the name is that of the server with the tools of the prompt\n  next: "},
 	"a rule that is none":             {minimal + "policy: {deny: [\"Read(\"]}\n", "3:17", "policy.deny[0]: "},
 	"a mount without a place":         {minimal + "mounts: [{path: .}]\n", "3:11", "mounts[0].path: \".\" is no place in the workspace"},
 	"a mount outside":                 {minimal + "mounts: [{path: a, as: ../b}]\n", "3:20", "is no place in the workspace"},
