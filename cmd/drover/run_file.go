@@ -185,6 +185,9 @@ func (o *runOptions) joinWalls() error {
 		}
 		return usageError("%s asks for the walls %s, and --isolation says %s\n  next: leave one of the two out", f.Path(), asked, said)
 	}
+	if n := f.Isolation.Network; said == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
+		return usageError("%s says what tools may reach, and --isolation host keeps nothing from the agent\n  next: leave the flag out, or isolation.network in the file", f.Path())
+	}
 	o.walls.domains = append(slices.Clone(o.walls.domains), f.Isolation.Network.Domains...)
 	o.walls.localhost = o.walls.localhost || f.Isolation.Network.Localhost
 	return nil
@@ -200,9 +203,7 @@ func (o *runOptions) joinMounts() error {
 	if w == nil {
 		return nil
 	}
-	if len(o.files.mounts) == 0 {
-		o.files.roots = w.AllowedHostRoots
-	}
+	o.files.roots = append(w.AllowedHostRoots, o.files.rootsOfFlags()...) // what becomes a link while it is mounted leads nowhere else
 	if slices.ContainsFunc(f.Mounts, func(m agentfile.Mount) bool { return m.ReadOnly }) {
 		o.files.only = f.WriteBack()
 		for _, m := range o.files.mounts {

@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // writeAgent writes an agent into a folder of its own, and returns its path.
@@ -81,6 +84,7 @@ func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
 		"a schema":                 {aTask, runOptions{schemaFile: "x.json"}, "--schema and -f exclude each other"},
 		"weaker walls":             {aTask + "isolation: {level: host}\n", runOptions{}, "next: say --isolation host if you trust the file"},
 		"other walls":              {aTask + "isolation: {level: cell}\n", runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "leave one of the two out"},
+		"a network without walls":  {aTask + "isolation: {network: {domains: [example.com]}}\n", runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "agent.yaml says what tools may reach, and --isolation host"},
 		"what the file denies":     {aTask + "policy: {fileWrite: deny}\n", runOptions{permissions: allows(t, "fileWrite")}, "denies fileWrite, and --allow does not"},
 		"a tool that is not there": {aTask + "tools: {allow: [Read]}\n", runOptions{tools: toolList{"Read", "Bash"}}, "--tools names Bash, which is not in tools.allow"},
 		"a mount outside":          {aTask + "mounts: [{path: " + outside + "}]\n", runOptions{}, "outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR"},
@@ -127,6 +131,33 @@ func TestWhatIsReadOnlyIsNeverWrittenBack(t *testing.T) {
 		if got := !only.Skips(name, false); got != want {
 			t.Errorf("%s is written back: %t, want %t", name, got, want)
 		}
+	}
+}
+
+// Whoever names a folder with --mount has not given the file all others, whatever becomes a link meanwhile.
+func TestAMountOfAFlagGivesAFileNoOther(t *testing.T) {
+	path := writeAgent(t, aTask+"mounts: [{path: mine}]\n")
+	mine, flag, outside := filepath.Join(filepath.Dir(path), "mine"), t.TempDir(), t.TempDir()
+	single := filepath.Join(flag, "single")
+	if err := errors.Join(os.Mkdir(mine, 0o700), os.WriteFile(single, nil, 0o600), os.Symlink(flag, flag+"-link")); err != nil {
+		t.Fatal(err)
+	}
+	o := runOptions{file: fileFlags{path: path}, files: mountFlags{mounts: mountList{{HostPath: flag + "-link"}, {HostPath: single}}}}
+	if err := o.loadFile(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := o.openPlace(t.Context(), io.Discard)
+	if err != nil {
+		t.Fatalf("with its own folder: %v", err)
+	}
+	if err := p.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(mine), os.Symlink(outside, mine)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.openPlace(t.Context(), io.Discard); !errors.Is(err, workspace.ErrSecurity) {
+		t.Errorf("error %v, want ErrSecurity", err)
 	}
 }
 

@@ -66,6 +66,22 @@ func (l *mountList) Set(value string) error {
 	return nil
 }
 
+// rootsOfFlags are folders that hold what the flags name, and as little else as can be.
+func (f *mountFlags) rootsOfFlags() []string {
+	var roots []string
+	for _, m := range f.mounts {
+		root := realPath(m.HostPath)
+		switch info, err := os.Stat(root); {
+		case err != nil:
+			continue // that it is not there is told when it is mounted
+		case !info.IsDir():
+			root = filepath.Dir(root)
+		}
+		roots = append(roots, root)
+	}
+	return roots
+}
+
 // mountGlobs are globs of all that a mount brings.
 func mountGlobs(m workspace.HostMount) []string {
 	at := path.Clean(filepath.ToSlash(m.MountPath))
