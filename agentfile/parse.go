@@ -33,7 +33,7 @@ func Load(path string) (*File, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("agentfile: %w", err)
+		return nil, fmt.Errorf("agentfile: %w\n  next: give the path of a file that describes an agent", err)
 	}
 	return Parse(data, path)
 }

@@ -213,6 +213,9 @@ func (o *runOptions) joinMounts() error {
 			return usageError("--write-back has nothing to bring back: all mounts of %s are readOnly\n  next: leave the flag out, or change the file", f.Path())
 		}
 	}
+	if o.files.file = "mounts of " + f.Path(); len(o.files.mounts) > 0 {
+		o.files.file = "--mount and " + o.files.file
+	}
 	o.files.mounts = append(slices.Clone(o.files.mounts), w.Mounts...)
 	return nil
 }

@@ -89,6 +89,7 @@ func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
 		"a tool that is not there": {aTask + "tools: {allow: [Read]}\n", runOptions{tools: toolList{"Read", "Bash"}}, "--tools names Bash, which is not in tools.allow"},
 		"a mount outside":          {aTask + "mounts: [{path: " + outside + "}]\n", runOptions{}, "outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR"},
 		"nothing to write back":    {aTask + "mounts: [{path: agent.yaml, readOnly: true}]\n", runOptions{files: mountFlags{writeBack: true}}, "all mounts of"},
+		"a mount of all":           {aTask + "mounts: [{path: /, as: all}]\n", runOptions{file: fileFlags{roots: pathList{"/"}}}, "drover: mounts of "},
 		"no mounts to write back":  {aTask, runOptions{files: mountFlags{writeBack: true}}, "there is no --mount"},
 	}
 	for name, c := range cases {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ import (
 type mountFlags struct {
 	mounts          mountList
 	writeBack, diff bool
+	// file is where mounts are named besides the flags. Empty means nowhere.
+	file string
 	// roots are the only folders to mount from. Nil means that every path was named on the command line.
 	roots []string
 	// only are globs of what is written back. Nil means all.
@@ -119,21 +122,24 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 	}
 	for _, m := range o.files.mounts {
 		if holdsHome(m.HostPath) && isolation.Level(o.walls.level) != isolation.LevelHost {
-			return nil, usageError("--mount: %s holds your home, and the agent may read all that is mounted\n  next: choose a folder below it", m.HostPath)
+			return nil, usageError("%s: %s holds your home, and the agent may read all that is mounted\n  next: choose a folder below it", o.files.name(), m.HostPath)
 		}
 	}
 	w, err := workspace.Open(ctx, &workspace.Options{Mounts: o.files.mounts, AllowedHostRoots: o.files.roots, AllowAnyRoot: o.files.roots == nil})
 	if err != nil {
 		if stopped := context.Cause(ctx); errors.Is(stopped, errTimeIsUp) {
-			return nil, ending{exitLimit, fmt.Errorf("%w while --mount was copying\n  next: give it more --timeout, or mount less", stopped)}
+			return nil, ending{exitLimit, fmt.Errorf("%w while %s was copying\n  next: give it more time (%s), or mount less", stopped, o.files.name(), o.limitName("--timeout"))}
 		}
 		if errors.Is(err, workspace.ErrSecurity) || errors.Is(err, fs.ErrNotExist) {
-			return nil, usageError("--mount: %w", err)
+			return nil, usageError("%s: %w", o.files.name(), err)
 		}
-		return nil, fmt.Errorf("--mount: %w", err)
+		return nil, fmt.Errorf("%s: %w", o.files.name(), err)
 	}
 	return &place{Workspace: w, flags: o.files, state: o.state, errs: errs}, nil
 }
+
+// name is what named the mounts.
+func (f *mountFlags) name() string { return cmp.Or(f.file, "--mount") }
 
 // holdsHome reports whether a folder is the home of the user, or one above it.
 func holdsHome(dir string) bool {
