@@ -231,7 +231,23 @@ func (j *job) evaluate(ctx context.Context, approver gate.Approver) (iter.Seq2[e
 	if err != nil {
 		return nil, err
 	}
-	return root.Stream(ctx, j.adapter, p, j.evaluation(ctx, f, approver)).Events(), nil
+	run := root.Stream(ctx, j.adapter, p, j.evaluation(ctx, f, approver))
+	j.unfinished = func() error {
+		if resp, err := run.Response(); err == nil && !resp.Completion.Done {
+			return errUnfinished(f, resp.Completion)
+		}
+		return nil
+	}
+	return run.Events(), nil
+}
+
+// errUnfinished is the end of an agent that was sent back as often as it may be, and still is not done.
+func errUnfinished(f *agentfile.File, found guard.Completion) error {
+	why := strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(found.Feedback))
+	if why != "" {
+		why = ": " + why
+	}
+	return ending{exitLimit, fmt.Errorf("the agent has stopped, and completion of %s does not hold%s\n  next: look at what it has done, give it more completion.rounds, or mend what is asked for", f.Path(), why)}
 }
 
 // evaluation is what file and flags say together.

@@ -162,6 +162,27 @@ func TestAMountOfAFlagGivesAFileNoOther(t *testing.T) {
 	}
 }
 
+// An agent that stops before its task is done has not succeeded: nothing of it is written back.
+func TestAnAgentThatIsNotDoneHasNotSucceeded(t *testing.T) {
+	path := writeAgent(t, aTask+"mounts: [{path: src}]\ncompletion: {files: [src/report.md], rounds: 1}\n")
+	src := filepath.Join(filepath.Dir(path), "src")
+	if err := os.Mkdir(src, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, done := range []bool{false, true} {
+		want := exitLimit
+		if done {
+			want = 0
+			writeFile(t, filepath.Join(src, "report.md"), nil)
+		}
+		a := scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneSuccess, Result: "Done."}}}
+		got := a.try(t.Context(), runOptions{quiet: true, file: fileFlags{path: path}, files: mountFlags{writeBack: true}})
+		if got.code != want || got.out != "Done.\n" || strings.Contains(got.errors, "completion of "+path+" does not hold: ") == done {
+			t.Errorf("with its file %t: got %+v, want the exit code %d", done, got, want)
+		}
+	}
+}
+
 func allows(t *testing.T, capability string) (p permissionFlags) {
 	t.Helper()
 	if err := p.flag("allow").Set(capability); err != nil {
