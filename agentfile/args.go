@@ -84,10 +84,20 @@ func (a Arg) read(value string) (string, error) {
 	switch {
 	case !ok:
 		return "", fmt.Errorf("%q is no %s", value, a.kind())
-	case len(a.Enum) > 0 && !slices.Contains(a.choices(), text):
+	case len(a.Enum) > 0 && !slices.ContainsFunc(a.choices(), func(choice string) bool { return a.same(choice, text) }):
 		return "", fmt.Errorf("%q is not one of %s", value, strings.Join(a.choices(), ", "))
 	}
 	return text, nil
+}
+
+// same reports whether two values are one. A number can be written in several ways: 1, 1.0 and 1e0.
+func (a Arg) same(one, other string) bool {
+	if a.kind() != "number" {
+		return one == other
+	}
+	x, _ := strconv.ParseFloat(one, 64)
+	y, _ := strconv.ParseFloat(other, 64)
+	return x == y
 }
 
 // fits reports whether a value of the file is one of the argument. A number for a text is most often a

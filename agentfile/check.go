@@ -13,7 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 )
@@ -88,17 +90,28 @@ func (f *File) checkSections(found *problems, pointer string, list []Section) {
 }
 
 // checkTools finds names that differ from those of tools in capitals alone: they would leave the agent
-// without the tool, and nobody is told.
+// without the tool, or a tool without its rule, and nobody is told.
 func (f *File) checkTools(found *problems) {
 	for pointer, names := range map[string][]string{
 		"/tools/allow": f.Tools.Allow, "/tools/deny": f.Tools.Deny,
 		"/policy/allow": f.Policy.Allow, "/policy/ask": f.Policy.Ask, "/policy/deny": f.Policy.Deny,
 	} {
 		for i, name := range names {
-			if known := spelling(name); known != "" {
-				found.add(at(pointer, i), "there is no tool "+name, "write "+known)
-			}
+			checkTool(found, at(pointer, i), name)
 		}
+	}
+	for name, others := range f.Policy.RequireBefore {
+		here := at("/policy/requireBefore", name)
+		checkTool(found, here, name)
+		for i, other := range others {
+			checkTool(found, at(here, i), other)
+		}
+	}
+}
+
+func checkTool(found *problems, pointer, name string) {
+	if known := spelling(name); known != "" {
+		found.add(pointer, "there is no tool "+name, "write "+known)
 	}
 }
 
@@ -144,6 +157,8 @@ func (m Mount) target() string {
 func (f *File) checkMounts(found *problems) {
 	for i, m := range f.Mounts {
 		here, target := at("/mounts", i), m.target()
+		checkGlobs(found, here+"/include", m.Include)
+		checkGlobs(found, here+"/exclude", m.Exclude)
 		if !filepath.IsLocal(filepath.FromSlash(target)) || target == "." {
 			where := here + "/as"
 			if m.As == "" {
@@ -156,6 +171,14 @@ func (f *File) checkMounts(found *problems) {
 			if within(target, other.target()) || within(other.target(), target) {
 				found.add(here, fmt.Sprintf("it lies in the same place as mounts[%d]: %s", j, other.target()), "give it another place with as")
 			}
+		}
+	}
+}
+
+func checkGlobs(found *problems, pointer string, globs []string) {
+	for i, glob := range globs {
+		if _, err := copytree.NewMatcher([]string{glob}, nil); err != nil {
+			found.fail(at(pointer, i), err)
 		}
 	}
 }
@@ -190,6 +213,9 @@ func (f *File) checkServers(found *problems) {
 		s, here := f.Servers[name], at("/servers", name)
 		if s.Timeout > 0 && time.Duration(s.Timeout) < time.Second {
 			found.add(here+"/timeout", "it is less than a second", "give the server more time")
+		}
+		if name == drover.ToolServer {
+			found.add(here, "the name is that of the server with the tools of the prompt", "give the server another name")
 		}
 		if f.Tools.Allow != nil && !slices.ContainsFunc(f.Tools.Allow, func(t string) bool { return within(strings.ReplaceAll(t, "__", "/"), "mcp/"+name) }) {
 			found.add(here, "none of its tools is in tools.allow", "add mcp__"+name+" there, or leave the server out")

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -131,7 +132,7 @@ func (f *File) WriteBack() []string {
 	var globs []string
 	for _, m := range f.Mounts {
 		if !m.ReadOnly {
-			globs = append(globs, m.target(), m.target()+"/**")
+			globs = append(globs, copytree.Within(m.target())...)
 		}
 	}
 	return globs

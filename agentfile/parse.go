@@ -33,7 +33,7 @@ func Load(path string) (*File, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("agentfile: %w", err)
+		return nil, fmt.Errorf("agentfile: %w\n  next: give the path of a file that describes an agent", err)
 	}
 	return Parse(data, path)
 }
@@ -63,6 +63,10 @@ func Parse(data []byte, name string) (*File, error) {
 // decode checks the tree against the schema and reads it.
 func (f *File) decode(found *problems) {
 	validate(f.tree, found)
+	if len(found.all) > 0 {
+		return
+	}
+	measure(f.tree, found)
 	if len(found.all) > 0 {
 		return
 	}
@@ -149,11 +153,13 @@ func tooDeep(data []byte) int {
 	return 0
 }
 
-// positioned is an error of the parser.
+// positioned is an error of the parser. Its text is not asked for: it shows the lines around the place, and
+// takes minutes to do so if they are long.
 func positioned(err error) *Problem {
-	p := &Problem{Line: 1, Column: 1, Reason: err.Error(), Err: err, Next: "mend the YAML here"}
+	p := &Problem{Line: 1, Column: 1, Err: err, Next: "mend the YAML here"}
 	var known yaml.Error
 	if !errors.As(err, &known) {
+		p.Reason = err.Error()
 		return p
 	}
 	p.Reason = known.GetMessage()

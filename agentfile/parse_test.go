@@ -5,6 +5,7 @@ package agentfile
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml/token"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/gate"
@@ -94,6 +96,7 @@ var misfits = map[string]struct{ file, where, says string }{
 	"two system prompts":         {minimal + "system: {append: a, replace: b}\n", "3:1", "system: must have at most 1"},
 	"a server of two kinds":      {minimal + "servers: {x: {command: [a], url: \"http://b\"}}\n", "3:11", "servers.x: the keys do not go together"},
 	"a server of no kind":        {minimal + "servers: {x: {}}\n", "3:11", "servers.x: the keys do not go together"},
+	"a server like a tool":       {minimal + "servers: {wink__open: {command: [a]}}\n", "3:11", "next: mend the name: The name of a server"},
 	"headers for a command":      {minimal + "servers: {x: {command: [a], headers: {b: c}}}\n", "3:11", `key "url" is missing`},
 	"an argument's name":         {minimal + "args: {a-b: {}}\n", "3:8", "next: mend the name"},
 	"an argument's type":         {minimal + "args: {a: {type: date}}\n", "3:12", "args.a.type: must be one of"},
@@ -105,6 +108,7 @@ var misfits = map[string]struct{ file, where, says string }{
 	"feedback at no time":        {minimal + "feedback: [{text: a}]\n", "3:12", "feedback[0]: the keys do not go together"},
 	"feedback of two kinds":      {minimal + "feedback: [{text: a, deadline: 1m, everyCalls: 1}]\n", "3:12", "feedback[0]: the keys do not go together"},
 	"completion by nothing":      {minimal + "completion: {rounds: 1}\n", "3:1", "completion: the keys do not go together"},
+	"a file without a name":      {minimal + "completion: {files: [\"\"]}\n", "3:22", "has 0\n  next: mend it: Files that have to be there"},
 	"a command as a text":        {minimal + "completion: {command: go test}\n", "3:14", "completion.command: must be an array, got a string"},
 }
 
@@ -120,6 +124,7 @@ var oddities = map[string]struct{ file, where, says string }{
 	"a list as a key": {minimal + "? [a]\n: b\n", "4:", ""},
 	"too deep":        {minimal + "args: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "3:1", "brackets or list markers"},
 	"too long":        {minimal + "description: " + strings.Repeat("a", maxFile), "1:1", "larger than"},
+	"octal":           {minimal + "args: {n: {type: int, default: 010}}\n", "3:32", "args.n.default: a number with a zero in front"},
 	"infinity":        {minimal + "limits: {usd: .inf}\n", "3:", ""},
 }
 
@@ -142,9 +147,14 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"when with another value":         {"version: 1\nargs: {x: {type: bool}}\nsections: [{key: a, title: A, when: {x: often}}]\n", "3:38", `"often" is no bool`},
 	"a schema that is none":           {minimal + "output:\n  schema:\n    type: object\n    properties:\n      a: {type: nope}\n", "7:11", "output.schema.properties.a.type: it is no JSON Schema for an answer"},
 	"a tool in small letters":         {minimal + "tools: {allow: [read]}\n", "3:17", "tools.allow[0]: there is no tool read\n  next: write Read"},
+	"a rule for small letters":        {minimal + "policy: {requireBefore: {write: [Read]}}\n", "3:26", "policy.requireBefore.write: there is no tool write\n  next: write Write"},
+	"a rule of small letters":         {minimal + "policy: {requireBefore: {Write: [read]}}\n", "3:34", "policy.requireBefore.Write[0]: there is no tool read"},
+	"a server in our place":           {minimal + "servers: {wink: {command: [tool]}}\n", "3:11", "servers.wink: the name is that of the server with the tools of the prompt\n  next: "},
 	"a rule that is none":             {minimal + "policy: {deny: [\"Read(\"]}\n", "3:17", "policy.deny[0]: "},
 	"a mount without a place":         {minimal + "mounts: [{path: .}]\n", "3:11", "mounts[0].path: \".\" is no place in the workspace"},
 	"a mount outside":                 {minimal + "mounts: [{path: a, as: ../b}]\n", "3:20", "is no place in the workspace"},
+	"a glob that is none":             {minimal + "mounts: [{path: a, exclude: [b, \"[\"]}]\n", "3:33", "mounts[0].exclude[1]: the glob \"[\" cannot be read"},
+	"a glob of nothing":               {minimal + "mounts: [{path: a, include: [/b]}]\n", "3:30", "mounts[0].include[0]: the glob \"/b\" matches nothing\n  next: "},
 	"mounts in one another":           {minimal + "mounts: [{path: a, as: x}, {path: b, as: x/y}]\n", "3:28", "mounts[1]: it lies in the same place as mounts[0]"},
 	"a domain that is none":           {minimal + "isolation: {network: {domains: [\"a b\"]}}\n", "3:33", "is no host"},
 	"a network without walls":         {minimal + "isolation: {level: host, network: {localhost: true}}\n", "3:26", "has no meaning with level: host"},
@@ -154,6 +164,10 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a program of the host":           {minimal + "servers: {x: {command: [/opt/tool]}}\n", "3:25", "which the agent does not see"},
 	"a program in no mount":           {minimal + "mounts: [{path: a}]\nservers: {x: {command: [b/tool]}}\n", "4:25", "is in no mount"},
 	"a server that is not allowed":    {minimal + "tools: {allow: [Read, mcp__other]}\nservers: {x: {command: [tool]}}\n", "4:11", "next: add mcp__x there"},
+	"no time at all":                  {minimal + "limits:\n  turns: 1\n  time: 0s\n", "5:3", "limits.time: \"0s\" is no time above zero\n  next: mend it: The time of a run"},
+	"a time without an end":           {minimal + "feedback: [{text: a, every: 99999999999h}]\n", "3:22", "feedback[0].every: \"99999999999h\" is no time"},
+	"a size without an end":           {minimal + "mounts: [{path: a, maxBytes: 99999999999999GB}]\n", "3:20", "mounts[0].maxBytes: \"99999999999999GB\" is no size\n  next: mend it: The largest size"},
+	"a large number of bytes":         {minimal + "mounts: [{path: a, maxBytes: 9223372036854775807}]\n", "3:20", "mounts[0].maxBytes: "},
 	"a server in a hurry":             {minimal + "servers: {x: {command: [tool], timeout: 5ms}}\n", "3:32", "less than a second"},
 	"a file outside":                  {minimal + "completion: {files: [/etc/passwd]}\n", "3:22", "outside of the folder"},
 	"a command without a name":        {minimal + "completion: {command: [\"\"]}\n", "3:24", "names no program"},
@@ -176,6 +190,32 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 				t.Errorf("%s: it does not say what to do: %v", name, err)
 			}
 		}
+	}
+}
+
+// A syntaxError is one of the parser that cannot bear to be shown with its lines.
+type syntaxError struct{ t *testing.T }
+
+func (e syntaxError) Error() string {
+	e.t.Error("the lines around the place are shown, however long they are")
+	return ""
+}
+
+func (e syntaxError) FormatError(bool, bool) string { return e.Error() }
+func (syntaxError) GetMessage() string              { return "it is wrong" }
+
+func (syntaxError) GetToken() *token.Token {
+	return &token.Token{Position: &token.Position{Line: 3, Column: 7}}
+}
+
+// To show the place takes the square of the length of its line: minutes for a file of a megabyte.
+func TestAnErrorOfTheParserIsNotShownWithItsLines(t *testing.T) {
+	if got := positioned(syntaxError{t: t}); got.Reason != "it is wrong" || got.Line != 3 || got.Column != 7 {
+		t.Errorf("got %+v", got)
+	}
+	_, err := Parse([]byte("x: "+strings.Repeat("[]", 100_000)), "x.yaml")
+	if err == nil || len(err.Error()) > 200 {
+		t.Errorf("error of %d bytes, want a short one", len(fmt.Sprint(err)))
 	}
 }
 

@@ -6,29 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
 // resolve follows a path of the file to its end, and refuses one that leads out of what is allowed.
 func (f *File) resolve(path string) (string, error) {
+	root, rel, err := f.find(path)
+	return filepath.Join(root, rel), err
+}
+
+// find is resolve that tells which of the allowed folders the path leads into.
+func (f *File) find(path string) (root, rel string, err error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(f.Dir(), filepath.FromSlash(path))
 	}
 	resolved, err := realPath(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", fmt.Errorf("%w\n  next: put it there, or mend the path, which is relative to the folder of the file", err)
+	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	for _, dir := range f.roots() {
 		root, err := realPath(dir)
 		if err != nil {
-			return "", fmt.Errorf("the allowed folder %s: %w", dir, err)
+			return "", "", fmt.Errorf("the allowed folder %s: %w\n  next: name a folder that is there", dir, err)
 		}
 		if rel, err := filepath.Rel(root, resolved); err == nil && filepath.IsLocal(rel) {
-			return resolved, nil
+			return root, rel, nil
 		}
 	}
-	return "", fmt.Errorf("it leads to %s, which is outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR, File.Roots in Go", resolved)
+	return "", "", fmt.Errorf("it leads to %s, which is outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR, File.Roots in Go", resolved)
 }
 
 // roots are the folders from which a file may take something.
@@ -42,20 +52,32 @@ func realPath(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// read reads a file that the agent's file names.
+// read reads a file that the agent's file names. What becomes a link meanwhile does not lead out.
 func (f *File) read(path string) ([]byte, error) {
-	resolved, err := f.resolve(path)
+	dir, rel, err := f.find(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(resolved) // a pipe would be waited for
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return readIn(root, rel)
+}
+
+func readIn(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Stat(name) // a pipe would be waited for
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errNotFile
 	}
-	open, err := os.Open(resolved)
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("it is larger than %d bytes\n  next: make it shorter", maxFile)
+	}
+	open, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -92,8 +92,9 @@ func (b *builder) sections(pointer, path string, list []Section) []*prompt.Secti
 // enabled reports whether all arguments have the values that a section needs.
 func (b *builder) enabled(when map[string]json.RawMessage) bool {
 	for name, value := range when {
-		want, err := b.f.Args[name].read(plain(value))
-		if err != nil || b.values[name] != want {
+		arg := b.f.Args[name]
+		want, err := arg.read(plain(value))
+		if err != nil || !arg.same(b.values[name], want) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ package agentfile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,23 @@ func TestArgumentsFillTheText(t *testing.T) {
 	}
 }
 
+// YAML writes 1.0 as 1, and whoever gives the value may write it as it stands in the file.
+func TestANumberIsTheSameHoweverItIsWritten(t *testing.T) {
+	f := mustParse(t, `version: 1
+args: {size: {type: number, enum: [0.5, 1.0]}}
+sections: [{key: a, title: A, text: "${size}"}, {key: one, title: One, text: whole, when: {size: 1.0}}]
+`)
+	for value, shown := range map[string]bool{"1": true, "1.0": true, "1e0": true, "0.5": false, ".50": false} {
+		text := render(t, f, map[string]string{"size": value}).Text
+		if !strings.Contains(text, value) || strings.Contains(text, "whole") != shown {
+			t.Errorf("size=%s gives %q, want the section One: %t", value, text, shown)
+		}
+	}
+	if _, err := f.Prompt(map[string]string{"size": "1.01"}); !errors.Is(err, ErrArgs) {
+		t.Errorf("size=1.01: error %v, want ErrArgs", err)
+	}
+}
+
 func TestArgumentsThatDoNotFitAreAllNamed(t *testing.T) {
 	f := mustParse(t, greeting)
 	_, err := f.Prompt(map[string]string{"times": "often", "loud": "1", "tone": "rude", "size": "NaN", "nam": "Ada"})
@@ -118,10 +136,44 @@ func TestTheAnswerHasTheFormOfTheFile(t *testing.T) {
 	}
 }
 
+// Between the look at a path and its use somebody may put a link there.
+func TestALinkThatComesLaterDoesNotLeadOut(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("{}"), 0o600), os.Symlink(secret, filepath.Join(dir, "form.json"))); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if text, err := readIn(root, "form.json"); err == nil {
+		t.Errorf("read %q through the link", text)
+	}
+}
+
+func TestWhatIsNotThereIsToldWithWhatToDo(t *testing.T) {
+	for key, text := range map[string]string{"mounts[0].path": "mounts: [{path: none}]\n", "skills[0]": "skills: [none]\n", "output.file": "output: {file: none}\n"} {
+		f := mustParse(t, minimal+text)
+		_, mounts := f.Workspace()
+		_, other := f.Prompt(nil)
+		if err := errors.Join(mounts, other); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), ": "+key+": ") || !strings.Contains(err.Error(), "\n  next: put it there") {
+			t.Errorf("error %v, want one about %s with what to do", err, key)
+		}
+	}
+	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "\n  next: give the path of a file") {
+		t.Errorf("a folder: error %v, want what to do", err)
+	}
+}
+
 func TestASchemaInAFileIsChecked(t *testing.T) {
 	f := mustParse(t, minimal+"output: {file: form.json}\n")
 	path := filepath.Join(f.Dir(), "form.json")
-	for content, want := range map[string]string{`{"type":"nope"}`: "it is no JSON Schema for an answer", `{`: "it is no JSON Schema"} {
+	for content, want := range map[string]string{
+		`{"type":"nope"}`: "it is no JSON Schema for an answer", `{`: "it is no JSON Schema",
+		`{}` + strings.Repeat(" ", maxFile): "it is larger than 1048576 bytes\n  next: ",
+	} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

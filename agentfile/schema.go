@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -41,6 +42,45 @@ func validate(t *tree, found *problems) {
 	}
 }
 
+// measure finds times and sizes that have the right form and are none, such as 0s: the decoder would not say
+// where they are.
+func measure(t *tree, found *problems) {
+	var all any
+	if err := json.Unmarshal(t.json, &all); err != nil {
+		found.fail("", err)
+		return
+	}
+	walk("", all, func(pointer string, value any) {
+		var err error
+		here := hintAt(pointer)
+		switch here.Ref {
+		case "#/$defs/duration":
+			err = new(Duration).UnmarshalText(fmt.Append(nil, value))
+		case "#/$defs/size":
+			err = new(Bytes).UnmarshalJSON(fmt.Append(nil, value))
+		}
+		if err != nil {
+			found.note(pointer, err.Error(), "mend it: "+here.Description).Err = err
+		}
+	})
+}
+
+// walk visits all scalars of a JSON value.
+func walk(pointer string, value any, visit func(pointer string, value any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, below := range v {
+			walk(at(pointer, name), below, visit)
+		}
+	case []any:
+		for i, below := range v {
+			walk(at(pointer, i), below, visit)
+		}
+	default:
+		visit(pointer, value)
+	}
+}
+
 // reasonOf says in words for people what is wrong with a place.
 func reasonOf(v schema.Violation) string {
 	switch {
@@ -69,6 +109,9 @@ func adviceFor(v schema.Violation) string {
 		if around := hintAt(parent(v.Pointer)); around.PropertyNames != nil && around.Properties == nil {
 			return "mend the name: " + around.PropertyNames.Description
 		}
+	}
+	if here.Description == "" { // an element of a list
+		here = hintAt(parent(v.Pointer))
 	}
 	return "mend it: " + here.Description
 }
@@ -125,8 +168,9 @@ func (h hint) below(step string) hint {
 		_ = json.Unmarshal(h.AdditionalProperties, &next) // false and nothing have no hint
 	}
 	if name, is := strings.CutPrefix(next.Ref, "#/$defs/"); is {
-		said := next.Description
+		said, ref := next.Description, next.Ref
 		next = hints().Defs[name]
+		next.Ref = ref
 		if said != "" {
 			next.Description = said
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -166,6 +167,9 @@ func (g *grower) scalar(pointer string, n ast.Node) {
 	case *ast.BoolNode:
 		g.write(n.Value)
 	case *ast.IntegerNode:
+		if octal.MatchString(n.GetToken().Value) {
+			g.refuse(pointer, n, "a number with a zero in front is octal to some and decimal to others", "leave the zero out, or write a text in quotes")
+		}
 		g.write(n.Value)
 	case *ast.FloatNode:
 		if math.IsInf(n.Value, 0) || math.IsNaN(n.Value) {
@@ -181,6 +185,9 @@ func (g *grower) scalar(pointer string, n ast.Node) {
 		g.write(nil)
 	}
 }
+
+// octal are numbers that versions of YAML do not agree about.
+var octal = regexp.MustCompile(`^[-+]?0_*[0-9]`)
 
 func describe(n ast.Node) string {
 	switch n.(type) {

@@ -120,7 +120,7 @@ func (d *demo) introduce(ready agent.Readiness) {
 func (d *demo) walls() *isolation.Isolation {
 	in := &isolation.Isolation{
 		Sandbox:  &isolation.Sandbox{ReadablePaths: []string{d.project.shop}},
-		Upstream: d.model.upstream, Auth: d.model.auth,
+		Upstream: d.model.upstream, Auth: d.model.auth, Host: d.project.host(),
 	}
 	if d.model.upstream != nil {
 		in.Weakest = isolation.LevelSandbox

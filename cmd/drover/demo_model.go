@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/gateway"
@@ -40,7 +40,7 @@ func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
 	if scripted {
 		return p.startScript("scripted, as asked: no key is used, and nothing is charged")
 	}
-	found, err := environmentPays(p.work)
+	found, err := p.environmentPays()
 	if bad, ok := errors.AsType[*isolation.AuthError](err); ok && found == nil {
 		return p.startScript(scriptedSince(bad))
 	}
@@ -50,12 +50,17 @@ func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
 	return &demoModel{says: demoPaidBy(found), auth: isolation.Auth{Only: found.Mode}, close: func() error { return nil }}, nil
 }
 
-// environmentPays finds what the variables of this process pay with. Neither the settings nor the login of a
-// claude on this machine are looked at: empty is a folder without any.
-func environmentPays(empty string) (*isolation.Finding, error) {
-	environ := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "CLAUDE_CONFIG_DIR=") })
-	in := &isolation.Isolation{Host: isolation.Host{Environ: func() []string { return environ }, Home: empty}}
-	return in.Authenticate()
+// environmentPays finds what the variables of this process pay with.
+func (p project) environmentPays() (*isolation.Finding, error) {
+	return (&isolation.Isolation{Host: p.host()}).Authenticate()
+}
+
+// host is this machine, but for the settings and the login of its claude: the demo says who answers, and they
+// could have somebody else do so.
+func (p project) host() isolation.Host {
+	none := filepath.Join(p.dir, "settings") // which is not there, and where the agent can put nothing
+	environ := append(os.Environ(), "CLAUDE_CONFIG_DIR="+none)
+	return isolation.Host{Environ: func() []string { return environ }}
 }
 
 // scriptedSince says why there is no model, and how to have one.

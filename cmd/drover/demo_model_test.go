@@ -76,6 +76,26 @@ func TestTheDemoLeavesSettingsAndLoginsAlone(t *testing.T) {
 	}
 }
 
+// Nor do the settings say where the key of the environment is sent to.
+func TestTheDemoSendsAKeyWhereItSays(t *testing.T) {
+	bareEnvironment(t)
+	t.Setenv("ANTHROPIC_API_KEY", "planted-key")
+	dir := filepath.Join(os.Getenv("HOME"), ".claude")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "settings.json"), []byte(`{"env":{"ANTHROPIC_BASE_URL":"http://localhost:1"}}`))
+	d := &demo{project: project{work: t.TempDir()}}
+	var err error
+	if d.model, err = chooseDemoModel(false, d.project); err != nil {
+		t.Fatal(err)
+	}
+	found, err := d.walls().Authenticate()
+	if err != nil || found.Name != "ANTHROPIC_API_KEY" || found.BaseURL != "" {
+		t.Errorf("it pays with %+v (%v), want the key of the environment, at Anthropic", found, err)
+	}
+}
+
 func TestAnUnknownModelOfTheDemoIsAMistake(t *testing.T) {
 	bareEnvironment(t)
 	t.Setenv(envDemo, "opus")

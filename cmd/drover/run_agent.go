@@ -244,6 +244,8 @@ type job struct {
 	request agent.Request
 	started processes
 	place   *place
+	// unfinished is an error if the agent has stopped before its task was done. Nil means that nobody knows.
+	unfinished func() error
 }
 
 // Reasons for which a run is stopped, other than signals.
@@ -288,7 +290,11 @@ func (j *job) run(parent context.Context) error {
 		seen.event(e)
 	}
 	display.close() // before anything is said on the terminal
-	return seen.ending(context.Cause(ctx))
+	err = seen.ending(context.Cause(ctx))
+	if j.unfinished != nil && cameToItsEnd(err) {
+		return errors.Join(j.unfinished(), err)
+	}
+	return err
 }
 
 // events runs the agent on the prompt of the command line, or on that of a file.

@@ -185,6 +185,9 @@ func (o *runOptions) joinWalls() error {
 		}
 		return usageError("%s asks for the walls %s, and --isolation says %s\n  next: leave one of the two out", f.Path(), asked, said)
 	}
+	if n := f.Isolation.Network; said == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
+		return usageError("%s says what tools may reach, and --isolation host keeps nothing from the agent\n  next: leave the flag out, or isolation.network in the file", f.Path())
+	}
 	o.walls.domains = append(slices.Clone(o.walls.domains), f.Isolation.Network.Domains...)
 	o.walls.localhost = o.walls.localhost || f.Isolation.Network.Localhost
 	return nil
@@ -200,9 +203,7 @@ func (o *runOptions) joinMounts() error {
 	if w == nil {
 		return nil
 	}
-	if len(o.files.mounts) == 0 {
-		o.files.roots = w.AllowedHostRoots
-	}
+	o.files.roots = append(w.AllowedHostRoots, o.files.rootsOfFlags()...) // what becomes a link while it is mounted leads nowhere else
 	if slices.ContainsFunc(f.Mounts, func(m agentfile.Mount) bool { return m.ReadOnly }) {
 		o.files.only = f.WriteBack()
 		for _, m := range o.files.mounts {
@@ -211,6 +212,9 @@ func (o *runOptions) joinMounts() error {
 		if o.files.writeBack && len(o.files.only) == 0 {
 			return usageError("--write-back has nothing to bring back: all mounts of %s are readOnly\n  next: leave the flag out, or change the file", f.Path())
 		}
+	}
+	if o.files.file = "mounts of " + f.Path(); len(o.files.mounts) > 0 {
+		o.files.file = "--mount and " + o.files.file
 	}
 	o.files.mounts = append(slices.Clone(o.files.mounts), w.Mounts...)
 	return nil
@@ -227,7 +231,23 @@ func (j *job) evaluate(ctx context.Context, approver gate.Approver) (iter.Seq2[e
 	if err != nil {
 		return nil, err
 	}
-	return root.Stream(ctx, j.adapter, p, j.evaluation(ctx, f, approver)).Events(), nil
+	run := root.Stream(ctx, j.adapter, p, j.evaluation(ctx, f, approver))
+	j.unfinished = func() error {
+		if resp, err := run.Response(); err == nil && !resp.Completion.Done {
+			return errUnfinished(f, resp.Completion)
+		}
+		return nil
+	}
+	return run.Events(), nil
+}
+
+// errUnfinished is the end of an agent that was sent back as often as it may be, and still is not done.
+func errUnfinished(f *agentfile.File, found guard.Completion) error {
+	why := strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(found.Feedback))
+	if why != "" {
+		why = ": " + why
+	}
+	return ending{exitLimit, fmt.Errorf("the agent has stopped, and completion of %s does not hold%s\n  next: look at what it has done, give it more completion.rounds, or mend what is asked for", f.Path(), why)}
 }
 
 // evaluation is what file and flags say together.

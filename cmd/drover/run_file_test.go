@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +17,9 @@ import (
 
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // writeAgent writes an agent into a folder of its own, and returns its path.
@@ -80,10 +84,12 @@ func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
 		"a schema":                 {aTask, runOptions{schemaFile: "x.json"}, "--schema and -f exclude each other"},
 		"weaker walls":             {aTask + "isolation: {level: host}\n", runOptions{}, "next: say --isolation host if you trust the file"},
 		"other walls":              {aTask + "isolation: {level: cell}\n", runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "leave one of the two out"},
+		"a network without walls":  {aTask + "isolation: {network: {domains: [example.com]}}\n", runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "agent.yaml says what tools may reach, and --isolation host"},
 		"what the file denies":     {aTask + "policy: {fileWrite: deny}\n", runOptions{permissions: allows(t, "fileWrite")}, "denies fileWrite, and --allow does not"},
 		"a tool that is not there": {aTask + "tools: {allow: [Read]}\n", runOptions{tools: toolList{"Read", "Bash"}}, "--tools names Bash, which is not in tools.allow"},
 		"a mount outside":          {aTask + "mounts: [{path: " + outside + "}]\n", runOptions{}, "outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR"},
 		"nothing to write back":    {aTask + "mounts: [{path: agent.yaml, readOnly: true}]\n", runOptions{files: mountFlags{writeBack: true}}, "all mounts of"},
+		"a mount of all":           {aTask + "mounts: [{path: /, as: all}]\n", runOptions{file: fileFlags{roots: pathList{"/"}}}, "drover: mounts of "},
 		"no mounts to write back":  {aTask, runOptions{files: mountFlags{writeBack: true}}, "there is no --mount"},
 	}
 	for name, c := range cases {
@@ -100,6 +106,79 @@ func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
 		var a scriptedAgent
 		if got := a.try(t.Context(), o); got.code != exitUsage || !strings.Contains(got.errors, want) {
 			t.Errorf("got %+v, want the exit code %d and %q", got, exitUsage, want)
+		}
+	}
+}
+
+// A name may have characters that mean something in a glob, and "." has a name too.
+func TestWhatIsReadOnlyIsNeverWrittenBack(t *testing.T) {
+	path := writeAgent(t, aTask+"mounts: [{path: a, as: \"*\"}, {path: a, as: \"[id]\"}, {path: a, as: kept, readOnly: true}]\n")
+	if err := os.Mkdir(filepath.Join(filepath.Dir(path), "a"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	here := t.TempDir()
+	t.Chdir(here)
+	o := runOptions{file: fileFlags{path: path}, files: mountFlags{mounts: mountList{{HostPath: "."}, {HostPath: "/tmp", MountPath: "./b/"}}}}
+	if err := o.loadFile(); err != nil {
+		t.Fatal(err)
+	}
+	only, err := copytree.NewMatcher(o.files.only, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"*/x": true, "[id]/x": true, "kept/x": false, "kept": false, "i/x": false, filepath.Base(here) + "/x": true, "b/c/x": true,
+	} {
+		if got := !only.Skips(name, false); got != want {
+			t.Errorf("%s is written back: %t, want %t", name, got, want)
+		}
+	}
+}
+
+// Whoever names a folder with --mount has not given the file all others, whatever becomes a link meanwhile.
+func TestAMountOfAFlagGivesAFileNoOther(t *testing.T) {
+	path := writeAgent(t, aTask+"mounts: [{path: mine}]\n")
+	mine, flag, outside := filepath.Join(filepath.Dir(path), "mine"), t.TempDir(), t.TempDir()
+	single := filepath.Join(flag, "single")
+	if err := errors.Join(os.Mkdir(mine, 0o700), os.WriteFile(single, nil, 0o600), os.Symlink(flag, flag+"-link")); err != nil {
+		t.Fatal(err)
+	}
+	o := runOptions{file: fileFlags{path: path}, files: mountFlags{mounts: mountList{{HostPath: flag + "-link"}, {HostPath: single}}}}
+	if err := o.loadFile(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := o.openPlace(t.Context(), io.Discard)
+	if err != nil {
+		t.Fatalf("with its own folder: %v", err)
+	}
+	if err := p.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(mine), os.Symlink(outside, mine)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.openPlace(t.Context(), io.Discard); !errors.Is(err, workspace.ErrSecurity) {
+		t.Errorf("error %v, want ErrSecurity", err)
+	}
+}
+
+// An agent that stops before its task is done has not succeeded: nothing of it is written back.
+func TestAnAgentThatIsNotDoneHasNotSucceeded(t *testing.T) {
+	path := writeAgent(t, aTask+"mounts: [{path: src}]\ncompletion: {files: [src/report.md], rounds: 1}\n")
+	src := filepath.Join(filepath.Dir(path), "src")
+	if err := os.Mkdir(src, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, done := range []bool{false, true} {
+		want := exitLimit
+		if done {
+			want = 0
+			writeFile(t, filepath.Join(src, "report.md"), nil)
+		}
+		a := scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneSuccess, Result: "Done."}}}
+		got := a.try(t.Context(), runOptions{quiet: true, file: fileFlags{path: path}, files: mountFlags{writeBack: true}})
+		if got.code != want || got.out != "Done.\n" || strings.Contains(got.errors, "completion of "+path+" does not hold: ") == done {
+			t.Errorf("with its file %t: got %+v, want the exit code %d", done, got, want)
 		}
 	}
 }

@@ -3,16 +3,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/internal/statefolder"
 	"github.com/drover-agents/drover/internal/visible"
 	"github.com/drover-agents/drover/isolation"
@@ -23,6 +26,8 @@ import (
 type mountFlags struct {
 	mounts          mountList
 	writeBack, diff bool
+	// file is where mounts are named besides the flags. Empty means nowhere.
+	file string
 	// roots are the only folders to mount from. Nil means that every path was named on the command line.
 	roots []string
 	// only are globs of what is written back. Nil means all.
@@ -64,13 +69,33 @@ func (l *mountList) Set(value string) error {
 	return nil
 }
 
+// rootsOfFlags are folders that hold what the flags name, and as little else as can be.
+func (f *mountFlags) rootsOfFlags() []string {
+	var roots []string
+	for _, m := range f.mounts {
+		root := realPath(m.HostPath)
+		switch info, err := os.Stat(root); {
+		case err != nil:
+			continue // that it is not there is told when it is mounted
+		case !info.IsDir():
+			root = filepath.Dir(root)
+		}
+		roots = append(roots, root)
+	}
+	return roots
+}
+
 // mountGlobs are globs of all that a mount brings.
 func mountGlobs(m workspace.HostMount) []string {
-	at := m.MountPath
-	if at == "" {
-		at = filepath.Base(m.HostPath)
+	at := path.Clean(filepath.ToSlash(m.MountPath))
+	if m.MountPath == "" {
+		host, err := filepath.Abs(m.HostPath) // "." has a name too
+		if err != nil {
+			host = m.HostPath
+		}
+		at = filepath.Base(host)
 	}
-	return []string{at, at + "/**"}
+	return copytree.Within(at)
 }
 
 // cutMount cuts a mount at its last colon, which is not the one of a drive.
@@ -97,21 +122,24 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 	}
 	for _, m := range o.files.mounts {
 		if holdsHome(m.HostPath) && isolation.Level(o.walls.level) != isolation.LevelHost {
-			return nil, usageError("--mount: %s holds your home, and the agent may read all that is mounted\n  next: choose a folder below it", m.HostPath)
+			return nil, usageError("%s: %s holds your home, and the agent may read all that is mounted\n  next: choose a folder below it", o.files.name(), m.HostPath)
 		}
 	}
 	w, err := workspace.Open(ctx, &workspace.Options{Mounts: o.files.mounts, AllowedHostRoots: o.files.roots, AllowAnyRoot: o.files.roots == nil})
 	if err != nil {
 		if stopped := context.Cause(ctx); errors.Is(stopped, errTimeIsUp) {
-			return nil, ending{exitLimit, fmt.Errorf("%w while --mount was copying\n  next: give it more --timeout, or mount less", stopped)}
+			return nil, ending{exitLimit, fmt.Errorf("%w while %s was copying\n  next: give it more time (%s), or mount less", stopped, o.files.name(), o.limitName("--timeout"))}
 		}
 		if errors.Is(err, workspace.ErrSecurity) || errors.Is(err, fs.ErrNotExist) {
-			return nil, usageError("--mount: %w", err)
+			return nil, usageError("%s: %w", o.files.name(), err)
 		}
-		return nil, fmt.Errorf("--mount: %w", err)
+		return nil, fmt.Errorf("%s: %w", o.files.name(), err)
 	}
 	return &place{Workspace: w, flags: o.files, state: o.state, errs: errs}, nil
 }
+
+// name is what named the mounts.
+func (f *mountFlags) name() string { return cmp.Or(f.file, "--mount") }
 
 // holdsHome reports whether a folder is the home of the user, or one above it.
 func holdsHome(dir string) bool {

@@ -2,6 +2,8 @@
 
 package copytree
 
+import "strings"
+
 // A Matcher tells which paths a copy leaves out. Nil leaves out none.
 type Matcher struct{ globs *globs }
 
@@ -23,3 +25,11 @@ func (m *Matcher) Skips(rel string, folder bool) bool {
 	}
 	return m.globs.skips(rel, folder)
 }
+
+// Within are globs that mean a path and all that is below it, whatever characters it has.
+func Within(path string) []string {
+	literal := escape.Replace(path)
+	return []string{literal, literal + "/**"}
+}
+
+var escape = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
