@@ -13,7 +13,8 @@ import (
 // Hooks are asked and told at certain moments of a run. Each of them may be nil. They are called by several
 // goroutines. An adapter that cannot ask one of them refuses the request.
 //
-// A hook that fails or panics never ends the run. Where it would have said no, the answer is no.
+// A hook that fails or panics never ends the run. Rewrite and Answering then say no; whoever wants to stop,
+// stops.
 type Hooks struct {
 	// Rewrite may replace the input of a call, before anybody decides about it. Nil leaves it as it is. It
 	// decides nothing: whether the call is made is for the Host to say, about the new input. A Rewrite that
