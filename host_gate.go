@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -57,9 +58,6 @@ func (h *host) policies() []gate.Policy {
 	return slices.Concat(all, h.live.Policies(), h.opts.Policies)
 }
 
-// skillTool is the tool with which agents read skills.
-const skillTool = "Skill"
-
 // allowedTools is the list of the options and, unless it names some of them or is empty, the tools of the
 // prompt, which its text speaks of: also those of sections that are opened later. Skills need a tool too.
 func (h *host) allowedTools() []string {
@@ -72,8 +70,8 @@ func (h *host) allowedTools() []string {
 	if len(list) > 0 && !slices.ContainsFunc(list, ours) {
 		list = append(list, server)
 	}
-	if len(list) > 0 && len(h.live.Rendered().Skills) > 0 && !slices.Contains(list, skillTool) {
-		list = append(list, skillTool)
+	if len(list) > 0 && len(h.live.Rendered().Skills) > 0 && !slices.Contains(list, agent.SkillTool) {
+		list = append(list, agent.SkillTool)
 	}
 	return list
 }

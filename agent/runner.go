@@ -230,22 +230,10 @@ func (r *Runner) policies(req Request) []gate.Policy {
 		all = append(all, gate.Knows(cmp.Or(req.ToolServer, ToolServer), req.Tools))
 	}
 	if req.AllowedTools != nil {
-		all = append(all, gate.AllowTools(allowedTools(req)...))
+		all = append(all, gate.AllowTools(AllowedTools(req)...))
 	}
 	if len(req.DisallowedTools) > 0 {
 		all = append(all, gate.DenyTools(req.DisallowedTools...))
 	}
 	return append(all, r.opts.Policies...)
-}
-
-// skillTool is the tool with which an agent reads skills.
-const skillTool = "Skill"
-
-// allowedTools are the allowed tools of a request, with the one that its skills need.
-func allowedTools(req Request) []string {
-	named := func(name string) bool { return name == skillTool || strings.HasPrefix(name, skillTool+"(") }
-	if len(req.Skills) == 0 || slices.ContainsFunc(req.AllowedTools, named) {
-		return req.AllowedTools
-	}
-	return append(slices.Clone(req.AllowedTools), skillTool)
 }

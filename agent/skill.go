@@ -5,7 +5,21 @@ package agent
 import (
 	"context"
 	"os"
+	"slices"
+	"strings"
 )
+
+// SkillTool is the tool with which an agent reads skills.
+const SkillTool = "Skill"
+
+// AllowedTools are the allowed tools of a request, with the one that its skills need.
+func AllowedTools(req Request) []string {
+	named := func(name string) bool { return name == SkillTool || strings.HasPrefix(name, SkillTool+"(") }
+	if len(req.Skills) == 0 || slices.ContainsFunc(req.AllowedTools, named) {
+		return req.AllowedTools
+	}
+	return append(slices.Clone(req.AllowedTools), SkillTool)
+}
 
 // A Skill is a folder of instructions, as a [prompt.Skill] is.
 type Skill interface {

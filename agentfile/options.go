@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -43,8 +44,8 @@ func (f *File) allowed() []string {
 	if list != nil && hides(f.Sections) {
 		list = append(list, "mcp__"+drover.ToolServer)
 	}
-	if list != nil && (len(f.Skills) > 0 || skilled(f.Sections)) && !slices.Contains(list, "Skill") {
-		list = append(list, "Skill")
+	if list != nil && (len(f.Skills) > 0 || skilled(f.Sections)) && !slices.Contains(list, agent.SkillTool) {
+		list = append(list, agent.SkillTool)
 	}
 	return list
 }

@@ -314,7 +314,7 @@ func TestWhatHappensBetweenPromptsDoesNotConfuseTheNext(t *testing.T) {
 	c := open(t, claudecode.New(base), agent.Request{})
 	record(t, c.Send(inTime(t), "one"))
 	<-said
-	time.Sleep(50 * time.Millisecond) // until it is overheard
+	time.Sleep(500 * time.Millisecond) // nothing tells that it was overheard
 	got := record(t, c.Send(inTime(t), "two"))
 	if done := got.done(t); done.Status != event.DoneSuccess || done.Result != "two" {
 		t.Errorf("the second prompt ended with %+v", done)

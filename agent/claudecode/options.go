@@ -150,7 +150,7 @@ func withSetting(settings json.RawMessage, key string, value any) (json.RawMessa
 // Without a host the list also says what runs without a question, and so do tools of this program. With
 // a host that would be a way around it.
 func overlayTools(o *claude.Options, req agent.Request) error {
-	own, allowed := toolsOf(req), withSkillTool(req)
+	own, allowed := toolsOf(req), agent.AllowedTools(req)
 	o.DisallowedTools = slices.Concat(o.DisallowedTools, own.full(req.DisallowedTools))
 	switch {
 	case req.AllowedTools == nil:

@@ -8,24 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
-
-// skillTool is the tool with which the model reads a skill.
-const skillTool = "Skill"
-
-// withSkillTool is the list of allowed tools, with the one that the skills of the request need.
-func withSkillTool(req agent.Request) []string {
-	named := func(name string) bool { return name == skillTool || strings.HasPrefix(name, skillTool+"(") }
-	if len(req.Skills) == 0 || slices.ContainsFunc(req.AllowedTools, named) {
-		return req.AllowedTools
-	}
-	return append(slices.Clone(req.AllowedTools), skillTool)
-}
 
 // skillRule is the rule by which the CLI lets the model read skills without a question. It would ask about those
 // that bring tools with them.
@@ -33,7 +20,7 @@ func skillRule(skills []agent.Skill) []string {
 	if len(skills) == 0 {
 		return nil
 	}
-	return []string{skillTool}
+	return []string{agent.SkillTool}
 }
 
 // checkSkills refuses skills that have no place.

@@ -161,6 +161,9 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 		return err
 	}
 	d.record.tell(d.out, resp, d.model)
+	if err == nil && !resp.Completion.Done {
+		return fmt.Errorf("the review was sent back as often as it may be, and leaves out a file: %s\n  next: run the demo again", resp.Completion.Feedback)
+	}
 	return err
 }
 
