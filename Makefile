@@ -10,6 +10,7 @@
 #   make api     rewrite the API listing after a change that is meant
 #   make bench   the client beside its peers, as one table (make microbench: single packages)
 #   make soak    the tests in their full sizes
+#   make mutate  break each promise on purpose and see its test fail (MUTATE="-run name": some of them)
 
 GO    ?= go
 TOOLS := $(CURDIR)/.drover/bin
@@ -23,7 +24,7 @@ STATICCHECK := $(TOOLS)/staticcheck-$(STATICCHECK_VERSION)
 # tests that start the CLI take turns across packages by themselves.
 TESTFLAGS ?= -race -timeout=20m
 
-.PHONY: demo test lint fmt api bench microbench soak setup
+.PHONY: demo test lint fmt api bench microbench soak mutate setup
 .DEFAULT_GOAL := test
 
 demo: setup
@@ -54,6 +55,10 @@ bench: setup
 
 microbench: setup
 	@$(GO) test -run='^$$' -bench=. -benchmem ./...
+
+# Mutations are in internal/mutate/mutations. The checkout is not changed.
+mutate: setup
+	@$(GO) run ./internal/mutate $(MUTATE)
 
 setup:
 	@$(GO) run ./internal/setup

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+const block = `# a comment
+
+mutation: one
+shows: S001-001, security/files
+file: a/b.go
+test: ./a TestOne
+--- old
+	old
+--- new
+	new
+--- end
+`
+
+func TestParse(t *testing.T) {
+	found, err := parse("x.txt", block)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("got %v, %v", found, err)
+	}
+	m := found[0]
+	if m.at != "x.txt:3" || m.name != "one" || strings.Join(m.shows, "|") != "S001-001|security/files" || m.file != "a/b.go" ||
+		m.folder != "./a" || m.test != "TestOne" || m.before != "\told\n" || m.after != "\tnew\n" {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestParse_Problems(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, want string }{
+		"no end":         {"--- end\n", "", "has no end"},
+		"unknown field":  {"shows:", "show:", "unknown or repeated field"},
+		"repeated field": {"file: a/b.go", "file: a/b.go\nfile: c.go", "unknown or repeated field"},
+		"test file":      {"file: a/b.go", "file: a/b_test.go", "does not fit"},
+		"outside":        {"file: a/b.go", "file: ../b.go", "does not fit"},
+		"no package":     {"test: ./a TestOne", "test: TestOne", "does not fit"},
+		"no change":      {"\tnew", "\told", "changes nothing"},
+		"nothing":        {"\told\n", "", "no text to replace"},
+		"no promise":     {"shows: S001-001, security/files\n", "", "needs the fields"},
+		"no block":       {"mutation: one\n", "", "outside of a block"},
+		"words":          {"# a", "a", "neither a field nor a mark"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(block, c.from, c.to, 1)
+			if _, err := parse("x.txt", text); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestApply(t *testing.T) {
+	m := mutation{at: "x.txt:1", name: "one", file: "b.go", before: "\told\n", after: "\tnew\n"}
+	for name, c := range map[string]struct{ text, want string }{
+		"once":        {"a\n\told\nb\n", "a\n\tnew\nb\n"},
+		"first line":  {"\told\nb\n", "\tnew\nb\n"},
+		"twice":       {"\told\n\told\n", ""},
+		"not at all":  {"\tnew\n", ""},
+		"not a line":  {"a\told\n", ""},
+		"longer line": {"\tolder\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "b.go"), []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := m.apply(dir)
+			if got != c.want || (err == nil) != (c.want != "") {
+				t.Errorf("got %q, %v; want %q", got, err, c.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), "no longer applies") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestReadResult(t *testing.T) {
+	for name, c := range map[string]struct{ stdout, want string }{
+		"failed":    {`{"Action":"fail","Test":"TestOne"}`, "the test ended with: fail"},
+		"passed":    {`{"Action":"fail","Test":"TestOne/part"}` + "\n" + `{"Action":"pass","Test":"TestOne"}`, "the test ended with: pass"},
+		"skipped":   {`{"Action":"skip","Test":"TestOne"}`, "the test ended with: skip"},
+		"not built": {`{"Action":"build-fail"}` + "\n" + `{"Action":"fail","FailedBuild":"p"}`, "does not build"},
+		"no test":   {`{"Action":"pass"}`, "the test did not run to its end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := readResult([]byte(c.stdout), "").verdict("TestOne"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A mutation of the repository applies to the code as it is, and its test exists. Whether the test
+// notices is for make mutate.
+func TestMutations_Apply(t *testing.T) {
+	all, err := load(root)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, m := range all {
+		if _, err := m.apply(root); err != nil {
+			t.Error(err)
+		}
+		if err := m.declared(root); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A row of docs/seed-map.md that a mutation shows names the test that notices it.
+func TestMutations_RowsNameTheTest(t *testing.T) {
+	rows := rows(t, "docs/seed-map.md")
+	all, err := load(root)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, m := range all {
+		for _, show := range m.shows {
+			if len(show) != len("S000-000") || show[0] != 'S' {
+				continue
+			}
+			if row, ok := rows[show]; !ok {
+				t.Errorf("%s: mutation %q: docs/seed-map.md has no row %s", m.at, m.name, show)
+			} else if !strings.Contains(row, "."+m.test+"`") {
+				t.Errorf("%s: mutation %q: row %s of docs/seed-map.md does not name %s", m.at, m.name, show, m.test)
+			}
+		}
+	}
+}
+
+// rows returns the rows of the tables of a page by their first cell.
+func rows(t *testing.T, page string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 && cells[0] == "" {
+			found[strings.TrimSpace(cells[1])] = line
+		}
+	}
+	return found
+}
