@@ -95,7 +95,7 @@ func (h *target) toolAttempts() []attempt {
 		spy("reach the host", attacker("dial", "tcp", h.servers["tcp"].address), "refused"),
 		read("a file of the host", h.file, hidden),
 		read("through a link", filepath.Join(h.Work, "planted-link"), hidden),
-		read("through /proc/1/root", "/proc/1/root"+h.file, hidden),
+		read("through /proc/1/root", "/proc/1/root"+h.file, hidden+`|could not be determined`),
 		read("through /proc/self/root", "/proc/self/root/.."+h.file, hidden),
 		read("the environment of init", "/proc/1/environ", ``),
 		read("its own environment", "/proc/self/environ", ``),

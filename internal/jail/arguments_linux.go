@@ -28,7 +28,7 @@ type bind struct {
 func (s Spec) arguments(binds []bind, filter int, files map[string]int) []string {
 	args := []string{
 		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(insideID), "--gid", strconv.Itoa(insideID),
-		"--cap-drop", "ALL", "--die-with-parent", "--new-session", "--hostname", "cell",
+		"--cap-drop", "ALL", "--die-with-parent", "--as-pid-1", "--new-session", "--hostname", "cell",
 		"--seccomp", strconv.Itoa(filter),
 	}
 	if !s.Nested {

@@ -84,10 +84,12 @@ func start(ctx context.Context, s Spec, arguments func(Launch) []string, l Launc
 	if err != nil {
 		return nil, err
 	}
+	l.Host = out.hostPipe(&b)
 	l.Report = out.add(handoff.Child, nil)
 	helper := out.add(HelperFile())
 	args := out.arguments(s, binds)
 	if out.err != nil {
+		_ = b.Held.Close()
 		return nil, out.err
 	}
 	b.Files = out.files
@@ -151,6 +153,14 @@ func (o *outfit) add(f *os.File, err error) int {
 	}
 	o.files = append(o.files, f)
 	return proc.FirstFile + len(o.files) - 1
+}
+
+// hostPipe adds the read end of a pipe whose other end b keeps open until the cell has ended, or this
+// program.
+func (o *outfit) hostPipe(b *proc.Bubblewrap) int {
+	r, w, err := os.Pipe()
+	b.Held = w
+	return o.add(r, err)
 }
 
 // arguments writes bubblewrap's arguments to a file, since those on its command line can be read

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -273,5 +274,54 @@ func TestAHandoffTellsWhatFailed(t *testing.T) {
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want %v and %q", name, err, c.want, c.text)
 		}
+	}
+}
+
+// The first process of a PID namespace passes the status of its program on, and the end of the host's pipe
+// ends the namespace by itself: no death signal is set here.
+func TestTheHelperStaysAsTheFirstProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "helper")
+	if err := os.WriteFile(path, helperELF, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		line string
+		want int
+	}{
+		"status":            {"exit 7", 7},
+		"signal":            {"kill -9 $$", 128 + 9},
+		"orphans":           {"for n in 1 2 3 4 5 6 7 8 9; do (true &); done; (sleep 60 &); exit 3", 3},
+		"mask":              {"grep -q '^SigBlk:.0*$' /proc/self/status", 0},
+		"end of the host":   {"echo ready; sleep 60", 128 + 9},
+		"end after a storm": {"while :; do kill -CHLD 1; (true &); done & echo ready; sleep 60", 128 + 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _, _ = r.Close(), w.Close() }()
+			cmd := exec.Command(path, "-i", "3", "--", "/bin/sh", "-c", c.line)
+			cmd.ExtraFiles = []*os.File{r}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID}
+			out, err := cmd.StdoutPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
+				t.Skipf("no user namespaces here (%v): allow them", err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := out.Read(make([]byte, 16)); n > 0 {
+				_ = w.Close()
+			}
+			_, _ = io.Copy(io.Discard, out) // nobody inside holds it any more
+			_ = cmd.Wait()
+			if got := cmd.ProcessState.ExitCode(); got != c.want {
+				t.Errorf("status: got %d, want %d", got, c.want)
+			}
+		})
 	}
 }

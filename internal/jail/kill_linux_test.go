@@ -5,6 +5,7 @@
 package jail_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -58,10 +59,10 @@ func child(role string, attr *syscall.SysProcAttr) {
 // familySize is the family without those that only forked, and without bubblewrap's two.
 const familySize = 5
 
-// host starts a family in a cell and waits to be killed.
+// host starts a family, or what INSIDE names, in a cell, passes on what it writes and waits to be killed.
 func host() {
 	s := jail.Spec{
-		Path: "/opt/role", Args: os.Args[1:], Env: []string{roleVariable + "=family"},
+		Path: "/opt/role", Args: os.Args[1:], Env: []string{roleVariable + "=" + cmp.Or(os.Getenv("INSIDE"), "family")},
 		Mounts: []jail.Mount{{Source: os.Getenv("SELF"), Target: "/opt/role"}},
 	}
 	cell, err := jail.Start(context.Background(), s)
@@ -69,9 +70,7 @@ func host() {
 		fmt.Println(err)
 		os.Exit(99)
 	}
-	_, _ = cell.Stdout().Read(make([]byte, 16))
-	fmt.Println("ready")
-	time.Sleep(time.Hour)
+	_, _ = io.Copy(os.Stdout, cell.Stdout())
 }
 
 // Whatever is killed, nothing of the cell remains.

@@ -26,6 +26,7 @@ func (l Launch) options() []string {
 			args = append(args, option, strconv.Itoa(fd))
 		}
 	}
+	descriptor("-i", l.Host) // before all others
 	descriptor("-s", l.Report)
 	descriptor("-p", l.Ruleset)
 	descriptor("-f", l.Filter)

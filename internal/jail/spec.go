@@ -77,6 +77,9 @@ type Limits struct {
 // A Launch is what the helper does before it becomes the program. It runs without bubblewrap too.
 // Descriptors are numbers in the helper's process; zero means none.
 type Launch struct {
+	// Host is the read end of a pipe whose other end the host program alone holds. With it the helper
+	// stays as the first process of its PID namespace, and ends with the program and with the pipe.
+	Host int
 	// Report is the child's end of a [Handoff].
 	Report int
 	// Listen are opened in the network that the helper is in.

@@ -61,6 +61,9 @@ type Bubblewrap struct {
 	// Files are further descriptors of bubblewrap, numbered from [FirstFile]. They remain the
 	// caller's to close.
 	Files []*os.File
+	// Held, if not nil, stays open in this process until the program has ended, and is closed then, or
+	// by a start that fails. So the other end of a pipe sees the end of this process too, even by SIGKILL.
+	Held *os.File
 	// Prepare, if not nil, runs on the thread that starts bubblewrap, right before it does. It may
 	// change what belongs to the thread, such as its mount namespace: the thread is never the first
 	// one of the process and is used for nothing else.
@@ -88,8 +91,10 @@ func StartBubblewrap(ctx context.Context, b Bubblewrap) (*Process, error) {
 	s := Spec{Dir: b.Dir, Env: b.Env, Credential: b.Credential}
 	p, ends, err := newProcess(s, b.Path, append(args, b.Command...))
 	if err != nil {
+		_ = b.Held.Close()
 		return nil, err
 	}
+	p.held = b.Held
 	info, release, err := p.addFiles(ends)
 	if err != nil {
 		ends.close()

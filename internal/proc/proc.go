@@ -54,6 +54,7 @@ type Process struct {
 	stdout *outPipe
 	stderr *outPipe
 	tree   tree
+	held   *os.File // open until the program has ended; nil for none
 	done   chan struct{}
 	status Status // set before done is closed
 
@@ -102,6 +103,7 @@ func (p *Process) abandon() {
 	_ = p.stdin.file.Close()
 	_ = p.stdout.file.Close()
 	_ = p.stderr.file.Close()
+	_ = p.held.Close()
 }
 
 // finish publishes the end of the program; the waiting goroutine calls it once.
@@ -110,6 +112,7 @@ func (p *Process) finish(st Status) {
 	p.stdin.programEnded()
 	p.stdout.programEnded()
 	p.stderr.programEnded()
+	_ = p.held.Close()
 	close(p.done)
 }
 

@@ -6,8 +6,9 @@
 //   helper [option value]... -- PROGRAM [argument]...
 //   helper [option value]... -w
 //
-// Options, in any order; numbers are decimal, descriptors above 0:
+// Options, in any order but for -i; numbers are decimal, descriptors above 0:
 //
+//   -i FD           stay as the first process of the PID namespace, and do the rest in a child; the first option
 //   -s FD           report on this SOCK_SEQPACKET socket
 //   -l A.B.C.D:PORT open a TCP listener here (at most 16)
 //   -r RES:VALUE    set resource limit RES, soft and hard, to VALUE, or to the hard limit if lower
@@ -28,13 +29,14 @@ typedef unsigned int u32;
 typedef unsigned short u16;
 typedef unsigned char u8;
 
-enum { MAX_LISTENERS = 16, MAX_FILTER = 4096 * 8, FAILED = 127 };
+enum { MAX_LISTENERS = 16, MAX_FILTER = 4096 * 8, FAILED = 127, KILLED = 128 + 9 };
 
 #if defined(__x86_64__)
 enum {
-	NR_read = 0, NR_write = 1, NR_socket = 41, NR_sendmsg = 46, NR_bind = 49, NR_listen = 50,
-	NR_setsockopt = 54, NR_execve = 59, NR_fcntl = 72, NR_prctl = 157, NR_exit_group = 231,
-	NR_dup3 = 292, NR_prlimit64 = 302, NR_close_range = 436, NR_landlock_restrict_self = 446,
+	NR_read = 0, NR_write = 1, NR_rt_sigprocmask = 14, NR_socket = 41, NR_sendmsg = 46, NR_bind = 49,
+	NR_listen = 50, NR_setsockopt = 54, NR_clone = 56, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72,
+	NR_prctl = 157, NR_exit_group = 231, NR_ppoll = 271, NR_signalfd4 = 289, NR_dup3 = 292,
+	NR_prlimit64 = 302, NR_close_range = 436, NR_landlock_restrict_self = 446,
 };
 __asm__(".globl _start\n_start:\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall begin\n");
 
@@ -49,9 +51,10 @@ static long call5(long nr, long a, long b, long c, long d, long e)
 }
 #elif defined(__aarch64__)
 enum {
-	NR_dup3 = 24, NR_fcntl = 25, NR_read = 63, NR_write = 64, NR_exit_group = 94, NR_prctl = 167,
-	NR_socket = 198, NR_bind = 200, NR_listen = 201, NR_setsockopt = 208, NR_sendmsg = 211,
-	NR_execve = 221, NR_prlimit64 = 261, NR_close_range = 436, NR_landlock_restrict_self = 446,
+	NR_dup3 = 24, NR_fcntl = 25, NR_read = 63, NR_write = 64, NR_ppoll = 73, NR_signalfd4 = 74,
+	NR_exit_group = 94, NR_rt_sigprocmask = 135, NR_prctl = 167, NR_socket = 198, NR_bind = 200,
+	NR_listen = 201, NR_setsockopt = 208, NR_sendmsg = 211, NR_clone = 220, NR_execve = 221,
+	NR_wait4 = 260, NR_prlimit64 = 261, NR_close_range = 436, NR_landlock_restrict_self = 446,
 };
 __asm__(".globl _start\n_start:\n\tmov x0, sp\n\tbl begin\n");
 
@@ -78,6 +81,8 @@ struct rights { ulong len; int level, type; int fds[MAX_LISTENERS]; };
 struct address { u16 family; u8 port[2]; u8 ip[4]; u8 zero[8]; };
 struct limit { ulong soft, hard; };
 struct program { u16 len; void *code; };
+struct watch { int fd; short events, happened; };
+struct duration { long seconds, nanoseconds; };
 
 // Descriptors are zero if there are none: without initial values, the file needs no data segment.
 static int report, ruleset, filter, listeners, instructions;
@@ -145,6 +150,44 @@ static ulong only(const char *s)
 {
 	const char *p = s;
 	return number(&p, 0, s);
+}
+
+static const ulong childSignal = 1ul << (17 - 1); // SIGCHLD
+
+// watch is the first process until it ends: with the program's status when the program ends, or when the
+// host's pipe does, which is descriptor 0. Signals are on 1. A failure ends it too: the kernel then ends
+// everything else in the namespace.
+__attribute__((noreturn)) static void watch(long program)
+{
+	struct watch on[] = { { 0, 1 /* POLLIN */, 0 }, { 1, 1, 0 } };
+	struct duration none = { 0, 0 };
+	for (long reaped = 0;;) {
+		int status = 0;
+		long result = call5(NR_ppoll, (long)on, 2, reaped > 0 ? (long)&none : 0, 0, 8);
+		if (result < 0 && result != -4 /* EINTR */) leave(FAILED);
+		if (on[0].happened) leave(KILLED);
+		if (on[1].happened) CALL(read, 1, code, sizeof code, 0);
+		reaped = CALL(wait4, -1, &status, 1 /* WNOHANG */, 0);
+		if (reaped == program) leave(status & 127 ? 128 + (status & 127) : status >> 8 & 255);
+	}
+}
+
+// stayFirst leaves this process behind as the first one of the namespace, and returns in a child. The first
+// process holds nothing but a pipe of the host, and is not dumpable: its memory and descriptors are out of
+// reach of the others, which are the same user.
+static void stayFirst(int pipe)
+{
+	long result = CALL(prctl, 4 /* PR_SET_DUMPABLE */, 0, 0, 0);
+	if (result >= 0) result = CALL(rt_sigprocmask, 0 /* SIG_BLOCK */, &childSignal, 0, 8);
+	if (result >= 0) result = CALL(clone, 17 /* SIGCHLD */, 0, 0, 0);
+	if (result < 0) fail("leaving a first process behind", "", result);
+	if (result == 0) {
+		CALL(rt_sigprocmask, 1 /* SIG_UNBLOCK */, &childSignal, 0, 8);
+		return;
+	}
+	if (CALL(dup3, pipe, 0, 0, 0) < 0 || CALL(close_range, 1, ~0u, 0, 0) < 0) leave(FAILED);
+	if (CALL(signalfd4, -1, &childSignal, 8, 0) != 1) leave(FAILED);
+	watch(result);
 }
 
 static void openListener(const char *value)
@@ -237,6 +280,7 @@ static char **options(char **args)
 		if (option[1] == '-' || option[1] == 'w') return args;
 		if (!value) break;
 		switch (option[1]) {
+		case 'i': stayFirst(only(value)); break;
 		case 's': report = only(value); break;
 		case 'l': openListener(value); break;
 		case 'r': setLimit(value); break;
