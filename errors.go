@@ -170,6 +170,8 @@ func (e *evaluation) classify(err error) agent.Failure {
 		return agent.Failure{Kind: agent.FailureNoOutput}
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		return agent.Failure{Kind: agent.FailureMaxBudget}
+	case e.summary.Attempts == 0 && errors.Is(err, guard.ErrDeadlineExceeded):
+		return agent.Failure{Kind: agent.FailureInterrupted, Message: "Deadline expired before SDK invocation: it was " + e.deadline.String()}
 	case stopped(err):
 		return agent.Failure{Kind: agent.FailureInterrupted}
 	}

@@ -188,7 +188,7 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 		"no result": {
 			func(s *claudetest.ScriptSession) { s.Initialize(""); s.Await("user"); s.Say("Hm."); endOfTask(s) },
 			drover.Options{},
-			failing{phase: drover.PhaseResponse, kind: agent.FailureNoResult, retry: later, is: []error{claude.ErrNoAnswer}, says: []string{"No result message received from Claude Code"}},
+			failing{phase: drover.PhaseResponse, kind: agent.FailureNoResult, retry: later, is: []error{claude.ErrNoAnswer}, says: []string{"No result message received from SDK"}},
 		},
 		"turns used up": {
 			result(map[string]any{"subtype": "error_max_turns"}),
@@ -329,10 +329,10 @@ func TestNothingIsStartedThatCannotBeFinished(t *testing.T) {
 		opts drover.Options
 		want failing
 	}{
-		"deadline": {t.Context(), drover.Options{Deadline: guard.FromNow(-time.Second)}, failing{phase: drover.PhaseRequest, kind: agent.FailureInterrupted, retry: hopeless, is: []error{guard.ErrDeadlineExceeded, context.DeadlineExceeded}}},
+		"deadline": {t.Context(), drover.Options{Deadline: guard.FromNow(-time.Second)}, failing{phase: drover.PhaseRequest, kind: agent.FailureInterrupted, retry: hopeless, is: []error{guard.ErrDeadlineExceeded, context.DeadlineExceeded}, says: []string{"Deadline expired before SDK invocation"}}},
 		"budget":   {t.Context(), drover.Options{Tracker: spent}, failing{phase: drover.PhaseBudget, kind: agent.FailureMaxBudget, retry: hopeless, is: []error{guard.ErrBudgetExhausted}}},
 		"a deadline that belongs to the budget": {t.Context(), drover.Options{Budget: &guard.Budget{Deadline: guard.FromNow(-time.Second)}}, failing{
-			phase: drover.PhaseRequest, kind: agent.FailureInterrupted, retry: hopeless, is: []error{guard.ErrDeadlineExceeded},
+			phase: drover.PhaseRequest, kind: agent.FailureInterrupted, retry: hopeless, is: []error{guard.ErrDeadlineExceeded}, says: []string{"Deadline expired before SDK invocation"},
 		}},
 		"context": {over, drover.Options{}, failing{phase: drover.PhaseRequest, kind: agent.FailureInterrupted, retry: hopeless, is: []error{context.Canceled, because}}},
 	} {

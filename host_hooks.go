@@ -51,7 +51,7 @@ func safely[In, Out any](h *host, name string, hook func(context.Context, In) (O
 			}
 			if err != nil {
 				h.count(Stats{HookErrors: 1})
-				h.opts.Logger.WarnContext(ctx, "a hook failed; the run goes on", "hook", name, "error", err)
+				h.opts.Logger.ErrorContext(ctx, "Hook error", "hook", name, "error", err)
 			}
 		}()
 		return hook(ctx, in)

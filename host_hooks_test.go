@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,13 +81,18 @@ func (brokenFeedback) Provide(context.Context, *session.Session) (session.Feedba
 func TestHooksThatFailAreCountedAndEndNothing(t *testing.T) {
 	rule := guard.FeedbackRule{Provider: brokenFeedback{}, Trigger: guard.FeedbackTrigger{EveryCalls: 1}}
 	panics := guard.CheckerFunc(func(context.Context, guard.Attempt) (guard.Completion, error) { panic("no") })
-	resp, err := play(t, &drover.Options{Feedback: []guard.FeedbackRule{rule}, Completion: panics, MaxRounds: 1},
+	var logged strings.Builder
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	resp, err := play(t, &drover.Options{Feedback: []guard.FeedbackRule{rule}, Completion: panics, MaxRounds: 1, Logger: log},
 		makes(call("1", "Bash", `{}`), `""`, ""), answers())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if resp.Stats.HookErrors != 2+2 || resp.Completion.Done { // a call and a check in each of two turns
 		t.Errorf("%d errors are counted, and the task is done: %v", resp.Stats.HookErrors, resp.Completion.Done)
+	}
+	if got := logged.String(); strings.Count(got, `level=ERROR msg="Hook error" hook=`) != 2 || strings.Count(got, " error=") != 2+2 {
+		t.Errorf("logged:\n%s", got)
 	}
 }
 

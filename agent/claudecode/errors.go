@@ -99,7 +99,7 @@ func ofAnswer(err error) (agent.Failure, bool) {
 	case errors.Is(err, claude.ErrStructuredOutput):
 		return agent.Failure{Kind: agent.FailureNoOutput}, true
 	case errors.Is(err, claude.ErrNoAnswer):
-		return agent.Failure{Kind: agent.FailureNoResult, Message: "No result message received from Claude Code"}, true
+		return agent.Failure{Kind: agent.FailureNoResult, Message: "No result message received from SDK"}, true
 	}
 	return agent.Failure{}, false
 }

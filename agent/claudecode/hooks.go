@@ -107,7 +107,7 @@ func safely[T any](h *hooked, name string, call func() (T, error)) (answer T, er
 			err = errPanicked
 		}
 		if err != nil {
-			h.log.Warn("claudecode: a hook failed", "hook", name, "error", err)
+			h.log.Error("Hook error", "hook", name, "error", err)
 			h.tell(event.Error{Code: codeHook, Message: "the hook " + name + " failed: " + err.Error(), Recoverable: true, Cause: err})
 		}
 	}()

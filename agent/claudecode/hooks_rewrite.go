@@ -5,11 +5,13 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/recent"
 )
@@ -67,7 +69,7 @@ func (w *rewriting) before(inner claude.HookFunc, tells bool) claude.HookFunc {
 		}
 		input, err := w.of(ctx, call)
 		if err != nil {
-			return claude.DenyTool(err.Error()), nil
+			return claude.DenyTool(denial(err)), nil
 		}
 		if input == nil {
 			return inner(ctx, in)
@@ -80,6 +82,17 @@ func (w *rewriting) before(inner claude.HookFunc, tells bool) claude.HookFunc {
 		}
 		return telling(out, input), nil
 	}
+}
+
+// denial is the reason of a denial, as the model reads it, of a call whose hook failed.
+func denial(err error) string {
+	switch {
+	case errors.Is(err, guard.ErrDeadlineExceeded):
+		return "Deadline exceeded"
+	case errors.Is(err, guard.ErrBudgetExhausted):
+		return "Budget exhausted"
+	}
+	return err.Error()
 }
 
 // telling is the answer of a hook with the new input, unless it denies the call or has another one.

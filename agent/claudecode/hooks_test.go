@@ -5,6 +5,9 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
 )
 
 // Hooks that only tell do not keep the CLI waiting for ever; those that decide may.
@@ -172,6 +176,37 @@ func TestTheOldInputIsNeverUsedBesideARewrite(t *testing.T) {
 			}
 			if raw, _ := json.Marshal(out); string(raw) != x.want {
 				t.Errorf("the answer is %s, want %s", raw, x.want)
+			}
+		})
+	}
+}
+
+// A hook that fails denies the call. The texts of a deadline and a budget are those of the seeds.
+func TestRewrite_ErrorDenies(t *testing.T) {
+	for name, x := range map[string]struct {
+		err  error
+		want string
+	}{
+		"deadline": {fmt.Errorf("looked up: %w", guard.FromNow(-time.Second).Check()), "Deadline exceeded"},
+		"budget":   {fmt.Errorf("looked up: %w", guard.ErrBudgetExhausted), "Budget exhausted"},
+		"other":    {errors.New("no such file"), "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged strings.Builder
+			o := claude.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+			hooks := &agent.Hooks{Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) { return nil, x.err }}
+			if err := bindHooks(&o, agent.Request{Hooks: hooks}, func(event.Payload) {}); err != nil {
+				t.Fatal(err)
+			}
+			out, err := o.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: "Read", ToolUseID: "a", ToolInput: json.RawMessage(`{}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(claude.DenyTool(x.want), out); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := logged.String(); !strings.Contains(got, `level=ERROR msg="Hook error" hook=Rewrite error=`) {
+				t.Errorf("logged %q", got)
 			}
 		})
 	}

@@ -246,6 +246,9 @@ func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
 	}
 }
 
+// toolServerVersion is the version with which the server of the request's tools introduces itself.
+const toolServerVersion = "1.0.0"
+
 // serveTools serves the tools of the request. What it returns is to be called after the run.
 func serveTools(o *claude.Options, req agent.Request) (release func(), err error) {
 	if req.Tools == nil || req.AllowedTools != nil && len(req.AllowedTools) == 0 {
@@ -257,7 +260,7 @@ func serveTools(o *claude.Options, req agent.Request) (release func(), err error
 	}
 	server, err := tool.NewSDKServer(req.Tools, &tool.SDKServerOptions{
 		SDKToolOptions: tool.SDKToolOptions{Only: own.within(req), AlwaysLoad: true},
-		Name:           own.server, Version: claude.Version, Logger: o.Logger,
+		Name:           own.server, Version: toolServerVersion, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claudecode: Request.Tools: %w", err)

@@ -278,6 +278,26 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 	}
 }
 
+func TestToolServer_Introduction(t *testing.T) {
+	var o claude.Options
+	release, err := serveTools(&o, agent.Request{Tools: desk(t), ToolServer: "wink"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	server, ok := o.MCPServers["wink"].(*claude.MCPInProcess)
+	if !ok {
+		t.Fatalf("the servers are %v", o.MCPServers)
+	}
+	manifest, err := server.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `"serverInfo":{"name":"wink","version":"1.0.0"}`; !strings.Contains(string(manifest.InitializeResult), want) {
+		t.Errorf("the server introduces itself as %s, want %s", manifest.InitializeResult, want)
+	}
+}
+
 func TestEffort(t *testing.T) {
 	for word, want := range map[string]struct{ effort, settings string }{
 		"":          {"", `{"a":1}`},

@@ -115,7 +115,11 @@ func checkSeedMap(text string, names names) []string {
 			problems = append(problems, fmt.Sprintf("id %q is empty or there twice", id))
 		}
 		seen[id] = true
-		if saysEnough(cells) {
+		state, problem := stateOf(cells)
+		if problem != "" {
+			problems = append(problems, id+": "+problem)
+		}
+		if state == "not built" || saysEnough(cells) {
 			continue
 		}
 		for _, name := range list(cells[2]) {
@@ -138,6 +142,39 @@ var pointsOn = regexp.MustCompile(`superseded by S00[0-4]-\d{3}`)
 // saysEnough reports rows that ask for nothing: they inform, or another row has taken their place.
 func saysEnough(cells []string) bool {
 	return cells[2] == "-" && cells[3] == "-" && (strings.HasPrefix(cells[1], "informative: ") || pointsOn.MatchString(cells[1]))
+}
+
+// seedState is how the words of a row end that is not whole: the state, and what there is to say about it.
+var seedState = regexp.MustCompile(`; (in part|not built|refused): *(.*)$`)
+
+// stateOf returns the state of a row, "" for one that is whole, and what is wrong with it. An "in part" row
+// says what is open. A "not built" row says why, and names nothing. A "refused" row says by what, and its
+// first test is that of the refusal.
+func stateOf(cells []string) (state, problem string) {
+	words := cells[1]
+	match := seedState.FindStringSubmatch(words)
+	if match == nil {
+		for _, state := range []string{"in part", "not built"} {
+			if strings.Contains(strings.ToLower(words), state) {
+				return "", fmt.Sprintf("the words have %q and do not end with \"; %s: ...\"", state, state)
+			}
+		}
+		return "", ""
+	}
+	state, about := match[1], match[2]
+	switch _, test, _ := strings.Cut(list(cells[3])[0], "."); {
+	case about == "":
+		return state, fmt.Sprintf("nothing is said after %q", state)
+	case seedState.MatchString("; " + about):
+		return state, "there are two states"
+	case state == "not built" && (cells[2] != "-" || cells[3] != "-"):
+		return state, "what is not built has no identifier and no test"
+	case state == "refused" && !strings.HasPrefix(about, "by "):
+		return state, fmt.Sprintf("%q does not begin with what refuses it, as \"by ...\"", about)
+	case state == "refused" && !strings.Contains(test, "Refuse"):
+		return state, fmt.Sprintf("the first test %q is not that of a refusal", test)
+	}
+	return state, ""
 }
 
 // list splits a cell; an empty cell is a list of one empty name, which nothing is called.
@@ -276,6 +313,30 @@ func TestCheckSeedMap(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if got := checkSeedMap(c.text, n); len(got) != c.problems {
 				t.Errorf("problems: got %q, want %d", got, c.problems)
+			}
+		})
+	}
+}
+
+func TestSeedMapStates(t *testing.T) {
+	cases := map[string]struct{ words, thing, test, state, problem string }{
+		"whole":                 {words: "a mode", thing: "a.B", test: "a.TestB"},
+		"in part":               {words: "a mode; in part: not on Windows", thing: "a.B", test: "a.TestB", state: "in part"},
+		"nothing open":          {words: "a mode; in part:", thing: "a.B", test: "a.TestB", state: "in part", problem: "nothing is said"},
+		"a state in the middle": {words: "in part a mode", problem: "do not end with"},
+		"capitals":              {words: "Not built", problem: "do not end with"},
+		"not built":             {words: "a mode; not built: the CLI has none", thing: "-", test: "-", state: "not built"},
+		"not built, with test":  {words: "a mode; not built: the CLI has none", thing: "-", test: "a.TestB", state: "not built", problem: "no identifier and no test"},
+		"refused":               {words: "a mode; refused: by the cell", thing: "a.B", test: "`a.TestIsRefused`, a.TestB", state: "refused"},
+		"refused by nothing":    {words: "a mode; refused: it is unsafe", thing: "a.B", test: "a.TestIsRefused", state: "refused", problem: "what refuses it"},
+		"no refusal shown":      {words: "a mode; refused: by the cell", thing: "a.B", test: "a.TestB, a.TestIsRefused", state: "refused", problem: "not that of a refusal"},
+		"two states":            {words: "a mode; in part: x; refused: by the cell", thing: "a.B", test: "a.TestIsRefused", state: "in part", problem: "two states"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			state, problem := stateOf([]string{"id", c.words, c.thing, c.test})
+			if state != c.state || (c.problem == "") != (problem == "") || !strings.Contains(problem, c.problem) {
+				t.Errorf("got %q with problem %q, want %q with %q", state, problem, c.state, c.problem)
 			}
 		})
 	}
