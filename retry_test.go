@@ -183,6 +183,9 @@ func checkSummary(t *testing.T, resp *drover.Response[prompt.Text], err error, a
 		s, want = resp.Summary, want-0.5
 	} else if failure, is := errors.AsType[*drover.EvaluationError](err); is {
 		s = failure.Summary
+		if throttle, is := errors.AsType[*drover.ThrottleError](err); is && throttle.Attempts != attempts {
+			t.Errorf("the throttling has %d attempts, want %d", throttle.Attempts, attempts)
+		}
 	}
 	if s.Attempts != attempts || s.CostUSD() != want {
 		t.Errorf("the summary has %d attempts for $%v, want %d for $%v", s.Attempts, s.CostUSD(), attempts, want)

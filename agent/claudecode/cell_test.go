@@ -4,6 +4,7 @@ package claudecode_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,28 @@ func in(t testing.TB, i *isolation.Isolation, base *claude.Options, req agent.Re
 	}
 	req.Prompt = "go"
 	return record(t, runner.Run(inTime(t), req))
+}
+
+// The isolation that an adapter was given is the one of its runs: this one cannot be set up.
+func TestIn_IsolationIsThatOfTheRun(t *testing.T) {
+	i := &isolation.Isolation{Env: map[string]string{"LD_PRELOAD": "x.so"}}
+	for name, x := range map[string]struct {
+		adapter *claudecode.Adapter
+		wants   bool
+	}{
+		"given": {claudecode.New(&claude.Options{Dir: t.TempDir()}).In(i), true},
+		"other": {claudecode.New(&claude.Options{Dir: t.TempDir(), CLIPath: "/no/such/cli"}).In(&isolation.Isolation{APIKey: "key"}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var failed error
+			for _, err := range x.adapter.Run(inTime(t), agent.Request{Prompt: "go"}) {
+				failed = errors.Join(failed, err)
+			}
+			if failed == nil || strings.Contains(failed.Error(), "LD_PRELOAD") != x.wants {
+				t.Errorf("the run ended with %v", failed)
+			}
+		})
+	}
 }
 
 // What the cell tells is part of the run: its walls right after the beginning, each model call with its

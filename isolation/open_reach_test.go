@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package isolation_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
+)
+
+// The process that is started has the variables of the isolation and the token of its run. That token
+// opens the gateway, which pays with the key that was given; the key itself is in no variable.
+func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
+	var paid []string
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paid = append(paid, r.Header.Get("X-Api-Key"))
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	defer upstream.Close()
+	i := &isolation.Isolation{
+		APIKey: planted, Env: map[string]string{"PROJECT": "gemini"}, Weakest: host, Strongest: host, TempDir: shortFolder(t),
+		Host: hostWith("ANTHROPIC_BASE_URL="+upstream.URL, "PATH=/usr/bin:/bin", "ANTHROPIC_API_KEY=sk-ant-of-the-host"),
+	}
+	o := &claude.Options{Dir: t.TempDir()}
+	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cell.Close()
+	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/usr/bin/env", Dir: o.Dir, Env: o.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Stdin().Close()
+	said, err := io.ReadAll(p.Stdout())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Wait()
+	vars := map[string]string{}
+	for line := range strings.Lines(string(said)) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		vars[name] = value
+	}
+	token := vars["ANTHROPIC_API_KEY"] + vars["ANTHROPIC_AUTH_TOKEN"]
+	if vars["PROJECT"] != "gemini" || token == "" || strings.Contains(string(said), planted) || strings.Contains(string(said), "sk-ant-of-the-host") {
+		t.Fatalf("the process has the variables\n%s", said)
+	}
+	for _, key := range []string{"wrong", token} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, vars["ANTHROPIC_BASE_URL"]+"/v1/messages", strings.NewReader(`{"model":"claude-sonnet-4-5","max_tokens":1,"messages":[]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", key)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	if len(paid) != 1 || paid[0] != planted {
+		t.Errorf("the upstream was paid with %q, want once with the key that was given", paid)
+	}
+}
