@@ -52,6 +52,8 @@ var attacks = map[string]func(args []string){
 	"mcp":      func([]string) { spyServer() },
 	"wait":     func([]string) { time.Sleep(time.Minute) },
 	"pause":    func([]string) { time.Sleep(500 * time.Millisecond) },
+	"blink":    func([]string) { time.Sleep(10 * time.Millisecond) },
+	"reach":    func([]string) { reachAttacks() },
 }
 
 func say(err error) {
@@ -166,6 +168,50 @@ func callAttacks() {
 		fmt.Print(name, ": ")
 		say(err)
 	}
+}
+
+// reachAttacks tries to read and change the cell's first process and the CLI, which is the ancestor that the
+// first process has started.
+func reachAttacks() {
+	cli := os.Getpid()
+	for parent := cli; parent > 1; parent = parentOf(cli) {
+		cli = parent
+	}
+	for _, pid := range []int{1, cli} {
+		for _, path := range []string{"mem", "task/" + strconv.Itoa(pid) + "/mem", "fd/1", "oom_score_adj", "comm"} {
+			_, err := os.OpenFile(fmt.Sprintf("/proc/%d/%s", pid, path), os.O_WRONLY, 0)
+			fmt.Print(path, ": ")
+			say(err)
+		}
+		for _, path := range []string{"maps", "environ", "fd", "ns/pid", "cwd/."} {
+			_, err := os.Open(fmt.Sprintf("/proc/%d/%s", pid, path))
+			fmt.Print(path, ": ")
+			say(err)
+		}
+		pidfd, _ := unix.PidfdOpen(pid, 0)
+		for name, call := range map[string][4]uintptr{
+			"ptrace": {unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid)}, "write memory": {unix.SYS_PROCESS_VM_WRITEV, uintptr(pid)},
+			"take a descriptor": {unix.SYS_PIDFD_GETFD, uintptr(pidfd), 1},
+		} {
+			_, _, errno := syscall.Syscall6(call[0], call[1], call[2], call[3], 0, 0, 0)
+			fmt.Print(name, ": ")
+			if errno != 0 {
+				say(errno)
+			} else {
+				say(nil)
+			}
+		}
+	}
+}
+
+func parentOf(pid int) int {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	return parent
 }
 
 // killAttack has the host look whether anything was hit: the number may be that of a process inside.

@@ -119,6 +119,7 @@ func (h *target) procAttempts() []attempt {
 		bash("core_pattern", "echo '|/bin/sh' > /proc/sys/kernel/core_pattern; cat /proc/sys/kernel/core_pattern | head -c0", forbidden),
 		bash("other switches of the kernel", "echo 1 > /proc/sys/kernel/sysrq; echo c > /proc/sysrq-trigger; echo 1 > /proc/sys/vm/drop_caches; head -c1 /proc/kcore; cat /proc/kmsg </dev/null | head -c1", `(?s)sysrq.*(`+forbidden+`|`+hidden+`)`),
 		bash("privileges", "grep -E 'CapEff|CapBnd|NoNewPrivs|Seccomp:' /proc/self/status", `(?s)CapEff:\s+0+\n.*NoNewPrivs:\s+1\nSeccomp:\s+2`),
+		bash("the first process and the CLI", attacker("reach"), `(?s)(refused: .*){26}`),
 		bash("system calls", attacker("calls"), `(?s)(refused: .*){20}`),
 		bash("namespaces", "unshare -Ur id; unshare -m id; nsenter -t 1 -m id; chroot / id", `(?s)unshare.*(not permitted|No space)`, "uid=0"),
 	}

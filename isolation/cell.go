@@ -42,6 +42,7 @@ type Cell struct {
 	cli       string   // the one that is started; empty if none was found
 	addDirs   []string // of the options, which the agent can write too
 	grouped   bool     // the event about the walls promises a control group
+	guarded   bool     // commands do not reach the memory of the CLI
 	home      *Home
 	run       *gateway.Run
 	proxy     *proxy.Proxy

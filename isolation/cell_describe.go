@@ -13,7 +13,7 @@ import (
 
 // describe says what holds and what does not.
 func (c *Cell) describe(upstream string, leftOut []string) Walls {
-	f := facts{level: c.level, isolation: &c.isolation, addDirs: c.addDirs, shields: c.shields, notes: c.notes}
+	f := facts{level: c.level, isolation: &c.isolation, addDirs: c.addDirs, shields: c.shields, guarded: c.guarded, notes: c.notes}
 	if w, ok := c.walls.(*landlockWalls); ok {
 		f.landlock = w.enforced
 	}
@@ -39,6 +39,7 @@ type facts struct {
 	isolation *Isolation
 	addDirs   []string // of the options of the CLI
 	group     bool     // there is a control group
+	guarded   bool     // commands do not reach the memory of the CLI
 	landlock  landlock.Enforced
 	shields   []string // folders that are read-only because the CLI is in them
 	notes     []string
@@ -84,6 +85,11 @@ func (f facts) cell(w *words) {
 	f.files(w, "the workspace, the home and a private /tmp")
 	w.holds("%s", f.isolation.network().inWords())
 	w.holds("whatever the CLI has started ends with it")
+	if f.guarded {
+		w.holds("commands cannot open the memory, the output or the environment of the CLI")
+	} else {
+		w.lacks("commands can write the memory and the output of the CLI, and so speak in its name: it does not use the loader of glibc")
+	}
 	f.limits(w)
 	sandbox := f.isolation.sandbox()
 	if sandbox.Nested {

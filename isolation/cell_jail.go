@@ -52,6 +52,7 @@ func (c *Cell) jail(o *claude.Options) (*jailWalls, error) {
 		return nil, err
 	}
 	mounts, c.shields = shielded(mounts, c.cli)
+	c.guarded = jail.Guardable(c.cli)
 	return &jailWalls{cell: c, mounts: mounts}, nil
 }
 
@@ -82,6 +83,7 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 			return nil, err
 		}
 	}
+	spec.Guard = jail.Guardable(program)
 	return w.cell.start(ctx, spec)
 }
 

@@ -51,6 +51,7 @@ func Start(ctx context.Context, s Spec) (*Cell, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	s.guard()
 	l := Launch{Listen: s.Listen, Limits: s.Limits, Path: s.Path, Args: s.Args}
 	cell, err := start(ctx, s, Launch.Arguments, l)
 	if err != nil && ctx.Err() == nil {

@@ -2,9 +2,19 @@
 
 package jail
 
-import _ "embed"
+import (
+	"debug/elf"
+	_ "embed"
+)
 
-// helperELF is helper/helper.c, compiled. TestTheHelperIsBuiltFromItsSource tells how.
-//
-//go:embed helper_arm64.elf
-var helperELF []byte
+// helperELF is helper/helper.c, compiled, and guardELF is helper/guard.c. TestTheHelperIsBuiltFromItsSource
+// tells how.
+var (
+	//go:embed helper_arm64.elf
+	helperELF []byte
+	//go:embed guard_arm64.elf
+	guardELF []byte
+)
+
+// guardMachine is the processor of programs that the guard fits.
+const guardMachine = elf.EM_AARCH64

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,8 +33,14 @@ var update = flag.Bool("update", false, "build the helpers anew and record the c
 var compilers = map[string]string{"amd64": "x86_64-linux-gnu-gcc", "arm64": "aarch64-linux-gnu-gcc"}
 
 var compilerFlags = []string{
-	"-Os", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+	"-Os", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
 	"-fno-ident", "-Wall", "-Wextra", "-Werror", "-Wl,-z,noseparate-code,--build-id=none", "-s",
+}
+
+// sourceFlags are those of each source.
+var sourceFlags = map[string][]string{
+	"helper": {"-static"},
+	"guard":  {"-shared", "-fPIC", "-Wl,-init,begin,-z,norelro,--hash-style=gnu"},
 }
 
 // The committed helpers are what the source gives. With the recorded version of the compiler every
@@ -44,20 +51,23 @@ func TestTheHelperIsBuiltFromItsSource(t *testing.T) {
 	for arch, name := range compilers {
 		t.Run(arch, func(t *testing.T) {
 			compiler := findCompiler(t, arch, name)
-			built := filepath.Join(t.TempDir(), "helper")
-			out, err := exec.Command(compiler, append(compilerFlags, "-o", built, "helper/helper.c")...).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			dir := t.TempDir()
 			version, err := exec.Command(compiler, "--version").Output()
 			if err != nil {
 				t.Fatal(err)
 			}
 			first, _, _ := strings.Cut(string(version), "\n")
 			_, first, _ = strings.Cut(first, " ") // without the program's name
-			compareHelper(t, arch, built, first)
+			for name, flags := range sourceFlags {
+				built := filepath.Join(dir, name)
+				args := slices.Concat(compilerFlags, flags, []string{"-o", built, "helper/" + name + ".c"})
+				if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				compareHelper(t, name, arch, built, first)
+			}
 			if arch == runtime.GOARCH {
-				testHelper(t, built)
+				testHelper(t, filepath.Join(dir, "helper"))
 			}
 		})
 	}
@@ -75,13 +85,13 @@ func findCompiler(t *testing.T, arch, name string) string {
 	return path
 }
 
-func compareHelper(t *testing.T, arch, built, version string) {
+func compareHelper(t *testing.T, name, arch, built, version string) {
 	t.Helper()
 	got, err := os.ReadFile(built)
 	if err != nil {
 		t.Fatal(err)
 	}
-	elf, record := "helper_"+arch+".elf", "helper/compiler_"+arch+".txt"
+	elf, record := name+"_"+arch+".elf", "helper/compiler_"+arch+".txt"
 	if *update {
 		if err := errors.Join(os.WriteFile(elf, got, 0o644), os.WriteFile(record, []byte(version+"\n"), 0o644)); err != nil {
 			t.Fatal(err)

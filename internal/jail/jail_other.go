@@ -31,6 +31,9 @@ func Supported(context.Context, string) error { return here() }
 // Pids returns the host pids of everything in a cell.
 func Pids(int) []int { return nil }
 
+// Guardable reports whether a program can be guarded. None can here.
+func Guardable(string) bool { return false }
+
 // A Handoff is the socket over which the helper hands out its listeners. There is no helper here.
 type Handoff struct{ Child *os.File }
 

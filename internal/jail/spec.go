@@ -36,6 +36,9 @@ type Spec struct {
 	// Nested lets the program use namespaces of its own, as the CLI's Bash sandbox needs. It is
 	// weaker: more of the kernel can be reached from inside.
 	Nested bool
+	// Guard keeps other processes inside, which are the same user, from the memory and the descriptors of
+	// the program. It is for programs that are [Guardable].
+	Guard bool
 	// UID is the host user and group of the cell if this program is root. Zero means 65534. It is
 	// not used otherwise: the cell runs as the current user then.
 	UID uint32

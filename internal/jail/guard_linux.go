@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64
+
+package jail
+
+import (
+	"debug/elf"
+	"io"
+	"path"
+	"slices"
+	"strings"
+)
+
+// guardPath is where the loader finds the guard inside.
+const guardPath = "/run/drover/guard.so"
+
+// Guardable reports whether [Spec.Guard] works for the program at a path of the host: its loader must be
+// the one of glibc, and for this processor.
+func Guardable(program string) bool {
+	file, err := elf.Open(program)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			loader, err := io.ReadAll(p.Open())
+			return err == nil && file.Machine == guardMachine && strings.HasPrefix(path.Base(string(loader)), "ld-linux")
+		}
+	}
+	return false
+}
+
+// guard adds what [Spec.Guard] asks for.
+func (s *Spec) guard() {
+	if s.Guard {
+		s.Files = append(slices.Clip(s.Files), File{Path: guardPath, Data: guardELF})
+		s.Env = append(slices.Clip(s.Env), "LD_PRELOAD="+guardPath)
+	}
+}
