@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -39,6 +40,7 @@ type Cell struct {
 	isolation Isolation
 	level     Level
 	dir       string   // the workspace
+	workdir   *os.File // the same as a handle, where it is mounted
 	cli       string   // the one that is started; empty if none was found
 	addDirs   []string // of the options, which the agent can write too
 	grouped   bool     // the event about the walls promises a control group
@@ -123,7 +125,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	if err := checkOptions(c.level, o); err != nil {
 		return err
 	}
-	if c.dir, err = workspace(o.Dir); err != nil {
+	if err := c.openWorkspace(o.Dir); err != nil {
 		return err
 	}
 	o.Dir = c.dir

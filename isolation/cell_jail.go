@@ -51,7 +51,7 @@ func (c *Cell) jail(o *claude.Options) (*jailWalls, error) {
 	if err != nil {
 		return nil, err
 	}
-	mounts, c.shields = shielded(mounts, c.cli)
+	mounts, c.shields = c.shielded(mounts)
 	c.guarded = jail.Guardable(c.cli)
 	return &jailWalls{cell: c, mounts: mounts}, nil
 }
@@ -120,10 +120,11 @@ func (c *Cell) programOf(cmd claude.Command, mounts []jail.Mount) (string, []jai
 	}
 	add(jail.Mount{Source: real})
 	for _, script := range programs[2:] {
-		add(jail.Mount{Source: besides(script)})
+		folder := besides(script)
+		add(jail.Mount{Source: leadsTo(folder), Target: folder})
 	}
 	if config := variable(cmd.Env, claude.EnvConfigDir); config != "" {
-		add(jail.Mount{Source: config, Writable: true}) // that of a resumed conversation may be elsewhere
+		add(ownMount(config)) // that of a resumed conversation may be elsewhere
 	}
 	return real, ordered(mounts), nil
 }
@@ -174,28 +175,41 @@ func innermost(mounts []jail.Mount, path string) (found jail.Mount, ok bool) {
 // can write, as a CLI that is installed in the project does. What is there of the folder is read-only
 // then: a mount cannot be moved away, and what is in it cannot be changed. A link right in the folder
 // cannot be shielded, nor can a script, which needs what is beside it; spawn refuses them.
-func shielded(mounts []jail.Mount, cli string) (_ []jail.Mount, folders []string) {
-	real, err := filepath.EvalSymlinks(cli)
+func (c *Cell) shielded(mounts []jail.Mount) (_ []jail.Mount, folders []string) {
+	real, err := filepath.EvalSymlinks(c.cli)
 	if err != nil {
 		return mounts, nil // spawn says so
 	}
-	for _, path := range []string{cli, real} {
+	for _, path := range []string{c.cli, real} {
 		m, ok := innermost(mounts, path)
-		if !ok || !m.Writable {
+		if !ok || !m.Writable || m.Handle == nil {
 			continue
 		}
-		rest, err := filepath.Rel(cmp.Or(m.Target, m.Source), path)
+		rest, err := filepath.Rel(m.Target, path)
 		if err != nil {
 			continue
 		}
 		first, _, _ := strings.Cut(filepath.ToSlash(rest), "/")
-		folder := filepath.Join(m.Source, first)
-		if info, err := os.Lstat(folder); err == nil && (info.IsDir() || info.Mode().IsRegular() && !isScript(folder)) {
-			mounts = append(mounts, jail.Mount{Source: folder, Target: filepath.Join(cmp.Or(m.Target, m.Source), first)})
-			folders = append(folders, folder)
+		if shield, ok := c.shield(m, first); ok {
+			mounts, folders = append(mounts, shield), append(folders, shield.Source)
 		}
 	}
 	return ordered(mounts), folders
+}
+
+// shield is what is right in a mount, if it can be shielded.
+func (c *Cell) shield(m jail.Mount, name string) (_ jail.Mount, ok bool) {
+	handle, err := openBeneath(m.Handle, name)
+	if err != nil {
+		return jail.Mount{}, false
+	}
+	c.onClose(handle.Close)
+	shield := jail.Mount{Source: filepath.Join(m.Source, name), Target: filepath.Join(m.Target, name), Handle: handle}
+	info, err := handle.Stat()
+	if link, err := os.Lstat(shield.Source); err != nil || link.Mode().Type() == os.ModeSymlink {
+		return jail.Mount{}, false
+	}
+	return shield, err == nil && (info.IsDir() || info.Mode().IsRegular() && !isScript(handleName(handle)))
 }
 
 // isScript reports whether a program is read by another one.

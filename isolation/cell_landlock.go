@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -110,8 +111,12 @@ func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
 	r := landlock.Ruleset{
 		ReadOnly: append(jail.SystemPaths(), there(landlockSystem)...), Devices: there(landlockDevices), ConnectTCP: w.ports,
 		BindAnyTCP: len(w.ports) > 0 && w.cell.isolation.network().AllowLocalBinding, // not where nothing is served
+		Handles:    map[string]*os.File{},
 	}
 	for _, m := range mounts {
+		if m.Handle != nil {
+			r.Handles[m.Source] = m.Handle
+		}
 		if m.Writable {
 			r.ReadWrite = append(r.ReadWrite, m.Source)
 		} else {
@@ -158,10 +163,15 @@ func (w *landlockWalls) launch(ctx context.Context, cmd claude.Command, program 
 	if err != nil {
 		return nil, err
 	}
-	l := jail.Launch{Report: 3, Ruleset: 4, Filter: 5, Limits: kept.limitsByProcess(), Path: program, Args: cmd.Args}
+	dir, err := openDir(mounts, cmd.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	l := jail.Launch{Report: 3, Ruleset: 4, Filter: 5, Dir: 7, Limits: kept.limitsByProcess(), Path: program, Args: cmd.Args}
 	p, err := proc.Start(ctx, proc.Spec{
-		Path: "/proc/self/fd/6", Args: l.Arguments(), Dir: cmd.Dir, Env: append([]string{noSystemGit}, cmd.Env...), NoPIDNamespace: true,
-		Files: []*os.File{kit.handoff.Child, kit.rules, kit.filter, kit.helper},
+		Path: "/proc/self/fd/6", Args: l.Arguments(), Dir: "/", Env: append([]string{noSystemGit}, cmd.Env...), NoPIDNamespace: true,
+		Files: []*os.File{kit.handoff.Child, kit.rules, kit.filter, kit.helper, dir},
 	})
 	if err != nil {
 		return nil, err
@@ -173,6 +183,19 @@ func (w *landlockWalls) launch(ctx context.Context, cmd claude.Command, program 
 		return nil, abandoned(p, err)
 	}
 	return p, nil
+}
+
+// openDir opens the working directory beneath the mount that holds it: the helper enters what was checked.
+func openDir(mounts []jail.Mount, dir string) (*os.File, error) {
+	in, ok := innermost(mounts, dir)
+	if !ok || in.Handle == nil {
+		return nil, fmt.Errorf("isolation: the working directory %q is in no folder that the CLI can use\n  next: use the one of the cell, or name its folder in Sandbox.WritablePaths", dir)
+	}
+	rest, err := filepath.Rel(in.Target, dir)
+	if err != nil {
+		return nil, err
+	}
+	return openBeneath(in.Handle, rest)
 }
 
 // A kit is what the helper gets: the ruleset, itself, a socket to report on, and a pipe with its filter.

@@ -19,9 +19,7 @@ import (
 // mounts are what of the host's files the CLI sees: its workspace and home, what the isolation adds, and
 // the files that its options name. Everything has the same path inside.
 func (c *Cell) mounts(o *claude.Options) ([]jail.Mount, error) {
-	m := &mountList{dir: c.dir, homes: homesOf(c.home), layered: c.level == LevelCell}
-	m.add(c.dir, true, "the working directory")
-	m.mounts = append(m.mounts, jail.Mount{Source: c.home.Path(), Target: c.home.Path(), Writable: true})
+	m := c.newMounts(true)
 	sandbox := c.isolation.sandbox()
 	for _, path := range sandbox.WritablePaths {
 		m.add(path, true, "Sandbox.WritablePaths")
@@ -38,8 +36,23 @@ func (c *Cell) mounts(o *claude.Options) ([]jail.Mount, error) {
 	m.addFiles(o)
 	m.addDebugFile(o.DebugFile)
 	c.notes = append(c.notes, m.addServers(o.MCPServers)...)
-	m.checkLinks()
-	return ordered(m.mounts), errors.Join(m.errs...)
+	return m.checked()
+}
+
+// newMounts are the working directory and the home.
+func (c *Cell) newMounts(writable bool) *mountList {
+	m := &mountList{dir: c.dir, homes: homesOf(c.home), layered: c.level == LevelCell, keep: c.onClose}
+	const field = "the working directory"
+	if m.fits(c.dir, c.dir, writable, field) {
+		m.mounts = append(m.mounts, jail.Mount{Source: c.dir, Target: c.dir, Handle: c.workdir, Writable: writable})
+	}
+	m.mounts = append(m.mounts, ownMount(c.home.Path()))
+	return m
+}
+
+// ownMount is a folder of this program's, which no agent has named.
+func ownMount(path string) jail.Mount {
+	return jail.Mount{Source: leadsTo(path), Target: path, Writable: true}
 }
 
 // homesOf is the folder with the homes of all runs.
@@ -50,13 +63,17 @@ type mountList struct {
 	dir     string // relative paths begin here
 	homes   string // the folder with the homes of all runs
 	layered bool   // what is mounted below something else has rights of its own
+	keep    func(closer func() error)
 	mounts  []jail.Mount
 	asked   []asked
 	errs    []error
 }
 
 // asked is a path that somebody wants inside, and what is there.
-type asked struct{ field, path, real string }
+type asked struct {
+	field, path, real string
+	handle            *os.File
+}
 
 func (m *mountList) add(path string, writable bool, field string) {
 	if mount, ok := m.resolve(path, writable, field); ok && !covered(m.mounts, mount) {
@@ -89,22 +106,59 @@ func (m *mountList) addSocket(path, field string) {
 	m.add(path, true, field)
 }
 
+// resolve opens what a path names. From now on it is the handle that counts.
 func (m *mountList) resolve(path string, writable bool, field string) (_ jail.Mount, ok bool) {
 	path = m.absolute(path)
-	real, err := filepath.EvalSymlinks(path)
-	switch {
-	case err == nil && tooOpen(real, writable):
-		err = errors.New("would open too much of the machine")
-	case err == nil && within(real, m.homes):
-		m.refuse(field, path, errors.New("holds the private homes of all runs"), "set Isolation.TempDir to a folder outside of it")
-		return jail.Mount{}, false
-	}
+	handle, real, err := m.open(path, field)
 	if err != nil {
-		m.refuse(field, path, err, nameNarrowly)
 		return jail.Mount{}, false
 	}
-	m.asked = append(m.asked, asked{field, path, real})
-	return jail.Mount{Source: real, Target: path, Writable: writable}, true
+	m.keep(handle.Close)
+	if !m.fits(path, real, writable, field) {
+		return jail.Mount{}, false
+	}
+	m.asked = append(m.asked, asked{field, path, real, handle})
+	return jail.Mount{Source: real, Target: path, Handle: handle, Writable: writable}, true
+}
+
+// open opens a path: beneath the writable mount that holds it, else following links only where no agent can
+// have made them. Files that belong to the CLI are not the agent's to choose; their links are followed.
+func (m *mountList) open(path, field string) (handle *os.File, real string, err error) {
+	in, found := innermost(m.mounts, path)
+	rest := strings.TrimPrefix(strings.TrimPrefix(path, in.Target), "/")
+	if found && in.Writable && in.Handle != nil && rest != "" {
+		if handle, err = openBeneath(in.Handle, rest); err == nil {
+			real, err = realName(handle)
+		}
+	} else {
+		trusted := agentsCannotWrite
+		if slices.Contains(cliFields, field) || strings.HasPrefix(field, serverField) {
+			trusted = func(*os.File, string) bool { return true }
+		}
+		handle, real, err = openPath(path, trusted)
+	}
+	switch {
+	case err == nil:
+		return handle, real, nil
+	case leadsTo(path) != path:
+		m.refuseLink(field, path, leadsTo(path))
+	default:
+		m.refuse(field, path, err, nameNarrowly)
+	}
+	return nil, "", err
+}
+
+// fits refuses what must not be inside.
+func (m *mountList) fits(path, real string, writable bool, field string) bool {
+	switch {
+	case tooOpen(real, writable):
+		m.refuse(field, path, errors.New("would open too much of the machine"), nameNarrowly)
+	case within(real, m.homes):
+		m.refuse(field, path, errors.New("holds the private homes of all runs"), "set Isolation.TempDir to a folder outside of it")
+	default:
+		return true
+	}
+	return false
 }
 
 // absolute is a path as the CLI would find it, without dots.
@@ -121,16 +175,46 @@ func (m *mountList) refuse(field, path string, err error, next string) {
 	m.errs = append(m.errs, fmt.Errorf("isolation: %s: %s: %w\n  next: %s", field, path, err, next))
 }
 
-// checkLinks refuses a path in a folder that agents can write, if what is there is not: an agent could
-// choose by a link what the next one is shown.
-func (m *mountList) checkLinks() {
+// refuseLink is for a link that an agent may have made, to choose what the next one is shown.
+func (m *mountList) refuseLink(field, path, real string) {
+	m.refuse(field, path, fmt.Errorf("is a link to %s, which the agent may have made in an earlier run", real), "name "+real+" itself, if that is meant")
+}
+
+// checked refuses a path in a folder that agents can write, if it was opened elsewhere: before that folder was
+// named, or while somebody exchanged folders.
+func (m *mountList) checked() ([]jail.Mount, error) {
 	for _, a := range m.asked {
-		if slices.ContainsFunc(m.mounts, func(in jail.Mount) bool {
-			return in.Writable && within(in.Target, a.path) && !within(in.Source, a.real)
-		}) {
-			m.refuse(a.field, a.path, fmt.Errorf("is a link to %s, which the agent may have made in an earlier run", a.real), nameNarrowly)
+		in, found := innermost(m.mounts, filepath.Dir(a.path))
+		if !found || !in.Writable || in.Handle == nil {
+			continue
+		}
+		rest, err := filepath.Rel(in.Target, a.path)
+		if err == nil {
+			err = sameBeneath(in.Handle, rest, a.handle)
+		}
+		if err != nil {
+			m.refuseLink(a.field, a.path, a.real)
 		}
 	}
+	return ordered(m.mounts), errors.Join(m.errs...)
+}
+
+// sameBeneath is nil if a path below a folder is what a handle holds.
+func sameBeneath(folder *os.File, rest string, handle *os.File) error {
+	found, err := openBeneath(folder, rest)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = found.Close() }()
+	have, err := found.Stat()
+	if err != nil {
+		return err
+	}
+	want, err := handle.Stat()
+	if err == nil && !os.SameFile(have, want) {
+		err = errors.New("is another file now")
+	}
+	return err
 }
 
 // within reports whether a path is a folder or something in it. Both are clean.
@@ -145,11 +229,20 @@ func tooOpen(path string, writable bool) bool {
 	return slices.Contains(always, path) || writable && tooWide(path)
 }
 
+// The fields that name files of the CLI's own.
+const (
+	pluginsField = "Options.Plugins"
+	optionsField = "the options of the CLI"
+	serverField  = "Options.MCPServers["
+)
+
+var cliFields = []string{pluginsField, optionsField}
+
 // addFiles adds the files that the options name. Those that are not there the CLI complains of itself, but
 // for plugins.
 func (m *mountList) addFiles(o *claude.Options) {
 	for _, plugin := range o.Plugins {
-		m.add(plugin.Path, false, "Options.Plugins")
+		m.add(plugin.Path, false, pluginsField)
 	}
 	files := []string{o.SettingsFile, o.MCPConfig}
 	if o.ProjectConfigRoot != "" {
@@ -165,7 +258,7 @@ func (m *mountList) addFiles(o *claude.Options) {
 	}
 	for _, path := range files {
 		if _, err := os.Stat(m.absolute(path)); path != "" && err == nil {
-			m.add(path, false, "the options of the CLI")
+			m.add(path, false, optionsField)
 		}
 	}
 }
@@ -208,7 +301,7 @@ func (m *mountList) addServers(servers map[string]claude.MCPServer) (notes []str
 			continue
 		}
 		if filepath.IsAbs(server.Command) && m.isOutside(server.Command) {
-			m.add(server.Command, false, "Options.MCPServers["+name+"]")
+			m.add(server.Command, false, serverField+name+"]")
 		}
 		for _, arg := range server.Args {
 			if filepath.IsAbs(arg) && m.isOutside(arg) {

@@ -67,29 +67,63 @@ func sandboxSettings(o *claude.Options) (fields []string) {
 	return fields
 }
 
-// workspace is the working directory without symbolic links, so that it is the same inside.
-func workspace(dir string) (string, error) {
-	fail := func(err error, next string) (string, error) {
-		return "", fmt.Errorf("isolation: the working directory %q: %w\n  next: %s", dir, err, next)
+// openWorkspace finds the working directory, without symbolic links, so that it is the same inside. Where it is
+// mounted it is held open from now on: its name may be an agent's to change.
+func (c *Cell) openWorkspace(dir string) error {
+	fail := func(err error, next string) error {
+		return fmt.Errorf("isolation: the working directory %q: %w\n  next: %s", dir, err, next)
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return fail(err, "give an absolute path")
 	}
-	real, err := filepath.EvalSymlinks(abs)
+	list := abs
+	if c.level > LevelLandlock {
+		c.dir, err = filepath.EvalSymlinks(abs)
+		list = c.dir
+	} else if c.workdir, c.dir, err = openWorkdir(dir, abs); err == nil {
+		c.onClose(c.workdir.Close)
+		list = handleName(c.workdir)
+	}
+	if _, link := errors.AsType[*linkError](err); link {
+		return fail(fmt.Errorf("%w, which an agent may have made", err), "name the folder that the link leads to: "+leadsTo(abs))
+	}
 	if err != nil {
 		return fail(err, "give a folder that there is")
 	}
-	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+	if info, err := os.Stat(list); err != nil || !info.IsDir() {
 		return fail(errors.Join(errors.New("is no folder"), err), "give a folder")
 	}
-	if err := canList(real); err != nil {
+	if err := canList(list); err != nil {
 		return fail(err, "give a folder that this user may enter and read")
 	}
-	if tooWide(real) {
+	if tooWide(c.dir) {
 		return fail(errors.New("holds more than a workspace should"), "choose a folder below it: the agent may read and write all of the working directory")
 	}
-	return real, nil
+	return nil
+}
+
+// openWorkdir opens the working directory. The one of this process needs no name.
+func openWorkdir(dir, abs string) (handle *os.File, real string, err error) {
+	if dir != "" && dir != "." {
+		return openPath(abs, agentsCannotWrite)
+	}
+	if handle, err = openHere(); err != nil {
+		return nil, "", err
+	}
+	if real, err = realName(handle); err != nil {
+		_ = handle.Close()
+		return nil, "", err
+	}
+	return handle, real, nil
+}
+
+// leadsTo is where a path leads, for advice.
+func leadsTo(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }
 
 // canList is why a folder cannot be read, or nil.

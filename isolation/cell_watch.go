@@ -42,7 +42,7 @@ func newGroup(limits Limits) (*cgroup.Group, error) {
 func (c *Cell) confine(mounts []jail.Mount) (*confinement, error) {
 	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
 	for _, m := range mounts {
-		if info, err := os.Stat(m.Source); m.Writable && err == nil && info.IsDir() {
+		if m.Writable && isFolder(m) {
 			f.folders = append(f.folders, m.Source)
 		}
 	}
@@ -53,6 +53,15 @@ func (c *Cell) confine(mounts []jail.Mount) (*confinement, error) {
 		return nil, fmt.Errorf("isolation: a control group could be had when the cell was opened, and cannot any more: %w\n  next: try again; see whether there are too many groups", err)
 	}
 	return f, nil
+}
+
+func isFolder(m jail.Mount) bool {
+	if m.Handle != nil {
+		info, err := m.Handle.Stat()
+		return err == nil && info.IsDir()
+	}
+	info, err := os.Stat(m.Source)
+	return err == nil && info.IsDir()
 }
 
 // add puts processes into the control group, if there is one.

@@ -90,7 +90,7 @@ func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ claude.Proces
 	if err := errors.Join(c.isolation.Validate(c.level, runtime.GOOS), validateEnv(o.Env)); err != nil {
 		return nil, err
 	}
-	if c.dir, err = workspace(o.Dir); err != nil {
+	if err := c.openWorkspace(o.Dir); err != nil {
 		return nil, err
 	}
 	if err := c.openEmptyHome(); err != nil {

@@ -4,7 +4,6 @@ package isolation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/drover-agents/drover/claude"
@@ -26,7 +25,7 @@ func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd claude.Comma
 		}
 		return (&landlockWalls{cell: c, mounts: mounts}).start(ctx, cmd, cmd.Path, mounts)
 	}
-	mounts, _ = shielded(mounts, c.cli)
+	mounts, _ = c.shielded(mounts)
 	spec := c.jailSpec(cmd.Path, cmd, mounts)
 	spec.Nested = false
 	return c.start(ctx, spec)
@@ -34,9 +33,7 @@ func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd claude.Comma
 
 // commandMounts are what of the host's files a command sees.
 func (c *Cell) commandMounts(o ExecOptions) ([]jail.Mount, error) {
-	m := &mountList{dir: c.dir, layered: c.level == LevelCell, homes: homesOf(c.home)}
-	m.add(c.dir, !o.ReadOnly, "the working directory")
-	m.mounts = append(m.mounts, jail.Mount{Source: c.home.Path(), Target: c.home.Path(), Writable: true})
+	m := c.newMounts(!o.ReadOnly)
 	sandbox := c.isolation.sandbox()
 	for _, path := range sandbox.WritablePaths {
 		m.add(path, false, "Sandbox.WritablePaths")
@@ -47,6 +44,5 @@ func (c *Cell) commandMounts(o ExecOptions) ([]jail.Mount, error) {
 	for _, path := range sandbox.ReadablePaths {
 		m.addReadOnly(path, "Sandbox.ReadablePaths")
 	}
-	m.checkLinks()
-	return ordered(m.mounts), errors.Join(m.errs...)
+	return m.checked()
 }

@@ -18,10 +18,11 @@ const (
 	defaultSharedBytes = 64 << 20
 )
 
-// A bind is a mount as bubblewrap is told of it: what it can reach, and where it goes.
+// A bind is a mount as bubblewrap gets it: a path that it can reach or the number of a descriptor, and the
+// path inside.
 type bind struct {
 	source, target string
-	writable       bool
+	writable, byFD bool
 }
 
 // arguments are bubblewrap's own. The numbers of the descriptors of filter and files are given.
@@ -54,7 +55,7 @@ func tmpfs(path string, size int64) []string {
 
 // varTmp makes /var/tmp the same as /tmp, unless something is mounted there, which a link would move.
 func (s Spec) varTmp(binds []bind) []string {
-	if slices.ContainsFunc(binds, func(b bind) bool { return strings.HasPrefix(b.target+"/", "/var/tmp/") }) {
+	if mountsInVarTmp(binds) {
 		return tmpfs("/var/tmp", cmp.Or(s.TempBytes, defaultTempBytes))
 	}
 	return []string{"--symlink", "/tmp", "/var/tmp"}
@@ -69,6 +70,9 @@ func bindArgs(binds []bind) []string {
 		option := "--ro-bind"
 		if b.writable {
 			option = "--bind"
+		}
+		if b.byFD {
+			option += "-fd"
 		}
 		args = append(args, option, b.source, b.target)
 	}

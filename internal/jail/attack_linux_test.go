@@ -76,6 +76,11 @@ var refused = map[string][]error{
 	"make a set-uid file by chmod":         {unix.EPERM},
 	"make a set-uid file by open":          {unix.EPERM},
 	"make a set-uid file by openat2":       {unix.ENOSYS},
+	"make a set-uid file by fchmod":        {unix.EPERM},
+	"make a set-uid file by fchmodat":      {unix.EPERM},
+	"make a set-uid file by fchmodat2":     {unix.EPERM},
+	"make a set-gid file by fchmodat2":     {unix.EPERM},
+	"make a set-uid file by mknodat":       {unix.EPERM},
 }
 
 // attack tries everything and prints what came of it. Its arguments are a file, a port, an abstract
@@ -166,6 +171,12 @@ var rawCalls = map[string][]uintptr{
 	"become root":                    {unix.SYS_SETUID, 0},
 	"set the clock":                  {unix.SYS_CLOCK_SETTIME, 0, 0},
 	"make a set-uid file by openat2": {unix.SYS_OPENAT2, cwd, text("/tmp/x"), 0, 0},
+	// Standard output is not one to change; a filter that lets the call through gives another error, or none.
+	"make a set-uid file by fchmod":    {unix.SYS_FCHMOD, 1, 0o4755},
+	"make a set-uid file by fchmodat":  {unix.SYS_FCHMODAT, cwd, text("/tmp"), 0o4755},
+	"make a set-uid file by fchmodat2": {unix.SYS_FCHMODAT2, cwd, text("/tmp"), 0o4755, 0},
+	"make a set-gid file by fchmodat2": {unix.SYS_FCHMODAT2, cwd, text("/tmp"), 0o2755, 0},
+	"make a set-uid file by mknodat":   {unix.SYS_MKNODAT, cwd, text("/tmp/node"), unix.S_IFREG | 0o4755, 0},
 }
 
 const cwd = ^uintptr(99) // AT_FDCWD

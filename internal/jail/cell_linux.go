@@ -53,7 +53,7 @@ func Start(ctx context.Context, s Spec) (*Cell, error) {
 	}
 	s.guard()
 	l := Launch{Listen: s.Listen, Limits: s.Limits, Path: s.Path, Args: s.Args}
-	cell, err := start(ctx, s, Launch.Arguments, l)
+	cell, err := start(ctx, s, MountsByHandle(ctx, s.Bwrap), Launch.Arguments, l)
 	if err != nil && ctx.Err() == nil {
 		err = cmp.Or(Supported(ctx, s.Bwrap), err) // the better answer, if no cell at all can be had
 	}
@@ -72,7 +72,15 @@ func findBwrap(path string) (string, error) {
 }
 
 // start starts a checked spec. What the helper is told comes from arguments.
-func start(ctx context.Context, s Spec, arguments func(Launch) []string, l Launch) (*Cell, error) {
+func start(ctx context.Context, s Spec, byFD bool, arguments func(Launch) []string, l Launch) (*Cell, error) {
+	from, err := s.openSources()
+	if err != nil {
+		return nil, err
+	}
+	defer from.close()
+	if l.mounted, err = from.expected(s.Dir); err != nil {
+		return nil, err
+	}
 	handoff, err := NewHandoff()
 	if err != nil {
 		return nil, err
@@ -81,12 +89,12 @@ func start(ctx context.Context, s Spec, arguments func(Launch) []string, l Launc
 	var out outfit
 	defer out.close()
 	b := proc.Bubblewrap{Path: s.Bwrap, Dir: "/", Env: []string{}, Confine: s.Confine}
-	binds, err := s.drop(&b)
+	binds, err := s.drop(&b, from, &out, byFD)
 	if err != nil {
 		return nil, err
 	}
 	l.Host = out.hostPipe(&b)
-	l.Report = out.add(handoff.Child, nil)
+	l.Report, l.hold = out.add(handoff.Child, nil), true
 	helper := out.add(HelperFile())
 	args := out.arguments(s, binds)
 	if out.err != nil {
@@ -101,6 +109,7 @@ func start(ctx context.Context, s Spec, arguments func(Launch) []string, l Launc
 		return nil, err
 	}
 	_ = handoff.Child.Close()
+	handoff.held = func(namespace *os.File) error { return limitFiles(namespace, s.tempFolders(binds), b.Credential) }
 	listeners, err := handoff.Receive(ctx, len(s.Listen))
 	if err != nil {
 		return nil, abandon(p, err)
@@ -109,16 +118,20 @@ func start(ctx context.Context, s Spec, arguments func(Launch) []string, l Launc
 }
 
 // drop sees to it that bubblewrap does not run as root, and returns the mounts as it finds them.
-func (s Spec) drop(b *proc.Bubblewrap) ([]bind, error) {
+func (s Spec) drop(b *proc.Bubblewrap, from sources, out *outfit, byFD bool) ([]bind, error) {
 	if os.Geteuid() != 0 {
 		var binds []bind
-		for _, m := range s.Mounts {
-			binds = append(binds, bind{m.Source, m.target(), m.Writable})
+		for _, m := range from {
+			mount := bind{m.Source, m.target(), m.Writable, byFD}
+			if byFD {
+				mount.source = strconv.Itoa(out.add(dup(m.file)))
+			}
+			binds = append(binds, mount)
 		}
 		return binds, nil
 	}
 	id := cmp.Or(s.UID, nobody)
-	st, err := newStage(s.Mounts, s.Bwrap, owner{id, id})
+	st, err := newStage(from, s.Bwrap, owner{id, id})
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ const handoffWait = 30 * time.Second
 type Handoff struct {
 	Child *os.File
 	conn  *net.UnixConn
+	// held, if not nil, gets the mount namespace of a helper that waits until it returns.
+	held func(namespace *os.File) error
 }
 
 // NewHandoff makes one. Close it.
@@ -74,12 +76,32 @@ func (h *Handoff) Receive(ctx context.Context, want int) ([]net.Listener, error)
 			return listenersOf(files)
 		}
 		ready = true
+		if h.held == nil {
+			continue
+		}
+		if files, err = h.release(files); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// release lets a helper go on that has sent its mount namespace as the last of files, and returns the others.
+func (h *Handoff) release(files []*os.File) ([]*os.File, error) {
+	if len(files) == 0 {
+		return files, errNoReport
+	}
+	last := len(files) - 1
+	defer func() { _ = files[last].Close() }()
+	if err := h.held(files[last]); err != nil {
+		return files[:last], err
+	}
+	_, err := h.conn.Write([]byte{1})
+	return files[:last], err
 }
 
 // message reads one message. An empty one is the end.
 func (h *Handoff) message() ([]byte, []*os.File, error) {
-	word, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*maxListen))
+	word, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxListen+1)))
 	n, controlled, _, _, err := h.conn.ReadMsgUnix(word, control)
 	if errors.Is(err, io.EOF) {
 		return nil, nil, nil

@@ -142,6 +142,15 @@ func testHelper(t *testing.T, path string) {
 		}
 	})
 	t.Run("Landlock", func(t *testing.T) { testHelperLandlock(t, path) })
+	t.Run("mounts", func(t *testing.T) { testHelperMounts(t, path) })
+	t.Run("working directory", func(t *testing.T) {
+		dir := t.TempDir()
+		open := func([]byte) (*os.File, error) { return os.Open(dir) }
+		out, _, err := runHelper(t, path, Launch{Dir: 4, Path: "/bin/pwd", Args: []string{"-P"}}, open, nil)
+		if err != nil || strings.TrimSpace(out) != dir {
+			t.Errorf("got %v, %q, want %s", err, out, dir)
+		}
+	})
 	for name, args := range map[string][]string{
 		"no arguments": {}, "no program": {"-r", "4:0"}, "nothing after the dashes": {"--"},
 		"an option that is none": {"-x", "1", "--", "/bin/true"}, "a number that is none": {"-s", "3x", "--", "/bin/true"},
@@ -216,7 +225,7 @@ func runHelper(t *testing.T, path string, l Launch, file func([]byte) (*os.File,
 		}
 		defer func() { _ = f.Close() }()
 		files = append(files, f)
-		if l.Ruleset == 0 {
+		if l.Ruleset == 0 && l.Dir == 0 {
 			l.Filter = 4
 		}
 	}
@@ -256,6 +265,36 @@ func testHelperLandlock(t *testing.T, path string) {
 	out, _, err := runHelper(t, path, l, ruleset, nil)
 	if err != nil || !strings.Contains(out, "Permission denied") {
 		t.Errorf("got %v, %q, want a refusal", err, out)
+	}
+}
+
+// The helper becomes the program only where each path is what it should be.
+func testHelperMounts(t *testing.T, path string) {
+	dir := t.TempDir()
+	here := func(change func(*mounted)) mounted {
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != nil {
+			t.Fatal(err)
+		}
+		m := source{stat: st}.mounted(dir, false)
+		change(&m)
+		return m
+	}
+	for name, c := range map[string]struct {
+		change func(*mounted)
+		want   error
+	}{
+		"what was checked": {func(*mounted) {}, nil},
+		"another inode":    {func(m *mounted) { m.inode++ }, unix.ESTALE},
+		"another device":   {func(m *mounted) { m.minor++ }, unix.ESTALE},
+		"another kind":     {func(m *mounted) { m.major++ }, unix.ESTALE},
+		"not read-only":    {func(m *mounted) { m.readOnly = true }, unix.ESTALE},
+		"nothing":          {func(m *mounted) { m.path += "/none" }, unix.ENOENT},
+	} {
+		_, _, err := runHelper(t, path, Launch{Path: "/bin/true", mounted: []mounted{here(c.change)}}, nil, nil)
+		if !errors.Is(err, c.want) || c.want != nil && !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ const roleVariable = "JAIL_TEST_ROLE"
 var roles = map[string]func(){}
 
 func TestMain(m *testing.M) {
+	if isShim() {
+		runShim()
+	}
 	if role := roles[os.Getenv(roleVariable)]; role != nil {
 		role()
 		os.Exit(0)

@@ -28,6 +28,9 @@ func Start(ctx context.Context, s Spec) (*Cell, error) { return nil, Supported(c
 // Supported says that no cell can be had.
 func Supported(context.Context, string) error { return here() }
 
+// MountsByHandle is false: there are no mounts.
+func MountsByHandle(context.Context, string) bool { return false }
+
 // Pids returns the host pids of everything in a cell.
 func Pids(int) []int { return nil }
 

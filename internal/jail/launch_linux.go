@@ -30,11 +30,22 @@ func (l Launch) options() []string {
 	descriptor("-s", l.Report)
 	descriptor("-p", l.Ruleset)
 	descriptor("-f", l.Filter)
+	descriptor("-d", l.Dir)
+	if l.hold {
+		args = append(args, "-g", "1")
+	}
 	for _, a := range l.Listen {
 		args = append(args, "-l", a.String())
 	}
 	for _, r := range l.Limits.resources() {
 		args = append(args, "-r", fmt.Sprintf("%d:%d", r.number, r.value))
+	}
+	for _, m := range l.mounted {
+		readOnly := 0
+		if m.readOnly {
+			readOnly = 1
+		}
+		args = append(args, "-m", fmt.Sprintf("%d:%d:%d:%d:%s", m.major, m.minor, m.inode, readOnly, m.path))
 	}
 	return args
 }

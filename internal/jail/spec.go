@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -51,8 +52,11 @@ type Spec struct {
 
 // A Mount shows a file, a folder or a socket of the host inside.
 type Mount struct {
-	// Source is the path on the host.
+	// Source is the path on the host. No part of it may be a symbolic link.
 	Source string
+	// Handle is what is mounted, opened with O_PATH; Source is then only a name for it. It stays the
+	// caller's. Nil means that [Start] opens Source: beneath the innermost writable mount that holds it.
+	Handle *os.File
 	// Target is the path inside. Empty means Source.
 	Target string
 	// Writable lets the program write there. The zero value does not.
@@ -88,11 +92,23 @@ type Launch struct {
 	// Listen are opened in the network that the helper is in.
 	Listen []netip.AddrPort
 	Limits Limits
-	// Ruleset is a Landlock ruleset, Filter holds a seccomp program as made by [Filter].
-	Ruleset, Filter int
+	// Ruleset is a Landlock ruleset, Filter holds a seccomp program as made by [Filter], Dir is the
+	// working directory, for a helper that is not in a mount namespace of its own.
+	Ruleset, Filter, Dir int
 	// Path is the program, absolute; Args are the arguments after its name.
 	Path string
 	Args []string
+
+	mounted []mounted // what the helper must find
+	hold    bool      // it waits after its report
+}
+
+// mounted is a file or folder that must be at a path.
+type mounted struct {
+	path         string
+	major, minor uint32
+	inode        uint64
+	readOnly     bool
 }
 
 // An UnsupportedError says why a cell cannot be had here, and what to do about it.
@@ -134,34 +150,8 @@ func (s Spec) check() error {
 		if m.target() == "/" {
 			return errors.New("starting a cell: a mount covers the whole file system\n  next: mount the folders that are needed")
 		}
-		if err := s.checkLinks(m); err != nil {
-			return err
-		}
 	}
 	return checkListen(s.Listen)
-}
-
-// checkLinks refuses a mount below a writable one that is not where it seems: an earlier program in a
-// cell may have put a link there, to be shown something else of the host the next time.
-func (s Spec) checkLinks(m Mount) error {
-	for _, above := range s.Mounts {
-		rest, below := strings.CutPrefix(m.Source, above.Source+"/")
-		if !above.Writable || !below {
-			continue
-		}
-		folder, err := filepath.EvalSymlinks(above.Source)
-		if err != nil {
-			return missing(above.Source, err)
-		}
-		real, err := filepath.EvalSymlinks(m.Source)
-		if err != nil {
-			return missing(m.Source, err)
-		}
-		if real != filepath.Join(folder, rest) {
-			return fmt.Errorf("starting a cell: %s leads out of the writable %s, to %s\n  next: remove the link, or mount %s by its own name", m.Source, above.Source, real, real)
-		}
-	}
-	return nil
 }
 
 func missing(path string, err error) error {

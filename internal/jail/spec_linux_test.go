@@ -46,14 +46,19 @@ func TestSpecsThatAreRefused(t *testing.T) {
 		"a listener without a port":  {func(s *Spec) { s.Listen = listen("127.0.0.1:0") }, "a port from 1024"},
 		"a listener of root alone":   {func(s *Spec) { s.Listen = listen("127.0.0.1:80") }, "a port from 1024"},
 		"too many listeners":         {func(s *Spec) { s.Listen = make([]netip.AddrPort, 17) }, "at most 16"},
-		"a link out of a writable":   {func(s *Spec) { s.Mounts = []Mount{{Source: work, Writable: true}, {Source: work + "/link"}} }, "leads out of"},
-		"a link out of a read-only":  {func(s *Spec) { s.Mounts = []Mount{{Source: work}, {Source: work + "/link"}} }, ""},
+		"a link out of a writable":   {func(s *Spec) { s.Mounts = []Mount{{Source: work, Writable: true}, {Source: work + "/link"}} }, "a symbolic link in the writable"},
+		"a link out of a read-only":  {func(s *Spec) { s.Mounts = []Mount{{Source: work}, {Source: work + "/link"}} }, "a symbolic link is on the way"},
 		"nothing below the writable": {func(s *Spec) { s.Mounts = []Mount{{Source: work, Writable: true}, {Source: work + "/none"}} }, "take it out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Spec{Path: "/bin/true", Dir: "/"}
 			c.change(&s)
 			err := s.check()
+			if err == nil {
+				var from sources
+				from, err = s.openSources()
+				from.close()
+			}
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -135,7 +140,7 @@ func TestSupportedSaysWhatToDo(t *testing.T) {
 			if err := os.WriteFile(bwrap, []byte(script), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			err := probe(t.Context(), bwrap)
+			err := probe(t.Context(), bwrap).err
 			unsupported, ok := errors.AsType[*UnsupportedError](err)
 			if !ok || !strings.Contains(unsupported.Reason, c.reason) || !strings.Contains(unsupported.Fix, c.fix) {
 				t.Errorf("got %v, want %q and %q", err, c.reason, c.fix)

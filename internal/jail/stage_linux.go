@@ -24,9 +24,8 @@ type stage struct {
 }
 
 type stagedMount struct {
-	Mount
-	place  string
-	folder bool
+	source
+	place string
 	// idmap is the map, nil for none. With public set, others may read the mount as it is.
 	idmap  *os.File
 	public bool
@@ -36,7 +35,7 @@ type stagedMount struct {
 var stagePlaces = []string{"/mnt", "/media", "/srv", "/opt", "/run", "/tmp"}
 
 // newStage plans the mounts for a cell of the given user. It mounts nothing yet.
-func newStage(mounts []Mount, bwrap string, cell owner) (*stage, error) {
+func newStage(mounts sources, bwrap string, cell owner) (*stage, error) {
 	dir, err := stagePlace(bwrap)
 	if err != nil {
 		return nil, err
@@ -62,14 +61,10 @@ func stagePlace(bwrap string) (string, error) {
 	return "", fmt.Errorf("starting a cell: none of %s is a folder\n  next: make an empty folder /mnt", strings.Join(stagePlaces, ", "))
 }
 
-func planMount(m Mount, place string, cell owner) (stagedMount, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(m.Source, &st); err != nil {
-		return stagedMount{}, missing(m.Source, err)
-	}
-	planned := stagedMount{Mount: m, place: place, folder: st.Mode&unix.S_IFMT == unix.S_IFDIR}
-	planned.public = st.Mode&unix.S_IROTH != 0 && (!planned.folder || st.Mode&unix.S_IXOTH != 0)
-	on := owner{st.Uid, st.Gid}
+func planMount(m source, place string, cell owner) (stagedMount, error) {
+	planned := stagedMount{source: m, place: place}
+	planned.public = m.stat.Mode&unix.S_IROTH != 0 && (!m.folder() || m.stat.Mode&unix.S_IXOTH != 0)
+	on := owner{m.stat.Uid, m.stat.Gid}
 	if on == cell {
 		return planned, nil
 	}
@@ -82,7 +77,7 @@ func planMount(m Mount, place string, cell owner) (stagedMount, error) {
 func (st *stage) binds() []bind {
 	var all []bind
 	for _, m := range st.mounts {
-		all = append(all, bind{m.place, m.target(), m.Writable})
+		all = append(all, bind{source: m.place, target: m.target(), writable: m.Writable})
 	}
 	return all
 }
@@ -90,13 +85,6 @@ func (st *stage) binds() []bind {
 // set gives the current thread a mount namespace of its own and puts the mounts there. The thread
 // must not be used for anything else afterwards.
 func (st *stage) set() error {
-	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-		return fmt.Errorf("making a mount namespace: %w\n  next: run as an ordinary user, or give this process CAP_SYS_ADMIN", err)
-	}
-	// Slave and not private: nothing goes out to the host, but what the host unmounts is not kept.
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("taking mounts apart from the host's: %w", err)
-	}
 	trees, err := st.openTrees()
 	defer func() {
 		for _, fd := range trees {
@@ -105,6 +93,13 @@ func (st *stage) set() error {
 	}()
 	if err != nil {
 		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
+		return fmt.Errorf("making a mount namespace: %w\n  next: run as an ordinary user, or give this process CAP_SYS_ADMIN", err)
+	}
+	// Slave and not private: nothing goes out to the host, but what the host unmounts is not kept.
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("taking mounts apart from the host's: %w", err)
 	}
 	if err := unix.Mount("drover", st.dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0711,size=1m"); err != nil {
 		return fmt.Errorf("mounting a staging area on %s: %w", st.dir, err)
@@ -117,15 +112,23 @@ func (st *stage) set() error {
 	return nil
 }
 
-// openTrees copies the mounts, before the staging area can cover one.
+// openTrees copies the mounts of the handles, in the namespace in which they were opened. Like the rest of the
+// thread's namespace the copies are slaves of the host's mounts.
 func (st *stage) openTrees() ([]int, error) {
 	var trees []int
 	for _, m := range st.mounts {
-		fd, err := unix.OpenTree(unix.AT_FDCWD, m.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		fd, err := unix.OpenTree(int(m.file.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if errors.Is(err, unix.EPERM) {
+			return trees, fmt.Errorf("copying the mount of %s: %w\n  next: run as an ordinary user, or give this process CAP_SYS_ADMIN", m.Source, err)
+		}
 		if err != nil {
 			return trees, missing(m.Source, err)
 		}
 		trees = append(trees, fd)
+		slave := unix.MountAttr{Propagation: unix.MS_SLAVE}
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &slave); err != nil {
+			return trees, fmt.Errorf("starting a cell: taking the mount of %s apart from the host's: %w\n  next: use Linux 5.12 or newer, or run as an ordinary user", m.Source, err)
+		}
 		if err := m.mapIDs(fd); err != nil {
 			return trees, err
 		}
@@ -157,7 +160,7 @@ func (m stagedMount) mapIDs(tree int) error {
 // attach puts a copied mount into its place.
 func (m stagedMount) attach(tree int) error {
 	var err error
-	if m.folder {
+	if m.folder() {
 		err = os.Mkdir(m.place, 0o755)
 	} else {
 		err = os.WriteFile(m.place, nil, 0o644)

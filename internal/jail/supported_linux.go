@@ -23,9 +23,15 @@ type probeKey struct {
 	uid   int
 }
 
+// A finding is what was found out about cells here.
+type finding struct {
+	err  error // why there are none
+	byFD bool  // bubblewrap takes mounts as descriptors
+}
+
 // probes remembers the answer for each bubblewrap and user: it depends on the kernel's settings and
 // on the container around us, and does not change.
-var probes sync.Map // probeKey -> func() error
+var probes sync.Map // probeKey -> func() finding
 
 // Supported tries whether a cell can be had here, with the bubblewrap at that path or, if empty, the
 // one on PATH. The answer is remembered. The error is an [UnsupportedError].
@@ -34,23 +40,40 @@ func Supported(ctx context.Context, bwrap string) error {
 	if err != nil {
 		return err
 	}
-	// The answer is shared, so one caller's cancellation must not decide it for all.
-	try := sync.OnceValue(func() error { return probe(context.WithoutCancel(ctx), path) })
-	known, _ := probes.LoadOrStore(probeKey{path, os.Geteuid()}, try)
-	return known.(func() error)()
+	return tried(ctx, path).err
 }
 
-// probe starts a real cell in which the helper runs no program but waits for the end of its input. As
-// root it brings a mount, so that the way to id-mapped ones is tried; whether a folder's file system
-// knows them is seen when it is mounted.
-func probe(ctx context.Context, bwrap string) error {
+// MountsByHandle reports whether mounts are made from handles: as root by this package itself, for others if
+// bubblewrap has --bind-fd, which is tried. Otherwise they are made by name. In both cases the helper
+// compares inside what is mounted with the handles, and a difference ends the start.
+func MountsByHandle(ctx context.Context, bwrap string) bool {
+	path, err := findBwrap(bwrap)
+	return err == nil && (os.Geteuid() == 0 || tried(ctx, path).byFD)
+}
+
+func tried(ctx context.Context, path string) finding {
+	// The answer is shared, so one caller's cancellation must not decide it for all.
+	try := sync.OnceValue(func() finding { return probe(context.WithoutCancel(ctx), path) })
+	known, _ := probes.LoadOrStore(probeKey{path, os.Geteuid()}, try)
+	return known.(func() finding)()
+}
+
+// probe starts a real cell with a mount, by a descriptor and, where that fails, by name.
+func probe(ctx context.Context, bwrap string) finding {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
-	s := Spec{Dir: "/", Bwrap: bwrap}
-	if os.Geteuid() == 0 {
-		s.Mounts = []Mount{{Source: "/usr", Target: "/tmp/probe"}}
+	if probeCell(ctx, bwrap, true) == nil {
+		return finding{byFD: true}
 	}
-	cell, err := start(ctx, s, func(l Launch) []string { return append(l.options(), "-w") }, Launch{})
+	return finding{err: probeCell(ctx, bwrap, false)}
+}
+
+// probeCell starts a cell in which the helper runs no program but waits for the end of its input. As root
+// the mount tries the way to id-mapped ones; whether a folder's file system knows them is seen when it is
+// mounted.
+func probeCell(ctx context.Context, bwrap string, byFD bool) error {
+	s := Spec{Dir: "/", Bwrap: bwrap, Mounts: []Mount{{Source: "/usr", Target: "/tmp/probe"}}}
+	cell, err := start(ctx, s, byFD, func(l Launch) []string { return append(l.options(), "-w") }, Launch{})
 	if err != nil {
 		return unsupported(err)
 	}

@@ -7,6 +7,7 @@ package jail
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -37,9 +38,27 @@ func systemArgs() []string {
 	there := slices.DeleteFunc(slices.Clone(etcPaths), func(path string) bool { return !isThere(path) })
 	args = append(args, parentArgs(there)...)
 	for _, path := range there {
-		args = append(args, "--ro-bind", path, path)
+		if to, ok := linkIntoUsr(path); ok {
+			args = append(args, "--symlink", to, path)
+		} else {
+			args = append(args, "--ro-bind", path, path)
+		}
 	}
 	return args
+}
+
+// linkIntoUsr is where a path leads if it is a link to something in /usr, which is inside too. Programs find the
+// name of the time zone in such a link, and compare with every zone that there is where it is a file.
+func linkIntoUsr(path string) (to string, ok bool) {
+	to, err := os.Readlink(path)
+	if err != nil {
+		return "", false
+	}
+	leads := to
+	if !filepath.IsAbs(leads) {
+		leads = filepath.Join(filepath.Dir(path), to)
+	}
+	return to, strings.HasPrefix(filepath.Clean(leads), "/usr/")
 }
 
 // SystemPaths are the folders and files of the system that are shown inside, as far as they are there.

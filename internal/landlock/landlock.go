@@ -2,7 +2,10 @@
 
 package landlock
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // ErrUnavailable is what Open returns, wrapped with the reason, where the system has no Landlock.
 var ErrUnavailable = errors.New("no Landlock walls can be had here")
@@ -15,6 +18,9 @@ type Ruleset struct {
 	ReadOnly []string
 	// ReadWrite are files and folders to do everything in but to make devices.
 	ReadWrite []string
+	// Handles are what paths of ReadOnly and ReadWrite stand for, opened with O_PATH. Paths that have none
+	// are looked up.
+	Handles map[string]*os.File
 	// Devices are device files to use, such as /dev/null.
 	Devices []string
 	// ConnectTCP are the ports that may be connected to, on every address. BindTCP are those that

@@ -138,7 +138,7 @@ func (r Ruleset) fill(fd int, handled rights) error {
 		{r.Devices, deviceRights},
 	} {
 		for _, path := range group.paths {
-			if err := allowPath(fd, path, group.gives&handled.files); err != nil {
+			if err := r.allowPath(fd, path, group.gives&handled.files); err != nil {
 				return fmt.Errorf("Landlock rule for %s: %w\n  next: leave the path out, or make it readable for uid %d", path, err, os.Geteuid())
 			}
 		}
@@ -165,12 +165,20 @@ func (r Ruleset) fillPorts(fd int, handled rights) error {
 }
 
 // allowPath gives rights below a path.
-func allowPath(ruleset int, path string, gives uint64) error {
+func (r Ruleset) allowPath(ruleset int, path string, gives uint64) error {
+	if handle := r.Handles[path]; handle != nil {
+		return allowHandle(ruleset, int(handle.Fd()), gives)
+	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
+	return allowHandle(ruleset, fd, gives)
+}
+
+// allowHandle gives rights below what is open.
+func allowHandle(ruleset, fd int, gives uint64) error {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {
 		return err

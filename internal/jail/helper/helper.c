@@ -14,13 +14,20 @@
 //   -r RES:VALUE    set resource limit RES, soft and hard, to VALUE, or to the hard limit if lower
 //   -p FD           apply this Landlock ruleset
 //   -f FD           install the seccomp filter (an array of struct sock_filter) read from here
+//   -d FD           make this folder the working directory
+//   -m MAJOR:MINOR:INODE:READONLY:PATH
+//                   end unless PATH is this file or folder and, if READONLY is 1, cannot be written
+//   -g 1            send the mount namespace after the listeners, then wait for a message on the socket
+//   -n FD           enter this mount namespace, with the user namespace that owns it
+//   -o PATH:DATA    change the options of the file system mounted at PATH
 //   -w              instead of running a program, wait until stdin ends, then exit with 0
 //
-// The order in which things happen is fixed: listeners, limits, no new privileges, Landlock, report,
-// closing of all descriptors above 2, filter, execve. PROGRAM is an absolute path; it gets the
+// The order in which things happen is fixed: everything else in the order of the options, no new privileges,
+// Landlock, report and wait, closing of all descriptors above 2, filter, execve. PROGRAM is an absolute path; it gets the
 // environment as it is.
 //
-// Reports: one message "L" that carries all listeners, if any, in order, then the end of the socket
+// Reports: one message "L" that carries all listeners, if any, in order, and the mount namespace if -g is
+// given, then the end of the socket
 // when the program runs; or a message "E", one byte errno, and what failed. Failures are told on stderr too,
 // and end with exit code 127.
 
@@ -29,11 +36,12 @@ typedef unsigned int u32;
 typedef unsigned short u16;
 typedef unsigned char u8;
 
-enum { MAX_LISTENERS = 16, MAX_FILTER = 4096 * 8, FAILED = 127, KILLED = 128 + 9 };
+enum { MAX_LISTENERS = 16, MAX_SENT = MAX_LISTENERS + 1, MAX_FILTER = 4096 * 8, FAILED = 127, KILLED = 128 + 9 };
 
 #if defined(__x86_64__)
 enum {
-	NR_read = 0, NR_write = 1, NR_rt_sigprocmask = 14, NR_socket = 41, NR_sendmsg = 46, NR_bind = 49,
+	NR_read = 0, NR_write = 1, NR_close = 3, NR_ioctl = 16, NR_fchdir = 81, NR_fstatfs = 138, NR_mount = 165,
+	NR_openat = 257, NR_setns = 308, NR_statx = 332, NR_rt_sigprocmask = 14, NR_socket = 41, NR_sendmsg = 46, NR_bind = 49,
 	NR_listen = 50, NR_setsockopt = 54, NR_clone = 56, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72,
 	NR_prctl = 157, NR_exit_group = 231, NR_ppoll = 271, NR_signalfd4 = 289, NR_dup3 = 292,
 	NR_prlimit64 = 302, NR_close_range = 436, NR_landlock_restrict_self = 446,
@@ -51,7 +59,8 @@ static long call5(long nr, long a, long b, long c, long d, long e)
 }
 #elif defined(__aarch64__)
 enum {
-	NR_dup3 = 24, NR_fcntl = 25, NR_read = 63, NR_write = 64, NR_ppoll = 73, NR_signalfd4 = 74,
+	NR_ioctl = 29, NR_mount = 40, NR_fstatfs = 44, NR_fchdir = 50, NR_openat = 56, NR_close = 57, NR_setns = 268,
+	NR_statx = 291, NR_dup3 = 24, NR_fcntl = 25, NR_read = 63, NR_write = 64, NR_ppoll = 73, NR_signalfd4 = 74,
 	NR_exit_group = 94, NR_rt_sigprocmask = 135, NR_prctl = 167, NR_socket = 198, NR_bind = 200,
 	NR_listen = 201, NR_setsockopt = 208, NR_sendmsg = 211, NR_clone = 220, NR_execve = 221,
 	NR_wait4 = 260, NR_prlimit64 = 261, NR_close_range = 436, NR_landlock_restrict_self = 446,
@@ -77,15 +86,18 @@ static long call5(long nr, long a, long b, long c, long d, long e)
 
 struct span { void *base; ulong len; };
 struct message { void *name; u32 namelen; struct span *span; ulong spans; void *control; ulong controllen; int flags; };
-struct rights { ulong len; int level, type; int fds[MAX_LISTENERS]; };
+struct rights { ulong len; int level, type; int fds[MAX_SENT]; };
 struct address { u16 family; u8 port[2]; u8 ip[4]; u8 zero[8]; };
 struct limit { ulong soft, hard; };
 struct program { u16 len; void *code; };
 struct watch { int fd; short events, happened; };
 struct duration { long seconds, nanoseconds; };
+// The parts of struct statx and struct statfs that are looked at, at the kernel's offsets.
+struct identity { u8 before[32]; ulong inode; u8 between[96]; u32 major, minor; u8 after[112]; };
+struct system { ulong before[10]; ulong flags; ulong after[4]; };
 
 // Descriptors are zero if there are none: without initial values, the file needs no data segment.
-static int report, ruleset, filter, listeners, instructions;
+static int report, ruleset, filter, listeners, instructions, held;
 static struct rights rights;
 static u8 code[MAX_FILTER];
 
@@ -222,12 +234,64 @@ static void setLimit(const char *value)
 	if (result < 0) fail("setting resource limit ", value, result);
 }
 
+static void enterFolder(const char *value)
+{
+	long result = CALL(fchdir, only(value), 0, 0, 0);
+	if (result < 0) fail("entering the working directory", "", result);
+}
+
+// checkMount ends the helper unless a path is what was to be mounted there. What is looked at is held open,
+// so that the answers are about one thing.
+static void checkMount(const char *value)
+{
+	struct identity is;
+	struct system on;
+	const char *p = value;
+	ulong major = number(&p, ':', value), minor = number(&p, ':', value);
+	ulong inode = number(&p, ':', value), readOnly = number(&p, ':', value);
+	long fd = CALL(openat, -100 /* AT_FDCWD */, p, 012000000 /* O_PATH, O_CLOEXEC */, 0);
+	long result = fd;
+	if (result >= 0) result = call5(NR_statx, fd, (long)"", 0x1000 /* AT_EMPTY_PATH */, 0x100 /* STATX_INO */, (long)&is);
+	if (result >= 0) result = CALL(fstatfs, fd, &on, 0, 0);
+	if (result < 0) fail("looking at the mount ", p, result);
+	if (is.inode != inode || is.major != major || is.minor != minor) fail("another file than was checked is mounted at ", p, -116 /* ESTALE */);
+	if (readOnly && !(on.flags & 1 /* ST_RDONLY */)) fail("not mounted read-only: ", p, -116);
+	CALL(close, fd, 0, 0, 0);
+}
+
+static void enterNamespace(const char *value)
+{
+	int mounts = only(value);
+	long user = CALL(ioctl, mounts, 0xb701 /* NS_GET_USERNS */, 0, 0);
+	long result = user;
+	if (result >= 0) result = CALL(setns, user, 0, 0, 0);
+	if (result >= 0) result = CALL(setns, mounts, 0, 0, 0);
+	if (result < 0) fail("entering the mount namespace ", value, result);
+}
+
+static void changeMount(char *value)
+{
+	ulong n = 0;
+	while (value[n] && value[n] != ':') n++;
+	if (!value[n]) fail("bad argument ", value, -22);
+	value[n] = 0;
+	long result = call5(NR_mount, 0, (long)value, 0, 38 /* MS_REMOUNT, MS_NOSUID, MS_NODEV */, (long)(value + n + 1));
+	if (result < 0) fail("changing the mount ", value, result);
+}
+
 static void handOut(void)
 {
 	struct span s = { "L", 1 };
-	rights.len = 16 + 4 * listeners, rights.level = 1 /* SOL_SOCKET */, rights.type = 1 /* SCM_RIGHTS */;
-	long result = tell(&s, 1, &rights, listeners ? (rights.len + 7) & ~7ul : 0);
+	int sent = listeners;
+	if (held) {
+		long fd = CALL(openat, -100, "/proc/self/ns/mnt", 02000000 /* O_CLOEXEC */, 0);
+		if (fd < 0) fail("opening the mount namespace", "", fd);
+		rights.fds[sent++] = fd;
+	}
+	rights.len = 16 + 4 * sent, rights.level = 1 /* SOL_SOCKET */, rights.type = 1 /* SCM_RIGHTS */;
+	long result = tell(&s, 1, &rights, sent ? (rights.len + 7) & ~7ul : 0);
 	if (result < 0) fail("handing out the listeners", "", result);
+	if (held && CALL(read, report, code, 1, 0) != 1) leave(FAILED);
 }
 
 // readFilter reads the filter while its descriptor is still there.
@@ -286,6 +350,11 @@ static char **options(char **args)
 		case 'r': setLimit(value); break;
 		case 'p': ruleset = only(value); break;
 		case 'f': filter = only(value); break;
+		case 'd': enterFolder(value); break;
+		case 'm': checkMount(value); break;
+		case 'g': held = only(value); break;
+		case 'n': enterNamespace(value); break;
+		case 'o': changeMount(value); break;
 		default: fail("bad option ", option, -22);
 		}
 	}
