@@ -170,6 +170,40 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 			drover.Options{},
 			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}, is: []error{claude.ErrNoAnswer}},
 		},
+		"it says what is not JSON and rests": {
+			func(s *claudetest.ScriptSession) {
+				s.Initialize("")
+				s.Await("user")
+				s.State("running")
+				s.Line(`{"type":"result","subtype":"succ`)
+				s.State("idle")
+				s.UntilEOF()
+			},
+			drover.Options{},
+			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}, is: []error{claude.ErrNoAnswer}},
+		},
+		"an old one says what is not JSON": {
+			func(s *claudetest.ScriptSession) {
+				s.Initialize("")
+				s.Await("user")
+				s.Line(`{"type":"result","subtype":"succ`)
+				s.UntilEOF()
+			},
+			drover.Options{},
+			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}, is: []error{claude.ErrNoAnswer}},
+		},
+		"a part of a line, and rests": {
+			func(s *claudetest.ScriptSession) {
+				s.Initialize("")
+				s.Await("user")
+				s.State("running")
+				s.Line(`{"subtype":"success","type":"resu`)
+				s.State("idle")
+				s.UntilEOF()
+			},
+			drover.Options{},
+			failing{phase: drover.PhaseResponse, kind: agent.FailureProtocol, retry: hopeless, says: []string{"Failed to parse SDK response: "}, is: []error{claude.ErrNoAnswer}},
+		},
 		"it says too much": {
 			func(s *claudetest.ScriptSession) {
 				s.Initialize("")

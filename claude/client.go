@@ -31,6 +31,7 @@ type Client struct {
 	mirror  *transcript.Mirror
 	flushes sync.WaitGroup
 	resumed *transcript.Resumed
+	awaits  bool // the CLI is to wait for the handshake
 
 	initMu     sync.Mutex // one handshake at a time
 	generation int        // of the hooks, in their ids; guarded by initMu
@@ -42,6 +43,7 @@ type Client struct {
 	batch   []spill.Item     // taken from the queue and not delivered; guarded by reader
 	space   [64]spill.Item   // what batch is made of
 	results []*ResultMessage // those since the last TurnEnd; guarded by reader
+	torn    error            // the last line since then that could not be read; guarded by reader
 	fed     *streamEnd       // set by feed, read after it came through the queue
 
 	warnTools sync.Once
@@ -68,6 +70,9 @@ func Connect(ctx context.Context, opts *Options) (*Client, error) {
 		return nil, err
 	}
 	if err := c.handshake(ctx); err != nil {
+		if o.goesOn() { // at the end of its input it would go on without hooks
+			_ = c.conn.proc.Kill()
+		}
 		_ = c.Close()
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package claude
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -119,6 +120,7 @@ func (c *conn) malformed(line []byte, err error) {
 	}
 	c.log.Warn("claude: a line of the CLI is not valid JSON", "line", c.in.Number(), "error", err)
 	c.push(tagMalformed, line)
+	c.turns.malformed(bytes.HasPrefix(line, []byte(`{"type":"result"`)))
 }
 
 // message keeps a line for the consumer and notes what the turn rule needs of it. The line is kept

@@ -135,12 +135,12 @@ func (c *Client) next(ctx context.Context) (Message, error) {
 	case tagStreamEnd:
 		return c.fed, nil
 	case tagMalformed:
-		return newMalformedLine(item.Data), nil
+		return c.malformedLine(item.Data), nil
 	}
 	m, err := taggedLine(item.Data, item.Tag).Decode()
 	if err != nil {
 		c.log.Warn("claude: a line of the CLI is not valid JSON", "error", err)
-		return newMalformedLine(item.Data), nil
+		return c.malformedLine(item.Data), nil
 	}
 	switch m := m.(type) {
 	case *ResultMessage:
@@ -149,6 +149,12 @@ func (c *Client) next(ctx context.Context) (Message, error) {
 		c.warnTools.Do(func() { c.warnMissingTools(m) })
 	}
 	return m, nil
+}
+
+func (c *Client) malformedLine(line []byte) *MalformedLine {
+	m := newMalformedLine(line)
+	c.torn = m.Err
+	return m
 }
 
 // Turn sends a prompt and yields the messages up to the [TurnEnd] of its turn. If the answer is an

@@ -24,7 +24,7 @@ import (
 
 // start launches the CLI and the goroutines that speak to it.
 func (c *Client) start(ctx context.Context) error {
-	if err := c.resume(ctx); err != nil {
+	if err := errors.Join(c.refuseDeferred(ctx), c.resume(ctx)); err != nil {
 		return err
 	}
 	if err := c.openMirror(); err != nil {
@@ -77,6 +77,9 @@ func (c *Client) launchCommand() (Command, error) {
 	args, err := o.arguments()
 	if err != nil {
 		return Command{}, err
+	}
+	if c.awaits {
+		args = append(args, awaitInitialize)
 	}
 	cmd := Command{Path: found.Path, Args: args, Dir: o.Dir, Env: o.Environ()}
 	return c.throughRuntime(cmd)
@@ -202,7 +205,10 @@ func (o *Options) materialise(ctx context.Context) (*transcript.Resumed, error) 
 		dir = "."
 	}
 	project := transcript.ProjectKey(dir)
-	opts := transcript.ResumeOptions{HostConfigDir: o.configDir(), HostStateFile: o.stateFile(), TempDir: o.StoreDir, LoadTimeout: o.StoreLoadTimeout}
+	opts := transcript.ResumeOptions{
+		HostConfigDir: o.configDir(), HostStateFile: o.stateFile(), TempDir: o.StoreDir, LoadTimeout: o.StoreLoadTimeout,
+		KeepDeferred: o.awaitsInitialize(),
+	}
 	if o.Continue {
 		return transcript.Continue(ctx, o.Store, project, opts)
 	}

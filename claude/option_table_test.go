@@ -205,18 +205,19 @@ func sessionRows() []optionRow {
 		}
 	}
 	resume := "--resume=" + someUUID
+	const await = "--await-initialize" // the spawner may have other files
 	return []optionRow{
-		{field: "Options.Continue", forms: []form{{name: "true", set: func(o *options) { o.Continue = true }, wire: args("--continue")}}, shownBy: "effect"},
-		{field: "Options.Resume", forms: []form{{name: "id", set: resumed(func(*options) {}), wire: args(resume)}, {name: "empty", set: func(o *options) { o.Resume = "" }}}, shownBy: "effect"},
-		{field: "Options.Fork", forms: []form{{name: "true", set: resumed(func(o *options) { o.Fork = true }), wire: args(resume, "--fork-session")}}, shownBy: "effect"},
+		{field: "Options.Continue", forms: []form{{name: "true", set: func(o *options) { o.Continue = true }, wire: args("--continue", await)}}, shownBy: "effect"},
+		{field: "Options.Resume", forms: []form{{name: "id", set: resumed(func(*options) {}), wire: args(resume, await)}, {name: "empty", set: func(o *options) { o.Resume = "" }}}, shownBy: "effect"},
+		{field: "Options.Fork", forms: []form{{name: "true", set: resumed(func(o *options) { o.Fork = true }), wire: args(resume, "--fork-session", await)}}, shownBy: "effect"},
 		{field: "Options.SessionID", forms: []form{
 			{name: "new", set: func(o *options) { o.SessionID = someUUID }, wire: args("--session-id=" + someUUID)},
-			{name: "of a fork", set: resumed(func(o *options) { o.Fork, o.SessionID = true, otherUUID }), wire: args(resume, "--fork-session", "--session-id="+otherUUID)},
+			{name: "of a fork", set: resumed(func(o *options) { o.Fork, o.SessionID = true, otherUUID }), wire: args(resume, "--fork-session", "--session-id="+otherUUID, await)},
 		}, shownBy: "effect"},
-		{field: "Options.ResumeAt", forms: []form{{name: "set", set: resumed(func(o *options) { o.ResumeAt = otherUUID }), wire: args(resume, "--resume-session-at="+otherUUID)}}, shownBy: "effect"},
+		{field: "Options.ResumeAt", forms: []form{{name: "set", set: resumed(func(o *options) { o.ResumeAt = otherUUID }), wire: args(resume, "--resume-session-at="+otherUUID, await)}}, shownBy: "effect"},
 		{field: "Options.ResumeDropsTurn", forms: []form{
-			{name: "set", set: resumed(func(o *options) { o.ResumeAt, o.ResumeDropsTurn = otherUUID, new(someUUID) }), wire: args(resume, "--resume-session-at="+otherUUID, "--resume-drops-turn="+someUUID)},
-			{name: "empty is said", set: resumed(func(o *options) { o.ResumeAt, o.ResumeDropsTurn = otherUUID, new("") }), wire: args(resume, "--resume-session-at="+otherUUID, "--resume-drops-turn=")},
+			{name: "set", set: resumed(func(o *options) { o.ResumeAt, o.ResumeDropsTurn = otherUUID, new(someUUID) }), wire: args(resume, "--resume-session-at="+otherUUID, "--resume-drops-turn="+someUUID, await)},
+			{name: "empty is said", set: resumed(func(o *options) { o.ResumeAt, o.ResumeDropsTurn = otherUUID, new("") }), wire: args(resume, "--resume-session-at="+otherUUID, "--resume-drops-turn=", await)},
 		}, shownBy: "effect", tooOld: true},
 		{field: "Options.NoPersistence", forms: []form{{name: "true", set: func(o *options) { o.NoPersistence = true }, wire: args("--no-session-persistence")}}, shownBy: "effect"},
 		{field: "Options.Store", forms: []form{{name: "set", set: func(o *options) { o.Store = transcript.NewMemoryStore() }, wire: args("--session-mirror")}, {name: "nil", set: func(o *options) { o.Store = nil }}}, shownBy: "effect"},

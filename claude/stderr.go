@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drover-agents/drover/internal/redact"
 )
@@ -28,6 +29,37 @@ type stderrReader struct {
 
 	mu   sync.Mutex
 	tail []byte
+	seen int // lines so far
+}
+
+// Standard error has no mark where a turn ends. What belongs to it has come when nothing came for a while.
+const (
+	stderrQuiet = 20 * time.Millisecond
+	stderrLimit = 250 * time.Millisecond
+)
+
+// await waits until the CLI has written nothing for a while, within a limit.
+func (s *stderrReader) await() {
+	limit := time.NewTimer(stderrLimit)
+	defer limit.Stop()
+	quiet := time.NewTicker(stderrQuiet)
+	defer quiet.Stop()
+	for before := -1; before != s.lines(); {
+		before = s.lines()
+		select {
+		case <-quiet.C:
+		case <-s.done:
+			return
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+func (s *stderrReader) lines() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen
 }
 
 func (s *stderrReader) run(r io.Reader) {
@@ -50,6 +82,7 @@ func (s *stderrReader) run(r io.Reader) {
 func (s *stderrReader) take(line string) {
 	clean := s.redact.String(line) // before the tail is cut: half a secret is not recognised
 	s.mu.Lock()
+	s.seen++
 	s.tail = append(append(s.tail, clean...), '\n')
 	if extra := len(s.tail) - stderrTailBytes; extra > 0 {
 		s.tail = append(s.tail[:0], s.tail[extra:]...)

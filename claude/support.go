@@ -178,6 +178,10 @@ func (o *Options) startError(err error) error {
 	if i := slices.IndexFunc(o.ExtraArgs, func(arg string) bool { return longFlag(arg) == longFlag(match[1]) }); i >= 0 {
 		return fmt.Errorf("%w: %w", &OptionError{fmt.Sprintf("ExtraArgs[%d]", i), "this CLI refuses " + match[1]}, err)
 	}
+	if match[1] == awaitInitialize && o.goesOn() && !o.PluginsInInitialize {
+		return fmt.Errorf("%w: %w: %w", ErrTooOld, &OptionError{"Resume", "this CLI runs deferred calls before it has its hooks, and whether the conversation has one cannot be seen from here; " +
+			"set Store, or use CLI " + PinnedVersion}, err)
+	}
 	option := &OptionError{optionOfFlag(match[1]), fmt.Sprintf("this CLI refuses %s; it needs a newer one, such as %s", match[1], PinnedVersion)}
 	return fmt.Errorf("%w: %w: %w", ErrTooOld, option, err)
 }

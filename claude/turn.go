@@ -25,6 +25,7 @@ type turnTracker struct {
 	quiet    int // prompts that start no turn, whose empty result may still come
 	open     bool
 	resulted bool
+	torn     bool // a line of the open turn could not be read, which may have been its result
 	reports  bool // the CLI reports its session state
 	state    string
 	tasks    map[string]bool // background agents and workflows at work
@@ -106,6 +107,17 @@ func (t *turnTracker) result() {
 	t.settle(over)
 }
 
+// malformed notes a line that could not be read. If it was the result, the turn has none; if that is not
+// known, the turn has none when the CLI says that nothing more will come.
+func (t *turnTracker) malformed(isResult bool) {
+	t.mu.Lock()
+	t.torn = t.open
+	t.mu.Unlock()
+	if isResult {
+		t.result()
+	}
+}
+
 // sessionState notes what the CLI says about itself: running, requires_action or idle.
 func (t *turnTracker) sessionState(state string) {
 	t.mu.Lock()
@@ -113,7 +125,7 @@ func (t *turnTracker) sessionState(state string) {
 	if state == "requires_action" {
 		t.stopTimerLocked()
 	}
-	t.settle(state == "idle" && t.open && t.resulted)
+	t.settle(state == "idle" && t.open && (t.resulted || t.torn))
 }
 
 // task notes that a background task began or ended. Only agents and workflows hold a turn open.
@@ -149,7 +161,7 @@ func (t *turnTracker) settle(over bool) {
 		t.mu.Unlock()
 		return
 	}
-	t.open, t.resulted = false, false
+	t.open, t.resulted, t.torn = false, false, false
 	t.stopTimerLocked()
 	t.restLocked()
 	upTo := t.prompts
@@ -184,7 +196,7 @@ func (t *turnTracker) expire(run int) {
 		t.mu.Unlock()
 		return
 	}
-	t.open, t.resulted = false, false
+	t.open, t.resulted, t.torn = false, false, false
 	t.stopTimerLocked()
 	upTo := t.prompts
 	t.mu.Unlock()

@@ -22,11 +22,13 @@ type TurnEnd struct {
 	Results []*ResultMessage
 	// Forced says that background work was still going on when Options.BackgroundCeiling passed.
 	Forced bool
-	// StderrTail is the redacted end of what the CLI has written to standard error, if Err is not nil.
+	// StderrTail is the redacted end of what the CLI has written to standard error, if Err is not nil: up
+	// to when it wrote nothing for 20 milliseconds, or for 250 milliseconds after the end of the turn.
 	StderrTail string
 
-	upTo    int  // number of the newest prompt that the turn covers
-	noValue bool // a structured answer was asked for and is missing
+	upTo    int   // number of the newest prompt that the turn covers
+	torn    error // the line that may have been the missing result
+	noValue bool  // a structured answer was asked for and is missing
 	secrets noSecrets
 }
 
@@ -42,9 +44,12 @@ func (c *conn) turnEnded(upTo int, forced bool) {
 }
 
 // Err is nil if the turn has an answer that is no error result. With Options.OutputSchema an answer
-// without a structured value is [ErrStructuredOutput].
+// without a structured value is [ErrStructuredOutput]. A turn in which a line could not be read, and no
+// result came, is a [ProtocolError].
 func (e *TurnEnd) Err() error {
 	switch {
+	case e.torn != nil:
+		return fmt.Errorf("%w\n  so %w", e.torn, ErrNoAnswer)
 	case e.Answer == nil:
 		return fmt.Errorf("%w\n  next: if it began by itself there is nothing to do; else read on: the answer comes in a later turn, or raise Options.BackgroundCeiling", ErrNoAnswer)
 	case e.noValue:
@@ -58,7 +63,10 @@ func (c *Client) turnEnd(item []byte) *TurnEnd {
 	var mark turnMark
 	_ = json.Unmarshal(item, &mark) // we wrote it
 	end := &TurnEnd{Results: c.results, Forced: mark.Forced, upTo: mark.UpTo, secrets: c.conn.secrets}
-	c.results = nil
+	if len(c.results) == 0 {
+		end.torn = c.torn
+	}
+	c.results, c.torn = nil, nil
 	for _, r := range end.Results {
 		if r.IsAnswer() {
 			end.Answer = r
@@ -66,6 +74,7 @@ func (c *Client) turnEnd(item []byte) *TurnEnd {
 	}
 	end.noValue = c.opts.OutputSchema != nil && lacksValue(end.Answer)
 	if end.Err() != nil {
+		c.conn.stderr.await()
 		end.StderrTail = c.conn.stderr.text()
 	}
 	return end

@@ -88,6 +88,28 @@ func TestTurnRule(t *testing.T) {
 			tr.result()
 			tr.sessionState("idle")
 		}, []int{1, 1}},
+		{"a torn result ends with the rest", func(tr *turnTracker) {
+			tr.prompt()
+			tr.sessionState("running")
+			tr.malformed(true)
+			tr.sessionState("idle")
+			tr.sessionState("idle")
+		}, []int{1}},
+		{"a torn line without a result ends with the rest", func(tr *turnTracker) {
+			tr.prompt()
+			tr.sessionState("running")
+			tr.malformed(false)
+			tr.sessionState("idle")
+		}, []int{1}},
+		{"a torn line between turns ends nothing", func(tr *turnTracker) {
+			tr.malformed(false)
+			tr.prompt()
+			tr.sessionState("idle")
+		}, nil},
+		{"an old CLI: a torn result ends it", func(tr *turnTracker) {
+			tr.prompt()
+			tr.malformed(true)
+		}, []int{1}},
 		{"an old CLI reports no state: the result ends it", func(tr *turnTracker) {
 			tr.prompt()
 			tr.result()

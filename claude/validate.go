@@ -219,7 +219,8 @@ func (v *validator) server(option, name string, s MCPServer) {
 }
 
 func (v *validator) sessions(o *Options) {
-	goesOn := o.Continue || o.Resume != ""
+	goesOn := o.goesOn()
+	v.refuse(goesOn && o.startsByItself() && !o.awaitsInitialize(), "Env", "with %s the CLI goes on with an interrupted turn before it has its hooks; leave it out", resumeInterrupted)
 	v.refuse(o.Continue && o.Resume != "", "Continue", "cannot be combined with Resume")
 	v.refuse(o.Fork && !goesOn, "Fork", "needs Resume or Continue")
 	v.refuse(o.ResumeAt != "" && o.Resume == "", "ResumeAt", "needs Resume")

@@ -84,7 +84,7 @@ func (n *normaliser) missingResult(end *claude.TurnEnd) {
 	if end != nil {
 		cause = end.Err()
 	}
-	if n.malformed != nil {
+	if _, told := errors.AsType[*claude.ProtocolError](cause); n.malformed != nil && !told {
 		cause = fmt.Errorf("%w\n  before that: %w", n.malformed, cause)
 	}
 	const message = "the agent ended without a result"

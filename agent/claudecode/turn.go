@@ -127,7 +127,8 @@ func (t *turn) take(ctx context.Context, next said, more bool, yield yieldFunc) 
 // endTurn yields the end of the turn if it was that of the prompt. Another one, which the CLI began by
 // itself, is followed by that.
 func (t *turn) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc) (over bool) {
-	if end.Answer == nil && !end.Forced && ctx.Err() == nil {
+	_, torn := errors.AsType[*claude.ProtocolError](end.Err())
+	if end.Answer == nil && !end.Forced && !torn && ctx.Err() == nil {
 		return false
 	}
 	last := t.normal.done(end)

@@ -31,7 +31,8 @@ type ForkOptions struct {
 
 // Fork copies a session into a new one beside it and returns the new id. The copy has fresh uuids
 // throughout, and every entry says in forkedFrom where it came from. Subagent conversations are not
-// copied. A copy that cannot be written whole is removed.
+// copied, nor are the marks of tool calls that a hook deferred. A copy that cannot be written whole is
+// removed.
 func Fork(ctx context.Context, id string, opts ForkOptions) (string, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -115,7 +116,7 @@ func (f *forker) lines() ([]byte, error) {
 	var kept []Entry
 	for _, e := range f.entries {
 		f.byUUID[e.UUID] = e
-		if e.Type != "progress" {
+		if isCopied(e) {
 			kept = append(kept, e)
 		}
 	}
@@ -202,10 +203,17 @@ func (f *forker) parent(e Entry) any {
 
 // copied returns the new uuid of an entry that is in the copy, or nil.
 func (f *forker) copied(old string) any {
-	if e, ok := f.byUUID[old]; ok && e.Type != "progress" {
+	if e, ok := f.byUUID[old]; ok && isCopied(e) {
 		return f.fresh[old]
 	}
 	return nil
+}
+
+// isCopied reports whether a link of the source is one of the copy. The mark of a deferred call is not: two
+// sessions would run the call.
+func isCopied(e Entry) bool {
+	_, deferred := parseDeferral(e.Raw)
+	return e.Type != "progress" && !deferred
 }
 
 // trailer writes the entries that are not part of the chain.

@@ -33,6 +33,10 @@ type ResumeOptions struct {
 	// project. Name it when it is another one: CLI 2.1.197 finds a session only below the project
 	// that it runs in, later ones below any.
 	WorkDir string
+	// KeepDeferred keeps the marks of tool calls that a hook deferred. A CLI without --await-initialize
+	// runs such a call before its host has registered a hook. By default the marks are left out, and the
+	// model reads that the call was interrupted.
+	KeepDeferred bool
 	// TempDir is where the directory is made. Empty means [os.TempDir].
 	TempDir string
 	// LoadTimeout limits each question to the store. Zero means 60 seconds.
@@ -127,10 +131,13 @@ func (r *Resumed) fill(ctx context.Context, store Store, opts ResumeOptions) err
 	if err := copyHost(root, opts); err != nil {
 		return err
 	}
+	if !opts.KeepDeferred {
+		entries = withoutDeferrals(entries)
+	}
 	if err := writeLines(root, r.file(r.Key), entries); err != nil {
 		return err
 	}
-	return r.fillSubkeys(ctx, root, store, opts.LoadTimeout)
+	return r.fillSubkeys(ctx, root, store, opts)
 }
 
 // file is where the entries of key go in r.
@@ -168,12 +175,12 @@ func within[T any](ctx context.Context, limit time.Duration, ask func(context.Co
 
 // fillSubkeys lays out what is below the session. A subpath that is not a plain path is an error:
 // whoever wrote it into the store meant no good.
-func (r *Resumed) fillSubkeys(ctx context.Context, root *os.Root, store Store, limit time.Duration) error {
+func (r *Resumed) fillSubkeys(ctx context.Context, root *os.Root, store Store, opts ResumeOptions) error {
 	lister, ok := store.(SubkeyLister)
 	if !ok {
 		return nil // the main conversation resumes without
 	}
-	subpaths, err := within(ctx, limit, func(ctx context.Context) ([]string, error) { return lister.ListSubkeys(ctx, r.Key) })
+	subpaths, err := within(ctx, opts.LoadTimeout, func(ctx context.Context) ([]string, error) { return lister.ListSubkeys(ctx, r.Key) })
 	if err != nil {
 		return err
 	}
@@ -185,9 +192,12 @@ func (r *Resumed) fillSubkeys(ctx context.Context, root *os.Root, store Store, l
 		if err := key.Validate(); err != nil {
 			return err
 		}
-		entries, err := load(ctx, store, key, limit)
+		entries, err := load(ctx, store, key, opts.LoadTimeout)
 		if err != nil {
 			return err
+		}
+		if !opts.KeepDeferred {
+			entries = withoutDeferrals(entries)
 		}
 		if err := writeSubagent(root, r.file(key), entries); err != nil {
 			return err

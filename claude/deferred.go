@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/uuid"
+)
+
+// A CLI that resumes a conversation in which a hook has deferred a call runs the call as soon as it has
+// started: before the handshake, without the hooks of the handshake. With awaitInitialize it waits. The
+// oldest tested CLI does not know the flag.
+//
+// So a conversation goes on without the marks of deferred calls where this program lays it out, and is
+// refused where the CLI would find one in its own files. A program that passes the flag itself is asked
+// about the calls by its hooks.
+const (
+	awaitInitialize = "--await-initialize"
+	// resumeInterrupted makes a resumed CLI go on with a turn that was cut off, just as early.
+	resumeInterrupted = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
+)
+
+func (o *Options) goesOn() bool { return o.Continue || o.Resume != "" }
+
+// awaitsInitialize reports whether these options have the CLI wait for the handshake.
+func (o *Options) awaitsInitialize() bool {
+	return o.PluginsInInitialize || slices.ContainsFunc(o.ExtraArgs, func(arg string) bool { return longFlag(arg) == awaitInitialize })
+}
+
+func (o *Options) startsByItself() bool {
+	text, err := json.Marshal(o.environ(resumeInterrupted))
+	return err == nil && !isOff(text)
+}
+
+// refuseDeferred refuses to resume a conversation in the CLI's own files that has a deferred call. Where
+// the files cannot be seen from here, the CLI is to wait for the handshake.
+func (c *Client) refuseDeferred(ctx context.Context) error {
+	o := c.opts
+	if o.Store != nil || !o.goesOn() || o.awaitsInitialize() {
+		return nil
+	}
+	if o.Spawner != nil || o.Resume != "" && !uuid.Valid(o.Resume) {
+		c.awaits = true
+		return nil
+	}
+	where := transcript.Options{Dir: o.configDir(), NoWorktrees: true, ProjectDirName: o.environ("CLAUDE_CODE_PROJECT_DIR_NAME")}
+	if o.Continue {
+		if where.Project = o.Dir; where.Project == "" {
+			where.Project = "."
+		}
+	}
+	calls, err := transcript.Deferred(ctx, o.Resume, where)
+	c.awaits = err != nil
+	if len(calls) == 0 {
+		return ctx.Err()
+	}
+	option := "Resume"
+	if o.Continue {
+		option = "Continue"
+	}
+	return &OptionError{option, fmt.Sprintf("the conversation has a deferred call (%s), which the CLI would run before it has its hooks; "+
+		"import it into a Store, where such calls are given up, or pass ExtraArgs %s so that a PreToolUse hook decides", strings.Join(calls, ", "), awaitInitialize)}
+}
