@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/telemetry"
@@ -148,9 +149,7 @@ func (o *Options) filled() Options {
 	own.MaxRounds = cmp.Or(own.MaxRounds, defaultRounds)
 	own.MaxExpansions = cmp.Or(own.MaxExpansions, defaultExpansions)
 	own.Input = cmp.Or(own.Input, defaultInput)
-	if own.Logger == nil {
-		own.Logger = slog.New(slog.DiscardHandler)
-	}
+	own.Logger = safelog.Logger(own.Logger)
 	if own.Session == nil {
 		own.Session = session.New(&session.Options{Logger: own.Logger})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // Options configures a [Gateway]. Nil or the zero value is ready to use.
@@ -46,9 +47,7 @@ func New(o *Options) *Gateway {
 	if o != nil {
 		g.logger, g.maxInFlight, g.maxWait, g.prices = o.Logger, o.MaxInFlight, o.MaxWait, o.Prices
 	}
-	if g.logger == nil {
-		g.logger = slog.New(slog.DiscardHandler)
-	}
+	g.logger = safelog.Logger(g.logger)
 	if g.maxInFlight <= 0 {
 		g.maxInFlight = 16
 	}
