@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -75,5 +76,25 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 	}
 	if n := tracker.Consumed().Requests; n != 1 {
 		t.Errorf("the tracker has counted %d requests, want 1", n)
+	}
+}
+
+// Without Host.Environ a run finds its credentials in the environment of the CLI's options.
+func TestOpen_HostEnvironIsThatOfTheOptions(t *testing.T) {
+	upstream := ""
+	emit := func(p event.Payload) {
+		if walls, ok := p.(isolation.Walls); ok {
+			upstream = walls.Upstream
+		}
+	}
+	i := &isolation.Isolation{Weakest: host, Strongest: host, TempDir: shortFolder(t), Host: isolation.Host{Home: t.TempDir()}}
+	o := &claude.Options{Dir: t.TempDir(), Env: claude.ExactEnv(map[string]string{"ANTHROPIC_API_KEY": planted, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/of-the-options"})}
+	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cell.Close()
+	if !strings.Contains(upstream, "127.0.0.1:9") {
+		t.Errorf("the upstream is %q, want that of the options", upstream)
 	}
 }
