@@ -47,7 +47,11 @@ func (c *call) report() {
 		c.mu.Unlock()
 	}
 	if c.target.op.metered() && c.attempts > 0 {
+		estimated := c.owed && (!last.finished || last.errorType != "") && c.estimate(&last)
 		c.settle(last)
+		if c.estimated = estimated; estimated {
+			c.run.ledger.guessed()
+		}
 		if c.status == http.StatusOK && !last.metered && c.problem == "" {
 			c.run.ledger.missed()
 		}
@@ -62,8 +66,10 @@ func (c *call) report() {
 		Tokens: c.counted.tokens, CostUSD: c.counted.cost.dollars(), Unpriced: !priced && c.counted.tokens != (Tokens{}),
 		Attempts: c.attempts, FirstByteMS: milliseconds(c.firstByte), DurationMS: milliseconds(time.Since(c.began)),
 		StopReason: last.stopReason, RetryAfterMS: milliseconds(c.retryAfter), Error: c.problem,
+		Aborted: c.unread, Estimated: c.estimated,
 	})
 	_ = c.run.spent() // what was just recorded may have reached a limit
+	c.run.settled(c)
 }
 
 // milliseconds keeps microseconds.

@@ -64,7 +64,8 @@ func readBody(body []byte) (asked, error) {
 		case "thinking":
 			a.Thinking = wordIn(&s, "type")
 		case "max_tokens":
-			a.MaxTokens, _ = s.Int()
+			most, _ := s.Float()
+			a.MaxTokens = max(a.MaxTokens, int64(min(most, maxTokens))) // of several, whichever counts
 		case "tools":
 			a.Tools = count(&s)
 		default:

@@ -40,6 +40,11 @@ type call struct {
 	retryAfter   time.Duration
 	problem      string // what went wrong, for the event
 	counted      tally  // what is recorded already
+	holds        bool   // a place in the lane
+	owed         bool   // the upstream has the request and has not refused it: it may be charged for
+	headAt       time.Time
+	unread       bool // the agent went before it had the whole answer
+	estimated    bool // the answer did not say what it cost
 
 	answer
 }
@@ -132,7 +137,7 @@ func (c *call) examine() *refusal {
 	if c.model == "" {
 		c.model = asked.model
 	}
-	c.streamed = asked.stream
+	c.streamed = asked.stream || c.target.streams
 	if !c.run.allowed(c.model) {
 		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", clip(c.model))}
 	}
@@ -147,20 +152,28 @@ func (c *call) examine() *refusal {
 
 // do sends the call and passes the answer on.
 func (c *call) do() {
-	ctx, cancel := context.WithCancelCause(c.client)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.client))
 	defer cancel(nil)
 	c.answer.cancel = func() { cancel(errCut) }
 	unwatch := context.AfterFunc(c.run.over, c.cut)
+	unlisten := context.AfterFunc(c.client, c.leave)
+	unlive := context.AfterFunc(c.run.life, c.answer.cancel)
 	defer func() {
 		unwatch()
+		unlisten()
+		unlive()
 		c.retire()
 	}()
 
+	defer func() { // when all is counted: the next call may find the budget spent
+		if c.holds {
+			c.run.lane.release(c.run)
+		}
+	}()
 	var broken bool
 	if resp, err := c.send(ctx); err != nil {
 		broken = c.failed(err)
 	} else {
-		defer c.run.lane.release()
 		broken = c.pass(resp)
 	}
 	c.report()
@@ -169,11 +182,13 @@ func (c *call) do() {
 	}
 }
 
+// errAgentGone is why a call does not go out whose agent has gone.
+var errAgentGone = errors.New("gateway: " + problemGone)
+
 // errCut is why a call ends whose run is over.
 var errCut = errors.New("gateway: the run is over")
 
-// send waits for its turn and asks the upstream, again if that has too much to do. The caller
-// releases the lane if there is an answer.
+// send waits for its turn and asks the upstream, again if that has too much to do. It holds the lane then.
 func (c *call) send(ctx context.Context) (*http.Response, error) {
 	lane, patience := c.run.lane, c.run.gateway.maxWait
 	for {
@@ -181,9 +196,9 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 		if patience, err = lane.acquire(ctx, c.run, patience); err != nil {
 			return nil, err
 		}
+		c.holds = true
 		resp, err := c.attempt(ctx)
 		if err != nil {
-			lane.release()
 			return nil, err
 		}
 		if !tooBusy(resp) || !c.target.op.metered() { // what costs nothing has limits of its own, and holds nobody back
@@ -193,13 +208,15 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 		if wait > c.run.gateway.maxWait {
 			return resp, nil
 		}
-		lane.hold(wait)
+		lane.hold(c.run, wait)
 		c.run.emitBackOff(resp.StatusCode, c.attempts, wait)
 		if wait > patience {
 			return resp, nil
 		}
 		discard(resp)
-		lane.release()
+		c.holds = false
+		lane.release(c.run)
+		c.wait()
 	}
 }
 
@@ -212,8 +229,13 @@ func (c *call) attempt(ctx context.Context) (*http.Response, error) {
 	if err := ask(); err != nil {
 		return nil, err
 	}
+	if !c.depart() {
+		return nil, errAgentGone
+	}
 	c.attempts++
-	return c.run.o.Upstream.RoundTrip(c.request(ctx))
+	resp, err := c.run.o.Upstream.RoundTrip(c.request(ctx))
+	c.owed = err == nil && resp.StatusCode/100 == 2 || err != nil && !unsent(err)
+	return resp, err
 }
 
 func (c *call) request(ctx context.Context) *http.Request {
@@ -259,7 +281,7 @@ func (c *call) failed(err error) (broken bool) {
 		return false
 	}
 	if c.client.Err() != nil || c.run.life.Err() != nil {
-		c.problem = problemGone
+		c.problem, c.unread = problemGone, true
 		return true
 	}
 	c.problem = c.run.safe(err)
@@ -286,5 +308,8 @@ type answer struct {
 	clean   bool        // what was passed on ends with a whole event
 	retired bool        // the call is over
 	hurried bool        // the run is over: whoever reads has little time
+	sent    bool        // the request is with the upstream
+	gone    bool        // the agent has gone; the answer is read on for its usage
+	readOn  int         // bytes that came since then
 	late    *time.Timer // ends an answer that does not come to its end
 }

@@ -117,7 +117,7 @@ func (e *endpoint) dress(req *http.Request) (*http.Request, error) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, err
+		return nil, &unsentError{err}
 	}
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -296,6 +297,9 @@ func (c *Cell) Home() *Home { return c.home }
 
 // Usage is what the model calls of the run have cost so far, as the gateway counts it.
 func (c *Cell) Usage() gateway.Usage { return c.run.Usage() }
+
+// Settle waits until model calls whose agent has gone are counted; see [gateway.Run.Settle].
+func (c *Cell) Settle(d time.Duration) { c.run.Settle(d) }
 
 // Practise has the cell answer model calls by itself until end is called; see [gateway.Run.Practise].
 func (c *Cell) Practise() (end func(), ok bool) { return c.run.Practise() }

@@ -18,6 +18,7 @@ type asides struct {
 	mu      sync.Mutex
 	waiting []aside
 	whole   Tokens // of the model's answers that came to their end
+	aborted Tokens // of those that the agent did not wait for
 }
 
 // An aside is what was told, and when: it may be read later.
@@ -32,9 +33,13 @@ func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
 func (a *asides) tell(p event.Payload) {
 	a.mu.Lock()
 	a.waiting = append(a.waiting, aside{p, time.Now()})
-	if call, ok := p.(gateway.ModelCall); ok && call.Error == "" && call.Status == http.StatusOK {
-		a.whole.Input += call.Tokens.AllInput()
-		a.whole.Output += call.Tokens.Output
+	if call, ok := p.(gateway.ModelCall); ok {
+		switch tokens := (Tokens{call.Tokens.AllInput(), call.Tokens.Output}); {
+		case call.Aborted:
+			a.aborted = a.aborted.plus(tokens)
+		case call.Error == "" && call.Status == http.StatusOK:
+			a.whole = a.whole.plus(tokens)
+		}
 	}
 	a.mu.Unlock()
 	select {
@@ -43,11 +48,11 @@ func (a *asides) tell(p event.Payload) {
 	}
 }
 
-// answered are the tokens of the answers that came to their end.
-func (a *asides) answered() Tokens {
+// answered are the tokens of the answers that came to their end, and of those that the agent did not wait for.
+func (a *asides) answered() (whole, aborted Tokens) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.whole
+	return a.whole, a.aborted
 }
 
 // take returns what was told since the last time.

@@ -17,8 +17,8 @@ const UsageDiffers = "usageDiffers"
 
 // A UsageDifference tells the two counts of a run that do not agree: the CLI says less than the answers
 // that came to their end, as when a command in the cell called the model by itself; or more than all that
-// has passed the gateway. An answer that was cut may be in the CLI's count or not, and is no difference. A
-// run of which the CLI's own count is partial, or missing, is not compared.
+// has passed the gateway; or the agent went away from a call, whose cost only the gateway knows. Another answer
+// that was cut may be in the CLI's count or not, and is no difference. A run of which the CLI's own count is partial, or missing, is not compared.
 type UsageDifference struct {
 	// CLI is what the CLI says.
 	CLI Tokens `json:"cli"`
@@ -26,17 +26,19 @@ type UsageDifference struct {
 	// end.
 	Gateway Tokens `json:"gateway"`
 	Whole   Tokens `json:"whole"`
+	// Aborted is the part of calls that the agent did not wait for.
+	Aborted Tokens `json:"aborted,omitzero"`
 }
 
 // compare adds a difference between the counts, if there is one.
-func (e *ending) compare(whole, counted Tokens) {
+func (e *ending) compare(whole, aborted, counted Tokens) {
 	said := e.done.Usage.Tokens
 	if said == nil || said.Coverage != event.CoverageComplete {
 		return
 	}
 	cli := Tokens{said.Totals.Input.Total, said.Totals.Output.Total}
-	if !cli.within(whole, counted) {
-		e.describe(UsageDiffers, UsageDifference{CLI: cli, Gateway: counted, Whole: whole})
+	if aborted != (Tokens{}) || !cli.within(whole, counted) {
+		e.describe(UsageDiffers, UsageDifference{CLI: cli, Gateway: counted, Whole: whole, Aborted: aborted})
 	}
 }
 
@@ -45,6 +47,8 @@ func (t Tokens) within(least, most Tokens) bool {
 }
 
 func tokensOf(u gateway.Usage) Tokens { return Tokens{u.Total.AllInput(), u.Total.Output} }
+
+func (t Tokens) plus(o Tokens) Tokens { return Tokens{t.Input + o.Input, t.Output + o.Output} }
 
 // since is what came to earlier tokens, never less than nothing.
 func (t Tokens) since(before Tokens) Tokens {
@@ -57,6 +61,7 @@ func usageSince(now, before gateway.Usage) gateway.Usage {
 		Total:   countSince(now.Total, before.Total),
 		ByModel: countsSince(now.ByModel, before.ByModel), ByAgent: countsSince(now.ByAgent, before.ByAgent),
 		Unpriced: slices.Clone(now.Unpriced), Unmetered: now.Unmetered - before.Unmetered,
+		Estimated: now.Estimated - before.Estimated,
 	}
 }
 

@@ -47,6 +47,7 @@ type run struct {
 	init      *claude.SystemInit // how the first turn began
 	session   continuity
 	counted   gateway.Usage // by the end of the last turn
+	aborted   Tokens        // the same, of calls that the agent did not wait for
 	uncounted bool          // the CLI's count of the last turn was partial
 	pending   bool          // the last turn has not come to its end
 	broken    error         // why the CLI will say nothing more

@@ -201,6 +201,9 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	}
 }
 
+// settleTime is how long the end of a turn waits for the count of calls that the agent has left.
+const settleTime = time.Second
+
 // count adds what the gateway has counted since the last turn.
 func (t *turn) count(e *ending) {
 	complete := e.done.Usage.Tokens != nil && e.done.Usage.Tokens.Coverage == event.CoverageComplete
@@ -208,15 +211,16 @@ func (t *turn) count(e *ending) {
 	if t.cell == nil {
 		return
 	}
-	answered := t.asides.answered() // before the count of all, which is never less
+	t.cell.Settle(settleTime)
+	whole, aborted := t.asides.answered() // before the count of all, which is never less
 	usage := t.cell.Usage()
 	since := usageSince(usage, t.counted)
 	e.counted(since)
 	e.fill(since)
 	if !t.uncounted { // what the last turn did not tell may be in this one
-		e.compare(answered.since(tokensOf(t.counted)), tokensOf(usage).since(tokensOf(t.counted)))
+		e.compare(whole.since(tokensOf(t.counted)), aborted.since(t.aborted), tokensOf(usage).since(tokensOf(t.counted)))
 	}
-	t.counted = usage
+	t.counted, t.aborted = usage, aborted
 }
 
 // catchUp takes what the CLI has said since the last turn, and waits until it has come to rest.
