@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"time"
@@ -59,6 +60,9 @@ func (c *call) report() {
 	if c.problem == "" {
 		c.problem = last.errorType
 	}
+	if c.problem == "" && c.upstreamStatus >= http.StatusBadRequest {
+		c.problem = cmp.Or(statusErrors[c.upstreamStatus], "api_error")
+	}
 	_, priced := c.run.gateway.prices.Of(c.model)
 	c.run.o.Emit(ModelCall{
 		Operation: string(c.target.op), Model: c.model, Agent: c.agent, Status: c.status, Streamed: c.streamed,
@@ -70,6 +74,12 @@ func (c *call) report() {
 	})
 	_ = c.run.spent() // what was just recorded may have reached a limit
 	c.run.settled(c)
+}
+
+// statusErrors are the API's names for its errors, for answers that have none.
+var statusErrors = map[int]string{
+	400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error", 404: "not_found_error",
+	413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error", statusOverloaded: "overloaded_error",
 }
 
 // milliseconds keeps microseconds.

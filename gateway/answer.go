@@ -36,7 +36,7 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 	defer func() { _ = resp.Body.Close() }()
 	c.headAt = time.Now()
 	c.firstByte = c.headAt.Sub(c.began)
-	c.status = statusFor(resp.StatusCode)
+	c.status, c.upstreamStatus = statusFor(resp.StatusCode), resp.StatusCode
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == statusOverloaded {
 		c.retryAfter, _ = retryAfter(resp.Header, time.Now())
 	}

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,19 +33,22 @@ type call struct {
 
 	model, agent string
 	asked        Ask
-	streamed     bool // was asked for
+	result       string // a tool's result that the call brings, by its id
+	streamed     bool   // was asked for
 	began        time.Time
 	attempts     int
 	firstByte    time.Duration
 	status       int
-	retryAfter   time.Duration
-	problem      string // what went wrong, for the event
-	counted      tally  // what is recorded already
-	holds        bool   // a place in the lane
-	owed         bool   // the upstream has the request and has not refused it: it may be charged for
-	headAt       time.Time
-	unread       bool // the agent went before it had the whole answer
-	estimated    bool // the answer did not say what it cost
+	// upstreamStatus is the status of the upstream's answer, zero if there is none.
+	upstreamStatus int
+	retryAfter     time.Duration
+	problem        string // what went wrong, for the event
+	counted        tally  // what is recorded already
+	holds          bool   // a place in the lane
+	owed           bool   // the upstream has the request and has not refused it: it may be charged for
+	headAt         time.Time
+	unread         bool // the agent went before it had the whole answer
+	estimated      bool // the answer did not say what it cost
 
 	answer
 }
@@ -71,9 +75,9 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		c.answerStopped(err)
 		return
 	}
-	if err := c.inspect(); err != nil {
+	if err := cmp.Or(c.inspect(), c.takeTurn()); err != nil {
 		r.Stop(err)
-		c.answerStopped(err)
+		c.answerStopped(r.Stopped())
 		return
 	}
 	c.do()
@@ -144,6 +148,10 @@ func (c *call) examine() *refusal {
 	c.model = CanonicalModel(clip(c.model)) // clipped only now: what is allowed is the whole name
 	c.asked = asked.Ask
 	c.asked.Model, c.asked.Agent = c.model, c.agent
+	c.result = clip(asked.result)
+	if err := cmp.Or(c.run.checkRemote(&asked), c.run.checkPrice(&asked, c.header)); err != nil {
+		return &refusal{path: c.target.path, model: c.model, reason: err.Error()}
+	}
 	if !c.run.affordable(c.model) {
 		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}
 	}
@@ -284,12 +292,12 @@ func (c *call) failed(err error) (broken bool) {
 		c.problem, c.unread = problemGone, true
 		return true
 	}
-	c.problem = c.run.safe(err)
+	c.problem = c.run.redactor.String(unreachable(err))
 	c.run.gateway.logger.Warn("gateway: a model call failed", "run", c.run.o.RunID, "upstream", c.run.o.Upstream.Name(), "error", c.problem)
 	c.status = http.StatusBadGateway
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(c.status)
-	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()))
+	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()+": "+c.problem))
 	return false
 }
 

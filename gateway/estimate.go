@@ -4,9 +4,6 @@ package gateway
 
 import (
 	"bytes"
-	"crypto/tls"
-	"errors"
-	"net"
 	"time"
 )
 
@@ -70,21 +67,3 @@ func (c *call) streams() bool {
 	_, whole := c.meter.(*jsonMeter)
 	return !whole
 }
-
-// unsent reports whether an upstream cannot have got the request.
-func unsent(err error) bool {
-	var (
-		dns  *net.DNSError
-		op   *net.OpError
-		cert *tls.CertificateVerificationError
-		head tls.RecordHeaderError
-		ours *unsentError
-	)
-	return errors.As(err, &dns) || errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		errors.As(err, &cert) || errors.As(err, &head) || errors.As(err, &ours)
-}
-
-// An unsentError is why an upstream did not send a request.
-type unsentError struct{ error }
-
-func (e *unsentError) Unwrap() error { return e.error }

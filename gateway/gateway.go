@@ -81,6 +81,14 @@ type RunOptions struct {
 	// Inspect sees each model call that would cost something before it goes out, from any goroutine. An
 	// error ends the run as [Run.Stop] does, and the call does not go out. Nil lets all calls pass.
 	Inspect func(Ask) error
+	// Remote is what the API may reach for the agent. Nil means anything.
+	Remote *Remote
+	// MaxTurns is how many calls the main conversation may make for one prompt. Zero means no limit. See
+	// [Run.BeginPrompt].
+	MaxTurns int
+	// OtherCallsPerTurn is how many other calls there may be for each of MaxTurns: those of subagents, for
+	// compactions, to try again, and all that commands in the cell make. Zero means [DefaultOtherCalls].
+	OtherCallsPerTurn int
 	// Emit is told what happens, from any goroutine and never under a lock. It must not close the run,
 	// which waits for it. Nil means that nobody listens.
 	Emit func(event.Payload)

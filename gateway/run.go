@@ -54,6 +54,7 @@ type Run struct {
 
 	mu      sync.Mutex
 	closed  bool
+	turns   turnCount
 	left    map[*call]chan struct{} // calls whose answer is read on without their agent
 	running sync.WaitGroup          // connections, handlers and the watch
 }

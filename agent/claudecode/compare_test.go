@@ -34,7 +34,7 @@ printf 'POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length
 			script.Text("Said.").Metered(cost).Always(), // by both
 		}},
 		"a command": {
-			steps: []script.Turn{script.Reply(bash(call+"cat <&3")).Metered(cost), script.Text("Stolen.").Metered(cost), script.Text("Done.").Metered(cost)},
+			steps: []script.Turn{script.Reply(bash(call + "cat <&3")).Metered(cost), script.Text("Stolen.").Metered(cost), script.Text("Done.").Metered(cost)},
 			want:  &claudecode.UsageDifference{CLI: claudecode.Tokens{Input: 200, Output: 40}, Gateway: claudecode.Tokens{Input: 300, Output: 60}, Whole: claudecode.Tokens{Input: 300, Output: 60}},
 		},
 		"a command that hangs up": {

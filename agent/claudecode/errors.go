@@ -36,6 +36,9 @@ func (*Adapter) Classify(err error) agent.Failure {
 }
 
 func ofLimit(err error) (agent.Failure, bool) {
+	if errors.Is(err, gateway.ErrMaxTurns) {
+		return agent.Failure{Kind: agent.FailureMaxTurns}, true
+	}
 	return agent.Failure{Kind: agent.FailureMaxBudget}, errors.Is(err, guard.ErrBudgetExhausted)
 }
 

@@ -87,6 +87,9 @@ func (t *turn) stream(ctx context.Context, yield yieldFunc) {
 func (t *turn) begin() {
 	if t.talk.refused == nil {
 		t.sent = true
+		if t.cell != nil {
+			t.cell.BeginPrompt()
+		}
 		t.talk.send(t.prompt)
 	}
 }
@@ -211,7 +214,9 @@ func (t *turn) count(e *ending) {
 	if t.cell == nil {
 		return
 	}
-	t.cell.Settle(settleTime)
+	if e.done.Status != event.DoneInterrupted { // whoever interrupts does not wait
+		t.cell.Settle(settleTime)
+	}
 	whole, aborted := t.asides.answered() // before the count of all, which is never less
 	usage := t.cell.Usage()
 	since := usageSince(usage, t.counted)
