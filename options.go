@@ -49,10 +49,10 @@ type Options struct {
 	Effort       string
 	MaxTurns     int
 	MaxBudgetUSD float64
-	// OtherCallsPerTurn limits the model calls beside the main conversation, as those of subagents, to so many
+	// SideCallsPerTurn limits the model calls beside the main conversation, as those of subagents, to so many
 	// for each of MaxTurns. Zero means the adapter's default.
-	OtherCallsPerTurn int
-	SystemPrompt      string
+	SideCallsPerTurn int
+	SystemPrompt     string
 	// AppendSystemPrompt is added to the system prompt, before the prompt if that goes there too.
 	AppendSystemPrompt string
 	// AllowedTools are the only tools that the agent may use. Those of the prompt are added unless the list

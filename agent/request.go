@@ -37,9 +37,9 @@ type Request struct {
 	Effort string
 	// MaxTurns limits the model calls of the main conversation. Zero means no limit.
 	MaxTurns int
-	// OtherCallsPerTurn limits all other model calls, of subagents for instance, to so many for each of
+	// SideCallsPerTurn limits all other model calls, of subagents for instance, to so many for each of
 	// MaxTurns. Zero means the adapter's default, 10 for Claude Code.
-	OtherCallsPerTurn int
+	SideCallsPerTurn int
 	// MaxBudgetUSD limits the cost. Zero means no limit.
 	MaxBudgetUSD float64
 

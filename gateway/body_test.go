@@ -23,7 +23,7 @@ func TestFieldsThatChangeThePriceAreRefusedUnderABudgetInDollars(t *testing.T) {
 		`"inference_geo":"us"`: false, `"inference_geo":"global"`: true, `"tools":[{"type":"code_execution_20250825","name":"x"}]`: false,
 		`"tools":[{"type":"advisor_20260301","name":"x"}]`: false, `"tools":[{"type":"web_search_20250305","name":"x"}]`: true, `"container":"c"`: false,
 		`"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}]}]`: true,
-		`"messages":[{"role":"user","content":"\"speed\":\"fast\""}]`:                                                        true,
+		`"messages":[{"role":"user","content":"\"speed\":\"fast\""}]`:                                                         true,
 	}
 	for field, passes := range cases {
 		t.Run(field, func(t *testing.T) {

@@ -86,9 +86,9 @@ type RunOptions struct {
 	// MaxTurns is how many calls the main conversation may make for one prompt. Zero means no limit. See
 	// [Run.BeginPrompt].
 	MaxTurns int
-	// OtherCallsPerTurn is how many other calls there may be for each of MaxTurns: those of subagents, for
-	// compactions, to try again, and all that commands in the cell make. Zero means [DefaultOtherCalls].
-	OtherCallsPerTurn int
+	// SideCallsPerTurn is how many calls there may be beside those, for each of MaxTurns: those of subagents, for
+	// compactions, to try again, and all that commands in the cell make. Zero means [DefaultSideCalls].
+	SideCallsPerTurn int
 	// Emit is told what happens, from any goroutine and never under a lock. It must not close the run,
 	// which waits for it. Nil means that nobody listens.
 	Emit func(event.Payload)

@@ -10,12 +10,12 @@ import (
 // ErrMaxTurns is matched by every [*TurnsError].
 var ErrMaxTurns = errors.New("gateway: the limit of model calls was reached")
 
-// DefaultOtherCalls is how many calls beside the main conversation there may be for each of its turns.
-const DefaultOtherCalls = 10
+// DefaultSideCalls is how many calls beside the main conversation there may be for each of its turns.
+const DefaultSideCalls = 10
 
 // A TurnsError says which limit of model calls was reached. It matches [ErrMaxTurns].
 type TurnsError struct {
-	// Limit is MaxTurns, or OtherCallsPerTurn for calls beside the main conversation.
+	// Limit is MaxTurns, or SideCallsPerTurn for calls beside the main conversation.
 	Limit string
 	// Max is how many calls of this kind there may be for one prompt.
 	Max int
@@ -25,7 +25,7 @@ func (e *TurnsError) Error() string {
 	if e.Limit == "MaxTurns" {
 		return fmt.Sprintf("%s: the main conversation has made %d\n  next: raise MaxTurns, or ask for less", ErrMaxTurns, e.Max)
 	}
-	return fmt.Sprintf("%s: there were %d beside the main conversation\n  next: raise OtherCallsPerTurn, or MaxTurns", ErrMaxTurns, e.Max)
+	return fmt.Sprintf("%s: there were %d beside the main conversation\n  next: raise SideCallsPerTurn, or MaxTurns", ErrMaxTurns, e.Max)
 }
 
 // Is makes the error match [ErrMaxTurns].
@@ -71,18 +71,18 @@ func (c *call) takeTurn() error {
 			return &TurnsError{Limit: "MaxTurns", Max: r.o.MaxTurns}
 		}
 	}
-	if most := r.o.MaxTurns * r.otherCalls(); t.others >= most {
-		return &TurnsError{Limit: "OtherCallsPerTurn", Max: most}
+	if most := r.o.MaxTurns * r.sideCalls(); t.others >= most {
+		return &TurnsError{Limit: "SideCallsPerTurn", Max: most}
 	}
 	t.others++
 	return nil
 }
 
-func (r *Run) otherCalls() int {
-	if r.o.OtherCallsPerTurn > 0 {
-		return r.o.OtherCallsPerTurn
+func (r *Run) sideCalls() int {
+	if r.o.SideCallsPerTurn > 0 {
+		return r.o.SideCallsPerTurn
 	}
-	return DefaultOtherCalls
+	return DefaultSideCalls
 }
 
 // isMain recognises a call of the main conversation.

@@ -25,7 +25,7 @@ func step(id string) string {
 	return fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":%q,"input":{"tool_use_id":"x"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":%q}]},{"role":"system","content":"reminder"}`, id, id)
 }
 
-func TestTurns_MainAndOtherCalls(t *testing.T) {
+func TestTurns_MainAndSideCalls(t *testing.T) {
 	first, second, third, fourth := askBody(userText("go")), askBody(userText("go"), step("1")), askBody(userText("go"), step("1"), step("2")), askBody(userText("go"), step("1"), step("2"), step("3"))
 	message := askBody(userText("go"), step("1"), `{"role":"assistant","content":"done"},`+userText("the agent in the background has ended"))
 	many := func(n int, call [2]string) (all [][2]string) {
@@ -56,11 +56,11 @@ func TestTurns_MainAndOtherCalls(t *testing.T) {
 		{"one more turn", main(first, second, third, fourth), 3, "MaxTurns"},
 		{"turns tried again", join(main(first, first, second, second, second), main(third, third)), 7, ""},
 		{"subagents", join(main(first), many(30, [2]string{"a", first}), main(second, third)), 33, ""},
-		{"too many subagents", join(main(first), many(31, [2]string{"a", first})), 31, "OtherCallsPerTurn"},
-		{"forged calls of the main conversation", join(main(first, second), many(42, [2]string{"", askBody(step("1"))})), 32, "OtherCallsPerTurn"},
-		{"forged calls without tools", many(42, [2]string{"", question}), 30, "OtherCallsPerTurn"},
+		{"too many subagents", join(main(first), many(31, [2]string{"a", first})), 31, "SideCallsPerTurn"},
+		{"forged calls of the main conversation", join(main(first, second), many(42, [2]string{"", askBody(step("1"))})), 32, "SideCallsPerTurn"},
+		{"forged calls without tools", many(42, [2]string{"", question}), 30, "SideCallsPerTurn"},
 		{"a message in between", join(main(first, second, message, askBody(step("4")), askBody(step("5")), askBody(step("6")))), 6, ""},
-		{"many turns after a message in between", join(main(first, message), many(42, [2]string{"", message})), 31, "OtherCallsPerTurn"},
+		{"many turns after a message in between", join(main(first, message), many(42, [2]string{"", message})), 31, "SideCallsPerTurn"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTurns_MainAndOtherCalls(t *testing.T) {
 }
 
 func TestTurns_EachPromptCountsFromZero(t *testing.T) {
-	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic), MaxTurns: 1, OtherCallsPerTurn: 2})
+	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic), MaxTurns: 1, SideCallsPerTurn: 2})
 	for n := range 5 {
 		run.BeginPrompt()
 		for range 3 { // one of the main conversation, two tried again

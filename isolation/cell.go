@@ -32,8 +32,8 @@ type OpenOptions struct {
 	Judged bool
 	// Inspect is that of [gateway.RunOptions].
 	Inspect func(gateway.Ask) error
-	// MaxTurns and OtherCallsPerTurn are those of [gateway.RunOptions].
-	MaxTurns, OtherCallsPerTurn int
+	// MaxTurns and SideCallsPerTurn are those of [gateway.RunOptions].
+	MaxTurns, SideCallsPerTurn int
 	// Emit is told what happens in and around the cell, from any goroutine. Nil means nobody listens.
 	Emit func(event.Payload)
 }
@@ -222,7 +222,7 @@ func (c *Cell) openGateway(o *claude.Options, upstream gateway.Upstream, opts Op
 	}
 	run, err := g.Open(gateway.RunOptions{
 		Upstream: upstream, RunID: opts.RunID, Trackers: c.trackers, Inspect: opts.Inspect, Emit: c.emit,
-		Remote: c.remote(o), MaxTurns: opts.MaxTurns, OtherCallsPerTurn: opts.OtherCallsPerTurn,
+		Remote: c.remote(o), MaxTurns: opts.MaxTurns, SideCallsPerTurn: opts.SideCallsPerTurn,
 	})
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		return nil
 	}
 	r.adapter.keep(&r.opts)
-	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect, MaxTurns: r.opts.MaxTurns, OtherCallsPerTurn: req.OtherCallsPerTurn}
+	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect, MaxTurns: r.opts.MaxTurns, SideCallsPerTurn: req.SideCallsPerTurn}
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}

@@ -22,7 +22,9 @@ func ofMain(r *script.Request) bool { return r.Header.Get("X-Claude-Code-Agent-I
 // An honest run with a subagent, a compaction and answers that are tried again has the turns that the CLI counts.
 func TestMaxTurns_HonestRunIsNotCutEarlier(t *testing.T) {
 	cost, full := script.Usage{Input: 100, Output: 20}, script.Usage{Input: 990_000, Output: 20}
-	asksForSummary := func(r *script.Request) bool { return strings.Contains(string(r.Body), "Your task is to create a detailed summary") }
+	asksForSummary := func(r *script.Request) bool {
+		return strings.Contains(string(r.Body), "Your task is to create a detailed summary")
+	}
 	for name, tc := range map[string]struct {
 		turns int
 		want  event.DoneStatus
@@ -32,7 +34,10 @@ func TestMaxTurns_HonestRunIsNotCutEarlier(t *testing.T) {
 			steps := []script.Turn{
 				script.Text("It is done.").Metered(cost).WhenFunc(func(r *script.Request) bool { return !ofMain(r) && strings.Contains(string(r.Body), "tool_result") }).Always(),
 				script.Reply(bash("true")).Metered(cost).WhenFunc(func(r *script.Request) bool { return !ofMain(r) }).Always(),
-				script.Func(func(*script.Request) script.Turn { summaries++; return script.Text("<summary>all</summary>").Metered(cost) }).WhenFunc(asksForSummary).Always(),
+				script.Func(func(*script.Request) script.Turn {
+					summaries++
+					return script.Text("<summary>all</summary>").Metered(cost)
+				}).WhenFunc(asksForSummary).Always(),
 				script.Call("Agent", script.Input{"description": "d", "prompt": "p", "subagent_type": "general-purpose", "run_in_background": false}).Metered(cost),
 				script.Reply(bash("true")).Metered(cost),
 				script.Fail(500, "boom"),
@@ -75,7 +80,7 @@ done`, n)
 			model := claudetest.NewModel(t, script.Reply(bash(forge(42))), script.Text("Done.").Always())
 			base := claudetest.CLI(t).Options(model)
 			base.PermissionMode = claude.ModeBypassPermissions
-			got := in(t, nil, base, agent.Request{MaxTurns: 3, OtherCallsPerTurn: tc.others})
+			got := in(t, nil, base, agent.Request{MaxTurns: 3, SideCallsPerTurn: tc.others})
 			last := got[len(got)-1].Payload.(event.Done)
 			if calls := len(model.Requests()); last.Status != tc.status || calls > tc.most || calls < 31 {
 				t.Errorf("the run ended with %s (%v) after %d calls, want %s and at most %d", last.Status, last.Cause, calls, tc.status, tc.most)
