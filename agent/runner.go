@@ -16,7 +16,6 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -100,7 +99,9 @@ func (o *RunnerOptions) fill() {
 	if o.CloseTimeout == 0 {
 		o.CloseTimeout = defaultCloseTimeout
 	}
-	o.Logger = safelog.Logger(o.Logger)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // mcpGrace is how long close waits for handlers that were told to stop.
@@ -54,7 +52,9 @@ type mcpConn struct {
 }
 
 func newMCPMux(servers map[string]*MCPInProcess, logger *slog.Logger) *mcpMux {
-	logger = safelog.Logger(logger)
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
 	m := &mcpMux{logger: logger, servers: map[string]*mcpConn{}, calls: map[mcpCallKey]context.CancelFunc{}}
 	for name, s := range servers {
 		m.servers[name] = &mcpConn{server: s, handle: s.Handle}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/plainjson"
-	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // mcpProtocol is the protocol version of the newest CLI that was tried, and the one that manifests
@@ -77,7 +76,9 @@ func NewToolServer(name, version string, opts *ToolServerOptions, tools ...Tool)
 	if opts != nil {
 		s.opts = *opts
 	}
-	s.opts.Logger = safelog.Logger(s.opts.Logger)
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
 	return s, s.replace(tools)
 }
 

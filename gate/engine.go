@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -71,7 +70,9 @@ func NewEngine(g *Gate, opts *EngineOptions) *Engine {
 	if opts != nil {
 		e.opts = *opts
 	}
-	e.opts.Logger = safelog.Logger(e.opts.Logger)
+	if e.opts.Logger == nil {
+		e.opts.Logger = slog.New(slog.DiscardHandler)
+	}
 	if e.opts.ApprovalTimeout == 0 {
 		e.opts.ApprovalTimeout = defaultApprovalTimeout
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -35,10 +34,13 @@ type Heartbeat struct {
 
 // NewHeartbeat makes a heartbeat. The making counts as the first beat.
 func NewHeartbeat(opts *HeartbeatOptions) *Heartbeat {
-	if opts == nil {
-		opts = &HeartbeatOptions{}
+	h := &Heartbeat{log: slog.New(slog.DiscardHandler)}
+	if opts != nil {
+		h.clock = opts.Clock
+		if opts.Logger != nil {
+			h.log = opts.Logger
+		}
 	}
-	h := &Heartbeat{clock: opts.Clock, log: safelog.Logger(opts.Logger)}
 	h.last = h.clock.now()
 	return h
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/persist"
-	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -91,7 +90,9 @@ func newSession(opts *Options) *Session {
 	if s.opts.NewID == nil {
 		s.opts.NewID = uuid.New
 	}
-	s.opts.Logger = safelog.Logger(s.opts.Logger)
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
 	registerBuiltin(s)
 	return s
 }

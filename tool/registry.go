@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // Options configures a [Registry]. Nil and the zero value are ready to use.
@@ -99,28 +98,14 @@ func NewRegistry(opts *Options, tools ...*Tool) (*Registry, error) {
 	}
 	r.decider = r.opts.Decider
 	r.decided.used.Size = remembered
-	r.opts.Logger = safelog.Logger(r.opts.Logger)
-	r.slots = makeSlots(r.opts.Concurrency)
-	if err := r.opts.check(); err != nil {
-		return nil, err
+	if r.opts.Logger == nil {
+		r.opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	r.slots = makeSlots(r.opts.Concurrency)
 	if err := r.Add(tools...); err != nil {
 		return nil, err
 	}
 	return r, nil
-}
-
-// check refuses limits below zero: they would limit nothing, or everything.
-func (o *Options) check() error {
-	var errs []error
-	for name, negative := range map[string]bool{
-		"Budget.MaxCalls": o.Budget.MaxCalls < 0, "Budget.MaxDuration": o.Budget.MaxDuration < 0, "Concurrency": o.Concurrency < 0, "Timeout": o.Timeout < 0,
-	} {
-		if negative {
-			errs = append(errs, fmt.Errorf("tool: Options.%s is negative\n  next: set a limit above zero, or zero for no limit", name))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // MustRegistry is [NewRegistry] for tools written into a program; it panics on an error.

@@ -38,8 +38,7 @@ type Tool struct {
 	// Tags are in kebab-case, each once.
 	Tags []string
 	// Metadata must have a JSON form. The keys mutates, readOnly, dangerous (booleans) and
-	// capabilities (a list of names) mean what the options of the same name do. Other values of these
-	// keys, and other spellings of them, are errors.
+	// capabilities (a list of names) mean what the options of the same name do.
 	Metadata map[string]any
 	// Examples and Deprecated, which says why the tool should not be used any more and what to use
 	// instead, are told to the model with the description: see [Tool.Manual].
@@ -108,9 +107,7 @@ var (
 func (t *Tool) Check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if t.Name == "" {
-		bad("Name is empty; the model calls tools by it")
-	} else if !namePattern().MatchString(t.Name) {
+	if !namePattern().MatchString(t.Name) {
 		bad("Name must be 1 to 64 letters, digits, _ or -")
 	}
 	if strings.TrimSpace(t.Description) == "" {
@@ -131,9 +128,6 @@ func (t *Tool) Check() error {
 		bad("Timeout and Concurrency must not be negative")
 	}
 	if err := checkMetadata(t.Metadata); err != nil {
-		bad("%w", err)
-	}
-	if err := checkRiskKeys(t.Metadata); err != nil {
 		bad("%w", err)
 	}
 	for i, e := range t.Examples {

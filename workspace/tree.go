@@ -14,7 +14,6 @@ import (
 	"github.com/drover-agents/drover/internal/applytree"
 	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/objects"
-	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/treewatch"
 )
 
@@ -148,7 +147,9 @@ func (o *TreeOptions) setDefaults() {
 	if o.MaxDisk == 0 {
 		o.MaxDisk = 4 << 30
 	}
-	o.Logger = safelog.Logger(o.Logger)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 }
 
 func (t *Tree) open(dir string) (err error) {

@@ -26,10 +26,12 @@ func TestAPathNeverLeadsOutOfTheWorkspace(t *testing.T) {
 	for name, test := range map[string]struct{ text, reason string }{
 		"empty":             {"", "is empty"},
 		"absolute":          {"/etc/passwd", "is absolute"},
-		"the folder itself": {".", "itself"},
-		"nothing but dots":  {"././/", "itself"},
+		"the folder itself": {".", "segment ."},
+		"a dot inside":      {"a/./b", "segment ."},
 		"climbing":          {"../a", "segment .."},
 		"climbing inside":   {"a/../../b", "segment .."},
+		"double slash":      {"a//b", "empty segment"},
+		"slash at the end":  {"a/", "empty segment"},
 		"NUL":               {"a\x00b", "NUL"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,19 +41,6 @@ func TestAPathNeverLeadsOutOfTheWorkspace(t *testing.T) {
 				t.Errorf("ParsePath(%q) = %q, %v, want an error with %q", test.text, p, err, test.reason)
 			}
 		})
-	}
-}
-
-func TestParsePath_LeavesOutSegmentsThatMeanNothing(t *testing.T) {
-	for text, want := range map[string]string{
-		"a/b": "a/b", "./a": "a", "a/./b": "a/b", "a//b": "a/b", "a/": "a", ".//a/.//b/.": "a/b", ".a/..b": ".a/..b",
-	} {
-		if p, err := workspace.ParsePath(text); err != nil || p.String() != want {
-			t.Errorf("ParsePath(%q) = %q, %v, want %q", text, p, err, want)
-		}
-	}
-	if p, err := workspace.PathOf("a", "", "b"); err == nil {
-		t.Errorf("PathOf with an empty segment = %q, want an error", p)
 	}
 }
 
@@ -98,7 +87,7 @@ func FuzzPath(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !isLocal(p.String()) {
+		if !isLocal(text) {
 			t.Errorf("ParsePath(%q) succeeded", text)
 		}
 		if again, err := workspace.PathOf(p.Segments()...); err != nil || again != p {

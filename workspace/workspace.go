@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
 )
@@ -106,7 +105,9 @@ func Open(ctx context.Context, opts *Options) (*Workspace, error) {
 	if w.opts.Prefix == "" {
 		w.opts.Prefix = Prefix
 	}
-	w.opts.Logger = safelog.Logger(w.opts.Logger)
+	if w.opts.Logger == nil {
+		w.opts.Logger = slog.New(slog.DiscardHandler)
+	}
 	roots, err := newHostRoots(&w.opts)
 	if err != nil {
 		return nil, err

@@ -230,7 +230,6 @@ func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp
 	}
 	if r.Status != event.ToolSuccess {
 		r.Failure = failureOf(r.Status, text)
-		n.own.complete(&r)
 	}
 	n.tell(at, r)
 }

@@ -26,7 +26,6 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/drover-agents/drover/gateway"
-	"github.com/drover-agents/drover/internal/echo"
 )
 
 func init() {
@@ -185,11 +184,7 @@ func (u *Upstream) send(req *http.Request, service string, body []byte) (*http.R
 	if err := u.authorize(out, body); err != nil {
 		return nil, err
 	}
-	resp, err := u.transport.RoundTrip(out)
-	if err == nil {
-		echo.Mask(resp, out.Header)
-	}
-	return resp, err
+	return u.transport.RoundTrip(out)
 }
 
 // outgoing is the request as Bedrock gets it. Of the agent's headers it has those that Bedrock reads.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/safelog"
 )
 
 const (
@@ -64,7 +63,9 @@ func (o *Options) orDefaults() Options {
 	if filled.MaxConnections <= 0 {
 		filled.MaxConnections = 256
 	}
-	filled.Logger = safelog.Logger(filled.Logger)
+	if filled.Logger == nil {
+		filled.Logger = slog.New(slog.DiscardHandler)
+	}
 	if filled.IdleTimeout <= 0 {
 		filled.IdleTimeout = 10 * time.Minute
 	}

@@ -16,7 +16,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -95,7 +94,9 @@ func Import(ctx context.Context, from Source, opts *ImportOptions) (*Imported, e
 	if opts != nil {
 		im.opts = *opts
 	}
-	im.opts.Logger = safelog.Logger(im.opts.Logger)
+	if im.opts.Logger == nil {
+		im.opts.Logger = slog.New(slog.DiscardHandler)
+	}
 	im.life, im.end = context.WithCancel(context.Background())
 	if err := im.open(ctx, from); err != nil {
 		im.end()
