@@ -46,7 +46,7 @@ func TestPromptExecuted_FiguresOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s := session.New(nil)
-		resp, err := drover.Evaluate(t.Context(), measured(), reviewPrompt(t), &drover.Options{Session: s, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		resp, err := drover.Evaluate(t.Context(), measured(), reviewPrompt(t), &drover.Options{Session: s, Model: "opus", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,18 +72,30 @@ func TestPromptExecuted_FiguresOfARun(t *testing.T) {
 		if diff := cmp.Diff(want, have); diff != "" {
 			t.Errorf("the end in the session (-want +got):\n%s", diff)
 		}
+		if resp.Output.Summary != "s" || resp.Output.Issues == nil {
+			t.Errorf("the answer is %+v", resp.Output)
+		}
 		if resp.PromptName != "demo:review" || resp.SessionID != "conversation" {
 			t.Errorf("the summary has prompt %q and conversation %q", resp.PromptName, resp.SessionID)
 		}
-		logged := named(records(t, &log), "drover.evaluate.complete")
-		if len(logged) != 1 {
-			t.Fatalf("the end is logged %d times", len(logged))
-		}
-		for key, want := range map[string]any{
-			"duration_ms": 1500.0, "input_tokens": 120.0, "output_tokens": 30.0, "total_cost_usd": 0.25, "session_id": "conversation", "num_turns": 2.0,
+		all := records(t, &log)
+		for message, want := range map[string]map[string]any{
+			"drover.evaluate.start": {
+				"level": "INFO", "event": "sdk.evaluate.start", "prompt_name": "demo:review", "model": "opus", "stateful": false, "tool_count": 1.0, "has_structured_output": true,
+			},
+			"drover.evaluate.complete": {
+				"level": "INFO", "event": "sdk.evaluate.complete", "prompt_name": "demo:review", "duration_ms": 1500.0,
+				"input_tokens": 120.0, "output_tokens": 30.0, "total_cost_usd": 0.25, "session_id": "conversation", "num_turns": 2.0,
+			},
 		} {
-			if logged[0][key] != want {
-				t.Errorf("%s is logged as %v, want %v", key, logged[0][key], want)
+			logged := named(all, message)
+			if len(logged) != 1 {
+				t.Fatalf("%s is logged %d times", message, len(logged))
+			}
+			for key, want := range want {
+				if logged[0][key] != want {
+					t.Errorf("%s: %s is %v, want %v", message, key, logged[0][key], want)
+				}
 			}
 		}
 	})

@@ -96,6 +96,28 @@ func TestHooksThatFailAreCountedAndEndNothing(t *testing.T) {
 	}
 }
 
+// The hook of a call that has ended records it at once, before the stream says so and before the run ends.
+func TestCallEnded_RecordsAtOnce(t *testing.T) {
+	s := session.New(nil)
+	c := call("1", "Bash", `{"command":"ls"}`)
+	_, err := play(t, &drover.Options{Session: s}, func(r *agenttest.Run) {
+		ask(r, c, func(c event.ToolCall) {
+			if _, err := r.Request.Hooks.CallEnded(r.Context, agent.CallEnd{ToolCall: c, Status: event.ToolSuccess, Output: json.RawMessage(`{"stdout":"a"}`)}); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff([]string{"1 Bash native success"}, recorded(s)); diff != "" {
+				t.Errorf("recorded when the hook returns (-want +got):\n%s", diff)
+			}
+			if got, _ := session.Query[session.ToolInvoked](s).Latest(); string(got.Value) != `{"stdout":"a"}` {
+				t.Errorf("the value is %s", got.Value)
+			}
+		})
+	}, answers())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestSubagentsAndCompactionsAreToldAndCounted(t *testing.T) {
 	s := session.New(nil)
 	resp, err := play(t, &drover.Options{Session: s}, func(r *agenttest.Run) {

@@ -150,7 +150,7 @@ func TestARecordSaysWhatWasCalledWhereAndHowLong(t *testing.T) {
 	}
 	calls := session.Query[session.ToolInvoked](s)
 	first := calls.At(0)
-	if first.Duration <= 0 || first.Path != "/w/a.txt" || first.Adapter != "scripted" || first.Prompt != "demo:review" || string(first.Params) != string(c.Input) {
+	if first.Duration <= 0 || first.Path != "/w/a.txt" || first.Adapter != "scripted" || first.Prompt != "demo:review" || string(first.Params) != string(c.Input) || string(first.Value) != `{"filePath":"/w/a.txt"}` {
 		t.Errorf("the record is %+v", first)
 	}
 	if got := calls.At(1).Output; got != "a\nb" {

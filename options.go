@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/telemetry"
@@ -48,7 +49,10 @@ type Options struct {
 	Effort       string
 	MaxTurns     int
 	MaxBudgetUSD float64
-	SystemPrompt string
+	// SideCallsPerTurn limits the model calls beside the main conversation, as those of subagents, to so many
+	// for each of MaxTurns. Zero means the adapter's default.
+	SideCallsPerTurn int
+	SystemPrompt     string
 	// AppendSystemPrompt is added to the system prompt, before the prompt if that goes there too.
 	AppendSystemPrompt string
 	// AllowedTools are the only tools that the agent may use. Those of the prompt are added unless the list
@@ -148,9 +152,7 @@ func (o *Options) filled() Options {
 	own.MaxRounds = cmp.Or(own.MaxRounds, defaultRounds)
 	own.MaxExpansions = cmp.Or(own.MaxExpansions, defaultExpansions)
 	own.Input = cmp.Or(own.Input, defaultInput)
-	if own.Logger == nil {
-		own.Logger = slog.New(slog.DiscardHandler)
-	}
+	own.Logger = safelog.Logger(own.Logger)
 	if own.Session == nil {
 		own.Session = session.New(&session.Options{Logger: own.Logger})
 	}

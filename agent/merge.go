@@ -19,6 +19,7 @@ func merge(defaults, req Request) Request {
 	req.AppendSystemPrompt = cmp.Or(req.AppendSystemPrompt, defaults.AppendSystemPrompt)
 	req.Effort = cmp.Or(req.Effort, defaults.Effort)
 	req.MaxTurns = cmp.Or(req.MaxTurns, defaults.MaxTurns)
+	req.SideCallsPerTurn = cmp.Or(req.SideCallsPerTurn, defaults.SideCallsPerTurn)
 	req.MaxBudgetUSD = cmp.Or(req.MaxBudgetUSD, defaults.MaxBudgetUSD)
 	req.AllowedTools = given(req.AllowedTools, defaults.AllowedTools)
 	req.DisallowedTools = given(req.DisallowedTools, defaults.DisallowedTools)

@@ -35,8 +35,11 @@ type Request struct {
 	AppendSystemPrompt string
 	// Effort is how hard the model works, in the agent's words: "low", "high". Empty means its default.
 	Effort string
-	// MaxTurns limits the model calls. Zero means no limit.
+	// MaxTurns limits the model calls of the main conversation. Zero means no limit.
 	MaxTurns int
+	// SideCallsPerTurn limits all other model calls, of subagents for instance, to so many for each of
+	// MaxTurns. Zero means the adapter's default, 10 for Claude Code.
+	SideCallsPerTurn int
 	// MaxBudgetUSD limits the cost. Zero means no limit.
 	MaxBudgetUSD float64
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -99,9 +100,7 @@ func (o *RunnerOptions) fill() {
 	if o.CloseTimeout == 0 {
 		o.CloseTimeout = defaultCloseTimeout
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = safelog.Logger(o.Logger)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/spill"
 )
 
@@ -64,7 +65,7 @@ func Connect(ctx context.Context, opts *Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{opts: &o, log: logger(o.Logger)}
+	c := &Client{opts: &o, log: safelog.Logger(o.Logger)}
 	if err := c.start(ctx); err != nil {
 		_ = c.cleanUp()
 		return nil, err
@@ -77,13 +78,6 @@ func Connect(ctx context.Context, opts *Options) (*Client, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-func logger(l *slog.Logger) *slog.Logger {
-	if l == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return l
 }
 
 // handshake sends initialize and checks that the CLI can do what the options ask for.

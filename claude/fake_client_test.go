@@ -7,12 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // newFakeClient returns a client whose requests are answered by f as soon as they are on the wire,
 // without a process.
 func newFakeClient(f func(ctx context.Context, subtype string, fields any) (json.RawMessage, error)) *Client {
-	c := &Client{opts: &Options{}, log: logger(nil)}
+	c := &Client{opts: &Options{}, log: safelog.Logger(nil)}
 	c.conn = &conn{log: c.log, done: make(chan struct{})}
 	c.conn.out = &lineWriter{w: answeringPipe{c.conn, f}}
 	return c

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // mcpGrace is how long close waits for handlers that were told to stop.
@@ -52,9 +54,7 @@ type mcpConn struct {
 }
 
 func newMCPMux(servers map[string]*MCPInProcess, logger *slog.Logger) *mcpMux {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = safelog.Logger(logger)
 	m := &mcpMux{logger: logger, servers: map[string]*mcpConn{}, calls: map[mcpCallKey]context.CancelFunc{}}
 	for name, s := range servers {
 		m.servers[name] = &mcpConn{server: s, handle: s.Handle}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // mcpProtocol is the protocol version of the newest CLI that was tried, and the one that manifests
@@ -76,9 +77,7 @@ func NewToolServer(name, version string, opts *ToolServerOptions, tools ...Tool)
 	if opts != nil {
 		s.opts = *opts
 	}
-	if s.opts.Logger == nil {
-		s.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	return s, s.replace(tools)
 }
 

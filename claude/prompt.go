@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -48,6 +49,9 @@ func (c Content) MarshalJSON() ([]byte, error) {
 
 // TextContent is a part of text.
 func TextContent(text string) Content {
+	if problem := prompttext.Problem(text); problem != "" {
+		return Content{err: errors.New("claude: a part of text " + problem)}
+	}
 	return Content{block: map[string]string{"type": "text", "text": text}}
 }
 
@@ -100,6 +104,9 @@ func (p Prompt) line(verbatim bool) ([]byte, error) {
 	case "", "now", "next", "later":
 	default:
 		return nil, &OptionError{Option: "Prompt.Priority", Reason: fmt.Sprintf("%q is not one of now, next, later", p.Priority)}
+	}
+	if problem := prompttext.Problem(p.Text); problem != "" {
+		return nil, &OptionError{Option: "Prompt.Text", Reason: problem}
 	}
 	if p.UUID != "" && !uuid.Valid(p.UUID) {
 		return nil, &OptionError{Option: "Prompt.UUID", Reason: fmt.Sprintf("%q is not a UUID", p.UUID)}

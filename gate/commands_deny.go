@@ -19,6 +19,7 @@ func (s *script) concerns(rules []commandRule) (why string, hit bool) {
 	}
 	search := commandSearch{rules: rules}
 	search.file(s.file)
+	search.finish()
 	switch {
 	case search.rule != nil:
 		return fmt.Sprintf(" by rule %s: %s", search.rule.text, search.shown), true
@@ -37,6 +38,12 @@ type commandSearch struct {
 	rule   *commandRule
 	shown  string
 	hidden string
+	// input is the text that the next command reads, if it is in the script.
+	input *string
+	// quoted are texts with substitutions that the shell does not make when it reads them;
+	// evaluates is set if it may make them later, as in "${x@P}".
+	quoted    []string
+	evaluates bool
 }
 
 // maxDepth bounds scripts in words of scripts; maxWords bounds the words that are looked at one by
@@ -49,18 +56,30 @@ const (
 func (c *commandSearch) file(f *syntax.File) {
 	syntax.Walk(f, func(node syntax.Node) bool {
 		switch node := node.(type) {
+		case *syntax.Stmt:
+			c.input = inputText(node.Redirs)
 		case *syntax.CallExpr:
 			if len(node.Args) > 0 {
 				c.command(callWords(node.Args))
 			}
+			c.input = nil
 		case *syntax.DeclClause:
 			c.simple([]string{node.Variant.Value, string(computed)})
+		case *syntax.Assign:
+			c.assignment(node)
+		case *syntax.WordIter:
+			c.sets(node.Name.Value)
+		case *syntax.UnaryTest:
+			c.unaryTest(node)
+		case *syntax.Word:
+			c.word(wordText(node, false))
 		case *syntax.CoprocClause:
 			c.coproc(node)
 		case *syntax.LetClause:
 			c.let(node)
 		case *syntax.ParamExp:
 			c.slice(node)
+			c.expansion(node)
 		case *syntax.Redirect:
 			if node.N != nil && strings.HasPrefix(node.N.Value, "{") && strings.ContainsAny(node.N.Value, ",.") {
 				c.hidden = node.N.Value // for a shell these are words, "{rm,x}<y"
@@ -131,9 +150,9 @@ func (c *commandSearch) text(source, by string, must bool) {
 
 // command looks at one command, and at the commands that it runs.
 func (c *commandSearch) command(words []string) {
-	c.simple(words)
-	c.shell(words)
-	if !runsOthers[programName(words[0])] {
+	c.one(words)
+	first := firstCommand(words)
+	if first == 0 {
 		return
 	}
 	if len(words) > maxWords {
@@ -141,29 +160,54 @@ func (c *commandSearch) command(words []string) {
 		return
 	}
 	before := true // nothing but options so far
-	for i := 1; i < len(words); i++ {
+	for i := first; i < len(words); i++ {
 		if !isComputed(words[i]) || before {
-			c.simple(words[i:])
-			c.shell(words[i:])
+			c.one(words[i:])
 		}
 		before = before && isOption(words, i)
 		for _, text := range scriptsIn(words[i]) {
 			c.text(text, shownWord(words[0]), false)
 		}
+		if name, value, ok := strings.Cut(words[i], "="); ok {
+			c.assign(name, value)
+		}
 	}
 }
 
+// one looks at one command, without those that follow it in its arguments.
+func (c *commandSearch) one(words []string) {
+	c.simple(words)
+	c.shell(words)
+	if c.rule != nil {
+		return
+	}
+	c.builtin(words)
+	c.git(words)
+	c.options(words)
+	c.program(words)
+}
+
 // scriptsIn gives what may be a script in a word: all of it, and the value of an option that is
-// written together with it, as in env -S'...'.
+// written together with it, as in env -S'...' or tar --checkpoint-action=exec='...'.
 func scriptsIn(word string) []string {
-	if !strings.ContainsAny(word, " \t\n;|&$`") {
-		return nil
+	var scripts []string
+	option := strings.HasPrefix(word, "-")
+	separated := strings.ContainsAny(word, " \t\n;|&$`")
+	if separated {
+		scripts = append(scripts, word)
 	}
-	scripts := []string{word}
-	if _, value, ok := strings.Cut(word, "="); ok {
-		scripts = append(scripts, value)
+	if option || separated {
+		rest := word
+		for range 4 { // "x=y=script", "EXEC:script", "!script"
+			at := strings.IndexAny(rest, "=:!")
+			if at < 0 || at+1 == len(rest) {
+				break
+			}
+			rest = rest[at+1:]
+			scripts = append(scripts, rest)
+		}
 	}
-	for letters := 1; letters <= 3 && word[0] == '-' && letters < len(word); letters++ {
+	for letters := 1; separated && option && letters <= 3 && letters < len(word); letters++ {
 		scripts = append(scripts, word[letters+1:])
 	}
 	return scripts
@@ -245,8 +289,9 @@ func operands(words []string) []string {
 }
 
 func isShellName(name string) bool {
-	switch name {
-	case "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh":
+	switch versionless(name) {
+	case "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash", "posh", "lksh", "oksh", "hush",
+		"nu", "elvish", "xonsh", "pwsh", "powershell":
 		return true
 	}
 	return false
@@ -291,15 +336,4 @@ func shownWord(text string) string {
 		return string(runes[:200]) + "…"
 	}
 	return text
-}
-
-// runsOthers are programs whose arguments may be a command.
-var runsOthers = map[string]bool{
-	"env": true, "sudo": true, "doas": true, "pkexec": true, "su": true, "runuser": true, "nohup": true, "timeout": true,
-	"xargs": true, "command": true, "exec": true, "builtin": true, "nice": true, "ionice": true, "chrt": true, "taskset": true,
-	"time": true, "stdbuf": true, "setsid": true, "setarch": true, "chroot": true, "unshare": true, "nsenter": true,
-	"flock": true, "watch": true, "script": true, "parallel": true, "entr": true, "find": true, "fd": true, "fdfind": true,
-	"busybox": true, "toybox": true, "strace": true, "ltrace": true, "gdb": true, "caffeinate": true, "unbuffer": true,
-	"systemd-run": true, "ssh": true, "trap": true, "coproc": true, "noglob": true, "nocorrect": true,
-	"bwrap": true, "firejail": true, "-": true, "--": true, // "time -- x"
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -70,9 +71,7 @@ func NewEngine(g *Gate, opts *EngineOptions) *Engine {
 	if opts != nil {
 		e.opts = *opts
 	}
-	if e.opts.Logger == nil {
-		e.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	e.opts.Logger = safelog.Logger(e.opts.Logger)
 	if e.opts.ApprovalTimeout == 0 {
 		e.opts.ApprovalTimeout = defaultApprovalTimeout
 	}

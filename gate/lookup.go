@@ -36,6 +36,9 @@ func checkLookup(tools Lookup) error {
 			if t == nil {
 				return fmt.Errorf("Invalid tool input: tool %d is nil", i)
 			}
+			if t.Name == "" {
+				return fmt.Errorf("Invalid tool input: tool %d has no name", i)
+			}
 		}
 	}
 	return nil

@@ -58,15 +58,10 @@ func joinSegments(relative string) (string, error) {
 	var parts []string
 	for segment := range strings.SplitSeq(relative, "/") {
 		switch segment {
-		case ".":
+		case "", ".":
 			continue
 		case "..":
 			return "", errors.New(`it leaves the workspace with ".."`)
-		case "":
-			if relative == "" {
-				continue // it names nothing
-			}
-			return "", errors.New("it has an empty segment")
 		}
 		parts = append(parts, segment)
 	}

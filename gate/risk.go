@@ -4,6 +4,9 @@ package gate
 
 import (
 	"cmp"
+	"errors"
+	"slices"
+	"strings"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
@@ -69,6 +72,12 @@ func FromRisk(o RiskOptions) Policy { return riskPolicy(o, true) }
 // riskPolicy makes the policy, with the catalogue as a source of risks or without it.
 func riskPolicy(o RiskOptions, catalogue bool) Policy {
 	p := Policy{Name: "risk", Stage: StageRisk}
+	for _, name := range slices.Concat(o.Builtin.ReadOnly, o.Builtin.Mutating, o.Builtin.Dangerous) {
+		if strings.TrimSpace(name) == "" {
+			p.err = errors.New("Builtin has a tool without a name")
+			return p
+		}
+	}
 	if o.Registry != nil {
 		if p.err = checkLookup(o.Registry); p.err != nil {
 			return p

@@ -101,8 +101,8 @@ func missingBefore(needs []need, c *Call, invoked map[string]bool) []string {
 
 // ReadBeforeWriteOptions configures [ReadBeforeWrite]. The zero value is ready to use.
 type ReadBeforeWriteOptions struct {
-	// WriteTools are the tools that write files, as [AllowTools] takes them, without arguments. Nil
-	// means Write, Edit, MultiEdit, NotebookEdit, write_file and edit_file.
+	// WriteTools are further tools that write files, as [AllowTools] takes them, without arguments.
+	// Write, Edit, MultiEdit, NotebookEdit, write_file and edit_file always count.
 	WriteTools []string
 }
 
@@ -111,10 +111,7 @@ type ReadBeforeWriteOptions struct {
 // the input gives as file_path, notebook_path or path; a call that gives none is denied.
 func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 	p := Policy{Name: "read-before-write", Stage: StageSession}
-	names := opts.WriteTools
-	if names == nil {
-		names = []string{"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit_file"}
-	}
+	names := append([]string{"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit_file"}, opts.WriteTools...)
 	var tools []toolName
 	for _, name := range names {
 		tool, err := newToolName(strings.TrimSpace(name))

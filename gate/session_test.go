@@ -165,7 +165,7 @@ func TestReadBeforeWrite(t *testing.T) {
 
 func TestReadBeforeWriteWithOtherTools(t *testing.T) {
 	g := Must(ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{"patch", "mcp__fs__write"}}), Default(event.Allow))
-	for name, want := range map[string]event.Verdict{"patch": event.Deny, "mcp__fs__write": event.Deny, "Write": event.Allow} {
+	for name, want := range map[string]event.Verdict{"patch": event.Deny, "mcp__fs__write": event.Deny, "Write": event.Deny, "edit_file": event.Deny, "Read": event.Allow} {
 		if got := g.Decide(event.ToolCall{Name: name, Input: json.RawMessage(`{"path":"/x"}`)}, Facts{}); got.Verdict != want {
 			t.Errorf("%s: got %s, want %s", name, got.Verdict, want)
 		}

@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"time"
@@ -47,13 +48,20 @@ func (c *call) report() {
 		c.mu.Unlock()
 	}
 	if c.target.op.metered() && c.attempts > 0 {
+		estimated := c.owed && (!last.finished || last.errorType != "") && c.estimate(&last)
 		c.settle(last)
+		if c.estimated = estimated; estimated {
+			c.run.ledger.guessed()
+		}
 		if c.status == http.StatusOK && !last.metered && c.problem == "" {
 			c.run.ledger.missed()
 		}
 	}
 	if c.problem == "" {
 		c.problem = last.errorType
+	}
+	if c.problem == "" && c.upstreamStatus >= http.StatusBadRequest {
+		c.problem = cmp.Or(statusErrors[c.upstreamStatus], "api_error")
 	}
 	_, priced := c.run.gateway.prices.Of(c.model)
 	c.run.o.Emit(ModelCall{
@@ -62,8 +70,16 @@ func (c *call) report() {
 		Tokens: c.counted.tokens, CostUSD: c.counted.cost.dollars(), Unpriced: !priced && c.counted.tokens != (Tokens{}),
 		Attempts: c.attempts, FirstByteMS: milliseconds(c.firstByte), DurationMS: milliseconds(time.Since(c.began)),
 		StopReason: last.stopReason, RetryAfterMS: milliseconds(c.retryAfter), Error: c.problem,
+		Aborted: c.unread, Estimated: c.estimated,
 	})
 	_ = c.run.spent() // what was just recorded may have reached a limit
+	c.run.settled(c)
+}
+
+// statusErrors are the API's names for its errors, for answers that have none.
+var statusErrors = map[int]string{
+	400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error", 404: "not_found_error",
+	413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error", statusOverloaded: "overloaded_error",
 }
 
 // milliseconds keeps microseconds.

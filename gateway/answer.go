@@ -20,15 +20,23 @@ const slowReader = 5 * time.Second
 
 // stuckReader is how long an agent may take to read a piece of its answer: as long as it does not, the
 // call holds a place in the queue that other runs wait for.
-const stuckReader = 2 * time.Minute
+const stuckReader = 20 * time.Second
+
+// readOnTime and readOnBytes bound how long, and how far, an answer is read after its agent has gone: only
+// its end says what it cost.
+const (
+	readOnTime  = 10 * time.Second
+	readOnBytes = 8 << 20
+)
 
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // pass hands the answer on as it comes. It reports whether it broke off in the middle.
 func (c *call) pass(resp *http.Response) (broken bool) {
 	defer func() { _ = resp.Body.Close() }()
-	c.firstByte = time.Since(c.began)
-	c.status = statusFor(resp.StatusCode)
+	c.headAt = time.Now()
+	c.firstByte = c.headAt.Sub(c.began)
+	c.status, c.upstreamStatus = statusFor(resp.StatusCode), resp.StatusCode
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == statusOverloaded {
 		c.retryAfter, _ = retryAfter(resp.Header, time.Now())
 	}
@@ -50,7 +58,7 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 	for {
 		n, err := resp.Body.Read(buffer[:])
 		if n > 0 && !c.forward(buffer[:n]) {
-			return false
+			return c.unread
 		}
 		if err != nil {
 			return c.ended(err)
@@ -91,15 +99,22 @@ func (c *call) open(resp *http.Response) {
 // reports whether the answer goes on.
 func (c *call) forward(p []byte) bool {
 	c.mu.Lock()
-	wasClean := c.clean
+	wasClean, wasFinished := c.clean, c.meter.read().finished
 	boundary := c.meter.feed(p)
 	c.clean = boundary == len(p)
 	finished := c.meter.read().finished
 	c.mu.Unlock()
 	c.count()
 	err := c.run.spent()
+	if c.left(p) {
+		return c.goOn(wasFinished)
+	}
 	if err == nil || finished || (boundary < 0 && !wasClean) {
-		return c.write(p)
+		if !c.write(p) {
+			c.leave()
+			return !c.left(p) || c.goOn(wasFinished)
+		}
+		return true
 	}
 	if c.write(p[:max(boundary, 0)]) {
 		c.sayStopped(err)
@@ -129,13 +144,69 @@ func (c *call) write(p []byte) bool {
 	return true
 }
 
+// depart reports whether the call may go out: not if the agent has gone meanwhile.
+func (c *call) depart() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = !c.gone
+	return c.sent
+}
+
+// wait says that the call is with the gateway again, and ends it if the agent has gone.
+func (c *call) wait() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = false
+	if c.gone {
+		c.cancel()
+	}
+}
+
+// leave says that the agent has gone. A call that is not with the upstream ends; the answer to one that is
+// gets read on, within bounds, since the upstream charges for it all the same.
+func (c *call) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired || c.gone {
+		return
+	}
+	c.gone = true
+	switch {
+	case !c.sent:
+		c.cancel()
+	case c.late == nil:
+		c.late = time.AfterFunc(readOnTime, c.cancel)
+		c.run.leaving(c)
+	}
+}
+
+// left reports whether the agent has gone, and counts p, which it does not get.
+func (c *call) left(p []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		c.readOn += len(p)
+	}
+	return c.gone
+}
+
+// goOn reports whether more of an answer is read that no agent gets.
+func (c *call) goOn(finished bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.problem = problemGone
+	c.unread = c.unread || !finished
+	return c.readOn <= readOnBytes
+}
+
 // ended looks at why nothing more comes, and reports whether the answer broke off.
 func (c *call) ended(err error) (broken bool) {
 	if errors.Is(err, io.EOF) {
-		return false
+		return c.unread
 	}
-	if c.client.Err() != nil || c.run.life.Err() != nil {
+	if c.left(nil) || c.client.Err() != nil || c.run.life.Err() != nil {
 		c.problem = problemGone
+		c.unread = true
 		return true
 	}
 	stopped := c.run.Stopped()
@@ -168,6 +239,9 @@ func (c *call) cut() {
 	defer c.mu.Unlock()
 	if c.retired {
 		return
+	}
+	if c.late != nil {
+		c.late.Stop()
 	}
 	if c.meter == nil || (c.clean && !c.meter.read().finished) {
 		c.cancel()

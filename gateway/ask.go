@@ -34,8 +34,11 @@ func (c *call) inspect() error {
 // asked is what a body says.
 type asked struct {
 	Ask
-	model  string
-	stream bool
+	model      string
+	stream     bool
+	result     string      // a tool's result that the model has not answered yet, by its id
+	surcharges []string    // fields that change the price
+	remote     []remoteUse // what the API would reach for
 }
 
 var errBody = errors.New("the body is not one JSON object with one model")
@@ -64,10 +67,19 @@ func readBody(body []byte) (asked, error) {
 		case "thinking":
 			a.Thinking = wordIn(&s, "type")
 		case "max_tokens":
-			a.MaxTokens, _ = s.Int()
+			most, _ := s.Float()
+			a.MaxTokens = max(a.MaxTokens, int64(min(most, maxTokens))) // of several, whichever counts
 		case "tools":
-			a.Tools = count(&s)
+			if !s.Array() {
+				continue
+			}
+			for s.Elem() {
+				a.tool(&s)
+			}
 		default:
+			if a.field(&s, string(key)) {
+				continue
+			}
 			if bytes.EqualFold(key, []byte("model")) { // some read that, too
 				models++
 			}
@@ -96,18 +108,4 @@ func wordIn(s *jsonscan.Scanner, name string) (word string) {
 		word = clip(string(text))
 	}
 	return word
-}
-
-// count is how many elements the array has that comes next.
-func count(s *jsonscan.Scanner) (n int) {
-	if s.Kind() != jsonscan.Array {
-		s.Skip()
-		return 0
-	}
-	s.Array()
-	for s.Elem() {
-		s.Skip()
-		n++
-	}
-	return n
 }

@@ -86,11 +86,63 @@ func TestAnAgentThatDoesNotReadGivesItsPlaceBack(t *testing.T) {
 			if got != http.StatusOK {
 				t.Errorf("the other run got status %d", got)
 			}
-		case <-time.After(time.Hour):
+		case <-time.After(31 * time.Second): // to be left behind, and to be read on
 			t.Errorf("the other run still waits after %s", time.Since(began))
 		}
 		stuck.Close()
 	})
+}
+
+// A run whose calls the upstream refuses over and over holds another's call for ten seconds at most.
+func TestARefusedRunDoesNotHoldAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		upstream := &upstreamFunc{gateway.WireAnthropic, func(r *http.Request) (*http.Response, error) {
+			if r.Header.Get("X-Run") == "refused" {
+				time.Sleep(3 * time.Second) // so that refusals come all the time
+				return answerWith(http.StatusTooManyRequests, "application/json", `{}`, "Retry-After", "119"), nil
+			}
+			return answerWith(http.StatusOK, "application/json", message), nil
+		}}
+		g := gateway.New(nil)
+		refused, other := open(t, g, gateway.RunOptions{Upstream: upstream}), open(t, g, gateway.RunOptions{Upstream: upstream})
+		for n := range 16 {
+			time.AfterFunc(time.Duration(n)*time.Second, func() {
+				req := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(question))
+				req.Header.Set("X-Api-Key", refused.Token())
+				req.Header.Set("X-Run", "refused")
+				refused.ServeHTTP(httptest.NewRecorder(), req)
+			})
+		}
+		time.Sleep(3500 * time.Millisecond)
+		began := time.Now()
+		if got := post(other, question).Code; got != http.StatusOK || time.Since(began) > 10*time.Second {
+			t.Errorf("the other run got status %d after %s", got, time.Since(began))
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// A run whose answers do not end leaves places for the calls of others.
+func TestABusyRunLeavesPlacesToOthers(t *testing.T) {
+	for _, inFlight := range []int{2, 4, 16} {
+		synctest.Test(t, func(t *testing.T) {
+			g := gateway.New(&gateway.Options{MaxInFlight: inFlight})
+			endless := &upstreamFunc{gateway.WireAnthropic, func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}}
+			greedy, other := open(t, g, gateway.RunOptions{Upstream: endless}), open(t, g, gateway.RunOptions{Upstream: whole(gateway.WireAnthropic)})
+			for range 2 * inFlight {
+				go post(greedy, question)
+			}
+			synctest.Wait()
+			began := time.Now()
+			if got := post(other, question).Code; got != http.StatusOK || time.Since(began) != 0 {
+				t.Errorf("%d in flight: the other run got status %d after %s", inFlight, got, time.Since(began))
+			}
+			greedy.Close()
+		})
+	}
 }
 
 func TestAnAgentHasOnlySoManyConnections(t *testing.T) {

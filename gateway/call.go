@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,14 +33,22 @@ type call struct {
 
 	model, agent string
 	asked        Ask
-	streamed     bool // was asked for
+	result       string // a tool's result that the call brings, by its id
+	streamed     bool   // was asked for
 	began        time.Time
 	attempts     int
 	firstByte    time.Duration
 	status       int
-	retryAfter   time.Duration
-	problem      string // what went wrong, for the event
-	counted      tally  // what is recorded already
+	// upstreamStatus is the status of the upstream's answer, zero if there is none.
+	upstreamStatus int
+	retryAfter     time.Duration
+	problem        string // what went wrong, for the event
+	counted        tally  // what is recorded already
+	holds          bool   // a place in the lane
+	owed           bool   // the upstream has the request and has not refused it: it may be charged for
+	headAt         time.Time
+	unread         bool // the agent went before it had the whole answer
+	estimated      bool // the answer did not say what it cost
 
 	answer
 }
@@ -66,9 +75,9 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		c.answerStopped(err)
 		return
 	}
-	if err := c.inspect(); err != nil {
+	if err := cmp.Or(c.inspect(), c.takeTurn()); err != nil {
 		r.Stop(err)
-		c.answerStopped(err)
+		c.answerStopped(r.Stopped())
 		return
 	}
 	c.do()
@@ -132,13 +141,17 @@ func (c *call) examine() *refusal {
 	if c.model == "" {
 		c.model = asked.model
 	}
-	c.streamed = asked.stream
+	c.streamed = asked.stream || c.target.streams
 	if !c.run.allowed(c.model) {
 		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", clip(c.model))}
 	}
 	c.model = CanonicalModel(clip(c.model)) // clipped only now: what is allowed is the whole name
 	c.asked = asked.Ask
 	c.asked.Model, c.asked.Agent = c.model, c.agent
+	c.result = clip(asked.result)
+	if err := cmp.Or(c.run.checkRemote(&asked), c.run.checkPrice(&asked, c.header)); err != nil {
+		return &refusal{path: c.target.path, model: c.model, reason: err.Error()}
+	}
 	if !c.run.affordable(c.model) {
 		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}
 	}
@@ -147,20 +160,28 @@ func (c *call) examine() *refusal {
 
 // do sends the call and passes the answer on.
 func (c *call) do() {
-	ctx, cancel := context.WithCancelCause(c.client)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.client))
 	defer cancel(nil)
 	c.answer.cancel = func() { cancel(errCut) }
 	unwatch := context.AfterFunc(c.run.over, c.cut)
+	unlisten := context.AfterFunc(c.client, c.leave)
+	unlive := context.AfterFunc(c.run.life, c.answer.cancel)
 	defer func() {
 		unwatch()
+		unlisten()
+		unlive()
 		c.retire()
 	}()
 
+	defer func() { // when all is counted: the next call may find the budget spent
+		if c.holds {
+			c.run.lane.release(c.run)
+		}
+	}()
 	var broken bool
 	if resp, err := c.send(ctx); err != nil {
 		broken = c.failed(err)
 	} else {
-		defer c.run.lane.release()
 		broken = c.pass(resp)
 	}
 	c.report()
@@ -169,11 +190,13 @@ func (c *call) do() {
 	}
 }
 
+// errAgentGone is why a call does not go out whose agent has gone.
+var errAgentGone = errors.New("gateway: " + problemGone)
+
 // errCut is why a call ends whose run is over.
 var errCut = errors.New("gateway: the run is over")
 
-// send waits for its turn and asks the upstream, again if that has too much to do. The caller
-// releases the lane if there is an answer.
+// send waits for its turn and asks the upstream, again if that has too much to do. It holds the lane then.
 func (c *call) send(ctx context.Context) (*http.Response, error) {
 	lane, patience := c.run.lane, c.run.gateway.maxWait
 	for {
@@ -181,9 +204,9 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 		if patience, err = lane.acquire(ctx, c.run, patience); err != nil {
 			return nil, err
 		}
+		c.holds = true
 		resp, err := c.attempt(ctx)
 		if err != nil {
-			lane.release()
 			return nil, err
 		}
 		if !tooBusy(resp) || !c.target.op.metered() { // what costs nothing has limits of its own, and holds nobody back
@@ -193,13 +216,15 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 		if wait > c.run.gateway.maxWait {
 			return resp, nil
 		}
-		lane.hold(wait)
+		lane.hold(c.run, wait)
 		c.run.emitBackOff(resp.StatusCode, c.attempts, wait)
 		if wait > patience {
 			return resp, nil
 		}
 		discard(resp)
-		lane.release()
+		c.holds = false
+		lane.release(c.run)
+		c.wait()
 	}
 }
 
@@ -212,8 +237,13 @@ func (c *call) attempt(ctx context.Context) (*http.Response, error) {
 	if err := ask(); err != nil {
 		return nil, err
 	}
+	if !c.depart() {
+		return nil, errAgentGone
+	}
 	c.attempts++
-	return c.run.o.Upstream.RoundTrip(c.request(ctx))
+	resp, err := c.run.o.Upstream.RoundTrip(c.request(ctx))
+	c.owed = err == nil && resp.StatusCode/100 == 2 || err != nil && !unsent(err)
+	return resp, err
 }
 
 func (c *call) request(ctx context.Context) *http.Request {
@@ -259,15 +289,15 @@ func (c *call) failed(err error) (broken bool) {
 		return false
 	}
 	if c.client.Err() != nil || c.run.life.Err() != nil {
-		c.problem = problemGone
+		c.problem, c.unread = problemGone, true
 		return true
 	}
-	c.problem = c.run.safe(err)
+	c.problem = c.run.redactor.String(unreachable(err))
 	c.run.gateway.logger.Warn("gateway: a model call failed", "run", c.run.o.RunID, "upstream", c.run.o.Upstream.Name(), "error", c.problem)
 	c.status = http.StatusBadGateway
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(c.status)
-	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()))
+	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()+": "+c.problem))
 	return false
 }
 
@@ -286,5 +316,8 @@ type answer struct {
 	clean   bool        // what was passed on ends with a whole event
 	retired bool        // the call is over
 	hurried bool        // the run is over: whoever reads has little time
+	sent    bool        // the request is with the upstream
+	gone    bool        // the agent has gone; the answer is read on for its usage
+	readOn  int         // bytes that came since then
 	late    *time.Timer // ends an answer that does not come to its end
 }

@@ -5,6 +5,7 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -225,5 +227,43 @@ func TestAddressesOfUpstreams(t *testing.T) {
 	}
 	if got := gateway.Anthropic(gateway.APIKey(planted)).Name(); got != "anthropic" {
 		t.Errorf("Anthropic is called %s", got)
+	}
+}
+
+// An upstream that repeats what it was sent, as servers do that report errors, does not give the credential to
+// the cell.
+func TestAnUpstreamThatEchoesDoesNotGiveTheCredentialAway(t *testing.T) {
+	for name, c := range map[string]gateway.Credential{
+		"key": gateway.APIKey(planted), "bearer": gateway.BearerToken(planted), "oauth": gateway.OAuthToken(planted),
+		"helper": gateway.KeyFrom(func(context.Context) (string, error) { return planted, nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := 0
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				sent, _ := httputil.DumpRequest(r, false)
+				w.Header().Set("X-Echo", strings.Join(append(r.Header["Authorization"], r.Header["X-Api-Key"]...), " "))
+				w.Header().Set("Content-Type", streamType)
+				w.WriteHeader(status)
+				echoed, _ := json.Marshal(string(sent))
+				text := sse(`{"type":"x","sent":` + string(echoed) + `,"base64":"` + base64.StdEncoding.EncodeToString(sent) + `"}`)
+				for n := 0; n < len(text); n += 5 {
+					io.WriteString(w, text[n:min(n+5, len(text))])
+					w.(http.Flusher).Flush()
+				}
+			}))
+			defer s.Close()
+			upstream, err := gateway.Endpoint(s.URL, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream})
+			for _, status = range []int{http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized} {
+				w := post(run, question)
+				all := fmt.Sprint(w.Header(), w.Body)
+				if strings.Contains(all, planted[8:]) || strings.Contains(all, base64.StdEncoding.EncodeToString([]byte(planted))[4:20]) || !strings.Contains(all, "POST /v1/messages") {
+					t.Errorf("status %d: the cell reads %s", status, all)
+				}
+			}
+		})
 	}
 }

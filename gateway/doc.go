@@ -20,16 +20,16 @@
 // proxies add do not pass, in either direction. When the upstream refuses the credential with status
 // 401 the agent is told 403, because it would only try again.
 //
-// Answers pass as they come, each piece at once. When the agent goes, or does not read for two minutes,
-// the call upstream ends. An
-// answer that breaks off upstream breaks off for the agent too.
+// Answers pass as they come, each piece at once. When the agent goes, or does not read for twenty seconds, the
+// gateway reads on for ten seconds to learn what the answer cost, and then ends the call upstream. An
+// answer that breaks off upstream breaks off for the agent too. The credential does not come back with an answer
+// that repeats the request.
 //
 // # Counting
 //
 // The meter reads beside, from the same bytes: events of a stream, answers that are not streamed, and
-// the frames of Bedrock. It counts what the API reports and estimates nothing. The input is reported
-// when an answer begins; the output is reported at its end, so an answer that is cut counts with the
-// output that was reported until then, although the upstream may charge for more. Money is counted in
+// the frames of Bedrock. It counts what the API reports. The input is reported when an answer begins, the
+// output at its end; for an answer without its end the rest is estimated. Money is counted in
 // billionths of a dollar by the table prices.json, which has a date and says where each price comes
 // from. Models that it does not know are named in [Usage.Unpriced] and cost nothing; where a budget
 // limits the cost they are refused, since it could not be kept. Requests that only count tokens are free.
@@ -58,10 +58,10 @@
 // # Waiting
 //
 // The runs of a [Gateway] share a queue for each name of an upstream: at most MaxInFlight calls at
-// once, and the runs that wait are served in turn, so that a busy one does not starve another. When an
-// upstream answers a message with status 429 or 529, the call and all new ones to upstreams of that name are held
-// back for as long as it asks, or one to thirty seconds; after [Options.MaxWait] in all the answer is
-// passed on unchanged. A wait that is asked for and is longer than MaxWait is passed on at once.
+// once, of one run three quarters of them, and the runs that wait are served in turn, so that a busy one does not
+// starve another. When an upstream answers a message with status 429 or 529, the calls of the run are held
+// back for as long as it asks, or one to thirty seconds, and those of other runs to upstreams of that name for a few
+// seconds; after [Options.MaxWait] in all the answer is passed on unchanged. A wait that is asked for and is longer than MaxWait is passed on at once.
 //
 // # Secrets
 //

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/drover-agents/drover/internal/echo"
 )
 
 const anthropicURL = "https://api.anthropic.com"
@@ -89,7 +91,7 @@ func (e *endpoint) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := e.transport.RoundTrip(out)
+	resp, err := e.send(out)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.GetBody == nil || !e.credential.renew(out.Header) {
 		return resp, err
 	}
@@ -101,7 +103,16 @@ func (e *endpoint) RoundTrip(req *http.Request) (*http.Response, error) {
 	if out, err = e.dress(again); err != nil {
 		return nil, err
 	}
-	return e.transport.RoundTrip(out)
+	return e.send(out)
+}
+
+// send sends a request that carries the credential, which does not come back with the answer.
+func (e *endpoint) send(out *http.Request) (*http.Response, error) {
+	resp, err := e.transport.RoundTrip(out)
+	if err == nil {
+		echo.Mask(resp, out.Header)
+	}
+	return resp, err
 }
 
 // dress makes the request that goes out; a RoundTripper must not change the one it is given.
@@ -117,7 +128,7 @@ func (e *endpoint) dress(req *http.Request) (*http.Request, error) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, err
+		return nil, &unsentError{err}
 	}
 	return out, nil
 }

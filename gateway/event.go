@@ -49,6 +49,10 @@ type ModelCall struct {
 	RetryAfterMS float64 `json:"retryAfterMs,omitzero"`
 	// Error says why there is no whole answer: the API's type of error, or what happened here.
 	Error string `json:"error,omitempty"`
+	// Aborted says that the agent went before it had the whole answer.
+	Aborted bool `json:"aborted,omitzero"`
+	// Estimated says that the answer did not come to its end, so that a part of Tokens is an estimate.
+	Estimated bool `json:"estimated,omitzero"`
 }
 
 // EventKind implements [event.Payload].

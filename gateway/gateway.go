@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // Options configures a [Gateway]. Nil or the zero value is ready to use.
@@ -46,9 +47,7 @@ func New(o *Options) *Gateway {
 	if o != nil {
 		g.logger, g.maxInFlight, g.maxWait, g.prices = o.Logger, o.MaxInFlight, o.MaxWait, o.Prices
 	}
-	if g.logger == nil {
-		g.logger = slog.New(slog.DiscardHandler)
-	}
+	g.logger = safelog.Logger(g.logger)
 	if g.maxInFlight <= 0 {
 		g.maxInFlight = 16
 	}
@@ -82,6 +81,14 @@ type RunOptions struct {
 	// Inspect sees each model call that would cost something before it goes out, from any goroutine. An
 	// error ends the run as [Run.Stop] does, and the call does not go out. Nil lets all calls pass.
 	Inspect func(Ask) error
+	// Remote is what the API may reach for the agent. Nil means anything.
+	Remote *Remote
+	// MaxTurns is how many calls the main conversation may make for one prompt. Zero means no limit. See
+	// [Run.BeginPrompt].
+	MaxTurns int
+	// SideCallsPerTurn is how many calls there may be beside those, for each of MaxTurns: those of subagents, for
+	// compactions, to try again, and all that commands in the cell make. Zero means [DefaultSideCalls].
+	SideCallsPerTurn int
 	// Emit is told what happens, from any goroutine and never under a lock. It must not close the run,
 	// which waits for it. Nil means that nobody listens.
 	Emit func(event.Payload)

@@ -4,44 +4,59 @@ package gateway
 
 import (
 	"net/http"
-	"net/textproto"
+	"slices"
 	"strings"
 )
 
 // dropped are the headers that do not pass, in either direction: those about one connection, those
-// that carry credentials, and those of proxies.
-var dropped = map[string]bool{
-	"Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-	"Expect": true, "Host": true, "Content-Length": true, "Content-Encoding": true, // bodies are read as they are
-	"Authorization": true, "X-Api-Key": true, "Cookie": true, "Set-Cookie": true,
-	"Forwarded": true, "Via": true, "X-Real-Ip": true, "Accept-Encoding": true,
+// that carry credentials, and those of proxies. Names are folded.
+var dropped = []string{
+	"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
+	"expect", "host", "content-length", "content-encoding", // bodies are read as they are
+	"cookie", "set-cookie", "forwarded", "via", "x-real-ip", "accept-encoding",
+	"x-http-method", "x-http-method-override", "x-method-override",
 }
 
-// droppedPrefixes are the beginnings of names that do not pass.
-var droppedPrefixes = []string{"Proxy-", "X-Forwarded-", "X-Amz-"}
+// droppedPrefixes are the beginnings of names that do not pass, and credentialWords what the name of a header
+// that may carry a credential contains.
+var (
+	droppedPrefixes = []string{"proxy-", "x-forwarded-", "x-amz-", "x-original-", "x-rewrite-"}
+	credentialWords = []string{"authorization", "api-key", "apikey", "auth-token", "access-token", "subscription-key"}
+)
+
+// fold is the name of a header as servers that make variables of them see it, which make no difference between
+// x-api-key and X_Api_Key.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return '-'
+	}, name)
+}
 
 // passed returns the headers that go on.
 func passed(h http.Header) http.Header {
-	named := map[string]bool{}
+	var named []string
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			named[textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))] = true
+			named = append(named, fold(strings.TrimSpace(name)))
 		}
 	}
 	out := make(http.Header, len(h))
 	for name, values := range h {
-		if !dropped[name] && !named[name] && !hasPrefix(name, droppedPrefixes) {
+		if folded := fold(name); !isDropped(folded) && !slices.Contains(named, folded) {
 			out[name] = values
 		}
 	}
 	return out
 }
 
-func hasPrefix(name string, prefixes []string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+func isDropped(folded string) bool {
+	return slices.Contains(dropped, folded) ||
+		slices.ContainsFunc(droppedPrefixes, func(prefix string) bool { return strings.HasPrefix(folded, prefix) }) ||
+		slices.ContainsFunc(credentialWords, func(word string) bool { return strings.Contains(folded, word) })
 }

@@ -30,6 +30,7 @@ type reading struct {
 	errorType  string
 	tokens     Tokens
 	written    int64 // to the cache, for whatever time
+	deltas     int64 // an estimate of the output tokens in the pieces that came
 	metered    bool  // there was a usage
 	finished   bool  // the model has reported its end; only farewells follow
 }
@@ -89,6 +90,9 @@ type wireEvent struct {
 
 // event takes one event of a stream.
 func (r *reading) event(data []byte) {
+	if bytes.Contains(data, deltaWord) {
+		r.deltas += max(1, tokensIn(len(data)-deltaEnvelope, outputBytes))
+	}
 	if !interesting(data) {
 		return
 	}
@@ -119,7 +123,7 @@ func decode(data []byte, to any) bool {
 	return err == nil || odd
 }
 
-var messageWord, errorWord = []byte(`"message_`), []byte(`"error"`)
+var messageWord, errorWord, deltaWord = []byte(`"message_`), []byte(`"error"`), []byte(`"content_block_delta"`)
 
 // interesting is a quick look that spares reading most of a stream.
 func interesting(data []byte) bool {

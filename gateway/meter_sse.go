@@ -57,7 +57,7 @@ func (m *sseMeter) take(rest []byte) (blank bool) {
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-		m.event(data)
+		m.event(bytes.TrimPrefix(data, []byte(" ")))
 	}
 	return len(line) == 0
 }

@@ -48,9 +48,11 @@ func TestPricesAreCountedExactly(t *testing.T) {
 		tokens gateway.Tokens
 		want   float64
 	}{
-		{"claude-sonnet-4-5", gateway.Tokens{Input: 1_000_000}, 3},
+		{"claude-sonnet-4-6", gateway.Tokens{Input: 1_000_000}, 3},
+		{"claude-sonnet-4-5", gateway.Tokens{Input: 200_000}, 0.6},
+		{"claude-sonnet-4-5", gateway.Tokens{Input: 200_001}, 1.200006},
 		{"claude-sonnet-4-5", gateway.Tokens{Output: 1}, 0.000015},
-		{"claude-sonnet-4-5", tokens, 3.000003 + 0.0000999 + 0.00028875 + 0.000066 + 0.000195 + 0.03},
+		{"claude-sonnet-4-6", tokens, 3.000003 + 0.0000999 + 0.00028875 + 0.000066 + 0.000195 + 0.03},
 		{"claude-opus-4-1", gateway.Tokens{CacheWrite5m: 1}, 0.00001875},
 		{"claude-haiku-5-5", gateway.Tokens{Input: 99_999, CacheRead: 1}, 0.00999991},
 		{"claude-haiku-5-5", gateway.Tokens{Input: 100_000, CacheRead: 1}, 0.05000005},

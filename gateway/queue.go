@@ -11,17 +11,31 @@ import (
 )
 
 // A lane is the way to the upstreams of one name: at most max calls at once, the runs that wait served
-// in turn, and nobody while the upstream has too much to do.
+// in turn, and fewer while the upstream has too much to do. No run has the lane for itself: it gets a part
+// of the places, and what makes the upstream refuse its calls holds other runs back for a moment only.
 type lane struct {
 	max int
 
 	mu       sync.Mutex
 	inFlight int
-	turns    []*turns // runs that wait, the next one first
-	held     time.Time
+	turns    []*turns  // runs that wait, the next one first
+	held     time.Time // until then all runs wait
 	timer    *time.Timer
+	runs     int              // open ones
 	users    map[Upstream]int // open runs
 }
+
+// laneShare is what a lane knows of a run.
+type laneShare struct {
+	inFlight int
+	held     time.Time // until then this run waits
+}
+
+// How long calls wait because the upstream has refused one of another run: each time, and in all.
+const (
+	sharedHold     = 5 * time.Second
+	sharedPatience = 10 * time.Second
+)
 
 // turns are the calls of one run that wait, in order.
 type turns struct {
@@ -32,13 +46,14 @@ type turns struct {
 // A ticket is a call that waits.
 type ticket struct {
 	patience time.Duration
-	goBy     time.Time     // it goes then even if the lane is held; zero until it is held back
+	goBy     time.Time     // it goes then even if its run is held; zero until it is held back
+	sharedBy time.Time     // it goes then even if all runs are held; zero until it is held back
 	ready    chan struct{} // closed when it may go
 }
 
 func newLane(most int) *lane { return &lane{max: most, users: map[Upstream]int{}} }
 
-// acquire waits for the turn of a call, which must release the lane after it. A held lane holds it
+// acquire waits for the turn of a call, which must release the lane after it. A held run holds it
 // back for at most patience; what is left of that is returned.
 func (l *lane) acquire(ctx context.Context, run *Run, patience time.Duration) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
@@ -46,9 +61,7 @@ func (l *lane) acquire(ctx context.Context, run *Run, patience time.Duration) (t
 	}
 	t := &ticket{patience: patience, ready: make(chan struct{})}
 	l.mu.Lock()
-	if !l.held.IsZero() && time.Now().Before(l.held) {
-		t.goBy = time.Now().Add(patience)
-	}
+	l.holdLocked(run, t, time.Now())
 	l.enqueueLocked(run, t)
 	l.dispatchLocked()
 	l.mu.Unlock()
@@ -70,30 +83,74 @@ func (l *lane) patienceLeft(t *ticket) time.Duration {
 	return max(time.Until(t.goBy), 0)
 }
 
-// release gives the place of a call to the next one.
-func (l *lane) release() {
+// release gives the place of a call of a run to the next one.
+func (l *lane) release(run *Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight--
+	l.freeLocked(run)
 	l.dispatchLocked()
 }
 
-// hold lets nobody go for d. It does not shorten an earlier hold.
-func (l *lane) hold(d time.Duration) {
+func (l *lane) freeLocked(run *Run) {
+	l.inFlight--
+	run.share.inFlight--
+}
+
+// hold lets no call of a run go for d, and none of the others for a moment. It does not shorten an earlier
+// hold.
+func (l *lane) hold(run *Run, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if until := now.Add(d); until.After(l.held) {
-		l.held = until
-	}
+	run.share.held = later(run.share.held, now.Add(d))
+	l.held = later(l.held, now.Add(min(d, sharedHold)))
 	for _, q := range l.turns {
 		for _, t := range q.waiting {
-			if t.goBy.IsZero() {
-				t.goBy = now.Add(t.patience)
-			}
+			l.holdLocked(q.run, t, now)
 		}
 	}
 	l.dispatchLocked()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// holdLocked notes for how long a ticket may be held back, from the first moment in which it is.
+func (l *lane) holdLocked(run *Run, t *ticket, now time.Time) {
+	if t.goBy.IsZero() && now.Before(run.share.held) {
+		t.goBy = now.Add(t.patience)
+	}
+	if t.sharedBy.IsZero() && now.Before(l.held) {
+		t.sharedBy = now.Add(sharedPatience)
+	}
+}
+
+// goesAt is when a ticket may go. Its run may still have all the places that it gets.
+func (l *lane) goesAt(run *Run, t *ticket) time.Time {
+	own, shared := run.share.held, l.held
+	if !t.goBy.IsZero() && t.goBy.Before(own) {
+		own = t.goBy
+	}
+	if !t.sharedBy.IsZero() && t.sharedBy.Before(shared) {
+		shared = t.sharedBy
+	}
+	if !t.goBy.IsZero() && t.goBy.Before(shared) {
+		shared = t.goBy
+	}
+	return later(own, shared)
+}
+
+// places is how many calls of one run may be in flight.
+func (l *lane) places() int {
+	n := l.max - l.max/4
+	if l.runs > 1 {
+		n = min(n, l.max-1)
+	}
+	return max(n, 1)
 }
 
 func (l *lane) enqueueLocked(run *Run, t *ticket) {
@@ -112,7 +169,7 @@ func (l *lane) abandon(run *Run, t *ticket) {
 	defer l.mu.Unlock()
 	select {
 	case <-t.ready:
-		l.inFlight--
+		l.freeLocked(run)
 	default:
 		i := slices.IndexFunc(l.turns, func(q *turns) bool { return q.run == run })
 		q := l.turns[i]
@@ -139,7 +196,7 @@ func (l *lane) dispatchLocked() {
 		l.timer.Stop()
 		l.timer = nil
 	}
-	if wake := l.wakeLocked(now); !wake.IsZero() {
+	if wake := l.wakeLocked(); !wake.IsZero() {
 		l.timer = time.AfterFunc(wake.Sub(now), func() {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -150,9 +207,11 @@ func (l *lane) dispatchLocked() {
 
 // nextLocked takes the next ticket that may go. Its run goes to the end of the turns.
 func (l *lane) nextLocked(now time.Time) *ticket {
-	held := now.Before(l.held)
 	for i, q := range l.turns {
-		k := slices.IndexFunc(q.waiting, func(t *ticket) bool { return !held || t.impatient(now) })
+		if q.run.share.inFlight >= l.places() {
+			continue
+		}
+		k := slices.IndexFunc(q.waiting, func(t *ticket) bool { return !now.Before(l.goesAt(q.run, t)) })
 		if k < 0 {
 			continue
 		}
@@ -162,23 +221,24 @@ func (l *lane) nextLocked(now time.Time) *ticket {
 		if len(q.waiting) > 0 {
 			l.turns = append(l.turns, q)
 		}
+		q.run.share.inFlight++
 		return t
 	}
 	return nil
 }
 
-func (t *ticket) impatient(now time.Time) bool { return !t.goBy.IsZero() && !now.Before(t.goBy) }
-
 // wakeLocked is when somebody who is held back may go; zero if there is nobody, or no place.
-func (l *lane) wakeLocked(now time.Time) time.Time {
-	if len(l.turns) == 0 || l.inFlight >= l.max || !now.Before(l.held) {
-		return time.Time{}
+func (l *lane) wakeLocked() (wake time.Time) {
+	if l.inFlight >= l.max {
+		return wake
 	}
-	wake := l.held
 	for _, q := range l.turns {
+		if q.run.share.inFlight >= l.places() {
+			continue
+		}
 		for _, t := range q.waiting {
-			if t.goBy.Before(wake) {
-				wake = t.goBy
+			if at := l.goesAt(q.run, t); wake.IsZero() || at.Before(wake) {
+				wake = at
 			}
 		}
 	}
@@ -188,16 +248,16 @@ func (l *lane) wakeLocked(now time.Time) time.Time {
 // enter and leave count the runs that use an upstream. After the last one its idle connections are
 // closed.
 func (l *lane) enter(u Upstream) {
-	if !reflect.TypeOf(u).Comparable() {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.users[u]++
+	l.runs++
+	if reflect.TypeOf(u).Comparable() {
+		l.users[u]++
+	}
 }
 
 func (l *lane) leave(u Upstream) {
-	if reflect.TypeOf(u).Comparable() && !l.lastOf(u) {
+	if !l.lastOf(u) {
 		return
 	}
 	if c, ok := u.(interface{ CloseIdleConnections() }); ok {
@@ -208,6 +268,11 @@ func (l *lane) leave(u Upstream) {
 func (l *lane) lastOf(u Upstream) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.runs--
+	l.dispatchLocked() // one run fewer may mean more places for another
+	if !reflect.TypeOf(u).Comparable() {
+		return true
+	}
 	l.users[u]--
 	if l.users[u] > 0 {
 		return false

@@ -24,13 +24,13 @@ func TestAHeldLaneHoldsNobodyBeyondHisPatience(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLane(1)
-				l.hold(10 * time.Second)
+				l, run := newLane(1), &Run{}
+				l.hold(run, 10*time.Second)
 				if tc.extendedAfterSix {
-					time.AfterFunc(6*time.Second, func() { l.hold(time.Minute) })
+					time.AfterFunc(6*time.Second, func() { l.hold(run, time.Minute) })
 				}
 				began := time.Now()
-				left, err := l.acquire(t.Context(), &Run{}, tc.patience)
+				left, err := l.acquire(t.Context(), run, tc.patience)
 				if got := time.Since(began); err != nil || got != tc.want || left != tc.wantLeft {
 					t.Errorf("it waited %s with %s left (%v), want %s and %s", got, left, err, tc.want, tc.wantLeft)
 				}
@@ -42,16 +42,16 @@ func TestAHeldLaneHoldsNobodyBeyondHisPatience(t *testing.T) {
 // Who waits already when the lane is held has his whole patience from then on.
 func TestAHoldIsFeltByThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLane(1)
-		if _, err := l.acquire(t.Context(), &Run{}, 0); err != nil {
+		l, run, other := newLane(1), &Run{}, &Run{}
+		if _, err := l.acquire(t.Context(), other, 0); err != nil {
 			t.Fatal(err)
 		}
 		time.AfterFunc(time.Hour, func() {
-			l.hold(10 * time.Second)
-			l.release()
+			l.hold(run, 10*time.Second)
+			l.release(other)
 		})
 		began := time.Now()
-		left, err := l.acquire(t.Context(), &Run{}, 25*time.Second)
+		left, err := l.acquire(t.Context(), run, 25*time.Second)
 		if got, want := time.Since(began), time.Hour+10*time.Second; err != nil || got != want || left != 15*time.Second {
 			t.Errorf("it waited %s with %s left (%v), want %s and 15s", got, left, err, want)
 		}

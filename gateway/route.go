@@ -31,6 +31,8 @@ type target struct {
 	op    operation
 	path  string // escaped, for the upstream
 	model string // where the path names it
+	// streams says that the path asks for a stream.
+	streams bool
 }
 
 // A wire knows how a dialect is spoken.
@@ -89,7 +91,7 @@ func bedrockRoute(method, path string) (target, bool) {
 	if err != nil || model == "" || strings.Trim(model, ".") == "" {
 		return target{}, false
 	}
-	return target{opMessages, path, model}, true
+	return target{opMessages, path, model, parts[3] == "invoke-with-response-stream"}, true
 }
 
 // isHello recognises the question of the CLI whether anybody is there. It needs no token: the answer

@@ -294,3 +294,31 @@ func TestAStatusThatIsNoneIsABadGateway(t *testing.T) {
 		}
 	}
 }
+
+// Servers that make variables of headers see no difference between these and the names of credentials.
+func TestHeadersThatFoldToACredentialAreDropped(t *testing.T) {
+	names := []string{
+		"X_Api_Key", "x_api-key", "X.Api.Key", "X-API-KEY", "X~Api~Key", "Authorization", "authorization", "AUTHORIZATION", "X_Authorization", "Proxy_Authorization",
+		"X_Amz_Security_Token", "X_Forwarded_For", "Cookie", "Set_Cookie", "Accept_Encoding", "Content_Length", "Transfer_Encoding", "Content_Encoding",
+		"Api-Key", "X-Goog-Api-Key", "X-Apikey", "X-Auth-Token", "X_Access_Token", "Ocp-Apim-Subscription-Key",
+		"X-Http-Method-Override", "X_HTTP_Method", "X-Original-Url", "X_Rewrite_Url",
+	}
+	upstream := &upstreamFunc{gateway.WireAnthropic, func(r *http.Request) (*http.Response, error) {
+		assertHeader(t, "the request", r.Header, http.Header{"Accept-Encoding": {"identity"}, "X-App": {"cli"}, "Anthropic-Beta": {"a"}})
+		resp := answerWith(http.StatusOK, "application/json", message)
+		for _, name := range names {
+			resp.Header[name] = []string{"planted"}
+		}
+		return resp, nil
+	}}
+	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream})
+	req := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(question))
+	for _, name := range names {
+		req.Header[name] = []string{"planted"}
+	}
+	req.Header["X-App"], req.Header["Anthropic-Beta"] = []string{"cli"}, []string{"a"}
+	req.Header.Set("X-Api-Key", run.Token())
+	w := httptest.NewRecorder()
+	run.ServeHTTP(w, req)
+	assertHeader(t, "the answer", w.Header(), http.Header{"Content-Type": {"application/json"}})
+}

@@ -35,6 +35,7 @@ type Run struct {
 	gateway  *Gateway
 	o        RunOptions
 	lane     *lane
+	share    laneShare // guarded by the lane
 	wire     *wire
 	token    string
 	server   *http.Server
@@ -53,7 +54,9 @@ type Run struct {
 
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup // connections, handlers and the watch
+	turns   turnCount
+	left    map[*call]chan struct{} // calls whose answer is read on without their agent
+	running sync.WaitGroup          // connections, handlers and the watch
 }
 
 func newRun(g *Gateway, o RunOptions, token string) *Run {
@@ -157,6 +160,47 @@ func (r *Run) begin() error {
 func (r *Run) record(u guard.Usage) {
 	for _, t := range r.o.Trackers {
 		t.Record(u)
+	}
+}
+
+// Settle waits until the calls whose agent has gone are counted, for at most d.
+func (r *Run) Settle(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		r.mu.Lock()
+		var counted chan struct{}
+		for _, counted = range r.left {
+			break
+		}
+		r.mu.Unlock()
+		if counted == nil {
+			return
+		}
+		select {
+		case <-counted:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// leaving and settled tell Settle of a call whose agent has gone, and that it is counted.
+func (r *Run) leaving(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left == nil {
+		r.left = map[*call]chan struct{}{}
+	}
+	r.left[c] = make(chan struct{})
+}
+
+func (r *Run) settled(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if counted := r.left[c]; counted != nil {
+		close(counted)
+		delete(r.left, c)
 	}
 }
 

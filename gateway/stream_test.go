@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/guard"
 )
 
 // server is an upstream of the test's own, over HTTP.
@@ -109,37 +111,83 @@ func TestTheHeadIsPassedOnAtOnce(t *testing.T) {
 	resp.Body.Close()
 }
 
-func TestTheCallEndsWithTheAgent(t *testing.T) {
-	began, ended := make(chan struct{}), make(chan struct{})
-	upstream := server(t, func(w http.ResponseWriter, r *http.Request) {
+// Only the end of an answer says what it cost. It is read on when the agent has gone, for ten seconds.
+func TestAnAnswerIsReadOnWhenTheAgentHasGone(t *testing.T) {
+	cases := []struct {
+		name      string
+		after     time.Duration // until the end of the answer comes
+		output    int64
+		estimated bool
+		took      time.Duration
+	}{
+		{"the end comes in time", 9 * time.Second, 500, false, 9 * time.Second},
+		{"the end comes late", 11 * time.Second, 800, true, 10 * time.Second}, // ten seconds of writing
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, hangUp := context.WithCancel(t.Context())
+				upstream := streaming(func(w io.Writer) {
+					io.WriteString(w, messageStart(10)+delta)
+					hangUp()
+					time.Sleep(tc.after)
+					io.WriteString(w, messageEnd(500)+messageStop)
+				})
+				var events recorder
+				tracker := guard.NewTracker(guard.Budget{})
+				run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream, Emit: events.emit, Trackers: []*guard.Tracker{tracker}})
+				began := time.Now()
+				req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/messages", strings.NewReader(question))
+				req.Header.Set("X-Api-Key", run.Token())
+				run.ServeHTTP(httptest.NewRecorder(), req)
+				if took := time.Since(began); took != tc.took {
+					t.Errorf("the call took %s, want %s", took, tc.took)
+				}
+				calls := eventsOf[gateway.ModelCall](&events)
+				if len(calls) != 1 || calls[0].Tokens.Input != 10 || calls[0].Tokens.Output != tc.output || calls[0].Error != "the agent has gone" ||
+					!calls[0].Aborted || calls[0].Estimated != tc.estimated {
+					t.Errorf("the events are %+v", calls)
+				}
+				if got := tracker.Consumed().OutputTokens; got != tc.output {
+					t.Errorf("the budget was charged %d output tokens, want %d", got, tc.output)
+				}
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// Who hangs up on every answer pays for every answer.
+func TestHangingUpIsNotFree(t *testing.T) {
+	const limit, input, output = 3000, 10, 1000
+	var written atomic.Int64
+	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", streamType)
-		io.WriteString(w, messageStart(10))
+		io.WriteString(w, messageStart(input))
 		w.(http.Flusher).Flush()
-		close(began)
-		<-r.Context().Done()
-		close(ended)
+		io.WriteString(w, strings.Repeat(delta, 10)+messageEnd(output)+messageStop)
+		written.Add(input + output)
 	})
 	var events recorder
-	run, url := serve(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream, Emit: events.emit})
-	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := askHTTP(ctx, client(t), run, url)
-	if err != nil {
-		t.Fatal(err)
+	tracker := guard.NewTracker(guard.Budget{MaxTotalTokens: limit})
+	run, url := serve(t, gateway.New(&gateway.Options{MaxInFlight: 1}), gateway.RunOptions{Upstream: upstream, Emit: events.emit, Trackers: []*guard.Tracker{tracker}})
+	for range 30 {
+		ctx, hangUp := context.WithCancel(t.Context())
+		resp, err := askHTTP(ctx, client(t), run, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := resp.StatusCode
+		hangUp()
+		resp.Body.Close()
+		if status == http.StatusPaymentRequired {
+			break
+		}
 	}
-	<-began
-	if _, err := io.ReadFull(resp.Body, make([]byte, len(messageStart(10)))); err != nil {
-		t.Fatal(err)
+	if got := written.Load(); got > limit+input+output {
+		t.Errorf("%d tokens were written under a limit of %d", got, limit)
 	}
-	cancel()
-	resp.Body.Close()
-	waitFor(t, ended)
-	if err := run.Close(); err != nil { // waits for the event
-		t.Fatal(err)
-	}
-	calls := eventsOf[gateway.ModelCall](&events)
-	if len(calls) != 1 || calls[0].Tokens.Input != 10 || calls[0].Error != "the agent has gone" {
-		t.Errorf("the events are %+v", calls)
-	}
+	assertStopped(t, run, &events, "MaxTotalTokens", guard.ErrBudgetExhausted)
 }
 
 func waitFor(t *testing.T, c <-chan struct{}) {
@@ -331,7 +379,7 @@ func TestASlowReaderDoesNotKeepACallThatIsOver(t *testing.T) {
 		l.conns <- conn
 		go run.Serve(l)
 		fmt.Fprintf(agent, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n%s", run.Token(), len(question), question)
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Second)
 		run.Stop(nil)
 		time.Sleep(4 * time.Second)
 		if got := eventsOf[gateway.ModelCall](&events); len(got) != 0 {

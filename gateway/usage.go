@@ -53,7 +53,8 @@ type Count struct {
 }
 
 // Usage is what a run has consumed. Output is counted when the API reports it, which is at the end of
-// an answer: of an answer that was cut, only what was reported until then is in it.
+// an answer. An answer that did not come to its end counts with what it reported, and an estimate of the
+// rest; see [Usage.Estimated].
 type Usage struct {
 	Total Count `json:"total"`
 	// ByModel has names as [CanonicalModel] gives them.
@@ -65,6 +66,9 @@ type Usage struct {
 	Unpriced []string `json:"unpriced,omitempty"`
 	// Unmetered are the answers that reported no usage although they succeeded.
 	Unmetered int64 `json:"unmetered,omitzero"`
+	// Estimated are the calls whose answer did not come to its end, so that a part of their tokens is an
+	// estimate.
+	Estimated int64 `json:"estimated,omitzero"`
 }
 
 // maxNames bounds the agents and the models that are told apart, because the agent chooses the names.
@@ -104,6 +108,7 @@ type ledger struct {
 	byAgent   map[string]tally
 	unpriced  map[string]bool
 	unmetered int64
+	estimated int64
 }
 
 func (l *ledger) add(model, agent string, t tally) {
@@ -136,12 +141,18 @@ func (l *ledger) missed() {
 	l.unmetered++
 }
 
+func (l *ledger) guessed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.estimated++
+}
+
 func (l *ledger) usage() Usage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Usage{
 		Total: l.total.count(), ByModel: counts(l.byModel), ByAgent: counts(l.byAgent),
-		Unpriced: slices.Sorted(maps.Keys(l.unpriced)), Unmetered: l.unmetered,
+		Unpriced: slices.Sorted(maps.Keys(l.unpriced)), Unmetered: l.unmetered, Estimated: l.estimated,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -34,13 +35,10 @@ type Heartbeat struct {
 
 // NewHeartbeat makes a heartbeat. The making counts as the first beat.
 func NewHeartbeat(opts *HeartbeatOptions) *Heartbeat {
-	h := &Heartbeat{log: slog.New(slog.DiscardHandler)}
-	if opts != nil {
-		h.clock = opts.Clock
-		if opts.Logger != nil {
-			h.log = opts.Logger
-		}
+	if opts == nil {
+		opts = &HeartbeatOptions{}
 	}
+	h := &Heartbeat{clock: opts.Clock, log: safelog.Logger(opts.Logger)}
 	h.last = h.clock.now()
 	return h
 }

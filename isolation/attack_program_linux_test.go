@@ -49,6 +49,8 @@ var attacks = map[string]func(args []string){
 	"fork":     forkAttack,
 	"allocate": allocateAttack,
 	"grow":     growAttack,
+	"map":      mapAttack,
+	"exchange": exchangeAttack,
 	"mcp":      func([]string) { spyServer() },
 	"wait":     func([]string) { time.Sleep(time.Minute) },
 	"pause":    func([]string) { time.Sleep(500 * time.Millisecond) },

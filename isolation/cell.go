@@ -9,8 +9,10 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -30,6 +32,8 @@ type OpenOptions struct {
 	Judged bool
 	// Inspect is that of [gateway.RunOptions].
 	Inspect func(gateway.Ask) error
+	// MaxTurns and SideCallsPerTurn are those of [gateway.RunOptions].
+	MaxTurns, SideCallsPerTurn int
 	// Emit is told what happens in and around the cell, from any goroutine. Nil means nobody listens.
 	Emit func(event.Payload)
 }
@@ -142,7 +146,7 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	if err := c.copyAWS(upstream); err != nil {
 		return err
 	}
-	if err := c.openGateway(upstream, opts); err != nil {
+	if err := c.openGateway(o, upstream, opts); err != nil {
 		return err
 	}
 	if c.walls, err = c.raise(o); err != nil {
@@ -195,12 +199,31 @@ func (c *Cell) homeOptions(o *claude.Options, judged bool) HomeOptions {
 	}
 }
 
-func (c *Cell) openGateway(upstream gateway.Upstream, opts OpenOptions) error {
+// remote is what the model's API may reach for the agent: no more than the agent itself may, and searches if the
+// options name the tool for them. Without walls around the network it is anything.
+func (c *Cell) remote(o *claude.Options) *gateway.Remote {
+	policy := c.isolation.proxyPolicy()
+	if c.level > LevelLandlock || slices.Contains(policy.Domains, "*") {
+		return nil
+	}
+	remote := &gateway.Remote{Host: policy.PermitsName}
+	for _, tool := range slices.Concat(o.Tools, o.AllowedTools) {
+		if name, _, _ := strings.Cut(tool, "("); name == "WebSearch" {
+			remote.Tools = []string{"web_search"}
+		}
+	}
+	return remote
+}
+
+func (c *Cell) openGateway(o *claude.Options, upstream gateway.Upstream, opts OpenOptions) error {
 	g := c.isolation.Gateway
 	if g == nil {
 		g = gateway.Shared()
 	}
-	run, err := g.Open(gateway.RunOptions{Upstream: upstream, RunID: opts.RunID, Trackers: c.trackers, Inspect: opts.Inspect, Emit: c.emit})
+	run, err := g.Open(gateway.RunOptions{
+		Upstream: upstream, RunID: opts.RunID, Trackers: c.trackers, Inspect: opts.Inspect, Emit: c.emit,
+		Remote: c.remote(o), MaxTurns: opts.MaxTurns, SideCallsPerTurn: opts.SideCallsPerTurn,
+	})
 	if err != nil {
 		return err
 	}
@@ -296,6 +319,12 @@ func (c *Cell) Home() *Home { return c.home }
 
 // Usage is what the model calls of the run have cost so far, as the gateway counts it.
 func (c *Cell) Usage() gateway.Usage { return c.run.Usage() }
+
+// BeginPrompt says that the CLI gets a prompt; see [gateway.Run.BeginPrompt].
+func (c *Cell) BeginPrompt() { c.run.BeginPrompt() }
+
+// Settle waits until model calls whose agent has gone are counted; see [gateway.Run.Settle].
+func (c *Cell) Settle(d time.Duration) { c.run.Settle(d) }
 
 // Practise has the cell answer model calls by itself until end is called; see [gateway.Run.Practise].
 func (c *Cell) Practise() (end func(), ok bool) { return c.run.Practise() }

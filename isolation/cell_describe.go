@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/landlock"
 )
 
@@ -17,6 +18,7 @@ func (c *Cell) describe(upstream string, leftOut []string) Walls {
 	if w, ok := c.walls.(*landlockWalls); ok {
 		f.landlock = w.enforced
 	}
+	f.byName = c.level == LevelCell && !jail.MountsByHandle(c.open, "")
 	if c.level <= LevelLandlock {
 		c.grouped = groupAvailable()
 		f.group = c.grouped
@@ -39,6 +41,7 @@ type facts struct {
 	isolation *Isolation
 	addDirs   []string // of the options of the CLI
 	group     bool     // there is a control group
+	byName    bool     // bubblewrap has no --bind-fd
 	guarded   bool     // commands do not reach the memory of the CLI
 	landlock  landlock.Enforced
 	shields   []string // folders that are read-only because the CLI is in them
@@ -83,6 +86,11 @@ func (w *words) lacks(format string, args ...any) {
 func (f facts) cell(w *words) {
 	w.holds("the whole CLI is in a jail of its own: files, processes, network, no privileges, a filter of system calls")
 	f.files(w, "the workspace, the home and a private /tmp")
+	if f.byName {
+		w.holds("mounts are made by name, because bubblewrap has no --bind-fd, and compared inside with what was checked before the CLI runs")
+	} else {
+		w.holds("mounts are made from handles of what was checked, and compared inside before the CLI runs")
+	}
 	w.holds("%s", f.isolation.network().inWords())
 	w.holds("whatever the CLI has started ends with it")
 	if f.guarded {

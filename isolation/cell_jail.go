@@ -241,6 +241,11 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 		return nil, err
 	}
 	spec.Confine = kept.add
+	if c.run == nil { // a command, which no model call holds up
+		if err := kept.refuseSetID(ctx); err != nil {
+			return nil, errors.Join(err, kept.release())
+		}
+	}
 	started, err := jail.Start(ctx, spec)
 	if err != nil {
 		return nil, errors.Join(&claude.LaunchError{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())

@@ -141,6 +141,11 @@ func (w *landlockWalls) start(ctx context.Context, cmd claude.Command, program s
 	if err != nil {
 		return nil, err
 	}
+	if w.cell.run == nil { // a command, which no model call holds up
+		if err := kept.refuseSetID(ctx); err != nil {
+			return nil, errors.Join(err, kept.release())
+		}
+	}
 	started, err := w.launch(ctx, cmd, program, mounts, kept)
 	if err != nil {
 		return nil, errors.Join(&claude.LaunchError{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())

@@ -82,12 +82,23 @@ func (f *confinement) hold(pid int, p claude.Process) error {
 	return f.watch(pid, p.Kill)
 }
 
+// refuseSetID refuses folders with a program that the cell could replace and that keeps its set-id bits then. The
+// watchdog finds them too, but while a command runs already.
+func (f *confinement) refuseSetID(ctx context.Context) error {
+	found, err := watchdog.Count(ctx, false, f.folders...)
+	if err == nil && found.SetID != "" {
+		return &BreachError{breachOf(watchdog.Breach{What: watchdog.SetID, Path: found.SetID})}
+	}
+	return err
+}
+
 // watch looks after the cell until release is called. A disk that is full already is a reason not to
 // start. It returns before the folders are counted: a CLI does nothing in them before the first answer of
 // the model, so that the gateway waits for the count, and the CLI starts meanwhile.
 func (f *confinement) watch(init int, kill func() error) error {
 	w, err := watchdog.Begin(context.Background(), watchdog.Options{
 		Paths:    f.folders,
+		NoSetID:  true,
 		MaxBytes: f.limits.WorkspaceBytes, MaxFiles: int64(f.limits.WorkspaceFiles), MinFree: f.limits.FreeSpace,
 		Processes: func() []int { return []int{init} },
 		MaxMemory: f.watchedMemory(), MinMemory: f.spareMemory(), MaxCPU: f.limits.CPUTime, CPU: f.countedCPU(),

@@ -23,7 +23,7 @@ func TestWhatIsSaidOfTheWalls(t *testing.T) {
 	excluded := &Sandbox{ExcludedCommands: []string{"docker"}, AllowUnsandboxedCommands: true, WritablePaths: []string{"/srv/cache"}}
 	tests := map[string]facts{
 		"cell":             {isolation: &Isolation{}, group: true, guarded: true},
-		"cell_watched":     {isolation: &Isolation{Limits: Limits{Memory: 512 << 20}}},
+		"cell_watched":     {isolation: &Isolation{Limits: Limits{Memory: 512 << 20}}, byName: true},
 		"cell_unlimited":   {isolation: &Isolation{Limits: unlimited}, group: true, guarded: true},
 		"cell_network":     {isolation: &Isolation{Network: wide}, group: true, guarded: true},
 		"cell_nested":      {isolation: &Isolation{Sandbox: &Sandbox{Nested: true, ExcludedCommands: []string{"docker"}}}, group: true, notes: []string{"a home of before could not be removed"}},

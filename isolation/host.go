@@ -10,7 +10,8 @@ import (
 
 // A Host is the machine as far as a run may look at it. The zero value is this process and its user.
 type Host struct {
-	// Environ are the variables, as "NAME=value". Nil means [os.Environ].
+	// Environ are the variables, as "NAME=value". Nil means [os.Environ]. In [Isolation.Open], and so in a
+	// run, nil means the environment of the CLI's options ([claude.Options.Environ]), which may be exact.
 	Environ func() []string
 	// Home is the folder of the user. Empty means [os.UserHomeDir].
 	Home string

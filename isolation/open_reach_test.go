@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -24,8 +26,9 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer upstream.Close()
+	tracker := guard.NewTracker(guard.Budget{MaxRequests: 10})
 	i := &isolation.Isolation{
-		APIKey: planted, Env: map[string]string{"PROJECT": "gemini"}, Weakest: host, Strongest: host, TempDir: shortFolder(t),
+		Trackers: []*guard.Tracker{tracker}, APIKey: planted, Env: map[string]string{"PROJECT": "gemini"}, Weakest: host, Strongest: host, TempDir: shortFolder(t),
 		Host: hostWith("ANTHROPIC_BASE_URL="+upstream.URL, "PATH=/usr/bin:/bin", "ANTHROPIC_API_KEY=sk-ant-of-the-host"),
 	}
 	o := &claude.Options{Dir: t.TempDir()}
@@ -49,6 +52,9 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		vars[name] = value
 	}
+	if vars["HOME"] != cell.Home().Path() || vars["CLAUDE_CONFIG_DIR"] != cell.Home().ClaudeDir() {
+		t.Errorf("the process has the home %q and the configuration %q", vars["HOME"], vars["CLAUDE_CONFIG_DIR"])
+	}
 	token := vars["ANTHROPIC_API_KEY"] + vars["ANTHROPIC_AUTH_TOKEN"]
 	if vars["PROJECT"] != "gemini" || token == "" || strings.Contains(string(said), planted) || strings.Contains(string(said), "sk-ant-of-the-host") {
 		t.Fatalf("the process has the variables\n%s", said)
@@ -67,5 +73,28 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 	}
 	if len(paid) != 1 || paid[0] != planted {
 		t.Errorf("the upstream was paid with %q, want once with the key that was given", paid)
+	}
+	if n := tracker.Consumed().Requests; n != 1 {
+		t.Errorf("the tracker has counted %d requests, want 1", n)
+	}
+}
+
+// Without Host.Environ a run finds its credentials in the environment of the CLI's options.
+func TestOpen_HostEnvironIsThatOfTheOptions(t *testing.T) {
+	upstream := ""
+	emit := func(p event.Payload) {
+		if walls, ok := p.(isolation.Walls); ok {
+			upstream = walls.Upstream
+		}
+	}
+	i := &isolation.Isolation{Weakest: host, Strongest: host, TempDir: shortFolder(t), Host: isolation.Host{Home: t.TempDir()}}
+	o := &claude.Options{Dir: t.TempDir(), Env: claude.ExactEnv(map[string]string{"ANTHROPIC_API_KEY": planted, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/of-the-options"})}
+	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: emit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cell.Close()
+	if !strings.Contains(upstream, "127.0.0.1:9") {
+		t.Errorf("the upstream is %q, want that of the options", upstream)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
@@ -32,7 +34,18 @@ func newRaceGround(t *testing.T) raceGround {
 	if err := os.Symlink(g.host, filepath.Join(g.work, "link")); err != nil {
 		t.Fatal(err)
 	}
+	testuser.Put(t, os.Args[0], g.work)
 	return g
+}
+
+// exchangeAttack exchanges two names until it is killed, now at once and now after a while: a start takes some
+// milliseconds, and each part of it is to be met.
+func exchangeAttack(args []string) {
+	_ = os.WriteFile("begun", nil, 0o600)
+	for n := 0; ; n++ {
+		_ = unix.Renameat2(unix.AT_FDCWD, args[0], unix.AT_FDCWD, args[1], unix.RENAME_EXCHANGE)
+		time.Sleep(time.Duration(n%13) * time.Millisecond / 2)
+	}
 }
 
 // exchanging has an agent in the workspace that exchanges docs and the link until the test ends.
@@ -42,8 +55,7 @@ func (g raceGround) exchanging(t *testing.T, in *isolation.Isolation) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		const line = "touch begun; for n in $(seq 5000); do mv -T docs away; mv -T link docs; mv -T docs link; mv -T away docs; done"
-		_, _ = in.Exec(ctx, isolation.ExecOptions{Argv: []string{"sh", "-c", line}, Dir: g.work})
+		_, _ = in.Exec(ctx, isolation.ExecOptions{Argv: []string{"sh", "-c", "exec env " + attacker("exchange", "docs", "link")}, Dir: g.work})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -57,7 +69,7 @@ func (g raceGround) exchanging(t *testing.T, in *isolation.Isolation) {
 func (g raceGround) race(t *testing.T, in *isolation.Isolation, o isolation.ExecOptions) {
 	t.Helper()
 	ran, refused := 0, 0
-	for deadline := time.Now().Add(20 * time.Second); ran < 8 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); ran < 15 && time.Now().Before(deadline); {
 		done, err := in.Exec(t.Context(), o)
 		if err != nil { // which is how a difference ends
 			refused++
@@ -82,7 +94,7 @@ func TestMounts_CommandBesideAnExchangingAgentSeesNothingOfTheHost(t *testing.T)
 	g := newRaceGround(t)
 	g.exchanging(t, nil)
 	in := &isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"docs/inner"}}}
-	g.race(t, in, isolation.ExecOptions{Argv: []string{"sh", "-c", "for n in $(seq 40); do cat docs/inner/file link/inner/file away/inner/file; done; touch docs/made docs/inner/made"}, Dir: g.work})
+	g.race(t, in, isolation.ExecOptions{Argv: []string{"sh", "-c", "for n in $(seq 40); do cat docs/inner/file link/inner/file; done; touch docs/made docs/inner/made"}, Dir: g.work})
 }
 
 // A second agent works in a folder of the first one's, which exchanges it.

@@ -60,6 +60,8 @@ func TestFor(t *testing.T) {
 		want string
 	}{
 		{"string", reflect.TypeFor[string](), `{"type":"string"}`},
+		{"pointers in a list", reflect.TypeFor[[]*int](), `{"type":"array","items":{"type":"integer"}}`},
+		{"pointers in a map", reflect.TypeFor[map[string]*int](), `{"type":"object","additionalProperties":{"type":"integer"}}`},
 		{"pointer root", reflect.TypeFor[**bool](), `{"type":"boolean"}`},
 		{"sized integers are bounded", reflect.TypeFor[int8](), `{"type":"integer","minimum":-128,"maximum":127}`},
 		{"uint32", reflect.TypeFor[uint32](), `{"type":"integer","minimum":0,"maximum":4294967295}`},

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // FileOptions configures [OpenFile]. The zero value is ready to use.
@@ -100,7 +102,7 @@ func OpenFile(path string, opts *FileOptions) (*FileStore, error) {
 	}
 	s.opts.Interval = cmp.Or(s.opts.Interval, time.Second)
 	s.opts.Perm = cmp.Or(s.opts.Perm, 0o600)
-	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
+	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	if int(s.opts.Sync) >= len(syncNames) {
 		return nil, fmt.Errorf("session: opening %s: there is no %v", path, s.opts.Sync)
 	}

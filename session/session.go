@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/persist"
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -90,9 +91,7 @@ func newSession(opts *Options) *Session {
 	if s.opts.NewID == nil {
 		s.opts.NewID = uuid.New
 	}
-	if s.opts.Logger == nil {
-		s.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	registerBuiltin(s)
 	return s
 }

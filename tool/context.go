@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // A Key is a place in a call's context. The packages that run tools offer what handlers may need
@@ -103,7 +104,7 @@ func Progress(ctx context.Context, done, total float64, message string) error {
 func Logger(ctx context.Context) *slog.Logger {
 	r := runningFrom(ctx)
 	if r == nil || r.registry == nil {
-		return slog.New(slog.DiscardHandler)
+		return safelog.Logger(nil)
 	}
 	next := r.registry.opts.Logger.Handler().WithAttrs([]slog.Attr{slog.String("tool", r.call.Name), slog.String("call", r.call.ID)})
 	return slog.New(&callLog{registry: r.registry, call: r.call.ID, next: next})

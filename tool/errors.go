@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -40,6 +43,7 @@ const (
 	CodePanic         = "PANIC"
 	CodeFailed        = "FAILED"
 	CodeRateLimited   = "RATE_LIMITED"
+	CodeConnection    = "CONNECTION_FAILED"
 )
 
 // An Error is why a call did not succeed. Handlers return one to say more than that they failed.
@@ -100,10 +104,37 @@ func failure(ctx context.Context, err error) *Error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: "The tool did not finish in time."}
+	case isTimeout(err):
+		return &Error{Code: CodeTimeout, Category: CategoryTimeout, Retryable: true, Err: err, Message: fmt.Sprint("Error: ", err)}
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: CodeCancelled, Category: CategoryCancelled, Err: err, Message: cancelMessage(ctx)}
 	}
-	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: fmt.Sprint("Error: ", err)} // Sprint survives an Error that panics
+	message := fmt.Sprint("Error: ", err) // Sprint survives an Error that panics
+	if isTransient(err) {
+		return &Error{Code: CodeConnection, Category: CategoryTransient, Retryable: true, Err: err, Message: message}
+	}
+	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: message}
+}
+
+// isTimeout reports whether an error is of a deadline that no context had: of a connection or a file.
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ETIMEDOUT) || errors.As(err, &network) && network.Timeout()
+}
+
+// isTransient reports whether a network failed in a way that may be over: a connection that was reset,
+// refused or aborted, a name server that did not answer.
+func isTransient(err error) bool {
+	for _, transient := range []error{
+		syscall.ECONNRESET, syscall.ECONNABORTED, syscall.ECONNREFUSED, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+		syscall.ENETDOWN, syscall.EAGAIN,
+	} {
+		if errors.Is(err, transient) {
+			return true
+		}
+	}
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsTemporary
 }
 
 // cancelMessage says why the call was cancelled, where the canceller gave a cause.

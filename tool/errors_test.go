@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,6 +48,12 @@ func TestWhatGoesWrongIsInTheResult(t *testing.T) {
 		is   error
 	}{
 		{"a plain error", gives(io.ErrUnexpectedEOF), shown{tool.Failed, "FAILED", "internal", "Error: unexpected EOF", false}, io.ErrUnexpectedEOF},
+		{"a connection that was reset", gives(fmt.Errorf("read: %w", syscall.ECONNRESET)), shown{tool.Failed, "CONNECTION_FAILED", "transient", "Error: read: connection reset by peer", true}, syscall.ECONNRESET},
+		{"a connection that was refused", gives(syscall.ECONNREFUSED), shown{tool.Failed, "CONNECTION_FAILED", "transient", "Error: connection refused", true}, syscall.ECONNREFUSED},
+		{"a name server that is busy", gives(&net.DNSError{Err: "busy", Name: "x", IsTemporary: true}), shown{tool.Failed, "CONNECTION_FAILED", "transient", "Error: lookup x: busy", true}, nil},
+		{"a deadline of a context of its own", gives(context.DeadlineExceeded), shown{tool.Failed, "TIMEOUT", "timeout", "The tool did not finish in time.", true}, context.DeadlineExceeded},
+		{"a deadline of a connection", gives(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)), shown{tool.Failed, "TIMEOUT", "timeout", "Error: read: i/o timeout", true}, os.ErrDeadlineExceeded},
+		{"a timeout of the system", gives(&net.OpError{Op: "dial", Err: syscall.ETIMEDOUT}), shown{tool.Failed, "TIMEOUT", "timeout", "Error: dial: connection timed out", true}, syscall.ETIMEDOUT},
 		{"an error of ours", gives(busy), shown{tool.Failed, "BUSY", "transient", "Try again in a minute.", true}, io.EOF},
 		{"a wrapped one", gives(fmt.Errorf("indexing: %w", busy)), shown{tool.Failed, "BUSY", "transient", "Try again in a minute.", true}, io.EOF},
 		{"a joined one", gives(errors.Join(io.ErrClosedPipe, busy)), shown{tool.Failed, "BUSY", "transient", "Try again in a minute.", true}, io.EOF},

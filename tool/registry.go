@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // Options configures a [Registry]. Nil and the zero value are ready to use.
@@ -98,14 +99,28 @@ func NewRegistry(opts *Options, tools ...*Tool) (*Registry, error) {
 	}
 	r.decider = r.opts.Decider
 	r.decided.used.Size = remembered
-	if r.opts.Logger == nil {
-		r.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	r.opts.Logger = safelog.Logger(r.opts.Logger)
 	r.slots = makeSlots(r.opts.Concurrency)
+	if err := r.opts.check(); err != nil {
+		return nil, err
+	}
 	if err := r.Add(tools...); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// check refuses limits below zero: they would limit nothing, or everything.
+func (o *Options) check() error {
+	var errs []error
+	for name, negative := range map[string]bool{
+		"Budget.MaxCalls": o.Budget.MaxCalls < 0, "Budget.MaxDuration": o.Budget.MaxDuration < 0, "Concurrency": o.Concurrency < 0, "Timeout": o.Timeout < 0,
+	} {
+		if negative {
+			errs = append(errs, fmt.Errorf("tool: Options.%s is negative\n  next: set a limit above zero, or zero for no limit", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // MustRegistry is [NewRegistry] for tools written into a program; it panics on an error.

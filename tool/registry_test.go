@@ -5,6 +5,7 @@ package tool_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -125,4 +126,32 @@ func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestRegistry_NegativeLimitsAreErrors(t *testing.T) {
+	for field, opts := range map[string]tool.Options{
+		"Budget.MaxCalls": {Budget: tool.Budget{MaxCalls: -1}}, "Budget.MaxDuration": {Budget: tool.Budget{MaxDuration: -1}}, "Concurrency": {Concurrency: -1}, "Timeout": {Timeout: -1},
+	} {
+		if _, err := tool.NewRegistry(&opts); err == nil || !strings.Contains(err.Error(), "Options."+field+" is negative") {
+			t.Errorf("%s: got %v, want an error that names it", field, err)
+		}
+	}
+}
+
+// panicking is a log handler that fails.
+type panicking struct{ slog.Handler }
+
+func (panicking) Enabled(context.Context, slog.Level) bool  { return true }
+func (panicking) Handle(context.Context, slog.Record) error { panic("no disk") }
+
+func TestRegistry_PanickingLogHandlerDoesNotEndACall(t *testing.T) {
+	log := slog.New(panicking{slog.DiscardHandler})
+	speaks := doing(func(ctx context.Context) (tool.Result, error) {
+		tool.Logger(ctx).Info("hello")
+		return tool.OK("done"), nil
+	})
+	r := tool.MustRegistry(&tool.Options{Logger: log, After: []tool.After{func(context.Context, *tool.Tool, tool.Call, tool.Result) error { return errors.New("no") }}}, speaks)
+	if got := r.Execute(t.Context(), tool.Call{Name: "doing"}); !got.OK() {
+		t.Errorf("got %+v, want a success", got)
+	}
 }

@@ -22,7 +22,7 @@ type RetryOptions struct {
 	// no bound.
 	MaxDelay time.Duration
 	// ShouldRetry says whether a failure is worth another attempt. Nil means: the error is
-	// retryable, and it is not a timeout of a tool that mutates or is dangerous. It is asked only
+	// retryable, and it is not a timeout or a broken connection of a tool that mutates or is dangerous. It is asked only
 	// about calls that failed: what was denied, was cancelled or needs approval is not tried again.
 	ShouldRetry func(failed Result) bool
 	// OnRetry hears of each attempt that failed and is followed by another, before the wait.
@@ -33,7 +33,7 @@ type RetryOptions struct {
 // ([Error.RetryAfter]), at least. If the call cannot last that long, the failure is given at once.
 //
 // That an error is retryable is the tool's own word for it, also for a tool that mutates: it says
-// that nothing was done, or that doing it twice is harmless. A timeout says neither. A [Pipe] has
+// that nothing was done, or that doing it twice is harmless. A timeout or a broken connection says neither. A [Pipe] has
 // the errors of its parts, and runs from its beginning: put Retry around the parts of one that
 // mutates, not around the whole.
 func Retry(t *Tool, o RetryOptions, opts ...Option) *Tool {
@@ -63,7 +63,7 @@ func Retry(t *Tool, o RetryOptions, opts ...Option) *Tool {
 }
 
 func retryable(t *Tool, r Result) bool {
-	if r.Err.Category == CategoryTimeout && t.Risks()&(Mutates|Dangerous) != 0 {
+	if (r.Err.Category == CategoryTimeout || r.Err.Code == CodeConnection) && t.Risks()&(Mutates|Dangerous) != 0 {
 		return false // it may have done its work
 	}
 	return r.Err.Retryable

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,4 +109,15 @@ func TestOnRetryHearsOfEachFurtherAttempt(t *testing.T) {
 			t.Errorf("heard (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// A broken connection does not show whether the work was done.
+func TestRetry_BrokenConnectionOfAMutatingToolIsNotTriedAgain(t *testing.T) {
+	for risk, want := range map[tool.Risk]int{tool.ReadOnly: 3, tool.Mutates: 1, tool.Dangerous: 1} {
+		ran := 0
+		part := doing(func(context.Context) (tool.Result, error) { ran++; return tool.Result{}, syscall.ECONNRESET }, risk)
+		if r := tool.Retry(part, tool.RetryOptions{}).Run(t.Context(), tool.Call{}); r.OK() || ran != want {
+			t.Errorf("%s: ran %d times, want %d", risk, ran, want)
+		}
+	}
 }

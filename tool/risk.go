@@ -3,6 +3,8 @@
 package tool
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -107,6 +109,65 @@ func (t *Tool) Risks() Risk {
 		r |= Dangerous
 	}
 	return r
+}
+
+// checkRiskKeys refuses metadata about risks and capabilities that would mean nothing: a value of
+// another type, a name that is not known, a key in other letters.
+func checkRiskKeys(metadata map[string]any) error {
+	var errs []error
+	for key, value := range metadata {
+		switch known := knownKey(key); {
+		case known == "":
+		case key != known:
+			errs = append(errs, fmt.Errorf("metadata %q means nothing; write %q", key, known))
+		case key == metaCapabilities:
+			errs = append(errs, checkCapabilityNames(value))
+		default:
+			if _, ok := value.(bool); !ok {
+				errs = append(errs, fmt.Errorf("metadata %q must be true or false, and is %#v", key, value))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// knownKey is the key about risks or capabilities that a key is nearly, or "".
+func knownKey(key string) string {
+	plain := strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(key))
+	switch plain {
+	case "mutate", "mutating":
+		return metaMutates
+	case "danger":
+		return metaDangerous
+	case "capability":
+		return metaCapabilities
+	}
+	for _, known := range []string{metaMutates, metaReadOnly, metaDangerous, metaCapabilities} {
+		if plain == strings.ToLower(known) {
+			return known
+		}
+	}
+	return ""
+}
+
+func checkCapabilityNames(list any) error {
+	var names []any
+	switch list := list.(type) {
+	case []string:
+		for _, name := range list {
+			names = append(names, name)
+		}
+	case []any:
+		names = list
+	default:
+		return fmt.Errorf("metadata %q must be a list of names, and is %#v", metaCapabilities, list)
+	}
+	for _, name := range names {
+		if text, ok := name.(string); !ok || !slices.Contains(capabilityNames, text) {
+			return fmt.Errorf("metadata %q has %#v; known are %s", metaCapabilities, name, strings.Join(capabilityNames, ", "))
+		}
+	}
+	return nil
 }
 
 // Needs are the capabilities that the tool needs: those of its options, its metadata and its tags

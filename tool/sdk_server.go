@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // How a server introduces itself where the options say nothing, as programs that come from elsewhere
@@ -51,9 +52,7 @@ func NewSDKServer(from Set, opts *SDKServerOptions) (*SDKServer, error) {
 	if opts != nil {
 		s.opts = *opts
 	}
-	if s.opts.Logger == nil {
-		s.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	s.opts.Name, s.opts.Version = cmp.Or(s.opts.Name, DefaultServerName), cmp.Or(s.opts.Version, DefaultServerVersion)
 	var err error
 	serverOpts := &claude.ToolServerOptions{Instructions: s.opts.Instructions, Logger: s.opts.Logger}

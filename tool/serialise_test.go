@@ -193,13 +193,13 @@ func drawTool(t *rapid.T, name string) *Tool {
 		rapid.Map(rapid.Int64(), func(n int64) any { return n }), rapid.Map(rapid.Uint64(), func(n uint64) any { return n }),
 		rapid.Map(rapid.Float64Range(-1e300, 1e300), func(f float64) any { return f }), rapid.Map(text, func(s string) any { return s }),
 		rapid.Map(rapid.Bool(), func(b bool) any { return []any{b, map[string]any{"<": b}} }))
-	keys := rapid.OneOf(text, rapid.SampledFrom([]string{"mutates", "readOnly", "dangerous", "capabilities"}))
+	plain := text.Filter(func(key string) bool { return knownKey(key) == "" })
 	tool := &Tool{
 		Name: name, Description: "D " + text.Draw(t, "description"), Title: text.Draw(t, "title"),
 		Namespace: text.Draw(t, "namespace"), Version: text.Draw(t, "version"),
 		Risk: Risk(rapid.IntRange(0, 7).Draw(t, "risk")), Capabilities: Capability(rapid.IntRange(0, 7).Draw(t, "needs")),
 		Tags:     rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b-c", "mutating", "readonly", "dangerous", "file-write"}), 0, 3).Draw(t, "tags"),
-		Metadata: rapid.MapOfN(keys, value, 0, 4).Draw(t, "metadata"),
+		Metadata: rapid.MapOfN(plain, value, 0, 4).Draw(t, "metadata"),
 		Timeout:  time.Duration(rapid.Int64Range(0, math.MaxInt64).Draw(t, "timeout")), Concurrency: rapid.IntRange(0, 9).Draw(t, "concurrency"),
 		HideValue: rapid.Bool().Draw(t, "hide"), AlwaysLoad: rapid.Bool().Draw(t, "load"),
 		SearchHint: text.Draw(t, "hint"), Deprecated: text.Draw(t, "deprecated"),
@@ -210,6 +210,12 @@ func drawTool(t *rapid.T, name string) *Tool {
 	}
 	if rapid.Bool().Draw(t, "served") {
 		tool.Handler = shelfEcho
+	}
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{metaMutates, metaReadOnly, metaDangerous}), 0, 3, rapid.ID[string]).Draw(t, "risks") {
+		tool.Metadata[key] = rapid.Bool().Draw(t, key)
+	}
+	if rapid.Bool().Draw(t, "capabilities") {
+		tool.Metadata[metaCapabilities] = []any{rapid.SampledFrom(capabilityNames).Draw(t, "capability")}
 	}
 	return tool
 }

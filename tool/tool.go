@@ -38,7 +38,8 @@ type Tool struct {
 	// Tags are in kebab-case, each once.
 	Tags []string
 	// Metadata must have a JSON form. The keys mutates, readOnly, dangerous (booleans) and
-	// capabilities (a list of names) mean what the options of the same name do.
+	// capabilities (a list of names) mean what the options of the same name do. Other values of these
+	// keys, and other spellings of them, are errors.
 	Metadata map[string]any
 	// Examples and Deprecated, which says why the tool should not be used any more and what to use
 	// instead, are told to the model with the description: see [Tool.Manual].
@@ -107,7 +108,9 @@ var (
 func (t *Tool) Check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !namePattern().MatchString(t.Name) {
+	if t.Name == "" {
+		bad("Name is empty; the model calls tools by it")
+	} else if !namePattern().MatchString(t.Name) {
 		bad("Name must be 1 to 64 letters, digits, _ or -")
 	}
 	if strings.TrimSpace(t.Description) == "" {
@@ -128,6 +131,9 @@ func (t *Tool) Check() error {
 		bad("Timeout and Concurrency must not be negative")
 	}
 	if err := checkMetadata(t.Metadata); err != nil {
+		bad("%w", err)
+	}
+	if err := checkRiskKeys(t.Metadata); err != nil {
 		bad("%w", err)
 	}
 	for i, e := range t.Examples {

@@ -58,7 +58,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	}{
 		{"fine", tool.Tool{Name: "a_B-9", Description: "d", Input: object, Output: object, Tags: []string{"a-b2"}}, ""},
 		{"the longest name", tool.Tool{Name: strings.Repeat("a", 64), Description: "d"}, ""},
-		{"no name", tool.Tool{Description: "d"}, `tool: "": Name must be 1 to 64 letters, digits, _ or -`},
+		{"no name", tool.Tool{Description: "d"}, `tool: "": Name is empty; the model calls tools by it`},
 		{"a longer name", tool.Tool{Name: strings.Repeat("a", 65), Description: "d"}, "Name must be"},
 		{"a name with a dot", tool.Tool{Name: "a.b", Description: "d"}, `tool: "a.b": Name must be`},
 		{"a name with a line break", tool.Tool{Name: "a\n", Description: "d"}, "Name must be"},
@@ -70,6 +70,15 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		{"a negative timeout", tool.Tool{Name: "a", Description: "d", Timeout: -1}, "must not be negative"},
 		{"a negative concurrency", tool.Tool{Name: "a", Description: "d", Concurrency: -1}, "must not be negative"},
 		{"metadata without a JSON form", tool.Tool{Name: "a", Description: "d", Metadata: metadata("f", func() {})}, "metadata.f has no JSON form"},
+		{"a risk as text", tool.Tool{Name: "a", Description: "d", Metadata: metadata("mutates", "true")}, `metadata "mutates" must be true or false, and is "true"`},
+		{"a risk as number", tool.Tool{Name: "a", Description: "d", Metadata: metadata("dangerous", 1)}, `metadata "dangerous" must be true or false, and is 1`},
+		{"a risk as nothing", tool.Tool{Name: "a", Description: "d", Metadata: metadata("readOnly", nil)}, `metadata "readOnly" must be true or false`},
+		{"a risk in other letters", tool.Tool{Name: "a", Description: "d", Metadata: metadata("Mutates", true)}, `metadata "Mutates" means nothing; write "mutates"`},
+		{"a risk by another word", tool.Tool{Name: "a", Description: "d", Metadata: metadata("mutating", true)}, `metadata "mutating" means nothing; write "mutates"`},
+		{"a risk with a dash", tool.Tool{Name: "a", Description: "d", Metadata: metadata("read-only", true)}, `metadata "read-only" means nothing; write "readOnly"`},
+		{"a capability as text", tool.Tool{Name: "a", Description: "d", Metadata: metadata("capabilities", "fileWrite")}, `metadata "capabilities" must be a list of names`},
+		{"a capability that is not known", tool.Tool{Name: "a", Description: "d", Metadata: metadata("capabilities", []any{"fileWrite", "shell"})}, `metadata "capabilities" has "shell"; known are fileWrite, shellExecute, networkAccess`},
+		{"metadata of others", tool.Tool{Name: "a", Description: "d", Metadata: metadata("mutates", false, "capabilities", []string{"fileWrite"}, "owner", "me")}, ""},
 		{"an example that does not fit", tool.Tool{Name: "a", Description: "d", Input: object, Examples: []tool.Example{{Input: json.RawMessage(`{}`)}, {Input: json.RawMessage(`{"n":"x"}`)}}}, "Examples[1].Input: value does not match its schema: /n: must be an integer"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-agents/drover/internal/applytree"
 	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/objects"
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/treewatch"
 )
 
@@ -147,9 +148,7 @@ func (o *TreeOptions) setDefaults() {
 	if o.MaxDisk == 0 {
 		o.MaxDisk = 4 << 30
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = safelog.Logger(o.Logger)
 }
 
 func (t *Tree) open(dir string) (err error) {

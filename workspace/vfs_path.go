@@ -24,8 +24,8 @@ func (e *PathError) Error() string {
 	return fmt.Sprintf("workspace: path %q %s\n  next: name a file below the workspace, such as src/main.go", e.Path, e.Reason)
 }
 
-// ParsePath makes a path of a text with slashes. It refuses absolute ones, and segments that are empty,
-// "." or "..".
+// ParsePath makes a path of a text with slashes. Segments that are empty or "." are left out: "./a//b/"
+// is "a/b". It refuses absolute paths, the segment "..", and paths without a segment.
 func ParsePath(text string) (Path, error) {
 	switch {
 	case text == "":
@@ -35,21 +35,29 @@ func ParsePath(text string) (Path, error) {
 	case strings.IndexByte(text, 0) >= 0:
 		return Path{}, &PathError{text, "has a NUL byte"}
 	}
+	var kept []string
 	for segment := range strings.SplitSeq(text, "/") {
 		switch segment {
-		case "":
-			return Path{}, &PathError{text, "has an empty segment"}
-		case ".", "..":
-			return Path{}, &PathError{text, "has the segment " + segment}
+		case "", ".":
+			continue
+		case "..":
+			return Path{}, &PathError{text, "has the segment .."}
 		}
+		kept = append(kept, segment)
 	}
-	return Path{text}, nil
+	if len(kept) == 0 {
+		return Path{}, &PathError{text, "names the workspace itself"}
+	}
+	return Path{strings.Join(kept, "/")}, nil
 }
 
-// PathOf makes a path of segments, none of which may have a slash.
+// PathOf makes a path of segments, none of which may be empty or have a slash.
 func PathOf(segments ...string) (Path, error) {
 	text := strings.Join(segments, "/")
 	for _, segment := range segments {
+		if segment == "" {
+			return Path{}, &PathError{text, "has an empty segment"}
+		}
 		if strings.Contains(segment, "/") {
 			return Path{}, &PathError{text, fmt.Sprintf("has a slash in the segment %q", segment)}
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
 )
@@ -105,9 +106,7 @@ func Open(ctx context.Context, opts *Options) (*Workspace, error) {
 	if w.opts.Prefix == "" {
 		w.opts.Prefix = Prefix
 	}
-	if w.opts.Logger == nil {
-		w.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	w.opts.Logger = safelog.Logger(w.opts.Logger)
 	roots, err := newHostRoots(&w.opts)
 	if err != nil {
 		return nil, err

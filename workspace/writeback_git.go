@@ -4,7 +4,9 @@ package workspace
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,8 +17,11 @@ func (p *writeBackPlan) skipGit(t *target, rel string) bool {
 		return false
 	}
 	name := t.workspacePath(rel)
-	if inGit(filepath.ToSlash(t.dir)) == "" {
+	if inGit(filepath.ToSlash(t.dir)) == "" && !p.withinBare(t.dir) {
 		at := inGit(rel)
+		if bare := p.inBare(t, rel); bare != "" && (at == "" || len(bare) < len(at)) {
+			at = bare
+		}
 		if at == "" {
 			return false
 		}
@@ -29,6 +34,62 @@ func (p *writeBackPlan) skipGit(t *target, rel string) bool {
 	}
 	p.git[name]++
 	return true
+}
+
+// inBare is the part of a path up to the first folder that git takes for a repository although it is
+// not named ".git", or empty. What the host has and what the workspace has count together: a file may
+// complete what the other side has.
+func (p *writeBackPlan) inBare(t *target, rel string) string {
+	if t.single != "" {
+		return ""
+	}
+	repository := func(at string) bool {
+		return p.isBare(t.host(at), filepath.Join(p.w.root, filepath.FromSlash(t.workspacePath(at))))
+	}
+	if repository(".") {
+		return "."
+	}
+	for end := 0; end < len(rel); end++ {
+		end += strings.IndexByte(rel[end:]+"/", '/')
+		if repository(rel[:end]) {
+			return rel[:end]
+		}
+	}
+	return ""
+}
+
+// withinBare reports whether a folder of the host is a repository, or in one.
+func (p *writeBackPlan) withinBare(dir string) bool {
+	for ; ; dir = filepath.Dir(dir) {
+		if p.isBare(dir) {
+			return true
+		}
+		if filepath.Dir(dir) == dir {
+			return false
+		}
+	}
+}
+
+// isBare reports whether folders together have what makes a repository for git: HEAD, and objects and
+// refs or the name of the folder that has them, as for a worktree. The first is the host's; if that has a
+// ".git", git looks no further.
+func (p *writeBackPlan) isBare(dirs ...string) bool {
+	key := strings.Join(dirs, "\x00")
+	if bare, known := p.bare[key]; known {
+		return bare
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool {
+			_, err := os.Lstat(filepath.Join(dir, name))
+			return err == nil
+		})
+	}
+	if p.bare == nil {
+		p.bare = map[string]bool{}
+	}
+	_, own := os.Lstat(filepath.Join(dirs[0], ".git"))
+	p.bare[key] = own != nil && has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+	return p.bare[key]
 }
 
 // nameGit says which changes in folders of repositories are not written.

@@ -66,6 +66,49 @@ func init() {
 		conflicts: []string{`p/sub: has become a link in the workspace; the folder stays, because the host has ".git" in it`},
 		skipped:   []string{gitSkip("p/sub/.git", "2 changes")},
 	}
+	writeBackCases["a bare repository stays behind"] = writeBackCase{
+		host: map[string]string{"a": "1", "d/x": "1"},
+		agent: edits(map[string]string{
+			"a": "2", "d/x": "2", "d/r/HEAD": "ref: refs/heads/x", "d/r/config": "fsmonitor", "d/r/objects/x": "", "d/r/refs/heads/x": "1", "d/r/src/x": "1",
+			"w/HEAD": "ref: refs/heads/x", "w/commondir": "../d/r", "w/config": "fsmonitor", "l/HEAD": "-> refs/heads/x", "l/objects": "-> ../d/r/objects", "l/refs/x": "1",
+			"n/HEAD": "1", "n/objects/x": "1", "m/refs/x": "1", "m/objects/x": "1",
+		}),
+		want: map[string]string{
+			"a": "0644 2", "d/": "0755", "d/x": "0644 2", "n/": "0755", "n/HEAD": "0644 1", "n/objects/": "0755", "n/objects/x": "0644 1",
+			"m/": "0755", "m/refs/": "0755", "m/refs/x": "0644 1", "m/objects/": "0755", "m/objects/x": "0644 1",
+		},
+		skipped: []string{gitSkip("p/d/r", "10 changes"), gitSkip("p/l", "5 changes"), gitSkip("p/w", "4 changes")},
+	}
+	writeBackCases["a bare repository of the host stays as it is"] = writeBackCase{
+		host:    map[string]string{"r.git/HEAD": "ref", "r.git/config": "1", "r.git/objects/x": "", "r.git/refs/x": "1"},
+		agent:   edits(map[string]string{"r.git/config": "fsmonitor", "r.git/hooks/post-receive": "evil"}, "r.git/HEAD"),
+		skipped: []string{gitSkip("p/r.git", "4 changes")},
+	}
+	writeBackCases["what completes a bare repository stays behind"] = writeBackCase{
+		host:    map[string]string{"r/objects/x": "", "r/refs/x": "1", "s/HEAD": "1"},
+		agent:   edits(map[string]string{"r/HEAD": "ref", "r/config": "fsmonitor", "s/objects/x": "", "s/refs/x": ""}),
+		skipped: []string{gitSkip("p/r", "2 changes"), gitSkip("p/s", "4 changes")},
+	}
+	writeBackCases["the mounted folder does not become a bare repository"] = writeBackCase{
+		host:    map[string]string{"a": "1"},
+		agent:   edits(map[string]string{"HEAD": "ref", "objects/x": "", "refs/x": "", "config": "fsmonitor"}),
+		skipped: []string{gitSkip("p", "6 changes")},
+	}
+	writeBackCases["a folder with a repository of its own is no bare one"] = writeBackCase{
+		host:  map[string]string{".git/HEAD": "ref", "a": "1"},
+		agent: edits(map[string]string{"HEAD": "1", "objects/x": "1", "refs/x": "1", "a": "2"}),
+		want: map[string]string{
+			".git/": "0755", ".git/HEAD": "0644 ref", "HEAD": "0644 1", "objects/": "0755", "objects/x": "0644 1", "refs/": "0755", "refs/x": "0644 1", "a": "0644 2",
+		},
+	}
+	writeBackCases["a bare repository is written if asked for"] = writeBackCase{
+		host:  map[string]string{"a": "1"},
+		agent: edits(map[string]string{"r/HEAD": "ref", "r/objects/x": "1", "r/refs/x": "1"}),
+		opts:  workspace.WriteBackOptions{Git: true},
+		want: map[string]string{
+			"a": "0644 1", "r/": "0755", "r/HEAD": "0644 ref", "r/objects/": "0755", "r/objects/x": "0644 1", "r/refs/": "0755", "r/refs/x": "0644 1",
+		},
+	}
 	writeBackCases["a repository that became a file, a link or another name"] = writeBackCase{
 		host:  map[string]string{"a/.git/config": "1", "b/.git/config": "1", "c/.git/config": "1", "evil/config": "1"},
 		agent: edits(map[string]string{"a/.git": "gitdir: ../evil", "b/.git": "-> ../evil"}, "a/.git", "b/.git", "c/.git"),

@@ -27,7 +27,8 @@ type writeBackPlan struct {
 	now     time.Time
 
 	skipped   []SkippedPath
-	git       map[string]int // changes that stay behind, by folder of a repository
+	git       map[string]int  // changes that stay behind, by folder of a repository
+	bare      map[string]bool // whether folders are repositories, as far as that was looked at
 	conflicts []plannedConflict
 }
 

@@ -13,12 +13,12 @@ import (
 
 // asides are what the cell and the gateway tell while the CLI talks. Whoever tells never waits.
 type asides struct {
-	told  chan struct{} // holds something while there is something to take
-	spoke chan struct{} // holds something if the model has given an answer; see awaitAnswer
+	told chan struct{} // holds something while there is something to take
 
 	mu      sync.Mutex
 	waiting []aside
 	whole   Tokens // of the model's answers that came to their end
+	aborted Tokens // of those that the agent did not wait for
 }
 
 // An aside is what was told, and when: it may be read later.
@@ -27,60 +27,32 @@ type aside struct {
 	at time.Time
 }
 
-func newAsides() *asides { return &asides{told: make(chan struct{}, 1), spoke: make(chan struct{}, 1)} }
+func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
 
 // tell may be called from any goroutine.
 func (a *asides) tell(p event.Payload) {
 	a.mu.Lock()
 	a.waiting = append(a.waiting, aside{p, time.Now()})
 	if call, ok := p.(gateway.ModelCall); ok {
-		whole := call.Error == "" && call.Status == http.StatusOK
-		if whole {
-			a.whole.Input += call.Tokens.AllInput()
-			a.whole.Output += call.Tokens.Output
-		}
-		if call.Agent == gateway.MainAgent && (whole || call.StopReason != "") && call.StopReason != "tool_use" && call.Operation == "messages" {
-			signal(a.spoke)
+		switch tokens := (Tokens{call.Tokens.AllInput(), call.Tokens.Output}); {
+		case call.Aborted:
+			a.aborted = a.aborted.plus(tokens)
+		case call.Error == "" && call.Status == http.StatusOK:
+			a.whole = a.whole.plus(tokens)
 		}
 	}
 	a.mu.Unlock()
-	signal(a.told)
-}
-
-// signal puts something into a channel that has room for one.
-func signal(c chan struct{}) {
 	select {
-	case c <- struct{}{}:
+	case a.told <- struct{}{}:
 	default:
 	}
 }
 
-// newTurn forgets the answers of earlier turns.
-func (a *asides) newTurn() {
-	select {
-	case <-a.spoke:
-	default:
-	}
-}
-
-// awaitAnswer reports whether the main conversation has got an answer in this turn other than calls of tools.
-// The gateway reports a call a moment after the CLI has read its answer.
-func (a *asides) awaitAnswer(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-a.spoke:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// answered are the tokens of the answers that came to their end.
-func (a *asides) answered() Tokens {
+// answered are the tokens of the answers that came to their end, and of those that the agent did not wait for.
+func (a *asides) answered() (whole, aborted Tokens) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.whole
+	return a.whole, a.aborted
 }
 
 // take returns what was told since the last time.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -45,7 +46,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		return nil
 	}
 	r.adapter.keep(&r.opts)
-	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect}
+	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect, MaxTurns: r.opts.MaxTurns, SideCallsPerTurn: req.SideCallsPerTurn}
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
@@ -121,6 +122,9 @@ func (e *ending) limit(err error) {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		e.dropError()
 		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxBudget, err.Error(), "", err
+	case errors.Is(err, gateway.ErrMaxTurns):
+		e.dropError()
+		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneMaxTurns, err.Error(), "", err
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
 		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", err.Error(), err
@@ -133,7 +137,7 @@ func (e *ending) limit(err error) {
 }
 
 // GatewayUsage is the key in the metadata of the done event under which the gateway's own count of the
-// run stands, as a gateway.Usage. The event's usage has the same tokens and cost.
+// run stands, as a gateway.Usage. The CLI's own count is the event's usage.
 const GatewayUsage = "gatewayUsage"
 
 // counted adds the gateway's count of the run.

@@ -5,6 +5,7 @@ package claudecode_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
@@ -21,7 +22,7 @@ func TestACommandThatCallsTheModelItselfIsSeen(t *testing.T) {
 exec 3<>/dev/tcp/${at%:*}/${at##*:}
 body='{"model":"claude-sonnet-4-5","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}'
 printf 'POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s' "$ANTHROPIC_API_KEY" ${#body} "$body" >&3
-cat <&3`
+`
 	cost := script.Usage{Input: 100, Output: 20}
 	for name, tc := range map[string]struct {
 		steps []script.Turn
@@ -33,8 +34,18 @@ cat <&3`
 			script.Text("Said.").Metered(cost).Always(), // by both
 		}},
 		"a command": {
-			steps: []script.Turn{script.Reply(bash(call)).Metered(cost), script.Text("Stolen.").Metered(cost), script.Text("Done.").Metered(cost)},
-			want:  &claudecode.UsageDifference{CLI: claudecode.Tokens{Input: 200, Output: 40}, Gateway: claudecode.Tokens{Input: 300, Output: 60}, Whole: claudecode.Tokens{Input: 300, Output: 60}, CLIUSD: 0.0016, GatewayUSD: 0.0022},
+			steps: []script.Turn{script.Reply(bash(call + "cat <&3")).Metered(cost), script.Text("Stolen.").Metered(cost), script.Text("Done.").Metered(cost)},
+			want:  &claudecode.UsageDifference{CLI: claudecode.Tokens{Input: 200, Output: 40}, Gateway: claudecode.Tokens{Input: 300, Output: 60}, Whole: claudecode.Tokens{Input: 300, Output: 60}},
+		},
+		"a command that hangs up": {
+			steps: []script.Turn{
+				script.Reply(bash(call + "head -c 15 <&3")).Metered(cost),
+				script.Text("Stolen answer.").Chunked(1, 40*time.Millisecond).Metered(cost), script.Text("Done.").Metered(cost),
+			},
+			want: &claudecode.UsageDifference{
+				CLI: claudecode.Tokens{Input: 200, Output: 40}, Gateway: claudecode.Tokens{Input: 300, Output: 60},
+				Whole: claudecode.Tokens{Input: 200, Output: 40}, Aborted: claudecode.Tokens{Input: 100, Output: 20},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -324,11 +324,13 @@ func TestWhatHappensBetweenPromptsDoesNotConfuseTheNext(t *testing.T) {
 	}
 }
 
-// An empty prompt is refused before anything is started.
+// An empty prompt is refused before anything is started, and so is one that would not arrive as it is.
 func TestAnEmptyPromptIsRefused(t *testing.T) {
-	for _, err := range claudecode.New(nil).Run(t.Context(), agent.Request{Prompt: " \n"}) {
-		if err == nil || !strings.Contains(err.Error(), "Request.Prompt: is empty") {
-			t.Errorf("got %v", err)
+	for prompt, want := range map[string]string{" \n": "is empty", "a\xffb": "is not UTF-8: byte 1 is 0xff", "ab\x00c": "has a NUL byte at byte 2"} {
+		for _, err := range claudecode.New(nil).Run(t.Context(), agent.Request{Prompt: prompt}) {
+			if err == nil || !strings.Contains(err.Error(), "Request.Prompt: "+want) {
+				t.Errorf("%q: got %v", prompt, err)
+			}
 		}
 	}
 }

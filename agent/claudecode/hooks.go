@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 // codeHook is the error of a hook of the host program that failed. The run goes on.
@@ -70,12 +71,7 @@ func bindHooks(o *claude.Options, req agent.Request, tell func(event.Payload)) e
 	return nil
 }
 
-func logger(o *claude.Options) *slog.Logger {
-	if o.Logger != nil {
-		return o.Logger
-	}
-	return slog.New(slog.DiscardHandler)
-}
+func logger(o *claude.Options) *slog.Logger { return safelog.Logger(o.Logger) }
 
 // own are the hooks of the CLI that ask and tell those of the request.
 func (h *hooked) own() []claude.Hook {

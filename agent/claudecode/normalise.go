@@ -23,6 +23,8 @@ type normaliser struct {
 	req agent.Request
 	// denied reports whether somebody denied the call with this id. Nil means that nobody did.
 	denied func(id string) bool
+	// own are the results of our own tools; nil if there are none.
+	own *ownResults
 	// wrapped says that a structured answer comes inside an object; see wrapsOutput.
 	wrapped bool
 	// now is the clock and newID the source of ids for calls that have none. Nil means the real ones.
@@ -59,7 +61,7 @@ type normaliser struct {
 // that has no result yet is one of the last prompt: a result that comes now is told to nobody.
 func (n *normaliser) next() normaliser {
 	next := normaliser{
-		req: n.req, denied: n.denied, wrapped: n.wrapped, now: n.now, newID: n.newID,
+		req: n.req, denied: n.denied, own: n.own, wrapped: n.wrapped, now: n.now, newID: n.newID,
 		session: n.session, agents: n.agents, taskCalls: n.taskCalls, lines: n.lines, usage: n.usage.next(), modelTime: n.modelTime,
 	}
 	next.req.Resume = "" // nothing is mended any more

@@ -230,6 +230,7 @@ func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp
 	}
 	if r.Status != event.ToolSuccess {
 		r.Failure = failureOf(r.Status, text)
+		n.own.complete(&r)
 	}
 	n.tell(at, r)
 }

@@ -202,12 +202,15 @@ func TestDeltasBelongToTheTurnOfTheirMessage(t *testing.T) {
 	delta := `{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"message_start"}}}`
 	n, tick := newNormaliser()
 	events := play(t, n, tick, fmt.Sprintf(start, "m1"), delta, says("m1", "1", `{"type":"text","text":"x"}`), fmt.Sprintf(start, "m2"), delta, result(`"x":1`))
-	var got []int
+	var got []string
 	for _, e := range events {
-		got = append(got, e.Turn)
+		got = append(got, fmt.Sprint(e.Kind, " ", e.Turn))
 	}
-	if want := []int{1, 1, 2, 2}; !slices.Equal(got, want) {
-		t.Errorf("turns %v, want %v", got, want)
+	if want := []string{"text_delta 1", "text 1", "text_delta 2", "done 2"}; !slices.Equal(got, want) {
+		t.Errorf("events and turns %v, want %v", got, want)
+	}
+	if diff := cmp.Diff(event.Payload(event.TextDelta{Delta: "message_start"}), events[0].Payload); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

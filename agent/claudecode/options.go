@@ -250,7 +250,7 @@ func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
 const toolServerVersion = "1.0.0"
 
 // serveTools serves the tools of the request. What it returns is to be called after the run.
-func serveTools(o *claude.Options, req agent.Request) (release func(), err error) {
+func serveTools(o *claude.Options, req agent.Request, results *ownResults) (release func(), err error) {
 	if req.Tools == nil || req.AllowedTools != nil && len(req.AllowedTools) == 0 {
 		return func() {}, nil
 	}
@@ -259,7 +259,7 @@ func serveTools(o *claude.Options, req agent.Request) (release func(), err error
 		return nil, refusal("Tools", "the base has an MCP server %q already; give that one another name", own.server)
 	}
 	server, err := tool.NewSDKServer(req.Tools, &tool.SDKServerOptions{
-		SDKToolOptions: tool.SDKToolOptions{Only: own.within(req), AlwaysLoad: true},
+		SDKToolOptions: tool.SDKToolOptions{Only: own.within(req), AlwaysLoad: true, FormatResult: results.format},
 		Name:           own.server, Version: toolServerVersion, Logger: o.Logger,
 	})
 	if err != nil {

@@ -280,7 +280,7 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 
 func TestToolServer_Introduction(t *testing.T) {
 	var o claude.Options
-	release, err := serveTools(&o, agent.Request{Tools: desk(t), ToolServer: "wink"})
+	release, err := serveTools(&o, agent.Request{Tools: desk(t), ToolServer: "wink"}, new(ownResults))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -27,6 +28,7 @@ type run struct {
 	req     agent.Request // with the working directory
 	opts    claude.Options
 	denials denials
+	results ownResults
 	rules   ruleChanges
 	release func()
 	cell    *isolation.Cell
@@ -45,6 +47,7 @@ type run struct {
 	init      *claude.SystemInit // how the first turn began
 	session   continuity
 	counted   gateway.Usage // by the end of the last turn
+	aborted   Tokens        // the same, of calls that the agent did not wait for
 	uncounted bool          // the CLI's count of the last turn was partial
 	pending   bool          // the last turn has not come to its end
 	broken    error         // why the CLI will say nothing more
@@ -66,7 +69,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	}
 	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
-	release, err := serveTools(&r.opts, req)
+	release, err := serveTools(&r.opts, req, &r.results)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +86,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 		return nil, err
 	}
 	req.Dir, req.Model, req.Resume = r.opts.Dir, r.opts.Model, r.opts.Resume
-	r.normal = normaliser{req: req, denied: r.denials.has, wrapped: wrapsOutput(r.opts.OutputSchema)}
+	r.normal = normaliser{req: req, denied: r.denials.has, own: &r.results, wrapped: wrapsOutput(r.opts.OutputSchema)}
 	return r, nil
 }
 
@@ -132,6 +135,9 @@ func (r *run) awaitStart(ctx context.Context) error {
 func checkPrompt(prompt string) error {
 	if strings.TrimSpace(prompt) == "" {
 		return refusal("Prompt", "is empty\n  next: say what the agent shall do")
+	}
+	if problem := prompttext.Problem(prompt); problem != "" {
+		return refusal("Prompt", "%s", problem)
 	}
 	return nil
 }
@@ -274,7 +280,7 @@ func (r *run) Close() error {
 // closeQuietly is Close for whoever has told the done event already, so that trouble can only be logged; the
 // next run tries again.
 func (r *run) closeQuietly() {
-	if err := r.Close(); err != nil && r.opts.Logger != nil {
-		r.opts.Logger.Warn("claudecode: the cell could not be removed", "error", err)
+	if err := r.Close(); err != nil {
+		logger(&r.opts).Warn("claudecode: the cell could not be removed", "error", err)
 	}
 }

@@ -17,7 +17,10 @@ type sandboxFacts struct {
 	bubblewrap toolFact
 	// walls is why bubblewrap cannot make the namespaces of a sandbox; nil if it was tried and can.
 	walls error
-	socat toolFact
+	// byHandle says that a cell mounts what was checked by its handle; else it is mounted by name, and a
+	// difference ends the start.
+	byHandle bool
+	socat    toolFact
 	// userNamespaces is why this user cannot make one; nil if it was tried and worked.
 	userNamespaces error
 	seccomp        error
@@ -85,6 +88,13 @@ func (f sandboxFacts) sorted() (here, lacking []string) {
 	add(f.bubblewrap.err, strings.TrimSpace("bubblewrap "+f.bubblewrap.version), "no bubblewrap")
 	if f.bubblewrap.err == nil {
 		add(f.walls, "namespaces tried", "bubblewrap makes no namespaces")
+	}
+	switch {
+	case f.bubblewrap.err != nil || f.walls != nil:
+	case f.byHandle:
+		here = append(here, "mounts by handle")
+	default:
+		here = append(here, "mounts by name, compared inside (no --bind-fd)")
 	}
 	add(f.userNamespaces, "user namespaces", "no user namespaces")
 	add(f.seccomp, "seccomp", "no seccomp")

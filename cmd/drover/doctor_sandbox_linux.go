@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/internal/jail"
 )
 
 // probeSandbox tries everything: what is installed or configured may still be forbidden to this user
@@ -23,6 +25,7 @@ func probeSandbox(ctx context.Context) sandboxFacts {
 	f.bubblewrap = toolVersion(ctx, "bwrap", "--version")
 	f.socat = toolVersion(ctx, "socat", "-V")
 	f.walls = tryWalls(ctx)
+	f.byHandle = jail.MountsByHandle(ctx, "")
 	f.userNamespaces = tryUserNamespace(ctx)
 	f.seccomp = seccompFilter()
 	f.landlock, f.landlockErr = landlockVersion()

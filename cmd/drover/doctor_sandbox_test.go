@@ -16,7 +16,7 @@ import (
 // strongSandbox is a system that has everything.
 func strongSandbox() sandboxFacts {
 	return sandboxFacts{
-		bubblewrap: toolFact{version: "0.8.0"}, socat: toolFact{version: "1.7.4.4"}, landlock: 7,
+		bubblewrap: toolFact{version: "0.8.0"}, socat: toolFact{version: "1.7.4.4"}, landlock: 7, byHandle: true,
 		userFix: "sudo sysctl -w x=1", install: func(packages string) string { return "sudo apt-get install " + packages },
 	}
 }
@@ -32,7 +32,8 @@ func TestDoctorOnSandboxTools(t *testing.T) {
 		fix    []string
 		part   string // of parts, that is "no"
 	}{
-		{"all", func(*sandboxFacts) {}, doctorOK, "bubblewrap 0.8.0, namespaces tried, user namespaces, seccomp, landlock 7, socat 1.7.4.4", nil, ""},
+		{"all", func(*sandboxFacts) {}, doctorOK, "bubblewrap 0.8.0, namespaces tried, mounts by handle, user namespaces, seccomp, landlock 7, socat 1.7.4.4", nil, ""},
+		{"no --bind-fd", func(f *sandboxFacts) { f.byHandle = false }, doctorOK, "bubblewrap 0.8.0, namespaces tried, mounts by name, compared inside (no --bind-fd), user namespaces", nil, ""},
 		{"unreadable version", func(f *sandboxFacts) { f.bubblewrap.version = "" }, doctorOK, "bubblewrap, namespaces tried", nil, ""},
 		{"no bubblewrap", func(f *sandboxFacts) { f.bubblewrap, f.walls = toolFact{err: absent}, absent }, doctorWarning, "no bubblewrap (not on PATH); here: user namespaces", []string{aptFix + "bubblewrap"}, "bubblewrap"},
 		{"no tools", func(f *sandboxFacts) {

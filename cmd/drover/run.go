@@ -25,6 +25,7 @@ type runOptions struct {
 	tools        toolList
 
 	maxTurns  turnLimit
+	others    turnLimit
 	maxUSD    dollarLimit
 	maxTokens turnLimit
 	timeout   timeLimit
@@ -90,7 +91,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(o.permissions.flag("deny"), "deny", "capabilities to refuse")
 	f.BoolVar(&o.readOnly, "read-only", false, "refuse every tool that changes something")
 	f.Var(&o.tools, "tools", "the only tools there are: Read,Bash (default: the agent's own)")
-	f.Var(&o.maxTurns, "max-turns", "stop after this many model calls")
+	f.Var(&o.maxTurns, "max-turns", "stop after this many model calls of the main conversation")
+	f.Var(&o.others, "side-calls", "model calls besides, as of subagents, for each of --max-turns (default 10)")
 	f.Var(&o.maxUSD, "max-usd", "stop when the run has cost more than this")
 	f.Var(&o.maxTokens, "max-tokens", "stop when the run has used more tokens than this, in and out together")
 	f.Var(&o.timeout, "timeout", "stop after this time: 90s, 10m")

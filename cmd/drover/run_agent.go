@@ -123,7 +123,7 @@ func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, 
 	}
 	return agent.Request{
 		Prompt: prompt, Dir: dir, Model: o.model, Resume: o.resume, OutputSchema: answer,
-		MaxTurns: int(o.maxTurns), MaxBudgetUSD: float64(o.maxUSD),
+		MaxTurns: int(o.maxTurns), SideCallsPerTurn: int(o.others), MaxBudgetUSD: float64(o.maxUSD),
 		AllowedTools: o.tools, Permissions: o.permissions.permissions(),
 	}, nil
 }

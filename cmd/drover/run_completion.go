@@ -27,7 +27,7 @@ func completeRun(cmd *cobra.Command) {
 		"file":      completeFiles("yaml", "yml", "json"),
 		"arg":       completeArgs,
 		"schema":    completeFiles("json"), "model-script": completeFiles("yaml", "yml"),
-		"model": cobra.NoFileCompletions, "max-turns": cobra.NoFileCompletions, "max-usd": cobra.NoFileCompletions,
+		"model": cobra.NoFileCompletions, "max-turns": cobra.NoFileCompletions, "side-calls": cobra.NoFileCompletions, "max-usd": cobra.NoFileCompletions,
 		"max-tokens": cobra.NoFileCompletions, "allow-domain": cobra.NoFileCompletions,
 		"timeout": cobra.NoFileCompletions, "resume": cobra.NoFileCompletions,
 	} {

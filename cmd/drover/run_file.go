@@ -258,6 +258,7 @@ func (j *job) evaluation(ctx context.Context, f *agentfile.File, approver gate.A
 		e.Workspace = j.place.Workspace
 	}
 	e.Model, e.MaxTurns, e.MaxBudgetUSD = o.model, int(o.maxTurns), float64(o.maxUSD)
+	e.SideCallsPerTurn = int(o.others)
 	e.Budget, e.Deadline = nil, guard.Deadline{}
 	if o.maxTokens > 0 {
 		e.Budget = &guard.Budget{MaxTotalTokens: int64(o.maxTokens)}

@@ -89,6 +89,9 @@ func (o *outcome) ending(stopped error) error {
 		}
 		return ending{exitDenied, o.denied.report(o.options)}
 	case event.DoneMaxTurns:
+		if turns, ok := errors.AsType[*gateway.TurnsError](o.done.Cause); ok && turns.Limit != "MaxTurns" {
+			return o.limit("--side-calls", fmt.Sprintf("there were %d model calls beside the main conversation", turns.Max))
+		}
 		return o.limit(o.options.limitName("--max-turns")+" "+o.options.maxTurns.String(), "the limit of model calls was reached")
 	case event.DoneMaxBudget:
 		return o.limit(o.budgetFlag(), "the budget is spent")

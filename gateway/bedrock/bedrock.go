@@ -26,6 +26,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/internal/echo"
 )
 
 func init() {
@@ -184,7 +185,11 @@ func (u *Upstream) send(req *http.Request, service string, body []byte) (*http.R
 	if err := u.authorize(out, body); err != nil {
 		return nil, err
 	}
-	return u.transport.RoundTrip(out)
+	resp, err := u.transport.RoundTrip(out)
+	if err == nil {
+		echo.Mask(resp, out.Header)
+	}
+	return resp, err
 }
 
 // outgoing is the request as Bedrock gets it. Of the agent's headers it has those that Bedrock reads.

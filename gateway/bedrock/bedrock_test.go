@@ -189,3 +189,33 @@ func TestImportingRegisters(t *testing.T) {
 		t.Errorf("got %d", status)
 	}
 }
+
+// A server that repeats what it was sent gives back neither a token nor a signature.
+func TestAnEchoHasNoCredential(t *testing.T) {
+	decoys(t)
+	const token = "session-token-0123456789"
+	var signature string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, signature, _ = strings.Cut(r.Header.Get("Authorization"), "Signature=")
+		w.Header().Set("X-Echo", r.Header.Get("Authorization"))
+		fmt.Fprintf(w, "sent: %v", r.Header)
+	}))
+	defer s.Close()
+	session, bearer := planted(), planted()
+	session["AWS_SESSION_TOKEN"], bearer["AWS_BEARER_TOKEN_BEDROCK"] = token, token
+	for name, env := range map[string]environment{"session": session, "bearer": bearer} {
+		t.Run(name, func(t *testing.T) {
+			resp, err := open(t, bedrock.Options{Lookup: env.lookup, BaseURL: s.URL}).RoundTrip(
+				httptest.NewRequest(http.MethodPost, "/model/x/invoke", strings.NewReader(`{}`)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			all := fmt.Sprint(resp.Header, string(body))
+			if strings.Contains(all, token) || signature != "" && strings.Contains(all, signature) || !strings.Contains(all, "sent: map") {
+				t.Errorf("got %s", all)
+			}
+		})
+	}
+}

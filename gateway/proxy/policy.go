@@ -141,6 +141,16 @@ func suggest(pattern string) string {
 	return text
 }
 
+// PermitsName reports whether the policy permits a host by its name. Addresses are not permitted by this.
+func (p Policy) PermitsName(name string) bool {
+	r, err := p.compile()
+	if err != nil {
+		return false
+	}
+	h, err := parseHost(name)
+	return err == nil && h.name != "" && r.permitsName(h.name)
+}
+
 // permitsName reports whether a name is listed.
 func (r *rules) permitsName(name string) bool {
 	if r.everything || r.names[name] {

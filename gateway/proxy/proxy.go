@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/safelog"
 )
 
 const (
@@ -63,9 +64,7 @@ func (o *Options) orDefaults() Options {
 	if filled.MaxConnections <= 0 {
 		filled.MaxConnections = 256
 	}
-	if filled.Logger == nil {
-		filled.Logger = slog.New(slog.DiscardHandler)
-	}
+	filled.Logger = safelog.Logger(filled.Logger)
 	if filled.IdleTimeout <= 0 {
 		filled.IdleTimeout = 10 * time.Minute
 	}

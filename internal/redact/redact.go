@@ -28,7 +28,7 @@ func New(values ...string) *Redactor {
 	seen := map[string]bool{}
 	r := &Redactor{marker: defaultMarker}
 	for _, v := range values {
-		for _, form := range spellings(v) {
+		for _, form := range Spellings(v) {
 			if !seen[form] {
 				seen[form] = true
 				r.forms = append(r.forms, form)
@@ -63,8 +63,8 @@ func harmlessMarker(forms []string) string {
 	return ""
 }
 
-// spellings lists the ways in which a value may appear in a text.
-func spellings(v string) []string {
+// Spellings lists the ways in which a value may appear in a text, none for one that is too short.
+func Spellings(v string) []string {
 	if len(v) < minValue {
 		return nil
 	}

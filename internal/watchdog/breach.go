@@ -22,6 +22,7 @@ const (
 	CPUTime   What = "CPU time"
 
 	SpareMemory What = "memory of the machine"
+	SetID       What = "set-id program"
 )
 
 // A Breach is a limit that was broken.
@@ -29,7 +30,7 @@ type Breach struct {
 	What         What
 	Limit, Found int64 // bytes, files, or nanoseconds
 	// Path is the largest file for bytes, the folder with the most entries for files, the watched
-	// folder for free space, and empty otherwise. The cell chose its names, and its length.
+	// folder for free space, the program for set-id programs, and empty otherwise. The cell chose its names, and its length.
 	Path string
 }
 
@@ -45,6 +46,9 @@ func (b Breach) Error() string {
 	case FreeSpace:
 		return fmt.Sprintf("the disk of %s has %s free, %s must stay free\n  next: make room there, or lower the floor",
 			shown(b.Path), size(b.Found), size(b.Limit))
+	case SetID:
+		return fmt.Sprintf("%s runs with the rights of its owner or group (set-id), and the cell could write another program into it\n  next: take the bit away with chmod ug-s, or mount a copy of the folder",
+			shown(b.Path))
 	case Memory:
 		return fmt.Sprintf("the cell used %s of memory, allowed are %s\n  next: let it work on less at once, or raise the limit on memory",
 			size(b.Found), size(b.Limit))

@@ -31,6 +31,7 @@ type folder struct {
 	name    string // the path for a root
 	fd      int    // -1 if closed meanwhile
 	id      fileID
+	owner   uint32
 	listed  bool
 	entries int64
 	below   []string // subfolders that are still to be counted
@@ -71,7 +72,7 @@ func newOpenedTree(w *walk, root string) *openedTree {
 func (t *openedTree) push(name string, fd int) {
 	f := &folder{name: name, fd: fd}
 	if e, ok := t.stat(fd, ""); ok {
-		f.id = e.id
+		f.id, f.owner = e.id, e.owner
 	}
 	t.branch = append(t.branch, f)
 	if high := len(t.branch) - keepOpen; high > 0 { // the root stays open
@@ -235,7 +236,9 @@ func (t *openedTree) entryOf(s *unix.Statx_t) entry {
 		linked:   s.Nlink > 1,
 		bytes:    int64(s.Blocks) * 512,
 		apparent: int64(s.Size),
+		owner:    s.Uid,
 	}
+	e.setID = isSetID(uint32(s.Mode)) && (len(t.branch) == 0 || s.Uid == t.branch[0].owner || s.Mode&0o022 != 0)
 	// A folder with another device number may be a part of the same file system, which its owner can
 	// make as he likes (a subvolume); what the kernel calls a mount is not.
 	if s.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
@@ -244,4 +247,10 @@ func (t *openedTree) entryOf(s *unix.Statx_t) entry {
 		e.boundary = e.id.dev != t.branch[0].id.dev
 	}
 	return e
+}
+
+// isSetID reports whether a file is a program that runs with the rights of its owner or group.
+func isSetID(mode uint32) bool {
+	const groupRuns = unix.S_ISGID | unix.S_IXGRP
+	return mode&unix.S_IFMT == unix.S_IFREG && (mode&unix.S_ISUID != 0 && mode&0o111 != 0 || mode&groupRuns == groupRuns)
 }

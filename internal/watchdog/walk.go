@@ -15,6 +15,7 @@ type Measure struct {
 	Unreadable int64  // folders that could not be looked into, or not to the end
 	Largest    string // the file that takes most; its path may be longer than the system accepts
 	Fullest    string // the folder with the most entries
+	SetID      string // a program that runs with the rights of its owner or group, and that the cell may write
 
 	largest, fullest int64
 }
@@ -25,6 +26,8 @@ type entry struct {
 	isFolder bool
 	linked   bool // has more names than one
 	boundary bool // something is mounted here
+	owner    uint32
+	setID    bool // see Measure.SetID
 	bytes    int64
 	apparent int64
 }
@@ -98,6 +101,9 @@ func (w *walk) add(e entry, path func() string) {
 		return
 	}
 	m.Apparent += e.apparent
+	if e.setID && m.SetID == "" {
+		m.SetID = path()
+	}
 	if e.bytes > m.largest || m.Largest == "" {
 		m.largest, m.Largest = e.bytes, path()
 	}

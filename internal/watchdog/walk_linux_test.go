@@ -361,3 +361,29 @@ func BenchmarkScanOf10000Files(b *testing.B) {
 		}
 	}
 }
+
+// Programs that run with the rights of their owner or group are found where the cell may write them.
+func TestCount_FindsSetIDPrograms(t *testing.T) {
+	for mode, want := range map[os.FileMode]bool{
+		0o755 | os.ModeSetuid: true, 0o711 | os.ModeSetgid: true, 0o4: false, 0o755: false,
+		0o644 | os.ModeSetuid: false, 0o705 | os.ModeSetgid: false, // which nobody runs, and a mark for locks
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "folder", "program")
+		if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o700), os.Chmod(path, mode), os.Chmod(filepath.Dir(path), 0o700|os.ModeSetgid)); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Count(t.Context(), false, dir)
+		if got := m.SetID == path; err != nil || got != want || m.SetID != "" && !got {
+			t.Errorf("%v: found %q, %v, want found: %v", mode, m.SetID, err, want)
+		}
+		ended := make(chan Breach, 1)
+		w, err := Start(t.Context(), Options{Paths: []string{dir}, NoSetID: true, Exceeded: func(b Breach) { ended <- b }})
+		if b, _ := errors.AsType[Breach](err); (b.What == SetID && b.Path == path) != want {
+			t.Errorf("%v: started with %v", mode, err)
+		}
+		if err == nil {
+			w.Close()
+		}
+	}
+}

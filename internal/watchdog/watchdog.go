@@ -21,6 +21,10 @@ type Options struct {
 	MaxBytes, MaxFiles int64
 	// Whole makes MaxBytes and MaxFiles bound all that is in the folders.
 	Whole bool
+	// NoSetID ends a cell whose folders hold a program with set-id bits that the cell may write, when they are
+	// counted first and whenever they are counted again. A write through a mapping leaves these bits.
+	// Other systems than Linux do not look.
+	NoSetID bool
 	// MinFree is how many bytes must stay free on the disk of each folder.
 	MinFree int64
 	// OtherFileSystems also counts what is mounted below the folders.
@@ -406,6 +410,8 @@ func (w *Watchdog) checkSpare() *Breach {
 func (w *Watchdog) checkTree(m Measure) *Breach {
 	grown := w.counted(m)
 	switch {
+	case w.opts.NoSetID && m.SetID != "":
+		return &Breach{What: SetID, Path: m.SetID}
 	case w.opts.MaxBytes > 0 && grown.Bytes > w.opts.MaxBytes:
 		return &Breach{Bytes, w.opts.MaxBytes, grown.Bytes, m.Largest}
 	case w.opts.MaxFiles > 0 && grown.Files > w.opts.MaxFiles:

@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -94,9 +95,7 @@ func Import(ctx context.Context, from Source, opts *ImportOptions) (*Imported, e
 	if opts != nil {
 		im.opts = *opts
 	}
-	if im.opts.Logger == nil {
-		im.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	im.opts.Logger = safelog.Logger(im.opts.Logger)
 	im.life, im.end = context.WithCancel(context.Background())
 	if err := im.open(ctx, from); err != nil {
 		im.end()

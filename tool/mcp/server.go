@@ -17,6 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -75,9 +76,7 @@ func NewServer(registry *tool.Registry, opts *ServeOptions) *Server {
 	if opts != nil {
 		s.opts = *opts
 	}
-	if s.opts.Logger == nil {
-		s.opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	if s.opts.In == nil {
 		s.opts.In = os.Stdin
 	}

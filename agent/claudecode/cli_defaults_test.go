@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
+)
+
+// What docs/agents.md says of tools that must be named, and of prompts that begin with a slash.
+func TestDefaults_ToolsAndSlashPrompts(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("Done.").Always())
+	got := run(t, cli.Options(model), agent.Request{Prompt: "/nosuch x"}).init(t).Tools
+	for _, name := range []string{"Glob", "Grep", "EnterPlanMode", "ExitPlanMode"} {
+		if slices.Contains(got, name) {
+			t.Errorf("%s is there without being named: %v", name, got)
+		}
+	}
+	if !model.LastRequest().SawText("/nosuch x") {
+		t.Error("the model did not get a prompt with a slash that is no command")
+	}
+	named := []string{"Glob", "Grep"}
+	if got := run(t, cli.Options(model), agent.Request{Prompt: "go", AllowedTools: named}).init(t).Tools; !slices.Equal(got, named) {
+		t.Errorf("named %v, got %v", named, got)
+	}
+}

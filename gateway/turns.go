@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrMaxTurns is matched by every [*TurnsError].
+var ErrMaxTurns = errors.New("gateway: the limit of model calls was reached")
+
+// DefaultSideCalls is how many calls beside the main conversation there may be for each of its turns.
+const DefaultSideCalls = 10
+
+// A TurnsError says which limit of model calls was reached. It matches [ErrMaxTurns].
+type TurnsError struct {
+	// Limit is MaxTurns, or SideCallsPerTurn for calls beside the main conversation.
+	Limit string
+	// Max is how many calls of this kind there may be for one prompt.
+	Max int
+}
+
+func (e *TurnsError) Error() string {
+	if e.Limit == "MaxTurns" {
+		return fmt.Sprintf("%s: the main conversation has made %d\n  next: raise MaxTurns, or ask for less", ErrMaxTurns, e.Max)
+	}
+	return fmt.Sprintf("%s: there were %d beside the main conversation\n  next: raise SideCallsPerTurn, or MaxTurns", ErrMaxTurns, e.Max)
+}
+
+// Is makes the error match [ErrMaxTurns].
+func (e *TurnsError) Is(target error) bool { return target == ErrMaxTurns }
+
+// A turnCount is how many calls there were for a prompt.
+type turnCount struct {
+	main, others int
+	results      map[string]bool // by which calls of the main conversation were recognised
+	interposed   bool            // the main conversation has had another message than the prompt
+}
+
+// BeginPrompt says that the agent gets a prompt: its calls are counted from zero.
+func (r *Run) BeginPrompt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns = turnCount{}
+}
+
+// takeTurn counts a call, or returns an error if it is one too many.
+//
+// A call is one of the main conversation if it names no subagent and is the first with tools, or brings the
+// result of a tool that no such call has brought before: then the CLI has counted a turn, too. All else is
+// another call, whoever makes it: those of subagents, compactions, the same call once more. A command can make its
+// calls look like either, and they count as what they look like.
+//
+// The CLI counts from zero when the main conversation gets a message in between, as when an agent in the
+// background has ended. Its calls beyond MaxTurns are other calls from then on.
+func (c *call) takeTurn() error {
+	r := c.run
+	if r.o.MaxTurns <= 0 || !c.target.op.metered() {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := &r.turns
+	if c.isMain(t) {
+		if t.main < r.o.MaxTurns {
+			t.main++
+			return nil
+		}
+		if !t.interposed {
+			return &TurnsError{Limit: "MaxTurns", Max: r.o.MaxTurns}
+		}
+	}
+	if most := r.o.MaxTurns * r.sideCalls(); t.others >= most {
+		return &TurnsError{Limit: "SideCallsPerTurn", Max: most}
+	}
+	t.others++
+	return nil
+}
+
+func (r *Run) sideCalls() int {
+	if r.o.SideCallsPerTurn > 0 {
+		return r.o.SideCallsPerTurn
+	}
+	return DefaultSideCalls
+}
+
+// isMain recognises a call of the main conversation.
+func (c *call) isMain(t *turnCount) bool {
+	switch {
+	case c.agent != MainAgent:
+		return false
+	case c.result != "":
+		if t.results[c.result] {
+			return false
+		}
+		if t.results == nil {
+			t.results = map[string]bool{}
+		}
+		t.results[c.result] = true
+		return true
+	case t.main == 0:
+		return c.asked.Tools > 0
+	}
+	t.interposed = t.interposed || c.asked.Tools > 0
+	return false
+}
