@@ -109,11 +109,10 @@ func failure(ctx context.Context, err error) *Error {
 	case errors.Is(err, context.Canceled):
 		return &Error{Code: CodeCancelled, Category: CategoryCancelled, Err: err, Message: cancelMessage(ctx)}
 	}
-	message := fmt.Sprint("Error: ", err) // Sprint survives an Error that panics
 	if isTransient(err) {
-		return &Error{Code: CodeConnection, Category: CategoryTransient, Retryable: true, Err: err, Message: message}
+		return &Error{Code: CodeConnection, Category: CategoryTransient, Retryable: true, Err: err, Message: fmt.Sprint("Error: ", err)}
 	}
-	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: message}
+	return &Error{Code: CodeFailed, Category: CategoryInternal, Err: err, Message: fmt.Sprint("Error: ", err)} // Sprint survives an Error that panics
 }
 
 // isTimeout reports whether an error is of a deadline that no context had: of a connection or a file.
