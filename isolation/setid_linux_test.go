@@ -68,7 +68,7 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/sleep", Args: []string{"60"}, Dir: work, Env: o.Environ()})
+	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/sleep", Args: []string{"10"}, Dir: work, Env: o.Environ()})
 	if err == nil {
 		_, _ = io.Copy(io.Discard, p.Stdout())
 		p.Wait()
