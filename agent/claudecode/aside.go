@@ -13,7 +13,8 @@ import (
 
 // asides are what the cell and the gateway tell while the CLI talks. Whoever tells never waits.
 type asides struct {
-	told chan struct{} // holds something while there is something to take
+	told  chan struct{} // holds something while there is something to take
+	spoke chan struct{} // holds something if the model has given an answer; see awaitAnswer
 
 	mu      sync.Mutex
 	waiting []aside
@@ -27,24 +28,54 @@ type aside struct {
 	at time.Time
 }
 
-func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
+func newAsides() *asides { return &asides{told: make(chan struct{}, 1), spoke: make(chan struct{}, 1)} }
 
 // tell may be called from any goroutine.
 func (a *asides) tell(p event.Payload) {
 	a.mu.Lock()
 	a.waiting = append(a.waiting, aside{p, time.Now()})
 	if call, ok := p.(gateway.ModelCall); ok {
+		whole := call.Error == "" && call.Status == http.StatusOK
 		switch tokens := (Tokens{call.Tokens.AllInput(), call.Tokens.Output}); {
 		case call.Aborted:
 			a.aborted = a.aborted.plus(tokens)
-		case call.Error == "" && call.Status == http.StatusOK:
+		case whole:
 			a.whole = a.whole.plus(tokens)
+		}
+		if call.Agent == gateway.MainAgent && (whole || call.StopReason != "") && call.StopReason != "tool_use" && call.Operation == "messages" {
+			signal(a.spoke)
 		}
 	}
 	a.mu.Unlock()
+	signal(a.told)
+}
+
+// signal puts something into a channel that has room for one.
+func signal(c chan struct{}) {
 	select {
-	case a.told <- struct{}{}:
+	case c <- struct{}{}:
 	default:
+	}
+}
+
+// newTurn forgets the answers of earlier turns.
+func (a *asides) newTurn() {
+	select {
+	case <-a.spoke:
+	default:
+	}
+}
+
+// awaitAnswer reports whether the main conversation has got an answer in this turn other than calls of tools.
+// The gateway reports a call a moment after the CLI has read its answer.
+func (a *asides) awaitAnswer(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-a.spoke:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 

@@ -137,7 +137,7 @@ func (e *ending) limit(err error) {
 }
 
 // GatewayUsage is the key in the metadata of the done event under which the gateway's own count of the
-// run stands, as a gateway.Usage. The CLI's own count is the event's usage.
+// run stands, as a gateway.Usage. The event's usage has the same tokens and cost.
 const GatewayUsage = "gatewayUsage"
 
 // counted adds the gateway's count of the run.

@@ -12,13 +12,15 @@ import (
 )
 
 // UsageDiffers is the key in the metadata of the done event under which a [UsageDifference] stands, if the
-// CLI's count of the run and the gateway's do not agree. Neither is corrected.
+// CLI's count of the run and the gateway's do not agree. The usage of the event is the gateway's then.
 const UsageDiffers = "usageDiffers"
 
-// A UsageDifference tells the two counts of a run that do not agree: the CLI says less than the answers
-// that came to their end, as when a command in the cell called the model by itself; or more than all that
-// has passed the gateway; or the agent went away from a call, whose cost only the gateway knows. Another answer
-// that was cut may be in the CLI's count or not, and is no difference. A run of which the CLI's own count is partial, or missing, is not compared.
+// A UsageDifference tells the two counts of a run that do not agree. In tokens: the CLI says less than the
+// answers that came to their end, as when a command in the cell called the model by itself; or more than all
+// that has passed the gateway; or the agent went away from a call, whose cost only the gateway knows. Another answer
+// that was cut may be in the CLI's count or not, and is no difference. In dollars: the tokens agree, all models
+// have a price, and the costs are more than one in a hundred apart. A run of which the CLI's own count is
+// partial, or missing, is not compared.
 type UsageDifference struct {
 	// CLI is what the CLI says.
 	CLI Tokens `json:"cli"`
@@ -28,18 +30,69 @@ type UsageDifference struct {
 	Whole   Tokens `json:"whole"`
 	// Aborted is the part of calls that the agent did not wait for.
 	Aborted Tokens `json:"aborted,omitzero"`
+	// CLIUSD and GatewayUSD are the costs. The gateway knows none of models without a price.
+	CLIUSD     float64 `json:"cliUsd"`
+	GatewayUSD float64 `json:"gatewayUsd"`
 }
 
-// compare adds a difference between the counts, if there is one.
-func (e *ending) compare(whole, aborted, counted Tokens) {
-	said := e.done.Usage.Tokens
-	if said == nil || said.Coverage != event.CoverageComplete {
+// meter makes the gateway's count the usage of the run. The CLI's own stays where it is the same, since it
+// tells more. Whole is the part in answers that came to their end, aborted that in calls which the agent has left. If comparable is false, the CLI's count may
+// hold what an earlier turn did not tell.
+func (e *ending) meter(counted gateway.Usage, whole, aborted Tokens, comparable bool) {
+	said, all := e.done.Usage, tokensOf(counted)
+	complete := said.Tokens != nil && said.Tokens.Coverage == event.CoverageComplete
+	var cli Tokens
+	if said.Tokens != nil {
+		cli = Tokens{said.Tokens.Totals.Input.Total, said.Tokens.Totals.Output.Total}
+	}
+	sameCost := len(counted.Unpriced) > 0 || math.Abs(said.TotalCostUSD()-counted.Total.USD) <= costTolerance*counted.Total.USD
+	if complete && comparable {
+		if cli == all && sameCost && aborted == (Tokens{}) {
+			return
+		}
+		if cli == all || aborted != (Tokens{}) || !cli.within(whole, all) {
+			e.describe(UsageDiffers, UsageDifference{
+				CLI: cli, Gateway: all, Whole: whole, Aborted: aborted, CLIUSD: said.TotalCostUSD(), GatewayUSD: counted.Total.USD,
+			})
+		}
+	}
+	e.done.Usage.Tokens, e.done.Usage.Cost = nil, nil
+	if counted.Total.Requests == 0 {
 		return
 	}
-	cli := Tokens{said.Totals.Input.Total, said.Totals.Output.Total}
-	if aborted != (Tokens{}) || !cli.within(whole, counted) {
-		e.describe(UsageDiffers, UsageDifference{CLI: cli, Gateway: counted, Whole: whole, Aborted: aborted})
+	coverage := event.CoveragePartial
+	if complete {
+		coverage = event.CoverageComplete
 	}
+	tokens, err := event.NewTokens(coverage, recordsOf(counted)...)
+	if err != nil {
+		return
+	}
+	e.done.Usage.Tokens, e.done.Usage.Cost = tokens, costOf(counted.Total.USD)
+	if len(counted.Unpriced) > 0 && said.TotalCostUSD() > counted.Total.USD {
+		e.done.Usage.Cost = said.Cost // the gateway does not know better
+	}
+}
+
+// costTolerance is how far two costs of the same tokens may be apart: the lists of prices are two.
+const costTolerance = 0.01
+
+// recordsOf are the shares of the models.
+func recordsOf(counted gateway.Usage) []event.TokenRecord {
+	var records []event.TokenRecord
+	for _, name := range slices.Sorted(maps.Keys(counted.ByModel)) {
+		n := counted.ByModel[name]
+		written := n.CacheWrite5m + n.CacheWrite1h
+		r := event.TokenRecord{Model: name, Requests: n.Requests, Cost: costOf(n.USD), Tokens: event.TokenCount{
+			Input:  event.InputTokens{Total: n.AllInput(), Uncached: &n.Input, CacheRead: &n.CacheRead, CacheWrite: &written},
+			Output: event.OutputTokens{Total: n.Output},
+		}}
+		if n.WebSearches > 0 {
+			r.PricedUnits = []event.PricedUnit{{Name: "web_search_request", Quantity: n.WebSearches}}
+		}
+		records = append(records, r)
+	}
+	return records
 }
 
 func (t Tokens) within(least, most Tokens) bool {

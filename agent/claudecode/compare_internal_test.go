@@ -6,35 +6,75 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
 )
 
-func TestTheTwoCountsAreCompared(t *testing.T) {
-	said := func(in, out int64, coverage event.Coverage) *event.Tokens {
-		return &event.Tokens{Coverage: coverage, Totals: event.TokenCount{Input: event.InputTokens{Total: in}, Output: event.OutputTokens{Total: out}}}
+// The usage of a run in a cell is the gateway's count, and where the CLI's complete count is another one, the
+// difference is reported.
+func TestMeter_TheGatewaysCountIsTheUsage(t *testing.T) {
+	const whole, partial = event.CoverageComplete, event.CoveragePartial
+	said := func(in, out int64, usd float64, coverage event.Coverage) event.Usage {
+		count := event.TokenCount{Input: event.InputTokens{Total: in}, Output: event.OutputTokens{Total: out}}
+		return event.Usage{ToolUses: 3, Cost: costOf(usd), Tokens: &event.Tokens{Coverage: coverage, Totals: count, Records: []event.TokenRecord{{Model: "said", Tokens: count}}}}
+	}
+	counted := func(in, out int64, usd float64, unpriced ...string) gateway.Usage {
+		n := gateway.Count{Requests: 1, Tokens: gateway.Tokens{Input: in, Output: out}, USD: usd}
+		return gateway.Usage{Total: n, ByModel: map[string]gateway.Count{"counted": n}, Unpriced: unpriced}
 	}
 	for _, tc := range []struct {
-		name           string
-		said           *event.Tokens
-		whole, counted Tokens
-		differs        bool
-		aborted        Tokens
+		name     string
+		said     event.Usage
+		whole    Tokens
+		counted  gateway.Usage
+		differs  bool
+		of       string // whose tokens
+		usd      float64
+		coverage event.Coverage
+		aborted  Tokens
 	}{
-		{"the same", said(10, 5, event.CoverageComplete), Tokens{10, 5}, Tokens{10, 5}, false, Tokens{}},
-		{"a cut answer that the CLI counts", said(20, 6, event.CoverageComplete), Tokens{10, 5}, Tokens{20, 6}, false, Tokens{}},
-		{"a cut answer that it does not", said(10, 5, event.CoverageComplete), Tokens{10, 5}, Tokens{20, 6}, false, Tokens{}},
-		{"less input than was answered", said(9, 5, event.CoverageComplete), Tokens{10, 5}, Tokens{10, 5}, true, Tokens{}},
-		{"less output", said(10, 4, event.CoverageComplete), Tokens{10, 5}, Tokens{10, 5}, true, Tokens{}},
-		{"more than has passed", said(11, 5, event.CoverageComplete), Tokens{10, 5}, Tokens{10, 5}, true, Tokens{}},
-		{"a part only", said(1, 1, event.CoveragePartial), Tokens{10, 5}, Tokens{10, 5}, false, Tokens{}},
-		{"nothing", nil, Tokens{10, 5}, Tokens{10, 5}, false, Tokens{}},
-		{"a call that the agent left", said(10, 5, event.CoverageComplete), Tokens{10, 5}, Tokens{20, 6}, true, Tokens{10, 1}},
+		{"the same", said(10, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), false, "said", 1, whole, Tokens{}},
+		{"nearly the same cost", said(10, 5, 1.005, whole), Tokens{10, 5}, counted(10, 5, 1), false, "said", 1.005, whole, Tokens{}},
+		{"no cost", said(10, 5, 0, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"another cost", said(10, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"a model without a price", said(10, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 0, "counted"), false, "said", 2, whole, Tokens{}},
+		{"a cut answer that the CLI counts", said(20, 6, 1, whole), Tokens{10, 5}, counted(20, 6, 1), false, "said", 1, whole, Tokens{}},
+		{"a cut answer that it does not", said(10, 5, 1, whole), Tokens{10, 5}, counted(20, 6, 2), false, "counted", 2, whole, Tokens{}},
+		{"less input than was answered", said(9, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"less output", said(10, 4, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"more than has passed", said(11, 5, 1, whole), Tokens{10, 5}, counted(10, 5, 1), true, "counted", 1, whole, Tokens{}},
+		{"a claim without a call", said(11, 5, 1, whole), Tokens{}, gateway.Usage{}, true, "", 0, "", Tokens{}},
+		{"a part only", said(1, 1, 1, partial), Tokens{10, 5}, counted(10, 5, 3), false, "counted", 3, partial, Tokens{}},
+		{"nothing", event.Usage{ToolUses: 3}, Tokens{10, 5}, counted(10, 5, 3), false, "counted", 3, partial, Tokens{}},
+		{"less, and a model without a price", said(9, 5, 2, whole), Tokens{10, 5}, counted(10, 5, 0, "counted"), true, "counted", 2, whole, Tokens{}},
+		{"a call that the agent left", said(10, 5, 1, whole), Tokens{10, 5}, counted(20, 6, 2), true, "counted", 2, whole, Tokens{10, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			e := &ending{done: event.Done{Usage: event.Usage{Tokens: tc.said}}}
-			e.compare(tc.whole, tc.aborted, tc.counted)
+			e := &ending{done: event.Done{Usage: tc.said}}
+			e.meter(tc.counted, tc.whole, tc.aborted, true)
 			if got := e.last.Metadata[UsageDiffers] != nil; got != tc.differs {
 				t.Errorf("got %s, want a difference: %t", e.last.Metadata[UsageDiffers], tc.differs)
 			}
+			of, coverage := "", event.Coverage("")
+			if tokens := e.done.Usage.Tokens; tokens != nil {
+				of, coverage = tokens.Records[0].Model, tokens.Coverage
+			}
+			if got := e.done.Usage; of != tc.of || coverage != tc.coverage || got.TotalCostUSD() != tc.usd || got.ToolUses != 3 {
+				t.Errorf("usage %+v of %q (%s), want that of %q (%s) for %v dollars", got, of, coverage, tc.of, tc.coverage, tc.usd)
+			}
+			if err := e.done.Usage.Validate(); err != nil {
+				t.Error(err)
+			}
 		})
+	}
+}
+
+// A count that may hold what an earlier turn did not tell is not compared, and is not the usage.
+func TestMeter_AnIncomparableCountIsReplaced(t *testing.T) {
+	count := event.TokenCount{Input: event.InputTokens{Total: 20}, Output: event.OutputTokens{Total: 20}}
+	e := &ending{done: event.Done{Usage: event.Usage{Tokens: &event.Tokens{Coverage: event.CoverageComplete, Totals: count}}}}
+	n := gateway.Count{Requests: 1, Tokens: gateway.Tokens{Input: 10, Output: 5}}
+	e.meter(gateway.Usage{Total: n, ByModel: map[string]gateway.Count{"m": n}}, Tokens{10, 5}, Tokens{}, false)
+	if got := e.done.Usage.Tokens.Totals.Input.Total; got != 10 || e.last.Metadata[UsageDiffers] != nil {
+		t.Errorf("input tokens %d, difference %s, want 10 and none", got, e.last.Metadata[UsageDiffers])
 	}
 }

@@ -35,7 +35,7 @@ printf 'POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length
 		}},
 		"a command": {
 			steps: []script.Turn{script.Reply(bash(call + "cat <&3")).Metered(cost), script.Text("Stolen.").Metered(cost), script.Text("Done.").Metered(cost)},
-			want:  &claudecode.UsageDifference{CLI: claudecode.Tokens{Input: 200, Output: 40}, Gateway: claudecode.Tokens{Input: 300, Output: 60}, Whole: claudecode.Tokens{Input: 300, Output: 60}},
+			want:  &claudecode.UsageDifference{CLI: claudecode.Tokens{Input: 200, Output: 40}, Gateway: claudecode.Tokens{Input: 300, Output: 60}, Whole: claudecode.Tokens{Input: 300, Output: 60}, CLIUSD: 0.0016, GatewayUSD: 0.0022},
 		},
 		"a command that hangs up": {
 			steps: []script.Turn{
@@ -44,7 +44,7 @@ printf 'POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length
 			},
 			want: &claudecode.UsageDifference{
 				CLI: claudecode.Tokens{Input: 200, Output: 40}, Gateway: claudecode.Tokens{Input: 300, Output: 60},
-				Whole: claudecode.Tokens{Input: 200, Output: 40}, Aborted: claudecode.Tokens{Input: 100, Output: 20},
+				Whole: claudecode.Tokens{Input: 200, Output: 40}, Aborted: claudecode.Tokens{Input: 100, Output: 20}, CLIUSD: 0.0016, GatewayUSD: 0.0022,
 			},
 		},
 	} {

@@ -6,14 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
 )
@@ -201,23 +198,4 @@ func (n *normaliser) modelTimeOf(m *claude.ResultMessage) time.Duration {
 	}
 	n.modelTime = m.DurationAPI
 	return took
-}
-
-// fill takes the gateway's count where the CLI has told none, as it does of turns that fail.
-func (e *ending) fill(counted gateway.Usage) {
-	if e.done.Usage.Tokens != nil || e.done.Usage.Cost != nil || counted.Total.Requests == 0 {
-		return
-	}
-	var records []event.TokenRecord
-	for _, name := range slices.Sorted(maps.Keys(counted.ByModel)) {
-		n := counted.ByModel[name]
-		written := n.CacheWrite5m + n.CacheWrite1h
-		records = append(records, event.TokenRecord{Model: name, Requests: n.Requests, Cost: costOf(n.USD), Tokens: event.TokenCount{
-			Input:  event.InputTokens{Total: n.AllInput(), Uncached: &n.Input, CacheRead: &n.CacheRead, CacheWrite: &written},
-			Output: event.OutputTokens{Total: n.Output},
-		}})
-	}
-	if tokens, err := event.NewTokens(event.CoveragePartial, records...); err == nil {
-		e.done.Usage.Tokens, e.done.Usage.Cost = tokens, costOf(counted.Total.USD)
-	}
 }

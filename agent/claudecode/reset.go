@@ -75,7 +75,7 @@ func (r *run) clear(ctx context.Context) error {
 	}
 	r.init, r.late = begun, nil
 	r.normal = r.normal.fresh()
-	r.session = continuity{begun: begun.SessionID, kept: r.session.kept}
+	r.session = continuity{begun: begun.SessionID, session: begun.SessionID, kept: r.session.kept}
 	return nil
 }
 

@@ -4,6 +4,7 @@ package claudecode
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
@@ -15,6 +16,17 @@ type continuity struct {
 	resumed string // the conversation that is continued, if one is
 	begun   string // the id of the new one, if one is begun
 	kept    bool   // the CLI keeps a transcript, so that there is something to continue
+	session string // as the CLI named it before the agent could do anything, or when it was told to begin another
+}
+
+// named takes the id that the CLI gives the conversation after a prompt. The first one counts: later ones are
+// the word of a process that commands of the agent may have reached. Only a prompt that clears the
+// conversation gives it another id.
+func (c continuity) named(session, prompt string) continuity {
+	if c.session == "" || strings.HasPrefix(strings.TrimSpace(prompt), clearCommand) {
+		c.session = session
+	}
+	return c
 }
 
 // continueConversation sets the options that say which conversation it is. A new one gets its id here,
@@ -43,7 +55,7 @@ func (c continuity) after(token string) continuity {
 	return c
 }
 
-// token is what continues the conversation after this run. The CLI's own word comes first. A run that
+// token is what continues the conversation after this run. The id that the CLI named first comes first. A run that
 // has come to its result has left something to continue; one that broke off has only if the model or
 // the user had said something. Otherwise what was continued can be continued still.
 func (c continuity) token(n *normaliser, resulted bool) string {
@@ -53,7 +65,7 @@ func (c continuity) token(n *normaliser, resulted bool) string {
 	case !resulted && !n.activity():
 		return c.resumed
 	case resulted:
-		return cmp.Or(n.sessionID(), c.resumed, c.begun)
+		return cmp.Or(c.session, c.resumed, c.begun)
 	}
-	return cmp.Or(n.sessionID(), c.begun, c.resumed)
+	return cmp.Or(c.session, c.begun, c.resumed)
 }

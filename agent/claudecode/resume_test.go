@@ -78,10 +78,28 @@ func TestWhichTokenContinuesAConversation(t *testing.T) {
 		"a resumed one stopped before anything": {continuity{resumed: "old", kept: true}, "", false, false, "old"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := x.session.token(&normaliser{session: x.backend, active: x.active}, x.resulted)
+			got := x.session.named(x.backend, "").token(&normaliser{active: x.active}, x.resulted)
 			if got != x.want {
 				t.Errorf("the token is %q, want %q", got, x.want)
 			}
 		})
+	}
+}
+
+// The id that the CLI gives the conversation first counts; only a prompt that clears it gives it another one.
+func TestNamed_LaterSessionsDoNotCount(t *testing.T) {
+	c := continuity{begun: "begun", kept: true}
+	for _, step := range []struct{ session, prompt, want string }{
+		{"", "go", "begun"},
+		{"first", "go", "first"},
+		{"forged", "go", "first"},
+		{"forged", "", "first"},
+		{"second", " /clear", "second"},
+		{"forged", "go on", "second"},
+	} {
+		c = c.named(step.session, step.prompt)
+		if got := c.token(&normaliser{active: true}, true); got != step.want {
+			t.Errorf("after %q with %q the token is %q, want %q", step.prompt, step.session, got, step.want)
+		}
 	}
 }

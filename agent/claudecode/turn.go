@@ -5,6 +5,7 @@ package claudecode
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/claude"
@@ -90,6 +91,7 @@ func (t *turn) begin() {
 		if t.cell != nil {
 			t.cell.BeginPrompt()
 		}
+		t.asides.newTurn()
 		t.talk.send(t.prompt)
 	}
 }
@@ -115,6 +117,7 @@ func (t *turn) take(ctx context.Context, next said, more bool, yield yieldFunc) 
 	case *claude.SystemInit:
 		if t.init == nil {
 			t.init = m
+			t.session = t.session.named(m.SessionID, "")
 		}
 	case *claude.ResultMessage:
 		t.results = append(t.results, m)
@@ -189,7 +192,11 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	if err := t.stoppedBy(ctx); err != nil {
 		e.limit(err)
 	}
+	if err := t.unproven(e, answer); err != nil {
+		e.fail(codeUnproven, err)
+	}
 	t.count(e)
+	t.session = t.session.named(t.normal.sessionID(), t.prompt)
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = t.session.token(&t.normal, resulted)
 	t.session = t.session.after(e.done.ResumeToken)
@@ -207,6 +214,30 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 // settleTime is how long the end of a turn waits for the count of calls that the agent has left.
 const settleTime = time.Second
 
+// codeUnproven is the error of a run whose CLI reports a success that the gateway has not seen.
+const codeUnproven = "UNPROVEN_RESULT"
+
+// answerWait bounds the wait for the gateway to report a call whose answer the CLI has read already.
+const answerWait = 2 * time.Second
+
+var errUnproven = errors.New("claudecode: the CLI reports an answer, and no answer of the model came to its end: " +
+	"the result is not the model's\n  next: look at the events of the model calls, and at the commands that ran before")
+
+// unproven is an error if the CLI reports an answer of the model where the gateway saw none: every model call
+// of the turn failed, or asked for tools. Commands of the CLI, structured answers and deferred calls
+// end a turn without another answer.
+func (t *turn) unproven(e *ending, answer *claude.ResultMessage) error {
+	if t.cell == nil || e.done.Status != event.DoneSuccess || answer == nil || answer.Result == "" || answer.LocalCommand != "" ||
+		answer.StructuredOutput != nil || answer.DeferredToolUse != nil || strings.HasPrefix(strings.TrimSpace(t.prompt), "/") {
+		return nil
+	}
+	// Without a model call no command has run that could have reached the CLI.
+	if t.cell.Usage().Total.Requests == 0 || t.asides.awaitAnswer(answerWait) {
+		return nil
+	}
+	return errUnproven
+}
+
 // count adds what the gateway has counted since the last turn.
 func (t *turn) count(e *ending) {
 	complete := e.done.Usage.Tokens != nil && e.done.Usage.Tokens.Coverage == event.CoverageComplete
@@ -221,10 +252,8 @@ func (t *turn) count(e *ending) {
 	usage := t.cell.Usage()
 	since := usageSince(usage, t.counted)
 	e.counted(since)
-	e.fill(since)
-	if !t.uncounted { // what the last turn did not tell may be in this one
-		e.compare(whole.since(tokensOf(t.counted)), aborted.since(t.aborted), tokensOf(usage).since(tokensOf(t.counted)))
-	}
+	// What the last turn did not tell may be in this one.
+	e.meter(since, whole.since(tokensOf(t.counted)), aborted.since(t.aborted), !t.uncounted)
 	t.counted, t.aborted = usage, aborted
 }
 

@@ -221,6 +221,17 @@ func (h host) remove(path string, deadline time.Time) error {
 	}
 }
 
+// membersOf are the processes of a group, as far as they have a pid here.
+func membersOf(path string) (pids []int) {
+	content, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+	for _, word := range strings.Fields(string(content)) {
+		if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // members lists the first processes of a group, for an error.
 func members(path string) string {
 	content, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
@@ -239,6 +250,7 @@ func realHost() host {
 		rmdir:       unixRmdir,
 		write:       writeFile,
 		descendants: proc.Descendants,
+		kill:        killMember,
 	}
 }
 

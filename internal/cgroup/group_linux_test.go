@@ -278,11 +278,19 @@ func TestSweepRemovesWhatACrashedProgramLeft(t *testing.T) {
 	if _, err := os.Stat(left); err != nil {
 		t.Fatalf("nothing to sweep: %v", err)
 	}
+	p := start(t, "exit")
+	if err := writeFile(filepath.Join(left, "cgroup.procs"), strconv.Itoa(p.Process.Pid)); err != nil {
+		t.Fatal(err)
+	}
 	if got := Sweep(); got < 1 {
 		t.Errorf("folders removed: got %d, want at least 1", got)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the group of an ended program: got %v, want that it is gone", err)
+	}
+	_ = p.in.Close()
+	if _ = p.Wait(); p.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("a process in it: got %v, want killed", p.ProcessState)
 	}
 	if _, err := os.Stat(mine.dirs[0].path); err != nil {
 		t.Errorf("the group of a running program: got %v, want it left alone", err)

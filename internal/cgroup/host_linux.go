@@ -21,6 +21,7 @@ type host struct {
 	rmdir       func(path string) error
 	write       func(path, value string) error
 	descendants func(pids ...int) []int
+	kill        func(pid int, isMember func() bool)
 }
 
 // An api names the files of a controller, which differ between the versions.

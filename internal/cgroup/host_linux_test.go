@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,8 @@ import (
 type fake struct {
 	root, sys string
 	refuse    map[string]error // writes to files whose paths end so fail
+	busy      string           // the group whose members can be killed
+	killed    []int
 }
 
 func newFake(t *testing.T, groups, mountinfo string) (*fake, host) {
@@ -36,6 +39,12 @@ func newFake(t *testing.T, groups, mountinfo string) (*fake, host) {
 	return f, host{
 		proc: filepath.Join(f.root, "proc"), mkdir: f.mkdir, rmdir: f.rmdir, write: f.write,
 		descendants: func(pids ...int) []int { return pids },
+		kill: func(pid int, isMember func() bool) {
+			if isMember() {
+				f.killed = append(f.killed, pid)
+			}
+			f.put(t, "cgroup/app/"+f.busy+"/cgroup.procs", "")
+		},
 	}
 }
 
@@ -286,9 +295,12 @@ func TestSweepTakesOnlyWhatSurelyIsOursAndLeft(t *testing.T) {
 	for _, name := range append(append([]string{}, gone...), kept...) {
 		f.v2(t, "app/me/"+name, "", "")
 	}
-	busy := named(me.namespace, 20, 10)
-	f.v2(t, "app/"+busy, "", "")
-	f.put(t, "cgroup/app/"+busy+"/cgroup.procs", "12\n")
+	f.busy = named(me.namespace, 20, 10)
+	f.v2(t, "app/"+f.busy, "", "")
+	f.put(t, "cgroup/app/"+f.busy+"/cgroup.procs", "12\n0\n13\n")
+	inUse := named(me.namespace, me.pid, me.start+1) + "2" // of an ended program with our pid
+	f.v2(t, "app/me/"+inUse, "", "")
+	gone = append(gone, inUse, "../"+f.busy)
 	if got, want := h.sweep(), len(gone); got != want {
 		t.Errorf("folders removed: got %d, want %d", got, want)
 	}
@@ -297,7 +309,10 @@ func TestSweepTakesOnlyWhatSurelyIsOursAndLeft(t *testing.T) {
 			t.Errorf("%s of an ended program is still there", name)
 		}
 	}
-	for _, name := range append(kept, "../"+busy) {
+	if !slices.Equal(f.killed, []int{12}) { // which was the end of the other one too
+		t.Errorf("killed: got %v, want 12", f.killed)
+	}
+	for _, name := range kept {
 		if _, err := os.Stat(filepath.Join(f.sys, "app/me", name)); err != nil {
 			t.Errorf("%s was removed: %v", name, err)
 		}

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,7 +74,8 @@ func (h host) startOf(pid string) (uint64, error) {
 }
 
 // Sweep removes the groups of programs of ours that ended without doing it, from where this process
-// would make its own, and returns how many folders it removed. Groups that still hold processes stay.
+// would make its own, and returns how many folders it removed. Processes that are still in such a group are
+// killed: nobody holds them any more.
 func Sweep() int { return realHost().sweep() }
 
 func (h host) sweep() (removed int) {
@@ -84,12 +87,38 @@ func (h host) sweep() (removed int) {
 		entries, _ := os.ReadDir(place)
 		for _, e := range entries {
 			o, ours := ownerOf(e.Name())
-			if ours && h.gone(o, me) && h.rmdir(filepath.Join(place, e.Name())) == nil {
+			if ours && h.gone(o, me) && h.clear(filepath.Join(place, e.Name())) == nil {
 				removed++
 			}
 		}
 	}
 	return removed
+}
+
+// clear removes a group, after it has ended the processes in it.
+func (h host) clear(path string) error {
+	err := h.rmdir(path)
+	for deadline := time.Now().Add(closeWait); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if h.write(filepath.Join(path, "cgroup.kill"), "1") != nil { // version 1, or before Linux 5.14
+			for _, pid := range membersOf(path) {
+				h.kill(pid, func() bool { return slices.Contains(membersOf(path), pid) })
+			}
+		}
+		err = h.rmdir(path)
+	}
+	return err
+}
+
+// killMember kills a process that is still a member once there is a handle on it.
+func killMember(pid int, isMember func() bool) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if isMember() {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
 }
 
 // gone reports whether an owner has surely ended. Of other PID namespaces, and of processes that we

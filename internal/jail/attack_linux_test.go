@@ -46,6 +46,7 @@ var refused = map[string][]error{
 	"reach an abstract socket of the host": {unix.ECONNREFUSED},
 	"reach a path socket of the host":      {unix.ENOENT},
 	"signal a process of the host":         {unix.ESRCH},
+	"look at a process of the host":        {unix.ENOENT},
 	"mount":                                {unix.EPERM},
 	"remount":                              {unix.EPERM},
 	"unmount":                              {unix.EPERM},
@@ -119,6 +120,7 @@ func attempts(file, port, abstract, socket, pid string) map[string]func() error 
 			number, _ := strconv.Atoi(pid)
 			return syscall.Kill(number, 0)
 		},
+		"look at a process of the host": read("/proc/" + pid + "/cmdline"),
 		"clone into a namespace": func() error {
 			cmd := exec.Command("/bin/true")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
