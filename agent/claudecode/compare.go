@@ -36,8 +36,8 @@ type UsageDifference struct {
 }
 
 // meter makes the gateway's count the usage of the run. The CLI's own stays where it is the same, since it
-// tells more. Whole is the part in answers that came to their end, aborted that in calls which the agent has left. If comparable is false, the CLI's count may
-// hold what an earlier turn did not tell.
+// tells more. Whole is the part in answers that came to their end, aborted that in calls which the agent has
+// left. If comparable is false, the CLI's count may hold what an earlier turn did not tell.
 func (e *ending) meter(counted gateway.Usage, whole, aborted Tokens, comparable bool) {
 	said, all := e.done.Usage, tokensOf(counted)
 	complete := said.Tokens != nil && said.Tokens.Coverage == event.CoverageComplete
