@@ -30,6 +30,8 @@ type Client struct {
 	init atomic.Pointer[InitializeResult]
 
 	mirror  *transcript.Mirror
+	lost    atomic.Pointer[error] // why the store lacks something
+	unlock  func() error          // of the conversation in the store; nil if there is no lock
 	flushes sync.WaitGroup
 	resumed *transcript.Resumed
 	awaits  bool // the CLI is to wait for the handshake

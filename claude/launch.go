@@ -3,6 +3,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,8 +25,10 @@ import (
 
 // start launches the CLI and the goroutines that speak to it.
 func (c *Client) start(ctx context.Context) error {
-	if err := errors.Join(c.refuseDeferred(ctx), c.resume(ctx)); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{c.refuseDeferred, c.lockStore, c.resume} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	if err := c.openMirror(); err != nil {
 		return err
@@ -200,11 +203,7 @@ func (c *Client) resume(ctx context.Context) error {
 
 // materialise lays out the session of Resume, or the newest one of the working directory.
 func (o *Options) materialise(ctx context.Context) (*transcript.Resumed, error) {
-	dir := o.Dir
-	if dir == "" {
-		dir = "."
-	}
-	project := transcript.ProjectKey(dir)
+	project := o.projectKey()
 	opts := transcript.ResumeOptions{
 		HostConfigDir: o.configDir(), HostStateFile: o.stateFile(), TempDir: o.StoreDir, LoadTimeout: o.StoreLoadTimeout,
 		KeepDeferred: o.awaitsInitialize(),
@@ -214,6 +213,9 @@ func (o *Options) materialise(ctx context.Context) (*transcript.Resumed, error) 
 	}
 	return transcript.Materialise(ctx, o.Store, transcript.Key{ProjectKey: project, SessionID: o.Resume}, opts)
 }
+
+// projectKey is the project of the working directory.
+func (o *Options) projectKey() string { return transcript.ProjectKey(cmp.Or(o.Dir, ".")) }
 
 // Environ is the whole environment that the CLI gets with these options, as "NAME=value", sorted.
 func (o *Options) Environ() []string { return o.environment(os.Environ()) }

@@ -5,6 +5,8 @@ package claude
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/drover-agents/drover/claude/transcript"
@@ -48,6 +50,7 @@ func (o *Options) stateFile() string {
 // mirrorFailed tells the reader of messages that the store lacks something. The conversation goes
 // on.
 func (c *Client) mirrorFailed(key transcript.Key, err error) {
+	c.lost.CompareAndSwap(nil, &err)
 	c.log.Warn("claude: the transcript could not be copied to Options.Store", "key", key.String(), "error", err)
 	line, merr := json.Marshal(map[string]any{
 		"type": "system", "subtype": "mirror_error", "error": err.Error(), "uuid": uuid.New(), "session_id": key.SessionID,
@@ -72,6 +75,44 @@ func (c *Client) mirrorLine(line []byte) {
 		return
 	}
 	c.mirror.Add(frame.FilePath, frame.Entries)
+}
+
+// Stored waits until all that the CLI has written so far is in Options.Store. The error says that something
+// is missing there, or that ctx has ended first; without a Store it is nil. It is meaningful after a
+// [TurnEnd].
+func (c *Client) Stored(ctx context.Context) error {
+	if c.mirror == nil {
+		return nil
+	}
+	if err := c.mirror.Flush(ctx); err != nil {
+		return err
+	}
+	if lost := c.lost.Load(); lost != nil {
+		return *lost
+	}
+	return nil
+}
+
+// lockStore keeps other clients from going on with the same conversation, where the store can.
+func (c *Client) lockStore(ctx context.Context) error {
+	o := c.opts
+	locker, ok := o.Store.(transcript.Locker)
+	id := o.SessionID
+	if id == "" && !o.Fork {
+		id = o.Resume
+	}
+	if !ok || id == "" {
+		return nil
+	}
+	unlock, err := locker.Lock(ctx, transcript.Key{ProjectKey: o.projectKey(), SessionID: id})
+	if err != nil && (o.Resume != "" || errors.Is(err, transcript.ErrInUse)) {
+		return fmt.Errorf("claude: the conversation in Options.Store: %w", err)
+	}
+	if err != nil { // nobody knows a new one yet, and whether it can be stored shows later
+		c.log.Warn("claude: the conversation in Options.Store could not be locked", "error", err)
+	}
+	c.unlock = unlock
+	return nil
 }
 
 // flushMirror writes what has come so far, without waiting. It is called at each result.

@@ -105,6 +105,9 @@ func (c *Client) cleanUp() error {
 		errs = append(errs, c.mirror.Close(ctx))
 		c.flushes.Wait()
 	}
+	if c.unlock != nil {
+		errs = append(errs, c.unlock())
+	}
 	if c.resumed != nil {
 		errs = append(errs, c.resumed.Close())
 	}

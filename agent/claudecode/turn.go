@@ -198,7 +198,7 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	t.count(e)
 	t.session = t.session.named(t.normal.sessionID(), t.prompt)
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
-	e.done.ResumeToken = t.session.token(&t.normal, resulted)
+	e.done.ResumeToken = t.keptToken(ctx, t.session.token(&t.normal, resulted))
 	t.session = t.session.after(e.done.ResumeToken)
 	// Nothing but the end is told of a run that was stopped.
 	if ctx.Err() == nil && (!t.tellLate(yield) || !t.tellAsides(yield)) {
@@ -236,6 +236,34 @@ func (t *turn) unproven(e *ending, answer *claude.ResultMessage) error {
 		return nil
 	}
 	return errUnproven
+}
+
+// codeNotKept is the error of a run whose conversation could not be stored.
+const codeNotKept = "CONVERSATION_NOT_KEPT"
+
+// storeTime is how long the store may take for the end of a turn. One that refuses is asked again for a second.
+const storeTime = 5 * time.Second
+
+// keptToken is the token if the conversation that it names is stored, else empty.
+func (t *turn) keptToken(ctx context.Context, token string) string {
+	if token == "" || t.talk == nil || t.talk.client.Load() == nil {
+		return token
+	}
+	limit := storeTime
+	if ctx.Err() != nil {
+		limit = patience / 2 // whoever stops a run does not wait
+	}
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	err := t.talk.client.Load().Stored(within)
+	if err == nil || ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		return token
+	}
+	t.asides.tell(event.Error{
+		Code: codeNotKept, Recoverable: true, Cause: err,
+		Message: "the conversation could not be stored, so it cannot be continued: " + err.Error() + "\n  next: make room where conversations are stored; the answer is not affected",
+	})
+	return ""
 }
 
 // count adds what the gateway has counted since the last turn.

@@ -4,6 +4,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,6 +93,55 @@ func (s *FileStore) append(ctx context.Context, name string, text []byte) error 
 		return errors.Join(err, f.Truncate(end))
 	}
 	return nil
+}
+
+// Lock implements [Locker]. The lock is a file beside that of the session, which is gone when it is not held.
+func (s *FileStore) Lock(ctx context.Context, key Key) (unlock func() error, err error) {
+	if key.Subpath = ""; key.Validate() != nil {
+		return nil, key.Validate()
+	}
+	name := path.Join(key.ProjectKey, key.SessionID) + ".lock"
+	for {
+		f, err := s.lockFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("transcript: locking %s: %w", key, err)
+		}
+		if held, err := s.holds(f, name); err != nil || !held {
+			_ = f.Close()
+			if err == nil && ctx.Err() == nil {
+				continue // its holder has removed the file meanwhile
+			}
+			return nil, fmt.Errorf("transcript: locking %s: %w", key, cmp.Or(err, ctx.Err()))
+		}
+		return func() error { return errors.Join(s.dir.Remove(name), filelock.Unlock(f), f.Close()) }, nil
+	}
+}
+
+func (s *FileStore) lockFile(name string) (*os.File, error) {
+	if err := s.dir.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return nil, err
+	}
+	return s.dir.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+// holds takes the lock of f and reports whether f is still the file of this name.
+func (s *FileStore) holds(f *os.File, name string) (bool, error) {
+	got, err := filelock.Try(f)
+	if err != nil {
+		return false, err
+	}
+	if !got {
+		return false, ErrInUse
+	}
+	mine, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := s.dir.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, there), err
 }
 
 // mend makes a file end with a newline and returns its length. An unfinished last line that is

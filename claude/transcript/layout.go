@@ -27,6 +27,8 @@ var (
 	// ErrOutside is reported for a mirror frame whose file is not a session below the projects
 	// directory.
 	ErrOutside = errors.New("transcript: file is outside the projects directory")
+	// ErrInUse is returned by [Locker.Lock] for a session that goes on elsewhere.
+	ErrInUse = errors.New("transcript: the session is in use\n  next: wait until the other run has ended, or fork the session")
 	// ErrEmptyText is returned for a title or tag without visible characters.
 	ErrEmptyText = errors.New("transcript: text has no visible characters")
 )

@@ -63,7 +63,7 @@ func safePath(path string) bool {
 // several goroutines; appends to one key come one after the other. A method returns soon after its
 // context ends. Every key must pass [Key.Validate]. The package storetest checks all of this.
 //
-// A store may also be a [SessionLister], a [SummaryLister], a [Deleter] and a [SubkeyLister].
+// A store may also be a [SessionLister], a [SummaryLister], a [Deleter], a [SubkeyLister] and a [Locker].
 type Store interface {
 	// Append adds entries, each a JSON object, after those that key has. It is never called with
 	// none by this package, and does nothing then. After an error the entries may or may not be
@@ -99,6 +99,14 @@ type Deleter interface {
 // A SubkeyLister lists the subpaths of a session, in any order. The subpath of key is not looked at.
 type SubkeyLister interface {
 	ListSubkeys(ctx context.Context, key Key) ([]string, error)
+}
+
+// A Locker keeps two programs from going on with one session at once: each would store its turns after those
+// of the other, and the turns of one would be lost to the conversation.
+type Locker interface {
+	// Lock returns [ErrInUse] at once if another user has the lock. The lock is held until unlock is called
+	// or the process ends.
+	Lock(ctx context.Context, key Key) (unlock func() error, err error)
 }
 
 // checkEntries refuses what a line-based store could not give back.

@@ -61,9 +61,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
-	if files != nil {
-		kept.project = current
-	}
+	kept.project = current
 	if j.adapter, err = o.adapter(in, kept); err != nil {
 		return err
 	}
@@ -289,7 +287,10 @@ func (j *job) run(parent context.Context) error {
 		}
 		seen.event(e)
 	}
-	display.close() // before anything is said on the terminal
+	display.close()                            // before anything is said on the terminal
+	if seen.notKept != "" && !j.options.json { // there it is an event
+		fmt.Fprintln(j.streams.errs, "drover: "+seen.notKept)
+	}
 	err = seen.ending(context.Cause(ctx))
 	if j.unfinished != nil && cameToItsEnd(err) {
 		return errors.Join(j.unfinished(), err)

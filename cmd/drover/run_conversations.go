@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -17,7 +19,7 @@ import (
 // a folder of the user's. The zero value keeps nothing.
 type conversations struct {
 	store *transcript.FileStore
-	// project is the folder that they belong to, if it is not the one that the agent works in.
+	// project is the folder that they belong to: the one that drover was started in.
 	project string
 }
 
@@ -52,34 +54,83 @@ func (c *conversations) keep(base *claude.Options) {
 		base.NoPersistence = true
 		return
 	}
-	base.Store, base.StoreEager = c.store, true
-	if c.project != "" {
-		base.Store = projectStore{c.store, transcript.ProjectKey(c.project)}
-	}
+	base.Store, base.StoreEager = newProjectStore(c.store, c.project), true
 }
 
-// A projectStore keeps the conversations of every folder as those of one project. Workspaces are never in
-// the same folder twice.
+// A projectStore keeps all conversations as those of one folder: workspaces are never in the same folder twice.
+//
+// The CLI's own names for folders are not unique: a/b and a-b have the same. The keys here have a hash of the
+// path besides. A conversation that an earlier version stored under the CLI's name stays there, and goes on in
+// the folder that its lines name.
 type projectStore struct {
 	*transcript.FileStore
-	project string
+	folder       string
+	project, old string
+}
+
+func newProjectStore(store *transcript.FileStore, folder string) projectStore {
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	name := transcript.ProjectKey(folder)
+	hash := sha256.Sum256([]byte(folder))
+	return projectStore{FileStore: store, folder: folder, project: name + "-" + hex.EncodeToString(hash[:16]), old: name}
+}
+
+// home is the key of a conversation in the store.
+func (s projectStore) home(ctx context.Context, key transcript.Key) (transcript.Key, error) {
+	main := transcript.Key{ProjectKey: s.old, SessionID: key.SessionID}
+	entries, err := s.FileStore.Load(ctx, main)
+	key.ProjectKey = s.project
+	if err == nil && s.beganHere(entries) {
+		key.ProjectKey = s.old
+	}
+	return key, err
+}
+
+// beganHere reports whether a conversation under an old key is one of this folder: its first line with a folder
+// names it. One that names a folder of another key was held in a workspace.
+func (s projectStore) beganHere(entries []json.RawMessage) bool {
+	for _, line := range entries {
+		if e, err := transcript.ParseEntry(line); err == nil && e.CWD != "" {
+			return e.CWD == s.folder || transcript.ProjectKey(e.CWD) != s.old
+		}
+	}
+	return false
 }
 
 // Append implements [transcript.Store].
 func (s projectStore) Append(ctx context.Context, key transcript.Key, entries []json.RawMessage) error {
-	key.ProjectKey = s.project
+	key, err := s.home(ctx, key)
+	if err != nil {
+		return err
+	}
 	return s.FileStore.Append(ctx, key, entries)
 }
 
 // Load implements [transcript.Store].
 func (s projectStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
-	key.ProjectKey = s.project
+	key, err := s.home(ctx, key)
+	if err != nil {
+		return nil, err
+	}
 	return s.FileStore.Load(ctx, key)
+}
+
+// Lock implements [transcript.Locker].
+func (s projectStore) Lock(ctx context.Context, key transcript.Key) (unlock func() error, err error) {
+	if key, err = s.home(ctx, key); err != nil {
+		return nil, err
+	}
+	return s.FileStore.Lock(ctx, key)
 }
 
 // ListSubkeys implements [transcript.SubkeyLister].
 func (s projectStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]string, error) {
-	key.ProjectKey = s.project
+	key, err := s.home(ctx, key)
+	if err != nil {
+		return nil, err
+	}
 	return s.FileStore.ListSubkeys(ctx, key)
 }
 
@@ -95,6 +146,9 @@ func (s projectStore) ListSummaries(ctx context.Context, _ string) ([]transcript
 
 // Delete implements [transcript.Deleter].
 func (s projectStore) Delete(ctx context.Context, key transcript.Key) error {
-	key.ProjectKey = s.project
+	key, err := s.home(ctx, key)
+	if err != nil {
+		return err
+	}
 	return s.FileStore.Delete(ctx, key)
 }

@@ -25,6 +25,7 @@ type outcome struct {
 	failure error
 	done    event.Done
 	refused bool
+	notKept string // why the conversation cannot be continued
 	denied  denials
 	limits  reached
 }
@@ -50,6 +51,9 @@ func (o *outcome) event(e event.Event) {
 	o.limits.event(e.Payload)
 	switch p := e.Payload.(type) {
 	case event.Error:
+		if p.Code == "CONVERSATION_NOT_KEPT" {
+			o.notKept = p.Message
+		}
 		if p.Recoverable {
 			break
 		}

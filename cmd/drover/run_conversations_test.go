@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/drover-agents/drover/claude/transcript"
+)
+
+const conversationID = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
+
+func stored(t *testing.T, s transcript.Store) int {
+	t.Helper()
+	entries, err := s.Load(t.Context(), transcript.Key{ProjectKey: "any", SessionID: conversationID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// Folders whose names the CLI cannot tell apart do not share conversations. One that was stored under the CLI's
+// name for both goes on in its own folder, and in the same file.
+func TestConversations_FoldersDoNotShareKeys(t *testing.T) {
+	base := t.TempDir()
+	files, err := transcript.NewFileStore(filepath.Join(base, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	one, other := filepath.Join(base, "a", "b"), filepath.Join(base, "a-b")
+	if transcript.ProjectKey(one) != transcript.ProjectKey(other) {
+		t.Fatal("the CLI tells the folders apart: the trap of this test is gone")
+	}
+	line := func(dir string) []json.RawMessage {
+		text, _ := json.Marshal(map[string]string{"type": "user", "cwd": dir})
+		return []json.RawMessage{json.RawMessage(`{"type":"mode"}`), text}
+	}
+	key := transcript.Key{ProjectKey: "any", SessionID: conversationID}
+	if err := newProjectStore(files, one).Append(t.Context(), key, line(one)); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, newProjectStore(files, one)); got != 2 {
+		t.Errorf("its own folder has %d lines, want 2", got)
+	}
+	if got := stored(t, newProjectStore(files, other)); got != 0 {
+		t.Errorf("the other folder has %d lines, want none", got)
+	}
+	if err := newProjectStore(files, one).Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"as it is": one, "in a workspace": filepath.Join(base, "workspace")} {
+		t.Run("an old key, "+name, func(t *testing.T) {
+			old := transcript.Key{ProjectKey: transcript.ProjectKey(one), SessionID: conversationID}
+			if err := files.Append(t.Context(), old, line(dir)); err != nil {
+				t.Fatal(err)
+			}
+			if got := stored(t, newProjectStore(files, one)); got != 2 {
+				t.Errorf("its own folder has %d lines, want 2", got)
+			}
+			if got := stored(t, newProjectStore(files, other)); dir == one && got != 0 {
+				t.Errorf("the other folder has %d lines, want none", got)
+			}
+			if err := newProjectStore(files, one).Append(t.Context(), key, line(dir)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := files.Load(t.Context(), old); err != nil || len(got) != 4 {
+				t.Errorf("the old file has %d lines, %v; want 4", len(got), err)
+			}
+			if err := newProjectStore(files, one).Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A conversation goes on in one run at a time.
+func TestConversations_InUseIsAnError(t *testing.T) {
+	files, err := transcript.NewFileStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	s, key := newProjectStore(files, t.TempDir()), transcript.Key{ProjectKey: "any", SessionID: conversationID}
+	for range 2 {
+		unlock, err := s.Lock(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Lock(t.Context(), key); !errors.Is(err, transcript.ErrInUse) {
+			t.Errorf("a second lock: %v, want ErrInUse", err)
+		}
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
