@@ -4,7 +4,9 @@ package main
 
 import (
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -104,11 +106,7 @@ func TestReadResult(t *testing.T) {
 // A mutation of the repository applies to the code as it is, and its test exists. Whether the test
 // notices is for make mutate.
 func TestMutations_Apply(t *testing.T) {
-	all, err := load(root)
-	if err != nil {
-		t.Error(err)
-	}
-	for _, m := range all {
+	for _, m := range all(t) {
 		if _, err := m.apply(root); err != nil {
 			t.Error(err)
 		}
@@ -118,25 +116,79 @@ func TestMutations_Apply(t *testing.T) {
 	}
 }
 
-// A row of docs/seed-map.md that a mutation shows names the test that notices it.
-func TestMutations_RowsNameTheTest(t *testing.T) {
+// A mutation that shows a row of docs/seed-map.md is noticed by a test that the row names, and at least
+// a hundred rows have one.
+func TestMutations_RowsOfTheSeedMap(t *testing.T) {
 	rows := rows(t, "docs/seed-map.md")
-	all, err := load(root)
-	if err != nil {
-		t.Error(err)
-	}
-	for _, m := range all {
+	shown := map[string]bool{}
+	for _, m := range all(t) {
 		for _, show := range m.shows {
-			if len(show) != len("S000-000") || show[0] != 'S' {
+			if !seedRow.MatchString(show) {
 				continue
 			}
+			shown[show] = true
 			if row, ok := rows[show]; !ok {
 				t.Errorf("%s: mutation %q: docs/seed-map.md has no row %s", m.at, m.name, show)
-			} else if !strings.Contains(row, "."+m.test+"`") {
-				t.Errorf("%s: mutation %q: row %s of docs/seed-map.md does not name %s", m.at, m.name, show, m.test)
+			} else if !strings.Contains(row, m.quoted()) {
+				t.Errorf("%s: mutation %q: row %s of docs/seed-map.md does not name %s", m.at, m.name, show, m.quoted())
 			}
 		}
 	}
+	if len(shown) < 100 {
+		t.Errorf("%d rows of docs/seed-map.md have a mutation, want at least 100", len(shown))
+	}
+}
+
+var seedRow = regexp.MustCompile(`^S\d{3}-\d{3}$`)
+
+// Each row of docs/security.md that names tests has a mutation that one of them notices. A mutation
+// names the row by the beginning of its first cell.
+func TestMutations_RowsOfTheSecurityPage(t *testing.T) {
+	broken := map[string]bool{}
+	rows := rows(t, "docs/security.md")
+	for _, m := range all(t) {
+		for _, show := range m.shows {
+			name, ok := strings.CutPrefix(show, "security/")
+			if !ok {
+				continue
+			}
+			if _, exact := rows[name]; !exact {
+				for row := range rows {
+					if strings.HasPrefix(row, name) {
+						name = row
+					}
+				}
+			}
+			row, ok := rows[name]
+			if !ok {
+				t.Errorf("%s: mutation %q: docs/security.md has no row %q", m.at, m.name, name)
+			}
+			broken[name] = broken[name] || strings.Contains(row, m.quoted())
+		}
+	}
+	for name, row := range rows {
+		if strings.Contains(row, ".Test") && !broken[name] {
+			t.Errorf("docs/security.md: no mutation breaks the row %q for a test that it names", name)
+		}
+	}
+}
+
+// quoted is the test as pages name it.
+func (m *mutation) quoted() string {
+	name := path.Base(m.folder)
+	if m.folder == "." {
+		name = "drover"
+	}
+	return "`" + name + "." + m.test + "`"
+}
+
+func all(t *testing.T) []mutation {
+	t.Helper()
+	found, err := load(root)
+	if err != nil {
+		t.Error(err)
+	}
+	return found
 }
 
 // rows returns the rows of the tables of a page by their first cell.
@@ -149,7 +201,7 @@ func rows(t *testing.T, page string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		if cells := strings.Split(line, "|"); len(cells) > 2 && cells[0] == "" {
-			found[strings.TrimSpace(cells[1])] = line
+			found[strings.TrimSpace(cells[1])] += line // a first cell may be in two tables
 		}
 	}
 	return found
