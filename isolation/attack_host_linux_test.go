@@ -51,7 +51,12 @@ const secretVariable = "ISOLATION_TEST_SECRET"
 
 func newTarget(t *testing.T) *target {
 	t.Helper()
-	h := &target{RealCLI: claudetest.CLI(t), secret: "secret-" + rand.Text(), key: "sk-ant-api03-" + rand.Text()}
+	return newTargetWith(t, claudetest.CLI(t))
+}
+
+func newTargetWith(t *testing.T, cli *claudetest.RealCLI) *target {
+	t.Helper()
+	h := &target{RealCLI: cli, secret: "secret-" + rand.Text(), key: "sk-ant-api03-" + rand.Text()}
 	t.Setenv(secretVariable, h.secret)
 	if info, err := os.Stat(h.Root); err != nil || info.Mode().Perm() != 0o700 {
 		t.Fatalf("%s can be entered by others: %v, %v", h.Root, info, err)

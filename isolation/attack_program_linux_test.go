@@ -51,6 +51,7 @@ var attacks = map[string]func(args []string){
 	"grow":     growAttack,
 	"map":      mapAttack,
 	"exchange": exchangeAttack,
+	"library":  libraryAttack,
 	"mcp":      func([]string) { spyServer() },
 	"wait":     func([]string) { time.Sleep(time.Minute) },
 	"pause":    func([]string) { time.Sleep(500 * time.Millisecond) },

@@ -32,10 +32,12 @@ func Guardable(program string) bool {
 	return false
 }
 
-// guard adds what [Spec.Guard] asks for.
+// guard adds what [Spec.Guard] asks for. Bun writes libraries that are part of a program to the folder of
+// BUN_TMPDIR and loads them from there: in one that others can write, they could exchange a library for theirs.
+// That of the guard is read-only, so that the program does without such libraries.
 func (s *Spec) guard() {
 	if s.Guard {
 		s.Files = append(slices.Clip(s.Files), File{Path: guardPath, Data: guardELF})
-		s.Env = append(slices.Clip(s.Env), "LD_PRELOAD="+guardPath)
+		s.Env = append(slices.Clip(s.Env), "LD_PRELOAD="+guardPath, "BUN_TMPDIR="+path.Dir(guardPath))
 	}
 }

@@ -27,14 +27,15 @@ func TestACellGuardsItsProgram(t *testing.T) {
 		try descriptors 'ls /proc/'$$'/fd'
 		try output 'exec 3>>/proc/'$$'/fd/2'
 		try environment 'cat /proc/'$$'/environ'
+		try library 'touch "${BUN_TMPDIR:-/tmp}/library.node"'
 		env | grep LD_PRELOAD
 		sh -c 'sh -c "cat /proc/\$PPID/environ" >/dev/null && echo children: readable; true'`
 	for _, c := range []struct {
 		guard bool
 		want  []string
 	}{
-		{true, []string{"memory: closed", "descriptors: closed", "output: closed", "environment: closed"}},
-		{false, []string{"memory: open", "descriptors: open", "environment: open"}}, // the output depends on the user
+		{true, []string{"memory: closed", "descriptors: closed", "output: closed", "environment: closed", "library: closed"}},
+		{false, []string{"memory: open", "descriptors: open", "environment: open", "library: open"}}, // the output depends on the user
 	} {
 		s := shellSpec(line)
 		s.Guard = c.guard
