@@ -58,8 +58,9 @@ func (c *Conversation[T]) Interrupt() bool { return c.e.stop(ErrInterrupted) }
 // nothing was answered.
 func (c *Conversation[T]) ResumeToken() string { return c.e.resumeToken() }
 
-// Fork is a conversation that has said the same so far, and goes on by itself. Its session is a clone; the
-// folder that its agent works in is the same. It must be closed too.
+// Fork is a conversation that has said the same so far, and goes on by itself: what this one says later, or in a
+// turn that is under way, is not in it if the adapter is an [agent.Snapshotter]. Its session is a clone; the folder
+// that its agent works in is the same. It must be closed too.
 func (c *Conversation[T]) Fork() (*Conversation[T], error) {
 	forked, err := c.e.fork()
 	if err != nil {

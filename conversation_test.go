@@ -4,6 +4,7 @@ package drover_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/drover-agents/drover"
@@ -12,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 )
@@ -50,5 +52,61 @@ func TestAConversationOutlivesItsAgent(t *testing.T) {
 	}
 	if string(resp.Output) != "It was blue." || !model.LastRequest().SawText("The marker is blue.") {
 		t.Errorf("the answer is %q, and the new agent does not know what was said", resp.Output)
+	}
+}
+
+// A fork is a snapshot: what the conversation that it comes from says later, also before the fork says anything, is
+// not in it. One that is made while a turn is under way does not have that turn.
+func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t, script.Text("The marker is blue."), script.Text("The marker is red."), script.Text("It was blue."), script.Text("Blue, again."))
+	p, err := prompt.NewPrompt[prompt.Text]("demo", "talk", prompt.Markdown("task", "Task", "Remember it."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := drover.Converse(claudecode.New(cli.Options(model)), p, nil)
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var forks []*drover.Conversation[prompt.Text]
+	fork := func() {
+		f, err := c.Fork()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		forks = append(forks, f)
+	}
+	fork()
+	said := c.Stream(t.Context(), "The marker is red from now on.")
+	for e, err := range said.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == event.KindText && len(forks) == 1 {
+			fork()
+		}
+	}
+	if _, err := said.Response(); err != nil {
+		t.Fatal(err)
+	}
+	if len(forks) != 2 {
+		t.Fatal("no text came while the turn was under way")
+	}
+	for _, f := range forks {
+		if _, err := f.Send(t.Context(), "Which colour is it?"); err != nil {
+			t.Fatal(err)
+		}
+		asked := model.LastRequest()
+		if !asked.SawText("The marker is blue.") {
+			t.Error("the fork does not know what was said before it")
+		}
+		if strings.Contains(string(asked.Body), "marker is red") {
+			t.Error("the fork has heard what was said after it")
+		}
+		if f.ResumeToken() == c.ResumeToken() {
+			t.Error("the fork goes on in the conversation that it comes from")
+		}
 	}
 }

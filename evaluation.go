@@ -58,6 +58,7 @@ type evaluation struct {
 	runner  *agent.Runner
 	asked   agent.Request
 	talk    agent.Conversation // nil if the adapter cannot keep one
+	before  string             // the conversation as it was before the turn under way
 	forks   bool               // the conversation that is resumed stays as it is
 	record  *Transcript
 	seq     int64
@@ -406,7 +407,13 @@ type turn struct {
 func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
 	t := &turn{Kinds: map[event.Kind]int{}}
 	e.beginTurn(text)
-	defer func() { e.endTurn(ctx, t, err) }()
+	e.noteBefore()
+	defer func() {
+		e.endTurn(ctx, t, err)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.before = ""
+	}()
 	ctx, end := e.host.begin(ctx)
 	defer end()
 	request := e.asked
@@ -495,6 +502,9 @@ func (e *evaluation) fork() (*evaluation, error) {
 	if err != nil {
 		return nil, err
 	}
+	if token, err = e.snapshot(token, place); err != nil {
+		return nil, errors.Join(err, place.leave())
+	}
 	clone, err := e.opts.Session.Clone(nil)
 	if err != nil {
 		return nil, errors.Join(err, place.leave())
@@ -515,4 +525,39 @@ func (e *evaluation) shared() (token string, p *place, err error) {
 		return "", nil, errors.New("drover: there is nothing to fork yet\n  next: begin the conversation first")
 	}
 	return token, e.place.shared(), nil
+}
+
+// snapshotTime bounds how long a store may take for a snapshot.
+const snapshotTime = 10 * time.Second
+
+// snapshot is a token for the conversation of another token as it is now, or as it was before the turn under way.
+func (e *evaluation) snapshot(token string, p *place) (string, error) {
+	s, ok := e.adapter.(agent.Snapshotter)
+	if !ok {
+		return token, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), snapshotTime)
+	defer cancel()
+	now, err := s.Snapshot(ctx, agent.Request{Dir: e.opts.Dir, Workspace: p.workspace(), Resume: token})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.before != "" {
+		return e.before, nil
+	}
+	return now, err
+}
+
+// noteBefore takes the snapshot that a fork gets while a turn is under way.
+func (e *evaluation) noteBefore() {
+	token := e.resumeToken()
+	if token == "" {
+		return
+	}
+	before, err := e.snapshot(token, e.place)
+	if err != nil {
+		before = token
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.before = before
 }

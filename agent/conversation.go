@@ -28,6 +28,15 @@ type Conversation interface {
 	Close() error
 }
 
+// A Snapshotter is an adapter whose conversations can be forked as they are now.
+type Snapshotter interface {
+	Adapter
+	// Snapshot is a token for the conversation that the request resumes, as it is now: what is said there later
+	// is not heard by whoever resumes it. The conversation that goes on from it always has a token of its own.
+	// Nothing is started. A conversation that the adapter does not keep itself has the token that it had.
+	Snapshot(ctx context.Context, req Request) (string, error)
+}
+
 // A Resetter is a conversation that can begin anew with the same agent.
 type Resetter interface {
 	Conversation

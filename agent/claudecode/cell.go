@@ -41,11 +41,17 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // there is nothing to start
 	}
-	if r.adapter.isolation == nil && r.opts.Spawner != nil {
+	ours := r.adapter.isolation != nil || r.opts.Spawner == nil
+	if ours {
+		r.adapter.keep(&r.opts)
+	}
+	if r.session.entries > 0 && r.opts.Store != nil {
+		r.opts.Store = snapshotStore{r.opts.Store, r.opts.Resume, r.session.entries}
+	}
+	if !ours {
 		r.asides.tell(isolation.Walls{Level: isolation.LevelHost, Enforced: []string{}, Missing: []string{"the CLI is started by a Spawner of the caller's, and no walls are put around it here"}})
 		return nil
 	}
-	r.adapter.keep(&r.opts)
 	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect, MaxTurns: r.opts.MaxTurns, SideCallsPerTurn: req.SideCallsPerTurn}
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))

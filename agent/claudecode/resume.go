@@ -15,6 +15,7 @@ import (
 type continuity struct {
 	resumed string // the conversation that is continued, if one is
 	begun   string // the id of the new one, if one is begun
+	entries int    // how much of it is continued, if it goes on as it was once
 	kept    bool   // the CLI keeps a transcript, so that there is something to continue
 	session string // as the CLI named it before the agent could do anything, or when it was told to begin another
 }
@@ -38,7 +39,9 @@ func continueConversation(o *claude.Options, req agent.Request) continuity {
 	case req.Resume != "":
 		o.Continue, o.Resume = false, req.Resume
 	}
-	o.Fork = o.Fork || req.Fork
+	token := o.Resume
+	session, entries := splitSnapshot(token)
+	o.Resume, o.Fork = session, o.Fork || req.Fork || entries > 0
 	goesOn := o.Continue || o.Resume != ""
 	switch {
 	case goesOn && !o.Fork: // neither can be changed
@@ -46,7 +49,7 @@ func continueConversation(o *claude.Options, req agent.Request) continuity {
 	case o.SessionID == "":
 		o.SessionID = uuid.New()
 	}
-	return continuity{resumed: o.Resume, begun: o.SessionID, kept: !o.NoPersistence}
+	return continuity{resumed: token, entries: entries, begun: o.SessionID, kept: !o.NoPersistence}
 }
 
 // after is the continuity of the turn that follows one with this token.

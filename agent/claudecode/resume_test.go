@@ -29,6 +29,9 @@ func TestWhichConversationARunBelongsTo(t *testing.T) {
 		"the newest":                {base: claude.Options{Continue: true}, want: said{goesOn: true}},
 		"fresh beats the base":      {base: claude.Options{Resume: "b", Fork: true, ResumeAt: "u"}, req: agent.Request{Fresh: true}, want: said{session: "new"}},
 		"fresh beats a token":       {req: agent.Request{Fresh: true, Resume: "t"}, want: said{session: "new"}},
+		"a snapshot is a fork":      {req: agent.Request{Resume: id + "@3"}, want: said{resume: id, session: "new", fork: true}},
+		"a snapshot of nothing":     {req: agent.Request{Resume: "t@3"}, want: said{resume: "t@3"}},
+		"fresh beats a snapshot":    {req: agent.Request{Fresh: true, Resume: id + "@3"}, want: said{session: "new"}},
 		"a fork has an id":          {base: claude.Options{Fork: true, Title: "x"}, req: agent.Request{Resume: "t"}, want: said{resume: "t", session: "new", title: "x", fork: true}},
 		"a fork has the id it gets": {base: claude.Options{Fork: true, SessionID: id}, req: agent.Request{Resume: "t"}, want: said{resume: "t", session: id, fork: true}},
 	} {

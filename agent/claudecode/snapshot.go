@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claudecode
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/uuid"
+)
+
+var _ agent.Snapshotter = (*Adapter)(nil)
+
+// Snapshot implements [agent.Snapshotter]. The token is that of the conversation and how many entries it has in
+// the store, which only adds to them.
+func (a *Adapter) Snapshot(ctx context.Context, req agent.Request) (string, error) {
+	req = a.said.under(req)
+	dir, err := workDir(req)
+	if err != nil {
+		return "", err
+	}
+	o := a.base
+	a.keep(&o)
+	if o.Store == nil || !uuid.Valid(req.Resume) {
+		return req.Resume, nil
+	}
+	entries, err := o.Store.Load(ctx, transcript.Key{ProjectKey: transcript.ProjectKey(cmp.Or(dir, o.Dir, ".")), SessionID: req.Resume})
+	if err != nil {
+		return "", fmt.Errorf("claudecode: reading the conversation %s: %w", req.Resume, err)
+	}
+	if len(entries) == 0 {
+		return req.Resume, nil
+	}
+	return fmt.Sprintf("%s@%d", req.Resume, len(entries)), nil
+}
+
+// splitSnapshot is the conversation of a token, and how many entries of it count; zero means all.
+func splitSnapshot(token string) (session string, entries int) {
+	session, count, _ := strings.Cut(token, "@")
+	if n, err := strconv.Atoi(count); err == nil && n > 0 && uuid.Valid(session) {
+		return session, n
+	}
+	return token, 0
+}
+
+// A snapshotStore has a conversation as it was once.
+type snapshotStore struct {
+	transcript.Store
+	session string
+	entries int
+}
+
+// Load implements [transcript.Store].
+func (s snapshotStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
+	all, err := s.Store.Load(ctx, key)
+	if key.SessionID == s.session && key.Subpath == "" && len(all) > s.entries {
+		all = all[:s.entries]
+	}
+	return all, err
+}
+
+// ListSubkeys implements [transcript.SubkeyLister].
+func (s snapshotStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]string, error) {
+	if lister, ok := s.Store.(transcript.SubkeyLister); ok {
+		return lister.ListSubkeys(ctx, key)
+	}
+	return nil, nil
+}
+
+// Lock implements [transcript.Locker].
+func (s snapshotStore) Lock(ctx context.Context, key transcript.Key) (unlock func() error, err error) {
+	if locker, ok := s.Store.(transcript.Locker); ok {
+		return locker.Lock(ctx, key)
+	}
+	return func() error { return nil }, nil
+}
