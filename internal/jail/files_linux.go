@@ -29,7 +29,9 @@ func (s Spec) tempFolders(binds []bind) []tempFolder {
 	if mountsInVarTmp(binds) {
 		all = append(all, tempFolder{"/var/tmp", temp})
 	}
-	return all
+	return slices.DeleteFunc(all, func(f tempFolder) bool { // a mount of the caller's covers it
+		return slices.ContainsFunc(binds, func(b bind) bool { return b.target == f.path })
+	})
 }
 
 func mountsInVarTmp(binds []bind) bool {

@@ -7,6 +7,7 @@ package jail_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,5 +45,14 @@ func TestTheTemporaryFolders_NumberOfFilesIsBounded(t *testing.T) {
 	s.TempBytes = 1 << 50 // no limit
 	if diff := cmp.Diff([]string{"1048576", "16384", "1048576"}, strings.Fields(output(t, s))); diff != "" {
 		t.Errorf("files that there may be without a limit of bytes (-want +got):\n%s", diff)
+	}
+	s = shellSpec("cat /dev/shm/file")
+	shared := t.TempDir()
+	if err := os.WriteFile(filepath.Join(shared, "file"), []byte("of the host"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.Mounts = []jail.Mount{{Source: shared, Target: "/dev/shm"}}
+	if got := output(t, s); got != "of the host" {
+		t.Errorf("a mount that covers a temporary folder has %q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -143,6 +144,7 @@ func (t *openedTree) count(f *folder, names []string) {
 			continue
 		}
 		f.entries++
+		e.setID = e.setID || e.runs && t.hasCapabilities(f.fd, name)
 		t.walk.add(e, func() string { return t.path(name) })
 		if e.isFolder && (t.walk.across || !e.boundary) {
 			f.below = append(f.below, name)
@@ -238,7 +240,9 @@ func (t *openedTree) entryOf(s *unix.Statx_t) entry {
 		apparent: int64(s.Size),
 		owner:    s.Uid,
 	}
-	e.setID = isSetID(uint32(s.Mode)) && (len(t.branch) == 0 || s.Uid == t.branch[0].owner || s.Mode&0o022 != 0)
+	writable := len(t.branch) == 0 || s.Uid == t.branch[0].owner || s.Mode&0o022 != 0
+	e.setID = isSetID(uint32(s.Mode)) && writable
+	e.runs = s.Mode&unix.S_IFMT == unix.S_IFREG && s.Mode&0o111 != 0 && writable
 	// A folder with another device number may be a part of the same file system, which its owner can
 	// make as he likes (a subvolume); what the kernel calls a mount is not.
 	if s.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
@@ -247,6 +251,12 @@ func (t *openedTree) entryOf(s *unix.Statx_t) entry {
 		e.boundary = e.id.dev != t.branch[0].id.dev
 	}
 	return e
+}
+
+// hasCapabilities reports whether a program has capabilities of its own, which a write through a mapping leaves.
+func (t *openedTree) hasCapabilities(fd int, name string) bool {
+	size, err := unix.Lgetxattr("/proc/self/fd/"+strconv.Itoa(fd)+"/"+name, "security.capability", nil)
+	return err == nil && size > 0
 }
 
 // isSetID reports whether a file is a program that runs with the rights of its owner or group.

@@ -15,7 +15,7 @@ type Measure struct {
 	Unreadable int64  // folders that could not be looked into, or not to the end
 	Largest    string // the file that takes most; its path may be longer than the system accepts
 	Fullest    string // the folder with the most entries
-	SetID      string // a program that runs with the rights of its owner or group, and that the cell may write
+	SetID      string // a program with set-id bits or capabilities, and that the cell may write
 
 	largest, fullest int64
 }
@@ -28,6 +28,7 @@ type entry struct {
 	boundary bool // something is mounted here
 	owner    uint32
 	setID    bool // see Measure.SetID
+	runs     bool // a program that the cell may write
 	bytes    int64
 	apparent int64
 }

@@ -387,3 +387,20 @@ func TestCount_FindsSetIDPrograms(t *testing.T) {
 		}
 	}
 }
+
+// File capabilities are like set-id bits: a write through a mapping leaves them.
+func TestCount_FindsProgramsWithCapabilities(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can set file capabilities: run this test as root")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "program")
+	// VFS_CAP_REVISION_2 with CAP_NET_RAW, permitted and effective.
+	capabilities := []byte{1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+	if err := errors.Join(os.WriteFile(path, nil, 0o700), unix.Setxattr(path, "security.capability", capabilities, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := Count(t.Context(), false, dir); err != nil || m.SetID != path {
+		t.Errorf("found %q, %v, want %q", m.SetID, err, path)
+	}
+}
