@@ -24,6 +24,10 @@ import (
 func (f *File) check(found *problems) {
 	f.checkArgs(found)
 	f.checkSections(found, "/sections", f.Sections)
+	if n := dollars(f.Sections); n > maxDollars {
+		found.add("/sections", fmt.Sprintf("the texts have %d placeholders and dollar signs, and may have %d", n, maxDollars), "put long texts into files that are mounted")
+		return
+	}
 	f.checkTools(found)
 	f.checkRules(found)
 	f.checkMounts(found)
@@ -36,7 +40,7 @@ func (f *File) check(found *problems) {
 	}
 	b := f.builder(f.samples())
 	b.template()
-	found.all = append(found.all, b.all...)
+	found.all, found.more = append(found.all, b.all...), found.more+b.more
 }
 
 // samples are values with which the prompt can be built, though not used.
@@ -87,6 +91,15 @@ func (f *File) checkSections(found *problems, pointer string, list []Section) {
 		}
 		f.checkSections(found, here+"/children", s.Children)
 	}
+}
+
+// dollars counts the dollar signs of all texts.
+func dollars(list []Section) int {
+	n := 0
+	for _, s := range list {
+		n += strings.Count(s.Text, "$") + strings.Count(s.Summary, "$") + dollars(s.Children)
+	}
+	return n
 }
 
 // checkTools finds names that differ from those of tools in capitals alone: they would leave the agent

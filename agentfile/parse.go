@@ -9,24 +9,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/drover-agents/drover/internal/plainfile"
+	"github.com/drover-agents/drover/internal/yamlbound"
 )
 
-// maxFile and maxNesting bound what a file can make the parser do.
+// The limits of a file, beside those of its schema and of package yamlbound.
 const (
-	maxFile    = 1 << 20
-	maxNesting = 100
+	maxFile = 1 << 20
+	// maxDollars bounds the placeholders in the texts of all sections.
+	maxDollars = 10_000
 )
 
-// Load reads an agent from a file. Its paths are relative to the folder of the file.
+// Load reads an agent from a regular file. Its paths are relative to the folder of the file.
 func Load(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("agentfile: %w\n  next: give the path of a file that describes an agent", err)
 	}
@@ -46,8 +48,7 @@ func Parse(data []byte, name string) (*File, error) {
 		problem.File = name
 		return nil, problem
 	}
-	t, wrong := grow(name, body)
-	found := &problems{file: name, tree: t, all: wrong}
+	t, found := grow(name, body)
 	f := &File{path: name, tree: t}
 	if f.decode(found); len(found.all) > 0 {
 		return nil, found.join()
@@ -83,20 +84,18 @@ func (f *File) fill() {
 }
 
 // document parses the one document of a file.
-func document(data []byte) (body ast.Node, problem *Problem) {
-	// A file that the parser itself cannot bear is a bad file, not a crash of the program.
-	defer func() {
-		if p := recover(); p != nil {
-			body, problem = nil, &Problem{Line: 1, Column: 1, Reason: fmt.Sprintf("the file cannot be parsed: %v", p)}
-		}
-	}()
-	if problem := checkSize(data); problem != nil {
-		return nil, problem
+func document(data []byte) (ast.Node, *Problem) {
+	switch {
+	case len(data) > maxFile:
+		return nil, &Problem{Line: 1, Column: 1, Reason: fmt.Sprintf("the file is larger than %d bytes", maxFile), Next: "put long texts into files that are mounted"}
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, errEmpty()
 	}
-	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	tree, err := yamlbound.Parse(string(data), parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, positioned(err)
+		return nil, unparsed(err)
 	}
+	var body ast.Node
 	for _, doc := range tree.Docs {
 		switch {
 		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
@@ -116,55 +115,14 @@ func errEmpty() *Problem {
 	return &Problem{Line: 1, Column: 1, Reason: "the file is empty", Next: "begin it with version: 1"}
 }
 
-func checkSize(data []byte) *Problem {
-	switch {
-	case len(data) > maxFile:
-		return &Problem{Line: 1, Column: 1, Reason: fmt.Sprintf("the file is larger than %d bytes", maxFile), Next: "put long texts into files that are mounted"}
-	case len(bytes.TrimSpace(data)) == 0:
-		return errEmpty()
-	}
-	if line := tooDeep(data); line > 0 {
-		return &Problem{Line: line, Column: 1, Reason: fmt.Sprintf("more than %d brackets or list markers are open at once", maxNesting), Next: "nest less"}
-	}
-	return nil
-}
-
-// tooDeep is the line in which too many brackets are open, or too many list markers stand, or zero. It
-// counts those in texts too: the limit is far above what an agent needs.
-func tooDeep(data []byte) int {
-	depth, number := 0, 0
-	for line := range bytes.Lines(data) {
-		number++
-		for _, c := range line {
-			switch c {
-			case '[', '{':
-				depth++
-			case ']', '}':
-				depth = max(depth-1, 0)
-			}
-			if depth > maxNesting {
-				return number
-			}
+// unparsed is the problem of a file that is no YAML, or too much of it.
+func unparsed(err error) *Problem {
+	p := &Problem{Line: 1, Column: 1, Reason: err.Error(), Next: "mend the YAML here", Err: err}
+	if known, ok := errors.AsType[*yamlbound.Error](err); ok {
+		p.Line, p.Column, p.Reason = known.Line, known.Column, known.Reason
+		if known.Excess {
+			p.Next = "write a smaller file"
 		}
-		if bytes.Count(line, []byte("- "))+bytes.Count(line, []byte("? ")) > maxNesting {
-			return number
-		}
-	}
-	return 0
-}
-
-// positioned is an error of the parser. Its text is not asked for: it shows the lines around the place, and
-// takes minutes to do so if they are long.
-func positioned(err error) *Problem {
-	p := &Problem{Line: 1, Column: 1, Err: err, Next: "mend the YAML here"}
-	var known yaml.Error
-	if !errors.As(err, &known) {
-		p.Reason = err.Error()
-		return p
-	}
-	p.Reason = known.GetMessage()
-	if tok := known.GetToken(); tok != nil && tok.Position != nil {
-		p.Line, p.Column = max(tok.Position.Line, 1), max(tok.Position.Column, 1)
 	}
 	return p
 }

@@ -5,10 +5,11 @@ package agentfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
 // resolve follows a path of the file to its end, and refuses one that leads out of what is allowed.
@@ -67,22 +68,14 @@ func (f *File) read(path string) ([]byte, error) {
 }
 
 func readIn(root *os.Root, name string) ([]byte, error) {
-	info, err := root.Stat(name) // a pipe would be waited for
+	file, err := plainfile.OpenIn(root, name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w\n  next: give the path of a file", err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotFile
-	}
-	if info.Size() > maxFile {
+	defer file.Close()
+	data, err := plainfile.ReadAll(file, maxFile)
+	if errors.Is(err, plainfile.ErrTooLarge) {
 		return nil, fmt.Errorf("it is larger than %d bytes\n  next: make it shorter", maxFile)
 	}
-	open, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer open.Close()
-	return io.ReadAll(io.LimitReader(open, maxFile))
+	return data, err
 }
-
-var errNotFile = errors.New("it is no file\n  next: give the path of a file")

@@ -46,7 +46,11 @@ type problems struct {
 	file string
 	tree *tree
 	all  []*Problem
+	more int // those that are not among all
 }
+
+// maxProblems is how many problems of a file are reported.
+const maxProblems = 100
 
 // add notes a problem of the value to which a pointer leads.
 func (p *problems) add(pointer, reason, next string) { _ = p.note(pointer, reason, next) }
@@ -56,11 +60,18 @@ func (p *problems) fail(pointer string, err error) { p.note(pointer, err.Error()
 
 // note is add for those who know more about the problem.
 func (p *problems) note(pointer, reason, next string) *Problem {
+	if p.full() {
+		p.more++
+		return &Problem{}
+	}
 	line, column := p.tree.position(pointer)
 	found := &Problem{File: p.file, Line: line, Column: column, Key: keyOf(pointer), Reason: reason, Next: next}
 	p.all = append(p.all, found)
 	return found
 }
+
+// full reports whether no more problems are reported.
+func (p *problems) full() bool { return len(p.all) >= maxProblems }
 
 // join is all problems in the order of their places, or nil.
 func (p *problems) join() error {
@@ -70,6 +81,10 @@ func (p *problems) join() error {
 	joined := make([]error, len(p.all))
 	for i, one := range p.all {
 		joined[i] = one
+	}
+	if p.more > 0 {
+		last := p.all[len(p.all)-1]
+		joined = append(joined, &Problem{File: p.file, Line: last.Line, Column: last.Column, Reason: fmt.Sprintf("there are %d more problems", p.more), Next: "fix these first"})
 	}
 	return errors.Join(joined...)
 }

@@ -42,12 +42,13 @@ type builder struct {
 	// skill loads a skill. Nil leaves skills out.
 	skill    func(pointer, path string) *prompt.Skill
 	pointers map[string]string // of sections, by their paths
-	shown    bool              // a section is there
-	placed   bool              // the skills of the whole run have a section
+	loaded   map[string]*prompt.Skill
+	shown    bool // a section is there
+	placed   bool // the skills of the whole run have a section
 }
 
 func (f *File) builder(values map[string]string) *builder {
-	return &builder{problems: problems{file: f.path, tree: f.tree}, f: f, values: values, pointers: map[string]string{}}
+	return &builder{problems: problems{file: f.path, tree: f.tree}, f: f, values: values, pointers: map[string]string{}, loaded: map[string]*prompt.Skill{}}
 }
 
 // template is nil if something is wrong.
@@ -114,17 +115,27 @@ func (b *builder) skills(pointer string, paths []string) []*prompt.Skill {
 	return all
 }
 
+// maxSkills bounds the skills of all sections.
+const maxSkills = 100
+
 func (b *builder) loadSkill(pointer, path string) *prompt.Skill {
 	resolved, err := b.f.resolve(path)
 	if err != nil {
 		b.fail(pointer, err)
 		return nil
 	}
+	if s, again := b.loaded[resolved]; again {
+		return s
+	}
+	if len(b.loaded) == maxSkills {
+		b.add(pointer, fmt.Sprintf("there are more than %d skills", maxSkills), "name fewer skills")
+		return nil
+	}
 	s, err := prompt.LoadSkill(resolved)
 	if err != nil {
 		b.fail(pointer, err)
-		return nil
 	}
+	b.loaded[resolved] = s
 	return s
 }
 

@@ -187,8 +187,8 @@ func TestASchemaInAFileIsChecked(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Prompt(nil); err == nil || !strings.Contains(err.Error(), "it is no file") {
-		t.Errorf("error %v, want that it is no file", err)
+	if _, err := f.Prompt(nil); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
+		t.Errorf("error %v, want that it is not a regular file", err)
 	}
 }
 

@@ -35,10 +35,13 @@ func validate(t *tree, found *problems) {
 		return
 	}
 	for _, v := range violations.Violations {
-		if t.refused[v.Pointer] { // it was told already
-			continue
+		switch {
+		case t.refused[v.Pointer]: // it was told already
+		case found.full():
+			found.more++
+		default:
+			found.add(v.Pointer, reasonOf(v), adviceFor(v))
 		}
-		found.add(v.Pointer, reasonOf(v), adviceFor(v))
 	}
 }
 

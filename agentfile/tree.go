@@ -49,13 +49,13 @@ type grower struct {
 }
 
 // grow makes the tree. Values that cannot be read are null in it, and are problems.
-func grow(file string, body ast.Node) (*tree, []*Problem) {
+func grow(file string, body ast.Node) (*tree, *problems) {
 	t := &tree{places: map[string]place{}, refused: map[string]bool{}}
 	g := &grower{problems: problems{file: file, tree: t}}
 	g.mark("", begin(body))
 	g.value("", body)
 	t.json = g.out.Bytes()
-	return t, g.all
+	return t, &g.problems
 }
 
 func (g *grower) mark(pointer string, n ast.Node) {

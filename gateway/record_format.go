@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/internal/lines"
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
 // A recording is lines of JSON: a header, then one line for each exchange in the order in which they
@@ -174,7 +174,7 @@ type storedExchange struct {
 func (s storedExchange) parse() (e exchange, err error) { return e, json.Unmarshal(s.line, &e) }
 
 func readRecordingFile(path string) (*storedRecording, error) {
-	file, err := os.Open(path)
+	file, err := plainfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: replay: %w", err)
 	}
@@ -231,6 +231,26 @@ func (rec *storedRecording) readHeader(in *lines.Reader) error {
 	return nil
 }
 
+// maxBodyValues is how many values the body of a request may have, beside one for each 16 bytes. A value takes a
+// hundred bytes of memory, and a text of two bytes can be one.
+const maxBodyValues = 100_000
+
+// countValues counts the commas and opening brackets of a JSON text that are not in its strings.
+func countValues(text []byte) int {
+	n, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case !inString && (c == ',' || c == '[' || c == '{'):
+			n++
+		}
+	}
+	return n
+}
+
 func (rec *storedRecording) add(line []byte) error {
 	s := storedExchange{line: line}
 	e, err := s.parse()
@@ -239,6 +259,9 @@ func (rec *storedRecording) add(line []byte) error {
 	}
 	if status := e.Response.Status; err == nil && status != 0 && !finalStatus(status) {
 		err = fmt.Errorf("%d is no status of an answer", status)
+	}
+	if body := e.Request.Body.JSON; err == nil && countValues(body) > maxBodyValues+len(body)/16 {
+		err = fmt.Errorf("the body of the request has too many values for its size")
 	}
 	s.seq = e.Seq
 	rec.exchanges = append(rec.exchanges, s)

@@ -31,6 +31,8 @@ type runNames struct {
 	// ids are those of agents and tasks, in the order in which they first appear. In the normalised
 	// document their number stands for them.
 	ids []string
+	// numbers are the places of ids in that order, from 1.
+	numbers map[string]int
 }
 
 type requestKey [sha256.Size]byte
@@ -140,9 +142,14 @@ func (n *normalised) collect(doc any, headers map[string]string) {
 }
 
 func (n *normalised) add(id string) {
-	if id != n.session && !slices.Contains(n.ids, id) {
-		n.ids = append(n.ids, id)
+	if id == n.session || n.numbers[id] > 0 {
+		return
 	}
+	if n.numbers == nil {
+		n.numbers = map[string]int{}
+	}
+	n.ids = append(n.ids, id)
+	n.numbers[id] = len(n.ids)
 }
 
 func sessionOf(userID any) string {
@@ -161,8 +168,11 @@ func (n *normalised) plain(s string, places []place) string {
 	if n.session != "" {
 		s = replaceName(s, n.session, "${session}", endsID)
 	}
-	for i, id := range n.ids {
-		s = replaceName(s, id, "${id"+strconv.Itoa(i+1)+"}", endsID)
+	if len(n.ids) > 0 {
+		s = replaceWords(s, func(word string) (string, bool) {
+			number := n.numbers[word]
+			return "${id" + strconv.Itoa(number) + "}", number > 0
+		})
 	}
 	for _, v := range volatile {
 		if strings.Contains(s, v.hint) {
@@ -220,7 +230,10 @@ func flattened(path string) string {
 }
 
 // A renamer writes the names of this run in place of those of the recorded one.
-type renamer []renaming
+type renamer struct {
+	names []renaming
+	words map[string]string // ids that are one word: there may be many
+}
 
 type renaming struct {
 	old, new string
@@ -232,14 +245,18 @@ func newRenamer(then, now Folders, ids map[string]string) renamer {
 	for _, p := range now.places() {
 		present[p.name] = p.path
 	}
-	var r renamer
+	r := renamer{words: map[string]string{}}
 	for _, p := range then.places() {
 		if path, ok := present[p.name]; ok {
-			r = append(r, renaming{p.path, path, endsPath})
+			r.names = append(r.names, renaming{p.path, path, endsPath})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		r = append(r, renaming{id, ids[id], endsID})
+		if wordLength(id) == len(id) {
+			r.words[id] = ids[id]
+		} else {
+			r.names = append(r.names, renaming{id, ids[id], endsID})
+		}
 	}
 	return r
 }
@@ -247,7 +264,7 @@ func newRenamer(then, now Folders, ids map[string]string) renamer {
 // rewrite is a [rewriter]. It goes by way of marks, so that no new name is taken for an old one.
 func (r renamer) rewrite(s string, isJSON bool) string {
 	var marks []string
-	for i, name := range r {
+	for i, name := range r.names {
 		was, is := name.old, name.new
 		if isJSON {
 			was, is = jsonInside(was), jsonInside(is)
@@ -257,7 +274,50 @@ func (r renamer) rewrite(s string, isJSON bool) string {
 			s, marks = marked, append(marks, mark, is)
 		}
 	}
+	if len(r.words) > 0 {
+		s = replaceWords(s, func(word string) (string, bool) {
+			is, known := r.words[word]
+			if known && isJSON {
+				is = jsonInside(is)
+			}
+			return is, known
+		})
+	}
 	return strings.NewReplacer(marks...).Replace(s)
+}
+
+// replaceWords replaces the words that have a new name. It takes one pass, however many have one.
+func replaceWords(s string, now func(word string) (string, bool)) string {
+	var b strings.Builder
+	written := 0
+	for at := 0; at < len(s); {
+		n := wordLength(s[at:])
+		if n == 0 {
+			at++
+			continue
+		}
+		if name, ok := now(s[at : at+n]); ok {
+			b.WriteString(s[written:at])
+			b.WriteString(name)
+			written = at + n
+		}
+		at += n
+	}
+	if written == 0 {
+		return s
+	}
+	b.WriteString(s[written:])
+	return b.String()
+}
+
+// wordLength is the length of the word that a text begins with.
+func wordLength(s string) int {
+	for i := range len(s) {
+		if !isWord(s[i]) {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // jsonInside is s as it stands between the quotes of a JSON string.

@@ -43,7 +43,12 @@ type binder struct {
 	missing map[reflect.Type]bool
 	used    map[reflect.Type]bool // by sections that declare nothing
 	filled  map[filler]string     // texts that were made already
+	size    int                   // of all texts with their values
 }
+
+// maxText bounds the texts of a prompt with their values: more than the context of a model holds. Without it a
+// short text that names a long value many times would fill the memory.
+const maxText = 4 << 20
 
 // A filler is a field of a value.
 type filler struct {
@@ -172,14 +177,20 @@ func (b *binder) fill(n *node, part, written string, t text) string {
 	var out strings.Builder
 	out.Grow(2 * len(t.source))
 	for _, s := range t.segments {
-		if s.name == "" {
-			out.WriteString(s.text)
-			continue
+		if b.size > maxText {
+			return ""
 		}
-		value, err := b.lookup(n.scope, s)
-		if err != nil {
+		value, err := s.text, error(nil)
+		if s.name != "" {
+			value, err = b.lookup(n.scope, s)
+		}
+		if err != nil && !b.full() {
 			line, column := placeholderPosition(written, s.name)
 			b.add(Error{Section: n.path, Part: part, Line: line, Column: column, Reason: "placeholder $" + s.name, Cause: err})
+		}
+		if b.size += len(value); b.size > maxText {
+			b.add(Error{Section: n.path, Part: part, Reason: fmt.Sprintf("the texts of the prompt have more than %d bytes with their values", maxText), Next: "give shorter values, or put long texts into files"})
+			return ""
 		}
 		out.WriteString(value)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/lazyre"
+	"github.com/drover-agents/drover/internal/visible"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -188,6 +189,9 @@ func (c *compiler) checkPlace(n *node) {
 func (c *compiler) text(n *node, part, written string) text {
 	compiled, flaws := newText(n.scope, written)
 	for _, f := range flaws {
+		if c.full() {
+			continue
+		}
 		line, column := position(written, f.offset)
 		c.add(Error{Section: n.path, Part: part, Line: line, Column: column, Reason: f.reason})
 	}
@@ -221,7 +225,7 @@ func (s scope) objection(name string) string {
 	types := s.having(name)
 	switch len(types) {
 	case 0:
-		return fmt.Sprintf("unknown placeholder $%s (known: %s)", name, strings.Join(s.names(), ", "))
+		return fmt.Sprintf("unknown placeholder $%s (known: %s)", name, visible.Few(s.names()))
 	case 1:
 		f := fieldsOf(types[0]).byName[name]
 		if f.unusable != "" {

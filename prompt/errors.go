@@ -80,11 +80,32 @@ type problems struct {
 	prompt string
 	err    error
 	all    []error
+	more   int // those that are not among all
 }
 
+// maxProblems is how many problems of a prompt are reported.
+const maxProblems = 100
+
 func (p *problems) add(e Error) {
+	if p.full() {
+		return
+	}
 	e.Prompt, e.Err = p.prompt, p.err
 	p.all = append(p.all, &e)
 }
 
-func (p *problems) join() error { return errors.Join(p.all...) }
+// full reports whether another problem is not reported, and counts it. To find where one is takes time.
+func (p *problems) full() bool {
+	if len(p.all) < maxProblems {
+		return false
+	}
+	p.more++
+	return true
+}
+
+func (p *problems) join() error {
+	if p.more > 0 {
+		return errors.Join(append(p.all, &Error{Prompt: p.prompt, Err: p.err, Reason: fmt.Sprintf("there are %d more problems", p.more)})...)
+	}
+	return errors.Join(p.all...)
+}

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
 // LoadSkill reads a skill of the host: a folder with SKILL.md, or a single .md file. Its name is that
@@ -27,7 +29,7 @@ func LoadSkill(path string) (*Skill, error) {
 		return nil, skillReadError(path, err)
 	}
 	if !info.IsDir() {
-		return loadSkillFile(path, filepath.Base(path), info, func() (fs.File, error) { return os.Open(path) })
+		return loadSkillFile(path, filepath.Base(path), info, func() (fs.File, error) { return plainfile.Open(path) })
 	}
 	full, err := filepath.Abs(path)
 	if err != nil {

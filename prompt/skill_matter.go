@@ -9,18 +9,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/drover-agents/drover/internal/yamlbound"
 )
 
-// maxMatter and maxMatterNesting bound what front matter can make the parser do, whose time grows
-// with the square of the size.
-const (
-	maxMatter        = 16 << 10
-	maxMatterNesting = 100
-)
+// maxMatter bounds front matter, beside the limits of package yamlbound.
+const maxMatter = 16 << 10
 
 var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
@@ -69,7 +65,7 @@ func (m *matterReader) read(head string) {
 	if m.violations != nil {
 		return
 	}
-	tree, err := parseYAML(head)
+	tree, err := yamlbound.Parse("\n" + head) // a line for the --- above: messages of the parser have places in them
 	if err != nil {
 		m.violations = append(m.violations, yamlViolation(err))
 		return
@@ -90,8 +86,8 @@ func (m *matterReader) read(head string) {
 // checkHead refuses what the parser should not see, and --- in the midst: the CLI ends the front
 // matter there, even within a text.
 func (m *matterReader) checkHead(head string) {
-	if len(head) > maxMatter || matterNesting(head) > maxMatterNesting {
-		m.add(nil, fmt.Sprintf("the front matter is larger than %d KiB, or nested deeper than %d", maxMatter>>10, maxMatterNesting))
+	if len(head) > maxMatter {
+		m.add(nil, fmt.Sprintf("the front matter is larger than %d KiB", maxMatter>>10))
 		return
 	}
 	number := 1 // of the --- above
@@ -104,35 +100,6 @@ func (m *matterReader) checkHead(head string) {
 			})
 		}
 	}
-}
-
-// matterNesting is more than the depth of the tree, at a low price: brackets in texts count too.
-func matterNesting(head string) int {
-	deepest, depth := 0, 0
-	for line := range strings.Lines(head) {
-		indent := len(line) - len(strings.TrimLeft(line, " "))
-		deepest = max(deepest, indent/2, strings.Count(line, "- ")+strings.Count(line, "? "))
-	}
-	for _, c := range head {
-		switch c {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(depth-1, 0)
-		}
-		deepest = max(deepest, depth)
-	}
-	return deepest
-}
-
-// parseYAML turns a panic of the parser into an error: such front matter is bad, not the program.
-func parseYAML(head string) (tree *ast.File, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			tree, err = nil, fmt.Errorf("the front matter cannot be parsed: %v", p)
-		}
-	}()
-	return parser.ParseBytes([]byte("\n"+head), 0) // a line for the --- above: messages of the parser have places in them
 }
 
 // topMapping returns the keys and values of the only document.
@@ -263,14 +230,13 @@ func place(t *token.Token) (line, column int) {
 }
 
 func yamlViolation(err error) SkillViolation {
-	v := SkillViolation{Reason: err.Error()}
-	var ye yaml.Error
-	if errors.As(err, &ye) {
-		v.Reason = ye.GetMessage()
-		if strings.Contains(v.Reason, "not allowed in this context") {
-			v.Reason += ": a text with a colon needs quotes"
-		}
-		v.Line, v.Column = place(ye.GetToken())
+	known, ok := errors.AsType[*yamlbound.Error](err)
+	if !ok {
+		return SkillViolation{Reason: err.Error()}
+	}
+	v := SkillViolation{Line: known.Line, Column: known.Column, Reason: known.Reason}
+	if strings.Contains(v.Reason, "not allowed in this context") {
+		v.Reason += ": a text with a colon needs quotes"
 	}
 	return v
 }

@@ -148,7 +148,7 @@ func TestBadFrontMatterIsToldByLineAndColumn(t *testing.T) {
 		// The CLI ends the front matter there, and would take the rest for the body.
 		{"dashes in a text", matter("description: before --- after", "license: a---b"), []string{"SKILL.md:2:21: the front matter must not hold ---", "SKILL.md:3:11: "}},
 		{"too much", matter(description, "x: "+strings.Repeat("x", 16<<10)), []string{"SKILL.md:2:1: the front matter is larger than"}},
-		{"too deep", matter(description, "x: "+strings.Repeat("[", 200)), []string{"SKILL.md:2:1: the front matter is larger than"}},
+		{"too deep", matter(description, "x: "+strings.Repeat("[", 300)), []string{"SKILL.md:3:203: more than 200 brackets"}},
 		{"several things", matter("name: Bad!", "description: ''", "license: true"), []string{
 			"SKILL.md:2:7: name", "SKILL.md:3:14: description", "SKILL.md:4:10: license", `SKILL.md: name is "Bad!"`,
 		}},

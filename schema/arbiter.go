@@ -46,9 +46,9 @@ func splitDependencies(out *object, v any) {
 	required, schemas := new(object), new(object)
 	for _, m := range v.(*object).members {
 		if _, names := m.value.([]any); names {
-			required.set(m.name, m.value)
+			required.members = append(required.members, m)
 		} else {
-			schemas.set(m.name, m.value)
+			schemas.members = append(schemas.members, m)
 		}
 	}
 	if len(required.members) > 0 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -225,13 +226,16 @@ func mergeDependencies(out *object, v any) {
 	if old, ok := out.get("dependencies"); ok {
 		merged = old.(*object)
 	}
+	index := map[string]int{} // there may be thousands
+	for i, m := range merged.members {
+		index[m.name] = i
+	}
 	for _, m := range v.(*object).members {
-		if !merged.has(m.name) {
-			merged.set(m.name, m.value)
-			continue
+		if i, twice := index[m.name]; twice {
+			merged.members[i].value = newObject("allOf", []any{asSchema(merged.members[i].value), asSchema(m.value)})
+		} else {
+			merged.members = append(merged.members, m)
 		}
-		old, _ := merged.get(m.name)
-		merged.set(m.name, newObject("allOf", []any{asSchema(old), asSchema(m.value)}))
 	}
 	out.set("dependencies", merged)
 }
@@ -265,12 +269,13 @@ func separateMatching(o *object) *object {
 		return o
 	}
 	apart, rest := new(object), new(object)
+	matches := matcher(patterns.(*object))
 	for _, m := range properties.(*object).members {
-		if matchesAny(patterns.(*object), m.name) {
-			apart.set(m.name, m.value)
-		} else {
-			rest.set(m.name, m.value)
+		into := rest
+		if matches(m.name) {
+			into = apart
 		}
+		into.members = append(into.members, m)
 	}
 	if len(apart.members) == 0 {
 		return o
@@ -282,11 +287,15 @@ func separateMatching(o *object) *object {
 	return o
 }
 
-func matchesAny(patterns *object, name string) bool {
-	for _, m := range patterns.members {
-		if re, err := regexp.Compile(m.name); err != nil || re.MatchString(name) {
-			return true // a translated pattern Go cannot read may match: keep them apart
-		}
+// matcher reports whether a name matches one of the patterns.
+func matcher(patterns *object) func(name string) bool {
+	all := make([]*regexp.Regexp, len(patterns.members))
+	for i, m := range patterns.members {
+		all[i], _ = regexp.Compile(m.name)
 	}
-	return false
+	return func(name string) bool {
+		return slices.ContainsFunc(all, func(re *regexp.Regexp) bool {
+			return re == nil || re.MatchString(name) // a translated pattern Go cannot read may match: keep them apart
+		})
+	}
 }

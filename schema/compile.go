@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/url"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 )
 
@@ -14,6 +15,8 @@ import (
 type compiler struct {
 	nodes map[string]*node // by place, the targets of references
 	order []string         // places in the order they were met, for stable errors
+	// places and program count what the schema costs so far; see the bounds.
+	places, program int
 	// incomplete is set where a keyword is left to the library.
 	incomplete bool
 	// foreign is set for a document whose regular expressions are not Go's.
@@ -41,6 +44,13 @@ func (c *compiler) schema(v any, place string) (*node, error) {
 	n := new(node)
 	c.nodes[place] = n
 	c.order = append(c.order, place)
+	c.places += len(place)
+	switch {
+	case len(c.order) > maxSchemas:
+		return nil, invalid(place, "there are more than %d schemas in it", maxSchemas)
+	case c.places > maxPlaces:
+		return nil, invalid("#", "its names are too long, or nested too deep, for so many schemas")
+	}
 	switch v := v.(type) {
 	case bool:
 		n.refused = !v
@@ -274,11 +284,31 @@ func (c *compiler) regexp(pattern, at string) (*regexp.Regexp, error) {
 	if c.foreign {
 		return nil, nil
 	}
+	if len(pattern) > maxPattern {
+		return nil, invalid(at, "the regular expression is longer than %d bytes", maxPattern)
+	}
+	if parsed, err := syntax.Parse(pattern, syntax.Perl); err == nil {
+		if c.program += programSize(parsed); c.program > maxProgram {
+			return nil, invalid(at, "the regular expressions are too large; write fewer, or with smaller repetitions")
+		}
+	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {
 		return nil, invalid(at, "%v; patterns use Go's syntax, which has no look-around and no back-references", err)
 	}
 	return re, nil
+}
+
+// programSize is how much a regular expression grows when it is compiled: x{1000} is written out.
+func programSize(re *syntax.Regexp) int {
+	size := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		size += programSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		size *= max(re.Min, re.Max, 1)
+	}
+	return size
 }
 
 func escape(segment string) string {

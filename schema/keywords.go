@@ -123,6 +123,9 @@ func compilePatternProperties(c *compiler, n *node, _ *object, v any, at string)
 	if err != nil {
 		return err
 	}
+	if n := len(v.(*object).members); n > maxPatterns {
+		return invalid(at, "it has %d patterns, and may have %d", n, maxPatterns)
+	}
 	for _, m := range v.(*object).members {
 		re, err := c.regexp(m.name, at)
 		if err != nil {

@@ -11,9 +11,17 @@ import (
 	"strconv"
 )
 
-// maxDepth bounds the nesting of a schema. Schemas written by people stay far below it; the bound
-// keeps a hostile one from costing more than its length.
-const maxDepth = 200
+// Bounds of a schema. Schemas written by people stay far below them; they keep a hostile one from costing more
+// than its length.
+const (
+	maxDepth    = 200     // levels of nesting
+	maxValues   = 100_000 // objects, lists, texts, numbers and the others
+	maxSchemas  = 20_000  // schemas, the inner ones included
+	maxPlaces   = 8 << 20 // bytes of the places of all schemas
+	maxPattern  = 4096    // bytes of a regular expression
+	maxPatterns = 100     // patterns in one patternProperties
+	maxProgram  = 100_000 // instructions and ranges of all regular expressions
+)
 
 // An object is a JSON object that keeps the order of its members: models read properties in the
 // order they are given, so a schema must not be shuffled.
@@ -64,7 +72,8 @@ func newObject(pairs ...any) *object {
 func parseOrdered(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	v, err := parseValue(dec, 0)
+	r := &orderedReader{Decoder: dec}
+	v, err := r.value(0)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
@@ -77,28 +86,37 @@ func parseOrdered(raw []byte) (any, error) {
 	return v, nil
 }
 
-func parseValue(dec *json.Decoder, depth int) (any, error) {
+// An orderedReader reads a document and counts its values.
+type orderedReader struct {
+	*json.Decoder
+	values int
+}
+
+func (r *orderedReader) value(depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested more than %d levels deep", maxDepth)
 	}
-	tok, err := dec.Token()
+	if r.values++; r.values > maxValues {
+		return nil, fmt.Errorf("it has more than %d values", maxValues)
+	}
+	tok, err := r.Token()
 	if err != nil {
 		return nil, err
 	}
 	switch tok {
 	case json.Delim('{'):
-		return parseObject(dec, depth)
+		return r.object(depth)
 	case json.Delim('['):
-		return parseArray(dec, depth)
+		return r.list(depth)
 	}
 	return tok, nil
 }
 
-func parseObject(dec *json.Decoder, depth int) (*object, error) {
+func (r *orderedReader) object(depth int) (*object, error) {
 	o := new(object)
 	seen := map[string]bool{}
-	for dec.More() {
-		tok, err := dec.Token()
+	for r.More() {
+		tok, err := r.Token()
 		if err != nil {
 			return nil, err
 		}
@@ -107,26 +125,26 @@ func parseObject(dec *json.Decoder, depth int) (*object, error) {
 			return nil, fmt.Errorf("member %q appears twice in one object", name)
 		}
 		seen[name] = true
-		v, err := parseValue(dec, depth+1)
+		v, err := r.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		o.members = append(o.members, member{name, v})
 	}
-	_, err := dec.Token()
+	_, err := r.Token()
 	return o, err
 }
 
-func parseArray(dec *json.Decoder, depth int) ([]any, error) {
+func (r *orderedReader) list(depth int) ([]any, error) {
 	list := []any{}
-	for dec.More() {
-		v, err := parseValue(dec, depth+1)
+	for r.More() {
+		v, err := r.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, v)
 	}
-	_, err := dec.Token()
+	_, err := r.Token()
 	return list, err
 }
 

@@ -28,7 +28,7 @@ func (s *Schema) validate(value json.RawMessage, exactCase bool) error {
 	if wrong != nil {
 		return &ValidationError{[]Violation{*wrong}}
 	}
-	w := walk{left: new(stepsAtLeast + stepsPerByte*len(value)), exactCase: exactCase}
+	w := walk{left: new(stepsAtLeast + stepsPerByte*len(value)), exactCase: exactCase, exhaustive: s.arbiter != nil}
 	w.check(s.root, v)
 	if *w.left < 0 {
 		const message = "takes too long to check: the schema refers to itself in too many ways; simplify it"
@@ -63,6 +63,8 @@ type walk struct {
 	left  *int // steps
 	// exactCase refuses unknown properties that encoding/json would take for known ones.
 	exactCase bool
+	// exhaustive tries all alternatives, as the arbiter will: so its steps are counted too.
+	exhaustive bool
 }
 
 // A step leads to a property or, if elem is set, to an element.
@@ -110,7 +112,7 @@ func (w *walk) element(i int, n *node, v any) {
 
 // try checks v apart and gives back what is wrong with it.
 func (w *walk) try(n *node, v any) []Violation {
-	sub := walk{path: w.path[:len(w.path):len(w.path)], left: w.left, exactCase: w.exactCase}
+	sub := walk{path: w.path[:len(w.path):len(w.path)], left: w.left, exactCase: w.exactCase, exhaustive: w.exhaustive}
 	sub.check(n, v)
 	return sub.found
 }
@@ -431,12 +433,16 @@ func (w *walk) checkAnyOf(subs []*node, v any) {
 	fails := make([][]Violation, 0, len(subs))
 	for _, sub := range subs {
 		found := w.try(sub, v)
-		if len(found) == 0 {
+		if len(found) == 0 && !w.exhaustive {
 			return
 		}
-		fails = append(fails, found)
+		if len(found) > 0 {
+			fails = append(fails, found)
+		}
 	}
-	w.reportNone("anyOf", fails)
+	if len(fails) == len(subs) {
+		w.reportNone("anyOf", fails)
+	}
 }
 
 func (w *walk) checkOneOf(subs []*node, v any) {

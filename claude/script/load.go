@@ -7,18 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+
+	"github.com/drover-agents/drover/internal/plainfile"
+	"github.com/drover-agents/drover/internal/yamlbound"
 )
 
-// maxFile and maxNesting bound what a file can make the parser do.
+// The limits of a file, beside those of package yamlbound.
 const (
-	maxFile    = 4 << 20
-	maxNesting = 200
+	maxFile     = 4 << 20
+	maxProblems = 100 // that are reported
 )
 
 // A FileError is one thing that is wrong in a YAML script.
@@ -41,10 +42,10 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", name, e.Line, e.Column, e.Reason)
 }
 
-// Load reads a YAML script from a file. The error joins values of type [*FileError], one for each
+// Load reads a YAML script from a regular file. The error joins values of type [*FileError], one for each
 // thing that is wrong.
 func Load(path string) (Script, error) {
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path)
 	if err != nil {
 		return Script{}, fmt.Errorf("script: %w", err)
 	}
@@ -68,7 +69,7 @@ func read(r io.Reader, name string) (Script, error) {
 }
 
 func parse(data []byte) (s Script, errs []*FileError) {
-	// A script that the parser itself cannot bear is a bad script, not a crash of the program.
+	// A script that the decoder itself cannot bear is a bad script, not a crash of the program.
 	defer func() {
 		if p := recover(); p != nil {
 			s, errs = Script{}, []*FileError{{Reason: fmt.Sprintf("the file cannot be parsed: %v", p)}}
@@ -77,19 +78,24 @@ func parse(data []byte) (s Script, errs []*FileError) {
 	if err := checkSize(data); err != nil {
 		return Script{}, []*FileError{err}
 	}
-	tree, err := parser.ParseBytes(data, 0)
+	tree, err := yamlbound.Parse(string(data))
 	if err != nil {
 		return Script{}, []*FileError{positioned(err)}
 	}
-	if err := checkTree(tree); err != nil {
-		return Script{}, []*FileError{err}
+	body, wrong := onlyBody(tree)
+	if wrong != nil {
+		return Script{}, []*FileError{wrong}
 	}
 	var f file
-	if err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&f); err != nil {
-		return Script{}, []*FileError{positioned(err)}
+	if err := yaml.NodeToValue(body, &f, yaml.Strict()); err != nil {
+		return Script{}, []*FileError{positioned(yamlbound.Positioned(err))}
 	}
 	s, ps := f.script()
-	for _, p := range ps {
+	for i, p := range ps {
+		if i == maxProblems { // to find where one is takes time
+			errs = append(errs, &FileError{Reason: fmt.Sprintf("there are %d more problems", len(ps)-i)})
+			break
+		}
 		line, column := locate(tree, p.Path)
 		errs = append(errs, &FileError{Line: line, Column: column, Reason: p.Path + ": " + p.Err.Error()})
 	}
@@ -104,51 +110,35 @@ func checkSize(data []byte) *FileError {
 		return &FileError{Reason: fmt.Sprintf("the file is larger than %d bytes", maxFile)}
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return &FileError{Reason: "the file is empty; begin it with version: 1"}
-	}
-	if nesting(data) > maxNesting {
-		return &FileError{Reason: fmt.Sprintf("more than %d brackets or list markers are open at once", maxNesting)}
+		return errEmpty()
 	}
 	return nil
 }
 
-// nesting is how many brackets are open at once, or list markers stand in one line, at most. It
-// counts those in texts too: the limit is far above what a script needs.
-func nesting(data []byte) int {
-	deepest, depth := 0, 0
-	for _, c := range data {
-		switch c {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(depth-1, 0)
-		}
-		deepest = max(deepest, depth)
-	}
-	for line := range bytes.Lines(data) {
-		markers := bytes.Count(line, []byte("- ")) + bytes.Count(line, []byte("? "))
-		deepest = max(deepest, markers)
-	}
-	return deepest
-}
+func errEmpty() *FileError { return &FileError{Reason: "the file is empty; begin it with version: 1"} }
 
-// checkTree refuses what a script does not need and what can grow without bound when expanded.
-func checkTree(tree *ast.File) *FileError {
-	bodies := 0
+// onlyBody is the one document of a script. It refuses what a script does not need and what can grow without
+// bound when expanded.
+func onlyBody(tree *ast.File) (ast.Node, *FileError) {
+	var body ast.Node
 	for _, doc := range tree.Docs {
-		if doc.Body == nil {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
 			continue
 		}
-		if bodies++; bodies > 1 {
-			return at(doc.Body, "a script is one document; remove the second one")
+		if body != nil {
+			return nil, at(doc.Body, "a script is one document; remove the second one")
 		}
+		body = doc.Body
 		v := &aliasFinder{}
-		ast.Walk(v, doc.Body)
+		ast.Walk(v, body)
 		if v.found != nil {
-			return at(v.found, "anchors and aliases are not supported; write the value out")
+			return nil, at(v.found, "anchors and aliases are not supported; write the value out")
 		}
 	}
-	return nil
+	if body == nil {
+		return nil, errEmpty()
+	}
+	return body, nil
 }
 
 type aliasFinder struct{ found ast.Node }
@@ -174,16 +164,10 @@ func at(n ast.Node, reason string) *FileError {
 }
 
 func positioned(err error) *FileError {
-	e := &FileError{Reason: err.Error()}
-	var ye yaml.Error
-	if !errors.As(err, &ye) {
-		return e
+	if known, ok := errors.AsType[*yamlbound.Error](err); ok {
+		return &FileError{Line: known.Line, Column: known.Column, Reason: known.Reason}
 	}
-	e.Reason = ye.GetMessage()
-	if token := ye.GetToken(); token != nil && token.Position != nil {
-		e.Line, e.Column = token.Position.Line, token.Position.Column
-	}
-	return e
+	return &FileError{Reason: err.Error()}
 }
 
 // locate finds the place of a path such as "turns[2].fault.kind", or of the nearest part of it

@@ -17,7 +17,7 @@ var layers = map[string][]string{
 	"claude/transcript": {"internal/*"},
 	// The suite that every store must pass; public, so that other stores can run it.
 	"claude/transcript/storetest": {"claude/transcript"},
-	"claude/script":               {},
+	"claude/script":               {"internal/*"},
 	"claude":                      {"schema", "claude/transcript", "internal/*"},
 	"claude/claudetest":           {"claude", "claude/script", "internal/*"},
 	"event":                       {},

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testcost
+
+import (
+	"os"
+	"syscall"
+)
+
+func peakOf(state *os.ProcessState) int64 {
+	return int64(state.SysUsage().(*syscall.Rusage).Maxrss) << 10 //nolint:unconvert // not int64 on all platforms
+}

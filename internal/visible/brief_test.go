@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package visible_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/internal/visible"
+)
+
+func TestStart_CutsLongTexts(t *testing.T) {
+	for text, want := range map[string]string{
+		"short":                         "short",
+		strings.Repeat("x", 200):        strings.Repeat("x", 200),
+		strings.Repeat("x", 1000):       strings.Repeat("x", 200) + "…",
+		"x" + strings.Repeat("é", 1000): "x" + strings.Repeat("é", 99) + "…",
+	} {
+		if got := visible.Start(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestFew_NamesTheFirst(t *testing.T) {
+	if got := visible.Few([]string{"a", "b"}); got != "a, b" {
+		t.Errorf("got %q", got)
+	}
+	if got := visible.Few(slices.Repeat([]string{"a"}, 1020)); !strings.HasSuffix(got, "a, a and 1000 more") || len(got) > 100 {
+		t.Errorf("got %q", got)
+	}
+	if got := visible.Few(nil); got != "" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package yamlbound parses YAML of strangers. What a text may cost is bounded before it is parsed: its tokens,
+// its depth, and the paths that the parser keeps for each value.
+package yamlbound
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/scanner"
+	"github.com/goccy/go-yaml/token"
+)
+
+// The limits. The largest text within them takes about 40 MiB to parse.
+const (
+	// maxMarks bounds the bytes that can begin or end a token. The scanner makes all tokens at once, at
+	// 200 bytes each.
+	maxMarks = 100_000
+	// MaxTokens bounds the keys, values, brackets, commas and list markers.
+	MaxTokens = 30_000
+	// MaxDepth bounds how many lists and mappings are open at once.
+	MaxDepth = 200
+	// MaxKeys bounds the keys of a mapping without brackets, for which the parser takes the square of the time.
+	MaxKeys = 2000
+	// maxPaths bounds the bytes of the paths of all values.
+	maxPaths = 8 << 20
+)
+
+// An Error says where a text cannot be parsed, and why.
+type Error struct {
+	// Line and Column count from 1.
+	Line, Column int
+	Reason       string
+	// Excess says that the text is YAML, and more of it than is parsed.
+	Excess bool
+	// Err is the error of the parser. It may be nil.
+	Err error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
+
+// Unwrap returns the error of the parser.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Parse parses a text. The error is an [*Error], also where the parser panics.
+func Parse(text string, opts ...parser.Option) (file *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			file, err = nil, &Error{Line: 1, Column: 1, Reason: fmt.Sprintf("the text cannot be parsed: %v", p)}
+		}
+	}()
+	if line := tooManyMarks(text); line > 0 {
+		return nil, &Error{Line: line, Column: 1, Excess: true, Reason: fmt.Sprintf("there are more than %d brackets, commas, colons, quotes and line ends", maxMarks)}
+	}
+	tokens := scan(text)
+	if err := check(tokens); err != nil {
+		return nil, err
+	}
+	file, err = parser.Parse(tokens, 0, opts...)
+	if err != nil {
+		return nil, Positioned(err)
+	}
+	return file, nil
+}
+
+// Positioned gives an error of the parser or the decoder its position. Its text is not asked for: it shows the
+// lines around the position, and takes minutes to do so if they are long.
+func Positioned(err error) *Error {
+	e := &Error{Line: 1, Column: 1, Err: err}
+	var known yaml.Error
+	if !errors.As(err, &known) {
+		e.Reason = err.Error()
+		return e
+	}
+	e.Reason = known.GetMessage()
+	if tok := known.GetToken(); tok != nil && tok.Position != nil {
+		e.Line, e.Column = max(tok.Position.Line, 1), max(tok.Position.Column, 1)
+	}
+	return e
+}
+
+// tooManyMarks is the line in which there are too many, or zero.
+func tooManyMarks(text string) int {
+	marks, line := 0, 1
+	for i := range len(text) {
+		switch text[i] {
+		case '\n':
+			line++
+			fallthrough
+		case ',', ':', '[', ']', '{', '}', '?', '#', '&', '*', '!', '|', '>', '"', '\'', '%', '<', '\r':
+			marks++
+		case '-', '.':
+			if i+1 == len(text) || text[i+1] <= ' ' {
+				marks++
+			}
+		}
+		if marks > maxMarks {
+			return line
+		}
+	}
+	return 0
+}
+
+func scan(text string) token.Tokens {
+	var s scanner.Scanner
+	s.Init(text)
+	var all token.Tokens
+	for {
+		some, err := s.Scan()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		all.Add(some...)
+		if err != nil { // the parser reports it
+			return all
+		}
+	}
+}
+
+// check refuses tokens of which the parser would make too much.
+func check(tokens token.Tokens) error {
+	if len(tokens) > MaxTokens {
+		return excess(tokens[MaxTokens], fmt.Sprintf("there are more than %d keys, values, brackets, commas and list markers", MaxTokens))
+	}
+	d := depths{columns: map[int]bool{}, siblings: map[int]int{}}
+	for i, t := range tokens {
+		if t.Type == token.MappingKeyType {
+			return &Error{Line: t.Position.Line, Column: t.Position.Column, Reason: "a key that begins with ? is not supported: write key: value"}
+		}
+		d.see(tokens, i)
+		switch {
+		case d.deepest() > MaxDepth:
+			return excess(t, fmt.Sprintf("more than %d brackets or list markers are open at once", MaxDepth))
+		case d.widest > MaxKeys:
+			return excess(t, fmt.Sprintf("a mapping has more than %d keys", MaxKeys))
+		}
+	}
+	slices.SortFunc(d.keys, func(a, b *token.Token) int { return len(b.Value) - len(a.Value) })
+	path := 0
+	for _, key := range d.keys[:min(len(d.keys), d.deepest())] {
+		if path += len(key.Value); path*len(tokens) > maxPaths {
+			return excess(d.keys[0], "the keys are too long, or nested too deep, for so many values")
+		}
+	}
+	return nil
+}
+
+// depths finds out how deep values can be nested: as deep as the most brackets that are open at once, and as
+// the columns in which lists and mappings without brackets begin.
+type depths struct {
+	open, most int
+	columns    map[int]bool
+	keys       []*token.Token
+	siblings   map[int]int // keys of the mappings that are open, by their columns
+	widest     int
+}
+
+func (d *depths) deepest() int { return d.most + len(d.columns) }
+
+func (d *depths) see(tokens token.Tokens, i int) {
+	switch t := tokens[i]; t.Type {
+	case token.MappingStartType, token.SequenceStartType:
+		d.open++
+		d.most = max(d.most, d.open)
+	case token.MappingEndType, token.SequenceEndType:
+		d.open--
+	case token.SequenceEntryType:
+		d.begin(t.Position.Column)
+	case token.MappingValueType:
+		if i == 0 {
+			return
+		}
+		key := tokens[i-1]
+		d.keys = append(d.keys, key)
+		if d.open <= 0 {
+			d.begin(key.Position.Column)
+			d.siblings[key.Position.Column]++
+			d.widest = max(d.widest, d.siblings[key.Position.Column])
+		}
+	}
+}
+
+// begin notes a key or a list marker in a column. All that is open to the right of it ends.
+func (d *depths) begin(column int) {
+	d.columns[column] = true
+	for c := range d.siblings {
+		if c > column {
+			delete(d.siblings, c)
+		}
+	}
+}
+
+func excess(t *token.Token, reason string) *Error {
+	return &Error{Line: t.Position.Line, Column: t.Position.Column, Reason: reason, Excess: true}
+}
