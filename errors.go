@@ -42,7 +42,7 @@ type EvaluationError struct {
 	// Phase is whom it concerns, for programs that handle errors, and Stage how far the evaluation had come.
 	Phase Phase
 	Stage Stage
-	// Kind is the kind of trouble, where it is known: agent.FailureRateLimit and the others.
+	// Kind is the kind of trouble: agent.FailureRateLimit and the others. It is never empty.
 	Kind agent.FailureKind
 	// Message says what happened, and Next what to do about it; that may be empty.
 	Message, Next string
@@ -140,7 +140,6 @@ func (e *evaluation) refused(err error) *EvaluationError {
 
 // nextStep is what to do about kinds of failures whose errors do not say so themselves.
 var nextStep = map[agent.FailureKind]string{
-	"":                          "see the cause, Payload and the transcript for what went before",
 	agent.FailureUnavailable:    "run drover doctor, which says what is missing",
 	agent.FailureAuthentication: "check the key or the token that the adapter was given",
 	agent.FailureProtocol:       "check the version of the agent, and report it if it is a supported one",
@@ -183,10 +182,14 @@ func (e *evaluation) classify(err error) agent.Failure {
 	if errors.Is(err, agent.ErrUnavailable) {
 		return agent.Failure{Kind: agent.FailureUnavailable}
 	}
-	if ended, ok := errors.AsType[*turnError](err); ok {
+	if ended, ok := errors.AsType[*turnError](err); ok && ended.kind() != "" {
 		return agent.Failure{Kind: ended.kind()}
 	}
-	return agent.Failure{}
+	switch e.stage {
+	case StagePrepare, StageRender, StageBind: // the agent was not asked
+		return agent.Failure{Kind: agent.FailureRequest}
+	}
+	return agent.Failure{Kind: agent.FailureExecution}
 }
 
 // stopped reports whether an error is that of something that was told to stop.

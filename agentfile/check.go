@@ -147,6 +147,8 @@ func (f *File) checkRules(found *problems) {
 		list []string
 		rule func(string) gate.RuleOptions
 	}{
+		"/tools/allow":  {f.Tools.Allow, func(r string) gate.RuleOptions { return gate.RuleOptions{Allow: []string{r}} }},
+		"/tools/deny":   {f.Tools.Deny, func(r string) gate.RuleOptions { return gate.RuleOptions{Deny: []string{r}} }},
 		"/policy/allow": {p.Allow, func(r string) gate.RuleOptions { return gate.RuleOptions{Allow: []string{r}} }},
 		"/policy/ask":   {p.Ask, func(r string) gate.RuleOptions { return gate.RuleOptions{Ask: []string{r}} }},
 		"/policy/deny":  {p.Deny, func(r string) gate.RuleOptions { return gate.RuleOptions{Deny: []string{r}} }},

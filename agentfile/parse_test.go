@@ -156,6 +156,7 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a glob of nothing":               {minimal + "mounts: [{path: a, include: [/b]}]\n", "3:30", "mounts[0].include[0]: the glob \"/b\" matches nothing\n  next: "},
 	"mounts in one another":           {minimal + "mounts: [{path: a, as: x}, {path: b, as: x/y}]\n", "3:28", "mounts[1]: it lies in the same place as mounts[0]"},
 	"a domain that is none":           {minimal + "isolation: {network: {domains: [\"a b\"]}}\n", "3:33", "is no host"},
+	"a tool without its bracket":      {minimal + "tools: {allow: [\"Bash(ls\"]}\n", "3:17", "the closing parenthesis is missing"},
 	"a network without walls":         {minimal + "isolation: {level: host, network: {localhost: true}}\n", "3:26", "has no meaning with level: host"},
 	"a server behind the walls":       {minimal + "servers: {x: {url: \"https://tools.example.com/mcp\"}}\n", "3:15", "cannot reach tools.example.com from within its walls\n  next: add it to isolation.network.domains"},
 	"a server on this machine":        {minimal + "servers: {x: {url: \"http://localhost:80/\"}}\n", "3:15", "next: add isolation: {network: {localhost: true}}"},

@@ -141,8 +141,11 @@ func (n *normalised) collect(doc any, headers map[string]string) {
 	})
 }
 
+// maxIDs bounds the ids of a request: far more than a run has agents and tasks.
+const maxIDs = 10_000
+
 func (n *normalised) add(id string) {
-	if id == n.session || n.numbers[id] > 0 {
+	if id == n.session || n.numbers[id] > 0 || len(n.ids) == maxIDs {
 		return
 	}
 	if n.numbers == nil {

@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/isolation"
 )
 
 var _ agent.Classifier = (*Adapter)(nil)
@@ -23,7 +26,7 @@ const stderrLines = 20
 // Classify implements [agent.Classifier].
 func (*Adapter) Classify(err error) agent.Failure {
 	for _, known := range []func(error) (agent.Failure, bool){
-		ofLimit, ofReadiness, ofResult, ofProcess, ofProtocol, ofStart, ofAnswer, ofOptions,
+		ofLimit, ofIsolation, ofReadiness, ofResult, ofProcess, ofProtocol, ofStart, ofAnswer, ofOptions, ofFile,
 	} {
 		if f, ok := known(err); ok {
 			return f
@@ -37,6 +40,19 @@ func ofLimit(err error) (agent.Failure, bool) {
 		return agent.Failure{Kind: agent.FailureMaxTurns}, true
 	}
 	return agent.Failure{Kind: agent.FailureMaxBudget}, errors.Is(err, guard.ErrBudgetExhausted)
+}
+
+// ofIsolation is about credentials that are missing, and about settings and conversations that cannot be had.
+func ofIsolation(err error) (agent.Failure, bool) {
+	_, missing := errors.AsType[*isolation.AuthError](err)
+	_, refused := errors.AsType[*isolation.RefusedError](err)
+	switch {
+	case missing:
+		return agent.Failure{Kind: agent.FailureAuthentication}, true
+	case refused, errors.Is(err, transcript.ErrNotFound), errors.Is(err, transcript.ErrBadKey):
+		return agent.Failure{Kind: agent.FailureRequest}, true
+	}
+	return agent.Failure{}, false
 }
 
 func ofReadiness(err error) (agent.Failure, bool) {
@@ -107,6 +123,11 @@ func ofAnswer(err error) (agent.Failure, bool) {
 func ofOptions(err error) (agent.Failure, bool) {
 	_, ok := errors.AsType[*claude.OptionError](err)
 	return agent.Failure{Kind: agent.FailureRequest}, ok
+}
+
+// ofFile is about files and folders of the request that are not there, or may not be read.
+func ofFile(err error) (agent.Failure, bool) {
+	return agent.Failure{Kind: agent.FailureRequest}, errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
 // ofResult is about a turn that ended with an error.

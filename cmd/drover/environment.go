@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/gateway"
@@ -40,9 +41,9 @@ func (o *runOptions) openModel(ctx context.Context, in *isolation.Isolation, dir
 	var err error
 	switch {
 	case o.modelScript != "":
-		err = m.script(in, o.modelScript)
+		err = m.script(ctx, in, o.modelScript)
 	case o.replay != "":
-		err = m.replay(in, o.replay, dir)
+		err = m.replay(ctx, in, o.replay, dir)
 	}
 	if err == nil && o.record != "" {
 		err = m.record(ctx, in, o.record, dir)
@@ -54,8 +55,12 @@ func (o *runOptions) openModel(ctx context.Context, in *isolation.Isolation, dir
 }
 
 // script has a scripted model answer, on loopback.
-func (m *modelSource) script(in *isolation.Isolation, path string) error {
-	s, err := script.Load(path)
+func (m *modelSource) script(ctx context.Context, in *isolation.Isolation, path string) error {
+	var s script.Script
+	err := promptly(ctx, func() (err error) { s, err = script.Load(path); return err })
+	if ctx.Err() != nil {
+		return stoppedEarly(ctx)
+	}
 	if err != nil {
 		next := "mend it; docs/model-scripts.md says what a script may hold"
 		if _, noFile := errors.AsType[*os.PathError](err); noFile {
@@ -69,8 +74,18 @@ func (m *modelSource) script(in *isolation.Isolation, path string) error {
 		return fmt.Errorf("--model-script %s: %w", path, err)
 	}
 	m.closers = append(m.closers, model.Close)
+	m.problem = func() error { return scriptProblem(model.Failures()) }
 	in.Upstream, err = scripted(model.URL())
 	return err
+}
+
+// scriptProblem is the first request that the script could not answer, or nil.
+func scriptProblem(failures []script.Failure) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	what, next, _ := strings.Cut(failures[0].Error(), ". Next: ")
+	return fmt.Errorf("--model-script: %s\n  next: %s", what, cmp.Or(next, "change the script; docs/model-scripts.md says what it may hold"))
 }
 
 // scripted is the upstream of a scripted model.
@@ -93,7 +108,7 @@ func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path,
 	}
 	recorder, err := gateway.Record(upstream, path, opts)
 	if err != nil {
-		return fmt.Errorf("--record: %w", err)
+		return usageError("--record: %w", err)
 	}
 	m.closers = append(m.closers, recorder.Close)
 	in.Upstream = recorder
@@ -101,10 +116,18 @@ func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path,
 }
 
 // replay has a recording answer.
-func (m *modelSource) replay(in *isolation.Isolation, path, dir string) error {
-	player, err := gateway.Replay(path, gateway.ReplayOptions{Folders: folders(dir)})
+func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path, dir string) error {
+	var player *gateway.Player
+	err := promptly(ctx, func() (err error) {
+		player, err = gateway.Replay(path, gateway.ReplayOptions{Folders: folders(dir)})
+		return err
+	})
+	if ctx.Err() != nil {
+		return stoppedEarly(ctx)
+	}
 	if err != nil {
-		return usageError("--replay: %w\n  next: give a file that drover run --record has made", err)
+		what, _, _ := strings.Cut(err.Error(), "\n  next: ")
+		return usageError("--replay: %s\n  next: give a file that drover run --record has made", what)
 	}
 	m.problem = player.Err
 	in.Upstream = player

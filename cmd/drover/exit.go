@@ -92,7 +92,8 @@ var forPrograms = []struct {
 }{
 	{regexp.MustCompile(`; Options\.[^\n;]*`), ""},
 	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
-	{regexp.MustCompile(`resuming from Options\.Store: .*the store has no such session`), "there is no such conversation in this folder"},
+	{regexp.MustCompile(`resuming from Options\.Store: .*the store has no such session`), "--resume: there is no such conversation in this folder"},
+	{regexp.MustCompile(`resuming from Options\.Store: .*unsafe store key: [^\n]*`), "--resume: it is no token of a conversation"},
 	{regexp.MustCompile(`, or give a key with isolation\.WithAPIKey`), ""},
 	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
 	{regexp.MustCompile(`Isolation\.Weakest, (drover run)`), "$1"},
@@ -107,6 +108,7 @@ var forPrograms = []struct {
 	{regexp.MustCompile(`(AllowedHostRoots|its permissions), or write to another Dir`), "$1"},
 	{regexp.MustCompile(`set State\b`), "set XDG_STATE_HOME"},
 	{regexp.MustCompile(`set TempDir to`), "set TMPDIR to"},
+	{regexp.MustCompile(`check Options\.Model: `), "check --model: "},
 	{regexp.MustCompile(`Network\.AllowedDomains`), "--allow-domain"},
 	{regexp.MustCompile(`Sandbox\.WritablePaths`), "--writable"},
 	{regexp.MustCompile(`Sandbox\.ReadablePaths`), "--readable"},

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,9 +15,26 @@ import (
 
 func main() {
 	ctx, stop := withSignals(context.Background())
-	code := execute(ctx, newCommand())
+	code := untilKilled(ctx, func() int { return execute(ctx, newCommand()) })
 	stop()
 	os.Exit(code)
+}
+
+// untilKilled returns the exit code of a command. A command that is killed has timeToDie to return it.
+func untilKilled(ctx context.Context, run func() int) int {
+	done := make(chan int, 1)
+	go func() { done <- run() }()
+	select {
+	case code := <-done:
+		return code
+	case <-killed(ctx):
+	}
+	select {
+	case code := <-done:
+		return code
+	case <-time.After(timeToDie):
+		return exitInterrupted
+	}
 }
 
 // execute runs the command and returns the exit code of the program.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
@@ -27,10 +29,7 @@ import (
 
 // runAgent has an agent work on the prompt and shows what happens. The error knows its exit code.
 func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
-	if err := errors.Join(o.checkFile(), o.loadFile()); err != nil {
-		return err
-	}
-	if err := o.check(); err != nil {
+	if err := promptly(ctx, func() error { return cmp.Or(o.checkFile(), o.loadFile(), o.check()) }); err != nil {
 		return err
 	}
 	if limit := time.Duration(o.timeout); limit > 0 {
@@ -73,6 +72,27 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	return err
 }
 
+// promptly calls f, and does not wait for it once the context has ended. Then f is left behind, as the program is
+// about to end: parsing takes no notice of a context.
+func promptly(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return stoppedEarly(ctx)
+	}
+}
+
+// stoppedEarly is the error of a run that was stopped before it began.
+func stoppedEarly(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errTimeIsUp) {
+		return ending{exitLimit, cause}
+	}
+	return ending{exitInterrupted, errors.New("stopped")}
+}
+
 // isolate is the isolation that the flags ask for.
 func (o *runOptions) isolate(started *processes) *isolation.Isolation {
 	in := o.walls.isolation()
@@ -111,8 +131,8 @@ func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, 
 	if err != nil {
 		return agent.Request{}, err
 	}
-	answer, err := o.readSchema()
-	if err != nil {
+	var answer json.RawMessage
+	if err := promptly(ctx, func() (err error) { answer, err = o.readSchema(); return err }); err != nil {
 		return agent.Request{}, err
 	}
 	dir, err := workFolder()
@@ -157,6 +177,12 @@ func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) (string, erro
 	return prompt, nil
 }
 
+// The largest files and inputs that the command reads: a prompt and an argument, and a schema.
+const (
+	maxTextFile   = 4 << 20
+	maxSchemaFile = 1 << 20
+)
+
 // readAll reads until the end, or until the context ends. Then the reading is left behind: nothing can
 // end it, and the program is about to.
 func readAll(ctx context.Context, in io.Reader) (string, error) {
@@ -166,7 +192,10 @@ func readAll(ctx context.Context, in io.Reader) (string, error) {
 	}
 	read := make(chan result, 1)
 	go func() {
-		text, err := io.ReadAll(in)
+		text, err := io.ReadAll(io.LimitReader(in, maxTextFile+1))
+		if err == nil && len(text) > maxTextFile {
+			err = fmt.Errorf("it has more than %d bytes", maxTextFile)
+		}
 		read <- result{text, err}
 	}()
 	select {
@@ -182,7 +211,7 @@ func (o *runOptions) readSchema() (json.RawMessage, error) {
 	if o.schemaFile == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(o.schemaFile)
+	text, err := plainfile.Read(o.schemaFile, maxSchemaFile)
 	if err != nil {
 		return nil, usageError("--schema: %w\n  next: give the path of a file with a JSON Schema", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
@@ -73,7 +74,7 @@ func argValue(text string) (string, error) {
 	if !is || strings.HasPrefix(path, "@") {
 		return path, nil
 	}
-	content, err := os.ReadFile(path)
+	content, err := plainfile.Read(path, maxTextFile)
 	if err != nil {
 		return "", fmt.Errorf("%w\n  next: name a file, or write @@ for a value that begins with @", err)
 	}
@@ -101,6 +102,11 @@ func (o *runOptions) loadFile() error {
 	f, err := agentfile.Load(o.file.path)
 	if err != nil {
 		return usageError("-f: %w", err)
+	}
+	for _, root := range o.file.roots {
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			return usageError("--allow-root: %s is not a folder\n  next: name a folder that is there", root)
+		}
 	}
 	f.Roots = o.file.roots
 	o.file.agent, o.file.lowered = f, map[string]string{}
@@ -187,6 +193,9 @@ func (o *runOptions) joinWalls() error {
 	}
 	if n := f.Isolation.Network; said == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
 		return usageError("%s says what tools may reach, and --isolation host keeps nothing from the agent\n  next: leave the flag out, or isolation.network in the file", f.Path())
+	}
+	if err := o.checkNetwork(f); err != nil {
+		return err
 	}
 	o.walls.domains = append(slices.Clone(o.walls.domains), f.Isolation.Network.Domains...)
 	o.walls.localhost = o.walls.localhost || f.Isolation.Network.Localhost

@@ -132,7 +132,7 @@ policy: {networkAccess: allow}
 			t.Fatal(err)
 		}
 	}
-	got := p.run("run", "-f", "agent.yaml")
+	got := p.run("run", "-f", "agent.yaml", "--allow-localhost")
 	for tool, want := range map[string]string{"mcp__local__greet": "hello from wink", "mcp__web__find": "found on the host"} {
 		if result, _, _ := model.ToolResult(tool); got.code != 0 || result != want {
 			t.Errorf("%s: got %q, want %q (exit code %d)\n%s\n%s", tool, result, want, got.code, got.out, got.errors)

@@ -113,6 +113,9 @@ func (l *toolList) Set(value string) error {
 		if known := spelling(name); known != "" {
 			return fmt.Errorf("there is no tool %s\n  next: write %s", name, known)
 		}
+		if _, err := gate.New(gate.Rules(gate.RuleOptions{Allow: []string{name}})); err != nil {
+			return fmt.Errorf("%q is no tool\n  next: write the name of a tool, or a tool with its argument: Read, \"Bash(git log *)\"", name)
+		}
 		*l = append(*l, name)
 	}
 	return nil

@@ -130,9 +130,8 @@ func (l domainList) String() string {
 
 func (l domainList) Set(value string) error {
 	for _, domain := range splitList(value) {
-		policy := isolation.WithDomains(domain)
-		if err := policy.Validate(isolation.LevelCell, runtime.GOOS); err != nil {
-			return errors.New("it is no host\n  next: " + `write a name such as example.com or *.example.com, an address, or "*" for all`)
+		if err := checkHost(domain); err != nil {
+			return err
 		}
 		if err := l.pathList.Set(domain); err != nil {
 			return err

@@ -6,9 +6,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
@@ -105,11 +109,24 @@ func (o *outcome) ending(stopped error) error {
 		}
 		return ending{exitInterrupted, o.stopped()}
 	}
-	if o.limits.breach {
+	switch {
+	case o.limits.breach:
 		return ending{exitLimit, o.failed()}
+	case o.isUsage():
+		return ending{exitUsage, o.failed()}
 	}
 	return ending{exitError, o.failed()}
 }
+
+// isUsage reports whether the run was refused for what the flags say.
+func (o *outcome) isUsage() bool {
+	_, refused := errors.AsType[*isolation.RefusedError](o.failure)
+	unknown := errors.Is(o.failure, transcript.ErrNotFound) || errors.Is(o.failure, transcript.ErrBadKey)
+	return refused || o.options.resume != "" && unknown || o.failure != nil && pathFlags.MatchString(fmt.Sprint(o.failure, causeText(o.failure)))
+}
+
+// pathFlags are errors about --writable and --readable, which have no type.
+var pathFlags = regexp.MustCompile(`isolation: Sandbox\.(Writable|Readable)Paths: `)
 
 // budgetFlag is the flag whose budget is spent.
 func (o *outcome) budgetFlag() string {
@@ -144,11 +161,35 @@ func (o *outcome) failed() error {
 	if strings.Contains(strings.ToLower(err.Error()), "next: ") { // it has advice of its own
 		return err
 	}
-	next := "drover doctor looks for what is wrong with the set-up"
+	if _, advice, ok := strings.Cut(causeText(err), "\n  next: "); ok { // an evaluation tells the reason alone
+		return fmt.Errorf("%w\n  next: %s", err, advice)
+	}
+	next := cmp.Or(nextSteps[claudecode.New(nil).Classify(err).Kind], "drover doctor looks for what is wrong with the set-up")
 	if o.refused && o.options.resume != "" {
 		next = "give --resume the resumeToken of a run in this folder, or leave it out"
 	}
 	return fmt.Errorf("%w\n  next: %s", err, next)
+}
+
+// causeText is the text of the cause of an error, or "".
+func causeText(err error) string {
+	if cause := errors.Unwrap(err); cause != nil {
+		return cause.Error()
+	}
+	return ""
+}
+
+// nextSteps are what to do about the kinds of failures whose errors do not say so.
+var nextSteps = map[agent.FailureKind]string{
+	agent.FailureAuthentication: "check the key or the token that the environment has; drover doctor tries it",
+	agent.FailureQuota:          "check the account that pays for the model",
+	agent.FailureRequest:        "change what is asked for: the prompt, --model, or the other flags",
+	agent.FailureTooLarge:       "ask for less at once, or begin a new conversation",
+	agent.FailureTimeout:        "check the connection to the model; drover doctor tries it",
+	agent.FailureRateLimit:      "try again later",
+	agent.FailureOverloaded:     "try again later",
+	agent.FailureServer:         "try again later",
+	agent.FailureRefusal:        "change what the prompt asks for: the model refuses to do it",
 }
 
 // denials are the tool calls that were not allowed, in the order in which they were decided.
