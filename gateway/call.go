@@ -242,6 +242,9 @@ func (c *call) attempt(ctx context.Context) (*http.Response, error) {
 	}
 	c.attempts++
 	resp, err := c.run.o.Upstream.RoundTrip(c.request(ctx))
+	if err == nil || !unsent(err) {
+		c.run.reached.Store(true)
+	}
 	c.owed = err == nil && resp.StatusCode/100 == 2 || err != nil && !unsent(err)
 	return resp, err
 }
@@ -296,6 +299,9 @@ func (c *call) failed(err error) (broken bool) {
 	c.run.gateway.logger.Warn("gateway: a model call failed", "run", c.run.o.RunID, "upstream", c.run.o.Upstream.Name(), "error", c.problem)
 	c.status = http.StatusBadGateway
 	c.w.Header().Set("Content-Type", "application/json")
+	if !c.run.reached.Load() { // the address, the name or the certificate is wrong rather than the network slow
+		c.w.Header().Set("X-Should-Retry", "false")
+	}
 	c.w.WriteHeader(c.status)
 	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()+": "+c.problem))
 	return false

@@ -60,6 +60,9 @@ func TestUnreachableUpstreamSaysWhatRefused(t *testing.T) {
 			if w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), tc.want) || !strings.Contains(w.Body.String(), `"type":"api_error"`) {
 				t.Errorf("the agent reads %d: %s", w.Code, w.Body)
 			}
+			if again := w.Header().Get("X-Should-Retry") != "false"; again != tc.charged {
+				t.Errorf("the agent may try again: %v, want %v", again, tc.charged)
+			}
 			calls := eventsOf[gateway.ModelCall](&events)
 			if len(calls) != 1 || !strings.Contains(calls[0].Error, tc.want) || calls[0].Estimated != tc.charged || (calls[0].Tokens.Input > 0) != tc.charged {
 				t.Errorf("the events are %+v", calls)

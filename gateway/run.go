@@ -50,6 +50,7 @@ type Run struct {
 	practises  atomic.Int64 // how often Practise has not ended
 	refused    atomic.Int64 // requests
 	conns      atomic.Int64 // open connections
+	reached    atomic.Bool  // the upstream, at least once
 	held       atomic.Int64 // bytes of requests under way
 
 	mu      sync.Mutex

@@ -173,6 +173,9 @@ var statusKinds = map[int]agent.FailureKind{
 	413: agent.FailureTooLarge, 504: agent.FailureTimeout,
 }
 
+// unreachable is what the gateway writes of a service that it cannot reach, with what refused behind it.
+const unreachable = "the gateway cannot reach "
+
 func resultKind(e *claude.ResultError) agent.FailureKind {
 	for _, k := range resultKinds {
 		if e.Is(k.reason) {
@@ -183,6 +186,8 @@ func resultKind(e *claude.ResultError) agent.FailureKind {
 		return kind
 	}
 	switch {
+	case strings.Contains(e.Result, unreachable):
+		return agent.FailureTimeout
 	case e.APIErrorStatus >= 500, e.APIErrorType == "api_error":
 		return agent.FailureServer
 	case e.APIError == "connection_failed", e.APIErrorType == "timeout_error":

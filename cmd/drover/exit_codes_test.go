@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,9 @@ func exitFiles(t *testing.T) {
 		"401.yaml":    apiError(401, "invalid x-api-key"),
 		"402.yaml":    apiError(402, "the credit is used up"),
 		"404.yaml":    apiError(404, "model: nonsense"),
+		"429.yaml":    apiError(429, "too many requests"),
+		"500.yaml":    apiError(500, "a fault inside"),
+		"529.yaml":    apiError(529, "many others ask"),
 		"400.yaml":    apiError(400, "prompt is too long: 300000 tokens > 200000 maximum"),
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -86,7 +90,18 @@ func exitFiles(t *testing.T) {
 }
 
 func apiError(status int, message string) string {
-	return fmt.Sprintf("version: 1\nturns: []\ndefault: {error: {status: %d, message: %q}}\n", status, message)
+	return fmt.Sprintf("version: 1\nturns: []\ndefault: {headers: {x-should-retry: \"false\"}, error: {status: %d, message: %q}}\n", status, message)
+}
+
+// refusing is an address of this machine on which nobody listens.
+func refusing(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // Each case that ends a run has an exit code, a kind and a first line of its own. A wrong value of a flag is 2.
@@ -106,10 +121,10 @@ func TestExitCodes(t *testing.T) {
 		"tools":            {ok("--tools", "Bash(ls"), exitUsage, "", `invalid argument "Bash(ls" for "--tools" flag`},
 		"tool in small":    {ok("--tools", "bash"), exitUsage, "", "there is no tool bash"},
 		"writable root":    {ok("--writable", "/"), exitUsage, agent.FailureRequest, "--writable: the root of the file system"},
-		"writable missing": {ok("--writable", "/nowhere"), exitUsage, "", "--writable: /nowhere: "},
+		"writable missing": {ok("--writable", "/nowhere"), exitUsage, agent.FailureRequest, "--writable: /nowhere: "},
 		"readable proc":    {ok("--readable", "/proc"), exitUsage, "", "--readable: /proc: "},
 		"record existing":  {ok("--record", "existing"), exitUsage, "", "--record: recording: open existing: file exists"},
-		"record nowhere":   {ok("--record", "/nowhere/x"), exitUsage, "", "--record: recording: open /nowhere/x"},
+		"record nowhere":   {ok("--record", "/nowhere/x"), exitUsage, agent.FailureRequest, "--record: recording: open /nowhere/x"},
 		"replay missing":   {[]string{"--replay", "none", "x"}, exitUsage, "", "--replay: replay: "},
 		"replay other":     {[]string{"--replay", "existing", "x"}, exitUsage, "", "is not the header of a recording"},
 		"replay pipe":      {[]string{"--replay", "pipe", "x"}, exitUsage, "", "it is not a regular file: it is a pipe"},
@@ -129,7 +144,7 @@ func TestExitCodes(t *testing.T) {
 		"domain localhost": {ok("--allow-domain", "localhost"), exitUsage, "", "it is this machine"},
 		"domain metadata":  {ok("--allow-domain", "169.254.169.254"), exitUsage, "", "it is a link-local address"},
 		"domain spelling":  {ok("--allow-domain", "0x7f.1"), exitUsage, "", "it looks like an IPv4 address"},
-		"mount missing":    {ok("--mount", "/nowhere"), exitUsage, "", "--mount: "},
+		"mount missing":    {ok("--mount", "/nowhere"), exitUsage, agent.FailureRequest, "--mount: "},
 		"mount outside":    {ok("--mount", "ok.yaml:../x"), exitUsage, "", "leads out of the workspace"},
 		"isolation":        {ok("--isolation", "nonsense"), exitUsage, "", "there is no such isolation"},
 		"turns":            {ok("--max-turns", "-1"), exitUsage, "", "it must be above zero"},
@@ -144,16 +159,21 @@ func TestExitCodes(t *testing.T) {
 		"refused key":            {scripted("401.yaml"), exitError, agent.FailureAuthentication, "Invalid API key"},
 		"unpaid":                 {scripted("402.yaml"), exitError, agent.FailureQuota, "402 the credit is used up"},
 		"unknown model":          {scripted("404.yaml", "--model", "nonsense"), exitError, agent.FailureRequest, "selected model (nonsense)"},
+		"rate limit":             {scripted("429.yaml"), exitError, agent.FailureRateLimit, "too many requests"},
+		"fault":                  {scripted("500.yaml"), exitError, agent.FailureServer, "500 a fault inside"},
+		"overloaded":             {scripted("529.yaml"), exitError, agent.FailureOverloaded, "many others ask"},
 		"prompt too long":        {scripted("400.yaml"), exitError, agent.FailureTooLarge, "Prompt is too long"},
 		"script that has no end": {scripted("short.yaml"), exitError, "", "--model-script: no turn for request 1"},
 	} {
 		t.Run(name, c.try)
 	}
 	t.Setenv("ANTHROPIC_API_KEY", claudetest.FakeKey)
-	t.Setenv("ANTHROPIC_BASE_URL", nobody(t))
+	refused := refusing(t)
+	t.Setenv("ANTHROPIC_BASE_URL", "http://"+refused)
 	for name, c := range map[string]exitCase{
 		"resume nonsense":       {[]string{"--quiet", "--resume", "nonsense", "Do it."}, exitUsage, agent.FailureRequest, "--resume: it is no token"},
 		"resume unknown":        {[]string{"--quiet", "--resume", "11111111-1111-4111-8111-111111111111", "Do it."}, exitUsage, agent.FailureRequest, "--resume: there is no such conversation"},
+		"unreachable":           {[]string{"--quiet", "Do it."}, exitError, agent.FailureTimeout, refused + " refused the connection"},
 		"resume nonsense, file": {[]string{"--quiet", "--resume", "nonsense", "-f", "agent.yaml"}, exitUsage, agent.FailureRequest, "--resume: it is no token"},
 	} {
 		t.Run(name, c.try)

@@ -162,7 +162,7 @@ func TestARunIsRecordedAndReplayed(t *testing.T) {
 	if text, err := os.ReadFile(recording); err != nil || strings.Contains(string(text), key) || !strings.Contains(string(text), "Version 7.") {
 		t.Errorf("the recording has the key, or not the answer (%v)", err)
 	}
-	if again := p.run("run", "--record", recording, "Which version?"); again.code != exitError || !strings.Contains(again.errors, "--record: ") || !strings.Contains(again.errors, "next: remove the file") {
+	if again := p.run("run", "--record", recording, "Which version?"); again.code != exitUsage || !strings.Contains(again.errors, "--record: ") || !strings.Contains(again.errors, "next: remove the file") {
 		t.Errorf("got %+v, want a recording to be left alone", again)
 	}
 
