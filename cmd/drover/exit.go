@@ -92,8 +92,8 @@ var forPrograms = []struct {
 }{
 	{regexp.MustCompile(`; Options\.[^\n;]*`), ""},
 	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
-	{regexp.MustCompile(`resuming from Options\.Store: .*the store has no such session`), "--resume: there is no such conversation in this folder"},
-	{regexp.MustCompile(`resuming from Options\.Store: .*unsafe store key: [^\n]*`), "--resume: it is no token of a conversation"},
+	{regexp.MustCompile(`(?:resuming from|the conversation in) Options\.Store: .*the store has no such session`), "--resume: there is no such conversation in this folder"},
+	{regexp.MustCompile(`(?:resuming from|the conversation in) Options\.Store: .*unsafe store key: [^\n]*`), "--resume: it is no token of a conversation"},
 	{regexp.MustCompile(`, or give a key with isolation\.WithAPIKey`), ""},
 	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
 	{regexp.MustCompile(`Isolation\.Weakest, (drover run)`), "$1"},

@@ -57,7 +57,7 @@ func TestWrongUsage(t *testing.T) {
 		"a patch among events":        {[]string{"run", "--json", "--diff", "--mount", ".", "Do it."}, "--diff prints a patch, and --json prints nothing but events…next: choose one"},
 		"an unknown isolation":        {[]string{"run", "--isolation", "vault", "Do it."}, "there is no such isolation…next: choose among cell, landlock, sandbox, host"},
 		"an old isolation":            {[]string{"run", "--isolation", "process", "Do it."}, "it is called host now…next: leave the flag out to have a cell, or say --isolation host"},
-		"a host that is an address":   {[]string{"run", "--allow-domain", "https://example.com/", "Do it."}, "it is no host…next: write a name such as example.com"},
+		"a host that is an address":   {[]string{"run", "--allow-domain", "https://example.com/", "Do it."}, "it is a URL…next: write \"example.com\""},
 		"no host":                     {[]string{"run", "--allow-domain", "", "Do it."}, `"--allow-domain" flag: it is empty…next:`},
 		"hosts without walls":         {[]string{"run", "--isolation", "host", "--allow-domain", "example.com", "Do it."}, "--allow-domain has no meaning with --isolation host…next: leave one of the two out"},
 		"no path":                     {[]string{"run", "--writable", " ", "Do it."}, `"--writable" flag: it is empty…next:`},

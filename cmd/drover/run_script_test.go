@@ -89,7 +89,7 @@ func TestAModelScriptThatIsTooShort(t *testing.T) {
 	p := newProgram(t, nobody(t))
 	path := p.cli.WriteFile(t, "model.yaml", "version: 1\nturns: []\n")
 	got := p.run("run", "--model-script", path, "How is it?")
-	if got.code != exitError || !strings.Contains(got.errors, "all 0 turns of the script are used. Next: add a turn") {
+	if got.code != exitError || !strings.Contains(got.errors, "all 0 turns of the script are used\n  next: add a turn") {
 		t.Errorf("got %+v, want an error about the script", got)
 	}
 }
