@@ -4,6 +4,7 @@ package drover_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -100,6 +101,18 @@ func checkDebug(t *testing.T, all []map[string]any) {
 	}
 	if turns := named(all, "drover.evaluate.turn"); len(turns) != 1 || turns[0]["status"] != "success" {
 		t.Errorf("the turns are %v", turns)
+	}
+}
+
+// panickingLog is a log handler that fails.
+type panickingLog struct{ slog.Handler }
+
+func (panickingLog) Enabled(context.Context, slog.Level) bool  { return true }
+func (panickingLog) Handle(context.Context, slog.Record) error { panic("no disk") }
+
+func TestEvaluate_PanickingLogHandlerDoesNotEndARun(t *testing.T) {
+	if _, err := play(t, &drover.Options{Logger: slog.New(panickingLog{slog.DiscardHandler})}, answers()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -45,7 +45,7 @@ func filled(t *testing.T, word string, n int) agent.Request {
 		t.Fatal(err)
 	}
 	return agent.Request{
-		Prompt: word, Dir: word, Model: word, SystemPrompt: word, Effort: word, MaxTurns: n, MaxBudgetUSD: float64(n),
+		Prompt: word, Dir: word, Model: word, SystemPrompt: word, Effort: word, MaxTurns: n, SideCallsPerTurn: n, MaxBudgetUSD: float64(n),
 		AllowedTools: []string{word}, DisallowedTools: []string{word}, Tools: tools, Workspace: new(workspace.Workspace),
 		Permissions:  &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
 		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`), PartialText: true,

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/prompttext"
 )
 
 // An AgentDefinition describes a subagent. Description and Prompt are required. A nil list means
@@ -91,6 +92,11 @@ func (a AgentDefinition) problems() []string {
 	}
 	if a.Prompt == "" {
 		ps = append(ps, "Prompt is empty")
+	}
+	for _, text := range [][2]string{{"Description", a.Description}, {"Prompt", a.Prompt}, {"InitialPrompt", a.InitialPrompt}} {
+		if problem := prompttext.Problem(text[1]); problem != "" {
+			ps = append(ps, text[0]+" "+problem)
+		}
 	}
 	if a.MaxTurns < 0 {
 		ps = append(ps, "MaxTurns is negative; use 0 for no limit")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/internal/lazyre"
+	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -135,9 +136,17 @@ func (v *validator) model(o *Options) {
 		v.refuse(t.Disabled && t.BudgetTokens > 0, "Thinking", "Disabled and BudgetTokens exclude each other")
 		v.oneOf("Thinking.Display", t.Display, "summarized", "omitted", "highlights")
 	}
-	if f, ok := plainPrompt(o.SystemPrompt).(PromptFile); ok {
-		v.refuse(f.Path == "", "SystemPrompt", "PromptFile has no Path")
+	switch p := plainPrompt(o.SystemPrompt).(type) {
+	case PromptFile:
+		v.refuse(p.Path == "", "SystemPrompt", "PromptFile has no Path")
+	case TextPrompt:
+		for i, block := range p.Blocks {
+			v.promptText(fmt.Sprintf("SystemPrompt.Blocks[%d]", i), block)
+		}
+	case PresetPrompt:
+		v.promptText("SystemPrompt.Append", p.Append)
 	}
+	v.promptText("PlanModeInstructions", o.PlanModeInstructions)
 	if err := o.schemaFlag(new(argv)); err != nil {
 		v.join(err)
 	}
@@ -147,6 +156,12 @@ func (v *validator) model(o *Options) {
 		v.refuse(p.Path == "", fmt.Sprintf("Plugins[%d]", i), "has no Path")
 	}
 	v.refuse(o.PluginsInInitialize && len(o.Plugins) == 0, "PluginsInInitialize", "there are no Plugins to hand over")
+}
+
+func (v *validator) promptText(option, text string) {
+	if problem := prompttext.Problem(text); problem != "" {
+		v.refuse(true, option, "%s", problem)
+	}
 }
 
 func (v *validator) skills(o *Options) {

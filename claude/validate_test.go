@@ -89,6 +89,10 @@ func badOptions() []badOption {
 		// prompts, agents, skills, plugins
 		{"prompt file", func(o *options) { o.SystemPrompt = claude.PromptFile{} }, []string{"SystemPrompt"}},
 		{"prompt file by pointer", func(o *options) { o.SystemPrompt = &claude.PromptFile{} }, []string{"SystemPrompt"}},
+		{"system prompt that is not UTF-8", func(o *options) { o.SystemPrompt = &claude.TextPrompt{Blocks: []string{"a", "caf\xe9"}} }, []string{"SystemPrompt.Blocks[1]"}},
+		{"NUL in what is added to the system prompt", func(o *options) { o.SystemPrompt = claude.PresetPrompt{Append: "a\x00"} }, []string{"SystemPrompt.Append"}},
+		{"NUL in the instructions of plan mode", func(o *options) { o.PlanModeInstructions = "a\x00" }, []string{"PlanModeInstructions"}},
+		{"agent's prompts that are not UTF-8", agent(func(a *claude.AgentDefinition) { a.Description, a.Prompt, a.InitialPrompt = "\xff", "\xff", "\xff" }), []string{`Agents["a"]`, `Agents["a"]`, `Agents["a"]`}},
 		{"nameless agent", func(o *options) { o.Agents = map[string]claude.AgentDefinition{"": {Description: "D", Prompt: "P"}} }, []string{"Agents"}},
 		{"empty agent", func(o *options) { o.Agents = map[string]claude.AgentDefinition{"a": {}} }, []string{`Agents["a"]`, `Agents["a"]`}},
 		{"agent's turns", agent(func(a *claude.AgentDefinition) { a.MaxTurns = -1 }), []string{`Agents["a"]`}},

@@ -195,7 +195,7 @@ func sedRuns(script string) bool {
 		case '#', 'a', 'i', 'c', 'r', 'R', 'w', 'W':
 			line := s.upTo("\n")
 			for strings.HasSuffix(line, `\`) && len(line) < len(s) {
-				line += "\n" + string(s[len(line)+1:].upTo("\n"))
+				line += "\n" + s[len(line)+1:].upTo("\n")
 			}
 			s = s[len(line):]
 		case ':', 'b', 't', 'T', 'q', 'Q', 'l', 'L':

@@ -256,6 +256,22 @@ func TestWhatBreaksDenies(t *testing.T) {
 	}
 }
 
+// panickingLog is a log handler that fails.
+type panickingLog struct{ slog.Handler }
+
+func (panickingLog) Enabled(context.Context, slog.Level) bool  { return true }
+func (panickingLog) Handle(context.Context, slog.Record) error { panic("no disk") }
+
+func TestEngine_PanickingLogHandlerDoesNotEndADecision(t *testing.T) {
+	e := gate.NewEngine(askingGate(), &gate.EngineOptions{
+		Logger: slog.New(panickingLog{slog.DiscardHandler}),
+		Facts:  func(context.Context, gate.Call) gate.Facts { panic("no facts") },
+	})
+	if d := e.Decide(t.Context(), toolCall("c", "Bash", `{}`)); d.Verdict != event.Deny {
+		t.Errorf("got %+v, want a denial", d)
+	}
+}
+
 func TestTheEngineCountsCalls(t *testing.T) {
 	var seen []int
 	limit := gate.Policy{Name: "limit", Judge: func(_ *gate.Call, f *gate.Facts) (event.Decision, bool) {

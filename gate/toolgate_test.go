@@ -77,14 +77,18 @@ func TestToolGateForBuiltinTools(t *testing.T) {
 	}
 }
 
-// A name in two lists has both risks: Bash is denied though mutation is allowed.
+// A name in two lists has both risks: Bash is denied though the other risk is allowed.
 func TestToolGateJoinsTheListsOfAName(t *testing.T) {
-	g := toolGate(t, gate.ToolGateOptions{
-		Registry: tool.Tools{}, AllowDangerous: new(false),
-		Builtin: gate.BuiltinLists{Mutating: []string{"Bash"}, Dangerous: []string{"Bash"}},
-	})
-	if got, want := g("Bash"), `{"behavior":"deny","message":"Use --dangerous to allow this tool."}`; got != want {
-		t.Errorf("Bash: %s, want %s", got, want)
+	for want, o := range map[string]gate.ToolGateOptions{
+		"Use --dangerous to allow this tool.":      {AllowDangerous: new(false)},
+		"Use --apply to allow mutating tools.":     {AllowMutation: new(false), AllowDangerous: new(true)},
+		"Read-only mode: mutating tools disabled.": {ReadOnly: true},
+	} {
+		o.Registry = tool.Tools{}
+		o.Builtin = gate.BuiltinLists{ReadOnly: []string{"Bash"}, Mutating: []string{"Bash"}, Dangerous: []string{"Bash"}}
+		if got, want := toolGate(t, o)("Bash"), fmt.Sprintf(`{"behavior":"deny","message":%q}`, want); got != want {
+			t.Errorf("Bash: %s, want %s", got, want)
+		}
 	}
 }
 

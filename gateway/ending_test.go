@@ -127,12 +127,12 @@ func (u *endingUpstream) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	r, w := io.Pipe()
 	context.AfterFunc(req.Context(), func() { w.CloseWithError(req.Context().Err()) })
-	go u.write(w, req.Context(), at, way, hangUp)
+	go u.write(req.Context(), w, at, way, hangUp)
 	resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {u.contentType}}, Body: r}
 	return resp, nil
 }
 
-func (u *endingUpstream) write(w *io.PipeWriter, ctx context.Context, at int, way string, hangUp func()) {
+func (u *endingUpstream) write(ctx context.Context, w *io.PipeWriter, at int, way string, hangUp func()) {
 	u.written.Add(int64(u.tokensAt[0]))
 	u.send(w, 0, at)
 	switch way {

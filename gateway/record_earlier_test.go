@@ -21,10 +21,14 @@ var recordEarlier = flag.String("record-earlier", "", "write the recording of th
 
 // earlierExchanges are calls of a run, and what was answered.
 var earlierExchanges = []struct{ name, body, contentType, answer string }{
-	{"a stream", `{"model":"claude-opus-4-5","stream":true,"messages":[{"role":"user","content":"list DIR"}]}`, streamType,
-		messageStart(10) + delta + messageEnd(5) + messageStop},
-	{"a tool's result", `{"model":"claude-opus-4-5","stream":true,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"DIR/a"}]}]}`, streamType,
-		messageStart(20) + strings.Repeat(delta, 3) + messageEnd(7) + messageStop},
+	{
+		"a stream", `{"model":"claude-opus-4-5","stream":true,"messages":[{"role":"user","content":"list DIR"}]}`, streamType,
+		messageStart(10) + delta + messageEnd(5) + messageStop,
+	},
+	{
+		"a tool's result", `{"model":"claude-opus-4-5","stream":true,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"DIR/a"}]}]}`, streamType,
+		messageStart(20) + strings.Repeat(delta, 3) + messageEnd(7) + messageStop,
+	},
 	{"an answer in one piece", `{"model":"claude-opus-4-5","messages":[]}`, "application/json", message},
 	{"a refusal", `{"model":"claude-none","messages":[]}`, "application/json", `{"type":"error","error":{"type":"not_found_error","message":"model: claude-none"}}`},
 	{"bytes", `{"model":"claude-opus-4-5","messages":[1]}`, "application/octet-stream", string([]byte{0, 255, 1, 254})},
