@@ -5,6 +5,7 @@ package drover
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
@@ -73,9 +74,19 @@ func (c *Conversation[T]) Fork() (*Conversation[T], error) {
 // not in a loop over events of the conversation, for whose end it waits: leave the loop first.
 func (c *Conversation[T]) Close() error { return c.e.close() }
 
-func (c *Conversation[T]) closed(err error) error {
-	if closing := c.Close(); err == nil {
-		return closing
+// closed closes the conversation after its only turn. A failed cleanup does not replace the answer or the error
+// of the turn: it is logged, and it is in the summary of either.
+func (c *Conversation[T]) closed(resp *Response[T], err error) error {
+	closing := c.Close()
+	if closing == nil {
+		return err
+	}
+	c.e.log(context.Background(), slog.LevelError, logCleanup, slog.Any("error", closing))
+	if resp != nil {
+		resp.Cleanup = errors.Join(resp.Cleanup, closing)
+	}
+	if failure, ok := errors.AsType[*EvaluationError](err); ok {
+		return failure.withCleanup(closing)
 	}
 	return err
 }

@@ -33,6 +33,7 @@ type keeper struct {
 	mu       sync.Mutex
 	requests []agent.Request // those with which one was opened
 	closed   int
+	unclosed error // what Close of each agent returns
 }
 
 func (k *keeper) Open(ctx context.Context, req agent.Request) (agent.Conversation, error) {
@@ -76,7 +77,7 @@ func (t *keptTalk) Close() error {
 	t.k.mu.Lock()
 	defer t.k.mu.Unlock()
 	t.k.closed++
-	return nil
+	return t.k.unclosed
 }
 
 // opened is each opening as what it resumes, and whether it forks that.

@@ -60,6 +60,10 @@ type EvaluationError struct {
 
 func (e *EvaluationError) Error() string {
 	text := fmt.Sprintf("drover: %s: %s: %s", e.Prompt, e.Stage, cmp.Or(e.Message, fmt.Sprint(e.Err)))
+	if e.Summary.Cleanup != nil {
+		what, _ := splitAdvice(e.Summary.Cleanup)
+		text += "; the cleanup failed too: " + what
+	}
 	if e.Next != "" {
 		text += "\n  next: " + e.Next
 	}
@@ -68,6 +72,16 @@ func (e *EvaluationError) Error() string {
 
 // Unwrap returns the cause.
 func (e *EvaluationError) Unwrap() error { return e.Err }
+
+// withCleanup is the error with a failure of the cleanup after it. The original may be in use by a reader.
+func (e *EvaluationError) withCleanup(failure error) *EvaluationError {
+	if failure == nil {
+		return e
+	}
+	own := *e
+	own.Err, own.Summary.Cleanup = errors.Join(e.Err, failure), errors.Join(e.Summary.Cleanup, failure)
+	return &own
+}
 
 // Is reports whether target is [guard.ErrBudgetExhausted] and a budget is spent, whoever has counted it.
 func (e *EvaluationError) Is(target error) bool {
@@ -124,6 +138,9 @@ func (e *evaluation) failed(err error) *EvaluationError {
 	failure.Next = cmp.Or(failure.Next, nextStep[f.Kind])
 	if kind, ok := throttles[f.Kind]; ok {
 		failure.Err = &ThrottleError{Kind: kind, RetryAfter: failure.Retry.After, Attempts: max(1, e.summary.Attempts), RetrySafe: failure.Retry.Safe, Err: err}
+	}
+	if e.summary.Cleanup != nil {
+		failure.Err = errors.Join(failure.Err, e.summary.Cleanup)
 	}
 	return failure
 }

@@ -17,7 +17,8 @@ import (
 // Evaluate has an agent answer a prompt, and waits for the answer. Nil options are the defaults.
 //
 // The error is an [*EvaluationError], whatever went wrong. When ctx ends, or the deadline passes, the turn
-// is interrupted, and the agent is gone when Evaluate returns.
+// is interrupted, and the agent is gone when Evaluate returns. An answer is returned without an error even if
+// the cleanup after it failed: see [Summary.Cleanup].
 func Evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) (*Response[T], error) {
 	run := Stream(ctx, a, p, opts)
 	for range run.Events() { // the response says how it ended
@@ -28,8 +29,8 @@ func Evaluate[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], 
 // Stream is [Evaluate] with the events of the run. Nothing happens before somebody reads them.
 func Stream[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], opts *Options) *Run[T] {
 	c := Converse(a, p, opts)
-	return &Run[T]{stream: func(emit emitFunc) (_ *Response[T], err error) {
-		defer func() { err = c.closed(err) }() // also when the reader's loop panics, or ends its goroutine
+	return &Run[T]{stream: func(emit emitFunc) (resp *Response[T], err error) {
+		defer func() { err = c.closed(resp, err) }() // also when the reader's loop panics, or ends its goroutine
 		return c.begin(ctx, emit)
 	}}
 }
@@ -72,14 +73,6 @@ func (r *Run[T]) Response() (*Response[T], error) {
 		return nil, errNotRun
 	}
 	return r.response, r.err
-}
-
-// A task is a prompt without its type.
-type task interface {
-	Name() string
-	Namespace() string
-	Key() string
-	Live(ctx context.Context, opts *prompt.LiveOptions) (*prompt.Live, error)
 }
 
 // typed makes the response of an outcome.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ const (
 // does not depend on the type of the answer.
 type evaluation struct {
 	adapter agent.Adapter
-	prompt  task
+	prompt  prompt.Bound
 	parse   func(json.RawMessage) (any, error)
 	opts    Options
 	turns   sync.Mutex // held while something is under way
@@ -78,7 +79,7 @@ type outcome struct {
 	value any
 }
 
-func newEvaluation(a agent.Adapter, p task, parse func(json.RawMessage) (any, error), opts *Options) *evaluation {
+func newEvaluation(a agent.Adapter, p prompt.Bound, parse func(json.RawMessage) (any, error), opts *Options) *evaluation {
 	return &evaluation{adapter: a, prompt: p, parse: parse, opts: opts.filled()}
 }
 
@@ -118,7 +119,7 @@ func (e *evaluation) warm(ctx context.Context) error {
 		}
 		if p, ok := e.talk.(agent.Practiser); ok && err == nil {
 			if err = p.Practise(bounded); err != nil {
-				_ = e.dismiss() // what is said next begins another one
+				e.discard() // what is said next begins another one
 			}
 		}
 	}
@@ -148,7 +149,7 @@ func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(con
 	defer end()
 	o, err := do(ctx, out.take)
 	if err != nil && broken[e.classify(err).Kind] {
-		_ = e.dismiss() // the next turn begins another one, which goes on
+		e.discard() // the next turn begins another one, which goes on
 	}
 	return o, e.finish(ctx, out, o, err)
 }
@@ -206,12 +207,10 @@ func (e *evaluation) start() {
 
 // identify names the run.
 func (e *evaluation) identify() {
-	given := e.opts.RunContext
-	e.run = guard.NewRunContext(uuid.New)
-	if given.RunID != "" || given.RequestID != "" || given.TraceID != "" {
-		e.run = given
-		e.run.RunID = cmp.Or(given.RunID, uuid.New())
-	}
+	made := guard.NewRunContext(uuid.New)
+	e.run = e.opts.RunContext
+	e.run.RunID, e.run.RequestID = cmp.Or(e.run.RunID, made.RunID), cmp.Or(e.run.RequestID, made.RequestID)
+	e.run.Attempt = cmp.Or(e.run.Attempt, made.Attempt)
 	e.run.SessionID = e.opts.Session.ID()
 	e.summary.RunID = e.run.RunID
 }
@@ -339,16 +338,17 @@ func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFu
 		if err := e.ready(ctx); err != nil {
 			return nil, err
 		}
-		own, cancel := e.live.Context(ctx)
+		own, cancel := e.host.expandable(ctx)
 		o, err := e.rounds(own, e.message(say), emit)
 		cancel()
 		more := e.live.Expansion()
 		if more == nil || ctx.Err() != nil {
 			return o, err
 		}
-		if e.summary.Expansions++; e.summary.Expansions > e.opts.MaxExpansions {
+		if e.summary.Expansions >= e.opts.MaxExpansions {
 			return nil, &tooManyExpansions{e.opts.MaxExpansions, more}
 		}
+		e.summary.Expansions++
 		if err := errors.Join(e.dismiss(), more.Apply(ctx, e.opts.Session)); err != nil {
 			return nil, err
 		}
@@ -472,6 +472,14 @@ func (e *evaluation) dismiss() error {
 	err := talk.Close()
 	e.host.recordOpen(context.Background(), true) // what a turn has left to subagents in the background
 	return err
+}
+
+// discard is dismiss where a failure of it does not change how the evaluation goes on.
+func (e *evaluation) discard() {
+	if err := e.dismiss(); err != nil {
+		e.log(context.Background(), slog.LevelError, logCleanup, slog.Any("error", err))
+		e.summary.Cleanup = errors.Join(e.summary.Cleanup, err)
+	}
 }
 
 // talksTo notes to whom the evaluation talks, and returns to whom it did before. Handlers may still ask.

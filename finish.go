@@ -3,6 +3,7 @@
 package drover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ func (e *evaluation) executed(failure *EvaluationError) session.PromptExecuted {
 	x := session.PromptExecuted{
 		Namespace: e.prompt.Namespace(), Key: e.prompt.Key(), Name: e.prompt.Name(), Adapter: e.adapter.Agent(), RunID: e.run.RunID,
 		Text: s.Text, Output: s.Structured, Usage: s.Usage, Duration: s.Duration, APIDuration: s.APIDuration,
-		SessionID: s.SessionID, Turns: s.Turns, Status: s.Status,
+		SessionID: s.SessionID, Turns: s.Turns, Status: s.Status, StopReason: s.StopReason,
 	}
 	if failure != nil {
 		x.Error = failure.Error()
@@ -183,4 +184,8 @@ func (s *Summary) count(t *turn) {
 	end := agent.EndOf(t.ended)
 	s.Usage = s.Usage.Plus(t.Usage)
 	s.APIDuration += time.Duration(end.APIDurationMS * float64(time.Millisecond))
+	s.StopReason = end.StopReason
+	if t.Status == event.DoneSuccess {
+		s.StopReason = cmp.Or(s.StopReason, stopEnd)
+	}
 }

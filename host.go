@@ -39,6 +39,7 @@ type host struct {
 	named  guard.RunContext        // the run of the last turn
 	tell   func(event.Event)       // into the stream of the turn under way
 	halt   context.CancelCauseFunc // ends it
+	expand context.CancelCauseFunc // ends the attempt, to begin anew with more sections
 	lost   error                   // why something could not be recorded
 	stats  Stats
 	models map[int]bool // the model calls of the turn, by number
@@ -82,9 +83,10 @@ func (h *host) around() tool.Around {
 	}
 }
 
-// handlerContext has what handlers ask for: the limits and the name of the run. Session and workspace are
-// put there by their transactions.
+// handlerContext has what handlers ask for: the prompt, the adapter, the limits and the name of the run. Session
+// and workspace are put there by their transactions.
 func (h *host) handlerContext(ctx context.Context, _ tool.Call) context.Context {
+	ctx = agent.WithAdapter(prompt.With(ctx, h.prompt, h.live.Rendered()), h.adapter)
 	ctx = guard.WithTracker(guard.WithDeadline(ctx, h.deadline), h.tracker)
 	return guard.WithRunContext(guard.WithHeartbeat(ctx, h.opts.Heartbeat), h.runContext())
 }

@@ -57,7 +57,7 @@ func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason st
 	}
 	h.check.rounds++
 	h.check.fresh = false // what it does next is not known yet
-	return cmp.Or(found.Feedback, "You are not done."), nil
+	return found.Feedback, nil
 }
 
 // verify asks about an agent that has stopped without being asked, or although it was sent back: agents
@@ -69,7 +69,11 @@ func (h *host) verify(ctx context.Context, t *turn) string {
 	if h.opts.Completion == nil || known {
 		return ""
 	}
-	next, _ := h.unfinished(ctx, t.Output, stopEnd) // which never fails
+	reason := stopEnd
+	if t.Output != nil {
+		reason = stopAnswer
+	}
+	next, _ := h.unfinished(ctx, t.Output, reason) // which never fails
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	h.reportLocked()

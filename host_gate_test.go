@@ -4,12 +4,14 @@ package drover_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -122,15 +124,24 @@ func TestHandlersFindTheRun(t *testing.T) {
 	deadline := guard.FromNow(time.Hour)
 	var found []bool
 	var runID string
+	var p *prompt.Prompt[review]
+	var a agent.Adapter
 	look := tool.Must("look", "Looks.", func(ctx context.Context, _ tool.None) (string, error) {
 		own, _ := session.From(ctx)
 		_, inPlace := workspace.From(ctx)
 		found = []bool{own == s, inPlace, guard.TrackerFrom(ctx) == tracker, guard.DeadlineFrom(ctx).Equal(deadline), guard.HeartbeatFrom(ctx) == heart}
 		runID = guard.RunContextFrom(ctx).RunID
+		bound, _ := prompt.From(ctx)
+		rendered, _ := prompt.RenderedFrom(ctx)
+		adapter, _ := agent.AdapterFrom(ctx)
+		if bound != prompt.Bound(p) || adapter != a || rendered == nil || !strings.Contains(rendered.Text, "Look.") {
+			t.Errorf("a handler finds the prompt %v, the rendering %+v and the adapter %v", bound, rendered, adapter)
+		}
 		return "", nil
 	})
-	p := reviewPrompt(t, prompt.Markdown("task", "Task", "Look.").With(look))
-	resp, err := drover.Evaluate(t.Context(), agenttest.New(calls(call("1", "mcp__wink__look", `{}`)), answers()), p,
+	p = reviewPrompt(t, prompt.Markdown("task", "Task", "Look.").With(look))
+	a = agenttest.New(calls(call("1", "mcp__wink__look", `{}`)), answers())
+	resp, err := drover.Evaluate(t.Context(), a, p,
 		&drover.Options{Session: s, Heartbeat: heart, Tracker: tracker, Deadline: deadline})
 	if err != nil {
 		t.Fatal(err)

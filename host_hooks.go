@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -32,6 +33,10 @@ func (h *host) hooks() *agent.Hooks {
 			h.count(Stats{Compactions: 1})
 			h.happened(ctx, "", Compacting{Trigger: c.Trigger, Instructions: c.Instructions})
 		}),
+	}
+	if h.opts.RestartToOpen {
+		batchEnded := told(h, "BatchEnded", func(ctx context.Context, live *prompt.Live) { h.restart(ctx, live) })
+		hooks.BatchEnded = func(ctx context.Context) { batchEnded(ctx, h.live) }
 	}
 	if h.opts.Completion != nil {
 		hooks.Answering = safely(h, "Answering", h.answering)
@@ -110,6 +115,32 @@ func (h *host) callEnded(ctx context.Context, end agent.CallEnd) (string, error)
 		h.recordCall(context.WithoutCancel(ctx), invoked)
 	}
 	return h.feedback.AfterCall(ctx, end.ID)
+}
+
+// expandable is the context of a run that ends when the model asks for hidden sections.
+func (h *host) expandable(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := h.adapter.(agent.Batcher); !ok || !h.opts.RestartToOpen {
+		return h.live.Context(ctx)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	h.expand = end
+	return ctx, func() { end(nil) }
+}
+
+// restart ends the run of a model that has asked for hidden sections, when its whole message was carried out: it
+// may ask several times in one. The hook waits for the end, so that the model is not asked again.
+func (h *host) restart(ctx context.Context, live *prompt.Live) {
+	wanted := live.Expansion()
+	h.lock.Lock()
+	end := h.expand
+	h.lock.Unlock()
+	if wanted == nil || end == nil {
+		return
+	}
+	end(wanted)
+	pause(ctx, settleTimeout)
 }
 
 func asText(text string) json.RawMessage {

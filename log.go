@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// What the log of an evaluation says: at Info that it begins and is complete, at Error that it failed, at
+// What the log of an evaluation says: at Info that it begins and is complete, at Error that it or its cleanup failed, at
 // Debug its stages, turns and tool calls. What the user, the model and the tools say is in none of them, but
 // the error of one that failed may quote it.
 const (
@@ -18,6 +18,7 @@ const (
 	logComplete = "drover.evaluate.complete"
 	logFailed   = "drover.evaluate.failed"
 	logStage    = "drover.evaluate.stage"
+	logCleanup  = "drover.evaluate.cleanup"
 	logTurn     = "drover.evaluate.turn"
 	logTool     = "drover.evaluate.tool"
 )

@@ -54,7 +54,7 @@ func TestTheLogOfARun(t *testing.T) {
 		t.Errorf("content is in the log:\n%s", log.String())
 	}
 	all := records(t, &log)
-	run := map[string]any{"run_id": resp.RunID, "request_id": "request-1", "session_id": resp.Session.ID()}
+	run := map[string]any{"run_id": resp.RunID, "request_id": "request-1", "attempt": 1.0, "session_id": resp.Session.ID()}
 	want := map[string]map[string]any{
 		"drover.evaluate.start": {
 			"level": "INFO", "event": "sdk.evaluate.start", "prompt_name": "demo:review", "model": "claude-sonnet-4-5", "stateful": false,

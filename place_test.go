@@ -111,6 +111,9 @@ func TestHiddenSectionsAreOpenedSoManyTimes(t *testing.T) {
 	if failed == nil || failed.Phase != drover.PhaseTool || !strings.Contains(err.Error(), "begun anew 2 times") || !strings.Contains(err.Error(), "more2") || !strings.Contains(err.Error(), "MaxExpansions") {
 		t.Errorf("it ended with %v", err)
 	}
+	if failed.Summary.Expansions != 2 {
+		t.Errorf("%d expansions are counted, want the 2 that were made", failed.Summary.Expansions)
+	}
 	beginnings := slices.DeleteFunc(model.Requests(), func(r *script.Request) bool { return r.BringsToolResult("open") })
 	if len(beginnings) != 3 || !beginnings[2].SawText("Text 0") || !beginnings[2].SawText("Text 1") || beginnings[2].SawText("Text 2") {
 		t.Errorf("it began %d times, want 3, the last time with two sections open", len(beginnings))

@@ -27,8 +27,10 @@ type Summary struct {
 	Text string
 	// Structured is the JSON of the answer, or nil where the prompt asks for text.
 	Structured json.RawMessage
-	// Status is how the last turn ended.
-	Status event.DoneStatus
+	// Status is how the last turn ended, and StopReason why the model stopped in it, in the agent's own words:
+	// "end_turn", "tool_use", "max_tokens". An agent that succeeds without a word has stopped with "end_turn".
+	Status     event.DoneStatus
+	StopReason string
 	// Usage is what was consumed, by all turns and attempts.
 	Usage event.Usage
 	// Duration is how long it took, and APIDuration how long the model took of that, where it is known.
@@ -48,6 +50,9 @@ type Summary struct {
 	Attempts int
 	// Stats count what happened on the way.
 	Stats Stats
+	// Cleanup is why the agent could not be ended in order, or its files could not be removed, after the
+	// evaluation. Nil means that nothing is left. It changes neither the answer nor the error, which wraps it.
+	Cleanup error
 	// Session has everything that happened.
 	Session *session.Session
 	// Transcript is what the agent wrote down. Nil if that was not wanted.

@@ -108,13 +108,12 @@ func (e *evaluation) attempts(ctx context.Context, say func() string, emit emitF
 		}
 		waited += wait
 		e.announce(ctx, failure, wait, emit)
-		if err := e.dismiss(); err != nil {
-			e.opts.Logger.WarnContext(ctx, "drover: an agent that failed could not be ended in good order", "run", e.run.RunID, "error", err)
-		}
+		e.discard()
 		if !pause(ctx, wait) {
 			return nil, stopCause(ctx)
 		}
 		e.restart(began, forks)
+		e.run.Attempt++
 	}
 }
 

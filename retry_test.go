@@ -258,3 +258,30 @@ func TestTheRealCLIIsTriedAgain(t *testing.T) {
 		t.Errorf("the model was asked %d times, want 4", n)
 	}
 }
+
+func TestRetry_HandlersSeeTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []guard.RunContext
+		look := tool.Must("look", "Looks.", func(ctx context.Context, _ tool.None) (string, error) {
+			seen = append(seen, guard.RunContextFrom(ctx))
+			return "", nil
+		}, tool.ReadOnly)
+		p, err := prompt.NewPrompt[prompt.Text]("demo", "look", prompt.Markdown("task", "Task", "Look.").With(look))
+		if err != nil {
+			t.Fatal(err)
+		}
+		looks := calls(call("1", "mcp__wink__look", `{}`))
+		again := calls(call("2", "mcp__wink__look", `{}`))
+		m := newMoody(fails(errBusyModel, "", looks), append([]agenttest.Step{again}, succeeds("Fine.")...))
+		given := guard.RunContext{WorkerID: "w1"}
+		resp, err := drover.Evaluate(t.Context(), m, p, &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}, RunContext: given})
+		if err != nil || len(seen) != 2 || resp.Attempts != 2 {
+			t.Fatalf("%d calls, and %v", len(seen), err)
+		}
+		for i, run := range seen {
+			if run.Attempt != i+1 || run.RunID != resp.RunID || run.WorkerID != "w1" || run.RequestID == "" || run.RequestID != seen[0].RequestID {
+				t.Errorf("call %d is of the run %+v", i+1, run)
+			}
+		}
+	})
+}

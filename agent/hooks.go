@@ -26,6 +26,9 @@ type Hooks struct {
 	// given to the model beside that. Calls that were denied, and calls that the agent itself refused, are
 	// not told here; see [event.ToolResult].
 	CallEnded func(ctx context.Context, end CallEnd) (more string, err error)
+	// BatchEnded is called when all calls of one message of the model have ended, before the model reads their
+	// results. Only a [Batcher] calls it.
+	BatchEnded func(ctx context.Context)
 	// Answering is asked about the structured answer before it counts. If it returns a text, or fails, the
 	// answer does not count, and the model reads why, word for word. Request.MaxRefusals bounds how often.
 	Answering func(ctx context.Context, a Answer) (refusal string, err error)
@@ -36,6 +39,13 @@ type Hooks struct {
 	SubagentStarted, SubagentStopped func(ctx context.Context, a Subagent)
 	// Compacting is told before the agent shortens its memory of the conversation.
 	Compacting func(ctx context.Context, c Compaction)
+}
+
+// A Batcher is an adapter that calls [Hooks.BatchEnded].
+type Batcher interface {
+	Adapter
+	// CallsBatchEnded does nothing.
+	CallsBatchEnded()
 }
 
 // A Submission is a prompt that is given to the agent.

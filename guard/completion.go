@@ -58,8 +58,8 @@ func blocked(text string) Completion { return Incomplete("<blocker>\n" + text + 
 
 // CheckCompletion asks a checker, unless deadline or budget are spent: then the agent could not go on
 // anyway, and the task counts as done. The same holds if they are spent while the checker looks: its
-// context ends then. A checker that panics has failed, and one that fails has found nothing done. A nil
-// checker finds every task done.
+// context ends then. A checker that panics has failed, and one that fails has found nothing done. One that does not
+// say what is missing gets a feedback that says so much. A nil checker finds every task done.
 func CheckCompletion(ctx context.Context, c Checker, a Attempt, deadline Deadline, tracker *Tracker) (Completion, error) {
 	if c == nil {
 		return Complete(), nil
@@ -76,6 +76,9 @@ func CheckCompletion(ctx context.Context, c Checker, a Attempt, deadline Deadlin
 	if err != nil && spent() {
 		return Completion{Done: true, Skipped: true}, nil
 	}
+	if err == nil {
+		done = done.explained()
+	}
 	return done, err
 }
 
@@ -88,6 +91,17 @@ func check(ctx context.Context, c Checker, a Attempt) (done Completion, err erro
 	done, err = c.Check(ctx, a)
 	done.Done = done.Done && err == nil
 	return done, err
+}
+
+// unexplained is what the agent is told by a checker that does not say what is missing.
+const unexplained = "You are not done."
+
+// explained has something to tell an agent that is not done.
+func (c Completion) explained() Completion {
+	if !c.Done && c.Feedback == "" {
+		c.Feedback = unexplained
+	}
+	return c
 }
 
 // shownFiles is how many missing files are named.

@@ -64,6 +64,8 @@ func TestCheckers(t *testing.T) {
 		{"only the end of a long output is told", guard.CommandSucceeds("x"), guard.Attempt{Exec: exits(1, strings.Repeat("y", 9000)+"END")}, false, "yEND", ""},
 		{"commands never run unless somebody says how", guard.CommandSucceeds("touch", "/tmp/x"), guard.Attempt{}, false, "", "set Attempt.Exec"},
 		{"no command", guard.CommandSucceeds(), guard.Attempt{Exec: exits(0, "")}, false, "", "needs a command"},
+		{"not done, and no word why", finds(guard.Completion{}, nil), here, false, "You are not done.", ""},
+		{"not any, and no word why", guard.AnyOf(finds(guard.Completion{}, nil)), here, false, "You are not done.", ""},
 		{"all of them", guard.AllOf(isDone, isDone), here, true, "", ""},
 		{"all of none", guard.AllOf(), here, true, "", ""},
 		{"done, and yet it fails", finds(guard.Complete(), errors.New("cannot look")), here, false, "", "cannot look"},

@@ -46,9 +46,9 @@ func (l *Live) Expansion() *ExpansionRequired {
 	return l.expansion
 }
 
-// Context returns a context for the run. With [LiveOptions.Restart] it ends as soon as the model asks
-// for hidden sections, and the [*ExpansionRequired] is its [context.Cause]: the run stops there instead
-// of being paid to its end. The function must be called after the run.
+// Context returns a context for the run. With [LiveOptions.Restart] it ends when the model has asked
+// for hidden sections, in all calls of its message, and the [*ExpansionRequired] is its [context.Cause]: the run
+// stops there instead of being paid to its end. The function must be called after the run.
 func (l *Live) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	l.mu.Lock()
@@ -67,17 +67,44 @@ func (l *Live) Context(parent context.Context) (context.Context, context.CancelF
 	}
 }
 
-// expand ends the run. The first request counts.
+// gatherTime is how long the run goes on after the first request. A model may ask several times in one message,
+// and its agent makes these calls at once.
+const gatherTime = 100 * time.Millisecond
+
+// expand adds to what the model asks for. The first request ends the run, after gatherTime.
 func (l *Live) expand(e *ExpansionRequired) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.expansion == nil {
 		l.expansion = e
-		for _, cancel := range l.cancels {
-			cancel(e)
-		}
+		time.AfterFunc(gatherTime, l.endRuns)
+	} else {
+		l.expansion = l.expansion.with(e)
 	}
 	return l.expansion
+}
+
+func (l *Live) endRuns() {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, cancel := range l.cancels {
+		cancel(l.expansion)
+	}
+}
+
+// with is what two requests ask for together. Neither is changed.
+func (e *ExpansionRequired) with(more *ExpansionRequired) *ExpansionRequired {
+	both := &ExpansionRequired{Requested: maps.Clone(e.Requested), Reason: e.Reason, SectionKeys: slices.Clone(e.SectionKeys)}
+	maps.Copy(both.Requested, more.Requested)
+	for _, key := range more.SectionKeys {
+		if !slices.Contains(both.SectionKeys, key) {
+			both.SectionKeys = append(both.SectionKeys, key)
+		}
+	}
+	if more.Reason != "" && !strings.Contains(both.Reason, more.Reason) {
+		both.Reason = strings.TrimPrefix(both.Reason+"; "+more.Reason, "; ")
+	}
+	return both
 }
 
 // awaitEnd holds back the result of a call that has ended the run, so that the agent does not ask the

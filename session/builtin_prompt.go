@@ -53,9 +53,10 @@ type PromptExecuted struct {
 	// Text is the answer, and Output the structured one.
 	Text   string          `json:"text,omitzero"`
 	Output json.RawMessage `json:"output,omitempty"`
-	// Status is how the run ended, and Error why, if it did not succeed.
-	Status event.DoneStatus `json:"status,omitzero"`
-	Error  string           `json:"error,omitzero"`
+	// Status is how the run ended, StopReason why the model stopped, and Error why it did not succeed.
+	Status     event.DoneStatus `json:"status,omitzero"`
+	StopReason string           `json:"stopReason,omitzero"`
+	Error      string           `json:"error,omitzero"`
 	// Duration is the whole time, APIDuration the part of it that the model took. They are written in
 	// milliseconds, as durationMs and apiDurationMs.
 	Duration    time.Duration `json:"-"`

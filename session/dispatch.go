@@ -24,6 +24,8 @@ import (
 // handler is answering. An error means that nothing was kept and nothing has changed. The context does
 // not interrupt: an entry is appended whole or, if the context has ended before, not at all.
 //
+// In a reducer it fails with [ErrInReducer].
+//
 // The events by which a session manages itself cannot be dispatched: [Seed], [Clear],
 // [Session.Reset], [Session.Restore] and [Tx] do that.
 func (s *Session) Dispatch(ctx context.Context, v any) (int64, error) {
@@ -41,7 +43,10 @@ func (s *Session) dispatch(ctx context.Context, entry *Entry) (int64, error) {
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("session: dispatching %s: %w", entry.Event.Kind, context.Cause(ctx))
 	}
-	s.order.Lock()
+	if err := s.order.acquire(); err != nil {
+		s.opts.Logger.Error("a reducer dispatches", "session", s.ID(), "kind", entry.Event.Kind, "error", err)
+		return 0, err
+	}
 	defer s.order.Unlock()
 	_ = s.retryLocked() // then the store has no room for this one either
 	if err := s.admitLocked(entry); err != nil {

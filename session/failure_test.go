@@ -7,6 +7,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -140,3 +141,60 @@ func (usurper) EventKind() event.Kind { return event.KindText }
 type moody struct{ Mood event.Kind }
 
 func (m moody) EventKind() event.Kind { return "mood:" + m.Mood }
+
+func TestReducer_ThatCallsItsSessionFails(t *testing.T) {
+	for name, call := range map[string]func(s *session.Session) error{
+		"Dispatch": func(s *session.Session) error { _, err := s.Dispatch(context.Background(), added{2}); return err },
+		"Query":    func(s *session.Session) error { return session.Query[bool](s).Err() },
+		"Begin":    func(s *session.Session) error { s.Begin(context.Background(), "call"); return nil },
+		"Reset":    func(s *session.Session) error { return s.Reset(context.Background()) },
+		"Clone":    func(s *session.Session) error { _, err := s.Clone(nil); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := session.New(nil)
+			var inner error
+			session.Reduce(s, func(n int, e added) int {
+				inner = call(s)
+				return n + e.N
+			})
+			session.Append(s, func(e added) string { return "well" })
+			dispatch(t, t.Context(), s, added{1}) // returns
+			report, _ := session.Query[session.ReducerFailed](s).Latest()
+			if report.Pos != 1 || report.Slice != "go:int" || !strings.Contains(report.Error, session.ErrInReducer.Error()) {
+				t.Errorf("the report is %+v", report)
+			}
+			if name == "Dispatch" && !errors.Is(inner, session.ErrInReducer) {
+				t.Errorf("Dispatch returns %v", inner)
+			}
+			if n := session.Query[int](s).Len(); n != 0 || session.Query[string](s).Len() != 1 {
+				t.Errorf("the slice has %d values, and its neighbour %d; want 0 and 1", n, session.Query[string](s).Len())
+			}
+			dispatch(t, t.Context(), s, "later") // the session goes on
+		})
+	}
+}
+
+// Goroutines that wait for a reducer are in none themselves.
+func TestReducer_OfAnotherSessionIsWaitedFor(t *testing.T) {
+	a, b := session.New(nil), session.New(nil)
+	session.Reduce(a, func(n int, e added) int {
+		if _, err := b.Dispatch(context.Background(), e); err != nil {
+			t.Error(err)
+		}
+		return n + e.N
+	})
+	session.Reduce(b, func(n int, e added) int { return n + e.N })
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				dispatch(t, t.Context(), a, added{1})
+				dispatch(t, t.Context(), b, added{1})
+			}
+		})
+	}
+	wg.Wait()
+	if n, _ := session.Query[int](b).Latest(); n != 1600 {
+		t.Errorf("%d of 1600 events arrived", n)
+	}
+}

@@ -81,6 +81,7 @@ func (s *Session) foldLocked(entry *Entry, state bool) []failure {
 			s.changed = append(s.changed, folded{slice: sl})
 		}
 	}
+	s.order.reducing.Store(true)
 	var failed []failure
 	v, at := valueOf(entry.Event.Payload), 0
 	for i := range r.steps {
@@ -103,13 +104,19 @@ func (s *Session) stepLocked(st *step, entry *Entry, v any, failed []failure) (a
 			return nil, failed // as long as the log cannot be read there is nothing to add to
 		}
 	}
-	return st.fold(old, entry, v, failed)
+	next, failed := st.fold(old, entry, v, failed)
+	if s.order.misused.Load() {
+		s.order.misused.Store(false)
+		return old, append(failed, failure{st.slice, ErrInReducer})
+	}
+	return next, failed
 }
 
 // refoldLocked folds a slice of the log, from the beginning or from the checkpoint that the session was
 // opened with. What fails now is no news if it was dispatched before: it is logged, not reported. order
 // is held.
 func (s *Session) refoldLocked(sl *slice) (any, error) {
+	s.order.reducing.Store(true)
 	all, after := s.saved.itemsOf(sl)
 	var failed []failure
 	for entry, err := range s.foldableLocked(sl.policy, after) {

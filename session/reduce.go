@@ -25,7 +25,8 @@ func Define[S any](s *Session, o SliceOptions[S]) {
 // Like every reducer it must not change what it gets: snapshots and other readers have the same maps
 // and slices. It copies those that it changes. Beware of append(state.List, v), which may write v into
 // memory that older states share, and so change them: append(slices.Clip(state.List), v) copies the list.
-// Nor must it call anything of the session, which waits for it: Dispatch in a reducer never returns.
+// Nor must it call anything of the session, which waits for it: Dispatch in a reducer fails with [ErrInReducer],
+// and so does the reducer.
 func Reduce[S, E any](s *Session, reduce func(state S, e E) S) {
 	register[S, E](s, func(_ *slice, all *items[S], e E) (*items[S], error) {
 		latest, _ := all.last()

@@ -41,7 +41,7 @@ type Session struct {
 
 	// order is held by whoever appends to the log, from the choice of the number until every reducer
 	// has seen the entry. It comes before mu.
-	order        sync.Mutex
+	order        logOrder
 	nextTx       int64
 	checkpointed int64 // the last entry of the last checkpoint
 	tried        int64 // the last entry when one was tried

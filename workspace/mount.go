@@ -27,6 +27,7 @@ type HostMount struct {
 	// Mounts may not lie in one another.
 	MountPath string
 	// Include are globs of the files to copy, relative to HostPath, with ** for any number of folders.
+	// A glob without a slash matches at any depth: *.go; one that begins with ./ only in HostPath itself.
 	// A slash at the end means a folder with all that is in it. Empty means all, empty folders too.
 	// The globs of a mount that is a single file are about its base name.
 	Include []string
@@ -38,6 +39,17 @@ type HostMount struct {
 	// FollowSymlinks copies what links lead to, as long as it is within the allowed roots, in place of
 	// refusing those that lead out of the mount and copying the others as links.
 	FollowSymlinks bool
+}
+
+// atAnyDepth has globs without a slash match names at any depth.
+func atAnyDepth(globs []string) []string {
+	deep := slices.Clone(globs)
+	for i, g := range deep {
+		if !strings.Contains(strings.TrimRight(g, "/"), "/") && strings.Trim(g, "/") != "" {
+			deep[i] = "**/" + g
+		}
+	}
+	return deep
 }
 
 // cloneMounts are mounts that no caller changes any more.
@@ -152,7 +164,7 @@ func (m *mount) makePlan(ctx context.Context, roots *hostRoots) error {
 		return m.explain(err)
 	}
 	m.resolved = filepath.Join(source.Root.Dir(), filepath.FromSlash(source.Path))
-	opts := copytree.Options{Include: m.Include, Exclude: m.Exclude, MaxBytes: m.MaxBytes}
+	opts := copytree.Options{Include: atAnyDepth(m.Include), Exclude: atAnyDepth(m.Exclude), MaxBytes: m.MaxBytes}
 	if m.FollowSymlinks {
 		opts.Follow = roots.find
 	}

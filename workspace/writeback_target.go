@@ -196,7 +196,7 @@ func (t *target) uncreate() {
 func (ts *targets) addMounts(w *Workspace) error {
 	for i, p := range w.previews {
 		m := w.opts.Mounts[i]
-		leftOut, err := copytree.NewMatcher(m.Include, m.Exclude)
+		leftOut, err := copytree.NewMatcher(atAnyDepth(m.Include), atAnyDepth(m.Exclude))
 		if err != nil {
 			return err
 		}

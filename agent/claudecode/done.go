@@ -72,10 +72,25 @@ func wrapsOutput(text json.RawMessage) bool {
 
 // output is the structured answer as its schema has it.
 func (n *normaliser) output(m *claude.ResultMessage) json.RawMessage {
-	if n.wrapped && m.StructuredOutput != nil {
-		return schema.Unwrap(m.StructuredOutput)
+	output := n.firstAnswer(m.StructuredOutput)
+	if n.wrapped && output != nil {
+		return schema.Unwrap(output)
 	}
-	return m.StructuredOutput
+	return output
+}
+
+// firstAnswer is the first answer that was accepted. The CLI reports the last one, where a message has several.
+func (n *normaliser) firstAnswer(reported json.RawMessage) json.RawMessage {
+	var accepted []json.RawMessage
+	for _, a := range n.answers {
+		if n.calls[a.call].succeeded {
+			accepted = append(accepted, a.input)
+		}
+	}
+	if reported == nil || len(accepted) < 2 {
+		return reported
+	}
+	return accepted[0]
 }
 
 // missingResult is the end of a run of which the CLI did not say how it ended.

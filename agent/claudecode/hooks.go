@@ -88,7 +88,7 @@ func (h *hooked) own() []claude.Hook {
 	add(h.Stopping != nil, 0, claude.On("", h.stopping))
 	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.succeeded))
 	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.failed))
-	add(h.rewriting != nil, tellTimeout, claude.On("", h.batchEnded))
+	add(h.rewriting != nil || h.BatchEnded != nil, tellTimeout, claude.On("", h.batchEnded))
 	add(h.SubagentStarted != nil, tellTimeout, claude.On("", h.subagentStarted))
 	add(h.SubagentStopped != nil, tellTimeout, claude.On("", h.subagentStopped))
 	add(h.Compacting != nil, tellTimeout, claude.On("", h.compacting))
@@ -166,9 +166,17 @@ func (h *hooked) callEnded(ctx context.Context, end agent.CallEnd) string {
 	return more
 }
 
-func (h *hooked) batchEnded(_ context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
-	for _, call := range in.ToolCalls {
-		h.rewriting.forget(call.ToolUseID)
+// CallsBatchEnded implements [agent.Batcher].
+func (*Adapter) CallsBatchEnded() {}
+
+func (h *hooked) batchEnded(ctx context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
+	if h.rewriting != nil {
+		for _, call := range in.ToolCalls {
+			h.rewriting.forget(call.ToolUseID)
+		}
+	}
+	if h.BatchEnded != nil {
+		h.telling("BatchEnded", func() { h.BatchEnded(ctx) })
 	}
 	return nil, nil
 }

@@ -44,6 +44,7 @@ type normaliser struct {
 	agents map[string]string // the subagent that a call runs, by tool use id
 	lines  map[uint64]bool   // digests of the blocks that were told, for lines that come twice
 
+	answers   []answer      // of the main agent, in their order
 	toolUses  int           // calls that were told
 	malformed error         // the last line that could not be read, which may have been the result
 	modelTime time.Duration // what the model took for earlier prompts of the process
@@ -81,6 +82,14 @@ type call struct {
 	stamped time.Time // when it was, by the CLI's clock; zero if the CLI does not say
 	over    bool      // its result was told
 	denied  bool      // the CLI said that it denied it
+
+	succeeded bool
+}
+
+// An answer is a call with a structured answer.
+type answer struct {
+	call  string
+	input json.RawMessage
 }
 
 // place is where an event belongs.

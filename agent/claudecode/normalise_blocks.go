@@ -98,6 +98,9 @@ func (n *normaliser) toolUse(at place, id, name string, input json.RawMessage, s
 	name = cmp.Or(name, unknownTool)
 	c.name, c.turn, c.started, c.stamped = name, at.turn, n.clock(), stamp
 	n.toolUses++
+	if name == structuredTool && at.agent == "" {
+		n.answers = append(n.answers, answer{id, input})
+	}
 	n.tell(at, event.ToolCall{ID: id, Name: name, Input: input, Description: descriptionOf(input), AgentID: at.agent})
 }
 
@@ -222,7 +225,7 @@ func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp
 	if c.over {
 		return
 	}
-	c.over = true
+	c.over, c.succeeded = true, r.Status == event.ToolSuccess
 	at.turn = c.turn
 	r.Name = cmp.Or(r.Name, c.name, unknownTool)
 	if r.Duration == 0 {

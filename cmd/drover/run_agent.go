@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	root "github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -48,18 +49,20 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	current := req.Dir
 	files.enter(&req)
 	j := &job{options: o, streams: s, request: req, place: files}
-	defer func() { err = files.leave(ctx, err, s.out) }() // last of all, when nothing of the run is left
+	var leftover error
+	defer func() { err = withCleanup(err, errors.Join(leftover, j.cleanup())) }()
+	defer func() { err = files.leave(ctx, err, s.out) }() // when nothing of the run is left
 	in := o.isolate(&j.started)
 	model, err := o.openModel(ctx, in, req.Dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, model.close()) }()
+	defer func() { leftover = errors.Join(leftover, model.close()) }()
 	kept, err := o.conversations(model)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, kept.close()) }()
+	defer func() { leftover = errors.Join(leftover, kept.close()) }()
 	kept.project = current
 	if j.adapter, err = o.adapter(in, kept); err != nil {
 		return err
@@ -91,6 +94,18 @@ func stoppedEarly(ctx context.Context) error {
 		return ending{exitLimit, cause}
 	}
 	return ending{exitInterrupted, errors.New("stopped")}
+}
+
+// withCleanup is the error of a run and of the cleanup after it. A run that succeeded has printed its answer by
+// then: the failed cleanup is what is left to report.
+func withCleanup(err, cleanup error) error {
+	switch {
+	case cleanup == nil:
+		return err
+	case cameToItsEnd(err):
+		return errors.Join(ending{exitError, fmt.Errorf("the cleanup after the run failed: %w", cleanup)}, err)
+	}
+	return errors.Join(err, cleanup)
 }
 
 // isolate is the isolation that the flags ask for.
@@ -273,6 +288,16 @@ type job struct {
 	place   *place
 	// unfinished is an error if the agent has stopped before its task was done. Nil means that nobody knows.
 	unfinished func() error
+	// summary is that of an evaluation that is over. Nil means that there is none.
+	summary func() root.Summary
+}
+
+// cleanup is why something of an evaluation is left.
+func (j *job) cleanup() error {
+	if j.summary == nil {
+		return nil
+	}
+	return j.summary().Cleanup
 }
 
 // Reasons for which a run is stopped, other than signals.

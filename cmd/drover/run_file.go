@@ -241,6 +241,16 @@ func (j *job) evaluate(ctx context.Context, approver gate.Approver) (iter.Seq2[e
 		return nil, err
 	}
 	run := root.Stream(ctx, j.adapter, p, j.evaluation(ctx, f, approver))
+	j.summary = func() root.Summary {
+		resp, err := run.Response()
+		if failure, ok := errors.AsType[*root.EvaluationError](err); ok {
+			return failure.Summary
+		}
+		if resp == nil {
+			return root.Summary{}
+		}
+		return resp.Summary
+	}
 	j.unfinished = func() error {
 		if resp, err := run.Response(); err == nil && !resp.Completion.Done {
 			return errUnfinished(f, resp.Completion)
