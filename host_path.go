@@ -22,6 +22,9 @@ var pathFields = map[string]string{
 func (h *host) rewrite(_ context.Context, call event.ToolCall) (json.RawMessage, error) {
 	field, known := pathFields[call.Name]
 	place, set := session.Query[session.Workspace](h.opts.Session).Latest()
+	if w := h.place.workspace(); w != nil { // whatever was opened with the session since
+		place.Root, set = w.Root(), true
+	}
 	if !known || !set || !filepath.IsAbs(place.Root) {
 		return nil, nil
 	}

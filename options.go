@@ -25,8 +25,8 @@ type Options struct {
 	// Session is where everything is recorded, and whose state takes part: the gate asks it which tools are
 	// blocked, context lines come from its plan. Nil means a new one; see [Summary].
 	Session *session.Session
-	// Workspace is the place that the agent works in. Nil means an empty folder that is removed afterwards,
-	// unless Dir names one.
+	// Workspace is the place that the agent works in. Nil means that of the prompt's sections, else the one that
+	// is open for the Session, else an empty folder that is removed afterwards, unless Dir names one.
 	Workspace *workspace.Workspace
 	// Dir is the working directory. With a Workspace it is a folder of that.
 	Dir string

@@ -4,6 +4,8 @@ package drover
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/drover-agents/drover/workspace"
@@ -25,18 +27,52 @@ func (e *evaluation) enter(ctx context.Context) error {
 	if e.place != nil {
 		return nil
 	}
-	p := &place{w: e.opts.Workspace}
+	w, err := e.chosenWorkspace()
+	if err != nil {
+		return err
+	}
+	p := &place{w: w}
 	a, ok := e.adapter.(placed)
 	if elsewhere := e.opts.Dir != "" || ok && a.Dir() != ""; p.w == nil && !elsewhere {
-		w, err := workspace.Open(ctx, &workspace.Options{Session: e.opts.Session})
-		if err != nil {
+		if p.w, err = workspace.Open(ctx, &workspace.Options{Session: e.opts.Session}); err != nil {
 			return err
 		}
-		p.w, p.own = w, true
+		p.own = true
+		ownPlaces.Store(p.w, true)
 	}
 	p.users.Add(1)
 	e.settles(p)
 	return nil
+}
+
+// ownPlaces are the workspaces that evaluations have made for themselves. They are for nobody else.
+var ownPlaces sync.Map
+
+// chosenWorkspace is the workspace of the options, of the prompt's sections, or of the session, in this order. The
+// prompt tells of its own, so that no other can be used.
+func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
+	told, err := e.prompt.Workspace()
+	if err != nil {
+		return nil, err
+	}
+	if told == nil && e.opts.Workspace == nil {
+		w, ok := workspace.OfSession(e.opts.Session)
+		if _, own := ownPlaces.Load(w); !ok || own {
+			return nil, nil
+		}
+		return w, nil
+	}
+	if told == nil {
+		return e.opts.Workspace, nil
+	}
+	w, ok := told.(*workspace.Workspace)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("the prompt is about the workspace %s, which is a %T\n  next: open it with package workspace", told.Root(), told)
+	case e.opts.Workspace != nil && e.opts.Workspace != w:
+		return nil, fmt.Errorf("the prompt is about the workspace %s, and Options.Workspace is %s\n  next: leave Options.Workspace out, or use its Section in the prompt", w.Root(), e.opts.Workspace.Root())
+	}
+	return w, nil
 }
 
 // settles notes where the evaluation works, and returns where it did before. Forks may ask meanwhile.
@@ -67,5 +103,6 @@ func (p *place) leave() error {
 	if p == nil || p.users.Add(-1) > 0 || !p.own {
 		return nil
 	}
+	ownPlaces.Delete(p.w)
 	return p.w.Close()
 }

@@ -86,6 +86,21 @@ func copyAWSFile(root *os.Root, name, to string) error {
 	return os.WriteFile(to, content, 0o600)
 }
 
+// checkAWSConfigPath fails if AWSConfigPath is set and is no folder that can be read. AWS itself would go on without
+// it, and say that there are no credentials.
+func (i *Isolation) checkAWSConfigPath() error {
+	if i.AWSConfigPath == "" {
+		return nil
+	}
+	if _, err := os.ReadDir(i.AWSConfigPath); err != nil {
+		return &AuthError{
+			Reason: fmt.Sprintf("Isolation.AWSConfigPath %s cannot be read: %v", i.AWSConfigPath, err),
+			Fixes:  []string{"set Isolation.AWSConfigPath to the folder that holds config and credentials"},
+		}
+	}
+	return nil
+}
+
 // AWSFolder is where the AWS files of a run are: AWSConfigPath, or .aws in the home of the host's user.
 func (i *Isolation) AWSFolder() (string, error) {
 	if i.AWSConfigPath != "" {

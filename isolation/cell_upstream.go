@@ -24,6 +24,9 @@ func (i *Isolation) OpenUpstream(ctx context.Context) (gateway.Upstream, error) 
 // upstream is the service that a finding pays for.
 func (f *Finding) upstream(ctx context.Context, i *Isolation) (gateway.Upstream, error) {
 	if f.Mode == ModeBedrock {
+		if err := i.checkAWSConfigPath(); err != nil {
+			return nil, err
+		}
 		return gateway.OpenUpstream(ctx, "bedrock", gateway.UpstreamConfig{
 			Region: f.Bedrock.Region, ConfigDir: i.AWSConfigPath, // the profile is AWS's own to find: a key comes before it
 			Lookup: f.lookup, BaseURL: f.BaseURL,

@@ -15,6 +15,7 @@ type Bound interface {
 	Name() string
 	Render(opts *RenderOptions) (*Rendered, error)
 	Live(ctx context.Context, opts *LiveOptions) (*Live, error)
+	Workspace() (Workspace, error)
 }
 
 var (

@@ -41,9 +41,35 @@ type Section struct {
 	Policies []gate.Policy
 	// Examples are shown below the text.
 	Examples []TaskExample
+	// Workspace is where the agent of the prompt works: what the section tells of is there. Nil means anywhere.
+	// Sections of one prompt cannot have different ones.
+	Workspace Workspace
 	// NoOverrides keeps the section and its tools as they are written; see [Overrides].
 	NoOverrides bool
 	Children    []*Section
+}
+
+// A Workspace is a folder that an agent works in, as package workspace makes it.
+type Workspace interface {
+	Root() string
+}
+
+// Workspace is that of the prompt's sections, or nil. It fails if they have different ones.
+func (p *Prompt[Out]) Workspace() (Workspace, error) {
+	var found Workspace
+	for _, n := range p.b.t.nodes {
+		switch {
+		case n.Workspace == nil:
+		case found == nil:
+			found = n.Workspace
+		case found != n.Workspace:
+			return nil, &Error{
+				Prompt: p.b.t.name, Section: n.path, Err: ErrRender, Reason: fmt.Sprintf("it is about the workspace %s, and another section about %s", n.Workspace.Root(), found.Root()),
+				Next: "give the prompt one workspace, with all mounts",
+			}
+		}
+	}
+	return found, nil
 }
 
 // Markdown returns a section with a text.

@@ -12,9 +12,10 @@ import (
 )
 
 // Section tells a model what is in the workspace. The same mounts give the same text every time: it names
-// neither the host nor the folder, which is the working directory of the run.
+// neither the host nor the folder, which is the working directory of the run: drover.Evaluate uses the workspace of
+// the section.
 func (w *Workspace) Section() *prompt.Section {
-	return &prompt.Section{Key: "workspace", Title: "Workspace", Text: sectionText(w.previews), NoOverrides: true}
+	return &prompt.Section{Key: "workspace", Title: "Workspace", Text: sectionText(w.previews), Workspace: w, NoOverrides: true}
 }
 
 func sectionText(previews []Preview) string {

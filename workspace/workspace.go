@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/safelog"
@@ -155,6 +156,7 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 			return fmt.Errorf("workspace: keeping %s: %w", w.root, err)
 		}
 	}
+	openWorkspaces.Store(w.root, weak.Make(w))
 	w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close() }, w.holdings) // nobody is left to hear of it
 	done = true
 	return nil
@@ -219,8 +221,24 @@ func (w *Workspace) Tree() *Tree { return w.tree }
 // Base is the checkpoint of what was mounted, or nil if the workspace has none.
 func (w *Workspace) Base() *Checkpoint { return w.base }
 
+// openWorkspaces are those of this program that are not closed, by their root: weak.Pointer[Workspace].
+var openWorkspaces sync.Map
+
+// OfSession returns the workspace that was opened last with the session, and whether it is still open in this
+// program.
+func OfSession(s *session.Session) (*Workspace, bool) {
+	at, _ := session.Query[session.Workspace](s).Latest()
+	known, ok := openWorkspaces.Load(at.Root)
+	if !ok {
+		return nil, false
+	}
+	w := known.(weak.Pointer[Workspace]).Value()
+	return w, w != nil
+}
+
 // Close forgets the checkpoints and removes the folder, unless it is to be kept. Closing twice is harmless.
 func (w *Workspace) Close() error {
+	openWorkspaces.Delete(w.root)
 	w.forgot.Stop()
 	return w.holdings.close()
 }
