@@ -44,19 +44,23 @@ func TestARenderedPromptAndItsToolsAreFoundTogether(t *testing.T) {
 
 func TestWhatWasExecutedHasAllItsFiguresAsJSON(t *testing.T) {
 	tokens := event.Tokens{Coverage: event.CoverageComplete, Totals: event.TokenCount{Input: event.InputTokens{Total: 120}, Output: event.OutputTokens{Total: 30}}}
-	got, err := json.Marshal(session.PromptExecuted{
+	executed := session.PromptExecuted{
 		Namespace: "demo", Key: "review", Name: "Review", Adapter: "claude-code", Text: "Fine.", Output: json.RawMessage(`{"ok":true}`),
-		Status: event.DoneSuccess, Duration: 1500 * time.Millisecond, APIDuration: 1250500 * time.Microsecond,
+		Status: event.DoneSuccess, StopReason: "end_turn", Duration: 1500 * time.Millisecond, APIDuration: 1250500 * time.Microsecond,
 		Usage: event.Usage{ToolUses: 3, Tokens: &tokens, Cost: &event.Cost{USD: 0.25}}, SessionID: "conversation", RunID: "run", Turns: 4,
-	})
-	want := `{"namespace":"demo","key":"review","name":"Review","adapter":"claude-code","text":"Fine.","output":{"ok":true},"status":"success",` +
+	}
+	got, err := json.Marshal(executed)
+	want := `{"namespace":"demo","key":"review","name":"Review","adapter":"claude-code","text":"Fine.","output":{"ok":true},"status":"success","stopReason":"end_turn",` +
 		`"usage":{"toolUses":3,"tokens":{"coverage":"complete","totals":{"input":{"total":120},"output":{"total":30}}},"cost":{"usd":0.25}},"sessionId":"conversation","runId":"run","turns":4,"durationMs":1500,"apiDurationMs":1250.5}`
 	if err != nil || string(got) != want {
 		t.Errorf("it is written as\n %s (%v), want\n %s", got, err, want)
 	}
 	var back session.PromptExecuted
-	if err := json.Unmarshal(got, &back); err != nil || back.Usage.InputTokens() != 120 || back.Usage.OutputTokens() != 30 || back.Usage.TotalCostUSD() != 0.25 {
-		t.Errorf("the usage came back as %+v (%v)", back.Usage, err)
+	if err := json.Unmarshal(got, &back); err != nil || cmp.Diff(executed, back) != "" {
+		t.Errorf("read again (-want +got):\n%s%v", cmp.Diff(executed, back), err)
+	}
+	if back.Usage.InputTokens() != 120 || back.Usage.OutputTokens() != 30 || back.Usage.TotalCostUSD() != 0.25 {
+		t.Errorf("the usage came back as %+v", back.Usage)
 	}
 	if err := json.Unmarshal([]byte(`{"durationMs":1e300}`), &back); err == nil {
 		t.Error("a duration that no Duration holds was read")
