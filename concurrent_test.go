@@ -135,7 +135,8 @@ func (w *worker) check(t *testing.T) {
 	if diff := cmp.Diff(calls, recorded(w.session)); diff != "" {
 		t.Errorf("calls of %s (-want +got):\n%s", w.mark(), diff)
 	}
-	if got, want := w.tracker.Consumed().TotalTokens(), answers*int64(w.tokens().Input+w.tokens().Output); got != want {
+	// The call that a cancelled evaluation has left is charged too, by an estimate.
+	if got, want := w.tracker.Consumed().TotalTokens(), answers*int64(w.tokens().Input+w.tokens().Output); got != want && (!w.isCancelled() || got < want) {
 		t.Errorf("%d tokens of %s are counted, want %d", got, w.mark(), want)
 	}
 	w.checkFiles(t)
