@@ -272,7 +272,7 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 		"an option that cannot be": {
 			status(500),
 			drover.Options{Effort: "no such effort"},
-			failing{phase: drover.PhaseRequest, retry: hopeless, says: []string{"no such effort"}},
+			failing{phase: drover.PhaseRequest, kind: agent.FailureRequest, retry: hopeless, says: []string{"no such effort"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

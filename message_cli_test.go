@@ -76,7 +76,8 @@ func TestAnswer_FirstOfTwoInOneMessageCounts(t *testing.T) {
 		"both fit":             {[]script.Block{answer("a1", "one"), answer("a2", "two")}, nil, "one", []event.ToolStatus{event.ToolSuccess, event.ToolSuccess}},
 		"the first is refused": {[]script.Block{answer("a1", "one"), answer("a2", "two")}, refuseOne, "two", []event.ToolStatus{event.ToolDenied, event.ToolSuccess}},
 		"the first does not fit": {
-			[]script.Block{use("a1", "StructuredOutput", script.Input{"summary": 1}), answer("a2", "two")}, nil, "two",
+			[]script.Block{use("a1", "StructuredOutput", script.Input{"summary": 1}), answer("a2", "two")},
+			nil, "two",
 			[]event.ToolStatus{event.ToolError, event.ToolSuccess},
 		},
 	} {

@@ -25,7 +25,7 @@ func (c *call) count() {
 
 // settle brings what is recorded up to a reading, and counts the request with the first.
 func (c *call) settle(now reading) {
-	if now.model != "" {
+	if now.model != "" && c.run.affordable(now.model) { // of another name, the price of the model that was asked for counts
 		c.model = now.model
 	}
 	total := tally{requests: 1, tokens: now.tokens}

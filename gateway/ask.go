@@ -37,6 +37,7 @@ type asked struct {
 	model      string
 	stream     bool
 	result     string      // a tool's result that the model has not answered yet, by its id
+	fallbacks  []string    // models that may answer in place of it; an empty name is one that is not known
 	surcharges []string    // fields that change the price
 	remote     []remoteUse // what the API would reach for
 }
@@ -60,6 +61,8 @@ func readBody(body []byte) (asked, error) {
 			text, _, _ := s.Decode(nil)
 			a.model = string(text)
 			models++
+		case "fallbacks":
+			a.fallbacks = append(a.fallbacks, modelsIn(&s)...)
 		case "stream":
 			a.stream, _ = s.Bool()
 		case "output_config":
@@ -108,4 +111,17 @@ func wordIn(s *jsonscan.Scanner, name string) (word string) {
 		word = clip(string(text))
 	}
 	return word
+}
+
+// modelsIn are the models of the list of objects that comes next. Anything else is one model that is not known.
+func modelsIn(s *jsonscan.Scanner) (models []string) {
+	if s.Kind() != jsonscan.Array {
+		s.Skip()
+		return []string{""}
+	}
+	s.Array()
+	for s.Elem() {
+		models = append(models, wordIn(s, "model"))
+	}
+	return models
 }

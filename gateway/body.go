@@ -222,7 +222,19 @@ func (a *asked) source(s *jsonscan.Scanner) {
 // tool looks at a tool that is offered.
 func (a *asked) tool(s *jsonscan.Scanner) {
 	a.Tools++
-	if kind := wordIn(s, "type"); kind != "" && !slices.Contains(clientTools, undated(kind)) {
-		a.remote = append(a.remote, remoteUse{tool: kind})
+	if s.Kind() != jsonscan.Object {
+		s.Skip()
+		return
+	}
+	s.Object()
+	for key, ok := s.Field(); ok; key, ok = s.Field() {
+		if string(key) != "type" {
+			s.Skip()
+			continue
+		}
+		text, _, _ := s.Decode(nil) // of several, whichever counts
+		if kind := clip(string(text)); kind != "" && !slices.Contains(clientTools, undated(kind)) {
+			a.remote = append(a.remote, remoteUse{tool: kind})
+		}
 	}
 }

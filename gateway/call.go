@@ -155,6 +155,11 @@ func (c *call) examine() *refusal {
 	if !c.run.affordable(c.model) {
 		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}
 	}
+	for _, model := range asked.fallbacks {
+		if !c.run.allowed(model) || !c.run.affordable(CanonicalModel(model)) {
+			return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the request names the fallback model %q, which may not be asked for in this run or has no price", model)}
+		}
+	}
 	return nil
 }
 

@@ -109,10 +109,11 @@ func (e *endpoint) RoundTrip(req *http.Request) (*http.Response, error) {
 // send sends a request that carries the credential, which does not come back with the answer.
 func (e *endpoint) send(out *http.Request) (*http.Response, error) {
 	resp, err := e.transport.RoundTrip(out)
-	if err == nil {
-		echo.Mask(resp, out.Header)
+	if err != nil {
+		return nil, echo.Error(err, out.Header)
 	}
-	return resp, err
+	echo.Mask(resp, out.Header)
+	return resp, nil
 }
 
 // dress makes the request that goes out; a RoundTripper must not change the one it is given.

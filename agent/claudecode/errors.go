@@ -121,8 +121,9 @@ func ofAnswer(err error) (agent.Failure, bool) {
 }
 
 func ofOptions(err error) (agent.Failure, bool) {
-	_, ok := errors.AsType[*claude.OptionError](err)
-	return agent.Failure{Kind: agent.FailureRequest}, ok
+	_, option := errors.AsType[*claude.OptionError](err)
+	_, field := errors.AsType[*requestError](err)
+	return agent.Failure{Kind: agent.FailureRequest}, option || field
 }
 
 // ofFile is about files and folders of the request that are not there, or may not be read.

@@ -18,8 +18,13 @@ import (
 
 // A refusal is the error for a request that Claude Code cannot honour.
 func refusal(field, format string, args ...any) error {
-	return fmt.Errorf("claudecode: Request.%s: %s", field, fmt.Sprintf(format, args...))
+	return &requestError{field, fmt.Sprintf(format, args...)}
 }
+
+// A requestError is about a field of a request whose value cannot be honoured.
+type requestError struct{ field, reason string }
+
+func (e *requestError) Error() string { return "claudecode: Request." + e.field + ": " + e.reason }
 
 // overlay lays a request over options, which are a copy of the base: whatever they point to belongs to
 // other runs too and is replaced, never changed.

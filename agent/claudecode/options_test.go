@@ -100,6 +100,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"ToolServer":         {"wink", ""}, // of no tools
 		"Skills":             {[]agent.Skill{named("greet")}, "AllowedTools"},
 		"Hooks":              {&agent.Hooks{Submitted: quiet}, "Hooks Settings"},
+		"SideCallsPerTurn":   {3, ""},                                                  // the gateway counts
 		"MaxRefusals":        {3, ""},                                                  // of no hooks
 		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
 		"RunID":              {"run-1", ""},                                            // to the gateway

@@ -44,7 +44,8 @@ func TestCleanup_FailureEndsWithOneAfterTheAnswer(t *testing.T) {
 	}{
 		"success": {[]event.Payload{success}, exitError, "Fine.\n", []string{"drover: the cleanup after the run failed: the folder is busy\n  next: remove it\n"}},
 		"denied calls": {
-			[]event.Payload{called("1", "Bash"), denied("1", "Bash", "capabilities"), success}, exitError, "Fine.\n",
+			[]event.Payload{called("1", "Bash"), denied("1", "Bash", "capabilities"), success},
+			exitError, "Fine.\n",
 			[]string{"the cleanup after the run failed: the folder is busy", "1 tool call was denied"},
 		},
 		"failure": {[]event.Payload{event.Init{}, broken}, exitError, "", []string{"no answer", "the folder is busy"}},

@@ -186,10 +186,11 @@ func (u *Upstream) send(req *http.Request, service string, body []byte) (*http.R
 		return nil, err
 	}
 	resp, err := u.transport.RoundTrip(out)
-	if err == nil {
-		echo.Mask(resp, out.Header)
+	if err != nil {
+		return nil, echo.Error(err, out.Header)
 	}
-	return resp, err
+	echo.Mask(resp, out.Header)
+	return resp, nil
 }
 
 // outgoing is the request as Bedrock gets it. Of the agent's headers it has those that Bedrock reads.

@@ -15,6 +15,7 @@ package echo
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -48,6 +49,16 @@ func Mask(resp *http.Response, sent http.Header) {
 		}
 	}
 	resp.Body = &body{from: resp.Body, forms: forms}
+}
+
+// Error is the error of a request whose credentials are not in its text. One that would quote them, as that
+// about an answer which is not HTTP may, is replaced by its masked text.
+func Error(err error, sent http.Header) error {
+	text := err.Error()
+	if masked := string(hide([]byte(text), formsOf(sent))); masked != text {
+		return errors.New(masked)
+	}
+	return err
 }
 
 // carriers are the headers that carry a credential.
