@@ -3,7 +3,6 @@
 package drover
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -80,5 +79,5 @@ func failureKind(failure *EvaluationError) string {
 			return kind.name
 		}
 	}
-	return cmp.Or(string(failure.Kind), string(failure.Stage)+"_failed")
+	return string(failure.Kind)
 }

@@ -346,7 +346,7 @@ func TestAFailedRunHasAFailedSpan(t *testing.T) {
 		content bool
 		want    string
 	}{
-		"without content": {false, "invoke_agent demo:review !run_failed\n  turn !error\n"},
+		"without content": {false, "invoke_agent demo:review !execution\n  turn !error\n"},
 		"with content":    {true, "invoke_agent demo:review !drover: demo:review: run: "},
 	} {
 		t.Run(name, func(t *testing.T) {
