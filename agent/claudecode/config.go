@@ -113,6 +113,7 @@ type defaults struct {
 	allowed, denied []string
 	maxBudgetUSD    float64
 	noTranscript    bool
+	dir             string // Client.Dir
 	effort          bool // nobody asked for the effort of the base
 }
 

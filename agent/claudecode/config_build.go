@@ -63,6 +63,7 @@ func (b *build) client() {
 		settle(b, "Client.PermissionMode", &o.PermissionMode, c.PermissionMode, claude.ModeBypassPermissions)
 	}
 	settle(b, "Client.Dir", &o.Dir, c.Dir, "")
+	b.said.dir = c.Dir
 	b.limits()
 	b.sources()
 	o.AddDirs = slices.Concat(o.AddDirs, c.AddDirs)

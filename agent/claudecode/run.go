@@ -95,7 +95,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 	asked := req
 	req = a.said.under(req)
-	dir, err := workDir(req, a.Dir())
+	dir, err := workDir(req, a.said.dir)
 	if err != nil {
 		return nil, err
 	}

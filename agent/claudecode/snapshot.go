@@ -21,7 +21,7 @@ var _ agent.Snapshotter = (*Adapter)(nil)
 // the store, which only adds to them.
 func (a *Adapter) Snapshot(ctx context.Context, req agent.Request) (string, error) {
 	req = a.said.under(req)
-	dir, err := workDir(req, a.Dir())
+	dir, err := workDir(req, a.said.dir)
 	if err != nil {
 		return "", err
 	}

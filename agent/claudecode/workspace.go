@@ -14,8 +14,8 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// workDir is the working directory of a request: with a workspace, a folder of that. own is that of the adapter,
-// for requests that name none.
+// workDir is the working directory of a request: with a workspace, a folder of that. own is that of the adapter's
+// Config, for requests that name none.
 func workDir(req agent.Request, own string) (string, error) {
 	if req.Workspace == nil {
 		return req.Dir, nil
@@ -23,7 +23,7 @@ func workDir(req agent.Request, own string) (string, error) {
 	root, dir := req.Workspace.Root(), req.Dir
 	if dir == "" && own != "" {
 		if rel, err := filepath.Rel(root, own); err != nil || !filepath.IsAbs(own) || !filepath.IsLocal(rel) {
-			return "", refusal("Dir", "%s, the folder of the adapter, is not in the workspace %s\n  next: leave Client.Dir or claude.Options.Dir empty, or do without the workspace", own, root)
+			return "", refusal("Dir", "%s, the folder of the adapter, is not in the workspace %s\n  next: leave Client.Dir empty, or do without the workspace", own, root)
 		}
 		dir = own
 	}

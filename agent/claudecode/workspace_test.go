@@ -219,14 +219,10 @@ func TestWorkspace_DirOfTheAdapterOutsideIsRefused(t *testing.T) {
 	}
 	defer w.Close()
 	outside := t.TempDir()
-	configured, err := claudecode.FromConfig(claudecode.Config{Client: claudecode.ClientConfig{Dir: outside}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for dir, refused := range map[string]bool{outside: true, "relative": true, w.Root(): false} {
-		a := claudecode.New(&claude.Options{Dir: dir, CLIPath: "/nowhere/claude"})
-		if dir == outside {
-			a = configured
+		a, err := claudecode.FromConfig(claudecode.Config{Client: claudecode.ClientConfig{Dir: dir}, Base: &claude.Options{CLIPath: "/nowhere/claude"}})
+		if err != nil {
+			t.Fatal(err)
 		}
 		var failure error
 		for _, err := range a.Run(t.Context(), agent.Request{Prompt: "Work.", Workspace: w}) {
