@@ -114,7 +114,7 @@ type defaults struct {
 	maxBudgetUSD    float64
 	noTranscript    bool
 	dir             string // Client.Dir
-	effort          bool // nobody asked for the effort of the base
+	effort          bool   // nobody asked for the effort of the base
 }
 
 // under is a request with what the configuration says where the request says nothing.
