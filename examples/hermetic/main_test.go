@@ -34,8 +34,9 @@ func TestHermetic(t *testing.T) {
 			if err := os.WriteFile(secret, []byte("of the host"), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			inTwo := key[:8] + "''" + key[8:] // the gateway would mask the key in an answer of the model
 			model := claudetest.NewModel(t,
-				script.Call("Bash", script.Input{"command": "cat " + secret + "; env | grep -c " + key + "; curl -sS -m 5 http://evil.example/; cd; pwd"}),
+				script.Call("Bash", script.Input{"command": "cat " + secret + "; env | grep -c " + inTwo + "; curl -sS -m 5 http://evil.example/; cd; pwd"}),
 				script.Text("It sells carts."),
 			).RequireAllUsed()
 			var out strings.Builder
