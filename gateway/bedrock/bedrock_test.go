@@ -129,7 +129,7 @@ func TestAnswersPassUnbuffered(t *testing.T) {
 	seen := make(chan struct{})
 	fake := newFakeBedrock(t, func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 3 {
-			fmt.Fprintf(w, "frame %d", i)
+			fmt.Fprintf(w, "frame %d\n", i) // a digit could begin the signature, and would wait for the next byte
 			w.(http.Flusher).Flush()
 			<-seen
 		}
@@ -141,8 +141,8 @@ func TestAnswersPassUnbuffered(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	for i := range 3 {
-		got := make([]byte, len("frame 0"))
-		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != fmt.Sprint("frame ", i) {
+		got := make([]byte, len("frame 0\n"))
+		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != fmt.Sprintf("frame %d\n", i) {
 			t.Fatalf("got %q (%v)", got, err)
 		}
 		seen <- struct{}{}
