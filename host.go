@@ -39,7 +39,7 @@ type host struct {
 	named  guard.RunContext        // the run of the last turn
 	tell   func(event.Event)       // into the stream of the turn under way
 	halt   context.CancelCauseFunc // ends it
-	expand context.CancelCauseFunc // ends the attempt, to begin anew with more sections
+	expand context.CancelCauseFunc // ends the attempt; the next one has more sections
 	lost   error                   // why something could not be recorded
 	stats  Stats
 	models map[int]bool // the model calls of the turn, by number

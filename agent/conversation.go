@@ -32,7 +32,7 @@ type Conversation interface {
 type Snapshotter interface {
 	Adapter
 	// Snapshot is a token for the conversation that the request resumes, as it is now: what is said there later
-	// is not heard by whoever resumes it. The conversation that goes on from it always has a token of its own.
+	// is not in a conversation that resumes it. The conversation that goes on from it always has a token of its own.
 	// Nothing is started. A conversation that the adapter does not keep itself has the token that it had.
 	Snapshot(ctx context.Context, req Request) (string, error)
 }

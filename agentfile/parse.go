@@ -117,7 +117,7 @@ func errEmpty() *Problem {
 
 // unparsed is the problem of a file that is no YAML, or too much of it.
 func unparsed(err error) *Problem {
-	p := &Problem{Line: 1, Column: 1, Reason: err.Error(), Next: "mend the YAML here", Err: err}
+	p := &Problem{Line: 1, Column: 1, Reason: err.Error(), Next: "fix the YAML here", Err: err}
 	if known, ok := errors.AsType[*yamlbound.Error](err); ok {
 		p.Line, p.Column, p.Reason = known.Line, known.Column, known.Reason
 		if known.Excess {

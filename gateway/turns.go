@@ -49,7 +49,7 @@ func (r *Run) BeginPrompt() {
 //
 // A call is one of the main conversation if it names no subagent and is the first with tools, or brings the
 // result of a tool that no such call has brought before: then the CLI has counted a turn, too. All else is
-// another call, whoever makes it: those of subagents, compactions, the same call once more. A command can make its
+// every other call: those of subagents, compactions, the same call once more. A command can make its
 // calls look like either, and they count as what they look like.
 //
 // The CLI counts from zero when the main conversation gets a message in between, as when an agent in the

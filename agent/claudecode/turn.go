@@ -251,7 +251,7 @@ func (t *turn) keptToken(ctx context.Context, token string) string {
 	}
 	limit := storeTime
 	if ctx.Err() != nil {
-		limit = patience / 2 // whoever stops a run does not wait
+		limit = patience / 2 // a run that is stopped does not wait
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
@@ -273,7 +273,7 @@ func (t *turn) count(e *ending) {
 	if t.cell == nil {
 		return
 	}
-	if e.done.Status != event.DoneInterrupted { // whoever interrupts does not wait
+	if e.done.Status != event.DoneInterrupted { // an interrupted run does not wait
 		t.cell.Settle(settleTime)
 	}
 	whole, aborted := t.asides.answered() // before the count of all, which is never less

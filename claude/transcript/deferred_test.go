@@ -97,7 +97,7 @@ func TestDeferred_FilesElsewhere(t *testing.T) {
 		t.Errorf("a link out of the projects: %q, want an error", got)
 	}
 	if _, err := transcript.Deferred(t.Context(), "../x", transcript.Options{Dir: dir}); err == nil {
-		t.Error("an id that is none: want an error")
+		t.Error("an invalid id: want an error")
 	}
 }
 

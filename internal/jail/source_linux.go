@@ -16,7 +16,7 @@ import (
 )
 
 // A source is a mount with a handle of its own on what is mounted: names are looked up once, and what was
-// checked is what is mounted, whoever exchanges folders meanwhile.
+// checked is what is mounted, also while a process exchanges folders.
 type source struct {
 	Mount
 	file *os.File
