@@ -15,7 +15,8 @@ import (
 // A ToolResult is what an in-process tool gives back.
 //
 // The model sees Content, unless Structured is set: then the CLI shows it the JSON of Structured
-// and drops Content, also from the messages on our side.
+// and drops Content, also from the messages on our side. The CLI's numbers are doubles: where it would
+// show another whole number than Structured has, the JSON is sent as a text instead.
 type ToolResult struct {
 	Content []ToolContent
 	// Structured is a JSON object, or nil.

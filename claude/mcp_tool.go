@@ -21,12 +21,14 @@ type Tool struct {
 	// Title is a name for people. Empty leaves it out.
 	Title string
 	// InputSchema describes the arguments, an object. They are checked against it before Handler
-	// runs, which the CLI does not do. Nil means any object.
+	// runs, which the CLI does not do; whole numbers that the CLI may have rounded are refused, see
+	// [schema.Schema.ValidateDoubles]. Nil means any object.
 	InputSchema *schema.Schema
 	// CheckedByHandler leaves the check of the arguments to Handler, which then also hears of wrong
 	// ones.
 	CheckedByHandler bool
-	// OutputSchema describes ToolResult.Structured, which is checked against it. Nil means none.
+	// OutputSchema describes ToolResult.Structured, which is checked against it. A whole number in it
+	// that the CLI would round is an error. Nil means none.
 	OutputSchema *schema.Schema
 	Annotations  ToolAnnotations
 	// AlwaysLoad sends the tool to the model from the start instead of behind tool search.

@@ -3,6 +3,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safelog"
+	"github.com/drover-agents/drover/schema"
 )
 
 // mcpProtocol is the protocol version of the newest CLI that was tried, and the one that manifests
@@ -306,14 +308,10 @@ func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (resu
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	switch {
-	case tool.CheckedByHandler:
-	case tool.InputSchema != nil:
-		if err := tool.InputSchema.Validate(args); err != nil {
+	if !tool.CheckedByHandler {
+		if err := cmp.Or(tool.InputSchema, anyObject()).ValidateDoubles(args); err != nil {
 			return ErrorResult(fmt.Sprintf("the arguments of tool %s are wrong: %v", tool.Name, err))
 		}
-	case args[0] != '{':
-		return ErrorResult(fmt.Sprintf("the arguments of tool %s must be an object", tool.Name))
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -343,6 +341,8 @@ func withCall(ctx context.Context, msg *rpcMessage) context.Context {
 	return ctx
 }
 
+var anyObject = sync.OnceValue(func() *schema.Schema { return schema.MustParse(`{"type":"object"}`) })
+
 func (t *Tool) checkResult(r ToolResult) ToolResult {
 	if r.IsError {
 		if len(r.Content) == 0 {
@@ -350,8 +350,15 @@ func (t *Tool) checkResult(r ToolResult) ToolResult {
 		}
 		return r
 	}
-	if t.OutputSchema == nil {
+	rounds := plainjson.Rounds(r.Structured) && plainjson.IsObject(r.Structured)
+	switch {
+	case t.OutputSchema == nil && rounds: // the CLI leaves a text as it is
+		r.Content, r.Structured = []ToolContent{ToolText(r.Structured)}, nil
 		return r
+	case t.OutputSchema == nil:
+		return r
+	case rounds:
+		return ErrorResult(fmt.Sprintf("the output of tool %s has a whole number beyond ±%d, which the CLI would round; the tool must give it as a string", t.Name, plainjson.MaxWhole))
 	}
 	if r.Structured == nil {
 		return ErrorResult(fmt.Sprintf("tool %s promises structured output and gave none", t.Name))

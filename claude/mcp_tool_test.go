@@ -103,6 +103,9 @@ func TestToolResultsAreChecked(t *testing.T) {
 		{"what is no JSON", JSONResult(func() {}), "", `cannot be written as JSON`},
 		{"structure missing", TextResult("x"), `{"type":"object"}`, `promises structured output`},
 		{"structure wrong", JSONResult(map[string]any{"a": "x"}), `{"type":"object","properties":{"a":{"type":"integer"}}}`, `/a: must be an integer`},
+		{"structure that the CLI would round", JSONResult(map[string]any{"id": int64(1)<<53 + 1}), "", `{"content":[{"type":"text","text":"{\"id\":9007199254740993}"}]}`},
+		{"whole number that it would not", JSONResult(map[string]any{"id": int64(1) << 53}), "", `"structuredContent":{"id":9007199254740992}`},
+		{"promise that the CLI would round", JSONResult(map[string]any{"id": int64(1)<<53 + 1}), `{"type":"object"}`, `must give it as a string"}],"isError":true`},
 		{"error needs no structure", ErrorResult("no"), `{"type":"object"}`, `"text":"no"}],"isError":true`},
 		{"odd characters", TextResult("a\x00\xff\u2028<&>\"\\\té"), "", `"text":"a\u0000\ufffd` + "\u2028" + `<&>\"\\\té"`},
 	} {
@@ -117,6 +120,22 @@ func TestToolResultsAreChecked(t *testing.T) {
 				t.Errorf("got %s, want %s in it", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestToolArguments_RoundedWholeNumbersAreRefused(t *testing.T) {
+	count := MustTool("count", "Counts.", func(_ context.Context, in struct{ N uint64 }) (ToolResult, error) { return JSONResult(in), nil })
+	any := Tool{Name: "any", Handler: func(_ context.Context, args json.RawMessage) (ToolResult, error) {
+		return TextResult(string(args)), nil
+	}}
+	b := newMCPBridge(t, map[string]*MCPInProcess{"s": mustToolServer(t, count, any).Server()})
+	for args, ok := range map[string]bool{`{"N":9007199254740991}`: true, `{"N":9007199254740992}`: false, `{"N":1e300}`: false} {
+		for _, tool := range []string{"count", "any"} {
+			got := b.ask("s", rpcCall("1", tool, args))
+			if refused := strings.Contains(got, "/N: must be between") && strings.Contains(got, `"isError":true`); refused == ok {
+				t.Errorf("%s %s: %s", tool, args, got)
+			}
+		}
 	}
 }
 

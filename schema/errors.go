@@ -44,7 +44,8 @@ type Violation struct {
 	// Pointer leads to the offending value: "" is the whole value, "/items/2" an element.
 	Pointer string
 	// Keyword is the schema keyword that was broken ("type", "required"), "json" where the value
-	// is no JSON at all, or "decode" where it fits the schema but not the Go type.
+	// is no JSON at all, "decode" where it fits the schema but not the Go type, or "doubles" where it has
+	// a whole number that may have been rounded.
 	Keyword string
 	// Message says what is wrong in words a model can act on.
 	Message string

@@ -141,12 +141,13 @@ func newInferred(t reflect.Type, output bool) inferred {
 
 // Decode checks raw against s and decodes it into a T. Where [ForCLI] wraps s, raw may also be the
 // wrapped form that the CLI gives back. A property whose name differs only in case from one of the
-// schema is refused: encoding/json would take it for that one. Every failure is a
-// [*ValidationError], so that one repair loop handles them all.
+// schema is refused: encoding/json would take it for that one; so are whole numbers that may have been
+// rounded, as [Schema.ValidateDoubles] does it. Every failure is a [*ValidationError], so that one repair
+// loop handles them all.
 func Decode[T any](s *Schema, raw json.RawMessage) (T, error) {
 	var out T
 	raw = s.unwrap(raw)
-	if err := s.validate(raw, true); err != nil {
+	if err := s.validate(raw, rules{exactCase: true, doubles: true}); err != nil {
 		return out, err
 	}
 	if err := json.Unmarshal(raw, &out); err != nil {

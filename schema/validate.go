@@ -5,9 +5,11 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -20,16 +22,33 @@ import (
 // A value with a property twice in one object is refused: readers disagree about which one counts.
 // Numbers are compared as doubles, as the CLI does it: integers beyond 2^53 only roughly.
 // Against the schema of a Go type, a value passes only if encoding/json also decodes it.
-func (s *Schema) Validate(value json.RawMessage) error { return s.validate(value, false) }
+func (s *Schema) Validate(value json.RawMessage) error { return s.validate(value, rules{}) }
 
-// validate can also refuse properties whose names differ only in case from those of the schema.
-func (s *Schema) validate(value json.RawMessage, exactCase bool) error {
+// ValidateDoubles is [Schema.Validate] for a value that came through a program whose numbers are
+// doubles, as the CLI's are. It also refuses whole numbers beyond ±(2^53-1), since they may have been
+// rounded, unless the schema has the type "number" there.
+func (s *Schema) ValidateDoubles(value json.RawMessage) error {
+	return s.validate(value, rules{doubles: true})
+}
+
+// rules are what a value must obey beside its schema.
+type rules struct {
+	exactCase bool // refuses unknown properties that encoding/json would take for known ones
+	doubles   bool // refuses whole numbers that may have been rounded
+}
+
+func (s *Schema) validate(value json.RawMessage, r rules) error {
 	v, odd, wrong := readValue(value)
 	if wrong != nil {
 		return &ValidationError{[]Violation{*wrong}}
 	}
-	w := walk{left: new(stepsAtLeast + stepsPerByte*len(value)), exactCase: exactCase, exhaustive: s.arbiter != nil}
+	w := walk{left: new(stepsAtLeast + stepsPerByte*len(value)), rules: r, exhaustive: s.arbiter != nil}
+	if r.doubles && odd {
+		w.rounded = map[string]bool{}
+		w.findRounded(v)
+	}
 	w.check(s.root, v)
+	w.reportRounded()
 	if *w.left < 0 {
 		const message = "takes too long to check: the schema refers to itself in too many ways; simplify it"
 		return &ValidationError{[]Violation{{Keyword: "effort", Message: message}}}
@@ -61,8 +80,10 @@ type walk struct {
 	path  []step
 	found []Violation
 	left  *int // steps
-	// exactCase refuses unknown properties that encoding/json would take for known ones.
-	exactCase bool
+	rules
+	// rounded has the places of whole numbers that may have been rounded, with false where the schema
+	// wants a number of any kind.
+	rounded map[string]bool
 	// exhaustive tries all alternatives, as the arbiter will: so its steps are counted too.
 	exhaustive bool
 }
@@ -112,7 +133,7 @@ func (w *walk) element(i int, n *node, v any) {
 
 // try checks v apart and gives back what is wrong with it.
 func (w *walk) try(n *node, v any) []Violation {
-	sub := walk{path: w.path[:len(w.path):len(w.path)], left: w.left, exactCase: w.exactCase, exhaustive: w.exhaustive}
+	sub := walk{path: w.path[:len(w.path):len(w.path)], left: w.left, rules: w.rules, rounded: w.rounded, exhaustive: w.exhaustive}
 	sub.check(n, v)
 	return sub.found
 }
@@ -136,6 +157,9 @@ func (w *walk) check(n *node, v any) {
 	w.checkLogic(n, v)
 	switch v := v.(type) {
 	case float64:
+		if w.rounded != nil && mayBeRounded(v) && n.types&typeNumber != 0 {
+			w.rounded[w.pointer()] = false
+		}
 		if n.number != nil {
 			w.checkNumber(n.number, v)
 		}
@@ -241,6 +265,42 @@ func (w *walk) checkNumber(r *numberRules, f float64) {
 		w.report("multipleOf", "must be a multiple of %v", *r.multipleOf)
 	}
 }
+
+// findRounded notes the whole numbers in v that may have been rounded.
+func (w *walk) findRounded(v any) {
+	switch v := v.(type) {
+	case float64:
+		if mayBeRounded(v) {
+			w.rounded[w.pointer()] = true
+		}
+	case []any:
+		for i, e := range v {
+			w.path = append(w.path, step{index: i, elem: true})
+			w.findRounded(e)
+			w.path = w.path[:len(w.path)-1]
+		}
+	case map[string]any:
+		for name, m := range v {
+			w.path = append(w.path, step{name: name})
+			w.findRounded(m)
+			w.path = w.path[:len(w.path)-1]
+		}
+	}
+}
+
+// mayBeRounded reports whether several whole numbers have f as their nearest double.
+func mayBeRounded(f float64) bool { return f == math.Trunc(f) && math.Abs(f) >= 1<<53 }
+
+func (w *walk) reportRounded() {
+	for _, place := range slices.Sorted(maps.Keys(w.rounded)) {
+		if w.rounded[place] {
+			w.found = append(w.found, Violation{place, "doubles", roundedMessage})
+		}
+	}
+}
+
+// roundedMessage does not quote the number, which need not be the one that the model wrote.
+const roundedMessage = "must be between -9007199254740991 and 9007199254740991: a larger whole number is rounded before it arrives"
 
 // isMultiple computes with the decimal numbers that people write: 0.3 is a multiple of 0.1, although
 // the doubles nearest to them are not.

@@ -68,20 +68,53 @@ func TestValidateReportsEverything(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := MustParse(tc.schema).Validate(json.RawMessage(tc.value))
-			var got []string
-			var all *ValidationError
-			if errors.As(err, &all) {
-				for _, v := range all.Violations {
-					got = append(got, v.Pointer+" "+v.Keyword)
-					if v.Message == "" || !strings.Contains(err.Error(), v.String()) {
-						t.Errorf("violation %+v is not in the text %q", v, err)
-					}
-				}
-			} else if err != nil {
-				t.Fatalf("got %T, want *ValidationError", err)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, violations(t, err)); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// violations gives the places and keywords of an error.
+func violations(t *testing.T, err error) (got []string) {
+	t.Helper()
+	var all *ValidationError
+	if errors.As(err, &all) {
+		for _, v := range all.Violations {
+			got = append(got, v.Pointer+" "+v.Keyword)
+			if v.Message == "" || !strings.Contains(err.Error(), v.String()) {
+				t.Errorf("violation %+v is not in the text %q", v, err)
+			}
+		}
+	} else if err != nil {
+		t.Fatalf("got %T, want *ValidationError", err)
+	}
+	return got
+}
+
+func TestValidateDoubles_RefusesWholeNumbersThatMayBeRounded(t *testing.T) {
+	for _, tc := range []struct {
+		name, schema, value string
+		want                []string
+	}{
+		{"within", `{"items":{"type":"integer"}}`, `[9007199254740991,-9007199254740991,0]`, nil},
+		{"beyond", `{"items":{"type":"integer"}}`, `[9007199254740992,-9007199254740992,1e21]`, []string{"/0 doubles", "/1 doubles", "/2 doubles"}},
+		{"number", `{"items":{"type":"number"}}`, `[9007199254740992,1e300]`, nil},
+		{"number behind a reference", `{"$defs":{"n":{"type":"number"}},"items":{"$ref":"#/$defs/n"}}`, `[1e300]`, nil},
+		{"number or nothing", `{"items":{"anyOf":[{"type":"null"},{"type":"number"}]}}`, `[1e300,null]`, nil},
+		{"integer or nothing", `{"items":{"anyOf":[{"type":"null"},{"type":"integer"}]}}`, `[1e300,null]`, []string{"/0 doubles"}},
+		{"not described", `{"type":"object"}`, `{"a":{"b~":[1,9007199254740993]}}`, []string{"/a/b~0/1 doubles"}},
+		{"whole value", `{}`, `9007199254740993`, []string{" doubles"}},
+		{"text", `{}`, `"9007199254740993"`, nil},
+		{"with a fraction", `{}`, `4503599627370496.5`, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := MustParse(tc.schema)
+			if diff := cmp.Diff(tc.want, violations(t, s.ValidateDoubles(json.RawMessage(tc.value)))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if err := s.Validate(json.RawMessage(tc.value)); err != nil {
+				t.Errorf("Validate: %v", err)
 			}
 		})
 	}
@@ -134,7 +167,7 @@ func TestDecodeKeepsGoErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Decode[when](s, json.RawMessage(`{"t":"a","n":1e300}`))
+	_, err = Decode[when](s, json.RawMessage(`{"t":"a","n":1.0}`))
 	var all *ValidationError
 	if !errors.As(err, &all) || all.Violations[0].Keyword != "decode" {
 		t.Errorf("got %v, want a violation of kind decode", err)

@@ -230,7 +230,7 @@ func (r *Registry) replaceInput(t *Tool, call *Call, d event.Decision) *Result {
 	if d.Input == nil {
 		return nil
 	}
-	call.Input = d.Input
+	call.Input, call.Doubles = d.Input, false // written in this program
 	if problem := t.checkCall(call); problem != nil {
 		problem.Message = "The policy wrote arguments that do not fit. " + problem.Message
 		stop := failed(problem)

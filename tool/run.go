@@ -39,6 +39,9 @@ type Call struct {
 	Timeout time.Duration
 	// DryRun asks what the call would do.
 	DryRun bool
+	// Doubles says that Input came through a program whose numbers are doubles, as the CLI's are: whole
+	// numbers that may have been rounded are refused, see [schema.Schema.ValidateDoubles].
+	Doubles bool
 }
 
 // Event is the call as an event tells it.
@@ -92,7 +95,11 @@ func (t *Tool) checkCall(call *Call) *Error {
 	if input == nil {
 		input = anyObject()
 	}
-	if err := input.Validate(call.Input); err != nil {
+	validate := input.Validate
+	if call.Doubles {
+		validate = input.ValidateDoubles
+	}
+	if err := validate(call.Input); err != nil {
 		return invalidInput(err)
 	}
 	return nil

@@ -144,7 +144,7 @@ func (o *SDKToolOptions) convert(t *Tool, execute func(context.Context, *Tool, C
 		Annotations: annotations(t), CheckedByHandler: c.Input == nil, // another schema must be checked too
 	}
 	s.Handler = func(ctx context.Context, args json.RawMessage) (claude.ToolResult, error) {
-		call := Call{ID: claude.ToolUseIDFromContext(ctx), Name: t.ID(), As: name, Input: args}
+		call := Call{ID: claude.ToolUseIDFromContext(ctx), Name: t.ID(), As: name, Input: args, Doubles: true}
 		return o.FormatResult(execute(WithProgress(ctx, claude.ReportProgress), t, call)), nil
 	}
 	return s

@@ -47,6 +47,9 @@ func foreignServer() *sdk.Server {
 	}}))
 	server.AddTool(&sdk.Tool{Name: "broken", InputSchema: object}, answer(&sdk.CallToolResult{IsError: true}))
 	server.AddTool(&sdk.Tool{Name: "wordless", InputSchema: object}, answer(&sdk.CallToolResult{StructuredContent: map[string]any{"n": 1}}))
+	large := json.RawMessage(`{"n":9007199254740993}`)
+	server.AddTool(&sdk.Tool{Name: "large", InputSchema: object}, answer(&sdk.CallToolResult{StructuredContent: large, Content: []sdk.Content{&sdk.TextContent{Text: string(large)}}}))
+	server.AddTool(&sdk.Tool{Name: "large-wordless", InputSchema: object}, answer(&sdk.CallToolResult{StructuredContent: large}))
 	server.AddTool(&sdk.Tool{Name: "odd", Description: "Odd.", InputSchema: json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"https://example.com/a"}}}`), OutputSchema: json.RawMessage(`{"type":"array"}`)},
 		answer(&sdk.CallToolResult{StructuredContent: []int{1}}))
 	return server
@@ -90,6 +93,12 @@ func TestAForeignServerIsImported(t *testing.T) {
 			}
 			if got := call(t, r, "w-wordless", ``); got.Render() != `{"n":1}` || string(got.Structured) != `{"n":1}` {
 				t.Errorf("text %q, structured %s", got.Render(), got.Structured)
+			}
+			if got := call(t, r, "w-large", ``); got.Render() != `{"n":9007199254740993}` || got.Structured != nil {
+				t.Errorf("text %q, structured %s; want the text alone, since the structured value is rounded", got.Render(), got.Structured)
+			}
+			if got := call(t, r, "w-large-wordless", ``); got.Err == nil || got.Err.Code != tool.CodeInvalidOutput {
+				t.Errorf("a rounded value was taken: %s", got.Render())
 			}
 			odd, ok := r.Lookup("w-odd")
 			if !ok || odd.Input != nil || odd.Output != nil || !strings.Contains(odd.Description, "https://example.com/a") {

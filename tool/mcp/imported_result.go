@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -28,6 +29,9 @@ func resultFrom(from *sdk.CallToolResult) tool.Result {
 	if err != nil {
 		return r // it came as JSON
 	}
+	if plainjson.MayBeRounded(raw) {
+		return unrounded(r)
+	}
 	if raw[0] == '{' {
 		r.Structured = raw
 	}
@@ -35,6 +39,17 @@ func resultFrom(from *sdk.CallToolResult) tool.Result {
 		r.Value = json.RawMessage(raw)
 	}
 	return r
+}
+
+// unrounded leaves a result its text, since the SDK reads the numbers of a structured value as doubles.
+func unrounded(r tool.Result) tool.Result {
+	if r.Message != "" || len(r.Images) > 0 {
+		return r
+	}
+	return tool.Result{Outcome: tool.Failed, Err: &tool.Error{
+		Code: tool.CodeInvalidOutput, Category: tool.CategoryInternal,
+		Message: fmt.Sprintf("The tool's result has a whole number beyond ±%d, which was rounded on the way, and no text beside it.", plainjson.MaxWhole),
+	}}
 }
 
 // failureFrom keeps what a registry of ours says of the failure. A server cannot make a success of it

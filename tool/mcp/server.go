@@ -165,7 +165,7 @@ func (s *Server) handler(t *tool.Tool) sdk.ToolHandler {
 		if token := req.Params.GetProgressToken(); token != nil {
 			ctx = tool.WithProgress(ctx, progressTo(req.Session, token))
 		}
-		call := tool.Call{ID: ToolUseID(req), Name: t.Name, Input: req.Params.Arguments}
+		call := tool.Call{ID: ToolUseID(req), Name: t.Name, Input: req.Params.Arguments, Doubles: true}
 		r := s.registry.Execute(ctx, call)
 		keepPromise(t, &r)
 		return callResult(r), nil

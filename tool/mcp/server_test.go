@@ -82,7 +82,12 @@ func (w *wire) ready() {
 
 func (w *wire) call(id int, name, rest string) string {
 	w.t.Helper()
-	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}%s}}`, id, name, rest))
+	return w.callWith(id, name, `{}`, rest)
+}
+
+func (w *wire) callWith(id int, name, arguments, rest string) string {
+	w.t.Helper()
+	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, id, name, arguments, rest))
 	return w.read()
 }
 
@@ -155,6 +160,10 @@ func TestResultsOnTheWire(t *testing.T) {
 	r := newFixture().registry
 	rendered := func(context.Context, tool.None) (note, error) { return note{"x"}, nil }
 	promised := schema.MustParse(`{"type":"object","properties":{"text":{"type":"string"}}}`)
+	count := func(_ context.Context, in counted) (counted, error) { return counted{in.ID + 2}, nil }
+	if err := r.Add(tool.Must("count", "Counts.", count)); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.Add(tool.Must("note", "Renders itself.", rendered), tool.Must("promised", "Renders itself.", rendered, tool.WithOutput(promised))); err != nil {
 		t.Fatal(err)
 	}
@@ -169,9 +178,15 @@ func TestResultsOnTheWire(t *testing.T) {
 		t.Errorf("%s: a value that renders itself is its text, where nothing else is promised", got)
 	}
 	wantIn(t, w.call(8, "promised", ""), `the note x`, `"structuredContent":{"text":"x"}`)
+	wantIn(t, w.callWith(9, "count", `{"id":9007199254740991}`, ""), `"structuredContent":{"id":9007199254740993}`)
+	wantIn(t, w.callWith(10, "count", `{"id":9007199254740992}`, ""), `"isError":true`, "/id: must be between")
 	wantIn(t, w.call(6, "declared", ""), `"error"`, "declared")
 	first := w.call(7, "steps", `,"_meta":{"progressToken":"p"}`)
 	wantIn(t, first, `notifications/progress`, `"progressToken":"p"`, `"progress":1`, `"total":3`)
+}
+
+type counted struct {
+	ID int64 `json:"id"`
 }
 
 type note struct {
