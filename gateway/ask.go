@@ -54,7 +54,7 @@ func readBody(body []byte) (asked, error) {
 		return a, errBody
 	}
 	s.Object()
-	models := 0
+	models, streams := 0, 0
 	for key, ok := s.Field(); ok; key, ok = s.Field() {
 		switch string(key) {
 		case "model":
@@ -65,6 +65,7 @@ func readBody(body []byte) (asked, error) {
 			a.fallbacks = append(a.fallbacks, modelsIn(&s)...)
 		case "stream":
 			a.stream, _ = s.Bool()
+			streams++
 		case "output_config":
 			a.Effort = wordIn(&s, "effort")
 		case "thinking":
@@ -92,6 +93,7 @@ func readBody(body []byte) (asked, error) {
 	if s.End() != nil || models > 1 || models == 1 && a.model == "" {
 		return a, errBody
 	}
+	a.stream = a.stream && streams == 1 // of several, the one that costs more if its answer is left
 	return a, nil
 }
 

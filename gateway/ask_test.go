@@ -53,6 +53,24 @@ func TestACallIsInspectedAsItStandsInTheRequest(t *testing.T) {
 	}
 }
 
+// An upstream may take the first or the last of two fields. The estimate for an answer that was left is higher
+// where it is not streamed.
+func TestStream_TwoFieldsCountAsNone(t *testing.T) {
+	for fields, want := range map[string]bool{
+		`"stream":true`: true, `"stream":false`: false, `"stream":"true"`: false,
+		`"stream":false,"stream":true`: false, `"stream":true,"stream":false`: false, `"stream":true,"stre\u0061m":true`: false,
+	} {
+		var events recorder
+		run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireAnthropic), Emit: events.emit})
+		if w := post(run, `{"model":"claude-opus-4-6",`+fields+`}`); w.Code != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", fields, w.Code, w.Body)
+		}
+		if calls := eventsOf[gateway.ModelCall](&events); len(calls) != 1 || calls[0].Streamed != want {
+			t.Errorf("%s: %+v, want streamed %t", fields, calls, want)
+		}
+	}
+}
+
 func TestAnInspectorEndsARunBeforeItCostsAnything(t *testing.T) {
 	var sent atomic.Int64
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {

@@ -65,6 +65,9 @@ type wireUsage struct {
 	Server *struct {
 		WebSearches float64 `json:"web_search_requests"`
 	} `json:"server_tool_use"`
+	// Iterations are the parts of a call of which the API made several. The figures above can lack some of
+	// them, such as a compaction.
+	Iterations []wireUsage `json:"iterations"`
 }
 
 // wireMessage is a message, whole or as it begins.
@@ -163,6 +166,25 @@ func (r *reading) usage(u *wireUsage) {
 	if u.Server != nil {
 		raise(&t.WebSearches, &u.Server.WebSearches)
 	}
+	r.iterations(u.Iterations)
+}
+
+// iterations counts the parts of a call together.
+func (r *reading) iterations(parts []wireUsage) {
+	var sum Tokens
+	for i := range parts {
+		var part reading
+		parts[i].Iterations = nil // a part has none
+		part.usage(&parts[i])
+		sum = sum.plus(part.tokens)
+	}
+	t := &r.tokens
+	raise(&t.Input, new(float64(sum.Input)))
+	raise(&t.CacheRead, new(float64(sum.CacheRead)))
+	raise(&t.CacheWrite5m, new(float64(sum.CacheWrite5m)))
+	raise(&t.CacheWrite1h, new(float64(sum.CacheWrite1h)))
+	raise(&t.Output, new(float64(sum.Output)))
+	r.written = max(r.written, t.CacheWrite5m+t.CacheWrite1h)
 }
 
 // maxTokens is more than any answer has, and little enough to be priced and added up.

@@ -139,6 +139,14 @@ func TestOddUsageSpoilsNothing(t *testing.T) {
 		{"a cache without lifetimes", `{"type":"message_delta","usage":{"cache_creation_input_tokens":9}}`, Tokens{CacheWrite5m: 9}},
 		{"lifetimes without their sum", `{"type":"message_delta","usage":{"cache_creation":{"ephemeral_1h_input_tokens":4,"ephemeral_5m_input_tokens":2}}}`, Tokens{CacheWrite5m: 2, CacheWrite1h: 4}},
 		{"no JSON", `{"type":"message_delta","usage":{`, Tokens{}},
+		{
+			"a compaction that the sum lacks", `{"type":"message_delta","usage":{"input_tokens":23,"output_tokens":1,"iterations":[{"type":"compaction","input_tokens":180,"output_tokens":3,` +
+				`"cache_creation_input_tokens":4},{"type":"message","input_tokens":23,"output_tokens":1,"cache_creation":{"ephemeral_1h_input_tokens":5}}]}}`,
+			Tokens{Input: 203, Output: 4, CacheWrite5m: 4, CacheWrite1h: 5},
+		},
+		{"parts that the sum has", `{"type":"message_delta","usage":{"input_tokens":23,"output_tokens":5,"iterations":[{"input_tokens":20,"output_tokens":1},{"output_tokens":4}]}}`, Tokens{Input: 23, Output: 5}},
+		{"parts of parts", `{"type":"message_delta","usage":{"output_tokens":5,"iterations":[{"output_tokens":5,"iterations":[{"output_tokens":9}]},7]}}`, Tokens{Output: 5}},
+		{"parts that are none", `{"type":"message_delta","usage":{"iterations":{"output_tokens":7},"output_tokens":5}}`, Tokens{Output: 5}},
 		{"another type", `{"type":"message_other","usage":{"output_tokens":5}}`, Tokens{}},
 	}
 	for _, tc := range cases {
