@@ -22,7 +22,7 @@ import (
 type confinement struct {
 	cell     *Cell
 	limits   Limits
-	folders  []string      // that the cell can write
+	writable []string      // folders and files
 	group    *cgroup.Group // nil without one
 	watchdog *watchdog.Watchdog
 	killed   atomic.Bool // by us
@@ -42,8 +42,8 @@ func newGroup(limits Limits) (*cgroup.Group, error) {
 func (c *Cell) confine(mounts []jail.Mount) (*confinement, error) {
 	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
 	for _, m := range mounts {
-		if m.Writable && isFolder(m) {
-			f.folders = append(f.folders, m.Source)
+		if m.Writable && isContent(m) {
+			f.writable = append(f.writable, m.Source)
 		}
 	}
 	group, err := newGroup(f.limits)
@@ -55,13 +55,13 @@ func (c *Cell) confine(mounts []jail.Mount) (*confinement, error) {
 	return f, nil
 }
 
-func isFolder(m jail.Mount) bool {
-	if m.Handle != nil {
-		info, err := m.Handle.Stat()
-		return err == nil && info.IsDir()
-	}
+// isContent reports whether a mount is a folder or a file, and no device, pipe or socket.
+func isContent(m jail.Mount) bool {
 	info, err := os.Stat(m.Source)
-	return err == nil && info.IsDir()
+	if m.Handle != nil {
+		info, err = m.Handle.Stat()
+	}
+	return err == nil && (info.IsDir() || info.Mode().IsRegular())
 }
 
 // add puts processes into the control group, if there is one.
@@ -82,10 +82,10 @@ func (f *confinement) hold(pid int, p claude.Process) error {
 	return f.watch(pid, p.Kill)
 }
 
-// refuseSetID refuses folders with a program that the cell could replace and that keeps its set-id bits then. The
-// watchdog finds them too, but while a command runs already.
+// refuseSetID refuses a program that the cell could replace and that keeps its set-id bits then. The watchdog finds
+// it too, but while a command runs already.
 func (f *confinement) refuseSetID(ctx context.Context) error {
-	found, err := watchdog.Count(ctx, false, f.folders...)
+	found, err := watchdog.Count(ctx, false, f.writable...)
 	if err == nil && found.SetID != "" {
 		return &BreachError{breachOf(watchdog.Breach{What: watchdog.SetID, Path: found.SetID})}
 	}
@@ -97,7 +97,7 @@ func (f *confinement) refuseSetID(ctx context.Context) error {
 // the model, so that the gateway waits for the count, and the CLI starts meanwhile.
 func (f *confinement) watch(init int, kill func() error) error {
 	w, err := watchdog.Begin(context.Background(), watchdog.Options{
-		Paths:    f.folders,
+		Paths:    f.writable,
 		NoSetID:  true,
 		MaxBytes: f.limits.WorkspaceBytes, MaxFiles: int64(f.limits.WorkspaceFiles), MinFree: f.limits.FreeSpace,
 		Processes: func() []int { return []int{init} },

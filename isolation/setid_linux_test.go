@@ -62,19 +62,27 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 			check(t)
 		}
 	}
-	o := &claude.Options{Dir: work}
-	cell, err := (&isolation.Isolation{APIKey: "key", TempDir: top}).Open(t.Context(), o, isolation.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = cell.Close() }()
-	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/sleep", Args: []string{"10"}, Dir: work, Env: o.Environ()})
-	if err == nil {
-		_, _ = io.Copy(io.Discard, p.Stdout())
-		p.Wait()
-	}
-	if _, breach := errors.AsType[*isolation.BreachError](cell.Stopped()); !breach {
-		t.Errorf("a run was stopped by %v, %v, want a breach", cell.Stopped(), err)
+	named := filepath.Join(top, "elsewhere") // writable itself, and no folder above it
+	plant(t, named, "harmless")
+	for _, only := range []string{program, named} {
+		if err := errors.Join(os.Chmod(program, 0o755), os.Chmod(named, 0o755), os.Chmod(only, 0o755|os.ModeSetuid)); err != nil {
+			t.Fatal(err)
+		}
+		o := &claude.Options{Dir: work}
+		in := &isolation.Isolation{APIKey: "key", TempDir: top, Sandbox: &isolation.Sandbox{WritablePaths: []string{named}}}
+		cell, err := in.Open(t.Context(), o, isolation.OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cell.Close() }()
+		p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/sleep", Args: []string{"10"}, Dir: work, Env: o.Environ()})
+		if err == nil {
+			_, _ = io.Copy(io.Discard, p.Stdout())
+			p.Wait()
+		}
+		if breach, _ := errors.AsType[*isolation.BreachError](cell.Stopped()); breach == nil || !strings.Contains(breach.Error(), only) {
+			t.Errorf("a run was stopped by %v, %v, want a breach that names %s", cell.Stopped(), err, only)
+		}
 	}
 	for _, mode := range []os.FileMode{0o755, 0o644 | os.ModeSetuid, 0o744 | os.ModeSetgid} { // which give nobody rights
 		if err := os.Chmod(program, mode); err != nil {

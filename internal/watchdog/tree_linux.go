@@ -38,9 +38,13 @@ type folder struct {
 	below   []string // subfolders that are still to be counted
 }
 
-// readable reports why a folder cannot be listed.
+// readable reports why a folder cannot be listed. A file needs no list.
 func readable(path string) error {
 	fd, err := openFolder(unix.AT_FDCWD, path, 0)
+	if errors.Is(err, unix.ENOTDIR) {
+		_, err = os.Stat(path)
+		return err
+	}
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -62,11 +66,17 @@ func openTree(w *walk, root string) tree { return newOpenedTree(w, root) }
 func newOpenedTree(w *walk, root string) *openedTree {
 	t := &openedTree{walk: w, buffer: make([]byte, 32<<10)}
 	fd, err := openFolder(unix.AT_FDCWD, root, 0)
-	if err != nil {
+	if err == nil {
+		t.push(root, fd)
+		return t
+	}
+	e, isFile := t.stat(unix.AT_FDCWD, root)
+	if !errors.Is(err, unix.ENOTDIR) || !isFile {
 		w.found.Unreadable++
 		return t
 	}
-	t.push(root, fd)
+	e.setID = e.setID || e.runs && hasCapabilities(root)
+	w.add(e, func() string { return root })
 	return t
 }
 
@@ -144,7 +154,7 @@ func (t *openedTree) count(f *folder, names []string) {
 			continue
 		}
 		f.entries++
-		e.setID = e.setID || e.runs && t.hasCapabilities(f.fd, name)
+		e.setID = e.setID || e.runs && hasCapabilities("/proc/self/fd/"+strconv.Itoa(f.fd)+"/"+name)
 		t.walk.add(e, func() string { return t.path(name) })
 		if e.isFolder && (t.walk.across || !e.boundary) {
 			f.below = append(f.below, name)
@@ -254,8 +264,8 @@ func (t *openedTree) entryOf(s *unix.Statx_t) entry {
 }
 
 // hasCapabilities reports whether a program has capabilities of its own, which a write through a mapping leaves.
-func (t *openedTree) hasCapabilities(fd int, name string) bool {
-	size, err := unix.Lgetxattr("/proc/self/fd/"+strconv.Itoa(fd)+"/"+name, "security.capability", nil)
+func hasCapabilities(path string) bool {
+	size, err := unix.Lgetxattr(path, "security.capability", nil)
 	return err == nil && size > 0
 }
 

@@ -377,6 +377,9 @@ func TestCount_FindsSetIDPrograms(t *testing.T) {
 		if got := m.SetID == path; err != nil || got != want || m.SetID != "" && !got {
 			t.Errorf("%v: found %q, %v, want found: %v", mode, m.SetID, err, want)
 		}
+		if m, err := Count(t.Context(), false, path); err != nil || (m.SetID == path) != want || m.Files != 1 {
+			t.Errorf("%v: the file itself is %+v, %v, want found: %v", mode, m, err, want)
+		}
 		ended := make(chan Breach, 1)
 		w, err := Start(t.Context(), Options{Paths: []string{dir}, NoSetID: true, Exceeded: func(b Breach) { ended <- b }})
 		if b, _ := errors.AsType[Breach](err); (b.What == SetID && b.Path == path) != want {
@@ -400,7 +403,9 @@ func TestCount_FindsProgramsWithCapabilities(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, nil, 0o700), unix.Setxattr(path, "security.capability", capabilities, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := Count(t.Context(), false, dir); err != nil || m.SetID != path {
-		t.Errorf("found %q, %v, want %q", m.SetID, err, path)
+	for _, in := range []string{dir, path} {
+		if m, err := Count(t.Context(), false, in); err != nil || m.SetID != path {
+			t.Errorf("%s: found %q, %v, want %q", in, m.SetID, err, path)
+		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // Options say what is watched. A zero limit is none.
 type Options struct {
-	// Paths are the folders that the cell may write to. They are counted together, each once.
+	// Paths are the folders and files that the cell may write to. They are counted together, each once.
 	Paths []string
 	// MaxBytes and MaxFiles bound what is added to the folders after Start.
 	MaxBytes, MaxFiles int64
