@@ -319,6 +319,24 @@ func TestSweepTakesOnlyWhatSurelyIsOursAndLeft(t *testing.T) {
 	}
 }
 
+// In the /proc of another PID namespace the processes have other numbers.
+func TestSweep_ForeignProcSaysNothingOfOwners(t *testing.T) {
+	f, h := newFake(t, "0::/app/me\n", unified)
+	f.v2(t, "app/me", "pids", "pids")
+	me, err := h.self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.v2(t, "app/me/"+owner{me.namespace, 20, 9}.prefix()+"run", "", "")
+	f.put(t, "proc/"+strconv.Itoa(os.Getpid())+"/stat", stat(78))
+	if removed := h.sweep(); removed != 0 {
+		t.Errorf("%d groups were removed, whose owners may live", removed)
+	}
+	if _, err := h.self(); err == nil || !strings.Contains(err.Error(), "another PID namespace") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestTheNameOfAGroupTellsItsOwner(t *testing.T) {
 	want := owner{4026531836, 12, 345}
 	if got, ok := ownerOf(want.prefix() + "run-7_a"); !ok || got != want {

@@ -56,6 +56,9 @@ func (h host) self() (owner, error) {
 	if err != nil {
 		return owner{}, err
 	}
+	if same, err := h.startOf(strconv.Itoa(os.Getpid())); err != nil || same != start { // owners that live would look gone
+		return owner{}, fmt.Errorf("%s is of another PID namespace than this process\n  next: mount a /proc of its own there", h.proc)
+	}
 	return owner{space.Ino, os.Getpid(), start}, nil
 }
 
