@@ -215,6 +215,19 @@ func TestAllProblemsAreToldAtOnce(t *testing.T) {
 	}
 }
 
+func TestParse_CountsAreBounded(t *testing.T) {
+	unknown := each(5000, func(i int) string { return fmt.Sprintf("z%d: 1, ", i) })
+	_, err := Parse([]byte(costHead+"limits: {"+unknown+"}\n"), "x.yaml")
+	want := fmt.Sprintf("there are %d more problems\n  next: fix these first", strings.Count(unknown, ",")-maxProblems)
+	if lines := strings.Count(err.Error(), "x.yaml:"); lines != maxProblems+1 || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%d lines, the end is %q; want %d and %q", lines, err.Error()[len(err.Error())-100:], maxProblems+1, want)
+	}
+	_, err = Parse([]byte("version: 1\nargs: {a: {default: x}}\nsections: [{key: t, title: T, text: \""+strings.Repeat("${a}", maxDollars+1)+"\"}]\n"), "x.yaml")
+	if err == nil || !strings.Contains(err.Error(), "and may have 10000") {
+		t.Errorf("more placeholders than there may be: %v", err)
+	}
+}
+
 // The published schema refuses what Parse refuses, and takes what Parse takes.
 func TestTheSchemaSaysWhatParseSays(t *testing.T) {
 	for name, c := range misfits {

@@ -142,6 +142,13 @@ func TestLoadReportsAllProblems(t *testing.T) {
 	}
 }
 
+func TestLoad_ReportedProblemsAreBounded(t *testing.T) {
+	_, err := script.Read(strings.NewReader("version: 1\nturns:\n" + strings.Repeat("  - chunk: -1\n", 150)))
+	if lines := strings.Count(err.Error(), "script:"); lines != 101 || !strings.HasSuffix(err.Error(), " more problems") {
+		t.Errorf("%d lines, want 101 and the number of the others: %v", lines, err)
+	}
+}
+
 func TestLoadNamesFile(t *testing.T) {
 	path := t.TempDir() + "/bad.yaml"
 	if err := os.WriteFile(path, []byte("version: 1\nturn: []\n"), 0o600); err != nil {

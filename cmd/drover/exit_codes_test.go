@@ -245,6 +245,20 @@ func TestRunFile_PrivateNetworkNeedsAFlag(t *testing.T) {
 	}
 }
 
+// A run that is stopped while it reads a long file does not read it to its end.
+func TestSignals_AgentFileIsNotReadToItsEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "long.yaml")
+	wrong := "version: 1\nsections: [" + strings.Repeat("{key: 1}, ", 4000) + "]\n"
+	if err := os.WriteFile(path, []byte(wrong), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopSignal{os.Interrupt})
+	if code, _, errs := drover(ctx, t, nil, "run", "-f", path); code != exitInterrupted || strings.Contains(errs, "long.yaml") {
+		t.Errorf("exit code %d, %.200q; want %d", code, errs, exitInterrupted)
+	}
+}
+
 // A signal ends a run that is still reading its files, and the second one ends whatever takes longer.
 func TestSignals_EndTheReadingOfFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
