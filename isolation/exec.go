@@ -76,7 +76,10 @@ func (i *Isolation) Exec(ctx context.Context, o ExecOptions) (done guard.Execute
 	c.open, c.end = context.WithCancel(context.Background())
 	defer func() { err = errors.Join(err, c.Close()) }()
 	p, err := c.startCommand(ctx, o)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return done, context.Cause(ctx)
+	case err != nil:
 		return done, err
 	}
 	return c.await(ctx, p, o)

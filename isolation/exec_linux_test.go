@@ -203,11 +203,13 @@ func levelsHere() []*isolation.Isolation {
 
 func TestACheckCommandEndsWithItsContext(t *testing.T) {
 	why := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(200*time.Millisecond, func() { cancel(why) })
-	_, err := (*isolation.Isolation)(nil).Exec(ctx, isolation.ExecOptions{Argv: []string{"sleep", "7653"}, Dir: testuser.Folder(t)})
-	if !errors.Is(err, why) {
-		t.Errorf("got %v, want why the context ended", err)
+	for _, after := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 200 * time.Millisecond} { // also while it is being started
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(after, func() { cancel(why) })
+		_, err := (*isolation.Isolation)(nil).Exec(ctx, isolation.ExecOptions{Argv: []string{"sleep", "7653"}, Dir: testuser.Folder(t)})
+		if !errors.Is(err, why) {
+			t.Errorf("after %v: got %v, want why the context ended", after, err)
+		}
 	}
 }
 
