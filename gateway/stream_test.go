@@ -53,8 +53,8 @@ func askHTTP(ctx context.Context, c *http.Client, run *gateway.Run, url string) 
 
 // The upstream sends the next piece only when the agent has the one before.
 func TestEachPieceIsPassedOnAsItComes(t *testing.T) {
-	got := make(chan string)
 	pieces := []string{"event: x\nda", "ta: {}\n", "\n", ": half a comm", "ent\n\n", delta}
+	got := make(chan string, len(pieces))
 	upstream := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", streamType)
 		w.(http.Flusher).Flush()

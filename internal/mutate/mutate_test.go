@@ -141,34 +141,36 @@ func TestMutations_RowsOfTheSeedMap(t *testing.T) {
 
 var seedRow = regexp.MustCompile(`^S\d{3}-\d{3}$`)
 
-// Each row of docs/security.md that names tests has a mutation that one of them notices. A mutation
-// names the row by the beginning of its first cell.
-func TestMutations_RowsOfTheSecurityPage(t *testing.T) {
-	broken := map[string]bool{}
-	rows := rows(t, "docs/security.md")
-	for _, m := range all(t) {
-		for _, show := range m.shows {
-			name, ok := strings.CutPrefix(show, "security/")
-			if !ok {
-				continue
-			}
-			if _, exact := rows[name]; !exact {
-				for row := range rows {
-					if strings.HasPrefix(row, name) {
-						name = row
+// Each row of these pages that names tests has a mutation that one of them notices. A mutation names the row by
+// the beginning of its first cell, behind a word for the page.
+func TestMutations_RowsOfThePagesOfPromises(t *testing.T) {
+	for word, page := range map[string]string{"security/": "docs/security.md", "gateway/": "docs/gateway.md", "beside/": "SECURITY.md"} {
+		broken := map[string]bool{}
+		rows := rows(t, page)
+		for _, m := range all(t) {
+			for _, show := range m.shows {
+				name, ok := strings.CutPrefix(show, word)
+				if !ok {
+					continue
+				}
+				if _, exact := rows[name]; !exact {
+					for row := range rows {
+						if strings.HasPrefix(row, name) {
+							name = row
+						}
 					}
 				}
+				row, ok := rows[name]
+				if !ok {
+					t.Errorf("%s: mutation %q: %s has no row %q", m.at, m.name, page, name)
+				}
+				broken[name] = broken[name] || strings.Contains(row, m.quoted())
 			}
-			row, ok := rows[name]
-			if !ok {
-				t.Errorf("%s: mutation %q: docs/security.md has no row %q", m.at, m.name, name)
-			}
-			broken[name] = broken[name] || strings.Contains(row, m.quoted())
 		}
-	}
-	for name, row := range rows {
-		if strings.Contains(row, ".Test") && !broken[name] {
-			t.Errorf("docs/security.md: no mutation breaks the row %q for a test that it names", name)
+		for name, row := range rows {
+			if strings.Contains(row, ".Test") && !broken[name] {
+				t.Errorf("%s: no mutation breaks the row %q for a test that it names", page, name)
+			}
 		}
 	}
 }
