@@ -3,9 +3,14 @@
 package drover_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
@@ -13,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
@@ -55,16 +61,37 @@ func TestAConversationOutlivesItsAgent(t *testing.T) {
 	}
 }
 
+// An awaitedStore closes a channel when a text is stored.
+type awaitedStore struct {
+	*transcript.MemoryStore
+	text   string
+	stored chan struct{}
+	once   sync.Once
+}
+
+func (s *awaitedStore) Append(ctx context.Context, key transcript.Key, entries []json.RawMessage) error {
+	err := s.MemoryStore.Append(ctx, key, entries)
+	for _, entry := range entries {
+		if bytes.Contains(entry, []byte(s.text)) {
+			s.once.Do(func() { close(s.stored) })
+		}
+	}
+	return err
+}
+
 // A fork is a snapshot: what the conversation that it comes from says later, also before the fork says anything, is
 // not in it. One that is made while a turn is under way does not have that turn.
 func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
 	cli := claudetest.CLI(t)
+	store := &awaitedStore{MemoryStore: transcript.NewMemoryStore(), text: "marker is red", stored: make(chan struct{})}
 	model := claudetest.NewModel(t, script.Text("The marker is blue."), script.Text("The marker is red."), script.Text("It was blue."), script.Text("Blue, again."))
 	p, err := prompt.NewPrompt[prompt.Text]("demo", "talk", prompt.Markdown("task", "Task", "Remember it."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := drover.Converse(claudecode.New(cli.Options(model)), p, nil)
+	base := cli.Options(model)
+	base.Store, base.StoreEager = store, true
+	c := drover.Converse(claudecode.New(base), p, nil)
 	t.Cleanup(func() { _ = c.Close() })
 	if _, err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
@@ -85,6 +112,11 @@ func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Kind == event.KindText && len(forks) == 1 {
+			select {
+			case <-store.stored:
+			case <-time.After(30 * time.Second):
+				t.Error("the message is not stored while the turn is under way")
+			}
 			fork()
 		}
 	}
