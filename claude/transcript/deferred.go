@@ -119,18 +119,11 @@ func Deferred(ctx context.Context, id string, opts Options) ([]string, error) {
 			return nil, err
 		}
 	}
-	p, err := openProjects(opts.Dir)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
+	p, keys, err := opts.openKeys(ctx)
+	if p == nil {
 		return nil, err
 	}
 	defer p.Close()
-	keys, err := opts.projectKeys(ctx, p)
-	if err != nil {
-		return nil, err
-	}
 	var calls []string
 	for _, key := range keys {
 		open, err := p.deferredIn(ctx, key, id)

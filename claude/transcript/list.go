@@ -63,18 +63,11 @@ type ListOptions struct {
 // sessions is an empty list. Files that are no sessions, cannot be read, belong to a subagent or
 // have nothing to show are left out.
 func List(ctx context.Context, opts ListOptions) ([]Info, error) {
-	p, err := openProjects(opts.Dir)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
+	p, keys, err := opts.openKeys(ctx)
+	if p == nil {
 		return nil, err
 	}
 	defer p.Close()
-	keys, err := opts.projectKeys(ctx, p)
-	if err != nil {
-		return nil, err
-	}
 	found := p.sessions(keys, "")
 	slices.SortStableFunc(found, func(a, b session) int { return b.modified.Compare(a.modified) })
 	return p.infos(ctx, found, opts)

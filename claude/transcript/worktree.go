@@ -4,6 +4,7 @@ package transcript
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"slices"
@@ -13,6 +14,24 @@ import (
 
 // worktreeLimit bounds the question to git: a listing never hangs on a slow disk.
 const worktreeLimit = 5 * time.Second
+
+// openKeys opens the projects directory, and returns the directories below it that o speaks of. Both are nil if
+// there is no projects directory.
+func (o Options) openKeys(ctx context.Context) (*projects, []string, error) {
+	p, err := openProjects(o.Dir)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := o.projectKeys(ctx, p)
+	if err != nil {
+		p.Close()
+		return nil, nil, err
+	}
+	return p, keys, nil
+}
 
 // projectKeys returns the directories below projects that o speaks of, without repeats.
 func (o Options) projectKeys(ctx context.Context, p *projects) ([]string, error) {
