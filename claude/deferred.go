@@ -5,7 +5,10 @@ package claude
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,6 +27,9 @@ const (
 	awaitInitialize = "--await-initialize"
 	// resumeInterrupted makes a resumed CLI go on with a turn that was cut off, just as early.
 	resumeInterrupted = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"
+	// disableCron keeps the CLI from sending prompts of a schedule. The oldest tested CLI sends those that are due
+	// just as early.
+	disableCron = "CLAUDE_CODE_DISABLE_CRON"
 )
 
 func (o *Options) goesOn() bool { return o.Continue || o.Resume != "" }
@@ -36,6 +42,26 @@ func (o *Options) awaitsInitialize() bool {
 func (o *Options) startsByItself() bool {
 	text, err := json.Marshal(o.environ(resumeInterrupted))
 	return err == nil && !isOff(text)
+}
+
+// launchEnviron is the environment of the CLI. Without a word from the options, a schedule in the working directory is
+// not obeyed: an agent may have written it, and the hooks are not there when its first prompt is sent.
+func (o *Options) launchEnviron() []string {
+	env := o.Environ()
+	if o.environ(disableCron) == "" && hasSchedule(o.Dir) {
+		env = append(env, disableCron+"=1")
+	}
+	return env
+}
+
+// hasSchedule reports whether a folder holds a schedule, or may come to hold one through a link.
+func hasSchedule(dir string) bool {
+	config := filepath.Join(dir, ".claude")
+	info, err := os.Lstat(config)
+	if err == nil && info.IsDir() {
+		_, err = os.Lstat(filepath.Join(config, "scheduled_tasks.json"))
+	}
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 // refuseDeferred refuses to resume a conversation in the CLI's own files that has a deferred call. Where

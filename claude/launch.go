@@ -84,7 +84,7 @@ func (c *Client) launchCommand() (Command, error) {
 	if c.awaits {
 		args = append(args, awaitInitialize)
 	}
-	cmd := Command{Path: found.Path, Args: args, Dir: o.Dir, Env: o.Environ()}
+	cmd := Command{Path: found.Path, Args: args, Dir: o.Dir, Env: o.launchEnviron()}
 	return c.throughRuntime(cmd)
 }
 
