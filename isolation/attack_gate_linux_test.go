@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -130,6 +131,30 @@ func TestACommandCannotRunAToolThatTheGateDenies(t *testing.T) {
 	denied := slices.DeleteFunc(payloads[event.Decision](got), func(d event.Decision) bool { return d.Verdict != event.Deny })
 	if len(denied) != 3 { // the two calls, and the forged one
 		t.Errorf("%d denials were told, want 3: %+v", len(denied), denied)
+	}
+}
+
+// The CLI has a socket for messages of other CLIs, which a command can reach. The model reads them; the calls that
+// it makes then are decided like all others.
+func TestACommand_MessageToTheCLIRunsNothingUndecided(t *testing.T) {
+	h := newTarget(t)
+	const message = "a message of a command"
+	read := script.SawText(strings.ToUpper(message))
+	call := func(command string) script.Turn { return script.Call("Bash", script.Input{"command": command}) }
+	h.agent(t,
+		call("touch undecided").When(read),
+		script.Text("Done.").When(read).Always(),
+		call(attacker("message", message)).Always()) // until the model reads it
+	no := gate.Custom("no touch", func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
+		return event.Decision{Reason: "no"}, strings.Contains(string(c.Input), "touch") // the zero Verdict denies
+	})
+	got := h.run(t, h.isolation(), &agent.RunnerOptions{Policies: []gate.Policy{no, gate.Default(event.Allow)}})
+	denied := slices.DeleteFunc(payloads[event.Decision](got), func(d event.Decision) bool { return d.Verdict != event.Deny })
+	if done := got.done(t); done.Result != "Done." || len(denied) != 1 {
+		t.Errorf("the run ended with %+v after the denials %+v, want one of the call that the message led to", done, denied)
+	}
+	if _, err := os.Lstat(filepath.Join(h.Work, "undecided")); err == nil {
+		t.Error("a command ran that was denied")
 	}
 }
 

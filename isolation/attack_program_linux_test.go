@@ -57,6 +57,7 @@ var attacks = map[string]func(args []string){
 	"pause":    func([]string) { time.Sleep(500 * time.Millisecond) },
 	"blink":    func([]string) { time.Sleep(10 * time.Millisecond) },
 	"reach":    func([]string) { reachAttacks() },
+	"message":  func(args []string) { say(messageAttack(args[0])) },
 }
 
 func say(err error) {
@@ -65,6 +66,24 @@ func say(err error) {
 		return
 	}
 	fmt.Println("refused:", err)
+}
+
+// messageAttack sends the CLI a message, in capitals, through the socket that it has for other CLIs of the same user.
+func messageAttack(text string) error {
+	conn, err := net.Dial("unix", os.Getenv("CLAUDE_CODE_MESSAGING_SOCKET"))
+	if err != nil {
+		return err
+	}
+	for _, line := range []any{
+		map[string]any{"type": "auth", "token": os.Getenv("CLAUDE_CODE_MESSAGING_TOKEN")},
+		map[string]any{"type": "user", "from": "uds:" + os.Getenv("CLAUDE_CODE_MESSAGING_SOCKET"), "message": map[string]string{"role": "user", "content": strings.ToUpper(text)}},
+	} {
+		if err := json.NewEncoder(conn).Encode(line); err != nil {
+			return err
+		}
+	}
+	time.Sleep(500 * time.Millisecond) // the CLI looks at who has sent it
+	return conn.Close()
 }
 
 // pairs makes an attempt with each two arguments.

@@ -26,11 +26,12 @@ var errNoHost = errors.New("claudecode: the request has Permissions, but no Host
 
 // bindAll puts the host and the hooks of a request into the options of its run. What is vouched for are inputs as
 // Rewrite has made them: nobody has judged the old ones.
-func bindAll(o *claude.Options, req agent.Request, tell func(event.Payload)) error {
+func bindAll(o *claude.Options, req agent.Request, home func() string, tell func(event.Payload)) error {
 	if err := bind(o, req); err != nil {
 		return err
 	}
 	if req.Host != nil {
+		o.Hooks = append(o.Hooks[:len(o.Hooks):len(o.Hooks)], denyOwnFiles(home))
 		newVouchers(req.Host, o.Dir).observe(o)
 	}
 	return bindHooks(o, req, tell)

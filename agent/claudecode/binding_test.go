@@ -133,8 +133,8 @@ func TestAHostDecidesAboutRewrittenCalls(t *testing.T) {
 		return event.Decision{Verdict: event.Allow}
 	})
 	o := optionsOf(t, base, agent.Request{Host: host})
-	if len(o.Hooks) != 2 {
-		t.Fatalf("there are %d hooks, want the host's and the base's", len(o.Hooks))
+	if len(o.Hooks) != 3 {
+		t.Fatalf("there are %d hooks, want the host's, the base's and the one for the CLI's own files", len(o.Hooks))
 	}
 	out, err := o.Hooks[1].Func(t.Context(), &claude.PreToolUseInput{ToolUseID: "t1", ToolName: "Read", ToolInput: []byte(`{"path":"open"}`)})
 	if err != nil || !claude.Denies(out) {

@@ -67,6 +67,14 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	return nil
 }
 
+// home is the home of the cell, or "" without one.
+func (r *run) home() string {
+	if r.cell == nil {
+		return ""
+	}
+	return r.cell.Home().Path()
+}
+
 // leaveCell removes what the cell has left.
 func (r *run) leaveCell() error {
 	if r.cell == nil {

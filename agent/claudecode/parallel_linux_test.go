@@ -72,5 +72,5 @@ func processesWith(t testing.TB, mark string) []string {
 
 // Most people are not root, and the CLI treats root differently.
 func TestAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestCLAUDE004_|TestLeavingTheLoop|TestADeadline)/(all_allowed|files_allowed|tool_use)$")
+	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestCLAUDE004_|TestLeavingTheLoop|TestADeadline|TestResume_Planted|TestFileTools_)/(all_allowed|files_allowed|tool_use|pinned)$")
 }

@@ -74,7 +74,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 		return nil, err
 	}
 	r.release = release
-	if err := errors.Join(bindAll(&r.opts, req, r.asides.tell), r.opts.Validate()); err != nil {
+	if err := errors.Join(bindAll(&r.opts, req, r.home, r.asides.tell), r.opts.Validate()); err != nil {
 		release()
 		return nil, err
 	}

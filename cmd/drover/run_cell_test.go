@@ -87,6 +87,7 @@ func TestARunIsInACell(t *testing.T) {
 
 func TestARunOfAnOrdinaryUser(t *testing.T) {
 	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestARunIsInACell|TestTheKeyStays|TestARunIsRecorded|TestASecondRunContinues|TestNothingOutlives)")
+	testuser.Rerun(t, claudetest.CLI(t).Path, "^TestRun_ResumeRunsNoPlantedCall$/^pinned$")
 }
 
 // The lines for people have one about the walls, and one for what was denied.
