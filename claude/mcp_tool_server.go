@@ -308,7 +308,11 @@ func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (resu
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	if !tool.CheckedByHandler {
+	switch {
+	case tool.CheckedByHandler:
+	case tool.InputSchema == nil && args[0] != '{':
+		return ErrorResult(fmt.Sprintf("the arguments of tool %s must be an object", tool.Name))
+	default:
 		if err := cmp.Or(tool.InputSchema, anyObject()).ValidateDoubles(args); err != nil {
 			return ErrorResult(fmt.Sprintf("the arguments of tool %s are wrong: %v", tool.Name, err))
 		}

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A MemoryStore is a [Store] that forgets everything with its process. It has all optional methods.
+// A MemoryStore is a [Store] that forgets everything with its process. It has all optional methods but that
+// of a [Locker]: who shares it is in one program, and can take turns.
 type MemoryStore struct {
 	mu        sync.Mutex
 	entries   map[Key][]json.RawMessage
