@@ -304,6 +304,9 @@ func (s *search) nothingFound() error {
 		e.Reason, e.Fixes = "CLAUDE_CODE_USE_BEDROCK is not 1", []string{byBedrock, "or " + byKey + ", and use isolation.ForAnthropicAPI"}
 	case "":
 		e.Reason, e.Fixes = "the host has no authentication for the model", []string{byKey, "or " + byBedrock, "or set Auth.UseStoredLogin to use the login of the host's claude"}
+		if s.auth.UseStoredLogin {
+			e.Fixes[2] = "or log in with claude /login"
+		}
 	default:
 		e.Reason, e.Fixes = fmt.Sprintf("the host has no authentication of the kind %s, which Auth.Only asks for", s.auth.Only), []string{byKey, "or " + byBedrock, "or leave Auth.Only out"}
 	}

@@ -225,8 +225,8 @@ func within(folder, path string) bool {
 
 // tooOpen reports whether a path must not be shown to an agent, whoever asks.
 func tooOpen(path string, writable bool) bool {
-	always := []string{"/", "/proc", "/sys", "/dev", "/run", "/tmp"} // the last one is private inside
-	return slices.Contains(always, path) || writable && tooWide(path)
+	always := []string{"/", "/dev", "/run", "/tmp"} // the last one is private inside
+	return slices.Contains(always, path) || within("/proc", path) || within("/sys", path) || writable && tooWide(path)
 }
 
 // The fields that name files of the CLI's own.

@@ -12,6 +12,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,13 +50,19 @@ func (c exitCase) try(t *testing.T) {
 	if code != c.code || !strings.Contains(line, c.line) || !strings.HasPrefix(line, "drover: ") {
 		t.Errorf("exit code %d, %q; want %d, %q", code, line, c.code, c.line)
 	}
-	if n := strings.Count(rest, "  next: "); n == 0 || strings.Contains(rest, "Options.") {
+	if n := strings.Count(rest, "  next: "); n == 0 || slices.Contains(c.args, "--stored-login") && strings.Contains(rest, "--stored-login") {
 		t.Errorf("the advice is %q", rest)
+	}
+	if field := goField.FindString(errs.String()); field != "" {
+		t.Errorf("the field %s means nothing to a user of the command: %s", field, &errs)
 	}
 	if kind := kindOf(err); kind != c.kind {
 		t.Errorf("kind %q, want %q (%v)", kind, c.kind, err)
 	}
 }
+
+// goField is a field of a Go struct.
+var goField = regexp.MustCompile(`\b[A-Z]\w+\.[A-Z]\w+`)
 
 func kindOf(err error) agent.FailureKind {
 	if failed, ok := errors.AsType[*root.EvaluationError](err); ok {
@@ -123,6 +131,11 @@ func TestExitCodes(t *testing.T) {
 		"writable root":    {ok("--writable", "/"), exitUsage, agent.FailureRequest, "--writable: the root of the file system"},
 		"writable missing": {ok("--writable", "/nowhere"), exitUsage, agent.FailureRequest, "--writable: /nowhere: "},
 		"readable proc":    {ok("--readable", "/proc"), exitUsage, "", "--readable: /proc: "},
+		"readable self":    {ok("--readable", "/proc/self"), exitUsage, "", "--readable: /proc/self: would open too much"},
+		"writable self":    {ok("--writable", "/proc/self"), exitUsage, "", "--writable: /proc/self: would open too much"},
+		"writable sys":     {ok("--writable", "/sys/kernel"), exitUsage, "", "--writable: /sys/kernel: would open too much"},
+		"prompt not UTF-8": {append(ok()[:len(ok())-1], "a\xffb"), exitUsage, "", "the prompt is not UTF-8: byte 1 is 0xff"},
+		"arg not UTF-8":    {[]string{"--quiet", "-f", "agent.yaml", "--arg", "a=x\xff"}, exitUsage, "", "the value of a is not UTF-8"},
 		"record existing":  {ok("--record", "existing"), exitUsage, "", "--record: recording: open existing: file exists"},
 		"record nowhere":   {ok("--record", "/nowhere/x"), exitUsage, agent.FailureRequest, "--record: recording: open /nowhere/x"},
 		"replay missing":   {[]string{"--replay", "none", "x"}, exitUsage, "", "--replay: replay: "},
@@ -155,6 +168,7 @@ func TestExitCodes(t *testing.T) {
 		"empty prompt":     {[]string{"-"}, exitUsage, "", "the prompt is empty"},
 
 		"no credentials":         {[]string{"--quiet", "Do it."}, exitError, agent.FailureAuthentication, "the host has no authentication for the model"},
+		"no stored login":        {[]string{"--quiet", "--stored-login", "Do it."}, exitError, agent.FailureAuthentication, "the host has no authentication for the model"},
 		"no credentials, file":   {[]string{"--quiet", "-f", "agent.yaml"}, exitError, agent.FailureAuthentication, "the host has no authentication for the model"},
 		"refused key":            {scripted("401.yaml"), exitError, agent.FailureAuthentication, "Invalid API key"},
 		"unpaid":                 {scripted("402.yaml"), exitError, agent.FailureQuota, "402 the credit is used up"},

@@ -23,6 +23,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainfile"
+	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
@@ -188,6 +189,9 @@ func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) (string, erro
 	}
 	if strings.TrimSpace(prompt) == "" {
 		return "", usageError("the prompt is empty\n  next: drover run \"What does this project do?\"")
+	}
+	if problem := prompttext.Problem(prompt); problem != "" {
+		return "", usageError("the prompt %s", problem)
 	}
 	return prompt, nil
 }

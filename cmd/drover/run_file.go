@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainfile"
+	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
@@ -60,6 +61,9 @@ func (l *argList) Set(text string) error {
 	value, err := argValue(value)
 	if err != nil {
 		return err
+	}
+	if problem := prompttext.Problem(value); problem != "" {
+		return fmt.Errorf("the value of %s %s", name, problem)
 	}
 	if *l == nil {
 		*l = argList{}
