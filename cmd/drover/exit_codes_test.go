@@ -195,6 +195,16 @@ func TestExitCodes(t *testing.T) {
 }
 
 // An agent file cannot by itself let tools reach this machine or the network around it.
+// A public address of this machine leads to its servers, just as a private one does.
+func TestPrivateAddress_OwnAddressesAreNotPublic(t *testing.T) {
+	own := []net.Addr{&net.IPNet{IP: net.IPv4(203, 0, 113, 7), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2001:db8::7"), Mask: net.CIDRMask(64, 128)}}
+	for host, want := range map[string]bool{"203.0.113.7": true, "203.0.113.7.": true, "2001:db8::7": true, "203.0.113.8": false, "2001:db8::8": false, "own.example": false} {
+		if _, got := privateAddress(host, own); got != want {
+			t.Errorf("%s is private: %t", host, got)
+		}
+	}
+}
+
 func TestRunFile_PrivateNetworkNeedsAFlag(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
