@@ -12,18 +12,18 @@ var runsOthers = setOf(
 	// of the shell
 	"command exec builtin trap coproc noglob nocorrect time - --", // "time -- x"
 	// the user, the group and their rights
-	"sudo doas pkexec su runuser sg setpriv capsh gosu su-exec setuidgid chpst runcon aa-exec s6-setuidgid s6-envdir s6-softlimit",
+	"sudo doas run0 pkexec su runuser sg setpriv capsh gosu su-exec setuidgid chpst runcon aa-exec s6-setuidgid s6-envdir s6-softlimit",
 	// the environment, limits and priorities of a process
 	"env envdir softlimit nohup timeout nice ionice chrt taskset uclampset coresched prlimit choom stdbuf setsid setpgid setarch",
 	"linux32 linux64 i386 i486 i586 i686 x86_64 uname26 cpulimit cgexec numactl eatmydata faketime catchsegv tini dumb-init",
 	"start-stop-daemon daemonize daemon caffeinate gtime hyperfine retry",
 	// namespaces and containers
 	"chroot unshare nsenter bwrap firejail proot fakeroot fakechroot systemd-run systemd-inhibit systemd-cat systemd-nspawn",
-	"flatpak-spawn distrobox toolbox nix-shell proxychains proxychains4 torsocks torify tsocks trickle",
+	"systemd-socket-activate schroot lxc-attach flatpak-spawn distrobox toolbox nix-shell proxychains proxychains4 torsocks torify tsocks trickle",
 	// terminals
 	"script screen tmux dtach abduco reptyr unbuffer rlwrap xvfb-run dbus-run-session dbus-launch ssh-agent xterm",
 	// debuggers and tracers
-	"strace ltrace gdb lldb valgrind rr spawn shell",
+	"strace ltrace sotruss gdb lldb valgrind rr spawn shell",
 	// lists of files and arguments
 	"xargs parallel env_parallel sem rush find fd fdfind",
 	// others
@@ -36,11 +36,11 @@ var subcommands = map[string]map[string]bool{
 	"poetry": setOf("run"), "pipenv": setOf("run"), "uv": setOf("run"), "pipx": setOf("run"), "rye": setOf("run"), "pdm": setOf("run"),
 	"hatch": setOf("run"), "conda": setOf("run"), "mamba": setOf("run"), "direnv": setOf("exec"), "mise": setOf("exec x"),
 	"asdf": setOf("exec"), "rbenv": setOf("exec"), "pyenv": setOf("exec"), "nodenv": setOf("exec"), "nvm": setOf("exec"),
-	"docker": setOf("run exec"), "podman": setOf("run exec"), "nerdctl": setOf("run exec"), "kubectl": setOf("exec run"),
-	"apptainer": setOf("exec"), "singularity": setOf("exec"), "lxc": setOf("exec"), "machinectl": setOf("shell"), "adb": setOf("shell"),
+	"docker": setOf("run exec"), "docker-compose": setOf("run exec"), "podman": setOf("run exec unshare"), "podman-compose": setOf("run exec"), "nerdctl": setOf("run exec"), "kubectl": setOf("exec run"),
+	"apptainer": setOf("exec"), "singularity": setOf("exec"), "lxc": setOf("exec"), "runc": setOf("exec"), "crun": setOf("exec"), "machinectl": setOf("shell"), "adb": setOf("shell"),
 	"flatpak": setOf("run"), "nix": setOf("shell develop run"), "guix": setOf("shell environment"), "ip": setOf("exec"),
 	"perf": setOf("stat record trace"), "op": setOf("run"), "doppler": setOf("run"), "aws-vault": setOf("exec"), "chamber": setOf("exec"),
-	"sops": setOf("exec-env exec-file"), "git": setOf("run foreach filter-branch"),
+	"sops": setOf("exec-env exec-file"), "rustup": setOf("run"), "opam": setOf("exec"), "keyctl": setOf("session"), "git": setOf("run foreach filter-branch"),
 }
 
 // commandOptions are the options of programs whose value is a command.

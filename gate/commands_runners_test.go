@@ -26,12 +26,13 @@ var wrappers = []string{
 	"entr §", "nodemon --exec §", "unbuffer §", "rlwrap §", "hyperfine §", "ssh host §", "command §", "exec -a x §", "builtin §", "time §",
 	"git bisect run §", "git -C . bisect run §", "git submodule foreach --recursive §", "npm exec -- §", "pnpm dlx §", "npx §", "bundle exec §", "poetry run §", "uv run §",
 	"docker run --rm image §", "podman exec x §", "kubectl exec pod -- §", "ip netns exec x §", "nix develop -c §", "direnv exec . §", "mise x -- §",
-	"caffeinate §", "trap § EXIT", "dumb-init §", "daemonize §",
+	"caffeinate §", "trap § EXIT", "dumb-init §", "daemonize §", "run0 §", "sotruss §", "systemd-socket-activate -l 5 §", "schroot -c x -- §", "lxc-attach -n x -- §",
+	"runc exec x §", "podman unshare §", "docker-compose exec x §", "rustup run stable §", "opam exec -- §", "keyctl session - §",
 }
 
 // texts run the script § that they are given in one word.
 var texts = []string{
-	"bash -c '§'", "sh -ec '§'", "bash5 -c '§'", "sg users '§'", "sg users -c '§'", "su -c '§' me", "capsh -- -c '§'", "capsh --user=x -- -c '§'", "eval '§'",
+	"LESS='+!§' less y", "bash -c '§'", "sh -ec '§'", "bash5 -c '§'", "sg users '§'", "sg users -c '§'", "su -c '§' me", "capsh -- -c '§'", "capsh --user=x -- -c '§'", "eval '§'",
 	"script -c '§' /dev/null", "script -qc '§'", "tmux send-keys '§' Enter", "screen -X stuff '§'", "watch '§'", "env -S '§'", "flock x -c '§'",
 	"gdb -ex 'shell §'", "gdb -batch -ex '!§'", "socat - EXEC:'§'", "socat - SYSTEM:'§'", "nix-shell --run '§'", "parallel '§' ::: a",
 	"git -c alias.x='!§' x", "git -calias.x='!§' x", "git config alias.x '!§'", "git config --global alias.x '!§'", "git -c core.pager='§' log",
