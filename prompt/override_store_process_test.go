@@ -71,7 +71,7 @@ func TestWriterProcess(t *testing.T) {
 func writerProcess(t *testing.T, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriterProcess$")
-	cmd.Env = env
+	cmd.Env = append(env, "TMPDIR="+t.TempDir()) // one that is killed leaves its folder there
 	return cmd
 }
 
