@@ -156,8 +156,12 @@ func (w *Workspace) make(ctx context.Context, mounts []*mount) (err error) {
 			return fmt.Errorf("workspace: keeping %s: %w", w.root, err)
 		}
 	}
-	openWorkspaces.Store(w.root, weak.Make(w))
-	w.forgot = runtime.AddCleanup(w, func(h *holdings) { _ = h.close() }, w.holdings) // nobody is left to hear of it
+	root := w.root
+	openWorkspaces.Store(root, weak.Make(w))
+	w.forgot = runtime.AddCleanup(w, func(h *holdings) {
+		openWorkspaces.Delete(root)
+		_ = h.close() // nobody is left to hear of it
+	}, w.holdings)
 	done = true
 	return nil
 }

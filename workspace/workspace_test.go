@@ -174,13 +174,17 @@ func TestClosingAFolderThatIsGoneIsHarmless(t *testing.T) {
 
 func TestAForgottenWorkspaceIsRemoved(t *testing.T) {
 	temp := t.TempDir()
-	func() {
-		_, err := Open(t.Context(), &Options{TempDir: temp})
+	root := func() string {
+		w, err := Open(t.Context(), &Options{TempDir: temp})
 		must(t, err)
+		return w.Root()
 	}()
 	for range 100 {
 		runtime.GC()
 		if left, _ := os.ReadDir(temp); len(left) == 0 {
+			if _, known := openWorkspaces.Load(root); known {
+				t.Error("it is still listed as open")
+			}
 			return
 		}
 		time.Sleep(10 * time.Millisecond) // the collector works on its own

@@ -48,7 +48,7 @@ func unrounded(r tool.Result) tool.Result {
 	}
 	return tool.Result{Outcome: tool.Failed, Err: &tool.Error{
 		Code: tool.CodeInvalidOutput, Category: tool.CategoryInternal,
-		Message: fmt.Sprintf("The tool's result has a whole number beyond ±%d, which was rounded on the way, and no text beside it.", plainjson.MaxWhole),
+		Message: fmt.Sprintf("The tool's result has a whole number beyond ±%d, which was rounded on the way, and no text beside it. Its server must give such a number as a string.", plainjson.MaxWhole),
 	}}
 }
 
