@@ -36,7 +36,11 @@ func (c *commandSearch) program(words []string) {
 	case "sed", "gsed", "ssed":
 		hides = slices.ContainsFunc(languagePrograms(words, "l", "e", "f"), sedRuns)
 	case "sqlite", "psql", "mysql", "mariadb":
-		hides = slices.ContainsFunc(words[1:], databaseRuns)
+		hides = slices.ContainsFunc(words[1:], databaseRuns) || c.inputRuns(databaseRuns, !hasStatement(name, words))
+	case "ed", "red", "ex":
+		hides = c.inputRuns(editorRuns, true)
+	case "vi", "vim", "nvim", "view", "ftp", "sftp", "lftp", "mail", "mailx", "gdb", "lldb", "gnuplot", "dc":
+		hides = c.inputRuns(editorRuns, false)
 	default:
 		if options, ok := programOptions[name]; ok {
 			hides = c.interpreterRuns(words, options)
@@ -47,10 +51,56 @@ func (c *commandSearch) program(words []string) {
 	}
 }
 
-func databaseRuns(word string) bool {
-	text := strings.ToLower(strings.TrimSpace(word))
-	return isComputed(word) && strings.HasPrefix(text, ".") || strings.HasPrefix(text, ".shell") || strings.HasPrefix(text, ".system") ||
-		strings.Contains(text, `\!`) || strings.HasPrefix(text, "system ") || strings.Contains(text, " program ")
+// inputRuns reports whether the input of a program may start a command. If the program needs its input and
+// the input is not in the script, it may.
+func (c *commandSearch) inputRuns(runs func(string) bool, needed bool) bool {
+	if c.input == nil {
+		return needed
+	}
+	return isComputed(*c.input) || runs(*c.input)
+}
+
+// databaseCommands are the ways in which clients of databases start a command: ".shell x", ".once |x",
+// "\\! x", "\\g |x", "system x", "copy a to program 'x'". Commands with a dot may be shortened.
+var databaseCommands = regexp.MustCompile(`(?im)^\s*\.(s(h(e(ll?)?)?|y\w*)?(\s|$)|[^\n]*\|)|\\[^\n]*[!|]|\\P|^\s*(system|pager)\s|\sprogram\s`)
+
+func databaseRuns(text string) bool {
+	return databaseCommands.MatchString(text) || isComputed(text) && strings.HasPrefix(strings.TrimSpace(text), ".")
+}
+
+// hasStatement reports whether a client of a database is given what it shall do, and so does not read it
+// from its input.
+func hasStatement(name string, words []string) bool {
+	options := []string{"-e", "--execute", "-V", "--version", "--help"}
+	switch name {
+	case "sqlite":
+		operands := 0
+		for i, w := range words[1:] {
+			if !mayBeOption(w) && !slices.Contains(sqliteOptions, words[i]) {
+				operands++
+			}
+		}
+		return operands > 1 || slices.ContainsFunc(words, func(w string) bool { return strings.TrimLeft(w, "-") == "version" })
+	case "psql":
+		options = []string{"-c", "--command", "-f", "--file", "-l", "--list", "-V", "--version", "--help"}
+	}
+	for i, w := range words[1:] {
+		for _, option := range options {
+			if value, ok := optionValue(w, words[i+2:], option); ok && !isStream(value) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sqliteOptions of sqlite3 have a value.
+var sqliteOptions = []string{"-cmd", "-init", "-separator", "-newline", "-nullvalue", "-vfs", "-maxsize", "-mmap"}
+
+// editorRuns reports whether a line of an editor, or of another program with commands of its own, may start one of
+// the shell: "!x", "w !x", "~!x", "shell x".
+func editorRuns(text string) bool {
+	return strings.Contains(text, "!") || runsPrograms(text) || strings.Contains(text, "shell")
 }
 
 // interpreterRuns reports whether an interpreter may start a command: its program says so, or cannot be
@@ -266,13 +316,18 @@ func (s sedScript) delimited(parts int) (sedScript, bool) {
 	return s, false
 }
 
-// inputText gives the text that a command reads, if it is in the script.
+// inputText gives the text that a command reads, if it is in the script. It is empty for a file: a
+// command in a file is not looked for.
 func inputText(redirects []*syntax.Redirect) *string {
+	var input *string
 	for _, r := range redirects {
+		if r.N != nil && r.N.Value != "0" {
+			continue
+		}
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
+			var text strings.Builder
 			if r.Hdoc != nil {
-				var text strings.Builder
 				for _, part := range r.Hdoc.Parts {
 					if lit, ok := part.(*syntax.Lit); ok {
 						text.WriteString(lit.Value)
@@ -280,11 +335,17 @@ func inputText(redirects []*syntax.Redirect) *string {
 						text.WriteByte(computed)
 					}
 				}
-				return new(text.String())
 			}
+			input = new(text.String())
 		case syntax.WordHdoc:
-			return new(wordText(r.Word, false))
+			input = new(wordText(r.Word, false))
+		case syntax.RdrIn:
+			if input = nil; !isStream(wordText(r.Word, false)) {
+				input = new("")
+			}
+		case syntax.DplIn, syntax.RdrInOut:
+			input = nil
 		}
 	}
-	return nil
+	return input
 }

@@ -205,6 +205,9 @@ func (c *commandSearch) setting(key, value, by string) {
 		if isComputed(value) && !slices.ContainsFunc(runningSettings, func(part string) bool { return strings.Contains(key, part) }) {
 			return
 		}
+		if (strings.HasPrefix(key, "include") || key == "core.hookspath") && value != "/dev/null" {
+			c.hidden = by // a file with settings, a folder with programs
+		}
 		c.value(value, by)
 		return
 	}

@@ -60,6 +60,10 @@ var texts = []string{
 	"perl -e 'open(F, \"§|\")'", "ruby -e 'system(\"§\")'", "ruby -e '`§`'", "ruby -e 'IO.popen(\"§\")'", "node -e 'require(\"child_process\").execSync(\"§\")'", "node -p 'x.spawnSync(\"§\")'",
 	"php -r 'shell_exec(\"§\");'", "lua -e 'os.execute(\"§\")'", "expect -c 'spawn §'", "osascript -e 'do shell script \"§\"'", "sqlite3 x.db '.shell §'", "psql -c '\\! §'", "mysql -e '\\! §'",
 	"python3 - <<'E'\nimport os\nos.system('§')\nE", "python3 <<'E'\nimport os\nos.system('§')\nE", "perl <<< 'system(\"§\")'",
+	"sqlite3 x.db <<< '.shell §'", "sqlite3 x.db <<'E'\nselect 1;\n.sh §\nE", "echo '.shell §' | sqlite3 x.db", "sqlite3 x.db '.once |§' 'select 1'", "sqlite3 -separator , x.db <<< '.system §'", "psql <<< '\\! §'", "psql -d x <<< 'select 1 \\g |§'",
+	"echo '\\! §' | psql", "psql -f - <<< '\\! §'", "psql -c \"copy x to program '§'\"", "mysql x <<< 'system §'", "mysql <<< '\\! §'", "{ mysql x; } <<< 'system §'", "ed <<< '!§'", "ed x <<'E'\nr !§\nE", "echo '!§' | ed", "ex x <<< '!§'",
+	"vim -es x <<< '!§'", "sftp host <<< '!§'", "gdb <<< 'shell §'", "mail me <<< '~!§'", "crontab <<< '* * * * * §'", "crontab -u me <<< '* * * * * §'", "newgrp <<< '§'", "perl <<< 'print 1' <<< 'system(\"§\")'", "python3 3<<< 'print(1)'", "python3 < /dev/stdin",
+	"git -c include.path=x status", "git -c includeIf.gitdir:/.path=x status", "git -c core.hooksPath=x commit", "git config core.hooksPath x", "GIT_CONFIG_GLOBAL=x git status", "GIT_CONFIG_SYSTEM=x git status",
 	"echo x | at now", "crontab -", "hash -p /bin/rm ls; ls x", "enable -f ./x.so y", "LD_PRELOAD=./x.so ls", "BASH_ENV=x bash script.sh", "ENV=x sh script.sh", "env LD_PRELOAD=./x.so ls",
 	"env 'BASH_FUNC_ls%%=() { §; }' bash script.sh", "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='!§' git x", "git --config-env=alias.x=X x", "read PS4 <<< '$(§)'",
 	"for PS4 in '$(§)'; do set -x; done", "printf -v PS4 '$(§)'", "echo ${PS4:='$(§)'}", "declare -n x=PS4; x='$(§)'", "test -v \"$X\"", "[[ -v $X ]]", "unset \"$X\"", "read -r \"$X\"", "wait -p \"$X\"",
@@ -102,7 +106,8 @@ func TestDenial_WrappersOfOtherCommandsPass(t *testing.T) {
 		"awk '{ print $1 \"|\" $2 }' x", "awk -F'|' '/a|b/ { print $1 }' x", "awk '$1 ~ /x/ || $2 { n++ } END { print n }' x", "awk -f x.awk y", "awk -v a=1 '{ print a }' x",
 		"sed -n '1,5p' x", "sed -i 's/a/e/g' x", "sed -i.bak -e 's/one/the/' x", "sed -E 's|[[:space:]]+$||; /^$/d' x", "sed 's/[/]/e/' x", "sed '/e/d;$!N;s/x/y/2' x", "sed -n '/a/,/b/{p;q}' x", "sed '1i\\\nexec e' x", "sed -f x.sed y", "sed '1!G;h;$!d' x", "sed 's/a/b/w e' x",
 		"python3 -c 'print(1)'", "python3 -m json.tool x", "cat x | python3 -m json.tool", "python3 x.py -c system", "python3 --version", "python3 - <<'E'\nprint({1: [2]})\nE", "perl -pi -e 's/a/b/' x", "perl -ne 'print if /x/' y", "ruby -e 'puts 1'",
-		"node -e 'console.log(1)'", "node --version", "node x.js", "php x.php", "python3 -c 'import sqlite3; c.execute(1)'", "sqlite3 x.db 'select 1'", "psql -c 'select 1'", "crontab -l", "at -l",
+		"node -e 'console.log(1)'", "node --version", "node x.js", "php x.php", "python3 -c 'import sqlite3; c.execute(1)'", "sqlite3 x.db 'select 1'", "psql -c 'select 1'", "sqlite3 x.db < x.sql", "sqlite3 x.db <<< 'select 1 where 1 != 2'", "sqlite3 -header x.db '.show'", "sqlite3 -version", "psql -d x -f x.sql", "psql <<< 'select 1;'", "mysql -u me x < x.sql", "mysql -e 'select 1'",
+		"ed -s x <<< $',s/a/b/\nw\nq'", "vim x", "git -c core.hooksPath=/dev/null commit -m x", "crontab x", "crontab -u me -l", "crontab -l", "at -l",
 	} {
 		passes(t, g, command)
 	}

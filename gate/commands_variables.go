@@ -22,7 +22,7 @@ var (
 	)
 	promptVariables = setOf("PS0 PS1 PS2 PS3 PS4 PROMPT RPROMPT")
 	codeVariables   = setOf(
-		"BASH_ENV ENV ZDOTDIR LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_CONFIG_PARAMETERS",
+		"BASH_ENV ENV ZDOTDIR LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES GIT_EXEC_PATH GIT_TEMPLATE_DIR GIT_CONFIG_PARAMETERS GIT_CONFIG GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM",
 		"PERL5OPT PERL5DB RUBYOPT PYTHONSTARTUP MAKEFLAGS MFLAGS GNUMAKEFLAGS SHELLOPTS BASHOPTS VIMINIT EXINIT GVIMINIT",
 	)
 )
@@ -70,7 +70,7 @@ func (c *commandSearch) assign(name, value string) {
 		c.hidden = name
 	case promptVariables[name]:
 		c.substitutions(value, name)
-	case isCodeVariable(name) && value != "":
+	case isCodeVariable(name) && value != "" && value != "/dev/null":
 		c.hidden = name
 	}
 }
@@ -154,7 +154,13 @@ func (c *commandSearch) builtin(words []string) {
 	case "at", "batch":
 		hides = !slices.Contains(rest, "-l") && !slices.Contains(rest, "-r") && !slices.Contains(rest, "-d")
 	case "crontab":
-		hides = slices.ContainsFunc(rest, isStream)
+		reads := true // its input
+		for i, w := range words[1:] {
+			reads = reads && w != "-l" && w != "-r" && (mayBeOption(w) || words[i] == "-u")
+		}
+		hides = reads || slices.ContainsFunc(rest, isStream)
+	case "newgrp":
+		hides = true // a shell that reads its input
 	}
 	if hides {
 		c.hidden = shownWord(words[0])
