@@ -132,8 +132,8 @@ func TestResume_DeferralWrittenByAgentNotRun(t *testing.T) {
 			p := &parkedCall{cli: cli, store: transcript.NewMemoryStore(), file: filepath.Join(cli.Work, "parked.txt")}
 			lines := cli.WriteFile(t, "own", own)
 			// The agent waits until its last message is in the file, and writes after it.
-			p.model = claudetest.NewModel(t, bash(`cd `+cli.Work+` && mkfifo done && f=$(ls "$CLAUDE_CONFIG_DIR"/projects/*/*.jsonl) || exit 1
-				(until grep -q '"Going on."' "$f"; do sleep .02; done
+			p.model = claudetest.NewModel(t, bash(`cd `+cli.Work+` && mkfifo done
+				(until f=$(ls "$CLAUDE_CONFIG_DIR"/projects/*/*.jsonl) && grep -q '"Going on."' "$f"; do sleep .02; done
 				u=$(grep -o '"uuid":"[^"]*"' "$f" | tail -1 | cut -d'"' -f4)
 				sed "s|PARENT|$u|;s|CWD|`+cli.Work+`|g" `+lines+` >>"$f"; echo planted >done) </dev/null >/dev/null 2>&1 & echo begun`),
 				script.Text("Going on.").Always())

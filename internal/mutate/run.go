@@ -83,12 +83,14 @@ func unbroken(ctx context.Context, all []mutation) error {
 		if err != nil {
 			return err
 		}
+		word := "passed"
 		for _, test := range tests[folder] {
 			if result.tests[test] != "pass" {
+				word = "failed"
 				problems = append(problems, fmt.Errorf("%s %s: without a mutation: %s\n%s", folder, test, result.verdict(test), result.output))
 			}
 		}
-		fmt.Printf("%-8s %s, %d tests without a mutation (%.1f s)\n", "passed", folder, len(tests[folder]), time.Since(start).Seconds())
+		fmt.Printf("%-8s %s, %d tests without a mutation (%.1f s)\n", word, folder, len(tests[folder]), time.Since(start).Seconds())
 	}
 	return errors.Join(problems...)
 }
