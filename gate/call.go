@@ -126,6 +126,9 @@ func (g *Gate) canonical(call event.ToolCall, server string) Call {
 			c.Origin = Builtin
 		}
 		c.Risk, c.Needs = union(c.Risk, native.Risk), c.Needs|native.Needs
+		if makesWorktree(c.Tool, c.Input) {
+			c.Risk, c.Needs = union(c.Risk, harmful), c.Needs|byWorktree
+		}
 	}
 	return c
 }

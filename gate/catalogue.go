@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -69,6 +70,19 @@ const (
 	harmful  = tool.Mutates | tool.Dangerous
 )
 
+// byWorktree is what a tool needs that makes a worktree.
+const byWorktree = tool.FileWrite | tool.ShellExecute
+
+// makesWorktree reports whether a call starts an agent in a place of its own, which is a worktree.
+func makesWorktree(name string, input json.RawMessage) bool {
+	switch name {
+	case "Agent", "Task", "AgentTool", "dispatch_agent":
+		var in struct{ Isolation any }
+		return json.Unmarshal(input, &in) != nil || in.Isolation != nil
+	}
+	return false
+}
+
 // natives is the catalogue. A tool that changes nothing but the conversation and what it started is
 // read-only: its todo list, its plan, its background tasks.
 var natives = []NativeTool{
@@ -130,14 +144,16 @@ var natives = []NativeTool{
 	{"Task", harmless, 0},
 	{"AgentTool", harmless, 0},
 	{"dispatch_agent", harmless, 0},
-	{"Workflow", harmless, 0},
 	{"ListAgents", harmless, 0},
 	{"TeamCreate", harmless, 0},
 	{"TeamDelete", harmless, 0},
 
-	// A worktree is a folder and a branch; leaving one can throw away what was not committed.
-	{"EnterWorktree", mutates, tool.FileWrite},
-	{"ExitWorktree", harmful, tool.FileWrite},
+	// A worktree is a folder and a branch, which the CLI makes with git; leaving one can throw away what was not
+	// committed. CLI 2.1.197 lets git run the hooks and filters of the repository. A workflow is a script, which can
+	// have worktrees made for its agents.
+	{"EnterWorktree", harmful, byWorktree},
+	{"ExitWorktree", harmful, byWorktree},
+	{"Workflow", harmful, byWorktree},
 
 	// Schedules. What is scheduled is a prompt, and one such as "/deploy" is a command or a skill: when
 	// its time comes the CLI runs the shell commands in that, unseen, as it does for Skill. A job may

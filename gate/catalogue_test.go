@@ -3,11 +3,17 @@
 package gate_test
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -57,6 +63,44 @@ func TestWhatSchedulesPromptsCountsAsRunningCommands(t *testing.T) {
 		if d := decide(g, name); d.Verdict != event.Deny {
 			t.Errorf("%s: %s where commands are denied", name, d.Verdict)
 		}
+	}
+}
+
+// The CLI makes a worktree with git, and 2.1.197 lets git run the filters and hooks of the repository. An agent that
+// may write files may have written them.
+func TestAWorktreeCountsAsRunningCommands(t *testing.T) {
+	ways := []script.Block{
+		script.ToolCall{Name: "Agent", Input: script.Input{"description": "d", "prompt": "p", "subagent_type": "general-purpose", "isolation": "worktree"}},
+		script.ToolCall{Name: "Workflow", Input: script.Input{"script": `export const meta = {name: "w", description: "d", phases: [{title: "p"}]}
+			await agent("p", {isolation: "worktree"})`}},
+		script.ToolCall{Name: "EnterWorktree", Input: script.Input{"name": "aside"}},
+	}
+	for level, ways := range map[gate.Level][]script.Block{gate.LevelDeny: ways, gate.LevelAllow: ways[:1]} {
+		t.Run(fmt.Sprint("commands ", level), func(t *testing.T) {
+			cli := claudetest.OldestCLI(t)
+			cli.WriteFile(t, ".gitattributes", "* filter=f\n")
+			for _, args := range [][]string{
+				{"init", "-q"},
+				{"add", "-A"},
+				{"-c", "user.name=me", "-c", "user.email=me@localhost", "commit", "-qm", "one"},
+				{"config", "filter.f.smudge", "touch " + filepath.Join(cli.Work, "ran") + "; cat"},
+			} {
+				git := exec.CommandContext(t.Context(), "git", args...)
+				git.Dir, git.Env = cli.Work, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cli.Work}
+				if out, err := git.CombinedOutput(); err != nil {
+					t.Fatalf("git %v: %v: %s", args, err, out)
+				}
+			}
+			model := claudetest.NewModel(t, script.Reply(ways...), script.Text("Done.").Always())
+			opts := cli.Options(model)
+			bind(t, gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{
+				FileWrite: gate.LevelAllow, ShellExecute: level, NetworkAccess: gate.LevelAllow,
+			})), nil), opts)
+			turn(t, claudetest.Connect(t, opts), "go")
+			if got, want := exists(cli, "ran"), level == gate.LevelAllow; got != want {
+				t.Errorf("a filter of the repository ran: %t, want %t", got, want)
+			}
+		})
 	}
 }
 
