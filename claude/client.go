@@ -31,7 +31,7 @@ type Client struct {
 
 	mirror  *transcript.Mirror
 	lost    atomic.Pointer[error] // why the store lacks something
-	unlock  func() error          // of the conversation in the store; nil if there is no lock
+	store   *lockedStore          // nil without Options.Store
 	flushes sync.WaitGroup
 	resumed *transcript.Resumed
 	awaits  bool // the CLI is to wait for the handshake

@@ -5,8 +5,6 @@ package claude
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"path/filepath"
 
 	"github.com/drover-agents/drover/claude/transcript"
@@ -18,7 +16,7 @@ func (c *Client) openMirror() error {
 	if c.opts.Store == nil {
 		return nil
 	}
-	mirror, err := transcript.NewMirror(c.opts.Store, transcript.MirrorOptions{
+	mirror, err := transcript.NewMirror(c.store, transcript.MirrorOptions{
 		Dir:     c.opts.configDir(),
 		Eager:   c.opts.StoreEager,
 		OnError: c.mirrorFailed,
@@ -84,7 +82,7 @@ func (c *Client) Stored(ctx context.Context) error {
 	if c.mirror == nil {
 		return nil
 	}
-	if err := c.mirror.Flush(ctx); err != nil {
+	if err := c.storeLines(ctx); err != nil {
 		return err
 	}
 	if lost := c.lost.Load(); lost != nil {
@@ -93,32 +91,21 @@ func (c *Client) Stored(ctx context.Context) error {
 	return nil
 }
 
-// lockStore keeps other clients from going on with the same conversation, where the store can.
-func (c *Client) lockStore(ctx context.Context) error {
-	o := c.opts
-	locker, ok := o.Store.(transcript.Locker)
-	id := o.SessionID
-	if id == "" && !o.Fork {
-		id = o.Resume
-	}
-	if !ok || id == "" {
-		return nil
-	}
-	unlock, err := locker.Lock(ctx, transcript.Key{ProjectKey: o.projectKey(), SessionID: id})
-	if err != nil && (o.Resume != "" || errors.Is(err, transcript.ErrInUse)) {
-		return fmt.Errorf("claude: the conversation in Options.Store: %w", err)
-	}
-	if err != nil { // nobody knows a new one yet, and whether it can be stored shows later
-		c.log.Warn("claude: the conversation in Options.Store could not be locked", "error", err)
-	}
-	c.unlock = unlock
-	return nil
-}
-
 // flushMirror writes what has come so far, without waiting. It is called at each result.
 func (c *Client) flushMirror() {
 	if c.mirror == nil {
 		return
 	}
-	c.flushes.Go(func() { _ = c.mirror.Flush(context.Background()) }) // failures go to mirrorFailed
+	c.flushes.Go(func() { _ = c.storeLines(context.Background()) }) // failures go to mirrorFailed
+}
+
+// storeLines writes what has come so far, and then releases the locks of the sessions that the CLI has left.
+func (c *Client) storeLines(ctx context.Context) error {
+	if err := c.mirror.Flush(ctx); err != nil {
+		return err
+	}
+	if err := c.store.release(false); err != nil {
+		c.log.Warn("claude: the lock of an earlier conversation in Options.Store could not be released", "error", err)
+	}
+	return nil
 }

@@ -105,8 +105,8 @@ func (c *Client) cleanUp() error {
 		errs = append(errs, c.mirror.Close(ctx))
 		c.flushes.Wait()
 	}
-	if c.unlock != nil {
-		errs = append(errs, c.unlock())
+	if c.store != nil {
+		errs = append(errs, c.store.release(true))
 	}
 	if c.resumed != nil {
 		errs = append(errs, c.resumed.Close())

@@ -76,6 +76,9 @@ func (r *run) clear(ctx context.Context) error {
 	r.init, r.late = begun, nil
 	r.normal = r.normal.fresh()
 	r.session = continuity{begun: begun.SessionID, session: begun.SessionID, kept: r.session.kept}
+	within, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	_ = r.talk.client.Load().Stored(within) // the old conversation is free then; the next turn reports what was not stored
 	return nil
 }
 

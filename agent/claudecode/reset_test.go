@@ -5,9 +5,12 @@ package claudecode_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -38,8 +42,22 @@ var unique = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|cc_version=[0-9.a-f]+
 // notice is what the CLI tells the model of the command that it was given.
 var notice = regexp.MustCompile(`(?s) {4}\{\n     "type": "text",\n     "text": "\\u003c(local-)?command-(caveat|name|stdout).*?\n    \},\n`)
 
+// A hesitantStore takes its time for the first lines of a session.
+type hesitantStore struct {
+	*transcript.FileStore
+	seen sync.Map
+}
+
+func (s *hesitantStore) Append(ctx context.Context, key transcript.Key, entries []json.RawMessage) error {
+	if _, seen := s.seen.LoadOrStore(key.SessionID, true); !seen {
+		time.Sleep(100 * time.Millisecond)
+	}
+	return s.FileStore.Append(ctx, key, entries)
+}
+
 // After a reset the model is asked as it would be by a process of its own, but for the notice that there was a
-// reset: nothing of what was said is left. The tokens, the counts and the budget tell the conversations apart.
+// reset: nothing of what was said is left. The tokens, the counts and the budget tell the conversations apart. The first
+// one is free for another run, the second is not.
 func TestAResetBeginsAConversationThatKnowsNothing(t *testing.T) {
 	for name, newCLI := range eachCLI {
 		t.Run(name, func(t *testing.T) {
@@ -49,10 +67,24 @@ func TestAResetBeginsAConversationThatKnowsNothing(t *testing.T) {
 				script.Text("Which word?").Metered(script.Usage{Input: 50, Output: 5}).Always())
 			base := cli.Options(model)
 			base.PermissionMode = claude.ModeBypassPermissions
+			files, err := transcript.NewFileStore(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer files.Close()
+			store := &hesitantStore{FileStore: files}
+			base.Store, base.StoreEager = store, true
 			a := newAdapter(t, base)
 			c := open(t, a, agent.Request{}).(agent.Resetter)
 			first := record(t, c.Send(inTime(t), "remember marzipan")).done(t)
 			if err := c.Reset(inTime(t)); err != nil {
+				t.Fatal(err)
+			}
+			unlock, err := store.Lock(t.Context(), transcript.Key{ProjectKey: transcript.ProjectKey(base.Dir), SessionID: first.ResumeToken})
+			if err != nil {
+				t.Fatalf("after the reset the first conversation is not free: %v", err)
+			}
+			if err := unlock(); err != nil {
 				t.Fatal(err)
 			}
 			got := record(t, c.Send(inTime(t), "which word was it?"))
@@ -72,12 +104,21 @@ func TestAResetBeginsAConversationThatKnowsNothing(t *testing.T) {
 			if diff := cmp.Diff(fresh, notice.ReplaceAllString(reset, "")); diff != "" {
 				t.Errorf("the model is asked otherwise than by a new process (-new +reset):\n%s", diff)
 			}
-			for token, saw := range map[string]bool{first.ResumeToken: true, second.ResumeToken: false} {
+			goOn := func(token string, saw bool) {
+				t.Helper()
 				record(t, a.Run(inTime(t), agent.Request{Prompt: "and now?", Resume: token}))
 				if got := model.LastRequest().SawText("marzipan"); got != saw {
 					t.Errorf("the conversation %s goes on with marzipan: %t, want %t", token, got, saw)
 				}
 			}
+			goOn(first.ResumeToken, true)
+			if _, err := a.Open(inTime(t), agent.Request{Resume: second.ResumeToken}); !errors.Is(err, transcript.ErrInUse) {
+				t.Errorf("another run goes on with the conversation that is open: %v, want ErrInUse", err)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			goOn(second.ResumeToken, false)
 		})
 	}
 }
