@@ -25,7 +25,7 @@ import (
 
 // start launches the CLI and the goroutines that speak to it.
 func (c *Client) start(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{c.refuseDeferred, c.lockStore, c.resume} {
+	for _, step := range []func(context.Context) error{c.refuseDeferred, c.chooseNewest, c.lockStore, c.resume} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -180,18 +180,34 @@ func secretValues(env []string) []string {
 	return values
 }
 
+// chooseNewest makes Continue the Resume of a conversation in Options.Store, which is locked before it is read.
+func (c *Client) chooseNewest(ctx context.Context) error {
+	o := c.opts
+	if o.Store == nil || !o.Continue {
+		return nil
+	}
+	key, err := transcript.Newest(ctx, o.Store, o.projectKey(), o.StoreLoadTimeout)
+	if err != nil {
+		return fmt.Errorf("claude: continuing from Options.Store: %w", err)
+	}
+	o.Resume, o.Continue = key.SessionID, false
+	return nil
+}
+
 // resume lays out the conversation that Options.Store holds where the CLI looks for it.
 func (c *Client) resume(ctx context.Context) error {
 	o := c.opts
-	if o.Store == nil || (o.Resume == "" && !o.Continue) {
+	if o.Store == nil || o.Resume == "" {
 		return nil
 	}
-	resumed, err := o.materialise(ctx)
+	resumed, err := transcript.Materialise(ctx, o.Store, transcript.Key{ProjectKey: o.projectKey(), SessionID: o.Resume}, transcript.ResumeOptions{
+		HostConfigDir: o.configDir(), HostStateFile: o.stateFile(), TempDir: o.StoreDir, LoadTimeout: o.StoreLoadTimeout,
+		KeepDeferred: o.awaitsInitialize(),
+	})
 	if err != nil {
 		return fmt.Errorf("claude: resuming from Options.Store: %w", err)
 	}
 	c.resumed = resumed
-	o.Resume, o.Continue = resumed.Key.SessionID, false
 	vars := maps.Clone(o.Env.vars)
 	if vars == nil {
 		vars = map[string]string{}
@@ -199,19 +215,6 @@ func (c *Client) resume(ctx context.Context) error {
 	vars["CLAUDE_CONFIG_DIR"] = resumed.Dir
 	o.Env.vars = vars
 	return nil
-}
-
-// materialise lays out the session of Resume, or the newest one of the working directory.
-func (o *Options) materialise(ctx context.Context) (*transcript.Resumed, error) {
-	project := o.projectKey()
-	opts := transcript.ResumeOptions{
-		HostConfigDir: o.configDir(), HostStateFile: o.stateFile(), TempDir: o.StoreDir, LoadTimeout: o.StoreLoadTimeout,
-		KeepDeferred: o.awaitsInitialize(),
-	}
-	if o.Continue {
-		return transcript.Continue(ctx, o.Store, project, opts)
-	}
-	return transcript.Materialise(ctx, o.Store, transcript.Key{ProjectKey: project, SessionID: o.Resume}, opts)
 }
 
 // projectKey is the project of the working directory.

@@ -36,16 +36,23 @@ func TestResume_ConversationInUseIsRefused(t *testing.T) {
 		set(o)
 		return o
 	}
+	newest := func(o *claude.Options) { o.Resume, o.Continue = "", true }
 	first := claudetest.Connect(t, options(func(*claude.Options) {}))
-	if c, err := claude.Connect(t.Context(), options(func(*claude.Options) {})); !errors.Is(err, transcript.ErrInUse) {
-		t.Errorf("a second client: %v, want ErrInUse", err)
-		_ = c.Close()
+	for name, set := range map[string]func(*claude.Options){"Resume": func(*claude.Options) {}, "Continue": newest} {
+		if c, err := claude.Connect(t.Context(), options(set)); !errors.Is(err, transcript.ErrInUse) {
+			t.Errorf("a second client with %s: %v, want ErrInUse", name, err)
+			_ = c.Close()
+		}
 	}
-	claudetest.Connect(t, options(func(o *claude.Options) { o.Fork, o.SessionID = true, otherUUID }))
-	if err := first.Close(); err != nil {
+	fork := claudetest.Connect(t, options(func(o *claude.Options) { o.Fork, o.SessionID = true, otherUUID }))
+	if err := errors.Join(first.Close(), fork.Close()); err != nil {
 		t.Fatal(err)
 	}
-	claudetest.Connect(t, options(func(*claude.Options) {}))
+	claudetest.Connect(t, options(newest))
+	if c, err := claude.Connect(t.Context(), options(newest)); !errors.Is(err, transcript.ErrInUse) {
+		t.Errorf("a second client beside one with Continue: %v, want ErrInUse", err)
+		_ = c.Close()
+	}
 }
 
 // The lock follows a CLI that begins another session, as it does after /clear: others may go on with the session

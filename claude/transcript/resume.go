@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
-// ResumeOptions configure [Materialise] and [Continue]. The zero value copies no settings.
+// ResumeOptions configure [Materialise]. The zero value copies no settings.
 type ResumeOptions struct {
 	// HostConfigDir names a config directory whose login, state and settings the CLI is to have.
 	// Empty means none: nothing is read from the home directory by itself. The refresh token of the
@@ -79,17 +79,6 @@ func Materialise(ctx context.Context, store Store, key Key, opts ResumeOptions) 
 		return nil, errors.Join(fmt.Errorf("transcript: resuming %s: %w", key, err), r.Close())
 	}
 	return r, nil
-}
-
-// Continue materialises the newest session of a project that is not of a subagent. The store must be
-// a [SessionLister] or a [SummaryLister].
-func Continue(ctx context.Context, store Store, projectKey string, opts ResumeOptions) (*Resumed, error) {
-	opts.LoadTimeout = cmp.Or(opts.LoadTimeout, time.Minute)
-	id, err := newest(ctx, store, projectKey, opts.LoadTimeout)
-	if err != nil {
-		return nil, fmt.Errorf("transcript: continuing in %s: %w", projectKey, err)
-	}
-	return Materialise(ctx, store, Key{ProjectKey: projectKey, SessionID: id}, opts)
 }
 
 // Close removes the directory. It tries again for a while, since a CLI that is just ending may still
@@ -256,7 +245,17 @@ func writePrivate(root *os.Root, name string, data []byte) error {
 	return root.WriteFile(name, data, 0o600)
 }
 
-// newest returns the id of the session that was changed last.
+// Newest returns the session of a project that was changed last and is not of a subagent. The store must be a
+// [SessionLister] or a [SummaryLister]; the limit is for each question to it, and zero means 60 seconds. The error
+// wraps [ErrNotFound] if the project has no session.
+func Newest(ctx context.Context, store Store, projectKey string, limit time.Duration) (Key, error) {
+	id, err := newest(ctx, store, projectKey, cmp.Or(limit, time.Minute))
+	if err != nil {
+		return Key{}, fmt.Errorf("transcript: the newest session of %s: %w", projectKey, err)
+	}
+	return Key{ProjectKey: projectKey, SessionID: id}, nil
+}
+
 func newest(ctx context.Context, store Store, projectKey string, limit time.Duration) (string, error) {
 	switch s := store.(type) {
 	case SummaryLister:

@@ -251,7 +251,7 @@ type listerOnly struct {
 	transcript.SessionLister
 }
 
-func TestContinue(t *testing.T) {
+func TestNewest(t *testing.T) {
 	memory := transcript.NewMemoryStore()
 	for i, line := range []string{`{"n":"old"}`, `{"n":"new"}`, `{"isSidechain":true,"n":"subagent's"}`} {
 		mustAppend(t, memory, transcript.Key{ProjectKey: "-p", SessionID: []string{id1, id2, id3}[i]}, line)
@@ -259,21 +259,16 @@ func TestContinue(t *testing.T) {
 	mustAppend(t, memory, transcript.Key{ProjectKey: "-q", SessionID: id1}, `{"n":"elsewhere"}`)
 	for name, store := range map[string]transcript.Store{"summaries": memory, "sessions": listerOnly{memory, memory}} {
 		t.Run(name, func(t *testing.T) {
-			r, err := transcript.Continue(t.Context(), store, "-p", transcript.ResumeOptions{TempDir: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
+			if got, err := transcript.Newest(t.Context(), store, "-p", 0); err != nil || got != (transcript.Key{ProjectKey: "-p", SessionID: id2}) {
+				t.Errorf("Newest = %s, %v, want %s", got, err, id2)
 			}
-			defer r.Close()
-			if r.Key.SessionID != id2 {
-				t.Errorf("continued %s, want %s", r.Key.SessionID, id2)
-			}
-			if _, err := transcript.Continue(t.Context(), store, "-none", transcript.ResumeOptions{}); !errors.Is(err, transcript.ErrNotFound) {
-				t.Errorf("Continue in an unknown project = %v, want ErrNotFound", err)
+			if _, err := transcript.Newest(t.Context(), store, "-none", 0); !errors.Is(err, transcript.ErrNotFound) {
+				t.Errorf("Newest in an unknown project = %v, want ErrNotFound", err)
 			}
 		})
 	}
-	if _, err := transcript.Continue(t.Context(), bare{memory}, "-p", transcript.ResumeOptions{}); err == nil {
-		t.Error("Continue from a store that cannot list = nil, want an error")
+	if _, err := transcript.Newest(t.Context(), bare{memory}, "-p", 0); err == nil {
+		t.Error("Newest of a store that cannot list = nil, want an error")
 	}
 }
 
