@@ -4,6 +4,7 @@ package drover_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/tool"
 )
 
 func TestCleanup_FailureDoesNotReplaceTheAnswer(t *testing.T) {
@@ -29,6 +31,21 @@ func TestCleanup_FailureDoesNotReplaceTheAnswer(t *testing.T) {
 	}
 	if line := log.String(); !strings.Contains(line, "level=ERROR msg=drover.evaluate.cleanup") || !strings.Contains(line, unclosed.Error()) {
 		t.Errorf("the log has\n%s", line)
+	}
+}
+
+func TestCleanup_FailureBeforeARestartDoesNotReplaceTheAnswer(t *testing.T) {
+	unclosed := errors.New("the folder is busy")
+	hidden := prompt.Markdown("more", "More", "All of it.").With(tool.Must("extra", "Does more.", func(context.Context, tool.None) (string, error) { return "", nil }))
+	hidden.Summary, hidden.Visibility = "There is more.", prompt.Summary
+	asks := []agenttest.Step{calls(call("1", "mcp__wink__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"curious"}`)), agenttest.Block()}
+	k := &keeper{Adapter: newMoody(asks, []agenttest.Step{answers()}), unclosed: unclosed}
+	resp, err := drover.Evaluate(t.Context(), k, reviewPrompt(t, hidden), &drover.Options{Dir: t.TempDir(), RestartToOpen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Output.Summary == "" || resp.Expansions != 1 || strings.Count(resp.Cleanup.Error(), unclosed.Error()) != 2 {
+		t.Errorf("the answer is %+v after %d restarts, and the cleanup says %v", resp.Output, resp.Expansions, resp.Cleanup)
 	}
 }
 

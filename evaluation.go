@@ -349,7 +349,8 @@ func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFu
 			return nil, &tooManyExpansions{e.opts.MaxExpansions, more}
 		}
 		e.summary.Expansions++
-		if err := errors.Join(e.dismiss(), more.Apply(ctx, e.opts.Session)); err != nil {
+		e.discard()
+		if err := more.Apply(ctx, e.opts.Session); err != nil {
 			return nil, err
 		}
 		e.returnTo(began, forks)

@@ -55,6 +55,34 @@ func TestIn_IsolationIsThatOfTheRun(t *testing.T) {
 	}
 }
 
+// The done event comes before the cleanup, so that the failure of a Run is in the error of Close.
+func TestClose_ReturnsTheFailedCleanupOfARun(t *testing.T) {
+	cli := claudetest.CLI(t)
+	homes := filepath.Join(t.TempDir(), "homes")
+	if err := os.Mkdir(homes, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	adapter := claudecode.New(cli.Options(claudetest.NewModel(t, script.Text("Fine.")))).In(&isolation.Isolation{TempDir: homes})
+	var done event.Done
+	for e, err := range adapter.Run(inTime(t), agent.Request{Prompt: "go"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end, ok := e.Payload.(event.Done); ok {
+			done = end
+			if err := os.Rename(homes, homes+".moved"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := adapter.Close(); done.Result != "Fine." || err == nil || !strings.Contains(err.Error(), "isolation: removing the private home") {
+		t.Errorf("the run ended with %q, and Close returns %v", done.Result, err)
+	}
+	if err := adapter.Close(); err != nil {
+		t.Errorf("the second Close returns %v", err)
+	}
+}
+
 // What the cell tells is part of the run: its walls right after the beginning, each model call with its
 // price, and the gateway's own count at the end, which is the CLI's.
 func TestARunTellsOfItsCell(t *testing.T) {

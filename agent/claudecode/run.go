@@ -277,10 +277,11 @@ func (r *run) Close() error {
 	return r.closeFail
 }
 
-// closeQuietly is Close for whoever has told the done event already, so that trouble can only be logged; the
-// next run tries again.
+// closeQuietly is Close after the done event: a failure is logged, and [Adapter.Close] returns it. The next run
+// tries again.
 func (r *run) closeQuietly() {
 	if err := r.Close(); err != nil {
 		logger(&r.opts).Warn("claudecode: the cell could not be removed", "error", err)
+		r.adapter.waiting.failed(err)
 	}
 }

@@ -22,6 +22,7 @@ type waiting struct {
 	mu     sync.Mutex
 	closed bool
 	runs   []*run
+	left   error // why the cell of the last such run could not be removed
 }
 
 // Warm starts a CLI in its cell, which waits for a request: the next Run or Open with the same one begins with
@@ -110,9 +111,12 @@ func refusedOnly(err error) bool {
 
 // Close ends the CLIs that wait for a request. From then on nothing can be run. What runs already is not
 // touched, nor are the adapters that [Adapter.In] has made. It may be called twice.
+//
+// Its error also has the last cleanup that failed after a [Adapter.Run], whose done event came before.
 func (a *Adapter) Close() error {
-	var errs []error
-	for _, r := range a.waiting.close() {
+	runs, left := a.waiting.close()
+	errs := []error{left}
+	for _, r := range runs {
 		errs = append(errs, r.Close())
 	}
 	return errors.Join(errs...)
@@ -138,12 +142,19 @@ func (w *waiting) put(r *run) error {
 	return nil
 }
 
-func (w *waiting) close() []*run {
+// failed keeps why the cell of a run could not be removed.
+func (w *waiting) failed(cleanup error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := w.runs
-	w.closed, w.runs = true, nil
-	return left
+	w.left = cleanup
+}
+
+func (w *waiting) close() (runs []*run, left error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	runs, left = w.runs, w.left
+	w.closed, w.runs, w.left = true, nil, nil
+	return runs, left
 }
 
 // take returns a run that was prepared for a request, or nil, and those that have ended while they waited.

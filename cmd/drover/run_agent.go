@@ -68,6 +68,9 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if j.adapter, err = o.adapter(in, kept); err != nil {
 		return err
 	}
+	if c, ok := j.adapter.(io.Closer); ok { // which knows what a run has left
+		defer func() { leftover = errors.Join(leftover, c.Close()) }()
+	}
 	o.walls.warn(s.errs)
 	err = j.run(ctx)
 	if problem := model.problem(); problem != nil && err != nil {

@@ -32,7 +32,14 @@ func (t stuckTalk) Send(ctx context.Context, text string) iter.Seq2[event.Event,
 	return t.a.Run(ctx, t.req)
 }
 
-func (stuckTalk) Close() error { return errors.New("claude: the folder is busy\n  next: remove it") }
+var errBusyFolder = errors.New("claude: the folder is busy\n  next: remove it")
+
+func (stuckTalk) Close() error { return errBusyFolder }
+
+// A messyAgent cannot remove what a run has left.
+type messyAgent struct{ *scriptedAgent }
+
+func (messyAgent) Close() error { return errBusyFolder }
 
 func TestCleanup_FailureEndsWithOneAfterTheAnswer(t *testing.T) {
 	broken := event.Done{Status: event.DoneError, Result: "no answer"}
@@ -51,11 +58,11 @@ func TestCleanup_FailureEndsWithOneAfterTheAnswer(t *testing.T) {
 		"failure": {[]event.Payload{event.Init{}, broken}, exitError, "", []string{"no answer", "the folder is busy"}},
 		"a limit": {[]event.Payload{event.Init{}, event.Done{Status: event.DoneMaxTurns}}, exitLimit, "", []string{"the limit of model calls was reached", "the folder is busy"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			a := stuckAgent{&scriptedAgent{events: x.events}}
-			var stdout, stderr strings.Builder
-			o := runOptions{quiet: true, agent: "scripted", state: t.TempDir(), file: fileFlags{path: writeAgent(t, aTask)}}
+		check := func(t *testing.T, a agent.Adapter, o runOptions) {
+			t.Helper()
+			o.quiet, o.agent, o.state = true, "scripted", t.TempDir()
 			o.agents = func(*claude.Options, *isolation.Isolation) (*agent.Registry, error) { return agent.NewRegistry(a) }
+			var stdout, stderr strings.Builder
 			err := runAgent(t.Context(), o, streams{nil, &stdout, &stderr})
 			if code := exitCode(t.Context(), err, &stderr); code != x.code || stdout.String() != x.stdout {
 				t.Errorf("exit code %d, stdout %q; want %d, %q", code, stdout.String(), x.code, x.stdout)
@@ -65,6 +72,13 @@ func TestCleanup_FailureEndsWithOneAfterTheAnswer(t *testing.T) {
 					t.Errorf("stderr lacks %q:\n%s", want, stderr.String())
 				}
 			}
+		}
+		scripted := &scriptedAgent{events: x.events}
+		t.Run(name+" of a file", func(t *testing.T) {
+			check(t, stuckAgent{scripted}, runOptions{file: fileFlags{path: writeAgent(t, aTask)}})
+		})
+		t.Run(name+" of a prompt", func(t *testing.T) {
+			check(t, messyAgent{scripted}, runOptions{prompt: "Do it."})
 		})
 	}
 }
