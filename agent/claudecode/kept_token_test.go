@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -29,11 +30,16 @@ func (s fullStore) Append(ctx context.Context, key transcript.Key, entries []jso
 	return s.MemoryStore.Append(ctx, key, entries)
 }
 
-// A token is given only for a conversation that is stored. The answer comes all the same.
+// A token is given only for a conversation that is stored. The answer comes all the same. The store is asked once
+// more, after longer than a run that is stopped waits.
 func TestResumeToken_OnlyForStoredConversations(t *testing.T) {
 	const id = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
-	for name, full := range map[string]bool{"stored": false, "full": true} {
+	for name, x := range map[string]struct{ full, stopped bool }{
+		"stored": {false, false}, "full": {true, false}, "stored and stopped": {false, true}, "full and stopped": {true, true},
+	} {
 		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
 			config := t.TempDir()
 			cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
 				s.Initialize("")
@@ -43,16 +49,19 @@ func TestResumeToken_OnlyForStoredConversations(t *testing.T) {
 					"entries": []any{map[string]string{"type": "user", "uuid": "u1"}},
 				})
 				s.Say("It is 4.")
+				if x.stopped {
+					stop()
+				}
 				s.Result("It is 4.")
 				s.State("idle")
 				s.UntilEOF()
 			})
 			base := cli.Options()
 			base.Env = claude.ExactEnv(map[string]string{"CLAUDE_CONFIG_DIR": config})
-			base.Store, base.StoreEager = fullStore{transcript.NewMemoryStore(), full}, true
+			base.Store, base.StoreEager = fullStore{transcript.NewMemoryStore(), x.full}, true
 			var done event.Done
 			told := false
-			for e, err := range New(base).Run(t.Context(), agent.Request{Prompt: "go"}) {
+			for e, err := range New(base).Run(ctx, agent.Request{Prompt: "go"}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,13 +70,14 @@ func TestResumeToken_OnlyForStoredConversations(t *testing.T) {
 					told = told || p.Code == codeNotKept && p.Recoverable
 				case event.Done:
 					done = p
+					told = told || strings.Contains(p.Reason, "the conversation could not be stored")
 				}
 			}
-			if done.Status != event.DoneSuccess || done.Result != "It is 4." {
+			if !x.stopped && (done.Status != event.DoneSuccess || done.Result != "It is 4.") {
 				t.Errorf("done is %+v, want the answer", done)
 			}
-			if (done.ResumeToken == "") != full || told != full {
-				t.Errorf("the token is %q, told %t; the disk is full: %t", done.ResumeToken, told, full)
+			if (done.ResumeToken == "") != x.full || told != x.full {
+				t.Errorf("the token is %q, told %t; the disk is full: %t", done.ResumeToken, told, x.full)
 			}
 		})
 	}

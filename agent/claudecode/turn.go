@@ -5,6 +5,7 @@ package claudecode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -198,7 +199,14 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	t.count(e)
 	t.session = t.session.named(t.normal.sessionID(), t.prompt)
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
-	e.done.ResumeToken = t.keptToken(ctx, t.session.token(&t.normal, resulted))
+	e.done.ResumeToken = t.session.token(&t.normal, resulted)
+	if err := t.notKept(ctx, e.done.ResumeToken); err != nil {
+		e.done.ResumeToken = ""
+		if ctx.Err() != nil { // nothing but the done is told then
+			e.done.Reason = strings.TrimPrefix(e.done.Reason+"; "+err.Error(), "; ")
+		}
+		t.asides.tell(event.Error{Code: codeNotKept, Recoverable: true, Cause: err, Message: err.Error()})
+	}
 	t.session = t.session.after(e.done.ResumeToken)
 	// Nothing but the end is told of a run that was stopped.
 	if ctx.Err() == nil && (!t.tellLate(yield) || !t.tellAsides(yield)) {
@@ -244,10 +252,10 @@ const codeNotKept = "CONVERSATION_NOT_KEPT"
 // storeTime is how long the store may take for the end of a turn. One that refuses is asked again for a second.
 const storeTime = 5 * time.Second
 
-// keptToken is the token if the conversation that it names is stored, else empty.
-func (t *turn) keptToken(ctx context.Context, token string) string {
+// notKept is why the conversation of a token is not stored.
+func (t *turn) notKept(ctx context.Context, token string) error {
 	if token == "" || t.talk == nil || t.talk.client.Load() == nil {
-		return token
+		return nil
 	}
 	limit := storeTime
 	if ctx.Err() != nil {
@@ -257,13 +265,9 @@ func (t *turn) keptToken(ctx context.Context, token string) string {
 	defer cancel()
 	err := t.talk.client.Load().Stored(within)
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
-		return token
+		return nil
 	}
-	t.asides.tell(event.Error{
-		Code: codeNotKept, Recoverable: true, Cause: err,
-		Message: "the conversation could not be stored, so it cannot be continued: " + err.Error() + "\n  next: make room where conversations are stored; the answer is not affected",
-	})
-	return ""
+	return fmt.Errorf("the conversation could not be stored, so it cannot be continued: %w\n  next: make room where conversations are stored; the answer is not affected", err)
 }
 
 // count adds what the gateway has counted since the last turn.

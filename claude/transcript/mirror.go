@@ -69,6 +69,7 @@ type Mirror struct {
 	working int           // bytes that the goroutine is appending
 	flushes []chan struct{}
 	closed  bool
+	refused error // of the last append; nil if that succeeded
 }
 
 // A batch is what one file gets in one append.
@@ -185,7 +186,8 @@ func (m *Mirror) wakeLocked() {
 }
 
 // Flush appends everything that was added before it, and waits until that was done or given up. A
-// batch that is lost is no error of Flush; ctx ending is, and the work then goes on behind it.
+// batch that is lost is no error of Flush; ctx ending is, and the work then goes on behind it. If the store
+// refuses until then, the error is the store's.
 func (m *Mirror) Flush(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {
@@ -196,7 +198,13 @@ func (m *Mirror) Flush(ctx context.Context) error {
 	m.flushes = append(m.flushes, flushed)
 	m.wakeLocked()
 	m.mu.Unlock()
-	return m.wait(ctx, flushed)
+	err := m.wait(ctx, flushed)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil && m.refused != nil {
+		return fmt.Errorf("transcript: flushing the mirror: %w", m.refused)
+	}
+	return err
 }
 
 func (m *Mirror) wait(ctx context.Context, done <-chan struct{}) error {
@@ -294,6 +302,9 @@ func (m *Mirror) try(b batch) (err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the store panicked: %v", p)
 		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.refused = err
 	}()
 	if err = m.store.Append(ctx, b.key, b.entries); err != nil && ctx.Err() != nil {
 		err = errors.Join(ctx.Err(), err) // the store may say it in its own words

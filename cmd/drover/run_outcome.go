@@ -49,6 +49,9 @@ func (r *reached) event(p event.Payload) {
 	}
 }
 
+// notStored begins what a done event says of a conversation that is lost.
+const notStored = "the conversation could not be stored"
+
 // event notes an event and shows it. A run that fails before its first event has not begun: that is
 // told as an error, and not shown as a run.
 func (o *outcome) event(e event.Event) {
@@ -72,6 +75,9 @@ func (o *outcome) event(e event.Event) {
 		o.denied.result(p)
 	case event.Done:
 		o.done = p
+		if _, why, found := strings.Cut(p.Reason, notStored); found { // of a run that was stopped
+			o.notKept = notStored + why
+		}
 		o.refused = o.held != nil || e.Seq == 1 && p.Status == event.DoneError
 	}
 	if o.refused {
