@@ -87,8 +87,9 @@ func TestWorkspace_WhichOneIsUsed(t *testing.T) {
 	}
 	s := session.New(nil)
 	first, ofSession := open(s), open(s)
-	closed := session.New(nil)
-	if err := open(closed).Close(); err != nil {
+	closed, older := session.New(nil), session.New(nil)
+	stillOpen := open(older)
+	if err := errors.Join(open(closed).Close(), open(older).Close()); err != nil {
 		t.Fatal(err)
 	}
 	about := func(w *workspace.Workspace) []*prompt.Section {
@@ -106,6 +107,7 @@ func TestWorkspace_WhichOneIsUsed(t *testing.T) {
 		"that of the session":            {nil, drover.Options{Session: s}, ofSession, ""},
 		"that of the options":            {nil, drover.Options{Session: s, Workspace: first}, first, ""},
 		"one that the session had":       {nil, drover.Options{Session: closed}, nil, ""},
+		"the one that is still open":     {nil, drover.Options{Session: older}, stillOpen, ""},
 		"the section and another option": {about(first), drover.Options{Session: s, Workspace: ofSession}, nil, "leave Options.Workspace out"},
 		"two sections":                   {twice, drover.Options{Session: s}, nil, "give the prompt one workspace"},
 	} {

@@ -228,16 +228,20 @@ func (w *Workspace) Base() *Checkpoint { return w.base }
 // openWorkspaces are those of this program that are not closed, by their root: weak.Pointer[Workspace].
 var openWorkspaces sync.Map
 
-// OfSession returns the workspace that was opened last with the session, and whether it is still open in this
-// program.
+// OfSession returns the workspace of the session that was opened last, of those that are still open in this program,
+// and whether there is one.
 func OfSession(s *session.Session) (*Workspace, bool) {
-	at, _ := session.Query[session.Workspace](s).Latest()
-	known, ok := openWorkspaces.Load(at.Root)
-	if !ok {
-		return nil, false
+	opened := session.Query[Record](s)
+	for n := opened.Len() - 1; n >= 0; n-- {
+		known, ok := openWorkspaces.Load(opened.At(n).TempDir)
+		if !ok {
+			continue
+		}
+		if w := known.(weak.Pointer[Workspace]).Value(); w != nil {
+			return w, true
+		}
 	}
-	w := known.(weak.Pointer[Workspace]).Value()
-	return w, w != nil
+	return nil, false
 }
 
 // Close forgets the checkpoints and removes the folder, unless it is to be kept. Closing twice is harmless.
