@@ -206,6 +206,9 @@ func (e *evaluation) classify(err error) agent.Failure {
 	case StagePrepare, StageRender, StageBind: // the agent was not asked
 		return agent.Failure{Kind: agent.FailureRequest}
 	}
+	if e.runner == nil { // it could not be started
+		return agent.Failure{Kind: agent.FailureRequest}
+	}
 	return agent.Failure{Kind: agent.FailureExecution}
 }
 

@@ -79,7 +79,12 @@ type AuthError struct {
 	Reason string
 	// Fixes are the ways to mend it; one is enough.
 	Fixes []string
+	// Err is the cause, if there is one. Reason and Fixes say what it says.
+	Err error
 }
+
+// Unwrap returns the cause.
+func (e *AuthError) Unwrap() error { return e.Err }
 
 func (e *AuthError) Error() string {
 	text := "isolation: " + e.Reason

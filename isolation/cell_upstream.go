@@ -4,6 +4,7 @@ package isolation
 
 import (
 	"context"
+	"strings"
 
 	"github.com/drover-agents/drover/gateway"
 )
@@ -27,10 +28,15 @@ func (f *Finding) upstream(ctx context.Context, i *Isolation) (gateway.Upstream,
 		if err := i.checkAWSConfigPath(); err != nil {
 			return nil, err
 		}
-		return gateway.OpenUpstream(ctx, "bedrock", gateway.UpstreamConfig{
+		upstream, err := gateway.OpenUpstream(ctx, "bedrock", gateway.UpstreamConfig{
 			Region: f.Bedrock.Region, ConfigDir: i.AWSConfigPath, // the profile is AWS's own to find: a key comes before it
 			Lookup: f.lookup, BaseURL: f.BaseURL,
 		})
+		if err != nil && ctx.Err() == nil {
+			what, next, _ := strings.Cut(err.Error(), "\n  next: ")
+			return nil, &AuthError{Reason: what, Fixes: []string{next}, Err: err}
+		}
+		return upstream, err
 	}
 	credential := f.gatewayCredential()
 	if f.BaseURL == "" {
