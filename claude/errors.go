@@ -44,6 +44,9 @@ type LaunchError struct {
 
 func (e *LaunchError) Error() string {
 	s := e.Err.Error()
+	if strings.Contains(s, "\n  next: ") { // the cause says where, and what to do
+		return s
+	}
 	if e.Path != "" {
 		s += ": " + e.Path
 	}

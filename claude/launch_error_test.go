@@ -82,6 +82,11 @@ func TestLaunchErrors(t *testing.T) {
 				return nil, errors.New("the jail is full")
 			})
 		}, nil, []string{"starting the CLI", "the jail is full", ok, "next: "}},
+		{"spawner fails and knows what to do", func(_ *testing.T, o *claude.Options) {
+			o.CLIPath, o.Spawner = ok, claude.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
+				return nil, errors.New("the jail is full\n  next: empty it")
+			})
+		}, nil, []string{"starting the CLI: the jail is full\n  next: empty it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := &claude.Options{}
@@ -91,8 +96,8 @@ func TestLaunchErrors(t *testing.T) {
 			if !ok || c.is != nil && !errors.Is(err, c.is) {
 				t.Fatalf("got %T %v, want a LaunchError of %v", err, err, c.is)
 			}
-			if launch.Hint == "" {
-				t.Error("there is no hint")
+			if launch.Hint == "" || strings.Count(err.Error(), "next: ") != 1 {
+				t.Errorf("there is no hint, or more than one:\n%v", err)
 			}
 			for _, text := range c.says {
 				if !strings.Contains(err.Error(), text) {

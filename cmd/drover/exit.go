@@ -113,6 +113,7 @@ var forPrograms = []struct {
 	{regexp.MustCompile(`Sandbox\.WritablePaths`), "--writable"},
 	{regexp.MustCompile(`Sandbox\.ReadablePaths`), "--readable"},
 	{regexp.MustCompile(`set Isolation\.TempDir to`), "set TMPDIR to"},
+	{regexp.MustCompile(`, or (?:lower the floor|raise the limit on (?:bytes|files|memory|CPU time))`), ""},
 	{regexp.MustCompile(`, or accept less by setting Isolation\.Weakest`), ", or accept less by --isolation"},
 	{regexp.MustCompile(`\n  next: or set Isolation\.APIKey[^\n]*`), ""},
 	{regexp.MustCompile(`raise the limit \(Options\.[^\n]*`), "try again when the machine is less busy; drover doctor looks for what is wrong"},

@@ -128,12 +128,14 @@ func TestSplitList(t *testing.T) {
 
 func TestPlainError(t *testing.T) {
 	for text, want := range map[string]string{
-		"claude: CLI not found":                      "CLI not found",
-		"agent: claude: gate: no":                    "no",
-		"agent: permissions of the run: gate: no":    "permissions of the run: no",
-		"claude: one\nclaude: two":                   "one\ntwo",
-		"the CLI ended\n  claude said: no such file": "the CLI ended\n  claude said: no such file",
-		"an agent: no, a man":                        "an agent: no, a man",
+		"claude: CLI not found":                             "CLI not found",
+		"agent: claude: gate: no":                           "no",
+		"agent: permissions of the run: gate: no":           "permissions of the run: no",
+		"claude: one\nclaude: two":                          "one\ntwo",
+		"the CLI ended\n  claude said: no such file":        "the CLI ended\n  claude said: no such file",
+		"an agent: no, a man":                               "an agent: no, a man",
+		"full\n  next: make room, or lower the floor":       "full\n  next: make room",
+		"big\n  next: look, or raise the limit on CPU time": "big\n  next: look",
 	} {
 		if got := plainError(errorText(text)); got != want {
 			t.Errorf("plainError(%q) is %q, want %q", text, got, want)
