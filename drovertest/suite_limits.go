@@ -121,7 +121,11 @@ func testConversations(t *testing.T, s *suite) {
 	if err := fork.Close(); err != nil {
 		t.Error(err)
 	}
-	resumed := drover.Converse(a, promptOf[prompt.Text](t), &drover.Options{Resume: c.ResumeToken()})
+	token := c.ResumeToken()
+	if err := c.Close(); err != nil { // one conversation at a time goes on with it
+		t.Fatal(err)
+	}
+	resumed := drover.Converse(a, promptOf[prompt.Text](t), &drover.Options{Resume: token})
 	wantAnswer(t, "resumed")(resumed.Send(t.Context(), "Once more."))
 	if err := resumed.Close(); err != nil {
 		t.Error(err)

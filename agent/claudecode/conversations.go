@@ -63,6 +63,11 @@ func (c *conversations) ListSubkeys(ctx context.Context, key transcript.Key) ([]
 	return c.MemoryStore.ListSubkeys(ctx, c.home(key))
 }
 
+// Lock implements [transcript.Locker]. A session has one lock, wherever it goes on.
+func (c *conversations) Lock(ctx context.Context, key transcript.Key) (unlock func() error, err error) {
+	return c.MemoryStore.Lock(ctx, transcript.Key{ProjectKey: "any", SessionID: key.SessionID})
+}
+
 // home is the key of a conversation where it began.
 func (c *conversations) home(key transcript.Key) transcript.Key {
 	c.mu.Lock()

@@ -4,6 +4,7 @@ package claudecode
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -68,5 +69,11 @@ func TestAConversationBelongsToTheFolderThatItBeganIn(t *testing.T) {
 		if all, err := c.Load(t.Context(), key); err != nil || len(all) != 2 {
 			t.Errorf("%s has %d entries (%v), want both", key, len(all), err)
 		}
+	}
+	if _, err := c.Lock(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Lock(t.Context(), elsewhere); !errors.Is(err, transcript.ErrInUse) {
+		t.Errorf("a run in another folder goes on with the conversation beside the first: %v, want ErrInUse", err)
 	}
 }

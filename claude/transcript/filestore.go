@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drover-agents/drover/internal/filelock"
@@ -113,7 +114,7 @@ func (s *FileStore) Lock(ctx context.Context, key Key) (unlock func() error, err
 			}
 			return nil, fmt.Errorf("transcript: locking %s: %w", key, cmp.Or(err, ctx.Err()))
 		}
-		return func() error { return errors.Join(s.dir.Remove(name), filelock.Unlock(f), f.Close()) }, nil
+		return sync.OnceValue(func() error { return errors.Join(s.dir.Remove(name), filelock.Unlock(f), f.Close()) }), nil
 	}
 }
 

@@ -4,24 +4,26 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 )
 
-// A MemoryStore is a [Store] that forgets everything with its process. It has all optional methods but that
-// of a [Locker]: who shares it is in one program, and can take turns.
+// A MemoryStore is a [Store] that forgets everything with its process. It has all optional methods.
 type MemoryStore struct {
 	mu        sync.Mutex
 	entries   map[Key][]json.RawMessage
 	summaries map[Key]Summary
+	locked    map[Key]bool
 	now       func() time.Time
 }
 
 // NewMemoryStore returns an empty store.
 func NewMemoryStore() *MemoryStore {
-	return &MemoryStore{entries: map[Key][]json.RawMessage{}, summaries: map[Key]Summary{}, now: time.Now}
+	return &MemoryStore{entries: map[Key][]json.RawMessage{}, summaries: map[Key]Summary{}, locked: map[Key]bool{}, now: time.Now}
 }
 
 // Append implements [Store].
@@ -60,6 +62,26 @@ func (s *MemoryStore) Load(ctx context.Context, key Key) ([]json.RawMessage, err
 		entries = append(entries, bytes.Clone(e))
 	}
 	return entries, nil
+}
+
+// Lock implements [Locker].
+func (s *MemoryStore) Lock(ctx context.Context, key Key) (unlock func() error, err error) {
+	key.Subpath = ""
+	if err := cmp.Or(key.Validate(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locked[key] {
+		return nil, fmt.Errorf("transcript: locking %s: %w", key, ErrInUse)
+	}
+	s.locked[key] = true
+	return sync.OnceValue(func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.locked, key)
+		return nil
+	}), nil
 }
 
 // ListSessions implements [SessionLister].

@@ -105,7 +105,7 @@ type SubkeyLister interface {
 // of the other, and the turns of one would be lost to the conversation.
 type Locker interface {
 	// Lock returns [ErrInUse] at once if another user has the lock. The lock is held until unlock is called
-	// or the process ends.
+	// or the process ends; a second call of unlock does nothing. The subpath of key is not looked at.
 	Lock(ctx context.Context, key Key) (unlock func() error, err error)
 }
 

@@ -4,7 +4,10 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,6 +172,78 @@ func listSubkeys(t *testing.T, s transcript.Store) {
 		slices.Sort(got)
 		if diff := cmp.Diff(wanted, got); diff != "" {
 			t.Errorf("ListSubkeys(%s) (-want +got):\n%s", key, diff)
+		}
+	}
+}
+
+func mustLock(t *testing.T, l transcript.Locker, key transcript.Key) (unlock func()) {
+	t.Helper()
+	release, err := l.Lock(t.Context(), key)
+	if err != nil {
+		t.Fatalf("Lock(%s) = %v", key, err)
+	}
+	return func() {
+		t.Helper()
+		if err := release(); err != nil {
+			t.Errorf("unlocking %s: %v", key, err)
+		}
+	}
+}
+
+func wantInUse(t *testing.T, l transcript.Locker, key transcript.Key) {
+	t.Helper()
+	if _, err := l.Lock(t.Context(), key); !errors.Is(err, transcript.ErrInUse) {
+		t.Errorf("Lock(%s) while another user has the lock = %v, want ErrInUse", key, err)
+	}
+}
+
+func lock(t *testing.T, s transcript.Store) {
+	l := optional[transcript.Locker](t, s)
+	first := mustLock(t, l, keyA)
+	wantInUse(t, l, keyA)
+	wantInUse(t, l, subA)
+	add(t, s, keyA, numbered("a", 1)...) // entries need no lock
+	want(t, s, keyA, numbered("a", 1)...)
+	first()
+	second := mustLock(t, l, keyA)
+	first() // once more: it is the lock of the second user now
+	wantInUse(t, l, keyA)
+	second()
+
+	var got atomic.Int32
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			switch _, err := l.Lock(t.Context(), keyA); {
+			case err == nil:
+				got.Add(1)
+			case !errors.Is(err, transcript.ErrInUse):
+				t.Errorf("Lock = %v, want ErrInUse", err)
+			}
+		})
+	}
+	wg.Wait()
+	if got.Load() != 1 {
+		t.Errorf("%d of 16 users have the lock, want one", got.Load())
+	}
+}
+
+func separateLocks(t *testing.T, s transcript.Store) {
+	l := optional[transcript.Locker](t, s)
+	for _, key := range []transcript.Key{keyA, keyB, {ProjectKey: "-other", SessionID: idA}} {
+		defer mustLock(t, l, key)()
+	}
+	for _, key := range HostileKeys() {
+		if key.Subpath != "" {
+			continue
+		}
+		if _, err := l.Lock(t.Context(), key); err == nil {
+			t.Errorf("Lock(%q) = nil, want an error", key)
+		}
+	}
+	if lister, ok := s.(transcript.SessionLister); ok {
+		if got := sessionsOf(t, lister, project); len(got) != 0 {
+			t.Errorf("sessions after Lock = %v, want none", got)
 		}
 	}
 }

@@ -43,6 +43,8 @@ func RunStoreSuite(t *testing.T, open func(t *testing.T) transcript.Store) {
 		{"delete of nothing is no error", deleteNothing},
 		{"key can be used again after delete", appendAfterDelete},
 		{"subkeys are listed by session", listSubkeys},
+		{"one user at a time has the lock", lock},
+		{"locks are separate", separateLocks},
 	}
 	for _, c := range contracts {
 		t.Run(c.name, func(t *testing.T) { c.check(t, open(t)) })
