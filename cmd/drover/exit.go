@@ -94,6 +94,8 @@ var forPrograms = []struct {
 	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
 	{regexp.MustCompile(`(?:resuming from|the conversation in) Options\.Store: .*the store has no such session`), "--resume: there is no such conversation in this folder"},
 	{regexp.MustCompile(`(?:resuming from|the conversation in) Options\.Store: .*unsafe store key: [^\n]*`), "--resume: it is no token of a conversation"},
+	{regexp.MustCompile(`the conversation in Options\.Store: .*the session is in use\n  next: [^\n]*`), "--resume: the conversation is in use\n  next: wait until the other run has ended"},
+	{regexp.MustCompile(`the conversation in Options\.Store: .*not found: (conversation )`), "--resume: $1"},
 	{regexp.MustCompile(`, or give a key with isolation\.WithAPIKey`), ""},
 	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
 	{regexp.MustCompile(`Isolation\.Weakest, (drover run)`), "$1"},

@@ -8,7 +8,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/transcript"
@@ -19,6 +22,7 @@ import (
 // a folder of the user's. The zero value keeps nothing.
 type conversations struct {
 	store *transcript.FileStore
+	dir   string // of the store
 	// project is the folder that they belong to: the one that drover was started in.
 	project string
 }
@@ -33,9 +37,9 @@ func (o *runOptions) conversations(model *modelSource) (*conversations, error) {
 		dir, err = statefolder.Path()
 	}
 	if err == nil {
-		var store *transcript.FileStore
-		if store, err = transcript.NewFileStore(filepath.Join(dir, "conversations")); err == nil {
-			return &conversations{store: store}, nil
+		c := &conversations{dir: filepath.Join(dir, "conversations")}
+		if c.store, err = transcript.NewFileStore(c.dir); err == nil {
+			return c, nil
 		}
 	}
 	return nil, fmt.Errorf("the folder in which conversations are kept: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err)
@@ -54,53 +58,88 @@ func (c *conversations) keep(base *claude.Options) {
 		base.NoPersistence = true
 		return
 	}
-	base.Store, base.StoreEager = newProjectStore(c.store, c.project), true
+	store := newProjectStore(c.store, c.project)
+	store.dir = c.dir
+	base.Store, base.StoreEager = store, true
 }
 
 // A projectStore keeps all conversations as those of one folder: workspaces are never in the same folder twice.
 //
 // The CLI's own names for folders are not unique: a/b and a-b have the same. The keys here have a hash of the
 // path besides. A conversation that an earlier version stored under the CLI's name stays there, and goes on in
-// the folder that its lines name.
+// its folder.
 type projectStore struct {
 	*transcript.FileStore
+	dir          string // of the store
 	folder       string
 	project, old string
+	other        func() string // another folder with the same old key, or ""
 }
 
-func newProjectStore(store *transcript.FileStore, folder string) projectStore {
+func newProjectStore(store *transcript.FileStore, folder string) *projectStore {
 	if real, err := filepath.EvalSymlinks(folder); err == nil {
 		folder = real
 	}
 	name := transcript.ProjectKey(folder)
 	hash := sha256.Sum256([]byte(folder))
-	return projectStore{FileStore: store, folder: folder, project: name + "-" + hex.EncodeToString(hash[:16]), old: name}
+	return &projectStore{
+		FileStore: store, folder: folder, project: name + "-" + hex.EncodeToString(hash[:16]), old: name,
+		other: sync.OnceValue(func() string {
+			return sameKey(filepath.VolumeName(folder)+string(filepath.Separator), name, folder)
+		}),
+	}
+}
+
+// sameKey is a folder below dir, not this one, that has the key, or "".
+func sameKey(dir, key, folder string) string {
+	entries, _ := os.ReadDir(dir) // what cannot be listed is left out
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		got := transcript.ProjectKey(path)
+		if got == key && path != folder {
+			return path
+		}
+		if strings.HasPrefix(key, got+"-") {
+			if found := sameKey(path, key, folder); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // home is the key of a conversation in the store.
-func (s projectStore) home(ctx context.Context, key transcript.Key) (transcript.Key, error) {
-	main := transcript.Key{ProjectKey: s.old, SessionID: key.SessionID}
-	entries, err := s.FileStore.Load(ctx, main)
-	key.ProjectKey = s.project
-	if err == nil && s.beganHere(entries) {
-		key.ProjectKey = s.old
-	}
+func (s *projectStore) home(ctx context.Context, key transcript.Key) (transcript.Key, error) {
+	project, err := s.choose(ctx, key.SessionID)
+	key.ProjectKey = project
 	return key, err
 }
 
-// beganHere reports whether a conversation under an old key is one of this folder: its first line with a folder
-// names it. One that names a folder of another key was held in a workspace.
-func (s projectStore) beganHere(entries []json.RawMessage) bool {
-	for _, line := range entries {
-		if e, err := transcript.ParseEntry(line); err == nil && e.CWD != "" {
-			return e.CWD == s.folder || transcript.ProjectKey(e.CWD) != s.old
-		}
+// choose is the old project key for a conversation of this folder that has it, else the new one. The first folder that
+// the conversation names decides. One that was held in a workspace names only that: it is of this folder if no other
+// folder has the old key.
+func (s *projectStore) choose(ctx context.Context, session string) (project string, err error) {
+	entries, err := s.FileStore.Load(ctx, transcript.Key{ProjectKey: s.old, SessionID: session})
+	cwd := transcript.Summary{}.Fold(entries).CWD
+	switch {
+	case err != nil:
+		return "", err
+	case len(entries) == 0, cwd != s.folder && cwd != "" && transcript.ProjectKey(cwd) == s.old:
+		return s.project, nil
+	case cwd != s.folder && s.other() != "":
+		from, to := filepath.Join(s.dir, s.old, session), filepath.Join(s.dir, s.project)
+		return "", fmt.Errorf("%w: conversation %s is of this folder or of %s, and does not name either\n"+
+			"  next: if it is of this folder, move %s.jsonl, and %[4]s if it is there, to the folder %s",
+			transcript.ErrNotFound, session, s.other(), from, to)
 	}
-	return false
+	return s.old, nil
 }
 
 // Append implements [transcript.Store].
-func (s projectStore) Append(ctx context.Context, key transcript.Key, entries []json.RawMessage) error {
+func (s *projectStore) Append(ctx context.Context, key transcript.Key, entries []json.RawMessage) error {
 	key, err := s.home(ctx, key)
 	if err != nil {
 		return err
@@ -109,7 +148,7 @@ func (s projectStore) Append(ctx context.Context, key transcript.Key, entries []
 }
 
 // Load implements [transcript.Store].
-func (s projectStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
+func (s *projectStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
 	key, err := s.home(ctx, key)
 	if err != nil {
 		return nil, err
@@ -118,7 +157,7 @@ func (s projectStore) Load(ctx context.Context, key transcript.Key) ([]json.RawM
 }
 
 // Lock implements [transcript.Locker].
-func (s projectStore) Lock(ctx context.Context, key transcript.Key) (unlock func() error, err error) {
+func (s *projectStore) Lock(ctx context.Context, key transcript.Key) (unlock func() error, err error) {
 	if key, err = s.home(ctx, key); err != nil {
 		return nil, err
 	}
@@ -126,7 +165,7 @@ func (s projectStore) Lock(ctx context.Context, key transcript.Key) (unlock func
 }
 
 // ListSubkeys implements [transcript.SubkeyLister].
-func (s projectStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]string, error) {
+func (s *projectStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]string, error) {
 	key, err := s.home(ctx, key)
 	if err != nil {
 		return nil, err
@@ -135,17 +174,17 @@ func (s projectStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]st
 }
 
 // ListSessions implements [transcript.SessionLister].
-func (s projectStore) ListSessions(ctx context.Context, _ string) ([]transcript.StoredSession, error) {
+func (s *projectStore) ListSessions(ctx context.Context, _ string) ([]transcript.StoredSession, error) {
 	return s.FileStore.ListSessions(ctx, s.project)
 }
 
 // ListSummaries implements [transcript.SummaryLister].
-func (s projectStore) ListSummaries(ctx context.Context, _ string) ([]transcript.Summary, error) {
+func (s *projectStore) ListSummaries(ctx context.Context, _ string) ([]transcript.Summary, error) {
 	return s.FileStore.ListSummaries(ctx, s.project)
 }
 
 // Delete implements [transcript.Deleter].
-func (s projectStore) Delete(ctx context.Context, key transcript.Key) error {
+func (s *projectStore) Delete(ctx context.Context, key transcript.Key) error {
 	key, err := s.home(ctx, key)
 	if err != nil {
 		return err

@@ -5,7 +5,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/drover-agents/drover/claude/transcript"
@@ -52,28 +54,76 @@ func TestConversations_FoldersDoNotShareKeys(t *testing.T) {
 	if err := newProjectStore(files, one).Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	for name, dir := range map[string]string{"as it is": one, "in a workspace": filepath.Join(base, "workspace")} {
-		t.Run("an old key, "+name, func(t *testing.T) {
-			old := transcript.Key{ProjectKey: transcript.ProjectKey(one), SessionID: conversationID}
-			if err := files.Append(t.Context(), old, line(dir)); err != nil {
-				t.Fatal(err)
+	old := transcript.Key{ProjectKey: transcript.ProjectKey(one), SessionID: conversationID}
+	if err := files.Append(t.Context(), old, line(one)); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, newProjectStore(files, one)); got != 2 {
+		t.Errorf("under the old key its own folder has %d lines, want 2", got)
+	}
+	if got := stored(t, newProjectStore(files, other)); got != 0 {
+		t.Errorf("under the old key the other folder has %d lines, want none", got)
+	}
+	if err := newProjectStore(files, one).Append(t.Context(), key, line(one)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := files.Load(t.Context(), old); err != nil || len(got) != 4 {
+		t.Errorf("the old file has %d lines, %v; want 4", len(got), err)
+	}
+}
+
+// A conversation under an old key that was held in a workspace does not name its folder. It goes on in the only folder
+// that has the key; where there are two, it is refused until its file is moved.
+func TestConversations_OldKeyOfTwoFoldersIsRefused(t *testing.T) {
+	base := t.TempDir()
+	if real, err := filepath.EvalSymlinks(base); err == nil {
+		base = real
+	}
+	state := filepath.Join(base, "store")
+	files, err := transcript.NewFileStore(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	one, other := filepath.Join(base, "a", "b"), filepath.Join(base, "a-b")
+	mkdir := func(dir string) {
+		t.Helper()
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mkdir(one)
+	key := transcript.Key{ProjectKey: "any", SessionID: conversationID}
+	old := transcript.Key{ProjectKey: transcript.ProjectKey(one), SessionID: conversationID}
+	for _, text := range []string{`{"type":"mode"}`, `{"type":"user","cwd":"/tmp/wink-sdk-1"}`} {
+		if err := files.Append(t.Context(), old, []json.RawMessage{json.RawMessage(text)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := stored(t, newProjectStore(files, one)); got != 2 {
+		t.Errorf("the only folder has %d lines, want 2", got)
+	}
+	mkdir(other)
+	for _, dir := range []string{one, other} {
+		s := newProjectStore(files, dir)
+		_, lockErr := s.Lock(t.Context(), key)
+		_, loadErr := s.Load(t.Context(), key)
+		for _, err := range []error{lockErr, loadErr, s.Append(t.Context(), key, []json.RawMessage{json.RawMessage(`{}`)})} {
+			if !errors.Is(err, transcript.ErrNotFound) || !strings.Contains(err.Error(), "\n  next: ") || !strings.Contains(err.Error(), s.project) {
+				t.Errorf("in %s: %v, want an error that says what to do", dir, err)
 			}
-			if got := stored(t, newProjectStore(files, one)); got != 2 {
-				t.Errorf("its own folder has %d lines, want 2", got)
-			}
-			if got := stored(t, newProjectStore(files, other)); dir == one && got != 0 {
-				t.Errorf("the other folder has %d lines, want none", got)
-			}
-			if err := newProjectStore(files, one).Append(t.Context(), key, line(dir)); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := files.Load(t.Context(), old); err != nil || len(got) != 4 {
-				t.Errorf("the old file has %d lines, %v; want 4", len(got), err)
-			}
-			if err := newProjectStore(files, one).Delete(t.Context(), key); err != nil {
-				t.Fatal(err)
-			}
-		})
+		}
+	}
+	mine := newProjectStore(files, one)
+	mkdir(filepath.Join(state, mine.project))
+	if err := os.Rename(filepath.Join(state, mine.old, conversationID+".jsonl"), filepath.Join(state, mine.project, conversationID+".jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(t, mine); got != 2 {
+		t.Errorf("the folder that it was moved to has %d lines, want 2", got)
+	}
+	if got := stored(t, newProjectStore(files, other)); got != 0 {
+		t.Errorf("the other folder has %d lines, want none", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -136,6 +137,8 @@ func TestPlainError(t *testing.T) {
 		"an agent: no, a man":                               "an agent: no, a man",
 		"full\n  next: make room, or lower the floor":       "full\n  next: make room",
 		"big\n  next: look, or raise the limit on CPU time": "big\n  next: look",
+		"claude: the conversation in Options.Store: transcript: locking p/u: " + transcript.ErrInUse.Error():                            "--resume: the conversation is in use\n  next: wait until the other run has ended",
+		"claude: the conversation in Options.Store: " + transcript.ErrNotFound.Error() + ": conversation u is of\n  next: move u.jsonl": "--resume: conversation u is of\n  next: move u.jsonl",
 	} {
 		if got := plainError(errorText(text)); got != want {
 			t.Errorf("plainError(%q) is %q, want %q", text, got, want)
