@@ -69,24 +69,38 @@ func (c *conversations) keep(base *claude.Options) {
 // path besides. A conversation that an earlier version stored under the CLI's name stays there, and goes on in
 // its folder.
 type projectStore struct {
-	*transcript.FileStore
+	sessionStore
 	dir          string // of the store
 	folder       string
 	project, old string
 	other        func() string // another folder with the same old key, or ""
+
+	mu   sync.Mutex
+	keys map[string]string // the project key of each session so far
 }
 
-func newProjectStore(store *transcript.FileStore, folder string) *projectStore {
+// A sessionStore is a store with all optional methods.
+type sessionStore interface {
+	transcript.Store
+	transcript.SessionLister
+	transcript.SummaryLister
+	transcript.Deleter
+	transcript.SubkeyLister
+	transcript.Locker
+}
+
+func newProjectStore(store sessionStore, folder string) *projectStore {
 	if real, err := filepath.EvalSymlinks(folder); err == nil {
 		folder = real
 	}
 	name := transcript.ProjectKey(folder)
 	hash := sha256.Sum256([]byte(folder))
 	return &projectStore{
-		FileStore: store, folder: folder, project: name + "-" + hex.EncodeToString(hash[:16]), old: name,
+		sessionStore: store, folder: folder, project: name + "-" + hex.EncodeToString(hash[:16]), old: name,
 		other: sync.OnceValue(func() string {
 			return sameKey(filepath.VolumeName(folder)+string(filepath.Separator), name, folder)
 		}),
+		keys: map[string]string{},
 	}
 }
 
@@ -111,18 +125,27 @@ func sameKey(dir, key, folder string) string {
 	return ""
 }
 
-// home is the key of a conversation in the store.
+// home is the key of a conversation in the store. It is chosen once: conversations do not move.
 func (s *projectStore) home(ctx context.Context, key transcript.Key) (transcript.Key, error) {
-	project, err := s.choose(ctx, key.SessionID)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	project, known := s.keys[key.SessionID]
+	if !known {
+		var err error
+		if project, err = s.choose(ctx, key.SessionID); err != nil {
+			return key, err
+		}
+		s.keys[key.SessionID] = project
+	}
 	key.ProjectKey = project
-	return key, err
+	return key, nil
 }
 
 // choose is the old project key for a conversation of this folder that has it, else the new one. The first folder that
 // the conversation names decides. One that was held in a workspace names only that: it is of this folder if no other
 // folder has the old key.
 func (s *projectStore) choose(ctx context.Context, session string) (project string, err error) {
-	entries, err := s.FileStore.Load(ctx, transcript.Key{ProjectKey: s.old, SessionID: session})
+	entries, err := s.sessionStore.Load(ctx, transcript.Key{ProjectKey: s.old, SessionID: session})
 	cwd := transcript.Summary{}.Fold(entries).CWD
 	switch {
 	case err != nil:
@@ -144,7 +167,7 @@ func (s *projectStore) Append(ctx context.Context, key transcript.Key, entries [
 	if err != nil {
 		return err
 	}
-	return s.FileStore.Append(ctx, key, entries)
+	return s.sessionStore.Append(ctx, key, entries)
 }
 
 // Load implements [transcript.Store].
@@ -153,7 +176,7 @@ func (s *projectStore) Load(ctx context.Context, key transcript.Key) ([]json.Raw
 	if err != nil {
 		return nil, err
 	}
-	return s.FileStore.Load(ctx, key)
+	return s.sessionStore.Load(ctx, key)
 }
 
 // Lock implements [transcript.Locker].
@@ -161,7 +184,7 @@ func (s *projectStore) Lock(ctx context.Context, key transcript.Key) (unlock fun
 	if key, err = s.home(ctx, key); err != nil {
 		return nil, err
 	}
-	return s.FileStore.Lock(ctx, key)
+	return s.sessionStore.Lock(ctx, key)
 }
 
 // ListSubkeys implements [transcript.SubkeyLister].
@@ -170,17 +193,17 @@ func (s *projectStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]s
 	if err != nil {
 		return nil, err
 	}
-	return s.FileStore.ListSubkeys(ctx, key)
+	return s.sessionStore.ListSubkeys(ctx, key)
 }
 
 // ListSessions implements [transcript.SessionLister].
 func (s *projectStore) ListSessions(ctx context.Context, _ string) ([]transcript.StoredSession, error) {
-	return s.FileStore.ListSessions(ctx, s.project)
+	return s.sessionStore.ListSessions(ctx, s.project)
 }
 
 // ListSummaries implements [transcript.SummaryLister].
 func (s *projectStore) ListSummaries(ctx context.Context, _ string) ([]transcript.Summary, error) {
-	return s.FileStore.ListSummaries(ctx, s.project)
+	return s.sessionStore.ListSummaries(ctx, s.project)
 }
 
 // Delete implements [transcript.Deleter].
@@ -189,5 +212,5 @@ func (s *projectStore) Delete(ctx context.Context, key transcript.Key) error {
 	if err != nil {
 		return err
 	}
-	return s.FileStore.Delete(ctx, key)
+	return s.sessionStore.Delete(ctx, key)
 }

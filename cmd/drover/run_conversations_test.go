@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/uuid"
 )
 
 const conversationID = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
@@ -124,6 +126,55 @@ func TestConversations_OldKeyOfTwoFoldersIsRefused(t *testing.T) {
 	}
 	if got := stored(t, newProjectStore(files, other)); got != 0 {
 		t.Errorf("the other folder has %d lines, want none", got)
+	}
+}
+
+// countedStore counts the conversations that are loaded.
+type countedStore struct {
+	*transcript.FileStore
+	loads int
+}
+
+func (s *countedStore) Load(ctx context.Context, key transcript.Key) ([]json.RawMessage, error) {
+	s.loads++
+	return s.FileStore.Load(ctx, key)
+}
+
+// The key of a conversation is chosen once, not with each line.
+func TestConversations_LinesAreAppendedWithoutLoading(t *testing.T) {
+	files, err := transcript.NewFileStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	folder := t.TempDir()
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	line, err := json.Marshal(map[string]string{"type": "user", "cwd": folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, project := range map[string]string{"old key": transcript.ProjectKey(folder), "new key": newProjectStore(files, folder).project} {
+		t.Run(name, func(t *testing.T) {
+			counted := &countedStore{FileStore: files}
+			s := newProjectStore(counted, folder)
+			in := transcript.Key{ProjectKey: project, SessionID: uuid.New()}
+			if err := files.Append(t.Context(), in, []json.RawMessage{line}); err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				if err := s.Append(t.Context(), transcript.Key{ProjectKey: "any", SessionID: in.SessionID}, []json.RawMessage{line}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := files.Load(t.Context(), in); err != nil || len(got) != 21 {
+				t.Errorf("the file has %d lines, %v; want 21", len(got), err)
+			}
+			if counted.loads != 1 {
+				t.Errorf("20 appends loaded the conversation %d times, want once", counted.loads)
+			}
+		})
 	}
 }
 
