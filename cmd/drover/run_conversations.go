@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -198,12 +199,33 @@ func (s *projectStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]s
 
 // ListSessions implements [transcript.SessionLister].
 func (s *projectStore) ListSessions(ctx context.Context, _ string) ([]transcript.StoredSession, error) {
-	return s.sessionStore.ListSessions(ctx, s.project)
+	return listed(ctx, s, s.sessionStore.ListSessions, func(l transcript.StoredSession) string { return l.SessionID })
 }
 
 // ListSummaries implements [transcript.SummaryLister].
 func (s *projectStore) ListSummaries(ctx context.Context, _ string) ([]transcript.Summary, error) {
-	return s.sessionStore.ListSummaries(ctx, s.project)
+	return listed(ctx, s, s.sessionStore.ListSummaries, func(l transcript.Summary) string { return l.SessionID })
+}
+
+// listed are the conversations of the folder under both keys. Those that may be of another folder are left out.
+func listed[T any](ctx context.Context, s *projectStore, list func(context.Context, string) ([]T, error), id func(T) string) ([]T, error) {
+	var all []T
+	for _, project := range []string{s.project, s.old} {
+		found, err := list(ctx, project)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range found {
+			key, err := s.home(ctx, transcript.Key{SessionID: id(l)})
+			if err != nil && !errors.Is(err, transcript.ErrNotFound) {
+				return nil, err
+			}
+			if key.ProjectKey == project {
+				all = append(all, l)
+			}
+		}
+	}
+	return all, nil
 }
 
 // Delete implements [transcript.Deleter].

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,6 +176,55 @@ func TestConversations_LinesAreAppendedWithoutLoading(t *testing.T) {
 				t.Errorf("20 appends loaded the conversation %d times, want once", counted.loads)
 			}
 		})
+	}
+}
+
+// A listing has the conversations of the folder under both keys, each once, and none of another folder.
+func TestConversations_OldKeysAreListed(t *testing.T) {
+	base := t.TempDir()
+	if real, err := filepath.EvalSymlinks(base); err == nil {
+		base = real
+	}
+	files, err := transcript.NewFileStore(filepath.Join(base, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	one, other := filepath.Join(base, "a", "b"), filepath.Join(base, "a-b")
+	s := newProjectStore(files, one)
+	ids := map[string]string{} // what each conversation is
+	for _, c := range []struct{ name, project, cwd string }{
+		{"new", s.project, one}, {"old", s.old, one}, {"old, of the other folder", s.old, other}, {"new, of the other folder", newProjectStore(files, other).project, other},
+	} {
+		id := uuid.New()
+		ids[id] = c.name
+		line, err := json.Marshal(map[string]string{"type": "user", "cwd": c.cwd})
+		if err == nil {
+			err = files.Append(t.Context(), transcript.Key{ProjectKey: c.project, SessionID: id}, []json.RawMessage{line})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sessions, err := s.ListSessions(t.Context(), "any")
+	if err != nil {
+		t.Fatal(err)
+	}
+	summaries, err := s.ListSummaries(t.Context(), "any")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inSessions, inSummaries []string
+	for _, l := range sessions {
+		inSessions = append(inSessions, ids[l.SessionID])
+	}
+	for _, l := range summaries {
+		inSummaries = append(inSummaries, ids[l.SessionID])
+	}
+	for name, got := range map[string][]string{"ListSessions": inSessions, "ListSummaries": inSummaries} {
+		if want := []string{"new", "old"}; !slices.Equal(got, want) {
+			t.Errorf("%s has %q, want %q", name, got, want)
+		}
 	}
 }
 
