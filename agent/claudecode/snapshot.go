@@ -49,7 +49,8 @@ func splitSnapshot(token string) (session string, entries int) {
 	return token, 0
 }
 
-// A snapshotStore has a conversation as it was once.
+// A snapshotStore has a conversation as it was once. It lists no subkeys: the transcripts of subagents may have gone on
+// since then, and a CLI that forks does not look for them.
 type snapshotStore struct {
 	transcript.Store
 	session string
@@ -63,14 +64,6 @@ func (s snapshotStore) Load(ctx context.Context, key transcript.Key) ([]json.Raw
 		all = all[:s.entries]
 	}
 	return all, err
-}
-
-// ListSubkeys implements [transcript.SubkeyLister].
-func (s snapshotStore) ListSubkeys(ctx context.Context, key transcript.Key) ([]string, error) {
-	if lister, ok := s.Store.(transcript.SubkeyLister); ok {
-		return lister.ListSubkeys(ctx, key)
-	}
-	return nil, nil
 }
 
 // Lock implements [transcript.Locker].
