@@ -158,7 +158,9 @@ type Options struct {
 	NoPersistence bool
 	// Store receives a copy of the transcript while it is written, and is what Resume and Continue
 	// read from. A resumed CLI runs in a temporary config directory with a copy of the login, less
-	// its refresh token, and of the settings that it would have used; it is removed by Close.
+	// its refresh token, and of the settings that it would have used; it is removed by Close. A store
+	// that is a [transcript.Locker] lets one client at a time go on with a conversation: Connect of
+	// another one wraps [transcript.ErrInUse], unless it forks.
 	Store transcript.Store
 	// StoreEager writes to Store at every frame instead of at each result.
 	StoreEager bool

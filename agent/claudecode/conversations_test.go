@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
@@ -73,7 +74,11 @@ func TestAConversationBelongsToTheFolderThatItBeganIn(t *testing.T) {
 	if _, err := c.Lock(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Lock(t.Context(), elsewhere); !errors.Is(err, transcript.ErrInUse) {
+	_, err := c.Lock(t.Context(), elsewhere)
+	if !errors.Is(err, transcript.ErrInUse) {
 		t.Errorf("a run in another folder goes on with the conversation beside the first: %v, want ErrInUse", err)
+	}
+	if got := New(nil).Classify(err).Kind; got != agent.FailureRequest {
+		t.Errorf("a conversation that is in use is a failure of kind %q, want %q", got, agent.FailureRequest)
 	}
 }

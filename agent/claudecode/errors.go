@@ -49,7 +49,7 @@ func ofIsolation(err error) (agent.Failure, bool) {
 	switch {
 	case missing:
 		return agent.Failure{Kind: agent.FailureAuthentication}, true
-	case refused, errors.Is(err, transcript.ErrNotFound), errors.Is(err, transcript.ErrBadKey):
+	case refused, errors.Is(err, transcript.ErrNotFound), errors.Is(err, transcript.ErrBadKey), errors.Is(err, transcript.ErrInUse):
 		return agent.Failure{Kind: agent.FailureRequest}, true
 	}
 	return agent.Failure{}, false

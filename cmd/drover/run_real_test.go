@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,17 +149,30 @@ func TestAPromptFromStandardInput(t *testing.T) {
 }
 
 func TestASecondRunContinuesTheFirst(t *testing.T) {
+	beside, refused := make(chan func() *running, 1), make(chan ended, 1) // a run while another one goes on with the same token
 	model := claudetest.NewModel(t,
 		script.Text("I shall remember."),
-		script.Text("It was 7.").When(script.Match{Text: "The number is 7."}, script.Match{LastUserText: "Which number?"}))
+		script.Func(func(*script.Request) script.Turn {
+			other := (<-beside)()
+			_, _ = io.Copy(&other.seen, other.stdout)
+			_ = other.cmd.Wait()
+			refused <- ended{code: other.cmd.ProcessState.ExitCode(), errors: other.stderr.String()}
+			return script.Text("It was 7.")
+		}).When(script.Match{Text: "The number is 7."}, script.Match{LastUserText: "Which number?"}))
 	p := newProgram(t, model.URL())
 	first := p.run("run", "--json", "The number is 7.")
 	done := lastEvent(t, first.out).Payload.(event.Done)
 	if done.ResumeToken == "" {
 		t.Fatalf("no token in %s", first.out)
 	}
+	beside <- func() *running { return p.start("run", "--quiet", "--resume", done.ResumeToken, "Me too.") }
 	if got := p.run("run", "--quiet", "--resume", done.ResumeToken, "Which number?"); got.code != 0 || got.out != "It was 7.\n" {
 		t.Errorf("got %+v, want an answer that knows of the first run", got)
+	}
+	if want := "drover: --resume: the conversation is in use\n  next: wait until the other run has ended\n"; len(refused) != 1 {
+		t.Error("there was no run beside it")
+	} else if got := <-refused; got.code != exitError || got.errors != want {
+		t.Errorf("the run beside it got %+v, want %q", got, want)
 	}
 	got := p.run("run", "--resume", "00000000-0000-4000-8000-000000000000", "Which number?")
 	if got.code != exitUsage || !strings.Contains(got.errors, "there is no such conversation in this folder\n  next: give --resume the resumeToken") {
