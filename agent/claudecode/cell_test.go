@@ -83,6 +83,22 @@ func TestClose_ReturnsTheFailedCleanupOfARun(t *testing.T) {
 	}
 }
 
+// A CLI that its cell ends while it starts does not say why; the cell does.
+func TestStart_LimitOfTheCellIsTheError(t *testing.T) {
+	cli := claudetest.CLI(t)
+	program := cli.WriteFile(t, "program", "x")
+	if err := os.Chmod(program, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	for _, err := range claudecode.New(cli.Options(claudetest.NewModel(t))).Run(inTime(t), agent.Request{Prompt: "go"}) {
+		failed = errors.Join(failed, err)
+	}
+	if _, ok := errors.AsType[*isolation.BreachError](failed); !ok || !strings.Contains(failed.Error(), program) || !strings.Contains(failed.Error(), "chmod ug-s") {
+		t.Errorf("the run failed with %v, want the breach that names %s", failed, program)
+	}
+}
+
 // What the cell tells is part of the run: its walls right after the beginning, each model call with its
 // price, and the gateway's own count at the end, which is the CLI's.
 func TestARunTellsOfItsCell(t *testing.T) {

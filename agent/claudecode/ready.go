@@ -132,9 +132,12 @@ func (r *run) checkVersion(ctx context.Context, told string) error {
 	return a.judged(found, told).Err()
 }
 
-// connectError is why a CLI could not be started. Very old ones fail in many ways, none of which says
-// that they are old.
+// connectError is why a CLI could not be started: a limit of its cell, by which it was killed, or else its own
+// error. Very old ones fail in many ways, none of which says that they are old.
 func (r *run) connectError(ctx context.Context, err error) error {
+	if limit := r.stoppedBy(ctx); limit != nil {
+		return limit
+	}
 	if _, ended := errors.AsType[*claude.ProcessError](err); ended && ctx.Err() == nil {
 		if old := r.checkVersion(ctx, ""); old != nil {
 			return old

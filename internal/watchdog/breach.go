@@ -47,7 +47,7 @@ func (b Breach) Error() string {
 		return fmt.Sprintf("the disk of %s has %s free, %s must stay free\n  next: make room there, or lower the floor",
 			shown(b.Path), size(b.Found), size(b.Limit))
 	case SetID:
-		return fmt.Sprintf("%s runs with the rights of its owner or group (set-id) or with capabilities, and the cell could write another program into it\n  next: take the bit away with chmod ug-s and the capabilities with setcap -r, or mount a copy of the folder",
+		return fmt.Sprintf("%s runs with the rights of its owner or group (set-id) or with capabilities, and the cell could write another program into it\n  next: take the bit away with chmod ug-s and the capabilities with setcap -r, or work on a copy without it",
 			shown(b.Path))
 	case Memory:
 		return fmt.Sprintf("the cell used %s of memory, allowed are %s\n  next: let it work on less at once, or raise the limit on memory",
