@@ -161,6 +161,8 @@ const (
 	statusNotFound        = 404
 	statusRequestTimeout  = 408
 	statusTooManyRequests = 429
+	statusBadGateway      = 502
+	statusGatewayTimeout  = 504
 	statusOverloaded      = 529 // the API's own, for no capacity
 )
 
@@ -222,6 +224,8 @@ func (e *ResultError) Advice() string {
 		return "look at the hooks: one of them ended the turn"
 	case e.APIErrorStatus == statusNotFound:
 		return "check Options.Model: the API does not know it"
+	case e.APIErrorStatus == statusBadGateway, e.APIErrorStatus == statusGatewayTimeout, e.APIError == "connection_failed":
+		return "check the connection to the model, or try again later"
 	case e.Retryable():
 		return "try again later"
 	}

@@ -91,6 +91,8 @@ var forPrograms = []struct {
 	said  string
 }{
 	{regexp.MustCompile(`; Options\.[^\n;]*`), ""},
+	// The CLI's own advice; the address is one inside the cell.
+	{regexp.MustCompile(` This is a server-side issue, [^\n]*check your inference gateway \([^)\n]*\)\.`), ""},
 	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
 	{regexp.MustCompile(`(?:resuming from|the conversation in) Options\.Store: .*the store has no such session`), "--resume: there is no such conversation in this folder"},
 	{regexp.MustCompile(`(?:resuming from|the conversation in) Options\.Store: .*unsafe store key: [^\n]*`), "--resume: it is no token of a conversation"},

@@ -53,6 +53,9 @@ func (c exitCase) try(t *testing.T) {
 	if n := strings.Count(rest, "  next: "); n == 0 || slices.Contains(c.args, "--stored-login") && strings.Contains(rest, "--stored-login") {
 		t.Errorf("the advice is %q", rest)
 	}
+	if strings.Contains(line, "inference gateway") || c.kind == agent.FailureTimeout && !strings.Contains(rest, "check the connection to the model") {
+		t.Errorf("the advice of the CLI, or another that does not fit: %s", &errs)
+	}
 	if field := goField.FindString(errs.String()); field != "" {
 		t.Errorf("the field %s means nothing to a user of the command: %s", field, &errs)
 	}
@@ -187,7 +190,7 @@ func TestExitCodes(t *testing.T) {
 	for name, c := range map[string]exitCase{
 		"resume nonsense":       {[]string{"--quiet", "--resume", "nonsense", "Do it."}, exitUsage, agent.FailureRequest, "--resume: it is no token"},
 		"resume unknown":        {[]string{"--quiet", "--resume", "11111111-1111-4111-8111-111111111111", "Do it."}, exitUsage, agent.FailureRequest, "--resume: there is no such conversation"},
-		"unreachable":           {[]string{"--quiet", "Do it."}, exitError, agent.FailureTimeout, refused + " refused the connection"},
+		"unreachable":           {[]string{"--quiet", "Do it."}, exitError, agent.FailureTimeout, refused + " refused the connection."},
 		"resume nonsense, file": {[]string{"--quiet", "--resume", "nonsense", "-f", "agent.yaml"}, exitUsage, agent.FailureRequest, "--resume: it is no token"},
 	} {
 		t.Run(name, c.try)
