@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/launch"
 )
 
 // withoutKeys removes what looks like a key from a text that the CLI or the model's service wrote.
@@ -25,39 +26,14 @@ var (
 	// ErrCLINotFound is returned when no Claude Code executable could be found.
 	ErrCLINotFound = errors.New("claude: CLI not found")
 	// ErrNotExecutable is returned when the CLI exists but cannot be run.
-	ErrNotExecutable = errors.New("claude: CLI is not executable")
+	ErrNotExecutable = launch.ErrNotExecutable
 	// ErrWorkingDir is returned when the working directory does not exist or is not a directory.
-	ErrWorkingDir = errors.New("claude: working directory is not usable")
+	ErrWorkingDir = launch.ErrWorkingDir
 	// ErrClosed is returned by calls on a client that was closed by its owner.
 	ErrClosed = errors.New("claude: client is closed")
 	// ErrTooOld is returned when an option needs a newer CLI than the one that answered.
 	ErrTooOld = errors.New("claude: CLI is too old")
 )
-
-// A LaunchError says why the CLI could not be started. It wraps one of [ErrCLINotFound],
-// [ErrNotExecutable], [ErrWorkingDir], or the error of the operating system or the [Spawner].
-type LaunchError struct {
-	Path string // program, or working directory, that was tried
-	Err  error
-	Hint string // what to do next
-}
-
-func (e *LaunchError) Error() string {
-	s := e.Err.Error()
-	if strings.Contains(s, "\n  next: ") { // the cause says where, and what to do
-		return s
-	}
-	if e.Path != "" {
-		s += ": " + e.Path
-	}
-	if e.Hint != "" {
-		s += "\n  next: " + e.Hint
-	}
-	return s
-}
-
-// Unwrap returns the cause.
-func (e *LaunchError) Unwrap() error { return e.Err }
 
 // A ProcessError reports that the CLI ended when it should not have. A CLI that ends after an
 // error result is reported as a [ResultError] instead.

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/drover-agents/drover/launch"
 )
 
 const (
@@ -106,9 +107,9 @@ func (f *finder) named(path, source string) (Found, error) {
 	if err == nil {
 		err = checkProgram(f.goos, abs)
 	}
-	var launch *LaunchError
-	if errors.As(err, &launch) {
-		launch.Hint += fmt.Sprintf(" (the path comes from: %s)", source)
+	var failed *LaunchError
+	if errors.As(err, &failed) {
+		failed.Hint += fmt.Sprintf(" (the path comes from: %s)", source)
 	}
 	if err != nil {
 		return Found{}, err
@@ -238,40 +239,17 @@ func (f *finder) home() string {
 	return f.getenv("HOME")
 }
 
-// checkProgram says what is wrong with the program at path, if anything.
+// checkProgram says what is wrong with the CLI at path, if anything.
 func checkProgram(goos, path string) error {
-	info, err := os.Stat(path)
+	err := launch.CheckProgram(path)
 	switch {
-	case errors.Is(err, os.ErrPermission):
-		return &LaunchError{path, fmt.Errorf("%w: %w", ErrNotExecutable, err), "give this user access to the file and the directories above it"}
-	case err != nil:
-		return &LaunchError{path, ErrCLINotFound, "correct the path, or run " + installCommand}
-	case goos == "windows" && isShim(path):
-		return &LaunchError{path, fmt.Errorf("%w: a batch file would pass its arguments through a shell", ErrNotExecutable), "use claude.exe; " + installCommand + " installs it"}
-	case info.IsDir():
-		return &LaunchError{path, fmt.Errorf("%w: it is a directory", ErrNotExecutable), "name the claude executable inside it"}
-	case goos != "windows" && info.Mode()&0o111 == 0:
-		return &LaunchError{path, fmt.Errorf("%w: no execute permission (mode %s)", ErrNotExecutable, info.Mode()), "chmod +x " + path}
+	case errors.Is(err, launch.ErrNotFound):
+		return &LaunchError{Path: path, Err: ErrCLINotFound, Hint: "correct the path, or run " + installCommand}
+	case goos == "windows" && launch.IsBatchFile(path):
+		return &LaunchError{
+			Path: path, Err: fmt.Errorf("%w: a batch file would pass its arguments through a shell", ErrNotExecutable),
+			Hint: "use claude.exe; " + installCommand + " installs it",
+		}
 	}
-	if _, err := exec.LookPath(path); goos == runtime.GOOS && errors.Is(err, os.ErrPermission) {
-		return &LaunchError{path, fmt.Errorf("%w: this user may not execute it (mode %s)", ErrNotExecutable, info.Mode()), "chmod +x " + path + " or run as its owner"}
-	}
-	return nil
-}
-
-// checkDir says what is wrong with a working directory, if anything. Empty is the current one.
-func checkDir(dir string) error {
-	if dir == "" {
-		dir = "."
-	}
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return &LaunchError{dir, fmt.Errorf("%w: it does not exist", ErrWorkingDir), "create the directory, or correct Options.Dir"}
-	case err != nil:
-		return &LaunchError{dir, fmt.Errorf("%w: %w", ErrWorkingDir, err), "give this user access to the directory"}
-	case !info.IsDir():
-		return &LaunchError{dir, fmt.Errorf("%w: it is not a directory", ErrWorkingDir), "name a directory"}
-	}
-	return nil
+	return err
 }

@@ -28,19 +28,6 @@ func isRealProgram(name string) bool {
 	return strings.HasSuffix(name, ".exe") || strings.HasSuffix(name, ".com")
 }
 
-// isShim reports whether any component of a Windows path names a batch file. Windows runs those
-// through its shell, which takes arguments apart again and would run what they contain.
-func isShim(path string) bool {
-	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' || r == ':' })
-	for _, part := range parts {
-		part = strings.ToLower(strings.TrimRight(part, ". "))
-		if strings.HasSuffix(part, ".bat") || strings.HasSuffix(part, ".cmd") {
-			return true
-		}
-	}
-	return false
-}
-
 // wellKnownPlaces lists where the CLI's installers put it. On Windows nothing but the home
 // directory is probed: a path without a drive can be planted by anybody who may write to the
 // current drive's root.

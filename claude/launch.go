@@ -15,12 +15,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/internal/redact"
 	"github.com/drover-agents/drover/internal/spill"
+	"github.com/drover-agents/drover/launch"
 )
 
 // start launches the CLI and the goroutines that speak to it.
@@ -70,7 +72,7 @@ func (o *Options) sandboxed() bool {
 // launchCommand is what the spawner is asked to start.
 func (c *Client) launchCommand() (Command, error) {
 	o := c.opts
-	if err := checkDir(o.Dir); err != nil {
+	if err := launch.CheckDir(o.Dir); err != nil {
 		return Command{}, err
 	}
 	found, err := Find(FindOptions{Path: o.CLIPath}) // not below o.Dir: an agent may have written there
@@ -108,8 +110,10 @@ func (c *Client) throughRuntime(cmd Command) (Command, error) {
 }
 
 func launchError(cmd Command, err error) error {
-	var launch *LaunchError
-	if errors.As(err, &launch) {
+	if failed := (*LaunchError)(nil); errors.As(err, &failed) {
+		if errors.Is(err, ErrNotExecutable) && errors.Is(err, syscall.ENOEXEC) {
+			failed.Hint += "; or run " + installCommand
+		}
 		return err
 	}
 	return &LaunchError{Path: cmd.Path, Err: fmt.Errorf("claude: starting the CLI: %w", err), Hint: "run it by hand with --version to see whether it starts at all"}

@@ -65,7 +65,7 @@ func TestLaunchErrors(t *testing.T) {
 			t.Chdir(empty)
 		}, claude.ErrCLINotFound, []string{"CLI not found", "PATH", "next: ", "npm install --global @anthropic-ai/claude-code@" + claude.PinnedVersion, "DROVER_CLAUDE"}},
 		{"path to nothing", func(_ *testing.T, o *claude.Options) { o.CLIPath = missing }, claude.ErrCLINotFound, []string{"CLI not found", missing, "next: ", "npm install", "explicit path"}},
-		{"path to a directory", func(_ *testing.T, o *claude.Options) { o.CLIPath = empty }, claude.ErrNotExecutable, []string{"directory", empty, "next: name the claude executable inside it"}},
+		{"path to a directory", func(_ *testing.T, o *claude.Options) { o.CLIPath = empty }, claude.ErrNotExecutable, []string{"directory", empty, "next: name the program inside it"}},
 		{"no execute permission", func(_ *testing.T, o *claude.Options) { o.CLIPath = plain }, claude.ErrNotExecutable, []string{"no execute permission", plain, "next: chmod +x"}},
 		{"text file", func(_ *testing.T, o *claude.Options) {
 			o.CLIPath, o.Spawner = text, claude.HostSpawner{NoPIDNamespace: true}
@@ -75,7 +75,7 @@ func TestLaunchErrors(t *testing.T) {
 			o.CLIPath, o.Spawner = foreign, claude.HostSpawner{NoPIDNamespace: true}
 		}, nil, []string{"exec format error", foreign, "next: ", "--version"}},
 		{"program for another machine in a namespace", func(_ *testing.T, o *claude.Options) { o.CLIPath = foreign }, claude.ErrNotExecutable, []string{"exec format error", "EM_RISCV", foreign, "next: "}},
-		{"no directory", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, missing }, claude.ErrWorkingDir, []string{"working directory", "does not exist", missing, "next: create the directory, or correct Options.Dir"}},
+		{"no directory", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, missing }, claude.ErrWorkingDir, []string{"working directory", "does not exist", missing, "next: create the directory, or correct its path"}},
 		{"directory is a file", func(_ *testing.T, o *claude.Options) { o.CLIPath, o.Dir = ok, plain }, claude.ErrWorkingDir, []string{"working directory", "not a directory", plain, "next: name a directory"}},
 		{"spawner fails", func(_ *testing.T, o *claude.Options) {
 			o.CLIPath, o.Spawner = ok, claude.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {

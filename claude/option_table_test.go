@@ -51,7 +51,7 @@ func processRows() []optionRow {
 			{name: "empty", set: func(o *options) { o.ClientApp = "" }},
 		}, shownBy: "effect"},
 		{field: "Options.Spawner", forms: []form{{name: "kept", set: func(*options) {}, wire: nothing}}, shownBy: "TestOptionWire"},
-		{field: "Options.User", forms: []form{{name: "empty", set: func(o *options) { o.User = "" }}}, shownBy: "TestHostSpawnerUser"},
+		{field: "Options.User", forms: []form{{name: "empty", set: func(o *options) { o.User = "" }}}, shownBy: "TestCLIAsAnotherUser"},
 		{field: "Options.ExtraArgs", forms: []form{
 			{name: "set", set: func(o *options) { o.ExtraArgs = []string{"--bare", "--name", "-x"} }, wire: args("--bare", "--name", "-x")},
 			{name: "empty", set: func(o *options) { o.ExtraArgs = []string{} }},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // holdVariable makes this test program one that holds a cell in the folder that it names, says what the
@@ -36,7 +37,7 @@ func hold(dir string) string {
 	if err != nil {
 		return err.Error()
 	}
-	p, err := opts.Spawner.Spawn(context.Background(), claude.Command{
+	p, err := opts.Spawner.Spawn(context.Background(), launch.Command{
 		Path: "/bin/sh", Args: []string{"-c", "setsid sleep 60 & (setsid nohup sleep 60 &) ; chmod 0 $HOME/.claude; echo ready; sleep 60"},
 		Dir: opts.Dir, Env: opts.Environ(),
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // A link that an agent has left in its workspace does not choose what the next one gets to see, although
@@ -72,7 +73,7 @@ func TestACLIThatTheAgentCouldReplaceIsNotRun(t *testing.T) {
 	}
 	defer func() { _ = cell.Close() }()
 	for _, name := range []string{"bin/claude", "link"} {
-		_, err := opts.Spawner.Spawn(t.Context(), claude.Command{Path: filepath.Join(work, name), Dir: work, Env: opts.Environ()})
+		_, err := opts.Spawner.Spawn(t.Context(), launch.Command{Path: filepath.Join(work, name), Dir: work, Env: opts.Environ()})
 		if err == nil || !strings.Contains(err.Error(), "could replace it") {
 			t.Errorf("%s: got %v, want a refusal", name, err)
 		}
@@ -97,7 +98,7 @@ func TestACLIInTheProjectCannotBeReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	p, err := opts.Spawner.Spawn(t.Context(), claude.Command{Path: link, Dir: work, Env: opts.Environ()})
+	p, err := opts.Spawner.Spawn(t.Context(), launch.Command{Path: link, Dir: work, Env: opts.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}

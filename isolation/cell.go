@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/launch"
 )
 
 // OpenOptions say what a cell must know of its run.
@@ -57,7 +58,7 @@ type Cell struct {
 	walls     walls
 	shields   []string       // folders that are read-only because the CLI is in them
 	notes     []string       // what else the event about the walls has to say
-	host      claude.Spawner // of the caller, for levels without a jail
+	host      launch.Spawner // of the caller, for levels without a jail
 
 	serving sync.WaitGroup
 
@@ -75,7 +76,7 @@ type walls interface {
 	// addresses are where the CLI finds the gateway and the proxies.
 	addresses() addresses
 	// spawn starts the CLI inside.
-	spawn(ctx context.Context, cmd claude.Command) (claude.Process, error)
+	spawn(ctx context.Context, cmd launch.Command) (launch.Process, error)
 }
 
 // addresses are where a CLI finds what the cell serves. Proxies are empty where there are none.
@@ -264,7 +265,7 @@ func (c *Cell) onClose(f func() error) {
 var errClosed = errors.New("isolation: the cell is closed\n  next: open another one for each run")
 
 // spawn starts a CLI behind the walls. One that Close meets while it starts does not come to run.
-func (c *Cell) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+func (c *Cell) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	p, err := c.spawnBehindWalls(ctx, cmd)
 	if err != nil && c.open.Err() != nil && !errors.Is(err, errClosed) {
 		err = errors.Join(errClosed, err)
@@ -275,7 +276,7 @@ func (c *Cell) spawn(ctx context.Context, cmd claude.Command) (claude.Process, e
 	return p, err
 }
 
-func (c *Cell) spawnBehindWalls(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+func (c *Cell) spawnBehindWalls(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	c.mu.Lock()
 	if c.open.Err() != nil {
 		c.mu.Unlock()

@@ -24,6 +24,7 @@ import (
 	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/watchdog"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // requireCell skips where there are no cells.
@@ -46,7 +47,7 @@ func runIn(ctx context.Context, i *isolation.Isolation, dir, program string, arg
 	if err != nil {
 		return err
 	}
-	p, err := o.Spawner.Spawn(ctx, claude.Command{Path: program, Args: args, Dir: dir, Env: o.Environ()})
+	p, err := o.Spawner.Spawn(ctx, launch.Command{Path: program, Args: args, Dir: dir, Env: o.Environ()})
 	if err != nil {
 		_ = cell.Close()
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // openIn opens a cell whose home is in temp.
@@ -34,8 +35,8 @@ func openIn(t *testing.T, temp string, o *claude.Options, change func(*isolation
 }
 
 // waitForInput is a program that ends when its input does.
-func waitForInput(o *claude.Options) claude.Command {
-	return claude.Command{Path: "/bin/bash", Args: []string{"-c", "read x"}, Dir: o.Dir, Env: o.Environ()}
+func waitForInput(o *claude.Options) launch.Command {
+	return launch.Command{Path: "/bin/bash", Args: []string{"-c", "read x"}, Dir: o.Dir, Env: o.Environ()}
 }
 
 func TestNothingStartsInAClosedCell(t *testing.T) {
@@ -95,19 +96,19 @@ func TestCloseEndsWhatJustStarts(t *testing.T) {
 // A start that does not listen to its context is waited for, and what it has started is ended.
 func TestCloseWaitsForAStart(t *testing.T) {
 	began := make(chan struct{})
-	slow := claude.SpawnerFunc(func(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+	slow := launch.SpawnerFunc(func(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 		close(began)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
-		return claude.HostSpawner{}.Spawn(context.Background(), cmd)
+		return launch.HostSpawner{}.Spawn(context.Background(), cmd)
 	})
 	o := &claude.Options{Dir: t.TempDir(), Spawner: slow}
 	cell := openIn(t, t.TempDir(), o, func(i *isolation.Isolation) {
 		i.Strongest, i.Weakest = isolation.LevelHost, isolation.LevelHost
 	})
-	ended := make(chan claude.ExitStatus, 1)
+	ended := make(chan launch.ExitStatus, 1)
 	go func() {
 		p, err := o.Spawner.Spawn(context.Background(), waitForInput(o))
 		if err != nil {
@@ -160,7 +161,7 @@ func TestACellCanBeClosedWhenItsProgramHasStarted(t *testing.T) {
 	o := &claude.Options{Dir: t.TempDir()}
 	var cell *isolation.Cell
 	cell = openIn(t, temp, o, func(i *isolation.Isolation) {
-		i.Started = func(claude.Process) {
+		i.Started = func(launch.Process) {
 			if err := cell.Close(); err != nil {
 				t.Error(err)
 			}

@@ -13,10 +13,11 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/cgroup"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // holdShell starts a shell in a cell, which lives until the end of the test or of its input.
-func holdShell(t *testing.T, i *isolation.Isolation, line string) (claude.Process, *bufio.Reader) {
+func holdShell(t *testing.T, i *isolation.Isolation, line string) (launch.Process, *bufio.Reader) {
 	t.Helper()
 	o := claude.Options{Dir: t.TempDir()}
 	cell, err := i.Open(t.Context(), &o, isolation.OpenOptions{})
@@ -28,7 +29,7 @@ func holdShell(t *testing.T, i *isolation.Isolation, line string) (claude.Proces
 			t.Error(err)
 		}
 	})
-	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/sh", Args: []string{"-c", line}, Dir: o.Dir, Env: o.Environ()})
+	p, err := o.Spawner.Spawn(t.Context(), launch.Command{Path: "/bin/sh", Args: []string{"-c", line}, Dir: o.Dir, Env: o.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestACLIThatIsOutOfMemoryIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	p, err := o.Spawner.Spawn(t.Context(), claude.Command{
+	p, err := o.Spawner.Spawn(t.Context(), launch.Command{
 		Path: "/bin/sh", Args: []string{"-c", "head -c 1G /dev/zero > /tmp/full"}, Dir: o.Dir, Env: o.Environ(),
 	})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/launch"
 )
 
 // openWalls are no walls of ours: the levels sandbox and host. Home, environment and gateway are those
@@ -73,11 +73,11 @@ func (c *Cell) serveHTTP(serve func(net.Listener) error) (string, error) {
 
 func (w *openWalls) addresses() addresses { return w.at }
 
-func (w *openWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+func (w *openWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	spawner := w.cell.host
 	if spawner == nil {
 		// As root, bubblewrap makes a /proc in which the sandbox of the CLI cannot make its own.
-		spawner = &claude.HostSpawner{NoPIDNamespace: os.Geteuid() == 0 && w.cell.level == LevelSandbox}
+		spawner = &launch.HostSpawner{NoPIDNamespace: os.Geteuid() == 0 && w.cell.level == LevelSandbox}
 	}
 	p, err := spawner.Spawn(ctx, cmd)
 	if err != nil {

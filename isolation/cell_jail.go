@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
+	"github.com/drover-agents/drover/launch"
 )
 
 // Where a CLI in a jail finds what its cell serves. The gateway has an address of its own, so that
@@ -71,7 +72,7 @@ func (w *jailWalls) addresses() addresses {
 }
 
 // spawn implements walls.
-func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+func (w *jailWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (w *jailWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Proce
 }
 
 // jailSpec is a jail without a way out.
-func (c *Cell) jailSpec(program string, cmd claude.Command, mounts []jail.Mount) jail.Spec {
+func (c *Cell) jailSpec(program string, cmd launch.Command, mounts []jail.Mount) jail.Spec {
 	limits := c.isolation.Limits.Resolved()
 	return jail.Spec{
 		Path: program, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Mounts: mounts,
@@ -100,14 +101,14 @@ func (c *Cell) jailSpec(program string, cmd claude.Command, mounts []jail.Mount)
 }
 
 // programOf is the CLI as it is found inside, with all that is to be mounted.
-func (c *Cell) programOf(cmd claude.Command, mounts []jail.Mount) (string, []jail.Mount, error) {
+func (c *Cell) programOf(cmd launch.Command, mounts []jail.Mount) (string, []jail.Mount, error) {
 	real, err := filepath.EvalSymlinks(cmd.Path)
 	if err != nil {
-		return "", nil, &claude.LaunchError{Path: cmd.Path, Err: err, Hint: "give the path of a CLI that there is"}
+		return "", nil, &launch.Error{Path: cmd.Path, Err: err, Hint: "give the path of a CLI that there is"}
 	}
 	programs := append([]string{cmd.Path, real}, c.script(cmd)...)
 	if folder := replaceable(mounts, programs...); folder != "" {
-		return "", nil, &claude.LaunchError{
+		return "", nil, &launch.Error{
 			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where an agent could replace it", folder),
 			Hint: "install the CLI elsewhere, or name one that the agent cannot write: Options.CLIPath, " + claude.EnvCLI,
 		}
@@ -130,7 +131,7 @@ func (c *Cell) programOf(cmd claude.Command, mounts []jail.Mount) (string, []jai
 }
 
 // script is the CLI if it is a script that an interpreter runs: as it is named, and as it is found.
-func (c *Cell) script(cmd claude.Command) []string {
+func (c *Cell) script(cmd launch.Command) []string {
 	if c.cli == "" || c.cli == cmd.Path || !slices.Contains(cmd.Args, c.cli) {
 		return nil
 	}
@@ -235,7 +236,7 @@ func variable(env []string, name string) string {
 }
 
 // start starts the CLI in its jail and serves what it finds there.
-func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error) {
+func (c *Cell) start(ctx context.Context, spec jail.Spec) (launch.Process, error) {
 	kept, err := c.confine(spec.Mounts)
 	if err != nil {
 		return nil, err
@@ -248,7 +249,7 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (claude.Process, error
 	}
 	started, err := jail.Start(ctx, spec)
 	if err != nil {
-		return nil, errors.Join(&claude.LaunchError{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
+		return nil, errors.Join(&launch.Error{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
 	}
 	p := walled{started.Process, kept}
 	if err := kept.hold(started.Init(), p); err != nil {
@@ -285,15 +286,15 @@ type walled struct {
 	kept *confinement
 }
 
-// Kill implements [claude.Process].
+// Kill implements [launch.Process].
 func (w walled) Kill() error {
 	w.kept.killed.Store(true)
 	return w.Process.Kill()
 }
 
-// Wait implements [claude.Process].
-func (w walled) Wait() claude.ExitStatus {
+// Wait implements [launch.Process].
+func (w walled) Wait() launch.ExitStatus {
 	status := w.Process.Wait()
 	w.kept.ended(status)
-	return claude.ExitStatus{Code: status.Code, Signal: status.Signal}
+	return launch.ExitStatus{Code: status.Code, Signal: status.Signal}
 }

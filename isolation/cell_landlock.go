@@ -19,6 +19,7 @@ import (
 	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/landlock"
 	"github.com/drover-agents/drover/internal/proc"
+	"github.com/drover-agents/drover/launch"
 )
 
 // landlockWalls are Landlock and a filter of system calls: the level landlock. The CLI is in the network of
@@ -127,7 +128,7 @@ func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
 }
 
 // spawn implements walls.
-func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+func (w *landlockWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (w *landlockWalls) spawn(ctx context.Context, cmd claude.Command) (claude.P
 }
 
 // start starts a program that sees these mounts.
-func (w *landlockWalls) start(ctx context.Context, cmd claude.Command, program string, mounts []jail.Mount) (claude.Process, error) {
+func (w *landlockWalls) start(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount) (launch.Process, error) {
 	kept, err := w.cell.confine(mounts)
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (w *landlockWalls) start(ctx context.Context, cmd claude.Command, program s
 	}
 	started, err := w.launch(ctx, cmd, program, mounts, kept)
 	if err != nil {
-		return nil, errors.Join(&claude.LaunchError{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
+		return nil, errors.Join(&launch.Error{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
 	}
 	p := detached{walled{started, kept}, w.cell.home.Path()}
 	if err := kept.hold(started.PID(), p); err != nil {
@@ -162,7 +163,7 @@ func (w *landlockWalls) start(ctx context.Context, cmd claude.Command, program s
 
 // launch starts the helper, which puts itself behind the walls and becomes the program. It waits for its
 // filter until it is in its control group.
-func (w *landlockWalls) launch(ctx context.Context, cmd claude.Command, program string, mounts []jail.Mount, kept *confinement) (*proc.Process, error) {
+func (w *landlockWalls) launch(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount, kept *confinement) (*proc.Process, error) {
 	kit, err := openKit(w.ruleset(mounts))
 	defer kit.close()
 	if err != nil {

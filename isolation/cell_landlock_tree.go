@@ -19,7 +19,7 @@ type detached struct {
 	home string
 }
 
-// Kill implements [claude.Process].
+// Kill implements Process of package launch.
 func (d detached) Kill() error {
 	err := d.walled.Kill()
 	endThoseOf(d.home)

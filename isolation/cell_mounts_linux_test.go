@@ -14,6 +14,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // folders are a workspace and what is beside it.
@@ -182,10 +183,10 @@ func TestTheDebugFileOfTheCLIIsWritten(t *testing.T) {
 // saidIn is what a command of bash says, started as the options say.
 func saidIn(t *testing.T, o *claude.Options, command string) string {
 	t.Helper()
-	return saidBy(t, o, claude.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + command}, Dir: o.Dir, Env: o.Environ()})
+	return saidBy(t, o, launch.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + command}, Dir: o.Dir, Env: o.Environ()})
 }
 
-func saidBy(t *testing.T, o *claude.Options, cmd claude.Command) string {
+func saidBy(t *testing.T, o *claude.Options, cmd launch.Command) string {
 	t.Helper()
 	p, err := o.Spawner.Spawn(t.Context(), cmd)
 	if err != nil {
@@ -215,7 +216,7 @@ func TestAScriptIsInsideWithWhatIsBesideIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	said := saidBy(t, o, claude.Command{Path: "/bin/bash", Args: []string{"--norc", f.at("cli/cli.js"), "--print"}, Dir: o.Dir, Env: o.Environ()})
+	said := saidBy(t, o, launch.Command{Path: "/bin/bash", Args: []string{"--norc", f.at("cli/cli.js"), "--print"}, Dir: o.Dir, Env: o.Environ()})
 	if said != "kept beside the script" {
 		t.Errorf("got %q", said)
 	}
@@ -235,7 +236,7 @@ func TestAScriptInTheWorkspaceIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/bash", Args: []string{f.at("work/cli.js")}, Dir: o.Dir, Env: o.Environ()})
+	p, err := o.Spawner.Spawn(t.Context(), launch.Command{Path: "/bin/bash", Args: []string{f.at("work/cli.js")}, Dir: o.Dir, Env: o.Environ()})
 	if err == nil {
 		_ = p.Kill()
 	}

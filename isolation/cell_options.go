@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/launch"
 )
 
 // checkOptions refuses options that would lead around the walls.
@@ -173,7 +174,7 @@ func (c *Cell) furnish(o *claude.Options, upstream gateway.Upstream) (leftOut []
 	o.Env = claude.ExactEnv(own.Vars())
 	o.SettingSources = SettingSources() // an empty list would leave out the settings of the home, and its sandbox
 	o.StoreDir = c.home.TempDir()       // so that it goes with the home
-	o.Spawner = claude.SpawnerFunc(c.spawn)
+	o.Spawner = launch.SpawnerFunc(c.spawn)
 	return env.LeftOut, nil
 }
 

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/cgroup"
 	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/internal/watchdog"
+	"github.com/drover-agents/drover/launch"
 )
 
 // A confinement keeps one start of the CLI within the limits that belong to the cell as a whole: by a
@@ -73,7 +73,7 @@ func (f *confinement) add(pids []int) error {
 }
 
 // hold keeps a started CLI within its limits, and ends it when the cell is closed.
-func (f *confinement) hold(pid int, p claude.Process) error {
+func (f *confinement) hold(pid int, p launch.Process) error {
 	f.cell.onClose(func() error {
 		err := p.Kill()
 		p.Wait()

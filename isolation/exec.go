@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/launch"
 )
 
 // ExecOptions say which command is run beside an agent, and where.
@@ -86,7 +86,7 @@ func (i *Isolation) Exec(ctx context.Context, o ExecOptions) (done guard.Execute
 }
 
 // startCommand does everything up to the start.
-func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ claude.Process, err error) {
+func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ launch.Process, err error) {
 	if c.level, err = c.commandLevel(ctx); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ claude.Proces
 	if err != nil {
 		return nil, err
 	}
-	return c.spawnCommand(ctx, o, claude.Command{Path: path, Args: args, Dir: c.dir, Env: env})
+	return c.spawnCommand(ctx, o, launch.Command{Path: path, Args: args, Dir: c.dir, Env: env})
 }
 
 // commandLevel is the level of the walls around a command.
@@ -161,7 +161,7 @@ func command(argv []string) (path string, args []string, err error) {
 }
 
 // await waits for the end of a command and takes its output.
-func (c *Cell) await(ctx context.Context, p claude.Process, o ExecOptions) (guard.Executed, error) {
+func (c *Cell) await(ctx context.Context, p launch.Process, o ExecOptions) (guard.Executed, error) {
 	limit := cmp.Or(o.Timeout, defaultExecTime)
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -187,7 +187,7 @@ func (c *Cell) await(ctx context.Context, p claude.Process, o ExecOptions) (guar
 }
 
 // exitCode is how a command ended, as a shell would say it.
-func exitCode(s claude.ExitStatus) int {
+func exitCode(s launch.ExitStatus) int {
 	if s.Code < 0 {
 		return killedByKernel
 	}

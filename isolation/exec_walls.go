@@ -6,12 +6,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/launch"
 )
 
 // spawnCommand starts a command behind the walls of the cell's level.
-func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd claude.Command) (claude.Process, error) {
+func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd launch.Command) (launch.Process, error) {
 	if c.level == LevelHost {
 		return (&openWalls{cell: c}).spawn(ctx, cmd)
 	}

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/launch"
 )
 
 // An Isolation says how an agent is kept apart from the machine, and what of the machine it gets all
@@ -48,7 +48,7 @@ type Isolation struct {
 	// Furnish puts skills and files into the home before the CLI starts. Nil leaves it as made.
 	Furnish func(*Home) error
 	// Started is told of each process of the CLI. Nil means nobody wants to know.
-	Started func(claude.Process)
+	Started func(launch.Process)
 	// Gateway is what model calls go through, where runs shall wait for each other and back off
 	// together. Nil means [gateway.Shared].
 	Gateway *gateway.Gateway

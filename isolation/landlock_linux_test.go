@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 func onlyLandlock() *isolation.Isolation {
@@ -186,8 +187,8 @@ func TestTheRealCLIBehindLandlockThatCannotStartSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{program: "running " + program, cli.Root + "/none": "no such file"} {
-		_, err := opts.Spawner.Spawn(t.Context(), claude.Command{Path: path, Dir: cli.Work})
-		if _, ok := errors.AsType[*claude.LaunchError](err); !ok || !strings.Contains(err.Error(), want) {
+		_, err := opts.Spawner.Spawn(t.Context(), launch.Command{Path: path, Dir: cli.Work})
+		if _, ok := errors.AsType[*launch.Error](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a LaunchError that says %q", err, want)
 		}
 	}

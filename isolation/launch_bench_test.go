@@ -21,6 +21,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // A timedModel is a scripted model that knows when it was asked for the first time.
@@ -48,16 +49,16 @@ func newTimedModel(t testing.TB) *timedModel {
 	return m
 }
 
-// A launch is one run of the real CLI.
-type launch struct{ first, end, cpu time.Duration }
+// A timedRun is one run of the real CLI.
+type timedRun struct{ first, end, cpu time.Duration }
 
-func (m *timedModel) launch(b *testing.B, o *claude.Options, i *isolation.Isolation) launch {
+func (m *timedModel) launch(b *testing.B, o *claude.Options, i *isolation.Isolation) timedRun {
 	b.Helper()
 	m.asked.Store(0)
 	cpu, began := cpuTime(b), time.Now()
 	closeCell, inside := func() error { return nil }, func() time.Duration { return 0 }
 	if i != nil {
-		i.Started = func(p claude.Process) { inside = cpuInside(p) }
+		i.Started = func(p launch.Process) { inside = cpuInside(p) }
 		cell, err := i.Open(b.Context(), o, isolation.OpenOptions{})
 		if err != nil {
 			b.Fatal(err)
@@ -71,11 +72,11 @@ func (m *timedModel) launch(b *testing.B, o *claude.Options, i *isolation.Isolat
 	if err := closeCell(); err != nil {
 		b.Fatal(err)
 	}
-	return launch{time.Unix(0, m.asked.Load()).Sub(began), time.Since(began), cpuTime(b) - cpu}
+	return timedRun{time.Unix(0, m.asked.Load()).Sub(began), time.Since(began), cpuTime(b) - cpu}
 }
 
 // cpuInside reads the CPU time of a cell from its control group, zero without one.
-func cpuInside(p claude.Process) func() time.Duration {
+func cpuInside(p launch.Process) func() time.Duration {
 	groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", initOf(p)))
 	return func() time.Duration {
 		for line := range strings.Lines(string(groups)) {
@@ -103,7 +104,7 @@ func cpuIn(path string) time.Duration {
 }
 
 // initOf is the first process of a cell, as the host sees it.
-func initOf(p claude.Process) int { return p.(interface{ Init() int }).Init() }
+func initOf(p launch.Process) int { return p.(interface{ Init() int }).Init() }
 
 // ask has the CLI answer one prompt.
 func ask(ctx context.Context, o *claude.Options) error {
@@ -128,7 +129,7 @@ func BenchmarkLaunch(b *testing.B) {
 			options := func() *claude.Options {
 				return &claude.Options{
 					CLIPath: cli.Path, Dir: cli.Work, SettingSources: []string{}, StrictMCP: true,
-					Env: claude.ExactEnv(cli.Env(model.URL)), Spawner: claude.HostSpawner{NoPIDNamespace: true},
+					Env: claude.ExactEnv(cli.Env(model.URL)), Spawner: launch.HostSpawner{NoPIDNamespace: true},
 				}
 			}
 			var bare, cell launches
@@ -159,7 +160,7 @@ func fresh(b *testing.B, cli *claudetest.RealCLI) {
 
 type launches struct{ first, end, cpu []time.Duration }
 
-func (l *launches) add(one launch) {
+func (l *launches) add(one timedRun) {
 	l.first, l.end, l.cpu = append(l.first, one.first), append(l.end, one.end), append(l.cpu, one.cpu)
 }
 

@@ -19,12 +19,13 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // A waiting is a cell in which a shell waits for its input.
 type waiting struct {
 	cell    *isolation.Cell
-	process claude.Process
+	process launch.Process
 }
 
 // end closes the cell although the shell waits.
@@ -42,7 +43,7 @@ func wait(ctx context.Context, i *isolation.Isolation, dir string) (waiting, err
 	if err != nil {
 		return waiting{}, err
 	}
-	p, err := o.Spawner.Spawn(ctx, claude.Command{Path: "/usr/bin/sh", Args: []string{"-c", "read line"}, Dir: dir, Env: o.Environ()})
+	p, err := o.Spawner.Spawn(ctx, launch.Command{Path: "/usr/bin/sh", Args: []string{"-c", "read line"}, Dir: dir, Env: o.Environ()})
 	return waiting{cell, p}, err
 }
 
@@ -110,7 +111,7 @@ func memoryHere() int64 {
 }
 
 // memoryInside is what the processes of a cell have in memory, with what is shared divided.
-func memoryInside(p claude.Process) (sum int64) {
+func memoryInside(p launch.Process) (sum int64) {
 	for _, pid := range proc.Descendants(initOf(p)) {
 		content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		for line := range strings.Lines(string(content)) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // inCell runs a command of bash in place of the CLI, and returns what it says.
@@ -29,7 +30,7 @@ func inCell(t *testing.T, i *isolation.Isolation, o *claude.Options, command str
 			t.Error(err)
 		}
 	}()
-	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + command}, Dir: o.Dir, Env: o.Environ()})
+	p, err := o.Spawner.Spawn(t.Context(), launch.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + command}, Dir: o.Dir, Env: o.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestOptionsThatLeadAroundTheWallsAreRefused(t *testing.T) {
 	plant(t, filepath.Join(work, "file"), "")
 	plant(t, filepath.Join(dir, "settings.json"), `{"sandbox":{}}`)
 	for field, o := range map[string]claude.Options{
-		"Options.Spawner":                       {Dir: work, Spawner: claude.HostSpawner{}},
+		"Options.Spawner":                       {Dir: work, Spawner: launch.HostSpawner{}},
 		"Options.User":                          {Dir: work, User: "nobody"},
 		"Options.Sandbox":                       {Dir: work, Sandbox: &claude.Sandbox{}},
 		"Options.Settings has":                  {Dir: work, Settings: []byte(`{"sandbox":{"enabled":false}}`)},

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // The process that is started has the variables of the isolation and the token of its run. That token
@@ -37,7 +38,7 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cell.Close()
-	p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/usr/bin/env", Dir: o.Dir, Env: o.Environ()})
+	p, err := o.Spawner.Spawn(t.Context(), launch.Command{Path: "/usr/bin/env", Dir: o.Dir, Env: o.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}

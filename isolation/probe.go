@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/launch"
 )
 
 // An Attempt is one try to get through the walls.
@@ -92,7 +93,7 @@ func (p *planted) tryFrom(ctx context.Context, i *Isolation) (_ Report, err erro
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, cell.Close()) }()
-	process, err := o.Spawner.Spawn(ctx, claude.Command{
+	process, err := o.Spawner.Spawn(ctx, launch.Command{
 		Path: p.shell, Args: []string{"--noprofile", "--norc", "-c", p.script(cell.Home().Path())}, Env: o.Environ(), Dir: p.work,
 	})
 	if err != nil {

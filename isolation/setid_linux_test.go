@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // mapAttack writes into a file through a mapping, which leaves the set-id bits.
@@ -75,7 +76,7 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = cell.Close() }()
-		p, err := o.Spawner.Spawn(t.Context(), claude.Command{Path: "/bin/sleep", Args: []string{"10"}, Dir: work, Env: o.Environ()})
+		p, err := o.Spawner.Spawn(t.Context(), launch.Command{Path: "/bin/sleep", Args: []string{"10"}, Dir: work, Env: o.Environ()})
 		if err == nil {
 			_, _ = io.Copy(io.Discard, p.Stdout())
 			p.Wait()

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // try is one tool call of the scripted model, and what must and must not come of it.
@@ -36,7 +37,7 @@ func play(t *testing.T, cli *claudetest.RealCLI, home *isolation.Home, mode clau
 	cli.SetEnv(opts, model, map[string]string{
 		"HOME": home.Path(), "CLAUDE_CONFIG_DIR": home.ClaudeDir(), "TMPDIR": home.TempDir(), "CLAUDE_CODE_TMPDIR": home.TempDir(),
 	})
-	opts.Spawner = claude.HostSpawner{NoPIDNamespace: true} // in which the CLI could not make its own sandbox
+	opts.Spawner = launch.HostSpawner{NoPIDNamespace: true} // in which the CLI could not make its own sandbox
 	opts.SettingSources, opts.PermissionMode = isolation.SettingSources(), mode
 	opts.CanUseTool = func(_ context.Context, r *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "asked about " + r.ToolName}, nil

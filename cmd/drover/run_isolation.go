@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/launch"
 )
 
 // isolationFlags are what the flags say about the walls. The zero value is a cell without network for
@@ -146,11 +146,11 @@ func (l domainList) Set(value string) error {
 // processes are those that a run has started. They can be ended all at once.
 type processes struct {
 	mu      sync.Mutex
-	started []claude.Process
+	started []launch.Process
 	over    bool
 }
 
-func (p *processes) add(started claude.Process) {
+func (p *processes) add(started launch.Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.started = append(p.started, started)

@@ -14,12 +14,13 @@ import (
 // A name that ends in /* stands for everything below it. The most exact name for a package decides.
 var layers = map[string][]string{
 	"schema":            {},
+	"launch":            {"internal/*"}, // programs of agents: below every wire client
 	"claude/transcript": {"internal/*"},
 	// The suite that every store must pass; public, so that other stores can run it.
 	"claude/transcript/storetest": {"claude/transcript"},
 	"claude/script":               {"internal/*"},
-	"claude":                      {"schema", "claude/transcript", "internal/*"},
-	"claude/claudetest":           {"claude", "claude/script", "internal/*"},
+	"claude":                      {"schema", "claude/transcript", "launch", "internal/*"},
+	"claude/claudetest":           {"claude", "claude/script", "launch", "internal/*"},
 	"event":                       {},
 	"tool":                        {"event", "schema", "claude", "internal/*"},
 	"tool/mcp":                    {"tool", "event", "schema", "claude", "internal/*"},
@@ -33,7 +34,7 @@ var layers = map[string][]string{
 	// The proxy for what tools reach; Bedrock alone links AWS.
 	"gateway/proxy":   {"gateway", "event", "internal/*"},
 	"gateway/bedrock": {"gateway", "event", "internal/*"},
-	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "claude", "internal/*"},
+	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "claude", "launch", "internal/*"},
 	"workspace":       {"prompt", "session", "tool", "gate", "claude", "event", "internal/*"},
 	"agent":           {"workspace", "guard", "event", "tool", "gate", "internal/*"},
 	// The suite that every file system for tools must pass.

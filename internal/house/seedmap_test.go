@@ -300,8 +300,8 @@ func TestCheckSeedMap(t *testing.T) {
 		name, text string
 		problems   int
 	}{
-		{"good", row("a", "`claude.HostSpawner.Spawn`, claude.FindOptions.Path, make demo, docs/dependencies.md", "`claude.TestFindOrder/x`, house.TestCheckSeedMap"), 0},
-		{"interface method", row("a", "claude.Process.Kill", "claude.TestFindOrder"), 0},
+		{"good", row("a", "`launch.HostSpawner.Spawn`, claude.FindOptions.Path, make demo, docs/dependencies.md", "`claude.TestFindOrder/x`, house.TestCheckSeedMap"), 0},
+		{"interface method", row("a", "launch.Process.Kill", "claude.TestFindOrder"), 0},
 		{"no such identifier", row("a", "claude.Nothing", "claude.TestFindOrder"), 1},
 		{"no such test", row("a", "claude.Find", "claude.TestNothing"), 1},
 		{"empty cells", row("", "", ""), 3},

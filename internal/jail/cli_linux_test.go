@@ -22,19 +22,20 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/launch"
 )
 
 // A jailed CLI as package claude takes it.
 type jailed struct{ *jail.Cell }
 
-func (j jailed) Wait() claude.ExitStatus {
+func (j jailed) Wait() launch.ExitStatus {
 	status := j.Cell.Wait()
-	return claude.ExitStatus{Code: status.Code, Signal: status.Signal}
+	return launch.ExitStatus{Code: status.Code, Signal: status.Signal}
 }
 
 // jailSpawner starts the CLI in a cell that has one endpoint, which is forwarded to the model.
-func jailSpawner(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, listen string, nested bool) claude.Spawner {
-	return claude.SpawnerFunc(func(ctx context.Context, cmd claude.Command) (claude.Process, error) {
+func jailSpawner(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, listen string, nested bool) launch.Spawner {
+	return launch.SpawnerFunc(func(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 		program, err := filepath.EvalSymlinks(cmd.Path)
 		if err != nil {
 			return nil, err

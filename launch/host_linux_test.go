@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package claude
+package launch
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// spawnShell starts a shell script as if it were the CLI.
+// spawnShell starts a shell script as if it were an agent.
 func spawnShell(t *testing.T, h HostSpawner, script string, env ...string) Process {
 	t.Helper()
 	p, err := h.Spawn(t.Context(), Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: env})
@@ -118,15 +118,18 @@ func TestHostSpawnerUserWithoutAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := HostSpawner{User: "nobody"}.Spawn(t.Context(), Command{Path: "/bin/sh", Dir: dir})
-	checkLaunchError(t, err, os.ErrPermission, []string{"let user nobody enter", dir})
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "let user nobody enter") || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, want an Error that says what nobody may not do", err)
+	}
 }
 
 func TestHostSpawnerErrors(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
 	garbage := filepath.Join(dir, "garbage")
-	writeFile(t, plain, "x", 0o644)
-	writeFile(t, garbage, "\x7fELF but not really", 0o755)
+	if err := errors.Join(os.WriteFile(plain, []byte("x"), 0o644), os.WriteFile(garbage, []byte("\x7fELF but not really"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	cases := []struct {
@@ -137,7 +140,7 @@ func TestHostSpawnerErrors(t *testing.T) {
 		want  error
 		text  string
 	}{
-		{"missing program", t.Context(), HostSpawner{}, Command{Path: filepath.Join(dir, "none")}, ErrCLINotFound, "npm install"},
+		{"missing program", t.Context(), HostSpawner{}, Command{Path: filepath.Join(dir, "none")}, ErrNotFound, "correct the path"},
 		{"not executable", t.Context(), HostSpawner{}, Command{Path: plain}, ErrNotExecutable, "chmod +x"},
 		{"row 56: missing directory", t.Context(), HostSpawner{}, Command{Path: "/bin/sh", Dir: filepath.Join(dir, "gone")}, ErrWorkingDir, "create the directory"},
 		{"directory is a file", t.Context(), HostSpawner{}, Command{Path: "/bin/sh", Dir: plain}, ErrWorkingDir, "name a directory"},
@@ -151,47 +154,10 @@ func TestHostSpawnerErrors(t *testing.T) {
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Fatalf("got %v, want %v", err, c.want)
 			}
-			var launch *LaunchError
-			if c.text != "" && (!errors.As(err, &launch) || !strings.Contains(launch.Hint, c.text)) {
-				t.Errorf("advice: got %v, want a LaunchError with %q", err, c.text)
+			var failed *Error
+			if c.text != "" && (!errors.As(err, &failed) || !strings.Contains(failed.Hint, c.text)) {
+				t.Errorf("advice: got %v, want an Error with %q", err, c.text)
 			}
 		})
-	}
-}
-
-func TestCLIVersion(t *testing.T) {
-	dir := t.TempDir()
-	script := func(name, body string) string {
-		path := filepath.Join(dir, name)
-		writeFile(t, path, "#!/bin/sh\n"+body, 0o755)
-		return path
-	}
-	good := script("good", `[ "$1" = --version ] && [ -z "$HOME" ] && echo "2.1.325 (Claude Code)"`)
-	if got, err := CLIVersion(t.Context(), good, nil); got != "2.1.325" || err != nil {
-		t.Errorf("version: got %q, %v, want 2.1.325", got, err)
-	}
-	for name, body := range map[string]string{
-		"silent": "exit 0", "failing": "echo 2.1.0; exit 1", "other": "echo GNU cat 9",
-	} {
-		_, err := CLIVersion(t.Context(), script(name, body), nil)
-		var launch *LaunchError
-		if !errors.As(err, &launch) || !strings.Contains(launch.Hint, installCommand) {
-			t.Errorf("%s: got %v, want a LaunchError with the install command", name, err)
-		}
-	}
-	// The run that hangs tells through a pipe that it has begun; then it is canceled.
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	stuck := script("stuck", "echo begun > "+fifo+"; exec /bin/sleep 3600")
-	go func() {
-		_, _ = os.ReadFile(fifo)
-		cancel()
-	}()
-	if _, err := CLIVersion(ctx, stuck, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: got %v, want context.Canceled", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package claude
+package launch
 
 import (
 	"context"
@@ -9,55 +9,57 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/user"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/drover-agents/drover/internal/proc"
 )
 
-// ErrProcessEnded is returned by writes to the standard input of a CLI that has ended. Where the
+// ErrProcessEnded is returned by writes to the standard input of a program that has ended. Where the
 // operating system reported the broken pipe itself, its error is wrapped too.
 var ErrProcessEnded = proc.ErrEnded
 
-// A HostSpawner starts the CLI on this machine, outside any jail. The zero value is ready to use.
+// A HostSpawner starts a program on this machine, outside any jail. The zero value is ready to use.
 //
-// The CLI gives every shell command it runs a session of its own, so that killing the CLI, or its
+// An agent may give every shell command it runs a session of its own, so that killing the agent, or its
 // process group, leaves those commands running. What HostSpawner does about it:
 //
-//   - On Linux with bubblewrap (bwrap) installed and allowed, the CLI runs in a PID namespace of its
-//     own. [Process.Kill], the CLI's own end, and the end of this program, also by SIGKILL, end
-//     everything the CLI started. Files, devices and network stay those of the host; this is not a
+//   - On Linux with bubblewrap (bwrap) installed and allowed, the agent runs in a PID namespace of its
+//     own. [Process.Kill], the agent's own end, and the end of this program, also by SIGKILL, end
+//     everything the agent started. Files, devices and network stay those of the host; this is not a
 //     jail. Inside, bubblewrap sets PWD to the working directory, programs like sudo gain no
 //     rights, and for an ordinary user files of other users show as owned by "nobody", which ssh
 //     for one may object to; NoPIDNamespace avoids all that.
 //   - On Linux without it, Kill ends the process group and whatever a walk over /proc finds below
-//     the CLI. A command that detached itself and whose parent has ended may remain. If this
-//     program dies, the CLI is killed, and commands it was running at that moment may remain.
-//   - On macOS and other Unix systems, Kill ends the process group only; shell commands of the CLI
-//     may remain. If this program dies, the CLI sees the end of its input and ends by itself.
+//     the agent. A command that detached itself and whose parent has ended may remain. If this
+//     program dies, the agent is killed, and commands it was running at that moment may remain.
+//   - On macOS and other Unix systems, Kill ends the process group only; shell commands of the agent
+//     may remain. If this program dies, the agent sees the end of its input and ends by itself.
 //   - On Windows a job object ends everything, also when this program dies.
 //
-// Signals sent with [Process.Signal] let the CLI end its commands itself, so the client always
-// tries SIGTERM before Kill.
+// Signals sent with [Process.Signal] let an agent end its commands itself, so a client tries SIGTERM
+// before Kill.
 type HostSpawner struct {
-	// NoPIDNamespace keeps the CLI out of a PID namespace of its own. Default: one is used where
+	// NoPIDNamespace keeps the program out of a PID namespace of its own. Default: one is used where
 	// it can be had.
 	NoPIDNamespace bool
-	// User is the name or number of the OS user that the CLI runs as. Changing users needs root.
+	// User is the name or number of the OS user that the program runs as. Changing users needs root.
 	// Default: the current user.
 	User string
 	// BwrapPath is the bubblewrap executable. Default: bwrap on this program's PATH.
 	BwrapPath string
 }
 
-// Spawn starts cmd. All errors but those of the context are [*LaunchError]s.
+// Spawn starts cmd. All errors but those of the context are [*Error]s.
 func (h HostSpawner) Spawn(ctx context.Context, cmd Command) (Process, error) {
-	if err := checkProgram(runtime.GOOS, cmd.Path); err != nil {
+	if err := CheckProgram(cmd.Path); err != nil {
 		return nil, err
 	}
-	if err := checkDir(cmd.Dir); err != nil {
+	if err := CheckDir(cmd.Dir); err != nil {
 		return nil, err
 	}
 	if err := checkFormat(cmd.Path); err != nil {
@@ -78,6 +80,57 @@ func (h HostSpawner) Spawn(ctx context.Context, cmd Command) (Process, error) {
 	return hostProcess{p}, nil
 }
 
+// CheckProgram says what is wrong with the program at path, if anything.
+func CheckProgram(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return &Error{path, fmt.Errorf("%w: %w", ErrNotExecutable, err), "give this user access to the file and the directories above it"}
+	case err != nil:
+		return &Error{path, ErrNotFound, "correct the path"}
+	case runtime.GOOS == "windows" && IsBatchFile(path):
+		return &Error{path, fmt.Errorf("%w: a batch file would pass its arguments through a shell", ErrNotExecutable), "name the .exe file that it starts"}
+	case info.IsDir():
+		return &Error{path, fmt.Errorf("%w: it is a directory", ErrNotExecutable), "name the program inside it"}
+	case runtime.GOOS != "windows" && info.Mode()&0o111 == 0:
+		return &Error{path, fmt.Errorf("%w: no execute permission (mode %s)", ErrNotExecutable, info.Mode()), "chmod +x " + path}
+	}
+	if _, err := exec.LookPath(path); errors.Is(err, os.ErrPermission) {
+		return &Error{path, fmt.Errorf("%w: this user may not execute it (mode %s)", ErrNotExecutable, info.Mode()), "chmod +x " + path + " or run as its owner"}
+	}
+	return nil
+}
+
+// IsBatchFile reports whether any component of a Windows path names a batch file. Windows runs those
+// through its shell, which takes arguments apart again and would run what they contain.
+func IsBatchFile(path string) bool {
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' || r == ':' })
+	for _, part := range parts {
+		part = strings.ToLower(strings.TrimRight(part, ". "))
+		if strings.HasSuffix(part, ".bat") || strings.HasSuffix(part, ".cmd") {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckDir says what is wrong with a working directory, if anything. Empty is the current one.
+func CheckDir(dir string) error {
+	if dir == "" {
+		dir = "."
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return &Error{dir, fmt.Errorf("%w: it does not exist", ErrWorkingDir), "create the directory, or correct its path"}
+	case err != nil:
+		return &Error{dir, fmt.Errorf("%w: %w", ErrWorkingDir, err), "give this user access to the directory"}
+	case !info.IsDir():
+		return &Error{dir, fmt.Errorf("%w: it is not a directory", ErrWorkingDir), "name a directory"}
+	}
+	return nil
+}
+
 // checkFormat refuses text without a "#!" line and programs of another architecture, on Linux. The
 // kernel does so too, but bubblewrap would then have a shell read the file.
 func checkFormat(path string) error {
@@ -95,7 +148,7 @@ func checkFormat(path string) error {
 		return nil
 	}
 	refuse := func(reason string) error {
-		return &LaunchError{path, fmt.Errorf("%w: %w: %s", ErrNotExecutable, syscall.ENOEXEC, reason), "run it by hand to see what it says: " + path + " --version; or run " + installCommand}
+		return &Error{path, fmt.Errorf("%w: %w: %s", ErrNotExecutable, syscall.ENOEXEC, reason), "run it by hand to see what it says: " + path + " --version"}
 	}
 	program, err := elf.NewFile(file)
 	if err != nil {
@@ -111,7 +164,7 @@ func checkFormat(path string) error {
 // startFailure gives err of the operating system its place and advice.
 func (h HostSpawner) startFailure(ctx context.Context, cmd Command, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("claude: starting %s: %w", cmd.Path, ctx.Err())
+		return fmt.Errorf("starting %s: %w", cmd.Path, ctx.Err())
 	}
 	hint := "run it by hand to see what it says: " + cmd.Path + " --version"
 	if errors.Is(err, os.ErrPermission) {
@@ -120,7 +173,7 @@ func (h HostSpawner) startFailure(ctx context.Context, cmd Command, err error) e
 			hint = fmt.Sprintf("let user %s enter the working directory %q and run %s", h.User, cmd.Dir, cmd.Path)
 		}
 	}
-	return &LaunchError{Path: cmd.Path, Err: err, Hint: hint}
+	return &Error{Path: cmd.Path, Err: err, Hint: hint}
 }
 
 // credential looks name up. An empty name and the current user need no change of user.
@@ -129,7 +182,7 @@ func credential(name string) (*proc.Credential, error) {
 		return nil, nil
 	}
 	fail := func(err error, hint string) (*proc.Credential, error) {
-		return nil, &LaunchError{Path: "user " + name, Err: err, Hint: hint}
+		return nil, &Error{Path: "user " + name, Err: err, Hint: hint}
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
