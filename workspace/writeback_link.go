@@ -36,43 +36,7 @@ func (t *target) leadsInside(rel, to string) bool {
 			down = true
 		}
 	}
-	left := maxLinksFollowed
-	_, inside := t.follow(path.Dir(rel), to, &left)
-	return inside
-}
-
-// follow follows a link as the system will when the plan is carried out. A circle stays inside: it leads
-// nowhere.
-func (t *target) follow(dir, to string, left *int) (string, bool) {
-	if strings.HasPrefix(to, "/") || filepath.IsAbs(to) || filepath.VolumeName(to) != "" {
-		return "", false
-	}
-	for name := range strings.SplitSeq(filepath.ToSlash(to), "/") {
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			if dir == "." {
-				return "", false
-			}
-			dir = path.Dir(dir)
-			continue
-		}
-		next := path.Join(dir, name)
-		further, isLink := t.linkAt(next)
-		if !isLink {
-			dir = next
-			continue
-		}
-		if *left--; *left < 0 {
-			return dir, true
-		}
-		var inside bool
-		if dir, inside = t.follow(dir, further, left); !inside {
-			return "", false
-		}
-	}
-	return dir, true
+	return filetree.LeadsInside(path.Dir(rel), to, t.linkAt)
 }
 
 // linkAt is where a link of the plan or of the host leads.

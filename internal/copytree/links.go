@@ -10,18 +10,13 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/drover-agents/drover/internal/filetree"
 )
 
-const (
-	// maxFollowed bounds the links to folders that are followed. Few folders with links to each other
-	// can make more copies than there is room for.
-	maxFollowed = 10_000
-	// maxLinks is how many links the system follows in one path.
-	maxLinks = 40
-)
+// maxFollowed bounds the links to folders that are followed. Few folders with links to each other can make
+// more copies than there is room for.
+const maxFollowed = 10_000
 
 // follow adds what a link leads to, in the place of the link. above are the folders in which it was found,
 // the nearest last: one that leads back to them would never end.
@@ -84,8 +79,8 @@ func (p *Plan) checkLinks() error {
 		if it.entry.Kind != filetree.Link {
 			continue
 		}
-		left := maxLinks
-		if _, inside := p.resolve(path.Dir(it.rel), it.entry.Target, &left); !inside {
+		linkAt := func(rel string) (string, bool) { target, isLink := p.links[rel]; return target, isLink }
+		if !filetree.LeadsInside(path.Dir(it.rel), it.entry.Target, linkAt) {
 			return &Refusal{
 				it.rel, fmt.Sprintf("is a link that leads out, to %q", it.entry.Target),
 				"exclude it, or set FollowSymlinks to copy what it leads to", nil,
@@ -93,37 +88,4 @@ func (p *Plan) checkLinks() error {
 		}
 	}
 	return nil
-}
-
-// resolve follows a target from a folder of the copy, and reports whether it stays inside. A circle stays
-// inside: it leads nowhere.
-func (p *Plan) resolve(dir, target string, left *int) (string, bool) {
-	if strings.HasPrefix(target, "/") || filepath.IsAbs(target) {
-		return "", false
-	}
-	for name := range strings.SplitSeq(filepath.ToSlash(target), "/") {
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			if dir == "." {
-				return "", false
-			}
-			dir = path.Dir(dir)
-			continue
-		}
-		next := path.Join(dir, name)
-		if further, isLink := p.links[next]; isLink {
-			if *left--; *left < 0 {
-				return dir, true
-			}
-			var inside bool
-			if dir, inside = p.resolve(dir, further, left); !inside {
-				return "", false
-			}
-			continue
-		}
-		dir = next
-	}
-	return dir, true
 }
