@@ -4,7 +4,6 @@ package drover
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -103,9 +102,9 @@ func (h *host) facts() func(context.Context, gate.Call) gate.Facts {
 	}
 }
 
-// decided records a decision or a question before anybody acts on it, and tells of it. It panics if that
-// cannot be recorded, for which the engine denies the call.
-func (h *host) decided(e event.Event) {
+// decided records a decision or a question before anybody acts on it, and reports it. The engine denies a call
+// whose decision cannot be recorded.
+func (h *host) decided(e event.Event) error {
 	h.beat()
 	e.Agent, e.RunID = h.adapter.Agent(), h.runContext().RunID
 	if d, ok := e.Payload.(event.Decision); ok {
@@ -113,7 +112,8 @@ func (h *host) decided(e event.Event) {
 	}
 	if _, err := h.opts.Session.Dispatch(context.Background(), e); err != nil {
 		h.lose(err)
-		panic(fmt.Sprintf("a decision cannot be recorded: %v", err))
+		return err
 	}
 	h.say(e)
+	return nil
 }

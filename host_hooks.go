@@ -12,7 +12,6 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -22,21 +21,20 @@ func (h *host) hooks() *agent.Hooks {
 		Rewrite:   safely(h, "Rewrite", h.rewrite),
 		Submitted: safely(h, "Submitted", h.submitted),
 		CallEnded: safely(h, "CallEnded", h.callEnded),
-		SubagentStarted: told(h, "SubagentStarted", func(ctx context.Context, a agent.Subagent) {
+		SubagentStarted: func(ctx context.Context, a agent.Subagent) {
 			h.count(Stats{Subagents: 1})
 			h.happened(ctx, a.ID, SubagentStarted{ID: a.ID, Type: a.Type})
-		}),
-		SubagentStopped: told(h, "SubagentStopped", func(ctx context.Context, a agent.Subagent) {
+		},
+		SubagentStopped: func(ctx context.Context, a agent.Subagent) {
 			h.happened(ctx, a.ID, SubagentStopped{ID: a.ID, Type: a.Type, Text: a.Text})
-		}),
-		Compacting: told(h, "Compacting", func(ctx context.Context, c agent.Compaction) {
+		},
+		Compacting: func(ctx context.Context, c agent.Compaction) {
 			h.count(Stats{Compactions: 1})
 			h.happened(ctx, "", Compacting{Trigger: c.Trigger, Instructions: c.Instructions})
-		}),
+		},
 	}
 	if h.opts.RestartToOpen {
-		batchEnded := told(h, "BatchEnded", func(ctx context.Context, live *prompt.Live) { h.restart(ctx, live) })
-		hooks.BatchEnded = func(ctx context.Context) { batchEnded(ctx, h.live) }
+		hooks.BatchEnded = h.restart
 	}
 	if h.opts.Completion != nil {
 		hooks.Answering = safely(h, "Answering", h.answering)
@@ -49,31 +47,24 @@ func (h *host) hooks() *agent.Hooks {
 func safely[In, Out any](h *host, name string, hook func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		h.beat()
+		log := h.opts.Logger
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("drover: the hook %s panicked: %v", name, p)
-				h.opts.Logger.ErrorContext(ctx, "a hook panicked", "hook", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				log = log.With("stack", string(debug.Stack()))
 			}
 			if err != nil {
 				h.count(Stats{HookErrors: 1})
-				h.opts.Logger.ErrorContext(ctx, "Hook error", "hook", name, "error", err)
+				log.ErrorContext(ctx, "Hook error", "hook", name, "error", err)
 			}
 		}()
 		return hook(ctx, in)
 	}
 }
 
-// told is safely for hooks that answer nothing.
-func told[In any](h *host, name string, hook func(context.Context, In)) func(context.Context, In) {
-	safe := safely(h, name, func(ctx context.Context, in In) (struct{}, error) {
-		hook(ctx, in)
-		return struct{}{}, nil
-	})
-	return func(ctx context.Context, in In) { _, _ = safe(ctx, in) }
-}
-
 // happened records something that only a hook tells, and tells of it in the stream.
 func (h *host) happened(ctx context.Context, agentID string, what event.Payload) {
+	h.beat()
 	e := event.New(what)
 	e.Agent, e.RunID, e.AgentID = h.adapter.Agent(), h.runContext().RunID, agentID
 	h.dispatch(ctx, e)
@@ -131,8 +122,8 @@ func (h *host) expandable(ctx context.Context) (context.Context, context.CancelF
 
 // restart ends the run of a model that has asked for hidden sections, when its whole message was carried out: it
 // may ask several times in one. The hook waits for the end, so that the model is not asked again.
-func (h *host) restart(ctx context.Context, live *prompt.Live) {
-	wanted := live.Expansion()
+func (h *host) restart(ctx context.Context) {
+	wanted := h.live.Expansion()
 	h.lock.Lock()
 	end := h.expand
 	h.lock.Unlock()

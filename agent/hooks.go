@@ -13,8 +13,8 @@ import (
 // Hooks are asked and told at certain moments of a run. Each of them may be nil. They are called by several
 // goroutines. An adapter that cannot ask one of them refuses the request.
 //
-// A hook that fails or panics never ends the run. Rewrite and Answering then say no; whoever wants to stop,
-// stops.
+// A hook that fails or panics never ends the run. Rewrite, Answering and Stopping then say no. The adapter reports
+// the error in the stream, as an [event.Error] that is recoverable.
 type Hooks struct {
 	// Rewrite may replace the input of a call, before anybody decides about it. Nil leaves it as it is. It
 	// decides nothing: whether the call is made is for the Host to say, about the new input. A Rewrite that
@@ -32,8 +32,8 @@ type Hooks struct {
 	// Answering is asked about the structured answer before it counts. If it returns a text, or fails, the
 	// answer does not count, and the model reads why, word for word. Request.MaxRefusals bounds how often.
 	Answering func(ctx context.Context, a Answer) (refusal string, err error)
-	// Stopping is asked when the agent wants to stop without a structured answer. If it returns a text, the
-	// agent reads it and goes on.
+	// Stopping is asked when the agent wants to stop without a structured answer. If it returns a text, or fails, the
+	// agent reads why and goes on. Request.MaxRefusals bounds how often.
 	Stopping func(ctx context.Context, s Stop) (refusal string, err error)
 	// SubagentStarted and SubagentStopped are told of subagents.
 	SubagentStarted, SubagentStopped func(ctx context.Context, a Subagent)

@@ -209,7 +209,8 @@ func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
 		return nil, fmt.Errorf("agent: permissions of the run: %w", err)
 	}
 	return gate.NewEngine(g, &gate.EngineOptions{
-		Approver: r.opts.Approver, ApprovalTimeout: r.opts.ApprovalTimeout, Emit: tell, Logger: r.opts.Logger,
+		Approver: r.opts.Approver, ApprovalTimeout: r.opts.ApprovalTimeout, Logger: r.opts.Logger,
+		Emit: func(e event.Event) error { tell(e); return nil },
 	}), nil
 }
 

@@ -265,7 +265,7 @@ func TestBindRefusesARegistryUnderAnotherKey(t *testing.T) {
 
 func TestAServerThatPassesForOursIsDenied(t *testing.T) {
 	var events []event.Decision
-	e := gate.NewEngine(deskGate(t), &gate.EngineOptions{Emit: func(ev event.Event) { events = append(events, ev.Payload.(event.Decision)) }})
+	e := gate.NewEngine(deskGate(t), &gate.EngineOptions{Emit: func(ev event.Event) error { events = append(events, ev.Payload.(event.Decision)); return nil }})
 	opts := &claude.Options{MCPServers: map[string]claude.MCPServer{"my_desk": &claude.MCPInProcess{}}}
 	if err := e.Bind(opts); err != nil {
 		t.Fatal(err)

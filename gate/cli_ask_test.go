@@ -53,10 +53,11 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 	}
 	e = gate.NewEngine(askingGate(gate.Knows("desk", registry)), &gate.EngineOptions{
 		Approver: gate.ApproverFunc(answer), ApprovalTimeout: 400 * time.Millisecond,
-		Emit: func(ev event.Event) {
+		Emit: func(ev event.Event) error {
 			if d, ok := ev.Payload.(event.Decision); ok {
 				decided.add(d.CallID)
 			}
+			return nil
 		},
 	})
 	opts := cli.Options(model)

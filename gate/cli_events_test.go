@@ -28,7 +28,7 @@ type diary struct {
 	all map[string][]string
 }
 
-func (d *diary) emit(ev event.Event) {
+func (d *diary) emit(ev event.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.all == nil {
@@ -44,6 +44,7 @@ func (d *diary) emit(ev event.Event) {
 		}
 	}
 	d.all[ev.CallID()] = append(d.all[ev.CallID()], entry)
+	return nil
 }
 
 func (d *diary) entries() map[string][]string {

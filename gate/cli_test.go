@@ -120,12 +120,13 @@ func TestAMutatingToolIsDeniedInBypassMode(t *testing.T) {
 	var once sync.Once
 	judged := make(chan struct{}) // once the gate has decided about Read
 	e = gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "desk", ReadOnly: true, Builtin: gate.NativeBuiltin()}), noSecrets),
-		&gate.EngineOptions{Emit: func(ev event.Event) {
+		&gate.EngineOptions{Emit: func(ev event.Event) error {
 			d := ev.Payload.(event.Decision)
 			verdicts = append(verdicts, d.Tool+" "+d.Verdict.String())
 			if d.Tool == "Read" {
 				once.Do(func() { close(judged) })
 			}
+			return nil
 		}})
 	opts := cli.Options(model)
 	opts.MCPServers = map[string]claude.MCPServer{"desk": server}

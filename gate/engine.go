@@ -31,8 +31,8 @@ type EngineOptions struct {
 	ApprovalTimeout time.Duration
 	// Emit is told of each question ([event.PermissionRequest]) and of each decision
 	// ([event.Decision]), before anybody acts on it. It is called by several goroutines and must not
-	// block. What it cannot take, because it panics, is denied.
-	Emit func(event.Event)
+	// block. A call is denied if Emit returns an error about it, or panics.
+	Emit func(event.Event) error
 	// Logger hears of failures whose text is not for the model: errors of the approver, panics, and
 	// MCP servers that the gate seems to know under another key. Nil discards.
 	Logger *slog.Logger
@@ -228,8 +228,11 @@ func (e *Engine) emit(ctx context.Context, p event.Payload) (taken bool) {
 			taken = false
 		}
 	}()
-	e.opts.Emit(event.New(p))
-	return true
+	err := e.opts.Emit(event.New(p))
+	if err != nil {
+		e.opts.Logger.ErrorContext(ctx, "a decision could not be recorded", "error", err)
+	}
+	return err == nil
 }
 
 func (e *Engine) logPanic(ctx context.Context, what string, call event.ToolCall, p any) {

@@ -5,6 +5,7 @@ package gate_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -179,13 +180,14 @@ func TestTheQuestionTellsAllThatIsKnown(t *testing.T) {
 
 func TestEachQuestionAndEachDecisionIsAnEventOnce(t *testing.T) {
 	var got []string
-	emit := func(ev event.Event) {
+	emit := func(ev event.Event) error {
 		switch p := ev.Payload.(type) {
 		case event.PermissionRequest:
 			got = append(got, fmt.Sprintf("%s %s %s %s: %s", ev.Kind, p.ID, p.Name, p.Input, p.Reason))
 		case event.Decision:
 			got = append(got, fmt.Sprintf("%s %s %s %s asked:%t remembered:%t", ev.Kind, p.CallID, p.Tool, p.Verdict, p.Asked, p.Remembered))
 		}
+		return nil
 	}
 	p := saying(gate.Answer{Verdict: event.Allow, Remember: gate.SameInput})
 	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p, Emit: emit})
@@ -207,7 +209,7 @@ func TestEachQuestionAndEachDecisionIsAnEventOnce(t *testing.T) {
 
 func TestWithoutAnApproverThereIsStillAQuestion(t *testing.T) {
 	var kinds []event.Kind
-	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Emit: func(ev event.Event) { kinds = append(kinds, ev.Kind) }})
+	e := gate.NewEngine(askingGate(), &gate.EngineOptions{Emit: func(ev event.Event) error { kinds = append(kinds, ev.Kind); return nil }})
 	e.Decide(t.Context(), toolCall("1", "Bash", `{}`))
 	if diff := cmp.Diff([]event.Kind{event.KindPermissionRequest, event.KindDecision}, kinds); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -227,13 +229,15 @@ func TestWhatBreaksDenies(t *testing.T) {
 		{"no gate", nil, nil, "Tool not allowed: Bash"},
 		{"facts", allow, &gate.EngineOptions{Facts: func(context.Context, gate.Call) gate.Facts { panic(secret) }}, "failed"},
 		{"a registry", gate.Must(gate.Knows("x", brokenLookup{})), &gate.EngineOptions{}, "failed"},
-		{"events", allow, &gate.EngineOptions{Emit: func(event.Event) { panic(secret) }}, "could not be recorded"},
+		{"events", allow, &gate.EngineOptions{Emit: func(event.Event) error { panic(secret) }}, "could not be recorded"},
+		{"events that are not taken", allow, &gate.EngineOptions{Emit: func(event.Event) error { return errors.New(secret) }}, "could not be recorded"},
 		{"event of the question", askingGate(), &gate.EngineOptions{
 			Approver: saying(gate.Answer{Verdict: event.Allow}),
-			Emit: func(ev event.Event) {
+			Emit: func(ev event.Event) error {
 				if ev.Kind == event.KindPermissionRequest {
-					panic(secret)
+					return errors.New(secret)
 				}
+				return nil
 			},
 		}, "the question could not be recorded"},
 	} {
@@ -249,8 +253,8 @@ func TestWhatBreaksDenies(t *testing.T) {
 					t.Errorf("%+v, want a denial that says %q", d, tt.want)
 				}
 			}
-			if tt.opts != nil && !strings.Contains(log.String(), "panic=") {
-				t.Errorf("the log says %q, want the panic", log.String())
+			if tt.opts != nil && !strings.Contains(log.String(), "panic=") && !strings.Contains(log.String(), "error=") {
+				t.Errorf("the log says %q, want the cause", log.String())
 			}
 		})
 	}

@@ -95,15 +95,14 @@ func (h *hooked) own() []claude.Hook {
 	return all
 }
 
-// safely calls a hook of the host program. A panic is an error.
+// safely calls a hook of the host program and reports its error in the stream. A panic is an error too, and logged.
 func safely[T any](h *hooked, name string, call func() (T, error)) (answer T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("claudecode: a hook panicked", "hook", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = errPanicked
+			h.log.Error("Hook error", "hook", name, "error", err, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 		if err != nil {
-			h.log.Error("Hook error", "hook", name, "error", err)
 			h.tell(event.Error{Code: codeHook, Message: "the hook " + name + " failed: " + err.Error(), Recoverable: true, Cause: err})
 		}
 	}()

@@ -47,7 +47,7 @@ func (h *hooked) accepted(_ context.Context, in *claude.PostToolUseInput) (*clau
 	return nil, nil
 }
 
-// stopping asks whether the agent may stop.
+// stopping asks whether the agent may stop. It may not where that cannot be found out.
 func (h *hooked) stopping(ctx context.Context, in *claude.StopInput) (*claude.StopOutput, error) {
 	if in.AgentID != "" {
 		return nil, nil
@@ -58,7 +58,10 @@ func (h *hooked) stopping(ctx context.Context, in *claude.StopInput) (*claude.St
 	why, err := safely(h, "Stopping", func() (string, error) {
 		return h.Stopping(ctx, agent.Stop{SessionID: in.SessionID, Text: in.LastAssistantMessage, Again: in.StopHookActive, Answered: answered})
 	})
-	if err != nil || why == "" || answered || !h.refuses() {
+	if err != nil {
+		why = "It could not be checked whether you are done: " + err.Error() + "\nLook at your work once more, finish what is missing, and stop again."
+	}
+	if why == "" || answered || !h.refuses() {
 		return nil, nil
 	}
 	return claude.BlockStop(why), nil

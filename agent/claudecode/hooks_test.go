@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
@@ -193,9 +195,10 @@ func TestRewrite_ErrorDenies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged strings.Builder
+			var reported []event.Payload
 			o := claude.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
 			hooks := &agent.Hooks{Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) { return nil, x.err }}
-			if err := bindHooks(&o, agent.Request{Hooks: hooks}, func(event.Payload) {}); err != nil {
+			if err := bindHooks(&o, agent.Request{Hooks: hooks}, func(p event.Payload) { reported = append(reported, p) }); err != nil {
 				t.Fatal(err)
 			}
 			out, err := o.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: "Read", ToolUseID: "a", ToolInput: json.RawMessage(`{}`)})
@@ -205,9 +208,33 @@ func TestRewrite_ErrorDenies(t *testing.T) {
 			if diff := cmp.Diff(claude.DenyTool(x.want), out); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if got := logged.String(); !strings.Contains(got, `level=ERROR msg="Hook error" hook=Rewrite error=`) {
-				t.Errorf("logged %q", got)
+			failed := event.Error{Code: "HOOK_FAILED", Message: "the hook Rewrite failed: " + x.err.Error(), Recoverable: true, Cause: x.err}
+			if diff := cmp.Diff([]event.Payload{failed}, reported, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("the stream reports (-want +got):\n%s", diff)
+			}
+			if logged.Len() > 0 { // whose hook it is logs its error
+				t.Errorf("logged %q", logged.String())
 			}
 		})
+	}
+}
+
+// An agent whose work could not be checked goes on, as often as a check may send it back.
+func TestStopping_ErrorSendsBack(t *testing.T) {
+	var o claude.Options
+	hooks := &agent.Hooks{Stopping: func(context.Context, agent.Stop) (string, error) { return "", errors.New("the disk is gone") }}
+	if err := bindHooks(&o, agent.Request{Hooks: hooks, MaxRefusals: 2}, func(event.Payload) {}); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(o.Hooks, func(h claude.Hook) bool { return h.Event == claude.HookStop })
+	for i, blocks := range []bool{true, true, false} {
+		got, err := o.Hooks[at].Func(t.Context(), &claude.StopInput{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _ := got.(*claude.StopOutput)
+		if blocked := out != nil && strings.Contains(out.Reason, "the disk is gone"); blocked != blocks {
+			t.Errorf("stop %d: %+v, want that it is sent back: %t", i+1, out, blocks)
+		}
 	}
 }
