@@ -97,6 +97,32 @@ func TestEachCallOfTheRealCLIIsRecordedOnce(t *testing.T) {
 	}
 }
 
+// The CLI spells a server in the names of its tools with letters, digits, "_" and "-".
+func TestToolServer_NameThatTheCLISpellsOtherwise(t *testing.T) {
+	for name, o := range map[string]*drover.Options{
+		"tools of the prompt are not named": {AllowedTools: []string{"Bash"}},
+		"one is named":                      {AllowedTools: []string{"mcp__my.tools__note"}},
+		"all are named":                     {AllowedTools: []string{"mcp__my.tools"}, DisallowedTools: []string{"mcp__my.tools__other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := claudetest.NewModel(t,
+				script.Reply(use("t1", "mcp__my_tools__note", script.Input{"text": "good"}), use("t2", "mcp__my_tools__gone", script.Input{})),
+				script.Structured(fine)).RequireAllUsed()
+			o.Session, o.ToolServer = session.New(nil), "my.tools"
+			if _, err := drover.Evaluate(t.Context(), claudecode.New(claudetest.CLI(t).Options(model)), reviewPrompt(t), o); err != nil {
+				t.Fatal(err)
+			}
+			got := recorded(o.Session)
+			if len(got) != 3 || got[0] != "t1 note bridged success" || !strings.HasPrefix(got[1], "t2 gone bridged error") {
+				t.Errorf("recorded are %q, want the calls of note and gone by their own names", got)
+			}
+			if diff := cmp.Diff([]string{"good"}, kept(o.Session)); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The shell is in the folder above the workspace, and what the model writes goes into it.
 func TestPathsAreLedIntoTheWorkspaceByTheRealCLI(t *testing.T) {
 	cli, dir := claudetest.CLI(t), t.TempDir()

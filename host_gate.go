@@ -60,14 +60,15 @@ func (h *host) policies() []gate.Policy {
 // allowedTools is the list of the options and, unless it names some of them or is empty, the tools of the
 // prompt, which its text speaks of: also those of sections that are opened later. Skills need a tool too.
 func (h *host) allowedTools() []string {
-	list, server := slices.Clone(h.opts.AllowedTools), "mcp__"+h.opts.ToolServer
+	list := slices.Clone(h.opts.AllowedTools)
 	ours := func(name string) bool {
 		name, _, _ = strings.Cut(name, "(")
 		_, found := h.registry.Lookup(name)
-		return found || name == server || strings.HasPrefix(name, server+"__")
+		_, served := h.opts.ownTool(name)
+		return found || served
 	}
 	if len(list) > 0 && !slices.ContainsFunc(list, ours) {
-		list = append(list, server)
+		list = append(list, tool.NewMCPName(h.opts.ToolServer, "").String())
 	}
 	if len(list) > 0 && len(h.live.Rendered().Skills) > 0 && !slices.Contains(list, agent.SkillTool) {
 		list = append(list, agent.SkillTool)

@@ -124,13 +124,19 @@ func (h *host) recordCall(ctx context.Context, t session.ToolInvoked) {
 
 // toolOf is the name of a tool without that of our server, and who runs it.
 func (h *host) toolOf(name string) (string, session.ToolSource) {
-	if bare, ours := strings.CutPrefix(name, "mcp__"+h.opts.ToolServer+"__"); ours {
+	if bare, ours := h.opts.ownTool(name); ours {
 		return bare, session.BridgedTool
 	}
-	if strings.HasPrefix(name, "mcp__") {
+	if _, isMCP := tool.ParseMCPName(name); isMCP {
 		return name, session.BridgedTool
 	}
 	return name, session.NativeTool
+}
+
+// ownTool is the name of a tool of the prompt, without that of the server, if a name is of one.
+func (o *Options) ownTool(name string) (string, bool) {
+	n, isMCP := tool.ParseMCPName(name, o.ToolServer)
+	return n.Tool, isMCP && n.Server == tool.NewMCPName(o.ToolServer, "").Server
 }
 
 // maxShown is how much of a result is kept as text; the value has all of it.

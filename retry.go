@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -219,7 +218,7 @@ func (c *calls) safe() bool {
 // readOnly reports whether a call is of a tool that changes nothing. Of a tool that nobody knows, one that
 // is another program's, nothing is known.
 func (e *evaluation) readOnly(call event.ToolCall) bool {
-	if name, ours := strings.CutPrefix(call.Name, "mcp__"+e.opts.ToolServer+"__"); ours {
+	if name, ours := e.opts.ownTool(call.Name); ours {
 		if e.live == nil {
 			return false
 		}

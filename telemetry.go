@@ -5,7 +5,6 @@ package drover
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -44,7 +43,7 @@ func withCaller(ctx context.Context, run guard.RunContext) context.Context {
 
 // toolSource says who runs a tool.
 func (e *evaluation) toolSource(name string) string {
-	if strings.HasPrefix(name, "mcp__"+e.opts.ToolServer+"__") {
+	if _, ours := e.opts.ownTool(name); ours {
 		return string(session.BridgedTool)
 	}
 	return string(session.NativeTool)

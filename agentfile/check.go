@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/tool"
 )
 
 // check finds what fits the schema and has no meaning all the same.
@@ -233,7 +234,7 @@ func (f *File) checkServers(found *problems) {
 			found.add(here, "the name is that of the server with the tools of the prompt", "give the server another name")
 		}
 		if f.Tools.Allow != nil && !slices.ContainsFunc(f.Tools.Allow, func(t string) bool { return within(strings.ReplaceAll(t, "__", "/"), "mcp/"+name) }) {
-			found.add(here, "none of its tools is in tools.allow", "add mcp__"+name+" there, or leave the server out")
+			found.add(here, "none of its tools is in tools.allow", "add "+tool.NewMCPName(name, "").String()+" there, or leave the server out")
 		}
 		if s.URL != "" {
 			f.checkURL(found, here+"/url", s.URL)

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -42,7 +43,7 @@ func (f *File) Options() *drover.Options {
 func (f *File) allowed() []string {
 	list := slices.Clone(f.Tools.Allow)
 	if list != nil && hides(f.Sections) {
-		list = append(list, "mcp__"+drover.ToolServer)
+		list = append(list, tool.NewMCPName(drover.ToolServer, "").String())
 	}
 	if list != nil && (len(f.Skills) > 0 || skilled(f.Sections)) && !slices.Contains(list, agent.SkillTool) {
 		list = append(list, agent.SkillTool)

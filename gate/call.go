@@ -53,38 +53,21 @@ const mcpPrefix = "mcp__"
 // isMCP reports whether a call names a tool of an MCP server in full.
 func isMCP(name string) bool { return strings.HasPrefix(strings.TrimSpace(name), mcpPrefix) }
 
-// splitName takes a name apart. The server of an MCP name is one of the keys if it begins with one;
-// otherwise it ends at the first "__".
+// splitName takes a name apart; see [tool.ParseMCPName].
 func splitName(name string, keys []string) (server, bare, argument string) {
 	bare = strings.TrimSpace(name)
 	if open := strings.IndexByte(bare, '('); open > 0 && strings.HasSuffix(bare, ")") {
 		bare, argument = strings.TrimSpace(bare[:open]), bare[open+1:len(bare)-1]
 	}
-	rest, full := strings.CutPrefix(bare, mcpPrefix)
+	n, full := tool.ParseMCPName(bare, keys...)
 	if !full {
 		return "", bare, argument
 	}
-	for _, key := range keys { // the longest first
-		if len(rest) > len(key)+2 && rest[:len(key)] == key && rest[len(key):len(key)+2] == "__" {
-			return key, rest[len(key)+2:], argument
-		}
-	}
-	if server, tool, ok := strings.Cut(rest, "__"); ok {
-		return server, tool, argument
-	}
-	return rest, "", argument
+	return n.Server, n.Tool, argument
 }
 
-// serverKey spells the key of an MCP server as the CLI does in tool names.
-func serverKey(key string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, key)
-}
+// serverKey spells the key of an MCP server as the names of its tools do.
+func serverKey(key string) string { return tool.NewMCPName(key, "").Server }
 
 // canonical makes the call that policies see. Its server is taken from the name, unless somebody
 // knows it better: of "mcp__a__b__c" both "a" and "a__b" can be the server.

@@ -135,12 +135,11 @@ func (r *Registry) find(name string) (*Tool, bool) {
 	if t, ok := r.Lookup(name); ok {
 		return t, true
 	}
-	rest, isMCP := strings.CutPrefix(name, "mcp__")
+	n, isMCP := ParseMCPName(name)
 	if !isMCP {
 		return nil, false
 	}
-	_, bare, _ := strings.Cut(rest, "__")
-	return r.Lookup(bare)
+	return r.Lookup(n.Tool)
 }
 
 // spend counts a call against the budget.

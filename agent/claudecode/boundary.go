@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/tool"
 )
 
 // boundServers keeps to a list of tools what MCP servers of the base offer. A server that the list does
@@ -46,7 +47,7 @@ type serverTools []string
 func (l serverTools) each(f func(name string) bool) bool {
 	for _, name := range l {
 		name, _, _ = strings.Cut(strings.TrimSpace(name), "(")
-		if strings.HasPrefix(name, "mcp__") && f(strings.TrimSuffix(name, "__*")) {
+		if n, isMCP := tool.ParseMCPName(name); isMCP && f(tool.NewMCPName(n.Server, n.Tool).String()) {
 			return true
 		}
 	}
@@ -54,21 +55,12 @@ func (l serverTools) each(f func(name string) bool) bool {
 }
 
 // has reports whether the list has a tool.
-func (l serverTools) has(tool string) bool {
-	return l.each(func(name string) bool { return tool == name || strings.HasPrefix(tool, name+"__") })
+func (l serverTools) has(full string) bool {
+	return l.each(func(name string) bool { return full == name || strings.HasPrefix(full, name+"__") })
 }
 
 // hasServer reports whether the list has any tool of a server.
 func (l serverTools) hasServer(key string) bool {
-	server := "mcp__" + strings.Map(inToolName, key)
+	server := tool.NewMCPName(key, "").String()
 	return l.each(func(name string) bool { return name == server || strings.HasPrefix(name, server+"__") })
-}
-
-// inToolName is what the CLI makes of a letter of a server's name in the names of its tools.
-func inToolName(r rune) rune {
-	switch {
-	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-		return r
-	}
-	return '_'
 }

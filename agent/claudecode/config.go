@@ -3,7 +3,6 @@
 package claudecode
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -122,7 +121,7 @@ func (d defaults) under(req agent.Request) agent.Request {
 	if req.AllowedTools == nil && d.lists {
 		req.AllowedTools = append([]string{}, d.allowed...)
 		if req.Tools != nil {
-			req.AllowedTools = append(req.AllowedTools, "mcp__"+cmp.Or(req.ToolServer, agent.ToolServer))
+			req.AllowedTools = append(req.AllowedTools, toolsOf(req).prefix())
 		}
 	}
 	if len(d.denied) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/recent"
+	"github.com/drover-agents/drover/tool"
 )
 
 // correlation finds the id of a call that a server of this program gets. The CLI tells it with the call. For
@@ -245,7 +246,7 @@ func (c *correlation) identified(server string, msg json.RawMessage) json.RawMes
 		c.drop(id)
 		return msg
 	}
-	if id = c.take(callKey(fullName(server, name), m.Params["arguments"])); id == "" {
+	if id = c.take(callKey(tool.NewMCPName(server, name).String(), m.Params["arguments"])); id == "" {
 		return msg
 	}
 	return withID(msg, m.Params, meta, id)

@@ -190,7 +190,7 @@ func toolsOf(req agent.Request) ownTools {
 }
 
 // prefix begins the names of the tools, and names all of them.
-func (t ownTools) prefix() string { return "mcp__" + strings.Map(inToolName, t.server) }
+func (t ownTools) prefix() string { return tool.NewMCPName(t.server, "").String() }
 
 // all are the names that stand for all of them.
 func (t ownTools) all() []string {
@@ -202,7 +202,7 @@ func (t ownTools) all() []string {
 
 // called is the name of one of them, as the CLI knows it.
 func (t ownTools) called(name string) string {
-	return t.prefix() + "__" + strings.Map(inToolName, name)
+	return tool.NewMCPName(t.server, name).String()
 }
 
 func (t ownTools) has(name string) bool {
@@ -217,7 +217,9 @@ func (t ownTools) has(name string) bool {
 func (t ownTools) full(names []string) []string {
 	var all []string
 	for _, name := range names {
-		if t.has(name) {
+		if n, isMCP := tool.ParseMCPName(name); isMCP {
+			name = tool.NewMCPName(n.Server, n.Tool).String()
+		} else if t.has(name) {
 			name = t.called(name)
 		}
 		all = append(all, name)
@@ -241,10 +243,10 @@ func (t ownTools) builtin(names []string) []string {
 // a list of what there is has to name those in full.
 func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
 	allowed := serverTools(t.full(req.AllowedTools))
-	taken := slices.Clone(req.DisallowedTools)
+	taken := serverTools(t.full(req.DisallowedTools))
 	return func(own *tool.Tool) bool {
 		full := t.called(own.Name)
-		if slices.Contains(taken, own.Name) || slices.Contains(taken, full) {
+		if slices.Contains(req.DisallowedTools, own.Name) || taken.has(full) {
 			return false
 		}
 		return req.AllowedTools == nil || allowed.has(full)

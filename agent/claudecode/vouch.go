@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/tool"
 )
 
 // vouchers know which calls were allowed in this program. The CLI shares its cell with the commands that
@@ -218,7 +219,7 @@ func (v *vouchers) checkParams(ctx context.Context, server string, params json.R
 	}
 	_ = json.Unmarshal(fields["_meta"], &meta) // without an id the call is decided now
 	_ = json.Unmarshal(meta[toolUseID], &id)
-	call := event.ToolCall{ID: id, Name: fullName(server, name), Input: fields["arguments"]}
+	call := event.ToolCall{ID: id, Name: tool.NewMCPName(server, name).String(), Input: fields["arguments"]}
 	if err := v.check(ctx, call); err != nil {
 		return nil, err
 	}
@@ -227,11 +228,6 @@ func (v *vouchers) checkParams(ctx context.Context, server string, params json.R
 
 // toolUseID is the field of a call's _meta in which the CLI tells the id of the tool use.
 const toolUseID = "claudecode/toolUseId"
-
-// fullName is the name of a server's tool as the CLI knows it.
-func fullName(server, name string) string {
-	return "mcp__" + strings.Map(inToolName, server) + "__" + strings.Map(inToolName, name)
-}
 
 // plainFields are the fields of an object. Those that some readers would take for a known one and others
 // would not are an error: whoever reads the message later must not read another one.

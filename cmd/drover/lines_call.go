@@ -15,6 +15,7 @@ import (
 	root "github.com/drover-agents/drover" // tests have a function of its name
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // answerTool is the tool by which a model hands over its structured answer.
@@ -59,17 +60,14 @@ func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 // toolName is the name of a tool as a person would say it: one of ours without its server, one of
 // somebody else's server with it.
 func toolName(name string) (text string, ours bool) {
-	full, isMCP := strings.CutPrefix(name, "mcp__")
-	if !isMCP {
+	n, isMCP := tool.ParseMCPName(name, agent.ToolServer, root.ToolServer)
+	switch {
+	case !isMCP:
 		return name, false
+	case n.Server == agent.ToolServer || n.Server == root.ToolServer:
+		return n.Tool, true
 	}
-	for _, ours := range []string{agent.ToolServer, root.ToolServer} {
-		if own, ok := strings.CutPrefix(full, ours+"__"); ok {
-			return own, true
-		}
-	}
-	server, bare, _ := strings.Cut(full, "__")
-	return joinWords(server, bare), false
+	return joinWords(n.Server, n.Tool), false
 }
 
 // subject is what a call is about: a file, a command, an address; else its input as it is.

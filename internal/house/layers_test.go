@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	// The root: a prompt in, a typed answer out. It is every adapter's host, and knows none of them.
 	".": {"telemetry", "agent", "workspace", "prompt", "guard", "session", "gate", "gateway", "tool", "schema", "event", "internal/*"},
 	// Agents that are kept as files. It knows no adapter.
-	"agentfile": {".", "agent", "workspace", "prompt", "isolation", "guard", "gate", "claude", "schema", "internal/*"},
+	"agentfile": {".", "agent", "workspace", "prompt", "isolation", "guard", "gate", "tool", "claude", "schema", "internal/*"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
