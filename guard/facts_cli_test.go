@@ -83,10 +83,11 @@ func TestFactsOfASessionDecideAboutTheRealCLI(t *testing.T) {
 		gate.Must(gate.Limits(gate.LimitOptions{}), gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}), gate.Default(event.Allow)),
 		&gate.EngineOptions{
 			Facts: guard.Facts(guard.FactsOptions{Session: s, Tracker: tracker, Deadline: clock.FromNow(time.Minute)}),
-			Emit: func(e event.Event) {
+			Emit: func(e event.Event) error {
 				if next := then[e.CallID()]; next != nil {
 					next()
 				}
+				return nil
 			},
 		})
 	if err := engine.Bind(opts); err != nil {
