@@ -209,6 +209,9 @@ func (m *mount) explain(err error) error {
 	if e, ok := errors.AsType[*copytree.TooLarge](err); ok {
 		return &BudgetError{Path: m.HostPath, Bytes: e.Bytes, Limit: e.Limit}
 	}
+	if strings.Contains(err.Error(), "\n  next: ") { // the cause says what to do
+		return fmt.Errorf("workspace: mounting %q: %w", m.HostPath, err)
+	}
 	next := "let this user read it, or leave it out with Exclude"
 	if errors.Is(err, fs.ErrNotExist) {
 		next = "name a file or folder that is there"

@@ -37,3 +37,14 @@ func TestMount_WithoutHostPathIsRefused(t *testing.T) {
 		t.Errorf("the workspace is %v, and the error %v", w, err)
 	}
 }
+
+// The advice is about the glob, and nothing else.
+func TestMount_WrongGlobHasOneAdvice(t *testing.T) {
+	dir := t.TempDir()
+	for _, glob := range []string{"/secrets", "../x", "[a"} {
+		_, err := Open(t.Context(), &Options{AllowAnyRoot: true, Mounts: []HostMount{{HostPath: dir, Exclude: []string{glob}}}})
+		if err == nil || strings.Count(err.Error(), "\n  next: ") != 1 {
+			t.Errorf("%s: the error is %v", glob, err)
+		}
+	}
+}
