@@ -24,8 +24,16 @@ func TestDefaults_ToolsAndSlashPrompts(t *testing.T) {
 	if !model.LastRequest().SawText("/nosuch x") {
 		t.Error("the model did not get a prompt with a slash that is no command")
 	}
-	named := []string{"Glob", "Grep"}
-	if got := run(t, cli.Options(model), agent.Request{Prompt: "go", AllowedTools: named}).init(t).Tools; !slices.Equal(got, named) {
-		t.Errorf("named %v, got %v", named, got)
+	before, named := len(model.Requests()), []string{"Glob", "Grep"}
+	plan := []string{"EnterPlanMode", "ExitPlanMode"}
+	got = run(t, cli.Options(model), agent.Request{Prompt: "/compact", AllowedTools: append(plan, named...)}).init(t).Tools
+	if !slices.Equal(got, named) || len(model.Requests()) > before {
+		t.Errorf("named %v and %v, got %v; the model got %d requests for a command", named, plan, got, len(model.Requests())-before)
+	}
+	verbatim := cli.Options(model)
+	verbatim.VerbatimPrompts = true
+	run(t, verbatim, agent.Request{Prompt: "/compact"})
+	if !model.LastRequest().SawText("/compact") {
+		t.Error("the model did not get a prompt that is sent as it is")
 	}
 }
