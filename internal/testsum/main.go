@@ -33,9 +33,13 @@ func testAll(ctx context.Context, args []string) (int, error) {
 		return 1, err
 	}
 	sum := newSummary(os.Stdout)
+	ended := make(chan struct{})
+	cpu := make(chan map[string]float64)
+	go func() { cpu <- watchCPU(cmd.Process.Pid, ended) }()
 	readErr := sum.read(out)
 	err = cmd.Wait()
-	sum.finish()
+	close(ended)
+	sum.finish(<-cpu)
 	if readErr != nil {
 		return 1, readErr
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -195,8 +196,8 @@ func isNoise(line string) bool {
 
 func (s *summary) failed() bool { return len(s.failures) > 0 }
 
-// finish prints the slowest tests, the verdicts, and last of all what failed.
-func (s *summary) finish() {
+// finish prints the slowest tests, the CPU time of packages in seconds, the verdicts, and last of all what failed.
+func (s *summary) finish(cpu map[string]float64) {
 	// A parent's time holds that of its parts; the parts say more.
 	parents := map[key]bool{}
 	for _, t := range s.times {
@@ -209,6 +210,14 @@ func (s *summary) finish() {
 	fmt.Fprintf(s.w, "slowest of %d tests\n", len(leaves))
 	for _, t := range leaves[:min(slowest, len(leaves))] {
 		fmt.Fprintf(s.w, "  %6.2f s  %s %s\n", t.seconds, t.pkg, t.test)
+	}
+	if len(cpu) > 0 {
+		all := 0.0
+		for _, pkg := range slices.SortedFunc(maps.Keys(cpu), func(a, b string) int { return cmp.Or(cmp.Compare(cpu[b], cpu[a]), cmp.Compare(a, b)) }) {
+			fmt.Fprintf(s.w, "  %6.1f s  of CPU  %s\n", cpu[pkg], pkg)
+			all += cpu[pkg]
+		}
+		fmt.Fprintf(s.w, "  %6.1f s  of CPU  in all\n", all)
 	}
 	for _, line := range slices.Concat(s.verdicts, s.failures) {
 		fmt.Fprintln(s.w, line)

@@ -13,6 +13,7 @@ func TestSummary(t *testing.T) {
 	cases := []struct {
 		name, in, want string
 		failed         bool
+		cpu            map[string]float64
 	}{
 		{
 			name: "passes",
@@ -28,6 +29,12 @@ func TestSummary(t *testing.T) {
 {"Action":"pass","Package":"p","Elapsed":2.5}
 `,
 			want: "slowest of 2 tests\n    2.00 s  p TestB/slow\n    0.50 s  p TestA\nok  \tp\t2.5s\n",
+		},
+		{
+			name: "CPU time",
+			in:   `{"Action":"output","Package":"p","Output":"ok  \tp\t2.5s\n"}` + "\n" + `{"Action":"pass","Package":"p","Elapsed":2.5}` + "\n",
+			cpu:  map[string]float64{"p": 7, "p/q": 30.25, ".": 7},
+			want: "slowest of 0 tests\n    30.2 s  of CPU  p/q\n     7.0 s  of CPU  .\n     7.0 s  of CPU  p\n    44.2 s  of CPU  in all\nok  \tp\t2.5s\n",
 		},
 		{
 			name:   "failure is shown in full, and last",
@@ -78,7 +85,7 @@ func TestSummary(t *testing.T) {
 			if err := s.read(strings.NewReader(c.in)); err != nil {
 				t.Fatal(err)
 			}
-			s.finish()
+			s.finish(c.cpu)
 			if diff := cmp.Diff(c.want, out.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
