@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -51,7 +52,7 @@ var ownPlaces sync.Map
 // chosenWorkspace is the workspace of the options, of the prompt's sections, or of the session, in this order. The
 // prompt tells of its own, so that no other can be used.
 func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
-	told, err := e.prompt.Workspace()
+	told, err := e.prompt.Workspace(&prompt.RenderOptions{Session: e.opts.Session})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
 		return w, nil
 	}
 	if told == nil {
-		return e.opts.Workspace, nil
+		return stillOpen(e.opts.Workspace, "Options.Workspace")
 	}
 	w, ok := told.(*workspace.Workspace)
 	switch {
@@ -71,6 +72,14 @@ func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
 		return nil, fmt.Errorf("the prompt is about the workspace %s, which is a %T\n  next: open it with package workspace", told.Root(), told)
 	case e.opts.Workspace != nil && e.opts.Workspace != w:
 		return nil, fmt.Errorf("the prompt is about the workspace %s, and Options.Workspace is %s\n  next: leave Options.Workspace out, or use its Section in the prompt", w.Root(), e.opts.Workspace.Root())
+	}
+	return stillOpen(w, "the section")
+}
+
+// stillOpen refuses a workspace that is closed. from is what names it.
+func stillOpen(w *workspace.Workspace, from string) (*workspace.Workspace, error) {
+	if w.Closed() {
+		return nil, fmt.Errorf("the workspace %s is closed\n  next: open it again with workspace.Open, or leave %s out", w.Root(), from)
 	}
 	return w, nil
 }

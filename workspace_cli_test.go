@@ -97,6 +97,14 @@ func TestWorkspace_WhichOneIsUsed(t *testing.T) {
 	}
 	twice := append(about(first), ofSession.Section())
 	twice[2].Key = "other"
+	off := func(w *workspace.Workspace) *prompt.Section {
+		return &prompt.Section{Key: "off", Title: "Off", Enabled: func(prompt.View) bool { return false }, Children: []*prompt.Section{w.Section()}}
+	}
+	gone := open(nil)
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	isClosed := "the workspace " + gone.Root() + " is closed\n  next: open it again with workspace.Open, or leave "
 	for name, x := range map[string]struct {
 		sections []*prompt.Section
 		opts     drover.Options
@@ -110,6 +118,11 @@ func TestWorkspace_WhichOneIsUsed(t *testing.T) {
 		"the one that is still open":     {nil, drover.Options{Session: older}, stillOpen, ""},
 		"the section and another option": {about(first), drover.Options{Session: s, Workspace: ofSession}, nil, "leave Options.Workspace out"},
 		"two sections":                   {twice, drover.Options{Session: s}, nil, "give the prompt one workspace"},
+		"a disabled section":             {append(about(first)[1:], off(stillOpen)), drover.Options{Session: s}, ofSession, ""},
+		"a disabled second section":      {append(about(first), off(stillOpen)), drover.Options{Session: s}, first, ""},
+		"a disabled section is closed":   {append(about(first), off(gone)), drover.Options{Session: s}, first, ""},
+		"a section that is closed":       {about(gone), drover.Options{Session: s}, nil, isClosed + "the section out"},
+		"an option that is closed":       {nil, drover.Options{Session: s, Workspace: gone}, nil, isClosed + "Options.Workspace out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got *workspace.Workspace
@@ -117,7 +130,7 @@ func TestWorkspace_WhichOneIsUsed(t *testing.T) {
 			_, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, x.sections...), &x.opts)
 			if x.refused != "" {
 				failure, _ := errors.AsType[*drover.EvaluationError](err)
-				if failure == nil || failure.Phase != drover.PhaseRequest || !strings.Contains(err.Error(), x.refused) || got != nil {
+				if failure == nil || failure.Phase != drover.PhaseRequest || failure.Kind != agent.FailureRequest || !strings.Contains(err.Error(), x.refused) || got != nil {
 					t.Errorf("the error is %v", err)
 				}
 				return

@@ -15,7 +15,7 @@ type Bound interface {
 	Name() string
 	Render(opts *RenderOptions) (*Rendered, error)
 	Live(ctx context.Context, opts *LiveOptions) (*Live, error)
-	Workspace() (Workspace, error)
+	Workspace(opts *RenderOptions) (Workspace, error)
 }
 
 var (

@@ -98,21 +98,30 @@ type renderer struct {
 	parts     []string // of the text
 }
 
-func (b *binding) render(root *node, opts *RenderOptions) (*Rendered, error) {
-	if b.err != nil {
-		return nil, b.err
-	}
+func (b *binding) renderer(root *node, opts *RenderOptions) *renderer {
 	r := &renderer{b: b, root: root, faces: b.faces}
 	if opts != nil {
 		r.opts = *opts
 	}
+	return r
+}
+
+func (b *binding) render(root *node, opts *RenderOptions) (*Rendered, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	r := b.renderer(root, opts)
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
 	from, to := 0, len(b.t.nodes)
 	if root != nil {
 		from, to = root.index, root.end
-		if err := r.checkAbove(); err != nil {
+		disabled, err := r.disabled(root)
+		if err == nil && disabled != nil {
+			err = r.fail(disabled, "it is disabled", nil)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -165,21 +174,17 @@ func (r *renderer) grow() {
 	r.out.Descriptor.Tools = make([]ToolDescriptor, 0, len(t.tools))
 }
 
-// checkAbove reports a disabled section above the root.
-func (r *renderer) checkAbove() error {
-	for _, n := range r.b.t.nodes[:r.root.index+1] {
-		if n.end <= r.root.index {
+// disabled returns the topmost disabled section among n and those above it, or nil.
+func (r *renderer) disabled(n *node) (*node, error) {
+	for _, above := range r.b.t.nodes[:n.index+1] {
+		if above.end <= n.index {
 			continue
 		}
-		enabled, err := r.enabled(n)
-		if err != nil {
-			return err
-		}
-		if !enabled {
-			return r.fail(n, "it is disabled", nil)
+		if enabled, err := r.enabled(above); err != nil || !enabled {
+			return above, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // section adds one section, and returns where to go on.

@@ -42,7 +42,7 @@ type Section struct {
 	// Examples are shown below the text.
 	Examples []TaskExample
 	// Workspace is where the agent of the prompt works: what the section tells of is there. Nil means anywhere.
-	// Sections of one prompt cannot have different ones.
+	// Enabled sections of one prompt cannot have different ones.
 	Workspace Workspace
 	// NoOverrides keeps the section and its tools as they are written; see [Overrides].
 	NoOverrides bool
@@ -54,12 +54,23 @@ type Workspace interface {
 	Root() string
 }
 
-// Workspace is that of the prompt's sections, or nil. It fails if they have different ones.
-func (p *Prompt[Out]) Workspace() (Workspace, error) {
+// Workspace is that of the enabled sections, or nil. It fails if they have different ones. A section of which only
+// the summary is shown counts too: the agent may open it. Nil means no options.
+func (p *Prompt[Out]) Workspace(opts *RenderOptions) (Workspace, error) {
 	var found Workspace
+	r := p.b.renderer(nil, opts)
 	for _, n := range p.b.t.nodes {
+		if n.Workspace == nil {
+			continue
+		}
+		if p.b.err != nil { // Enabled may need what is not bound
+			return nil, p.b.err
+		}
+		disabled, err := r.disabled(n)
 		switch {
-		case n.Workspace == nil:
+		case err != nil:
+			return nil, err
+		case disabled != nil:
 		case found == nil:
 			found = n.Workspace
 		case found != n.Workspace:

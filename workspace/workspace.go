@@ -244,6 +244,12 @@ func OfSession(s *session.Session) (*Workspace, bool) {
 	return nil, false
 }
 
+// Closed reports whether Close was called. A closed workspace cannot be worked in, also if its folder is kept.
+func (w *Workspace) Closed() bool {
+	_, open := openWorkspaces.Load(w.root)
+	return !open
+}
+
 // Close forgets the checkpoints and removes the folder, unless it is to be kept. Closing twice is harmless.
 func (w *Workspace) Close() error {
 	openWorkspaces.Delete(w.root)
