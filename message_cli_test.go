@@ -4,6 +4,7 @@ package drover_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -97,6 +98,36 @@ func TestAnswer_FirstOfTwoInOneMessageCounts(t *testing.T) {
 			executed, _ := session.Query[session.PromptExecuted](resp.Session).Latest()
 			if resp.StopReason != "tool_use" || executed.StopReason != resp.StopReason {
 				t.Errorf("the stop reason is %q, and the session has %q", resp.StopReason, executed.StopReason)
+			}
+		})
+	}
+}
+
+// The CLI itself reports the stop reason of an error message that it wrote.
+func TestStopReason_IsThatOfTheModelsLastAnswer(t *testing.T) {
+	cli := claudetest.CLI(t)
+	for name, x := range map[string]struct {
+		turns []script.Turn
+		want  string
+	}{
+		"cut off":                    {[]script.Turn{script.MaxTokens("half").Always()}, "max_tokens"},
+		"refused":                    {[]script.Turn{script.Refusal("No.").Always()}, "refusal"},
+		"an API error after a call":  {[]script.Turn{script.Call("Glob", script.Input{"pattern": "*"}), script.Fail(400, "no").Always()}, "tool_use"},
+		"an API error and no answer": {[]script.Turn{script.Fail(400, "no").Always()}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := claudetest.NewModel(t, x.turns...)
+			_, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t), nil)
+			var failed *drover.EvaluationError
+			if !errors.As(err, &failed) {
+				t.Fatalf("the error is %v", err)
+			}
+			executed, _ := session.Query[session.PromptExecuted](failed.Summary.Session).Latest()
+			if reason, _ := failed.Payload["stop_reason"].(string); reason != x.want {
+				t.Errorf("the error has the stop reason %q, want %q", reason, x.want)
+			}
+			if failed.Summary.StopReason != x.want || executed.StopReason != x.want {
+				t.Errorf("the stop reason is %q, and the session has %q, want %q", failed.Summary.StopReason, executed.StopReason, x.want)
 			}
 		})
 	}

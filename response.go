@@ -28,7 +28,8 @@ type Summary struct {
 	// Structured is the JSON of the answer, or nil where the prompt asks for text.
 	Structured json.RawMessage
 	// Status is how the last turn ended, and StopReason why the model stopped in it, in the agent's own words:
-	// "end_turn", "tool_use", "max_tokens". An agent that succeeds without a word has stopped with "end_turn".
+	// "end_turn", "tool_use", "max_tokens". It is that of the model's last answer in the turn, and empty if there is none.
+	// An agent that succeeds without a word has stopped with "end_turn".
 	Status     event.DoneStatus
 	StopReason string
 	// Usage is what was consumed, by all turns and attempts.

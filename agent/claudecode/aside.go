@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"net/http"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type asides struct {
 	waiting []aside
 	whole   Tokens // of the model's answers that came to their end
 	aborted Tokens // of those that the agent did not wait for
+	answers int    // answers to the main conversation in this turn
+	reason  string // the stop reason of the last of them that has one
 }
 
 // An aside is what was told, and when: it may be read later.
@@ -42,8 +45,12 @@ func (a *asides) tell(p event.Payload) {
 		case whole:
 			a.whole = a.whole.plus(tokens)
 		}
-		if call.Agent == gateway.MainAgent && (whole || call.StopReason != "") && call.StopReason != "tool_use" && call.Operation == "messages" {
-			signal(a.spoke)
+		if call.Agent == gateway.MainAgent && (whole || call.StopReason != "") && call.Operation == "messages" {
+			a.answers++
+			a.reason = cmp.Or(call.StopReason, a.reason)
+			if call.StopReason != "tool_use" {
+				signal(a.spoke)
+			}
 		}
 	}
 	a.mu.Unlock()
@@ -60,6 +67,9 @@ func signal(c chan struct{}) {
 
 // newTurn forgets the answers of earlier turns.
 func (a *asides) newTurn() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers, a.reason = 0, ""
 	select {
 	case <-a.spoke:
 	default:
@@ -76,6 +86,26 @@ func (a *asides) awaitAnswer(limit time.Duration) bool {
 		return true
 	case <-timer.C:
 		return false
+	}
+}
+
+// stopReason returns the stop reason of the main conversation's last answer in this turn, or "". It waits until the
+// gateway has reported as many answers as given.
+func (a *asides) stopReason(answers int, limit time.Duration) string {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		a.mu.Lock()
+		reason, whole := a.reason, a.answers >= answers
+		a.mu.Unlock()
+		if whole {
+			return reason
+		}
+		select {
+		case <-a.told:
+		case <-timer.C:
+			return reason
+		}
 	}
 }
 

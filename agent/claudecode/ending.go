@@ -5,6 +5,7 @@ package claudecode
 import (
 	"slices"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -60,6 +61,13 @@ func (e *ending) dropError() {
 		failure, ok := e.Payload.(event.Error)
 		return ok && !failure.Recoverable
 	})
+}
+
+// setStopReason replaces the stop reason of the CLI's result.
+func (e *ending) setStopReason(reason string) {
+	end := agent.EndOf(e.last)
+	end.StopReason = reason
+	e.describe(agent.EndDetails, end)
 }
 
 func (e *ending) events() []event.Event {

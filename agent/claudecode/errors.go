@@ -139,7 +139,7 @@ func ofResult(err error) (agent.Failure, bool) {
 	}
 	f := agent.Failure{Kind: resultKind(result), Details: map[string]any{"subtype": result.Subtype}}
 	for key, value := range map[string]string{
-		"api_error_type": result.APIErrorType, "api_error": result.APIError, "stop_reason": result.StopReason,
+		"api_error_type": result.APIErrorType, "api_error": result.APIError,
 		"terminal_reason": result.TerminalReason, "startup_failure_reason": result.StartupFailureReason, "session_id": result.SessionID,
 	} {
 		if value != "" {

@@ -36,6 +36,7 @@ type normaliser struct {
 	active  bool // see activity
 	inited  bool
 	spoke   bool          // something but an init was told
+	written bool          // the CLI wrote the last message of the main agent itself
 	early   []event.Event // of tasks of the session's last run, which the CLI tells of before the init
 
 	turns  map[string]int    // the number of each model call of the main agent, by message id

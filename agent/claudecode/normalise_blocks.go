@@ -24,6 +24,9 @@ const synthetic = "<synthetic>"
 // answer share the message id.
 func (n *normaliser) assistant(m *claude.AssistantMessage) {
 	n.active = true
+	if m.ParentToolUseID == "" {
+		n.written = m.Model == synthetic
+	}
 	if m.IsAPIErrorMessage || m.Error != "" {
 		n.apiError(m)
 		return

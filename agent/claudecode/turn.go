@@ -197,6 +197,9 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 		e.fail(codeUnproven, err)
 	}
 	t.count(e)
+	if answer != nil && t.normal.written { // then the stop reason is the CLI's too
+		e.setStopReason(t.modelStopReason(ctx))
+	}
 	t.session = t.session.named(t.normal.sessionID(), t.prompt)
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = t.session.token(&t.normal, resulted)
@@ -244,6 +247,15 @@ func (t *turn) unproven(e *ending, answer *claude.ResultMessage) error {
 		return nil
 	}
 	return errUnproven
+}
+
+// modelStopReason returns the stop reason of the model's last answer, or "" if no gateway knows it.
+func (t *turn) modelStopReason(ctx context.Context) string {
+	limit := answerWait
+	if t.cell == nil || ctx.Err() != nil {
+		limit = 0
+	}
+	return t.asides.stopReason(t.normal.turn, limit)
 }
 
 // codeNotKept is the error of a run whose conversation could not be stored.
