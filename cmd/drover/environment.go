@@ -62,7 +62,7 @@ func (m *modelSource) script(ctx context.Context, in *isolation.Isolation, path 
 		return stoppedEarly(ctx)
 	}
 	if err != nil {
-		next := "mend it; docs/model-scripts.md says what a script may hold"
+		next := "correct it; docs/model-scripts.md says what a script may hold"
 		if _, noFile := errors.AsType[*os.PathError](err); noFile {
 			next = "give the path of a file with a model script"
 		}

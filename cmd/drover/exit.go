@@ -113,6 +113,7 @@ var forPrograms = []struct {
 	{regexp.MustCompile(`set State\b`), "set XDG_STATE_HOME"},
 	{regexp.MustCompile(`set TempDir to`), "set TMPDIR to"},
 	{regexp.MustCompile(`check Options\.Model: `), "check --model: "},
+	{regexp.MustCompile(`send /compact or /clear, or start a new session`), "shorten the prompt or the files that it names"},
 	{regexp.MustCompile(`Network\.AllowedDomains`), "--allow-domain"},
 	{regexp.MustCompile(`Sandbox\.WritablePaths`), "--writable"},
 	{regexp.MustCompile(`Sandbox\.ReadablePaths`), "--readable"},
@@ -124,8 +125,9 @@ var forPrograms = []struct {
 }
 
 // plainError is the text of an error without the names of packages, and without advice for programs.
-func plainError(err error) string {
-	text := cmp.Or(err, error(ending{})).Error()
+func plainError(err error) string { return plainText(cmp.Or(err, error(ending{})).Error()) }
+
+func plainText(text string) string {
 	for _, advice := range forPrograms {
 		text = advice.found.ReplaceAllString(text, advice.said)
 	}

@@ -74,10 +74,10 @@ func (l *lines) rows(e event.Event) []row {
 	case event.ToolLog:
 		r.what, r.subject, r.figures, r.deep = "log", p.Message, p.Level, l.deepOf(p.ID)
 	case event.Error:
-		l.failure = p.Message
-		r.what, r.subject, r.rows, r.tone = "error", joinWords(p.Code, p.Message), errorRows, toneBad
+		l.failure = plainText(p.Message)
+		r.what, r.subject, r.rows, r.tone = "error", joinWords(p.Code, l.failure), errorRows, toneBad
 		if p.Recoverable {
-			r.what, r.subject, r.tone = "trouble", p.Message, toneNone
+			r.what, r.subject, r.tone = "trouble", l.failure, toneNone
 		}
 	case event.Done:
 		return l.done(e, p)

@@ -27,7 +27,7 @@ func cellRow(r row, p event.Payload) []row {
 			r.mark, r.because, r.tone = "lacking", strings.Join(p.Missing, "; "), toneBad
 		}
 	case isolation.Breach:
-		r.what, r.subject, r.rows, r.tone = "breach", firstLine(p.Message), errorRows, toneBad
+		r.what, r.subject, r.rows, r.tone = "breach", firstLine(plainText(p.Message)), errorRows, toneBad
 	case proxy.Connection:
 		if p.Verdict != proxy.Denied {
 			return nil
@@ -42,7 +42,7 @@ func cellRow(r row, p event.Payload) []row {
 			r.mark, r.because, r.tone = "failed", p.Error, toneBad
 		}
 	case gateway.Limit:
-		r.what, r.subject, r.rows, r.tone = "limit", p.Reason, errorRows, toneBad
+		r.what, r.subject, r.rows, r.tone = "limit", plainText(p.Reason), errorRows, toneBad
 	case gateway.BackOff:
 		r.what, r.subject = "waiting", fmt.Sprintf("the model's service has too much to do (%d)", p.Status)
 		r.figures = span(time.Duration(p.WaitMS * float64(time.Millisecond)))

@@ -40,12 +40,12 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 func (l *lines) why(p event.Done) string {
 	switch p.Status {
 	case event.DoneError:
-		if why := firstLine(p.Result); why != firstLine(l.failure) {
+		if why := firstLine(plainText(p.Result)); why != firstLine(l.failure) {
 			return why
 		}
 	case event.DoneInterrupted:
 		if p.Reason != context.Canceled.Error() { // which says no more than that
-			return p.Reason
+			return plainText(p.Reason)
 		}
 	case event.DoneMaxTurns:
 		return "the limit of turns is reached"

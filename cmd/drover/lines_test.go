@@ -15,6 +15,8 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // TestLinesOfRecordedRuns shows recorded events as lines of several widths. Each file says why it is
@@ -88,5 +90,34 @@ func checkWidth(t *testing.T, text string, most int) {
 		if columns(line) > most || strings.HasSuffix(line, " ") || safe(line) != strings.TrimSpace(line) {
 			t.Errorf("%q has %d columns of %d, or ends in blanks, or could act on the terminal", line, columns(line), most)
 		}
+	}
+}
+
+// Names of packages help programmers, not people.
+func TestLines_HaveNoNamesOfPackages(t *testing.T) {
+	for name, x := range map[string]struct {
+		payload event.Payload
+		want    string
+	}{
+		"error":       {event.Error{Code: "CELL_LIMIT", Message: "isolation: too many files\n  next: write fewer"}, "CELL_LIMIT: too many files\n  next: write fewer"},
+		"trouble":     {event.Error{Recoverable: true, Message: "agent: gate: no"}, "no"},
+		"limit":       {gateway.Limit{Limit: "stopped", Reason: "isolation: too many files"}, "too many files"},
+		"breach":      {isolation.Breach{Message: "isolation: too many files"}, "too many files"},
+		"done":        {event.Done{Status: event.DoneError, Result: "isolation: too many files"}, "too many files"},
+		"interrupted": {event.Done{Status: event.DoneInterrupted, Reason: "isolation: too many files"}, "too many files"},
+	} {
+		r := newLines(displayOptions{}).rows(event.New(x.payload))[0]
+		got := r.subject
+		if r.what == "done" {
+			got = r.because
+		}
+		if got != x.want {
+			t.Errorf("%s: the line has %q, want %q", name, got, x.want)
+		}
+	}
+	l := newLines(displayOptions{})
+	l.rows(event.New(event.Error{Message: "isolation: too many files"}))
+	if r := l.rows(event.New(event.Done{Status: event.DoneError, Result: "isolation: too many files"}))[0]; r.because != "" {
+		t.Errorf("the done line repeats the error: %q", r.because)
 	}
 }

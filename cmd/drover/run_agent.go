@@ -129,6 +129,8 @@ func (o *runOptions) check() error {
 		return usageError("--json and --quiet exclude each other\n  next: choose one")
 	case o.modelScript != "" && o.resume != "":
 		return usageError("--resume needs a conversation that was kept, and a run with --model-script keeps none\n  next: leave one of the two out")
+	case o.others > 0 && o.maxTurns == 0:
+		return usageError("--side-calls counts for each of --max-turns, and there is no --max-turns\n  next: add --max-turns, or leave --side-calls out")
 	}
 	if err := o.checkReplay(); err != nil {
 		return err
@@ -242,7 +244,7 @@ func (o *runOptions) readSchema() (json.RawMessage, error) {
 		err = errors.New("it is no object")
 	}
 	if err != nil {
-		return nil, usageError("--schema: %s is no JSON Schema for an answer: %w\n  next: mend it; the smallest one is {\"type\": \"object\"}", o.schemaFile, err)
+		return nil, usageError("--schema: %s is no JSON Schema for an answer: %w\n  next: correct it; the smallest one is {\"type\": \"object\"}", o.schemaFile, err)
 	}
 	return text, nil
 }

@@ -90,6 +90,7 @@ func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
 		"a mount outside":          {aTask + "mounts: [{path: " + outside + "}]\n", runOptions{}, "outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR"},
 		"nothing to write back":    {aTask + "mounts: [{path: agent.yaml, readOnly: true}]\n", runOptions{files: mountFlags{writeBack: true}}, "all mounts of"},
 		"a mount of all":           {aTask + "mounts: [{path: /, as: all}]\n", runOptions{file: fileFlags{roots: pathList{"/"}}}, "drover: mounts of "},
+		"side calls, no turns":     {aTask + "limits: {tokens: 9}\n", runOptions{others: 3}, "there is no --max-turns\n  next: add --max-turns, or leave --side-calls out"},
 		"no mounts to write back":  {aTask, runOptions{files: mountFlags{writeBack: true}}, "there is no --mount"},
 	}
 	for name, c := range cases {
@@ -196,7 +197,7 @@ func TestALimitOfAFileIsToldAsThat(t *testing.T) {
 	path := writeAgent(t, aTask+"limits: {turns: 3}\n")
 	for flag, want := range map[turnLimit]string{0: "(limits.turns of " + path + " 3)", 2: "(--max-turns 2)", 5: "(limits.turns of " + path + " 3)"} {
 		a := scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneMaxTurns}}}
-		if got := a.try(t.Context(), runOptions{maxTurns: flag, file: fileFlags{path: path}}); got.code != exitLimit || !strings.Contains(got.errors, want) {
+		if got := a.try(t.Context(), runOptions{maxTurns: flag, others: 3, file: fileFlags{path: path}}); got.code != exitLimit || !strings.Contains(got.errors, want) {
 			t.Errorf("--max-turns %d: got %+v, want %q", flag, got, want)
 		}
 	}

@@ -45,6 +45,7 @@ func TestWrongUsage(t *testing.T) {
 		"turns below zero":            {[]string{"run", "--max-turns", "-3", "Do it."}, `"-3" for "--max-turns" flag: it must be above zero…next: leave the flag out`},
 		"no turns":                    {[]string{"run", "--max-turns", "0", "Do it."}, "it must be above zero"},
 		"turns in words":              {[]string{"run", "--max-turns", "many", "Do it."}, "it is no whole number…next: drover run --help"},
+		"side calls without turns":    {[]string{"run", "--side-calls", "3", "Do it."}, "--side-calls counts for each of --max-turns, and there is no --max-turns…next: add --max-turns, or leave --side-calls out"},
 		"dollars below zero":          {[]string{"run", "--max-usd", "-1", "Do it."}, `"-1" for "--max-usd" flag: it must be above zero`},
 		"no number of dollars":        {[]string{"run", "--max-usd", "NaN", "Do it."}, "it is no amount…next: give dollars"},
 		"all the money":               {[]string{"run", "--max-usd", "+Inf", "Do it."}, "it is no amount"},
@@ -68,10 +69,10 @@ func TestWrongUsage(t *testing.T) {
 		"no tokens":                   {[]string{"run", "--max-tokens", "0", "Do it."}, "it must be above zero"},
 		"two outputs":                 {[]string{"run", "--json", "--quiet", "Do it."}, "--json and --quiet exclude each other…next: choose one"},
 		"a schema that is missing":    {[]string{"run", "--schema", filepath.Join(dir, "none.json"), "Do it."}, "--schema: …none.json…next: give the path"},
-		"a schema that is a list":     {[]string{"run", "--schema", list, "Do it."}, list + " is no JSON Schema…next: mend it"},
-		"a schema that is true":       {[]string{"run", "--schema", scalar, "Do it."}, scalar + " is no JSON Schema…it is no object…next: mend it"},
-		"a schema that is no JSON":    {[]string{"run", "--schema", broken, "Do it."}, broken + " is no JSON Schema…next: mend it"},
-		"a schema that is none":       {[]string{"run", "--schema", strange, "Do it."}, strange + " is no JSON Schema…next: mend it"},
+		"a schema that is a list":     {[]string{"run", "--schema", list, "Do it."}, list + " is no JSON Schema…next: correct it"},
+		"a schema that is true":       {[]string{"run", "--schema", scalar, "Do it."}, scalar + " is no JSON Schema…it is no object…next: correct it"},
+		"a schema that is no JSON":    {[]string{"run", "--schema", broken, "Do it."}, broken + " is no JSON Schema…next: correct it"},
+		"a schema that is none":       {[]string{"run", "--schema", strange, "Do it."}, strange + " is no JSON Schema…next: correct it"},
 		"resuming a script":           {[]string{"run", "--model-script", "x.yaml", "--resume", "t", "Do it."}, "a run with --model-script keeps none…next:"},
 		"no model script":             {[]string{"run", "--model-script", "", "Do it."}, `"--model-script" flag: it is empty…next: give it a value, or leave the flag out`},
 		"no conversation":             {[]string{"run", "--resume", " ", "Do it."}, `"--resume" flag: it is empty…next:`},
@@ -79,7 +80,7 @@ func TestWrongUsage(t *testing.T) {
 		"no model":                    {[]string{"run", "--model=", "Do it."}, `"--model" flag: it is empty…next:`},
 		"no agent":                    {[]string{"run", "--agent=", "Do it."}, `"--agent" flag: it is empty…next:`},
 		"a script that is missing":    {[]string{"run", "--model-script", filepath.Join(dir, "none.yaml"), "Do it."}, "--model-script: …none.yaml…next: give the path"},
-		"a script that is none":       {[]string{"run", "--model-script", list, "Do it."}, "--model-script: " + list + "…next: mend it"},
+		"a script that is none":       {[]string{"run", "--model-script", list, "Do it."}, "--model-script: " + list + "…next: correct it"},
 		"neither yes nor no":          {[]string{"run", "--quiet=perhaps", "Do it."}, `"--quiet" flag: it is neither true nor false…next: drover run --help`},
 		"an argument for doctor":      {[]string{"doctor", "me"}, `doctor takes no arguments, and there is "me"…next: drover doctor --help`},
 		"an unknown doctor flag":      {[]string{"doctor", "--of-love"}, "unknown flag: --of-love…next: drover doctor --help"},
@@ -146,8 +147,8 @@ func TestPlainError(t *testing.T) {
 	}
 }
 
-// goNames are options that no flag has.
-var goNames = regexp.MustCompile(`Options|MountPath|FollowSymlinks|\b[Ee]xclude\b|\bDir\b|\bForce\b|\bState\b|TempDir`)
+// goNames are options that no flag has, and commands that cannot be sent.
+var goNames = regexp.MustCompile(`Options|/compact|MountPath|FollowSymlinks|\b[Ee]xclude\b|\bDir\b|\bForce\b|\bState\b|TempDir`)
 
 // What the libraries advise programs to do is not what people can do.
 func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
@@ -156,6 +157,7 @@ func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
 		&claude.ProcessError{During: "a turn"},
 		&claude.ProcessError{During: "a turn", StderrTail: "out of luck"},
 		&claude.MessageTooLargeError{Limit: 10},
+		&claude.ResultError{TerminalReason: "prompt_too_long", Result: "Prompt is too long"},
 		&claude.ControlError{Subtype: "interrupt", Message: "no"},
 		&claude.ControlTimeoutError{Subtype: "initialize", After: time.Second},
 		&workspace.BudgetError{Path: "a", Bytes: 2, Limit: 1, Store: true},

@@ -283,7 +283,7 @@ func (p *place) tellRestored() {
 
 func (p *place) close() error {
 	if err := p.Close(); err != nil {
-		return fmt.Errorf("the workspace could not be removed: %w\n  next: remove %s", err, p.Root())
+		return fmt.Errorf("the workspace could not be removed: %w", err)
 	}
 	return nil
 }

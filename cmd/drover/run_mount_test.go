@@ -6,6 +6,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -263,4 +265,24 @@ func TestAnInterruptedRunKeepsWhatWasDone(t *testing.T) {
 		t.Errorf("the price is %q, %v, want that of the command which came to its end", kept, err)
 	}
 	m.wants(map[string]string{"price.txt": "7\n"})
+}
+
+func TestAWorkspaceThatCannotBeRemovedIsToldWithOnePieceOfAdvice(t *testing.T) {
+	temp := filepath.Join(t.TempDir(), "temp")
+	t.Setenv("TMPDIR", temp)
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o := runOptions{files: mountFlags{mounts: mountList{{HostPath: t.TempDir(), MountPath: "work"}}}}
+	p, err := o.openPlace(t.Context(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(temp, temp+".moved"), os.WriteFile(temp, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(p.close())
+	if !strings.Contains(got, "the workspace could not be removed: ") || !strings.Contains(got, p.Root()) || strings.Count(got, "next: ") != 1 {
+		t.Errorf("got %q, want one piece of advice", got)
+	}
 }
