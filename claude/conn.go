@@ -47,6 +47,8 @@ type conn struct {
 	// somebody who does is work that is done beside theirs.
 	lazy atomic.Bool
 
+	skipped string // the last line of the open turn that did not begin like an object; for the reader alone
+
 	done chan struct{} // closed when the process is reaped and everything above is settled
 
 	mu         sync.Mutex
@@ -81,11 +83,10 @@ func (c *conn) read() {
 // take handles one line. Only lines that start like an object are the CLI's: some builds print
 // other text on standard output.
 func (c *conn) take(line []byte) {
-	if len(line) == 0 {
-		return
-	}
-	if line[0] != '{' {
+	if len(line) == 0 || line[0] != '{' {
 		c.log.Debug("claude: skipped a line that is not JSON", "line", c.in.Number())
+		c.skipped = string(line[:min(len(line), 200)])
+		c.turns.malformed(false)
 		return
 	}
 	look, checked := peekLine, true

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/claude"
@@ -129,6 +130,28 @@ func TestPitfall15_LinesThatAreNotJSON(t *testing.T) {
 	want := []string{"one", `malformed {"type":"assistant","message":`, "malformed {not json", "two"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// A result whose line was damaged does not come. The turn ends as soon as the CLI says that it is idle.
+func TestTurnEnd_ResultThatCannotBeRead(t *testing.T) {
+	for _, line := range []string{`{"type":"result","subtype":"succ`, `":"success","is_error":false}`, "warn: hello", ""} {
+		c := connectScripted(t, func(s *claudetest.ScriptSession) {
+			s.Initialize("")
+			s.Await("user")
+			s.State("running")
+			s.Say("one")
+			s.Line(line)
+			s.State("idle")
+			s.UntilEOF()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, _, err := collect(c.Turn(ctx, claude.Text("speak")))
+		cancel()
+		var protocol *claude.ProtocolError
+		if !errors.As(err, &protocol) || !errors.Is(err, claude.ErrNoAnswer) || protocol.Line != line {
+			t.Errorf("%q: %v, want a ProtocolError with the line", line, err)
+		}
 	}
 }
 

@@ -108,10 +108,11 @@ func (t *turnTracker) result() {
 }
 
 // malformed notes a line that could not be read. If it was the result, the turn has none; if that is not
-// known, the turn has none when the CLI says that nothing more will come.
+// known, the turn has none when the CLI says that nothing more will come. Before the CLI has said that it works on the
+// prompt there is no result to miss.
 func (t *turnTracker) malformed(isResult bool) {
 	t.mu.Lock()
-	t.torn = t.open
+	t.torn = t.torn || t.open && t.state != "" && t.state != "idle"
 	t.mu.Unlock()
 	if isResult {
 		t.result()

@@ -11,6 +11,8 @@ import (
 // ErrNoAnswer is the error of a turn that came to its end without a result of its own.
 var ErrNoAnswer = errors.New("claude: the turn ended without a result")
 
+var errNoObject = errors.New("it is not an object")
+
 // A TurnEnd says that a turn is over: everything the CLI will do by itself is done. It is made by
 // the client and has no raw JSON.
 type TurnEnd struct {
@@ -36,11 +38,17 @@ type TurnEnd struct {
 type turnMark struct {
 	UpTo   int  `json:"up_to"`
 	Forced bool `json:"forced"`
+	// Skipped is the last line that did not begin like one of the CLI's.
+	Skipped string `json:"skipped"`
 }
 
 func (c *conn) turnEnded(upTo int, forced bool) {
-	mark, _ := json.Marshal(turnMark{upTo, forced}) // numbers always encode
-	c.push(tagTurnEnd, mark)
+	mark := turnMark{UpTo: upTo, Forced: forced}
+	if !forced { // otherwise this is not the goroutine that reads
+		mark.Skipped, c.skipped = c.skipped, ""
+	}
+	text, _ := json.Marshal(mark) // numbers and texts always encode
+	c.push(tagTurnEnd, text)
 }
 
 // Err is nil if the turn has an answer that is no error result. With Options.OutputSchema an answer
@@ -65,6 +73,9 @@ func (c *Client) turnEnd(item []byte) *TurnEnd {
 	end := &TurnEnd{Results: c.results, Forced: mark.Forced, upTo: mark.UpTo, secrets: c.conn.secrets}
 	if len(c.results) == 0 {
 		end.torn = c.torn
+		if end.torn == nil && !mark.Forced { // nothing else ends a turn without a result
+			end.torn = &ProtocolError{Line: mark.Skipped, Err: errNoObject}
+		}
 	}
 	c.results, c.torn = nil, nil
 	for _, r := range end.Results {

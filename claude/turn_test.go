@@ -106,6 +106,23 @@ func TestTurnRule(t *testing.T) {
 			tr.prompt()
 			tr.sessionState("idle")
 		}, nil},
+		{"a torn line before the CLI begins ends nothing", func(tr *turnTracker) {
+			tr.prompt()
+			tr.malformed(false)
+			tr.sessionState("idle")
+			tr.sessionState("running")
+			tr.sessionState("idle")
+		}, nil},
+		{"a torn line and then the result: one end", func(tr *turnTracker) {
+			tr.prompt()
+			tr.sessionState("running")
+			tr.malformed(false)
+			tr.result()
+			tr.sessionState("idle")
+			tr.prompt()
+			tr.sessionState("running")
+			tr.sessionState("idle")
+		}, []int{1}},
 		{"an old CLI: a torn result ends it", func(tr *turnTracker) {
 			tr.prompt()
 			tr.malformed(true)
