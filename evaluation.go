@@ -342,7 +342,7 @@ func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFu
 		o, err := e.rounds(own, e.message(say), emit)
 		cancel()
 		more := e.live.Expansion()
-		if more == nil || ctx.Err() != nil {
+		if more == nil || ctx.Err() != nil || o != nil { // the first answer that fits ends the run
 			return o, err
 		}
 		if e.summary.Expansions >= e.opts.MaxExpansions {

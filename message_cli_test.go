@@ -132,3 +132,33 @@ func TestStopReason_IsThatOfTheModelsLastAnswer(t *testing.T) {
 		})
 	}
 }
+
+// The first answer that fits ends the run, whatever else its message asks for.
+func TestDisclosure_AnswerInTheSameMessageEndsTheRun(t *testing.T) {
+	cli := claudetest.CLI(t)
+	open := use("open", "mcp__wink__"+prompt.OpenSections, script.Input{"section_keys": []string{"more"}, "reason": "curious"})
+	answer := use("answer", "StructuredOutput", script.Input{"summary": "one", "issues": []string{}})
+	wrong := use("answer", "StructuredOutput", script.Input{"summary": 1})
+	for name, x := range map[string]struct {
+		blocks     []script.Block
+		want       string
+		expansions int
+	}{
+		"the answer first":        {[]script.Block{answer, open}, "one", 0},
+		"the request first":       {[]script.Block{open, answer}, "one", 0},
+		"an answer that is wrong": {[]script.Block{wrong, open}, "two", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := claudetest.NewModel(t, script.Reply(x.blocks...), script.Structured(script.Input{"summary": "two", "issues": []string{}}))
+			sections := []*prompt.Section{prompt.Markdown("task", "Task", "Review."), greeting(t)}
+			resp, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t, sections...), &drover.Options{RestartToOpen: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Output.Summary != x.want || resp.Expansions != x.expansions || len(model.Requests()) != 1+x.expansions {
+				t.Errorf("the answer is %q after %d expansions and %d requests, want %q after %d expansions",
+					resp.Output.Summary, resp.Expansions, len(model.Requests()), x.want, x.expansions)
+			}
+		})
+	}
+}

@@ -75,7 +75,7 @@ type Options struct {
 	// Overrides replace parts of the prompt.
 	Overrides *prompt.Overrides
 	// RestartToOpen begins anew when the model asks for hidden sections, instead of opening them in the
-	// run. MaxExpansions bounds how often; zero means 10.
+	// run. An answer in the same message counts, and nothing begins anew. MaxExpansions bounds how often; zero means 10.
 	RestartToOpen bool
 	MaxExpansions int
 

@@ -27,7 +27,8 @@ type Hooks struct {
 	// not told here; see [event.ToolResult].
 	CallEnded func(ctx context.Context, end CallEnd) (more string, err error)
 	// BatchEnded is called when all calls of one message of the model have ended, before the model reads their
-	// results. Only a [Batcher] calls it.
+	// results. It is not called if one of them was a structured answer that counts: the model reads no results
+	// then. Only a [Batcher] calls it.
 	BatchEnded func(ctx context.Context)
 	// Answering is asked about the structured answer before it counts. If it returns a text, or fails, the
 	// answer does not count, and the model reads why, word for word. Request.MaxRefusals bounds how often.

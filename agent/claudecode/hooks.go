@@ -82,9 +82,9 @@ func (h *hooked) own() []claude.Hook {
 		}
 	}
 	judges := h.Answering != nil || h.Stopping != nil
-	add(h.Submitted != nil || judges, tellTimeout, claude.On("", h.submitted))
+	add(h.Submitted != nil || judges || h.BatchEnded != nil, tellTimeout, claude.On("", h.submitted))
 	add(h.Answering != nil, 0, claude.On(structuredTool, h.answering))
-	add(judges, tellTimeout, claude.On(structuredTool, h.accepted))
+	add(judges || h.BatchEnded != nil, tellTimeout, claude.On(structuredTool, h.accepted))
 	add(h.Stopping != nil, 0, claude.On("", h.stopping))
 	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.succeeded))
 	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.failed))
@@ -174,7 +174,7 @@ func (h *hooked) batchEnded(ctx context.Context, in *claude.PostToolBatchInput) 
 			h.rewriting.forget(call.ToolUseID)
 		}
 	}
-	if h.BatchEnded != nil {
+	if h.BatchEnded != nil && !h.hasAnswered() {
 		h.telling("BatchEnded", func() { h.BatchEnded(ctx) })
 	}
 	return nil, nil

@@ -47,14 +47,19 @@ func (h *hooked) accepted(_ context.Context, in *claude.PostToolUseInput) (*clau
 	return nil, nil
 }
 
+// hasAnswered reports whether an answer to the prompt was accepted.
+func (h *hooked) hasAnswered() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answered
+}
+
 // stopping asks whether the agent may stop. It may not where that cannot be found out.
 func (h *hooked) stopping(ctx context.Context, in *claude.StopInput) (*claude.StopOutput, error) {
 	if in.AgentID != "" {
 		return nil, nil
 	}
-	h.mu.Lock()
-	answered := h.answered
-	h.mu.Unlock()
+	answered := h.hasAnswered()
 	why, err := safely(h, "Stopping", func() (string, error) {
 		return h.Stopping(ctx, agent.Stop{SessionID: in.SessionID, Text: in.LastAssistantMessage, Again: in.StopHookActive, Answered: answered})
 	})
