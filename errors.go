@@ -135,7 +135,7 @@ func (e *evaluation) failed(err error) *EvaluationError {
 	}
 	failure.Message, failure.Next = splitAdvice(err)
 	failure.Message = cmp.Or(f.Message, failure.Message)
-	failure.Next = cmp.Or(failure.Next, nextStep[f.Kind])
+	failure.Next = cmp.Or(f.Next, failure.Next, nextStep[f.Kind])
 	if kind, ok := throttles[f.Kind]; ok {
 		failure.Err = &ThrottleError{Kind: kind, RetryAfter: failure.Retry.After, Attempts: max(1, e.summary.Attempts), RetrySafe: failure.Retry.Safe, Err: err}
 	}

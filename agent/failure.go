@@ -22,6 +22,8 @@ type Failure struct {
 	Kind FailureKind
 	// Message says what happened, in one line where it can. Empty means the text of the error.
 	Message string
+	// Next says what to do about it. Empty means the advice of the error, or of the kind.
+	Next string
 	// Details are for programs and logs: "exit_code", "stderr", "api_error_status". All have a JSON form.
 	Details map[string]any
 }

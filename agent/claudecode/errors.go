@@ -146,6 +146,9 @@ func ofResult(err error) (agent.Failure, bool) {
 			f.Details[key] = value
 		}
 	}
+	if result.APIErrorType == scriptError {
+		f.Message, f.Next = ofScript(result.Error())
+	}
 	if result.APIErrorStatus != 0 {
 		f.Details["api_error_status"] = result.APIErrorStatus
 	}
@@ -177,7 +180,23 @@ var statusKinds = map[int]agent.FailureKind{
 // unreachable is what the gateway writes of a service that it cannot reach, with what refused behind it.
 const unreachable = "the gateway cannot reach "
 
+// scriptError is the type of the API error with which a model script refuses a request. Its status is that of an
+// account that is short of money: the CLI does not repeat such a request.
+const scriptError = "script_error"
+
+// ofScript is why a model script did not answer, and what to do about it.
+func ofScript(text string) (what, next string) {
+	_, what, _ = strings.Cut(text, "script: ")
+	if end := strings.LastIndex(what, ". Next: "); end >= 0 {
+		return "the model script has no answer: " + what[:end], "add turns to the script, or give it a default"
+	}
+	return "the model script failed: " + what, "correct the script"
+}
+
 func resultKind(e *claude.ResultError) agent.FailureKind {
+	if e.APIErrorType == scriptError {
+		return agent.FailureRequest
+	}
 	for _, k := range resultKinds {
 		if e.Is(k.reason) {
 			return k.kind
