@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -115,6 +116,9 @@ func (e *evaluation) tellEnd(out *output, failure *EvaluationError) {
 		if done.Status == event.DoneInterrupted {
 			done.Result, done.Reason = "", failure.Message
 		}
+		if e.summary.NotStored != "" { // of a run that was stopped the agent tells nothing but the done
+			done.Reason = strings.TrimPrefix(done.Reason+"; "+e.summary.NotStored, "; ")
+		}
 		if out.held == nil && done.Status == event.DoneError {
 			out.held = new(e.made(event.Error{Code: codeEvaluation, Message: failure.Message, Cause: failure}))
 		}
@@ -184,7 +188,7 @@ func (s *Summary) count(t *turn) {
 	end := agent.EndOf(t.ended)
 	s.Usage = s.Usage.Plus(t.Usage)
 	s.APIDuration += time.Duration(end.APIDurationMS * float64(time.Millisecond))
-	s.StopReason = end.StopReason
+	s.StopReason, s.NotStored = end.StopReason, end.NotStored
 	if t.Status == event.DoneSuccess {
 		s.StopReason = cmp.Or(s.StopReason, stopEnd)
 	}

@@ -42,6 +42,8 @@ type Summary struct {
 	RunID string
 	// SessionID is the agent's name for the conversation, and ResumeToken what continues it.
 	SessionID, ResumeToken string
+	// NotStored is why the conversation could not be stored. ResumeToken is empty then.
+	NotStored string
 	// Completion is what the checker found at the end. It is done where there is none.
 	Completion guard.Completion
 	// Rounds is how often the agent was sent back because it was not done, Repairs how often because its

@@ -87,6 +87,8 @@ type End struct {
 	StopReason string `json:"stopReason,omitzero"`
 	// Stderr is the end of what the agent wrote to standard error, if the run did not end well.
 	Stderr string `json:"stderr,omitzero"`
+	// NotStored is why the conversation could not be stored. There is no token to resume it then.
+	NotStored string `json:"notStored,omitzero"`
 }
 
 // EndOf is what a done event says in its metadata. What is not there, or not as it should be, is zero.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 )
@@ -205,6 +206,9 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	e.done.ResumeToken = t.session.token(&t.normal, resulted)
 	if err := t.notKept(ctx, e.done.ResumeToken); err != nil {
 		e.done.ResumeToken = ""
+		end := agent.EndOf(e.last)
+		end.NotStored = err.Error()
+		e.describe(agent.EndDetails, end)
 		if ctx.Err() != nil { // nothing but the done is told then
 			e.done.Reason = strings.TrimPrefix(e.done.Reason+"; "+err.Error(), "; ")
 		}
