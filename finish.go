@@ -188,7 +188,8 @@ func (s *Summary) count(t *turn) {
 	end := agent.EndOf(t.ended)
 	s.Usage = s.Usage.Plus(t.Usage)
 	s.APIDuration += time.Duration(end.APIDurationMS * float64(time.Millisecond))
-	s.StopReason, s.NotStored = end.StopReason, end.NotStored
+	s.StopReason = end.StopReason
+	s.NotStored = end.NotStored
 	if t.Status == event.DoneSuccess {
 		s.StopReason = cmp.Or(s.StopReason, stopEnd)
 	}
