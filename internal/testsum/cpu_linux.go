@@ -13,7 +13,7 @@ import (
 
 // A process is one that was seen below go test.
 type process struct {
-	folder  string // of the package that it tests, if it is a test binary or below one
+	folder  string // of the package that it tests, or that the test binary above it does
 	seconds float64
 }
 
@@ -27,9 +27,7 @@ func watchCPU(goTest int, ended <-chan struct{}) map[string]float64 {
 		case <-ended:
 			byFolder := map[string]float64{}
 			for _, p := range seen {
-				if p.folder != "" {
-					byFolder[p.folder] += p.seconds
-				}
+				byFolder[p.folder] += p.seconds
 			}
 			return byFolder
 		case <-time.After(200 * time.Millisecond):
@@ -53,6 +51,9 @@ func look(goTest int, seen map[int]process) {
 			if parent == goTest {
 				p.folder = testedFolder(pid)
 			}
+			if p.folder == "" {
+				continue // a compiler, or a test that is elsewhere at the moment
+			}
 		}
 		p.seconds = max(p.seconds, seconds)
 		seen[pid] = p
@@ -65,7 +66,7 @@ func testedFolder(pid int) string {
 	dir, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 	root, _ := os.Getwd()
 	rel, err := filepath.Rel(root, dir)
-	if err != nil || !strings.HasSuffix(exe, ".test") {
+	if err != nil || !filepath.IsLocal(rel) || !strings.HasSuffix(exe, ".test") {
 		return ""
 	}
 	return rel
