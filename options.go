@@ -74,8 +74,8 @@ type Options struct {
 	Visibility map[string]prompt.Visibility
 	// Overrides replace parts of the prompt.
 	Overrides *prompt.Overrides
-	// RestartToOpen begins anew when the model asks for hidden sections, instead of opening them in the
-	// run. An answer in the same message counts, and nothing begins anew. MaxExpansions bounds how often; zero means 10.
+	// RestartToOpen begins again when the model asks for hidden sections, instead of opening them in the
+	// run. An answer in the same message counts, and the run is not repeated. MaxExpansions bounds how often; zero means 10.
 	RestartToOpen bool
 	MaxExpansions int
 

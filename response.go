@@ -47,7 +47,7 @@ type Summary struct {
 	// Completion is what the checker found at the end. It is done where there is none.
 	Completion guard.Completion
 	// Rounds is how often the agent was sent back because it was not done, Repairs how often because its
-	// answer did not fit, and Expansions how often the run began anew to show hidden sections.
+	// answer did not fit, and Expansions how often the run began again to show hidden sections.
 	Rounds, Repairs, Expansions int
 	// Attempts is how often it was tried.
 	Attempts int

@@ -249,7 +249,7 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (launch.Process, error
 	}
 	started, err := jail.Start(ctx, spec)
 	if err != nil {
-		return nil, errors.Join(&launch.Error{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
+		return nil, errors.Join(&launch.Error{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the isolation"}, kept.release())
 	}
 	p := walled{started.Process, kept}
 	if err := kept.hold(started.Init(), p); err != nil {

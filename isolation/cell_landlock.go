@@ -149,7 +149,7 @@ func (w *landlockWalls) start(ctx context.Context, cmd launch.Command, program s
 	}
 	started, err := w.launch(ctx, cmd, program, mounts, kept)
 	if err != nil {
-		return nil, errors.Join(&launch.Error{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the walls"}, kept.release())
+		return nil, errors.Join(&launch.Error{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the isolation"}, kept.release())
 	}
 	p := detached{walled{started, kept}, w.cell.home.Path()}
 	if err := kept.hold(started.PID(), p); err != nil {
