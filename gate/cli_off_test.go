@@ -16,6 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 // bareSettings put the CLI into the mode in which it calls no hooks.
@@ -128,7 +129,8 @@ func TestAServerThatTakesTheNameOfOursIsNotCalled(t *testing.T) {
 	}
 	opts := cli.Options(model)
 	opts.MCPServers = map[string]claude.MCPServer{"my_desk": serving("my_desk")}
-	bind(t, gate.NewEngine(deskGate(t), nil), opts)
+	known := gate.Knows("my_desk", tool.MustRegistry(nil, declared(t, "save")))
+	bind(t, gate.NewEngine(gate.Must(known, gate.AllowTools("mcp__my_desk__save")), nil), opts)
 	opts.MCPServers["my.desk"] = serving("my.desk") // as settings could
 	turn(t, claudetest.Connect(t, opts), "save it")
 	if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "only has the name of a known one") || ran.of("my.desk") != 0 {

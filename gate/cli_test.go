@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -40,8 +41,8 @@ func turn(t testing.TB, c *claude.Client, prompt string) {
 
 func bind(t testing.TB, e *gate.Engine, opts *claude.Options) {
 	t.Helper()
-	if err := e.Bind(opts); err != nil {
-		t.Fatalf("Bind: %v", err)
+	if err := claudecode.BindGate(opts, e); err != nil {
+		t.Fatalf("BindGate: %v", err)
 	}
 }
 
@@ -161,7 +162,7 @@ func TestTheHookDeniesWhatTheCLIAllows(t *testing.T) {
 	model := claudetest.NewModel(t, script.Reply(write(cli, "denied.txt")), script.Text("Done."))
 	opts := cli.Options(model)
 	opts.AllowedTools = []string{"Write"}
-	opts.Hooks = []claude.Hook{tool.Hook(gate.NewEngine(gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) {
+	opts.Hooks = []claude.Hook{claudecode.Hook(gate.NewEngine(gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) {
 		return event.Decision{Reason: "Not this one."}, true
 	})), nil))}
 	turn(t, claudetest.Connect(t, opts), "write it")

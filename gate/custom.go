@@ -28,7 +28,7 @@ func Default(v event.Verdict) Policy {
 }
 
 // LeaveToAgent is Default(event.Allow) for an agent that may have a permission mode of its own: where the
-// options that the engine is bound to name one, that decides about calls of which no policy has an opinion.
+// agent is given one, that decides about calls of which no policy has an opinion.
 // Tools that the gate knows are allowed.
 func LeaveToAgent() Policy {
 	p := Policy{Name: "agent", Stage: StageCustom, Otherwise: &Otherwise{Verdict: event.Allow}, leaves: true}

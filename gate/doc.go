@@ -19,6 +19,7 @@
 //   - Tools that are registered later are seen.
 //
 // An [Engine] applies a gate to one run: it fills in the facts, asks an [Approver] where the gate says
-// ask, tells of every decision, and gives each call one verdict wherever it is asked for. [Engine.Bind]
-// makes Claude Code ask it before every tool call. What cannot be asked, answered or told is denied.
+// ask, tells of every decision, and gives each call one verdict wherever it is asked for. An adapter such
+// as agent/claudecode makes its agent ask it before every tool call. What cannot be asked, answered or told
+// is denied.
 package gate

@@ -20,7 +20,7 @@ import (
 type EngineOptions struct {
 	// Facts gives what is known at the moment of a call; it may look at files, see [FindTarget].
 	// Where it leaves Now, Dir or Workspace empty the engine fills in the time, the directory that the
-	// call names, and the one of the options that it is bound to; Calls is at least its own count. Nil
+	// call names, and the one of the [CallContext]; Calls is at least its own count. Nil
 	// means those four, and the Target. It is called by several goroutines, and again about an input that a
 	// policy or the approver has written. A function that panics denies.
 	Facts func(ctx context.Context, c Call) Facts
@@ -42,8 +42,9 @@ type EngineOptions struct {
 const defaultApprovalTimeout = 5 * time.Minute
 
 // An Engine applies a gate to the calls of one run. It is a [tool.Decider], so that one engine can
-// decide at the hook, at the permission callback and in a registry; see [Engine.Bind]. It is safe
-// for concurrent use.
+// decide wherever an agent asks and in a registry. An adapter binds it to its agent: it asks before
+// every call, with a [CallContext], and sets the agent up by [Engine.AgentConfig]. It is safe for
+// concurrent use.
 //
 // There is one verdict for each call: the first decision is kept and given again at every other
 // place, questions about a call that is being decided wait for that decision, and nobody is asked
@@ -83,13 +84,12 @@ func NewEngine(g *Gate, opts *EngineOptions) *Engine {
 func (e *Engine) Decide(ctx context.Context, call event.ToolCall) event.Decision {
 	c, key, ok := e.identify(ctx, call)
 	if !ok {
-		return e.told(ctx, event.Decision{CallID: call.ID, Tool: call.Name, Policy: policyEngine, Reason: failedDecision(call.Name)})
+		return e.Deny(ctx, call, failedDecision(call.Name))
 	}
 	if call.ID == "" {
 		return e.decide(ctx, c)
 	}
-	begins, _ := beginnings.From(ctx)
-	v, mine := e.verdicts.claim(key, begins)
+	v, mine := e.verdicts.claim(key, callContextFrom(ctx).Begins)
 	if !mine {
 		return e.await(ctx, v, call)
 	}
@@ -107,7 +107,7 @@ func (e *Engine) identify(ctx context.Context, call event.ToolCall) (c Call, key
 			ok = false
 		}
 	}()
-	c = e.gate.canonical(call, serverFrom(ctx))
+	c = e.gate.canonical(call, serverKey(callContextFrom(ctx).Server))
 	if t, running := tool.Candidate(ctx); running {
 		c = e.gate.candidate(c, t)
 	}
@@ -122,10 +122,7 @@ func (e *Engine) await(ctx context.Context, v *verdict, call event.ToolCall) eve
 		select {
 		case <-v.done:
 		case <-ctx.Done():
-			return e.told(ctx, event.Decision{
-				CallID: call.ID, Tool: call.Name, Policy: policyEngine,
-				Reason: fmt.Sprintf("The question about %s was withdrawn while the decision was being made.", call.Name),
-			})
+			return e.Deny(ctx, call, fmt.Sprintf("The question about %s was withdrawn while the decision was being made.", call.Name))
 		}
 	}
 	d := v.decision
@@ -212,7 +209,7 @@ func (e *Engine) facts(ctx context.Context, c Call, before int) Facts {
 		f.Dir = c.Dir
 	}
 	if f.Workspace == "" {
-		f.Workspace, _ = workspaces.From(ctx)
+		f.Workspace = callContextFrom(ctx).Workspace
 	}
 	return f
 }

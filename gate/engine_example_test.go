@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 )
@@ -35,20 +34,4 @@ func ExampleEngine() {
 	// May it run Bash {"command":"cat x"}? (it is a shell)
 	// deny - Use Read instead.
 	// deny - Use Read instead.
-}
-
-// Bind makes Claude Code ask the engine before every tool call, whatever its own permissions say.
-func ExampleEngine_Bind() {
-	readOnly := gate.Must(gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}))
-	opts := &claude.Options{}
-	if err := gate.NewEngine(readOnly, nil).Bind(opts); err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println(opts.PermissionMode, len(opts.Hooks))
-
-	opts = &claude.Options{AllowedTools: []string{"Write"}}
-	fmt.Println(gate.NewEngine(readOnly, nil).Bind(opts))
-	// Output:
-	// default 1
-	// claude: option AllowedTools: the CLI would approve these by itself; give the gate gate.AllowTools("Write") instead
 }

@@ -248,15 +248,15 @@ func (g *Gate) judge(file *docket) (best event.Decision, decided bool) {
 	return best, decided
 }
 
-// noPolicy is the policy of decisions about which all policies abstain.
-const noPolicy = "otherwise"
+// NoPolicy is the policy of decisions about which all policies abstain.
+const NoPolicy = "otherwise"
 
 // decide applies the rule; nil denies.
 func (o *Otherwise) decide(c *Call) event.Decision {
 	if o == nil {
 		o = &Otherwise{}
 	}
-	d := event.Decision{Verdict: o.Verdict, Policy: noPolicy}
+	d := event.Decision{Verdict: o.Verdict, Policy: NoPolicy}
 	switch {
 	case o.Verdict == event.Allow:
 	case o.Reason != nil:

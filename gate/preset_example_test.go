@@ -125,22 +125,3 @@ func ExampleNewToolGate_builtin() {
 	// View: {Behavior:allow Message:}
 	// Edit: {Behavior:deny Message:Read-only mode: mutating tools disabled.}
 }
-
-// The mode of the CLI follows from the gate. What an agent cannot enforce is refused at once.
-func ExampleGate_Project() {
-	edits := gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow})
-	native, _ := gate.Must(edits).Project(gate.ClaudeCode())
-	fmt.Println(native.Mode, native.Callback)
-
-	g := gate.Must(edits, gate.FromRisk(gate.RiskOptions{DenyDangerous: true, Builtin: gate.NativeBuiltin()}))
-	native, _ = g.Project(gate.ClaudeCode())
-	fmt.Println(native.Mode, native.Callback)
-
-	_, err := g.Project(gate.Agent{Name: "another", Callback: true})
-	fmt.Println(err)
-	// Output:
-	// acceptEdits false
-	// default true
-	// gate: the agent cannot enforce the policy: another has no means for risk, capabilities
-	//   next: leave that out, or use an agent with a hook before tool calls and with the mode that it needs
-}

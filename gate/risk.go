@@ -16,7 +16,7 @@ import (
 type RiskOptions struct {
 	// Registry holds the tools: a [tool.Registry] or [tool.Tools]. Nil means none.
 	Registry Lookup
-	// Server is the key of the MCP server that serves them, as in [claude.Options.MCPServers]. Under
+	// Server is the key of the MCP server that serves them, as names of tools carry it. Under
 	// any other key they are tools of somebody else. Empty means [tool.DefaultServerName].
 	Server string
 	// ToolConfig is what the server was given to rename tools. Nil renames none.

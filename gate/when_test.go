@@ -64,13 +64,3 @@ func TestAWhenThatPanicsDenies(t *testing.T) {
 		})
 	}
 }
-
-// The agent's own mode cannot change during the run, so it does not follow such a policy.
-func TestAPolicyForLaterIsNoPermissionMode(t *testing.T) {
-	p := FromCapabilities(&Permissions{Mode: ModeBypass})
-	p.When = func() bool { return false }
-	native, err := Must(p).Project(ClaudeCode())
-	if err != nil || native != askTheGate {
-		t.Errorf("got %+v, %v, want %+v", native, err, askTheGate)
-	}
-}

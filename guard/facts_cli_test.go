@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -90,7 +91,7 @@ func TestFactsOfASessionDecideAboutTheRealCLI(t *testing.T) {
 				return nil
 			},
 		})
-	if err := engine.Bind(opts); err != nil {
+	if err := claudecode.BindGate(opts, engine); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range claudetest.Connect(t, opts).Turn(t.Context(), claude.Text("go")) {

@@ -21,6 +21,10 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
+func deciding(d event.Decision) tool.Decider {
+	return tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { return d })
+}
+
 // decideWith is a decider of one decision that keeps what it was asked.
 type decideWith struct {
 	event.Decision

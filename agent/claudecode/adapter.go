@@ -56,8 +56,8 @@ func (*Adapter) Agent() string { return Agent }
 // anything is started; a CLI that is missing or too old ([agent.ErrUnavailable]); a CLI that does not
 // start. Whatever breaks later is an [event.Error] before the done event.
 //
-// The request's host is bound to the hook that the CLI calls before every tool call, by its own method
-// Bind(*claude.Options) error if it has one. As root, outside of a sandbox, the CLI refuses the mode
+// The request's host is bound to the hook that the CLI calls before every tool call: a [gate.Engine], and a
+// type that embeds one, as [BindGate] does. As root, outside of a sandbox, the CLI refuses the mode
 // bypassPermissions; with a host it is then run in the default mode, where what the host allows runs all
 // the same.
 //

@@ -13,13 +13,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/tool"
 )
-
-// A binder is a host that knows how to bind itself to Claude Code.
-type binder interface {
-	Bind(opts *claude.Options) error
-}
 
 var errNoHost = errors.New("claudecode: the request has Permissions, but no Host that enforces them\n" +
 	"  next: run it with an agent.Runner, which makes one, or set Request.Host to a gate.Engine")
@@ -45,29 +39,24 @@ func bind(o *claude.Options, req agent.Request) error {
 			return errNoHost
 		}
 		return nil
-	case binder:
-		if err := host.Bind(o); err != nil {
-			return err
-		}
+	case gated:
+		return bindGate(o, host)
 	default:
-		if err := bindDecider(o, host); err != nil {
-			return err
-		}
+		return bindDecider(o, host)
 	}
-	return nil
 }
 
-// bindDecider has a host decide that knows nothing of Claude Code.
+// bindDecider has a host decide that is no gate.
 func bindDecider(o *claude.Options, host agent.Host) error {
 	if err := o.RequireHooks(); err != nil {
 		return err
 	}
-	hooks := []claude.Hook{tool.Hook(host)}
+	hooks := []claude.Hook{Hook(host)}
 	for _, h := range o.Hooks {
-		hooks = append(hooks, tool.Judged(host, h))
+		hooks = append(hooks, Judged(host, h))
 	}
 	o.Hooks = hooks
-	o.CanUseTool = tool.Permission(host, o.CanUseTool)
+	o.CanUseTool = Permission(host, o.CanUseTool)
 	return nil
 }
 

@@ -107,6 +107,15 @@ func TestBypassIsAvoidedOnlyForRootOutsideOfASandbox(t *testing.T) {
 	}
 }
 
+// A host of another type that embeds an engine sets the mode of the CLI, as the engine itself does.
+func TestBind_HostThatEmbedsAnEngineIsAGate(t *testing.T) {
+	auto := gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto})
+	host := struct{ *gate.Engine }{gate.NewEngine(gate.Must(auto), nil)}
+	if o := optionsOf(t, &claude.Options{}, agent.Request{Host: host}); o.PermissionMode != claude.ModeAuto {
+		t.Errorf("the mode is %q, want %q", o.PermissionMode, claude.ModeAuto)
+	}
+}
+
 // A host that cannot be enforced is refused: the CLI would not call its hook.
 func TestAHostThatCannotBeEnforcedIsRefused(t *testing.T) {
 	base := &claude.Options{Settings: []byte(`{"disableAllHooks":true}`)}

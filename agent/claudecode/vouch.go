@@ -121,11 +121,7 @@ func (v *vouchers) observe(o *claude.Options) {
 }
 
 func allowedInput(result claude.PermissionResult, otherwise json.RawMessage) any {
-	allow, ok := result.(claude.Allow)
-	if p, isPointer := result.(*claude.Allow); isPointer {
-		allow, ok = *p, true
-	}
-	if ok && allow.UpdatedInput != nil {
+	if allow, ok := allowed(result); ok && allow.UpdatedInput != nil {
 		return allow.UpdatedInput
 	}
 	return otherwise

@@ -12,7 +12,6 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/tool"
 )
 
 // A decidingHost allows what has "good" in its input, and counts.
@@ -39,7 +38,7 @@ func deskOf(t *testing.T, host agent.Host, more ...claude.Hook) (o *claude.Optio
 		}
 		return json.RawMessage(`{"result":"ran"}`), nil
 	}}
-	o = &claude.Options{MCPServers: map[string]claude.MCPServer{"my.desk": server}, Hooks: append([]claude.Hook{tool.Hook(host)}, more...)}
+	o = &claude.Options{MCPServers: map[string]claude.MCPServer{"my.desk": server}, Hooks: append([]claude.Hook{Hook(host)}, more...)}
 	o.CanUseTool = func(ctx context.Context, _ *claude.PermissionRequest) (claude.PermissionResult, error) {
 		answer, _ := ctx.Value(answerKey{}).(claude.PermissionResult)
 		return answer, nil

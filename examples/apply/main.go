@@ -14,6 +14,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/isolation"
@@ -52,7 +53,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, store *notes,
 	engine := gate.NewEngine(rules, nil)
 	registry.DecideBy(engine) // calls from this program obey too
 	opts.MCPServers = map[string]claude.MCPServer{"notes": server.Server()}
-	if err := engine.Bind(opts); err != nil {
+	if err := claudecode.BindGate(opts, engine); err != nil {
 		return err
 	}
 	cell, err := new(isolation.Isolation).Open(ctx, opts, isolation.OpenOptions{Judged: true})

@@ -24,7 +24,7 @@ var layers = map[string][]string{
 	"event":                       {},
 	"tool":                        {"event", "schema", "claude", "internal/*"},
 	"tool/mcp":                    {"tool", "event", "schema", "claude", "internal/*"},
-	"gate":                        {"event", "tool", "claude", "schema", "internal/*"},
+	"gate":                        {"event", "tool", "schema", "internal/*"},
 	"session":                     {"event", "tool", "schema", "internal/*"},
 	// The suite that every store must pass.
 	"session/storetest": {"session", "event"},
@@ -41,8 +41,8 @@ var layers = map[string][]string{
 	"workspace/fsuite": {"workspace"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "event"},
-	// An adapter knows neither gate nor session: it asks its host.
-	"agent/claudecode": {"agent", "workspace", "isolation", "gateway", "guard", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
+	// An adapter knows no session: it asks its host.
+	"agent/claudecode": {"agent", "workspace", "isolation", "gateway", "guard", "gate", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
 	// Spans and metrics of what happens; it alone, and the root that holds its options, link OpenTelemetry.
 	"telemetry": {"gateway", "event"},
 	// The root: a prompt in, a typed answer out. It is every adapter's host, and knows none of them.
@@ -151,6 +151,7 @@ func TestJudge(t *testing.T) {
 		{"tool/mcp", "gate", false},
 		{"tool", "gate", false},
 		{"gate", "tool", true},
+		{"gate", "claude", false},
 		{"event", "tool", false},
 		{"newcomer", "", false},
 	}

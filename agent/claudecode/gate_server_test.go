@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gate_test
+package claudecode_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -16,7 +17,7 @@ import (
 // put another one in its place.
 func TestAServerOfAFileDoesNotStandInForOneThatIsNotThereYet(t *testing.T) {
 	opts := new(claude.Options)
-	bind(t, gate.NewEngine(deskGate(t), nil), opts)
+	bind(t, gate.NewEngine(deskGate(), nil), opts)
 	for i, tt := range []struct {
 		source string
 		want   claude.ToolDecision
@@ -34,15 +35,20 @@ func TestAServerOfAFileDoesNotStandInForOneThatIsNotThereYet(t *testing.T) {
 
 // The hook and the callback know the server of "mcp__a__b__save", and ask once between them.
 func TestTheCallbackMeansTheSameToolAsTheHook(t *testing.T) {
-	p := saying(gate.Answer{Verdict: event.Allow})
+	asked := 0
 	opts := new(claude.Options)
-	bind(t, gate.NewEngine(askingGate(), &gate.EngineOptions{Approver: p}), opts)
+	bind(t, gate.NewEngine(gate.Must(gate.Default(event.Ask)), &gate.EngineOptions{
+		Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
+			asked++
+			return gate.Answer{Verdict: event.Allow}, nil
+		}),
+	}), opts)
 	in := &claude.PreToolUseInput{ToolName: "mcp__a__b__save", ToolUseID: "1", ToolInput: json.RawMessage(`{}`), MCPServer: claude.HookMCPServer{Name: "a__b", Source: "user"}}
 	if _, err := opts.Hooks[0].Func(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	req := &claude.PermissionRequest{ToolName: in.ToolName, ToolUseID: "1", Input: in.ToolInput, MCPServer: &claude.PermissionServer{Name: "a__b", Source: "user"}}
-	if got, err := opts.CanUseTool(t.Context(), req); err != nil || p.asked.Load() != 1 {
-		t.Errorf("got %+v, %v after %d questions; want one", got, err, p.asked.Load())
+	if got, err := opts.CanUseTool(t.Context(), req); err != nil || asked != 1 {
+		t.Errorf("got %+v, %v after %d questions; want one", got, err, asked)
 	}
 }

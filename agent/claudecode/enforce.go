@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package claudecode
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/tool"
 )
 
 // Hook has d decide about every tool call of Claude Code, its own tools and those of MCP servers, in
@@ -25,7 +26,7 @@ import (
 //
 // Another PreToolUse hook that rewrites the input does so behind the back of d, since the CLI asks
 // all hooks at once. Use [Judged] for such hooks.
-func Hook(d Decider) claude.Hook {
+func Hook(d tool.Decider) claude.Hook {
 	return claude.On("", func(ctx context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		got, err := consult(ctx, d, hookedCall(in))
 		if err != nil {
@@ -37,7 +38,7 @@ func Hook(d Decider) claude.Hook {
 
 // DenyingHook is [Hook] for a CLI whose own rules are to have a say too: what d allows is left to the
 // permission mode, the settings and CanUseTool, unless somebody was asked about it and allowed it.
-func DenyingHook(d Decider) claude.Hook {
+func DenyingHook(d tool.Decider) claude.Hook {
 	return claude.On("", func(ctx context.Context, in *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		got, err := consult(ctx, d, hookedCall(in))
 		if err != nil {
@@ -63,7 +64,7 @@ func hookAnswer(d event.Decision) *claude.PreToolUseOutput {
 	case event.Ask:
 		out = claude.AskTool(d.Reason)
 	default:
-		return claude.DenyTool(refusal(d))
+		return claude.DenyTool(denialText(d))
 	}
 	if d.Input != nil {
 		out.UpdatedInput = d.Input
@@ -74,7 +75,7 @@ func hookAnswer(d event.Decision) *claude.PreToolUseOutput {
 // Judged makes a hook whose new inputs are decided by d like those of the model, where it rewrites
 // the input of a call: a new input that d does not allow denies the call. That concerns PreToolUse
 // and PermissionRequest; all other hooks are returned as they are.
-func Judged(d Decider, h claude.Hook) claude.Hook {
+func Judged(d tool.Decider, h claude.Hook) claude.Hook {
 	inner := h.Func
 	if inner == nil || h.Event != claude.HookPreToolUse && h.Event != claude.HookPermissionRequest {
 		return h
@@ -100,7 +101,7 @@ func Judged(d Decider, h claude.Hook) claude.Hook {
 	return h
 }
 
-func judgedAnswer(ctx context.Context, d Decider, call event.ToolCall, answer *claude.PreToolUseOutput) (claude.HookOutput, error) {
+func judgedAnswer(ctx context.Context, d tool.Decider, call event.ToolCall, answer *claude.PreToolUseOutput) (claude.HookOutput, error) {
 	got, err := judgeInput(ctx, d, call, answer.UpdatedInput)
 	if err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func judgedAnswer(ctx context.Context, d Decider, call event.ToolCall, answer *c
 	answer.UpdatedInput = got.Input
 	switch {
 	case denies(got):
-		return claude.DenyTool(refusal(got)), nil
+		return claude.DenyTool(denialText(got)), nil
 	case got.Verdict == event.Ask && answer.PermissionDecision != claude.DecideDeny:
 		answer.PermissionDecision, answer.PermissionDecisionReason = claude.DecideAsk, got.Reason
 	}
@@ -117,7 +118,7 @@ func judgedAnswer(ctx context.Context, d Decider, call event.ToolCall, answer *c
 
 // judgedResult is the result with the input that it may give judged by d. The answers to a question
 // of the model are not a call of anything.
-func judgedResult(ctx context.Context, d Decider, call event.ToolCall, result claude.PermissionResult) (claude.PermissionResult, error) {
+func judgedResult(ctx context.Context, d tool.Decider, call event.ToolCall, result claude.PermissionResult) (claude.PermissionResult, error) {
 	allow, ok := allowed(result)
 	if !ok || allow.UpdatedInput == nil || call.Name == claude.AskUserQuestionTool {
 		return result, nil
@@ -127,7 +128,7 @@ func judgedResult(ctx context.Context, d Decider, call event.ToolCall, result cl
 		return nil, err
 	}
 	if denies(got) { // not where d says ask: somebody has just been asked
-		return claude.Deny{Message: refusal(got)}, nil
+		return claude.Deny{Message: denialText(got)}, nil
 	}
 	allow.UpdatedInput = got.Input
 	return allow, nil
@@ -135,10 +136,10 @@ func judgedResult(ctx context.Context, d Decider, call event.ToolCall, result cl
 
 // judgeInput has d decide about the call with a new input. Input of the decision is then what the
 // call is to run with.
-func judgeInput(ctx context.Context, d Decider, call event.ToolCall, input any) (event.Decision, error) {
+func judgeInput(ctx context.Context, d tool.Decider, call event.ToolCall, input any) (event.Decision, error) {
 	var err error
 	if call.Input, err = json.Marshal(input); err != nil {
-		return event.Decision{}, fmt.Errorf("tool: the new input of %s: %w", call.Name, err)
+		return event.Decision{}, fmt.Errorf("claudecode: the new input of %s: %w", call.Name, err)
 	}
 	got, err := consult(ctx, d, call)
 	got.Input = inputOr(got.Input, call.Input)
@@ -155,14 +156,14 @@ func denies(d event.Decision) bool { return d.Verdict != event.Allow && d.Verdic
 // insists on a question; its new input, if it gives one, is decided by d like any other, except the
 // answers to AskUserQuestion. Without next the call is allowed, unless it needs a person and d asked
 // none. Where d says ask, next answers, and without it the call is denied.
-func Permission(d Decider, next claude.CanUseTool) claude.CanUseTool {
+func Permission(d tool.Decider, next claude.CanUseTool) claude.CanUseTool {
 	return func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
 		got, err := consult(ctx, d, askedCall(req))
 		switch {
 		case err != nil:
 			return nil, err // denies, and is logged
 		case denies(got):
-			return claude.Deny{Message: refusal(got)}, nil
+			return claude.Deny{Message: denialText(got)}, nil
 		case next != nil:
 			return answerOf(ctx, d, next, req, got.Input)
 		case got.Verdict == event.Ask:
@@ -188,7 +189,7 @@ func needsPerson(req *claude.PermissionRequest, d event.Decision) bool {
 }
 
 // answerOf is what next says. A permission without an input means the input that was asked about.
-func answerOf(ctx context.Context, d Decider, next claude.CanUseTool, req *claude.PermissionRequest, input json.RawMessage) (claude.PermissionResult, error) {
+func answerOf(ctx context.Context, d tool.Decider, next claude.CanUseTool, req *claude.PermissionRequest, input json.RawMessage) (claude.PermissionResult, error) {
 	asked := *req
 	asked.Input = inputOr(input, req.Input)
 	result, err := next(ctx, &asked)
@@ -222,7 +223,7 @@ func unanswered(req *claude.PermissionRequest, reason string) string {
 	return text + ", and nobody is there to give it (no permission callback is set). Go on without it."
 }
 
-func refusal(d event.Decision) string {
+func denialText(d event.Decision) string {
 	return cmp.Or(d.Reason, fmt.Sprintf("The call of %s is not permitted.", cmp.Or(d.Tool, "this tool")))
 }
 
@@ -236,15 +237,15 @@ func inputOr(input, otherwise json.RawMessage) json.RawMessage {
 var errNoObject = errors.New("the input that the decision gives is not a JSON object")
 
 // consult asks a decider. An error, which a panic is too, stands for a denial.
-func consult(ctx context.Context, d Decider, call event.ToolCall) (got event.Decision, err error) {
+func consult(ctx context.Context, d tool.Decider, call event.ToolCall) (got event.Decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			got, err = event.Decision{}, fmt.Errorf("tool: deciding about %s: panic: %v", call.Name, p)
+			got, err = event.Decision{}, fmt.Errorf("claudecode: deciding about %s: panic: %v", call.Name, p)
 		}
 	}()
 	got = d.Decide(ctx, call)
 	if got.Input != nil && !plainjson.IsObject(got.Input) {
-		return event.Decision{}, fmt.Errorf("tool: deciding about %s: %w", call.Name, errNoObject)
+		return event.Decision{}, fmt.Errorf("claudecode: deciding about %s: %w", call.Name, errNoObject)
 	}
 	return got, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package claudecode_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
@@ -52,7 +53,7 @@ func TestTheHookSaysWhatTheDeciderDecides(t *testing.T) {
 		{"no decider", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tool.Hook(tt.decider)
+			h := claudecode.Hook(tt.decider)
 			if h.Event != claude.HookPreToolUse || h.Matcher != "" || h.Timeout != 0 {
 				t.Errorf("hook %+v, want one for all calls, without a limit", h)
 			}
@@ -84,7 +85,7 @@ func TestTheDenyingHookLeavesWhatIsAllowed(t *testing.T) {
 		{"deny", event.Decision{Reason: "no"}, claude.DenyTool("no")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, err := tool.DenyingHook(deciding(tt.decision)).Func(t.Context(), &claude.PreToolUseInput{ToolName: "Bash"})
+			out, err := claudecode.DenyingHook(deciding(tt.decision)).Func(t.Context(), &claude.PreToolUseInput{ToolName: "Bash"})
 			if diff := cmp.Diff(tt.want, out); err != nil || diff != "" {
 				t.Errorf("%v, answer (-want +got):\n%s", err, diff)
 			}
@@ -104,11 +105,11 @@ func TestTheDeciderSeesTheWholeCall(t *testing.T) {
 	ctx := context.WithValue(t.Context(), contextKey{}, "here")
 	in := &claude.PreToolUseInput{ToolName: "Bash", ToolUseID: "toolu_1", ToolInput: rawJSON(`{"a":1}`)}
 	in.AgentID = "helper"
-	if _, err := tool.Hook(d).Func(ctx, in); err != nil {
+	if _, err := claudecode.Hook(d).Func(ctx, in); err != nil {
 		t.Fatal(err)
 	}
 	req := &claude.PermissionRequest{ToolName: "Bash", ToolUseID: "toolu_1", Input: rawJSON(`{"a":1}`), AgentID: "helper", Description: "list"}
-	if _, err := tool.Permission(d, nil)(ctx, req); err != nil {
+	if _, err := claudecode.Permission(d, nil)(ctx, req); err != nil {
 		t.Fatal(err)
 	}
 	want := event.ToolCall{ID: "toolu_1", Name: "Bash", Input: rawJSON(`{"a":1}`), AgentID: "helper"}
@@ -157,7 +158,7 @@ func TestThePermissionCallback(t *testing.T) {
 		{"a panic", tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("oh") }), next(claude.Allow{}, nil), bash, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := tool.Permission(tt.decider, tt.next)(t.Context(), &tt.req)
+			got, err := claudecode.Permission(tt.decider, tt.next)(t.Context(), &tt.req)
 			if tt.want == nil {
 				if err == nil {
 					t.Errorf("%+v, want an error", got)
@@ -194,7 +195,7 @@ func TestWhatAHookRewritesIsJudged(t *testing.T) {
 		{"a failure", byInput, nil, failed, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tool.Judged(tt.decider, claude.On("Bash", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
+			h := claudecode.Judged(tt.decider, claude.On("Bash", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 				return tt.answer, tt.err
 			}))
 			out, err := h.Func(t.Context(), &claude.PreToolUseInput{ToolName: "Bash", ToolInput: rawJSON(`{"a":0}`)})
@@ -214,7 +215,7 @@ func TestWhatAPermissionHookRewritesIsJudged(t *testing.T) {
 		`{"a":1}`: claude.Allow{UpdatedInput: rawJSON(`{"a":1}`)},
 		`{"a":2}`: claude.Deny{Message: `Not with {"a":2}.`},
 	} {
-		h := tool.Judged(byInput, claude.On("", func(context.Context, *claude.PermissionRequestInput) (*claude.PermissionRequestOutput, error) {
+		h := claudecode.Judged(byInput, claude.On("", func(context.Context, *claude.PermissionRequestInput) (*claude.PermissionRequestOutput, error) {
 			return &claude.PermissionRequestOutput{Answer: claude.Allow{UpdatedInput: rawJSON(input)}}, nil
 		}))
 		out, err := h.Func(t.Context(), &claude.PermissionRequestInput{ToolName: "Bash"})
@@ -225,13 +226,13 @@ func TestWhatAPermissionHookRewritesIsJudged(t *testing.T) {
 }
 
 func TestOtherHooksAreLeftAlone(t *testing.T) {
-	h := tool.Judged(byInput, claude.On("", func(context.Context, *claude.StopInput) (*claude.StopOutput, error) {
+	h := claudecode.Judged(byInput, claude.On("", func(context.Context, *claude.StopInput) (*claude.StopOutput, error) {
 		return claude.BlockStop("go on"), nil
 	}))
 	if out, err := h.Func(t.Context(), &claude.StopInput{}); err != nil || !cmp.Equal(out, claude.HookOutput(claude.BlockStop("go on"))) {
 		t.Errorf("%+v, %v; want what the hook said", out, err)
 	}
-	if h := tool.Judged(byInput, claude.Hook{Event: claude.HookPreToolUse}); h.Func != nil {
+	if h := claudecode.Judged(byInput, claude.Hook{Event: claude.HookPreToolUse}); h.Func != nil {
 		t.Error("a hook without a function got one, so that nobody will miss it")
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gate_test
+package claudecode_test
 
 import (
 	"context"
@@ -12,11 +12,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
 )
+
+func bind(t testing.TB, e *gate.Engine, opts *claude.Options) {
+	t.Helper()
+	if err := claudecode.BindGate(opts, e); err != nil {
+		t.Fatalf("BindGate: %v", err)
+	}
+}
+
+// judgedBy is a policy made of a function.
+func judgedBy(judge func(c *gate.Call) (event.Decision, bool)) gate.Policy {
+	return gate.Custom("test", func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) { return judge(c) })
+}
 
 func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
 	for _, tt := range []struct {
@@ -41,7 +54,7 @@ func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tt.opts
-			err := gate.NewEngine(nil, nil).Bind(&tt.opts)
+			err := claudecode.BindGate(&tt.opts, gate.NewEngine(nil, nil))
 			if diff := cmp.Diff(tt.want, refusedOptions(err)); diff != "" {
 				t.Errorf("refused options (-want +got):\n%s\n%v", diff, err)
 			}
@@ -50,7 +63,7 @@ func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
 			}
 		})
 	}
-	if err := gate.NewEngine(nil, nil).Bind(nil); err == nil {
+	if err := claudecode.BindGate(nil, gate.NewEngine(nil, nil)); err == nil {
 		t.Error("no options at all are not refused")
 	}
 }
@@ -75,9 +88,7 @@ func TestBindTakesEverythingElse(t *testing.T) {
 		DisallowedTools: []string{"Bash"}, ToolAliases: map[string]string{"Writer": "Write"}, PermissionPrompts: "none",
 		Settings: json.RawMessage(`{"disableAllHooks":false,"permissions":{"allow":["Bash(ls)"]}}`), ExtraArgs: []string{"--safe-mode"},
 	}
-	if err := gate.NewEngine(nil, nil).Bind(opts); err != nil {
-		t.Fatal(err)
-	}
+	bind(t, gate.NewEngine(nil, nil), opts)
 	if err := opts.Validate(); err != nil {
 		t.Errorf("the options cannot be used: %v", err)
 	}
@@ -90,9 +101,7 @@ func TestBindPutsTheGateFirst(t *testing.T) {
 		return nil, nil
 	})
 	opts := &claude.Options{Hooks: []claude.Hook{mine}}
-	if err := gate.NewEngine(nil, nil).Bind(opts); err != nil {
-		t.Fatal(err)
-	}
+	bind(t, gate.NewEngine(nil, nil), opts)
 	if len(opts.Hooks) != 2 || opts.Hooks[0].Matcher != "" || opts.Hooks[1].Matcher != "Read" {
 		t.Fatalf("hooks %+v, want the gate's and then mine", opts.Hooks)
 	}
@@ -120,9 +129,7 @@ func TestACallThatBeginsAgainIsDecidedAgain(t *testing.T) {
 		}),
 	})
 	opts := new(claude.Options)
-	if err := e.Bind(opts); err != nil {
-		t.Fatal(err)
-	}
+	bind(t, e, opts)
 	input := json.RawMessage(`{"file_path":"/x"}`)
 	for round := 1; round <= 3; round++ {
 		in := &claude.PreToolUseInput{ToolName: "Write", ToolUseID: "call_1", ToolInput: input}
@@ -166,9 +173,7 @@ func TestBindProjectsTheGate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := &claude.Options{PermissionMode: tt.given}
-			if err := gate.NewEngine(gate.Must(tt.policies...), nil).Bind(opts); err != nil {
-				t.Fatal(err)
-			}
+			bind(t, gate.NewEngine(gate.Must(tt.policies...), nil), opts)
 			if opts.PermissionMode != tt.want || (opts.CanUseTool != nil) != tt.callback {
 				t.Errorf("mode %q, callback %t; want %q, %t", opts.PermissionMode, opts.CanUseTool != nil, tt.want, tt.callback)
 			}
@@ -181,9 +186,7 @@ func TestBindProjectsTheGate(t *testing.T) {
 func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
 	deny := judgedBy(func(c *gate.Call) (event.Decision, bool) { return event.Decision{Reason: "no"}, c.Tool == "WebFetch" })
 	opts := new(claude.Options)
-	if err := gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto}), deny), nil).Bind(opts); err != nil {
-		t.Fatal(err)
-	}
+	bind(t, gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto}), deny), nil), opts)
 	for name, want := range map[string]*claude.PreToolUseOutput{"Bash": {}, "WebFetch": claude.DenyTool("no")} {
 		out, err := opts.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: name, ToolUseID: name, ToolInput: json.RawMessage(`{}`)})
 		if diff := cmp.Diff(claude.HookOutput(want), out); err != nil || diff != "" {
@@ -197,9 +200,7 @@ func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
 	opts := &claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "Not now."}, nil
 	}}
-	if err := gate.NewEngine(allow, nil).Bind(opts); err != nil {
-		t.Fatal(err)
-	}
+	bind(t, gate.NewEngine(allow, nil), opts)
 	got, err := opts.CanUseTool(t.Context(), &claude.PermissionRequest{ToolName: "ExitPlanMode", Input: json.RawMessage(`{}`), RequiresUserInteraction: true})
 	if diff := cmp.Diff(claude.PermissionResult(claude.Deny{Message: "Not now."}), got); err != nil || diff != "" {
 		t.Errorf("%v, result (-want +got):\n%s", err, diff)
@@ -207,9 +208,9 @@ func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
 }
 
 // deskGate allows the tools of a registry under the key "my_desk", and nothing else.
-func deskGate(t testing.TB) *gate.Gate {
-	t.Helper()
-	return gate.Must(gate.Knows("my_desk", tool.MustRegistry(nil, declared(t, "save"))), judgedBy(func(c *gate.Call) (event.Decision, bool) {
+func deskGate() *gate.Gate {
+	save := tool.Must[tool.None, string]("save", "Saves.", nil)
+	return gate.Must(gate.Knows("my_desk", tool.MustRegistry(nil, save)), judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Allow}, c.Origin == gate.Registered
 	}))
 }
@@ -233,7 +234,7 @@ func TestBindRefusesServersThatCannotBeToldApart(t *testing.T) {
 		{"two of one key that the gate does not know", servers("my_desk", "a.b", "a_b"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, refusedOptions(gate.NewEngine(deskGate(t), nil).Bind(tt.opts))); diff != "" {
+			if diff := cmp.Diff(tt.want, refusedOptions(claudecode.BindGate(tt.opts, gate.NewEngine(deskGate(), nil)))); diff != "" {
 				t.Errorf("refused options (-want +got):\n%s", diff)
 			}
 		})
@@ -255,7 +256,7 @@ func TestBindRefusesARegistryUnderAnotherKey(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: tool.MustRegistry(nil), Server: tt.server}))
-			err := gate.NewEngine(g, nil).Bind(&claude.Options{MCPServers: tt.servers})
+			err := claudecode.BindGate(&claude.Options{MCPServers: tt.servers}, gate.NewEngine(g, nil))
 			if diff := cmp.Diff(tt.want, refusedOptions(err)); diff != "" {
 				t.Errorf("refused options (-want +got):\n%s", diff)
 			}
@@ -265,11 +266,9 @@ func TestBindRefusesARegistryUnderAnotherKey(t *testing.T) {
 
 func TestAServerThatPassesForOursIsDenied(t *testing.T) {
 	var events []event.Decision
-	e := gate.NewEngine(deskGate(t), &gate.EngineOptions{Emit: func(ev event.Event) error { events = append(events, ev.Payload.(event.Decision)); return nil }})
+	e := gate.NewEngine(deskGate(), &gate.EngineOptions{Emit: func(ev event.Event) error { events = append(events, ev.Payload.(event.Decision)); return nil }})
 	opts := &claude.Options{MCPServers: map[string]claude.MCPServer{"my_desk": &claude.MCPInProcess{}}}
-	if err := e.Bind(opts); err != nil {
-		t.Fatal(err)
-	}
+	bind(t, e, opts)
 	for i, tt := range []struct {
 		server claude.HookMCPServer
 		want   claude.ToolDecision
@@ -309,9 +308,7 @@ func TestAModeDecidesWhereNoPolicyHasAnOpinion(t *testing.T) {
 		{claude.ModePlan, "mcp__desk__note", claude.DecideAllow, false},
 	} {
 		opts := &claude.Options{PermissionMode: x.mode}
-		if err := gate.NewEngine(g, nil).Bind(opts); err != nil {
-			t.Fatal(err)
-		}
+		bind(t, gate.NewEngine(g, nil), opts)
 		out, err := opts.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: x.tool, ToolUseID: "1", ToolInput: json.RawMessage(`{}`)})
 		answer, ok := out.(*claude.PreToolUseOutput)
 		if err != nil || !ok || answer.PermissionDecision != x.want {
