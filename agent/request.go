@@ -62,7 +62,7 @@ type Request struct {
 	//
 	// They may change during the run, also by the handler of one of them: a tool that it adds before
 	// it returns is there in the agent's next step, if AllowedTools is nil or names it in full, as
-	// "mcp__drover__name". See [tool.SDKServer] for what the model sees of changes.
+	// "mcp__drover__name". See [tool.Registry.Add] for what the model sees of changes.
 	Tools *tool.Registry
 	// ToolServer is the name of the MCP server under which the agent finds Tools. Empty means [ToolServer].
 	ToolServer string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -202,7 +203,7 @@ func testEvents(t *testing.T, cli *claudetest.RealCLI) {
 		at[id] = p
 	}
 	registry := eventRegistry()
-	server, err := tool.NewSDKServer(registry, nil)
+	server, err := claudecode.NewSDKServer(registry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -85,7 +86,7 @@ func TestFilesAreWrittenOnlyBelowTheWritablePaths(t *testing.T) {
 
 	ran := newTally()
 	registry := tool.MustRegistry(nil, store(ran))
-	server, err := tool.NewSDKServer(registry, nil)
+	server, err := claudecode.NewSDKServer(registry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

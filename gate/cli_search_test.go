@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -31,7 +32,7 @@ func TestAModelSeesTheToolsThatTheGateAllows(t *testing.T) {
 		t.Run(tt.title, func(t *testing.T) {
 			read := tool.Must("read-file", "Reads a file.", func(context.Context, file) (string, error) { return "", nil }, append(tt.options, tool.ReadOnly)...)
 			registry := tool.MustRegistry(nil, read)
-			server, err := tool.NewSDKServer(registry, nil)
+			server, err := claudecode.NewSDKServer(registry, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

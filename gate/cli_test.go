@@ -95,7 +95,7 @@ func desk(t testing.TB, engine **gate.Engine, ran *tally) (*tool.Registry, claud
 			return (*engine).Decide(ctx, call)
 		}),
 	}, counted("look", tool.ReadOnly), counted("save", tool.Mutates))
-	server, err := tool.NewSDKServer(registry, nil)
+	server, err := claudecode.NewSDKServer(registry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

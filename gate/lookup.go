@@ -48,7 +48,7 @@ func checkLookup(tools Lookup) error {
 // lookup: tools may be added at any time.
 type renamed struct {
 	tools  func() []*tool.Tool
-	config func(*tool.Tool) tool.SDKToolConfig
+	config func(*tool.Tool) tool.Presentation
 }
 
 // servedName is the name by which a lookup finds a tool that it has.
@@ -71,7 +71,7 @@ func (r renamed) Lookup(name string) (*tool.Tool, bool) {
 }
 
 // rename lays the names of a configuration over the tools. Nil renames nothing.
-func rename(tools Lookup, config func(*tool.Tool) tool.SDKToolConfig) (Lookup, error) {
+func rename(tools Lookup, config func(*tool.Tool) tool.Presentation) (Lookup, error) {
 	if config == nil {
 		return tools, nil
 	}

@@ -20,7 +20,7 @@ type RiskOptions struct {
 	// any other key they are tools of somebody else. Empty means [tool.DefaultServerName].
 	Server string
 	// ToolConfig is what the server was given to rename tools. Nil renames none.
-	ToolConfig func(*tool.Tool) tool.SDKToolConfig
+	ToolConfig func(*tool.Tool) tool.Presentation
 
 	// ReadOnly denies every tool that mutates.
 	ReadOnly bool

@@ -157,11 +157,11 @@ func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 func TestToolsRegisteredLaterAreSeen(t *testing.T) {
 	registry := tool.MustRegistry(nil, declared(t, "early", tool.ReadOnly))
 	plain := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, ReadOnly: true}))
-	named := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, ReadOnly: true, ToolConfig: func(t *tool.Tool) tool.SDKToolConfig {
+	named := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, ReadOnly: true, ToolConfig: func(t *tool.Tool) tool.Presentation {
 		if t.Name == "early" {
-			return tool.SDKToolConfig{}
+			return tool.Presentation{}
 		}
-		return tool.SDKToolConfig{Name: "custom_" + t.Name}
+		return tool.Presentation{Name: "custom_" + t.Name}
 	}}))
 	type row struct{ Plain, Named string }
 	look := func() map[string]row {
@@ -201,7 +201,7 @@ type bareLookup struct{}
 func (bareLookup) Lookup(string) (*tool.Tool, bool) { return nil, false }
 
 func TestNewNamesNeedAListOfTools(t *testing.T) {
-	_, err := gate.New(gate.FromRisk(gate.RiskOptions{Registry: bareLookup{}, ToolConfig: func(*tool.Tool) tool.SDKToolConfig { return tool.SDKToolConfig{Name: "x"} }}))
+	_, err := gate.New(gate.FromRisk(gate.RiskOptions{Registry: bareLookup{}, ToolConfig: func(*tool.Tool) tool.Presentation { return tool.Presentation{Name: "x"} }}))
 	if err == nil || !strings.Contains(err.Error(), "ToolConfig") {
 		t.Errorf("error %v, want one about ToolConfig", err)
 	}

@@ -26,7 +26,7 @@ type ToolGateOptions struct {
 	// AllowUnknown allows tools that are neither in the registry nor in Builtin.
 	AllowUnknown bool
 	// ToolConfig is what the server was given to rename tools. Nil renames none.
-	ToolConfig func(*tool.Tool) tool.SDKToolConfig
+	ToolConfig func(*tool.Tool) tool.Presentation
 	// Messages replace the texts of denials.
 	Messages Messages
 }

@@ -123,7 +123,7 @@ func TestToolGateDefaults(t *testing.T) {
 func TestToolGateTakesTheOtherOptions(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{
 		Registry: tool.Tools{declared(t, "sum"), declared(t, "write", tool.Mutates)}, Server: "math", ReadOnly: true,
-		ToolConfig: func(t *tool.Tool) tool.SDKToolConfig { return tool.SDKToolConfig{Name: "custom_" + t.Name} },
+		ToolConfig: func(t *tool.Tool) tool.Presentation { return tool.Presentation{Name: "custom_" + t.Name} },
 		Messages:   gate.Messages{Mutating: "No.", Unknown: func(name string) string { return "No " + name + "." }},
 	})
 	for name, want := range map[string]string{

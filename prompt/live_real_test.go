@@ -286,7 +286,7 @@ func TestASkillOfAnOpenedSectionIsAnnounced(t *testing.T) {
 		_, reloaded := client.ReloadSkills(ctx)
 		return errors.Join(err, reloaded)
 	}})
-	server, err := tool.NewSDKServer(l.Registry(), nil)
+	server, err := claudecode.NewSDKServer(l.Registry(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -28,7 +29,7 @@ func TestOverridesOfAllPartsReachTheModel(t *testing.T) {
 	model := claudetest.NewModel(t, script.Call("mcp__desk__look", script.Input{"query": "it"}), script.Text("Done.")).RequireAllUsed()
 	rendered := renderWithOverrides(t)
 
-	server, err := tool.NewSDKServer(tool.MustRegistry(nil, rendered.Tools...), nil)
+	server, err := claudecode.NewSDKServer(tool.MustRegistry(nil, rendered.Tools...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,13 +77,13 @@ type Registry struct {
 	opts    Options
 	created time.Time
 
-	mu       sync.RWMutex
-	tools    []*Tool          // in order of registration
-	byID     map[string]*Tool // and by name: the one registered last
-	bounds   map[*Tool]slots  // of those tools that have any
-	decider  Decider
-	watchers map[int]watcher
-	nextID   int
+	mu        sync.RWMutex
+	tools     []*Tool          // in order of registration
+	byID      map[string]*Tool // and by name: the one registered last
+	bounds    map[*Tool]slots  // of those tools that have any
+	decider   Decider
+	followers map[int]Follower
+	nextID    int
 
 	decided usedIDs
 	calls   atomic.Int64
@@ -93,7 +93,7 @@ type Registry struct {
 
 // NewRegistry makes a registry.
 func NewRegistry(opts *Options, tools ...*Tool) (*Registry, error) {
-	r := &Registry{created: time.Now(), byID: map[string]*Tool{}, watchers: map[int]watcher{}}
+	r := &Registry{created: time.Now(), byID: map[string]*Tool{}, followers: map[int]Follower{}}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -143,7 +143,7 @@ func (r *Registry) DecideBy(d Decider) {
 // Add adds tools. One whose id is taken is refused with [ErrDuplicate]; then none is added.
 //
 // A handler may change the tools, as may anybody else. The change returns when all who watch have taken
-// it over: with an [SDKServer] the model has an added tool in its very next request, in the same turn.
+// it over: with a server of agent/claudecode the model has an added tool in its very next request, in the same turn.
 func (r *Registry) Add(tools ...*Tool) error { return r.put(tools, false) }
 
 // Replace adds tools, or puts them in the place of those with the same id.
@@ -247,56 +247,59 @@ func (r *Registry) Tools() []*Tool {
 
 // Watch calls fn after each change of the tools, until stop is called. The change waits for it, as for
 // others that watch, which run at the same time. fn must not change the tools.
-func (r *Registry) Watch(fn func()) (stop func()) { return r.watch(watcher{changed: fn}) }
+func (r *Registry) Watch(fn func()) (stop func()) { return r.Follow(Follower{Changed: fn}) }
 
-// A watcher follows the tools.
-type watcher struct {
-	changed func()
-	// withholds says that a tool does not reach the model. Nil says nothing.
-	withholds func(name string) bool
+// A Follower takes over the changes of a registry, as a server of its tools does.
+type Follower struct {
+	// Changed is called as [Registry.Watch] says. It is required.
+	Changed func()
+	// Withholds reports that a tool does not reach the model: see [Registry.Withheld]. Nil means that
+	// nothing is known of it.
+	Withholds func(name string) bool
 }
 
-func (r *Registry) watch(w watcher) (stop func()) {
+// Follow is [Registry.Watch] for servers, which may withhold tools from the model.
+func (r *Registry) Follow(f Follower) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := r.nextID
 	r.nextID++
-	r.watchers[id] = w
+	r.followers[id] = f
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.watchers, id)
+		delete(r.followers, id)
 	}
 }
 
-func (r *Registry) watching() []watcher {
+func (r *Registry) following() []Follower {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return slices.Collect(maps.Values(r.watchers))
+	return slices.Collect(maps.Values(r.followers))
 }
 
 func (r *Registry) notify() {
-	all := r.watching()
+	all := r.following()
 	if len(all) == 1 {
-		all[0].changed()
+		all[0].Changed()
 		return
 	}
 	var wg sync.WaitGroup
-	for _, w := range all {
-		wg.Go(w.changed)
+	for _, f := range all {
+		wg.Go(f.Changed)
 	}
 	wg.Wait()
 }
 
 // Withheld returns those of the names that are known not to reach a model although the registry has
-// them: an [SDKServer] that follows it leaves them out or cannot serve them, or serves a CLI that has
+// them: a [Follower] leaves them out or cannot serve them, or serves an agent that has
 // taken no notice of the last change. It is for handlers that add tools and tell the model of them.
 func (r *Registry) Withheld(names ...string) []string {
-	watchers := r.watching()
+	followers := r.following()
 	var withheld []string
 	for _, name := range names {
 		t, ok := r.Lookup(name)
-		if ok && t.Served() && slices.ContainsFunc(watchers, func(w watcher) bool { return w.withholds != nil && w.withholds(name) }) {
+		if ok && t.Served() && slices.ContainsFunc(followers, func(f Follower) bool { return f.Withholds != nil && f.Withholds(name) }) {
 			withheld = append(withheld, name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -153,5 +154,26 @@ func TestRegistry_PanickingLogHandlerDoesNotEndACall(t *testing.T) {
 	r := tool.MustRegistry(&tool.Options{Logger: log, After: []tool.After{func(context.Context, *tool.Tool, tool.Call, tool.Result) error { return errors.New("no") }}}, speaks)
 	if got := r.Execute(t.Context(), tool.Call{Name: "doing"}); !got.OK() {
 		t.Errorf("got %+v, want a success", got)
+	}
+}
+
+// A registry that several servers follow does not make one wait for the other.
+func TestWatchersOfARegistryRunAtTheSameTime(t *testing.T) {
+	r := tool.MustRegistry(nil)
+	var here atomic.Int32
+	all := make(chan struct{})
+	for range 3 {
+		defer r.Watch(func() {
+			if here.Add(1) == 3 {
+				close(all)
+			}
+			<-all
+		})()
+	}
+	if err := r.Add(named("a")); err != nil {
+		t.Fatal(err)
+	}
+	if here.Load() != 3 {
+		t.Errorf("%d of 3 had run when the change returned", here.Load())
 	}
 }

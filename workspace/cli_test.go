@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -105,7 +106,7 @@ func undoneCalls(t *testing.T, cli *claudetest.RealCLI) {
 	w := project(t, workspace.Options{})
 	s := session.New(nil)
 	registry := tool.MustRegistry(&tool.Options{Around: workspace.ToolTx(w, session.ToolTx(s, nil))}, leave)
-	server, err := tool.NewSDKServer(registry, &tool.SDKServerOptions{Name: "own"})
+	server, err := claudecode.NewSDKServer(registry, &claudecode.SDKServerOptions{Name: "own"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func TestAListOfAllowedToolsHoldsInEveryMode(t *testing.T) {
 	var ran []string
 	base.MCPServers = map[string]claude.MCPServer{}
 	for _, name := range []string{"other", "third"} {
-		server, err := tool.NewSDKServer(desk(t, &ran), &tool.SDKServerOptions{Name: name})
+		server, err := claudecode.NewSDKServer(desk(t, &ran), &claudecode.SDKServerOptions{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}

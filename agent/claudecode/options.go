@@ -265,8 +265,8 @@ func serveTools(o *claude.Options, req agent.Request, results *ownResults) (rele
 	if _, taken := o.MCPServers[own.server]; taken {
 		return nil, refusal("Tools", "the base has an MCP server %q already; give that one another name", own.server)
 	}
-	server, err := tool.NewSDKServer(req.Tools, &tool.SDKServerOptions{
-		SDKToolOptions: tool.SDKToolOptions{Only: own.within(req), AlwaysLoad: true, FormatResult: results.format},
+	server, err := NewSDKServer(req.Tools, &SDKServerOptions{
+		SDKToolOptions: SDKToolOptions{Only: own.within(req), AlwaysLoad: true, FormatResult: results.format},
 		Name:           own.server, Version: toolServerVersion, Logger: o.Logger,
 	})
 	if err != nil {

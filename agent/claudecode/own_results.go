@@ -18,7 +18,7 @@ type ownResults struct {
 	failed recent.Map[string, event.ToolResult]
 }
 
-// format is [tool.FormatResult] for a registry whose failures are remembered.
+// format is [FormatResult] for a registry whose failures are remembered.
 func (o *ownResults) format(r tool.Result) claude.ToolResult {
 	if !r.OK() && r.CallID != "" {
 		o.mu.Lock()
@@ -26,7 +26,7 @@ func (o *ownResults) format(r tool.Result) claude.ToolResult {
 		o.failed.Put(r.CallID, r.Event())
 		o.mu.Unlock()
 	}
-	return tool.FormatResult(r)
+	return FormatResult(r)
 }
 
 // complete puts status and failure of our own tool into a result that the CLI reports as an error.

@@ -36,7 +36,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, store *notes,
 	if err != nil {
 		return err
 	}
-	server, err := tool.NewSDKServer(registry, nil)
+	server, err := claudecode.NewSDKServer(registry, nil)
 	if err != nil {
 		return err
 	}

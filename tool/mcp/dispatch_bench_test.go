@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/tool"
 )
@@ -57,7 +58,7 @@ func BenchmarkDispatch(b *testing.B) {
 		benchMessage(b, s.Server().Handle)
 	})
 	b.Run("message/registry in ToolServer", func(b *testing.B) {
-		s, err := tool.NewSDKServer(tool.MustRegistry(nil, sumTool), nil)
+		s, err := claudecode.NewSDKServer(tool.MustRegistry(nil, sumTool), nil)
 		if err != nil {
 			b.Fatal(err)
 		}

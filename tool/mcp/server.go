@@ -45,7 +45,7 @@ var errServerClosed = errors.New("mcp: the server is closed")
 //
 // Of several tools with one name it serves the one that [tool.Registry.Lookup] finds. Tools without a
 // handler are not served. Changes of the registry do not wait for clients, which are told of them soon
-// after; a [tool.SDKServer] is what gives the model a tool in its very next request.
+// after; a server of agent/claudecode gives the model a tool in its very next request.
 //
 // Over HTTP it asks nobody who they are: put it behind whatever does. Requests of web pages from
 // elsewhere are refused.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package claudecode_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -25,7 +25,7 @@ func TestAToolThatAHandlerAddsToItsRegistryIsInTheNextRequest(t *testing.T) {
 	cli := claudetest.CLI(t)
 	var r *tool.Registry
 	r = tool.MustRegistry(nil, opens(&r, "one", "first"), opens(&r, "left", "second"), opens(&r, "right", "third"))
-	server, err := tool.NewSDKServer(r, nil)
+	server, err := claudecode.NewSDKServer(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,26 +59,5 @@ func TestAToolThatAHandlerAddsToItsRegistryIsInTheNextRequest(t *testing.T) {
 				t.Errorf("the call of %s gave %q", name, text)
 			}
 		}
-	}
-}
-
-// A registry that several servers follow does not make one wait for the other.
-func TestWatchersOfARegistryRunAtTheSameTime(t *testing.T) {
-	r := tool.MustRegistry(nil)
-	var here atomic.Int32
-	all := make(chan struct{})
-	for range 3 {
-		defer r.Watch(func() {
-			if here.Add(1) == 3 {
-				close(all)
-			}
-			<-all
-		})()
-	}
-	if err := r.Add(named("a")); err != nil {
-		t.Fatal(err)
-	}
-	if here.Load() != 3 {
-		t.Errorf("%d of 3 had run when the change returned", here.Load())
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package claudecode
 
 import (
 	"cmp"
@@ -11,20 +11,14 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/safelog"
-)
-
-// How a server introduces itself where the options say nothing, as programs that come from elsewhere
-// expect it.
-const (
-	DefaultServerName    = "armorer-tools"
-	DefaultServerVersion = "0.0.0"
+	"github.com/drover-agents/drover/tool"
 )
 
 // SDKServerOptions configures [NewSDKServer]. Nil and the zero value are ready to use.
 type SDKServerOptions struct {
 	SDKToolOptions
 	// Name and Version are how the server introduces itself. They are not the key that tool names
-	// carry: see [SDKServer.Server]. Empty means [DefaultServerName] and [DefaultServerVersion].
+	// carry: see [SDKServer.Server]. Empty means [tool.DefaultServerName] and [tool.DefaultServerVersion].
 	Name, Version string
 	// Instructions are put into the model's context, under the name of the server.
 	Instructions string
@@ -32,12 +26,12 @@ type SDKServerOptions struct {
 	Logger *slog.Logger
 }
 
-// An SDKServer serves tools to the CLI as one in-process MCP server. A server of a [Registry] follows
+// An SDKServer serves tools to the CLI as one in-process MCP server. A server of a [tool.Registry] follows
 // it: tools that are added, replaced or removed later are so for the model too, from its next request
 // on, as far as the CLI lets it see changes; see [claude.ToolServer].
 type SDKServer struct {
 	server *claude.ToolServer
-	from   Set
+	from   tool.Set
 	opts   SDKServerOptions
 	stop   func()
 
@@ -47,13 +41,13 @@ type SDKServer struct {
 }
 
 // NewSDKServer makes a server. Close it when it is no longer used.
-func NewSDKServer(from Set, opts *SDKServerOptions) (*SDKServer, error) {
+func NewSDKServer(from tool.Set, opts *SDKServerOptions) (*SDKServer, error) {
 	s := &SDKServer{from: from, stop: func() {}}
 	if opts != nil {
 		s.opts = *opts
 	}
 	s.opts.Logger = safelog.Logger(s.opts.Logger)
-	s.opts.Name, s.opts.Version = cmp.Or(s.opts.Name, DefaultServerName), cmp.Or(s.opts.Version, DefaultServerVersion)
+	s.opts.Name, s.opts.Version = cmp.Or(s.opts.Name, tool.DefaultServerName), cmp.Or(s.opts.Version, tool.DefaultServerVersion)
 	var err error
 	serverOpts := &claude.ToolServerOptions{Instructions: s.opts.Instructions, Logger: s.opts.Logger}
 	s.server, err = claude.NewToolServer(s.opts.Name, s.opts.Version, serverOpts)
@@ -61,10 +55,10 @@ func NewSDKServer(from Set, opts *SDKServerOptions) (*SDKServer, error) {
 		return nil, err
 	}
 	if err := s.refresh(); err != nil {
-		return nil, fmt.Errorf("tool: serving %s: %w", s.opts.Name, err)
+		return nil, fmt.Errorf("claudecode: serving %s: %w", s.opts.Name, err)
 	}
-	if r, ok := from.(*Registry); ok {
-		s.stop = r.watch(watcher{changed: s.follow, withholds: s.withholds})
+	if r, ok := from.(*tool.Registry); ok {
+		s.stop = r.Follow(tool.Follower{Changed: s.follow, Withholds: s.withholds})
 	}
 	return s, nil
 }
@@ -108,7 +102,7 @@ func (s *SDKServer) refresh() error {
 func (s *SDKServer) Server() *claude.MCPInProcess { return s.server.Server() }
 
 // Tools returns the tools as they are served.
-func (s *SDKServer) Tools() []SDKTool {
+func (s *SDKServer) Tools() []claude.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return sdkTools(s.tools)
@@ -118,12 +112,12 @@ func (s *SDKServer) Tools() []SDKTool {
 func (s *SDKServer) ToolNames() []string { return s.names(0) }
 
 // MutatingToolNames returns the names of the tools that mutate.
-func (s *SDKServer) MutatingToolNames() []string { return s.names(Mutates) }
+func (s *SDKServer) MutatingToolNames() []string { return s.names(tool.Mutates) }
 
 // DangerousToolNames returns the names of the tools that are dangerous.
-func (s *SDKServer) DangerousToolNames() []string { return s.names(Dangerous) }
+func (s *SDKServer) DangerousToolNames() []string { return s.names(tool.Dangerous) }
 
-func (s *SDKServer) names(with Risk) []string {
+func (s *SDKServer) names(with tool.Risk) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := []string{}

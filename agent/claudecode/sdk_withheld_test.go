@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package claudecode_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -23,7 +24,7 @@ func TestARegistryKnowsWhichToolsAServerWithholds(t *testing.T) {
 	r.Watch(func() {})
 	check("without a server", nil)
 	only := func(t *tool.Tool) bool { return t.Name == "a" }
-	server, err := tool.NewSDKServer(r, &tool.SDKServerOptions{SDKToolOptions: tool.SDKToolOptions{Only: only}})
+	server, err := claudecode.NewSDKServer(r, &claudecode.SDKServerOptions{SDKToolOptions: claudecode.SDKToolOptions{Only: only}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package claudecode_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -21,7 +22,20 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-func sdkNames(tools []tool.SDKTool) []string {
+type numbers struct {
+	A int `json:"a"`
+	B int `json:"b"`
+}
+
+func sum(opts ...tool.Option) *tool.Tool {
+	return tool.Must("sum", "adds two numbers", func(_ context.Context, n numbers) (int, error) { return n.A + n.B, nil }, opts...)
+}
+
+func named(name string, opts ...tool.Option) *tool.Tool {
+	return tool.Must(name, "a tool", func(context.Context, tool.None) (string, error) { return name + " ran", nil }, opts...)
+}
+
+func sdkNames(tools []claude.Tool) []string {
 	out := []string{}
 	for _, t := range tools {
 		out = append(out, t.Name)
@@ -48,7 +62,7 @@ func TestToSDKTools(t *testing.T) {
 		{"a wrong tool", &tool.Tool{Name: "a b"}, []string{}, "Name must be"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := tool.ToSDKTools(c.from, nil)
+			got, err := claudecode.ToSDKTools(c.from, nil)
 			if diff := cmp.Diff(c.want, sdkNames(got)); diff != "" {
 				t.Errorf("names (-want +got):\n%s", diff)
 			}
@@ -59,7 +73,14 @@ func TestToSDKTools(t *testing.T) {
 	}
 }
 
-func call(t *testing.T, s tool.SDKTool, args string) claude.ToolResult {
+func TestToSDKTools_DescriptionIsTheManual(t *testing.T) {
+	old := sum(tool.WithDeprecation("use add instead."))
+	if served, err := claudecode.ToSDKTools(old, nil); err != nil || served[0].Description != old.Manual() {
+		t.Errorf("served with %q (%v), want %q", served[0].Description, err, old.Manual())
+	}
+}
+
+func call(t *testing.T, s claude.Tool, args string) claude.ToolResult {
 	t.Helper()
 	got, err := s.Handler(t.Context(), json.RawMessage(args))
 	if err != nil {
@@ -78,9 +99,9 @@ func text(r claude.ToolResult) string {
 
 func TestToSDKToolsWithOverrides(t *testing.T) {
 	shown := schema.MustParse(`{"type":"object","properties":{"a":{"type":"number"}}}`)
-	tools, err := tool.ToSDKTools(sum(), &tool.SDKToolOptions{
-		ToolConfig: func(t *tool.Tool) tool.SDKToolConfig {
-			return tool.SDKToolConfig{Name: "custom_" + t.Name, Description: "Enhanced: " + t.Description, Input: shown}
+	tools, err := claudecode.ToSDKTools(sum(), &claudecode.SDKToolOptions{
+		ToolConfig: func(t *tool.Tool) tool.Presentation {
+			return tool.Presentation{Name: "custom_" + t.Name, Description: "Enhanced: " + t.Description, Input: shown}
 		},
 		FormatResult: func(r tool.Result) claude.ToolResult {
 			raw, _ := json.Marshal(r.Value)
@@ -140,7 +161,7 @@ func TestFormatResult(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// Through a tool, so that the result is finished as it is in a run.
-			tools, err := tool.ToSDKTools(tool.Must("t", "a tool", func(context.Context, tool.None) (tool.Result, error) { return c.result, nil }), nil)
+			tools, err := claudecode.ToSDKTools(tool.Must("t", "a tool", func(context.Context, tool.None) (tool.Result, error) { return c.result, nil }), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,8 +181,8 @@ func TestSDKServerListsNames(t *testing.T) {
 		named("delete", tool.WithMetadata(map[string]any{"mutates": true, "dangerous": true})),
 		named("launch", tool.WithTags("dangerous")),
 	)
-	s, err := tool.NewSDKServer(r, &tool.SDKServerOptions{SDKToolOptions: tool.SDKToolOptions{
-		ToolConfig: func(t *tool.Tool) tool.SDKToolConfig { return tool.SDKToolConfig{Name: "my_" + t.Name} },
+	s, err := claudecode.NewSDKServer(r, &claudecode.SDKServerOptions{SDKToolOptions: claudecode.SDKToolOptions{
+		ToolConfig: func(t *tool.Tool) tool.Presentation { return tool.Presentation{Name: "my_" + t.Name} },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +210,7 @@ func TestSDKServerListsNames(t *testing.T) {
 
 func TestSDKServerFollowsItsRegistry(t *testing.T) {
 	r := tool.MustRegistry(nil, named("a"))
-	s, err := tool.NewSDKServer(r, nil)
+	s, err := claudecode.NewSDKServer(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +233,7 @@ func TestSDKServerFollowsItsRegistry(t *testing.T) {
 	if len(s.ToolNames()) != 1 {
 		t.Error("the server followed the registry after Close")
 	}
-	if _, err := tool.NewSDKServer(tool.Tools{named("x"), named("x")}, nil); err == nil {
+	if _, err := claudecode.NewSDKServer(tool.Tools{named("x"), named("x")}, nil); err == nil {
 		t.Error("two tools of one name were served")
 	}
 }
@@ -220,7 +241,7 @@ func TestSDKServerFollowsItsRegistry(t *testing.T) {
 // What is added later is chosen from like the rest.
 func TestAnSDKServerServesOnlyWhatItIsToldTo(t *testing.T) {
 	r := tool.MustRegistry(nil, named("a"), named("hidden"))
-	s, err := tool.NewSDKServer(r, &tool.SDKServerOptions{SDKToolOptions: tool.SDKToolOptions{
+	s, err := claudecode.NewSDKServer(r, &claudecode.SDKServerOptions{SDKToolOptions: claudecode.SDKToolOptions{
 		Only: func(t *tool.Tool) bool { return !strings.HasPrefix(t.Name, "hidden") },
 	}})
 	if err != nil {
@@ -238,7 +259,7 @@ func TestAnSDKServerServesOnlyWhatItIsToldTo(t *testing.T) {
 // Tools that the program speaks of must be there from the start.
 func TestAnSDKServerLoadsAllToolsIfItIsToldTo(t *testing.T) {
 	for _, always := range []bool{false, true} {
-		tools, err := tool.ToSDKTools(tool.Tools{named("a")}, &tool.SDKToolOptions{AlwaysLoad: always})
+		tools, err := claudecode.ToSDKTools(tool.Tools{named("a")}, &claudecode.SDKToolOptions{AlwaysLoad: always})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +296,7 @@ func testTheCLICallsARegistry(t *testing.T, cli *claudetest.RealCLI) {
 		},
 	}, sum(), named("write", tool.Mutates),
 		tool.Must("where", "a point", func(context.Context, tool.None) (point, error) { return point{7}, nil }, tool.ReadOnly))
-	server, err := tool.NewSDKServer(r, nil)
+	server, err := claudecode.NewSDKServer(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
