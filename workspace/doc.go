@@ -20,9 +20,9 @@
 //
 // # Transactions
 //
-// [Workspace.Bind] makes the tool calls of a run transactions, and [ToolTx] those of a registry: a call that
+// [Calls] makes the tool calls of a run transactions, and [ToolTx] those of a registry: a call that
 // fails leaves no trace in the files, and the model reads what was put back. Calls whose paths are known work
-// at the same time; one that may change everything is alone.
+// at the same time; one that may change everything is alone. The adapter of an agent reports its calls.
 //
 // # Results
 //

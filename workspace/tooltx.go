@@ -4,7 +4,6 @@ package workspace
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/drover-agents/drover/tool"
@@ -18,7 +17,7 @@ import (
 // Inner, if it is not nil, runs within it: with [session.ToolTx], a call changes session and files or
 // neither.
 //
-// A call that the CLI makes in a run that is bound is the transaction that the binding has begun. One that
+// A call that an agent makes in a run with [Calls] is the transaction that was begun there. One that
 // another makes through the registry in its own context is part of it.
 func ToolTx(w *Workspace, inner tool.Around) tool.Around {
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
@@ -32,13 +31,14 @@ func ToolTx(w *Workspace, inner tool.Around) tool.Around {
 		}
 		own, tx, err := w.beginTool(ctx, call)
 		if err != nil {
-			return tool.Fail(fmt.Sprintf("Error: the tool was not run, because what it changes could not be put back: %s", firstLine(err)))
+			line, _, _ := strings.Cut(err.Error(), "\n")
+			return tool.Fail("Error: the tool was not run, because what it changes could not be put back: " + line)
 		}
 		return tx.runTool(own, call, run)
 	}
 }
 
-// beginTool begins the transaction of a call, or takes over the one that a hook has begun.
+// beginTool begins the transaction of a call, or takes over the one that an adapter has begun.
 func (w *Workspace) beginTool(ctx context.Context, call *tool.Call) (context.Context, *Tx, error) {
 	if _, nested := txKey.From(ctx); !nested {
 		if tx := w.join(call); tx != nil {

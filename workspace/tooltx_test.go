@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -52,7 +51,7 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 				name += " in a bound run"
 			}
 			t.Run(name, func(t *testing.T) {
-				b := newBound(t, Options{}, claude.Options{})
+				b := newBound(t, Options{})
 				one := tool.Must("spoil", "Write and fail.", spoil)
 				one.Timeout = 30 * time.Millisecond
 				one.DryRun = one.Handler
@@ -68,7 +67,7 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 					time.AfterFunc(20*time.Millisecond, cancel)
 				}
 				if hooked {
-					b.begins("c", "mcp__own__spoil", input{})
+					b.begins("c")
 				}
 				result := registry.Execute(ctx, call)
 				succeeds := how == "" || how == "dry run"
@@ -84,9 +83,9 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 				}
 				b.wants(map[string]string{"new.txt": want})
 				if hooked {
-					b.Saw(&claude.UserMessage{Content: []claude.Block{&claude.ToolResultBlock{ToolUseID: "c", IsError: true}}})
+					b.Rollback(t.Context(), "c")
 				}
-				b.begins("next", "Bash", input{"command": "true"})
+				b.begins("next")
 			})
 		}
 	}
@@ -95,7 +94,7 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 // A tool has others called at the same time: what one that fails has changed goes, what the others have
 // done stays.
 func TestPartsOfACallTakeTurns(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{})
+	b := newBound(t, Options{})
 	one := tool.Must("spoil", "Write and fail.", spoil)
 	var registry *tool.Registry
 	many := tool.Must("many", "Call others.", func(ctx context.Context, _ struct{}) (string, error) {
@@ -117,7 +116,7 @@ func TestPartsOfACallTakeTurns(t *testing.T) {
 
 // A part that outlives its call must not bring back what that has given up.
 func TestAPartThatOutlivesItsCallChangesNothing(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{})
+	b := newBound(t, Options{})
 	ctx, whole, err := b.w.Begin(t.Context(), Call{ID: "whole", Tool: "t"})
 	must(t, err)
 	b.write("m/a.txt", "half")
@@ -141,19 +140,15 @@ func TestAPartThatOutlivesItsCallChangesNothing(t *testing.T) {
 }
 
 func TestAClosedWorkspaceRefusesCalls(t *testing.T) {
-	b := newBound(t, Options{}, claude.Options{})
-	b.begins("open", "Bash", input{"command": "true"})
+	b := newBound(t, Options{})
+	b.begins("open")
 	must(t, b.w.Close())
 	if told := b.fails("open"); !strings.Contains(told, "could be put back") {
 		t.Errorf("the model reads %q", told)
 	}
-	for _, in := range []input{{"file_path": "m/a.txt"}, {"command": "true"}} {
-		name := "Bash"
-		if in["command"] == nil {
-			name = "Write"
-		}
-		if denied := b.asks(t.Context(), "next", name, in); !strings.Contains(denied, "was not made") {
-			t.Errorf("%s: the model reads %q", name, denied)
+	for _, paths := range [][]string{{"m/a.txt"}, nil} {
+		if err := b.Begin(t.Context(), Call{ID: "next", Paths: paths}); err == nil {
+			t.Errorf("a call for %q has begun", paths)
 		}
 	}
 }

@@ -30,6 +30,11 @@ type Call struct {
 	// Paths are what it may change, relative to the workspace, each with everything below it. Nil means
 	// that it may change everything: it then waits until it is alone.
 	Paths []string
+	// Shell means that it runs a command: [Options.KeepFailedShell] is about such calls.
+	Shell bool
+	// Rewritten means that Paths are those of another input than the agent asked with. [Calls.Begin] then
+	// begins the transaction again if an earlier one did not know of it.
+	Rewritten bool
 }
 
 // A Tx is a transaction of one call over the files of a workspace: they stay as the call leaves them, or
@@ -206,29 +211,33 @@ func (tx *Tx) release() {
 	tx.order().give(tx.claim)
 }
 
-// relative is where a path of a tool's input lies in the workspace. Known is false if that cannot be said.
-// In is false for what lies elsewhere.
-func (w *Workspace) relative(dir, name string) (rel string, in, known bool) {
-	if !literal(name) || dir == "" && !filepath.IsAbs(name) {
-		return "", false, false
+// CallPaths are the paths for a [Call] that changes the files which its input names: nil for all if there are no
+// names, or if it is not certain what one leads to. Relative names are in dir. Changes is false if no name leads
+// into the workspace.
+func (w *Workspace) CallPaths(dir string, names ...string) (paths []string, changes bool) {
+	for _, name := range names {
+		if !literal(name) || dir == "" && !filepath.IsAbs(name) {
+			return nil, true
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		rel, err := filepath.Rel(w.root, filepath.Clean(name))
+		switch {
+		case err != nil: // on another drive
+		case filepath.IsLocal(rel):
+			paths = append(paths, filepath.ToSlash(rel))
+		case w.leadsIn(name):
+			return nil, true
+		}
 	}
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	rel, err := filepath.Rel(w.root, filepath.Clean(name))
-	if err != nil {
-		return "", false, true
-	}
-	if !filepath.IsLocal(rel) {
-		return "", false, !w.leadsIn(name)
-	}
-	return filepath.ToSlash(rel), true, true
+	return paths, paths != nil || len(names) == 0
 }
 
-// literal reports whether the CLI takes a path as it is: it expands a tilde, trims spaces, and composes
+// literal reports whether every agent takes a path as it is: some expand a tilde, trim spaces, or compose
 // what Unicode can write in two ways.
 func literal(name string) bool {
-	return name == strings.TrimSpace(name) && !strings.HasPrefix(name, "~") &&
+	return name != "" && name == strings.TrimSpace(name) && !strings.HasPrefix(name, "~") &&
 		!strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/isolation"
-	"github.com/drover-agents/drover/workspace"
 )
 
 // A run is a CLI in its cell, and everything that belongs to it. It works on one prompt after the other.
@@ -33,8 +32,8 @@ type run struct {
 	release func()
 	cell    *isolation.Cell
 	asides  *asides
-	place   *workspace.Binding // nil without a workspace
-	talk    *conversation      // nil if there was nothing to start
+	place   *WorkspaceBinding // nil without a workspace
+	talk    *conversation     // nil if there was nothing to start
 
 	life      context.Context // ends when Close begins
 	end       context.CancelFunc

@@ -120,7 +120,7 @@ func (v *vouchers) observe(o *claude.Options) {
 	interpose(o, v.guardHandle)
 }
 
-func allowedInput(result claude.PermissionResult, otherwise json.RawMessage) any {
+func allowedInput(result claude.PermissionResult, otherwise any) any {
 	if allow, ok := allowed(result); ok && allow.UpdatedInput != nil {
 		return allow.UpdatedInput
 	}

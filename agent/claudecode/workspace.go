@@ -11,7 +11,6 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
-	"github.com/drover-agents/drover/workspace"
 )
 
 // workDir is the working directory of a request: with a workspace, a folder of that. own is that of the adapter's
@@ -37,11 +36,11 @@ func workDir(req agent.Request, own string) (string, error) {
 }
 
 // bindWorkspace makes the calls of a run transactions of its workspace.
-func bindWorkspace(ctx context.Context, o *claude.Options, req agent.Request, emit func(event.Payload)) (*workspace.Binding, error) {
+func bindWorkspace(ctx context.Context, o *claude.Options, req agent.Request, emit func(event.Payload)) (*WorkspaceBinding, error) {
 	if req.Workspace == nil {
 		return nil, nil
 	}
-	return req.Workspace.Bind(o, &workspace.BindOptions{Emit: emit, ReadOnly: toolsOf(req).readOnly, Within: ctx})
+	return BindWorkspace(o, req.Workspace, &WorkspaceOptions{Emit: emit, ReadOnly: toolsOf(req).readOnly, Within: ctx})
 }
 
 // readOnly reports whether a name is that of a tool of this program that only reads.

@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"gateway/proxy":   {"gateway", "event", "internal/*"},
 	"gateway/bedrock": {"gateway", "event", "internal/*"},
 	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "claude", "launch", "internal/*"},
-	"workspace":       {"prompt", "session", "tool", "gate", "claude", "event", "internal/*"},
+	"workspace":       {"prompt", "session", "tool", "event", "internal/*"},
 	"agent":           {"workspace", "guard", "event", "tool", "gate", "internal/*"},
 	// The suite that every file system for tools must pass.
 	"workspace/fsuite": {"workspace"},
@@ -148,6 +148,7 @@ func TestJudge(t *testing.T) {
 		{"internal/proc", "internal/lines", true},
 		{"internal/proc", "claude", false},
 		{"cmd/drover", "claude/claudetest", true},
+		{"workspace", "claude", false},
 		{"tool/mcp", "gate", false},
 		{"tool", "gate", false},
 		{"tool", "claude", false},

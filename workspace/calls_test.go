@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
+)
+
+// A bound is a workspace with two files and the calls of a run, which the test reports.
+type bound struct {
+	*Calls
+	t    *testing.T
+	w    *Workspace
+	told []Restored
+}
+
+func newBound(t *testing.T, opts Options) *bound {
+	t.Helper()
+	opts.Mounts, opts.AllowAnyRoot = []HostMount{{HostPath: host(t, "a.txt", "d/b.txt"), MountPath: "m"}}, true
+	opts.TempDir = t.TempDir()
+	w, err := Open(t.Context(), &opts)
+	must(t, err)
+	t.Cleanup(func() { must(t, w.Close()) })
+	return bindTo(t.Context(), t, w)
+}
+
+func bindTo(within context.Context, t *testing.T, w *Workspace) *bound {
+	t.Helper()
+	b := &bound{t: t, w: w}
+	b.Calls = NewCalls(w, &CallsOptions{Within: within, Emit: func(p event.Payload) { b.told = append(b.told, p.(Restored)) }})
+	t.Cleanup(b.End)
+	return b
+}
+
+// begins begins a call that changes these paths, or everything.
+func (b *bound) begins(id string, paths ...string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Second)
+	defer cancel()
+	must(b.t, b.Begin(ctx, Call{ID: id, Tool: "mcp__own__" + id, Paths: paths}))
+}
+
+// waits checks that a call does not get its turn, and gives up on it.
+func (b *bound) waits(id string, paths ...string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := b.Begin(ctx, Call{ID: id, Paths: paths}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not get its turn") {
+		b.t.Errorf("%s got its turn beside the other: %v", id, err)
+	}
+}
+
+func (b *bound) fails(id string) (told string) { return b.Rollback(b.t.Context(), id) }
+
+func (b *bound) write(name, text string) {
+	b.t.Helper()
+	must(b.t, os.WriteFile(filepath.Join(b.w.Root(), name), []byte(text), 0o644))
+}
+
+func (b *bound) wants(files map[string]string) {
+	b.t.Helper()
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(b.w.Root(), name))
+		if want == "" && err == nil || want != "" && string(got) != want {
+			b.t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestNoCallBeginsWhenTheRunIsOver(t *testing.T) {
+	b := newBound(t, Options{})
+	b.End()
+	if err := b.Begin(t.Context(), Call{ID: "late"}); !errors.Is(err, errRunIsOver) {
+		t.Errorf("a call that came late: %v, want an error", err)
+	}
+	bindTo(t.Context(), t, b.w).begins("next")
+}
+
+// A call whose end cannot be reported would hold the workspace to the end of the run.
+func TestACallWithoutAnIDIsNotMade(t *testing.T) {
+	b := newBound(t, Options{})
+	if err := b.Begin(t.Context(), Call{Tool: "t"}); !errors.Is(err, errNoID) {
+		t.Errorf("the error is %v, want that it has no id", err)
+	}
+	b.begins("other")
+}
+
+func TestCalls_ADeniedCallHasNoTransaction(t *testing.T) {
+	b := newBound(t, Options{})
+	b.begins("denied later")
+	b.Deny("denied later")
+	b.begins("first")
+	b.Deny("denied before")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := b.Begin(ctx, Call{ID: "denied before"}); err != nil || ctx.Err() != nil {
+		t.Errorf("the denied call waited for the first: %v", errors.Join(err, ctx.Err()))
+	}
+	waiting := make(chan error)
+	go func() { waiting <- b.Begin(t.Context(), Call{ID: "denied meanwhile"}) }()
+	b.hasClaims(2)
+	b.Deny("denied meanwhile")
+	must(t, <-waiting)
+	b.hasClaims(1)
+}
+
+// An id that was denied may come again with another answer of the model.
+func TestAnIDThatWasDeniedCanBeUsedAgain(t *testing.T) {
+	b := newBound(t, Options{})
+	b.Deny("call_0")
+	b.Settle(t.Context(), "call_0")
+	b.begins("call_0")
+	b.write("m/a.txt", "changed")
+	b.fails("call_0")
+	b.wants(map[string]string{"m/a.txt": "a.txt"})
+}
+
+// A call may begin before it is known that it is made with another input.
+func TestCalls_ARewrittenCallBeginsAgain(t *testing.T) {
+	b := newBound(t, Options{})
+	b.begins("w", "m/a.txt")
+	b.begins("other", "m/other.txt")
+	must(t, b.Begin(t.Context(), Call{ID: "w", Paths: []string{"m/d/b.txt"}, Rewritten: true}))
+	b.begins("w", "m/a.txt") // which knows nothing of the rewriting
+	b.begins("free", "m/a.txt")
+	b.waits("meets it", "m/d")
+	b.write("m/d/b.txt", "x")
+	if told := b.fails("w"); !strings.Contains(told, "m/d/b.txt") {
+		t.Errorf("the model is told %q", told)
+	}
+	b.wants(map[string]string{"m/d/b.txt": "d/b.txt"})
+}
+
+// hasClaims waits until as many calls are at work or wait for their turn.
+func (b *bound) hasClaims(want int) {
+	b.t.Helper()
+	turns := &b.w.txs.turns
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		turns.mu.Lock()
+		got := len(turns.claims)
+		turns.mu.Unlock()
+		if got == want {
+			return
+		}
+	}
+	b.t.Fatalf("there are not %d calls", want)
+}
+
+// What a path leads to is known when the call is alone with it, not before.
+func TestAPathIsLookedAtWhenTheTurnHasCome(t *testing.T) {
+	for name, x := range map[string]struct {
+		change func(b *bound)
+		write  string
+	}{
+		"its folder became a link": {func(b *bound) {
+			must(b.t, os.Rename(filepath.Join(b.w.Root(), "m/d"), filepath.Join(b.w.Root(), "m/real")))
+			must(b.t, os.Symlink("real", filepath.Join(b.w.Root(), "m/d")))
+		}, "m/real/new.txt"},
+		"its folder is gone": {func(b *bound) { must(b.t, os.RemoveAll(filepath.Join(b.w.Root(), "m/d"))) }, "m/d/new.txt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBound(t, Options{})
+			b.begins("command")
+			began := make(chan error)
+			go func() { began <- b.Begin(t.Context(), Call{ID: "w", Paths: []string{"m/d/new.txt"}}) }()
+			b.hasClaims(2)
+			x.change(b)
+			b.Commit("command")
+			must(t, <-began)
+			before := tree(t, b.w.Root())
+			must(t, os.MkdirAll(filepath.Join(b.w.Root(), "m/d"), 0o755))
+			b.write("m/d/new.txt", "x")
+			b.wants(map[string]string{x.write: "x"})
+			b.fails("w")
+			if diff := cmp.Diff(before, tree(t, b.w.Root())); diff != "" {
+				t.Errorf("after the rollback (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPathsThatMayMeanSomethingElseAreAlone(t *testing.T) {
+	b := newBound(t, Options{})
+	outside := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(filepath.Join(b.w.Root(), "not-yet"), outside))
+	must(t, os.Link(filepath.Join(b.w.Root(), "m/a.txt"), filepath.Join(b.w.Root(), "m/twin.txt")))
+	for name, path := range map[string]string{
+		"no name": "", "a space": " m/new.txt", "home": "~/new.txt", "two ways to write it": "m/ne\u0301w.txt",
+		"a file with two names": "m/a.txt", "a link from elsewhere to what is not there yet": outside,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.t = t
+			b.begins("other", "m/d/b.txt")
+			defer b.Commit("other")
+			paths, changes := b.w.CallPaths(b.w.Root(), path)
+			if !changes {
+				t.Fatal("the call is taken for one that changes nothing")
+			}
+			b.waits("w", paths...)
+		})
+	}
+}
+
+func TestCallPaths_AreThoseInTheWorkspace(t *testing.T) {
+	b := newBound(t, Options{})
+	for name, x := range map[string]struct {
+		names, want []string
+		changes     bool
+	}{
+		"none":               {nil, nil, true},
+		"two":                {[]string{"a.txt", filepath.Join(b.w.Root(), "m/d/../new.txt")}, []string{"m/a.txt", "m/new.txt"}, true},
+		"one elsewhere":      {[]string{"/elsewhere", "a.txt"}, []string{"m/a.txt"}, true},
+		"all elsewhere":      {[]string{"/elsewhere", "../../x"}, nil, false},
+		"one is not certain": {[]string{"a.txt", "~/x"}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, changes := b.w.CallPaths(filepath.Join(b.w.Root(), "m"), x.names...)
+			if diff := cmp.Diff(x.want, got); diff != "" || changes != x.changes {
+				t.Errorf("changes is %t, want %t; the paths (-want +got):\n%s", changes, x.changes, diff)
+			}
+		})
+	}
+}
+
+func TestAWaitThatIsGivenUpLeavesNothing(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	b := newBound(t, Options{})
+	b.begins("first")
+	b.waits("second")
+	b.Commit("first")
+	b.begins("third")
+	if n := len(b.w.txs.turns.claims); n != 1 {
+		t.Errorf("%d claims are left, want that of the third", n)
+	}
+}
+
+func TestACallThatCannotBeKeptIsNotMade(t *testing.T) {
+	b := newBound(t, Options{Tree: TreeOptions{MaxDisk: 64 << 10}})
+	b.begins("big")
+	b.write("big", strings.Repeat("x", 1<<20)) // zeros might take no room
+	b.Commit("big")
+	if err := b.Begin(t.Context(), Call{ID: "next"}); err == nil {
+		t.Error("the call has begun without a checkpoint")
+	}
+	must(t, os.Remove(filepath.Join(b.w.Root(), "big")))
+	b.begins("after")
+}
+
+func TestKeepFailedShellKeepsTheFilesOfCommandsAlone(t *testing.T) {
+	b := newBound(t, Options{KeepFailedShell: true})
+	must(t, b.Begin(t.Context(), Call{ID: "command", Shell: true}))
+	b.write("m/a.txt", "kept")
+	if told := b.fails("command"); told != "" {
+		t.Errorf("the model is told %q, want nothing", told)
+	}
+	b.begins("write", "m/d/b.txt")
+	b.write("m/d/b.txt", "x")
+	b.fails("write")
+	b.wants(map[string]string{"m/a.txt": "kept", "m/d/b.txt": "d/b.txt"})
+	if len(b.told) != 1 || b.told[0].CallID != "write" {
+		t.Errorf("told is %+v, want the rollback of the write", b.told)
+	}
+}
+
+func TestCalls_EndRollsBackWhatIsOpen(t *testing.T) {
+	b := newBound(t, Options{})
+	b.begins("one", "m/a.txt")
+	b.begins("two", "m/d/b.txt")
+	b.write("m/a.txt", "half")
+	b.write("m/d/b.txt", "half")
+	b.End()
+	b.wants(map[string]string{"m/a.txt": "a.txt", "m/d/b.txt": "d/b.txt"})
+}
+
+// A tool of this program runs another agent in its own workspace: that one's calls are part of its own.
+func TestARunWithinACallIsPartOfIt(t *testing.T) {
+	b := newBound(t, Options{})
+	b.begins("outer")
+	delegate := tool.Must("delegate", "Run another.", func(ctx context.Context, _ struct{}) (string, error) {
+		inner := bindTo(ctx, t, b.w)
+		defer inner.End()
+		inner.begins("one")
+		inner.waits("two")
+		inner.write("kept-by-inner", "x")
+		inner.Commit("one")
+		inner.begins("two")
+		inner.write("undone-by-inner", "x")
+		inner.fails("two")
+		inner.wants(map[string]string{"kept-by-inner": "x", "undone-by-inner": ""})
+		return "", errors.New("all of it failed")
+	})
+	registry := tool.MustRegistry(&tool.Options{Around: ToolTx(b.w, nil)}, delegate)
+	result := registry.Execute(t.Context(), tool.Call{ID: "outer", Name: "delegate"})
+	if result.OK() || !strings.Contains(result.Render(), "kept-by-inner") {
+		t.Errorf("the model reads %q", result.Render())
+	}
+	b.wants(map[string]string{"kept-by-inner": ""})
+}
