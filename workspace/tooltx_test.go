@@ -91,6 +91,24 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 	}
 }
 
+// An agent may call a tool of this program without the id of the call, or under the tool's own name.
+func TestToolTx_CallWithoutAnIDJoinsTheOneOfItsTool(t *testing.T) {
+	for full, call := range map[string]tool.Call{"mcp__own__spoil": {Name: "spoil"}, "spoil": {Name: "spoil"}, "other": {Name: "spoil", As: "other"}} {
+		t.Run(full, func(t *testing.T) {
+			b := newBound(t, Options{})
+			must(t, b.Begin(t.Context(), Call{ID: "c", Tool: full}))
+			registry := tool.MustRegistry(&tool.Options{Around: ToolTx(b.w, nil)}, tool.Must("spoil", "Write and fail.", spoil))
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			call.Input = []byte(`{"name":"new.txt","how":"error"}`)
+			if result := registry.Execute(ctx, call); !strings.Contains(result.Render(), "new.txt") {
+				t.Errorf("the model reads %q", result.Render())
+			}
+			b.wants(map[string]string{"new.txt": ""})
+		})
+	}
+}
+
 // A tool has others called at the same time: what one that fails has changed goes, what the others have
 // done stays.
 func TestPartsOfACallTakeTurns(t *testing.T) {
