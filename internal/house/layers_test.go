@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"claude/claudetest":           {"claude", "claude/script", "launch", "internal/*"},
 	"event":                       {},
 	"tool":                        {"event", "schema", "internal/*"},
-	"tool/mcp":                    {"tool", "event", "schema", "claude", "internal/*"},
+	"tool/mcp":                    {"tool", "event", "schema", "internal/*"},
 	"gate":                        {"event", "tool", "schema", "internal/*"},
 	"session":                     {"event", "tool", "schema", "internal/*"},
 	// The suite that every store must pass.
@@ -65,6 +65,30 @@ func TestLayers(t *testing.T) {
 			if problem := judge(arrow[0], arrow[1]); problem != "" {
 				t.Errorf("%s: %s", goos, problem)
 			}
+		}
+	}
+}
+
+// knowNoAgent are packages that import no wire client of an agent, nor anything that does.
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "gateway", "gateway/proxy", "telemetry"}
+
+func TestLayers_CoreImportsNoWireClient(t *testing.T) {
+	imports := map[string][]string{}
+	for _, arrow := range arrows(t, "linux") {
+		imports[arrow[0]] = append(imports[arrow[0]], arrow[1])
+	}
+	for _, name := range knowNoAgent {
+		seen, next := map[string]bool{}, []string{name}
+		for len(next) > 0 {
+			at := next[0]
+			next = next[1:]
+			if !seen[at] {
+				seen[at] = true
+				next = append(next, imports[at]...)
+			}
+		}
+		if _, there := imports[name]; !there || seen["claude"] {
+			t.Errorf("%s must be there, and not import claude, also not through others", name)
 		}
 	}
 }
@@ -150,6 +174,8 @@ func TestJudge(t *testing.T) {
 		{"cmd/drover", "claude/claudetest", true},
 		{"workspace", "claude", false},
 		{"tool/mcp", "gate", false},
+		{"tool/mcp", "claude", false},
+		{"agent/claudecode", "tool/mcp", false}, // it would link the SDK into every program
 		{"tool", "gate", false},
 		{"tool", "claude", false},
 		{"gate", "tool", true},

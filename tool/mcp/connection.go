@@ -19,7 +19,7 @@ import (
 const handshakeVersion = "2025-11-25"
 
 // A connection is a transport of the SDK whose other end is a function call. Answers go to the call
-// that waits for them, everything else to the CLI.
+// that waits for them, everything else to the client.
 type connection struct {
 	send    func(context.Context, json.RawMessage) error
 	in      chan jsonrpc.Message

@@ -109,9 +109,9 @@ func benchMessage(b *testing.B, handle func(context.Context, json.RawMessage) (j
 }
 
 func benchMounted(b *testing.B, server *sdk.Server) {
-	session := Mount(server, nil).Session(func(context.Context, json.RawMessage) error { return nil })
-	defer session.Close()
-	benchMessage(b, session.Handle)
+	handle, end := InProcess{server}.Open(func(context.Context, json.RawMessage) error { return nil })
+	defer end()
+	benchMessage(b, handle)
 }
 
 func benchMemory(b *testing.B, server *sdk.Server) {

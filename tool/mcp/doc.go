@@ -5,7 +5,8 @@
 //   - [Serve] and [NewServer] offer a registry as a normal MCP server, to anyone, over standard
 //     streams or HTTP.
 //   - [Import] makes tools of an MCP server's, whoever wrote it.
-//   - [Mount] makes a server of the official MCP SDK an in-process server of the CLI.
+//   - [InProcess] is a server of the official MCP SDK for an agent that calls tools in this process, such as
+//     Claude Code: see MountMCP in agent/claudecode.
 //
 // It is the only package of Drover that imports that SDK, so that whoever does not use it does not
 // link it.
@@ -19,6 +20,6 @@
 //   - What an imported server says of its own tools never lowers their risk, unless it is trusted.
 //   - Closing waits for what was started: sessions, calls, and the whole process tree of a command.
 //
-// A mounted server is mounted unchanged and may serve several clients at once, each in a session of
-// its own. The CLI may repeat its handshake; each one opens a fresh session and ends the old one.
+// A server in this process is not changed and may serve several clients at once, each in a session of
+// its own. A client may repeat its handshake; each one opens a fresh session and ends the old one.
 package mcp

@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -37,7 +38,7 @@ func TestMountOnTheRealCLI(t *testing.T) {
 			server := testServer(nil, nil)
 			opts := cli.Options(model)
 			opts.Tools, opts.AllowedTools = []string{}, []string{"mcp__sdk"}
-			opts.MCPServers = map[string]claude.MCPServer{"sdk": mcp.Mount(server, &mcp.Options{Manifest: tt.manifest})}
+			opts.MCPServers = map[string]claude.MCPServer{"sdk": claudecode.MountMCP(mcp.InProcess{Server: server}, &claudecode.MountOptions{Manifest: tt.manifest})}
 			c, err := claude.Connect(t.Context(), opts)
 			if err != nil {
 				t.Fatal(err)

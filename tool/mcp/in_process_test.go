@@ -13,7 +13,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/tool/mcp"
 )
 
@@ -43,14 +42,15 @@ func testServer(started chan<- struct{}, ended chan<- error) *sdk.Server {
 
 // client stands for the CLI.
 type client struct {
-	t       *testing.T
-	session claude.MCPSession
-	sent    chan string
+	t      *testing.T
+	handle func(context.Context, json.RawMessage) (json.RawMessage, error)
+	close  func()
+	sent   chan string
 }
 
-func newClient(t *testing.T, entry *claude.MCPInProcess) *client {
+func newClient(t *testing.T, server *sdk.Server) *client {
 	c := &client{t: t, sent: make(chan string, 16)}
-	c.session = entry.Session(func(_ context.Context, msg json.RawMessage) error {
+	c.handle, c.close = mcp.InProcess{Server: server}.Open(func(_ context.Context, msg json.RawMessage) error {
 		c.sent <- string(msg)
 		return nil
 	})
@@ -59,7 +59,7 @@ func newClient(t *testing.T, entry *claude.MCPInProcess) *client {
 
 func (c *client) ask(msg string) string {
 	c.t.Helper()
-	got, err := c.session.Handle(c.t.Context(), json.RawMessage(msg))
+	got, err := c.handle(c.t.Context(), json.RawMessage(msg))
 	if err != nil {
 		c.t.Fatalf("%s: %v", msg, err)
 	}
@@ -88,10 +88,10 @@ func wantIn(t *testing.T, got string, wants ...string) {
 
 const greet = `{"method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"},"_meta":{"claudecode/toolUseId":"toolu_0001","progressToken":2}},"jsonrpc":"2.0","id":2}`
 
-func TestMount(t *testing.T) {
+func TestInProcess(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	c := newClient(t, mcp.Mount(testServer(nil, nil), nil))
-	defer c.session.Close()
+	c := newClient(t, testServer(nil, nil))
+	defer c.close()
 	wantIn(t, c.handshake(), `"id":0`, `"protocolVersion":"2025-11-25"`, `"name":"greeter"`, `"instructions":"Greet."`)
 	wantIn(t, c.ask(`{"method":"tools/list","jsonrpc":"2.0","id":1}`), `"id":1`, `"name":"greet"`, `"name":"block"`)
 	wantIn(t, c.ask(greet), `"id":2`, `hi Ada from toolu_0001`)
@@ -104,12 +104,12 @@ func TestRepeatedHandshake(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	started, ended := make(chan struct{}), make(chan error, 1)
 	server := testServer(started, ended)
-	c := newClient(t, mcp.Mount(server, nil))
-	defer c.session.Close()
+	c := newClient(t, server)
+	defer c.close()
 	c.handshake()
 	left := make(chan error, 1)
 	go func() {
-		_, err := c.session.Handle(context.Background(), json.RawMessage(`{"method":"tools/call","params":{"name":"block","arguments":{}},"jsonrpc":"2.0","id":9}`))
+		_, err := c.handle(context.Background(), json.RawMessage(`{"method":"tools/call","params":{"name":"block","arguments":{}},"jsonrpc":"2.0","id":9}`))
 		left <- err
 	}()
 	<-started
@@ -134,9 +134,9 @@ func TestRepeatedHandshake(t *testing.T) {
 func TestListChanged(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	server := testServer(nil, nil)
-	one, two := newClient(t, mcp.Mount(server, nil)), newClient(t, mcp.Mount(server, nil))
-	defer one.session.Close()
-	defer two.session.Close()
+	one, two := newClient(t, server), newClient(t, server)
+	defer one.close()
+	defer two.close()
 	one.handshake()
 	two.handshake()
 	sdk.AddTool(server, &sdk.Tool{Name: "new"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
@@ -151,12 +151,12 @@ func TestListChanged(t *testing.T) {
 func TestCancel(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	started, ended := make(chan struct{}), make(chan error, 1)
-	c := newClient(t, mcp.Mount(testServer(started, ended), nil))
-	defer c.session.Close()
+	c := newClient(t, testServer(started, ended))
+	defer c.close()
 	c.handshake()
 	reply := make(chan string, 1)
 	go func() {
-		got, _ := c.session.Handle(context.Background(), json.RawMessage(`{"method":"tools/call","params":{"name":"block","arguments":{}},"jsonrpc":"2.0","id":7}`))
+		got, _ := c.handle(context.Background(), json.RawMessage(`{"method":"tools/call","params":{"name":"block","arguments":{}},"jsonrpc":"2.0","id":7}`))
 		reply <- string(got)
 	}()
 	<-started
@@ -171,49 +171,58 @@ func TestCancel(t *testing.T) {
 func TestContextEndsTheWaitOnly(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	started, ended := make(chan struct{}), make(chan error, 1)
-	c := newClient(t, mcp.Mount(testServer(started, ended), nil))
+	c := newClient(t, testServer(started, ended))
 	c.handshake()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-started
 		cancel()
 	}()
-	_, err := c.session.Handle(ctx, json.RawMessage(`{"method":"tools/call","params":{"name":"block","arguments":{}},"jsonrpc":"2.0","id":7}`))
+	_, err := c.handle(ctx, json.RawMessage(`{"method":"tools/call","params":{"name":"block","arguments":{}},"jsonrpc":"2.0","id":7}`))
 	if err == nil {
 		t.Error("got no error, want the context's")
 	}
-	c.session.Close()
+	c.close()
 	if err := <-ended; err == nil {
 		t.Error("closing did not cancel the handler")
 	}
-	if _, err := c.session.Handle(t.Context(), json.RawMessage(greet)); err == nil {
+	if _, err := c.handle(t.Context(), json.RawMessage(greet)); err == nil {
 		t.Error("a closed session answers")
 	}
-	c.session.Close()
+	c.close()
 }
 
 func TestManifestSkipsTheHandshake(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	entry := mcp.Mount(testServer(nil, nil), &mcp.Options{Manifest: true})
-	m, err := entry.Manifest()
+	server := testServer(nil, nil)
+	initialize, tools, err := mcp.InProcess{Server: server}.Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantIn(t, string(m.InitializeResult), `"protocolVersion":"2025-11-25"`, `"name":"greeter"`)
-	wantIn(t, string(m.ToolsListResult), `"name":"greet"`)
-	c := newClient(t, entry)
-	defer c.session.Close()
+	wantIn(t, string(initialize), `"protocolVersion":"2025-11-25"`, `"name":"greeter"`)
+	wantIn(t, string(tools), `"name":"greet"`)
+	c := newClient(t, server)
+	defer c.close()
 	wantIn(t, c.ask(greet), `hi Ada`)
-	if mcp.Mount(testServer(nil, nil), nil).Manifest != nil {
-		t.Error("a manifest that nobody asked for")
+}
+
+func TestManifest_EmptyForManyPages(t *testing.T) {
+	server := sdk.NewServer(&sdk.Implementation{Name: "greeter", Version: "v1"}, &sdk.ServerOptions{PageSize: 1})
+	for _, name := range []string{"one", "two"} {
+		sdk.AddTool(server, &sdk.Tool{Name: name}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
+	}
+	if initialize, tools, err := (mcp.InProcess{Server: server}).Manifest(); initialize != nil || tools != nil || err != nil {
+		t.Errorf("got %s, %s, %v; want nothing, so that the client reads all pages", initialize, tools, err)
 	}
 }
 
 func TestOddMessages(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	c := newClient(t, mcp.Mount(testServer(nil, nil), nil))
-	defer c.session.Close()
-	if _, err := c.session.Handle(t.Context(), json.RawMessage(`{`)); err == nil {
+	c := newClient(t, testServer(nil, nil))
+	defer c.close()
+	if _, err := c.handle(t.Context(), json.RawMessage(`{`)); err == nil {
 		t.Error("broken JSON was taken")
 	}
 	if got := c.ask(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); got != "" {

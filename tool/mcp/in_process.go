@@ -12,41 +12,22 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/drover-agents/drover/claude"
 )
 
 // closeGrace bounds how long the end of a session waits for its handlers.
 const closeGrace = 5 * time.Second
 
-// Options configures [Mount]. Nil and the zero value are ready to use.
-type Options struct {
-	// Timeout bounds each call. Zero leaves the CLI's default; otherwise at least one second.
-	Timeout time.Duration
-	// Tools gives permissions for single tools.
-	Tools []claude.MCPToolPolicy
-	// Manifest asks the server for its tools before the CLI starts, so that the CLI can skip the
-	// handshake. Zero leaves the handshake to the CLI.
-	Manifest bool
-}
+// InProcess is a server of the SDK for clients in this process, which exchange single JSON-RPC messages with it.
+// The server may have several such clients, and serve other transports too. The SDK tells clients of changed
+// tools some time after the change, so that the model may have them only in the request after the next.
+type InProcess struct{ Server *sdk.Server }
 
-// Mount makes an entry for claude.Options.MCPServers of a server of the SDK. The server may be
-// mounted several times, and serve other transports too. The SDK tells clients of changed tools some
-// time after the change, so that the model may have them only in the request after the next.
-func Mount(server *sdk.Server, opts *Options) *claude.MCPInProcess {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	entry := &claude.MCPInProcess{Timeout: o.Timeout, Tools: o.Tools}
-	entry.Session = func(send func(context.Context, json.RawMessage) error) claude.MCPSession {
-		s := &session{server: server, send: send}
-		return claude.MCPSession{Handle: s.handle, Close: s.close}
-	}
-	if o.Manifest {
-		entry.Manifest = func() (*claude.MCPManifest, error) { return manifest(server) }
-	}
-	return entry
+// Open begins a session with a client. The client calls handle with each message and gets the answer of the server,
+// which is empty for what is no request; send gets all other messages of the server. A handshake that is repeated
+// opens a fresh session and ends the old one. close ends the session, and waits for its handlers within a limit.
+func (p InProcess) Open(send func(ctx context.Context, msg json.RawMessage) error) (handle func(ctx context.Context, msg json.RawMessage) (json.RawMessage, error), close func()) {
+	s := &session{server: p.Server, send: send}
+	return s.handle, s.close
 }
 
 // ToolUseID returns the id of the tool use that a handler is answering, or "". The same id stands in
@@ -88,7 +69,7 @@ func (s *session) handle(ctx context.Context, raw json.RawMessage) (json.RawMess
 }
 
 // connectionFor gives the live connection, a fresh one for a handshake. A request without a
-// handshake comes from a CLI that has the manifest; it gets a connection that counts as initialized.
+// handshake comes from a client that has the manifest; it gets a connection that counts as initialized.
 // Other messages without a connection are of one that is gone: there is nobody to tell.
 func (s *session) connectionFor(req *jsonrpc.Request) (*connection, error) {
 	s.mu.Lock()
@@ -121,32 +102,33 @@ func (s *session) close() {
 	}
 }
 
-// manifest does the handshake with the server on a connection of its own.
-func manifest(server *sdk.Server) (*claude.MCPManifest, error) {
+// Manifest does the handshake with the server on a session of its own, and returns the results of initialize and
+// tools/list. A client that has them can do without the handshake. They are nil where the tools are more than one
+// page: the client has to read them.
+func (p InProcess) Manifest() (initialize, tools json.RawMessage, err error) {
 	refuse := func(context.Context, json.RawMessage) error { return errSessionClosed }
-	s := &session{server: server, send: refuse}
+	s := &session{server: p.Server, send: refuse}
 	defer s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	initialized, err := s.ask(ctx, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+handshakeVersion+
+	initialize, err = s.ask(ctx, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+handshakeVersion+
 		`","capabilities":{},"clientInfo":{"name":"claude-code","version":"0"}}}`)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := s.handle(ctx, json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	tools, err := s.ask(ctx, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	if err != nil {
-		return nil, err
+	if tools, err = s.ask(ctx, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); err != nil {
+		return nil, nil, err
 	}
 	var page struct {
 		NextCursor string `json:"nextCursor"`
 	}
 	if err := json.Unmarshal(tools, &page); err != nil || page.NextCursor != "" {
-		return nil, err // more than one page: leave it to the CLI to read them
+		return nil, nil, err
 	}
-	return &claude.MCPManifest{InitializeResult: initialized, ToolsListResult: tools}, nil
+	return initialize, tools, nil
 }
 
 // ask gives the result of a request.
