@@ -70,7 +70,7 @@ func TestLayers(t *testing.T) {
 }
 
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
-var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "gateway", "gateway/proxy", "telemetry"}
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "telemetry", "."}
 
 func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 	imports := map[string][]string{}
