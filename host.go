@@ -58,7 +58,7 @@ func (e *evaluation) newHost() (h *host, err error) {
 // around is what each call of our tools runs in: a transaction of session and files together, which
 // leaves one record.
 func (h *host) around() tool.Around {
-	inner := session.ToolTx(h.opts.Session, &session.ToolTxOptions{Adapter: h.adapter.Agent(), Prompt: h.prompt.Name(), DispatchValues: true})
+	inner := session.ToolTx(h.opts.Session, &session.ToolTxOptions{Adapter: h.adapter.Agent(), Prompt: h.prompt.Name(), Catalogue: h.adapter.Catalogue(), DispatchValues: true})
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 		defer h.calls.runs(call.ID)()
 		h.beat()

@@ -14,6 +14,7 @@ import (
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
@@ -135,7 +136,7 @@ func play(t testing.TB, opts *drover.Options, steps ...agenttest.Step) (*drover.
 	if opts.Session == nil {
 		opts.Session = session.New(nil)
 	}
-	return drover.Evaluate(t.Context(), agenttest.New(steps...), reviewPrompt(t), opts)
+	return drover.Evaluate(t.Context(), &agenttest.Adapter{Tools: catalogue.Tools(), Steps: steps}, reviewPrompt(t), opts)
 }
 
 // recorded are the calls that the session knows, each in a line.

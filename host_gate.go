@@ -42,7 +42,7 @@ func (h *host) newEngine() (*gate.Engine, error) {
 // risk, capabilities, session, the others. What none of them has an opinion of is allowed, unless the agent
 // was given a permission mode.
 func (h *host) policies() []gate.Policy {
-	all := []gate.Policy{gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.Knows(h.opts.ToolServer, h.registry)}
+	all := []gate.Policy{gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.Knows(h.opts.ToolServer, h.registry), gate.KnowsAgent(h.adapter.Catalogue())}
 	if h.opts.AllowedTools != nil {
 		all = append(all, gate.AllowTools(h.allowedTools()...))
 	}
@@ -70,8 +70,8 @@ func (h *host) allowedTools() []string {
 	if len(list) > 0 && !slices.ContainsFunc(list, ours) {
 		list = append(list, tool.NewMCPName(h.opts.ToolServer, "").String())
 	}
-	if len(list) > 0 && len(h.live.Rendered().Skills) > 0 && !slices.Contains(list, agent.SkillTool) {
-		list = append(list, agent.SkillTool)
+	if len(h.live.Rendered().Skills) > 0 {
+		list = agent.WithSkillTool(list, h.adapter.Catalogue())
 	}
 	return list
 }

@@ -10,34 +10,37 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
-
-// pathFields are the tools whose input names one file, and where.
-var pathFields = map[string]string{
-	"Read": "file_path", "Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path",
-}
 
 // rewrite leads the paths of file tools into the workspace of the session. It decides nothing: what the
 // gate judges is the new input.
 func (h *host) rewrite(_ context.Context, call event.ToolCall) (json.RawMessage, error) {
-	field, known := pathFields[call.Name]
+	native, known := h.adapter.Catalogue().Native(call.Name)
 	place, set := session.Query[session.Workspace](h.opts.Session).Latest()
 	if w := h.place.workspace(); w != nil { // whatever was opened with the session since
 		place.Root, set = w.Root(), true
 	}
-	if !known || !set || !filepath.IsAbs(place.Root) {
+	if !known || native.Files != tool.ReadsFile && native.Files != tool.WritesFile || !set || !filepath.IsAbs(place.Root) {
 		return nil, nil
 	}
 	var input map[string]json.RawMessage
-	var path string
-	if json.Unmarshal(call.Input, &input) != nil || json.Unmarshal(input[field], &path) != nil || path == "" {
+	if json.Unmarshal(call.Input, &input) != nil {
 		return nil, nil // the agent itself says what is wrong with it
 	}
-	led := ledInto(place.Root, call.Dir, path)
-	if led == path {
+	changed := false
+	for _, field := range native.Paths {
+		var path string
+		if json.Unmarshal(input[field], &path) != nil || path == "" {
+			continue
+		}
+		if led := ledInto(place.Root, call.Dir, path); led != path {
+			input[field], changed = asText(led), true
+		}
+	}
+	if !changed {
 		return nil, nil
 	}
-	input[field] = asText(led)
 	return plain(input)
 }
 

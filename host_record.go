@@ -113,7 +113,7 @@ func (h *host) invoked(c openCall) session.ToolInvoked {
 // recordCall records a call, once: the session knows which it has.
 func (h *host) recordCall(ctx context.Context, t session.ToolInvoked) {
 	h.calls.forget(t.CallID)
-	recorded, err := h.opts.Session.RecordTool(ctx, t)
+	recorded, err := h.opts.Session.RecordTool(ctx, t, h.adapter.Catalogue())
 	if err != nil {
 		h.lose(err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/tool"
 )
@@ -225,6 +224,6 @@ func (e *evaluation) readOnly(call event.ToolCall) bool {
 		t, ok := e.live.Registry().Lookup(name)
 		return ok && t.Risks() == tool.ReadOnly
 	}
-	native, ok := gate.Native(call.Name)
+	native, ok := e.adapter.Catalogue().Native(call.Name)
 	return ok && native.Risk == tool.ReadOnly
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
@@ -53,6 +54,7 @@ func newMoody(runs ...[]agenttest.Step) *moody {
 			step(r)
 		}
 	})
+	m.Tools = catalogue.Tools()
 	return m
 }
 

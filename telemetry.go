@@ -8,16 +8,18 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/telemetry"
+	"github.com/drover-agents/drover/tool"
 )
 
 // observe begins the trace of the run, below the span of the caller. The agent works in it, and so does
 // whatever is called with the context.
 func (e *evaluation) observe(ctx context.Context) (context.Context, error) {
 	ctx, run, err := e.opts.Telemetry.Begin(withCaller(ctx, e.run), telemetry.Start{
-		Agent: e.adapter.Agent(), Prompt: e.prompt.Name(), RunID: e.run.RunID, Model: e.opts.Model, ToolSource: e.toolSource,
+		Agent: e.adapter.Agent(), Prompt: e.prompt.Name(), RunID: e.run.RunID, Model: e.opts.Model, ToolSource: e.toolSource, Subagent: e.subagent,
 	})
 	e.trace = run
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
@@ -47,6 +49,11 @@ func (e *evaluation) toolSource(name string) string {
 		return string(session.BridgedTool)
 	}
 	return string(session.NativeTool)
+}
+
+// subagent says which kind of subagent a call asks for.
+func (e *evaluation) subagent(call event.ToolCall) string {
+	return tool.Field(call.Input, e.adapter.Catalogue().Fields(call.Name).Subagent)
 }
 
 // observed ends the trace of the run.

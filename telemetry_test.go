@@ -273,6 +273,8 @@ type tracedAgent struct{ asked agent.Request }
 
 func (*tracedAgent) Agent() string { return "traced" }
 
+func (*tracedAgent) Catalogue() *tool.Catalogue { return nil }
+
 func (*tracedAgent) Ready(context.Context) agent.Readiness { return agent.Readiness{} }
 
 func (a *tracedAgent) Run(_ context.Context, req agent.Request) iter.Seq2[event.Event, error] {

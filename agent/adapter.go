@@ -15,6 +15,9 @@ import (
 type Adapter interface {
 	// Agent is the name of the agent: "claude-code".
 	Agent() string
+	// Catalogue is what is known of the agent's own tools. A gate denies tools that it does not have, wherever
+	// permissions, a list of allowed tools or a rule about risks are set. Nil means that it has none.
+	Catalogue() *tool.Catalogue
 	// Ready finds out whether a run could begin. It may start the agent to ask for its version, but
 	// never a model.
 	Ready(ctx context.Context) Readiness

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 )
@@ -17,11 +18,11 @@ import (
 func ExampleRunner() {
 	ctx := context.Background()
 	// A real program has claudecode.New(nil) here.
-	adapter := agenttest.New(
+	adapter := &agenttest.Adapter{Tools: catalogue.Tools(), Steps: []agenttest.Step{
 		agenttest.Emit(event.Text{Content: "I look around."}),
 		agenttest.UseTool(event.ToolCall{ID: "toolu_1", Name: "Bash"}, "price.go"),
 		agenttest.Done("conversation-1"),
-	)
+	}}
 
 	runner, err := agent.NewRunner(adapter, &agent.RunnerOptions{
 		Role: "reviewer",

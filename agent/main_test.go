@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -35,6 +36,12 @@ func newRunner(t testing.TB, a agent.Adapter, opts *agent.RunnerOptions) *agent.
 		t.Fatal(err)
 	}
 	return r
+}
+
+// withTools gives a scripted agent the tools of Claude Code.
+func withTools(a *agenttest.Adapter) *agenttest.Adapter {
+	a.Tools = catalogue.Tools()
+	return a
 }
 
 // scripted makes a runner of a script.

@@ -19,7 +19,7 @@ import (
 // asking makes a runner that asks about everything, and whose approver allows after a while.
 func asking(t *testing.T, takes time.Duration, steps ...agenttest.Step) *agent.Runner {
 	t.Helper()
-	return newRunner(t, agenttest.New(steps...), &agent.RunnerOptions{
+	return newRunner(t, withTools(agenttest.New(steps...)), &agent.RunnerOptions{
 		Defaults: agent.Request{Permissions: &gate.Permissions{}},
 		Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
 			time.Sleep(takes)

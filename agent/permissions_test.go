@@ -23,7 +23,7 @@ func decided(t *testing.T, opts agent.RunnerOptions, req agent.Request, name str
 			got = r.Request.Host.Decide(r.Context, call("a", name)).Verdict.String()
 		}
 	}
-	collect(t, newRunner(t, agenttest.New(ask, agenttest.Done("")), &opts).Run(t.Context(), req))
+	collect(t, newRunner(t, withTools(agenttest.New(ask, agenttest.Done(""))), &opts).Run(t.Context(), req))
 	return got
 }
 
@@ -128,7 +128,7 @@ func TestEveryQuestionIsAnEvent(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			a := agenttest.New(agenttest.UseTool(call("a", "Bash"), "ok"), agenttest.Done(""))
+			a := withTools(agenttest.New(agenttest.UseTool(call("a", "Bash"), "ok"), agenttest.Done("")))
 			r := newRunner(t, a, &agent.RunnerOptions{Approver: c.approver})
 			events := collect(t, r.Run(t.Context(), agent.Request{Permissions: &gate.Permissions{}}))
 			expect(t, events, "tool_use:a permission_request:a gate:decision:a tool_result:a done:success")
@@ -150,7 +150,7 @@ func TestApprovalsEndWithTheRun(t *testing.T) {
 		asked++
 		return gate.Answer{Verdict: event.Allow, Remember: gate.SameTool}, nil
 	})
-	a := agenttest.New(agenttest.UseTool(call("a", "Bash"), "1"), agenttest.UseTool(call("b", "Bash"), "2"), agenttest.Done(""))
+	a := withTools(agenttest.New(agenttest.UseTool(call("a", "Bash"), "1"), agenttest.UseTool(call("b", "Bash"), "2"), agenttest.Done("")))
 	r := newRunner(t, a, &agent.RunnerOptions{Approver: approver, Defaults: agent.Request{Permissions: &gate.Permissions{}}})
 	for range 2 {
 		collect(t, r.Run(t.Context(), agent.Request{}))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // DroppedEvents is the key in the metadata of a done event that says how many events were not delivered
@@ -27,6 +28,8 @@ type run struct {
 	id     string
 	merged *merged
 	ended  chan struct{} // closed when the adapter has returned
+
+	reported map[string]bool // tools that are in no catalogue; of the adapter's goroutine
 
 	begun     time.Time
 	seq       int64
@@ -90,13 +93,40 @@ func (x *run) consume() {
 			err = normalise(&e)
 		}
 		if err == nil {
-			return x.merged.put(e)
+			return x.merged.put(e) && x.reportUnknown(e)
 		}
 		if !x.merged.end(err) {
 			x.log("the adapter failed after its end", "error", err)
 		}
 		return false
 	})
+}
+
+// reportUnknown reports, once for each, that a tool of the agent has been called that its catalogue does not have:
+// nobody has judged what it needs. A gate denies it where there are rules that could be about it.
+func (x *run) reportUnknown(e event.Event) bool {
+	result, ok := e.Payload.(event.ToolResult)
+	of := x.runner.adapter.Catalogue()
+	if !ok || of == nil || result.Name == "" || result.Status == event.ToolDenied || x.reported[result.Name] {
+		return true
+	}
+	_, native := of.Native(result.Name)
+	_, served := tool.ParseMCPName(result.Name)
+	if !native && !served && x.req.Tools != nil {
+		_, served = x.req.Tools.Lookup(result.Name)
+	}
+	if native || served {
+		return true
+	}
+	if x.reported == nil {
+		x.reported = map[string]bool{}
+	}
+	x.reported[result.Name] = true
+	return x.merged.put(event.New(event.Error{
+		Code: event.CodeUnknownTool, Recoverable: true,
+		Message: fmt.Sprintf("the agent called %s, a tool that the catalogue of %s does not have: nothing is known of what it needs\n"+
+			"  next: set Permissions or AllowedTools to have such tools denied", result.Name, x.runner.agent),
+	}))
 }
 
 // normalise makes an event one whose payload can be relied on.

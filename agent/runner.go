@@ -222,7 +222,7 @@ func hasArgument(names []string) bool {
 
 // policies are all that judge the tool calls of a run.
 func (r *Runner) policies(req Request) []gate.Policy {
-	var all []gate.Policy
+	all := []gate.Policy{gate.KnowsAgent(r.adapter.Catalogue())}
 	if req.Permissions != nil {
 		all = append(all, gate.FromCapabilities(req.Permissions))
 	}
@@ -230,7 +230,7 @@ func (r *Runner) policies(req Request) []gate.Policy {
 		all = append(all, gate.Knows(cmp.Or(req.ToolServer, ToolServer), req.Tools))
 	}
 	if req.AllowedTools != nil {
-		all = append(all, gate.AllowTools(AllowedTools(req)...))
+		all = append(all, gate.AllowTools(AllowedTools(req, r.adapter.Catalogue())...))
 	}
 	if len(req.DisallowedTools) > 0 {
 		all = append(all, gate.DenyTools(req.DisallowedTools...))

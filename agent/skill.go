@@ -7,18 +7,28 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/tool"
 )
 
-// SkillTool is the tool with which an agent reads skills.
-const SkillTool = "Skill"
-
-// AllowedTools are the allowed tools of a request, with the one that its skills need.
-func AllowedTools(req Request) []string {
-	named := func(name string) bool { return name == SkillTool || strings.HasPrefix(name, SkillTool+"(") }
-	if len(req.Skills) == 0 || slices.ContainsFunc(req.AllowedTools, named) {
+// AllowedTools are the allowed tools of a request, with the one that the agent needs for its skills.
+func AllowedTools(req Request, of *tool.Catalogue) []string {
+	if len(req.Skills) == 0 {
 		return req.AllowedTools
 	}
-	return append(slices.Clone(req.AllowedTools), SkillTool)
+	return WithSkillTool(req.AllowedTools, of)
+}
+
+// WithSkillTool is a list of allowed tools with the one that the agent needs to read skills, if it needs one.
+func WithSkillTool(list []string, of *tool.Catalogue) []string {
+	if of == nil || of.SkillTool == "" {
+		return list
+	}
+	named := func(name string) bool { return name == of.SkillTool || strings.HasPrefix(name, of.SkillTool+"(") }
+	if slices.ContainsFunc(list, named) {
+		return list
+	}
+	return append(slices.Clone(list), of.SkillTool)
 }
 
 // A Skill is a folder of instructions, as a [prompt.Skill] is.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
@@ -131,10 +132,10 @@ func checkTool(found *problems, pointer, name string) {
 
 func spelling(name string) string {
 	name, _, _ = strings.Cut(name, "(")
-	if _, known := gate.Native(name); known {
+	if _, known := catalogue.Tools().Native(name); known {
 		return ""
 	}
-	for _, native := range gate.Natives() {
+	for _, native := range catalogue.Tools().Natives {
 		if strings.EqualFold(native.Name, name) {
 			return native.Name
 		}
@@ -155,7 +156,7 @@ func (f *File) checkRules(found *problems) {
 		"/policy/deny":  {p.Deny, func(r string) gate.RuleOptions { return gate.RuleOptions{Deny: []string{r}} }},
 	} {
 		for i, rule := range rules.list {
-			if _, err := gate.New(gate.Rules(rules.rule(rule))); err != nil {
+			if _, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.Rules(rules.rule(rule))); err != nil {
 				found.note(at(pointer, i), err.Error(), `write a rule such as Read, "Read(/src/**)" or "Bash(git log *)"`).Err = err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -45,8 +46,8 @@ func (f *File) allowed() []string {
 	if list != nil && hides(f.Sections) {
 		list = append(list, tool.NewMCPName(drover.ToolServer, "").String())
 	}
-	if list != nil && (len(f.Skills) > 0 || skilled(f.Sections)) && !slices.Contains(list, agent.SkillTool) {
-		list = append(list, agent.SkillTool)
+	if list != nil && (len(f.Skills) > 0 || skilled(f.Sections)) {
+		list = agent.WithSkillTool(list, catalogue.Tools())
 	}
 	return list
 }
@@ -62,7 +63,7 @@ func (f *File) policies() []gate.Policy {
 		all = append(all, gate.Rules(gate.RuleOptions{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}))
 	}
 	if p.ReadOnly {
-		all = append(all, gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}))
+		all = append(all, gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true}))
 	}
 	if p.ReadBeforeWrite {
 		all = append(all, gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -44,7 +45,7 @@ func TestOptionsAreWhatTheFileSays(t *testing.T) {
 	if diff := cmp.Diff([]string{"rules", "read-before-write", "require-before"}, names); diff != "" {
 		t.Errorf("policies (-want +got):\n%s", diff)
 	}
-	if _, err := gate.New(o.Policies...); err != nil {
+	if _, err := gate.New(append(o.Policies, gate.KnowsAgent(catalogue.Tools()))...); err != nil {
 		t.Error(err)
 	}
 	if _, err := guard.NewFeedback(session.New(nil), &guard.FeedbackOptions{Files: guard.Dir(".")}, o.Feedback...); err != nil || len(o.Feedback) != 3 {

@@ -70,6 +70,8 @@ const (
 	CodeMissingDone = "MISSING_DONE"
 	// CodeParallelTask: a task could not be started.
 	CodeParallelTask = "PARALLEL_TASK_ERROR"
+	// CodeUnknownTool: the agent called a tool of its own that its catalogue does not have.
+	CodeUnknownTool = "UNKNOWN_TOOL"
 )
 
 // EventKind implements [Payload].

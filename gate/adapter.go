@@ -22,13 +22,15 @@ type AgentConfig struct {
 	// LeavesToAgent reports that the gate has a [LeaveToAgent]: calls about which all policies abstain, those
 	// with the policy [NoPolicy] in their decision, are left to a permission mode that the agent was given.
 	LeavesToAgent bool
+	// Catalogue is what the gate knows of the agent's own tools; nil if nothing.
+	Catalogue *tool.Catalogue
 	// Servers are the keys of the MCP servers whose tools the gate knows, as names of tools spell them.
 	Servers []string
 }
 
 // AgentConfig returns what an adapter needs to know of the gate.
 func (e *Engine) AgentConfig() AgentConfig {
-	c := AgentConfig{Servers: slices.Clone(e.gate.keys)}
+	c := AgentConfig{Servers: slices.Clone(e.gate.keys), Catalogue: e.gate.agent}
 	judges := 0
 	for _, p := range e.gate.policies {
 		if p.Judge != nil || p.Otherwise != nil {

@@ -42,10 +42,11 @@ type Call struct {
 	Risk  tool.Risk
 	Needs tool.Capability
 
-	name string        // Tool, or the id that the call gives instead
-	read *inputReading // what policies have read from Input
-	runs *tool.Tool    // what a registry is about to run
-	said *Call         // what the call says it is, where that is something else
+	agent *tool.Catalogue
+	name  string        // Tool, or the id that the call gives instead
+	read  *inputReading // what policies have read from Input
+	runs  *tool.Tool    // what a registry is about to run
+	said  *Call         // what the call says it is, where that is something else
 }
 
 const mcpPrefix = "mcp__"
@@ -72,7 +73,7 @@ func serverKey(key string) string { return tool.NewMCPName(key, "").Server }
 // canonical makes the call that policies see. Its server is taken from the name, unless somebody
 // knows it better: of "mcp__a__b__c" both "a" and "a__b" can be the server.
 func (g *Gate) canonical(call event.ToolCall, server string) Call {
-	c := Call{ToolCall: call}
+	c := Call{ToolCall: call, agent: g.agent}
 	keys := g.keys
 	if server != "" {
 		keys = []string{server}
@@ -104,13 +105,14 @@ func (g *Gate) canonical(call event.ToolCall, server string) Call {
 		c.Server = "" // it may be either
 	}
 	// A bare name may mean a tool of the agent too: then it has the risks of both.
-	if native, ok := Native(c.Tool); ok {
+	if native, ok := g.agent.Native(c.Tool); ok {
 		if c.Origin != Registered {
 			c.Origin = Builtin
 		}
 		c.Risk, c.Needs = union(c.Risk, native.Risk), c.Needs|native.Needs
-		if makesWorktree(c.Tool, c.Input) {
-			c.Risk, c.Needs = union(c.Risk, harmful), c.Needs|byWorktree
+		if native.More != nil {
+			risk, needs := native.More(c.Input)
+			c.Risk, c.Needs = union(c.Risk, risk), c.Needs|needs
 		}
 	}
 	return c
@@ -160,6 +162,9 @@ func (c *Call) add(t *tool.Tool) {
 	c.Origin = Registered
 	c.Risk, c.Needs = union(c.Risk, t.Risks()), c.Needs|t.Needs()
 }
+
+// isPlumbing reports whether a call is of a tool that no list has to name; see [tool.Native.Plumbing].
+func (c *Call) isPlumbing() bool { return c.Origin == Builtin && c.native().Plumbing }
 
 // union joins risks: what mutates is not read-only.
 func union(a, b tool.Risk) tool.Risk {

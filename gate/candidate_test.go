@@ -22,7 +22,7 @@ func counting(name string, ran *tally, opts ...tool.Option) *tool.Tool {
 // However a call names a tool, it is judged as what would run.
 func TestNoNameMakesADeniedToolRun(t *testing.T) {
 	readOnly := func(r *tool.Registry, server string) gate.Policy {
-		return gate.FromRisk(gate.RiskOptions{Registry: r, Server: server, ReadOnly: true, Builtin: gate.NativeBuiltin()})
+		return gate.FromRisk(gate.RiskOptions{Registry: r, Server: server, ReadOnly: true, AgentTools: true})
 	}
 	harmful := func(r *tool.Registry, server string) gate.Policy {
 		return gate.FromRisk(gate.RiskOptions{Registry: r, Server: server})
@@ -43,7 +43,7 @@ func TestNoNameMakesADeniedToolRun(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ran := newTally()
 			r := tool.MustRegistry(nil, counting("save", ran, tool.ReadOnly), counting("b__save", ran, tool.Mutates))
-			r.DecideBy(gate.NewEngine(gate.Must(append(tt.lists, tt.risk(r, tt.server))...), nil))
+			r.DecideBy(gate.NewEngine(gate.ForClaude(append(tt.lists, tt.risk(r, tt.server))...), nil))
 			if got := r.Execute(t.Context(), tt.call); got.Outcome != tool.Denied || ran.of("b__save") != 0 {
 				t.Errorf("the call ended with %s, %q, and ran %d times; want a denial", got.Outcome, got.Render(), ran.of("b__save"))
 			}
@@ -56,7 +56,7 @@ func TestAToolOfAnUnknownRegistryDoesNotPassForAKnownOne(t *testing.T) {
 	ran := newTally()
 	known := tool.MustRegistry(nil, counting("save", ran, tool.ReadOnly))
 	other := tool.MustRegistry(nil, counting("save", ran, tool.WithID("other", ""), tool.Mutates))
-	other.DecideBy(gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: known, Server: "desk", ReadOnly: true})), nil))
+	other.DecideBy(gate.NewEngine(gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: known, Server: "desk", ReadOnly: true})), nil))
 	if got := other.Execute(t.Context(), tool.Call{Name: "save"}); got.Outcome != tool.Denied || ran.of("save") != 0 {
 		t.Errorf("the call ended with %s, want a denial", got.Outcome)
 	}
@@ -65,7 +65,7 @@ func TestAToolOfAnUnknownRegistryDoesNotPassForAKnownOne(t *testing.T) {
 func TestAToolThatIsReplacedBeforeItRunsIsJudgedAgain(t *testing.T) {
 	ran := newTally()
 	r := tool.MustRegistry(nil, counting("look", ran, tool.ReadOnly))
-	e := gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: r, Server: "desk", ReadOnly: true})), nil)
+	e := gate.NewEngine(gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: r, Server: "desk", ReadOnly: true})), nil)
 	r.DecideBy(e)
 	if d := e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "mcp__desk__look"}); d.Verdict != event.Allow {
 		t.Fatalf("the tool that only looks: %s", d.Verdict)
@@ -83,7 +83,7 @@ func TestNobodyIsAskedTwiceWhereTwoRegistriesHaveTheName(t *testing.T) {
 	ran := newTally()
 	one, two := tool.MustRegistry(nil, counting("save", ran)), tool.MustRegistry(nil, counting("save", ran, tool.Mutates))
 	p := saying(gate.Answer{Verdict: event.Allow})
-	e := gate.NewEngine(gate.Must(gate.Knows("one", one), gate.Knows("two", two), gate.AskTools("save")), &gate.EngineOptions{Approver: p})
+	e := gate.NewEngine(gate.ForClaude(gate.Knows("one", one), gate.Knows("two", two), gate.AskTools("save")), &gate.EngineOptions{Approver: p})
 	one.DecideBy(e)
 	e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "mcp__one__save"})
 	if got := one.Execute(t.Context(), tool.Call{ID: "1", Name: "default:save", As: "save"}); !got.OK() || p.asked.Load() != 1 {
@@ -96,7 +96,7 @@ func TestAnIDThatIsUsedAgainIsAskedAboutAgain(t *testing.T) {
 	ran := newTally()
 	r := tool.MustRegistry(nil, counting("save", ran, tool.Mutates))
 	p := saying(gate.Answer{Verdict: event.Allow})
-	e := gate.NewEngine(gate.Must(gate.Knows("desk", r), gate.AskTools("save")), &gate.EngineOptions{Approver: p})
+	e := gate.NewEngine(gate.ForClaude(gate.Knows("desk", r), gate.AskTools("save")), &gate.EngineOptions{Approver: p})
 	r.DecideBy(e)
 	e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "mcp__desk__save"}) // at the hook
 	for i := range int64(3) {

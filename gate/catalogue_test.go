@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,49 +15,12 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/tool"
 )
-
-func TestTheCatalogueKnowsTheToolsThatMatterMost(t *testing.T) {
-	const harmful = tool.Mutates | tool.Dangerous
-	for name, want := range map[string]gate.NativeTool{
-		"Write":        {Risk: tool.Mutates, Needs: tool.FileWrite},
-		"Edit":         {Risk: tool.Mutates, Needs: tool.FileWrite},
-		"MultiEdit":    {Risk: tool.Mutates, Needs: tool.FileWrite},
-		"NotebookEdit": {Risk: tool.Mutates, Needs: tool.FileWrite},
-		"Replace":      {Risk: tool.Mutates, Needs: tool.FileWrite},
-		"Bash":         {Risk: harmful, Needs: tool.ShellExecute},
-		"PowerShell":   {Risk: harmful, Needs: tool.ShellExecute},
-		"Monitor":      {Risk: harmful, Needs: tool.ShellExecute | tool.NetworkAccess},
-		"Skill":        {Risk: harmful, Needs: tool.ShellExecute},
-		"SlashCommand": {Risk: harmful, Needs: tool.ShellExecute},
-		"WebFetch":     {Risk: tool.ReadOnly, Needs: tool.NetworkAccess},
-		"WebSearch":    {Risk: tool.ReadOnly, Needs: tool.NetworkAccess},
-		"Read":         {Risk: tool.ReadOnly},
-		"View":         {Risk: tool.ReadOnly},
-		"GlobTool":     {Risk: tool.ReadOnly},
-		"Grep":         {Risk: tool.ReadOnly},
-		"LS":           {Risk: tool.ReadOnly},
-		"KillShell":    {Risk: tool.ReadOnly},
-		"Task":         {Risk: tool.ReadOnly},
-		"Agent":        {Risk: tool.ReadOnly},
-	} {
-		want.Name = name
-		if got, ok := gate.Native(name); !ok || got != want {
-			t.Errorf("Native(%s) = %+v, %t; want %+v", name, got, ok, want)
-		}
-	}
-	for _, name := range []string{"", "bash", "WriteConfig", "mcp__files__Write", "Bash(ls)"} {
-		if got, ok := gate.Native(name); ok {
-			t.Errorf("Native(%s) = %+v, want nothing", name, got)
-		}
-	}
-}
 
 // A prompt for later may be a command or a skill, which no hook sees any more: see
 // TestASkillRunsCommandsUnseen, and try it with a wakeup, which takes a minute.
 func TestWhatSchedulesPromptsCountsAsRunningCommands(t *testing.T) {
-	g := gate.Must(gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelDeny, NetworkAccess: gate.LevelAllow}))
+	g := gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelDeny, NetworkAccess: gate.LevelAllow}))
 	for _, name := range []string{"ScheduleWakeup", "CronCreate"} {
 		if d := decide(g, name); d.Verdict != event.Deny {
 			t.Errorf("%s: %s where commands are denied", name, d.Verdict)
@@ -93,7 +55,7 @@ func TestAWorktreeCountsAsRunningCommands(t *testing.T) {
 			}
 			model := claudetest.NewModel(t, script.Reply(ways...), script.Text("Done.").Always())
 			opts := cli.Options(model)
-			bind(t, gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{
+			bind(t, gate.NewEngine(gate.ForClaude(gate.FromCapabilities(&gate.Permissions{
 				FileWrite: gate.LevelAllow, ShellExecute: level, NetworkAccess: gate.LevelAllow,
 			})), nil), opts)
 			turn(t, claudetest.Connect(t, opts), "go")
@@ -104,51 +66,15 @@ func TestAWorktreeCountsAsRunningCommands(t *testing.T) {
 	}
 }
 
-func TestTheCatalogueIsSound(t *testing.T) {
-	all := gate.Natives()
-	for i, n := range all {
-		if i > 0 && all[i-1].Name >= n.Name {
-			t.Errorf("%s is there twice, or out of order", n.Name)
-		}
-		if n.Risk.Has(tool.ReadOnly) == n.Risk.Has(tool.Mutates) {
-			t.Errorf("%s: %s; a tool of the agent either changes something or does not", n.Name, n.Risk)
-		}
-		if n.Risk.Has(tool.ReadOnly) && (n.Needs.Has(tool.FileWrite) || n.Needs.Has(tool.ShellExecute)) {
-			t.Errorf("%s needs %s and is read-only", n.Name, n.Needs)
-		}
-		if got, ok := gate.Native(n.Name); !ok || got != n {
-			t.Errorf("Native(%s) = %+v, want %+v", n.Name, got, n)
-		}
-	}
-	all[0].Name = "changed"
-	if gate.Natives()[0].Name == "changed" {
-		t.Error("Natives gives the catalogue itself away")
-	}
-}
-
-func TestNativeDoesNotAllocate(t *testing.T) {
-	if got := testing.AllocsPerRun(100, func() { gate.Native("Bash"); gate.Native("Frob") }); got != 0 {
-		t.Errorf("%v allocations, want none", got)
-	}
-}
-
-func TestNativeBuiltinListsTheWholeCatalogue(t *testing.T) {
-	lists := gate.NativeBuiltin()
-	for _, n := range gate.Natives() {
-		got := [3]bool{slices.Contains(lists.ReadOnly, n.Name), slices.Contains(lists.Mutating, n.Name), slices.Contains(lists.Dangerous, n.Name)}
-		want := [3]bool{n.Risk.Has(tool.ReadOnly), n.Risk.Has(tool.Mutates), n.Risk.Has(tool.Dangerous)}
-		if got != want {
-			t.Errorf("%s is in the lists %v, want %v", n.Name, got, want)
-		}
-	}
-	g := gate.Must(gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: lists}))
+func TestFromRisk_AgentTools(t *testing.T) {
+	g := gate.ForClaude(gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true}))
 	got := map[string]string{}
 	for _, name := range []string{"Read", "Write", "Bash(ls)", "WebFetch", "Frob"} {
 		got[name] = decide(g, name).Reason
 	}
 	want := map[string]string{
 		"Read": "", "WebFetch": "", "Write": "Read-only mode: mutating tools disabled.",
-		"Bash(ls)": "Read-only mode: mutating tools disabled.", "Frob": "Tool not allowed: Frob",
+		"Bash(ls)": "Read-only mode: mutating tools disabled.", "Frob": "Tool not allowed: Frob" + howToAllow,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)

@@ -49,7 +49,7 @@ func TestAllIsAllowedWithoutTheModeForIt(t *testing.T) {
 	model := claudetest.NewModel(t, append(turns, script.Text("Done."))...)
 	var told diary
 	const allow = gate.LevelAllow
-	e := gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{FileWrite: allow, ShellExecute: allow, NetworkAccess: allow})), &gate.EngineOptions{Emit: told.emit})
+	e := gate.NewEngine(gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: allow, ShellExecute: allow, NetworkAccess: allow})), &gate.EngineOptions{Emit: told.emit})
 	opts := cli.Options(model)
 	cli.SetEnv(opts, model, map[string]string{"IS_SANDBOX": ""})
 	opts.Settings = json.RawMessage(`{"skipWebFetchPreflight":true}`)
@@ -75,7 +75,7 @@ func TestWhatAPersonApprovesRunsInAcceptEdits(t *testing.T) {
 	hooks := filepath.Dir(cli.WriteFile(t, ".git/hooks/x", ""))
 	model := claudetest.NewModel(t, script.Reply(bash("toolu_rm", "rm -rf "+hooks)), script.Text("Done."))
 	p := saying(gate.Answer{Verdict: event.Allow})
-	e := gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow})), &gate.EngineOptions{Approver: p})
+	e := gate.NewEngine(gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelAllow})), &gate.EngineOptions{Approver: p})
 	opts := cli.Options(model)
 	bind(t, e, opts)
 	if opts.PermissionMode != claude.ModeAcceptEdits {

@@ -113,7 +113,7 @@ var helperCases = []eventCase{
 
 // eventGate asks about all calls but those that say "free", and denies those that say "forbidden".
 func eventGate(more ...gate.Policy) *gate.Gate {
-	return gate.Must(append(more, judgedBy(func(c *gate.Call) (event.Decision, bool) {
+	return gate.ForClaude(append(more, judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		switch input := string(c.Input); {
 		case strings.Contains(input, "forbidden"):
 			return event.Decision{Reason: "That is forbidden."}, true

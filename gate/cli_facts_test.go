@@ -53,7 +53,7 @@ func TestFactsAndRulesDecideAboutNativeTools(t *testing.T) {
 	}
 	model := claudetest.NewModel(t, append(turns, script.Text("Done."))...)
 	opts := cli.Options(model)
-	bind(t, gate.NewEngine(gate.Must(
+	bind(t, gate.NewEngine(gate.ForClaude(
 		gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.RequireBefore(map[string][]string{"Bash": {"Read"}}),
 		gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}),
 		gate.Rules(gate.RuleOptions{Root: cli.Work, Allow: []string{"Write(/src/**)", "Write(/notes.txt)", "Bash(echo:*)"}}),

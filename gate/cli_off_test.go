@@ -24,7 +24,7 @@ const bareSettings = `{"env":{"CLAUDE_CODE_SIMPLE":"1"}}`
 
 // noShell is an engine that denies Bash alone, and of Bash not what the tests need for themselves.
 func noShell() *gate.Engine {
-	return gate.NewEngine(gate.Must(judgedBy(func(c *gate.Call) (event.Decision, bool) {
+	return gate.NewEngine(gate.ForClaude(judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		if c.Tool == "Bash" && !strings.Contains(string(c.Input), "settings.json") {
 			return event.Decision{Reason: "No shell."}, true
 		}
@@ -130,7 +130,7 @@ func TestAServerThatTakesTheNameOfOursIsNotCalled(t *testing.T) {
 	opts := cli.Options(model)
 	opts.MCPServers = map[string]claude.MCPServer{"my_desk": serving("my_desk")}
 	known := gate.Knows("my_desk", tool.MustRegistry(nil, declared(t, "save")))
-	bind(t, gate.NewEngine(gate.Must(known, gate.AllowTools("mcp__my_desk__save")), nil), opts)
+	bind(t, gate.NewEngine(gate.ForClaude(known, gate.AllowTools("mcp__my_desk__save")), nil), opts)
 	opts.MCPServers["my.desk"] = serving("my.desk") // as settings could
 	turn(t, claudetest.Connect(t, opts), "save it")
 	if text, failed, _ := model.ToolResult("toolu_1"); !failed || !strings.Contains(text, "only has the name of a known one") || ran.of("my.desk") != 0 {

@@ -92,7 +92,7 @@ func TestFilesAreWrittenOnlyBelowTheWritablePaths(t *testing.T) {
 	}
 	defer server.Close()
 	p := saying(gate.Answer{Verdict: event.Allow})
-	e := gate.NewEngine(gate.Must(gate.Knows("desk", registry), gate.FromCapabilities(&gate.Permissions{
+	e := gate.NewEngine(gate.ForClaude(gate.Knows("desk", registry), gate.FromCapabilities(&gate.Permissions{
 		FileWrite: gate.LevelAllow, ShellExecute: gate.LevelAsk, NetworkAccess: gate.LevelDeny, WritablePaths: []string{"./src/"},
 	})), &gate.EngineOptions{Approver: p})
 	registry.DecideBy(e)

@@ -43,7 +43,7 @@ func TestAModelSeesTheToolsThatTheGateAllows(t *testing.T) {
 			opts := claudetest.CLI(t).Options(model)
 			opts.Tools = tt.native
 			opts.MCPServers = map[string]claude.MCPServer{"files": server.Server()}
-			bind(t, gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "files"}), gate.DenyTools(tt.denied...)), nil), opts)
+			bind(t, gate.NewEngine(gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "files"}), gate.DenyTools(tt.denied...)), nil), opts)
 			turn(t, claudetest.Connect(t, opts), "Find the tool.")
 			requests := model.Requests()
 			_, before := requests[0].Tool(name)

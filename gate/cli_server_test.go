@@ -33,9 +33,9 @@ func TestAServerWhoseNameBeginsWithOursHasNoneOfItsRights(t *testing.T) {
 		name string
 		gate func(*tool.Registry) *gate.Gate
 	}{
-		{"all tools of ours are allowed", func(*tool.Registry) *gate.Gate { return gate.Must(gate.AllowTools("mcp__notes")) }},
+		{"all tools of ours are allowed", func(*tool.Registry) *gate.Gate { return gate.ForClaude(gate.AllowTools("mcp__notes")) }},
 		{"ours has a tool of that name", func(r *tool.Registry) *gate.Gate {
-			return gate.Must(gate.FromRisk(gate.RiskOptions{Registry: r, Server: "notes", ReadOnly: true}))
+			return gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: r, Server: "notes", ReadOnly: true}))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -120,7 +120,7 @@ func TestAMutatingToolIsDeniedInBypassMode(t *testing.T) {
 	var verdicts []string
 	var once sync.Once
 	judged := make(chan struct{}) // once the gate has decided about Read
-	e = gate.NewEngine(gate.Must(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "desk", ReadOnly: true, Builtin: gate.NativeBuiltin()}), noSecrets),
+	e = gate.NewEngine(gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "desk", ReadOnly: true, AgentTools: true}), noSecrets),
 		&gate.EngineOptions{Emit: func(ev event.Event) error {
 			d := ev.Payload.(event.Decision)
 			verdicts = append(verdicts, d.Tool+" "+d.Verdict.String())
@@ -162,7 +162,7 @@ func TestTheHookDeniesWhatTheCLIAllows(t *testing.T) {
 	model := claudetest.NewModel(t, script.Reply(write(cli, "denied.txt")), script.Text("Done."))
 	opts := cli.Options(model)
 	opts.AllowedTools = []string{"Write"}
-	opts.Hooks = []claude.Hook{claudecode.Hook(gate.NewEngine(gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) {
+	opts.Hooks = []claude.Hook{claudecode.Hook(gate.NewEngine(gate.ForClaude(judgedBy(func(*gate.Call) (event.Decision, bool) {
 		return event.Decision{Reason: "Not this one."}, true
 	})), nil))}
 	turn(t, claudetest.Connect(t, opts), "write it")
@@ -212,7 +212,7 @@ func TestNativeToolsByCapability(t *testing.T) {
 			return nil, nil
 		}),
 	}
-	bind(t, gate.NewEngine(gate.Must(changing), nil), opts)
+	bind(t, gate.NewEngine(gate.ForClaude(changing), nil), opts)
 	c := claudetest.Connect(t, opts)
 	for _, mode := range modes {
 		if err := c.SetPermissionMode(t.Context(), mode); err != nil {
@@ -274,7 +274,7 @@ func TestTheCallsOfASubagentAreJudged(t *testing.T) {
 	opts.Agents = map[string]claude.AgentDefinition{"helper": {Description: "digs", Prompt: "You dig."}}
 	opts.PermissionMode = claude.ModeBypassPermissions
 	var agent atomic.Value
-	e := gate.NewEngine(gate.Must(judgedBy(func(c *gate.Call) (event.Decision, bool) {
+	e := gate.NewEngine(gate.ForClaude(judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		if c.Tool == "Bash" {
 			agent.Store(c.AgentID)
 			return event.Decision{Reason: "No digging."}, true

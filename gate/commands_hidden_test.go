@@ -12,7 +12,7 @@ import (
 
 // Where a shell and the parser do not read a command alike, what is denied stays denied.
 func TestADenialSeesWhatOnlyTheShellTakesForACommand(t *testing.T) {
-	g := gate.Must(gate.DenyTools("Bash(rm:*)"), gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass}))
+	g := gate.ForClaude(gate.DenyTools("Bash(rm:*)"), gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass}))
 	for command, want := range map[string]event.Verdict{
 		"coproc rm x":              event.Deny,
 		"coproc rm x | cat":        event.Deny,
@@ -40,7 +40,7 @@ func TestADenialSeesWhatOnlyTheShellTakesForACommand(t *testing.T) {
 
 // A shell looks into words in which it expects the name of a variable, quoted or not.
 func TestAPermissionForACommandOfTheShellIsNotOneForWhatItEvaluates(t *testing.T) {
-	g := gate.Must(gate.AllowTools("Bash(test:*)", "Bash([ *)", "Bash(printf:*)", "Bash(read:*)", "Bash(unset:*)", "Bash(wait:*)", "Bash(mapfile:*)", "Bash(echo:*)"))
+	g := gate.ForClaude(gate.AllowTools("Bash(test:*)", "Bash([ *)", "Bash(printf:*)", "Bash(read:*)", "Bash(unset:*)", "Bash(wait:*)", "Bash(mapfile:*)", "Bash(echo:*)"))
 	for command, want := range map[string]event.Verdict{
 		"test -v 'a[$(rm x)]'":                event.Deny,
 		"[ -v 'a[`rm x`]' ]":                  event.Deny,

@@ -71,7 +71,7 @@ var texts = []string{
 }
 
 func TestDenial_WrappersDoNotHideACommand(t *testing.T) {
-	g := Must(AllowTools("Bash"), DenyTools("Bash(rm:*)", "Bash(git push:*)"))
+	g := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)", "Bash(git push:*)"))
 	for _, inner := range []string{"rm x", "/bin/rm -rf x", "git push origin", "git -C . push"} {
 		for _, form := range append(wrappers, texts...) {
 			denies(t, g, strings.ReplaceAll(form, "§", inner))
@@ -91,7 +91,7 @@ func denies(t testing.TB, g *Gate, command string) {
 
 // The same forms pass with a command that no rule is about, unless they hide what they run.
 func TestDenial_WrappersOfOtherCommandsPass(t *testing.T) {
-	g := Must(AllowTools("Bash"), DenyTools("Bash(rm:*)", "Bash(git push:*)"))
+	g := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)", "Bash(git push:*)"))
 	for _, form := range wrappers {
 		passes(t, g, strings.ReplaceAll(form, "§", "ls -la"))
 	}
@@ -122,7 +122,7 @@ func passes(t *testing.T, g *Gate, command string) {
 
 // However wrappers are stacked, the command inside is found.
 func TestDenial_StackedWrappersDoNotHideACommand(t *testing.T) {
-	g := Must(AllowTools("Bash"), DenyTools("Bash(rm:*)"))
+	g := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)"))
 	rapid.Check(t, func(t *rapid.T) {
 		command := "rm -rf x"
 		for range rapid.IntRange(0, 5).Draw(t, "depth") {

@@ -21,7 +21,7 @@ func bash(command string) event.ToolCall {
 }
 
 func TestCommandRulesThatAllow(t *testing.T) {
-	g := Must(Rules(RuleOptions{Allow: []string{
+	g := ForClaude(Rules(RuleOptions{Allow: []string{
 		"Bash(npm run test)", "Bash(git status:*)", "Bash(go test *)", "Bash(ls*)", "Bash(echo:*)", "Bash(cat:*)",
 		"Bash(git * main)", "Bash(find:*)", "Bash(find . -name x -delete)", `Bash(git commit -m "a b")`, "Bash([:*)", "Bash(grep:*)", "Bash(fd:*)",
 	}}))
@@ -100,7 +100,7 @@ func TestCommandRulesThatAllow(t *testing.T) {
 }
 
 func TestCommandRulesThatDeny(t *testing.T) {
-	g := Must(AllowTools("Bash"), DenyTools("Bash(rm:*)", "Bash(git push:*)", "Bash(npm publish)", "Bash(curl *)", "Bash(/sbin/shutdown)"))
+	g := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)", "Bash(git push:*)", "Bash(npm publish)", "Bash(curl *)", "Bash(/sbin/shutdown)"))
 	denied := []string{
 		"rm x", "rm", "rm -rf /", "git push", "git push origin main", "npm publish", "curl x", "shutdown", "/sbin/shutdown",
 		// anywhere
@@ -158,7 +158,7 @@ func TestCommandRulesThatDeny(t *testing.T) {
 }
 
 func TestCommandRulesAskAsTheyDeny(t *testing.T) {
-	g := Must(Rules(RuleOptions{Allow: []string{"Bash(git:*)"}, Ask: []string{"Bash(git push:*)"}, Deny: []string{"Bash(git reset:*)"}}))
+	g := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(git:*)"}, Ask: []string{"Bash(git push:*)"}, Deny: []string{"Bash(git reset:*)"}}))
 	for command, want := range map[string]event.Verdict{
 		"git status": event.Allow, "git push": event.Ask, "git -C . push": event.Ask, "git push; git reset": event.Deny, "ls": event.Deny, "ls; git push": event.Ask,
 	} {
@@ -169,7 +169,7 @@ func TestCommandRulesAskAsTheyDeny(t *testing.T) {
 }
 
 func TestACommandComesFromTheInputOrTheName(t *testing.T) {
-	g := Must(Rules(RuleOptions{Allow: []string{"Bash(git status)"}}))
+	g := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(git status)"}}))
 	cases := []struct {
 		name, tool, input string
 		want              event.Verdict
@@ -208,7 +208,7 @@ func TestWrongCommandRulesAreErrors(t *testing.T) {
 
 // Deep nesting must neither overflow the stack nor take long.
 func TestHostileCommandsAreReadInTime(t *testing.T) {
-	g := Must(Rules(RuleOptions{Allow: []string{"Bash(ls:*)"}, Deny: []string{"Bash(rm:*)"}}))
+	g := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(ls:*)"}, Deny: []string{"Bash(rm:*)"}}))
 	for _, part := range []string{"(", "$(", "{ ", "if ", "! ", "`", "\"$(", "((", "$((", "${a:-", "[[ ( ", "<(", "case a in a) ", "- ", "env ", "sudo -u ", "$X", "ls;", "*", "f() ", "bash -c '", "eval ", "${a[", "x=", "{a,", "$(')' "} {
 		start := time.Now()
 		command := strings.Repeat(part, maxCommand/len(part))
@@ -223,8 +223,8 @@ func TestHostileCommandsAreReadInTime(t *testing.T) {
 
 // Wherever a command stands in a script, it is seen.
 func TestASecondCommandIsNeverAllowed(t *testing.T) {
-	allow := Must(Rules(RuleOptions{Allow: []string{"Bash(git status:*)", "Bash(ls:*)", "Bash(cat:*)", "Bash(echo:*)"}}))
-	deny := Must(AllowTools("Bash"), DenyTools("Bash(rm:*)"))
+	allow := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(git status:*)", "Bash(ls:*)", "Bash(cat:*)", "Bash(echo:*)"}}))
+	deny := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)"))
 	rapid.Check(t, func(t *rapid.T) {
 		good := drawScript(t, 4)
 		if got := allow.Decide(bash(good), Facts{}); got.Verdict != event.Allow {
@@ -272,8 +272,8 @@ func FuzzCommands(f *testing.F) {
 	for _, seed := range []string{"git status", "ls -la | cat", "echo $(ls)", "if ls; then cat x; fi", "cat <<EOF\nx\nEOF", "ls # x", "ls \\", "for f in a; do ls; done", "case a in b) ls;; esac", "f() { ls; }"} {
 		f.Add(seed)
 	}
-	allow := Must(Rules(RuleOptions{Allow: []string{"Bash(git status:*)", "Bash(ls:*)", "Bash(cat:*)", "Bash(echo:*)", "Bash(find:*)"}}))
-	deny := Must(AllowTools("Bash"), DenyTools("Bash(rm:*)"))
+	allow := ForClaude(Rules(RuleOptions{Allow: []string{"Bash(git status:*)", "Bash(ls:*)", "Bash(cat:*)", "Bash(echo:*)", "Bash(find:*)"}}))
+	deny := ForClaude(AllowTools("Bash"), DenyTools("Bash(rm:*)"))
 	f.Fuzz(func(t *testing.T, command string) {
 		if strings.Contains(deny.Decide(bash(command), Facts{}).Reason, "failed") {
 			t.Fatalf("%q: a policy panics", command)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 )
@@ -19,7 +20,7 @@ func ExampleEngine() {
 		}
 		return event.Decision{Verdict: event.Allow}, true
 	}}
-	engine := gate.NewEngine(gate.Must(careful), &gate.EngineOptions{
+	engine := gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), careful), &gate.EngineOptions{
 		Approver: gate.ApproverFunc(func(_ context.Context, q gate.Question) (gate.Answer, error) {
 			fmt.Printf("May it run %s %s? (%s)\n", q.Call.Name, q.Call.Input, q.Reason)
 			return gate.Answer{Reason: "Use Read instead."}, nil

@@ -37,7 +37,7 @@ func TestAnInputThatSomebodyWroteHasFactsOfItsOwn(t *testing.T) {
 		{"the approver, and the link leads to what is denied", []gate.Policy{outside, gate.AskTools("Write")}, gate.Answer{Verdict: event.Allow, Input: json.RawMessage(second)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := gate.NewEngine(gate.Must(tt.policies...), &gate.EngineOptions{Facts: look, Approver: saying(tt.answer)})
+			e := gate.NewEngine(gate.ForClaude(tt.policies...), &gate.EngineOptions{Facts: look, Approver: saying(tt.answer)})
 			d := e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "Write", Input: json.RawMessage(first)})
 			if d.Verdict != event.Deny || !strings.Contains(d.Reason, "old") {
 				t.Errorf("got %s, %q; want a denial because of the second file", d.Verdict, d.Reason)

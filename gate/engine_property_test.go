@@ -70,7 +70,7 @@ func TestOneVerdictHowever(t *testing.T) {
 }
 
 func BenchmarkEngine(b *testing.B) {
-	allow := gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
+	allow := gate.ForClaude(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
 	for name, id := range map[string]string{"again": "toolu_1", "anew": ""} {
 		b.Run(name, func(b *testing.B) {
 			e := gate.NewEngine(allow, nil)

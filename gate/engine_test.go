@@ -30,7 +30,7 @@ func judgedBy(judge func(c *gate.Call) (event.Decision, bool)) gate.Policy {
 // askingGate is a gate that asks about every call, except that it denies inputs that contain
 // "forbidden".
 func askingGate(policies ...gate.Policy) *gate.Gate {
-	return gate.Must(append(policies, judgedBy(func(c *gate.Call) (event.Decision, bool) {
+	return gate.ForClaude(append(policies, judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		if strings.Contains(string(c.Input), "forbidden") {
 			return event.Decision{Reason: "That is forbidden."}, true
 		}
@@ -164,7 +164,7 @@ func TestTheQuestionTellsAllThatIsKnown(t *testing.T) {
 		return event.Decision{Verdict: event.Ask, Reason: "it saves", Input: json.RawMessage(`{"path":"/tmp/x"}`)}, true
 	})
 	p := saying(gate.Answer{Verdict: event.Allow})
-	e := gate.NewEngine(gate.Must(filesRegistry(), rewrites), &gate.EngineOptions{Approver: p})
+	e := gate.NewEngine(gate.ForClaude(filesRegistry(), rewrites), &gate.EngineOptions{Approver: p})
 	c := toolCall("c", "mcp__files__save", `{"path":"x"}`)
 	c.AgentID, c.Description = "helper", "save it"
 	d := e.Decide(t.Context(), c)
@@ -218,7 +218,7 @@ func TestWithoutAnApproverThereIsStillAQuestion(t *testing.T) {
 
 // Whatever breaks, the call is denied, and the model does not read the host's own words.
 func TestWhatBreaksDenies(t *testing.T) {
-	allow := gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
+	allow := gate.ForClaude(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
 	const secret = "a secret of the host"
 	for _, tt := range []struct {
 		name string
@@ -228,7 +228,7 @@ func TestWhatBreaksDenies(t *testing.T) {
 	}{
 		{"no gate", nil, nil, "Tool not allowed: Bash"},
 		{"facts", allow, &gate.EngineOptions{Facts: func(context.Context, gate.Call) gate.Facts { panic(secret) }}, "failed"},
-		{"a registry", gate.Must(gate.Knows("x", brokenLookup{})), &gate.EngineOptions{}, "failed"},
+		{"a registry", gate.ForClaude(gate.Knows("x", brokenLookup{})), &gate.EngineOptions{}, "failed"},
 		{"events", allow, &gate.EngineOptions{Emit: func(event.Event) error { panic(secret) }}, "could not be recorded"},
 		{"events that are not taken", allow, &gate.EngineOptions{Emit: func(event.Event) error { return errors.New(secret) }}, "could not be recorded"},
 		{"event of the question", askingGate(), &gate.EngineOptions{
@@ -290,7 +290,7 @@ func TestTheEngineCountsCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen = nil
-			e := gate.NewEngine(gate.Must(limit), &gate.EngineOptions{Facts: facts})
+			e := gate.NewEngine(gate.ForClaude(limit), &gate.EngineOptions{Facts: facts})
 			for _, id := range []string{"1", "1", "2", "3"} {
 				e.Decide(t.Context(), toolCall(id, "Bash", `{}`))
 			}

@@ -46,6 +46,8 @@ type Target struct {
 	Path string
 	// Missing says that there is no such file.
 	Missing bool
+	// More are the other files, where a call is about several, as a patch is.
+	More []Target
 	// Unresolved says that the path cannot be followed to its end. No rule then allows it.
 	Unresolved bool
 }

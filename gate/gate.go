@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A Stage is the place of a policy in the order in which reasons win.
@@ -43,6 +44,8 @@ type Policy struct {
 
 	// Tools are registries that the gate is to know, by the key of the MCP server that serves them.
 	Tools map[string]Lookup
+	// Catalogue has the agent's own tools, for the gate to know.
+	Catalogue *tool.Catalogue
 	// Otherwise is what the policy says of calls about which all policies abstain. The strictest
 	// of those given holds; nil says nothing.
 	Otherwise *Otherwise
@@ -50,6 +53,10 @@ type Policy struct {
 	Permissions *Permissions
 	// leaves is set by [LeaveToAgent].
 	leaves bool
+	// knownOnly denies calls of tools of the agent that are not in its catalogue, unless a policy allows them.
+	knownOnly bool
+	// compile makes Judge, where that takes the catalogue.
+	compile func(*Gate) (judge func(*Call, *Facts) (event.Decision, bool), err error)
 	// err is a mistake in the declaration, for New to report.
 	err error
 }
@@ -67,6 +74,7 @@ type Gate struct {
 	policies []Policy
 	servers  []server
 	keys     []string // of the servers, the longest first
+	agent    *tool.Catalogue
 }
 
 type server struct {
@@ -80,10 +88,22 @@ func New(policies ...Policy) (*Gate, error) {
 	g := &Gate{}
 	var errs []error
 	for _, p := range policies {
-		if err := p.check(); err != nil {
+		g.know(p.Tools)
+		if p.Catalogue != nil && g.agent != nil && p.Catalogue != g.agent {
+			errs = append(errs, fmt.Errorf("gate: there are two catalogues, of %s and %s; make a gate for each agent", g.agent.Agent, p.Catalogue.Agent))
+		}
+		if p.Catalogue != nil {
+			g.agent = p.Catalogue
+		}
+	}
+	for _, p := range policies {
+		err := p.check()
+		if err == nil && p.compile != nil {
+			p.Judge, err = p.compile(g)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("gate: policy %s: %w", p.Name, err))
 		}
-		g.know(p.Tools)
 		g.policies = append(g.policies, p)
 	}
 	if len(errs) > 0 {
@@ -176,6 +196,10 @@ func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
 	file.open(c, f)
 	d, decided := g.judge(file)
 	switch {
+	case !decided && file.knownOnly && c.unknown() && c.agent == nil:
+		return event.Decision{Policy: NoPolicy, Reason: "Tool not allowed: " + c.Name + ". The gate knows no tools of an agent: give it gate.KnowsAgent, or name the tool in AllowedTools or in a rule."}
+	case !decided && file.knownOnly && c.unknown():
+		return (&Otherwise{}).decide(&file.call)
 	case !decided:
 		return file.otherwise.decide(&file.call)
 	case d.Input != nil:
@@ -213,7 +237,7 @@ func (g *Gate) judge(file *docket) (best event.Decision, decided bool) {
 		asked     *Policy
 		rewritten json.RawMessage
 	)
-	file.otherwise = nil
+	file.otherwise, file.knownOnly = nil, false
 	defer func() {
 		if r := recover(); r != nil {
 			best, decided = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", asked.Name, r), Policy: asked.Name}, true
@@ -225,6 +249,7 @@ func (g *Gate) judge(file *docket) (best event.Decision, decided bool) {
 			continue
 		}
 		file.otherwise = stricter(file.otherwise, asked.Otherwise)
+		file.knownOnly = file.knownOnly || asked.knownOnly
 		if asked.Judge == nil {
 			continue
 		}
@@ -248,6 +273,17 @@ func (g *Gate) judge(file *docket) (best event.Decision, decided bool) {
 	return best, decided
 }
 
+// unknown reports whether a call is of a tool of the agent of which nobody knows what it does.
+func (c *Call) unknown() bool { return c.Origin == Unknown && c.runs == nil }
+
+// howToAllow ends the reason of a denial of such a tool.
+func (c *Call) howToAllow() string {
+	if c.agent == nil || !c.unknown() {
+		return ""
+	}
+	return fmt.Sprintf(". The catalogue of %s does not have it: to allow it, name it in AllowedTools, in a rule, or in RiskOptions.Builtin.", c.agent.Agent)
+}
+
 // NoPolicy is the policy of decisions about which all policies abstain.
 const NoPolicy = "otherwise"
 
@@ -264,7 +300,7 @@ func (o *Otherwise) decide(c *Call) event.Decision {
 	case o.Verdict == event.Ask:
 		d.Reason = "No policy knows the tool " + c.Name + "."
 	default:
-		d.Reason = "Tool not allowed: " + c.Name
+		d.Reason = "Tool not allowed: " + c.Name + c.howToAllow()
 	}
 	return d
 }

@@ -12,11 +12,11 @@ import (
 
 // realistic is a chain of ten policies, as a program might have it.
 func realistic() *Gate {
-	return Must(
+	return ForClaude(
 		Limits(LimitOptions{MaxCalls: 1000}),
 		DenyTools("WebFetch", "mcp__untrusted", "Read(.env)", "Edit(/.git/**)"),
 		AllowTools("Read", "Grep", "Glob", "Write", "Edit", "Bash(git status:*)", "Bash(go test:*)", "mcp__files"),
-		FromRisk(RiskOptions{Registry: known("files", "find", "save").Tools["files"], Server: "files", Builtin: NativeBuiltin()}),
+		FromRisk(RiskOptions{Registry: known("files", "find", "save").Tools["files"], Server: "files", AgentTools: true}),
 		FromCapabilities(&Permissions{FileWrite: LevelAllow, ShellExecute: LevelAllow, NetworkAccess: LevelDeny}),
 		Blocked(),
 		RequireBefore(map[string][]string{"save": {"find"}, "Bash": {"Read"}}),
@@ -84,7 +84,7 @@ func BenchmarkRule(b *testing.B) {
 		{"command", AllowTools("Bash(git status:*)", "Bash(go test:*)"), allowedCalls[4].call},
 		{"command denied", Rules(RuleOptions{Allow: []string{"Bash"}, Deny: []string{"Bash(rm:*)"}}), allowedCalls[4].call},
 	} {
-		g := Must(c.policy)
+		g := ForClaude(c.policy)
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -97,7 +97,7 @@ func BenchmarkRule(b *testing.B) {
 }
 
 func TestAWriteToAWritablePathAllocatesNothing(t *testing.T) {
-	g, facts := Must(writableSource()), realisticFacts()
+	g, facts := ForClaude(writableSource()), realisticFacts()
 	for name, workspace := range map[string]string{"the working directory": "", "a workspace": facts.Dir} {
 		facts.Workspace = workspace
 		var d event.Decision

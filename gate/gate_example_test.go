@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -19,7 +20,8 @@ import (
 func ExampleNew() {
 	registry := tool.MustRegistry(nil, readFile, writeFile)
 	g, err := gate.New(
-		gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "files", Builtin: gate.NativeBuiltin()}),
+		gate.KnowsAgent(catalogue.Tools()),
+		gate.FromRisk(gate.RiskOptions{Registry: registry, Server: "files", AgentTools: true}),
 		gate.AskTools("write-file"),
 		gate.DenyTools("Bash"),
 	)
@@ -43,7 +45,7 @@ func ExampleNew() {
 func ExampleNewEngine() {
 	var spent atomic.Int64 // of the tokens; whoever reads the messages of the run adds to it
 	deadline := time.Now().Add(time.Hour)
-	g := gate.Must(gate.Limits(gate.LimitOptions{}), gate.Rules(gate.RuleOptions{Allow: []string{"Edit(/src/**)"}}))
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.Limits(gate.LimitOptions{}), gate.Rules(gate.RuleOptions{Allow: []string{"Edit(/src/**)"}}))
 	engine := gate.NewEngine(g, &gate.EngineOptions{
 		Facts: func(context.Context, gate.Call) gate.Facts {
 			return gate.Facts{
@@ -68,13 +70,13 @@ func ExampleNewEngine() {
 // An approver answers by rules what it can, and leaves the rest to a person: here, commands that are
 // known to be harmless are not asked about.
 func ExampleApproverFunc() {
-	harmless := gate.Must(gate.AllowTools("Bash(go test:*)", "Bash(git status)"))
+	harmless := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.AllowTools("Bash(go test:*)", "Bash(git status)"))
 	person := gate.ApproverFunc(func(_ context.Context, q gate.Question) (gate.Answer, error) {
 		fmt.Println("a person is asked about", string(q.Call.Input))
 		return gate.Answer{Verdict: event.Deny, Reason: "Not today."}, nil
 	})
 	engine := gate.NewEngine(
-		gate.Must(gate.FromCapabilities(&gate.Permissions{ShellExecute: gate.LevelAsk})),
+		gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(&gate.Permissions{ShellExecute: gate.LevelAsk})),
 		&gate.EngineOptions{Approver: gate.ApproverFunc(func(ctx context.Context, q gate.Question) (gate.Answer, error) {
 			if harmless.Decide(q.Call, gate.Facts{}).Verdict == event.Allow {
 				return gate.Answer{Verdict: event.Allow}, nil

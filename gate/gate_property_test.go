@@ -117,10 +117,10 @@ func drawPolicies(t *rapid.T) []Policy {
 func TestAPolicyThatRestrictsNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
-		before := Must(policies...).Decide(call, facts)
+		before := ForClaude(policies...).Decide(call, facts)
 		at := rapid.IntRange(0, len(policies)).Draw(t, "at")
 		extra := restricting(t)
-		after := Must(slices.Insert(slices.Clone(policies), at, extra)...).Decide(call, facts)
+		after := ForClaude(slices.Insert(slices.Clone(policies), at, extra)...).Decide(call, facts)
 		if before.Verdict == event.Deny && after.Verdict == event.Ask && before.Policy == "otherwise" {
 			return // somebody knows the call now, and asks
 		}
@@ -133,13 +133,13 @@ func TestAPolicyThatRestrictsNeverLoosens(t *testing.T) {
 func TestADenyNeverTurnsAVerdictIntoAllow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
-		before := Must(policies...).Decide(call, facts)
-		after := Must(append(policies, DenyTools(drawRules(t, "extra")...))...).Decide(call, facts)
+		before := ForClaude(policies...).Decide(call, facts)
+		after := ForClaude(append(policies, DenyTools(drawRules(t, "extra")...))...).Decide(call, facts)
 		if after.Verdict != event.Deny && (after.Verdict != before.Verdict || after.Reason != before.Reason) {
 			t.Fatalf("a deny list turned %s (%s) into %s (%s)", before.Verdict, before.Reason, after.Verdict, after.Reason)
 		}
 		all := Custom("no", func(*Call, *Facts) (event.Decision, bool) { return event.Decision{}, true })
-		if got := Must(append(policies, all)...).Decide(call, facts); got.Verdict != event.Deny {
+		if got := ForClaude(append(policies, all)...).Decide(call, facts); got.Verdict != event.Deny {
 			t.Fatalf("with a policy that denies all: got %s", got.Verdict)
 		}
 	})
@@ -151,16 +151,17 @@ func TestTheOrderOfStagesDoesNotMatter(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		shuffled := slices.Clone(policies)
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		before, after := Must(policies...).Decide(call, facts), Must(shuffled...).Decide(call, facts)
+		before, after := ForClaude(policies...).Decide(call, facts), ForClaude(shuffled...).Decide(call, facts)
 		if before.Verdict != after.Verdict {
 			t.Fatalf("in another order: got %s by %s, want %s by %s", after.Verdict, after.Policy, before.Verdict, before.Policy)
 		}
 		stages := map[Stage]bool{}
 		for _, p := range policies {
-			if p.Judge != nil && stages[p.Stage] {
+			judges := p.Judge != nil || p.compile != nil
+			if judges && stages[p.Stage] {
 				return // within a stage the order decides who gives the reason
 			}
-			stages[p.Stage] = p.Judge != nil || stages[p.Stage]
+			stages[p.Stage] = judges || stages[p.Stage]
 		}
 		if diff := cmp.Diff(before, after); diff != "" && before.Policy != "otherwise" {
 			t.Fatalf("in another order (-before +after):\n%s", diff)
@@ -171,13 +172,13 @@ func TestTheOrderOfStagesDoesNotMatter(t *testing.T) {
 func TestADecisionIsAlwaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
-		g := Must(policies...)
+		g := ForClaude(policies...)
 		input := slices.Clone(call.Input)
 		first := g.Decide(call, facts)
 		if diff := cmp.Diff(first, g.Decide(call, facts)); diff != "" {
 			t.Fatalf("the second time (-first +second):\n%s", diff)
 		}
-		if diff := cmp.Diff(first, Must(policies...).Decide(call, facts)); diff != "" {
+		if diff := cmp.Diff(first, ForClaude(policies...).Decide(call, facts)); diff != "" {
 			t.Fatalf("by a gate of the same policies (-first +second):\n%s", diff)
 		}
 		if string(call.Input) != string(input) {
@@ -189,7 +190,7 @@ func TestADecisionIsAlwaysTheSame(t *testing.T) {
 func TestAToolOfOursHasOneVerdictByBothNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policies, call, facts := drawPolicies(t), drawCall(t), drawFacts(t)
-		g := Must(policies...)
+		g := ForClaude(policies...)
 		name := rapid.SampledFrom([]string{"find", "save"}).Draw(t, "tool")
 		decide := func(name string) event.Decision {
 			call.Name = name

@@ -75,7 +75,7 @@ func TestDenyBeatsAskBeatsAllowBeatsTheRuleForTheUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.CallID, c.want.Tool = "toolu_1", "Frob"
-			if diff := cmp.Diff(c.want, decide(gate.Must(c.policies...), "Frob")); diff != "" {
+			if diff := cmp.Diff(c.want, decide(gate.ForClaude(c.policies...), "Frob")); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
@@ -89,7 +89,7 @@ func TestTheFirstDenialGivesTheReasonInTheOrderOfStages(t *testing.T) {
 	}
 	for i := range order {
 		rest := slices.Clone(order[i:])
-		if want, got := rest[0].Name+" says no", decide(gate.Must(rest...), "x").Reason; got != want {
+		if want, got := rest[0].Name+" says no", decide(gate.ForClaude(rest...), "x").Reason; got != want {
 			t.Errorf("in order from %d: reason %q, want %q", i, got, want)
 		}
 		if i == len(order)-1 {
@@ -98,7 +98,7 @@ func TestTheFirstDenialGivesTheReasonInTheOrderOfStages(t *testing.T) {
 		last := rest[len(rest)-2:] // of one stage: their order is theirs
 		backwards := append(slices.Clone(last), rest[:len(rest)-2]...)
 		slices.Reverse(backwards[2:])
-		if want, got := rest[0].Name+" says no", decide(gate.Must(backwards...), "x").Reason; got != want {
+		if want, got := rest[0].Name+" says no", decide(gate.ForClaude(backwards...), "x").Reason; got != want {
 			t.Errorf("backwards from %d: reason %q, want %q", i, got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestTheFirstDenialGivesTheReasonInTheOrderOfStages(t *testing.T) {
 
 func TestAPolicyThatPanicsDenies(t *testing.T) {
 	boom := gate.Policy{Name: "boom", Stage: gate.StageCustom, Judge: func(*gate.Call, *gate.Facts) (event.Decision, bool) { panic("no fuse") }}
-	got := decide(gate.Must(allows("a"), boom), "Read")
+	got := decide(gate.ForClaude(allows("a"), boom), "Read")
 	if want := (event.Decision{CallID: "toolu_1", Tool: "Read", Reason: "Policy boom failed: no fuse", Policy: "boom"}); !cmp.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -121,7 +121,7 @@ func TestWhatElsePanicsDeniesToo(t *testing.T) {
 		"lookup":   gate.Knows("ours", brokenLookup{}),
 		"the rule": {Otherwise: &gate.Otherwise{Reason: func(string) string { panic("no fuse") }}},
 	} {
-		got := decide(gate.Must(p), "Frob")
+		got := decide(gate.ForClaude(p), "Frob")
 		if want := (event.Decision{CallID: "toolu_1", Tool: "Frob", Reason: "The gate failed: no fuse", Policy: "gate"}); !cmp.Equal(got, want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
@@ -166,7 +166,7 @@ func TestARewrittenInputIsJudgedByAllPolicies(t *testing.T) {
 		"a question about the old one stays": {[]gate.Policy{asksInput("q", `1`), rewrites("r", `1`, `2`, event.Allow)}, event.Ask, "about 1", `2`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := gate.Must(c.policies...).Decide(event.ToolCall{Name: "x", Input: json.RawMessage(`1`)}, gate.Facts{})
+			got := gate.ForClaude(c.policies...).Decide(event.ToolCall{Name: "x", Input: json.RawMessage(`1`)}, gate.Facts{})
 			if got.Verdict != c.want || got.Reason != c.reason || string(got.Input) != c.input {
 				t.Errorf("got %s %q with input %s, want %s %q with %s", got.Verdict, got.Reason, got.Input, c.want, c.reason, c.input)
 			}
@@ -208,7 +208,7 @@ func TestNamesAreTakenApartOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got gate.Call
 			see := gate.Policy{Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) { got = *c; return event.Decision{}, false }}
-			g := gate.Must(see, gate.Knows("files", ours), gate.Knows("my__other.one", other), gate.Knows("my", tool.Tools{}))
+			g := gate.ForClaude(see, gate.Knows("files", ours), gate.Knows("my__other.one", other), gate.Knows("my", tool.Tools{}))
 			decide(g, name)
 			want.ToolCall = event.ToolCall{ID: "toolu_1", Name: name}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(gate.Call{})); diff != "" {
@@ -222,7 +222,7 @@ func FuzzNames(f *testing.F) {
 	for _, name := range []string{"Bash(ls)", "mcp__files__save", "mcp__files__x__save(y)", "mcp__theirs__Write", " mcp__", "save", "()", "mcp__files__", "default:save"} {
 		f.Add(name)
 	}
-	g := gate.Must(gate.Knows("files", tool.Tools{declared(f, "save", tool.Mutates)}), gate.Policy{Name: "see", Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
+	g := gate.ForClaude(gate.Knows("files", tool.Tools{declared(f, "save", tool.Mutates)}), gate.Policy{Name: "see", Judge: func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
 		isMCP := strings.HasPrefix(strings.TrimSpace(c.Name), "mcp__")
 		switch {
 		case isMCP && c.Origin != gate.Foreign && (c.Origin != gate.Registered || c.Server != "files" || c.Tool != "save" && c.Tool != "default:save"):
@@ -267,7 +267,7 @@ func TestNewNamesEveryPolicyThatIsWrong(t *testing.T) {
 			t.Error("Must does not panic")
 		}
 	}()
-	gate.Must(gate.Knows("ours", nil))
+	gate.ForClaude(gate.Knows("ours", nil))
 }
 
 // policyGen draws policies that say one thing of every call, or nothing.
@@ -296,7 +296,7 @@ func TestAddingADenialNeverMakesACallPass(t *testing.T) {
 		more := slices.Insert(slices.Clone(policies), rapid.IntRange(0, len(policies)).Draw(t, "place"), denial)
 
 		call := event.ToolCall{Name: "x", Input: json.RawMessage(`1`)}
-		before, after := gate.Must(policies...).Decide(call, gate.Facts{}), gate.Must(more...).Decide(call, gate.Facts{})
+		before, after := gate.ForClaude(policies...).Decide(call, gate.Facts{}), gate.ForClaude(more...).Decide(call, gate.Facts{})
 		if after.Verdict > before.Verdict {
 			t.Errorf("%s became %s by a denial", before.Verdict, after.Verdict)
 		}
@@ -322,7 +322,7 @@ func TestTheVerdictIsTheStrictestOpinion(t *testing.T) {
 		case len(rules) > 0:
 			want = slices.Min(rules)
 		}
-		if got := decide(gate.Must(policies...), "x").Verdict; got != want {
+		if got := decide(gate.ForClaude(policies...), "x").Verdict; got != want {
 			t.Errorf("opinions %v and rules %v give %s, want %s", opinions, rules, got, want)
 		}
 	})
@@ -350,7 +350,7 @@ func TestTheDefaultIsForCallsThatNoPolicyKnows(t *testing.T) {
 		{"beside a stricter rule", []gate.Policy{gate.FromRisk(gate.RiskOptions{}), gate.Default(event.Allow)}, event.Deny},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if d := decide(gate.Must(c.policies...), "Read"); d.Verdict != c.want {
+			if d := decide(gate.ForClaude(c.policies...), "Read"); d.Verdict != c.want {
 				t.Errorf("got %s (%s), want %s", d.Verdict, d.Reason, c.want)
 			}
 		})

@@ -39,12 +39,12 @@ func TestLimits(t *testing.T) {
 		{"the money before the calls", 1, Facts{Calls: 1, Remaining: Remaining{CostUSD: new(0.0)}}, "Cost budget exhausted"},
 	}
 	for _, c := range cases {
-		got := Must(all, Limits(LimitOptions{MaxCalls: c.max})).Decide(event.ToolCall{Name: "Read"}, c.facts)
+		got := ForClaude(all, Limits(LimitOptions{MaxCalls: c.max})).Decide(event.ToolCall{Name: "Read"}, c.facts)
 		if got.Reason != c.want || (got.Verdict == event.Allow) != (c.want == "") {
 			t.Errorf("%s: got %s %q, want %q", c.name, got.Verdict, got.Reason, c.want)
 		}
 	}
-	if got := Must(Limits(LimitOptions{})).Decide(event.ToolCall{Name: "Read"}, Facts{}); got.Verdict != event.Deny {
+	if got := ForClaude(Limits(LimitOptions{})).Decide(event.ToolCall{Name: "Read"}, Facts{}); got.Verdict != event.Deny {
 		t.Errorf("limits alone: got %s, want deny: they never allow", got.Verdict)
 	}
 	if _, err := New(Limits(LimitOptions{MaxCalls: -1})); err == nil {

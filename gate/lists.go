@@ -8,20 +8,21 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// AllowTools allows what is named, and denies everything else, but for the two tools without which the
-// CLI can use none: ToolSearch and StructuredOutput, which only other policies deny. A nil list says
-// nothing; an empty one denies every other call.
+// AllowTools allows what is named, and denies everything else, but for the tools without which the agent
+// can use no other or give no answer, which only other policies deny; see [tool.Native.Plumbing]. A nil list
+// says nothing; an empty one denies every other call.
 //
 // A name is one of:
 //
 //   - "Read", "my-tool": a tool of the agent or of a registry of ours. It never means a tool of
-//     somebody else's server.
+//     somebody else's server. So a tool of the agent can be allowed that its catalogue does not have.
 //   - "mcp__server__tool": that tool, also where it is called by its bare name.
 //   - "mcp__server" or "mcp__server__*": all tools of the server.
 //   - "Write(/src/**)", "Bash(git status)": calls with such paths or commands; see [Rules]. Paths
 //     belong to [Facts.Dir].
 //
-// A name that is none of these is an error of [New].
+// A name that is none of these is an error of [New], and so is an argument of a tool of an agent that the gate
+// does not know; see [KnowsAgent].
 func AllowTools(names ...string) Policy {
 	if names == nil {
 		return Policy{Name: "allow-list", Stage: StageLists}
@@ -57,6 +58,8 @@ type RuleOptions struct {
 // denied. A permission here does not answer what another policy asks: see [Approver] for how to
 // answer some questions by rules.
 //
+// The names of tools are those of Claude Code here; each agent has its own, see [tool.Catalogue].
+//
 // Paths: "/x" is below Root, "//x" absolute, "~/x" below Home, "x" and "./x" relative to Root; "*",
 // "?", "[a-z]", "{a,b}" and "**" are wild. "Edit(...)" is about all tools of the agent that write
 // files, "Read(...)" about all that read or search. Any other tool that is named is allowed alone,
@@ -88,8 +91,10 @@ type RuleOptions struct {
 func Rules(opts RuleOptions) Policy { return rulesPolicy("rules", false, opts) }
 
 func rulesPolicy(name string, closed bool, opts RuleOptions) Policy {
-	s, err := newRuleSet(closed, opts)
-	return Policy{Name: name, Stage: StageLists, Judge: s.judge, err: err}
+	return Policy{Name: name, Stage: StageLists, compile: func(g *Gate) (func(*Call, *Facts) (event.Decision, bool), error) {
+		s, err := g.newRuleSet(closed, opts)
+		return s.judge, err
+	}}
 }
 
 // judge looks at denials first, then at questions, then at permissions, then at what lies beyond
@@ -105,10 +110,10 @@ func (s *ruleSet) judge(c *Call, f *Facts) (event.Decision, bool) {
 		return asked(c.Name, ""), true
 	case s.allow.names(c, false):
 		return event.Decision{Verdict: event.Allow}, true
-	case s.closed && isPlumbing(c):
+	case s.closed && c.isPlumbing():
 		return event.Decision{Verdict: event.Allow}, true
 	case s.closed:
-		return unlisted(c.Name), true
+		return unlisted(c), true
 	}
 	return event.Decision{}, false
 }
@@ -128,7 +133,7 @@ func (s *ruleSet) judgeArguments(c *Call, f *Facts) (event.Decision, bool) {
 	case s.allow.bounds(c):
 		return event.Decision{Reason: fmt.Sprintf("%s is allowed only as %s%s", c.Name, s.allow.forms(c), s.allow.unplaced(&subject))}, true
 	case s.closed:
-		return unlisted(c.Name), true
+		return unlisted(c), true
 	}
 	return event.Decision{}, false
 }
@@ -141,6 +146,6 @@ func asked(name, why string) event.Decision {
 	return event.Decision{Verdict: event.Ask, Reason: fmt.Sprintf("%s needs approval%s", name, why)}
 }
 
-func unlisted(name string) event.Decision {
-	return event.Decision{Reason: fmt.Sprintf("Tool %s is not on the list of allowed tools", name)}
+func unlisted(c *Call) event.Decision {
+	return event.Decision{Reason: fmt.Sprintf("Tool %s is not on the list of allowed tools%s", c.Name, c.howToAllow())}
 }

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 )
 
 func ExampleAllowTools() {
-	g := gate.Must(gate.AllowTools("Read", "Bash(go test:*)", "mcp__tracker"), gate.DenyTools("mcp__tracker__delete"))
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.AllowTools("Read", "Bash(go test:*)", "mcp__tracker"), gate.DenyTools("mcp__tracker__delete"))
 	for _, call := range []event.ToolCall{
 		{Name: "Read"},
 		{Name: "Write"},
@@ -35,7 +36,7 @@ func ExampleAllowTools() {
 }
 
 func ExampleRules() {
-	g := gate.Must(gate.Rules(gate.RuleOptions{
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.Rules(gate.RuleOptions{
 		Root:  "/project",
 		Allow: []string{"Read(**)", "Edit(/src/**)", "Bash(git:*)"},
 		Ask:   []string{"Bash(git push:*)"},
@@ -58,7 +59,7 @@ func ExampleRules() {
 }
 
 func ExampleLimits() {
-	g := gate.Must(gate.AllowTools("Read"), gate.Limits(gate.LimitOptions{MaxCalls: 10}))
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.AllowTools("Read"), gate.Limits(gate.LimitOptions{MaxCalls: 10}))
 	now := time.Now()
 	fmt.Println(g.Decide(event.ToolCall{Name: "Read"}, gate.Facts{Calls: 10}).Reason)
 	fmt.Println(g.Decide(event.ToolCall{Name: "Read"}, gate.Facts{Now: now, Deadline: now}).Reason)
@@ -68,7 +69,7 @@ func ExampleLimits() {
 }
 
 func ExampleReadBeforeWrite() {
-	g := gate.Must(gate.AllowTools("Edit"), gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}))
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.AllowTools("Edit"), gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}))
 	call := event.ToolCall{Name: "Edit", Input: json.RawMessage(`{"file_path":"main.go"}`)}
 	fmt.Println(g.Decide(call, gate.Facts{Dir: "/project"}).Reason)
 	fmt.Println(g.Decide(call, gate.Facts{Dir: "/project", ReadPaths: map[string]bool{"/project/main.go": true}}).Verdict)
@@ -78,7 +79,7 @@ func ExampleReadBeforeWrite() {
 }
 
 func ExampleCustom() {
-	g := gate.Must(gate.AllowTools("mcp__tracker"), gate.Custom("main agent only", func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.AllowTools("mcp__tracker"), gate.Custom("main agent only", func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "A subagent wants to change the tracker."}, c.AgentID != ""
 	}))
 	d := g.Decide(event.ToolCall{Name: "mcp__tracker__close", AgentID: "agent-1"}, gate.Facts{})

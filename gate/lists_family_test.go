@@ -13,7 +13,7 @@ import (
 
 // What a rule denies to one tool no other tool of the agent does in its place.
 func TestADenialHoldsForAllToolsThatDoTheSame(t *testing.T) {
-	g := gate.Must(
+	g := gate.ForClaude(
 		gate.DenyTools("Edit(//secret/**)", "Read(//hidden/**)", "Bash(rm:*)"),
 		gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass}))
 	for _, tt := range []struct {
@@ -41,7 +41,7 @@ func TestADenialHoldsForAllToolsThatDoTheSame(t *testing.T) {
 func TestAPermissionForAFamilyIsNotForToolsOfOurs(t *testing.T) {
 	ran := newTally()
 	r := tool.MustRegistry(nil, counting("View", ran, tool.Mutates), counting("look", ran))
-	g := gate.Must(gate.Knows("desk", r), gate.AllowTools("Read(//work/**)", "Bash(ls)"))
+	g := gate.ForClaude(gate.Knows("desk", r), gate.AllowTools("Read(//work/**)", "Bash(ls)"))
 	for _, tt := range []struct {
 		tool, input string
 		want        event.Verdict

@@ -5,6 +5,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/internal/lazyre"
@@ -26,19 +27,19 @@ type ruleGroup struct {
 	commands []commandRule
 }
 
-func newRuleSet(closed bool, opts RuleOptions) (*ruleSet, error) {
+func (g *Gate) newRuleSet(closed bool, opts RuleOptions) (*ruleSet, error) {
 	s := &ruleSet{closed: closed}
 	var errs []error
 	s.root = absoluteOption("Root", opts.Root, &errs)
 	s.home = absoluteOption("Home", opts.Home, &errs)
 	s.foldedRoot, s.foldedHome = strings.ToLower(s.root), strings.ToLower(s.home)
-	for _, g := range []struct {
+	for _, list := range []struct {
 		group *ruleGroup
 		rules []string
 		wide  bool
 	}{{&s.allow, opts.Allow, false}, {&s.ask, opts.Ask, true}, {&s.deny, opts.Deny, true}} {
-		for _, text := range g.rules {
-			if err := s.add(g.group, text, g.wide); err != nil {
+		for _, text := range list.rules {
+			if err := g.addRule(s, list.group, text, list.wide); err != nil {
 				errs = append(errs, fmt.Errorf("%q: %w", text, err))
 			}
 		}
@@ -58,28 +59,36 @@ func absoluteOption(name, dir string, errs *[]error) string {
 	return p
 }
 
-func (s *ruleSet) add(g *ruleGroup, text string, wide bool) error {
+func (g *Gate) addRule(s *ruleSet, to *ruleGroup, text string, wide bool) error {
 	name, argument, hasArgument, err := splitRule(text)
 	if err != nil {
 		return err
 	}
+	isCommand := g.agent != nil && name.bare != "" && name.bare == g.agent.CommandRule
 	switch {
-	case !hasArgument || name.bare == "Bash" && argument == "*":
-		g.tools = append(g.tools, name)
-	case name.bare == "Bash":
+	case !hasArgument || isCommand && argument == "*":
+		to.tools = append(to.tools, name)
+	case isCommand:
 		rule, err := newCommandRule(argument, text)
 		if err != nil {
 			return err
 		}
-		g.commands = append(g.commands, rule)
+		to.commands = append(to.commands, rule)
+	case g.agent == nil && name.bare != "" && !g.serves(name.bare):
+		return errors.New("nobody has said which tools the agent has, so that the argument has no meaning; add gate.KnowsAgent with the catalogue of the agent")
 	default:
-		rule, err := newPathRule(name, argument, text, wide, s.home != "")
+		rule, err := g.newPathRule(name, argument, text, wide, s.home != "")
 		if err != nil {
 			return err
 		}
-		g.paths = append(g.paths, rule)
+		to.paths = append(to.paths, rule)
 	}
 	return nil
+}
+
+// serves reports whether a registry of ours has the tool.
+func (g *Gate) serves(name string) bool {
+	return slices.ContainsFunc(g.servers, func(s server) bool { _, ok := s.lookup.Lookup(name); return ok })
 }
 
 // splitRule takes "Name(argument)" apart.
@@ -155,13 +164,13 @@ func (s *subject) places() *places { return s.call.places(s.facts, s.set.home) }
 
 func (s *subject) script() *script { return s.call.script() }
 
-// isShell reports whether command rules are about the call. Monitor runs commands with the same shell:
-// what a rule denies or asks about is so for both, what it allows is for Bash alone.
+// isShell reports whether command rules are about the call. What a rule denies or asks about is so for every
+// tool with such commands, what it allows is for the tool that it names alone.
 func isShell(c *Call, wide bool) bool {
-	if c.Origin == Foreign {
+	if c.Origin == Foreign || !c.native().Shell {
 		return false
 	}
-	return c.Tool == "Bash" || wide && c.Tool == "Monitor" && c.fields().mayRun()
+	return c.Tool == c.agent.CommandRule || wide && c.fields().mayRun()
 }
 
 // hasArguments reports whether a rule with an argument is about the tool.

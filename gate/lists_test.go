@@ -54,7 +54,7 @@ func TestAllowTools(t *testing.T) {
 		{"with an argument and without", []string{"Bash(ls)", "Bash"}, map[string]event.Verdict{"Bash(ls)": allow, "Bash(rm)": allow}},
 	}
 	for _, c := range cases {
-		g := Must(known("ours", "find", "save"), AllowTools(c.list...))
+		g := ForClaude(known("ours", "find", "save"), AllowTools(c.list...))
 		for name, want := range c.calls {
 			got := g.Decide(event.ToolCall{Name: name}, Facts{})
 			if got.Verdict != want {
@@ -69,7 +69,7 @@ func TestAllowTools(t *testing.T) {
 
 func TestANilAllowListSaysNothing(t *testing.T) {
 	var list []string
-	g := Must(AllowTools(list...), Policy{Otherwise: &Otherwise{Verdict: event.Allow}})
+	g := ForClaude(AllowTools(list...), Policy{Otherwise: &Otherwise{Verdict: event.Allow}})
 	if got := g.Decide(event.ToolCall{Name: "Read"}, Facts{}); got.Verdict != event.Allow {
 		t.Errorf("got %s (%s), want allow", got.Verdict, got.Reason)
 	}
@@ -83,7 +83,7 @@ func TestDenyToolsAndAskTools(t *testing.T) {
 		policy Policy
 		want   event.Verdict
 	}{{DenyTools(list...), event.Deny}, {AskTools(list...), event.Ask}} {
-		g := Must(known("ours", "find", "save"), c.policy, Policy{Otherwise: &Otherwise{Verdict: event.Allow}})
+		g := ForClaude(known("ours", "find", "save"), c.policy, Policy{Otherwise: &Otherwise{Verdict: event.Allow}})
 		for _, name := range hit {
 			if got := g.Decide(event.ToolCall{Name: name}, Facts{}); got.Verdict != c.want || !strings.Contains(got.Reason, name) {
 				t.Errorf("%s %s: got %s (%s), want %s", c.policy.Name, name, got.Verdict, got.Reason, c.want)
@@ -98,7 +98,7 @@ func TestDenyToolsAndAskTools(t *testing.T) {
 }
 
 func TestADenyListBeatsAnAllowList(t *testing.T) {
-	g := Must(AllowTools("Write", "Read"), DenyTools("Write"))
+	g := ForClaude(AllowTools("Write", "Read"), DenyTools("Write"))
 	if got := g.Decide(event.ToolCall{Name: "Write"}, Facts{}); got.Verdict != event.Deny || got.Policy != "deny-list" {
 		t.Errorf("got %s by %s, want deny by deny-list", got.Verdict, got.Policy)
 	}
@@ -107,8 +107,8 @@ func TestADenyListBeatsAnAllowList(t *testing.T) {
 // Where it is not clear which server is meant, a permission does not hold and a denial does.
 func TestDoubtAboutTheServerIsNoPermission(t *testing.T) {
 	two := []Policy{known("a", "find"), known("b", "find"), known("x__y", "z")}
-	allow := Must(append(two, AllowTools("mcp__a__find", "mcp__x"))...)
-	deny := Must(append(two, DenyTools("mcp__a__find", "mcp__x", "mcp__k__l"), Policy{Otherwise: &Otherwise{Verdict: event.Allow}})...)
+	allow := ForClaude(append(two, AllowTools("mcp__a__find", "mcp__x"))...)
+	deny := ForClaude(append(two, DenyTools("mcp__a__find", "mcp__x", "mcp__k__l"), Policy{Otherwise: &Otherwise{Verdict: event.Allow}})...)
 	for name, want := range map[string][2]event.Verdict{
 		"find":           {event.Deny, event.Deny},
 		"mcp__a__find":   {event.Allow, event.Deny},
@@ -141,7 +141,7 @@ func TestWrongEntriesAreErrors(t *testing.T) {
 }
 
 func TestCustom(t *testing.T) {
-	g := Must(Custom("office hours", func(c *Call, _ *Facts) (event.Decision, bool) {
+	g := ForClaude(Custom("office hours", func(c *Call, _ *Facts) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Ask, Reason: "It is late."}, c.Tool == "deploy"
 	}), AllowTools("deploy", "Read"))
 	if got := g.Decide(event.ToolCall{Name: "deploy"}, Facts{}); got.Verdict != event.Ask || got.Policy != "office hours" || got.Reason != "It is late." {

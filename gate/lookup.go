@@ -21,6 +21,10 @@ func Knows(server string, tools Lookup) Policy {
 	return Policy{Name: "tools", Tools: map[string]Lookup{server: tools}}
 }
 
+// KnowsAgent makes a policy that judges nothing: it tells the gate which tools the agent has by itself. An
+// [agent.Runner] adds it, and so does an evaluation. Nil says nothing.
+func KnowsAgent(c *tool.Catalogue) Policy { return Policy{Name: "agent", Catalogue: c} }
+
 var errNoTools = errors.New("Invalid input: expected tool list or Registry, got nil")
 
 func checkLookup(tools Lookup) error {

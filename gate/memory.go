@@ -38,7 +38,7 @@ func (g *Gate) identity(c Call) string {
 			}
 		}
 	}
-	if _, native := Native(name); len(means) == 1 && (full || !native) {
+	if _, native := g.agent.Native(name); len(means) == 1 && (full || !native) {
 		return joinParts(means[0])
 	}
 	if full {

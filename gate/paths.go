@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/drover-agents/drover/tool"
 )
 
 // A family is a set of tools of the agent that do the same to files.
@@ -21,17 +23,15 @@ const (
 	reading
 )
 
-func familyOf(name string) family {
-	switch name {
-	case "Edit", "Write", "MultiEdit", "NotebookEdit", "Replace", "NotebookEditCell", "Create":
+func familyOf(n *tool.Native) family {
+	switch n.Files {
+	case tool.NoFiles:
+		return noFamily
+	case tool.WritesFile:
 		return writing
-	case "Read", "Glob", "Grep", "LS", "NotebookRead", "ReadNotebook", "View", "GlobTool", "GrepTool":
-		return reading
 	}
-	return noFamily
+	return reading
 }
-
-func isGrep(name string) bool { return name == "Grep" || name == "GrepTool" }
 
 // An anchor is the directory to which a pattern belongs.
 type anchor uint8
@@ -56,10 +56,13 @@ type pathRule struct {
 	segments []string
 }
 
-func newPathRule(name toolName, pattern, text string, wide, hasHome bool) (pathRule, error) {
-	r := pathRule{text: text, tool: name, family: familyOf(name.bare), head: name.bare == "Edit" || name.bare == "Read"}
-	if _, native := Native(name.bare); native && r.family == noFamily {
-		return r, fmt.Errorf("rules know no arguments of %s; only of tools for files and of Bash", name.bare)
+func (g *Gate) newPathRule(name toolName, pattern, text string, wide, hasHome bool) (pathRule, error) {
+	r := pathRule{text: text, tool: name}
+	if native, ok := g.agent.Native(name.bare); ok {
+		r.family, r.head = familyOf(native), name.bare == g.agent.ReadRule || name.bare == g.agent.WriteRule
+		if r.family == noFamily {
+			return r, fmt.Errorf("rules know no arguments of %s; only of tools for files and of %s", name.bare, g.agent.CommandRule)
+		}
 	}
 	if err := r.setGlob(pattern, wide); err != nil {
 		return r, err
@@ -122,7 +125,7 @@ func (r *pathRule) covers(c *Call, wide bool) bool {
 		return false
 	}
 	head := r.head && c.Origin == Builtin
-	return (wide || head) && c.family() == r.family
+	return (wide || head) && familyOf(c.native()) == r.family
 }
 
 func (r *pathRule) base(root, home string) string {
@@ -205,10 +208,10 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 	if root == "" {
 		return fmt.Sprintf(" by rule %s: %s", rules[0].text, noRoot), true
 	}
-	if places.unknown || places.n == 0 {
+	if places.unknown || len(places.list) == 0 {
 		return fmt.Sprintf(" by rule %s: %s", rules[0].text, noPlace), true
 	}
-	for _, place := range places.list[:places.n] {
+	for _, place := range places.list {
 		folded := fold(&buffers.place, place)
 		for i := range rules {
 			r := &rules[i]
@@ -218,7 +221,7 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 			if r.match(folded, root, s.set.foldedHome) {
 				return fmt.Sprintf(" by rule %s: %s", r.text, place), true
 			}
-			if isGrep(s.call.Tool) && r.mayContain(folded, root, s.set.foldedHome) {
+			if s.call.native().Files == tool.SearchesFiles && r.mayContain(folded, root, s.set.foldedHome) {
 				return fmt.Sprintf(" by rule %s: a search of %s may read it; search a smaller directory", r.text, place), true
 			}
 		}
@@ -241,7 +244,7 @@ func (g *ruleGroup) unplaced(s *subject) string {
 	if g.paths[at].anchor == atRoot && s.root() == "" {
 		return ": " + noRoot
 	}
-	if places := s.places(); places.unknown || places.n == 0 {
+	if places := s.places(); places.unknown || len(places.list) == 0 {
 		return ": " + noPlace
 	}
 	return ""
@@ -263,11 +266,11 @@ func (g *ruleGroup) permitsPath(s *subject) bool {
 		return false // before anything is read
 	}
 	at := s.places()
-	if at.unknown || at.n == 0 {
+	if at.unknown || len(at.list) == 0 {
 		return false
 	}
 	root := s.root()
-	for _, place := range at.list[:at.n] {
+	for _, place := range at.list {
 		if !g.permitsPlace(s, place, root) {
 			return false
 		}

@@ -5,63 +5,58 @@ package gate
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 	"unsafe"
 
 	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/tool"
 )
 
 // places are the files or directories to which a call may lead, as clean absolute paths with
 // slashes. Several, where the spelling can be understood in more than one way, or leads through a
 // link.
 type places struct {
-	list [8]string
-	n    int
+	list []string
+	few  [8]string // where list is, as long as it fits
 	// unknown says that there may be others.
 	unknown bool
 }
 
 func (p *places) add(place string) {
-	if p.n == len(p.list) {
-		p.unknown = true
-		return
+	if p.list == nil {
+		p.list = p.few[:0]
 	}
-	p.list[p.n] = place
-	p.n++
+	p.list = append(p.list, place)
 }
 
 // find reads the places from the input of a call.
 func (p *places) find(c *Call, f *Facts, home string) {
 	in := c.fields()
 	p.unknown = in.bad || f.Target.Unresolved
-	for _, text := range [...]string{in.file, in.notebook, in.path, c.Argument} {
-		if text != "" {
-			p.spelled(text, f.Dir, home)
-		}
+	for _, text := range in.paths {
+		p.spelled(text, f.Dir, home)
 	}
-	if searches(c.Tool) {
-		p.search(c.Tool, in.pattern, f.Dir, home)
+	if c.Argument != "" {
+		p.spelled(c.Argument, f.Dir, home)
 	}
-	if f.Target.Path != "" && (p.n != 1 || p.list[0] != f.Target.Path) {
+	if use := c.native().Files; use == tool.ListsFiles || use == tool.SearchesFiles {
+		p.search(in.glob, f.Dir, home)
+	}
+	if f.Target.Path != "" && (len(p.list) != 1 || p.list[0] != f.Target.Path) {
 		p.spelled(f.Target.Path, f.Dir, home)
 	}
-}
-
-// searches reports whether the tool takes the working directory where no path is given.
-func searches(name string) bool {
-	switch name {
-	case "Glob", "GlobTool", "Grep", "GrepTool", "LS":
-		return true
+	for _, target := range f.Target.More {
+		p.spelled(target.Path, f.Dir, home)
 	}
-	return false
 }
 
-// search adds where a search begins: in the working directory where no path is given, and for Glob
-// in the directory with which its pattern begins.
-func (p *places) search(tool, pattern, dir, home string) {
-	given := p.n > 0 || p.unknown
+// search adds where a search begins: in the working directory where no path is given, and with a pattern of
+// paths in the directory with which that begins.
+func (p *places) search(pattern, dir, home string) {
+	given := len(p.list) > 0 || p.unknown
 	start := ""
-	if tool == "Glob" || tool == "GlobTool" {
+	if pattern != "" {
 		start = pattern
 		if wild := strings.IndexAny(pattern, "*?[{"); wild >= 0 {
 			start = pattern[:strings.LastIndexByte(pattern[:wild], '/')+1]
@@ -79,7 +74,7 @@ func (p *places) search(tool, pattern, dir, home string) {
 	case away:
 		p.spelled(start, dir, home)
 	case start != "":
-		for i := range p.n {
+		for i := range p.list {
 			p.list[i] = path.Join(p.list[i], start)
 		}
 	}
@@ -213,58 +208,69 @@ func beginsName(rest string) bool {
 // An input holds what rules look at in the input of a call. The strings are parts of it where they
 // can be, so they must not outlive the judgement.
 type input struct {
-	file, notebook, path, pattern, command string
+	paths         []string
+	few           [4]string // where paths are, as long as they fit
+	glob, command string
 	// bad says that the input can be read in more than one way, or not at all.
 	bad bool
 }
 
-func readInput(raw json.RawMessage) input {
-	var in input
+// read reads the input of a call whose tool has these fields.
+func (in *input) read(raw json.RawMessage, of *tool.Fields) {
 	if len(raw) == 0 {
-		return in
+		return
+	}
+	in.paths = in.few[:0:len(in.few)]
+	for range of.Paths {
+		in.paths = append(in.paths, "")
 	}
 	var s jsonscan.Scanner
 	s.Reset(raw)
 	if !s.Object() {
 		in.bad = true
-		return in
+		return
 	}
 	for {
 		key, ok := s.Field()
 		if !ok {
 			break
 		}
-		if field := in.field(key); field != nil {
-			in.read(&s, field)
+		if field := in.field(key, of); field != nil {
+			in.readText(&s, field)
 		} else {
 			s.Skip()
 		}
 	}
 	in.bad = in.bad || s.End() != nil
-	return in
+	in.paths = slices.DeleteFunc(in.paths, func(path string) bool { return path == "" })
+	if of.Scan != nil {
+		more, ok := of.Scan(raw)
+		in.paths, in.bad = append(in.paths, more...), in.bad || !ok
+	}
 }
 
-// mayRun reports whether there is a command in the input. Monitor can do without.
+// mayRun reports whether there is a command in the input.
 func (in *input) mayRun() bool { return in.command != "" || in.bad }
 
-func (in *input) field(key []byte) *string {
+func (in *input) field(key []byte, of *tool.Fields) *string {
 	switch string(key) {
-	case "file_path":
-		return &in.file
-	case "notebook_path":
-		return &in.notebook
-	case "path":
-		return &in.path
-	case "pattern":
-		return &in.pattern
-	case "command":
+	case "":
+		return nil
+	case of.Glob:
+		return &in.glob
+	case of.Command:
 		return &in.command
+	}
+	for i, name := range of.Paths {
+		if string(key) == name {
+			return &in.paths[i]
+		}
 	}
 	return nil
 }
 
-// read reads a string into a field that was not read before. Null is as good as nothing.
-func (in *input) read(s *jsonscan.Scanner, field *string) {
+// readText reads a string into a field that was not read before. Null is as good as nothing.
+func (in *input) readText(s *jsonscan.Scanner, field *string) {
 	if s.Kind() == jsonscan.Null {
 		s.Skip()
 		in.bad = in.bad || *field != "" // it takes back what was there

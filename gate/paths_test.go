@@ -23,7 +23,7 @@ func fileCall(tool, path string) event.ToolCall {
 }
 
 func TestPathRulesThatAllow(t *testing.T) {
-	g := Must(Rules(RuleOptions{Root: "/w", Home: "/home/me", Allow: []string{
+	g := ForClaude(Rules(RuleOptions{Root: "/w", Home: "/home/me", Allow: []string{
 		"Write(/src/**)", "Read(**)", "Read(//data/*.csv)", "Edit(~/notes/**)", "Edit(./docs/*.md)", "Edit(top.txt)", "Edit(/dir/)", "Edit(/{a,b}/x?[0-9])", "save_file(/out/**)",
 	}}))
 	cases := []struct {
@@ -93,7 +93,7 @@ func TestPathRulesThatAllow(t *testing.T) {
 
 // What a tool is allowed by path is its boundary, whatever others allow.
 func TestPathsThatAreAllowedAreABoundary(t *testing.T) {
-	g := Must(Rules(RuleOptions{Root: "/w", Allow: []string{"Write(/src/**)"}}), Default(event.Allow))
+	g := ForClaude(Rules(RuleOptions{Root: "/w", Allow: []string{"Write(/src/**)"}}), Default(event.Allow))
 	for _, c := range []struct {
 		call event.ToolCall
 		want event.Verdict
@@ -121,7 +121,7 @@ func TestPathsThatAreAllowedAreABoundary(t *testing.T) {
 }
 
 func TestPathRulesThatDeny(t *testing.T) {
-	g := Must(Default(event.Allow), Rules(RuleOptions{Root: "/w", Home: "/home/me", Deny: []string{
+	g := ForClaude(Default(event.Allow), Rules(RuleOptions{Root: "/w", Home: "/home/me", Deny: []string{
 		"Write(/gen/**)", "Read(.env)", "Read(/secrets)", "Read(~/.ssh/**)", "Edit(//etc/**)", "Read(*.pem)", "mcp__fs__get(//etc)",
 	}}))
 	cases := []struct {
@@ -176,7 +176,7 @@ func TestPathRulesThatDeny(t *testing.T) {
 }
 
 func TestASearchIsDeniedWhereItMayReadWhatIsDenied(t *testing.T) {
-	g := Must(Default(event.Allow), Rules(RuleOptions{Root: "/w", Deny: []string{"Read(/a/*/secret)"}}))
+	g := ForClaude(Default(event.Allow), Rules(RuleOptions{Root: "/w", Deny: []string{"Read(/a/*/secret)"}}))
 	for path, want := range map[string]event.Verdict{
 		"/": event.Deny, "/w": event.Deny, "/w/a": event.Deny, "/w/a/x": event.Deny, "/w/a/x/secret": event.Deny, "/w/a/x/secret/y": event.Deny,
 		"/w/b": event.Allow, "/w/a/x/y": event.Allow, "/v": event.Allow,
@@ -191,7 +191,7 @@ func TestASearchIsDeniedWhereItMayReadWhatIsDenied(t *testing.T) {
 }
 
 func TestASearchWithoutAPathIsOfTheWorkingDirectory(t *testing.T) {
-	g := Must(Rules(RuleOptions{Root: "/w", Allow: []string{"Read(/src/**)"}}))
+	g := ForClaude(Rules(RuleOptions{Root: "/w", Allow: []string{"Read(/src/**)"}}))
 	cases := []struct {
 		tool, input, dir string
 		want             bool
@@ -223,7 +223,7 @@ func TestASearchWithoutAPathIsOfTheWorkingDirectory(t *testing.T) {
 }
 
 func TestListsTakeTheWorkingDirectoryAsRoot(t *testing.T) {
-	g := Must(AllowTools("Write(/src/**)"))
+	g := ForClaude(AllowTools("Write(/src/**)"))
 	for dir, want := range map[string]event.Verdict{"/w": event.Allow, "/w/": event.Allow, "/v": event.Deny, "": event.Deny, "/": event.Deny} {
 		if got := g.Decide(fileCall("Write", "/w/src/x"), Facts{Dir: dir}); got.Verdict != want {
 			t.Errorf("in %q: got %s (%s), want %s", dir, got.Verdict, got.Reason, want)
@@ -253,7 +253,7 @@ func TestReasonsSayWhyNoPathRuleCanMatch(t *testing.T) {
 		{"outside an absolute rule", "/w/a.go", top, Facts{}, "only as Write(//src/**)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := Must(Rules(c.rules)).Decide(fileCall("Write", c.path), c.facts)
+			d := ForClaude(Rules(c.rules)).Decide(fileCall("Write", c.path), c.facts)
 			if d.Verdict != event.Deny || !strings.HasSuffix(d.Reason, c.want) {
 				t.Errorf("got %v %q, want a denial that ends with %q", d.Verdict, d.Reason, c.want)
 			}
@@ -262,7 +262,7 @@ func TestReasonsSayWhyNoPathRuleCanMatch(t *testing.T) {
 }
 
 func TestPathRulesOnWindows(t *testing.T) {
-	g := Must(Rules(RuleOptions{Root: `C:\Work`, Allow: []string{"Edit(/src/**)", "Edit(//d/x/**)"}, Deny: []string{"Edit(/src/secret.txt)"}}))
+	g := ForClaude(Rules(RuleOptions{Root: `C:\Work`, Allow: []string{"Edit(/src/**)", "Edit(//d/x/**)"}, Deny: []string{"Edit(/src/secret.txt)"}}))
 	for path, want := range map[string]event.Verdict{
 		`C:\Work\src\a.go`:            event.Allow,
 		`c:/Work/src/a.go`:            event.Allow,
@@ -303,7 +303,7 @@ func FuzzPaths(f *testing.F) {
 	for _, seed := range []string{"/w/src/a", "src/../x", `..\x`, "~/x", "//w//src/", "/w/src/\x00", " x ", `C:\w\src`, "/w/src/.."} {
 		f.Add(seed, "/w")
 	}
-	g := Must(Rules(RuleOptions{Root: "/w", Allow: []string{"Write(/src/**)"}, Ask: []string{"Write(//nowhere)"}}))
+	g := ForClaude(Rules(RuleOptions{Root: "/w", Allow: []string{"Write(/src/**)"}, Ask: []string{"Write(//nowhere)"}}))
 	f.Fuzz(func(t *testing.T, path, dir string) {
 		got := g.Decide(fileCall("Write", path), Facts{Dir: dir})
 		if strings.Contains(got.Reason, "failed") {

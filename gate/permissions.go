@@ -90,7 +90,9 @@ type Permissions struct {
 
 // FromCapabilities makes a policy of the capabilities that tools need. A tool that needs several has
 // the strictest of their levels. The policy has no opinion about tools that need none; where nobody
-// else has one either, they are allowed.
+// else has one either, they are allowed. A tool of the agent that is not in its catalogue may need anything:
+// it is denied unless another policy allows it by name, as [AllowTools] and [Rules] can. A Mode has no such
+// tools: it gives everything, or leaves everything to the agent.
 //
 // Nil permissions override nothing: the policy has no opinion about any tool, and no rule.
 func FromCapabilities(p *Permissions) Policy {
@@ -107,7 +109,7 @@ func FromCapabilities(p *Permissions) Policy {
 	policy.Otherwise = &Otherwise{Verdict: event.Allow}
 	switch own.Mode {
 	case "":
-		policy.Judge = own.judge
+		policy.Judge, policy.knownOnly = own.judge, true
 	case ModeBypass:
 		policy.Judge = (&Permissions{FileWrite: LevelAllow, ShellExecute: LevelAllow, NetworkAccess: LevelAllow}).judge
 	case ModeAuto: // the agent judges

@@ -87,10 +87,10 @@ func (p *Permissions) enforceable() error {
 // writable reports whether every place that a call may write to is one that it may write to.
 func (p *Permissions) writable(c *Call, f *Facts) bool {
 	root, at := c.workspace(f), c.places(f, "")
-	if root == "" || at.unknown || at.n == 0 {
+	if root == "" || at.unknown || len(at.list) == 0 {
 		return false
 	}
-	for _, place := range at.list[:at.n] {
+	for _, place := range at.list {
 		if !p.holds(root, place) {
 			return false
 		}
@@ -121,10 +121,10 @@ func (p *Permissions) unwritable(c *Call, f *Facts) string {
 		return fmt.Sprintf("%s writes files, and nobody has said to which directory the writable paths belong; set Facts.Workspace or Facts.Dir, or the Dir of the call.", c.Name)
 	}
 	paths := strings.Join(p.WritablePaths, ", ")
-	if at.unknown || at.n == 0 {
+	if at.unknown || len(at.list) == 0 {
 		return fmt.Sprintf("%s does not say where it writes: its path cannot be determined. Writable are only %s in %s; use an absolute path.", c.Name, paths, root)
 	}
-	for _, place := range at.list[:at.n] {
+	for _, place := range at.list {
 		if !p.holds(root, place) {
 			return fmt.Sprintf("%s may not write %s. Writable are only %s in %s.", c.Name, place, paths, root)
 		}

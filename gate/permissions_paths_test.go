@@ -173,7 +173,7 @@ func TestFilesAreWrittenOnlyWhereTheyMayBe(t *testing.T) {
 		{"nobody knows where", write, `{"file_path":"/w/src/a"}`, Facts{}, "set Facts.Workspace or Facts.Dir, or the Dir of the call"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := Must(writers(), FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"./src/", `docs\notes.md`}}))
+			g := ForClaude(writers(), FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"./src/", `docs\notes.md`}}))
 			got := g.Decide(event.ToolCall{Name: tt.tool, Input: json.RawMessage(tt.input)}, tt.facts)
 			if (got.Verdict == event.Allow) != (tt.want == "") || got.Verdict == event.Ask || !strings.Contains(got.Reason, tt.want) {
 				t.Errorf("%s (%s), want %q", got.Verdict, got.Reason, tt.want)
@@ -196,7 +196,7 @@ func TestWritablePathsOnWindows(t *testing.T) {
 		`{"file_path":"C:\\w\\src\\a.go:stream"}`:    event.Deny,
 		`{"file_path":"C:\\w\\src\\..\\docs\\a.go"}`: event.Deny,
 	} {
-		g := Must(FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"src"}}))
+		g := ForClaude(FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"src"}}))
 		if got := g.Decide(event.ToolCall{Name: "Write", Input: json.RawMessage(input)}, facts); got.Verdict != want {
 			t.Errorf("%s: %s (%s), want %s", input, got.Verdict, got.Reason, want)
 		}
@@ -223,7 +223,7 @@ func TestWritablePathsOnlyTakeAway(t *testing.T) {
 		{LevelAllow, []string{}, event.Deny, event.Deny},
 		{LevelDeny, []string{"src"}, event.Deny, event.Deny},
 	} {
-		g := Must(FromCapabilities(&Permissions{FileWrite: tt.level, ShellExecute: LevelAsk, NetworkAccess: LevelAllow, WritablePaths: tt.paths}))
+		g := ForClaude(FromCapabilities(&Permissions{FileWrite: tt.level, ShellExecute: LevelAsk, NetworkAccess: LevelAllow, WritablePaths: tt.paths}))
 		facts := Facts{Dir: "/w"}
 		in, out := g.Decide(call("/w/src/a"), facts), g.Decide(call("/w/a"), facts)
 		if in.Verdict != tt.inside || out.Verdict != tt.outside {
@@ -245,7 +245,7 @@ func TestWritablePathsAreCopied(t *testing.T) {
 		t.Errorf("paths of the policy (-want +got):\n%s", diff)
 	}
 	paths[0], policy.Permissions.WritablePaths[0] = "etc", "etc"
-	g := Must(policy)
+	g := ForClaude(policy)
 	if got := g.Decide(event.ToolCall{Name: "Write", Input: json.RawMessage(`{"file_path":"/w/etc/a"}`)}, Facts{Dir: "/w"}); got.Verdict != event.Deny {
 		t.Errorf("a later change gave %s", got.Verdict)
 	}
@@ -268,7 +268,7 @@ func TestLinksAreFollowedBeforePathsAreJudged(t *testing.T) {
 			t.Skipf("cannot make links here: %v; run the tests where a user may", err)
 		}
 	}
-	e := NewEngine(Must(FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"src"}})), nil)
+	e := NewEngine(ForClaude(FromCapabilities(&Permissions{FileWrite: LevelAllow, WritablePaths: []string{"src"}})), nil)
 	for name, want := range map[string]event.Verdict{
 		"w/src/a": event.Allow, "w/src/new-dir/a": event.Allow, "w/src/inner/a": event.Allow,
 		"w/src/away/a": event.Deny, "w/src/away": event.Deny, "w/src/new": event.Deny, "w/src/round": event.Deny,
@@ -316,9 +316,9 @@ func TestWritablePathsNeverGiveMore(t *testing.T) {
 		}
 		call := event.ToolCall{Name: rapid.SampledFrom([]string{"Write", "Edit", "NotebookEdit", "save", "Bash", "Read"}).Draw(t, "tool"), Input: input}
 		facts := Facts{Dir: rapid.SampledFrom([]string{"/w", "/w/src", "/"}).Draw(t, "dir"), Workspace: "/w"}
-		free := Must(writers(), FromCapabilities(&p)).Decide(call, facts)
+		free := ForClaude(writers(), FromCapabilities(&p)).Decide(call, facts)
 		p.WritablePaths = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"src", "docs/x", "x"}), 0, 3, rapid.ID).Draw(t, "writable")
-		bound := Must(writers(), FromCapabilities(&p)).Decide(call, facts)
+		bound := ForClaude(writers(), FromCapabilities(&p)).Decide(call, facts)
 		if bound.Verdict > free.Verdict {
 			t.Fatalf("%s without writable paths, %s with %q", free.Verdict, bound.Verdict, p.WritablePaths)
 		}

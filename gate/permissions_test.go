@@ -56,7 +56,8 @@ var capabilityTools = map[string][]string{
 	"shell":   {"Bash", "Bash(ls)"},
 	"network": {"WebFetch", "WebSearch"},
 	"both":    {"Monitor", "mcp__ours__deploy"},
-	"none":    {"Read", "Grep", "Frob", "WriteConfig", "bash", "mcp__theirs__Write", "mcp__theirs__save", "mcp__ours__peek", "mcp__ours__wipe"},
+	"none":    {"Read", "Grep", "mcp__theirs__Write", "mcp__theirs__save", "mcp__ours__peek", "mcp__ours__wipe"},
+	"unknown": {"Frob", "WriteConfig", "bash"},
 }
 
 func ourTools(t testing.TB) gate.Policy {
@@ -103,8 +104,8 @@ func TestEveryTripleOfLevels(t *testing.T) {
 	}
 	eachTriple(t, func(t *testing.T, p *gate.Permissions, levels string) {
 		row := capabilityTable[slices.IndexFunc(capabilityTable, func(r capabilityRow) bool { return r.levels == levels })]
-		g := gate.Must(ourTools(t), gate.FromCapabilities(p))
-		for column, want := range map[string]string{"files": row.files, "shell": row.shell, "network": row.network, "both": row.both, "none": "allow"} {
+		g := gate.ForClaude(ourTools(t), gate.FromCapabilities(p))
+		for column, want := range map[string]string{"files": row.files, "shell": row.shell, "network": row.network, "both": row.both, "none": "allow", "unknown": "deny"} {
 			for _, name := range capabilityTools[column] {
 				if got := decide(g, name); got.Verdict.String() != want {
 					t.Errorf("%s: %s (%s), want %s", name, got.Verdict, got.Reason, want)
@@ -156,7 +157,7 @@ func TestALevelAsText(t *testing.T) {
 }
 
 func TestACapabilityReasonNamesToolAndCapability(t *testing.T) {
-	g := gate.Must(ourTools(t), gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow}))
+	g := gate.ForClaude(ourTools(t), gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow}))
 	for name, want := range map[string]event.Decision{
 		"Write":             {Reason: "Write needs the capability fileWrite, which the permission policy denies.", Policy: "capabilities"},
 		"mcp__ours__save":   {Reason: "mcp__ours__save needs the capability fileWrite, which the permission policy denies.", Policy: "capabilities"},
@@ -178,21 +179,21 @@ func TestAnEmptyPolicyAsksAndNoPolicyOverridesNothing(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{}`), &empty); err != nil {
 		t.Fatal(err)
 	}
-	g := gate.Must(gate.FromCapabilities(&empty))
-	for name, want := range map[string]event.Verdict{"Write": event.Ask, "Bash": event.Ask, "WebSearch": event.Ask, "Read": event.Allow, "Frob": event.Allow} {
+	g := gate.ForClaude(gate.FromCapabilities(&empty))
+	for name, want := range map[string]event.Verdict{"Write": event.Ask, "Bash": event.Ask, "WebSearch": event.Ask, "Read": event.Allow, "Frob": event.Deny} {
 		if got := decide(g, name).Verdict; got != want {
 			t.Errorf("{}: %s is %s, want %s", name, got, want)
 		}
 	}
 	for _, rule := range []event.Verdict{event.Deny, event.Ask, event.Allow} {
-		absent := gate.Must(gate.FromCapabilities(nil), gate.Default(rule))
+		absent := gate.ForClaude(gate.FromCapabilities(nil), gate.Default(rule))
 		for _, name := range []string{"Write", "Bash", "WebFetch", "Read", "Frob"} {
 			if got := decide(absent, name); got.Verdict != rule || got.Policy != "otherwise" {
 				t.Errorf("no policy: %s is %s by %s, want %s by the rule", name, got.Verdict, got.Policy, rule)
 			}
 		}
 	}
-	if got := decide(gate.Must(gate.FromCapabilities(nil)), "Read").Verdict; got != event.Deny {
+	if got := decide(gate.ForClaude(gate.FromCapabilities(nil)), "Read").Verdict; got != event.Deny {
 		t.Errorf("a gate of no policy says %s, want deny: nobody has made a rule", got)
 	}
 }
@@ -202,7 +203,7 @@ func TestModesLeaveTheLevelsAside(t *testing.T) {
 		p := levelsOf(t, row.levels)
 		for _, mode := range []gate.Mode{gate.ModeAuto, gate.ModeBypass} {
 			p.Mode = mode
-			g := gate.Must(gate.FromCapabilities(p))
+			g := gate.ForClaude(gate.FromCapabilities(p))
 			for _, name := range []string{"Write", "Bash", "WebFetch", "Monitor", "Read", "Frob"} {
 				if got := decide(g, name); got.Verdict != event.Allow {
 					t.Errorf("%s with mode %s: %s is %s (%s)", row.levels, mode, name, got.Verdict, got.Reason)
@@ -215,7 +216,7 @@ func TestModesLeaveTheLevelsAside(t *testing.T) {
 // In auto mode the agent judges, not the gate; bypass gives the capabilities away.
 func TestAutoHasNoOpinionAndBypassHasOne(t *testing.T) {
 	for mode, want := range map[gate.Mode]event.Verdict{gate.ModeAuto: event.Deny, gate.ModeBypass: event.Allow} {
-		g := gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: mode}), gate.Default(event.Deny))
+		g := gate.ForClaude(gate.FromCapabilities(&gate.Permissions{Mode: mode}), gate.Default(event.Deny))
 		if got := decide(g, "Write").Verdict; got != want {
 			t.Errorf("%s beside a rule that denies: %s, want %s", mode, got, want)
 		}
@@ -224,7 +225,7 @@ func TestAutoHasNoOpinionAndBypassHasOne(t *testing.T) {
 
 func TestPermissionsAreCopied(t *testing.T) {
 	p := &gate.Permissions{FileWrite: gate.LevelDeny}
-	g := gate.Must(gate.FromCapabilities(p))
+	g := gate.ForClaude(gate.FromCapabilities(p))
 	*p = gate.Permissions{Mode: gate.ModeBypass}
 	if got := gate.NewEngine(g, nil).AgentConfig().Permissions; got.Mode != "" {
 		t.Errorf("a later change of the permissions gave %+v", got)
@@ -264,7 +265,7 @@ func TestPermissionsAsJSON(t *testing.T) {
 }
 
 func TestWhatIsNoLevelDenies(t *testing.T) {
-	g := gate.Must(gate.FromCapabilities(&gate.Permissions{FileWrite: 7}))
+	g := gate.ForClaude(gate.FromCapabilities(&gate.Permissions{FileWrite: 7}))
 	if got := decide(g, "Write").Verdict; got != event.Deny {
 		t.Errorf("level 7 gives %s", got)
 	}
@@ -273,7 +274,7 @@ func TestWhatIsNoLevelDenies(t *testing.T) {
 	}
 	unknown := declared(t, "beam", tool.Capability(1<<5))
 	all := gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass})
-	if got := decide(gate.Must(gate.Knows("ours", tool.Tools{unknown}), all), "beam").Verdict; got != event.Deny {
+	if got := decide(gate.ForClaude(gate.Knows("ours", tool.Tools{unknown}), all), "beam").Verdict; got != event.Deny {
 		t.Errorf("a capability that nobody knows gives %s", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -24,11 +25,11 @@ var (
 // A gate is made once and asked about every call. It knows the agent's own tools by the catalogue.
 func ExampleFromRisk() {
 	registry := tool.MustRegistry(nil, readFile, writeFile)
-	g := gate.Must(gate.FromRisk(gate.RiskOptions{
-		Registry: registry,
-		Server:   "files",
-		ReadOnly: true,
-		Builtin:  gate.NativeBuiltin(),
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromRisk(gate.RiskOptions{
+		Registry:   registry,
+		Server:     "files",
+		ReadOnly:   true,
+		AgentTools: true,
 	}))
 
 	for _, name := range []string{"mcp__files__read-file", "mcp__files__write-file", "Grep", "Bash", "mcp__other__read-file"} {
@@ -45,6 +46,7 @@ func ExampleFromRisk() {
 
 func ExampleFromCapabilities() {
 	g := gate.Must(
+		gate.KnowsAgent(catalogue.Tools()),
 		gate.Knows("files", tool.Tools{writeFile}),
 		gate.FromCapabilities(&gate.Permissions{FileWrite: gate.LevelDeny, NetworkAccess: gate.LevelAllow}),
 	)
@@ -64,7 +66,7 @@ func ExampleFromCapabilities() {
 // Files may be written below src alone. The agent has to ask before it runs a command, which could write
 // anywhere.
 func ExamplePermissions_writablePaths() {
-	g := gate.Must(gate.FromCapabilities(&gate.Permissions{
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(&gate.Permissions{
 		FileWrite:     gate.LevelAllow,
 		ShellExecute:  gate.LevelAsk,
 		WritablePaths: []string{"src"},
@@ -75,7 +77,7 @@ func ExamplePermissions_writablePaths() {
 		d := g.Decide(call, gate.Facts{Workspace: "/project"})
 		fmt.Println(d.Verdict, cmp.Or(d.Reason, path))
 	}
-	_, err := gate.New(gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass, WritablePaths: []string{"../src"}}))
+	_, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass, WritablePaths: []string{"../src"}}))
 	fmt.Println(err)
 	// Output:
 	// allow /project/src/main.go

@@ -2,13 +2,17 @@
 
 package gate
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/drover-agents/drover/tool"
+)
 
 // An inputReading is what policies have found out about a call and its input. It is kept, so that
 // one policy need not read again what another has read.
 type inputReading struct {
-	haveFamily bool
-	of         family
+	haveNative bool
+	native     *tool.Native
 
 	haveFields bool
 	in         input
@@ -44,20 +48,27 @@ func (c *Call) known() *inputReading {
 	return c.read
 }
 
-// family returns the tools that do the same.
-func (c *Call) family() family {
+// notNative stands for the tools that are not the agent's own.
+var notNative tool.Native
+
+// native returns what the catalogue has under the name of the tool. A tool of a server may have the same name.
+func (c *Call) native() *tool.Native {
 	r := c.known()
-	if !r.haveFamily {
-		r.haveFamily, r.of = true, familyOf(c.Tool)
+	if !r.haveNative {
+		r.haveNative, r.native = true, &notNative
+		if n, ok := c.agent.Native(c.Tool); ok {
+			r.native = n
+		}
 	}
-	return r.of
+	return r.native
 }
 
 // fields returns what rules look at in the input.
 func (c *Call) fields() *input {
 	r := c.known()
 	if !r.haveFields {
-		r.haveFields, r.in = true, readInput(c.Input)
+		r.haveFields, r.in = true, input{}
+		r.in.read(c.Input, c.agent.Fields(c.Tool))
 	}
 	return &r.in
 }
@@ -106,6 +117,7 @@ type docket struct {
 	call      Call
 	facts     Facts
 	otherwise *Otherwise // the rule that holds if all policies abstain
+	knownOnly bool       // and the tool is in the catalogue
 	reading   inputReading
 	folding   foldBuffers
 }
@@ -120,7 +132,7 @@ func (d *docket) open(c *Call, f *Facts) {
 
 // close forgets the call, but for the buffers: they hold no references.
 func (d *docket) close() {
-	d.call, d.facts, d.otherwise, d.reading = Call{}, Facts{}, nil, inputReading{}
+	d.call, d.facts, d.otherwise, d.knownOnly, d.reading = Call{}, Facts{}, nil, false, inputReading{}
 	dockets.Put(d)
 }
 

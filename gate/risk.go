@@ -31,9 +31,11 @@ type RiskOptions struct {
 	// Strict makes ReadOnly deny dangerous tools, even those that do not mutate.
 	Strict bool
 
-	// Builtin tells the risks of tools that are in no registry. [NativeBuiltin] gives those of
-	// Claude Code. What it says of a tool replaces what the catalogue says. Where it is empty the
-	// agent's own tools are not known, and so denied, Read too.
+	// AgentTools takes the risks of the agent's own tools from its catalogue; see [KnowsAgent]. Without it they
+	// are not known, and so denied, unless Builtin has them.
+	AgentTools bool
+	// Builtin tells the risks of tools that are in no registry. What it says of a tool replaces what the
+	// catalogue says.
 	Builtin BuiltinLists
 	// AllowUnknown allows tools that are neither in the registry nor in Builtin. A tool of the agent
 	// that the catalogue knows is still denied for its risks.
@@ -63,8 +65,8 @@ const (
 
 // FromRisk makes a policy of the risks of tools. It denies mutating and dangerous tools as the
 // options say, allows the other tools that it knows, and has a rule for those that nobody knows: they
-// are denied unless AllowUnknown is set, but for ToolSearch and StructuredOutput, without which the CLI
-// can use no tool and give no answer.
+// are denied unless AllowUnknown is set, but for those without which the agent can use no tool and give no
+// answer; see [tool.Native.Plumbing].
 //
 // The order is that of the options: a tool that is denied as mutating is not looked at as dangerous.
 func FromRisk(o RiskOptions) Policy { return riskPolicy(o, true) }
@@ -102,7 +104,7 @@ type riskRule struct {
 	denyMutating, denyDangerous bool
 	mutating, dangerous         string // messages
 	builtin                     map[string]tool.Risk
-	catalogue                   bool
+	catalogue, agentTools       bool
 }
 
 func newRiskRule(o RiskOptions, catalogue bool) *riskRule {
@@ -113,6 +115,7 @@ func newRiskRule(o RiskOptions, catalogue bool) *riskRule {
 		dangerous:     messageDangerous,
 		builtin:       o.Builtin.risks(),
 		catalogue:     catalogue,
+		agentTools:    o.AgentTools,
 	}
 	if o.ReadOnly {
 		r.mutating = messageReadOnly
@@ -164,7 +167,7 @@ func (r *riskRule) riskOf(c *Call) (risk tool.Risk, known bool) {
 	case isListed:
 		return listed, true
 	case r.catalogue:
-		return c.Risk, isPlumbing(c)
+		return c.Risk, c.isPlumbing() || r.agentTools && c.Origin == Builtin
 	}
 	return 0, false
 }

@@ -79,7 +79,7 @@ func TestTheRiskMatrixHoldsForToolsOfARegistry(t *testing.T) {
 	for how, registry := range riskTools(t) {
 		for column, opts := range riskColumns {
 			opts.Registry, opts.Server = registry, "files"
-			g := gate.Must(gate.FromRisk(opts))
+			g := gate.ForClaude(gate.FromRisk(opts))
 			for kind, want := range riskMatrix {
 				for _, name := range []string{kind, "mcp__files__" + kind, kind + "(x)"} {
 					checkRisk(t, g, how+" "+name, name, column, want[column])
@@ -108,7 +108,7 @@ func TestTheRiskMatrixHoldsForListsOfNames(t *testing.T) {
 	}
 	for column, opts := range riskColumns {
 		opts.Builtin = lists
-		g := gate.Must(gate.FromRisk(opts))
+		g := gate.ForClaude(gate.FromRisk(opts))
 		for kind, want := range riskMatrix {
 			if kind == "plain" {
 				continue // a tool without a list is unknown
@@ -122,6 +122,9 @@ func TestTheRiskMatrixHoldsForListsOfNames(t *testing.T) {
 		checkRisk(t, g, "unknown", "plain", column, "Tool not allowed: plain")
 	}
 }
+
+// howToAllow ends the denial of a tool of the agent that is not in its catalogue.
+const howToAllow = ". The catalogue of claude-code does not have it: to allow it, name it in AllowedTools, in a rule, or in RiskOptions.Builtin."
 
 func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 	own := declared(t, "Write", tool.ReadOnly)
@@ -147,10 +150,10 @@ func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 		"a message about mutation of one's own":           {gate.RiskOptions{ReadOnly: true, Messages: gate.Messages{Mutating: "M", Dangerous: "D"}}, "Write", "M"},
 		"a message about danger of one's own":             {gate.RiskOptions{ReadOnly: true, Strict: true, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}, Messages: gate.Messages{Mutating: "M", Dangerous: "D"}}, "x", "D"},
 		"a message about unknown tools of one's own":      {gate.RiskOptions{Messages: gate.Messages{Unknown: func(name string) string { return "What is " + name + "?" }}}, "Frob(1)", "What is Frob(1)?"},
-		"other letters are another name":                  {gate.RiskOptions{Builtin: gate.BuiltinLists{ReadOnly: []string{"Bash"}}}, "bash", "Tool not allowed: bash"},
+		"other letters are another name":                  {gate.RiskOptions{Builtin: gate.BuiltinLists{ReadOnly: []string{"Bash"}}}, "bash", "Tool not allowed: bash" + howToAllow},
 		"of several tools with a name the last one holds": {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{declared(t, "x", tool.Mutates), declared(t, "x", tool.ReadOnly)}}, "x", yes},
 	} {
-		t.Run(name, func(t *testing.T) { checkRisk(t, gate.Must(gate.FromRisk(c.opts)), name, c.tool, 0, c.want) })
+		t.Run(name, func(t *testing.T) { checkRisk(t, gate.ForClaude(gate.FromRisk(c.opts)), name, c.tool, 0, c.want) })
 	}
 }
 
@@ -208,7 +211,7 @@ func TestNewNamesNeedAListOfTools(t *testing.T) {
 }
 
 func TestAllowingAToolOfARegistryDoesNotAllocate(t *testing.T) {
-	g := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: tool.MustRegistry(nil, declared(t, "read-file", tool.ReadOnly)), ReadOnly: true, Builtin: gate.NativeBuiltin()}))
+	g := gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: tool.MustRegistry(nil, declared(t, "read-file", tool.ReadOnly)), ReadOnly: true, AgentTools: true}))
 	for _, name := range []string{"read-file", "mcp__armorer-tools__read-file", "Read"} {
 		call := event.ToolCall{ID: "toolu_1", Name: name}
 		if got := testing.AllocsPerRun(100, func() { g.Decide(call, gate.Facts{}) }); got != 0 {

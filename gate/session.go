@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // Blocked denies the tools in [Facts.Blocked] and, where [Facts.Allowed] is set, those that are not in
-// it, but for ToolSearch and StructuredOutput, without which the others cannot be used. It allows
+// it, but for those without which the agent cannot use the others; see [tool.Native.Plumbing]. It allows
 // nothing. A bare name never means a tool of somebody else's server.
 func Blocked() Policy {
 	return Policy{Name: "blocked", Stage: StageSession, Judge: func(c *Call, f *Facts) (event.Decision, bool) {
-		if !blocks(f.Blocked, c) && (f.Allowed == nil || isPlumbing(c) || names(f.Allowed, c)) {
+		if !blocks(f.Blocked, c) && (f.Allowed == nil || c.isPlumbing() || names(f.Allowed, c)) {
 			return event.Decision{}, false
 		}
 		return event.Decision{Reason: fmt.Sprintf("Tool %s blocked by session policy", c.Name)}, true
@@ -73,13 +74,13 @@ type need struct {
 }
 
 func newNeed(name string, before []string) (need, error) {
-	tool, err := newToolName(strings.TrimSpace(name))
+	named, err := newToolName(strings.TrimSpace(name))
 	for _, b := range before {
 		if _, bad := newToolName(b); bad != nil {
 			err = errors.Join(err, fmt.Errorf("%q: %w", b, bad))
 		}
 	}
-	return need{tool, slices.Clone(before)}, err
+	return need{named, slices.Clone(before)}, err
 }
 
 func missingBefore(needs []need, c *Call, invoked map[string]bool) []string {
@@ -102,26 +103,26 @@ func missingBefore(needs []need, c *Call, invoked map[string]bool) []string {
 // ReadBeforeWriteOptions configures [ReadBeforeWrite]. The zero value is ready to use.
 type ReadBeforeWriteOptions struct {
 	// WriteTools are further tools that write files, as [AllowTools] takes them, without arguments.
-	// Write, Edit, MultiEdit, NotebookEdit, write_file and edit_file always count.
+	// The agent's own tools that write files, write_file and edit_file always count.
 	WriteTools []string
 }
 
 // ReadBeforeWrite denies to write to a file that has not been read; see [Facts.ReadPaths]. New files
-// are free: where the caller found out that there is none, see [Target.Missing]. The file is what
-// the input gives as file_path, notebook_path or path; a call that gives none is denied.
+// are free: where the caller found out that there is none, see [Target.Missing]. A call whose input names
+// no file is denied; [tool.Fields] says where inputs name files.
 func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 	p := Policy{Name: "read-before-write", Stage: StageSession}
-	names := append([]string{"Write", "Edit", "MultiEdit", "NotebookEdit", "write_file", "edit_file"}, opts.WriteTools...)
 	var tools []toolName
-	for _, name := range names {
-		tool, err := newToolName(strings.TrimSpace(name))
+	for _, name := range append([]string{"write_file", "edit_file"}, opts.WriteTools...) {
+		named, err := newToolName(strings.TrimSpace(name))
 		if err != nil {
 			p.err = errors.Join(p.err, fmt.Errorf("%q: %w", name, err))
 		}
-		tools = append(tools, tool)
+		tools = append(tools, named)
 	}
 	p.Judge = func(c *Call, f *Facts) (event.Decision, bool) {
-		if f.Target.Missing || !slices.ContainsFunc(tools, func(t toolName) bool { return t.means(c, true) }) {
+		writes := c.Origin != Foreign && c.native().Files == tool.WritesFile
+		if !writes && !slices.ContainsFunc(tools, func(t toolName) bool { return t.means(c, true) }) {
 			return event.Decision{}, false
 		}
 		reason := unread(c, f)
@@ -132,26 +133,41 @@ func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 
 // unread says which file of a call has not been read, or nothing.
 func unread(c *Call, f *Facts) string {
-	if f.Target.Path != "" && f.ReadPaths[f.Target.Path] {
+	isKnown := func(t Target) bool { return t.Missing || t.Path != "" && f.ReadPaths[t.Path] }
+	in, many := c.fields(), c.agent.Fields(c.Tool).Scan != nil
+	if !many && isKnown(f.Target) {
 		return ""
 	}
-	var at places
-	in := c.fields()
-	for _, text := range [...]string{in.file, in.notebook, in.path} {
-		if text == "" {
+	for i, text := range in.paths {
+		target := f.Target
+		if many && i > 0 {
+			target = Target{}
+			if i <= len(f.Target.More) {
+				target = f.Target.More[i-1]
+			}
+		}
+		if many && isKnown(target) {
 			continue
 		}
+		var at places
 		at.spelled(text, f.Dir, "")
-	}
-	if in.bad || at.unknown || at.n == 0 || f.Target.Unresolved {
-		return fmt.Sprintf("%s names no file that can be determined; give its absolute path", c.Name)
-	}
-	for _, place := range at.list[:at.n] {
-		if !wasRead(f, place) {
-			return fmt.Sprintf("%s has not been read; read it first, then write to it", place)
+		if in.bad || at.unknown || target.Unresolved {
+			return undetermined(c)
+		}
+		for _, place := range at.list {
+			if !wasRead(f, place) {
+				return fmt.Sprintf("%s has not been read; read it first, then write to it", place)
+			}
 		}
 	}
+	if in.bad || len(in.paths) == 0 || f.Target.Unresolved {
+		return undetermined(c)
+	}
 	return ""
+}
+
+func undetermined(c *Call) string {
+	return fmt.Sprintf("%s names no file that can be determined; give its absolute path", c.Name)
 }
 
 // wasRead looks a clean path up. The paths of Windows are compared in the form that rules have.

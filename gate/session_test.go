@@ -19,7 +19,7 @@ func set(names ...string) map[string]bool {
 }
 
 func TestBlockedTools(t *testing.T) {
-	g := Must(known("ours", "find"), Blocked(), Default(event.Allow))
+	g := ForClaude(known("ours", "find"), Blocked(), Default(event.Allow))
 	cases := []struct {
 		name    string
 		blocked []string
@@ -52,7 +52,7 @@ func TestBlockedTools(t *testing.T) {
 }
 
 func TestAllowedToolsBlockAllOthers(t *testing.T) {
-	g := Must(known("ours", "find", "count"), Blocked(), Default(event.Allow))
+	g := ForClaude(known("ours", "find", "count"), Blocked(), Default(event.Allow))
 	cases := []struct {
 		name    string
 		allowed map[string]bool
@@ -82,13 +82,13 @@ func TestAllowedToolsBlockAllOthers(t *testing.T) {
 	if got := g.Decide(event.ToolCall{Name: "Bash"}, both); got.Verdict != event.Deny {
 		t.Errorf("blocked and allowed: got %s", got.Verdict)
 	}
-	if got := Must(Blocked()).Decide(event.ToolCall{Name: "Bash"}, Facts{Allowed: set("Bash")}); got.Verdict != event.Deny {
+	if got := ForClaude(Blocked()).Decide(event.ToolCall{Name: "Bash"}, Facts{Allowed: set("Bash")}); got.Verdict != event.Deny {
 		t.Errorf("a tool that is not blocked was allowed for that alone")
 	}
 }
 
 func TestRequireBefore(t *testing.T) {
-	g := Must(known("ours", "deploy"), Default(event.Allow), RequireBefore(map[string][]string{
+	g := ForClaude(known("ours", "deploy"), Default(event.Allow), RequireBefore(map[string][]string{
 		"deploy": {"test", "build", "mcp__ci__check"}, "mcp__ours__deploy": {"build", "approve"}, "Write": {"Read"},
 	}))
 	cases := []struct {
@@ -151,7 +151,7 @@ func TestReadBeforeWrite(t *testing.T) {
 		{"on Windows", "Write", `{"file_path":"C:\\W\\a.go"}`, Facts{Dir: `C:\w`, ReadPaths: set(`c:\w\a.go`)}, ""},
 		{"on Windows, not read", "Write", `{"file_path":"x.go"}`, Facts{Dir: `C:\w`, ReadPaths: set(`C:\w\a.go`)}, "/c/w/x.go"},
 	}
-	g := Must(known("ours", "edit_file"), ReadBeforeWrite(ReadBeforeWriteOptions{}), Default(event.Allow))
+	g := ForClaude(known("ours", "edit_file"), ReadBeforeWrite(ReadBeforeWriteOptions{}), Default(event.Allow))
 	for _, c := range cases {
 		if c.facts.ReadPaths == nil {
 			c.facts.ReadPaths = read
@@ -164,7 +164,7 @@ func TestReadBeforeWrite(t *testing.T) {
 }
 
 func TestReadBeforeWriteWithOtherTools(t *testing.T) {
-	g := Must(ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{"patch", "mcp__fs__write"}}), Default(event.Allow))
+	g := ForClaude(ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{"patch", "mcp__fs__write"}}), Default(event.Allow))
 	for name, want := range map[string]event.Verdict{"patch": event.Deny, "mcp__fs__write": event.Deny, "Write": event.Deny, "edit_file": event.Deny, "Read": event.Allow} {
 		if got := g.Decide(event.ToolCall{Name: name, Input: json.RawMessage(`{"path":"/x"}`)}, Facts{}); got.Verdict != want {
 			t.Errorf("%s: got %s, want %s", name, got.Verdict, want)

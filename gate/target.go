@@ -15,23 +15,28 @@ import (
 // those who fill in [Facts], and look at the same files as the agent: the rules for paths then judge
 // where a path leads, not only how it is spelled. Relative paths belong to dir.
 //
-// Where nothing is named the Target is empty. Where several files are, or a path that programs
-// understand in different ways, it is Unresolved.
+// Where nothing is named the Target is empty. Where several fields name different files, or a path can be
+// understood in different ways, it is Unresolved. The files of a patch are each a Target.
 func FindTarget(c Call, dir string) Target {
-	in := readInput(c.Input)
+	in, fields := new(input), c.agent.Fields(c.Tool)
+	in.read(c.Input, fields)
 	if in.bad {
 		return Target{Unresolved: true}
 	}
-	var found Target
-	for _, name := range []string{in.file, in.notebook, in.path} {
-		if name == "" {
-			continue
-		}
+	var all []Target
+	for _, name := range in.paths {
 		target := follow(name, dir)
-		if found != (Target{}) && found != target {
-			return Target{Unresolved: true}
+		if target.Unresolved || len(all) > 0 && fields.Scan == nil && target.Path != all[0].Path {
+			return Target{Unresolved: true} // two fields name the file of the call, and nobody knows which counts
 		}
-		found = target
+		all = append(all, target)
+	}
+	if len(all) == 0 {
+		return Target{}
+	}
+	found := all[0]
+	if fields.Scan != nil {
+		found.More = all[1:]
 	}
 	return found
 }

@@ -51,7 +51,7 @@ func TestFindTargetFollowsLinks(t *testing.T) {
 		"two of one name":           {`{"file_path":"a","file_path":"b"}`, gate.Target{Unresolved: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call := gate.Call{ToolCall: event.ToolCall{Input: json.RawMessage(c.input)}}
+			call := gate.ClaudesCall(event.ToolCall{Input: json.RawMessage(c.input)})
 			if diff := cmp.Diff(c.want, gate.FindTarget(call, in("project"))); diff != "" {
 				t.Errorf("target (-want +got):\n%s", diff)
 			}
@@ -71,7 +71,7 @@ func TestTheEngineSeesWhereLinksLead(t *testing.T) {
 			t.Skipf("cannot make links here: %v; run the tests where a user may", err)
 		}
 	}
-	e := gate.NewEngine(gate.Must(gate.Rules(gate.RuleOptions{Allow: []string{"Write(/**)"}})), nil)
+	e := gate.NewEngine(gate.ForClaude(gate.Rules(gate.RuleOptions{Allow: []string{"Write(/**)"}})), nil)
 	for name, want := range map[string]event.Verdict{"plain.txt": event.Allow, "inside": event.Allow, "door/plain.txt": event.Deny, "new": event.Deny, "loop": event.Deny} {
 		call := event.ToolCall{Name: "Write", Dir: root, Input: json.RawMessage(`{"file_path":"` + name + `"}`)}
 		if d := e.Decide(t.Context(), call); d.Verdict != want {

@@ -26,7 +26,7 @@ func TestAPolicyHoldsWhenItSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var now bool
-			g := Must(c.policy(&now)...)
+			g := ForClaude(c.policy(&now)...)
 			decide := func() event.Verdict { return g.Decide(event.ToolCall{Name: "x"}, Facts{}).Verdict }
 			if got := decide(); got != c.before {
 				t.Errorf("before its time: %v, want %v", got, c.before)
@@ -46,7 +46,7 @@ func TestAPolicyThatComesDuringADecisionHoldsWholeOrNotAtAll(t *testing.T) {
 	p := DenyTools("x")
 	p.Otherwise = &Otherwise{Verdict: event.Allow}
 	p.When = func() bool { asked++; return asked > 1 }
-	g := Must(p)
+	g := ForClaude(p)
 	for i := range 2 {
 		if got := g.Decide(event.ToolCall{Name: "x"}, Facts{}); got.Verdict != event.Deny {
 			t.Errorf("decision %d: %+v, want a denial", i+1, got)
@@ -58,7 +58,7 @@ func TestAWhenThatPanicsDenies(t *testing.T) {
 	for name, p := range map[string]Policy{"judge": DenyTools("y"), "otherwise": Default(event.Allow)} {
 		t.Run(name, func(t *testing.T) {
 			p.When = func() bool { panic("oh") }
-			if got := Must(Default(event.Allow), p).Decide(event.ToolCall{Name: "x"}, Facts{}); got.Verdict != event.Deny {
+			if got := ForClaude(Default(event.Allow), p).Decide(event.ToolCall{Name: "x"}, Facts{}); got.Verdict != event.Deny {
 				t.Errorf("got %+v, want a denial", got)
 			}
 		})

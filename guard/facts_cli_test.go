@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -24,7 +25,7 @@ import (
 // recorder tells a session of the native calls of a run.
 func recorder(t *testing.T, s *session.Session) []claude.Hook {
 	record := func(call session.ToolInvoked) {
-		if _, err := s.RecordTool(context.Background(), call); err != nil {
+		if _, err := s.RecordTool(context.Background(), call, catalogue.Tools()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -81,7 +82,7 @@ func TestFactsOfASessionDecideAboutTheRealCLI(t *testing.T) {
 	opts := cli.Options(model)
 	opts.Tools, opts.Hooks = []string{"Read", "Edit", "Bash", "TaskCreate", "TaskUpdate"}, recorder(t, s)
 	engine := gate.NewEngine(
-		gate.Must(gate.Limits(gate.LimitOptions{}), gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}), gate.Default(event.Allow)),
+		gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.Limits(gate.LimitOptions{}), gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}), gate.Default(event.Allow)),
 		&gate.EngineOptions{
 			Facts: guard.Facts(guard.FactsOptions{Session: s, Tracker: tracker, Deadline: clock.FromNow(time.Minute)}),
 			Emit: func(e event.Event) error {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -32,7 +33,7 @@ type post struct {
 
 func newPost(t *testing.T, o guard.FactsOptions, policies ...gate.Policy) *post {
 	o.Session = session.New(nil)
-	g := gate.Must(append(policies, gate.Default(event.Allow))...)
+	g := gate.Must(append(policies, gate.KnowsAgent(catalogue.Tools()), gate.Default(event.Allow))...)
 	return &post{T: t, s: o.Session, engine: gate.NewEngine(g, &gate.EngineOptions{Facts: guard.Facts(o)})}
 }
 
@@ -58,7 +59,7 @@ func (p *post) record(ctx context.Context, name, input string, status event.Tool
 	p.Helper()
 	p.calls++
 	call := session.ToolInvoked{CallID: fmt.Sprint("call-", p.calls), Name: name, Params: json.RawMessage(input), Status: status}
-	if _, err := p.s.RecordTool(ctx, call); err != nil {
+	if _, err := p.s.RecordTool(ctx, call, catalogue.Tools()); err != nil {
 		p.Fatal(err)
 	}
 }
@@ -182,7 +183,7 @@ func TestANumberOfCallsIsALimitForCallsAtOnceAndRunsOneAfterTheOther(t *testing.
 		n := 0
 		for id := range allowed.Range {
 			n++
-			if _, err := s.RecordTool(t.Context(), session.ToolInvoked{CallID: id.(string), Name: "Bash", Status: event.ToolSuccess}); err != nil {
+			if _, err := s.RecordTool(t.Context(), session.ToolInvoked{CallID: id.(string), Name: "Bash", Status: event.ToolSuccess}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -275,7 +276,7 @@ func BenchmarkFacts(b *testing.B) {
 	}
 	for i := range 1000 {
 		call := session.ToolInvoked{CallID: fmt.Sprint(i), Name: "Read", Params: json.RawMessage(fmt.Sprintf(`{"file_path":"/work/%d"}`, i)), Status: event.ToolSuccess}
-		if _, err := s.RecordTool(b.Context(), call); err != nil {
+		if _, err := s.RecordTool(b.Context(), call, catalogue.Tools()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/persist"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/tool"
 )
 
 // Workspace is the directory that the agent works in.
@@ -82,43 +83,23 @@ func (m *ModifiedFiles) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A fileUse is what a tool does to the file that its input names.
-type fileUse uint8
-
-const (
-	fileRead fileUse = iota + 1
-	fileWritten
-)
-
-// fileTools are the tools whose input names one file. Tools of somebody else's server may have the same
-// bare names, but are called in full.
-var fileTools = map[string]fileUse{
-	"Read": fileRead, "NotebookRead": fileRead, "read_file": fileRead,
-	"Write": fileWritten, "Edit": fileWritten, "MultiEdit": fileWritten, "NotebookEdit": fileWritten,
-	"write_file": fileWritten, "edit_file": fileWritten,
-}
-
-// fileOf is the file that the input of a file tool names, as a clean absolute path, or empty. A relative
-// one belongs to dir.
-func fileOf(input json.RawMessage, dir string) string {
-	var in struct {
-		File     string `json:"file_path"`
-		Notebook string `json:"notebook_path"`
-		Path     string `json:"path"`
-	}
-	if json.Unmarshal(input, &in) != nil {
-		return ""
-	}
-	for _, name := range [...]string{in.File, in.Notebook, in.Path} {
-		switch {
-		case name == "":
-		case filepath.IsAbs(name):
-			return filepath.Clean(name)
-		case filepath.IsAbs(dir):
-			return filepath.Join(dir, name)
+// filesOf are the files that the input of a call names, as clean absolute paths. Of several fields that each may
+// name the one file of a call the first counts: who knows what the tool takes for it. Relative paths belong to dir.
+func filesOf(fields *tool.Fields, input json.RawMessage, dir string) []string {
+	var files []string
+	paths, _ := fields.PathsIn(input)
+	for _, name := range paths {
+		if !filepath.IsAbs(name) {
+			if !filepath.IsAbs(dir) {
+				continue
+			}
+			name = filepath.Join(dir, name)
+		}
+		if files = append(files, filepath.Clean(name)); fields.Scan == nil {
+			break
 		}
 	}
-	return ""
+	return files
 }
 
 // EventKind implements [event.Payload].

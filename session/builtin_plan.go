@@ -3,9 +3,6 @@
 package session
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/drover-agents/drover/event"
@@ -37,7 +34,6 @@ func (p Plan) Current() (PlanStep, bool) {
 }
 
 const (
-	stepPending    = "pending"
 	stepInProgress = "in_progress"
 	stepDeleted    = "deleted"
 )
@@ -48,51 +44,6 @@ type PlanUpdated Plan
 // PlanStepUpdated says that the agent has added a step with a new ID to its plan, or changed the one that
 // has the ID. Fields that are empty stay as they were; a Status of "deleted" takes the step away.
 type PlanStepUpdated PlanStep
-
-// TodoPlan makes a plan of the input of a TodoWrite call: {"todos": [{content, status, activeForm}]}.
-func TodoPlan(input json.RawMessage) (PlanUpdated, error) {
-	var in struct {
-		Todos *[]PlanStep `json:"todos"`
-	}
-	if err := json.Unmarshal(input, &in); err != nil {
-		return PlanUpdated{}, fmt.Errorf("session: the input of TodoWrite: %w", err)
-	}
-	if in.Todos == nil {
-		return PlanUpdated{}, errors.New("session: the input of TodoWrite has no todos")
-	}
-	return PlanUpdated{Steps: *in.Todos}, nil
-}
-
-// createdStep makes a step of a TaskCreate call. Its number is in the result.
-func createdStep(input, result json.RawMessage) (PlanStepUpdated, bool) {
-	var in struct {
-		Subject    string `json:"subject"`
-		ActiveForm string `json:"activeForm"`
-	}
-	var out struct {
-		Task struct {
-			ID string `json:"id"`
-		} `json:"task"`
-	}
-	if json.Unmarshal(input, &in) != nil || json.Unmarshal(result, &out) != nil || out.Task.ID == "" {
-		return PlanStepUpdated{}, false
-	}
-	return PlanStepUpdated{ID: out.Task.ID, Description: in.Subject, Status: stepPending, ActiveForm: in.ActiveForm}, true
-}
-
-// changedStep makes a step of a TaskUpdate call.
-func changedStep(input json.RawMessage) (PlanStepUpdated, bool) {
-	var in struct {
-		ID         string `json:"taskId"`
-		Subject    string `json:"subject"`
-		Status     string `json:"status"`
-		ActiveForm string `json:"activeForm"`
-	}
-	if json.Unmarshal(input, &in) != nil || in.ID == "" {
-		return PlanStepUpdated{}, false
-	}
-	return PlanStepUpdated{ID: in.ID, Description: in.Subject, Status: in.Status, ActiveForm: in.ActiveForm}, true
-}
 
 // withStep never changes the steps in place: other states have them too.
 func (p Plan) withStep(e PlanStepUpdated) Plan {

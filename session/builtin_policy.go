@@ -51,8 +51,11 @@ func (p PolicyState) with(e ToolInvoked) PolicyState {
 		return p
 	}
 	p.invoked = p.invoked.with(e.Name)
-	if e.Path != "" && fileTools[e.Name] != 0 {
+	if e.Path != "" {
 		p.read = p.read.with(e.Path)
+	}
+	for _, path := range e.MorePaths {
+		p.read = p.read.with(path)
 	}
 	return p
 }

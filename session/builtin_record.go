@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/tool"
 )
 
 // RecordTool dispatches that a tool call has ended, and what follows from it: [FileModified] for a file
@@ -22,10 +23,11 @@ import (
 // nothing is dispatched. It does not look whether the context has ended, because what happened must be
 // told also then; nor is a report lost because a transaction around it was rolled back.
 //
-// EventID is made where it is empty, and Path of the Params of file tools, relative to Dir or else to the
-// [Workspace].
-func (s *Session) RecordTool(ctx context.Context, t ToolInvoked) (bool, error) {
-	t = s.completed(t)
+// EventID is made where it is empty, and Path of the Params of tools that read or write one file, relative to
+// Dir or else to the [Workspace]. The catalogue of the agent that made the call says which those are, and what
+// follows from a call; nil is for calls of tools of the program.
+func (s *Session) RecordTool(ctx context.Context, t ToolInvoked, of *tool.Catalogue) (bool, error) {
+	t = s.completed(t, of)
 	s.order.Lock()
 	defer s.order.Unlock()
 	_ = s.retryLocked() // then the store has no room for this one either
@@ -37,22 +39,26 @@ func (s *Session) RecordTool(ctx context.Context, t ToolInvoked) (bool, error) {
 	if err := s.reportCallLocked(ctx, &t, t); err != nil {
 		return false, err
 	}
-	if effect := t.effect(); effect != nil {
-		return true, s.reportCallLocked(ctx, &t, effect)
+	for _, effect := range t.effects(of) {
+		if err := s.reportCallLocked(ctx, &t, effect); err != nil {
+			return true, err
+		}
 	}
 	return true, nil
 }
 
 // completed fills in what a report may leave out, and makes it something that every store can keep.
-func (s *Session) completed(t ToolInvoked) ToolInvoked {
+func (s *Session) completed(t ToolInvoked, of *tool.Catalogue) ToolInvoked {
 	if t.EventID == "" {
 		t.EventID = s.NewID()
 	}
 	t.Params, t.Value = validJSON(t.Params), validJSON(t.Value)
 	t.Output, t.Error = strings.ToValidUTF8(t.Output, "\uFFFD"), strings.ToValidUTF8(t.Error, "\uFFFD")
-	if t.Path == "" && fileTools[t.Name] != 0 {
+	if use := of.FilesOf(t.Name); t.Path == "" && (use == tool.ReadsFile || use == tool.WritesFile) {
 		workspace, _ := Query[Workspace](s).Latest()
-		t.Path = fileOf(t.Params, cmp.Or(t.Dir, workspace.Root))
+		if files := filesOf(of.Fields(t.Name), t.Params, cmp.Or(t.Dir, workspace.Root)); len(files) > 0 {
+			t.Path, t.MorePaths = files[0], files[1:]
+		}
 	}
 	return t
 }
@@ -66,29 +72,23 @@ func validJSON(raw json.RawMessage) json.RawMessage {
 	return text
 }
 
-// effect is the event that follows from a call, or nil.
-func (t *ToolInvoked) effect() any {
+// effects are the events that follow from a call.
+func (t *ToolInvoked) effects(of *tool.Catalogue) []any {
 	if !t.Success() {
 		return nil
 	}
-	if fileTools[t.Name] == fileWritten && t.Path != "" {
-		return FileModified{Path: t.Path, Tool: t.Name}
-	}
-	switch t.Name {
-	case "TodoWrite":
-		if plan, err := TodoPlan(t.Params); err == nil {
-			return plan
-		}
-	case "TaskCreate":
-		if step, ok := createdStep(t.Params, t.Value); ok {
-			return step
-		}
-	case "TaskUpdate":
-		if step, ok := changedStep(t.Params); ok {
-			return step
+	var all []any
+	if of.FilesOf(t.Name) == tool.WritesFile && t.Path != "" {
+		for _, path := range append([]string{t.Path}, t.MorePaths...) {
+			all = append(all, FileModified{Path: path, Tool: t.Name})
 		}
 	}
-	return nil
+	if native, ok := of.Native(t.Name); ok && native.Effect != nil {
+		if effect := native.Effect(t.Params, t.Value); effect != nil {
+			all = append(all, effect)
+		}
+	}
+	return all
 }
 
 func (s *Session) isRecordedLocked(call string) (bool, error) {

@@ -49,6 +49,8 @@ type ToolInvoked struct {
 	Duration time.Duration `json:"-"`
 	// Path is the file that a call of a file tool was about, as a clean absolute path.
 	Path string `json:"path,omitzero"`
+	// MorePaths are the others, where it was about several, as a patch is.
+	MorePaths []string `json:"morePaths,omitempty"`
 }
 
 // Success reports whether the tool did what it was asked.

@@ -14,8 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
+	"github.com/drover-agents/drover/tool"
 )
 
 func succeeded(id, name, params string) session.ToolInvoked {
@@ -25,7 +27,7 @@ func succeeded(id, name, params string) session.ToolInvoked {
 func record(ctx context.Context, t testing.TB, s *session.Session, calls ...session.ToolInvoked) {
 	t.Helper()
 	for _, c := range calls {
-		if recorded, err := s.RecordTool(ctx, c); err != nil || !recorded {
+		if recorded, err := s.RecordTool(ctx, c, catalogue.Tools()); err != nil || !recorded {
 			t.Fatalf("recording %s: %v, %v", c.CallID, recorded, err)
 		}
 	}
@@ -46,7 +48,7 @@ func TestACallThatIsReportedTwiceCountsOnce(t *testing.T) {
 		s := session.New(nil)
 		record(t.Context(), t, s, succeeded("toolu_1", "Bash", `{}`))
 		before := s.Last()
-		if recorded, err := s.RecordTool(t.Context(), again); recorded || err != nil {
+		if recorded, err := s.RecordTool(t.Context(), again, nil); recorded || err != nil {
 			t.Errorf("the second report was recorded: %v, %v", recorded, err)
 		}
 		if s.Last() != before {
@@ -76,7 +78,7 @@ func TestACallThatIsReportedTwiceCountsOnce(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for i := range 50 {
-					_, _ = s.RecordTool(context.Background(), succeeded(fmt.Sprint(i), "Bash", `{}`))
+					_, _ = s.RecordTool(context.Background(), succeeded(fmt.Sprint(i), "Bash", `{}`), nil)
 				}
 			})
 		}
@@ -157,8 +159,9 @@ func TestATodoListIsThePlan(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, input := range []string{``, `[]`, `{}`, `{"todos":null}`, `{"todos":{}}`, `{"todos":[1]}`} {
-		if plan, err := session.TodoPlan(json.RawMessage(input)); err == nil {
-			t.Errorf("a plan was made of %s: %+v", input, plan)
+		record(t.Context(), t, s, succeeded(input, "TodoWrite", input))
+		if diff := cmp.Diff(want, latest[session.Plan](t, s)); diff != "" {
+			t.Errorf("a plan was made of %s: %s", input, diff)
 		}
 	}
 }
@@ -231,8 +234,30 @@ func BenchmarkRecordTool(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for i := n; b.Loop(); i++ {
-				_, _ = s.RecordTool(b.Context(), call(i))
+				_, _ = s.RecordTool(b.Context(), call(i), catalogue.Tools())
 			}
 		})
+	}
+}
+
+// A patch is about several files: each is known, and each has changed.
+func TestRecordTool_FilesOfAPatch(t *testing.T) {
+	scan := func(input json.RawMessage) (paths []string, ok bool) {
+		return paths, json.Unmarshal(input, &paths) == nil
+	}
+	patcher := &tool.Catalogue{Natives: []tool.Native{{Name: "amend", Files: tool.WritesFile, Fields: tool.Fields{Scan: scan}}}}
+	s, root := session.New(nil), t.TempDir()
+	want := []string{filepath.Join(root, "a"), filepath.Join(root, "b")}
+	patch := succeeded("1", "amend", `["a","b"]`)
+	patch.Dir = root
+	if _, err := s.RecordTool(t.Context(), patch, patcher); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(latest[session.PolicyState](t, s).ReadPaths()))); diff != "" {
+		t.Errorf("known files (-want +got):\n%s", diff)
+	}
+	changed := []session.FileModified{{Path: want[0], Tool: "amend"}, {Path: want[1], Tool: "amend"}}
+	if diff := cmp.Diff(changed, slices.Collect(latest[session.ModifiedFiles](t, s).All())); diff != "" {
+		t.Errorf("modified files (-want +got):\n%s", diff)
 	}
 }

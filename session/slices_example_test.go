@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
 )
@@ -75,7 +76,7 @@ func ExampleSession_RecordTool() {
 		{CallID: "toolu_3", Name: "TodoWrite", Status: event.ToolSuccess, Params: json.RawMessage(
 			`{"todos":[{"content":"Read","status":"completed"},{"content":"Mend the cart","status":"in_progress"}]}`)},
 	} {
-		if _, err := s.RecordTool(ctx, call); err != nil {
+		if _, err := s.RecordTool(ctx, call, catalogue.Tools()); err != nil {
 			fmt.Println(err)
 		}
 	}

@@ -18,6 +18,9 @@ import (
 type ToolTxOptions struct {
 	// Adapter and Prompt are put into each [ToolInvoked].
 	Adapter, Prompt string
+	// Catalogue is that of the agent that makes the calls; it says how their inputs name files. Nil means that
+	// none is known.
+	Catalogue *tool.Catalogue
 	// DispatchValues also dispatches the value of each call that succeeds, as what it is, if it is a
 	// struct of a named type: results then have a slice of their own. It is part of the call's
 	// transaction, and a value that cannot be kept fails the call.
@@ -56,7 +59,7 @@ func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 			if !call.DryRun {
 				report := o.report(call, result)
 				report.Duration = s.Now().Sub(started)
-				s.recordCall(ctx, report)
+				s.recordCall(ctx, report, o.Catalogue)
 			}
 		}()
 		result = o.end(own, tx, call, next(With(own, s)))
@@ -111,11 +114,11 @@ func isNamedStruct(value any) bool {
 }
 
 // recordCall records a call, each once. A second call under the id of another is another call.
-func (s *Session) recordCall(ctx context.Context, report ToolInvoked) {
-	recorded, err := s.RecordTool(ctx, report)
+func (s *Session) recordCall(ctx context.Context, report ToolInvoked, of *tool.Catalogue) {
+	recorded, err := s.RecordTool(ctx, report, of)
 	if err == nil && !recorded {
 		report.CallID = s.NewID()
-		_, err = s.RecordTool(ctx, report)
+		_, err = s.RecordTool(ctx, report, of)
 	}
 	if err != nil {
 		s.opts.Logger.ErrorContext(ctx, "a tool call could not be recorded", "call", report.CallID, "tool", report.Name, "error", err)

@@ -37,6 +37,8 @@ type Start struct {
 	Model string
 	// ToolSource says who runs a tool: one of ours, or the agent. Nil says nothing about it.
 	ToolSource func(name string) string
+	// Subagent says which kind of subagent a call asks for, if it does. Nil says nothing about it.
+	Subagent func(call event.ToolCall) string
 }
 
 // An End is what became of a run.

@@ -5,7 +5,6 @@ package telemetry
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -49,20 +48,14 @@ func (r *Run) hear(ev event.Event) {
 func (r *Run) beginAgent(ev event.Event) *agentSpan {
 	parent, began, kind := r.turn, ev.Time, "subagent"
 	if call := r.calls[ev.ParentToolUseID]; call != nil {
-		parent, began, kind = call.ctx, call.began, cmp.Or(agentType(call.call.Input), kind)
+		parent, began = call.ctx, call.began
+		if r.start.Subagent != nil {
+			kind = cmp.Or(r.start.Subagent(call.call), kind)
+		}
 	}
 	attrs := given(r.named(opInvokeAgent, kind), keyAgentID, ev.AgentID)
 	ctx, _ := r.tracer.Start(parent, opInvokeAgent+" "+kind, trace.WithTimestamp(began), trace.WithAttributes(attrs...))
 	return &agentSpan{ctx: ctx, id: ev.AgentID, last: ev.Time}
-}
-
-// agentType is the kind of subagent that a call asks for.
-func agentType(input json.RawMessage) string {
-	var asked struct {
-		Type string `json:"subagent_type"`
-	}
-	_ = json.Unmarshal(input, &asked) // then it has none
-	return asked.Type
 }
 
 // agentOf is the subagent that the gateway calls so, or nil if it was not heard of.

@@ -4,6 +4,7 @@ package telemetry_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -45,7 +46,7 @@ func at(seconds float64, payload event.Payload, parent ...string) event.Event {
 }
 
 func call(id, name string) event.ToolCall {
-	return event.ToolCall{ID: id, Name: name, Input: []byte(`{"subagent_type":"Explore"}`)}
+	return event.ToolCall{ID: id, Name: name, Input: []byte(`{"kind":"Explore"}`)}
 }
 
 func result(id string, status event.ToolStatus) event.ToolResult {
@@ -62,7 +63,7 @@ func trace(t *testing.T, events ...event.Event) []string {
 	kept := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept))
 	defer func() { _ = provider.Shutdown(context.Background()) }()
-	_, run, err := (&telemetry.Options{TracerProvider: provider}).Begin(t.Context(), telemetry.Start{Agent: "a", Prompt: "p"})
+	_, run, err := (&telemetry.Options{TracerProvider: provider}).Begin(t.Context(), telemetry.Start{Agent: "a", Prompt: "p", Subagent: kind})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,13 @@ func trace(t *testing.T, events ...event.Event) []string {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// kind is the kind of the subagent that a call asks for.
+func kind(call event.ToolCall) string {
+	var in struct{ Kind string }
+	_ = json.Unmarshal(call.Input, &in)
+	return in.Kind
 }
 
 func TestEventsBecomeSpans(t *testing.T) {

@@ -6,6 +6,7 @@ package workspace
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -206,7 +207,7 @@ func TestPathsThatMayMeanSomethingElseAreAlone(t *testing.T) {
 			b.t = t
 			b.begins("other", "m/d/b.txt")
 			defer b.Commit("other")
-			paths, changes := b.w.CallPaths(b.w.Root(), path)
+			paths, changes := b.w.callPaths(b.w.Root(), path)
 			if !changes {
 				t.Fatal("the call is taken for one that changes nothing")
 			}
@@ -228,7 +229,7 @@ func TestCallPaths_AreThoseInTheWorkspace(t *testing.T) {
 		"one is not certain": {[]string{"a.txt", "~/x"}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, changes := b.w.CallPaths(filepath.Join(b.w.Root(), "m"), x.names...)
+			got, changes := b.w.callPaths(filepath.Join(b.w.Root(), "m"), x.names...)
 			if diff := cmp.Diff(x.want, got); diff != "" || changes != x.changes {
 				t.Errorf("changes is %t, want %t; the paths (-want +got):\n%s", changes, x.changes, diff)
 			}
@@ -309,4 +310,21 @@ func TestARunWithinACallIsPartOfIt(t *testing.T) {
 		t.Errorf("the model reads %q", result.Render())
 	}
 	b.wants(map[string]string{"kept-by-inner": ""})
+}
+
+// A patch claims every file that it names, and all files if it cannot be read.
+func TestCallOf_Patch(t *testing.T) {
+	scan := func(input json.RawMessage) (paths []string, ok bool) {
+		return paths, json.Unmarshal(input, &paths) == nil
+	}
+	patcher := &tool.Catalogue{Natives: []tool.Native{{
+		Name: "amend", Risk: tool.Mutates, Needs: tool.FileWrite, Files: tool.WritesFile, Fields: tool.Fields{Scan: scan},
+	}}}
+	b := newBound(t, Options{})
+	for input, want := range map[string][]string{`["a","m/b"]`: {"a", "m/b"}, `["a","/elsewhere"]`: {"a"}, `{}`: nil, `[]`: nil, `["a","~/b"]`: nil} {
+		got, changes := b.w.CallOf(patcher, event.ToolCall{Name: "amend", Input: json.RawMessage(input), Dir: b.w.Root()}, nil)
+		if diff := cmp.Diff(want, got.Paths); diff != "" || !changes {
+			t.Errorf("%s: changes %t, paths (-want +got):\n%s", input, changes, diff)
+		}
+	}
 }

@@ -211,10 +211,35 @@ func (tx *Tx) release() {
 	tx.order().give(tx.claim)
 }
 
-// CallPaths are the paths for a [Call] that changes the files which its input names: nil for all if there are no
+// CallOf is what a tool call may change, by the catalogue of the agent that makes it, and whether it may change
+// files at all. A call that only has others made changes nothing by itself: to wait for those while holding the
+// workspace would be to wait for ever. ReadOnly reports tools that are not in the catalogue and change no files;
+// nil means none.
+func (w *Workspace) CallOf(of *tool.Catalogue, c event.ToolCall, readOnly func(name string) bool) (call Call, changes bool) {
+	call = Call{ID: c.ID, Tool: c.Name}
+	native, known := of.Native(c.Name)
+	if !known {
+		return call, readOnly == nil || !readOnly(c.Name)
+	}
+	call.Shell = native.Command != ""
+	switch {
+	case native.Caller || native.Needs&(tool.FileWrite|tool.ShellExecute) == 0 && !native.Risk.Has(tool.Mutates):
+		return call, false
+	case native.Needs != tool.FileWrite:
+		return call, true
+	}
+	paths, all := native.PathsIn(c.Input)
+	if !all || len(paths) == 0 || len(paths) > 1 && native.Scan == nil {
+		return call, true
+	}
+	call.Paths, changes = w.callPaths(c.Dir, paths...)
+	return call, changes
+}
+
+// callPaths are the paths for a [Call] that changes the files which its input names: nil for all if there are no
 // names, or if it is not certain what one leads to. Relative names are in dir. Changes is false if no name leads
 // into the workspace.
-func (w *Workspace) CallPaths(dir string, names ...string) (paths []string, changes bool) {
+func (w *Workspace) callPaths(dir string, names ...string) (paths []string, changes bool) {
 	for _, name := range names {
 		if !literal(name) || dir == "" && !filepath.IsAbs(name) {
 			return nil, true

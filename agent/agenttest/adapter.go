@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 // An Adapter is an [agent.Adapter] that follows a script. It is safe for concurrent use if its steps
@@ -21,6 +22,8 @@ type Adapter struct {
 	// Readiness is what Ready says. The zero value means ready. An adapter that is not available
 	// yields the error of it, and no event.
 	Readiness agent.Readiness
+	// Tools is the catalogue of the agent's own tools.
+	Tools *tool.Catalogue
 	// Steps are done in order by each run. A script that has no [Done] ends without one.
 	Steps []Step
 
@@ -35,6 +38,9 @@ func New(steps ...Step) *Adapter { return &Adapter{Steps: steps} }
 
 // Agent implements [agent.Adapter].
 func (a *Adapter) Agent() string { return cmp.Or(a.Name, "scripted") }
+
+// Catalogue implements [agent.Adapter].
+func (a *Adapter) Catalogue() *tool.Catalogue { return a.Tools }
 
 // Ready implements [agent.Adapter].
 func (a *Adapter) Ready(context.Context) agent.Readiness {

@@ -80,12 +80,12 @@ func UseTool(call event.ToolCall, output string) Step {
 		decided := make(chan event.Decision, 1)
 		go func() { decided <- decide(r, call) }()
 		r.Yield(event.Event{Payload: call}, nil)
-		result := event.ToolResult{ID: call.ID, Name: call.Name, Status: event.ToolSuccess}
+		result, text := event.ToolResult{ID: call.ID, Name: call.Name, Status: event.ToolSuccess}, output
 		if d := <-decided; d.Verdict != event.Allow {
-			result.Status, output = event.ToolDenied, d.Reason
+			result.Status, text = event.ToolDenied, d.Reason
 			result.Failure = &event.ToolFailure{Code: "denied", Message: d.Reason}
 		}
-		result.Output, _ = json.Marshal(output) // a string
+		result.Output, _ = json.Marshal(text) // a string
 		r.Yield(event.Event{Payload: result}, nil)
 	}
 }

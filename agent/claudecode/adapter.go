@@ -7,9 +7,11 @@ import (
 	"iter"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/tool"
 )
 
 // Agent is the name of the agent.
@@ -49,6 +51,9 @@ func New(base *claude.Options) *Adapter {
 
 // Agent implements [agent.Adapter].
 func (*Adapter) Agent() string { return Agent }
+
+// Catalogue implements [agent.Adapter].
+func (*Adapter) Catalogue() *tool.Catalogue { return catalogue.Tools() }
 
 // Run implements [agent.Adapter]. Each run is a CLI of its own, which is gone when the loop ends.
 //

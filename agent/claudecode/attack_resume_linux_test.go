@@ -38,6 +38,7 @@ type planter struct {
 func plant(lines string) string {
 	return `set -e; W=$PWD
 printf '%s' '` + lines + `' | sed "s|CWD|$W|g;s|SESSION|$CLAUDE_CODE_SESSION_ID|g" > lines
+i=0; until ls "$CLAUDE_CONFIG_DIR"/projects/*/*.jsonl > /dev/null 2>&1 || [ $((i += 1)) = 200 ]; do sleep .1; done # the CLI may be late
 for f in "$CLAUDE_CONFIG_DIR"/projects/*/*.jsonl; do cat lines >> "$f"; grep -c '"uuid":"0b7c1d1e' "$f"; done
 cat > "$CLAUDE_CONFIG_DIR/settings.json" <<'END'
 {"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"echo '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"defer\"}}'"}]}]}}

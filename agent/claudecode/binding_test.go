@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -93,7 +94,7 @@ func TestBypassIsAvoidedOnlyForRootOutsideOfASandbox(t *testing.T) {
 		"somebody else": {nil, "nobody", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			host := gate.NewEngine(gate.Must(gate.FromCapabilities(all)), nil)
+			host := gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(all)), nil)
 			o := optionsOf(t, &claude.Options{Env: claude.ExactEnv(x.env), User: x.user}, agent.Request{Host: host, Permissions: all})
 			avoidRootBypass(&o)
 			want := claude.ModeBypassPermissions
@@ -110,7 +111,7 @@ func TestBypassIsAvoidedOnlyForRootOutsideOfASandbox(t *testing.T) {
 // A host of another type that embeds an engine sets the mode of the CLI, as the engine itself does.
 func TestBind_HostThatEmbedsAnEngineIsAGate(t *testing.T) {
 	auto := gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto})
-	host := struct{ *gate.Engine }{gate.NewEngine(gate.Must(auto), nil)}
+	host := struct{ *gate.Engine }{gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), auto), nil)}
 	if o := optionsOf(t, &claude.Options{}, agent.Request{Host: host}); o.PermissionMode != claude.ModeAuto {
 		t.Errorf("the mode is %q, want %q", o.PermissionMode, claude.ModeAuto)
 	}
@@ -120,7 +121,7 @@ func TestBind_HostThatEmbedsAnEngineIsAGate(t *testing.T) {
 func TestAHostThatCannotBeEnforcedIsRefused(t *testing.T) {
 	base := &claude.Options{Settings: []byte(`{"disableAllHooks":true}`)}
 	for name, host := range map[string]agent.Host{
-		"a gate":    gate.NewEngine(nil, nil),
+		"a gate":    gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools())), nil),
 		"a decider": allowAll,
 	} {
 		_, err := New(base).newRun(t.Context(), agent.Request{Prompt: "go", Host: host})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -41,6 +42,8 @@ var _ gated = (*gate.Engine)(nil)
 // one name of "my.desk" and "my_desk", and settings may add servers. Servers of
 // this process are refused if the gate knows tools, but of none of the servers that are there.
 //
+// The gate must know the tools of Claude Code, by [gate.KnowsAgent].
+//
 // Hooks that settings files name are commands of their own, and not judged. A later
 // [claude.Client.SetHooks] must name the engine's hook again, as Hook(e).
 func BindGate(opts *claude.Options, e *gate.Engine) error {
@@ -52,6 +55,9 @@ func BindGate(opts *claude.Options, e *gate.Engine) error {
 
 func bindGate(opts *claude.Options, g gated) error {
 	bound, config := *opts, g.AgentConfig()
+	if config.Catalogue != catalogue.Tools() {
+		return errStrangeGate
+	}
 	servers, ambiguous := knownServers(opts, config.Servers)
 	if err := errors.Join(undecided(opts), ambiguous, misnamed(opts, config.Servers), bound.RequireHooks()); err != nil {
 		return err
@@ -85,6 +91,9 @@ func bindGate(opts *claude.Options, g gated) error {
 	*opts = bound
 	return nil
 }
+
+var errStrangeGate = errors.New("claudecode: the gate does not know the tools of Claude Code, so that it cannot judge them\n" +
+	"  next: give gate.New gate.KnowsAgent(catalogue.Tools()), of agent/claudecode/catalogue")
 
 // inCallContext lets the gate know what a hook knows of a call. The server is named by the call.
 func inCallContext(about gate.CallContext, h claude.Hook) claude.Hook {

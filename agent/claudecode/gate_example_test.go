@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 )
 
 // BindGate makes Claude Code ask the engine before every tool call, whatever its own permissions say.
 func ExampleBindGate() {
-	readOnly := gate.Must(gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}))
+	readOnly := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true}))
 	opts := &claude.Options{}
 	if err := claudecode.BindGate(opts, gate.NewEngine(readOnly, nil)); err != nil {
 		fmt.Println(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -52,7 +53,7 @@ var modeTable = map[string]NativeMode{
 }
 
 func modeOf(policies ...gate.Policy) NativeMode {
-	return projected(gate.NewEngine(gate.Must(policies...), nil).AgentConfig())
+	return projected(gate.NewEngine(gate.Must(append(policies, gate.KnowsAgent(catalogue.Tools()))...), nil).AgentConfig())
 }
 
 // knowsTools is a policy that decides nothing.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -37,7 +38,7 @@ func TestAServerOfAFileDoesNotStandInForOneThatIsNotThereYet(t *testing.T) {
 func TestTheCallbackMeansTheSameToolAsTheHook(t *testing.T) {
 	asked := 0
 	opts := new(claude.Options)
-	bind(t, gate.NewEngine(gate.Must(gate.Default(event.Ask)), &gate.EngineOptions{
+	bind(t, gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.Default(event.Ask)), &gate.EngineOptions{
 		Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
 			asked++
 			return gate.Answer{Verdict: event.Allow}, nil

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -29,6 +31,11 @@ func bind(t testing.TB, e *gate.Engine, opts *claude.Options) {
 // judgedBy is a policy made of a function.
 func judgedBy(judge func(c *gate.Call) (event.Decision, bool)) gate.Policy {
 	return gate.Custom("test", func(c *gate.Call, _ *gate.Facts) (event.Decision, bool) { return judge(c) })
+}
+
+// denying denies every call.
+func denying() *gate.Engine {
+	return gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools())), nil)
 }
 
 func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
@@ -54,7 +61,7 @@ func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tt.opts
-			err := claudecode.BindGate(&tt.opts, gate.NewEngine(nil, nil))
+			err := claudecode.BindGate(&tt.opts, denying())
 			if diff := cmp.Diff(tt.want, refusedOptions(err)); diff != "" {
 				t.Errorf("refused options (-want +got):\n%s\n%v", diff, err)
 			}
@@ -63,7 +70,7 @@ func TestBindRefusesWhatStandsAgainstTheGate(t *testing.T) {
 			}
 		})
 	}
-	if err := claudecode.BindGate(nil, gate.NewEngine(nil, nil)); err == nil {
+	if err := claudecode.BindGate(nil, denying()); err == nil {
 		t.Error("no options at all are not refused")
 	}
 }
@@ -88,7 +95,7 @@ func TestBindTakesEverythingElse(t *testing.T) {
 		DisallowedTools: []string{"Bash"}, ToolAliases: map[string]string{"Writer": "Write"}, PermissionPrompts: "none",
 		Settings: json.RawMessage(`{"disableAllHooks":false,"permissions":{"allow":["Bash(ls)"]}}`), ExtraArgs: []string{"--safe-mode"},
 	}
-	bind(t, gate.NewEngine(nil, nil), opts)
+	bind(t, denying(), opts)
 	if err := opts.Validate(); err != nil {
 		t.Errorf("the options cannot be used: %v", err)
 	}
@@ -101,7 +108,7 @@ func TestBindPutsTheGateFirst(t *testing.T) {
 		return nil, nil
 	})
 	opts := &claude.Options{Hooks: []claude.Hook{mine}}
-	bind(t, gate.NewEngine(nil, nil), opts)
+	bind(t, denying(), opts)
 	if len(opts.Hooks) != 2 || opts.Hooks[0].Matcher != "" || opts.Hooks[1].Matcher != "Read" {
 		t.Fatalf("hooks %+v, want the gate's and then mine", opts.Hooks)
 	}
@@ -122,7 +129,7 @@ func TestBindPutsTheGateFirst(t *testing.T) {
 // Some who stand between the CLI and the model number calls from one in each answer.
 func TestACallThatBeginsAgainIsDecidedAgain(t *testing.T) {
 	asked := 0
-	e := gate.NewEngine(gate.Must(gate.AskTools("Write")), &gate.EngineOptions{
+	e := gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.AskTools("Write")), &gate.EngineOptions{
 		Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
 			asked++
 			return gate.Answer{Verdict: event.Allow}, nil
@@ -173,7 +180,7 @@ func TestBindProjectsTheGate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := &claude.Options{PermissionMode: tt.given}
-			bind(t, gate.NewEngine(gate.Must(tt.policies...), nil), opts)
+			bind(t, gate.NewEngine(gate.Must(append(tt.policies, gate.KnowsAgent(catalogue.Tools()))...), nil), opts)
 			if opts.PermissionMode != tt.want || (opts.CanUseTool != nil) != tt.callback {
 				t.Errorf("mode %q, callback %t; want %q, %t", opts.PermissionMode, opts.CanUseTool != nil, tt.want, tt.callback)
 			}
@@ -186,7 +193,7 @@ func TestBindProjectsTheGate(t *testing.T) {
 func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
 	deny := judgedBy(func(c *gate.Call) (event.Decision, bool) { return event.Decision{Reason: "no"}, c.Tool == "WebFetch" })
 	opts := new(claude.Options)
-	bind(t, gate.NewEngine(gate.Must(gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto}), deny), nil), opts)
+	bind(t, gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeAuto}), deny), nil), opts)
 	for name, want := range map[string]*claude.PreToolUseOutput{"Bash": {}, "WebFetch": claude.DenyTool("no")} {
 		out, err := opts.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: name, ToolUseID: name, ToolInput: json.RawMessage(`{}`)})
 		if diff := cmp.Diff(claude.HookOutput(want), out); err != nil || diff != "" {
@@ -196,7 +203,7 @@ func TestBindLeavesToAutoWhatTheGateAllows(t *testing.T) {
 }
 
 func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
-	allow := gate.Must(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
+	allow := gate.Must(gate.KnowsAgent(catalogue.Tools()), judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
 	opts := &claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "Not now."}, nil
 	}}
@@ -210,7 +217,7 @@ func TestBindKeepsTheCallbackForWhatAPersonMustAnswer(t *testing.T) {
 // deskGate allows the tools of a registry under the key "my_desk", and nothing else.
 func deskGate() *gate.Gate {
 	save := tool.Must[tool.None, string]("save", "Saves.", nil)
-	return gate.Must(gate.Knows("my_desk", tool.MustRegistry(nil, save)), judgedBy(func(c *gate.Call) (event.Decision, bool) {
+	return gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.Knows("my_desk", tool.MustRegistry(nil, save)), judgedBy(func(c *gate.Call) (event.Decision, bool) {
 		return event.Decision{Verdict: event.Allow}, c.Origin == gate.Registered
 	}))
 }
@@ -255,7 +262,7 @@ func TestBindRefusesARegistryUnderAnotherKey(t *testing.T) {
 		{"for programs only", "shop", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := gate.Must(gate.FromRisk(gate.RiskOptions{Registry: tool.MustRegistry(nil), Server: tt.server}))
+			g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromRisk(gate.RiskOptions{Registry: tool.MustRegistry(nil), Server: tt.server}))
 			err := claudecode.BindGate(&claude.Options{MCPServers: tt.servers}, gate.NewEngine(g, nil))
 			if diff := cmp.Diff(tt.want, refusedOptions(err)); diff != "" {
 				t.Errorf("refused options (-want +got):\n%s", diff)
@@ -293,7 +300,7 @@ func TestAServerThatPassesForOursIsDenied(t *testing.T) {
 // A mode that the options name decides where no policy has an opinion, and nowhere else.
 func TestAModeDecidesWhereNoPolicyHasAnOpinion(t *testing.T) {
 	own := tool.Tools{tool.Must("note", "Notes.", func(context.Context, tool.None) (string, error) { return "", nil })}
-	g := gate.Must(gate.LeaveToAgent(), gate.Knows("desk", own), gate.Rules(gate.RuleOptions{Allow: []string{"Read"}, Deny: []string{"WebFetch"}}))
+	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.LeaveToAgent(), gate.Knows("desk", own), gate.Rules(gate.RuleOptions{Allow: []string{"Read"}, Deny: []string{"WebFetch"}}))
 	for _, x := range []struct {
 		mode             claude.PermissionMode
 		tool             string
@@ -317,5 +324,18 @@ func TestAModeDecidesWhereNoPolicyHasAnOpinion(t *testing.T) {
 		if answers := opts.CanUseTool != nil; answers != x.answersQuestions {
 			t.Errorf("mode %q: the gate answers the questions of the mode: %v", x.mode, answers)
 		}
+	}
+}
+
+// A gate that does not know the tools of Claude Code would let pass what it cannot judge.
+func TestBindGate_NeedsTheCatalogue(t *testing.T) {
+	for name, known := range map[string]gate.Policy{"no agent": gate.Default(event.Deny), "another agent": gate.KnowsAgent(&tool.Catalogue{Agent: "another"})} {
+		t.Run(name, func(t *testing.T) {
+			opts := new(claude.Options)
+			err := claudecode.BindGate(opts, gate.NewEngine(gate.Must(known, gate.Default(event.Allow)), nil))
+			if err == nil || !strings.Contains(err.Error(), "gate.KnowsAgent(catalogue.Tools())") || opts.Hooks != nil {
+				t.Errorf("got %v, with %d hooks", err, len(opts.Hooks))
+			}
+		})
 	}
 }

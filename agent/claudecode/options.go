@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/tool"
 )
@@ -155,7 +156,7 @@ func withSetting(settings json.RawMessage, key string, value any) (json.RawMessa
 // Without a host the list also says what runs without a question, and so do tools of this program. With
 // a host that would be a way around it.
 func overlayTools(o *claude.Options, req agent.Request) error {
-	own, allowed := toolsOf(req), agent.AllowedTools(req)
+	own, allowed := toolsOf(req), agent.AllowedTools(req, catalogue.Tools())
 	o.DisallowedTools = slices.Concat(o.DisallowedTools, own.full(req.DisallowedTools))
 	switch {
 	case req.AllowedTools == nil:

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -20,7 +21,7 @@ func skillRule(skills []agent.Skill) []string {
 	if len(skills) == 0 {
 		return nil
 	}
-	return []string{agent.SkillTool}
+	return []string{catalogue.Tools().SkillTool}
 }
 
 // checkSkills refuses skills that have no place.

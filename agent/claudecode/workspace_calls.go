@@ -3,15 +3,13 @@
 package claudecode
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -38,7 +36,7 @@ type WorkspaceBinding struct {
 // the background. Bind it after everything else that has hooks: a call that those deny never begins.
 //
 // Calls that only have others made in their name, by subagents and skills, are no transactions; those that
-// they make are. Tools that change nothing, by the catalogue of package gate, are left alone.
+// they make are. Tools that change nothing, by the catalogue, are left alone.
 //
 // Give each message of the run to [WorkspaceBinding.Saw], and call [WorkspaceBinding.End] at its end: a call that a
 // rule of the CLI itself refuses would else keep the others waiting. An [Adapter] whose request has the workspace
@@ -129,44 +127,12 @@ func (b *WorkspaceBinding) begin(ctx context.Context, in *claude.PreToolUseInput
 		other.ToolInput, _ = json.Marshal(rewritten) // what has no form is no input with a path
 		in = &other
 	}
-	call, changes := b.call(in)
+	call, changes := b.w.CallOf(catalogue.Tools(), hookedCall(in), b.readOnly)
 	if !changes {
 		return nil
 	}
 	call.Rewritten = rewritten != nil
 	return b.calls.Begin(ctx, call)
-}
-
-// caller are tools that have other calls made, which are transactions of their own. To wait for them while
-// holding the workspace would be to wait for ever.
-var caller = map[string]bool{"Agent": true, "Task": true, "Workflow": true, "Skill": true, "SlashCommand": true}
-
-// shells are the tools that run commands, whose files can be kept.
-var shells = map[string]bool{"Bash": true, "PowerShell": true}
-
-// call is a call of the CLI for the workspace, and whether it may change files at all.
-func (b *WorkspaceBinding) call(in *claude.PreToolUseInput) (call workspace.Call, changes bool) {
-	call = workspace.Call{ID: in.ToolUseID, Tool: in.ToolName, Shell: shells[in.ToolName]}
-	native, known := gate.Native(in.ToolName)
-	switch {
-	case caller[in.ToolName]:
-		return call, false
-	case !known:
-		return call, b.readOnly == nil || !b.readOnly(in.ToolName)
-	case native.Needs&(tool.FileWrite|tool.ShellExecute) == 0 && !native.Risk.Has(tool.Mutates):
-		return call, false
-	case native.Needs != tool.FileWrite:
-		return call, true
-	}
-	var input struct {
-		File     string `json:"file_path"`
-		Notebook string `json:"notebook_path"`
-	}
-	if err := json.Unmarshal(in.ToolInput, &input); err != nil || input.File == "" == (input.Notebook == "") {
-		return call, true
-	}
-	call.Paths, changes = b.w.CallPaths(in.Cwd, cmp.Or(input.File, input.Notebook))
-	return call, changes
 }
 
 func (b *WorkspaceBinding) observed(ask claude.CanUseTool) claude.CanUseTool {

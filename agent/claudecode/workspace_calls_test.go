@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/workspace"
@@ -155,7 +156,7 @@ func TestBindWorkspace_WhatACallMayChange(t *testing.T) {
 		{"SlashCommand", `{}`, nil},
 	} {
 		t.Run(c.tool+c.input, func(t *testing.T) {
-			got, changes := b.call(b.input("id", c.tool, c.input))
+			got, changes := b.w.CallOf(catalogue.Tools(), hookedCall(b.input("id", c.tool, c.input)), b.readOnly)
 			if changes != (c.want != nil) {
 				t.Fatalf("changes is %t", changes)
 			}

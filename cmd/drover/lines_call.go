@@ -14,12 +14,10 @@ import (
 
 	root "github.com/drover-agents/drover" // tests have a function of its name
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
-
-// answerTool is the tool by which a model hands over its structured answer.
-const answerTool = "StructuredOutput"
 
 // notYet marks an answer that was sent back.
 const notYet = "not yet"
@@ -46,10 +44,10 @@ func (c *call) mark() string {
 func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	l.writing = ""
 	const most = 4096 // bytes; no terminal is as wide, and calls are kept
-	c := &call{subject: l.subject(p.Input), deep: l.depth(e), begun: l.since(e)}
+	c := &call{subject: l.subject(p), deep: l.depth(e), begun: l.since(e)}
 	c.subject = strings.Clone(c.subject[:min(len(c.subject), most)])
 	c.what, c.ours = toolName(p.Name)
-	if p.Name == answerTool {
+	if p.Name == catalogue.Tools().AnswerTool {
 		c.what, c.subject, c.answer = "answer", "in the form that was asked for", true
 	}
 	l.calls[p.ID] = c
@@ -71,22 +69,19 @@ func toolName(name string) (text string, ours bool) {
 }
 
 // subject is what a call is about: a file, a command, an address; else its input as it is.
-func (l *lines) subject(input json.RawMessage) string {
-	var known struct {
-		FilePath    string `json:"file_path"`
-		Notebook    string `json:"notebook_path"`
-		Command     string `json:"command"`
-		URL         string `json:"url"`
-		Query       string `json:"query"`
-		Pattern     string `json:"pattern"`
-		Description string `json:"description"`
+func (l *lines) subject(c event.ToolCall) string {
+	var known struct{ Command, URL, Query, Pattern, Description string }
+	_ = json.Unmarshal(c.Input, &known) // an input of another form is shown as it is
+	path := ""
+	if use := catalogue.Tools().FilesOf(c.Name); use == tool.ReadsFile || use == tool.WritesFile {
+		if paths, _ := catalogue.Tools().Fields(c.Name).PathsIn(c.Input); len(paths) > 0 {
+			path = paths[0]
+		}
 	}
-	_ = json.Unmarshal(input, &known) // an input of another form is shown as it is
-	path := cmp.Or(known.FilePath, known.Notebook)
 	if rel, err := filepath.Rel(l.opts.Dir, path); err == nil && l.opts.Dir != "" && filepath.IsLocal(rel) {
 		path = rel
 	}
-	return cmp.Or(path, known.Command, known.URL, known.Query, known.Pattern, known.Description, plainInput(input))
+	return cmp.Or(path, known.Command, known.URL, known.Query, known.Pattern, known.Description, plainInput(c.Input))
 }
 
 // plainInput is an input as one line of JSON; nothing if it is empty.

@@ -393,7 +393,7 @@ func (j *job) policies() []gate.Policy {
 	if f := j.options.file.agent; !j.options.readOnly || f != nil && f.Policy.ReadOnly { // it says so itself
 		return nil
 	}
-	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()})}
+	return []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true})}
 }
 
 // display shows the run as the flags say. In JSON nobody can be asked.

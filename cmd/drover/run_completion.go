@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/agentfile"
-	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -76,11 +76,12 @@ func completeFiles(extensions ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
 }
 
-// nativeTools are the tools of Claude Code that the catalogue knows.
+// nativeTools are the tools of Claude Code that the catalogue knows, sorted.
 func nativeTools() []string {
 	var names []string
-	for _, t := range gate.Natives() {
+	for _, t := range catalogue.Tools().Natives {
 		names = append(names, t.Name)
 	}
+	slices.Sort(names)
 	return names
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
 )
@@ -113,7 +114,7 @@ func (l *toolList) Set(value string) error {
 		if known := spelling(name); known != "" {
 			return fmt.Errorf("there is no tool %s\n  next: write %s", name, known)
 		}
-		if _, err := gate.New(gate.Rules(gate.RuleOptions{Allow: []string{name}})); err != nil {
+		if _, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.Rules(gate.RuleOptions{Allow: []string{name}})); err != nil {
 			return fmt.Errorf("%q is no tool\n  next: write the name of a tool, or a tool with its argument: Read, \"Bash(git log *)\"", name)
 		}
 		*l = append(*l, name)
@@ -125,7 +126,7 @@ func (l *toolList) Set(value string) error {
 // mistake leaves the agent without tools, and nobody is told.
 func spelling(name string) string {
 	name, _, _ = strings.Cut(name, "(")
-	if _, known := gate.Native(name); known {
+	if _, known := catalogue.Tools().Native(name); known {
 		return ""
 	}
 	for _, known := range nativeTools() {

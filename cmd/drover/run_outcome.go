@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -218,7 +219,7 @@ func (d *denials) decision(made event.Decision) {
 // result notes calls that the agent itself denied. An answer that was sent back is none of them: the agent is
 // told what is missing, and goes on.
 func (d *denials) result(r event.ToolResult) {
-	if known, ok := d.calls[r.ID]; r.Name != answerTool && r.Status == event.ToolDenied && (!ok || known.Verdict != event.Deny) {
+	if known, ok := d.calls[r.ID]; r.Name != catalogue.Tools().AnswerTool && r.Status == event.ToolDenied && (!ok || known.Verdict != event.Deny) {
 		d.decision(event.Decision{CallID: r.ID, Tool: r.Name, Verdict: event.Deny})
 	}
 }
@@ -293,8 +294,8 @@ func (o *runOptions) lacking(denied []event.Decision) []tool.Capability {
 	var found []tool.Capability
 	for _, c := range capabilities {
 		if o.level(c) != gate.LevelAllow && o.fileLevel(c) != gate.LevelDeny && slices.ContainsFunc(denied, func(call event.Decision) bool {
-			native, _ := gate.Native(call.Tool)
-			return native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
+			native, ok := catalogue.Tools().Native(call.Tool)
+			return ok && native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
 		}) {
 			found = append(found, c)
 		}

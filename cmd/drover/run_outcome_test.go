@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -71,8 +72,8 @@ func TestWhatWasDeniedIsToldWithTheFlagsThatAllowIt(t *testing.T) {
 
 func TestAnAnswerThatWasSentBackWasNotDenied(t *testing.T) {
 	var d denials
-	d.decision(event.Decision{CallID: "1", Tool: answerTool, Verdict: event.Allow})
-	d.result(event.ToolResult{ID: "1", Name: answerTool, Status: event.ToolDenied})
+	d.decision(event.Decision{CallID: "1", Tool: catalogue.Tools().AnswerTool, Verdict: event.Allow})
+	d.result(event.ToolResult{ID: "1", Name: catalogue.Tools().AnswerTool, Status: event.ToolDenied})
 	if got := d.all(); len(got) > 0 {
 		t.Errorf("got %v, want none: the run would end with exit code 3 although its answer came", got)
 	}
@@ -84,11 +85,11 @@ func TestAdviceKnowsTheNamesOfPolicies(t *testing.T) {
 		policy gate.Policy
 		want   string
 	}{
-		"--read-only": {gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()}), "leave out --read-only to have Bash"},
+		"--read-only": {gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true}), "leave out --read-only to have Bash"},
 		"--tools":     {gate.AllowTools("Read"), "name Bash in --tools to have it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := gate.NewEngine(gate.Must(c.policy), nil)
+			e := gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), c.policy), nil)
 			d := e.Decide(t.Context(), event.ToolCall{ID: "1", Name: "Bash", Input: []byte(`{"command":"ls"}`)})
 			if got := adviceFor(event.Decision{Tool: "Bash", Policy: d.Policy}); got != c.want {
 				t.Errorf("the policy is %q, and the advice %q, want %q", d.Policy, got, c.want)

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -40,6 +41,7 @@ type scriptedAgent struct {
 }
 
 func (*scriptedAgent) Agent() string                         { return "scripted" }
+func (*scriptedAgent) Catalogue() *tool.Catalogue            { return catalogue.Tools() }
 func (*scriptedAgent) Ready(context.Context) agent.Readiness { return agent.Readiness{} }
 
 func (a *scriptedAgent) Run(ctx context.Context, req agent.Request) iter.Seq2[event.Event, error] {

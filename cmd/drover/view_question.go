@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 )
@@ -187,12 +188,12 @@ func name(tool string) string {
 
 // wish is what the call would do, in words for the tools that everybody has.
 func (q *question) wish() string {
-	subject := safe((&lines{opts: displayOptions{Dir: q.dir}}).subject(q.Call.Input))
-	verb := map[string]string{
-		"Bash": "run", "Write": "write", "Edit": "change", "MultiEdit": "change", "NotebookEdit": "change",
-		"Read": "read", "WebFetch": "fetch", "WebSearch": "search for",
-	}[q.Call.Name]
-	return cmp.Or(verb, "be called") + ": " + cmp.Or(subject, "{}")
+	subject := safe((&lines{opts: displayOptions{Dir: q.dir}}).subject(q.Call))
+	verb := "be called"
+	if native, ok := catalogue.Tools().Native(q.Call.Name); ok {
+		verb = cmp.Or(native.Verb, verb)
+	}
+	return verb + ": " + cmp.Or(subject, "{}")
 }
 
 // explained is everything about the question, nothing clipped.

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/isolation"
@@ -41,7 +42,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, store *notes,
 		return err
 	}
 	defer server.Close()
-	rules, err := gate.New(gate.FromRisk(gate.RiskOptions{
+	rules, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.FromRisk(gate.RiskOptions{
 		Registry:      registry,
 		Server:        "notes",
 		DenyMutation:  !apply,

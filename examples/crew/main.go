@@ -38,7 +38,7 @@ func run(ctx context.Context, out io.Writer, author, critic *claude.Options) err
 	}
 	reads, err := agent.NewRunner(claudecode.New(critic), &agent.RunnerOptions{
 		Role:     "critic",
-		Policies: []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, Builtin: gate.NativeBuiltin()})},
+		Policies: []gate.Policy{gate.FromRisk(gate.RiskOptions{ReadOnly: true, AgentTools: true})},
 	})
 	if err != nil {
 		return err

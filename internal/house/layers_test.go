@@ -40,15 +40,17 @@ var layers = map[string][]string{
 	// The suite that every file system for tools must pass.
 	"workspace/fsuite": {"workspace"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
-	"agent/agenttest": {"agent", "event"},
+	"agent/agenttest": {"agent", "tool", "event"},
 	// An adapter knows no session: it asks its host.
-	"agent/claudecode": {"agent", "workspace", "isolation", "gateway", "guard", "gate", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
+	"agent/claudecode": {"agent", "agent/claudecode/catalogue", "workspace", "isolation", "gateway", "guard", "gate", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
+	// What is known of the tools of Claude Code: data, for whoever judges or shows their calls.
+	"agent/claudecode/catalogue": {"session", "tool", "event"},
 	// Spans and metrics of what happens; it alone, and the root that holds its options, link OpenTelemetry.
 	"telemetry": {"gateway", "event"},
 	// The root: a prompt in, a typed answer out. It is every adapter's host, and knows none of them.
 	".": {"telemetry", "agent", "workspace", "prompt", "guard", "session", "gate", "gateway", "tool", "schema", "event", "internal/*"},
 	// Agents that are kept as files. It knows no adapter.
-	"agentfile": {".", "agent", "workspace", "prompt", "isolation", "guard", "gate", "tool", "claude", "schema", "internal/*"},
+	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "claude", "schema", "internal/*"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public

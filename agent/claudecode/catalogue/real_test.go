@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gate_test
+package catalogue_test
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/gate"
 )
 
 var versions = map[string]func(testing.TB) *claudetest.RealCLI{"pinned": claudetest.CLI, "oldest": claudetest.OldestCLI}
@@ -48,7 +48,7 @@ func TestEveryToolOfTheCLIIsInTheCatalogue(t *testing.T) {
 					t.Fatalf("only %d tools: %v", len(names), names)
 				}
 				for _, name := range names {
-					if _, ok := gate.Native(name); !ok && !strings.HasPrefix(name, "mcp__") {
+					if _, ok := catalogue.Tools().Native(name); !ok && !strings.HasPrefix(name, "mcp__") {
 						t.Errorf("the catalogue lacks %s, which CLI %s has", name, cli.Version)
 					}
 				}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/drover-agents/drover/event"
+)
+
+// A Catalogue is what is known of the tools that an agent has by itself. The agent's adapter hands it over,
+// and whoever judges, records, undoes or shows a call asks it: no other code knows the names of such tools
+// or the fields of their inputs. Nil is the catalogue of an agent without tools. It must not change once it
+// is in use.
+type Catalogue struct {
+	// Agent is the name of the agent.
+	Agent string
+	// Natives are its tools, each name once. They include tools of older versions.
+	Natives []Native
+	// Others says how the inputs of all other tools are read: of ours, and of those of MCP servers. A native tool
+	// with neither Paths nor Scan has the Paths of Others.
+	Others Fields
+	// ReadRule, WriteRule and CommandRule are the names that a rule with an argument, as "Edit(/src/**)", may
+	// have to be about every tool that reads or searches files, writes them, or runs commands.
+	ReadRule, WriteRule, CommandRule string
+	// AnswerTool is the tool with which the agent gives a structured answer, SkillTool the one with which it
+	// reads a skill. Empty means that it needs none.
+	AnswerTool, SkillTool string
+
+	index  sync.Once
+	byName map[string]*Native
+}
+
+// A Native is a tool of an agent.
+type Native struct {
+	Name  string
+	Risk  Risk
+	Needs Capability
+	// More gives what a call needs, and the risk it has, beyond Risk and Needs because of its input. Nil means
+	// nothing.
+	More func(input json.RawMessage) (Risk, Capability)
+
+	// Files says what the tool does to the files that its input names.
+	Files FileUse
+	Fields
+	// Shell says that the command is in the language of a POSIX shell, so that rules about commands can judge
+	// it.
+	Shell bool
+	// Caller says that the tool has other calls made, each of which is judged and undone by itself.
+	Caller bool
+	// Plumbing says that the agent can use no tool, or give no answer, without this one, which does nothing
+	// else. A list that does not name it does not deny it.
+	Plumbing bool
+
+	// Verb is what the tool does, for people: "write". Empty means that there is no short word for it.
+	Verb string
+	// Effect gives the event that follows from a call that has succeeded, such as a changed plan, or nil.
+	Effect func(input, output json.RawMessage) event.Payload
+}
+
+// A FileUse is what a tool does to the files that its input names.
+type FileUse uint8
+
+// The uses of files. The zero value uses none.
+const (
+	NoFiles FileUse = iota
+	ReadsFile
+	WritesFile
+	// ListsFiles is to read the names below a directory, and SearchesFiles to read contents there too. Both
+	// mean the working directory where the input names none.
+	ListsFiles
+	SearchesFiles
+)
+
+// Fields are the fields of an input that say what a call is about.
+type Fields struct {
+	// Paths are the fields that hold the path of a file or directory.
+	Paths []string
+	// Glob holds a pattern of paths, which belongs to the directory that Paths name.
+	Glob string
+	// Command holds a command line, Host a host or an URL, and Subagent the kind of a subagent.
+	Command, Host, Subagent string
+	// Scan finds the paths in an input that holds them otherwise: a patch names many. It reports false where
+	// there may be others. Nil means that there are none.
+	Scan func(input json.RawMessage) (paths []string, ok bool)
+}
+
+// common is how an input is read of which nobody has said how.
+var common = Fields{Paths: []string{"path"}}
+
+// Native looks a tool up. Names are compared exactly.
+func (c *Catalogue) Native(name string) (*Native, bool) {
+	if c == nil {
+		return nil, false
+	}
+	c.index.Do(func() {
+		c.byName = make(map[string]*Native, len(c.Natives))
+		for i := range c.Natives {
+			n := &c.Natives[i]
+			c.byName[n.Name] = n
+			if n.Paths == nil && n.Scan == nil {
+				n.Paths = c.Others.Paths
+			}
+		}
+	})
+	n, ok := c.byName[name]
+	return n, ok
+}
+
+// Fields returns how the input of a tool is read, by the tool's bare name.
+func (c *Catalogue) Fields(name string) *Fields {
+	if n, ok := c.Native(name); ok {
+		return &n.Fields
+	}
+	if c == nil {
+		return &common
+	}
+	return &c.Others
+}
+
+// FilesOf returns what a tool does to the one file that its input names. Beside the tools of the agent it
+// knows those that programs usually give to agents: read_file, write_file and edit_file.
+func (c *Catalogue) FilesOf(name string) FileUse {
+	if n, ok := c.Native(name); ok {
+		return n.Files
+	}
+	switch name {
+	case "read_file":
+		return ReadsFile
+	case "write_file", "edit_file":
+		return WritesFile
+	}
+	return NoFiles
+}
+
+// PathsIn returns the paths that an input names, as they are spelled. It reports false where there may be
+// others.
+func (f *Fields) PathsIn(input json.RawMessage) (paths []string, ok bool) {
+	ok = true
+	if f.Scan != nil {
+		paths, ok = f.Scan(input)
+	}
+	for _, name := range f.Paths {
+		if path := Field(input, name); path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths, ok
+}
+
+// Field returns a field of an input that is a string, or "".
+func Field(input json.RawMessage, name string) string {
+	var object map[string]json.RawMessage
+	var text string
+	if name == "" || json.Unmarshal(input, &object) != nil || json.Unmarshal(object[name], &text) != nil {
+		return ""
+	}
+	return text
+}
