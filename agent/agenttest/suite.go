@@ -23,11 +23,18 @@ type Subject struct {
 	// Request is of a run that ends by itself, with success and after at least one other event. Let the
 	// agent call a tool in it: whether the adapter asks its host first can only be seen then.
 	Request agent.Request
+	// Calls makes an adapter whose agent makes these calls of its own tools, one after the other and whatever
+	// becomes of them, and then ends. Nil leaves the tests about its tools out.
+	Calls func(t *testing.T, calls []event.ToolCall) agent.Adapter
+	// Changes are calls, by name and input, that each make the file, where they are allowed: at least one for
+	// each way in which the agent writes files or runs commands. The file is in Request.Dir.
+	Changes func(file string) []event.ToolCall
 	// Patience is how long a run may take to end when it has been stopped. Zero means 20 seconds.
 	Patience time.Duration
 }
 
-// TestAdapter tests whether an adapter does what [agent.Adapter] asks for. It makes about twelve runs.
+// TestAdapter tests whether an adapter does what [agent.Adapter] asks for. It makes about twelve runs, and nine
+// more with Subject.Calls.
 func TestAdapter(t *testing.T, s Subject) {
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
@@ -43,6 +50,16 @@ func TestAdapter(t *testing.T, s Subject) {
 				newAdapter = s.Missing
 			}
 			if err := c.check(t.Context(), newAdapter(t), s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, c := range toolChecks {
+		t.Run(c.name, func(t *testing.T) {
+			if s.Calls == nil {
+				t.Skip("the subject does not say how its agent calls tools: set Subject.Calls and Changes to run it")
+			}
+			if err := c.check(t, s); err != nil {
 				t.Error(err)
 			}
 		})

@@ -4,8 +4,10 @@ package agenttest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/tool"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +30,90 @@ func TestAScriptedAdapterIsAnAdapter(t *testing.T) {
 			return New(Emit(event.Text{Content: "a"}), UseTool(event.ToolCall{ID: "b", Name: "Bash"}, "ok"), Done("token"))
 		},
 		Missing: func(*testing.T) agent.Adapter { return &Adapter{Readiness: missing} },
+		Request: agent.Request{Dir: t.TempDir()},
+		Calls:   func(_ *testing.T, calls []event.ToolCall) agent.Adapter { return performing(Perform, calls) },
+		Changes: invented,
 	})
+}
+
+// performing is an agent that makes calls in a way.
+func performing(way func(event.ToolCall) Step, calls []event.ToolCall) *Adapter {
+	a := &Adapter{Tools: Tools()}
+	for _, c := range calls {
+		a.Steps = append(a.Steps, way(c))
+	}
+	a.Steps = append(a.Steps, Done(""))
+	return a
+}
+
+// invented are the calls that make a file with the invented tools.
+func invented(file string) []event.ToolCall {
+	input := func(v any) json.RawMessage { raw, _ := json.Marshal(v); return raw }
+	return []event.ToolCall{
+		{Name: "inscribe", Input: input(map[string]any{"at": file, "text": "x"})},
+		{Name: "amend", Input: input(map[string]any{"changes": []any{map[string]any{"at": file, "text": "x"}}})},
+		{Name: "perform", Input: input(map[string]any{"line": "make " + file})},
+	}
+}
+
+// The checks about tools find fault with agents that do not do their part.
+func TestToolChecks_FindFault(t *testing.T) {
+	unasked := func(c event.ToolCall) Step {
+		return func(r *Run) { Perform(c)(&Run{Context: context.WithoutCancel(r.Context), yield: r.yield}) }
+	}
+	late := func(c event.ToolCall) Step { // makes the call also if the run was stopped meanwhile
+		return func(r *Run) { decideQuietly(r, c); unasked(c)(r) }
+	}
+	believing := func(c event.ToolCall) Step { // takes everything but a denial for a permission
+		return func(r *Run) {
+			if d := decideQuietly(r, c); d.Verdict != event.Deny || d.Reason == "" {
+				unasked(c)(r)
+			}
+		}
+	}
+	idle := func(event.ToolCall) Step { return func(*Run) {} }
+	unlisted := func(a *Adapter) *Adapter { a.Tools = &tool.Catalogue{Agent: "scripted"}; return a }
+	harmless := func(a *Adapter) *Adapter {
+		a.Tools = &tool.Catalogue{Agent: "scripted", Natives: []tool.Native{{Name: "inscribe"}, {Name: "amend"}, {Name: "perform"}}}
+		return a
+	}
+	none := func(a *Adapter) *Adapter { a.Tools = nil; return a }
+	as := func(a *Adapter) *Adapter { return a }
+	for _, c := range []struct {
+		check string
+		way   func(event.ToolCall) Step
+		with  func(*Adapter) *Adapter
+		want  string
+	}{
+		{"its tools change files where they are allowed", idle, as, "0 of 3 calls"},
+		{"permissions that deny hold for every tool of its catalogue", unasked, as, "calls that are denied made files"},
+		{"permissions that deny hold for every tool of its catalogue", Perform, unlisted, "does not say that it needs"},
+		{"permissions that deny hold for every tool of its catalogue", Perform, harmless, "does not say that it needs"},
+		{"permissions that deny hold for every tool of its catalogue", Perform, none, "want the tools of the agent"},
+		{"a tool that its catalogue does not have is denied", unasked, as, "not in the catalogue made files"},
+		{"a host that never answers leaves every call undone", late, as, "no host has allowed made files"},
+		{"a host that answers nonsense leaves every call undone", believing, as, "no host has allowed made files"},
+		{"a host that replaces an input by nonsense leaves every call undone", believing, as, "no host has allowed made files"},
+		{"a host that is gone leaves every call undone", believing, as, "no host has allowed made files"},
+		{"a host that is gone leaves every call undone", unasked, as, "was not asked"},
+	} {
+		t.Run(c.check+": "+c.want, func(t *testing.T) {
+			s := Subject{
+				Request: agent.Request{Dir: t.TempDir()}, Changes: invented,
+				Calls: func(_ *testing.T, calls []event.ToolCall) agent.Adapter { return c.with(performing(c.way, calls)) },
+			}
+			at := slices.IndexFunc(toolChecks, func(x toolCheck) bool { return x.name == c.check })
+			if err := toolChecks[at].check(t, s); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+// decideQuietly asks the host, and takes a panic for no answer.
+func decideQuietly(r *Run, c event.ToolCall) (d event.Decision) {
+	defer func() { _ = recover() }()
+	return decide(r, c)
 }
 
 // The suite must be able to find fault.

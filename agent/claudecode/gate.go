@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -55,7 +54,7 @@ func BindGate(opts *claude.Options, e *gate.Engine) error {
 
 func bindGate(opts *claude.Options, g gated) error {
 	bound, config := *opts, g.AgentConfig()
-	if config.Catalogue != catalogue.Tools() {
+	if config.Catalogue == nil || config.Catalogue.Agent != Agent {
 		return errStrangeGate
 	}
 	servers, ambiguous := knownServers(opts, config.Servers)

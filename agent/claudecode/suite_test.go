@@ -3,6 +3,7 @@
 package claudecode_test
 
 import (
+	"encoding/json"
 	"os"
 	"reflect"
 	"strings"
@@ -27,7 +28,26 @@ func TestClaudeCodePassesTheSuiteOfAllAdapters(t *testing.T) {
 	agenttest.TestAdapter(t, agenttest.Subject{
 		New:     func(*testing.T) agent.Adapter { return newAdapter(t, cli.Options(model)) },
 		Missing: func(*testing.T) agent.Adapter { return claudecode.New(&claude.Options{CLIPath: "/nowhere/claude"}) },
-		Request: agent.Request{Prompt: "Say hello."},
+		Request: agent.Request{Prompt: "Say hello.", Dir: cli.Work},
+		Calls: func(t *testing.T, calls []event.ToolCall) agent.Adapter {
+			var turns []script.Turn
+			for _, c := range calls {
+				var input script.Input
+				if err := json.Unmarshal(c.Input, &input); err != nil {
+					t.Fatal(err)
+				}
+				turns = append(turns, script.Reply(script.ToolCall{ID: c.ID, Name: c.Name, Input: input}))
+			}
+			return newAdapter(t, cli.Options(claudetest.NewModel(t, append(turns, script.Text("Done.").Always())...)))
+		},
+		Changes: func(file string) []event.ToolCall {
+			path, _ := json.Marshal(file)
+			return []event.ToolCall{
+				{Name: "Write", Input: json.RawMessage(`{"content":"x","file_path":` + string(path) + `}`)},
+				{Name: "Edit", Input: json.RawMessage(`{"old_string":"","new_string":"x","file_path":` + string(path) + `}`)},
+				{Name: "Bash", Input: json.RawMessage(`{"description":"d","command":"touch ` + file + `"}`)},
+			}
+		},
 	})
 }
 

@@ -40,7 +40,7 @@ var layers = map[string][]string{
 	// The suite that every file system for tools must pass.
 	"workspace/fsuite": {"workspace"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
-	"agent/agenttest": {"agent", "tool", "event"},
+	"agent/agenttest": {"agent", "gate", "tool", "event"},
 	// An adapter knows no session: it asks its host.
 	"agent/claudecode": {"agent", "agent/claudecode/catalogue", "workspace", "isolation", "gateway", "guard", "gate", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
 	// What is known of the tools of Claude Code: data, for whoever judges or shows their calls.
