@@ -265,7 +265,7 @@ func (e *evaluation) request() (agent.Request, error) {
 		Dir: e.opts.Dir, Workspace: e.place.workspace(), Model: e.opts.Model, Effort: e.opts.Effort,
 		MaxTurns: e.opts.MaxTurns, SideCallsPerTurn: e.opts.SideCallsPerTurn, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
 		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
-		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, OutputSchema: rendered.OutputSchema,
+		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, Servers: e.opts.Servers, OutputSchema: rendered.OutputSchema,
 		PartialText: e.opts.PartialText, Resume: e.resumeToken(), Fork: e.forks, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
 		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/safelog"
@@ -79,6 +80,8 @@ type Options struct {
 	RestartToOpen bool
 	MaxExpansions int
 
+	// Servers are MCP servers that the agent itself connects to; see [agent.Request].
+	Servers map[string]agent.Server
 	// ToolServer is the name of the server under which the model finds the tools of the prompt. Empty means
 	// [ToolServer].
 	ToolServer string

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/drover-agents/drover/gate"
@@ -25,6 +26,9 @@ func merge(defaults, req Request) Request {
 	req.DisallowedTools = given(req.DisallowedTools, defaults.DisallowedTools)
 	req.Tools = cmp.Or(req.Tools, defaults.Tools)
 	req.ToolServer = cmp.Or(req.ToolServer, defaults.ToolServer)
+	if req.Servers == nil {
+		req.Servers = defaults.Servers
+	}
 	req.Skills = given(req.Skills, defaults.Skills)
 	req.Hooks = cmp.Or(req.Hooks, defaults.Hooks)
 	req.MaxRefusals = cmp.Or(req.MaxRefusals, defaults.MaxRefusals)
@@ -73,6 +77,7 @@ func (r Request) clone() Request {
 	r.AllowedTools = slices.Clone(r.AllowedTools)
 	r.DisallowedTools = slices.Clone(r.DisallowedTools)
 	r.OutputSchema = slices.Clone(r.OutputSchema)
+	r.Servers = maps.Clone(r.Servers)
 	r.Skills = slices.Clone(r.Skills)
 	r.Trackers = slices.Clone(r.Trackers)
 	if r.Permissions != nil {

@@ -49,7 +49,7 @@ func filled(t *testing.T, word string, n int) agent.Request {
 		AllowedTools: []string{word}, DisallowedTools: []string{word}, Tools: tools, Workspace: new(workspace.Workspace),
 		Permissions:  &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
 		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`), PartialText: true,
-		AppendSystemPrompt: word, ToolServer: word, Skills: []agent.Skill{skill(word)},
+		AppendSystemPrompt: word, ToolServer: word, Skills: []agent.Skill{skill(word)}, Servers: map[string]agent.Server{word: {URL: word}},
 		Hooks: &agent.Hooks{}, MaxRefusals: n, Trackers: []*guard.Tracker{guard.NewTracker(guard.Budget{MaxTotalTokens: int64(n)})},
 		RunID: word, TraceParent: word, TraceState: word, Transcript: func(agent.TranscriptLine) {},
 	}

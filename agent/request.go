@@ -4,6 +4,7 @@ package agent
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -66,6 +67,9 @@ type Request struct {
 	Tools *tool.Registry
 	// ToolServer is the name of the MCP server under which the agent finds Tools. Empty means [ToolServer].
 	ToolServer string
+	// Servers are MCP servers that the agent itself connects to, by their keys, beside those of the adapter. A key is
+	// taken once.
+	Servers map[string]Server
 	// Skills are instructions that the agent finds by their names, for this run alone. With them the agent
 	// has the tool to read them, also if AllowedTools does not name it.
 	Skills []Skill
@@ -98,6 +102,18 @@ type Request struct {
 	OutputSchema json.RawMessage
 	// PartialText yields text also while it is written, as [event.TextDelta].
 	PartialText bool
+}
+
+// A Server is an MCP server of somebody else: a program that the agent starts, or an address.
+type Server struct {
+	// Command is the program and its arguments. Env is added to the environment that the agent gives it.
+	Command []string
+	Env     map[string]string
+	// URL is where a server is reached over HTTP, if there is no Command.
+	URL     string
+	Headers map[string]string
+	// Timeout bounds each call. Zero means the agent's default.
+	Timeout time.Duration
 }
 
 // ToolServer is the name of the MCP server under which an agent finds Request.Tools unless the request has

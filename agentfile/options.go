@@ -10,7 +10,6 @@ import (
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/copytree"
@@ -25,7 +24,7 @@ func (f *File) Options() *drover.Options {
 		Model: f.Model, Effort: f.Effort, SystemPrompt: f.System.Replace, AppendSystemPrompt: f.System.Append,
 		AllowedTools: f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny),
 		MaxTurns: f.Limits.Turns, MaxBudgetUSD: f.Limits.USD, ToolTimeout: time.Duration(f.Limits.ToolTime),
-		Permissions: f.permissions(), Policies: f.policies(),
+		Permissions: f.permissions(), Policies: f.policies(), Servers: f.servers(),
 		Completion: f.checker(), MaxRounds: f.Completion.Rounds,
 		RestartToOpen: hidesSkills(f.Sections), // an agent may take no skills while it works
 	}
@@ -154,15 +153,11 @@ func (f *File) Walls() *isolation.Isolation {
 	return in
 }
 
-// MCPServers are the servers of the file, for the options that an adapter is made of.
-func (f *File) MCPServers() map[string]claude.MCPServer {
-	all := map[string]claude.MCPServer{}
+// servers are the MCP servers of the file.
+func (f *File) servers() map[string]agent.Server {
+	all := map[string]agent.Server{}
 	for name, s := range f.Servers {
-		if s.URL != "" {
-			all[name] = claude.MCPHTTP{URL: s.URL, Headers: s.Headers, Timeout: time.Duration(s.Timeout)}
-			continue
-		}
-		all[name] = claude.MCPStdio{Command: s.Command[0], Args: s.Command[1:], Env: s.Env, Timeout: time.Duration(s.Timeout)}
+		all[name] = agent.Server{Command: s.Command, Env: s.Env, URL: s.URL, Headers: s.Headers, Timeout: time.Duration(s.Timeout)}
 	}
 	return all
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
@@ -72,10 +72,10 @@ func TestMountsServersAndWalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]claude.MCPServer{
-		"lint": claude.MCPStdio{Command: "lint-server", Args: []string{"--stdio"}, Env: map[string]string{"A": "b"}, Timeout: 5 * time.Second},
-		"web":  claude.MCPHTTP{URL: "https://tools.example.com/mcp", Headers: map[string]string{"X-Team": "blue"}},
-	}, f.MCPServers()); diff != "" {
+	if diff := cmp.Diff(map[string]agent.Server{
+		"lint": {Command: []string{"lint-server", "--stdio"}, Env: map[string]string{"A": "b"}, Timeout: 5 * time.Second},
+		"web":  {URL: "https://tools.example.com/mcp", Headers: map[string]string{"X-Team": "blue"}},
+	}, f.Options().Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
 	walls := f.Walls()

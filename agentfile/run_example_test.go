@@ -37,7 +37,6 @@ func review(ctx context.Context, base *claude.Options) error {
 	if err != nil {
 		return err
 	}
-	base.MCPServers = f.MCPServers()
 	adapter := claudecode.New(base).In(f.Walls())
 	o := f.Options()
 	o.Workspace = w

@@ -43,7 +43,27 @@ func overlay(o *claude.Options, req agent.Request) error {
 		o.TraceParent, o.TraceState = req.TraceParent, req.TraceState
 	}
 	o.PartialMessages = o.PartialMessages || req.PartialText
-	return errors.Join(overlaySystemPrompt(o, req), overlayTools(o, req), overlayEffort(o, req.Effort))
+	return errors.Join(overlaySystemPrompt(o, req), overlayServers(o, req.Servers), overlayTools(o, req), overlayEffort(o, req.Effort))
+}
+
+// overlayServers adds the servers of a request.
+func overlayServers(o *claude.Options, servers map[string]agent.Server) error {
+	all := maps.Clone(o.MCPServers)
+	var errs []error
+	for name, s := range servers {
+		switch _, taken := all[name]; {
+		case taken:
+			errs = append(errs, refusal("Servers", "the adapter has a server %q of its own\n  next: choose another key", name))
+		case (len(s.Command) == 0) == (s.URL == ""):
+			errs = append(errs, refusal("Servers", "%q has neither a command nor a URL, or both\n  next: give one of them", name))
+		case s.URL != "":
+			set(&all, name, claude.MCPServer(claude.MCPHTTP{URL: s.URL, Headers: s.Headers, Timeout: s.Timeout}))
+		default:
+			set(&all, name, claude.MCPServer(claude.MCPStdio{Command: s.Command[0], Args: s.Command[1:], Env: s.Env, Timeout: s.Timeout}))
+		}
+	}
+	o.MCPServers = all
+	return errors.Join(errs...)
 }
 
 // setIf sets an option unless the request says nothing about it.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -98,6 +99,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 
 		"AppendSystemPrompt": {"Be kind.", "SystemPrompt"},
 		"ToolServer":         {"wink", ""}, // of no tools
+		"Servers":            {map[string]agent.Server{"web": {URL: "http://127.0.0.1:1"}}, "MCPServers"},
 		"Skills":             {[]agent.Skill{named("greet")}, "AllowedTools"},
 		"Hooks":              {&agent.Hooks{Submitted: quiet}, "Hooks Settings"},
 		"SideCallsPerTurn":   {3, ""},                                                  // the gateway counts
@@ -344,6 +346,35 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 			_, err := New(&x.base).newRun(t.Context(), x.req)
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("got %v, want an error with %q", err, x.want)
+			}
+		})
+	}
+}
+
+func TestServers_OfARequest(t *testing.T) {
+	base := &claude.Options{MCPServers: map[string]claude.MCPServer{"web": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}
+	for name, x := range map[string]struct {
+		servers map[string]agent.Server
+		want    map[string]claude.MCPServer
+		refused string
+	}{
+		"none":    {nil, base.MCPServers, ""},
+		"two":     {map[string]agent.Server{"a": {URL: "http://a", Headers: map[string]string{"K": "v"}}, "b": {Command: []string{"b", "c"}, Env: map[string]string{"D": "e"}, Timeout: time.Second}}, map[string]claude.MCPServer{"web": base.MCPServers["web"], "a": claude.MCPHTTP{URL: "http://a", Headers: map[string]string{"K": "v"}}, "b": claude.MCPStdio{Command: "b", Args: []string{"c"}, Env: map[string]string{"D": "e"}, Timeout: time.Second}}, ""},
+		"taken":   {map[string]agent.Server{"web": {URL: "http://a"}}, nil, `the adapter has a server "web" of its own`},
+		"neither": {map[string]agent.Server{"a": {}}, nil, "neither a command nor a URL"},
+		"both":    {map[string]agent.Server{"a": {URL: "http://a", Command: []string{"b"}}}, nil, "or both"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := *base
+			err := overlay(&o, agent.Request{Servers: x.servers})
+			if x.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), x.refused) {
+					t.Errorf("got %v, want %q", err, x.refused)
+				}
+				return
+			}
+			if diff := cmp.Diff(x.want, o.MCPServers); err != nil || diff != "" || len(base.MCPServers) != 1 {
+				t.Errorf("%v; servers (-want +got):\n%s", err, diff)
 			}
 		})
 	}

@@ -272,9 +272,6 @@ func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agen
 		// The gate decides in every mode; this one the CLI grants to root too.
 		PermissionMode: claude.ModeDefault,
 	}
-	if o.file.agent != nil {
-		base.MCPServers = o.file.agent.MCPServers()
-	}
 	kept.keep(base)
 	agents, err := makeAgents(base, in)
 	if err != nil {

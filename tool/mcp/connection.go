@@ -38,7 +38,7 @@ func connect(server *sdk.Server, send func(context.Context, json.RawMessage) err
 	if initialized {
 		opts = &sdk.ServerSessionOptions{State: &sdk.ServerSessionState{
 			InitializeParams: &sdk.InitializeParams{
-				ProtocolVersion: handshakeVersion, Capabilities: &sdk.ClientCapabilities{}, ClientInfo: &sdk.Implementation{Name: "claude-code", Version: "0"},
+				ProtocolVersion: handshakeVersion, Capabilities: &sdk.ClientCapabilities{}, ClientInfo: &sdk.Implementation{Name: "drover", Version: "0"},
 			},
 			InitializedParams: &sdk.InitializedParams{},
 		}}

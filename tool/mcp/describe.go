@@ -12,10 +12,10 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// The keys of _meta. The first is the CLI's; those of Drover carry what MCP has no words for, so that
-// a registry which is served and imported again is the same.
+// The keys of _meta. Those of Drover carry what MCP has no words for, so that a registry which is served and imported
+// again is the same. Agents tell the id of a call under keys of their own, which end alike; see [ToolUseID].
 const (
-	metaToolUseID = "claudecode/toolUseId"
+	metaToolUseID = "drover/toolUseId"
 	metaRisk      = "drover/risk"    // of a tool: a toldRisk
 	metaFailure   = "drover/failure" // of a result: a toldFailure
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,13 +32,24 @@ func (p InProcess) Open(send func(ctx context.Context, msg json.RawMessage) erro
 }
 
 // ToolUseID returns the id of the tool use that a handler is answering, or "". The same id stands in
-// the messages, the hooks and the permission questions about the call.
+// the messages, the hooks and the permission questions about the call. It is told in _meta by the key "toolUseId" of
+// whichever client; where several clients tell different ones there is none.
 func ToolUseID(req *sdk.CallToolRequest) string {
 	if req == nil || req.Params == nil {
 		return ""
 	}
-	id, _ := req.Params.Meta[metaToolUseID].(string)
-	return id
+	found := ""
+	for key, value := range req.Params.Meta {
+		id, _ := value.(string)
+		switch {
+		case !strings.HasSuffix(key, "/toolUseId") || id == "":
+		case found != "" && found != id:
+			return ""
+		default:
+			found = id
+		}
+	}
+	return found
 }
 
 var errSessionClosed = errors.New("mcp: the session is closed")
@@ -112,7 +124,7 @@ func (p InProcess) Manifest() (initialize, tools json.RawMessage, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	initialize, err = s.ask(ctx, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+handshakeVersion+
-		`","capabilities":{},"clientInfo":{"name":"claude-code","version":"0"}}}`)
+		`","capabilities":{},"clientInfo":{"name":"drover","version":"0"}}}`)
 	if err != nil {
 		return nil, nil, err
 	}

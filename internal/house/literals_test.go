@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
+)
+
+// ofClaude are the packages that may know Claude Code: its wire client, its adapter, their test kits, and what only
+// shows or tests.
+var ofClaude = []string{"claude", "agent/claudecode", "examples", "bench", "internal", "drovertest", "isolation"}
+
+// cliFields are fields of inputs of tools that only the CLI uses.
+var cliFields = []string{"file_path", "notebook_path", "subagent_type", "old_string", "new_string", "replace_all", "run_in_background", "taskId", "claudecode/toolUseId"}
+
+// cliFlags are flags of the CLI that are not also ours.
+var cliFlags = regexp.MustCompile(`^--(allowed-?[tT]ools|disallowed-?[tT]ools|permission-(mode|prompt-tool)|mcp-config|append-system-prompt|setting-sources|add-dir|output-format|input-format|strict-mcp-config|dangerously-skip-permissions|fork-session|include-partial-messages)\b`)
+
+var cliVariables = regexp.MustCompile(`\b(CLAUDE|ANTHROPIC)_[A-Z]`)
+
+// knows says what a literal knows of Claude Code, or nothing. The command may name tools and variables that users set.
+func knows(pkg, text string) string {
+	_, native := catalogue.Tools().Native(text)
+	isCommand := strings.HasPrefix(pkg, "cmd/")
+	for _, field := range cliFields {
+		if text == field || strings.Contains(text, `json:"`+field+`"`) || strings.Contains(text, `json:"`+field+`,`) {
+			return "a field of the CLI's tools"
+		}
+	}
+	switch {
+	case native && !isCommand:
+		return "the name of a tool of the CLI"
+	case cliFlags.MatchString(text):
+		return "a flag of the CLI"
+	case cliVariables.MatchString(text) && !isCommand:
+		return "a variable of the CLI"
+	}
+	return ""
+}
+
+// TestLiterals finds what the core knows of Claude Code by its words.
+func TestLiterals(t *testing.T) {
+	files := token.NewFileSet()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(root, path)
+		pkg := filepath.ToSlash(filepath.Dir(rel))
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name := entry.Name(); rel != "." && (strings.HasPrefix(name, ".") || name == "testdata") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") || mayKnow(pkg) {
+			return nil
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, _ := strconv.Unquote(literal.Value)
+			if what := knows(pkg, text); what != "" {
+				t.Errorf("%s:%d: %s is %s", rel, files.Position(literal.Pos()).Line, literal.Value, what)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mayKnow(pkg string) bool {
+	for _, known := range ofClaude {
+		if pkg == known || strings.HasPrefix(pkg, known+"/") {
+			return true
+		}
+	}
+	return false
+}
