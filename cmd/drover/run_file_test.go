@@ -65,8 +65,8 @@ isolation: {network: {domains: [example.com]}}
 	if diff := cmp.Diff([]string{"Bash"}, asked.DisallowedTools); diff != "" {
 		t.Errorf("tools that are taken away (-want +got):\n%s", diff)
 	}
-	if a.base.MCPServers["lint"] == nil || len(a.in.Network.AllowedDomains) != 1 || a.in.Weakest != isolation.LevelCell {
-		t.Errorf("servers %v, walls %+v", a.base.MCPServers, a.in)
+	if len(asked.Servers["lint"].Command) == 0 || len(a.in.Network.AllowedDomains) != 1 || a.in.Weakest != isolation.LevelCell {
+		t.Errorf("servers %v, walls %+v", asked.Servers, a.in)
 	}
 }
 
