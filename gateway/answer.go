@@ -37,19 +37,19 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 	c.headAt = time.Now()
 	c.firstByte = c.headAt.Sub(c.began)
 	c.status, c.upstreamStatus = statusFor(resp.StatusCode), resp.StatusCode
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == statusOverloaded {
+	if c.run.wire.isBusy(resp.StatusCode) {
 		c.retryAfter, _ = retryAfter(resp.Header, time.Now())
 	}
 	if !finalStatus(resp.StatusCode) {
 		c.problem = fmt.Sprintf("the upstream answered with status %d, which is none", resp.StatusCode)
 		c.status = http.StatusBadGateway
-		writeError(c.w, c.run.wire, c.status, "api_error", c.problem)
+		c.run.wire.writeError(c.w, c.status, c.problem)
 		return false
 	}
 	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		c.problem = "the upstream answered in " + clip(encoding) + ", which cannot be metered"
 		c.status = http.StatusBadGateway
-		writeError(c.w, c.run.wire, c.status, "api_error", c.problem)
+		c.run.wire.writeError(c.w, c.status, c.problem)
 		return false
 	}
 	c.open(resp)
@@ -86,9 +86,8 @@ func (c *call) open(resp *http.Response) {
 	}
 	c.mu.Lock()
 	c.out = http.NewResponseController(c.w)
-	c.meter = newMeter(resp.Header.Get("Content-Type"))
-	_, whole := c.meter.(*jsonMeter)
-	c.clean = !whole
+	c.stream, c.meter = c.run.wire.newMeter(resp.Header.Get("Content-Type"))
+	c.clean = c.stream != nil
 	c.mu.Unlock()
 	c.allowTime()
 	c.w.WriteHeader(c.status)
@@ -99,10 +98,10 @@ func (c *call) open(resp *http.Response) {
 // reports whether the answer goes on.
 func (c *call) forward(p []byte) bool {
 	c.mu.Lock()
-	wasClean, wasFinished := c.clean, c.meter.read().finished
-	boundary := c.meter.feed(p)
+	wasClean, wasFinished := c.clean, c.meter.Reading().Finished
+	boundary := c.meter.Feed(p)
 	c.clean = boundary == len(p)
-	finished := c.meter.read().finished
+	finished := c.meter.Reading().Finished
 	c.mu.Unlock()
 	c.count()
 	err := c.run.spent()
@@ -215,12 +214,13 @@ func (c *call) ended(err error) (broken bool) {
 		return true
 	}
 	c.mu.Lock()
-	clean, kind := c.clean, c.meter
+	clean := c.clean
 	c.mu.Unlock()
-	if _, sse := kind.(*sseMeter); sse && !clean {
-		c.write([]byte("\n\n"))
-	} else if !clean {
-		return true
+	if !clean {
+		if c.stream == nil || c.stream.EndEvent == "" {
+			return true
+		}
+		c.write([]byte(c.stream.EndEvent))
 	}
 	c.sayStopped(stopped)
 	return false
@@ -229,7 +229,7 @@ func (c *call) ended(err error) (broken bool) {
 // sayStopped ends a stream with the reason.
 func (c *call) sayStopped(err error) {
 	c.problem = problemStopped
-	c.write(c.run.wire.errorEvent("billing_error", firstLine(err)))
+	c.write(c.stream.ErrorEvent(http.StatusPaymentRequired, firstLine(err)))
 }
 
 // cut ends the answer because the run is over: at once if that leaves nothing half said, otherwise
@@ -243,7 +243,7 @@ func (c *call) cut() {
 	if c.late != nil {
 		c.late.Stop()
 	}
-	if c.meter == nil || (c.clean && !c.meter.read().finished) {
+	if c.meter == nil || (c.clean && !c.meter.Reading().Finished) {
 		c.cancel()
 	} else {
 		c.late = time.AfterFunc(lastWords, c.cancel)

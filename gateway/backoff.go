@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// statusOverloaded is the API's own status for having too much to do.
-const statusOverloaded = 529
+// isBusy reports whether a status means that the upstream has too much to do.
+func (w *Wire) isBusy(status int) bool {
+	return status == http.StatusTooManyRequests || w.Overloaded != 0 && status == w.Overloaded
+}
 
 // tooBusy reports whether an answer means that the same call may succeed later.
-func tooBusy(resp *http.Response) bool {
-	return (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == statusOverloaded) &&
-		resp.Header.Get("X-Should-Retry") != "false"
+func (w *Wire) tooBusy(resp *http.Response) bool {
+	return w.isBusy(resp.StatusCode) && (w.RetryHeader == "" || resp.Header.Get(w.RetryHeader) != "false")
 }
 
 // The shortest and the longest wait where the upstream does not say how long.

@@ -18,18 +18,16 @@ import (
 // maxBody bounds what an agent may send in one request; the API itself takes half of it.
 const maxBody = 64 << 20
 
-// agentHeader is where the CLI names the subagent that a call is for.
-const agentHeader = "X-Claude-Code-Agent-Id"
-
 // A call is one request of the agent on its way.
 type call struct {
 	run    *Run
 	w      http.ResponseWriter
 	client context.Context // ends when the agent has gone
 	header http.Header     // for the upstream
+	method string
 	query  string
 	body   []byte
-	target target
+	route  Route
 
 	model, agent string
 	asked        Ask
@@ -55,10 +53,11 @@ type call struct {
 
 // serve answers a request that the run takes.
 func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
-	if isHello(req) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"message":"hello"}`)
-		return
+	if r.wire.Hello != nil {
+		if reply := r.wire.Hello(req.Method, req.URL.Path); reply != nil {
+			reply.write(w, http.StatusOK)
+			return
+		}
 	}
 	up := &upload{run: r, from: http.MaxBytesReader(w, req.Body, maxBody)}
 	defer up.release()
@@ -68,7 +67,7 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if r.practises.Load() > 0 {
-		c.practise()
+		r.wire.Practice(c.route, c.streamed).write(w, http.StatusOK)
 		return
 	}
 	if err := r.spent(); err != nil {
@@ -85,11 +84,11 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 
 // admit decides whether a request may go on.
 func (r *Run) admit(w http.ResponseWriter, req *http.Request, up *upload) (*call, *refusal) {
-	path, ok := r.wire.authorize(req, r.token)
+	path, ok := r.wire.Authorize(req, r.isToken)
 	if !ok {
 		return nil, &refusal{path: path, reason: "the request does not carry the token of this run"}
 	}
-	target, ok := r.wire.route(req.Method, path)
+	route, ok := r.wire.Route(req.Method, path)
 	if !ok {
 		return nil, &refusal{path: path, reason: "only model calls pass this gateway"}
 	}
@@ -98,8 +97,8 @@ func (r *Run) admit(w http.ResponseWriter, req *http.Request, up *upload) (*call
 		return nil, bodyRefusal(path, err)
 	}
 	c := &call{
-		run: r, w: w, client: req.Context(), header: passed(req.Header), query: req.URL.RawQuery,
-		body: body, target: target, model: target.model, agent: agentOf(req), began: time.Now(),
+		run: r, w: w, client: req.Context(), header: passed(req.Header), method: req.Method, query: req.URL.RawQuery,
+		body: body, route: route, model: route.Model, agent: r.agentOf(req), began: time.Now(),
 	}
 	c.header.Set("Accept-Encoding", "identity")
 	if refusal := c.examine(); refusal != nil {
@@ -108,56 +107,54 @@ func (r *Run) admit(w http.ResponseWriter, req *http.Request, up *upload) (*call
 	return c, nil
 }
 
-func agentOf(req *http.Request) string {
-	if agent := clip(req.Header.Get(agentHeader)); agent != "" {
-		return agent
+func (r *Run) agentOf(req *http.Request) string {
+	if r.wire.AgentHeader == "" {
+		return MainAgent
 	}
-	return MainAgent
+	return cmp.Or(clip(req.Header.Get(r.wire.AgentHeader)), MainAgent)
 }
 
 func bodyRefusal(path string, err error) *refusal {
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &refusal{
-			path: path, status: http.StatusRequestEntityTooLarge, kind: "request_too_large",
+			path: path, status: http.StatusRequestEntityTooLarge,
 			reason: fmt.Sprintf("the request has more than %d bytes", maxBody),
 		}
 	}
 	if errors.Is(err, errTooMuchHeld) {
-		return &refusal{path: path, status: http.StatusTooManyRequests, kind: "rate_limit_error", reason: err.Error()}
+		return &refusal{path: path, status: http.StatusTooManyRequests, reason: err.Error()}
 	}
-	return &refusal{path: path, status: http.StatusBadRequest, kind: "invalid_request_error", reason: "the request broke off"}
+	return &refusal{path: path, status: http.StatusBadRequest, reason: "the request broke off"}
 }
 
 // examine reads what the body says about the call, and compares the model with those that may be
 // asked for.
 func (c *call) examine() *refusal {
-	if c.target.op == opProfiles {
+	if c.method == http.MethodGet {
 		return nil
 	}
-	asked, err := readBody(c.body)
+	asked, err := c.run.wire.ReadRequest(c.header, c.body)
 	if err != nil {
-		return &refusal{path: c.target.path, status: http.StatusBadRequest, kind: "invalid_request_error", reason: err.Error()}
+		return &refusal{path: c.route.Path, status: http.StatusBadRequest, reason: err.Error()}
 	}
-	if c.model == "" {
-		c.model = asked.model
-	}
-	c.streamed = asked.stream || c.target.streams
+	c.model = cmp.Or(c.model, asked.Model)
+	c.streamed = asked.Stream || c.route.Streams
 	if !c.run.allowed(c.model) {
-		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", clip(c.model))}
+		return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf("the model %q may not be asked for in this run", clip(c.model))}
 	}
-	c.model = CanonicalModel(clip(c.model)) // clipped only now: what is allowed is the whole name
+	c.model = c.run.wire.canonical(clip(c.model)) // clipped only now: what is allowed is the whole name
 	c.asked = asked.Ask
 	c.asked.Model, c.asked.Agent = c.model, c.agent
-	c.result = clip(asked.result)
-	if err := cmp.Or(c.run.checkRemote(&asked), c.run.checkPrice(&asked, c.header)); err != nil {
-		return &refusal{path: c.target.path, model: c.model, reason: err.Error()}
+	c.result = clip(asked.Result)
+	if err := cmp.Or(c.run.checkRemote(&asked), c.run.checkPrice(&asked)); err != nil {
+		return &refusal{path: c.route.Path, model: c.model, reason: err.Error()}
 	}
 	if !c.run.affordable(c.model) {
-		return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}
+		return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}
 	}
-	for _, model := range asked.fallbacks {
-		if !c.run.allowed(model) || !c.run.affordable(CanonicalModel(model)) {
-			return &refusal{path: c.target.path, model: c.model, reason: fmt.Sprintf("the request names the fallback model %q, which may not be asked for in this run or has no price", model)}
+	for _, model := range asked.Fallbacks {
+		if !c.run.allowed(model) || !c.run.affordable(c.run.wire.canonical(model)) {
+			return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf("the request names the fallback model %q, which may not be asked for in this run or has no price", model)}
 		}
 	}
 	return nil
@@ -214,7 +211,7 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !tooBusy(resp) || !c.target.op.metered() { // what costs nothing has limits of its own, and holds nobody back
+		if !c.run.wire.tooBusy(resp) || !c.route.Metered { // what costs nothing has limits of its own, and holds nobody back
 			return resp, nil
 		}
 		wait := backOff(resp.Header, c.attempts)
@@ -236,7 +233,7 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 // attempt sends the call once. The first attempt counts as a request.
 func (c *call) attempt(ctx context.Context) (*http.Response, error) {
 	ask := c.run.begin
-	if c.attempts > 0 || !c.target.op.metered() {
+	if c.attempts > 0 || !c.route.Metered {
 		ask = c.run.spent
 	}
 	if err := ask(); err != nil {
@@ -255,23 +252,20 @@ func (c *call) attempt(ctx context.Context) (*http.Response, error) {
 }
 
 func (c *call) request(ctx context.Context) *http.Request {
-	path, err := url.PathUnescape(c.target.path)
+	path, err := url.PathUnescape(c.route.Path)
 	if err != nil {
-		path = c.target.path // it was one that net/http has parsed
+		path = c.route.Path // it was one that net/http has parsed
 	}
-	method := http.MethodPost
 	var body io.ReadCloser = http.NoBody
-	if c.target.op == opProfiles {
-		method = http.MethodGet
-	} else {
+	if c.method != http.MethodGet {
 		body = io.NopCloser(bytes.NewReader(c.body))
 	}
 	req := &http.Request{
-		Method: method, URL: &url.URL{Path: path, RawPath: c.target.path, RawQuery: c.query},
+		Method: c.method, URL: &url.URL{Path: path, RawPath: c.route.Path, RawQuery: c.query},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: c.header.Clone(), Body: body,
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil },
 	}
-	if method == http.MethodPost {
+	if c.method != http.MethodGet {
 		req.ContentLength = int64(len(c.body))
 	}
 	return req.WithContext(ctx)
@@ -303,18 +297,16 @@ func (c *call) failed(err error) (broken bool) {
 	c.problem = c.run.redactor.String(unreachable(err))
 	c.run.gateway.logger.Warn("gateway: a model call failed", "run", c.run.o.RunID, "upstream", c.run.o.Upstream.Name(), "error", c.problem)
 	c.status = http.StatusBadGateway
-	c.w.Header().Set("Content-Type", "application/json")
 	if !c.run.reached.Load() { // the address, the name or the certificate is wrong rather than the network slow
-		c.w.Header().Set("X-Should-Retry", "false")
+		c.run.wire.forbidRetry(c.w.Header())
 	}
-	c.w.WriteHeader(c.status)
-	_, _ = c.w.Write(c.run.wire.errorBody("api_error", "the gateway cannot reach "+c.run.o.Upstream.Name()+": "+c.problem))
+	c.run.wire.Error(c.status, "the gateway cannot reach "+c.run.o.Upstream.Name()+": "+c.problem).write(c.w, c.status)
 	return false
 }
 
 func (c *call) answerStopped(err error) {
 	c.status = http.StatusPaymentRequired
-	writeError(c.w, c.run.wire, c.status, "billing_error", firstLine(err))
+	c.run.wire.writeError(c.w, c.status, firstLine(err))
 }
 
 // An answer is what the reader of an upstream and whoever ends the run share.
@@ -323,7 +315,8 @@ type answer struct {
 	out    *http.ResponseController
 
 	mu      sync.Mutex
-	meter   meter       // nil until the answer begins
+	meter   Meter       // nil until the answer begins
+	stream  *Stream     // nil for an answer that is not streamed
 	clean   bool        // what was passed on ends with a whole event
 	retired bool        // the call is over
 	hurried bool        // the run is over: whoever reads has little time

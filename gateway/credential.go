@@ -20,6 +20,8 @@ type Credential struct {
 	kind   string
 	secret string
 	helper *keyHelper
+	// listed is a header, and a word that must be in the list which it is.
+	listed [2]string
 }
 
 // APIKey is a key that is sent as x-api-key, such as ANTHROPIC_API_KEY.
@@ -27,14 +29,6 @@ func APIKey(key string) Credential { return Credential{kind: "API key", secret: 
 
 // BearerToken is sent as Authorization: Bearer, such as ANTHROPIC_AUTH_TOKEN.
 func BearerToken(token string) Credential { return Credential{kind: "bearer token", secret: token} }
-
-// OAuthToken is a bearer token of a Claude account, such as CLAUDE_CODE_OAUTH_TOKEN.
-func OAuthToken(token string) Credential { return Credential{kind: kindOAuth, secret: token} }
-
-const (
-	kindOAuth = "OAuth token"
-	oauthBeta = "oauth-2025-04-20"
-)
 
 // KeyFrom is a key that get returns, such as one of a vault. It is asked for when it is needed,
 // again after five minutes, and again when the upstream refuses it. It is sent both as x-api-key and
@@ -111,8 +105,8 @@ func (c Credential) apply(ctx context.Context, h http.Header) error {
 		h.Set("X-Api-Key", c.secret)
 	default:
 		h.Set("Authorization", "Bearer "+c.secret)
-		if c.kind == kindOAuth {
-			addBeta(h, oauthBeta)
+		if c.listed[0] != "" {
+			addToList(h, c.listed[0], c.listed[1])
 		}
 	}
 	return nil
@@ -123,17 +117,17 @@ func (c Credential) renew(h http.Header) bool {
 	return c.helper != nil && c.helper.forget(h.Get("X-Api-Key"))
 }
 
-func addBeta(h http.Header, beta string) {
-	all := strings.Join(h.Values("Anthropic-Beta"), ",")
+func addToList(h http.Header, name, word string) {
+	all := strings.Join(h.Values(name), ",")
 	for have := range strings.SplitSeq(all, ",") {
-		if strings.TrimSpace(have) == beta {
+		if strings.TrimSpace(have) == word {
 			return
 		}
 	}
 	if all != "" {
 		all += ","
 	}
-	h.Set("Anthropic-Beta", all+beta)
+	h.Set(name, all+word)
 }
 
 // A keyHelper keeps the key of a helper for a while.

@@ -24,7 +24,7 @@ import (
 
 // An endingCall is a call whose answer is ended at a byte of it, in one of the ways in which calls end.
 type endingCall struct {
-	wire         Wire
+	wire         *Wire
 	contentType  string
 	path         string // without the token of Bedrock
 	body         []byte // of the answer
@@ -47,7 +47,7 @@ func endingCalls() map[string]*endingCall {
 	}
 	const output = endingDeltas * deltaTokens
 	events = append(events, fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":%d}}`, output), `{"type":"message_stop"}`)
-	streamed := func(wire Wire, contentType, path string, encode func([]string) []byte) *endingCall {
+	streamed := func(wire *Wire, contentType, path string, encode func([]string) []byte) *endingCall {
 		c := &endingCall{wire: wire, contentType: contentType, path: path, input: endingInput, total: endingInput + output}
 		written := endingInput
 		for n, e := range events {
@@ -108,8 +108,8 @@ type endingUpstream struct {
 	closing sync.WaitGroup
 }
 
-func (*endingUpstream) Name() string { return "ending" }
-func (u *endingUpstream) Wire() Wire { return u.wire }
+func (*endingUpstream) Name() string  { return "ending" }
+func (u *endingUpstream) Wire() *Wire { return u.wire }
 
 type hangUpKey struct{}
 

@@ -14,21 +14,9 @@ import (
 	"github.com/drover-agents/drover/internal/echo"
 )
 
-const anthropicURL = "https://api.anthropic.com"
-
-// Anthropic is Anthropic's own API.
-func Anthropic(c Credential) Upstream {
-	base, err := url.Parse(anthropicURL)
-	if err != nil {
-		panic(err) // a constant
-	}
-	return newEndpoint("anthropic", base, c)
-}
-
-// Endpoint is an endpoint that is compatible with Anthropic's API, such as the ANTHROPIC_BASE_URL of
-// the caller. Plain http is allowed, for what runs on this machine or behind a tunnel: the credential
-// then travels as it is.
-func Endpoint(baseURL string, c Credential) (Upstream, error) {
+// NewEndpoint is an endpoint that speaks a wire over HTTP. Plain http is allowed, for what runs on this machine or
+// behind a tunnel: the credential then travels as it is.
+func NewEndpoint(w *Wire, baseURL string, c Credential) (Upstream, error) {
 	base, err := url.Parse(baseURL)
 	if err != nil {
 		err = errors.New("it cannot be parsed") // the error of url has the address, which may hold a password
@@ -36,11 +24,11 @@ func Endpoint(baseURL string, c Credential) (Upstream, error) {
 		err = checkBase(base)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("gateway: the address of an upstream is not in order: %w\n  next: give one such as %s", err, anthropicURL)
+		return nil, fmt.Errorf("gateway: the address of an upstream is not in order: %w\n  next: give one such as https://host", err)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
 	base.RawPath = strings.TrimSuffix(base.RawPath, "/")
-	return newEndpoint(base.String(), base, c), nil
+	return newEndpoint(base.String(), w, base, c), nil
 }
 
 func checkBase(base *url.URL) error {
@@ -60,13 +48,14 @@ func checkBase(base *url.URL) error {
 // An endpoint speaks HTTP with one address.
 type endpoint struct {
 	name       string
+	wire       *Wire
 	base       *url.URL
 	credential Credential
 	transport  *http.Transport
 }
 
-func newEndpoint(name string, base *url.URL, c Credential) *endpoint {
-	return &endpoint{name, base, c, &http.Transport{
+func newEndpoint(name string, w *Wire, base *url.URL, c Credential) *endpoint {
+	return &endpoint{name, w, base, c, &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		ForceAttemptHTTP2:     true,
@@ -81,7 +70,7 @@ func newEndpoint(name string, base *url.URL, c Credential) *endpoint {
 }
 
 func (e *endpoint) Name() string          { return e.name }
-func (e *endpoint) Wire() Wire            { return WireAnthropic }
+func (e *endpoint) Wire() *Wire           { return e.wire }
 func (e *endpoint) CloseIdleConnections() { e.transport.CloseIdleConnections() }
 
 // RoundTrip sends the request with the address and the credential. A key of a helper that is refused

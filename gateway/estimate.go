@@ -2,18 +2,13 @@
 
 package gateway
 
-import (
-	"bytes"
-	"time"
-)
+import "time"
 
 // What an answer that did not come to its end has cost is estimated, rather high than low: an agent can end
 // its answers wherever it likes.
 const (
 	inputBytes  = 4 // of a request for one token
 	outputBytes = 3 // of an answer for one token
-	// deltaEnvelope is what surrounds the text in an event of a stream.
-	deltaEnvelope = 80
 	// outputPerSecond is how fast a model writes, for what it thinks and does not show.
 	outputPerSecond = 80
 	// mostInput is more than any model reads.
@@ -27,12 +22,12 @@ func tokensIn(size, perToken int) int64 { return int64(max(0, size)+perToken-1) 
 
 // estimate raises what an answer has reported to what it may have cost. It reports whether that changed
 // anything.
-func (c *call) estimate(r *reading) bool {
-	before := r.tokens
-	if !r.metered {
-		c.estimateInput(&r.tokens)
+func (c *call) estimate(r *Reading) bool {
+	before := r.Tokens
+	if !r.Metered {
+		r.Tokens = r.Tokens.plus(c.estimateInput())
 	}
-	output, most := r.deltas, c.asked.MaxTokens
+	output, most := r.pieces, c.asked.MaxTokens
 	if most <= 0 {
 		most = unsaidMaxTokens
 	}
@@ -42,21 +37,17 @@ func (c *call) estimate(r *reading) bool {
 	case !c.headAt.IsZero():
 		output = max(output, int64(time.Since(c.headAt).Seconds()*outputPerSecond))
 	}
-	r.tokens.Output = max(r.tokens.Output, min(output, most, maxTokens))
-	return r.tokens != before
+	r.Tokens.Output = max(r.Tokens.Output, min(output, most, maxTokens))
+	return r.Tokens != before
 }
 
 // estimateInput takes the size of the request, at the highest price that it may have.
-func (c *call) estimateInput(t *Tokens) {
+func (c *call) estimateInput() Tokens {
 	n := min(tokensIn(len(c.body), inputBytes), mostInput)
-	switch {
-	case bytes.Contains(c.body, []byte(`"1h"`)):
-		t.CacheWrite1h = n
-	case bytes.Contains(c.body, []byte(`cache_control`)):
-		t.CacheWrite5m = n
-	default:
-		t.Input = n
+	if c.run.wire.Input == nil {
+		return Tokens{Input: n}
 	}
+	return c.run.wire.Input(c.body, n)
 }
 
 // streams reports whether the answer comes while it is written.
@@ -64,6 +55,5 @@ func (c *call) streams() bool {
 	if c.meter == nil {
 		return c.streamed
 	}
-	_, whole := c.meter.(*jsonMeter)
-	return !whole
+	return c.stream != nil
 }

@@ -22,7 +22,8 @@ const (
 
 // A ModelCall is told after each call that the gateway let through, however it ended.
 type ModelCall struct {
-	// Operation is messages, count_tokens or inference_profiles. Only messages cost anything.
+	// Operation is what the wire calls it: messages, count_tokens or inference_profiles for Claude. Only messages
+	// cost anything.
 	Operation string `json:"operation"`
 	// Model is the one that answered; the one that was asked for if none did. See [CanonicalModel].
 	Model string `json:"model,omitempty"`
@@ -113,11 +114,10 @@ func (r *Run) emitBackOff(status, attempt int, wait time.Duration) {
 	r.o.Emit(b)
 }
 
-// A refusal is why a request does not pass. Status and kind default to 403 and permission_error.
+// A refusal is why a request does not pass. Status defaults to 403.
 type refusal struct {
 	path, model, reason string
 	status              int
-	kind                string
 }
 
 // maxRefused bounds what an agent can make others write down.
@@ -125,9 +125,9 @@ const maxRefused = 1000
 
 func (r *Run) refuse(w http.ResponseWriter, req *http.Request, why *refusal) {
 	if why.status == 0 {
-		why.status, why.kind = http.StatusForbidden, "permission_error"
+		why.status = http.StatusForbidden
 	}
-	writeError(w, r.wire, why.status, why.kind, "Drover's gateway refuses this: "+why.reason)
+	r.wire.writeError(w, why.status, "Drover's gateway refuses this: "+why.reason)
 	r.tellRefused(Refused{clip(req.Method), clip(why.path), clip(why.model), why.status, why.reason})
 }
 

@@ -25,7 +25,7 @@ type Options struct {
 	// MaxWait is how long a call may be held back in all because the upstream has too much to do.
 	// Zero means 2 minutes.
 	MaxWait time.Duration
-	// Prices is what tokens cost. Nil means [BuiltinPrices].
+	// Prices is what tokens cost, by canonical names of models. Nil means the [Wire.Prices] of each upstream.
 	Prices *Prices
 }
 
@@ -54,10 +54,18 @@ func New(o *Options) *Gateway {
 	if g.maxWait <= 0 {
 		g.maxWait = 2 * time.Minute
 	}
-	if g.prices == nil {
-		g.prices = BuiltinPrices()
-	}
 	return g
+}
+
+// pricesOf is the table for runs of a wire.
+func (g *Gateway) pricesOf(w *Wire) *Prices {
+	switch {
+	case g.prices != nil:
+		return g.prices
+	case w.Prices != nil:
+		return w.Prices()
+	}
+	return &Prices{}
 }
 
 var shared = sync.OnceValue(func() *Gateway { return New(nil) })
@@ -75,8 +83,8 @@ type RunOptions struct {
 	// Trackers are recorded into, all of them, and the first whose limit is reached ends the run: one
 	// of this run, for instance, and one that many runs share.
 	Trackers []*guard.Tracker
-	// Models are the models that may be asked for, in any spelling that [CanonicalModel] brings to
-	// the same name. Nil means any.
+	// Models are the models that may be asked for, in any spelling that [Wire.CanonicalModel] brings
+	// to the same name. Nil means any.
 	Models []string
 	// Inspect sees each model call that would cost something before it goes out, from any goroutine. An
 	// error ends the run as [Run.Stop] does, and the call does not go out. Nil lets all calls pass.
@@ -99,9 +107,9 @@ func (g *Gateway) Open(o RunOptions) (*Run, error) {
 	if o.Upstream == nil {
 		return nil, errors.New("gateway: a run needs an upstream\n  next: set RunOptions.Upstream, for instance to Anthropic(APIKey(key))")
 	}
-	if w := o.Upstream.Wire(); wires[w] == nil {
-		return nil, fmt.Errorf("gateway: the upstream %s speaks %q, which is not known\n  next: use %s or %s",
-			o.Upstream.Name(), w, WireAnthropic, WireBedrock)
+	if err := o.Upstream.Wire().validate(); err != nil {
+		return nil, fmt.Errorf("gateway: the wire of the upstream %s cannot be used: %w\n  next: use WireAnthropic, WireBedrock or a whole Wire",
+			o.Upstream.Name(), err)
 	}
 	for _, t := range o.Trackers {
 		if err := t.Budget().Validate(); err != nil {

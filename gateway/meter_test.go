@@ -24,9 +24,9 @@ var streamEvents = []string{
 	`{"type":"message_stop"}`,
 }
 
-var streamReading = reading{
-	model: "claude-sonnet-4-5", stopReason: "end_turn", written: 50, metered: true, finished: true,
-	tokens: Tokens{Input: 100, CacheRead: 7, CacheWrite5m: 20, CacheWrite1h: 30, Output: 25, Thinking: 5, WebSearches: 2},
+var streamReading = Reading{
+	Model: "claude-sonnet-4-5-20250929", StopReason: "end_turn", Metered: true, Finished: true,
+	Tokens: Tokens{Input: 100, CacheRead: 7, CacheWrite5m: 20, CacheWrite1h: 30, Output: 25, Thinking: 5, WebSearches: 2},
 }
 
 func sseOf(events []string, newline string) []byte {
@@ -56,19 +56,47 @@ var jsonAnswer = `{"type":"message","model":"claude-sonnet-4-5-20250929","stop_r
 	`"output_tokens_details":{"thinking_tokens":5},"server_tool_use":{"web_search_requests":2}}}`
 
 var meteredAnswers = []struct {
-	name, contentType string
-	body              []byte
+	name        string
+	wire        *Wire
+	contentType string
+	body        []byte
 }{
-	{"server-sent events", "text/event-stream; charset=utf-8", sseOf(streamEvents, "\n")},
-	{"server-sent events with carriage returns", "text/event-stream", sseOf(streamEvents, "\r\n")},
-	{"frames of AWS", "application/vnd.amazon.eventstream", framesOf(streamEvents)},
-	{"JSON", "application/json", []byte(jsonAnswer)},
+	{"server-sent events", WireAnthropic, "text/event-stream; charset=utf-8", sseOf(streamEvents, "\n")},
+	{"server-sent events with carriage returns", WireAnthropic, "text/event-stream", sseOf(streamEvents, "\r\n")},
+	{"frames of AWS", WireBedrock, "application/vnd.amazon.eventstream", framesOf(streamEvents)},
+	{"JSON", WireAnthropic, "application/json", []byte(jsonAnswer)},
+	{"JSON of Bedrock", WireBedrock, "application/json", []byte(jsonAnswer)},
 }
 
-func compareReading(t rapid.TB, got, want reading) {
+func compareReading(t rapid.TB, got, want Reading) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(reading{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Reading{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func newMeter(w *Wire, contentType string) Meter {
+	_, m := w.newMeter(contentType)
+	return m
+}
+
+// The wire decides how an answer is read, whatever its bytes look like.
+func TestMeter_ChosenByTheWire(t *testing.T) {
+	for name, tc := range map[string]struct {
+		wire        *Wire
+		contentType string
+		body        []byte
+	}{
+		"frames on the Messages wire": {WireAnthropic, "application/vnd.amazon.eventstream", framesOf(streamEvents)},
+		"events on Bedrock's wire":    {WireBedrock, "text/event-stream", sseOf(streamEvents, "\n")},
+		"events as JSON":              {WireAnthropic, "application/json", sseOf(streamEvents, "\n")},
+		"JSON as events":              {WireAnthropic, "text/event-stream", []byte(jsonAnswer)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMeter(tc.wire, tc.contentType)
+			boundaries(m, tc.body, func(left int) int { return left })
+			compareReading(t, *m.Reading(), Reading{})
+		})
 	}
 }
 
@@ -77,15 +105,15 @@ func compareReading(t rapid.TB, got, want reading) {
 func TestAnyPiecesGiveTheSameCount(t *testing.T) {
 	for _, tc := range meteredAnswers {
 		t.Run(tc.name, func(t *testing.T) {
-			wantPlaces := boundaries(newMeter(tc.contentType), tc.body, func(int) int { return 1 })
+			wantPlaces := boundaries(newMeter(tc.wire, tc.contentType), tc.body, func(int) int { return 1 })
 			rapid.Check(t, func(t *rapid.T) {
-				m := newMeter(tc.contentType)
+				m := newMeter(tc.wire, tc.contentType)
 				places := boundaries(m, tc.body, func(left int) int { return rapid.IntRange(1, left).Draw(t, "piece") })
 				want := streamReading
-				if _, whole := m.(*jsonMeter); !whole {
-					want.deltas = 20
+				if _, whole := m.(*wholeMeter); !whole {
+					want.pieces = 20
 				}
-				compareReading(t, *m.read(), want)
+				compareReading(t, *m.Reading(), want)
 				for place := range places {
 					if !wantPlaces[place] {
 						t.Errorf("byte %d is no place to cut", place)
@@ -100,27 +128,27 @@ func TestAnyPiecesGiveTheSameCount(t *testing.T) {
 }
 
 // boundaries feeds a meter in pieces and returns the places where it would cut.
-func boundaries(m meter, body []byte, size func(left int) int) map[int]bool {
+func boundaries(m Meter, body []byte, size func(left int) int) map[int]bool {
 	places := map[int]bool{}
 	for at := 0; at < len(body); {
 		n := size(len(body) - at)
-		if b := m.feed(body[at : at+n]); b >= 0 {
+		if b := m.Feed(body[at : at+n]); b >= 0 {
 			places[at+b] = true
 		}
 		at += n
 	}
-	m.close()
+	m.Close()
 	return places
 }
 
 func TestAStreamThatWasCutCountsWhatItReported(t *testing.T) {
-	m := newMeter("text/event-stream")
-	m.feed(sseOf(streamEvents[:3], "\n"))
-	got := m.read()
-	if want := (Tokens{Input: 100, CacheRead: 7, CacheWrite5m: 20, CacheWrite1h: 30, Output: 1}); got.tokens != want {
-		t.Errorf("got %+v, want %+v", got.tokens, want)
+	m := newMeter(WireAnthropic, "text/event-stream")
+	m.Feed(sseOf(streamEvents[:3], "\n"))
+	got := m.Reading()
+	if want := (Tokens{Input: 100, CacheRead: 7, CacheWrite5m: 20, CacheWrite1h: 30, Output: 1}); got.Tokens != want {
+		t.Errorf("got %+v, want %+v", got.Tokens, want)
 	}
-	if got.finished {
+	if got.Finished {
 		t.Error("a stream without its end is finished")
 	}
 }
@@ -151,9 +179,9 @@ func TestOddUsageSpoilsNothing(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			m := newMeter("text/event-stream")
-			m.feed(sseOf([]string{tc.event}, "\n"))
-			if got := m.read().tokens; got != tc.want {
+			m := newMeter(WireAnthropic, "text/event-stream")
+			m.Feed(sseOf([]string{tc.event}, "\n"))
+			if got := m.Reading().Tokens; got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
@@ -161,20 +189,20 @@ func TestOddUsageSpoilsNothing(t *testing.T) {
 }
 
 func TestLaterFiguresReplaceEarlierOnes(t *testing.T) {
-	m := newMeter("text/event-stream")
-	m.feed(sseOf([]string{
+	m := newMeter(WireAnthropic, "text/event-stream")
+	m.Feed(sseOf([]string{
 		`{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_creation_input_tokens":8,"output_tokens":3}}}`,
 		`{"type":"message_delta","usage":{"input_tokens":12,"cache_creation":{"ephemeral_1h_input_tokens":8,"ephemeral_5m_input_tokens":0},"output_tokens":2}}`,
 	}, "\n"))
-	if got, want := m.read().tokens, (Tokens{Input: 12, CacheWrite1h: 8, Output: 3}); got != want {
+	if got, want := m.Reading().Tokens, (Tokens{Input: 12, CacheWrite1h: 8, Output: 3}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 func TestAnExceptionFrameIsRead(t *testing.T) {
-	m := newMeter("application/vnd.amazon.eventstream")
-	m.feed(bedrockErrorEvent("billing_error", "spent"))
-	if got := m.read().errorType; got != bedrockException {
+	m := newMeter(WireBedrock, "application/vnd.amazon.eventstream")
+	m.Feed(bedrockErrorEvent(402, "spent"))
+	if got := m.Reading().Error; got != bedrockException {
 		t.Errorf("got %q", got)
 	}
 }
@@ -183,34 +211,34 @@ func TestASpoiledFrameEndsTheCount(t *testing.T) {
 	frames := framesOf(streamEvents)
 	first := len(chunkFrame(streamEvents[0]))
 	frames[first+2] ^= 1 // the length of the second frame
-	m := newMeter("application/vnd.amazon.eventstream")
-	if got := m.feed(frames); got != first {
+	m := newMeter(WireBedrock, "application/vnd.amazon.eventstream")
+	if got := m.Feed(frames); got != first {
 		t.Errorf("the place to cut is %d, want %d", got, first)
 	}
-	if got := m.read().tokens.Output; got != 1 {
+	if got := m.Reading().Tokens.Output; got != 1 {
 		t.Errorf("got %d output tokens, want those of the first frame", got)
 	}
 }
 
-func fuzzMeter(f *testing.F, contentType string) {
+func fuzzMeter(f *testing.F, wire *Wire, contentType string) {
 	f.Fuzz(func(t *testing.T, body []byte, seed uint64) {
-		whole, pieces := newMeter(contentType), newMeter(contentType)
+		whole, pieces := newMeter(wire, contentType), newMeter(wire, contentType)
 		boundaries(whole, body, func(left int) int { return left })
 		random := rand.New(rand.NewPCG(seed, 0))
 		boundaries(pieces, body, func(left int) int { return 1 + random.IntN(left) })
-		compareReading(t, *pieces.read(), *whole.read())
+		compareReading(t, *pieces.Reading(), *whole.Reading())
 	})
 }
 
 func FuzzSSE(f *testing.F) {
 	f.Add(sseOf(streamEvents, "\n"), uint64(1))
 	f.Add([]byte("data:{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\r\n\r\n:\n"), uint64(2))
-	fuzzMeter(f, "text/event-stream")
+	fuzzMeter(f, WireAnthropic, "text/event-stream")
 }
 
 func FuzzFrames(f *testing.F) {
 	f.Add(framesOf(streamEvents), uint64(1))
-	f.Add(bedrockErrorEvent("billing_error", "spent"), uint64(2))
+	f.Add(bedrockErrorEvent(402, "spent"), uint64(2))
 	f.Add(make([]byte, 64), uint64(3))
-	fuzzMeter(f, "application/vnd.amazon.eventstream")
+	fuzzMeter(f, WireBedrock, "application/vnd.amazon.eventstream")
 }

@@ -3,13 +3,8 @@
 package gateway
 
 import (
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
-	"strings"
-	"sync"
 )
 
 // A nanoUSD is a billionth of a dollar, in which money is exact.
@@ -46,39 +41,8 @@ type Prices struct {
 	Unit string `json:"unit"`
 	// Sources say where prices come from.
 	Sources map[string]string `json:"sources"`
-	// Models has names as [CanonicalModel] gives them.
+	// Models has names as [Wire.CanonicalModel] gives them.
 	Models map[string]Price `json:"models"`
-}
-
-//go:embed prices.json
-var pricesJSON []byte
-
-var builtinPrices = sync.OnceValue(func() *Prices {
-	p, err := ParsePrices(pricesJSON)
-	if err != nil {
-		panic(err) // a test reads it
-	}
-	return p
-})
-
-// BuiltinPrices is the table that comes with this package. Do not change it.
-func BuiltinPrices() *Prices { return builtinPrices() }
-
-// ParsePrices reads a table from JSON, in the form of the built-in one.
-func ParsePrices(data []byte) (*Prices, error) {
-	var p Prices
-	if err := json.Unmarshal(data, &p); err != nil {
-		return nil, fmt.Errorf("gateway: the price table is not in order: %w", err)
-	}
-	for name, price := range p.Models {
-		if err := price.validate(); err != nil {
-			return nil, fmt.Errorf("gateway: the price of %s: %w", name, err)
-		}
-		if name != CanonicalModel(name) {
-			return nil, fmt.Errorf("gateway: the price table names %s\n  next: write %s", name, CanonicalModel(name))
-		}
-	}
-	return &p, nil
 }
 
 // validate refuses what cannot be counted exactly.
@@ -95,12 +59,6 @@ func (p Price) validate() error {
 		return p.Long.validate()
 	}
 	return nil
-}
-
-// Of returns the price of a model, in any spelling, or false if the table has none.
-func (p *Prices) Of(model string) (Price, bool) {
-	price, ok := p.Models[CanonicalModel(model)]
-	return price, ok
 }
 
 // CostUSD is what a call costs by this price.
@@ -124,24 +82,4 @@ func (p Price) cost(t Tokens) nanoUSD {
 		sum += nanoUSD(part.tokens) * nanoUSD(math.Round(part.dollars*1000))
 	}
 	return sum
-}
-
-var (
-	bedrockPrefix = regexp.MustCompile(`^(arn:aws[a-z-]*:bedrock:[^/]*/)?([a-z-]+\.)?anthropic\.`)
-	bedrockSuffix = regexp.MustCompile(`-v\d+(:\d+)?$`)
-	dateSuffix    = regexp.MustCompile(`[-@]20\d{6}$`)
-	contextSuffix = regexp.MustCompile(`\[\d+[km]\]$`)
-)
-
-// CanonicalModel is the one name for a model that has several: without the date of its release, and
-// without what Bedrock, Vertex and the CLI add.
-//
-//	us.anthropic.claude-sonnet-4-5-20250929-v1:0 → claude-sonnet-4-5
-func CanonicalModel(id string) string {
-	name := contextSuffix.ReplaceAllString(strings.ToLower(id), "")
-	if prefix := bedrockPrefix.FindString(name); prefix != "" {
-		name = bedrockSuffix.ReplaceAllString(name[len(prefix):], "")
-	}
-	name = dateSuffix.ReplaceAllString(name, "")
-	return strings.TrimSuffix(strings.TrimSuffix(name, "-latest"), "-0")
 }

@@ -82,7 +82,7 @@ func TestWhoGivesUpLeavesHisPlace(t *testing.T) {
 type idle struct{ closed int }
 
 func (*idle) Name() string                                    { return "idle" }
-func (*idle) Wire() Wire                                      { return WireAnthropic }
+func (*idle) Wire() *Wire                                     { return WireAnthropic }
 func (*idle) RoundTrip(*http.Request) (*http.Response, error) { return nil, http.ErrNotSupported }
 func (u *idle) CloseIdleConnections()                         { u.closed++ }
 

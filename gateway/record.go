@@ -54,6 +54,9 @@ type Recorder struct {
 // Record makes an [Upstream] that passes everything on to up and writes it to a new file at path,
 // which only its owner may read. A file that is there already is left alone, and is an error.
 func Record(up Upstream, path string, opts RecordOptions) (*Recorder, error) {
+	if err := up.Wire().validate(); err != nil {
+		return nil, fmt.Errorf("gateway: recording: the wire of the upstream %s cannot be used: %w", up.Name(), err)
+	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("gateway: recording: %w\n  next: remove the file, or record to another name", err)
@@ -61,10 +64,10 @@ func Record(up Upstream, path string, opts RecordOptions) (*Recorder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: recording: %w\n  next: record to a folder that exists and can be written", err)
 	}
-	r := &Recorder{up: up, mask: masker{redact.New(opts.Secrets...)}, started: time.Now(), file: file}
+	r := &Recorder{up: up, mask: masker{redact.New(opts.Secrets...), up.Wire()}, started: time.Now(), file: file}
 	header := recordingHeader{
 		Version: recordingVersion, Date: r.started.UTC().Truncate(time.Second), Drover: droverVersion(),
-		Upstream: r.mask.text(up.Name()), Wire: up.Wire(), Region: RegionOf(up), Folders: opts.Folders,
+		Upstream: r.mask.text(up.Name()), Wire: up.Wire().Name, Region: RegionOf(up), Folders: opts.Folders,
 	}
 	if err := r.writeLine(header); err != nil {
 		return nil, errors.Join(err, file.Close(), os.Remove(path))
@@ -79,7 +82,7 @@ func (r *Recorder) Name() string { return r.up.Name() }
 func (r *Recorder) Region() string { return RegionOf(r.up) }
 
 // Wire is the wire of the recorded upstream.
-func (r *Recorder) Wire() Wire { return r.up.Wire() }
+func (r *Recorder) Wire() *Wire { return r.up.Wire() }
 
 // RoundTrip sends the request to the recorded upstream. A failure to record does not disturb the
 // exchange; Close reports it.

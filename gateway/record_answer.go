@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -16,19 +15,15 @@ var errTrailing = errors.New("more than one document")
 type rewriter func(text string, isJSON bool) string
 
 // rewriteAnswer applies rewrite to the text of an answer. A model's text comes in pieces, one event
-// for each; what rewrite looks for may be spread over many of them, so it sees the pieces of a block
+// for each; what rewrite looks for may be spread over many of them, so it sees the pieces of a text
 // joined. Chunks in which nothing changes stay as they are.
-func rewriteAnswer(contentType string, chunks []chunk, rewrite rewriter) []chunk {
-	var events []*answerEvent
-	switch {
-	case strings.HasPrefix(contentType, "text/event-stream"):
-		events = splitSSE(chunks)
-	case strings.HasPrefix(contentType, eventStreamType):
-		events = splitFrames(chunks)
-	default:
+func rewriteAnswer(w *Wire, contentType string, chunks []chunk, rewrite rewriter) []chunk {
+	stream := w.streamOf(contentType)
+	if stream == nil {
 		return rewriteWhole(chunks, rewrite)
 	}
-	if !rewriteEvents(events, rewrite) {
+	events := splitAnswer(stream, chunks)
+	if !rewriteEvents(stream, events, rewrite) {
 		return chunks
 	}
 	out := make([]chunk, len(events))
@@ -61,55 +56,30 @@ type answerEvent struct {
 
 func (e *answerEvent) set(data []byte) { e.data, e.raw = data, e.wrap(data) }
 
-// A delta is a piece of a block.
-type delta struct {
+// A heldPiece is a piece and the event that it came in.
+type heldPiece struct {
+	Piece
 	event *answerEvent
-	field string
-	text  string
 }
 
-// deltaFields are the texts that come in pieces. A signature is none: it is of no use in parts.
-var deltaFields = []string{"text", "partial_json", "thinking"}
-
-func rewriteEvents(events []*answerEvent, rewrite rewriter) (changed bool) {
-	type block struct {
-		index int
-		field string
-	}
-	blocks, order := map[block][]delta{}, []block(nil)
+func rewriteEvents(s *Stream, events []*answerEvent, rewrite rewriter) (changed bool) {
+	texts, order := map[string][]heldPiece{}, []string(nil)
 	for _, e := range events {
-		if index, d, ok := asDelta(e); ok {
-			key := block{index, d.field}
-			if blocks[key] == nil {
-				order = append(order, key)
+		if s.Piece != nil && e.data != nil {
+			if p, ok := s.Piece(e.data); ok {
+				if texts[p.Of] == nil {
+					order = append(order, p.Of)
+				}
+				texts[p.Of] = append(texts[p.Of], heldPiece{p, e})
+				continue
 			}
-			blocks[key] = append(blocks[key], d)
-			continue
 		}
 		changed = rewriteEvent(e, rewrite) || changed
 	}
-	for _, key := range order {
-		changed = rewriteBlock(blocks[key], rewrite) || changed
+	for _, of := range order {
+		changed = rewritePieces(texts[of], rewrite) || changed
 	}
 	return changed
-}
-
-func asDelta(e *answerEvent) (index int, d delta, ok bool) {
-	var event map[string]json.RawMessage // not a struct, which takes other spellings of a name, too
-	var kind string
-	var parts map[string]json.RawMessage
-	if e.data == nil || json.Unmarshal(e.data, &event) != nil || json.Unmarshal(event["type"], &kind) != nil ||
-		kind != "content_block_delta" || json.Unmarshal(event["delta"], &parts) != nil {
-		return 0, delta{}, false
-	}
-	_ = json.Unmarshal(event["index"], &index) // else it is the first
-	for _, field := range deltaFields {
-		var text string
-		if raw, has := parts[field]; has && json.Unmarshal(raw, &text) == nil {
-			return index, delta{e, field, text}, true
-		}
-	}
-	return 0, delta{}, false
 }
 
 func rewriteEvent(e *answerEvent, rewrite rewriter) bool {
@@ -129,32 +99,22 @@ func rewriteEvent(e *answerEvent, rewrite rewriter) bool {
 	return true
 }
 
-func rewriteBlock(pieces []delta, rewrite rewriter) bool {
+func rewritePieces(pieces []heldPiece, rewrite rewriter) bool {
 	texts := make([]string, len(pieces))
 	for i, p := range pieces {
-		texts[i] = p.text
+		texts[i] = p.Text
 	}
 	was := strings.Join(texts, "")
-	now := rewrite(was, pieces[0].field == "partial_json")
+	now := rewrite(was, pieces[0].JSON)
 	if now == was {
 		return false
 	}
 	for i, text := range spread(texts, now) {
 		if text != texts[i] {
-			pieces[i].set(text)
+			pieces[i].event.set(pieces[i].With(text))
 		}
 	}
 	return true
-}
-
-// set puts another text into the event.
-func (d delta) set(text string) {
-	doc, _ := decodeJSON(d.event.data) // asDelta has read it
-	event, _ := doc.(map[string]any)
-	if parts, ok := event["delta"].(map[string]any); ok {
-		parts[d.field] = text
-	}
-	d.event.set([]byte(encodeJSON(doc)))
 }
 
 // spread deals a new text out to the pieces of an old one. What lies between the first and the last
@@ -202,62 +162,27 @@ func commonSuffix(a, b string) int {
 	return n
 }
 
-// splitSSE cuts an answer into its events; each has the time of the chunk in which it ended.
-func splitSSE(chunks []chunk) []*answerEvent {
+// splitAnswer cuts an answer into its events; each has the time of the chunk in which it ended.
+func splitAnswer(s *Stream, chunks []chunk) []*answerEvent {
 	var events []*answerEvent
 	var open []byte
-	seen := 0 // of open: no event ends before
+	seen := 0 // of open: no event ends in it
 	for _, c := range chunks {
 		open = append(open, c.bytes()...)
 		for {
-			end := eventEnd(open, seen)
-			if end < 0 {
-				seen = max(len(open)-len("\n\r"), 0)
+			end := s.Cut(open, seen)
+			if end <= 0 {
+				seen = len(open)
 				break
 			}
-			events = append(events, newSSE(c.MS, open[:end:end]))
+			e := &answerEvent{ms: c.MS, raw: open[:end:end]}
+			e.data, e.wrap = s.Open(e.raw)
+			events = append(events, e)
 			open, seen = open[end:], 0
 		}
 	}
-	if len(open) > 0 { // the answer was cut
+	if len(open) > 0 { // the answer was cut, or has no events
 		events = append(events, &answerEvent{ms: chunks[len(chunks)-1].MS, raw: open})
 	}
 	return events
-}
-
-// eventEnd is the length of the first event with the empty line after it, or -1. It looks from a place
-// on, so that a long event that comes in many pieces is read once.
-func eventEnd(b []byte, from int) int {
-	for at := from; ; {
-		end := bytes.IndexByte(b[at:], '\n')
-		if end < 0 {
-			return -1
-		}
-		at += end + 1
-		switch {
-		case bytes.HasPrefix(b[at:], []byte("\n")):
-			return at + 1
-		case bytes.HasPrefix(b[at:], []byte("\r\n")):
-			return at + 2
-		}
-	}
-}
-
-func newSSE(ms int64, raw []byte) *answerEvent {
-	e := &answerEvent{ms: ms, raw: raw}
-	var before, data []string
-	for line := range strings.Lines(string(raw)) {
-		if text, ok := strings.CutPrefix(line, "data:"); ok {
-			data = append(data, strings.TrimRight(strings.TrimPrefix(text, " "), "\r\n"))
-		} else if strings.TrimRight(line, "\r\n") != "" {
-			before = append(before, line)
-		}
-	}
-	if joined := strings.Join(data, "\n"); json.Valid([]byte(joined)) {
-		e.data = []byte(joined)
-	}
-	e.wrap = func(data []byte) []byte {
-		return []byte(strings.Join(before, "") + "data: " + string(data) + "\n\n")
-	}
-	return e
 }

@@ -66,9 +66,9 @@ func textEvent(text string) string {
 
 // In a Bedrock stream the text is inside of base64, where no expression would find it.
 func TestFramesAreMaskedAndStayFrames(t *testing.T) {
-	mask := masker{redact.New("planted-secret")}
+	mask := masker{redact.New("planted-secret"), nil}
 	in := frames(7, `{"type":"message_start"}`, textEvent("it is sk-an"), textEvent("t-abcdefghijkl, or plan"), textEvent("ted-secret."))
-	out := rewriteAnswer(eventStreamType, in, mask.rewrite)
+	out := rewriteAnswer(WireBedrock, eventStreamType, in, mask.rewrite)
 	var text strings.Builder
 	var whole []byte
 	for _, c := range out {
@@ -79,9 +79,9 @@ func TestFramesAreMaskedAndStayFrames(t *testing.T) {
 		if f == nil {
 			t.Fatalf("no frame at %q", whole)
 		}
-		e := newFrameEvent(0, f)
-		if _, d, ok := asDelta(e); ok {
-			text.WriteString(d.text)
+		data, _ := openFrame(f)
+		if p, ok := messagesPiece(data); ok {
+			text.WriteString(p.Text)
 		}
 		whole = whole[len(f):]
 	}
@@ -89,14 +89,14 @@ func TestFramesAreMaskedAndStayFrames(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	plain := frames(7, textEvent("nothing"))
-	if got := rewriteAnswer(eventStreamType, plain, mask.rewrite); len(got) != len(plain) {
+	if got := rewriteAnswer(WireBedrock, eventStreamType, plain, mask.rewrite); len(got) != len(plain) {
 		t.Error("chunks without a secret must stay as they are")
 	}
 }
 
 func TestAnErrorFrameIsMasked(t *testing.T) {
 	whole := newFrame(nil, []byte(`{"message":"bad key sk-ant-abcdefghijkl"}`))
-	out := rewriteAnswer(eventStreamType, []chunk{newChunk(0, whole)}, masker{}.rewrite)
+	out := rewriteAnswer(WireBedrock, eventStreamType, []chunk{newChunk(0, whole)}, masker{}.rewrite)
 	got := out[0].bytes()
 	if f, _ := cutFrame(got); bytes.Contains(got, []byte("sk-ant")) || len(f) != len(got) {
 		t.Errorf("got %q", got)
@@ -119,9 +119,11 @@ func TestAnOddEventIsMaskedToo(t *testing.T) {
 				"text/event-stream": {newChunk(0, []byte("data: "+data+"\n\n"))},
 				eventStreamType:     frames(1000, data),
 			} {
-				for _, e := range rewriteAnswer(kind, in, masker{}.rewrite) {
+				wire := map[bool]*Wire{true: WireBedrock, false: WireAnthropic}[kind == eventStreamType]
+				for _, e := range rewriteAnswer(wire, kind, in, masker{}.rewrite) {
 					if kind == eventStreamType {
-						e.Text = string(newFrameEvent(0, e.bytes()).data)
+						data, _ := openFrame(e.bytes())
+						e.Text = string(data)
 					}
 					if strings.Contains(e.Text, secret) {
 						t.Errorf("%s: got %s", kind, e.Text)
@@ -141,7 +143,7 @@ func TestEventsAreCutOutWhereverTheirBytesAre(t *testing.T) {
 			chunks = append(chunks, newChunk(0, []byte(rest[:min(size, len(rest))])))
 		}
 		var got []string
-		for _, e := range splitSSE(chunks) {
+		for _, e := range splitAnswer(WireAnthropic.Stream, chunks) {
 			got = append(got, string(e.raw))
 		}
 		if strings.Join(got, "|") != strings.Join(want, "|") {
@@ -151,7 +153,7 @@ func TestEventsAreCutOutWhereverTheirBytesAre(t *testing.T) {
 }
 
 func TestMaskingIsDoneOnce(t *testing.T) {
-	mask := masker{redact.New("planted-secret")}
+	mask := masker{redact.New("planted-secret"), nil}
 	for _, body := range []string{
 		`{"a":"planted-secret","password":"hunter2222","k":["AKIAABCDEFGHIJKLMNOP"],"planted-secret":1}`,
 		`{"MAX_TOKEN":12345678,"api_key":"abcdefgh","text":"export API_KEY=abcdefgh\n-----BEGIN PRIVATE KEY-----\nabc"}`,
@@ -180,7 +182,7 @@ func FuzzReadRecording(f *testing.F) {
 		`{"seq":1,"request":{"method":"POST","path":"/a","body":{"text":"agentId: aaaaaa"}},"response":{"status":200,"headers":{"Content-Type":"application/vnd.amazon.eventstream"},"chunks":[{"ms":1,"base64":"AAAA"}]}}` + "\n"))
 	f.Add([]byte(`{"drover_recording":1,"wire":"anthropic"}` + "\n" + `{"seq":1,"request":{"method":"GET"},"response":{"error":"x"}}` + "\n{"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		stored, err := readRecording(bytes.NewReader(data))
+		stored, err := readRecording(bytes.NewReader(data), nil)
 		if err != nil {
 			return
 		}
@@ -197,8 +199,8 @@ func FuzzReadRecording(f *testing.F) {
 			if _, ok := p.takeLocked(then.key, e.Request.Method); !ok {
 				t.Fatalf("exchange %d does not answer its own request", s.seq)
 			}
-			rewriteAnswer(e.Response.Headers["Content-Type"], e.Response.Chunks, newRenamer(stored.header.Folders, p.opts.Folders, nil).rewrite)
-			rewriteAnswer(e.Response.Headers["Content-Type"], e.Response.Chunks, p.mask.rewrite)
+			rewriteAnswer(stored.wire, e.Response.Headers["Content-Type"], e.Response.Chunks, newRenamer(stored.header.Folders, p.opts.Folders, nil).rewrite)
+			rewriteAnswer(stored.wire, e.Response.Headers["Content-Type"], e.Response.Chunks, p.mask.rewrite)
 		}
 	})
 }

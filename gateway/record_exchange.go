@@ -46,7 +46,7 @@ func (rec *recording) end(ms int64, answer *capture, failure error) {
 			Seq: rec.seq, AtMS: rec.began.Sub(rec.recorder.started).Milliseconds(),
 			Request: recordedRequest{
 				Method: rec.request.Method, Path: rec.request.URL.EscapedPath(), Query: rec.request.URL.RawQuery,
-				Headers: pickHeaders(rec.request.Header, requestHeaders), Body: newPayload(rec.body),
+				Headers: pickHeaders(rec.request.Header, requestHeaders, rec.recorder.Wire().Replay.RequestHeaders), Body: newPayload(rec.body),
 			},
 			Response: response,
 		}
@@ -58,7 +58,7 @@ func (rec *recording) end(ms int64, answer *capture, failure error) {
 func (rec *recording) capture(resp *http.Response) io.ReadCloser {
 	return &capture{
 		rec: rec, body: resp.Body, length: resp.ContentLength, headerMS: rec.ms(),
-		status: resp.StatusCode, headers: pickHeaders(resp.Header, responseHeaders),
+		status: resp.StatusCode, headers: pickHeaders(resp.Header, responseHeaders, rec.recorder.Wire().Replay.ResponseHeaders),
 		encoding: resp.Header.Get("Content-Encoding"),
 		chunks:   spill.New(spill.Options{Memory: captureMemory}),
 	}

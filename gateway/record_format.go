@@ -29,7 +29,7 @@ type recordingHeader struct {
 	Date     time.Time `json:"date"`
 	Drover   string    `json:"drover"`
 	Upstream string    `json:"upstream"`
-	Wire     Wire      `json:"wire"`
+	Wire     string    `json:"wire"`
 	Region   string    `json:"region,omitempty"` // of Bedrock
 	Folders  Folders   `json:"folders"`
 }
@@ -111,23 +111,19 @@ func (c chunk) bytes() []byte {
 	return []byte(c.Text)
 }
 
-// Headers that are recorded. Whatever is not named here could hold a credential.
+// Headers that are recorded beside those of the wire. Whatever is not named could hold a credential.
 var (
-	requestHeaders = []string{
-		"Accept", "Anthropic-Beta", "Anthropic-Version", "Content-Type", "User-Agent", "X-App",
-		"X-Claude-Code-Agent-Id", "X-Claude-Code-Session-Id", "X-Stainless-Retry-Count",
-	}
-	responseHeaders = []string{
-		"Content-Type", "Request-Id", "Retry-After", "X-Amzn-Bedrock-Content-Type", "X-Amzn-Errortype",
-		"X-Amzn-Requestid", "X-Should-Retry",
-	}
+	requestHeaders  = []string{"Accept", "Content-Type", "User-Agent"}
+	responseHeaders = []string{"Content-Type", "Retry-After"}
 )
 
-func pickHeaders(h http.Header, names []string) map[string]string {
+func pickHeaders(h http.Header, lists ...[]string) map[string]string {
 	picked := map[string]string{}
-	for _, name := range names {
-		if values := h.Values(name); len(values) > 0 {
-			picked[name] = strings.Join(values, ", ")
+	for _, names := range lists {
+		for _, name := range names {
+			if values := h.Values(name); len(values) > 0 {
+				picked[name] = strings.Join(values, ", ")
+			}
 		}
 	}
 	return picked
@@ -162,6 +158,7 @@ const recordingLimit = 2*maxAnswer + 64<<20
 // A storedRecording is what a file holds. Lines are parsed again when they are needed.
 type storedRecording struct {
 	header    recordingHeader
+	wire      *Wire
 	exchanges []storedExchange // by Seq
 	note      string           // what a reader should know about the file, or ""
 }
@@ -173,24 +170,24 @@ type storedExchange struct {
 
 func (s storedExchange) parse() (e exchange, err error) { return e, json.Unmarshal(s.line, &e) }
 
-func readRecordingFile(path string) (*storedRecording, error) {
+func readRecordingFile(path string, wire *Wire) (*storedRecording, error) {
 	file, err := plainfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: replay: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	rec, err := readRecording(file)
+	rec, err := readRecording(file, wire)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: replay: %s: %w", path, err)
 	}
 	return rec, nil
 }
 
-// readRecording reads a recording. A last line without its end is what a killed run leaves; it is
+// readRecording reads a recording of a wire; nil is one that comes with this package. A last line without its end is what a killed run leaves; it is
 // left out, with a note.
-func readRecording(src io.Reader) (*storedRecording, error) {
+func readRecording(src io.Reader, wire *Wire) (*storedRecording, error) {
 	in := lines.NewReader(src, recordingLimit)
-	rec := &storedRecording{}
+	rec := &storedRecording{wire: wire}
 	if err := rec.readHeader(in); err != nil {
 		return nil, err
 	}
@@ -225,10 +222,26 @@ func (rec *storedRecording) readHeader(in *lines.Reader) error {
 	case rec.header.Version > recordingVersion:
 		return fmt.Errorf("the recording has format %d, this program reads up to %d\n  next: use the version of Drover that made it (%s) or a newer one",
 			rec.header.Version, recordingVersion, rec.header.Drover)
-	case rec.header.Wire != WireAnthropic && rec.header.Wire != WireBedrock:
-		return fmt.Errorf("the recording is of an unknown wire, %q", rec.header.Wire)
 	}
-	return nil
+	return rec.findWire()
+}
+
+// findWire takes the wire that comes with this package if the caller gave none.
+func (rec *storedRecording) findWire() error {
+	if rec.wire == nil {
+		for _, known := range []*Wire{WireAnthropic, WireBedrock} {
+			if known.Name == rec.header.Wire {
+				rec.wire = known
+			}
+		}
+	}
+	switch {
+	case rec.wire == nil:
+		return fmt.Errorf("the recording is of an unknown wire, %q\n  next: set ReplayOptions.Wire", rec.header.Wire)
+	case rec.wire.Name != rec.header.Wire:
+		return fmt.Errorf("the recording is of the wire %q, not of %q", rec.header.Wire, rec.wire.Name)
+	}
+	return rec.wire.validate()
 }
 
 // maxBodyValues is how many values the body of a request may have, beside one for each 16 bytes. A value takes a

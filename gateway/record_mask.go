@@ -13,7 +13,10 @@ import (
 
 // A masker takes secrets out of what is recorded, and out of requests before they are compared with
 // what was recorded.
-type masker struct{ *redact.Redactor }
+type masker struct {
+	*redact.Redactor
+	wire *Wire
+}
 
 func (m masker) text(s string) string { return m.String(s) }
 
@@ -39,7 +42,7 @@ func (m masker) exchange(e exchange) exchange {
 	e.Request.Headers = m.headers(e.Request.Headers)
 	e.Request.Body = m.payload(e.Request.Body)
 	e.Response.Headers, e.Response.Error = m.headers(e.Response.Headers), m.text(e.Response.Error)
-	e.Response.Chunks = rewriteAnswer(e.Response.Headers["Content-Type"], e.Response.Chunks, m.rewrite)
+	e.Response.Chunks = rewriteAnswer(m.wire, e.Response.Headers["Content-Type"], e.Response.Chunks, m.rewrite)
 	return e
 }
 

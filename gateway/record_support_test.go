@@ -16,12 +16,12 @@ import (
 // A modelEndpoint is an upstream at an address.
 type modelEndpoint struct {
 	base *url.URL
-	wire gateway.Wire
+	wire *gateway.Wire
 	*http.Transport
 }
 
 // newModelEndpoint makes an upstream of the server at base.
-func newModelEndpoint(t testing.TB, base string, wire gateway.Wire) *modelEndpoint {
+func newModelEndpoint(t testing.TB, base string, wire *gateway.Wire) *modelEndpoint {
 	t.Helper()
 	u, err := url.Parse(base)
 	if err != nil {
@@ -32,8 +32,8 @@ func newModelEndpoint(t testing.TB, base string, wire gateway.Wire) *modelEndpoi
 	return e
 }
 
-func (e *modelEndpoint) Name() string       { return "endpoint" }
-func (e *modelEndpoint) Wire() gateway.Wire { return e.wire }
+func (e *modelEndpoint) Name() string        { return "endpoint" }
+func (e *modelEndpoint) Wire() *gateway.Wire { return e.wire }
 
 func (e *modelEndpoint) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.Clone(req.Context())

@@ -28,7 +28,7 @@ type answerFunc func(*http.Request) (*http.Response, error)
 
 func (f answerFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 func (f answerFunc) Name() string                                      { return "func" }
-func (f answerFunc) Wire() gateway.Wire                                { return gateway.WireAnthropic }
+func (f answerFunc) Wire() *gateway.Wire                               { return gateway.WireAnthropic }
 
 // says answers everything with a body.
 func says(contentType, body string) answerFunc {

@@ -20,6 +20,8 @@ type ReplayOptions struct {
 	Folders Folders
 	// Secrets are those that the recording was made without: see [RecordOptions].
 	Secrets []string
+	// Wire is that of the recording. Nil means the one of this package that the recording names.
+	Wire *Wire
 	// Pace keeps the recorded times. The default is as fast as possible.
 	Pace bool
 }
@@ -52,7 +54,7 @@ type Player struct {
 
 // Replay opens a recording that was made by [Record]. The whole file is read at once and closed.
 func Replay(path string, opts ReplayOptions) (*Player, error) {
-	stored, err := readRecordingFile(path)
+	stored, err := readRecordingFile(path, opts.Wire)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func Replay(path string, opts ReplayOptions) (*Player, error) {
 
 func newPlayer(path string, stored *storedRecording, opts ReplayOptions) (*Player, error) {
 	p := &Player{
-		path: path, stored: stored, opts: opts, mask: masker{redact.New(opts.Secrets...)},
+		path: path, stored: stored, opts: opts, mask: masker{redact.New(opts.Secrets...), stored.wire},
 		left: map[requestKey][]int{}, last: map[requestKey]int{}, used: make([]bool, len(stored.exchanges)), renamed: map[string]string{},
 	}
 	for i, s := range stored.exchanges {
@@ -79,7 +81,7 @@ func newPlayer(path string, stored *storedRecording, opts ReplayOptions) (*Playe
 func (p *Player) Name() string { return "replay" }
 
 // Wire is the wire of the recorded upstream.
-func (p *Player) Wire() Wire { return p.stored.header.Wire }
+func (p *Player) Wire() *Wire { return p.stored.wire }
 
 // Region is that of the recorded upstream, where it had one.
 func (p *Player) Region() string { return p.stored.header.Region }
@@ -119,7 +121,7 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	e, renamed, err := p.find(req, body)
 	if err != nil {
-		return notRecorded(req, err), nil
+		return p.notRecorded(req, err), nil
 	}
 	return p.answer(req, e, renamed)
 }
@@ -128,7 +130,7 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 func (p *Player) find(req *http.Request, body []byte) (exchange, map[string]string, error) {
 	now := normalise(recordedRequest{
 		Method: req.Method, Path: req.URL.EscapedPath(), Query: req.URL.RawQuery,
-		Headers: pickHeaders(req.Header, requestHeaders), Body: newPayload(body),
+		Headers: pickHeaders(req.Header, requestHeaders, p.stored.wire.Replay.RequestHeaders), Body: newPayload(body),
 	}, p.opts.Folders, p.mask)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +181,7 @@ func (p *Player) answer(req *http.Request, e exchange, renamed map[string]string
 	rename := newRenamer(p.stored.header.Folders, p.opts.Folders, renamed)
 	body := &playedBody{
 		ctx: req.Context(), closed: make(chan struct{}), pace: p.opts.Pace,
-		chunks: rewriteAnswer(r.Headers["Content-Type"], r.Chunks, rename.rewrite), end: io.EOF,
+		chunks: rewriteAnswer(p.stored.wire, r.Headers["Content-Type"], r.Chunks, rename.rewrite), end: io.EOF,
 	}
 	switch {
 	case r.Lost != "":
@@ -194,13 +196,11 @@ func (p *Player) answer(req *http.Request, e exchange, renamed map[string]string
 }
 
 // notRecorded tells the agent that the recording has no answer, in a way that it does not try again.
-func notRecorded(req *http.Request, err error) *http.Response {
-	text := err.Error()
-	body := encodeJSON(map[string]any{
-		"type": "error", "error": map[string]string{"type": "invalid_request_error", "message": text}, "message": text,
-	})
-	header := http.Header{"Content-Type": {"application/json"}, "X-Should-Retry": {"false"}}
-	return playedResponse(req, http.StatusPaymentRequired, header, io.NopCloser(bytes.NewReader([]byte(body))))
+func (p *Player) notRecorded(req *http.Request, err error) *http.Response {
+	reply := p.stored.wire.Error(http.StatusBadRequest, err.Error()) // the fault is with the request, not with a budget
+	header := http.Header{"Content-Type": {reply.ContentType}}
+	p.stored.wire.forbidRetry(header)
+	return playedResponse(req, http.StatusPaymentRequired, header, io.NopCloser(bytes.NewReader(reply.Body)))
 }
 
 func playedResponse(req *http.Request, status int, header http.Header, body io.ReadCloser) *http.Response {

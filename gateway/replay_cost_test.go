@@ -51,7 +51,7 @@ var recordings = testcost.Shapes{
 // A recording of any form costs time and memory as its size does, whether it can be replayed or not.
 func TestReplay_CostGrowsWithTheRecording(t *testing.T) {
 	testcost.Linear(t, recordings, testsize.Of(1_000_000, 10_000_000), 1<<30, func(text string) {
-		stored, err := readRecording(strings.NewReader(text))
+		stored, err := readRecording(strings.NewReader(text), nil)
 		if err != nil {
 			return
 		}
@@ -63,10 +63,10 @@ func TestReplay_CostGrowsWithTheRecording(t *testing.T) {
 
 func TestReplay_TooManyValuesRefused(t *testing.T) {
 	body := "[" + strings.Repeat("{},", 3*maxBodyValues) + "{}]"
-	if _, err := readRecording(strings.NewReader(recordingText(body))); err == nil || !strings.Contains(err.Error(), "too many values") {
+	if _, err := readRecording(strings.NewReader(recordingText(body)), nil); err == nil || !strings.Contains(err.Error(), "too many values") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := readRecording(strings.NewReader(recordingText(`["` + strings.Repeat("{},", 3*maxBodyValues) + `"]`))); err != nil {
+	if _, err := readRecording(strings.NewReader(recordingText(`["`+strings.Repeat("{},", 3*maxBodyValues)+`"]`)), nil); err != nil {
 		t.Errorf("what is in a string counts: %v", err)
 	}
 }

@@ -3,16 +3,11 @@
 package gateway
 
 import (
-	"cmp"
 	"crypto/sha256"
-	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // A normalised request is one without what is new in each run.
@@ -37,33 +32,6 @@ type runNames struct {
 
 type requestKey [sha256.Size]byte
 
-// idPlaces are where the CLI tells the model of an id that it made up.
-var idPlaces = []struct {
-	hint string // stands in every match
-	re   func() *regexp.Regexp
-}{
-	{"agentId: ", lazyre.New(`\bagentId: ([A-Za-z0-9_-]{6,})`)},
-	{"with ID: ", lazyre.New(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
-	{"<task-id>", lazyre.New(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
-	{"/tasks/", lazyre.New(`/tasks/([A-Za-z0-9_-]{6,})\.output`)},
-	{"/claude-agent-", lazyre.New(`/(claude-agent-[A-Z2-7]{16})\b`)}, // the home of a cell
-	{"/tool-results/", lazyre.New(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
-}
-
-// volatile is what the CLI says of the moment and of the machine.
-var volatile = []struct {
-	hint    string
-	re      func() *regexp.Regexp
-	replace string
-}{
-	{"x-anthropic-billing-header", lazyre.New(`\Ax-anthropic-billing-header:[^\n]*`), "$${billing}"},
-	{"oday's date", lazyre.New(`(?i)(today's date(?: is now| is|:) )\d{4}[-/]\d\d[-/]\d\d`), "${1}$${date}"},
-	{"duration_ms", lazyre.New(`(duration_ms(?:>|: ))\d+`), "${1}$${duration}"},
-	// The beginning of a long output, cut by length: how much of it is there depends on the length of folders.
-	{"</persisted-output>", lazyre.New(`(?s)(Preview \(first [^)\n]*\):\n.{1000}).*?(\n\.\.\.\n</persisted-output>)`), "${1}$${cut}${2}"},
-	{"OS Version: ", lazyre.New(`(?m)^( *(?:- )?OS Version: ).*$`), "${1}$${system}"},
-}
-
 // normalise takes out of a request what is new in each run. Masking comes first, because it came
 // first when the request was recorded.
 func normalise(r recordedRequest, folders Folders, mask masker) normalised {
@@ -73,67 +41,25 @@ func normalise(r recordedRequest, folders Folders, mask masker) normalised {
 	if err != nil {
 		doc = string(body.bytes())
 	}
-	orderResults(doc)
-	n.collect(doc, r.Headers)
+	vary := &mask.wire.Replay
+	if vary.Tidy != nil {
+		n.session = vary.Tidy(doc, r.Headers)
+	}
+	n.collect(doc, vary.IDs)
 	places := folders.places()
-	n.doc = mapStrings(doc, func(s string) string { return n.plain(s, places) })
+	n.doc = mapStrings(doc, func(s string) string { return n.plain(s, places, vary.Texts) })
 	n.key = sha256.Sum256([]byte(n.method + " " + n.path + "?" + n.query + "\n" + encodeJSON(n.doc)))
 	return n
 }
 
-// orderResults puts results of tools that ran at the same time into the order of their ids: they come
-// as the tools end. The mark for the cache is on whichever came last, so it goes.
-func orderResults(doc any) {
-	request, _ := doc.(map[string]any)
-	messages, _ := request["messages"].([]any)
-	for _, m := range messages {
-		message, _ := m.(map[string]any)
-		blocks, _ := message["content"].([]any)
-		for len(blocks) > 0 {
-			n := 0
-			for n < len(blocks) && resultID(blocks[n]) != "" {
-				n++
-			}
-			if n > 1 {
-				orderBlocks(blocks[:n])
-			}
-			blocks = blocks[max(n, 1):]
-		}
-	}
-}
-
-func orderBlocks(results []any) {
-	for _, r := range results {
-		delete(r.(map[string]any), "cache_control")
-	}
-	slices.SortStableFunc(results, func(a, b any) int { return strings.Compare(resultID(a), resultID(b)) })
-}
-
-// resultID is the id of the tool call whose result a block is; empty if it is none.
-func resultID(block any) string {
-	b, _ := block.(map[string]any)
-	id, _ := b["tool_use_id"].(string)
-	if b["type"] != "tool_result" {
-		return ""
-	}
-	return id
-}
-
-// collect finds the ids, and takes the one field out that holds nothing else.
-func (n *normalised) collect(doc any, headers map[string]string) {
-	n.session = headers["X-Claude-Code-Session-Id"]
-	if object, ok := doc.(map[string]any); ok {
-		if metadata, ok := object["metadata"].(map[string]any); ok {
-			n.session = cmp.Or(sessionOf(metadata["user_id"]), n.session)
-			delete(metadata, "user_id")
-		}
-	}
+// collect finds the ids.
+func (n *normalised) collect(doc any, ids []Pattern) {
 	mapStrings(doc, func(s string) string {
-		for _, place := range idPlaces {
-			if !strings.Contains(s, place.hint) {
+		for _, p := range ids {
+			if !strings.Contains(s, p.Hint) {
 				continue
 			}
-			for _, found := range place.re().FindAllStringSubmatch(s, -1) {
+			for _, found := range p.Regexp().FindAllStringSubmatch(s, -1) {
 				n.add(found[1])
 			}
 		}
@@ -155,16 +81,7 @@ func (n *normalised) add(id string) {
 	n.numbers[id] = len(n.ids)
 }
 
-func sessionOf(userID any) string {
-	text, _ := userID.(string)
-	var user struct {
-		SessionID string `json:"session_id"`
-	}
-	_ = json.Unmarshal([]byte(text), &user) // else there is none
-	return user.SessionID
-}
-
-func (n *normalised) plain(s string, places []place) string {
+func (n *normalised) plain(s string, places []place, texts []Pattern) string {
 	for _, p := range places {
 		s = replaceName(s, p.path, p.name, endsPath)
 	}
@@ -177,9 +94,9 @@ func (n *normalised) plain(s string, places []place) string {
 			return "${id" + strconv.Itoa(number) + "}", number > 0
 		})
 	}
-	for _, v := range volatile {
-		if strings.Contains(s, v.hint) {
-			s = v.re().ReplaceAllString(s, v.replace)
+	for _, p := range texts {
+		if strings.Contains(s, p.Hint) {
+			s = p.Regexp().ReplaceAllString(s, p.Replace)
 		}
 	}
 	return s
@@ -222,7 +139,7 @@ func (f Folders) places() []place {
 	return all
 }
 
-// flattened is how the CLI names a folder of its own after another.
+// flattened is how an agent may name a folder of its own after another.
 func flattened(path string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

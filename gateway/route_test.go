@@ -15,12 +15,12 @@ import (
 
 // An upstreamFunc is an upstream in memory.
 type upstreamFunc struct {
-	wire gateway.Wire
+	wire *gateway.Wire
 	do   func(*http.Request) (*http.Response, error)
 }
 
 func (u *upstreamFunc) Name() string                                        { return "memory" }
-func (u *upstreamFunc) Wire() gateway.Wire                                  { return u.wire }
+func (u *upstreamFunc) Wire() *gateway.Wire                                 { return u.wire }
 func (u *upstreamFunc) RoundTrip(req *http.Request) (*http.Response, error) { return u.do(req) }
 
 // answerWith is a response of an upstream.
@@ -35,7 +35,7 @@ func answerWith(status int, contentType, body string, headers ...string) *http.R
 const message = `{"type":"message","model":"claude-opus-4-5","stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":10}}`
 
 // whole is an upstream that answers every request with a message.
-func whole(wire gateway.Wire) *upstreamFunc {
+func whole(wire *gateway.Wire) *upstreamFunc {
 	return &upstreamFunc{wire, func(*http.Request) (*http.Response, error) {
 		return answerWith(http.StatusOK, "application/json", message), nil
 	}}
@@ -67,7 +67,7 @@ func TestOnlyModelCallsPass(t *testing.T) {
 	const token = "TOKEN"
 	cases := []struct {
 		name, method, path, body string
-		wire                     gateway.Wire
+		wire                     *gateway.Wire
 		want                     int
 	}{
 		{"a message", "POST", "/v1/messages", question, gateway.WireAnthropic, 200},

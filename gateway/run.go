@@ -36,8 +36,10 @@ type Run struct {
 	o        RunOptions
 	lane     *lane
 	share    laneShare // guarded by the lane
-	wire     *wire
+	wire     *Wire
+	prices   *Prices
 	token    string
+	isToken  func(token string) bool // made once: each request is asked
 	server   *http.Server
 	ledger   ledger
 	redactor *redact.Redactor
@@ -61,10 +63,12 @@ type Run struct {
 }
 
 func newRun(g *Gateway, o RunOptions, token string) *Run {
-	r := &Run{gateway: g, o: o, lane: g.laneOf(o.Upstream.Name()), wire: wires[o.Upstream.Wire()], token: token}
+	r := &Run{gateway: g, o: o, lane: g.laneOf(o.Upstream.Name()), wire: o.Upstream.Wire(), token: token}
+	r.prices = g.pricesOf(r.wire)
+	r.isToken = func(got string) bool { return sameToken(got, token) }
 	r.life, r.die = context.WithCancel(context.Background())
 	r.over, r.stop = context.WithCancelCause(r.life)
-	r.ledger.prices = g.prices
+	r.ledger.prices = r.prices
 	r.redactor = redact.New(token)
 	r.server = &http.Server{
 		Handler:           r,
@@ -223,7 +227,7 @@ func (r *Run) Serve(l net.Listener) error {
 // [http.ErrAbortHandler], as net/http wants it.
 func (r *Run) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !r.join() {
-		writeError(w, r.wire, http.StatusForbidden, "permission_error", "this run is over")
+		r.wire.writeError(w, http.StatusForbidden, "this run is over")
 		return
 	}
 	defer r.running.Done()

@@ -56,7 +56,7 @@ func (r *Run) BeginPrompt() {
 // background has ended. Its calls beyond MaxTurns are other calls from then on.
 func (c *call) takeTurn() error {
 	r := c.run
-	if r.o.MaxTurns <= 0 || !c.target.op.metered() {
+	if r.o.MaxTurns <= 0 || !c.route.Metered {
 		return nil
 	}
 	r.mu.Lock()

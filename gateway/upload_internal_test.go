@@ -16,7 +16,7 @@ import (
 type nowhere struct{}
 
 func (nowhere) Name() string                                    { return "nowhere" }
-func (nowhere) Wire() Wire                                      { return WireAnthropic }
+func (nowhere) Wire() *Wire                                     { return WireAnthropic }
 func (nowhere) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("nowhere") }
 
 // What an agent sends is held outside of its cell, where the limits of the cell do not count.

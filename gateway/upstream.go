@@ -4,16 +4,6 @@ package gateway
 
 import "net/http"
 
-// A Wire is the dialect that an agent speaks with the gateway. It is the same as the one that the
-// gateway speaks with its upstream: nothing is translated.
-type Wire string
-
-// The wires.
-const (
-	WireAnthropic Wire = "anthropic" // POST /v1/messages, server-sent events
-	WireBedrock   Wire = "bedrock"   // POST /model/{id}/invoke-with-response-stream, AWS event streams
-)
-
 // An Upstream is where model calls go. It adds the address and the credential to requests that have
 // neither; the gateway has removed whatever the agent sent as a credential. It must be safe for
 // concurrent use, must not follow redirects, and must not buffer the body of an answer.
@@ -27,8 +17,8 @@ type Upstream interface {
 	// Name tells upstreams apart for people and for the queue: calls to upstreams of the same name
 	// back off together. It contains no secret.
 	Name() string
-	// Wire is the dialect.
-	Wire() Wire
+	// Wire is the API that it speaks.
+	Wire() *Wire
 }
 
 // RegionOf is the region of an upstream that has a method Region() string, as those of Bedrock do. It is

@@ -117,7 +117,7 @@ func (l *ledger) add(model, agent string, t tally) {
 	l.total = l.total.plus(t)
 	addTo(&l.byModel, model, t)
 	addTo(&l.byAgent, agent, t)
-	if _, priced := l.prices.Of(model); !priced && t.tokens != (Tokens{}) && len(l.unpriced) < maxNames {
+	if _, priced := l.prices.Models[model]; !priced && t.tokens != (Tokens{}) && len(l.unpriced) < maxNames {
 		if l.unpriced == nil {
 			l.unpriced = map[string]bool{}
 		}

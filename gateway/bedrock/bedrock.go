@@ -144,7 +144,7 @@ func (o Options) newTransport() (*http.Transport, error) {
 func (u *Upstream) Name() string { return "bedrock " + u.region }
 
 // Wire is the Bedrock wire.
-func (u *Upstream) Wire() gateway.Wire { return gateway.WireBedrock }
+func (u *Upstream) Wire() *gateway.Wire { return gateway.WireBedrock }
 
 // CloseIdleConnections closes connections that no request uses.
 func (u *Upstream) CloseIdleConnections() { u.opts.HTTPClient.CloseIdleConnections() }

@@ -119,7 +119,7 @@ func TestAmazonsHosts(t *testing.T) {
 			t.Errorf("got %s (%v), want %s", got, err, tc.want)
 		}
 		if u.Name() != "bedrock "+tc.region || u.Wire() != gateway.WireBedrock {
-			t.Errorf("got name %q, wire %q", u.Name(), u.Wire())
+			t.Errorf("got name %q, wire %q", u.Name(), u.Wire().Name)
 		}
 	}
 }

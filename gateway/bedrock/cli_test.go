@@ -172,7 +172,7 @@ func TestTheRealCLIWorksWithoutACredential(t *testing.T) {
 			t.Errorf("the tool did not run here: %v", err)
 		}
 		if player.Wire() != gateway.WireBedrock {
-			t.Errorf("got wire %s", player.Wire())
+			t.Errorf("got wire %s", player.Wire().Name)
 		}
 
 		result = ask(t, cli, serve(t, player), "Something else?")

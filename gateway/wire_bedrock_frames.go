@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"hash/crc32"
 )
 
@@ -93,4 +94,83 @@ func eventFrame(texts [][2]string, payload []byte) frame {
 		headers = append(headers, h[1]...)
 	}
 	return newFrame(headers, payload)
+}
+
+// A frameMeter reads an AWS event stream whose payloads carry the events of the Messages API.
+type frameMeter struct {
+	reading Reading
+	kept    []byte
+	lost    bool // the stream makes no sense any more
+}
+
+// Reading implements [Meter].
+func (m *frameMeter) Reading() *Reading { return &m.reading }
+
+// Close implements [Meter].
+func (m *frameMeter) Close() {}
+
+// Feed implements [Meter].
+func (m *frameMeter) Feed(p []byte) (boundary int) {
+	boundary = -1
+	if m.lost {
+		return boundary
+	}
+	before := len(m.kept) // of earlier pieces
+	m.kept = append(m.kept, p...)
+	rest := m.kept
+	for {
+		f, sound := cutFrame(rest)
+		m.lost = !sound
+		if f == nil {
+			break
+		}
+		m.frame(f)
+		rest = rest[len(f):]
+		boundary = len(m.kept) - len(rest) - before
+	}
+	m.kept = append(m.kept[:0], rest...)
+	return boundary
+}
+
+func (m *frameMeter) frame(f frame) {
+	var chunk struct {
+		Bytes   []byte `json:"bytes"`
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(f.payload(), &chunk) != nil {
+		return
+	}
+	if chunk.Bytes != nil {
+		readMessagesEvent(&m.reading, chunk.Bytes)
+	} else if kind := frameHeader(f.headers(), ":exception-type"); kind != "" {
+		m.reading.Error, m.reading.Finished = kind, true
+	}
+}
+
+// frameEnd is the length of the frame at the start of an answer, or -1.
+func frameEnd(answer []byte, _ int) int {
+	f, _ := cutFrame(answer)
+	if f == nil {
+		return -1
+	}
+	return len(f)
+}
+
+// openFrame reads a frame. An event of the model stands encoded in the payload's "bytes"; the payload of an error
+// is plain JSON.
+func openFrame(event []byte) (data []byte, wrap func(data []byte) []byte) {
+	f := frame(event)
+	headers, content := f.headers(), f.payload()
+	var payload map[string]json.RawMessage
+	var inner []byte
+	switch {
+	case json.Unmarshal(content, &payload) != nil:
+		return nil, nil
+	case json.Unmarshal(payload["bytes"], &inner) == nil && json.Valid(inner):
+		return inner, func(data []byte) []byte {
+			payload["bytes"], _ = json.Marshal(data) // bytes always encode
+			return newFrame(headers, []byte(encodeJSON(payload)))
+		}
+	}
+	return content, func(data []byte) []byte { return newFrame(headers, data) }
 }

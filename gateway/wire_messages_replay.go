@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/drover-agents/drover/internal/lazyre"
+)
+
+// messagesVariations are those of Claude Code.
+var messagesVariations = Variations{
+	RequestHeaders: []string{
+		"Anthropic-Beta", "Anthropic-Version", "X-App", "X-Claude-Code-Agent-Id", sessionHeader, "X-Stainless-Retry-Count",
+	},
+	ResponseHeaders: []string{"Request-Id", "X-Should-Retry"},
+	Tidy:            tidyMessages,
+	IDs:             idPlaces,
+	Texts:           volatile,
+}
+
+const sessionHeader = "X-Claude-Code-Session-Id"
+
+// idPlaces are where the CLI tells the model of an id that it made up.
+var idPlaces = []Pattern{
+	{Hint: "agentId: ", Regexp: lazyre.New(`\bagentId: ([A-Za-z0-9_-]{6,})`)},
+	{Hint: "with ID: ", Regexp: lazyre.New(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
+	{Hint: "<task-id>", Regexp: lazyre.New(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
+	{Hint: "/tasks/", Regexp: lazyre.New(`/tasks/([A-Za-z0-9_-]{6,})\.output`)},
+	{Hint: "/claude-agent-", Regexp: lazyre.New(`/(claude-agent-[A-Z2-7]{16})\b`)}, // the home of a cell
+	{Hint: "/tool-results/", Regexp: lazyre.New(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
+}
+
+// volatile is what the CLI says of the moment and of the machine.
+var volatile = []Pattern{
+	{Hint: "x-anthropic-billing-header", Regexp: lazyre.New(`\Ax-anthropic-billing-header:[^\n]*`), Replace: "$${billing}"},
+	{Hint: "oday's date", Regexp: lazyre.New(`(?i)(today's date(?: is now| is|:) )\d{4}[-/]\d\d[-/]\d\d`), Replace: "${1}$${date}"},
+	{Hint: "duration_ms", Regexp: lazyre.New(`(duration_ms(?:>|: ))\d+`), Replace: "${1}$${duration}"},
+	// The beginning of a long output, cut by length: how much of it is there depends on the length of folders.
+	{Hint: "</persisted-output>", Regexp: lazyre.New(`(?s)(Preview \(first [^)\n]*\):\n.{1000}).*?(\n\.\.\.\n</persisted-output>)`), Replace: "${1}$${cut}${2}"},
+	{Hint: "OS Version: ", Regexp: lazyre.New(`(?m)^( *(?:- )?OS Version: ).*$`), Replace: "${1}$${system}"},
+}
+
+// tidyMessages puts results into an order, and takes the one field out that holds nothing but the session.
+func tidyMessages(body any, headers map[string]string) (session string) {
+	orderResults(body)
+	session = headers[sessionHeader]
+	if object, ok := body.(map[string]any); ok {
+		if metadata, ok := object["metadata"].(map[string]any); ok {
+			session = cmp.Or(sessionOf(metadata["user_id"]), session)
+			delete(metadata, "user_id")
+		}
+	}
+	return session
+}
+
+// orderResults puts results of tools that ran at the same time into the order of their ids: they come
+// as the tools end. The mark for the cache is on whichever came last, so it goes.
+func orderResults(doc any) {
+	request, _ := doc.(map[string]any)
+	messages, _ := request["messages"].([]any)
+	for _, m := range messages {
+		message, _ := m.(map[string]any)
+		blocks, _ := message["content"].([]any)
+		for len(blocks) > 0 {
+			n := 0
+			for n < len(blocks) && resultID(blocks[n]) != "" {
+				n++
+			}
+			if n > 1 {
+				orderBlocks(blocks[:n])
+			}
+			blocks = blocks[max(n, 1):]
+		}
+	}
+}
+
+func orderBlocks(results []any) {
+	for _, r := range results {
+		delete(r.(map[string]any), "cache_control")
+	}
+	slices.SortStableFunc(results, func(a, b any) int { return strings.Compare(resultID(a), resultID(b)) })
+}
+
+// resultID is the id of the tool call whose result a block is; empty if it is none.
+func resultID(block any) string {
+	b, _ := block.(map[string]any)
+	id, _ := b["tool_use_id"].(string)
+	if b["type"] != "tool_result" {
+		return ""
+	}
+	return id
+}
+
+func sessionOf(userID any) string {
+	text, _ := userID.(string)
+	var user struct {
+		SessionID string `json:"session_id"`
+	}
+	_ = json.Unmarshal([]byte(text), &user) // else there is none
+	return user.SessionID
+}
