@@ -7,14 +7,14 @@
 // record the traffic.
 //
 // Where model calls go is an [Upstream]: Anthropic, a compatible endpoint, Bedrock, a scripted model
-// or a recording.
+// or a recording. What is particular to an API of models is a value, its [Wire]: the files wire_messages*.go and
+// wire_bedrock*.go have the two that come with this package, and nothing else in it knows a path, a field or
+// an event of theirs. Package gatewaytest has one that was invented for tests.
 //
 // # What passes
 //
-// Only calls of models pass: on the wire of Anthropic POST /v1/messages and
-// /v1/messages/count_tokens, on that of Bedrock the two ways to invoke a model and the list of
-// inference profiles. GET and HEAD of /api/hello are answered here. All else, a missing or wrong token
-// and a model that is not among [RunOptions.Models] are answered with status 403 and told as a
+// Only calls of models pass, as the wire of the upstream names them: see [WireAnthropic] and [WireBedrock].
+// All else, a missing or wrong token and a model that is not among [RunOptions.Models] are answered with status 403 and told as a
 // [Refused]. A request may have 64 MiB and 64 KiB of headers, all requests of a run that are under way
 // 256 MiB, and a run may have 256 connections. Headers about one connection, credentials, cookies and what
 // proxies add do not pass, in either direction. When the upstream refuses the credential with status
@@ -27,10 +27,10 @@
 //
 // # Counting
 //
-// The meter reads beside, from the same bytes: events of a stream, answers that are not streamed, and
-// the frames of Bedrock. It counts what the API reports. The input is reported when an answer begins, the
+// The meter reads beside, from the same bytes: events of a stream, or an answer that is not streamed. The wire
+// chooses it, never what an answer contains. It counts what the API reports. The input is reported when an answer begins, the
 // output at its end; for an answer without its end the rest is estimated. Money is counted in
-// billionths of a dollar by the table prices.json, which has a date and says where each price comes
+// billionths of a dollar by a table; the one for Claude's models is prices.json, which has a date and says where each price comes
 // from. Models that it does not know are named in [Usage.Unpriced] and cost nothing; where a budget
 // limits the cost they are refused, since it could not be kept. Requests that only count tokens are free.
 //
@@ -40,8 +40,8 @@
 // When tokens, dollars or time are spent, or [Run.Stop] is called,
 //
 //   - no further call goes out: requests are answered with status 402, also those that wait;
-//   - each answer that is under way ends at the next end of an event with an error of type
-//     billing_error, an exception for Bedrock, and its call upstream is ended. If an answer stands
+//   - each answer that is under way ends at the next end of an event with an error in the form of the wire
+//     ([Stream.ErrorEvent]), and its call upstream is ended. If an answer stands
 //     still in the middle of an event it is ended after a second;
 //   - an answer whose end the model has already reported comes to its end: it is complete and paid;
 //   - [Run.Stopped] tells why, and a [Limit] is told once.
@@ -59,7 +59,7 @@
 //
 // The runs of a [Gateway] share a queue for each name of an upstream: at most MaxInFlight calls at
 // once, of one run three quarters of them, and the runs that wait are served in turn, so that a busy one does not
-// starve another. When an upstream answers a message with status 429 or 529, the calls of the run are held
+// starve another. When an upstream answers with status 429, or [Wire.Overloaded], the calls of the run are held
 // back for as long as it asks, or one to thirty seconds, and those of other runs to upstreams of that name for a few
 // seconds; after [Options.MaxWait] in all the answer is passed on unchanged. A wait that is asked for and is longer than MaxWait is passed on at once.
 //

@@ -55,7 +55,7 @@ type fakeBedrock struct{}
 
 func (fakeBedrock) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("nobody") }
 func (fakeBedrock) Name() string                                    { return "bedrock" }
-func (fakeBedrock) Wire() *gateway.Wire                              { return gateway.WireBedrock }
+func (fakeBedrock) Wire() *gateway.Wire                             { return gateway.WireBedrock }
 
 // needBedrock sees to it that the program has an upstream for Bedrock, if none is linked.
 func needBedrock(t *testing.T) {

@@ -30,7 +30,9 @@ var layers = map[string][]string{
 	"session/storetest": {"session", "event"},
 	"guard":             {"session", "gate", "tool", "event", "internal/*"},
 	"prompt":            {"guard", "session", "gate", "tool", "schema", "event", "internal/*"},
-	"gateway":           {"guard", "event", "claude/script", "internal/*"},
+	"gateway":           {"guard", "event", "internal/*"},
+	// A model API that was invented for tests.
+	"gateway/gatewaytest": {"gateway"},
 	// The proxy for what tools reach; Bedrock alone links AWS.
 	"gateway/proxy":   {"gateway", "event", "internal/*"},
 	"gateway/bedrock": {"gateway", "event", "internal/*"},
@@ -72,7 +74,7 @@ func TestLayers(t *testing.T) {
 }
 
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
-var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "telemetry", "."}
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "telemetry", "."}
 
 func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 	imports := map[string][]string{}
@@ -91,6 +93,27 @@ func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 		}
 		if _, there := imports[name]; !there || seen["claude"] {
 			t.Errorf("%s must be there, and not import claude, also not through others", name)
+		}
+	}
+}
+
+// testsKnowNoAgent are packages whose test binaries, too, link nothing of a wire client or of an agent's adapter: they
+// show that what they test works without.
+var testsKnowNoAgent = []string{"gateway/gatewaytest"}
+
+func TestLayers_TestBinaryLinksNoWireClient(t *testing.T) {
+	for _, name := range testsKnowNoAgent {
+		cmd := exec.Command("go", "list", "-deps", "-test", "./"+name)
+		cmd.Dir = root
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), module+"/"+name+".test") {
+			t.Fatalf("go list: %v\n%s", err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			linked, _ := ourName(strings.Fields(line)[0])
+			if matches("claude/*", linked) || linked == "claude" || matches("agent/claudecode/*", linked) || linked == "agent/claudecode" {
+				t.Errorf("the test binary of %s links %s", name, linked)
+			}
 		}
 	}
 }

@@ -88,6 +88,47 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
+// messagesWords are paths, fields, events, headers and errors of the Messages API and of Bedrock's form of it.
+var messagesWords = regexp.MustCompile(`(?i)/v1/|/api/|/model/|inference-profiles|message_(start|delta|stop)|content_block|partial_json|stop_reason|` +
+	`tool_(use|result)|mcp_servers|user_id|(input|output|max)_tokens|cache_c|ephemeral|anthropic["._-]|claude|should-retry|amzn|amazon|:exception-type|` +
+	`[a-z]_error\b|request_too_large|service_tier|web_search`)
+
+// TestLiterals_GatewayKnowsNoWire finds what package gateway knows of the Messages API outside of the files of its two
+// wires.
+func TestLiterals_GatewayKnowsNoWire(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(root, "gateway", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, wires := token.NewFileSet(), 0
+	for _, path := range paths {
+		name := filepath.Base(path)
+		isWire := strings.HasPrefix(name, "wire_messages") || strings.HasPrefix(name, "wire_bedrock")
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING || !messagesWords.MatchString(literal.Value) {
+				return true
+			}
+			if isWire {
+				wires++
+			} else if !strings.Contains(literal.Value, "github.com/") { // imports, and what to import
+				t.Errorf("gateway/%s:%d: %s belongs into the file of a wire", name, files.Position(literal.Pos()).Line, literal.Value)
+			}
+			return true
+		})
+	}
+	if wires == 0 {
+		t.Error("the files of the wires have no such words: they have moved")
+	}
+}
+
 func mayKnow(pkg string) bool {
 	for _, known := range ofClaude {
 		if pkg == known || strings.HasPrefix(pkg, known+"/") {
