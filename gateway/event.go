@@ -22,12 +22,12 @@ const (
 
 // A ModelCall is told after each call that the gateway let through, however it ended.
 type ModelCall struct {
-	// Operation is what the wire calls it: messages, count_tokens or inference_profiles for Claude. Only messages
-	// cost anything.
+	// Operation is what the wire calls it: messages, count_tokens or inference_profiles on those of this package, of which
+	// only messages cost anything.
 	Operation string `json:"operation"`
 	// Model is the one that answered; the one that was asked for if none did. See [CanonicalModel].
 	Model string `json:"model,omitempty"`
-	// Agent is [MainAgent], or what the CLI calls a subagent.
+	// Agent is [MainAgent], or what the agent calls a subagent of its.
 	Agent string `json:"agent"`
 	// Status is what the agent was answered; zero if it had gone before.
 	Status   int  `json:"status"`

@@ -59,7 +59,6 @@ type wholeMeter struct {
 	lost    bool
 }
 
-// Feed implements [Meter].
 func (m *wholeMeter) Feed(p []byte) int {
 	if m.lost = m.lost || len(m.kept)+len(p) > maxKept; !m.lost {
 		m.kept = append(m.kept, p...)
@@ -67,12 +66,10 @@ func (m *wholeMeter) Feed(p []byte) int {
 	return -1
 }
 
-// Close implements [Meter].
 func (m *wholeMeter) Close() {
 	if !m.lost {
 		m.read(&m.reading, m.kept)
 	}
 }
 
-// Reading implements [Meter].
 func (m *wholeMeter) Reading() *Reading { return &m.reading }

@@ -4,7 +4,7 @@ package gateway
 
 import "sync"
 
-// Practise has the run answer all model calls itself, with an empty answer, until end is called: a CLI that has
+// Practise has the run answer all model calls itself, with an empty answer, until end is called: an agent that has
 // asked once is faster the next time. These calls are not passed on, counted or told of. It is not possible
 // with Bedrock and other wires without [Wire.Practice]; then ok is false and nothing has changed.
 func (r *Run) Practise() (end func(), ok bool) {

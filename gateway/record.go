@@ -28,7 +28,7 @@ type RecordOptions struct {
 type Folders struct {
 	Dir    string `json:"dir,omitempty"`    // the working folder
 	Home   string `json:"home,omitempty"`   // the home directory
-	Config string `json:"config,omitempty"` // the CLI's own folder, if it is not in Home
+	Config string `json:"config,omitempty"` // the agent's own folder, if it is not in Home
 	Temp   string `json:"temp,omitempty"`   // temporary files, if they are not in Home
 }
 

@@ -31,7 +31,7 @@ type ReplayOptions struct {
 // A request is answered by the first exchange not yet used that was recorded for the same request,
 // so that calls of parallel agents may come in another order. Requests are the same if they differ
 // only in what is new in each run: ids of sessions, agents and tasks, the date, how long something
-// took, the version of the CLI and of the system, the folders, and the order in which tools ended that
+// took, the version of the agent and of the system, the folders, and the order in which tools ended that
 // ran at the same time.
 //
 // A request that is in the recording no more is refused with status 402, which ends the run at once,

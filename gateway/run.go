@@ -30,7 +30,7 @@ var ErrClosed = errors.New("gateway: the run is closed")
 //
 // When a limit of its trackers is reached, or [Run.Stop] is called, the run is over: answers that are
 // under way end with an error, and all later requests are answered with status 402, which ends the
-// CLI. An answer of which the model has already reported the end comes to its end.
+// agent. An answer of which the model has already reported the end comes to its end.
 type Run struct {
 	gateway  *Gateway
 	o        RunOptions

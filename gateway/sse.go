@@ -30,10 +30,8 @@ type sseMeter struct {
 	long    bool   // that line is longer than a meter keeps, and is passed over
 }
 
-// Reading implements [Meter].
 func (m *sseMeter) Reading() *Reading { return &m.reading }
 
-// Feed implements [Meter].
 func (m *sseMeter) Feed(p []byte) (boundary int) {
 	boundary = -1
 	for at := 0; at < len(p); {
@@ -50,7 +48,6 @@ func (m *sseMeter) Feed(p []byte) (boundary int) {
 	return boundary
 }
 
-// Close implements [Meter].
 func (m *sseMeter) Close() {
 	if len(m.line) > 0 {
 		m.take(nil)

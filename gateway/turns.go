@@ -48,11 +48,11 @@ func (r *Run) BeginPrompt() {
 // takeTurn counts a call, or returns an error if it is one too many.
 //
 // A call is one of the main conversation if it names no subagent and is the first with tools, or brings the
-// result of a tool that no such call has brought before: then the CLI has counted a turn, too. All else is
+// result of a tool that no such call has brought before: then the agent has counted a turn, too. All else is
 // every other call: those of subagents, compactions, the same call once more. A command can make its
 // calls look like either, and they count as what they look like.
 //
-// The CLI counts from zero when the main conversation gets a message in between, as when an agent in the
+// Claude Code counts from zero when the main conversation gets a message in between, as when an agent in the
 // background has ended. Its calls beyond MaxTurns are other calls from then on.
 func (c *call) takeTurn() error {
 	r := c.run

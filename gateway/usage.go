@@ -59,7 +59,7 @@ type Usage struct {
 	Total Count `json:"total"`
 	// ByModel has names as [CanonicalModel] gives them.
 	ByModel map[string]Count `json:"byModel,omitempty"`
-	// ByAgent tells subagents apart, as the CLI names them; see [MainAgent].
+	// ByAgent tells subagents apart, as the agent names them; see [MainAgent].
 	ByAgent map[string]Count `json:"byAgent,omitempty"`
 	// Unpriced are the models that answered and have no price: their tokens are counted, their cost
 	// is not.

@@ -19,8 +19,9 @@ type Wire struct {
 	// Name is the name in recordings. It must not change.
 	Name string
 
-	// Authorize finds the token that a request carries, of which same says whether it is that of the run, and
-	// the escaped path that is asked for.
+	// Authorize finds the token that a request carries, of which same says whether it is that of the run, and the
+	// escaped path that is asked for. The path must not have it any more. A header that has it must be named like a
+	// credential (authorization, api-key and so on): those do not reach the upstream.
 	Authorize func(req *http.Request, same func(token string) bool) (path string, ok bool)
 	// Route finds what is asked for. The gateway refuses what it does not know.
 	Route func(method, path string) (Route, bool)

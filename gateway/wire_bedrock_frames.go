@@ -103,13 +103,9 @@ type frameMeter struct {
 	lost    bool // the stream makes no sense any more
 }
 
-// Reading implements [Meter].
 func (m *frameMeter) Reading() *Reading { return &m.reading }
+func (m *frameMeter) Close()            {}
 
-// Close implements [Meter].
-func (m *frameMeter) Close() {}
-
-// Feed implements [Meter].
 func (m *frameMeter) Feed(p []byte) (boundary int) {
 	boundary = -1
 	if m.lost {

@@ -178,8 +178,8 @@ func Ask(ctx context.Context, base, token string, q Question) (words string, err
 	case err != nil:
 		return "", errors.Join(ErrBrokeOff, err)
 	case kind == errorType:
-		name, why, _ := strings.Cut(strings.TrimSpace(string(body)), ": ")
-		return "", &Error{resp.StatusCode, name, why}
+		name, why, _ := strings.Cut(string(body), ":")
+		return "", &Error{resp.StatusCode, name, strings.TrimSpace(why)}
 	}
 	var a whole
 	err = json.Unmarshal(body, &a)

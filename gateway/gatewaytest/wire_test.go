@@ -305,6 +305,62 @@ func TestWire_RecordAndReplay(t *testing.T) {
 	}
 }
 
+// A wire without what is optional works; one without what is required is refused before the run.
+func TestWire_WhatIsRequired(t *testing.T) {
+	full := gatewaytest.Wire()
+	bare := gateway.Wire{
+		Name: full.Name, Authorize: full.Authorize, Route: full.Route, ReadRequest: full.ReadRequest,
+		ReadAnswer: full.ReadAnswer, Error: full.Error, ErrorName: full.ErrorName,
+	}
+	server := httptest.NewServer(gatewaytest.Model(seven, gatewaytest.Answer{Status: gatewaytest.StatusOverloaded}))
+	defer server.Close()
+	up, err := gateway.NewEndpoint(&bare, server.URL, gateway.Credential{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := serve(t, gateway.RunOptions{Upstream: up})
+	if got, err := run.ask(t, gatewaytest.Question{Model: "Delphi-2", Agent: "acolyte"}); err != nil || got != "Seven gates." {
+		t.Errorf("got %q, %v", got, err)
+	}
+	_, err = run.ask(t, gatewaytest.Question{Model: "Delphi-2"})
+	wantError(t, err, gatewaytest.StatusOverloaded, "crowded", "")
+	if _, ok := run.Practise(); ok {
+		t.Error("there is nothing to practise with")
+	}
+	want := gateway.Count{Requests: 2, Tokens: gateway.Tokens{Input: 1000, Output: 200}}
+	if got := run.Usage(); got.ByAgent[gateway.MainAgent] != want || got.Unpriced[0] != "delphi-2" {
+		t.Errorf("got %+v", got)
+	}
+
+	for name, spoil := range map[string]func(w *gateway.Wire){
+		"Name":              func(w *gateway.Wire) { w.Name = "" },
+		"Authorize":         func(w *gateway.Wire) { w.Authorize = nil },
+		"Route":             func(w *gateway.Wire) { w.Route = nil },
+		"ReadRequest":       func(w *gateway.Wire) { w.ReadRequest = nil },
+		"ReadAnswer":        func(w *gateway.Wire) { w.ReadAnswer = nil },
+		"Error":             func(w *gateway.Wire) { w.Error = nil },
+		"ErrorName":         func(w *gateway.Wire) { w.ErrorName = nil },
+		"Stream.NewMeter":   func(w *gateway.Wire) { w.Stream.NewMeter = nil },
+		"Stream.ErrorEvent": func(w *gateway.Wire) { w.Stream.ErrorEvent = nil },
+		"Stream.Cut":        func(w *gateway.Wire) { w.Stream.Cut = nil },
+		"Stream.Open":       func(w *gateway.Wire) { w.Stream.Open = nil },
+	} {
+		spoiled, stream := *full, *full.Stream
+		spoiled.Stream = &stream
+		spoil(&spoiled)
+		up, err := gateway.NewEndpoint(&spoiled, server.URL, gateway.Credential{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gateway.Shared().Open(gateway.RunOptions{Upstream: up}); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+			t.Errorf("without %s: got %v", name, err)
+		}
+		if _, err := gateway.Record(up, filepath.Join(t.TempDir(), "r"), gateway.RecordOptions{}); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+			t.Errorf("recording without %s: got %v", name, err)
+		}
+	}
+}
+
 func TestWire_ReplayNeedsTheWire(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recording.jsonl")
 	if err := os.WriteFile(path, []byte(`{"drover_recording":1,"wire":"oracle"}`+"\n"), 0o600); err != nil {
