@@ -130,8 +130,8 @@ func bodyRefusal(path string, err error) *refusal {
 // examine reads what the body says about the call, and compares the model with those that may be
 // asked for.
 func (c *call) examine() *refusal {
-	if c.method == http.MethodGet {
-		return nil
+	if c.method == http.MethodGet && !c.route.Metered {
+		return nil // a question about the models, without a body
 	}
 	asked, err := c.run.wire.ReadRequest(c.header, c.body)
 	if err != nil {

@@ -30,7 +30,7 @@ type Wire struct {
 	Hello func(method, path string) *Reply
 	// AgentHeader is where a request names the subagent that it is for. Empty means nowhere.
 	AgentHeader string
-	// ReadRequest reads a request that has a body. An error refuses it.
+	// ReadRequest reads a request, unless it is a GET that costs nothing. An error refuses it.
 	ReadRequest func(header http.Header, body []byte) (Request, error)
 	// Input is what so many tokens of a request may be, at the highest price that they may have. Nil means
 	// plain input.
