@@ -214,6 +214,16 @@ func same(a, b reflect.Value) bool {
 			}
 		}
 		return true
+	case reflect.Map:
+		if a.IsNil() != b.IsNil() || a.Len() != b.Len() {
+			return false
+		}
+		for _, key := range a.MapKeys() {
+			if other := b.MapIndex(key); !other.IsValid() || !same(a.MapIndex(key), other) {
+				return false
+			}
+		}
+		return true
 	case reflect.Struct:
 		for i := range a.NumField() {
 			if !same(a.Field(i), b.Field(i)) {
@@ -225,15 +235,41 @@ func same(a, b reflect.Value) bool {
 	return a.Equal(b)
 }
 
-// frozen is the request with lists of its own.
+// frozen is the request with lists and maps of its own.
 func frozen(req agent.Request) agent.Request {
-	v := reflect.ValueOf(&req).Elem()
-	for i := range v.NumField() {
-		if list := v.Field(i); list.Kind() == reflect.Slice && !list.IsNil() {
-			own := reflect.MakeSlice(list.Type(), list.Len(), list.Len())
-			reflect.Copy(own, list)
-			list.Set(own)
+	return owned(reflect.ValueOf(req)).Interface().(agent.Request)
+}
+
+func owned(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Slice:
+		own := reflect.MakeSlice(v.Type(), 0, v.Len())
+		for i := range v.Len() {
+			own = reflect.Append(own, owned(v.Index(i)))
 		}
+		return nilLike(v, own)
+	case reflect.Map:
+		own := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for _, key := range v.MapKeys() {
+			own.SetMapIndex(key, owned(v.MapIndex(key)))
+		}
+		return nilLike(v, own)
+	case reflect.Struct:
+		own := reflect.New(v.Type()).Elem()
+		own.Set(v)
+		for i := range v.NumField() {
+			if own.Field(i).CanSet() { // what is not exported nobody changes
+				own.Field(i).Set(owned(v.Field(i)))
+			}
+		}
+		return own
 	}
-	return req
+	return v
+}
+
+func nilLike(v, own reflect.Value) reflect.Value {
+	if v.IsNil() {
+		return v
+	}
+	return own
 }
