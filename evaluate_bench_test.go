@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -63,7 +64,7 @@ func (tr *track) byHand(b *testing.B, text string, schema []byte) error {
 	b.Helper()
 	o := tr.options()
 	o.OutputSchema, o.ForwardSubagentText = schema, true
-	cell, err := (*isolation.Isolation)(nil).Open(b.Context(), o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(b.Context(), nil, o, isolation.OpenOptions{})
 	if err != nil {
 		return err
 	}

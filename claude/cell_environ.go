@@ -5,15 +5,14 @@ package claude
 import (
 	"maps"
 	"net/url"
-	"strings"
 )
 
 // EnvConfigDir is the variable that says where the CLI keeps settings, skills and transcripts.
 const EnvConfigDir = "CLAUDE_CONFIG_DIR"
 
 // A CellEnv is the whole environment of a CLI that is kept apart from the machine: a home of its own,
-// one endpoint for model calls, one proxy for its tools, and nothing that it inherits. It spells the
-// variables so that nobody else has to.
+// one endpoint for model calls, and nothing that it inherits. It spells the variables so that nobody else
+// has to.
 type CellEnv struct {
 	// Path is where programs are found.
 	Path string
@@ -22,10 +21,6 @@ type CellEnv struct {
 	Home, Config, Temp string
 	// Endpoint is where model calls go.
 	Endpoint CellEndpoint
-	// HTTPProxy and SOCKSProxy are the addresses ("http://127.0.0.1:3128") that tools are sent
-	// through; empty means none. NoProxy are hosts that are reached directly.
-	HTTPProxy, SOCKSProxy string
-	NoProxy               []string
 	// Extra are further variables. They do not replace those above.
 	Extra map[string]string
 }
@@ -54,7 +49,6 @@ func (c CellEnv) Vars() map[string]string {
 		"CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1", // so that an error in the stream ends the turn
 	})
 	maps.Copy(vars, c.Endpoint.vars())
-	maps.Copy(vars, c.proxyVars())
 	return vars
 }
 
@@ -73,20 +67,3 @@ func (e CellEndpoint) vars() map[string]string {
 
 // bedrockURL carries the token in the path, since the CLI sends no credential of its own.
 func (e CellEndpoint) bedrockURL() string { return e.URL + "/" + url.PathEscape(e.Token) }
-
-func (c CellEnv) proxyVars() map[string]string {
-	vars := map[string]string{}
-	set := func(value string, names ...string) {
-		for _, name := range names {
-			if value != "" {
-				vars[name] = value
-			}
-		}
-	}
-	set(c.HTTPProxy, "HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy")
-	set(c.SOCKSProxy, "ALL_PROXY", "all_proxy")
-	if c.HTTPProxy != "" || c.SOCKSProxy != "" {
-		set(strings.Join(c.NoProxy, ","), "NO_PROXY", "no_proxy")
-	}
-	return vars
-}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
@@ -33,7 +34,7 @@ func init() {
 // hold starts programs in a cell which would live for a minute.
 func hold(dir string) string {
 	opts := &claude.Options{Dir: filepath.Join(dir, "work")}
-	cell, err := (&isolation.Isolation{TempDir: dir, APIKey: "key"}).Open(context.Background(), opts, isolation.OpenOptions{})
+	cell, err := claudecell.Open(context.Background(), &isolation.Isolation{TempDir: dir, APIKey: "key"}, opts, isolation.OpenOptions{})
 	if err != nil {
 		return err.Error()
 	}
@@ -71,7 +72,7 @@ func TestKillingTheHostProgramEndsTheCell(t *testing.T) {
 		t.Errorf("the home of a killed program: %v; want it to be left", err)
 	}
 	opts := &claude.Options{Dir: work}
-	cell, err := (&isolation.Isolation{TempDir: dir, APIKey: "key"}).Open(t.Context(), opts, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), &isolation.Isolation{TempDir: dir, APIKey: "key"}, opts, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
@@ -45,7 +46,7 @@ func TestALinkInTheWorkspaceOpensNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.in.TempDir, c.in.APIKey, c.opts.Dir = root, "key", work
-			cell, err := c.in.Open(t.Context(), &c.opts, isolation.OpenOptions{})
+			cell, err := claudecell.Open(t.Context(), &c.in, &c.opts, isolation.OpenOptions{})
 			if err == nil {
 				_ = cell.Close()
 			}
@@ -67,7 +68,7 @@ func TestACLIThatTheAgentCouldReplaceIsNotRun(t *testing.T) {
 	}
 	mustMake(t, filepath.Join(work, "bin", "claude"), "#!/bin/sh\n")
 	opts := &claude.Options{Dir: work}
-	cell, err := (&isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}).Open(t.Context(), opts, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), &isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}, opts, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestACLIInTheProjectCannotBeReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := &claude.Options{Dir: work, CLIPath: link}
-	cell, err := (&isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}).Open(t.Context(), opts, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), &isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}, opts, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -25,7 +26,7 @@ func TestOnlyTheNeededAWSFilesAreCopied(t *testing.T) {
 		plant(t, filepath.Join(folder, filepath.FromSlash(name)), content)
 	}
 	home := newHome(t, t.TempDir())
-	if err := isolation.CopyAWS(home, folder); err != nil {
+	if err := claudecell.CopyAWS(home, folder); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -72,7 +73,7 @@ func TestAWSFilesThatLeadElsewhereAreRefused(t *testing.T) {
 			if err := test.make(folder); err != nil {
 				t.Fatal(err)
 			}
-			err := isolation.CopyAWS(home, folder)
+			err := claudecell.CopyAWS(home, folder)
 			if err == nil || !strings.Contains(err.Error(), folder) {
 				t.Errorf("got %v, want an error with the folder", err)
 			}
@@ -84,19 +85,19 @@ func TestAWSFilesThatLeadElsewhereAreRefused(t *testing.T) {
 }
 
 func TestAWSFilesMayBeMissing(t *testing.T) {
-	if err := isolation.CopyAWS(newHome(t, t.TempDir()), t.TempDir()); err != nil {
+	if err := claudecell.CopyAWS(newHome(t, t.TempDir()), t.TempDir()); err != nil {
 		t.Errorf("an empty folder: %v", err)
 	}
-	checkAuthError(t, isolation.CopyAWS(newHome(t, t.TempDir()), filepath.Join(t.TempDir(), "missing")), "Isolation.AWSConfigPath")
+	checkAuthError(t, claudecell.CopyAWS(newHome(t, t.TempDir()), filepath.Join(t.TempDir(), "missing")), "Isolation.AWSConfigPath")
 }
 
 func TestWhereTheAWSFilesAre(t *testing.T) {
 	i := isolation.Isolation{Host: isolation.Host{Home: "/home/ada"}}
-	if got, err := i.AWSFolder(); got != filepath.Join("/home/ada", ".aws") || err != nil {
+	if got, err := claudecell.AWSFolder(&i); got != filepath.Join("/home/ada", ".aws") || err != nil {
 		t.Errorf("AWSFolder() = %s, %v", got, err)
 	}
 	i.AWSConfigPath = "/mnt/aws"
-	if got, err := i.AWSFolder(); got != "/mnt/aws" || err != nil {
+	if got, err := claudecell.AWSFolder(&i); got != "/mnt/aws" || err != nil {
 		t.Errorf("AWSFolder() = %s, %v", got, err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
@@ -28,7 +27,7 @@ type OpenOptions struct {
 	RunID string
 	// Trackers are budgets of this run, beside those of the [Isolation].
 	Trackers []*guard.Tracker
-	// Judged says that somebody decides about every tool call, so that the CLI must not be told to
+	// Judged says that somebody decides about every tool call, so that the program must not be told to
 	// run commands without a question.
 	Judged bool
 	// Inspect is that of [gateway.RunOptions].
@@ -39,15 +38,14 @@ type OpenOptions struct {
 	Emit func(event.Payload)
 }
 
-// A Cell is the place in which one run of the CLI works: its home, its walls, its way out. It is safe
-// for concurrent use.
+// A Cell is where one run of a program works: its home, its walls, its way out. It is safe for concurrent use.
 type Cell struct {
 	isolation Isolation
 	level     Level
 	dir       string   // the workspace
 	workdir   *os.File // the same as a handle, where it is mounted
-	cli       string   // the one that is started; empty if none was found
-	addDirs   []string // of the options, which the agent can write too
+	cli       string   // the program that is started; empty if it is not known
+	addDirs   []string // of the program, which the agent can write too
 	grouped   bool     // the event about the walls promises a control group
 	guarded   bool     // commands do not reach the memory of the CLI
 	home      *Home
@@ -59,6 +57,10 @@ type Cell struct {
 	shields   []string       // folders that are read-only because the CLI is in them
 	notes     []string       // what else the event about the walls has to say
 	host      launch.Spawner // of the caller, for levels without a jail
+	inside    Inside
+
+	pathSetting string // of the program
+	config      string // the variable with the folder of its configuration
 
 	serving sync.WaitGroup
 
@@ -66,94 +68,95 @@ type Cell struct {
 	end      context.CancelFunc
 	spawning sync.WaitGroup // starts that Close waits for
 
+	listening sync.Mutex // held while listeners are added, until the program is started
+	started   bool
+
 	mu      sync.Mutex
 	closers []func() error // last one first
 	breach  error
 }
 
-// walls are what a level puts around the CLI.
+// walls are what a level puts around the program.
 type walls interface {
-	// addresses are where the CLI finds the gateway and the proxies.
+	// addresses are where the program finds the gateway and the proxies.
 	addresses() addresses
-	// spawn starts the CLI inside.
+	// listen opens a listener that the program reaches, and returns its URL. It is called before spawn.
+	listen(serve func(net.Listener) error) (url string, err error)
+	// spawn starts the program inside.
 	spawn(ctx context.Context, cmd launch.Command) (launch.Process, error)
 }
 
-// addresses are where a CLI finds what the cell serves. Proxies are empty where there are none.
+// addresses are where a program finds what the cell serves. Proxies are empty where there are none.
 type addresses struct {
 	gateway             string // http://host:port
 	httpProxy, socksURL string
 	noProxy             []string
 }
 
-// Open makes the cell of one run and changes the options of its CLI so that it starts inside. A nil
-// Isolation is the default one. Close must be called when the CLI has ended.
-//
-// The options must not have a Spawner, a User or a Sandbox of their own unless the level is [LevelHost],
-// nor settings of the project among their sources: the agent can write those.
-func (i *Isolation) Open(ctx context.Context, o *claude.Options, opts OpenOptions) (_ *Cell, err error) {
-	if i == nil {
-		i = &Isolation{}
-	}
-	c := &Cell{isolation: *i, emit: opts.Emit, addDirs: o.AddDirs, host: o.Spawner}
-	c.open, c.end = context.WithCancel(context.Background())
-	if c.isolation.Host.Environ == nil { // the options say what the CLI would find on the host
-		around := o.Environ()
-		c.isolation.Host.Environ = func() []string { return around }
-	}
-	if c.emit == nil {
-		c.emit = func(event.Payload) {}
-	}
-	c.trackers = append(append(c.trackers, i.Trackers...), opts.Trackers...)
+// Open makes the cell of one run of a program, which [Cell.Spawn] then starts in it. A nil Isolation is the default one.
+// Close must be called when the program has ended.
+func (i *Isolation) Open(ctx context.Context, p Program, opts OpenOptions) (_ *Cell, err error) {
+	c := i.newCell(p, opts.Emit)
+	c.addDirs, c.host = p.AddDirs, p.Spawner
+	c.trackers = append(append(c.trackers, c.isolation.Trackers...), opts.Trackers...)
 	done := false // not even by a panic in a function of the caller's
 	defer func() {
 		if !done {
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	if err := c.prepare(ctx, o, opts); err != nil {
+	if err := c.prepare(ctx, p, opts); err != nil {
 		return nil, err
 	}
 	done = true
 	return c, nil
 }
 
-// prepare does everything up to the start of the CLI.
-func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions) error {
+// newCell is a cell in which nothing is prepared. It must be closed.
+func (i *Isolation) newCell(p Program, emit func(event.Payload)) *Cell {
+	c := &Cell{emit: emit, cli: p.Path, pathSetting: p.PathSetting, config: p.ConfigVariable}
+	if i != nil {
+		c.isolation = *i
+	}
+	c.open, c.end = context.WithCancel(context.Background())
+	c.isolation.Host = c.isolation.Host.or(p.HostEnviron)
+	if c.emit == nil {
+		c.emit = func(event.Payload) {}
+	}
+	return c
+}
+
+// prepare does everything up to the start of the program.
+func (c *Cell) prepare(ctx context.Context, p Program, opts OpenOptions) error {
 	var err error
-	if c.level, err = c.decideLevel(ctx, thisMachine()); err != nil {
+	if c.level, err = c.decideLevel(ctx, thisMachine(), p.OwnSandbox); err != nil {
 		return err
 	}
-	if err := c.isolation.Validate(c.level, runtime.GOOS); err != nil {
+	if err := errors.Join(c.isolation.Validate(c.level, runtime.GOOS), p.check(c.level, &c.isolation)); err != nil {
 		return err
 	}
-	if err := checkOptions(c.level, o); err != nil {
+	if err := c.openWorkspace(p.Dir); err != nil {
 		return err
 	}
-	if err := c.openWorkspace(o.Dir); err != nil {
-		return err
+	if p.Find != nil {
+		if c.cli, err = p.Find(c.dir); err != nil {
+			return err
+		}
 	}
-	o.Dir = c.dir
-	if err := c.chooseCLI(o); err != nil {
-		return err
-	}
-	upstream, err := c.isolation.OpenUpstream(ctx)
+	upstream, err := c.openUpstream(ctx, p)
 	if err != nil {
 		return err
 	}
-	if err := c.openHome(o, opts.Judged); err != nil {
+	if err := c.openHome(p, upstream, opts.Judged); err != nil {
 		return err
 	}
-	if err := c.copyAWS(upstream); err != nil {
+	if err := c.openGateway(p, upstream, opts); err != nil {
 		return err
 	}
-	if err := c.openGateway(o, upstream, opts); err != nil {
+	if c.walls, err = c.raise(p); err != nil {
 		return err
 	}
-	if c.walls, err = c.raise(o); err != nil {
-		return err
-	}
-	leftOut, err := c.furnish(o, upstream)
+	leftOut, err := c.setVariables(p)
 	if err != nil {
 		return err
 	}
@@ -161,26 +164,80 @@ func (c *Cell) prepare(ctx context.Context, o *claude.Options, opts OpenOptions)
 	return nil
 }
 
-// decideLevel also notes why there are no stronger walls than those that are accepted.
-func (c *Cell) decideLevel(ctx context.Context, m machine) (Level, error) {
+// check refuses what the program cannot have.
+func (p Program) check(level Level, i *Isolation) error {
+	var errs []error
+	if p.Spawner != nil && level != LevelHost {
+		errs = append(errs, fmt.Errorf("isolation: the Spawner would start the program outside of the %s\n  next: leave it out, or choose the level host by name", level))
+	}
+	if i.sandbox().Nested && !p.OwnSandbox {
+		errs = append(errs, &RefusedError{Field: "Sandbox.Nested", Reason: "the program has no sandbox of its own", Next: "leave it out"})
+	}
+	if p.Check != nil {
+		errs = append(errs, p.Check(level))
+	}
+	return errors.Join(append(errs, p.ValidateEnv(i.Env))...)
+}
+
+// decideLevel also notes why there are no stronger walls than those that are accepted. Where the only walls would be the
+// sandbox of a program that has none, there are no walls, and that must be accepted too.
+func (c *Cell) decideLevel(ctx context.Context, m machine, ownSandbox bool) (Level, error) {
 	level, reasons, err := c.isolation.decideLevel(ctx, m)
 	for _, reason := range reasons {
 		c.notes = append(c.notes, "no stronger walls: "+strings.TrimSpace(reason.Error()))
 	}
-	return level, err
+	if err != nil || level != LevelSandbox || ownSandbox {
+		return level, err
+	}
+	if c.isolation.Weakest < LevelHost {
+		return level, &RefusedError{
+			Field: "Weakest", Reason: "an agent's own sandbox is not around other programs, so that this one would have no walls",
+			Level: level, GOOS: runtime.GOOS, Next: "run where a cell can be had",
+		}
+	}
+	return LevelHost, nil
+}
+
+// openUpstream is where model calls go.
+func (c *Cell) openUpstream(ctx context.Context, p Program) (upstream gateway.Upstream, err error) {
+	switch {
+	case c.isolation.Upstream != nil:
+		upstream = c.isolation.Upstream
+	case p.Upstream == nil:
+		return nil, &AuthError{Reason: "it is not known where model calls go", Fixes: []string{"set Isolation.Upstream or Program.Upstream"}}
+	default:
+		if upstream, err = p.Upstream(ctx, &c.isolation); err != nil {
+			return nil, err
+		}
+	}
+	if p.Wires != nil && !slices.Contains(p.Wires, upstream.Wire()) {
+		return nil, &RefusedError{Field: "Upstream", Reason: fmt.Sprintf("%s speaks another API than the program", upstream.Name()), Next: "use one that the agent's package names"}
+	}
+	return upstream, nil
 }
 
 // openHome makes the home, after those of crashed programs were removed.
-func (c *Cell) openHome(o *claude.Options, judged bool) error {
+func (c *Cell) openHome(p Program, upstream gateway.Upstream, judged bool) error {
 	if err := sweepHomes(c.isolation.TempDir); err != nil { // no reason not to run
 		c.notes = append(c.notes, err.Error())
 	}
-	home, err := NewHome(c.isolation.TempDir, c.homeOptions(o, judged))
+	home, err := NewHome(c.isolation.TempDir, p.ConfigDir)
 	if err != nil {
 		return err
 	}
 	c.home = home
 	c.onClose(home.Close)
+	own, sandbox := c.isolation, c.isolation.sandbox()
+	sandbox.AskBeforeBash = sandbox.AskBeforeBash || judged
+	own.Sandbox = &sandbox
+	c.inside = Inside{Level: c.level, Isolation: &own, Program: c.cli, Dir: c.dir, Home: home, Temp: c.temp(), Upstream: upstream}
+	if p.Populate != nil {
+		notes, err := p.Populate(c.inside)
+		if err != nil {
+			return err
+		}
+		c.notes = append(c.notes, notes...)
+	}
 	if c.isolation.Furnish != nil {
 		if err := c.isolation.Furnish(home); err != nil {
 			return fmt.Errorf("isolation: Furnish: %w", err)
@@ -189,53 +246,34 @@ func (c *Cell) openHome(o *claude.Options, judged bool) error {
 	return nil
 }
 
-// homeOptions are what the home of a cell is made from.
-func (c *Cell) homeOptions(o *claude.Options, judged bool) HomeOptions {
-	sandbox := c.isolation.sandbox()
-	sandbox.AskBeforeBash = sandbox.AskBeforeBash || judged
-	home, _ := c.isolation.Host.home() // without one there is nothing to hide
-	return HomeOptions{
-		Network: c.isolation.Network, Sandbox: &sandbox, Level: c.level, Workspace: c.dir, AddDirs: o.AddDirs,
-		CLI: o.CLIPath, HostHome: home, ProxyPort: httpProxyPort, SOCKSPort: socksProxyPort,
-	}
-}
-
-// remote is what the model's API may reach for the agent: no more than the agent itself may, and searches if the
-// options name the tool for them. Without walls around the network it is anything.
-func (c *Cell) remote(o *claude.Options) *gateway.Remote {
+// remote is what the model's API may reach for the program: no more than the program itself may, and the tools that it
+// names. Without walls around the network it is anything.
+func (c *Cell) remote(tools []string) *gateway.Remote {
 	policy := c.isolation.proxyPolicy()
 	if c.level > LevelLandlock || slices.Contains(policy.Domains, "*") {
 		return nil
 	}
-	remote := &gateway.Remote{Host: policy.PermitsName}
-	for _, tool := range slices.Concat(o.Tools, o.AllowedTools) {
-		if name, _, _ := strings.Cut(tool, "("); name == "WebSearch" {
-			remote.Tools = []string{"web_search"}
-		}
-	}
-	return remote
+	return &gateway.Remote{Host: policy.PermitsName, Tools: tools}
 }
 
-func (c *Cell) openGateway(o *claude.Options, upstream gateway.Upstream, opts OpenOptions) error {
+func (c *Cell) openGateway(p Program, upstream gateway.Upstream, opts OpenOptions) error {
 	g := c.isolation.Gateway
 	if g == nil {
 		g = gateway.Shared()
 	}
 	run, err := g.Open(gateway.RunOptions{
 		Upstream: upstream, RunID: opts.RunID, Trackers: c.trackers, Inspect: opts.Inspect, Emit: c.emit,
-		Remote: c.remote(o), MaxTurns: opts.MaxTurns, SideCallsPerTurn: opts.SideCallsPerTurn,
+		Remote: c.remote(p.RemoteTools), MaxTurns: opts.MaxTurns, SideCallsPerTurn: opts.SideCallsPerTurn,
 	})
 	if err != nil {
 		return err
 	}
 	c.run = run
 	c.onClose(run.Close)
-	p, err := proxy.New(c.isolation.proxyPolicy(), &proxy.Options{Emit: c.emit})
-	if err != nil {
+	if c.proxy, err = proxy.New(c.isolation.proxyPolicy(), &proxy.Options{Emit: c.emit}); err != nil {
 		return err
 	}
-	c.proxy = p
-	c.onClose(p.Close)
+	c.onClose(c.proxy.Close)
 	return nil
 }
 
@@ -264,8 +302,9 @@ func (c *Cell) onClose(f func() error) {
 // errClosed is for who starts something in a cell that is closed.
 var errClosed = errors.New("isolation: the cell is closed\n  next: open another one for each run")
 
-// spawn starts a CLI behind the walls. One that Close meets while it starts does not come to run.
-func (c *Cell) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
+// Spawn implements [launch.Spawner]: it starts the program behind the walls. One that Close meets while it starts does not
+// come to run. The program needs the environment of [Cell.Inside].
+func (c *Cell) Spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	p, err := c.spawnBehindWalls(ctx, cmd)
 	if err != nil && c.open.Err() != nil && !errors.Is(err, errClosed) {
 		err = errors.Join(errClosed, err)
@@ -277,21 +316,39 @@ func (c *Cell) spawn(ctx context.Context, cmd launch.Command) (launch.Process, e
 }
 
 func (c *Cell) spawnBehindWalls(ctx context.Context, cmd launch.Command) (launch.Process, error) {
-	c.mu.Lock()
-	if c.open.Err() != nil {
-		c.mu.Unlock()
+	if !c.begin() {
 		return nil, errClosed
 	}
-	c.spawning.Add(1)
-	c.mu.Unlock()
 	defer c.spawning.Done()
+	c.listening.Lock()
+	c.started = true
+	c.listening.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.open, cancel)()
-	if err := c.home.share(variable(cmd.Env, claude.EnvConfigDir)); err != nil {
+	if err := c.home.share(c.configDir(cmd)); err != nil {
 		return nil, err
 	}
 	return c.walls.spawn(ctx, cmd)
+}
+
+// begin makes Close wait for spawning.Done, unless the cell is closed.
+func (c *Cell) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.Err() != nil {
+		return false
+	}
+	c.spawning.Add(1)
+	return true
+}
+
+// configDir is the folder of the configuration that a command is started with.
+func (c *Cell) configDir(cmd launch.Command) string {
+	if c.config == "" {
+		return ""
+	}
+	return variable(cmd.Env, c.config)
 }
 
 // Close ends everything in the cell and removes its home. Calling it again does nothing.
@@ -315,7 +372,10 @@ func (c *Cell) Close() error {
 // Level is the level of the cell's walls.
 func (c *Cell) Level() Level { return c.level }
 
-// Home is the home of the CLI.
+// Inside is what the program finds in the cell.
+func (c *Cell) Inside() Inside { return c.inside }
+
+// Home is the home of the program.
 func (c *Cell) Home() *Home { return c.home }
 
 // Usage is what the model calls of the run have cost so far, as the gateway counts it.

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
@@ -43,7 +44,7 @@ func keyed(temp string) *isolation.Isolation {
 // runIn makes a cell, runs a program in it and removes the cell.
 func runIn(ctx context.Context, i *isolation.Isolation, dir, program string, args ...string) error {
 	o := claude.Options{Dir: dir}
-	cell, err := i.Open(ctx, &o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(ctx, i, &o, isolation.OpenOptions{})
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func partSweepMany(b *testing.B) func() error {
 func partHome(b *testing.B) func() error {
 	temp := b.TempDir()
 	return func() error {
-		home, err := isolation.NewHome(temp, isolation.HomeOptions{})
+		home, err := claudecell.NewHome(temp, claudecell.HomeOptions{})
 		if err != nil {
 			return err
 		}
@@ -268,7 +269,7 @@ func partWatchdog(b *testing.B) func() error {
 
 func partAuthenticate(b *testing.B) func() error {
 	i := keyed(b.TempDir())
-	return func() error { _, err := i.Authenticate(); return err }
+	return func() error { _, err := claudecell.Authenticate(i); return err }
 }
 
 func partEnviron() error {

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
@@ -27,7 +28,7 @@ func openIn(t *testing.T, temp string, o *claude.Options, change func(*isolation
 	if change != nil {
 		change(i)
 	}
-	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), i, o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestSeveralStartsHaveTheSameWalls(t *testing.T) {
 		var heard told
 		o := &claude.Options{Dir: dir}
 		i := &isolation.Isolation{APIKey: "key", TempDir: t.TempDir(), Host: hostWith()}
-		cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: heard.emit})
+		cell, err := claudecell.Open(t.Context(), i, o, isolation.OpenOptions{Emit: heard.emit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +195,7 @@ func TestAPanicWhileACellIsOpenedLeavesNothing(t *testing.T) {
 			func() {
 				defer func() { _ = recover() }()
 				i := &isolation.Isolation{APIKey: "key", TempDir: temp, Host: hostWith(), Furnish: broken.furnish}
-				cell, err := i.Open(t.Context(), &claude.Options{Dir: work}, isolation.OpenOptions{Emit: broken.emit})
+				cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: work}, isolation.OpenOptions{Emit: broken.emit})
 				if err == nil {
 					t.Error("the cell was opened", cell.Close())
 				}
@@ -207,7 +208,7 @@ func TestAPanicWhileACellIsOpenedLeavesNothing(t *testing.T) {
 func TestLevelsThatDoNotExistAreRefused(t *testing.T) {
 	for _, i := range []*isolation.Isolation{{Strongest: -1}, {Weakest: 4}, {Strongest: -1, Weakest: 7}} {
 		i.APIKey, i.TempDir, i.Host = "key", t.TempDir(), hostWith()
-		cell, err := i.Open(t.Context(), &claude.Options{Dir: t.TempDir()}, isolation.OpenOptions{})
+		cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: t.TempDir()}, isolation.OpenOptions{})
 		if err == nil {
 			t.Errorf("Strongest %d, Weakest %d: a cell of level %s was opened", i.Strongest, i.Weakest, cell.Level())
 			_ = cell.Close()

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/cgroup"
@@ -20,7 +21,7 @@ import (
 func holdShell(t *testing.T, i *isolation.Isolation, line string) (launch.Process, *bufio.Reader) {
 	t.Helper()
 	o := claude.Options{Dir: t.TempDir()}
-	cell, err := i.Open(t.Context(), &o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), i, &o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestACLIThatIsOutOfMemoryIsTold(t *testing.T) {
 	i.Limits.Memory = 64 << 20
 	o := claude.Options{Dir: t.TempDir()}
 	var told atomic.Int64
-	cell, err := i.Open(t.Context(), &o, isolation.OpenOptions{Emit: func(p event.Payload) {
+	cell, err := claudecell.Open(t.Context(), i, &o, isolation.OpenOptions{Emit: func(p event.Payload) {
 		if b, ok := p.(isolation.Breach); ok && b.What == "memory" && b.Limit == i.Limits.Memory {
 			told.Add(1)
 		}

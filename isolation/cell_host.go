@@ -4,15 +4,11 @@ package isolation
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 
-	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/launch"
 )
 
@@ -30,9 +26,6 @@ func (c *Cell) raiseNone() (*openWalls, error) {
 	if w.at.gateway, err = c.serveHTTP(c.run.Serve); err != nil || c.level == LevelHost {
 		return w, err
 	}
-	if err := checkSocketNames(runtime.GOOS, c.home.TempDir()); err != nil {
-		return nil, err
-	}
 	network := c.isolation.network()
 	own := func(scheme string, port int) string {
 		return scheme + "://" + netip.AddrPortFrom(loopback, uint16(port)).String()
@@ -48,19 +41,6 @@ func (c *Cell) raiseNone() (*openWalls, error) {
 	return w, err
 }
 
-// maxSocketFolder is how long the name of a folder may be in which the CLI's sandbox on Linux can make its
-// sockets: what the kernel takes, less "/claude-socks-", sixteen digits and ".sock".
-const maxSocketFolder = 107 - 35
-
-// checkSocketNames refuses a folder for temporary files in which the CLI's sandbox could not be set up: the
-// CLI would start all the same, and fail at each command.
-func checkSocketNames(goos, temp string) error {
-	if goos != "linux" || len(temp) <= maxSocketFolder {
-		return nil
-	}
-	return fmt.Errorf("isolation: the CLI's own sandbox cannot make sockets in %s: the name is longer than %d bytes\n  next: set Isolation.TempDir to a folder with a shorter name, such as /tmp", temp, maxSocketFolder)
-}
-
 // serveHTTP serves on a port of the machine's loopback that the system picks, and returns its address.
 func (c *Cell) serveHTTP(serve func(net.Listener) error) (string, error) {
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback, 0).String())
@@ -72,6 +52,10 @@ func (c *Cell) serveHTTP(serve func(net.Listener) error) (string, error) {
 }
 
 func (w *openWalls) addresses() addresses { return w.at }
+
+func (w *openWalls) listen(serve func(net.Listener) error) (url string, err error) {
+	return w.cell.serveHTTP(serve)
+}
 
 func (w *openWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	spawner := w.cell.host
@@ -89,21 +73,4 @@ func (w *openWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Proce
 		return err
 	})
 	return p, nil
-}
-
-// copyAWS gives a CLI without walls the AWS files of the host, if Bedrock was found there: it works as the
-// host's own would, and so do the tools that it runs. Behind walls the gateway alone has them.
-func (c *Cell) copyAWS(upstream gateway.Upstream) error {
-	if c.level != LevelHost || c.isolation.Upstream != nil || upstream.Wire() != gateway.WireBedrock {
-		return nil
-	}
-	folder, err := c.isolation.AWSFolder()
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) && c.isolation.AWSConfigPath == "" {
-		return nil // what pays comes from variables or from the machine
-	}
-	c.notes = append(c.notes, "the AWS files of the host are copied into the home, for tools to use")
-	return CopyAWS(c.home, folder)
 }

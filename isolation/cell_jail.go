@@ -15,25 +15,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/launch"
 )
 
-// Where a CLI in a jail finds what its cell serves. The gateway has an address of its own, so that
+// Where a program in a jail finds what its cell serves. The gateway has an address of its own, so that
 // model calls can be kept from the proxy while "localhost" is not; the ports are ones that a server
 // which an agent starts is unlikely to want.
 var gatewayAddress = netip.MustParseAddrPort("127.0.0.2:47800")
 
-const (
-	httpProxyPort  = 47801
-	socksProxyPort = 47802
-)
-
 var (
-	httpProxyAddress  = netip.AddrPortFrom(loopback, httpProxyPort)
-	socksProxyAddress = netip.AddrPortFrom(loopback, socksProxyPort)
+	httpProxyAddress  = netip.AddrPortFrom(loopback, HTTPProxyPort)
+	socksProxyAddress = netip.AddrPortFrom(loopback, SOCKSProxyPort)
 	loopback          = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 )
 
@@ -44,11 +38,12 @@ const noTempLimit = 1 << 50
 type jailWalls struct {
 	cell   *Cell
 	mounts []jail.Mount
+	served []func(net.Listener) error // beside the gateway and the proxies
 }
 
 // jail prepares the walls; nothing is started.
-func (c *Cell) jail(o *claude.Options) (*jailWalls, error) {
-	mounts, err := c.mounts(o)
+func (c *Cell) jail(p Program) (*jailWalls, error) {
+	mounts, err := c.mounts(p)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +66,23 @@ func (w *jailWalls) addresses() addresses {
 	}
 }
 
+// maxServed is what a jail takes of listeners beside those of the gateway and the proxies.
+const maxServed = jail.MaxListen - 3
+
+// listen implements walls. The listener is opened in each jail that is started.
+func (w *jailWalls) listen(serve func(net.Listener) error) (url string, err error) {
+	if len(w.served) == maxServed {
+		return "", fmt.Errorf("isolation: a cell serves at most %d handlers\n  next: put several behind one handler, each with a path of its own", maxServed)
+	}
+	w.served = append(w.served, serve)
+	return "http://" + servedAddress(len(w.served)-1).String(), nil
+}
+
+// servedAddress is where the nth further listener is: beside the gateway, to which no proxy leads.
+func servedAddress(n int) netip.AddrPort {
+	return netip.AddrPortFrom(gatewayAddress.Addr(), SOCKSProxyPort+1+uint16(n))
+}
+
 // spawn implements walls.
 func (w *jailWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	program, mounts, err := w.cell.programOf(cmd, w.mounts)
@@ -78,14 +90,19 @@ func (w *jailWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Proce
 		return nil, err
 	}
 	spec := w.cell.jailSpec(program, cmd, mounts)
+	network := w.cell.isolation.network()
 	spec.Listen = []netip.AddrPort{gatewayAddress, httpProxyAddress, socksProxyAddress}
+	servers := []func(net.Listener) error{w.cell.run.Serve, w.cell.proxyOr(network.HTTPProxyPort), w.cell.proxyOr(network.SOCKSProxyPort)}
+	for n, serve := range w.served {
+		spec.Listen, servers = append(spec.Listen, servedAddress(n)), append(servers, serve)
+	}
 	if spec.Nested {
 		if err := probeNested(ctx, spec); err != nil {
 			return nil, err
 		}
 	}
 	spec.Guard = jail.Guardable(program)
-	return w.cell.start(ctx, spec)
+	return w.cell.start(ctx, spec, servers...)
 }
 
 // jailSpec is a jail without a way out.
@@ -110,7 +127,7 @@ func (c *Cell) programOf(cmd launch.Command, mounts []jail.Mount) (string, []jai
 	if folder := replaceable(mounts, programs...); folder != "" {
 		return "", nil, &launch.Error{
 			Path: cmd.Path, Err: fmt.Errorf("it is in %s, where an agent could replace it", folder),
-			Hint: "install the CLI elsewhere, or name one that the agent cannot write: Options.CLIPath, " + claude.EnvCLI,
+			Hint: strings.TrimSuffix("install it elsewhere, or name one that the agent cannot write: "+c.pathSetting, ": "),
 		}
 	}
 	mounts = slices.Clone(mounts)
@@ -124,7 +141,7 @@ func (c *Cell) programOf(cmd launch.Command, mounts []jail.Mount) (string, []jai
 		folder := besides(script)
 		add(jail.Mount{Source: leadsTo(folder), Target: folder})
 	}
-	if config := variable(cmd.Env, claude.EnvConfigDir); config != "" {
+	if config := c.configDir(cmd); config != "" {
 		add(ownMount(config)) // that of a resumed conversation may be elsewhere
 	}
 	return real, ordered(mounts), nil
@@ -235,8 +252,8 @@ func variable(env []string, name string) string {
 	return ""
 }
 
-// start starts the CLI in its jail and serves what it finds there.
-func (c *Cell) start(ctx context.Context, spec jail.Spec) (launch.Process, error) {
+// start starts a program in its jail and serves on its listeners.
+func (c *Cell) start(ctx context.Context, spec jail.Spec, servers ...func(net.Listener) error) (launch.Process, error) {
 	kept, err := c.confine(spec.Mounts)
 	if err != nil {
 		return nil, err
@@ -256,11 +273,6 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec) (launch.Process, error
 		discard(started)
 		return nil, err
 	}
-	if len(spec.Listen) == 0 {
-		return p, nil
-	}
-	network := c.isolation.network()
-	servers := []func(net.Listener) error{c.run.Serve, c.proxyOr(network.HTTPProxyPort), c.proxyOr(network.SOCKSProxyPort)}
 	for n, l := range started.Listeners() {
 		c.serve(l, func(l net.Listener) error {
 			<-kept.watchdog.Ready()

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/landlock"
 	"github.com/drover-agents/drover/internal/proc"
@@ -42,8 +41,8 @@ const noSystemGit = "GIT_CONFIG_NOSYSTEM=1"
 var landlockDevices = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 // landlock prepares the walls and opens the gateway and the proxy; the CLI is not started.
-func (c *Cell) landlock(o *claude.Options) (*landlockWalls, error) {
-	mounts, err := c.mounts(o)
+func (c *Cell) landlock(p Program) (*landlockWalls, error) {
+	mounts, err := c.mounts(p)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +66,11 @@ func (w *landlockWalls) serve() error {
 	if !network.AllowLocalhost {
 		w.at.noProxy = append(w.at.noProxy, "127.0.0.1", "localhost", "::1")
 	}
-	model, err := w.listen(gatewayAddress.Addr(), w.cell.run.Serve)
+	model, err := w.listenOn(gatewayAddress.Addr(), w.cell.run.Serve)
 	if err != nil {
 		return err
 	}
-	own, err := w.listen(loopback, w.cell.proxy.Serve)
+	own, err := w.listenOn(loopback, w.cell.proxy.Serve)
 	if err != nil {
 		return err
 	}
@@ -87,8 +86,8 @@ func (w *landlockWalls) serve() error {
 	return nil
 }
 
-// listen serves on a port that the system picks.
-func (w *landlockWalls) listen(on netip.Addr, serve func(net.Listener) error) (netip.AddrPort, error) {
+// listenOn serves on a port that the system picks.
+func (w *landlockWalls) listenOn(on netip.Addr, serve func(net.Listener) error) (netip.AddrPort, error) {
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(on, 0).String())
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("isolation: a listener for the CLI: %w\n  next: see whether this program may open more files and ports (ulimit -n)", err)
@@ -100,6 +99,12 @@ func (w *landlockWalls) listen(on netip.Addr, serve func(net.Listener) error) (n
 }
 
 func (w *landlockWalls) addresses() addresses { return w.at }
+
+// listen implements walls.
+func (w *landlockWalls) listen(serve func(net.Listener) error) (url string, err error) {
+	at, err := w.listenOn(gatewayAddress.Addr(), serve)
+	return "http://" + at.String(), err
+}
 
 // ruleset is what stays possible with these mounts.
 func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/landlock"
 )
@@ -163,12 +162,12 @@ func (m machine) hasSandboxPrograms() error {
 }
 
 // raise makes the walls of the cell's level.
-func (c *Cell) raise(o *claude.Options) (walls, error) {
+func (c *Cell) raise(p Program) (walls, error) {
 	switch c.level {
 	case LevelCell:
-		return c.jail(o)
+		return c.jail(p)
 	case LevelLandlock:
-		return c.landlock(o)
+		return c.landlock(p)
 	default:
 		return c.raiseNone()
 	}

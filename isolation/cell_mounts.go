@@ -6,26 +6,24 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/jail"
 )
 
-// mounts are what of the host's files the CLI sees: its workspace and home, what the isolation adds, and
-// the files that its options name. Everything has the same path inside.
-func (c *Cell) mounts(o *claude.Options) ([]jail.Mount, error) {
+// mounts are what of the host's files the program sees: its workspace and home, what the isolation adds, and
+// the files that it needs. Everything has the same path inside.
+func (c *Cell) mounts(p Program) ([]jail.Mount, error) {
 	m := c.newMounts(true)
 	sandbox := c.isolation.sandbox()
 	for _, path := range sandbox.WritablePaths {
 		m.add(path, true, "Sandbox.WritablePaths")
 	}
-	for _, path := range o.AddDirs {
-		m.add(path, true, "Options.AddDirs")
+	for _, path := range p.AddDirs {
+		m.add(path, true, "AddDirs")
 	}
 	for _, path := range sandbox.ReadablePaths {
 		m.addReadOnly(path, "Sandbox.ReadablePaths")
@@ -33,9 +31,8 @@ func (c *Cell) mounts(o *claude.Options) ([]jail.Mount, error) {
 	for _, path := range c.isolation.network().UnixSockets {
 		m.addSocket(path, "NetworkPolicy.UnixSockets")
 	}
-	m.addFiles(o)
-	m.addDebugFile(o.DebugFile)
-	c.notes = append(c.notes, m.addServers(o.MCPServers)...)
+	m.addFiles(p.Files)
+	c.notes = append(c.notes, m.addServers(p.Servers)...)
 	return m.checked()
 }
 
@@ -76,14 +73,23 @@ type asked struct {
 }
 
 func (m *mountList) add(path string, writable bool, field string) {
-	if mount, ok := m.resolve(path, writable, field); ok && !covered(m.mounts, mount) {
+	m.addTrusting(agentsCannotWrite, path, writable, field)
+}
+
+// addOwn adds a file of the program's own, which is not the agent's to choose: all links to it are followed.
+func (m *mountList) addOwn(path, field string) {
+	m.addTrusting(func(*os.File, string) bool { return true }, path, false, field)
+}
+
+func (m *mountList) addTrusting(trusted trust, path string, writable bool, field string) {
+	if mount, ok := m.resolve(trusted, path, writable, field); ok && !covered(m.mounts, mount) {
 		m.mounts = append(m.mounts, mount)
 	}
 }
 
 // addReadOnly adds what can only be read, also where it is in a folder that can be written.
 func (m *mountList) addReadOnly(path, field string) {
-	mount, ok := m.resolve(path, false, field)
+	mount, ok := m.resolve(agentsCannotWrite, path, false, field)
 	if !ok {
 		return
 	}
@@ -107,9 +113,9 @@ func (m *mountList) addSocket(path, field string) {
 }
 
 // resolve opens what a path names. From now on it is the handle that counts.
-func (m *mountList) resolve(path string, writable bool, field string) (_ jail.Mount, ok bool) {
+func (m *mountList) resolve(trusted trust, path string, writable bool, field string) (_ jail.Mount, ok bool) {
 	path = m.absolute(path)
-	handle, real, err := m.open(path, field)
+	handle, real, err := m.open(trusted, path, field)
 	if err != nil {
 		return jail.Mount{}, false
 	}
@@ -121,9 +127,11 @@ func (m *mountList) resolve(path string, writable bool, field string) (_ jail.Mo
 	return jail.Mount{Source: real, Target: path, Handle: handle, Writable: writable}, true
 }
 
-// open opens a path: beneath the writable mount that holds it, else following links only where no agent can
-// have made them. Files that belong to the CLI are not the agent's to choose; their links are followed.
-func (m *mountList) open(path, field string) (handle *os.File, real string, err error) {
+// A trust says which links are followed: those in folders that it accepts.
+type trust func(folder *os.File, name string) bool
+
+// open opens a path: beneath the writable mount that holds it, else following the links that are trusted.
+func (m *mountList) open(trusted trust, path, field string) (handle *os.File, real string, err error) {
 	in, found := innermost(m.mounts, path)
 	rest := strings.TrimPrefix(strings.TrimPrefix(path, in.Target), "/")
 	if found && in.Writable && in.Handle != nil && rest != "" {
@@ -131,10 +139,6 @@ func (m *mountList) open(path, field string) (handle *os.File, real string, err 
 			real, err = realName(handle)
 		}
 	} else {
-		trusted := agentsCannotWrite
-		if slices.Contains(cliFields, field) || strings.HasPrefix(field, serverField) {
-			trusted = func(*os.File, string) bool { return true }
-		}
 		handle, real, err = openPath(path, trusted)
 	}
 	switch {
@@ -229,55 +233,34 @@ func tooOpen(path string, writable bool) bool {
 	return slices.Contains(always, path) || within("/proc", path) || within("/sys", path) || writable && tooWide(path)
 }
 
-// The fields that name files of the CLI's own.
-const (
-	pluginsField = "Options.Plugins"
-	optionsField = "the options of the CLI"
-	serverField  = "Options.MCPServers["
-)
-
-var cliFields = []string{pluginsField, optionsField}
-
-// addFiles adds the files that the options name. Those that are not there the CLI complains of itself, but
-// for plugins.
-func (m *mountList) addFiles(o *claude.Options) {
-	for _, plugin := range o.Plugins {
-		m.add(plugin.Path, false, pluginsField)
-	}
-	files := []string{o.SettingsFile, o.MCPConfig}
-	if o.ProjectConfigRoot != "" {
-		files = append(files, filepath.Join(o.ProjectConfigRoot, ".claude"))
-	}
-	switch prompt := o.SystemPrompt.(type) {
-	case claude.PromptFile:
-		files = append(files, prompt.Path)
-	case *claude.PromptFile:
-		if prompt != nil {
-			files = append(files, prompt.Path)
+// addFiles adds the files of the program.
+func (m *mountList) addFiles(files []File) {
+	for _, file := range files {
+		if _, err := os.Stat(m.absolute(file.Path)); file.Optional && err != nil {
+			continue
 		}
-	}
-	for _, path := range files {
-		if _, err := os.Stat(m.absolute(path)); path != "" && err == nil {
-			m.add(path, false, optionsField)
+		if file.Output {
+			m.addOutput(file)
+		} else {
+			m.addOwn(file.Path, file.Setting)
 		}
 	}
 }
 
-// addDebugFile adds the file that the CLI writes its debug output to. It is made first, if it is outside: a
-// file that is not there cannot be shown.
-func (m *mountList) addDebugFile(path string) {
-	const field = "Options.DebugFile"
-	within := func(in jail.Mount) bool { return in.Writable && within(in.Target, m.absolute(path)) }
-	if path == "" || slices.ContainsFunc(m.mounts, within) {
+// addOutput adds a file that the program writes. It is created first, if it is outside: a file that is not there cannot
+// be shown.
+func (m *mountList) addOutput(file File) {
+	path := m.absolute(file.Path)
+	if slices.ContainsFunc(m.mounts, func(in jail.Mount) bool { return in.Writable && within(in.Target, path) }) {
 		return
 	}
-	file, err := os.OpenFile(m.absolute(path), os.O_CREATE|os.O_WRONLY, 0o600)
+	made, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		m.refuse(field, path, err, "name a file that can be written")
+		m.refuse(file.Setting, path, err, "name a file that can be written")
 		return
 	}
-	_ = file.Close() // nothing was written
-	m.add(path, true, field)
+	_ = made.Close() // nothing was written
+	m.add(path, true, file.Setting)
 }
 
 // isOutside reports whether there is a file or folder that can not be seen inside so far.
@@ -292,20 +275,16 @@ func (m *mountList) isOutside(path string) bool {
 	return err == nil
 }
 
-// addServers adds the programs of MCP servers, which the CLI starts inside. It returns what they name and
-// will not find: more than their program is for Sandbox.ReadablePaths to say.
-func (m *mountList) addServers(servers map[string]claude.MCPServer) (notes []string) {
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		server, ok := servers[name].(claude.MCPStdio)
-		if !ok {
-			continue
-		}
+// addServers adds the programs of servers, which the program starts inside. It returns what they name and will not find:
+// more than their program is for Sandbox.ReadablePaths to say.
+func (m *mountList) addServers(servers []Server) (notes []string) {
+	for _, server := range servers {
 		if filepath.IsAbs(server.Command) && m.isOutside(server.Command) {
-			m.add(server.Command, false, serverField+name+"]")
+			m.addOwn(server.Command, "the MCP server "+server.Name)
 		}
 		for _, arg := range server.Args {
 			if filepath.IsAbs(arg) && m.isOutside(arg) {
-				notes = append(notes, fmt.Sprintf("the MCP server %s does not find %s, which is outside; Sandbox.ReadablePaths would show it", name, arg))
+				notes = append(notes, fmt.Sprintf("the MCP server %s does not find %s, which is outside; Sandbox.ReadablePaths would show it", server.Name, arg))
 			}
 		}
 	}

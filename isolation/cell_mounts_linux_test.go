@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -80,7 +81,7 @@ func TestPathsThatOpenTooMuchAreRefused(t *testing.T) {
 			if broken.i.TempDir == "" {
 				broken.i.TempDir = f.top
 			}
-			cell, err := broken.i.Open(t.Context(), &broken.o, isolation.OpenOptions{})
+			cell, err := claudecell.Open(t.Context(), &broken.i, &broken.o, isolation.OpenOptions{})
 			if err == nil {
 				t.Fatal("it was opened", cell.Close())
 			}
@@ -104,7 +105,7 @@ func TestFilesOfTheOptionsAreInside(t *testing.T) {
 		Plugins: []claude.Plugin{{Path: "../plugin"}}, ProjectConfigRoot: f.at("root"),
 		MCPServers: map[string]claude.MCPServer{"one": claude.MCPStdio{Command: f.at("tools/server"), Args: []string{f.at("tools/data")}}},
 	}
-	cell, err := f.isolation().Open(t.Context(), o, isolation.OpenOptions{Emit: heard.emit})
+	cell, err := claudecell.Open(t.Context(), f.isolation(), o, isolation.OpenOptions{Emit: heard.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestTheWallsNameFoldersOfTheOptions(t *testing.T) {
 	f := newFolders(t)
 	plant(t, f.at("more/kept"), "")
 	var heard told
-	cell, err := f.isolation().Open(t.Context(), &claude.Options{Dir: f.work, AddDirs: []string{f.at("more")}}, isolation.OpenOptions{Emit: heard.emit})
+	cell, err := claudecell.Open(t.Context(), f.isolation(), &claude.Options{Dir: f.work, AddDirs: []string{f.at("more")}}, isolation.OpenOptions{Emit: heard.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestWeakerWallsSayWhatIsMissing(t *testing.T) {
 	i := f.isolation()
 	i.Weakest = isolation.LevelHost
 	var heard told
-	cell, err := i.Open(t.Context(), &claude.Options{Dir: f.work}, isolation.OpenOptions{Emit: heard.emit})
+	cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: f.work}, isolation.OpenOptions{Emit: heard.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestTheDebugFileOfTheCLIIsWritten(t *testing.T) {
 	f, cli := newFolders(t), claudetest.CLI(t)
 	o := cli.Options(claudetest.NewModel(t, script.Text("done")))
 	o.SettingSources, o.DebugFile = nil, f.at("debug.log")
-	cell, err := (&isolation.Isolation{TempDir: f.top}).Open(t.Context(), o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), &isolation.Isolation{TempDir: f.top}, o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestAScriptIsInsideWithWhatIsBesideIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &claude.Options{Dir: f.work, CLIPath: f.at("cli/cli.js")}
-	cell, err := f.isolation().Open(t.Context(), o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), f.isolation(), o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func TestAScriptInTheWorkspaceIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &claude.Options{Dir: f.work, CLIPath: f.at("work/cli.js")}
-	cell, err := f.isolation().Open(t.Context(), o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), f.isolation(), o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// An Environ are the variables of an agent, but for those that package claude adds for the home and
-// the gateway.
+// An Environ are the variables of an agent, but for those that a cell adds for the home, the proxies and the gateway.
 type Environ struct {
 	// Vars are what the agent gets. PATH is not among them.
 	Vars map[string]string
@@ -38,7 +37,7 @@ const cellPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 // PATH is that of Env, if it has one. Otherwise it is the host's with IncludeHostEnv and where the host's
 // files are not hidden, and else that of the system's programs.
 func (i *Isolation) BuildEnv(level Level) (*Environ, error) {
-	if err := validateEnv(i.Env); err != nil {
+	if err := (Program{}).ValidateEnv(i.Env); err != nil {
 		return nil, err
 	}
 	env := &Environ{Vars: map[string]string{}, Path: i.path(level)}
@@ -61,7 +60,7 @@ func (i *Isolation) path(level Level) string {
 		return path
 	}
 	if i.IncludeHostEnv || level > LevelLandlock {
-		if path := absolutePath(i.Host.get("PATH")); path != "" {
+		if path := absolutePath(i.Host.Getenv("PATH")); path != "" {
 			return path
 		}
 	}

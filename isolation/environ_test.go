@@ -146,22 +146,11 @@ func TestNoSecretOfTheHostEverPasses(t *testing.T) {
 func TestVariablesThatHoldTheWallsAreRefused(t *testing.T) {
 	tests := []struct{ name, instead string }{
 		{"HOME", "Isolation.Furnish"},
-		{"CLAUDE_CONFIG_DIR", "Isolation.Furnish"},
 		{"TMPDIR", "Isolation.TempDir"},
-		{"CLAUDE_CODE_TMPDIR", "Isolation.TempDir"},
-		{"ANTHROPIC_API_KEY", "Isolation.APIKey"},
-		{"ANTHROPIC_BASE_URL", "Isolation.Upstream"},
-		{"ANTHROPIC_AUTH_TOKEN", "Isolation.Auth"},
-		{"ANTHROPIC_UNIX_SOCKET", "Isolation.Upstream"},
 		{"AWS_SECRET_ACCESS_KEY", "Isolation.AWSConfigPath"},
-		{"CLAUDE_CODE_OAUTH_TOKEN", "Isolation.Auth"},
-		{"CLAUDE_CODE_USE_BEDROCK", "Isolation.Auth"},
-		{"CLAUDE_CODE_USE_VERTEX", "Isolation.Auth"},
-		{"CLAUDE_CODE_SKIP_BEDROCK_AUTH", "Isolation.Auth"},
 		{"HTTP_PROXY", "Isolation.Network"},
 		{"https_proxy", "Isolation.Network"},
 		{"no_proxy", "Isolation.Network"},
-		{"IS_SANDBOX", "Isolation.Sandbox"},
 		{"LD_PRELOAD", "script"},
 		{"NODE_OPTIONS", "script"},
 		{"A=B", "without ="},
@@ -173,8 +162,21 @@ func TestVariablesThatHoldTheWallsAreRefused(t *testing.T) {
 			checkRefused(t, err, fmt.Sprintf("Env[%q]", test.name), test.instead)
 		})
 	}
-	ok := map[string]string{"PATH": "/bin", "MY_KEY": "given by name", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9", "ENABLE_TOOL_SEARCH": "false", "LANG": "C"}
+	ok := map[string]string{"PATH": "/bin", "MY_KEY": "given by name", "LANG": "C"}
 	if _, err := (&isolation.Isolation{Env: ok, Host: hostWith()}).BuildEnv(cell); err != nil {
+		t.Errorf("got %v, want these accepted", err)
+	}
+}
+
+func TestProgramRefusesVariablesOfItsOwn(t *testing.T) {
+	p := isolation.Program{Refused: []isolation.RefusedVariable{{Name: "AGENT_*", Instead: "Isolation.Auth"}, {Name: "*_MODE", Instead: "a flag"}}}
+	for name, instead := range map[string]string{"AGENT_KEY": "Isolation.Auth", "agent_key": "Isolation.Auth", "ANY_MODE": "a flag", "HOME": "Isolation.Furnish"} {
+		checkRefused(t, p.ValidateEnv(map[string]string{name: "x"}), fmt.Sprintf("Env[%q]", name), instead)
+		i := &isolation.Isolation{Env: map[string]string{name: "x"}, Host: hostWith()}
+		_, err := i.Open(t.Context(), p, isolation.OpenOptions{})
+		checkRefused(t, err, fmt.Sprintf("Env[%q]", name), instead)
+	}
+	if err := p.ValidateEnv(map[string]string{"AGENT": "x", "MODE": "x"}); err != nil {
 		t.Errorf("got %v, want these accepted", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -31,7 +32,7 @@ func newReviewer(base *claude.Options, budget *guard.Tracker, house *prompt.Skil
 		Limits:   isolation.Limits{Memory: 4 << 30, WorkspaceBytes: 1 << 30, CPUTime: time.Hour},
 		Trackers: []*guard.Tracker{budget},
 		Furnish: func(home *isolation.Home) error {
-			return prompt.MountSkills(home.SkillsDir(), house)
+			return prompt.MountSkills(claudecell.SkillsDir(home), house)
 		},
 	}), nil)
 }

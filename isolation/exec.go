@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/launch"
 )
@@ -23,10 +21,9 @@ type ExecOptions struct {
 	// Argv is the command: a program and its arguments. A name without a slash is looked for in the PATH, one
 	// with a slash in the working directory.
 	Argv []string
-	// Dir is the workspace, in which the command is run. Empty means the current directory.
-	Dir string
-	// AddDirs are further folders of the agent, which the command can read.
-	AddDirs []string
+	// Program is the agent's, in whose workspace the command runs: Dir and AddDirs, which the command can read. The command
+	// has the variables of its host, can have none that it refuses, and cannot replace its Path. Find is not asked.
+	Program Program
 	// ReadOnly keeps the command from writing into the workspace too. The zero value lets it.
 	ReadOnly bool
 	// Env are further variables. Those that hold the walls or carry credentials are refused.
@@ -35,8 +32,6 @@ type ExecOptions struct {
 	Timeout time.Duration
 	// MaxOutput is how much of its output is kept, in bytes: the end. Zero means 256 KiB.
 	MaxOutput int
-	// CLI is the agent's program, which the command must not replace. Empty means that it is not in Dir.
-	CLI string
 }
 
 const (
@@ -69,11 +64,7 @@ func (i *Isolation) Exec(ctx context.Context, o ExecOptions) (done guard.Execute
 	if len(o.Argv) == 0 {
 		return done, errors.New("isolation: Exec has no command\n  next: give ExecOptions.Argv the program and its arguments")
 	}
-	if i == nil {
-		i = &Isolation{}
-	}
-	c := &Cell{isolation: *i, emit: func(event.Payload) {}, cli: o.CLI}
-	c.open, c.end = context.WithCancel(context.Background())
+	c := i.newCell(o.Program, nil)
 	defer func() { err = errors.Join(err, c.Close()) }()
 	p, err := c.startCommand(ctx, o)
 	switch {
@@ -87,18 +78,19 @@ func (i *Isolation) Exec(ctx context.Context, o ExecOptions) (done guard.Execute
 
 // startCommand does everything up to the start.
 func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ launch.Process, err error) {
-	if c.level, err = c.commandLevel(ctx); err != nil {
+	if c.level, err = c.decideLevel(ctx, thisMachine(), false); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.isolation.Validate(c.level, runtime.GOOS), validateEnv(o.Env)); err != nil {
+	if err := errors.Join(c.isolation.Validate(c.level, runtime.GOOS), o.Program.ValidateEnv(c.isolation.Env), o.Program.ValidateEnv(o.Env)); err != nil {
 		return nil, err
 	}
-	if err := c.openWorkspace(o.Dir); err != nil {
+	if err := c.openWorkspace(o.Program.Dir); err != nil {
 		return nil, err
 	}
-	if err := c.openEmptyHome(); err != nil {
+	if c.home, err = NewHome(c.isolation.TempDir, ""); err != nil {
 		return nil, err
 	}
+	c.onClose(c.home.Close)
 	env, err := c.commandEnv(o.Env)
 	if err != nil {
 		return nil, err
@@ -110,44 +102,18 @@ func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ launch.Proces
 	return c.spawnCommand(ctx, o, launch.Command{Path: path, Args: args, Dir: c.dir, Env: env})
 }
 
-// commandLevel is the level of the walls around a command.
-func (c *Cell) commandLevel(ctx context.Context) (Level, error) {
-	level, err := c.decideLevel(ctx, thisMachine())
-	if err != nil || level != LevelSandbox {
-		return level, err
-	}
-	if c.isolation.Weakest < LevelHost {
-		return level, &RefusedError{
-			Field: "Weakest", Reason: "the sandbox of the CLI is not around other programs, so that a command would have no walls",
-			Level: level, GOOS: runtime.GOOS, Next: "run where a cell can be had, or say by another function how commands are run",
-		}
-	}
-	return LevelHost, nil
-}
-
-// openEmptyHome makes a home without anything of an agent's.
-func (c *Cell) openEmptyHome() error {
-	folder, err := homes.Make(c.isolation.TempDir)
-	if err != nil {
-		return fmt.Errorf("isolation: a private home for the command: %w\n  next: set Isolation.TempDir to a folder that can be written to", err)
-	}
-	c.home = &Home{folder}
-	c.onClose(c.home.Close)
-	return os.Mkdir(c.home.TempDir(), 0o700)
-}
-
 // commandEnv is the whole environment of a command.
 func (c *Cell) commandEnv(given map[string]string) (all []string, err error) {
 	env, err := c.isolation.BuildEnv(c.level)
 	if err != nil {
 		return nil, err
 	}
-	for _, vars := range []map[string]string{env.Vars, given} {
+	for _, vars := range []map[string]string{env.Vars, given, c.ownVariables(env.Path)} {
 		for name, value := range vars {
 			all = append(all, name+"="+value)
 		}
 	}
-	return append(all, "PATH="+env.Path, "HOME="+c.home.Path(), "TMPDIR="+c.temp(), "PWD="+c.dir), nil
+	return append(all, "PWD="+c.dir), nil
 }
 
 // command is the program to start. On Unix it is a shell, which becomes the command: so that names are looked

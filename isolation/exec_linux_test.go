@@ -26,7 +26,7 @@ func TestCommandsAsAnOrdinaryUser(t *testing.T) {
 // shell runs a line of shell beside an agent that works in dir.
 func shell(t *testing.T, in *isolation.Isolation, dir, line string, change ...func(*isolation.ExecOptions)) (code int, output string) {
 	t.Helper()
-	o := isolation.ExecOptions{Argv: []string{"bash", "-c", line}, Dir: dir}
+	o := isolation.ExecOptions{Argv: []string{"bash", "-c", line}, Program: isolation.Program{Dir: dir}}
 	for _, c := range change {
 		c(&o)
 	}
@@ -44,7 +44,7 @@ func TestACheckCommandWorksOnTheFilesOfTheAgent(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "check.sh"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	done, err := (*isolation.Isolation)(nil).Exec(t.Context(), isolation.ExecOptions{Argv: []string{"./check.sh", "a b", "$c"}, Dir: dir})
+	done, err := (*isolation.Isolation)(nil).Exec(t.Context(), isolation.ExecOptions{Argv: []string{"./check.sh", "a b", "$c"}, Program: isolation.Program{Dir: dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestACheckCommandGetsNoSecretsAndAHomeOfItsOwn(t *testing.T) {
 			t.Errorf("%q is in %s", bad, output)
 		}
 	}
-	_, err := in.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"true"}, Dir: dir, Env: map[string]string{"LD_PRELOAD": "x"}})
+	_, err := in.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"true"}, Program: isolation.Program{Dir: dir}, Env: map[string]string{"LD_PRELOAD": "x"}})
 	if _, ok := errors.AsType[*isolation.RefusedError](err); !ok {
 		t.Errorf("LD_PRELOAD: got %v, want a refusal", err)
 	}
@@ -206,7 +206,7 @@ func TestACheckCommandEndsWithItsContext(t *testing.T) {
 	for _, after := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 200 * time.Millisecond} { // also while it is being started
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(after, func() { cancel(why) })
-		_, err := (*isolation.Isolation)(nil).Exec(ctx, isolation.ExecOptions{Argv: []string{"sleep", "7653"}, Dir: testuser.Folder(t)})
+		_, err := (*isolation.Isolation)(nil).Exec(ctx, isolation.ExecOptions{Argv: []string{"sleep", "7653"}, Program: isolation.Program{Dir: testuser.Folder(t)}})
 		if !errors.Is(err, why) {
 			t.Errorf("after %v: got %v, want why the context ended", after, err)
 		}
@@ -251,7 +251,7 @@ func TestACheckCommandCannotReplaceTheCLI(t *testing.T) {
 		t.Fatal(err)
 	}
 	plant(t, cli, string(program))
-	_, output := shell(t, nil, dir, "echo evil > bin/claude && echo GOT IT; mv bin other && echo GOT IT; rm -rf bin && echo GOT IT", func(o *isolation.ExecOptions) { o.CLI = cli })
+	_, output := shell(t, nil, dir, "echo evil > bin/claude && echo GOT IT; mv bin other && echo GOT IT; rm -rf bin && echo GOT IT", func(o *isolation.ExecOptions) { o.Program.Path = cli })
 	if now, err := os.ReadFile(cli); err != nil || string(now) != string(program) || strings.Contains(output, "GOT IT") {
 		t.Errorf("the CLI was replaced: %v, %s", err, output)
 	}
@@ -260,7 +260,7 @@ func TestACheckCommandCannotReplaceTheCLI(t *testing.T) {
 func TestACheckCommandNeedsTheWallsThatAreAskedFor(t *testing.T) {
 	dir := testuser.Folder(t)
 	sandbox := &isolation.Isolation{Strongest: isolation.LevelSandbox, Weakest: isolation.LevelSandbox}
-	_, err := sandbox.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"true"}, Dir: dir})
+	_, err := sandbox.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"true"}, Program: isolation.Program{Dir: dir}})
 	if refused, ok := errors.AsType[*isolation.RefusedError](err); !ok || refused.Field != "Weakest" {
 		t.Errorf("at the level sandbox: got %v, want a refusal", err)
 	}

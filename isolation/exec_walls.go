@@ -38,8 +38,8 @@ func (c *Cell) commandMounts(o ExecOptions) ([]jail.Mount, error) {
 	for _, path := range sandbox.WritablePaths {
 		m.add(path, false, "Sandbox.WritablePaths")
 	}
-	for _, path := range o.AddDirs {
-		m.add(path, false, "ExecOptions.AddDirs")
+	for _, path := range o.Program.AddDirs {
+		m.add(path, false, "AddDirs")
 	}
 	for _, path := range sandbox.ReadablePaths {
 		m.addReadOnly(path, "Sandbox.ReadablePaths")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -45,7 +46,7 @@ func TestSettingsOfTheCLIsSandboxMeanTheSameHere(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			sandbox, network, err := isolation.FromSettings(test.settings)
+			sandbox, network, err := claudecell.FromSettings(test.settings)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +68,7 @@ func TestSettingsOfTheCLIsSandboxAloneAreRefused(t *testing.T) {
 		"IgnoreViolations": {IgnoreViolations: map[string][]string{"npm": {"/x"}}},
 		"Extra":            {Extra: map[string]any{"x": 1}},
 	} {
-		_, _, err := isolation.FromSettings(settings)
+		_, _, err := claudecell.FromSettings(settings)
 		checkRefused(t, err, "Sandbox settings", name)
 	}
 }

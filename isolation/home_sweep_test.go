@@ -27,7 +27,7 @@ func init() {
 	if parent == "" {
 		return
 	}
-	home, err := isolation.NewHome(parent, isolation.HomeOptions{})
+	home, err := isolation.NewHome(parent, ".config")
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -95,7 +95,7 @@ func TestLeftoversAreNotSoughtInHomesOfTheLiving(t *testing.T) {
 		t.Errorf("swept %v", removed)
 	}
 	for _, home := range []string{mine.Path(), other.home} {
-		if _, err := os.Stat(filepath.Join(home, ".claude", "settings.json")); err != nil {
+		if _, err := os.Stat(filepath.Join(home, ".config")); err != nil {
 			t.Error(err)
 		}
 	}

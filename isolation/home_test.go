@@ -16,7 +16,7 @@ import (
 
 func newHome(t *testing.T, parent string) *isolation.Home {
 	t.Helper()
-	home, err := isolation.NewHome(parent, isolation.HomeOptions{})
+	home, err := isolation.NewHome(parent, ".config")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +61,7 @@ func TestAHomeIsPrivate(t *testing.T) {
 func TestAHomeHasItsPlaces(t *testing.T) {
 	home := newHome(t, t.TempDir())
 	for _, test := range []struct{ name, got, want string }{
-		{"ClaudeDir", home.ClaudeDir(), ".claude"},
-		{"SettingsPath", home.SettingsPath(), ".claude/settings.json"},
-		{"SkillsDir", home.SkillsDir(), ".claude/skills"},
+		{"ConfigDir", home.ConfigDir(), ".config"},
 		{"TempDir", home.TempDir(), "tmp"},
 	} {
 		if want := filepath.Join(home.Path(), filepath.FromSlash(test.want)); test.got != want {
@@ -122,7 +120,7 @@ func TestWhatTheAgentLockedIsRemovedToo(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(locked, "link")); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{locked, filepath.Dir(locked), filepath.Join(home.TempDir(), "a"), home.TempDir(), home.ClaudeDir(), home.Path()} {
+	for _, dir := range []string{locked, filepath.Dir(locked), filepath.Join(home.TempDir(), "a"), home.TempDir(), home.ConfigDir(), home.Path()} {
 		if err := os.Chmod(dir, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +164,7 @@ func makeDeep(t *testing.T, dir string, depth int) {
 }
 
 func TestAHomeThatCannotBeMadeSaysWhatToDo(t *testing.T) {
-	_, err := isolation.NewHome(filepath.Join(t.TempDir(), "missing"), isolation.HomeOptions{})
+	_, err := isolation.NewHome(filepath.Join(t.TempDir(), "missing"), "")
 	if err == nil || !strings.Contains(err.Error(), "Isolation.TempDir") {
 		t.Errorf("got %v, want what to do", err)
 	}

@@ -2,16 +2,12 @@
 
 package isolation
 
-import (
-	"os"
-	"path/filepath"
-	"strings"
-)
+import "os"
 
 // A Host is the machine as far as a run may look at it. The zero value is this process and its user.
 type Host struct {
 	// Environ are the variables, as "NAME=value". Nil means [os.Environ]. In [Isolation.Open], and so in a
-	// run, nil means the environment of the CLI's options ([claude.Options.Environ]), which may be exact.
+	// run, nil means [Program.HostEnviron].
 	Environ func() []string
 	// Home is the folder of the user. Empty means [os.UserHomeDir].
 	Home string
@@ -24,36 +20,21 @@ func (h Host) environ() []string {
 	return os.Environ()
 }
 
-// lookup is like [os.LookupEnv]; where a name is there twice, the last one counts.
-func (h Host) lookup(name string) (value string, there bool) {
-	for _, entry := range h.environ() {
-		if n, v, ok := strings.Cut(entry, "="); ok && n == name {
-			value, there = v, true
-		}
+// or is the host with these variables, if it has none of its own.
+func (h Host) or(environ []string) Host {
+	if h.Environ == nil && environ != nil {
+		h.Environ = func() []string { return environ }
 	}
-	return value, there
+	return h
 }
 
-func (h Host) get(name string) string {
-	value, _ := h.lookup(name)
-	return value
-}
+// Getenv is like [os.Getenv]; where a name is there twice, the last one counts.
+func (h Host) Getenv(name string) string { return variable(h.environ(), name) }
 
-func (h Host) home() (string, error) {
+// HomeDir is the folder of the user.
+func (h Host) HomeDir() (string, error) {
 	if h.Home != "" {
 		return h.Home, nil
 	}
 	return os.UserHomeDir()
-}
-
-// claudeDir is where the host's claude keeps its settings, or "" if that cannot be known.
-func (h Host) claudeDir() string {
-	if dir := h.get("CLAUDE_CONFIG_DIR"); dir != "" {
-		return dir
-	}
-	home, err := h.home()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, ".claude")
 }

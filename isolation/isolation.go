@@ -28,7 +28,7 @@ type Isolation struct {
 	APIKey string
 	// AWSConfigPath is the folder with the AWS files. Empty means ~/.aws of the host.
 	AWSConfigPath string
-	// Auth is how the model is paid for when there is no APIKey. Zero means: as the host's claude
+	// Auth is how the model is paid for when there is no APIKey. Zero means: as the host's agent
 	// would, a stored login excepted.
 	Auth Auth
 	// Upstream answers model calls in place of what Auth would find: a scripted model, a recording.
@@ -45,9 +45,9 @@ type Isolation struct {
 	Strongest Level
 	// TempDir is where homes are made. Empty means [os.TempDir].
 	TempDir string
-	// Furnish puts skills and files into the home before the CLI starts. Nil leaves it as made.
+	// Furnish puts skills and files into the home before the program starts. Nil leaves it as made.
 	Furnish func(*Home) error
-	// Started is told of each process of the CLI. Nil means nobody wants to know.
+	// Started is told of each process of the program. Nil means nobody wants to know.
 	Started func(launch.Process)
 	// Gateway is what model calls go through, where runs shall wait for each other and back off
 	// together. Nil means [gateway.Shared].
@@ -56,7 +56,7 @@ type Isolation struct {
 	Host Host
 }
 
-// Validate refuses what cannot be enforced at this level on this operating system (a GOOS). All
+// Validate refuses what cannot be enforced at this level on this operating system (a GOOS), whatever the program. All
 // problems are told at once.
 func (i *Isolation) Validate(level Level, goos string) error {
 	var weaker error
@@ -70,7 +70,7 @@ func (i *Isolation) Validate(level Level, goos string) error {
 		weaker,
 		i.Network.Validate(level, goos),
 		i.Sandbox.Validate(level, goos),
-		validateEnv(i.Env),
+		Program{}.ValidateEnv(i.Env),
 	)
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -17,7 +18,7 @@ func plantedHost(variables ...string) isolation.Host {
 }
 
 func ExampleInheritHostAuth() {
-	_, err := isolation.InheritHostAuth(isolation.Isolation{Host: plantedHost()})
+	_, err := claudecell.InheritHostAuth(isolation.Isolation{Host: plantedHost()})
 	if problem, ok := errors.AsType[*isolation.AuthError](err); ok {
 		fmt.Println(problem.Reason)
 		for _, fix := range problem.Fixes {
@@ -26,13 +27,13 @@ func ExampleInheritHostAuth() {
 	}
 	// Output:
 	// the host has no authentication for the model
-	// - set ANTHROPIC_API_KEY, or give a key with isolation.WithAPIKey
+	// - set ANTHROPIC_API_KEY, or give a key with claudecell.WithAPIKey
 	// - or set CLAUDE_CODE_USE_BEDROCK=1 and AWS_REGION, with credentials that AWS finds
 	// - or set Auth.UseStoredLogin to use the login of the host's claude
 }
 
 func ExampleWithAPIKey() {
-	i, err := isolation.WithAPIKey("sk-ant-of-a-vault", isolation.Isolation{
+	i, err := claudecell.WithAPIKey("sk-ant-of-a-vault", isolation.Isolation{
 		Network: isolation.WithDomains("docs.example.com", "*.example.com"),
 		Sandbox: &isolation.Sandbox{ReadablePaths: []string{"../shared"}},
 		Host:    plantedHost("CLAUDE_CODE_USE_BEDROCK=1"),
@@ -41,7 +42,7 @@ func ExampleWithAPIKey() {
 		fmt.Println(err)
 		return
 	}
-	found, err := i.Authenticate()
+	found, err := claudecell.Authenticate(i)
 	fmt.Println(found.Mode, found.Bedrock == nil, err)
 	fmt.Println(i.Sandbox.Readable("/work/project"))
 	// Output:
@@ -50,32 +51,32 @@ func ExampleWithAPIKey() {
 }
 
 func ExampleForAnthropicAPI() {
-	i, err := isolation.ForAnthropicAPI(isolation.Isolation{Host: plantedHost("ANTHROPIC_API_KEY=sk-ant-of-the-shell")})
+	i, err := claudecell.ForAnthropicAPI(isolation.Isolation{Host: plantedHost("ANTHROPIC_API_KEY=sk-ant-of-the-shell")})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(i.DefaultModel())
+	fmt.Println(claudecell.ModelFor(i))
 	// Output: claude-opus-4-6
 }
 
 func ExampleForBedrock() {
 	machine := plantedHost("CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1", "AWS_PROFILE=agents")
-	i, err := isolation.ForBedrock("/mnt/aws", isolation.Isolation{Host: machine})
+	i, err := claudecell.ForBedrock("/mnt/aws", isolation.Isolation{Host: machine})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	found, err := i.Authenticate()
+	found, err := claudecell.Authenticate(i)
 	fmt.Println(found.Bedrock.Region, found.Bedrock.Profile, err)
-	fmt.Println(i.DefaultModel())
+	fmt.Println(claudecell.ModelFor(i))
 	// Output:
 	// eu-west-1 agents <nil>
 	// eu.anthropic.claude-opus-4-6-v1
 }
 
 func ExampleProduction() {
-	i, err := isolation.Production("sk-ant-of-a-vault")
+	i, err := claudecell.Production("sk-ant-of-a-vault")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -103,13 +104,13 @@ func ExampleAutonomous() {
 }
 
 func ExampleNewHome() {
-	home, err := isolation.NewHome("", isolation.HomeOptions{Network: isolation.NoNetwork()})
+	home, err := claudecell.NewHome("", claudecell.HomeOptions{Network: isolation.NoNetwork()})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer home.Close()
-	fmt.Println(home.SkillsDir() == home.ClaudeDir()+"/skills")
+	fmt.Println(claudecell.SkillsDir(home) == home.ConfigDir()+"/skills")
 	// Output: true
 }
 
@@ -121,7 +122,7 @@ func ExampleFromSettings() {
 	if err := json.Unmarshal([]byte(`{"sandbox": {"enabled": true, "network": {"allowedDomains": []}}}`), &settings); err != nil {
 		panic(err)
 	}
-	sandbox, network, err := isolation.FromSettings(settings.Sandbox)
+	sandbox, network, err := claudecell.FromSettings(settings.Sandbox)
 	fmt.Println(!sandbox.Disabled, network.AllowedDomains, err)
 	// Output: true [] <nil>
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -29,7 +30,7 @@ func TestLandlockIsRefusedToRoot(t *testing.T) {
 		t.Skip("this is not root")
 	}
 	cli := claudetest.CLI(t)
-	_, err := onlyLandlock().Open(t.Context(), cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
+	_, err := claudecell.Open(t.Context(), onlyLandlock(), cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
 	weak, ok := errors.AsType[*isolation.WeakError](err)
 	if !ok || weak.Asked != landlock || !strings.Contains(err.Error(), "to root") || !strings.Contains(err.Error(), "ordinary user") {
 		t.Errorf("got %v, want an error that says why root does not get it, and what to do", err)
@@ -151,7 +152,7 @@ func TestTheRealCLIBehindLandlockIsEndedAtItsLimits(t *testing.T) {
 	i := onlyLandlock()
 	i.TempDir, i.Limits = cli.Root, isolation.Limits{WorkspaceBytes: 32 << 20}
 	var heard told
-	c, err := i.Open(t.Context(), opts, isolation.OpenOptions{Emit: heard.emit})
+	c, err := claudecell.Open(t.Context(), i, opts, isolation.OpenOptions{Emit: heard.emit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestTheRealCLIBehindLandlockThatCannotStartSaysWhy(t *testing.T) {
 	cli := claudetest.CLI(t)
 	opts := cli.Options(claudetest.NewModel(t))
 	opts.SettingSources = nil
-	c, err := onlyLandlock().Open(t.Context(), opts, isolation.OpenOptions{})
+	c, err := claudecell.Open(t.Context(), onlyLandlock(), opts, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

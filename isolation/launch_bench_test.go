@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -59,7 +60,7 @@ func (m *timedModel) launch(b *testing.B, o *claude.Options, i *isolation.Isolat
 	closeCell, inside := func() error { return nil }, func() time.Duration { return 0 }
 	if i != nil {
 		i.Started = func(p launch.Process) { inside = cpuInside(p) }
-		cell, err := i.Open(b.Context(), o, isolation.OpenOptions{})
+		cell, err := claudecell.Open(b.Context(), i, o, isolation.OpenOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}

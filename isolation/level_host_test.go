@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/gateway"
@@ -97,7 +98,7 @@ func TestOnlyARunWithoutWallsGetsTheAWSFiles(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			test.i.TempDir = shortFolder(t)
-			c, err := test.i.Open(t.Context(), &claude.Options{Dir: t.TempDir()}, isolation.OpenOptions{})
+			c, err := claudecell.Open(t.Context(), &test.i, &claude.Options{Dir: t.TempDir()}, isolation.OpenOptions{})
 			if weak, ok := errors.AsType[*isolation.WeakError](err); ok {
 				t.Skip(weak)
 			}

@@ -161,3 +161,33 @@ func checkWords(t *testing.T, path, got string) {
 		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
+
+// Where the walls would be the sandbox of an agent, other programs have none, and that has to be accepted by name.
+func TestProgramWithoutASandboxHasNoWallsThere(t *testing.T) {
+	mac := aMachine("darwin", nil)
+	for _, test := range []struct {
+		weakest    Level
+		ownSandbox bool
+		want       Level
+		refused    bool
+	}{
+		{LevelSandbox, true, LevelSandbox, false},
+		{LevelHost, true, LevelSandbox, false},
+		{LevelSandbox, false, 0, true},
+		{LevelHost, false, LevelHost, false},
+	} {
+		c := &Cell{isolation: Isolation{Weakest: test.weakest}}
+		level, err := c.decideLevel(t.Context(), mac, test.ownSandbox)
+		_, refused := errors.AsType[*RefusedError](err)
+		if refused != test.refused || err == nil && level != test.want {
+			t.Errorf("%+v: got %s, %v", test, level, err)
+		}
+	}
+	nested := &Isolation{Sandbox: &Sandbox{Nested: true}}
+	if err := (Program{}).check(LevelCell, nested); err == nil || !strings.Contains(err.Error(), "Sandbox.Nested") {
+		t.Errorf("nested: got %v, want a refusal", err)
+	}
+	if err := (Program{OwnSandbox: true}).check(LevelCell, nested); err != nil {
+		t.Errorf("nested, with a sandbox: %v", err)
+	}
+}

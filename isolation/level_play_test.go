@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -72,7 +73,7 @@ func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries
 	if i.TempDir == "" {
 		i.TempDir = shortFolder(t)
 	}
-	c, err := i.Open(t.Context(), opts, isolation.OpenOptions{Emit: heard.emit})
+	c, err := claudecell.Open(t.Context(), i, opts, isolation.OpenOptions{Emit: heard.emit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -81,7 +82,7 @@ func TestAHomeInWhichTheCLIsSandboxCannotWorkIsRefused(t *testing.T) {
 	if err := os.Mkdir(i.TempDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err := i.Open(t.Context(), cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
+	_, err := claudecell.Open(t.Context(), i, cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
 	if err == nil || !strings.Contains(err.Error(), "set Isolation.TempDir") {
 		t.Errorf("got %v, want that the name is too long", err)
 	}
@@ -113,7 +114,7 @@ func TestTheCLIsOwnSandboxIsNeverLeftOut(t *testing.T) {
 	opts := cli.Options(model)
 	opts.SettingSources = nil
 	i.TempDir, i.Env = shortFolder(t), map[string]string{"PATH": without(t, cli.Root, "bwrap")}
-	c, err := i.Open(t.Context(), opts, isolation.OpenOptions{})
+	c, err := claudecell.Open(t.Context(), i, opts, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestTheCLIsOwnSandboxIsNeverLeftOut(t *testing.T) {
 func TestTheCLIsOwnSandboxIsNotPromisedWithoutItsPrograms(t *testing.T) {
 	i, cli := onlySandbox(t), claudetest.CLI(t)
 	t.Setenv("PATH", without(t, cli.Root, "bwrap", "socat"))
-	_, err := i.Open(t.Context(), cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
+	_, err := claudecell.Open(t.Context(), i, cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
 	weak, ok := errors.AsType[*isolation.WeakError](err)
 	if !ok || weak.Best != host || !strings.Contains(err.Error(), "install bubblewrap and socat") {
 		t.Errorf("got %v, want that bubblewrap and socat are missing", err)

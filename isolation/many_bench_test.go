@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/isolation"
@@ -39,7 +40,7 @@ func (w waiting) end() error {
 // wait puts a shell into a new cell.
 func wait(ctx context.Context, i *isolation.Isolation, dir string) (waiting, error) {
 	o := claude.Options{Dir: dir}
-	cell, err := i.Open(ctx, &o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(ctx, i, &o, isolation.OpenOptions{})
 	if err != nil {
 		return waiting{}, err
 	}

@@ -5,6 +5,7 @@ package isolation_test
 import (
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -22,10 +23,10 @@ func TestModelIDsOfBedrock(t *testing.T) {
 		{"claude-opus-4-6", "mars-north-1", "us.anthropic.claude-opus-4-6-v1"},
 	}
 	for _, test := range tests {
-		if got := isolation.ToBedrockModelID(test.name, test.region); got != test.id {
+		if got := claudecell.ToBedrockModelID(test.name, test.region); got != test.id {
 			t.Errorf("ToBedrockModelID(%s, %q) = %s, want %s", test.name, test.region, got, test.id)
 		}
-		if got := isolation.ToAnthropicModelName(test.id); got != test.name {
+		if got := claudecell.ToAnthropicModelName(test.id); got != test.name {
 			t.Errorf("ToAnthropicModelName(%s) = %s, want %s", test.id, got, test.name)
 		}
 	}
@@ -36,12 +37,12 @@ func TestModelIDsThatAreNotKnownStayAsTheyAre(t *testing.T) {
 		"us.anthropic.claude-opus-4-6-v1", "anthropic.claude-opus-4-6-v1", "global.anthropic.claude-opus-4-6-v1",
 		"claude-of-tomorrow", "opus", "", "arn:aws:bedrock:us-east-1:1:inference-profile/x",
 	} {
-		if got := isolation.ToBedrockModelID(name, "eu-west-1"); got != name {
+		if got := claudecell.ToBedrockModelID(name, "eu-west-1"); got != name {
 			t.Errorf("ToBedrockModelID(%q) = %q, want it unchanged", name, got)
 		}
 	}
 	for _, id := range []string{"claude-opus-4-6", "us.anthropic.claude-of-tomorrow-v1", "us.", "", "mistral.large"} {
-		if got := isolation.ToAnthropicModelName(id); got != id {
+		if got := claudecell.ToAnthropicModelName(id); got != id {
 			t.Errorf("ToAnthropicModelName(%q) = %q, want it unchanged", id, got)
 		}
 	}
@@ -50,24 +51,24 @@ func TestModelIDsThatAreNotKnownStayAsTheyAre(t *testing.T) {
 func TestModelNamesComeBackWithEveryPrefix(t *testing.T) {
 	for _, prefix := range []string{"", "us.", "eu.", "apac.", "jp.", "au.", "global.", "us-gov."} {
 		id := prefix + "anthropic.claude-sonnet-4-5-20250929-v1:0"
-		if got := isolation.ToAnthropicModelName(id); got != "claude-sonnet-4-5-20250929" {
+		if got := claudecell.ToAnthropicModelName(id); got != "claude-sonnet-4-5-20250929" {
 			t.Errorf("ToAnthropicModelName(%s) = %s", id, got)
 		}
 	}
 }
 
 func TestSupportedModelsAreTheCallersOwn(t *testing.T) {
-	models := isolation.SupportedBedrockModels()
-	if got := models[isolation.DefaultModel]; got != isolation.DefaultBedrockModel {
-		t.Errorf("the default model has the id %q, want %q", got, isolation.DefaultBedrockModel)
+	models := claudecell.SupportedBedrockModels()
+	if got := models[claudecell.DefaultModel]; got != claudecell.DefaultBedrockModel {
+		t.Errorf("the default model has the id %q, want %q", got, claudecell.DefaultBedrockModel)
 	}
 	for name, id := range models {
-		if isolation.ToBedrockModelID(name, "") != id || isolation.ToAnthropicModelName(id) != name {
+		if claudecell.ToBedrockModelID(name, "") != id || claudecell.ToAnthropicModelName(id) != name {
 			t.Errorf("%s and %s do not lead to each other", name, id)
 		}
 	}
-	models[isolation.DefaultModel] = "changed"
-	if isolation.SupportedBedrockModels()[isolation.DefaultModel] == "changed" {
+	models[claudecell.DefaultModel] = "changed"
+	if claudecell.SupportedBedrockModels()[claudecell.DefaultModel] == "changed" {
 		t.Error("the table can be changed from outside")
 	}
 }
@@ -85,8 +86,8 @@ func TestTheDefaultModelFitsTheAuthentication(t *testing.T) {
 		{"an explicit key", isolation.Isolation{APIKey: "k", Host: hostWith("CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=us-east-1")}, "claude-opus-4-6"},
 	}
 	for _, test := range tests {
-		if got := test.isolation.DefaultModel(); got != test.want {
-			t.Errorf("%s: DefaultModel() = %s, want %s", test.name, got, test.want)
+		if got := claudecell.ModelFor(&test.isolation); got != test.want {
+			t.Errorf("%s: ModelFor = %s, want %s", test.name, got, test.want)
 		}
 	}
 }

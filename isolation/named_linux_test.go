@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
@@ -21,7 +22,7 @@ import (
 // inCell runs a command of bash in place of the CLI, and returns what it says.
 func inCell(t *testing.T, i *isolation.Isolation, o *claude.Options, command string) string {
 	t.Helper()
-	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), i, o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestOptionsThatLeadAroundTheWallsAreRefused(t *testing.T) {
 	plant(t, filepath.Join(work, "file"), "")
 	plant(t, filepath.Join(dir, "settings.json"), `{"sandbox":{}}`)
 	for field, o := range map[string]claude.Options{
-		"Options.Spawner":                       {Dir: work, Spawner: launch.HostSpawner{}},
+		"the Spawner would start":               {Dir: work, Spawner: launch.HostSpawner{}},
 		"Options.User":                          {Dir: work, User: "nobody"},
 		"Options.Sandbox":                       {Dir: work, Sandbox: &claude.Sandbox{}},
 		"Options.Settings has":                  {Dir: work, Settings: []byte(`{"sandbox":{"enabled":false}}`)},
@@ -119,7 +120,7 @@ func TestOptionsThatLeadAroundTheWallsAreRefused(t *testing.T) {
 		"the working directory \"/nowhere/is\"": {Dir: "/nowhere/is"},
 	} {
 		i := &isolation.Isolation{APIKey: "key", TempDir: dir, Host: hostWith()}
-		cell, err := i.Open(t.Context(), &o, isolation.OpenOptions{})
+		cell, err := claudecell.Open(t.Context(), i, &o, isolation.OpenOptions{})
 		if err == nil {
 			_ = cell.Close()
 		}

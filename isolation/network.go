@@ -40,17 +40,13 @@ type NetworkPolicy struct {
 // NoNetwork is the policy under which tools reach nothing.
 func NoNetwork() *NetworkPolicy { return &NetworkPolicy{} }
 
-// APIOnly lets tools reach Anthropic's API. The agent itself does not need it: its way to the model is
-// not subject to the policy.
-func APIOnly() *NetworkPolicy { return WithDomains("api.anthropic.com") }
-
 // WithDomains lets tools reach these hosts and nothing else.
 func WithDomains(domains ...string) *NetworkPolicy {
 	return &NetworkPolicy{AllowedDomains: slices.Clone(domains)}
 }
 
-// open reports whether the policy restricts nothing.
-func (p *NetworkPolicy) open() bool {
+// Open reports whether the policy restricts nothing.
+func (p *NetworkPolicy) Open() bool {
 	return p != nil && slices.Contains(p.AllowedDomains, "*") && p.AllowedPorts == nil
 }
 
@@ -119,7 +115,7 @@ var networkRules = []struct {
 	{
 		field: "AllowedDomains",
 		broken: func(p *NetworkPolicy, level Level, _ string) bool {
-			return level == LevelHost && !p.open()
+			return level == LevelHost && !p.Open()
 		},
 		reason: "without walls nothing keeps tools from the network",
 		next:   `run in a cell, or say what is so with AllowedDomains "*"`,

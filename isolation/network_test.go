@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -19,7 +20,7 @@ func TestNetworkPoliciesByName(t *testing.T) {
 		want isolation.NetworkPolicy
 	}{
 		{"NoNetwork", isolation.NoNetwork(), isolation.NetworkPolicy{}},
-		{"APIOnly", isolation.APIOnly(), isolation.NetworkPolicy{AllowedDomains: []string{"api.anthropic.com"}}},
+		{"APIOnly", claudecell.APIOnly(), isolation.NetworkPolicy{AllowedDomains: []string{"api.anthropic.com"}}},
 		{"WithDomains", isolation.WithDomains("a.example", "*.b.example"), isolation.NetworkPolicy{AllowedDomains: []string{"a.example", "*.b.example"}}},
 	}
 	for _, test := range tests {

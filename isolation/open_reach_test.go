@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
@@ -33,7 +34,7 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 		Host: hostWith("ANTHROPIC_BASE_URL="+upstream.URL, "PATH=/usr/bin:/bin", "ANTHROPIC_API_KEY=sk-ant-of-the-host"),
 	}
 	o := &claude.Options{Dir: t.TempDir()}
-	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), i, o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		vars[name] = value
 	}
-	if vars["HOME"] != cell.Home().Path() || vars["CLAUDE_CONFIG_DIR"] != cell.Home().ClaudeDir() {
+	if vars["HOME"] != cell.Home().Path() || vars["CLAUDE_CONFIG_DIR"] != cell.Home().ConfigDir() {
 		t.Errorf("the process has the home %q and the configuration %q", vars["HOME"], vars["CLAUDE_CONFIG_DIR"])
 	}
 	token := vars["ANTHROPIC_API_KEY"] + vars["ANTHROPIC_AUTH_TOKEN"]
@@ -90,7 +91,7 @@ func TestOpen_HostEnvironIsThatOfTheOptions(t *testing.T) {
 	}
 	i := &isolation.Isolation{Weakest: host, Strongest: host, TempDir: shortFolder(t), Host: isolation.Host{Home: t.TempDir()}}
 	o := &claude.Options{Dir: t.TempDir(), Env: claude.ExactEnv(map[string]string{"ANTHROPIC_API_KEY": planted, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9/of-the-options"})}
-	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: emit})
+	cell, err := claudecell.Open(t.Context(), i, o, isolation.OpenOptions{Emit: emit})
 	if err != nil {
 		t.Fatal(err)
 	}

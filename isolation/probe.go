@@ -9,10 +9,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/launch"
 )
@@ -54,7 +54,7 @@ const (
 	probeOutput = 8 << 20
 )
 
-// Probe tries the walls that a run with this isolation would have. In place of the CLI it starts a
+// Probe tries the walls that a run of this program with this isolation would have. In place of the program it starts a
 // script, which tries to read, write, reach and see what was planted for it on this machine: a file, a
 // server on loopback, a process, a key that opens nothing. Nothing else of the machine is touched. A nil
 // Isolation is the default one.
@@ -62,7 +62,7 @@ const (
 // The error is for walls that could not be tried, or that are weaker than the isolation accepts. Those
 // that do not hold are in the report. The CLI's own sandbox, which is around single commands, is not
 // tried: at [LevelSandbox] and [LevelHost] several attempts succeed.
-func Probe(ctx context.Context, i *Isolation) (Report, error) {
+func Probe(ctx context.Context, i *Isolation, program Program) (Report, error) {
 	shell, err := probeShell()
 	if err != nil {
 		return Report{}, err
@@ -74,7 +74,7 @@ func Probe(ctx context.Context, i *Isolation) (Report, error) {
 		return Report{}, fmt.Errorf("isolation: preparing to try the walls: %w", err)
 	}
 	defer p.remove()
-	report, err := p.tryFrom(ctx, i)
+	report, err := p.tryFrom(ctx, i, program)
 	if err != nil {
 		return Report{}, fmt.Errorf("isolation: trying the walls: %w", err)
 	}
@@ -82,19 +82,19 @@ func Probe(ctx context.Context, i *Isolation) (Report, error) {
 }
 
 // tryFrom opens a cell and has the script try everything from inside.
-func (p *planted) tryFrom(ctx context.Context, i *Isolation) (_ Report, err error) {
-	isolation, err := p.isolation(i)
+func (p *planted) tryFrom(ctx context.Context, i *Isolation, program Program) (_ Report, err error) {
+	isolation, err := p.isolation(i, program)
 	if err != nil {
 		return Report{}, err
 	}
-	o := &claude.Options{Dir: p.work}
-	cell, err := isolation.Open(ctx, o, OpenOptions{})
+	program.Path, program.Find, program.Dir, program.Wires = p.shell, nil, p.work, nil
+	cell, err := isolation.Open(ctx, program, OpenOptions{})
 	if err != nil {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, cell.Close()) }()
-	process, err := o.Spawner.Spawn(ctx, launch.Command{
-		Path: p.shell, Args: []string{"--noprofile", "--norc", "-c", p.script(cell.Home().Path())}, Env: o.Environ(), Dir: p.work,
+	process, err := cell.Spawn(ctx, launch.Command{
+		Path: p.shell, Args: []string{"--noprofile", "--norc", "-c", p.script(cell.Home().Path())}, Env: cell.Inside().Environ(), Dir: p.work,
 	})
 	if err != nil {
 		return Report{}, err
@@ -117,7 +117,7 @@ func (p *planted) tryFrom(ctx context.Context, i *Isolation) (_ Report, err erro
 
 // isolation is the one to try, with a key that opens nothing: where a credential of the user's would be,
 // the planted one is.
-func (p *planted) isolation(i *Isolation) (*Isolation, error) {
+func (p *planted) isolation(i *Isolation, program Program) (*Isolation, error) {
 	probe := Isolation{}
 	if i != nil {
 		probe = *i
@@ -127,10 +127,11 @@ func (p *planted) isolation(i *Isolation) (*Isolation, error) {
 		return nil, err
 	}
 	probe.Upstream, probe.APIKey, probe.Trackers, probe.Started, probe.Furnish = upstream, "", nil, nil, nil
-	around := probe.Host.environ()
-	probe.Host.Environ = func() []string {
-		return append(around[:len(around):len(around)], "ANTHROPIC_API_KEY="+p.key, "PROBE="+p.key)
+	around := slices.Clone(probe.Host.or(program.HostEnviron).environ())
+	for _, name := range append([]string{"PROBE"}, program.Secrets...) {
+		around = append(around, name+"="+p.key)
 	}
+	probe.Host.Environ = func() []string { return around }
 	return &probe, nil
 }
 

@@ -8,12 +8,14 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
 
 // A program can refuse to run agents on a machine whose walls do not hold.
 func ExampleProbe() {
-	report, err := isolation.Probe(context.Background(), &isolation.Isolation{Weakest: isolation.LevelHost})
+	report, err := isolation.Probe(context.Background(), &isolation.Isolation{Weakest: isolation.LevelHost}, claudecell.Program(&claude.Options{}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -35,7 +37,7 @@ func TestProbeFindsThatACellHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			temp := t.TempDir()
 			t.Setenv("TMPDIR", temp)
-			report, err := isolation.Probe(t.Context(), i)
+			report, err := isolation.Probe(t.Context(), i, claudecell.Program(&claude.Options{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +59,7 @@ func TestProbeAsAnOrdinaryUser(t *testing.T) {
 // Without walls the probe sees what it is after: it can say no. Processes may be kept apart all the same,
 // by a PID namespace that ends them with the run.
 func TestProbeSaysWhatDoesNotHold(t *testing.T) {
-	report, err := isolation.Probe(t.Context(), &isolation.Isolation{Weakest: isolation.LevelHost, Sandbox: &isolation.Sandbox{Disabled: true}})
+	report, err := isolation.Probe(t.Context(), &isolation.Isolation{Weakest: isolation.LevelHost, Sandbox: &isolation.Sandbox{Disabled: true}}, claudecell.Program(&claude.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestProbeSaysWhatDoesNotHold(t *testing.T) {
 // Landlock keeps files and servers apart, and leaves processes to be seen.
 func TestProbeSaysWhatLandlockLeavesOpen(t *testing.T) {
 	i := &isolation.Isolation{Weakest: isolation.LevelLandlock, Strongest: isolation.LevelLandlock}
-	report, err := isolation.Probe(t.Context(), i)
+	report, err := isolation.Probe(t.Context(), i, claudecell.Program(&claude.Options{}))
 	if _, weak := errors.AsType[*isolation.WeakError](err); weak {
 		t.Skip("no Landlock for this user: ", err)
 	}
@@ -109,7 +111,7 @@ func TestProbeSaysWhatLandlockLeavesOpen(t *testing.T) {
 
 func TestProbeRefusesWallsThatCannotBeHad(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no bubblewrap
-	_, err := isolation.Probe(t.Context(), nil)
+	_, err := isolation.Probe(t.Context(), nil, claudecell.Program(&claude.Options{}))
 	if err == nil || !strings.Contains(err.Error(), "trying the walls") {
 		t.Errorf("got %v, want the reason why there is no cell", err)
 	}

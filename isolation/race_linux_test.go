@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
@@ -55,7 +56,7 @@ func (g raceGround) exchanging(t *testing.T, in *isolation.Isolation) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = in.Exec(ctx, isolation.ExecOptions{Argv: []string{"sh", "-c", "exec env " + attacker("exchange", "docs", "link")}, Dir: g.work})
+		_, _ = in.Exec(ctx, isolation.ExecOptions{Argv: []string{"sh", "-c", "exec env " + attacker("exchange", "docs", "link")}, Program: isolation.Program{Dir: g.work}})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -94,7 +95,7 @@ func TestMounts_CommandBesideAnExchangingAgentSeesNothingOfTheHost(t *testing.T)
 	g := newRaceGround(t)
 	g.exchanging(t, nil)
 	in := &isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"docs/inner"}}}
-	g.race(t, in, isolation.ExecOptions{Argv: []string{"sh", "-c", "for n in $(seq 40); do cat docs/inner/file link/inner/file; done; touch docs/made docs/inner/made"}, Dir: g.work})
+	g.race(t, in, isolation.ExecOptions{Argv: []string{"sh", "-c", "for n in $(seq 40); do cat docs/inner/file link/inner/file; done; touch docs/made docs/inner/made"}, Program: isolation.Program{Dir: g.work}})
 }
 
 // A second agent works in a folder of the first one's, which exchanges it.
@@ -103,7 +104,7 @@ func TestMounts_AgentBelowAnExchangingAgentSeesNothingOfTheHost(t *testing.T) {
 	for _, in := range levelsHere() {
 		g := newRaceGround(t)
 		g.exchanging(t, in)
-		g.race(t, in, isolation.ExecOptions{Argv: []string{"sh", "-c", "cat file inner/file; touch made"}, Dir: filepath.Join(g.work, "docs")})
+		g.race(t, in, isolation.ExecOptions{Argv: []string{"sh", "-c", "cat file inner/file; touch made"}, Program: isolation.Program{Dir: filepath.Join(g.work, "docs")}})
 	}
 }
 
@@ -115,14 +116,14 @@ func TestMounts_PlantedLinkIsNoWorkingDirectory(t *testing.T) {
 	planted := filepath.Join(g.work, "link")
 	for _, in := range levelsHere() {
 		for _, dir := range []string{planted, filepath.Join(planted, "inner")} {
-			_, err := in.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"cat", "file"}, Dir: dir})
+			_, err := in.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"cat", "file"}, Program: isolation.Program{Dir: dir}})
 			if err == nil || !strings.Contains(err.Error(), planted+" is a symbolic link, which an agent may have made") || !strings.Contains(err.Error(), "\n  next: name the folder that the link leads to: "+g.host) {
 				t.Errorf("%s: got %v, want a refusal", dir, err)
 			}
 		}
 	}
 	i := isolation.Isolation{APIKey: "key", TempDir: g.top}
-	if cell, err := i.Open(t.Context(), &claude.Options{Dir: planted}, isolation.OpenOptions{}); err == nil {
+	if cell, err := claudecell.Open(t.Context(), &i, &claude.Options{Dir: planted}, isolation.OpenOptions{}); err == nil {
 		t.Error("a cell was opened", cell.Close())
 	}
 	other := filepath.Join(g.top, "other")
@@ -130,7 +131,7 @@ func TestMounts_PlantedLinkIsNoWorkingDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.Sandbox = &isolation.Sandbox{ReadablePaths: []string{planted}}
-	if cell, err := i.Open(t.Context(), &claude.Options{Dir: other}, isolation.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "is a link to "+g.host) {
+	if cell, err := claudecell.Open(t.Context(), &i, &claude.Options{Dir: other}, isolation.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "is a link to "+g.host) {
 		t.Errorf("as a readable path of another agent: got %v, %v, want a refusal", cell, err)
 	}
 	trusted := g.top + "-link" // in /tmp, which no agent gets

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -18,11 +19,11 @@ func TestFactoriesFailFast(t *testing.T) {
 	bedrock := []string{"CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-1"}
 	both := append(key, bedrock...)
 	factories := map[string]func(isolation.Isolation) (*isolation.Isolation, error){
-		"InheritHostAuth": isolation.InheritHostAuth,
-		"WithAPIKey":      func(i isolation.Isolation) (*isolation.Isolation, error) { return isolation.WithAPIKey(planted, i) },
-		"WithAPIKey none": func(i isolation.Isolation) (*isolation.Isolation, error) { return isolation.WithAPIKey("", i) },
-		"ForAnthropicAPI": isolation.ForAnthropicAPI,
-		"ForBedrock":      func(i isolation.Isolation) (*isolation.Isolation, error) { return isolation.ForBedrock("/mnt/aws", i) },
+		"InheritHostAuth": claudecell.InheritHostAuth,
+		"WithAPIKey":      func(i isolation.Isolation) (*isolation.Isolation, error) { return claudecell.WithAPIKey(planted, i) },
+		"WithAPIKey none": func(i isolation.Isolation) (*isolation.Isolation, error) { return claudecell.WithAPIKey("", i) },
+		"ForAnthropicAPI": claudecell.ForAnthropicAPI,
+		"ForBedrock":      func(i isolation.Isolation) (*isolation.Isolation, error) { return claudecell.ForBedrock("/mnt/aws", i) },
 	}
 	tests := []struct {
 		factory string
@@ -30,21 +31,21 @@ func TestFactoriesFailFast(t *testing.T) {
 		want    isolation.Mode // "" means an error
 	}{
 		{"InheritHostAuth", nil, ""},
-		{"InheritHostAuth", key, isolation.ModeAPIKey},
-		{"InheritHostAuth", bedrock, isolation.ModeBedrock},
-		{"InheritHostAuth", both, isolation.ModeBedrock},
-		{"WithAPIKey", nil, isolation.ModeExplicitKey},
-		{"WithAPIKey", both, isolation.ModeExplicitKey},
+		{"InheritHostAuth", key, claudecell.ModeAPIKey},
+		{"InheritHostAuth", bedrock, claudecell.ModeBedrock},
+		{"InheritHostAuth", both, claudecell.ModeBedrock},
+		{"WithAPIKey", nil, claudecell.ModeExplicitKey},
+		{"WithAPIKey", both, claudecell.ModeExplicitKey},
 		{"WithAPIKey none", both, ""},
 		{"ForAnthropicAPI", nil, ""},
 		{"ForAnthropicAPI", bedrock, ""},
-		{"ForAnthropicAPI", both, isolation.ModeAPIKey},
+		{"ForAnthropicAPI", both, claudecell.ModeAPIKey},
 		{"ForBedrock", key, ""},
-		{"ForBedrock", both, isolation.ModeBedrock},
+		{"ForBedrock", both, claudecell.ModeBedrock},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.factory, len(test.env)), func(t *testing.T) {
-			base := isolation.Isolation{Host: hostWith(test.env...), Network: isolation.APIOnly(), IncludeHostEnv: true}
+			base := isolation.Isolation{Host: hostWith(test.env...), Network: claudecell.APIOnly(), IncludeHostEnv: true}
 			got, err := factories[test.factory](base)
 			if test.want == "" {
 				checkAuthError(t, err)
@@ -53,7 +54,7 @@ func TestFactoriesFailFast(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := got.Authenticate()
+			found, err := claudecell.Authenticate(got)
 			if err != nil || found.Mode != test.want {
 				t.Errorf("got %v, %v, want %s", found, err, test.want)
 			}
@@ -68,19 +69,19 @@ func TestFactoriesFailFast(t *testing.T) {
 }
 
 func TestAFactoryNamesBothWaysToPay(t *testing.T) {
-	_, err := isolation.InheritHostAuth(isolation.Isolation{Host: hostWith()})
+	_, err := claudecell.InheritHostAuth(isolation.Isolation{Host: hostWith()})
 	checkAuthError(t, err, "set ANTHROPIC_API_KEY", "or set CLAUDE_CODE_USE_BEDROCK=1 and AWS_REGION")
 }
 
 func TestAFactoryRefusesVariablesThatHoldTheWalls(t *testing.T) {
-	_, err := isolation.WithAPIKey("k", isolation.Isolation{Host: hostWith(), Env: map[string]string{"HOME": "/root"}})
+	_, err := claudecell.WithAPIKey("k", isolation.Isolation{Host: hostWith(), Env: map[string]string{"HOME": "/root"}})
 	if _, ok := errors.AsType[*isolation.RefusedError](err); !ok {
 		t.Errorf("got %v, want a RefusedError", err)
 	}
 }
 
 func TestRecipes(t *testing.T) {
-	production, err := isolation.Production(planted)
+	production, err := claudecell.Production(planted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestRecipes(t *testing.T) {
 		got, want *isolation.Isolation
 		level     isolation.Level
 	}{
-		{"production", production, &isolation.Isolation{APIKey: planted, Network: isolation.APIOnly(), Sandbox: &isolation.Sandbox{}}, cell},
+		{"production", production, &isolation.Isolation{APIKey: planted, Network: claudecell.APIOnly(), Sandbox: &isolation.Sandbox{}}, cell},
 		{"autonomous", isolation.Autonomous(), &isolation.Isolation{Network: isolation.NoNetwork(), Sandbox: &isolation.Sandbox{}}, cell},
 		{"development", isolation.Development(), &isolation.Isolation{
 			Network: &isolation.NetworkPolicy{AllowedDomains: []string{"*"}, AllowLocalhost: true, AllowLocalBinding: true},
@@ -107,7 +108,7 @@ func TestRecipes(t *testing.T) {
 	if err := isolation.Autonomous().Validate(landlock, "linux"); err == nil {
 		t.Error("an autonomous agent runs without a cell")
 	}
-	if _, err := isolation.Production(""); err == nil {
+	if _, err := claudecell.Production(""); err == nil {
 		t.Error("production runs without a key")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
@@ -50,7 +51,7 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 			t.Errorf("%v: an agent wrote %q, %v", info.Mode(), content, err)
 		}
 	}
-	command := isolation.ExecOptions{Argv: []string{"sh", "-c", attacker("map", "bin/program")}, Dir: work}
+	command := isolation.ExecOptions{Argv: []string{"sh", "-c", attacker("map", "bin/program")}, Program: isolation.Program{Dir: work}}
 	for _, mode := range []os.FileMode{0o755 | os.ModeSetuid, 0o755 | os.ModeSetgid} {
 		if err := os.Chmod(program, mode); err != nil {
 			t.Fatal(err)
@@ -71,7 +72,7 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 		}
 		o := &claude.Options{Dir: work}
 		in := &isolation.Isolation{APIKey: "key", TempDir: top, Sandbox: &isolation.Sandbox{WritablePaths: []string{named}}}
-		cell, err := in.Open(t.Context(), o, isolation.OpenOptions{})
+		cell, err := claudecell.Open(t.Context(), in, o, isolation.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

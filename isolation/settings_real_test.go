@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -35,10 +36,10 @@ func play(t *testing.T, cli *claudetest.RealCLI, home *isolation.Home, mode clau
 	model := claudetest.NewModel(t, script.Reply(calls...), script.Text("done"))
 	opts := cli.Options(model)
 	cli.SetEnv(opts, model, map[string]string{
-		"HOME": home.Path(), "CLAUDE_CONFIG_DIR": home.ClaudeDir(), "TMPDIR": home.TempDir(), "CLAUDE_CODE_TMPDIR": home.TempDir(),
+		"HOME": home.Path(), "CLAUDE_CONFIG_DIR": home.ConfigDir(), "TMPDIR": home.TempDir(), "CLAUDE_CODE_TMPDIR": home.TempDir(),
 	})
 	opts.Spawner = launch.HostSpawner{NoPIDNamespace: true} // in which the CLI could not make its own sandbox
-	opts.SettingSources, opts.PermissionMode = isolation.SettingSources(), mode
+	opts.SettingSources, opts.PermissionMode = claudecell.SettingSources(), mode
 	opts.CanUseTool = func(_ context.Context, r *claude.PermissionRequest) (claude.PermissionResult, error) {
 		return claude.Deny{Message: "asked about " + r.ToolName}, nil
 	}
@@ -65,7 +66,7 @@ func TestTheSettingsOfTheCLIsOwnSandboxHold(t *testing.T) {
 	if err := os.Mkdir(out, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	home, err := isolation.NewHome(cli.Root, isolation.HomeOptions{
+	home, err := claudecell.NewHome(cli.Root, claudecell.HomeOptions{
 		Level: sandbox, Workspace: cli.Work, CLI: cli.Path, HostHome: hostHome,
 		Sandbox: &isolation.Sandbox{WritablePaths: []string{"../out"}, ReadablePaths: []string{data}},
 	})
@@ -108,7 +109,7 @@ func TestTheSettingsOfTheCLIsOwnSandboxHold(t *testing.T) {
 func TestBashInACellAsksOnlyIfToldTo(t *testing.T) {
 	for _, ask := range []bool{false, true} {
 		cli := claudetest.CLI(t)
-		home, err := isolation.NewHome(cli.Root, isolation.HomeOptions{Workspace: cli.Work, Sandbox: &isolation.Sandbox{AskBeforeBash: ask}})
+		home, err := claudecell.NewHome(cli.Root, claudecell.HomeOptions{Workspace: cli.Work, Sandbox: &isolation.Sandbox{AskBeforeBash: ask}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,12 +124,12 @@ func TestBashInACellAsksOnlyIfToldTo(t *testing.T) {
 
 func TestTheCLIWritesNowhereButIntoItsHomeAndWorkspace(t *testing.T) {
 	cli := claudetest.CLI(t)
-	home, err := isolation.NewHome(cli.Root, isolation.HomeOptions{Workspace: cli.Work})
+	home, err := claudecell.NewHome(cli.Root, claudecell.HomeOptions{Workspace: cli.Work})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer home.Close()
-	plant(t, filepath.Join(home.SkillsDir(), "greeting", "SKILL.md"), "---\nname: greeting\ndescription: a skill of the home\n---\nhi\n")
+	plant(t, filepath.Join(claudecell.SkillsDir(home), "greeting", "SKILL.md"), "---\nname: greeting\ndescription: a skill of the home\n---\nhi\n")
 	play(t, cli, home, claude.ModeDefault, []try{{"skill", "Skill", script.Input{"skill": "greeting"}, "greeting", "", false}})
 	for _, dir := range []string{cli.Home, cli.Config, cli.Temp} {
 		checkEmpty(t, dir)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
 
 var update = flag.Bool("update", false, "rewrite what the files in testdata expect")
 
 func TestTheSettingsOfAHome(t *testing.T) {
-	type options = isolation.HomeOptions
+	type options = claudecell.HomeOptions
 	everything := isolation.Sandbox{
 		WritablePaths: []string{"out", "/srv/cache"}, ReadablePaths: []string{"/srv/data"},
 		ExcludedCommands: []string{"docker"}, AllowUnsandboxedCommands: true, AskBeforeBash: true, WeakerNested: true,
@@ -47,12 +48,12 @@ func TestTheSettingsOfAHome(t *testing.T) {
 	}
 	for name, o := range tests {
 		t.Run(name, func(t *testing.T) {
-			home, err := isolation.NewHome(t.TempDir(), on(o))
+			home, err := claudecell.NewHome(t.TempDir(), on(o))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer home.Close()
-			content, err := os.ReadFile(home.SettingsPath())
+			content, err := os.ReadFile(claudecell.SettingsPath(home))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +79,7 @@ func checkGolden(t *testing.T, path, got string) {
 }
 
 func TestAnIsolatedCLIReadsNoSettingsOfTheProject(t *testing.T) {
-	if diff := cmp.Diff([]string{"user"}, isolation.SettingSources()); diff != "" {
+	if diff := cmp.Diff([]string{"user"}, claudecell.SettingSources()); diff != "" {
 		t.Errorf("SettingSources (-want +got):\n%s", diff)
 	}
 }

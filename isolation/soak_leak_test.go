@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/internal/testsize"
@@ -96,7 +97,7 @@ var cycles = map[string]func(t *testing.T, i *isolation.Isolation, dir string){
 		}
 	},
 	"nothing is started": func(t *testing.T, i *isolation.Isolation, dir string) {
-		cell, err := i.Open(t.Context(), &claude.Options{Dir: dir}, isolation.OpenOptions{})
+		cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: dir}, isolation.OpenOptions{})
 		if err != nil {
 			t.Error(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -55,7 +56,7 @@ func TestManyRealCLIsInCellsAtOnce(t *testing.T) {
 func turnInCell(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, dir string) error {
 	o := cli.Options(model)
 	o.Dir, o.PermissionMode = dir, claude.ModeBypassPermissions
-	cell, err := (&isolation.Isolation{TempDir: cli.Temp}).Open(t.Context(), o, isolation.OpenOptions{})
+	cell, err := claudecell.Open(t.Context(), &isolation.Isolation{TempDir: cli.Temp}, o, isolation.OpenOptions{})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
@@ -56,7 +57,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
-	cell, err := furnished(r.adapter.isolation, req.Skills).Open(ctx, &r.opts, o)
+	cell, err := claudecell.Open(ctx, furnished(r.adapter.isolation, req.Skills), &r.opts, o)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -168,7 +169,7 @@ func TestABudgetEndsARunInTheMiddleOfItsTurn(t *testing.T) {
 
 // putGreeting puts a skill into a home.
 func putGreeting(h *isolation.Home) error {
-	skill := filepath.Join(h.SkillsDir(), "greet")
+	skill := filepath.Join(claudecell.SkillsDir(h), "greet")
 	if err := os.Mkdir(skill, 0o700); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // A Config is everything that can be configured about Claude Code, for [FromConfig]. The zero value is
-// ready to use: [isolation.DefaultModel] with high reasoning, all tools, no questions, a cell without
+// ready to use: [claudecell.DefaultModel] with high reasoning, all tools, no questions, a cell without
 // network for tools.
 //
 // What the CLI cannot do is refused, with the name of the field.
@@ -44,7 +44,7 @@ type ClientConfig struct {
 	// SettingSources are the settings files that are read. Nil means "user", those of the home that is made
 	// for the run. "project" and "local" are refused: the agent can write them.
 	SettingSources []string
-	// Sandbox are walls in the words of the CLI's own sandbox settings; see [isolation.FromSettings]. Nil
+	// Sandbox are walls in the words of the CLI's own sandbox settings; see [claudecell.FromSettings]. Nil
 	// leaves them to Isolation, and with both, Isolation must say nothing about walls and network.
 	Sandbox *claude.Sandbox
 	// MaxTurns limits the model calls of one prompt. Zero means no limit.
@@ -71,7 +71,7 @@ type ClientConfig struct {
 // A ModelConfig is which model works, and how. The zero value is ready to use.
 type ModelConfig struct {
 	// Model is a name at Anthropic or an id at Bedrock; either is turned into the form that the
-	// authentication needs. Empty means [isolation.DefaultModel].
+	// authentication needs. Empty means [claudecell.DefaultModel].
 	Model string
 	// Reasoning is how hard the model thinks. Empty means ReasoningHigh, or nothing for a model that is known
 	// to take no effort. What a model does not take is refused.

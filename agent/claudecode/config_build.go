@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -108,7 +109,7 @@ func (b *build) sources() {
 	case said != nil:
 		b.base.SettingSources = slices.Clone(said)
 	case b.base.SettingSources == nil:
-		b.base.SettingSources = isolation.SettingSources()
+		b.base.SettingSources = claudecell.SettingSources()
 	}
 }
 
@@ -158,7 +159,7 @@ func (b *build) sandbox(settings claude.Sandbox) {
 		return
 	}
 	var err error
-	if i.Sandbox, i.Network, err = isolation.FromSettings(settings); err != nil {
+	if i.Sandbox, i.Network, err = claudecell.FromSettings(settings); err != nil {
 		b.refuse("Client.Sandbox", "%v", err)
 	}
 }
@@ -167,7 +168,7 @@ func (b *build) variables(env map[string]string) {
 	i := b.own()
 	maps.Copy(env, i.Env)
 	i.Env = env
-	if _, err := i.BuildEnv(isolation.LevelCell); err != nil {
+	if err := claudecell.ValidateEnv(i.Env); err != nil {
 		b.refuse("Client.Env", "%v", err)
 	}
 }

@@ -5,6 +5,7 @@ package claudecode
 import (
 	"slices"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
@@ -34,7 +35,7 @@ func (b *build) model() {
 	if b.config.Model.MaxTokens < 0 {
 		b.refuse("Model.MaxTokens", "%d is below zero\n  next: leave it out for the CLI's own bound", b.config.Model.MaxTokens)
 	}
-	settle(b, "Model.Model", &b.base.Model, b.config.Model.Model, isolation.DefaultModel)
+	settle(b, "Model.Model", &b.base.Model, b.config.Model.Model, claudecell.DefaultModel)
 	b.base.Model = b.inForm(b.base.Model)
 	b.reasoning()
 }
@@ -48,17 +49,17 @@ func (b *build) inForm(model string) string {
 	}
 	if i.Upstream != nil {
 		if i.Upstream.Wire() == gateway.WireBedrock {
-			return isolation.ToBedrockModelID(model, gateway.RegionOf(i.Upstream))
+			return claudecell.ToBedrockModelID(model, gateway.RegionOf(i.Upstream))
 		}
-		return isolation.ToAnthropicModelName(model)
+		return claudecell.ToAnthropicModelName(model)
 	}
 	if i.Host.Environ == nil { // as in a cell
 		i.Host.Environ = b.base.Environ
 	}
-	if found, err := i.Authenticate(); err == nil && found.Bedrock != nil {
-		return isolation.ToBedrockModelID(model, found.Bedrock.Region)
+	if found, err := claudecell.Authenticate(&i); err == nil && found.Bedrock != nil {
+		return claudecell.ToBedrockModelID(model, found.Bedrock.Region)
 	}
-	return isolation.ToAnthropicModelName(model)
+	return claudecell.ToAnthropicModelName(model)
 }
 
 // reasoning sets the effort, or switches thinking off.

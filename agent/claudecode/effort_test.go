@@ -12,13 +12,13 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/internal/testsize"
-	"github.com/drover-agents/drover/isolation"
 )
 
 // wireEfforts is what the request to each model carries, for each effort that the CLI is given: nothing at all,
@@ -72,7 +72,7 @@ func spellings(t *testing.T, init *claude.InitializeResult, turn int) []string {
 		}
 		names[model] = append(names[model], name)
 	}
-	for name, id := range isolation.SupportedBedrockModels() {
+	for name, id := range claudecell.SupportedBedrockModels() {
 		add(name)
 		add(id)
 	}
@@ -296,7 +296,7 @@ func TestTheOldestCLIIsHeldToAConfig(t *testing.T) {
 	if got.done(t).Status != event.DoneSuccess || len(asked) != 1 {
 		t.Fatalf("the run ends with %+v after %d calls", got.done(t), len(asked))
 	}
-	if a := asked[0]; a.Model != isolation.DefaultModel || a.Effort() != "max" || a.MaxTokens != 12345 || !slices.Contains(a.Betas(), "some-beta-2026") {
+	if a := asked[0]; a.Model != claudecell.DefaultModel || a.Effort() != "max" || a.MaxTokens != 12345 || !slices.Contains(a.Betas(), "some-beta-2026") {
 		t.Errorf("the CLI asks %s for the effort %q and %d tokens with %q", a.Model, a.Effort(), a.MaxTokens, a.Betas())
 	}
 	adapter, err := claudecode.FromConfig(claudecode.Config{

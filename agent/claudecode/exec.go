@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -26,12 +27,7 @@ func (a *Adapter) Exec(ctx context.Context, req agent.Request, argv []string) (g
 	if err != nil {
 		return guard.Executed{}, err
 	}
-	var in isolation.Isolation
-	if a.isolation != nil {
-		in = *a.isolation
-	}
-	if in.Host.Environ == nil {
-		in.Host.Environ = a.base.Environ
-	}
-	return in.Exec(ctx, isolation.ExecOptions{Argv: argv, Dir: cmp.Or(dir, a.base.Dir), AddDirs: a.base.AddDirs, CLI: a.base.CLIPath})
+	o := a.base
+	o.Dir = cmp.Or(dir, o.Dir)
+	return a.isolation.Exec(ctx, isolation.ExecOptions{Argv: argv, Program: claudecell.Program(&o)})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -86,7 +87,7 @@ func skillsDir(h *isolation.Home) (*os.Root, error) {
 		return nil, err
 	}
 	defer home.Close()
-	name, err := filepath.Rel(h.Path(), h.SkillsDir())
+	name, err := filepath.Rel(h.Path(), claudecell.SkillsDir(h))
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -58,7 +59,7 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 			base := cli(t).Options(model)
 			walls := &isolation.Isolation{}
 			if name == "an isolation that knows" {
-				walls.Furnish = func(h *isolation.Home) error { return skillOf(t, "house").WriteTo(h.SkillsDir()) }
+				walls.Furnish = func(h *isolation.Home) error { return skillOf(t, "house").WriteTo(claudecell.SkillsDir(h)) }
 			}
 			req.Skills = []agent.Skill{skillOf(t, "greet"), skillOf(t, "other")}
 			got := in(t, walls, base, req)

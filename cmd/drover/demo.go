@@ -16,6 +16,7 @@ import (
 	root "github.com/drover-agents/drover" // tests have a function of its name
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -132,7 +133,7 @@ func (d *demo) walls() *isolation.Isolation {
 func demoCLI() *claude.Options {
 	return &claude.Options{
 		Env: claude.InheritEnv(map[string]string{"ENABLE_TOOL_SEARCH": "false"}), StrictMCP: true, NoPersistence: true,
-		SettingSources: isolation.SettingSources(),
+		SettingSources: claudecell.SettingSources(),
 	}
 }
 

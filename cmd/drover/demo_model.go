@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
@@ -51,8 +52,8 @@ func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
 }
 
 // environmentPays finds what the variables of this process pay with.
-func (p project) environmentPays() (*isolation.Finding, error) {
-	return (&isolation.Isolation{Host: p.host()}).Authenticate()
+func (p project) environmentPays() (*claudecell.Finding, error) {
+	return claudecell.Authenticate(&isolation.Isolation{Host: p.host()})
 }
 
 // host is this machine, but for the settings and the login of its claude: the demo says who answers, and they
@@ -73,7 +74,7 @@ func scriptedSince(bad *isolation.AuthError) string {
 	return "scripted, no key needed; a real one answers if a key or Bedrock is set"
 }
 
-func demoPaidBy(found *isolation.Finding) string {
+func demoPaidBy(found *claudecell.Finding) string {
 	service := "Anthropic"
 	if found.Bedrock != nil {
 		service = "Bedrock in " + found.Bedrock.Region

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -23,10 +24,10 @@ func TestTheDemoTakesTheModelThatTheEnvironmentHas(t *testing.T) {
 		mode     isolation.Mode
 	}{
 		"nothing":               {want: "scripted, no key needed; "},
-		"a key":                 {environ: map[string]string{"ANTHROPIC_API_KEY": "planted"}, want: "Anthropic, by ANTHROPIC_API_KEY; DROVER_DEMO=script", mode: isolation.ModeAPIKey},
+		"a key":                 {environ: map[string]string{"ANTHROPIC_API_KEY": "planted"}, want: "Anthropic, by ANTHROPIC_API_KEY; DROVER_DEMO=script", mode: claudecell.ModeAPIKey},
 		"a key and the flag":    {environ: map[string]string{"ANTHROPIC_API_KEY": "planted"}, scripted: true, want: "scripted, as asked"},
 		"a key and the word":    {environ: map[string]string{"ANTHROPIC_API_KEY": "planted", envDemo: "script"}, want: "scripted, as asked"},
-		"Bedrock":               {environ: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-west-1"}, want: "Bedrock in eu-west-1, by CLAUDE_CODE_USE_BEDROCK;", mode: isolation.ModeBedrock},
+		"Bedrock":               {environ: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-west-1"}, want: "Bedrock in eu-west-1, by CLAUDE_CODE_USE_BEDROCK;", mode: claudecell.ModeBedrock},
 		"Bedrock nowhere":       {environ: map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1"}, want: "scripted, since CLAUDE_CODE_USE_BEDROCK is on, and no region is set"},
 		"a service unsupported": {environ: map[string]string{"CLAUDE_CODE_USE_VERTEX": "1"}, want: "scripted, since CLAUDE_CODE_USE_VERTEX is on"},
 	} {
@@ -90,7 +91,7 @@ func TestTheDemoSendsAKeyWhereItSays(t *testing.T) {
 	if d.model, err = chooseDemoModel(false, d.project); err != nil {
 		t.Fatal(err)
 	}
-	found, err := d.walls().Authenticate()
+	found, err := claudecell.Authenticate(d.walls())
 	if err != nil || found.Name != "ANTHROPIC_API_KEY" || found.BaseURL != "" {
 		t.Errorf("it pays with %+v (%v), want the key of the environment, at Anthropic", found, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -19,9 +20,9 @@ var credentialNames = []string{"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLA
 var cloudNames = []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"}
 
 // authentication is how a run would pay, by the rules of the run itself. The stored login is not opened.
-func (d *doctor) authentication() (*isolation.Finding, error) {
+func (d *doctor) authentication() (*claudecell.Finding, error) {
 	in := isolation.Isolation{Host: isolation.Host{Environ: d.environ, Home: d.home}}
-	return in.Authenticate()
+	return claudecell.Authenticate(&in)
 }
 
 // examineAuth tells which credential a run would use.
@@ -42,15 +43,15 @@ func (d *doctor) examineAuth(context.Context) *doctorCheck {
 }
 
 // paidBy says in words what was found.
-func paidBy(found *isolation.Finding) string {
+func paidBy(found *claudecell.Finding) string {
 	where := ""
-	if found.Source == isolation.SourceHostSettings {
+	if found.Source == claudecell.SourceHostSettings {
 		where = " in the settings of the CLI"
 	}
 	switch found.Mode {
-	case isolation.ModeBedrock:
+	case claudecell.ModeBedrock:
 		return "Amazon Bedrock in " + found.Bedrock.Region + " (" + found.Name + where + "), whose own credentials are not checked"
-	case isolation.ModeKeyHelper:
+	case claudecell.ModeKeyHelper:
 		return found.Name + where + ", which was not run"
 	}
 	return found.Name + " is set" + where

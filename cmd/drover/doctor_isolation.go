@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -64,5 +66,5 @@ func probeLevel(ctx context.Context, level isolation.Level) (isolation.Report, e
 	if level == isolation.LevelHost {
 		in.Sandbox = &isolation.Sandbox{Disabled: true}
 	}
-	return isolation.Probe(ctx, in)
+	return isolation.Probe(ctx, in, claudecell.Program(&claude.Options{}))
 }

@@ -15,7 +15,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 )
 
 const (
@@ -45,7 +45,7 @@ func (d *doctor) examineModel(ctx context.Context) *doctorCheck {
 	}
 	base := d.getenv("ANTHROPIC_BASE_URL")
 	if found, err := d.authentication(); err == nil {
-		if found.Mode == isolation.ModeBedrock {
+		if found.Mode == claudecell.ModeBedrock {
 			return &doctorCheck{State: doctorSkipped, Detail: "not tried: Amazon Bedrock has its own endpoints"}
 		}
 		base = found.BaseURL

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
@@ -98,7 +99,7 @@ func folders(dir string) gateway.Folders { return gateway.Folders{Dir: dir, Temp
 
 // record writes down what passes.
 func (m *modelSource) record(ctx context.Context, in *isolation.Isolation, path, dir string) error {
-	upstream, err := in.OpenUpstream(ctx)
+	upstream, err := claudecell.OpenUpstream(ctx, in)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	root "github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -268,7 +269,7 @@ func (o *runOptions) adapter(in *isolation.Isolation, kept *conversations) (agen
 	}
 	base := &claude.Options{
 		ClientApp: "drover/" + claude.Version, SystemPrompt: claude.PresetPrompt{}, StrictMCP: true,
-		SettingSources: isolation.SettingSources(), // those of the private home
+		SettingSources: claudecell.SettingSources(), // those of the private home
 		// The gate decides in every mode; this one the CLI grants to root too.
 		PermissionMode: claude.ModeDefault,
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -445,7 +446,7 @@ func TestFlagsBecomeARequest(t *testing.T) {
 	if p := req.Permissions; p == nil || p.FileWrite != gate.LevelAllow || p.ShellExecute != gate.LevelUnset || p.NetworkAccess != gate.LevelDeny {
 		t.Errorf("Permissions are %+v", req.Permissions)
 	}
-	if b := a.base; !slices.Equal(b.SettingSources, isolation.SettingSources()) || !b.StrictMCP || b.SystemPrompt != claude.SystemPrompt(claude.PresetPrompt{}) {
+	if b := a.base; !slices.Equal(b.SettingSources, claudecell.SettingSources()) || !b.StrictMCP || b.SystemPrompt != claude.SystemPrompt(claude.PresetPrompt{}) {
 		t.Errorf("settings, servers or the prompt of the user are not left aside: %+v", b)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/isolation"
@@ -57,7 +58,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, store *notes,
 	if err := claudecode.BindGate(opts, engine); err != nil {
 		return err
 	}
-	cell, err := new(isolation.Isolation).Open(ctx, opts, isolation.OpenOptions{Judged: true})
+	cell, err := claudecell.Open(ctx, nil, opts, isolation.OpenOptions{Judged: true})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -23,7 +24,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer) error {
 	opts := &claude.Options{Tools: []string{"Read", "Bash"}}
-	cell, err := new(isolation.Isolation).Open(ctx, opts, isolation.OpenOptions{})
+	cell, err := claudecell.Open(ctx, nil, opts, isolation.OpenOptions{})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	_ "github.com/drover-agents/drover/gateway/bedrock" // AWS's part is in programs that want it
 	"github.com/drover-agents/drover/isolation"
@@ -39,12 +40,12 @@ func main() {
 // run takes what the CLI is started with, and the machine that has the credentials.
 func run(ctx context.Context, out io.Writer, opts *claude.Options, host isolation.Host, files, model string) error {
 	// &isolation.Isolation{Host: host} would do the same, and whatever else the host is set up for.
-	in, err := isolation.ForBedrock(files, isolation.Isolation{Host: host})
+	in, err := claudecell.ForBedrock(files, isolation.Isolation{Host: host})
 	if err != nil {
 		return err
 	}
-	model = cmp.Or(model, in.DefaultModel())
-	fmt.Fprintf(out, "%s, %s at Anthropic\n", model, isolation.ToAnthropicModelName(model))
+	model = cmp.Or(model, claudecell.ModelFor(in))
+	fmt.Fprintf(out, "%s, %s at Anthropic\n", model, claudecell.ToAnthropicModelName(model))
 	adapter, err := claudecode.FromConfig(claudecode.Config{
 		Client: claudecode.ClientConfig{Isolation: in},
 		Model:  claudecode.ModelConfig{Model: model},

@@ -20,6 +20,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
@@ -98,7 +99,7 @@ func (t task) tape(ctx context.Context, in *isolation.Isolation, dir string) (en
 		in.Upstream = player
 		return player.Err, nil // which request was not in the recording
 	case t.record != "":
-		upstream, err := in.OpenUpstream(ctx)
+		upstream, err := claudecell.OpenUpstream(ctx, in)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -27,7 +28,7 @@ func main() {
 
 // run takes what the CLI is started with.
 func run(ctx context.Context, in io.Reader, out io.Writer, opts *claude.Options) error {
-	cell, err := new(isolation.Isolation).Open(ctx, opts, isolation.OpenOptions{})
+	cell, err := claudecell.Open(ctx, nil, opts, isolation.OpenOptions{})
 	if err != nil {
 		return err
 	}

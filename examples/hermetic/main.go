@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
@@ -32,7 +33,7 @@ func main() {
 	flag.Parse()
 	network := isolation.NoNetwork()
 	if *api {
-		network = isolation.APIOnly()
+		network = claudecell.APIOnly()
 	}
 	opts := &claude.Options{Dir: cmp.Or(flag.Arg(0), ".")}
 	if err := run(context.Background(), os.Stdout, opts, os.Getenv("ANTHROPIC_API_KEY"), network); err != nil {
@@ -42,7 +43,7 @@ func main() {
 
 // run takes what the CLI is started with, what pays for it, and what its tools may reach.
 func run(ctx context.Context, out io.Writer, opts *claude.Options, key string, network *isolation.NetworkPolicy) error {
-	in, err := isolation.WithAPIKey(key, isolation.Isolation{
+	in, err := claudecell.WithAPIKey(key, isolation.Isolation{
 		Network: network,
 		Sandbox: &isolation.Sandbox{}, // which is on
 	})

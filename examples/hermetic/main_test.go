@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/isolation"
@@ -26,7 +27,7 @@ func TestHermetic(t *testing.T) {
 		held    string
 	}{
 		"no network":    {isolation.NoNetwork(), "- network: tools reach nothing\n"},
-		"the API alone": {isolation.APIOnly(), "- network: tools reach api.anthropic.com through the proxy\n"},
+		"the API alone": {claudecell.APIOnly(), "- network: tools reach api.anthropic.com through the proxy\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cli := claudetest.CLI(t)

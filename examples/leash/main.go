@@ -11,6 +11,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -43,7 +44,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 		}),
 	}
 	opts.AllowedTools = []string{"mcp__town__weather"}
-	cell, err := new(isolation.Isolation).Open(ctx, opts, isolation.OpenOptions{})
+	cell, err := claudecell.Open(ctx, nil, opts, isolation.OpenOptions{})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
@@ -41,7 +42,7 @@ func TestAConfigForBedrockReachesItsModel(t *testing.T) {
 		"CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=" + region, "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ACCESS_KEY_ID=" + plantedID, "AWS_SECRET_ACCESS_KEY=" + plantedSecret, "ANTHROPIC_BEDROCK_BASE_URL=" + fake.URL,
 	}
-	walls, err := isolation.ForBedrock("", isolation.Isolation{Host: isolation.Host{Environ: func() []string { return environ }, Home: t.TempDir()}})
+	walls, err := claudecell.ForBedrock("", isolation.Isolation{Host: isolation.Host{Environ: func() []string { return environ }, Home: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/gateway/bedrock"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -25,7 +26,7 @@ func TestIsolation_AWSConfigPathIsWhereTheFilesAreRead(t *testing.T) {
 			i := isolation.Isolation{AWSConfigPath: x.path, Host: isolation.Host{Home: home, Environ: func() []string {
 				return []string{"HOME=" + home, "CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=eu-west-7", "AWS_EC2_METADATA_DISABLED=true", "ANTHROPIC_BEDROCK_BASE_URL=" + fake.URL}
 			}}}
-			up, err := i.OpenUpstream(t.Context())
+			up, err := claudecell.OpenUpstream(t.Context(), &i)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func TestEveryExampleIsInACell(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := string(source)
-		opened := strings.Contains(text, "isolation.Isolation") && strings.Contains(text, ".Open(")
+		opened := strings.Contains(text, "claudecell.Open(")
 		if !opened && !strings.Contains(text, "claudecode.New(") && !strings.Contains(text, "claudecode.FromConfig(") {
 			t.Errorf("%s starts a CLI without a cell", path)
 		}

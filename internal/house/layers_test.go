@@ -36,7 +36,7 @@ var layers = map[string][]string{
 	// The proxy for what tools reach; Bedrock alone links AWS.
 	"gateway/proxy":   {"gateway", "event", "internal/*"},
 	"gateway/bedrock": {"gateway", "event", "internal/*"},
-	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "claude", "launch", "internal/*"},
+	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "launch", "internal/*"},
 	"workspace":       {"prompt", "session", "tool", "event", "internal/*"},
 	"agent":           {"workspace", "guard", "event", "tool", "gate", "internal/*"},
 	// The suite that every file system for tools must pass.
@@ -44,7 +44,8 @@ var layers = map[string][]string{
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "gate", "tool", "event"},
 	// An adapter knows no session: it asks its host.
-	"agent/claudecode": {"agent", "agent/claudecode/catalogue", "workspace", "isolation", "gateway", "guard", "gate", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
+	"agent/claudecode/claudecell": {"isolation", "gateway", "claude"},
+	"agent/claudecode":            {"agent", "agent/claudecode/catalogue", "agent/claudecode/claudecell", "workspace", "isolation", "gateway", "guard", "gate", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
 	// What is known of the tools of Claude Code: data, for whoever judges or shows their calls.
 	"agent/claudecode/catalogue": {"session", "tool", "event"},
 	// Spans and metrics of what happens; it alone, and the root that holds its options, link OpenTelemetry.
@@ -52,7 +53,7 @@ var layers = map[string][]string{
 	// The root: a prompt in, a typed answer out. It is every adapter's host, and knows none of them.
 	".": {"telemetry", "agent", "workspace", "prompt", "guard", "session", "gate", "gateway", "tool", "schema", "event", "internal/*"},
 	// Agents that are kept as files. It knows no adapter.
-	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "claude", "schema", "internal/*"},
+	"agentfile": {".", "agent", "agent/claudecode/catalogue", "workspace", "prompt", "isolation", "guard", "gate", "tool", "schema", "internal/*"},
 	// The suite that evaluations by every adapter must pass.
 	"drovertest": {".", "agent", "workspace", "prompt", "guard", "session", "tool", "event"},
 	// Programs may use everything; internal packages know of nothing public, so that every public
@@ -74,7 +75,7 @@ func TestLayers(t *testing.T) {
 }
 
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
-var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "telemetry", "."}
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", "."}
 
 func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 	imports := map[string][]string{}

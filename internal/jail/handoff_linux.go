@@ -101,7 +101,7 @@ func (h *Handoff) release(files []*os.File) ([]*os.File, error) {
 
 // message reads one message. An empty one is the end.
 func (h *Handoff) message() ([]byte, []*os.File, error) {
-	word, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxListen+1)))
+	word, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(MaxListen+1)))
 	n, controlled, _, _, err := h.conn.ReadMsgUnix(word, control)
 	if errors.Is(err, io.EOF) {
 		return nil, nil, nil

@@ -158,12 +158,12 @@ func missing(path string, err error) error {
 	return fmt.Errorf("starting a cell: mounting %s: %w\n  next: make it, or take it out of the mounts", path, err)
 }
 
-// maxListen is what the helper takes.
-const maxListen = 16
+// MaxListen is how many listeners a jail has at most.
+const MaxListen = 16
 
 func checkListen(addrs []netip.AddrPort) error {
-	if len(addrs) > maxListen {
-		return fmt.Errorf("starting a cell: %d listeners\n  next: ask for at most %d", len(addrs), maxListen)
+	if len(addrs) > MaxListen {
+		return fmt.Errorf("starting a cell: %d listeners\n  next: ask for at most %d", len(addrs), MaxListen)
 	}
 	for _, a := range addrs {
 		if !a.Addr().Is4() || !a.Addr().IsLoopback() || a.Port() < 1024 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation
+package claudecell
 
 import (
 	"cmp"
@@ -15,18 +15,19 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
 )
 
-// Authenticate finds how the model is to be paid for, in this order: APIKey; Bedrock; a key, a token or
+// Authenticate finds how a run with this isolation pays for the model, in this order: APIKey; Bedrock; a key, a token or
 // a login token in the environment; the key helper of the host's claude; its stored login, if Auth says
 // so. A variable of this process counts before the same one in the host's settings. Vertex and Foundry
-// are refused. The error is an [*AuthError].
+// are refused. The error is an [*isolation.AuthError].
 //
 // Nothing is asked over the network, no helper is run, and the stored login is opened only if Auth says
 // so.
-func (i *Isolation) Authenticate() (*Finding, error) {
+func Authenticate(i *isolation.Isolation) (*Finding, error) {
 	if i.APIKey != "" {
-		return i.explicitKey()
+		return explicitKey(i)
 	}
 	s := newSearch(i)
 	for _, way := range ways {
@@ -47,15 +48,15 @@ func (i *Isolation) Authenticate() (*Finding, error) {
 }
 
 // explicitKey pays with a key that was given. It goes to the host's base URL, if that has one.
-func (i *Isolation) explicitKey() (*Finding, error) {
+func explicitKey(i *isolation.Isolation) (*Finding, error) {
 	if only := i.Auth.Only; only != "" && only != ModeExplicitKey {
-		return nil, &AuthError{
+		return nil, &isolation.AuthError{
 			Reason: fmt.Sprintf("there is an APIKey, and Auth.Only asks for %s", only),
 			Fixes:  []string{"leave one of them out"},
 		}
 	}
 	if reason := badSecret(i.APIKey); reason != "" {
-		return nil, &AuthError{Reason: "the APIKey " + reason, Fixes: []string{"give the key as it is, without anything around it"}}
+		return nil, &isolation.AuthError{Reason: "the APIKey " + reason, Fixes: []string{"give the key as it is, without anything around it"}}
 	}
 	s := newSearch(i)
 	found, err := s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceGiven, Name: "APIKey", credential: &credential{secret: i.APIKey}})
@@ -68,7 +69,7 @@ func (i *Isolation) explicitKey() (*Finding, error) {
 
 // ways are all ways to pay that the host may have, in order. A way that is not there finds nil.
 var ways = []struct {
-	mode Mode
+	mode isolation.Mode
 	find func(*search) (*Finding, error)
 }{
 	{ModeBedrock, (*search).bedrock},
@@ -82,16 +83,16 @@ var ways = []struct {
 
 // search is one look at the host.
 type search struct {
-	host     Host
-	auth     Auth
+	host     isolation.Host
+	auth     isolation.Auth
 	settings *claude.SettingsDocument
 	path     string
 	notes    []string
 }
 
-func newSearch(i *Isolation) *search {
+func newSearch(i *isolation.Isolation) *search {
 	s := &search{host: i.Host, auth: i.Auth, settings: &claude.SettingsDocument{}}
-	dir := s.host.claudeDir()
+	dir := hostConfigDir(s.host)
 	if dir == "" {
 		s.notes = append(s.notes, "the home of the host's user is not known, so that no settings were read")
 		return s
@@ -113,9 +114,21 @@ func newSearch(i *Isolation) *search {
 	return s
 }
 
+// hostConfigDir is where the host's claude keeps its settings, or "" if that cannot be known.
+func hostConfigDir(h isolation.Host) string {
+	if dir := h.Getenv(claude.EnvConfigDir); dir != "" {
+		return dir
+	}
+	home, err := h.HomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, configDir)
+}
+
 // variable looks at this process, then at the settings. A variable that is set to nothing is not set.
 func (s *search) variable(name string) (string, Source) {
-	if value := s.host.get(name); value != "" {
+	if value := s.host.Getenv(name); value != "" {
 		return value, SourceShell
 	}
 	return s.settings.Env[name], SourceHostSettings
@@ -124,7 +137,7 @@ func (s *search) variable(name string) (string, Source) {
 // lookup finds a variable where the authentication was found, for those who look for further ones, such
 // as the credentials of AWS: in this process, then in the host's settings. The home is that of the host.
 func (f *Finding) lookup(name string) (value string, there bool) {
-	if home, err := f.from.host.home(); name == "HOME" && err == nil {
+	if home, err := f.from.host.HomeDir(); name == "HOME" && err == nil {
 		return home, true
 	}
 	value, _ = f.from.variable(name)
@@ -148,7 +161,7 @@ func (s *search) bedrock() (*Finding, error) {
 		return nil, nil
 	}
 	if config.Region == "" {
-		return nil, &AuthError{
+		return nil, &isolation.AuthError{
 			Reason: "CLAUDE_CODE_USE_BEDROCK is on, and no region is set",
 			Fixes:  []string{"set AWS_REGION (or AWS_DEFAULT_REGION) in the environment or in the env section of " + cmp.Or(s.path, "~/.claude/settings.json"), "or unset CLAUDE_CODE_USE_BEDROCK and set ANTHROPIC_API_KEY"},
 		}
@@ -175,7 +188,7 @@ func (s *search) unsupported() (*Finding, error) {
 		{"CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry"},
 	} {
 		if on, source := s.isOn(cloud.variable); on {
-			return nil, &AuthError{
+			return nil, &isolation.AuthError{
 				Reason: fmt.Sprintf("%s is on (%s), and the gateway does not speak with %s", cloud.variable, source, cloud.name),
 				Fixes: []string{
 					fmt.Sprintf("set %s=0 and ANTHROPIC_API_KEY, or CLAUDE_CODE_USE_BEDROCK=1 with AWS_REGION", cloud.variable),
@@ -194,7 +207,7 @@ func (s *search) secretIn(name string) (*Finding, error) {
 		return nil, nil
 	}
 	if reason := badSecret(value); reason != "" {
-		return nil, &AuthError{Reason: fmt.Sprintf("%s (%s) %s", name, source, reason), Fixes: []string{"set it to the secret as it is, without anything around it"}}
+		return nil, &isolation.AuthError{Reason: fmt.Sprintf("%s (%s) %s", name, source, reason), Fixes: []string{"set it to the secret as it is, without anything around it"}}
 	}
 	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: source, Name: name, credential: &credential{secret: value}})
 }
@@ -206,7 +219,7 @@ func (s *search) found(addressVariable string, f *Finding) (*Finding, error) {
 	if address != "" {
 		parsed, err := url.Parse(address)
 		if err != nil || parsed.User != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-			return nil, &AuthError{
+			return nil, &isolation.AuthError{
 				Reason: fmt.Sprintf("%s (%s) is no address of a service", addressVariable, source),
 				Fixes:  []string{"set it to one such as https://gateway.example.com, without a user and a password in it"},
 			}
@@ -252,7 +265,7 @@ func (s *search) storedLogin() (*Finding, error) {
 	}
 	path := s.auth.LoginPath
 	if path == "" {
-		path = filepath.Join(s.host.claudeDir(), ".credentials.json")
+		path = filepath.Join(hostConfigDir(s.host), ".credentials.json")
 	}
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -260,7 +273,7 @@ func (s *search) storedLogin() (*Finding, error) {
 	}
 	login, reason := decodeLogin(content, err, time.Now())
 	if reason != "" {
-		return nil, &AuthError{
+		return nil, &isolation.AuthError{
 			Reason: fmt.Sprintf("the stored login %s %s", path, reason),
 			Fixes:  []string{"run claude on the host once, or claude auth login", "or set ANTHROPIC_API_KEY"},
 		}
@@ -293,15 +306,15 @@ func decodeLogin(content []byte, readErr error, now time.Time) (token, reason st
 // nothingFound names what was looked for, and how to mend it.
 func (s *search) nothingFound() error {
 	const (
-		byKey     = "set ANTHROPIC_API_KEY, or give a key with isolation.WithAPIKey"
+		byKey     = "set ANTHROPIC_API_KEY, or give a key with claudecell.WithAPIKey"
 		byBedrock = "set CLAUDE_CODE_USE_BEDROCK=1 and AWS_REGION, with credentials that AWS finds"
 	)
-	e := &AuthError{}
+	e := &isolation.AuthError{}
 	switch s.auth.Only {
 	case ModeAPIKey:
-		e.Reason, e.Fixes = "ANTHROPIC_API_KEY is not set", []string{byKey, "or " + byBedrock + ", and use isolation.ForBedrock"}
+		e.Reason, e.Fixes = "ANTHROPIC_API_KEY is not set", []string{byKey, "or " + byBedrock + ", and use claudecell.ForBedrock"}
 	case ModeBedrock:
-		e.Reason, e.Fixes = "CLAUDE_CODE_USE_BEDROCK is not 1", []string{byBedrock, "or " + byKey + ", and use isolation.ForAnthropicAPI"}
+		e.Reason, e.Fixes = "CLAUDE_CODE_USE_BEDROCK is not 1", []string{byBedrock, "or " + byKey + ", and use claudecell.ForAnthropicAPI"}
 	case "":
 		e.Reason, e.Fixes = "the host has no authentication for the model", []string{byKey, "or " + byBedrock, "or set Auth.UseStoredLogin to use the login of the host's claude"}
 		if s.auth.UseStoredLogin {

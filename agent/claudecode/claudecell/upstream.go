@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation
+package claudecell
 
 import (
 	"context"
 	"strings"
 
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // OpenUpstream is where model calls go: what was given, or what the host pays for. It is for who wants to
 // put something around it, such as a recording, and back into the field Upstream.
-func (i *Isolation) OpenUpstream(ctx context.Context) (gateway.Upstream, error) {
+func OpenUpstream(ctx context.Context, i *isolation.Isolation) (gateway.Upstream, error) {
 	if i.Upstream != nil {
 		return i.Upstream, nil
 	}
-	found, err := i.Authenticate()
+	found, err := Authenticate(i)
 	if err != nil {
 		return nil, err
 	}
@@ -23,9 +24,9 @@ func (i *Isolation) OpenUpstream(ctx context.Context) (gateway.Upstream, error) 
 }
 
 // upstream is the service that a finding pays for.
-func (f *Finding) upstream(ctx context.Context, i *Isolation) (gateway.Upstream, error) {
+func (f *Finding) upstream(ctx context.Context, i *isolation.Isolation) (gateway.Upstream, error) {
 	if f.Mode == ModeBedrock {
-		if err := i.checkAWSConfigPath(); err != nil {
+		if err := checkAWSConfigPath(i); err != nil {
 			return nil, err
 		}
 		upstream, err := gateway.OpenUpstream(ctx, "bedrock", gateway.UpstreamConfig{
@@ -34,7 +35,7 @@ func (f *Finding) upstream(ctx context.Context, i *Isolation) (gateway.Upstream,
 		})
 		if err != nil && ctx.Err() == nil {
 			what, next, _ := strings.Cut(err.Error(), "\n  next: ")
-			return nil, &AuthError{Reason: what, Fixes: []string{next}, Err: err}
+			return nil, &isolation.AuthError{Reason: what, Fixes: []string{next}, Err: err}
 		}
 		return upstream, err
 	}

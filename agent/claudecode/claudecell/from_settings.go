@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation
+package claudecell
 
 import (
 	"cmp"
@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // FromSettings turns settings of the CLI's own sandbox into what they mean here. What they leave out
-// has the defaults of this package: the sandbox is on. Settings that only the CLI's own sandbox knows
+// has the defaults of package isolation: the sandbox is on. Settings that only the CLI's own sandbox knows
 // are refused.
-func FromSettings(s claude.Sandbox) (*Sandbox, *NetworkPolicy, error) {
-	sandbox := &Sandbox{
+func FromSettings(s claude.Sandbox) (*isolation.Sandbox, *isolation.NetworkPolicy, error) {
+	sandbox := &isolation.Sandbox{
 		Disabled:                 !value(s.Enabled, true),
 		AskBeforeBash:            !value(s.AutoAllowBashIfSandboxed, true),
 		AllowUnsandboxedCommands: value(s.AllowUnsandboxedCommands, false),
@@ -31,16 +32,16 @@ func FromSettings(s claude.Sandbox) (*Sandbox, *NetworkPolicy, error) {
 	if files := s.Filesystem; files != nil {
 		sandbox.WritablePaths, sandbox.ReadablePaths = files.AllowWrite, files.AllowRead
 	}
-	network := &NetworkPolicy{}
+	network := &isolation.NetworkPolicy{}
 	if n := s.Network; n != nil {
-		*network = NetworkPolicy{
+		*network = isolation.NetworkPolicy{
 			AllowedDomains: n.AllowedDomains, UnixSockets: n.AllowUnixSockets,
 			AllowAllUnixSockets: value(n.AllowAllUnixSockets, false), AllowLocalBinding: value(n.AllowLocalBinding, false),
 			HTTPProxyPort: value(n.HTTPProxyPort, 0), SOCKSProxyPort: value(n.SOCKSProxyPort, 0),
 		}
 	}
 	if field := leftOver(s); field != "" {
-		return nil, nil, &RefusedError{Field: "Sandbox settings", Reason: field + " has a meaning for the CLI's own sandbox alone", Next: "leave it out, or run at LevelSandbox with claude.Options.Sandbox"}
+		return nil, nil, &isolation.RefusedError{Field: "Sandbox settings", Reason: field + " has a meaning for the CLI's own sandbox alone", Next: "leave it out, or run at LevelSandbox with claude.Options.Sandbox"}
 	}
 	return sandbox, network, nil
 }

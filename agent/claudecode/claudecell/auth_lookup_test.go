@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation
+package claudecell
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/drover-agents/drover/isolation"
 )
 
 // What signs for Bedrock outside of the cell finds its variables in the shell, then in the settings.
@@ -22,8 +24,8 @@ func TestVariablesOfAWSAreFoundOutsideOfTheCell(t *testing.T) {
 		"CLAUDE_CODE_USE_BEDROCK=1", "AWS_PROFILE=shell", "AWS_DEFAULT_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIAPLANTED", "AWS_SECRET_ACCESS_KEY=planted",
 		"AWS_SESSION_TOKEN=session", "AWS_WEB_IDENTITY_TOKEN_FILE=/token", "AWS_CONFIG_FILE=",
 	}
-	i := &Isolation{IncludeHostEnv: true, Host: Host{Home: home, Environ: func() []string { return shell }}}
-	found, err := i.Authenticate()
+	i := &isolation.Isolation{IncludeHostEnv: true, Host: isolation.Host{Home: home, Environ: func() []string { return shell }}}
+	found, err := Authenticate(i)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,7 @@ func TestVariablesOfAWSAreFoundOutsideOfTheCell(t *testing.T) {
 			t.Errorf("lookup(%s) = %q, %t, want %q", name, got, there, want)
 		}
 	}
-	env, err := i.BuildEnv(LevelCell)
+	env, err := i.BuildEnv(isolation.LevelCell)
 	if err != nil || len(env.Vars) > 0 {
 		t.Errorf("the cell would get %v, %v, want none of them", env.Vars, err)
 	}

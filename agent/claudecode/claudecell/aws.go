@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation
+package claudecell
 
 import (
 	"errors"
@@ -10,6 +10,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+
+	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/isolation"
 )
 
 const (
@@ -18,13 +21,29 @@ const (
 	maxAWSFiles = 256
 )
 
+// copyAWS gives a CLI without walls the AWS files of the host, if Bedrock was found there: it works as the
+// host's own would, and so do the tools that it runs. Behind walls the gateway alone has them.
+func copyAWS(in isolation.Inside) (notes []string, err error) {
+	if in.Level != isolation.LevelHost || in.Isolation.Upstream != nil || in.Upstream.Wire() != gateway.WireBedrock {
+		return nil, nil
+	}
+	folder, err := AWSFolder(in.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) && in.Isolation.AWSConfigPath == "" {
+		return nil, nil // what pays comes from variables or from the machine
+	}
+	return []string{"the AWS files of the host are copied into the home, for tools to use"}, CopyAWS(in.Home, folder)
+}
+
 // CopyAWS copies the files in which AWS keeps profiles, keys and logins into the home: config,
 // credentials and sso/cache/*.json, nothing else. Only a run without walls needs that; a cell gets no
 // credential. A link that leads out of the folder is refused.
-func CopyAWS(home *Home, folder string) error {
+func CopyAWS(home *isolation.Home, folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return &AuthError{
+		return &isolation.AuthError{
 			Reason: fmt.Sprintf("the AWS files %s cannot be opened", folder),
 			Fixes:  []string{"set Isolation.AWSConfigPath to the folder that holds config and credentials", "or set ANTHROPIC_API_KEY and unset CLAUDE_CODE_USE_BEDROCK"},
 		}
@@ -32,11 +51,11 @@ func CopyAWS(home *Home, folder string) error {
 	defer func() { _ = root.Close() }()
 	names, err := awsFiles(root)
 	if err != nil {
-		return fmt.Errorf("isolation: the AWS files %s: %w\n  next: make them readable to this user, or name their folder in Isolation.AWSConfigPath", folder, err)
+		return fmt.Errorf("claudecell: the AWS files %s: %w\n  next: make them readable to this user, or name their folder in Isolation.AWSConfigPath", folder, err)
 	}
 	for _, name := range names {
 		if err := copyAWSFile(root, name, filepath.Join(home.Path(), ".aws", filepath.FromSlash(name))); err != nil {
-			return fmt.Errorf("isolation: copying %s of the AWS files %s: %w\n  next: set Isolation.AWSConfigPath to a folder with the files themselves", name, folder, err)
+			return fmt.Errorf("claudecell: copying %s of the AWS files %s: %w\n  next: set Isolation.AWSConfigPath to a folder with the files themselves", name, folder, err)
 		}
 	}
 	return nil
@@ -88,12 +107,12 @@ func copyAWSFile(root *os.Root, name, to string) error {
 
 // checkAWSConfigPath fails if AWSConfigPath is set and is no folder that can be read. AWS itself would go on without
 // it, and say that there are no credentials.
-func (i *Isolation) checkAWSConfigPath() error {
+func checkAWSConfigPath(i *isolation.Isolation) error {
 	if i.AWSConfigPath == "" {
 		return nil
 	}
 	if _, err := os.ReadDir(i.AWSConfigPath); err != nil {
-		return &AuthError{
+		return &isolation.AuthError{
 			Reason: fmt.Sprintf("Isolation.AWSConfigPath %s cannot be read: %v", i.AWSConfigPath, err),
 			Fixes:  []string{"set Isolation.AWSConfigPath to the folder that holds config and credentials"},
 		}
@@ -102,13 +121,13 @@ func (i *Isolation) checkAWSConfigPath() error {
 }
 
 // AWSFolder is where the AWS files of a run are: AWSConfigPath, or .aws in the home of the host's user.
-func (i *Isolation) AWSFolder() (string, error) {
+func AWSFolder(i *isolation.Isolation) (string, error) {
 	if i.AWSConfigPath != "" {
 		return i.AWSConfigPath, nil
 	}
-	home, err := i.Host.home()
+	home, err := i.Host.HomeDir()
 	if err != nil {
-		return "", &AuthError{Reason: "the home of the host's user is not known, and the AWS files with it", Fixes: []string{"set Isolation.AWSConfigPath"}}
+		return "", &isolation.AuthError{Reason: "the home of the host's user is not known, and the AWS files with it", Fixes: []string{"set Isolation.AWSConfigPath"}}
 	}
 	return filepath.Join(home, ".aws"), nil
 }

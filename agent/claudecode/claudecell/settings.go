@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation
+package claudecell
 
 import (
 	"path/filepath"
 	"slices"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // SettingSources are the settings files that an isolated CLI reads: its own home's, and none of the
@@ -17,10 +18,10 @@ func SettingSources() []string { return []string{"user"} }
 func settingsFor(o HomeOptions) *claude.SettingsDocument {
 	policy, sandbox := o.Network, o.Sandbox
 	if policy == nil {
-		policy = NoNetwork()
+		policy = isolation.NoNetwork()
 	}
 	if sandbox == nil {
-		sandbox = &Sandbox{}
+		sandbox = &isolation.Sandbox{}
 	}
 	s := settingsBuilder{HomeOptions: o, policy: policy, sandbox: sandbox}
 	return &claude.SettingsDocument{
@@ -32,16 +33,18 @@ func settingsFor(o HomeOptions) *claude.SettingsDocument {
 
 type settingsBuilder struct {
 	HomeOptions
-	policy  *NetworkPolicy
-	sandbox *Sandbox
+	policy  *isolation.NetworkPolicy
+	sandbox *isolation.Sandbox
 }
 
 // jailed reports whether walls of ours are around the whole CLI.
-func (s *settingsBuilder) jailed() bool { return s.Level == LevelCell || s.Level == LevelLandlock }
+func (s *settingsBuilder) jailed() bool {
+	return s.Level == isolation.LevelCell || s.Level == isolation.LevelLandlock
+}
 
 // sandboxed reports whether the CLI's own sandbox is on.
 func (s *settingsBuilder) sandboxed() bool {
-	return s.Level == LevelSandbox || s.Level == LevelCell && s.sandbox.Nested
+	return s.Level == isolation.LevelSandbox || s.Level == isolation.LevelCell && s.sandbox.Nested
 }
 
 func (s *settingsBuilder) claudeSandbox() *claude.Sandbox {
@@ -59,7 +62,7 @@ func (s *settingsBuilder) claudeSandbox() *claude.Sandbox {
 	out.FailIfUnavailable = new(true)
 	out.Filesystem = s.files()
 	out.Credentials = hiddenCredentials()
-	if s.sandbox.WeakerNested || s.Level == LevelCell {
+	if s.sandbox.WeakerNested || s.Level == isolation.LevelCell {
 		out.EnableWeakerNestedSandbox = new(true)
 	}
 	return out
@@ -91,7 +94,7 @@ func (s *settingsBuilder) network() *claude.SandboxNetwork {
 	if s.policy.AllowLocalBinding || s.policy.AllowLocalhost {
 		n.AllowLocalBinding = new(true)
 	}
-	if s.Level == LevelCell { // the cell's own proxy decides
+	if s.Level == isolation.LevelCell { // the cell's own proxy decides
 		n.HTTPProxyPort, n.SOCKSProxyPort = port(s.ProxyPort), port(s.SOCKSPort)
 	}
 	return n
@@ -110,10 +113,10 @@ func (s *settingsBuilder) domains() []string {
 // the host; what is needed of it comes back.
 func (s *settingsBuilder) files() *claude.SandboxFilesystem {
 	f := &claude.SandboxFilesystem{AllowWrite: s.sandbox.Writable(s.Workspace)}
-	if s.Level != LevelCell { // in which they are mounted so
+	if s.Level != isolation.LevelCell { // in which they are mounted so
 		f.DenyWrite = s.sandbox.Readable(s.Workspace)
 	}
-	if s.Level == LevelCell || s.HostHome == "" {
+	if s.Level == isolation.LevelCell || s.HostHome == "" {
 		return f // the host's home is not there
 	}
 	f.DenyRead = []string{s.HostHome}
@@ -138,7 +141,7 @@ func (s *settingsBuilder) permissions() *claude.SettingsPermissions {
 	switch {
 	case s.jailed() && !s.sandboxed() && !s.sandbox.AskBeforeBash:
 		return &claude.SettingsPermissions{Allow: []string{"Bash"}}
-	case s.Level != LevelSandbox:
+	case s.Level != isolation.LevelSandbox:
 		return nil
 	}
 	p := &claude.SettingsPermissions{BlockWritesOutside: true, BlockReadsOutside: true}
@@ -146,7 +149,7 @@ func (s *settingsBuilder) permissions() *claude.SettingsPermissions {
 	for _, path := range s.sandbox.Readable(s.Workspace) { // to be read, not written
 		p.Deny = append(p.Deny, "Edit(/"+filepath.ToSlash(path)+"/**)")
 	}
-	if !s.policy.open() {
+	if !s.policy.Open() {
 		p.Deny = append(p.Deny, "WebFetch")
 	}
 	return p

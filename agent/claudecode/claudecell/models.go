@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation
+package claudecell
 
 import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/isolation"
 )
 
 // The models that are used when none is named.
@@ -49,10 +51,10 @@ var regionPrefixes = []struct{ prefix, regions string }{
 	{"global.", ""},
 }
 
-// DefaultModel is the model for a run that names none, in the form that its authentication needs. An
+// ModelFor is the model for a run that names none, in the form that its authentication needs. An
 // authentication that cannot be found is Anthropic's: the run will say what is wrong with it.
-func (i *Isolation) DefaultModel() string {
-	found, err := i.Authenticate()
+func ModelFor(i *isolation.Isolation) string {
+	found, err := Authenticate(i)
 	if err != nil || found.Bedrock == nil {
 		return DefaultModel
 	}
