@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
 )
@@ -33,14 +31,14 @@ func init() {
 
 // hold starts programs in a cell which would live for a minute.
 func hold(dir string) string {
-	opts := &claude.Options{Dir: filepath.Join(dir, "work")}
-	cell, err := claudecell.Open(context.Background(), &isolation.Isolation{TempDir: dir, APIKey: "key"}, opts, isolation.OpenOptions{})
+	opts := programIn(filepath.Join(dir, "work"))
+	cell, err := (&isolation.Isolation{TempDir: dir, APIKey: "key"}).Open(context.Background(), opts, isolation.OpenOptions{})
 	if err != nil {
 		return err.Error()
 	}
-	p, err := opts.Spawner.Spawn(context.Background(), launch.Command{
+	p, err := cell.Spawn(context.Background(), launch.Command{
 		Path: "/bin/sh", Args: []string{"-c", "setsid sleep 60 & (setsid nohup sleep 60 &) ; chmod 0 $HOME/.claude; echo ready; sleep 60"},
-		Dir: opts.Dir, Env: opts.Environ(),
+		Dir: opts.Dir, Env: cell.Inside().Environ(),
 	})
 	if err != nil {
 		return err.Error()
@@ -71,8 +69,8 @@ func TestKillingTheHostProgramEndsTheCell(t *testing.T) {
 	if _, err := os.Stat(home); err != nil {
 		t.Errorf("the home of a killed program: %v; want it to be left", err)
 	}
-	opts := &claude.Options{Dir: work}
-	cell, err := claudecell.Open(t.Context(), &isolation.Isolation{TempDir: dir, APIKey: "key"}, opts, isolation.OpenOptions{})
+	opts := programIn(work)
+	cell, err := (&isolation.Isolation{TempDir: dir, APIKey: "key"}).Open(t.Context(), opts, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
 )
@@ -33,20 +31,23 @@ func TestALinkInTheWorkspaceOpensNothing(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		in      isolation.Isolation
-		opts    claude.Options
+		dirs    []string
+		files   []isolation.File
 		refused bool
 	}{
 		"a writable path":             {in: isolation.Isolation{Sandbox: &isolation.Sandbox{WritablePaths: []string{"out"}}}, refused: true},
 		"a readable path":             {in: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"folder/up"}}}, refused: true},
 		"a path through a link":       {in: isolation.Isolation{Sandbox: &isolation.Sandbox{ReadablePaths: []string{"out/file"}}}, refused: true},
-		"a folder of the CLI":         {opts: claude.Options{AddDirs: []string{filepath.Join(work, "out")}}, refused: true},
+		"a folder of the CLI":         {dirs: []string{filepath.Join(work, "out")}, refused: true},
 		"a socket":                    {in: isolation.Isolation{Network: &isolation.NetworkPolicy{UnixSockets: []string{filepath.Join(work, "settings")}}}, refused: true},
-		"settings":                    {opts: claude.Options{SettingsFile: filepath.Join(work, "settings")}, refused: true},
-		"a link within the workspace": {opts: claude.Options{AddDirs: []string{filepath.Join(work, "in")}}},
+		"settings":                    {files: []isolation.File{{Path: filepath.Join(work, "settings"), Optional: true}}, refused: true},
+		"a link within the workspace": {dirs: []string{filepath.Join(work, "in")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.in.TempDir, c.in.APIKey, c.opts.Dir = root, "key", work
-			cell, err := claudecell.Open(t.Context(), &c.in, &c.opts, isolation.OpenOptions{})
+			c.in.TempDir = root
+			p := programIn(work)
+			p.AddDirs, p.Files = c.dirs, c.files
+			cell, err := c.in.Open(t.Context(), p, isolation.OpenOptions{})
 			if err == nil {
 				_ = cell.Close()
 			}
@@ -67,14 +68,14 @@ func TestACLIThatTheAgentCouldReplaceIsNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustMake(t, filepath.Join(work, "bin", "claude"), "#!/bin/sh\n")
-	opts := &claude.Options{Dir: work}
-	cell, err := claudecell.Open(t.Context(), &isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}, opts, isolation.OpenOptions{})
+	opts := programIn(work)
+	cell, err := (&isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}).Open(t.Context(), opts, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
 	for _, name := range []string{"bin/claude", "link"} {
-		_, err := opts.Spawner.Spawn(t.Context(), launch.Command{Path: filepath.Join(work, name), Dir: work, Env: opts.Environ()})
+		_, err := cell.Spawn(t.Context(), launch.Command{Path: filepath.Join(work, name), Dir: work, Env: cell.Inside().Environ()})
 		if err == nil || !strings.Contains(err.Error(), "could replace it") {
 			t.Errorf("%s: got %v, want a refusal", name, err)
 		}
@@ -93,13 +94,14 @@ func TestACLIInTheProjectCannotBeReplaced(t *testing.T) {
 	if err := errors.Join(os.Chmod(program, 0o700), os.Mkdir(filepath.Dir(link), 0o700), os.Symlink("../cli/claude", link)); err != nil {
 		t.Fatal(err)
 	}
-	opts := &claude.Options{Dir: work, CLIPath: link}
-	cell, err := claudecell.Open(t.Context(), &isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}, opts, isolation.OpenOptions{})
+	opts := programIn(work)
+	opts.Path = link
+	cell, err := (&isolation.Isolation{TempDir: filepath.Dir(work), APIKey: "key"}).Open(t.Context(), opts, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	p, err := opts.Spawner.Spawn(t.Context(), launch.Command{Path: link, Dir: work, Env: opts.Environ()})
+	p, err := cell.Spawn(t.Context(), launch.Command{Path: link, Dir: work, Env: cell.Inside().Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}

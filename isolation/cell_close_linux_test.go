@@ -14,21 +14,19 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
 )
 
 // openIn opens a cell whose home is in temp.
-func openIn(t *testing.T, temp string, o *claude.Options, change func(*isolation.Isolation)) *isolation.Cell {
+func openIn(t *testing.T, temp string, o isolation.Program, change func(*isolation.Isolation)) *isolation.Cell {
 	t.Helper()
 	i := &isolation.Isolation{APIKey: "key", TempDir: temp, Host: hostWith()}
 	if change != nil {
 		change(i)
 	}
-	cell, err := claudecell.Open(t.Context(), i, o, isolation.OpenOptions{})
+	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,19 +34,20 @@ func openIn(t *testing.T, temp string, o *claude.Options, change func(*isolation
 }
 
 // waitForInput is a program that ends when its input does.
-func waitForInput(o *claude.Options) launch.Command {
-	return launch.Command{Path: "/bin/bash", Args: []string{"-c", "read x"}, Dir: o.Dir, Env: o.Environ()}
+func waitForInput(cell *isolation.Cell) launch.Command {
+	in := cell.Inside()
+	return launch.Command{Path: "/bin/bash", Args: []string{"-c", "read x"}, Dir: in.Dir, Env: in.Environ()}
 }
 
 func TestNothingStartsInAClosedCell(t *testing.T) {
 	needCell(t)
 	for _, level := range []isolation.Level{isolation.LevelCell, isolation.LevelHost} {
-		o := &claude.Options{Dir: t.TempDir()}
+		o := programIn(t.TempDir())
 		cell := openIn(t, t.TempDir(), o, func(i *isolation.Isolation) { i.Strongest, i.Weakest = level, level })
 		if err := cell.Close(); err != nil {
 			t.Fatal(err)
 		}
-		p, err := o.Spawner.Spawn(t.Context(), waitForInput(o))
+		p, err := cell.Spawn(t.Context(), waitForInput(cell))
 		if err == nil {
 			_ = p.Kill()
 		}
@@ -64,12 +63,12 @@ func TestCloseEndsWhatJustStarts(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for n := range 12 {
 		temp := t.TempDir()
-		o := &claude.Options{Dir: t.TempDir()}
+		o := programIn(t.TempDir())
 		cell := openIn(t, temp, o, nil)
 		var starts sync.WaitGroup
 		for range 2 {
 			starts.Go(func() {
-				p, err := o.Spawner.Spawn(context.Background(), waitForInput(o))
+				p, err := cell.Spawn(context.Background(), waitForInput(cell))
 				if err != nil {
 					return
 				}
@@ -105,13 +104,14 @@ func TestCloseWaitsForAStart(t *testing.T) {
 		}
 		return launch.HostSpawner{}.Spawn(context.Background(), cmd)
 	})
-	o := &claude.Options{Dir: t.TempDir(), Spawner: slow}
+	o := programIn(t.TempDir())
+	o.Spawner = slow
 	cell := openIn(t, t.TempDir(), o, func(i *isolation.Isolation) {
 		i.Strongest, i.Weakest = isolation.LevelHost, isolation.LevelHost
 	})
 	ended := make(chan launch.ExitStatus, 1)
 	go func() {
-		p, err := o.Spawner.Spawn(context.Background(), waitForInput(o))
+		p, err := cell.Spawn(context.Background(), waitForInput(cell))
 		if err != nil {
 			t.Error(err)
 			return
@@ -136,15 +136,15 @@ func TestSeveralStartsHaveTheSameWalls(t *testing.T) {
 	var walls []string
 	for range 2 {
 		var heard told
-		o := &claude.Options{Dir: dir}
+		o := programIn(dir)
 		i := &isolation.Isolation{APIKey: "key", TempDir: t.TempDir(), Host: hostWith()}
-		cell, err := claudecell.Open(t.Context(), i, o, isolation.OpenOptions{Emit: heard.emit})
+		cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: heard.emit})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = cell.Close() }()
 		for range 2 {
-			if _, err := o.Spawner.Spawn(t.Context(), waitForInput(o)); err != nil {
+			if _, err := cell.Spawn(t.Context(), waitForInput(cell)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -159,7 +159,7 @@ func TestSeveralStartsHaveTheSameWalls(t *testing.T) {
 func TestACellCanBeClosedWhenItsProgramHasStarted(t *testing.T) {
 	needCell(t)
 	temp := t.TempDir()
-	o := &claude.Options{Dir: t.TempDir()}
+	o := programIn(t.TempDir())
 	var cell *isolation.Cell
 	cell = openIn(t, temp, o, func(i *isolation.Isolation) {
 		i.Started = func(launch.Process) {
@@ -168,7 +168,7 @@ func TestACellCanBeClosedWhenItsProgramHasStarted(t *testing.T) {
 			}
 		}
 	})
-	p, err := o.Spawner.Spawn(t.Context(), waitForInput(o))
+	p, err := cell.Spawn(t.Context(), waitForInput(cell))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestAPanicWhileACellIsOpenedLeavesNothing(t *testing.T) {
 			func() {
 				defer func() { _ = recover() }()
 				i := &isolation.Isolation{APIKey: "key", TempDir: temp, Host: hostWith(), Furnish: broken.furnish}
-				cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: work}, isolation.OpenOptions{Emit: broken.emit})
+				cell, err := i.Open(t.Context(), programIn(work), isolation.OpenOptions{Emit: broken.emit})
 				if err == nil {
 					t.Error("the cell was opened", cell.Close())
 				}
@@ -208,7 +208,7 @@ func TestAPanicWhileACellIsOpenedLeavesNothing(t *testing.T) {
 func TestLevelsThatDoNotExistAreRefused(t *testing.T) {
 	for _, i := range []*isolation.Isolation{{Strongest: -1}, {Weakest: 4}, {Strongest: -1, Weakest: 7}} {
 		i.APIKey, i.TempDir, i.Host = "key", t.TempDir(), hostWith()
-		cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: t.TempDir()}, isolation.OpenOptions{})
+		cell, err := i.Open(t.Context(), programIn(t.TempDir()), isolation.OpenOptions{})
 		if err == nil {
 			t.Errorf("Strongest %d, Weakest %d: a cell of level %s was opened", i.Strongest, i.Weakest, cell.Level())
 			_ = cell.Close()

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/cgroup"
 	"github.com/drover-agents/drover/isolation"
@@ -20,8 +18,8 @@ import (
 // holdShell starts a shell in a cell, which lives until the end of the test or of its input.
 func holdShell(t *testing.T, i *isolation.Isolation, line string) (launch.Process, *bufio.Reader) {
 	t.Helper()
-	o := claude.Options{Dir: t.TempDir()}
-	cell, err := claudecell.Open(t.Context(), i, &o, isolation.OpenOptions{})
+	o := programIn(t.TempDir())
+	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +28,7 @@ func holdShell(t *testing.T, i *isolation.Isolation, line string) (launch.Proces
 			t.Error(err)
 		}
 	})
-	p, err := o.Spawner.Spawn(t.Context(), launch.Command{Path: "/bin/sh", Args: []string{"-c", line}, Dir: o.Dir, Env: o.Environ()})
+	p, err := cell.Spawn(t.Context(), launch.Command{Path: "/bin/sh", Args: []string{"-c", line}, Dir: cell.Inside().Dir, Env: cell.Inside().Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +71,9 @@ func TestACLIThatIsOutOfMemoryIsTold(t *testing.T) {
 	}
 	i := keyed(t.TempDir())
 	i.Limits.Memory = 64 << 20
-	o := claude.Options{Dir: t.TempDir()}
+	o := programIn(t.TempDir())
 	var told atomic.Int64
-	cell, err := claudecell.Open(t.Context(), i, &o, isolation.OpenOptions{Emit: func(p event.Payload) {
+	cell, err := i.Open(t.Context(), o, isolation.OpenOptions{Emit: func(p event.Payload) {
 		if b, ok := p.(isolation.Breach); ok && b.What == "memory" && b.Limit == i.Limits.Memory {
 			told.Add(1)
 		}
@@ -84,8 +82,8 @@ func TestACLIThatIsOutOfMemoryIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	p, err := o.Spawner.Spawn(t.Context(), launch.Command{
-		Path: "/bin/sh", Args: []string{"-c", "head -c 1G /dev/zero > /tmp/full"}, Dir: o.Dir, Env: o.Environ(),
+	p, err := cell.Spawn(t.Context(), launch.Command{
+		Path: "/bin/sh", Args: []string{"-c", "head -c 1G /dev/zero > /tmp/full"}, Dir: cell.Inside().Dir, Env: cell.Inside().Environ(),
 	})
 	if err != nil {
 		t.Fatal(err)

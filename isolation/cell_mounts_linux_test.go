@@ -46,7 +46,7 @@ func TestAReadablePathInTheWorkspaceIsNotWritten(t *testing.T) {
 	plant(t, f.at("work/vendor/code"), "kept in vendor")
 	i := f.isolation()
 	i.Sandbox = &isolation.Sandbox{ReadablePaths: []string{"vendor"}}
-	said := inCell(t, i, &claude.Options{Dir: f.work}, "cat vendor/code; echo made > vendor/made; echo made > made")
+	said := inCell(t, i, programIn(f.work), "cat vendor/code; echo made > vendor/made; echo made > made")
 	if !strings.Contains(said, "kept in vendor") || !strings.Contains(said, "Read-only file system") {
 		t.Errorf("got %q, want a folder that can be read only", said)
 	}
@@ -258,7 +258,7 @@ func TestAWorkspaceMayBeAnywhere(t *testing.T) {
 		defer func() { _ = os.RemoveAll(top) }()
 		f := folders{top, filepath.Join(top, "work")}
 		plant(t, f.at("work/kept"), "kept")
-		said := inCell(t, f.isolation(), &claude.Options{Dir: f.work}, `pwd -P; cat kept; echo made > made; touch "$HOME/made" "$TMPDIR/made" && echo all`)
+		said := inCell(t, f.isolation(), programIn(f.work), `pwd -P; cat kept; echo made > made; touch "$HOME/made" "$TMPDIR/made" && echo all`)
 		if want := f.work + "\nkeptall\n"; said != want {
 			t.Errorf("in %s: got %q, want %q", parent, said, want)
 		}
@@ -270,7 +270,7 @@ func TestATempFolderWithoutALimit(t *testing.T) {
 	f := newFolders(t)
 	i := f.isolation()
 	i.Limits.TempBytes = -1
-	said := inCell(t, i, &claude.Options{Dir: f.work}, "stat -f -c '%b %S' /tmp; echo made > /tmp/made && cat /tmp/made")
+	said := inCell(t, i, programIn(f.work), "stat -f -c '%b %S' /tmp; echo made > /tmp/made && cat /tmp/made")
 	if strings.HasPrefix(said, "262144 4096\n") || !strings.HasSuffix(said, "made\n") {
 		t.Errorf("got %q, want more than the default of 1 GiB", said)
 	}

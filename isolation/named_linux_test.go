@@ -4,7 +4,6 @@ package isolation_test
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,9 +19,9 @@ import (
 )
 
 // inCell runs a command of bash in place of the CLI, and returns what it says.
-func inCell(t *testing.T, i *isolation.Isolation, o *claude.Options, command string) string {
+func inCell(t *testing.T, i *isolation.Isolation, p isolation.Program, command string) string {
 	t.Helper()
-	cell, err := claudecell.Open(t.Context(), i, o, isolation.OpenOptions{})
+	cell, err := i.Open(t.Context(), p, isolation.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,17 +30,7 @@ func inCell(t *testing.T, i *isolation.Isolation, o *claude.Options, command str
 			t.Error(err)
 		}
 	}()
-	p, err := o.Spawner.Spawn(t.Context(), launch.Command{Path: "/bin/bash", Args: []string{"-c", "exec 2>&1; " + command}, Dir: o.Dir, Env: o.Environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = p.Stdin().Close()
-	said, err := io.ReadAll(p.Stdout())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Wait()
-	return string(said)
+	return bashSays(t, cell, command)
 }
 
 // Folders that were named are inside, with the rights that were named, and so is the host's loopback if it
@@ -73,9 +62,10 @@ func TestWhatAnIsolationNamesIsInside(t *testing.T) {
 			Network: &isolation.NetworkPolicy{AllowLocalhost: localhost, UnixSockets: []string{at("socket")}},
 		}
 	}
-	options := func() *claude.Options { return &claude.Options{Dir: at("work"), AddDirs: []string{at("more")}} }
+	program := programIn(at("work"))
+	program.AddDirs = []string{at("more")}
 
-	said := inCell(t, isolated(true), options(), `
+	said := inCell(t, isolated(true), program, `
 		for name in socket unnamed; do curl -sS --unix-socket ../$name http://socket/; done
 		for name in work out data more other; do cat ../$name/kept; echo made > ../$name/made; done
 		ask() { exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; printf 'GET %s/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' $1 >&3; cat <&3; }
@@ -93,7 +83,7 @@ func TestWhatAnIsolationNamesIsInside(t *testing.T) {
 			t.Errorf("%s: written %t, want %t", name, err == nil, writable)
 		}
 	}
-	closed := inCell(t, isolated(false), options(), `exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; printf 'GET `+server.URL+`/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3; cat <&3`)
+	closed := inCell(t, isolated(false), program, `exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; printf 'GET `+server.URL+`/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3; cat <&3`)
 	if !strings.Contains(closed, "403 Forbidden") || strings.Contains(closed, "served by the host") {
 		t.Errorf("without AllowLocalhost the host's loopback says:\n%s", closed)
 	}

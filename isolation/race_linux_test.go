@@ -12,8 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -123,7 +121,7 @@ func TestMounts_PlantedLinkIsNoWorkingDirectory(t *testing.T) {
 		}
 	}
 	i := isolation.Isolation{APIKey: "key", TempDir: g.top}
-	if cell, err := claudecell.Open(t.Context(), &i, &claude.Options{Dir: planted}, isolation.OpenOptions{}); err == nil {
+	if cell, err := i.Open(t.Context(), programIn(planted), isolation.OpenOptions{}); err == nil {
 		t.Error("a cell was opened", cell.Close())
 	}
 	other := filepath.Join(g.top, "other")
@@ -131,7 +129,7 @@ func TestMounts_PlantedLinkIsNoWorkingDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.Sandbox = &isolation.Sandbox{ReadablePaths: []string{planted}}
-	if cell, err := claudecell.Open(t.Context(), &i, &claude.Options{Dir: other}, isolation.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "is a link to "+g.host) {
+	if cell, err := i.Open(t.Context(), programIn(other), isolation.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "is a link to "+g.host) {
 		t.Errorf("as a readable path of another agent: got %v, %v, want a refusal", cell, err)
 	}
 	trusted := g.top + "-link" // in /tmp, which no agent gets

@@ -13,8 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/testuser"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
@@ -70,14 +68,14 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 		if err := errors.Join(os.Chmod(program, 0o755), os.Chmod(named, 0o755), os.Chmod(only, 0o755|os.ModeSetuid)); err != nil {
 			t.Fatal(err)
 		}
-		o := &claude.Options{Dir: work}
+		o := programIn(work)
 		in := &isolation.Isolation{APIKey: "key", TempDir: top, Sandbox: &isolation.Sandbox{WritablePaths: []string{named}}}
-		cell, err := claudecell.Open(t.Context(), in, o, isolation.OpenOptions{})
+		cell, err := in.Open(t.Context(), o, isolation.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = cell.Close() }()
-		p, err := o.Spawner.Spawn(t.Context(), launch.Command{Path: "/bin/sleep", Args: []string{"10"}, Dir: work, Env: o.Environ()})
+		p, err := cell.Spawn(t.Context(), launch.Command{Path: "/bin/sleep", Args: []string{"10"}, Dir: work, Env: cell.Inside().Environ()})
 		if err == nil {
 			_, _ = io.Copy(io.Discard, p.Stdout())
 			p.Wait()

@@ -18,8 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
-	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/internal/testsize"
 	"github.com/drover-agents/drover/isolation"
@@ -97,7 +95,7 @@ var cycles = map[string]func(t *testing.T, i *isolation.Isolation, dir string){
 		}
 	},
 	"nothing is started": func(t *testing.T, i *isolation.Isolation, dir string) {
-		cell, err := claudecell.Open(t.Context(), i, &claude.Options{Dir: dir}, isolation.OpenOptions{})
+		cell, err := i.Open(t.Context(), programIn(dir), isolation.OpenOptions{})
 		if err != nil {
 			t.Error(err)
 		}
