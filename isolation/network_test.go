@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -20,7 +19,6 @@ func TestNetworkPoliciesByName(t *testing.T) {
 		want isolation.NetworkPolicy
 	}{
 		{"NoNetwork", isolation.NoNetwork(), isolation.NetworkPolicy{}},
-		{"APIOnly", claudecell.APIOnly(), isolation.NetworkPolicy{AllowedDomains: []string{"api.anthropic.com"}}},
 		{"WithDomains", isolation.WithDomains("a.example", "*.b.example"), isolation.NetworkPolicy{AllowedDomains: []string{"a.example", "*.b.example"}}},
 	}
 	for _, test := range tests {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation_test
+package claudecell_test
 
 import (
 	"testing"

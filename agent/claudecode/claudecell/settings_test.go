@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation_test
+package claudecell_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
-
-var update = flag.Bool("update", false, "rewrite what the files in testdata expect")
 
 func TestTheSettingsOfAHome(t *testing.T) {
 	type options = claudecell.HomeOptions

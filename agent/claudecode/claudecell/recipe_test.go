@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package isolation_test
+package claudecell_test
 
 import (
 	"errors"
@@ -110,5 +110,11 @@ func TestRecipes(t *testing.T) {
 	}
 	if _, err := claudecell.Production(""); err == nil {
 		t.Error("production runs without a key")
+	}
+}
+
+func TestAPIOnly_ReachesTheAPI(t *testing.T) {
+	if diff := cmp.Diff(isolation.NetworkPolicy{AllowedDomains: []string{"api.anthropic.com"}}, *claudecell.APIOnly()); diff != "" {
+		t.Errorf("APIOnly (-want +got):\n%s", diff)
 	}
 }
