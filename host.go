@@ -33,7 +33,7 @@ type host struct {
 	// probe is counted by whoever counts for the tracker. If nobody does, the host does.
 	probe  *guard.Tracker
 	before guard.Usage // what the probe had when the turn began
-	calls  callBook
+	calls  *agent.Ledger
 
 	lock   sync.Mutex
 	named  guard.RunContext        // the run of the last turn
@@ -47,7 +47,7 @@ type host struct {
 }
 
 func (e *evaluation) newHost() (h *host, err error) {
-	h = &host{evaluation: e, place: e.place, tracker: e.tracker, deadline: e.deadline, named: e.run, probe: new(guard.Tracker)}
+	h = &host{evaluation: e, place: e.place, tracker: e.tracker, deadline: e.deadline, named: e.run, probe: new(guard.Tracker), calls: agent.NewLedger(nil)}
 	h.registry, err = tool.NewRegistry(&tool.Options{
 		Around: h.around(), Before: e.opts.Before, After: e.opts.After, Context: h.handlerContext,
 		Timeout: e.opts.ToolTimeout, Emit: h.toolEvent, Logger: e.opts.Logger,
@@ -60,10 +60,10 @@ func (e *evaluation) newHost() (h *host, err error) {
 func (h *host) around() tool.Around {
 	inner := session.ToolTx(h.opts.Session, &session.ToolTxOptions{Adapter: h.adapter.Agent(), Prompt: h.prompt.Name(), Catalogue: h.adapter.Catalogue(), DispatchValues: true})
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
-		defer h.calls.runs(call.ID)()
+		defer h.calls.Runs(call)()
 		h.beat()
 		if call.AgentID == "" { // which only the agent's hook is told
-			call.AgentID = h.calls.get(call.ID).AgentID
+			call.AgentID = h.calls.State(call.ID).AgentID
 		}
 		begun := false
 		run := func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
@@ -135,7 +135,7 @@ func (h *host) bind(r *agent.Request) (err error) {
 		return err
 	}
 	r.Host = &gatekeeper{h.engine, h}
-	r.Hooks = h.hooks()
+	r.Hooks, r.Ledger = h.hooks(), h.calls
 	r.AllowedTools = h.listedTools()
 	if r.Trackers != nil {
 		r.Trackers = append(r.Trackers, h.probe)
@@ -158,7 +158,7 @@ func (h *host) begin(ctx context.Context) (context.Context, context.CancelFunc) 
 // says what could not be recorded.
 func (h *host) settle(ctx context.Context, t *turn) error {
 	ctx = context.WithoutCancel(ctx)
-	h.calls.awaitOwn(settleTimeout)
+	h.calls.AwaitOwn(settleTimeout)
 	// A subagent may go on in the background as long as its agent lives.
 	h.recordOpen(ctx, h.talk == nil || t == nil || t.Status != event.DoneSuccess)
 	h.lock.Lock()

@@ -35,6 +35,43 @@ func use(id, name string, input script.Input) script.ToolCall {
 	return script.ToolCall{ID: id, Name: name, Input: input}
 }
 
+// A service that numbers the calls of each answer from the beginning: each call is told and recorded as what became of
+// it, and not as what became of the one before.
+func TestCalls_IDsThatAServiceUsesAgain(t *testing.T) {
+	cli := claudetest.CLI(t)
+	model := claudetest.NewModel(t,
+		script.Reply(use("call_0", "Read", script.Input{"file_path": "a.txt"})),
+		script.Reply(use("call_0", "Bash", script.Input{"command": "echo once"})),
+		script.Reply(use("call_0", "Bash", script.Input{"command": "echo once"})),
+		script.Reply(use("call_0", "mcp__wink__note", script.Input{"text": "good"})),
+		script.Reply(use("call_0", "mcp__wink__note", script.Input{"text": "good"})),
+		script.Reply(use("call_0", script.StructuredOutputTool, fine)),
+	).RequireAllUsed()
+	s := session.New(nil)
+	if _, err := s.Dispatch(t.Context(), session.ToolPermissions{Blocked: []string{"Read"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t), &drover.Options{Session: s}); err != nil {
+		t.Fatal(err)
+	}
+	var got, told []string
+	for c := range session.Query[session.ToolInvoked](s).All() {
+		got = append(got, c.Name+" "+string(c.Status))
+	}
+	for e := range s.Events() {
+		if r, ok := e.Payload.(event.ToolResult); ok {
+			told = append(told, strings.TrimPrefix(r.Name, "mcp__wink__")+" "+string(r.Status))
+		}
+	}
+	want := []string{"Read denied", "Bash success", "Bash success", "note success", "note success", "StructuredOutput success"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
 // The ids say what becomes of the calls. All of them are told once, with what they were.
 func TestEachCallOfTheRealCLIIsRecordedOnce(t *testing.T) {
 	for version, cli := range clis {

@@ -97,7 +97,7 @@ func (h *host) facts() func(context.Context, gate.Call) gate.Facts {
 	known := guard.Facts(guard.FactsOptions{Session: h.opts.Session, Tracker: h.tracker, Deadline: h.deadline})
 	return func(ctx context.Context, c gate.Call) gate.Facts {
 		if _, inRegistry := tool.Candidate(ctx); !inRegistry {
-			h.calls.note(c.ToolCall)
+			h.calls.Note(c.ToolCall)
 		}
 		return known(ctx, c)
 	}
@@ -109,7 +109,7 @@ func (h *host) decided(e event.Event) error {
 	h.beat()
 	e.Agent, e.RunID = h.adapter.Agent(), h.runContext().RunID
 	if d, ok := e.Payload.(event.Decision); ok {
-		h.calls.decide(d)
+		h.calls.Decided(d)
 	}
 	if _, err := h.opts.Session.Dispatch(context.Background(), e); err != nil {
 		h.lose(err)

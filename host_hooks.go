@@ -92,10 +92,7 @@ func (h *host) submitted(_ context.Context, s agent.Submission) (string, error) 
 
 // callEnded records a call of the agent's own tools at once, and answers with feedback.
 func (h *host) callEnded(ctx context.Context, end agent.CallEnd) (string, error) {
-	if !h.calls.isOwn(end.ID) {
-		h.calls.note(end.ToolCall)
-		c := h.calls.get(end.ID)
-		c.ToolCall = end.ToolCall // what was made, whatever was asked for
+	if c, record := h.calls.TakeEnd(end.ToolCall); record {
 		invoked := h.invoked(c)
 		invoked.Status, invoked.Value, invoked.Error = end.Status, end.Output, end.Error
 		invoked.Duration = cmp.Or(end.Duration, invoked.Duration)
@@ -103,7 +100,7 @@ func (h *host) callEnded(ctx context.Context, end agent.CallEnd) (string, error)
 		if len(end.Output) == 0 {
 			invoked.Output = shown(asText(end.Error))
 		}
-		h.recordCall(context.WithoutCancel(ctx), invoked)
+		h.recordCall(context.WithoutCancel(ctx), invoked, true)
 	}
 	return h.feedback.AfterCall(ctx, end.ID)
 }

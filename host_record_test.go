@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,6 +117,37 @@ func TestCallsOfAnEvaluationThatIsCancelledAreRecorded(t *testing.T) {
 	}
 	if len(kept(s)) != 0 {
 		t.Errorf("the notes %q are left", kept(s))
+	}
+}
+
+// Some services number the calls of each answer from the beginning. A call under an id that is taken has a record of
+// its own, and what became of the first one says nothing about it.
+func TestCalls_AnIDThatComesAgainIsRecordedAgain(t *testing.T) {
+	s := session.New(nil)
+	if _, err := s.Dispatch(t.Context(), session.ToolPermissions{Blocked: []string{"Read"}}); err != nil {
+		t.Fatal(err)
+	}
+	a := agenttest.New(
+		makes(call("call_0", "Read", `{"file_path":"/x"}`), "", ""),
+		makes(call("call_0", "Bash", `{"command":"a"}`), `"a"`, ""),
+		makes(call("call_0", "Bash", `{"command":"a"}`), `"a"`, ""),
+		calls(call("call_0", "mcp__wink__note", `{"text":"a"}`)),
+		calls(call("call_0", "mcp__wink__note", `{"text":"a"}`)),
+		answers())
+	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t), &drover.Options{Session: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, line := range recorded(s) {
+		_, what, _ := strings.Cut(line, " ")
+		what, _, _ = strings.Cut(what, ":")
+		got = append(got, what)
+	}
+	slices.Sort(got)
+	want := []string{"Bash native success", "Bash native success", "Read native denied", "note bridged success", "note bridged success"}
+	if diff := cmp.Diff(want, got); diff != "" || resp.Summary.Stats.ToolCalls != len(want) {
+		t.Errorf("%d calls were counted; recorded (-want +got):\n%s", resp.Summary.Stats.ToolCalls, diff)
 	}
 }
 

@@ -26,7 +26,7 @@ type Request struct {
 	// Workspace it is relative to that, or within it.
 	Dir string
 	// Workspace is the place that the agent works in. With checkpoints, each of its calls is a transaction
-	// there: what one that fails has changed is put back; see [workspace.Workspace.Bind].
+	// there: what one that fails has changed is put back; see [Ledger].
 	Workspace *workspace.Workspace
 	// Model is the model's name. Empty means the agent's default.
 	Model string
@@ -83,6 +83,9 @@ type Request struct {
 	Host Host
 	// Hooks are asked and told at certain moments. Nil means nobody is.
 	Hooks *Hooks
+	// Ledger has the calls of the run, for a host that reads there what became of them. Nil means that the adapter
+	// makes one.
+	Ledger *Ledger
 	// MaxRefusals is how often Hooks may refuse an answer or a stop, for each prompt. They are still asked
 	// after that, but what they say has no effect. Zero means 10.
 	MaxRefusals int

@@ -24,7 +24,7 @@ import (
 type RunnerOptions struct {
 	// Role is the part that the agent plays among several. Its events carry it.
 	Role string
-	// Defaults say what holds where a request says nothing. They have no Resume, Fork, Fresh or Host.
+	// Defaults say what holds where a request says nothing. They have no Resume, Fork, Fresh, Host or Ledger.
 	Defaults Request
 
 	// Policies judge the tool calls of every run, beside the permissions and lists of the request.
@@ -83,8 +83,8 @@ func NewRunner(a Adapter, opts *RunnerOptions) (*Runner, error) {
 	if opts != nil {
 		r.opts = *opts
 	}
-	if d := r.opts.Defaults; d.Resume != "" || d.Fork || d.Fresh || d.Host != nil {
-		return nil, errors.New("agent: Defaults cannot have Resume, Fork, Fresh or Host; give them to the run that they are for")
+	if d := r.opts.Defaults; d.Resume != "" || d.Fork || d.Fresh || d.Host != nil || d.Ledger != nil {
+		return nil, errors.New("agent: Defaults cannot have Resume, Fork, Fresh, Host or Ledger; give them to the run that they are for")
 	}
 	r.opts.fill()
 	return r, nil

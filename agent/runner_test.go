@@ -32,7 +32,7 @@ func TestARunnerThatCannotBeMadeSaysWhy(t *testing.T) {
 		{"a token for every run", good, agent.Request{Resume: "t"}, "Defaults cannot have Resume"},
 		{"always fresh", good, agent.Request{Fresh: true}, "Defaults cannot have Resume, Fork, Fresh"},
 		{"always another", good, agent.Request{Fork: true}, "Defaults cannot have Resume, Fork, Fresh"},
-		{"one host for every run", good, agent.Request{Host: gate.NewEngine(nil, nil)}, "Defaults cannot have Resume, Fork, Fresh or Host"},
+		{"one host for every run", good, agent.Request{Host: gate.NewEngine(nil, nil)}, "Defaults cannot have Resume, Fork, Fresh, Host or Ledger"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

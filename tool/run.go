@@ -44,6 +44,16 @@ type Call struct {
 	Doubles bool
 }
 
+// IsOf reports whether the call may be one of the tool that an agent calls by a name: its own, or "mcp__server__name".
+func (c *Call) IsOf(name string) bool {
+	for _, own := range []string{c.Name, c.As} {
+		if own != "" && (name == own || strings.HasPrefix(name, mcpPrefix) && strings.HasSuffix(name, "__"+own)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Event is the call as an event tells it.
 func (c *Call) Event() event.ToolCall {
 	return event.ToolCall{ID: c.ID, Name: cmp.Or(c.As, c.Name), Input: c.Input, AgentID: c.AgentID}

@@ -21,12 +21,13 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// A bound is a workspace with two files and the calls of a run, which the test reports.
+// A bound is a workspace with two files and the calls of an agent's run, which the test makes.
 type bound struct {
-	*Calls
-	t    *testing.T
-	w    *Workspace
-	told []Restored
+	t     *testing.T
+	w     *Workspace
+	outer *Tx // which the run is part of
+	txs   map[string]*Tx
+	told  []Restored
 }
 
 func newBound(t *testing.T, opts Options) *bound {
@@ -41,10 +42,26 @@ func newBound(t *testing.T, opts Options) *bound {
 
 func bindTo(within context.Context, t *testing.T, w *Workspace) *bound {
 	t.Helper()
-	b := &bound{t: t, w: w}
-	b.Calls = NewCalls(w, &CallsOptions{Within: within, Emit: func(p event.Payload) { b.told = append(b.told, p.(Restored)) }})
+	b := &bound{t: t, w: w, outer: TxFrom(within), txs: map[string]*Tx{}}
 	t.Cleanup(b.End)
 	return b
+}
+
+func (b *bound) Begin(ctx context.Context, call Call) error {
+	call.Agent, call.Emit = true, func(p event.Payload) { b.told = append(b.told, p.(Restored)) }
+	_, tx, err := b.w.Begin(WithTx(ctx, b.outer), call)
+	if err == nil {
+		b.txs[call.ID] = tx
+	}
+	return err
+}
+
+func (b *bound) Commit(id string) { b.txs[id].Commit() }
+
+func (b *bound) End() {
+	for _, tx := range b.txs {
+		tx.Undo(context.Background())
+	}
 }
 
 // begins begins a call that changes these paths, or everything.
@@ -65,7 +82,7 @@ func (b *bound) waits(id string, paths ...string) {
 	}
 }
 
-func (b *bound) fails(id string) (told string) { return b.Rollback(b.t.Context(), id) }
+func (b *bound) fails(id string) (told string) { return b.txs[id].Undo(b.t.Context()) }
 
 func (b *bound) write(name, text string) {
 	b.t.Helper()
@@ -80,70 +97,6 @@ func (b *bound) wants(files map[string]string) {
 			b.t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-}
-
-func TestNoCallBeginsWhenTheRunIsOver(t *testing.T) {
-	b := newBound(t, Options{})
-	b.End()
-	if err := b.Begin(t.Context(), Call{ID: "late"}); !errors.Is(err, errRunIsOver) {
-		t.Errorf("a call that came late: %v, want an error", err)
-	}
-	bindTo(t.Context(), t, b.w).begins("next")
-}
-
-// A call whose end cannot be reported would hold the workspace to the end of the run.
-func TestACallWithoutAnIDIsNotMade(t *testing.T) {
-	b := newBound(t, Options{})
-	if err := b.Begin(t.Context(), Call{Tool: "t"}); !errors.Is(err, errNoID) {
-		t.Errorf("the error is %v, want that it has no id", err)
-	}
-	b.begins("other")
-}
-
-func TestCalls_ADeniedCallHasNoTransaction(t *testing.T) {
-	b := newBound(t, Options{})
-	b.begins("denied later")
-	b.Deny("denied later")
-	b.begins("first")
-	b.Deny("denied before")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if err := b.Begin(ctx, Call{ID: "denied before"}); err != nil || ctx.Err() != nil {
-		t.Errorf("the denied call waited for the first: %v", errors.Join(err, ctx.Err()))
-	}
-	waiting := make(chan error)
-	go func() { waiting <- b.Begin(t.Context(), Call{ID: "denied meanwhile"}) }()
-	b.hasClaims(2)
-	b.Deny("denied meanwhile")
-	must(t, <-waiting)
-	b.hasClaims(1)
-}
-
-// An id that was denied may come again with another answer of the model.
-func TestAnIDThatWasDeniedCanBeUsedAgain(t *testing.T) {
-	b := newBound(t, Options{})
-	b.Deny("call_0")
-	b.Settle(t.Context(), "call_0")
-	b.begins("call_0")
-	b.write("m/a.txt", "changed")
-	b.fails("call_0")
-	b.wants(map[string]string{"m/a.txt": "a.txt"})
-}
-
-// A call may begin before it is known that it is made with another input.
-func TestCalls_ARewrittenCallBeginsAgain(t *testing.T) {
-	b := newBound(t, Options{})
-	b.begins("w", "m/a.txt")
-	b.begins("other", "m/other.txt")
-	must(t, b.Begin(t.Context(), Call{ID: "w", Paths: []string{"m/d/b.txt"}, Rewritten: true}))
-	b.begins("w", "m/a.txt") // which knows nothing of the rewriting
-	b.begins("free", "m/a.txt")
-	b.waits("meets it", "m/d")
-	b.write("m/d/b.txt", "x")
-	if told := b.fails("w"); !strings.Contains(told, "m/d/b.txt") {
-		t.Errorf("the model is told %q", told)
-	}
-	b.wants(map[string]string{"m/d/b.txt": "d/b.txt"})
 }
 
 // hasClaims waits until as many calls are at work or wait for their turn.
@@ -275,16 +228,6 @@ func TestKeepFailedShellKeepsTheFilesOfCommandsAlone(t *testing.T) {
 	if len(b.told) != 1 || b.told[0].CallID != "write" {
 		t.Errorf("told is %+v, want the rollback of the write", b.told)
 	}
-}
-
-func TestCalls_EndRollsBackWhatIsOpen(t *testing.T) {
-	b := newBound(t, Options{})
-	b.begins("one", "m/a.txt")
-	b.begins("two", "m/d/b.txt")
-	b.write("m/a.txt", "half")
-	b.write("m/d/b.txt", "half")
-	b.End()
-	b.wants(map[string]string{"m/a.txt": "a.txt", "m/d/b.txt": "d/b.txt"})
 }
 
 // A tool of this program runs another agent in its own workspace: that one's calls are part of its own.

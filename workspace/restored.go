@@ -68,8 +68,13 @@ func list(paths []string) string {
 	return text
 }
 
-// undo rolls the transaction back, and tells of it. It returns what the model is to know.
-func (tx *Tx) undo(ctx context.Context) string {
+// Undo is [Tx.Rollback] for a call that has failed. It tells of the rollback, and returns what the model is to know, or
+// "". With [Options.KeepFailedShell] the files of a command stay.
+func (tx *Tx) Undo(ctx context.Context) string {
+	if tx.w.opts.KeepFailedShell && tx.call.Shell {
+		tx.Commit()
+		return ""
+	}
 	if !tx.rollback(ctx) {
 		return ""
 	}
@@ -81,8 +86,8 @@ func (tx *Tx) undo(ctx context.Context) string {
 		return ""
 	}
 	tx.w.remember(r)
-	if tx.emit != nil {
-		tx.emit(r)
+	if tx.call.Emit != nil {
+		tx.call.Emit(r)
 	}
 	return r.text()
 }

@@ -17,7 +17,7 @@ import (
 // Inner, if it is not nil, runs within it: with [session.ToolTx], a call changes session and files or
 // neither.
 //
-// A call that an agent makes in a run with [Calls] is the transaction that was begun there. One that
+// A call that an agent makes is the transaction that was begun for it, with [Call.Agent]. One that
 // another makes through the registry in its own context is part of it.
 func ToolTx(w *Workspace, inner tool.Around) tool.Around {
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
@@ -50,13 +50,13 @@ func (w *Workspace) beginTool(ctx context.Context, call *tool.Call) (context.Con
 
 func (tx *Tx) runTool(ctx context.Context, call *tool.Call, run func(context.Context) tool.Result) tool.Result {
 	ended := context.WithoutCancel(ctx)
-	defer func() { tx.undo(ended) }() // for whoever ends the goroutine; else it is over
+	defer func() { tx.Undo(ended) }() // for whoever ends the goroutine; else it is over
 	result := run(ctx)
 	if result.OK() && !call.DryRun {
 		tx.Commit()
 		return result
 	}
-	if told := tx.undo(ended); told != "" && !result.OK() {
+	if told := tx.Undo(ended); told != "" && !result.OK() {
 		result = withText(result, told)
 	}
 	return result

@@ -83,7 +83,7 @@ func TestAToolThatDoesNotSucceedLeavesNoFiles(t *testing.T) {
 				}
 				b.wants(map[string]string{"new.txt": want})
 				if hooked {
-					b.Rollback(t.Context(), "c")
+					b.fails("c")
 				}
 				b.begins("next")
 			})

@@ -32,9 +32,11 @@ type Call struct {
 	Paths []string
 	// Shell means that it runs a command: [Options.KeepFailedShell] is about such calls.
 	Shell bool
-	// Rewritten means that Paths are those of another input than the agent asked with. [Calls.Begin] then
-	// begins the transaction again if an earlier one did not know of it.
-	Rewritten bool
+	// Agent means that an agent makes the call. If its tool is one of this program, [ToolTx] finds the transaction
+	// by the id, or by the name of a tool whose call has no id, and ends it.
+	Agent bool
+	// Emit receives the rollback of the call, as [Restored]. Nil means that it is not reported.
+	Emit func(event.Payload)
 }
 
 // A Tx is a transaction of one call over the files of a workspace: they stay as the call leaves them, or
@@ -47,7 +49,6 @@ type Tx struct {
 	before *Checkpoint
 	parts  turns // of those that are part of it
 	joined bool  // somebody has taken the transaction over who will end it
-	emit   func(event.Payload)
 
 	once   sync.Once
 	result RolledBack
@@ -58,6 +59,51 @@ type Tx struct {
 }
 
 var txKey = tool.NewKey[*Tx]("workspace transaction")
+
+// TxFrom returns the transaction that a context belongs to, or nil.
+func TxFrom(ctx context.Context) *Tx {
+	tx, _ := txKey.From(ctx)
+	return tx
+}
+
+// WithTx returns a context that belongs to a transaction. Nil changes nothing.
+func WithTx(ctx context.Context, tx *Tx) context.Context {
+	if tx == nil {
+		return ctx
+	}
+	return txKey.With(ctx, tx)
+}
+
+// Call is the call of the transaction, with the paths that it has claimed.
+func (tx *Tx) Call() Call { return tx.call }
+
+// transactions are the calls of a workspace.
+type transactions struct {
+	turns turns
+
+	mu       sync.Mutex
+	agents   []*Tx // that are open, of calls that agents make
+	restored []Restored
+}
+
+// join is the open transaction of a call of a tool of this program that an agent has begun, or nil. A call without a
+// known id is that of the same tool, which is alone.
+func (w *Workspace) join(call *tool.Call) *Tx {
+	w.txs.mu.Lock()
+	defer w.txs.mu.Unlock()
+	for _, tx := range w.txs.agents {
+		if call.ID != "" && tx.call.ID == call.ID {
+			return tx
+		}
+	}
+	for _, tx := range w.txs.agents {
+		if !tx.joined && tx.call.Paths == nil && call.IsOf(tx.call.Tool) {
+			tx.joined = true
+			return tx
+		}
+	}
+	return nil
+}
 
 // Begin begins the transaction of a call, and returns the context for what belongs to it. It waits until
 // no other call is at work that could change the same paths. Begun in the context of another transaction,
@@ -78,6 +124,11 @@ func (w *Workspace) Begin(ctx context.Context, call Call) (context.Context, *Tx,
 	if tx.before, err = w.tree.Checkpoint(ctx); err != nil {
 		tx.release()
 		return nil, nil, fmt.Errorf("workspace: the checkpoint before call %s of %s: %w", call.ID, call.Tool, err)
+	}
+	if call.Agent {
+		w.txs.mu.Lock()
+		w.txs.agents = append(w.txs.agents, tx)
+		w.txs.mu.Unlock()
 	}
 	return txKey.With(With(ctx, w), tx), tx, nil
 }
@@ -205,6 +256,11 @@ func (tx *Tx) end() {
 }
 
 func (tx *Tx) release() {
+	if tx.call.Agent {
+		tx.w.txs.mu.Lock()
+		tx.w.txs.agents = slices.DeleteFunc(tx.w.txs.agents, func(other *Tx) bool { return other == tx })
+		tx.w.txs.mu.Unlock()
+	}
 	if tx.before != nil {
 		tx.before.Release()
 	}

@@ -37,15 +37,17 @@ func TestDenialsAreObserved(t *testing.T) {
 		"by a panic":    {func() (*claude.PreToolUseOutput, error) { panic("broken") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var d denials
+			l := agent.NewLedger(nil)
 			o := claude.Options{Hooks: []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) { return x.hook() })}}
-			d.observe(&o)
+			if err := bindCalls(&o, agent.Request{}, l); err != nil {
+				t.Fatal(err)
+			}
 			func() {
 				defer func() { _ = recover() }()
 				_, _ = o.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolUseID: "t1"})
 			}()
-			if d.has("t1") != x.denied || d.has("t2") {
-				t.Errorf("denied: %t, want %t", d.has("t1"), x.denied)
+			if l.Denied(l.Last("t1")) != x.denied {
+				t.Errorf("denied: %t, want %t", l.Denied(l.Last("t1")), x.denied)
 			}
 		})
 	}
@@ -64,15 +66,17 @@ func TestAnswersToTheCLIsQuestionsAreObserved(t *testing.T) {
 		"by a panic":       {func() (claude.PermissionResult, error) { panic("broken") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var d denials
+			l := agent.NewLedger(nil)
 			o := claude.Options{CanUseTool: func(context.Context, *claude.PermissionRequest) (claude.PermissionResult, error) { return x.answer() }}
-			d.observe(&o)
+			if err := bindCalls(&o, agent.Request{}, l); err != nil {
+				t.Fatal(err)
+			}
 			func() {
 				defer func() { _ = recover() }()
 				_, _ = o.CanUseTool(t.Context(), &claude.PermissionRequest{ToolUseID: "t1"})
 			}()
-			if d.has("t1") != x.denied {
-				t.Errorf("denied: %t, want %t", d.has("t1"), x.denied)
+			if l.Denied(l.Last("t1")) != x.denied {
+				t.Errorf("denied: %t, want %t", l.Denied(l.Last("t1")), x.denied)
 			}
 		})
 	}

@@ -74,9 +74,7 @@ func (c *conversation) passOn(client *claude.Client, r *run) {
 		if err != nil && c.unsent.Load() != nil {
 			break
 		}
-		if r.place != nil && m != nil {
-			r.place.Saw(m)
-		}
+		endOfCalls(r.calls, m)
 		if !c.say(said{message: m, failed: err}) {
 			return
 		}

@@ -37,7 +37,6 @@ type hooked struct {
 	wrapped     bool // the structured answer is inside of an object that the schema does not have
 	tell        func(event.Payload)
 	log         *slog.Logger
-	rewriting   *rewriting // nil without Rewrite
 
 	mu       sync.Mutex
 	refusals int  // of this prompt
@@ -46,29 +45,29 @@ type hooked struct {
 
 const defaultRefusals = 10
 
-// bindHooks puts the hooks of a request into the options of its run. It comes after the host, whose hooks are
-// then shown inputs as Rewrite has made them.
-func bindHooks(o *claude.Options, req agent.Request, tell func(event.Payload)) error {
+// bindHooks puts the hooks of a request into the options of its run, except Rewrite, which is the ledger's to call.
+// It returns nil if there are none.
+func bindHooks(o *claude.Options, req agent.Request, tell func(event.Payload)) (*hooked, error) {
 	if req.Hooks == nil {
-		return nil
+		return nil, nil
 	}
 	h := &hooked{
 		Hooks: *req.Hooks, maxRefusals: cmp.Or(req.MaxRefusals, defaultRefusals), wrapped: wrapsOutput(o.OutputSchema),
 		tell: tell, log: logger(o),
 	}
 	if h.maxRefusals < 0 {
-		return refusal("MaxRefusals", "%d is negative", h.maxRefusals)
+		return nil, refusal("MaxRefusals", "%d is negative", h.maxRefusals)
 	}
 	if err := o.RequireHooks(); err != nil {
-		return err
-	}
-	if h.Rewrite != nil {
-		h.rewriting = newRewriting(h)
-		h.rewriting.observe(o)
+		return nil, err
 	}
 	o.Hooks = append(o.Hooks[:len(o.Hooks):len(o.Hooks)], h.own()...)
 	h.raiseLimits(o)
-	return nil
+	return h, nil
+}
+
+func (h *hooked) rewrite(ctx context.Context, call event.ToolCall) (json.RawMessage, error) {
+	return safely(h, "Rewrite", func() (json.RawMessage, error) { return h.Rewrite(ctx, call) })
 }
 
 func logger(o *claude.Options) *slog.Logger { return safelog.Logger(o.Logger) }
@@ -88,7 +87,7 @@ func (h *hooked) own() []claude.Hook {
 	add(h.Stopping != nil, 0, claude.On("", h.stopping))
 	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.succeeded))
 	add(h.CallEnded != nil, callEndedTimeout, claude.On("", h.failed))
-	add(h.rewriting != nil || h.BatchEnded != nil, tellTimeout, claude.On("", h.batchEnded))
+	add(h.BatchEnded != nil, tellTimeout, claude.On("", h.batchEnded))
 	add(h.SubagentStarted != nil, tellTimeout, claude.On("", h.subagentStarted))
 	add(h.SubagentStopped != nil, tellTimeout, claude.On("", h.subagentStopped))
 	add(h.Compacting != nil, tellTimeout, claude.On("", h.compacting))
@@ -168,13 +167,8 @@ func (h *hooked) callEnded(ctx context.Context, end agent.CallEnd) string {
 // CallsBatchEnded implements [agent.Batcher].
 func (*Adapter) CallsBatchEnded() {}
 
-func (h *hooked) batchEnded(ctx context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
-	if h.rewriting != nil {
-		for _, call := range in.ToolCalls {
-			h.rewriting.forget(call.ToolUseID)
-		}
-	}
-	if h.BatchEnded != nil && !h.hasAnswered() {
+func (h *hooked) batchEnded(ctx context.Context, _ *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
+	if !h.hasAnswered() {
 		h.telling("BatchEnded", func() { h.BatchEnded(ctx) })
 	}
 	return nil, nil

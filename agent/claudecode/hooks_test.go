@@ -42,7 +42,7 @@ func TestOnlyHooksThatTellHaveATimeout(t *testing.T) {
 	want := map[string]time.Duration{
 		"PreToolUse": 0, "PreToolUse StructuredOutput": 0, "Stop": 0,
 		"PostToolUse": 30 * time.Second, "PostToolUseFailure": 30 * time.Second, "UserPromptSubmit": 10 * time.Second,
-		"PostToolUse StructuredOutput": 10 * time.Second, "PostToolBatch": 10 * time.Second,
+		"PostToolUse StructuredOutput": 10 * time.Second, "PostToolBatch": 0, // which may put files back
 		"SubagentStart": 10 * time.Second, "SubagentStop": 10 * time.Second, "PreCompact": 10 * time.Second,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -169,9 +169,7 @@ func TestTheOldInputIsNeverUsedBesideARewrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := claude.Options{Hooks: []claude.Hook{claude.On("", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) { return x.answer, nil })}}
 			hooks := &agent.Hooks{Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) { return json.RawMessage(x.input), nil }}
-			if err := bindHooks(&o, agent.Request{Hooks: hooks}, func(event.Payload) {}); err != nil {
-				t.Fatal(err)
-			}
+			bindAllHooks(t, &o, agent.Request{Hooks: hooks}, func(event.Payload) {})
 			out, err := o.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: "Read", ToolUseID: "a", ToolInput: json.RawMessage(`{"n":1}`)})
 			if err != nil {
 				t.Fatal(err)
@@ -180,6 +178,17 @@ func TestTheOldInputIsNeverUsedBesideARewrite(t *testing.T) {
 				t.Errorf("the answer is %s, want %s", raw, x.want)
 			}
 		})
+	}
+}
+
+func bindAllHooks(t *testing.T, o *claude.Options, req agent.Request, tell func(event.Payload)) {
+	t.Helper()
+	h, err := bindHooks(o, req, tell)
+	if err == nil {
+		err = bindCalls(o, req, newLedger(t.Context(), o, req, h, tell))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -198,9 +207,7 @@ func TestRewrite_ErrorDenies(t *testing.T) {
 			var reported []event.Payload
 			o := claude.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}
 			hooks := &agent.Hooks{Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) { return nil, x.err }}
-			if err := bindHooks(&o, agent.Request{Hooks: hooks}, func(p event.Payload) { reported = append(reported, p) }); err != nil {
-				t.Fatal(err)
-			}
+			bindAllHooks(t, &o, agent.Request{Hooks: hooks}, func(p event.Payload) { reported = append(reported, p) })
 			out, err := o.Hooks[0].Func(t.Context(), &claude.PreToolUseInput{ToolName: "Read", ToolUseID: "a", ToolInput: json.RawMessage(`{}`)})
 			if err != nil {
 				t.Fatal(err)
@@ -223,9 +230,7 @@ func TestRewrite_ErrorDenies(t *testing.T) {
 func TestStopping_ErrorSendsBack(t *testing.T) {
 	var o claude.Options
 	hooks := &agent.Hooks{Stopping: func(context.Context, agent.Stop) (string, error) { return "", errors.New("the disk is gone") }}
-	if err := bindHooks(&o, agent.Request{Hooks: hooks, MaxRefusals: 2}, func(event.Payload) {}); err != nil {
-		t.Fatal(err)
-	}
+	bindAllHooks(t, &o, agent.Request{Hooks: hooks, MaxRefusals: 2}, func(event.Payload) {})
 	at := slices.IndexFunc(o.Hooks, func(h claude.Hook) bool { return h.Event == claude.HookStop })
 	for i, blocks := range []bool{true, true, false} {
 		got, err := o.Hooks[at].Func(t.Context(), &claude.StopInput{})

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -20,11 +21,8 @@ import (
 // It is written against what the real CLI says; see loose.go for streams of other producers. A message
 // that it does not know is no event and no error.
 type normaliser struct {
-	req agent.Request
-	// denied reports whether somebody denied the call with this id. Nil means that nobody did.
-	denied func(id string) bool
-	// own are the results of our own tools; nil if there are none.
-	own *ownResults
+	req    agent.Request
+	ledger *agent.Ledger
 	// wrapped says that a structured answer comes inside an object; see wrapsOutput.
 	wrapped bool
 	// now is the clock and newID the source of ids for calls that have none. Nil means the real ones.
@@ -39,11 +37,12 @@ type normaliser struct {
 	written bool          // the CLI wrote the last message of the main agent itself
 	early   []event.Event // of tasks of the session's last run, which the CLI tells of before the init
 
-	turns  map[string]int    // the number of each model call of the main agent, by message id
-	turn   int               // the last of them
-	calls  map[string]*call  // by tool use id
-	agents map[string]string // the subagent that a call runs, by tool use id
-	lines  map[uint64]bool   // digests of the blocks that were told, for lines that come twice
+	turns   map[string]int             // the number of each model call of the main agent, by message id
+	turn    int                        // the last of them
+	message string                     // the id of the answer whose blocks are told
+	calls   map[string]*call           // by tool use id
+	agents  recent.Map[string, string] // the subagent that a call runs, by tool use id
+	lines   recent.Map[uint64, bool]   // digests of the blocks that were told, for lines that come twice
 
 	answers   []answer      // of the main agent, in their order
 	toolUses  int           // calls that were told
@@ -63,7 +62,7 @@ type normaliser struct {
 // that has no result yet is one of the last prompt: a result that comes now is told to nobody.
 func (n *normaliser) next() normaliser {
 	next := normaliser{
-		req: n.req, denied: n.denied, own: n.own, wrapped: n.wrapped, now: n.now, newID: n.newID,
+		req: n.req, ledger: n.ledger, wrapped: n.wrapped, now: n.now, newID: n.newID,
 		session: n.session, agents: n.agents, taskCalls: n.taskCalls, lines: n.lines, usage: n.usage.next(), modelTime: n.modelTime,
 	}
 	next.req.Resume = "" // nothing is mended any more
@@ -75,8 +74,10 @@ func (n *normaliser) next() normaliser {
 	return next
 }
 
-// A call is what is known of a tool call.
+// A call is what the stream has told of a tool call.
 type call struct {
+	record  *agent.Record
+	message string // the answer that it is part of
 	name    string // empty while only its result is known
 	turn    int
 	started time.Time // when we heard of it
@@ -106,6 +107,9 @@ func (n *normaliser) events(m claude.Message) []event.Event {
 	n.out = n.out[:0]
 	if n.begun.IsZero() {
 		n.begun = n.clock()
+	}
+	if n.ledger == nil { // of a stream that was recorded
+		n.ledger = agent.NewLedger(nil)
 	}
 	n.flushTask(m)
 	switch m := m.(type) {
@@ -191,13 +195,26 @@ func (n *normaliser) placeOf(parent, agentID string) place {
 		return place{turn: n.turn, agent: agentID}
 	}
 	if agentID != "" {
-		set(&n.agents, parent, agentID)
+		n.runs(parent, agentID)
 	}
-	at := place{turn: n.turn, parent: parent, agent: n.agents[parent]}
+	running, _ := n.agents.Get(parent)
+	at := place{turn: n.turn, parent: parent, agent: running}
 	if c := n.calls[parent]; c != nil {
 		at.turn = c.turn
 	}
 	return at
+}
+
+// How much is remembered of what a conversation has told. A line comes twice within moments.
+const (
+	rememberedAgents = 4096
+	rememberedLines  = 4096
+)
+
+// runs notes which subagent a call runs.
+func (n *normaliser) runs(call, agentID string) {
+	n.agents.Size = rememberedAgents
+	n.agents.Put(call, agentID)
 }
 
 // turnOf numbers the model calls of the main agent.
@@ -224,10 +241,11 @@ func (n *normaliser) isRepeated(lineID string, block json.RawMessage) bool {
 	_, _ = h.WriteString(lineID)
 	_, _ = h.Write(block)
 	digest := h.Sum64()
-	if n.lines[digest] {
+	if told, _ := n.lines.Get(digest); told {
 		return true
 	}
-	set(&n.lines, digest, true)
+	n.lines.Size = rememberedLines
+	n.lines.Put(digest, true)
 	return false
 }
 

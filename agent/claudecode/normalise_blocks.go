@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
@@ -38,6 +39,7 @@ func (n *normaliser) assistant(m *claude.AssistantMessage) {
 	if at.parent == "" && n.turns[m.MessageID] > 0 {
 		at.turn = n.turns[m.MessageID]
 	}
+	n.message = m.MessageID
 	n.looseAssistant(at, m)
 	for _, b := range m.Content {
 		if !n.isRepeated(m.UUID, b.Raw()) {
@@ -88,17 +90,19 @@ func (n *normaliser) toolUse(at place, id, name string, input json.RawMessage, s
 		id = n.makeID()
 	}
 	c := n.calls[id]
-	if c == nil {
+	if c == nil || c.over && c.message != n.message { // an id that comes again, in another answer, is another call
 		c = new(call)
 		set(&n.calls, id, c)
 	}
 	if c.name != "" {
 		return
 	}
+	c.message = n.message
 	if !isObject(input) {
 		input = json.RawMessage("{}")
 	}
 	name = cmp.Or(name, unknownTool)
+	c.record = n.ledger.Heard(event.ToolCall{ID: id, Name: name, Input: input, AgentID: at.agent})
 	c.name, c.turn, c.started, c.stamped = name, at.turn, n.clock(), stamp
 	n.toolUses++
 	if name == structuredTool && at.agent == "" {
@@ -155,7 +159,15 @@ func (n *normaliser) userResult(at place, b *claude.ToolResultBlock, m *claude.U
 // wasDenied reports whether our side or the CLI said that the call was denied.
 func (n *normaliser) wasDenied(id string) bool {
 	c := n.calls[id]
-	return n.denied != nil && n.denied(id) || c != nil && c.denied
+	return c != nil && c.denied || n.ledger.Denied(n.recordOf(id))
+}
+
+// recordOf is the record of a call. It may be nil, of a call that the stream has not told of.
+func (n *normaliser) recordOf(id string) *agent.Record {
+	if c := n.calls[id]; c != nil && c.record != nil {
+		return c.record
+	}
+	return n.ledger.Last(id)
 }
 
 // A resultMeta is what the CLI adds to a result about why the tool did not run.
@@ -236,7 +248,7 @@ func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp
 	}
 	if r.Status != event.ToolSuccess {
 		r.Failure = failureOf(r.Status, text)
-		n.own.complete(&r)
+		n.ledger.Complete(n.recordOf(r.ID), &r)
 	}
 	n.tell(at, r)
 }

@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -54,8 +56,12 @@ func TestTheStatusOfAToolResult(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n, _ := newNormaliser()
-			n.denied = func(id string) bool { return test.host && id == "a" }
 			n.events(decode(t, says("m", "u", call1("a"))))
+			if test.host {
+				_, _ = n.ledger.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "a", Name: "Bash"}, Decide: func(context.Context, event.ToolCall) (agent.Opinion, error) {
+					return agent.Opinion{Verdict: event.Deny}, nil
+				}})
+			}
 			if test.before != "" {
 				n.events(decode(t, test.before))
 			}
@@ -65,6 +71,34 @@ func TestTheStatusOfAToolResult(t *testing.T) {
 				t.Errorf("payloads %+v, want status %s", payloads(got), test.want)
 			}
 		})
+	}
+}
+
+// Some services number the calls of each answer from the beginning. A call under an id that was denied once is told
+// like any other.
+func TestStream_AnIDThatComesAgain(t *testing.T) {
+	n, _ := newNormaliser()
+	var got []event.Event
+	add := func(line string) { got = append(got, slices.Clone(n.events(decode(t, line)))...) }
+	add(says("m1", "u1", call1("call_0")))
+	_, _ = n.ledger.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "call_0", Name: "Bash"}, Decide: func(context.Context, event.ToolCall) (agent.Opinion, error) {
+		return agent.Opinion{Verdict: event.Deny}, nil
+	}})
+	add(returns("call_0", "no", true, ""))
+	add(says("m2", "u2", call1("call_0")))
+	add(says("m2", "u2", call1("call_0"))) // a line that comes twice is one
+	add(returns("call_0", "done", false, ""))
+	var told []string
+	for _, e := range got {
+		switch p := e.Payload.(type) {
+		case event.ToolCall:
+			told = append(told, "call "+p.ID)
+		case event.ToolResult:
+			told = append(told, string(p.Status)+" "+p.ID)
+		}
+	}
+	if diff := cmp.Diff([]string{"call call_0", "denied call_0", "call call_0", "success call_0"}, told); diff != "" {
+		t.Errorf("the stream (-want +got):\n%s", diff)
 	}
 }
 

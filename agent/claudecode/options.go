@@ -14,6 +14,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -278,7 +279,7 @@ func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
 const toolServerVersion = "1.0.0"
 
 // serveTools serves the tools of the request. What it returns is to be called after the run.
-func serveTools(o *claude.Options, req agent.Request, results *ownResults) (release func(), err error) {
+func serveTools(o *claude.Options, req agent.Request, failed func(event.ToolResult)) (release func(), err error) {
 	if req.Tools == nil || req.AllowedTools != nil && len(req.AllowedTools) == 0 {
 		return func() {}, nil
 	}
@@ -287,8 +288,13 @@ func serveTools(o *claude.Options, req agent.Request, results *ownResults) (rele
 		return nil, refusal("Tools", "the base has an MCP server %q already; give that one another name", own.server)
 	}
 	server, err := NewSDKServer(req.Tools, &SDKServerOptions{
-		SDKToolOptions: SDKToolOptions{Only: own.within(req), AlwaysLoad: true, FormatResult: results.format},
-		Name:           own.server, Version: toolServerVersion, Logger: o.Logger,
+		SDKToolOptions: SDKToolOptions{Only: own.within(req), AlwaysLoad: true, FormatResult: func(r tool.Result) claude.ToolResult {
+			if !r.OK() {
+				failed(r.Event())
+			}
+			return FormatResult(r)
+		}},
+		Name: own.server, Version: toolServerVersion, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claudecode: Request.Tools: %w", err)

@@ -103,6 +103,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"Skills":             {[]agent.Skill{named("greet")}, "AllowedTools"},
 		"Hooks":              {&agent.Hooks{Submitted: quiet}, "Hooks Settings"},
 		"SideCallsPerTurn":   {3, ""},                                                  // the gateway counts
+		"Ledger":             {agent.NewLedger(nil), ""},                               // begun with the run
 		"MaxRefusals":        {3, ""},                                                  // of no hooks
 		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
 		"RunID":              {"run-1", ""},                                            // to the gateway
@@ -283,7 +284,7 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 
 func TestToolServer_Introduction(t *testing.T) {
 	var o claude.Options
-	release, err := serveTools(&o, agent.Request{Tools: desk(t), ToolServer: "wink"}, new(ownResults))
+	release, err := serveTools(&o, agent.Request{Tools: desk(t), ToolServer: "wink"}, func(event.ToolResult) {})
 	if err != nil {
 		t.Fatal(err)
 	}

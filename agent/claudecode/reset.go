@@ -109,7 +109,7 @@ func (r *run) awaitTurn(ctx context.Context) (begun *claude.SystemInit, end *cla
 
 // fresh is the normaliser of another conversation. The CLI's count of what was used may go on.
 func (n *normaliser) fresh() normaliser {
-	return normaliser{req: n.req, denied: n.denied, own: n.own, wrapped: n.wrapped, now: n.now, newID: n.newID, usage: n.usage}
+	return normaliser{req: n.req, ledger: n.ledger, wrapped: n.wrapped, now: n.now, newID: n.newID, usage: n.usage}
 }
 
 // ruleChanges know whether a callback has changed the permission rules of the CLI, which forgets them only

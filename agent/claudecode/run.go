@@ -26,14 +26,12 @@ type run struct {
 	asked   agent.Request // as it came
 	req     agent.Request // with the working directory
 	opts    claude.Options
-	denials denials
-	results ownResults
 	rules   ruleChanges
 	release func()
 	cell    *isolation.Cell
 	asides  *asides
-	place   *WorkspaceBinding // nil without a workspace
-	talk    *conversation     // nil if there was nothing to start
+	calls   *agent.Ledger
+	talk    *conversation // nil if there was nothing to start
 
 	life      context.Context // ends when Close begins
 	end       context.CancelFunc
@@ -68,25 +66,35 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	}
 	r.opts.ForwardSubagentText = true // else nobody hears of the tool calls of subagents of subagents
 	r.session = continueConversation(&r.opts, req)
-	release, err := serveTools(&r.opts, req, &r.results)
+	release, err := serveTools(&r.opts, req, func(failed event.ToolResult) { r.calls.Failed(failed) })
 	if err != nil {
 		return nil, err
 	}
 	r.release = release
-	if err := errors.Join(bindAll(&r.opts, req, r.home, r.asides.tell), r.opts.Validate()); err != nil {
-		release()
-		return nil, err
-	}
-	r.denials.observe(&r.opts)
-	r.rules.observe(&r.opts)
-	correlate(&r.opts, req)
-	if r.place, err = bindWorkspace(ctx, &r.opts, req, r.asides.tell); err != nil {
+	if err := r.bindAll(ctx, req); err != nil {
 		release()
 		return nil, err
 	}
 	req.Dir, req.Model, req.Resume = r.opts.Dir, r.opts.Model, r.opts.Resume
-	r.normal = normaliser{req: req, denied: r.denials.has, own: &r.results, wrapped: wrapsOutput(r.opts.OutputSchema)}
+	r.normal = normaliser{req: req, ledger: r.calls, wrapped: wrapsOutput(r.opts.OutputSchema)}
 	return r, nil
+}
+
+// bindAll puts the host, the hooks and the ledger of a request into the options of its run.
+func (r *run) bindAll(ctx context.Context, req agent.Request) error {
+	if err := bind(&r.opts, req); err != nil {
+		return err
+	}
+	if req.Host != nil {
+		r.opts.Hooks = append(r.opts.Hooks[:len(r.opts.Hooks):len(r.opts.Hooks)], denyOwnFiles(r.home))
+	}
+	hooks, err := bindHooks(&r.opts, req, r.asides.tell)
+	if err := errors.Join(err, r.opts.Validate()); err != nil {
+		return err
+	}
+	r.rules.observe(&r.opts)
+	r.calls = newLedger(ctx, &r.opts, req, hooks, r.asides.tell)
+	return bindCalls(&r.opts, req, r.calls)
 }
 
 // start begins a run: its cell is made, and the CLI is starting when it returns. If ctx has ended there is
@@ -270,7 +278,7 @@ func (r *run) Close() error {
 			r.talk.leave()
 		}
 		r.closeFail = r.leaveCell()
-		r.leaveWorkspace() // when nothing is left that could write
+		r.calls.Close() // when nothing is left that could write
 		r.release()
 	})
 	return r.closeFail

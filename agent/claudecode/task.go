@@ -118,7 +118,7 @@ func (n *normaliser) taskStarted(m *claude.TaskStarted) {
 		return
 	}
 	if m.TaskType == claude.TaskLocalAgent && m.ToolUseID != "" {
-		set(&n.agents, m.ToolUseID, m.TaskID)
+		n.runs(m.ToolUseID, m.TaskID)
 	}
 	set(&n.taskCalls, m.TaskID, m.ToolUseID)
 	n.task(m.SessionID, Task{

@@ -64,8 +64,9 @@ func parseTranscriptLine(raw []byte) transcriptLine {
 func (s *scribe) parts(raw json.RawMessage) []agent.TranscriptPart {
 	parts, call := partsOf(raw)
 	if usage := call.object("usage"); usage != nil {
-		if id := call.text("id"); !s.counted[id] {
-			s.counted[id] = id != ""
+		id := call.text("id")
+		if counted, _ := s.counted.Get(id); !counted {
+			s.counted.Put(id, id != "")
 			parts = append(parts, agent.TranscriptPart{Type: agent.TranscriptTokenUsage, Detail: call["usage"]})
 		}
 	}

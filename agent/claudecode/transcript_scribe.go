@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/internal/recent"
 )
 
 // A scribe tells every line of the conversations of one CLI once, those of each source in order.
@@ -29,15 +30,19 @@ type scribe struct {
 
 	mu       sync.Mutex
 	sources  map[string]*sourceLines
-	agents   map[string]string // the subagent that a call runs, by tool use id
-	sessions map[string]bool   // those that were heard of
-	session  string            // the last of them
-	said     map[string]bool   // ids of lines that were told as they were said
-	filed    map[string]bool   // ids of lines that were told as a file has them
-	copied   map[uint64]int    // digests of lines that were told as a file has them, and how often
-	counted  map[string]bool   // ids of the model calls whose usage was told
-	over     bool              // the CLI has ended: nothing is worth waiting for
+	agents   recent.Map[string, string] // the subagent that a call runs, by tool use id
+	sessions map[string]bool            // those that were heard of: one for each time that the conversation begins anew
+	session  string                     // the last of them
+	said     recent.Map[string, bool]   // ids of lines that were told as they were said
+	filed    recent.Map[string, bool]   // ids of lines that were told as a file has them
+	copied   recent.Map[uint64, int]    // digests of lines that were told as a file has them, and how often
+	counted  recent.Map[string, bool]   // ids of the model calls whose usage was told
+	over     bool                       // the CLI has ended: nothing is worth waiting for
 }
+
+// scribedLines is how many lines of a conversation a scribe remembers. If it is longer, the end may tell lines again
+// that came before them; they have their ids.
+const scribedLines = 1 << 16
 
 // sourceLines are the lines of one source that wait.
 type sourceLines struct {
@@ -51,10 +56,10 @@ type heldLine struct {
 }
 
 func newScribe(tell func(agent.TranscriptLine)) *scribe {
-	return &scribe{
-		tell: tell, now: time.Now, sources: map[string]*sourceLines{}, agents: map[string]string{}, sessions: map[string]bool{},
-		said: map[string]bool{}, filed: map[string]bool{}, copied: map[uint64]int{}, counted: map[string]bool{},
-	}
+	s := &scribe{tell: tell, now: time.Now, sources: map[string]*sourceLines{}, sessions: map[string]bool{}}
+	s.agents.Size, s.counted.Size = rememberedAgents, scribedLines
+	s.said.Size, s.filed.Size, s.copied.Size = scribedLines, scribedLines, scribedLines
+	return s
 }
 
 // prompted takes a line that the CLI is told.
@@ -92,7 +97,7 @@ func (s *scribe) hear(raw []byte) {
 	}
 	s.heardOf(l.session)
 	if l.kind == "system" && l.subtype == "task_started" {
-		s.agents[l.text("tool_use_id")] = l.text("task_id")
+		s.agents.Put(l.text("tool_use_id"), l.text("task_id"))
 	}
 	if l.kind == "result" {
 		s.release(agent.MainSource) // the copies of a turn come before its result
@@ -106,7 +111,9 @@ func (s *scribe) mirror(l transcriptLine) {
 	var entries []json.RawMessage
 	_ = json.Unmarshal(l.fields["entries"], &entries) // what is no list has none
 	for _, raw := range entries {
-		s.copied[digest(raw)]++
+		d := digest(raw)
+		times, _ := s.copied.Get(d)
+		s.copied.Put(d, times+1)
 		s.file(source, session, parseTranscriptLine(raw))
 	}
 }
@@ -130,7 +137,7 @@ func sourceOfFile(name string) (source, session string) {
 // file tells a line that a file has, in the place that it has there.
 func (s *scribe) file(source, session string, l transcriptLine) {
 	s.heardOf(session)
-	if l.id != "" && s.said[l.id] {
+	if said, _ := s.said.Get(l.id); said {
 		return
 	}
 	lines := s.lines(source)
@@ -144,19 +151,26 @@ func (s *scribe) file(source, session string, l transcriptLine) {
 	}
 	s.tellLine(source, session, l)
 	if l.id != "" {
-		s.filed[l.id] = true
+		s.filed.Put(l.id, true)
 	}
 	if at >= 0 {
 		lines.held = lines.held[at+1:]
 	}
-	s.follow(lines)
+	s.follow(source)
 }
 
 // follow tells what was said behind a line that was told, up to the next one whose copy will come.
-func (s *scribe) follow(lines *sourceLines) {
-	for len(lines.held) > 0 && (!lines.held[0].copied || s.filed[lines.held[0].ID]) {
+func (s *scribe) follow(source string) {
+	lines := s.lines(source)
+	for len(lines.held) > 0 {
+		if filed, _ := s.filed.Get(lines.held[0].ID); lines.held[0].copied && !filed {
+			return
+		}
 		s.tellSaid(lines.held[0])
 		lines.held = lines.held[1:]
+	}
+	if len(lines.late) == 0 {
+		delete(s.sources, source)
 	}
 }
 
@@ -164,19 +178,20 @@ func (s *scribe) follow(lines *sourceLines) {
 func (s *scribe) hold(l transcriptLine) {
 	source := agent.MainSource
 	if call := l.text("parent_tool_use_id"); call != "" {
-		source = agent.SubagentSource + cmp.Or(l.text("agent_id"), s.agents[call], call)
+		runs, _ := s.agents.Get(call)
+		source = agent.SubagentSource + cmp.Or(l.text("agent_id"), runs, call)
 	}
 	isCopied := s.mirrored && !s.over && l.id != "" && (l.kind == "user" || l.kind == "assistant")
 	lines := s.lines(source)
 	lines.held = append(lines.held, heldLine{s.lineOf(source, "", l), isCopied})
-	s.follow(lines)
+	s.follow(source)
 }
 
 // release tells everything of a source that waits.
 func (s *scribe) release(source string) {
 	lines := s.lines(source)
 	waiting := append(lines.late, lines.held...)
-	lines.late, lines.held = nil, nil
+	delete(s.sources, source)
 	for _, l := range waiting {
 		s.tellSaid(l)
 	}
@@ -184,11 +199,12 @@ func (s *scribe) release(source string) {
 
 // tellSaid tells a line as it was said, unless it was told before.
 func (s *scribe) tellSaid(l heldLine) {
-	if l.ID != "" && (s.said[l.ID] || s.filed[l.ID]) {
-		return
-	}
 	if l.ID != "" {
-		s.said[l.ID] = true
+		said, _ := s.said.Get(l.ID)
+		if filed, _ := s.filed.Get(l.ID); said || filed {
+			return
+		}
+		s.said.Put(l.ID, true)
 	}
 	s.pass(l.TranscriptLine)
 }
@@ -236,8 +252,9 @@ func (s *scribe) end() {
 	s.over = true
 	defer s.files.close()
 	s.files.read(s.sessions, func(name string, raw []byte) {
-		if d := digest(raw); s.copied[d] > 0 {
-			s.copied[d]--
+		d := digest(raw)
+		if times, _ := s.copied.Get(d); times > 0 {
+			s.copied.Put(d, times-1)
 			return
 		}
 		source, session := sourceOfFile(name)

@@ -168,7 +168,7 @@ func (w *waiting) take(ctx context.Context, req agent.Request) (found *run, ende
 		switch {
 		case !r.isReady():
 			ended = append(ended, r)
-		case found == nil && sameRequest(r.asked, req) && (r.place == nil || r.place.calls.Serves(ctx)):
+		case found == nil && sameRequest(r.asked, req) && r.calls.Serves(ctx):
 			found = r
 		default:
 			return false

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // workDir is the working directory of a request: with a workspace, a folder of that. own is that of the adapter's
@@ -35,14 +37,6 @@ func workDir(req agent.Request, own string) (string, error) {
 	return dir, nil
 }
 
-// bindWorkspace makes the calls of a run transactions of its workspace.
-func bindWorkspace(ctx context.Context, o *claude.Options, req agent.Request, emit func(event.Payload)) (*WorkspaceBinding, error) {
-	if req.Workspace == nil {
-		return nil, nil
-	}
-	return BindWorkspace(o, req.Workspace, &WorkspaceOptions{Emit: emit, ReadOnly: toolsOf(req).readOnly, Within: ctx})
-}
-
 // readOnly reports whether a name is that of a tool of this program that only reads.
 func (t ownTools) readOnly(name string) bool {
 	bare, ours := strings.CutPrefix(name, t.prefix()+"__")
@@ -53,9 +47,45 @@ func (t ownTools) readOnly(name string) bool {
 	return found && own.Risks() == tool.ReadOnly
 }
 
-// leaveWorkspace rolls back what did not come to its end.
-func (r *run) leaveWorkspace() {
-	if r.place != nil {
-		r.place.End()
-	}
+// WorkspaceOptions configures [BindWorkspace]. Nil and the zero value are ready to use.
+type WorkspaceOptions struct {
+	// Emit, Within and ReadOnly are those of [agent.LedgerOptions].
+	Emit     func(event.Payload)
+	Within   context.Context
+	ReadOnly func(name string) bool
 }
+
+// A WorkspaceBinding makes the calls of one run of the CLI transactions of a workspace.
+type WorkspaceBinding struct{ calls *agent.Ledger }
+
+// BindWorkspace makes every call of the CLI that may change files a transaction of the workspace: one that fails
+// leaves the files as they were before it, and the model is told which were put back. To that end a call
+// whose paths are not known, such as a command, is held until no other is at work, and nothing runs in
+// the background. Bind it after everything else that has hooks: a call that those deny never begins.
+//
+// Calls that only have others made in their name, by subagents and skills, are no transactions; those that
+// they make are. Tools that change nothing, by the catalogue, are left alone.
+//
+// Give each message of the run to [WorkspaceBinding.Saw], and call [WorkspaceBinding.End] at its end: a call that a
+// rule of the CLI itself refuses would else keep the others waiting. An [Adapter] whose request has the workspace
+// does all of it.
+//
+// Without checkpoints it binds nothing.
+func BindWorkspace(o *claude.Options, w *workspace.Workspace, opts *WorkspaceOptions) (*WorkspaceBinding, error) {
+	if opts == nil {
+		opts = &WorkspaceOptions{}
+	}
+	l := agent.NewLedger(&agent.LedgerOptions{
+		Catalogue: catalogue.Tools(), Workspace: w, ReadOnly: opts.ReadOnly, Within: opts.Within, Emit: opts.Emit,
+	})
+	if w.Tree() == nil {
+		return &WorkspaceBinding{l}, nil
+	}
+	return &WorkspaceBinding{l}, bindCalls(o, agent.Request{Workspace: w}, l)
+}
+
+// Saw has the binding know of a message of the run.
+func (b *WorkspaceBinding) Saw(m claude.Message) { endOfCalls(b.calls, m) }
+
+// End rolls back the calls that have not ended. Call it when nothing of the run is left that could write.
+func (b *WorkspaceBinding) End() { b.calls.Close() }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -25,10 +26,13 @@ import (
 // A boundRun is a workspace with two files and the options of a run that is bound to it. The test plays the CLI.
 type boundRun struct {
 	*WorkspaceBinding
+	w       *workspace.Workspace
 	t       *testing.T
 	opts    claude.Options
 	emitted []event.Payload
 }
+
+func onlyLooks(name string) bool { return name == "mcp__own__look" }
 
 func newBoundRun(t *testing.T, space workspace.Options, run claude.Options) *boundRun {
 	t.Helper()
@@ -38,10 +42,10 @@ func newBoundRun(t *testing.T, space workspace.Options, run claude.Options) *bou
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Close() })
-	b := &boundRun{t: t, opts: run}
+	b := &boundRun{t: t, w: w, opts: run}
 	b.WorkspaceBinding, err = BindWorkspace(&b.opts, w, &WorkspaceOptions{
 		Emit:     func(p event.Payload) { b.emitted = append(b.emitted, p) },
-		ReadOnly: func(name string) bool { return name == "mcp__own__look" },
+		ReadOnly: onlyLooks,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +160,7 @@ func TestBindWorkspace_WhatACallMayChange(t *testing.T) {
 		{"SlashCommand", `{}`, nil},
 	} {
 		t.Run(c.tool+c.input, func(t *testing.T) {
-			got, changes := b.w.CallOf(catalogue.Tools(), hookedCall(b.input("id", c.tool, c.input)), b.readOnly)
+			got, changes := b.w.CallOf(catalogue.Tools(), hookedCall(b.input("id", c.tool, c.input)), onlyLooks)
 			if changes != (c.want != nil) {
 				t.Fatalf("changes is %t", changes)
 			}
@@ -275,7 +279,9 @@ func TestBindWorkspace_ADeniedCallLeavesNothingOpen(t *testing.T) {
 // The end of a batch is the end of its calls. An id that was denied may come again with another answer of the model.
 func TestBindWorkspace_BatchEnds(t *testing.T) {
 	b := newBoundRun(t, workspace.Options{}, claude.Options{})
-	b.calls.Deny("call_0")
+	_, _ = b.calls.Ask(t.Context(), agent.Question{ToolCall: event.ToolCall{ID: "call_0"}, Decide: func(context.Context, event.ToolCall) (agent.Opinion, error) {
+		return agent.Opinion{Verdict: event.Deny}, nil
+	}})
 	b.begins("call_1", "Bash", command)
 	b.write("a.txt", "changed")
 	batch := &claude.PostToolBatchInput{ToolCalls: []claude.HookToolCall{{ToolUseID: "call_0"}, {ToolUseID: "call_1"}}}

@@ -20,6 +20,9 @@ func (m *Map[K, V]) Get(k K) (V, bool) {
 	return v, ok
 }
 
+// Len is how many keys are remembered.
+func (m *Map[K, V]) Len() int { return len(m.values) }
+
 // Put remembers a value. A key that is there keeps its age.
 func (m *Map[K, V]) Put(k K, v V) {
 	if m.values == nil {

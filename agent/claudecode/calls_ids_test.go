@@ -3,17 +3,13 @@
 package claudecode
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
@@ -136,74 +132,4 @@ func TestCallsHaveTheirIdsAlsoIfTheCLITellsNone(t *testing.T) {
 	if diff := cmp.Diff([]string{"t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "a new one"}, decided); diff != "" {
 		t.Errorf("the host decided about (-want +got):\n%s", diff)
 	}
-}
-
-func TestTheQueueOfIdsIsBounded(t *testing.T) {
-	var log bytes.Buffer
-	c := newCorrelation(slog.New(slog.NewTextHandler(&log, nil)))
-	for i := range queuedAlike + 3 {
-		c.put(fmt.Sprint("same-", i), "same")
-	}
-	if got := c.take("same"); got != "same-3" {
-		t.Errorf("the oldest of the same calls is %q, want the three before same-3 to be dropped", got)
-	}
-	if dropped := strings.Count(log.String(), "too many calls"); dropped != 3 {
-		t.Errorf("the log tells of %d ids that were dropped, want 3", dropped)
-	}
-	for i := range 3 * queuedIDs {
-		c.put(fmt.Sprint("other-", i), fmt.Sprint("call-", i))
-	}
-	for i := range 3 * queuedIDs {
-		c.put("moving", fmt.Sprint("call-", i))
-	}
-	c.drop("moving")
-	c.put("last", "last")
-	if len(c.calls) != queuedIDs || len(c.queues) != queuedIDs || len(c.order) > 2*queuedIDs {
-		t.Errorf("%d ids wait for %d calls, of %d; want %d", len(c.calls), len(c.queues), len(c.order), queuedIDs)
-	}
-	if c.take("same") != "" || c.take(fmt.Sprint("call-", 2*queuedIDs)) != "" || c.take(fmt.Sprint("call-", 2*queuedIDs+1)) == "" {
-		t.Error("it is not the oldest that were dropped")
-	}
-}
-
-// The queue does what a list of pairs would do.
-func TestTheQueueOfIdsIsFirstInFirstOut(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		type pair struct{ id, call string }
-		var model []pair
-		c := newCorrelation(slog.New(slog.DiscardHandler))
-		without := func(id string) []pair {
-			return slices.DeleteFunc(slices.Clone(model), func(p pair) bool { return p.id == id })
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"put": func(t *rapid.T) {
-				p := pair{rapid.StringMatching("[a-e]").Draw(t, "id"), rapid.StringMatching("[xyz]").Draw(t, "call")}
-				if !slices.Contains(model, p) {
-					model = append(without(p.id), p)
-				}
-				c.put(p.id, p.call)
-			},
-			"drop": func(t *rapid.T) {
-				id := rapid.StringMatching("[a-e]").Draw(t, "id")
-				model = without(id)
-				c.drop(id)
-			},
-			"take": func(t *rapid.T) {
-				call := rapid.StringMatching("[xyz]").Draw(t, "call")
-				want := ""
-				if i := slices.IndexFunc(model, func(p pair) bool { return p.call == call }); i >= 0 {
-					want = model[i].id
-				}
-				model = without(want)
-				if got := c.take(call); got != want {
-					t.Fatalf("take(%s) is %q, want %q", call, got, want)
-				}
-			},
-			"": func(t *rapid.T) {
-				if len(c.calls) != len(model) {
-					t.Fatalf("%d ids wait, want %d", len(c.calls), len(model))
-				}
-			},
-		})
-	})
 }

@@ -43,7 +43,11 @@ func deskOf(t *testing.T, host agent.Host, more ...claude.Hook) (o *claude.Optio
 		answer, _ := ctx.Value(answerKey{}).(claude.PermissionResult)
 		return answer, nil
 	}
-	newVouchers(host, "/work").observe(o)
+	req := agent.Request{Host: host}
+	o.Dir = "/work"
+	if err := bindCalls(o, req, newLedger(t.Context(), o, req, nil, nil)); err != nil {
+		t.Fatal(err)
+	}
 	guarded := o.MCPServers["my.desk"].(*claude.MCPInProcess)
 	return o, func(message string) string {
 		answer, err := guarded.Handle(t.Context(), json.RawMessage(message))

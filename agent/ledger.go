@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/safelog"
+	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// LedgerOptions configures a [Ledger]. Nil and the zero value are ready to use.
+type LedgerOptions struct {
+	// Host decides about calls of the program's own tools that come without a decision. Nil lets them pass.
+	Host Host
+	// Dir is the working directory of such calls.
+	Dir string
+	// Rewrite may replace the input of a call, before anybody decides about it; see [Hooks].
+	Rewrite func(ctx context.Context, call event.ToolCall) (json.RawMessage, error)
+	// Catalogue is that of the agent.
+	Catalogue *tool.Catalogue
+
+	// Workspace makes each call that may change its files a transaction of it. Nil, or one without checkpoints,
+	// means that none is.
+	Workspace *workspace.Workspace
+	// ReadOnly reports tools that are not in the catalogue and change no files. Nil means none.
+	ReadOnly func(name string) bool
+	// Within is the context that the run is made in. In that of a transaction of the workspace, the calls of the
+	// run are part of it: without it they would wait for its end. Nil means none.
+	Within context.Context
+	// Emit receives each rollback, as [workspace.Restored]. Nil means that rollbacks are not reported.
+	Emit func(event.Payload)
+
+	// Logger hears of calls that were forgotten while they were open. Nil discards.
+	Logger *slog.Logger
+}
+
+// A Ledger has one record for each tool call of a run, from the first that is heard of the call to its result. An
+// adapter brings in there what its agent asks and tells, and nobody else remembers calls by their ids:
+//
+//   - [Ledger.Ask] is the way in for a hook, which the agent asks before each call;
+//   - [Ledger.AskPermission] is that for a question that the agent wants answered;
+//   - [Ledger.Call] is that for a call of a tool of this program;
+//   - [Ledger.End] and [Ledger.EndBatch] are told of the end of calls.
+//
+// An agent may run in one cell with the commands that it starts, and such a command can speak in its name. A call
+// of a tool that runs in this program is therefore made because it was decided here, once, and not because the
+// agent says so.
+//
+// An id that comes again after its call has ended, with another tool or input, or from somebody who has asked
+// about it before, is another call: some services count from the beginning with each answer. A ledger holds the
+// last 4096 calls; one that was forgotten is decided again. It is safe for concurrent use.
+type Ledger struct {
+	opts  LedgerOptions
+	outer *workspace.Tx // nil if the run is part of no transaction
+
+	mu      sync.Mutex
+	calls   map[string][]*Record // by id, the oldest first
+	order   []*Record            // all of them, the oldest first
+	closed  bool
+	hosted  bool          // a host reads what became of calls, and records them
+	running int           // calls of tools of this program
+	idle    chan struct{} // closed when none is left
+}
+
+// rememberedCalls is how many calls a ledger holds.
+const rememberedCalls = 4096
+
+// NewLedger makes a ledger. Close it when nothing of the run is left that could write.
+func NewLedger(opts *LedgerOptions) *Ledger {
+	l := &Ledger{calls: map[string][]*Record{}}
+	if opts == nil {
+		opts = &LedgerOptions{}
+	}
+	l.Begin(*opts)
+	return l
+}
+
+// Begin begins a run with the ledger of a request, after the end of the last one.
+func (l *Ledger) Begin(opts LedgerOptions) {
+	opts.Logger = safelog.Logger(opts.Logger)
+	if opts.Workspace != nil && opts.Workspace.Tree() == nil {
+		opts.Workspace = nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opts, l.closed, l.outer = opts, false, nil
+	if opts.Within != nil {
+		l.outer = workspace.TxFrom(opts.Within)
+	}
+}
+
+// A Record is what is known of a call.
+type Record struct {
+	event.ToolCall // as it was asked; of ID, Name and Input the first that was heard
+
+	input   *input                          // with which it was asked
+	run     *input                          // with which it is made, as far as that is known
+	asked   []int                           // who was asked
+	rewrite func() (json.RawMessage, error) // the new input, made once; nil before
+	judged  []*judged
+	denied  bool // somebody denied it
+	begun   bool // our tool was called
+	tx      *transaction
+	failure *event.ToolResult // how our tool failed
+	heard   bool              // the stream told of it
+	over    bool
+
+	// For the host of the run.
+	decision *event.Decision
+	began    time.Time
+	told     bool // it has read of the call in the stream
+	resulted bool // and of its result
+	ended    bool // a hook has told of its end
+	own      bool // a tool of this program was called, which records the call
+	recorded bool
+}
+
+// judged is what was said of a call with one input, and whether our tool was called with it. Who opposes has denied
+// it, or wants somebody to be asked. Another one who allows it, and whom the agent asks at the same time, does not
+// set that aside; whoever is asked then does.
+type judged struct {
+	input                  *input
+	allowed, opposed, used bool
+}
+
+// An input is one of a call. Two of them are the same if they mean the same.
+type input struct {
+	raw    json.RawMessage
+	digest string // empty before it is needed
+}
+
+func newInput(raw json.RawMessage) *input {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	return &input{raw: raw}
+}
+
+// same is called under the lock of the ledger.
+func (i *input) same(other *input) bool {
+	if i.raw != nil && bytes.Equal(i.raw, other.raw) {
+		return true
+	}
+	for _, each := range []*input{i, other} {
+		if each.digest == "" {
+			each.digest = plainjson.Digest(each.raw)
+		}
+	}
+	return i.digest == other.digest
+}
+
+// largeInput is one of which only the digest is kept when its call is over.
+const largeInput = 1 << 10
+
+// shrinkLocked forgets large inputs of a call that is over, once nobody asks for them any more.
+func (l *Ledger) shrinkLocked(r *Record) {
+	if !r.over || l.hosted && !r.recorded {
+		return
+	}
+	inputs := []*input{r.input, r.run}
+	for _, j := range r.judged {
+		inputs = append(inputs, j.input)
+	}
+	for _, i := range inputs {
+		if len(i.raw) <= largeInput {
+			continue
+		}
+		if i.digest == "" {
+			i.digest = plainjson.Digest(i.raw)
+		}
+		i.raw, r.Input, r.rewrite = nil, nil, nil
+	}
+}
+
+// An Opinion is what somebody who was asked about a call says.
+type Opinion struct {
+	// Silent says that the call is left to others. Verdict does not count then; Input does.
+	Silent  bool
+	Verdict event.Verdict
+	// Reason is what the model reads of a denial.
+	Reason string
+	// Input is what the call is to be made with. Nil leaves it as it is.
+	Input json.RawMessage
+}
+
+// A Question is one about a call that an agent is going to make.
+type Question struct {
+	event.ToolCall
+	// Asker is a number for whoever is asked. An agent may ask several at once. If it asks one of them a
+	// second time it is about another call.
+	Asker int
+	// Waits says that the agent waits as long as the answer takes, so that the call may wait for its turn in the
+	// workspace before.
+	Waits bool
+	// Decide answers the question about the call with the input that it would be made with. An error, or a panic,
+	// denies the call.
+	Decide func(ctx context.Context, call event.ToolCall) (Opinion, error)
+}
+
+// A way is one into the ledger.
+type way uint8
+
+const (
+	byHook way = 1 << iota
+	byQuestion
+	byTool
+	byEnd
+)
+
+// The stages that a call goes through, in their order, and the ways in that lead through them. An error ends it.
+var stages = []struct {
+	name string
+	ways way
+	do   func(*Ledger, context.Context, *passage) error
+}{
+	{"identify", byHook | byQuestion | byTool | byEnd, (*Ledger).identify},
+	{"rewrite", byHook, (*Ledger).rewrite},
+	{"decide", byHook | byQuestion | byTool, (*Ledger).decide},
+	{"record", byHook | byQuestion | byTool, (*Ledger).record},
+	{"begin", byHook | byQuestion, (*Ledger).begin},
+	{"end", byEnd, (*Ledger).end},
+}
+
+// A passage is one of a call through the stages.
+type passage struct {
+	Question
+	by     way
+	shown  *input // that of the call, as it is shown to whoever is asked
+	record *Record
+	answer Opinion
+	// replaced says that whoever was asked has replaced the input.
+	replaced bool
+	failed   bool   // byEnd: what the call has changed is put back
+	batch    bool   // byEnd: and it cannot be made any more
+	told     string // byEnd: what the model is to know
+}
+
+func (l *Ledger) pass(ctx context.Context, p *passage) error {
+	for _, s := range stages {
+		if s.ways&p.by == 0 {
+			continue
+		}
+		if err := s.do(l, ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ask passes a question of a hook on, and begins the transaction of a call that was not denied. Input of the answer
+// is what the agent is to be told, if Rewrite or whoever was asked has replaced the input. An error denies the call.
+func (l *Ledger) Ask(ctx context.Context, q Question) (Opinion, error) {
+	p := &passage{Question: q, by: byHook}
+	err := l.pass(ctx, p)
+	return p.answer, err
+}
+
+// AskPermission passes on a question that the agent wants answered, whatever hooks have said. An answer that is
+// silent denies. An error denies the call.
+func (l *Ledger) AskPermission(ctx context.Context, q Question) (Opinion, error) {
+	p := &passage{Question: q, by: byQuestion}
+	err := l.pass(ctx, p)
+	return p.answer, err
+}
+
+// Call is the way in for a call of a tool of this program. It is an error unless the call was allowed, once; one of
+// which nothing is known is decided now. The call that is returned has the id that hooks were told where the agent
+// tells none, of the oldest call with this name and input that has not come yet.
+func (l *Ledger) Call(ctx context.Context, call event.ToolCall) (event.ToolCall, error) {
+	p := &passage{Question: Question{ToolCall: call}, by: byTool}
+	err := l.pass(ctx, p)
+	return p.ToolCall, err
+}
+
+// End ends a call, and its transaction: the files stay as they are, or become what they were before if it failed. It
+// returns what the model is to know of that, or "". It does nothing for a call that has ended. The end of ctx does
+// not leave files half restored.
+func (l *Ledger) End(ctx context.Context, id string, failed bool) (told string) {
+	p := &passage{Question: Question{ToolCall: event.ToolCall{ID: id}}, by: byEnd, failed: failed}
+	_ = l.pass(ctx, p) // no stage of it fails
+	return p.told
+}
+
+// EndBatch ends calls that can no longer be made or end. Those that have not ended have failed.
+func (l *Ledger) EndBatch(ctx context.Context, ids ...string) (told string) {
+	var texts []string
+	for _, id := range ids {
+		p := &passage{Question: Question{ToolCall: event.ToolCall{ID: id}}, by: byEnd, failed: true, batch: true}
+		if _ = l.pass(ctx, p); p.told != "" {
+			texts = append(texts, p.told)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Close rolls back the calls that have not ended, and has no more begin.
+func (l *Ledger) Close() {
+	l.mu.Lock()
+	l.closed = true
+	open := slices.Clone(l.order)
+	l.mu.Unlock()
+	for _, r := range open {
+		if tx := l.takeTx(r); tx != nil {
+			tx.Undo(context.Background())
+		}
+	}
+}
+
+// Serves reports whether the calls of a run in ctx are part of the same transaction as these, or like these of none.
+func (l *Ledger) Serves(ctx context.Context) bool {
+	return l.opts.Workspace == nil || workspace.TxFrom(ctx) == l.outer
+}
+
+// Heard has the ledger know of a call that the stream tells of, and returns its record: the next one under the id
+// that the stream has not told of.
+func (l *Ledger) Heard(call event.ToolCall) *Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.calls[call.ID] {
+		if !r.heard && r.isNamed(call.Name) {
+			r.heard = true
+			return r
+		}
+	}
+	r := l.addLocked(call)
+	r.heard = true
+	return r
+}
+
+// Last is the record of the last call with an id, or nil.
+func (l *Ledger) Last(id string) *Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastLocked(id, func(*Record) bool { return true })
+}
+
+// Denied reports whether somebody denied the call. Of nil nothing is known.
+func (l *Ledger) Denied(r *Record) bool {
+	if r == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return r.denied
+}
+
+// Failed has the ledger know how a call of a tool of this program failed: agents report only that it did.
+func (l *Ledger) Failed(result event.ToolResult) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.lastLocked(result.ID, func(r *Record) bool { return !r.over })
+	if r == nil { // the stream will tell of it
+		r = l.addLocked(event.ToolCall{ID: result.ID, Name: result.Name})
+		r.own = true
+	}
+	r.failure = &result
+}
+
+// Complete puts status and failure of a tool of this program into a result that the agent reports as an error.
+func (l *Ledger) Complete(r *Record, result *event.ToolResult) {
+	if r == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if own := r.failure; own != nil && own.Failure != nil && result.Status == event.ToolError {
+		result.Status, result.Failure = own.Status, own.Failure
+	}
+}
+
+// identify finds the record of a call, or makes one.
+func (l *Ledger) identify(_ context.Context, p *passage) error {
+	p.shown = newInput(p.Input)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch p.by {
+	case byHook:
+		p.record = l.lastLocked(p.ID, func(r *Record) bool {
+			return !r.over && r.Name == p.Name && !slices.Contains(r.asked, p.Asker) && (r.asked == nil || p.shown.same(r.input))
+		})
+		if p.record != nil && p.record.asked == nil { // others have told of it, in their words
+			p.record.ToolCall, p.record.input, p.record.run = p.ToolCall, p.shown, p.shown
+		}
+	case byQuestion:
+		p.record = l.lastLocked(p.ID, func(r *Record) bool { return !r.over && r.Name == p.Name })
+	case byTool:
+		if p.ID == "" {
+			p.record = l.waitingLocked(p)
+		} else {
+			p.record = l.lastLocked(p.ID, func(r *Record) bool { return r.Name == p.Name })
+		}
+	case byEnd:
+		p.record = l.lastLocked(p.ID, func(r *Record) bool { return !r.over })
+		return nil
+	}
+	if p.record == nil {
+		p.record = l.addLocked(p.ToolCall)
+	}
+	p.ID = p.record.ID
+	if p.by == byHook {
+		p.record.asked = append(p.record.asked, p.Asker)
+	}
+	return nil
+}
+
+// lastLocked is the last call with an id of which something holds, or nil.
+func (l *Ledger) lastLocked(id string, is func(*Record) bool) *Record {
+	for _, r := range slices.Backward(l.calls[id]) {
+		if is(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// waitingLocked is the oldest call with a name and an input whose tool has not been called. Calls that are the same
+// in both cannot be told apart anyhow.
+func (l *Ledger) waitingLocked(p *passage) *Record {
+	for _, r := range l.order {
+		if r.asked != nil && r.Name == p.Name && !r.begun && !r.denied && !r.over && p.shown.same(r.run) {
+			return r
+		}
+	}
+	return nil
+}
+
+// addLocked makes a record. If there are too many, the oldest one that is over goes for it, or else the oldest.
+func (l *Ledger) addLocked(call event.ToolCall) *Record {
+	in := newInput(call.Input)
+	r := &Record{ToolCall: call, input: in, run: in}
+	if call.ID == "" {
+		return r // nobody can ask for it again
+	}
+	if len(l.order) >= rememberedCalls {
+		i := max(0, slices.IndexFunc(l.order, func(r *Record) bool { return r.over }))
+		old := l.order[i]
+		if !old.over {
+			l.opts.Logger.Warn("agent: too many calls are open; the oldest is forgotten, and decided again if it comes", "id", old.ID, "tool", old.Name)
+		}
+		l.order = slices.Delete(l.order, i, i+1)
+		l.calls[old.ID] = slices.DeleteFunc(l.calls[old.ID], func(r *Record) bool { return r == old })
+		if len(l.calls[old.ID]) == 0 {
+			delete(l.calls, old.ID)
+		}
+	}
+	l.order, l.calls[call.ID] = append(l.order, r), append(l.calls[call.ID], r)
+	return r
+}
+
+// rewrite has Rewrite replace the input, once for all who are asked. An error denies the call.
+func (l *Ledger) rewrite(ctx context.Context, p *passage) error {
+	if l.opts.Rewrite == nil || l.opts.Catalogue != nil && p.Name == l.opts.Catalogue.AnswerTool {
+		return nil
+	}
+	l.mu.Lock()
+	if p.record.rewrite == nil {
+		call := p.ToolCall
+		p.record.rewrite = sync.OnceValues(func() (json.RawMessage, error) { return l.opts.Rewrite(ctx, call) })
+	}
+	rewrite := p.record.rewrite
+	l.mu.Unlock()
+	raw, err := rewrite()
+	switch {
+	case err == nil && raw == nil:
+		return nil
+	case err == nil && !plainjson.IsObject(raw):
+		err = fmt.Errorf("the new input of %s is not a JSON object", p.Name)
+	}
+	if err != nil {
+		l.deny(p.record)
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if changed := newInput(raw); !changed.same(p.shown) {
+		p.Input, p.answer.Input, p.shown, p.record.run = raw, raw, changed, changed
+	}
+	return nil
+}
+
+// decide asks whoever decides. A call of a tool of this program that was allowed is not decided again.
+func (l *Ledger) decide(ctx context.Context, p *passage) error {
+	if p.by == byTool {
+		return l.decideOwn(ctx, p)
+	}
+	settled := false // by an error or a panic it is denied
+	defer func() {
+		if !settled {
+			l.deny(p.record)
+		}
+	}()
+	rewritten := p.answer.Input
+	answer, err := p.Decide(ctx, p.ToolCall)
+	if err != nil {
+		return err
+	}
+	settled = true
+	p.answer, p.replaced = answer, answer.Input != nil
+	if !p.replaced {
+		p.answer.Input = rewritten
+	}
+	return nil
+}
+
+// decideOwn is an error unless the call was allowed. One that has run already is another call with the same id.
+func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
+	l.mu.Lock()
+	known := p.record.said(p.shown)
+	allowed, used := known.allowed && !known.opposed, known.used
+	known.used = true
+	l.mu.Unlock()
+	if l.opts.Host == nil || allowed && !used {
+		return nil
+	}
+	call := p.ToolCall
+	if used || call.ID == "" {
+		call.ID = uuid.New()
+	}
+	call.Dir = l.opts.Dir
+	d := l.opts.Host.Decide(ctx, call)
+	if d.Verdict != event.Allow {
+		return errors.New(cmp.Or(d.Reason, call.Name+" is not permitted."))
+	}
+	if d.Input != nil && !plainjson.Equal(d.Input, p.shown.raw) {
+		return fmt.Errorf("%s is permitted with another input only", call.Name)
+	}
+	return nil
+}
+
+// said is what was said of the call with an input, so far.
+func (r *Record) said(in *input) *judged {
+	for _, j := range r.judged {
+		if j.input.same(in) {
+			return j
+		}
+	}
+	r.judged = append(r.judged, &judged{input: in})
+	return r.judged[len(r.judged)-1]
+}
+
+// record writes down what was said of the call.
+func (l *Ledger) record(_ context.Context, p *passage) error {
+	r := p.record
+	if p.by == byQuestion && (p.answer.Silent || p.answer.Verdict == event.Ask) {
+		p.answer.Silent, p.answer.Verdict = false, event.Deny // nobody else is asked
+	}
+	l.mu.Lock()
+	switch {
+	case p.by == byTool:
+		r.begun = true
+	case p.answer.Silent:
+	case p.answer.Verdict == event.Allow:
+		made := p.shown
+		if p.answer.Input != nil {
+			made = newInput(p.answer.Input)
+		}
+		j := r.said(made)
+		j.allowed, j.opposed = true, j.opposed && p.by != byQuestion
+	default:
+		j := r.said(p.shown)
+		j.opposed = true
+	}
+	if p.by != byTool && p.answer.Input != nil {
+		r.run = newInput(p.answer.Input)
+	}
+	l.mu.Unlock()
+	if !p.answer.Silent && p.by != byTool && p.answer.Verdict == event.Deny {
+		l.deny(r)
+	}
+	return nil
+}
+
+// deny ends a call that is not made.
+func (l *Ledger) deny(r *Record) {
+	l.mu.Lock()
+	r.denied = true
+	l.mu.Unlock()
+	if tx := l.takeTx(r); tx != nil {
+		tx.Commit()
+	}
+}
+
+// end ends the transaction of a call.
+func (l *Ledger) end(ctx context.Context, p *passage) error {
+	if p.record == nil {
+		return nil
+	}
+	if tx := l.takeTx(p.record); tx != nil && p.failed {
+		p.told = tx.Undo(context.WithoutCancel(ctx))
+	} else if tx != nil {
+		tx.Commit()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.calls[p.ID] {
+		if r == p.record || p.batch {
+			r.over = true
+			l.shrinkLocked(r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/drover-agents/drover/event"
+	_ "github.com/drover-agents/drover/internal/testsize"
+)
+
+func toolCall(id, input string) event.ToolCall {
+	return event.ToolCall{ID: id, Name: "note", Input: json.RawMessage(input)}
+}
+
+// says answers every question in one way.
+func says(o Opinion) func(context.Context, event.ToolCall) (Opinion, error) {
+	return func(context.Context, event.ToolCall) (Opinion, error) { return o, nil }
+}
+
+var (
+	allows = says(Opinion{Verdict: event.Allow})
+	denies = says(Opinion{Verdict: event.Deny, Reason: "no"})
+	silent = says(Opinion{Silent: true})
+)
+
+// countingHost allows what has "good" in its input.
+type countingHost struct{ asked []event.ToolCall }
+
+func (h *countingHost) Decide(_ context.Context, call event.ToolCall) event.Decision {
+	h.asked = append(h.asked, call)
+	if strings.Contains(string(call.Input), "good") {
+		return event.Decision{Verdict: event.Allow}
+	}
+	return event.Decision{Reason: "bad input"}
+}
+
+func ask(t testing.TB, l *Ledger, asker int, call event.ToolCall, decide func(context.Context, event.ToolCall) (Opinion, error)) Opinion {
+	t.Helper()
+	got, err := l.Ask(t.Context(), Question{ToolCall: call, Asker: asker, Decide: decide})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// A reader finds every stage of a call in one list.
+func TestLedger_Stages(t *testing.T) {
+	var names []string
+	for _, s := range stages {
+		names = append(names, s.name)
+	}
+	if diff := cmp.Diff([]string{"identify", "rewrite", "decide", "record", "begin", "end"}, names); diff != "" {
+		t.Errorf("the stages (-want +got):\n%s", diff)
+	}
+}
+
+// An id that comes again is another call, which nothing that was said of the first one concerns.
+func TestLedger_AnIDThatComesAgainIsAnotherCall(t *testing.T) {
+	for name, again := range map[string]func(l *Ledger){
+		"after the end": func(l *Ledger) {
+			l.End(t.Context(), "call_0", true)
+			ask(t, l, 1, toolCall("call_0", `{"n":1}`), silent)
+		},
+		"after a batch": func(l *Ledger) {
+			l.EndBatch(t.Context(), "call_0")
+			ask(t, l, 1, toolCall("call_0", `{"n":1}`), silent)
+		},
+		"somebody asks again": func(l *Ledger) { ask(t, l, 0, toolCall("call_0", `{"n":1}`), silent) },
+		"another input":       func(l *Ledger) { ask(t, l, 1, toolCall("call_0", `{"n":2}`), silent) },
+		"another tool": func(l *Ledger) {
+			ask(t, l, 1, event.ToolCall{ID: "call_0", Name: "other", Input: json.RawMessage(`{"n":1}`)}, silent)
+		},
+		"the stream tells it twice": func(l *Ledger) { l.Heard(toolCall("call_0", `{"n":1}`)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger(nil)
+			ask(t, l, 0, toolCall("call_0", `{"n":1}`), denies)
+			first := l.Heard(toolCall("call_0", `{"n":1}`))
+			again(l)
+			if !l.Denied(first) || l.Denied(l.Last("call_0")) {
+				t.Errorf("the first is denied: %t, and the second: %t; want the first alone", l.Denied(first), l.Denied(l.Last("call_0")))
+			}
+		})
+	}
+}
+
+// Whoever is asked about the same call, by hooks at once, by a question then, or tells of it in the stream, means one
+// record, in whatever order and however the input is written.
+func TestLedger_OneRecordForEachCall(t *testing.T) {
+	l := NewLedger(nil)
+	heard := l.Heard(toolCall("a", `{"path":"x"}`))
+	ask(t, l, 0, toolCall("a", `{"path":"/work/x","n":1}`), silent) // agents complete what the model wrote
+	ask(t, l, 1, toolCall("a", `{"n":1,"path":"/work/x"}`), silent)
+	if _, err := l.AskPermission(t.Context(), Question{ToolCall: toolCall("a", `{"n":1}`), Decide: denies}); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.order) != 1 || !l.Denied(heard) {
+		t.Errorf("%d records, denied %t; want one that is denied", len(l.order), l.Denied(heard))
+	}
+}
+
+// Whatever keeps a call from being made is a denial: the answer itself, an error, a panic, a Rewrite that fails.
+func TestLedger_Denials(t *testing.T) {
+	for name, x := range map[string]struct {
+		decide  func(context.Context, event.ToolCall) (Opinion, error)
+		rewrite error
+		denied  bool
+	}{
+		"allowed":     {allows, nil, false},
+		"no opinion":  {silent, nil, false},
+		"to be asked": {says(Opinion{Verdict: event.Ask}), nil, false},
+		"denied":      {denies, nil, true},
+		"an error": {func(context.Context, event.ToolCall) (Opinion, error) {
+			return Opinion{Silent: true}, errors.New("broken")
+		}, nil, true},
+		"a panic":       {func(context.Context, event.ToolCall) (Opinion, error) { panic("broken") }, nil, true},
+		"a bad rewrite": {allows, errors.New("broken"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLedger(&LedgerOptions{Rewrite: func(context.Context, event.ToolCall) (json.RawMessage, error) { return nil, x.rewrite }})
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = l.Ask(t.Context(), Question{ToolCall: toolCall("a", `{}`), Decide: x.decide})
+			}()
+			if got := l.Denied(l.Last("a")); got != x.denied {
+				t.Errorf("denied: %t, want %t", got, x.denied)
+			}
+		})
+	}
+}
+
+// A call of our own tool runs because it was allowed with this input, once. All others are decided when they come, and
+// a second run of an allowed call is another call.
+func TestLedger_OwnCallsAreDecided(t *testing.T) {
+	asks := says(Opinion{Verdict: event.Ask})
+	other := says(Opinion{Verdict: event.Allow, Input: json.RawMessage(`{"n":2}`)})
+	question := func(decide func(context.Context, event.ToolCall) (Opinion, error)) func(l *Ledger) {
+		return func(l *Ledger) {
+			ask(t, l, 0, toolCall("a", `{"n":1}`), asks)
+			_, _ = l.AskPermission(t.Context(), Question{ToolCall: toolCall("a", `{"n":1}`), Decide: decide})
+		}
+	}
+	for name, x := range map[string]struct {
+		before func(l *Ledger)
+		call   string
+		runs   bool
+	}{
+		"nobody was asked":           {func(*Ledger) {}, `{"n":1}`, false},
+		"allowed":                    {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":1}`), allows) }, `{ "n": 1 }`, true},
+		"allowed with another input": {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":3}`), allows) }, `{"n":1}`, false},
+		"denied":                     {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":1}`), denies) }, `{"n":1}`, false},
+		"denied, and allowed by one": {func(l *Ledger) {
+			ask(t, l, 0, toolCall("a", `{"n":1}`), denies)
+			ask(t, l, 1, toolCall("a", `{"n":1}`), allows)
+		}, `{"n":1}`, false},
+		"allowed, and denied by one": {func(l *Ledger) {
+			ask(t, l, 0, toolCall("a", `{"n":1}`), allows)
+			ask(t, l, 1, toolCall("a", `{"n":1}`), denies)
+		}, `{"n":1}`, false},
+		"to be asked": {func(l *Ledger) {
+			ask(t, l, 0, toolCall("a", `{"n":1}`), asks)
+			ask(t, l, 1, toolCall("a", `{"n":1}`), allows)
+		}, `{"n":1}`, false},
+		"asked and allowed":           {question(allows), `{"n":1}`, true},
+		"asked and denied":            {question(denies), `{"n":1}`, false},
+		"asked, and nobody answers":   {question(silent), `{"n":1}`, false},
+		"replaced":                    {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":1}`), other) }, `{"n":2}`, true},
+		"the input that was replaced": {func(l *Ledger) { ask(t, l, 0, toolCall("a", `{"n":1}`), other) }, `{"n":1}`, false},
+		"a question about another one": {func(l *Ledger) {
+			ask(t, l, 0, toolCall("a", `{"n":1}`), denies)
+			ask(t, l, 1, toolCall("a", `{"n":1}`), allows)
+			_, _ = l.AskPermission(t.Context(), Question{ToolCall: toolCall("a", ``), Decide: allows}) // a forged one
+		}, `{"n":1}`, false},
+		"under an id of another tool": {func(l *Ledger) {
+			ask(t, l, 0, event.ToolCall{ID: "a", Name: "harmless", Input: json.RawMessage(`{"n":1}`)}, allows)
+		}, `{"n":1}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := &countingHost{}
+			l := NewLedger(&LedgerOptions{Host: host, Dir: "/work"})
+			x.before(l)
+			_, err := l.Call(t.Context(), toolCall("a", x.call))
+			if (err == nil) != x.runs || x.runs != (len(host.asked) == 0) {
+				t.Fatalf("the call gives %v after %d decisions, want that it runs: %t", err, len(host.asked), x.runs)
+			}
+			if _, err := l.Call(t.Context(), toolCall("a", x.call)); err == nil {
+				t.Error("it runs twice")
+			}
+			if last := host.asked[len(host.asked)-1]; last.Dir != "/work" || last.ID == "a" {
+				t.Errorf("the second was decided as %+v, want another id and the folder", last)
+			}
+		})
+	}
+}
+
+func TestLedger_OwnCallsThatTheHostChanges(t *testing.T) {
+	l := NewLedger(&LedgerOptions{Host: hostFunc(func(event.ToolCall) event.Decision {
+		return event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"n":2}`)}
+	})})
+	if _, err := l.Call(t.Context(), toolCall("a", `{"n":1}`)); err == nil || !strings.Contains(err.Error(), "another input only") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+type hostFunc func(event.ToolCall) event.Decision
+
+func (f hostFunc) Decide(_ context.Context, call event.ToolCall) event.Decision { return f(call) }
+
+// Rewrite is called once for each call, and everybody is shown the new input.
+func TestLedger_Rewrite(t *testing.T) {
+	made := 0
+	l := NewLedger(&LedgerOptions{Rewrite: func(_ context.Context, c event.ToolCall) (json.RawMessage, error) {
+		made++
+		return json.RawMessage(strings.ReplaceAll(string(c.Input), "old", "new")), nil
+	}})
+	for asker := range 3 {
+		got := ask(t, l, asker, toolCall("a", `{"n":"old"}`), func(_ context.Context, c event.ToolCall) (Opinion, error) {
+			if string(c.Input) != `{"n":"new"}` {
+				t.Errorf("%d is shown %s", asker, c.Input)
+			}
+			return Opinion{Silent: true}, nil
+		})
+		if string(got.Input) != `{"n":"new"}` {
+			t.Errorf("the agent is told %q", got.Input)
+		}
+	}
+	if got := ask(t, l, 0, toolCall("b", `{"n":"same"}`), silent); got.Input != nil || made != 2 {
+		t.Errorf("made %d times, want 2; an input that stays is told as %q", made, got.Input)
+	}
+}
+
+// The oldest calls are forgotten, those that are over first. That an open one is, the log tells.
+func TestLedger_IsBounded(t *testing.T) {
+	var log bytes.Buffer
+	l := NewLedger(&LedgerOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for i := range rememberedCalls {
+		ask(t, l, 0, toolCall(fmt.Sprint(i), `{}`), denies)
+	}
+	l.End(t.Context(), "7", false)
+	ask(t, l, 0, toolCall("one more", `{}`), silent)
+	if l.Last("7") != nil || l.Last("0") == nil || log.Len() > 0 {
+		t.Errorf("the call that is over is there: %t, the oldest: %t; log: %s", l.Last("7") != nil, l.Last("0") != nil, log.String())
+	}
+	ask(t, l, 0, toolCall("and one", `{}`), silent)
+	if l.Last("0") != nil || strings.Count(log.String(), "too many calls") != 1 {
+		t.Errorf("the oldest is there: %t; log: %s", l.Last("0") != nil, log.String())
+	}
+	for i := range 3 * rememberedCalls {
+		l.Heard(toolCall("same", fmt.Sprint(i)))
+		l.EndBatch(t.Context(), "same")
+	}
+	if len(l.order) != rememberedCalls || len(l.calls) > rememberedCalls {
+		t.Errorf("%d calls under %d ids, want %d", len(l.order), len(l.calls), rememberedCalls)
+	}
+}
+
+// Of large inputs only the digest stays when their calls are over, and it is enough to know a call again.
+func TestLedger_LargeInputsAreForgotten(t *testing.T) {
+	large := `{"text":"` + strings.Repeat("good", largeInput) + `"}`
+	for _, hosted := range []bool{false, true} {
+		host := &countingHost{}
+		l := NewLedger(&LedgerOptions{Host: host})
+		if hosted {
+			l.Told(toolCall("a", large))
+		}
+		ask(t, l, 0, toolCall("a", large), allows)
+		if _, err := l.Call(t.Context(), toolCall("a", large)); err != nil {
+			t.Fatal(err)
+		}
+		l.EndBatch(t.Context(), "a")
+		r := l.Last("a")
+		if hosted {
+			if got, record, _ := l.TakeResult("a"); string(got.Input) != large || !record {
+				t.Errorf("the host reads %d bytes, to be recorded: %t", len(got.Input), record)
+			}
+		}
+		if r.input.raw != nil || r.run.raw != nil || r.judged[0].input.raw != nil || r.Input != nil {
+			t.Errorf("hosted %t: the input of a call that is over is still there", hosted)
+		}
+		if _, err := l.Call(t.Context(), toolCall("a", large)); err != nil || len(host.asked) != 1 {
+			t.Errorf("a second run was decided %d times, want once: %v", len(host.asked), err)
+		}
+	}
+}
+
+// A call whose id the agent does not tell is the oldest with its name and input that waits. It does what a list of
+// pairs would do.
+func TestLedger_CallsWithoutAnID(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type pair struct{ id, input string }
+		var model []pair
+		l, askers := NewLedger(nil), map[string]int{}
+		without := func(id string) []pair {
+			return slices.DeleteFunc(slices.Clone(model), func(p pair) bool { return p.id == id })
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"ask": func(t *rapid.T) {
+				p := pair{fmt.Sprint("id-", len(askers)), rapid.StringMatching(`\{"n":[123]\}`).Draw(t, "input")}
+				askers[p.id] = 0
+				model = append(model, p)
+				_, _ = l.Ask(context.Background(), Question{ToolCall: toolCall(p.id, p.input), Decide: silent})
+			},
+			"deny or end": func(t *rapid.T) {
+				if len(model) == 0 {
+					return
+				}
+				p := rapid.SampledFrom(model).Draw(t, "pair")
+				if model = without(p.id); rapid.Bool().Draw(t, "deny") {
+					_, _ = l.Ask(context.Background(), Question{ToolCall: toolCall(p.id, p.input), Asker: 1, Decide: denies})
+				} else {
+					l.EndBatch(context.Background(), p.id)
+				}
+			},
+			"call": func(t *rapid.T) {
+				input := rapid.StringMatching(`\{"n":[123]\}`).Draw(t, "input")
+				want := ""
+				if i := slices.IndexFunc(model, func(p pair) bool { return p.input == input }); i >= 0 {
+					want = model[i].id
+				}
+				model = without(want)
+				if got, err := l.Call(context.Background(), toolCall("", input)); got.ID != want || err != nil {
+					t.Fatalf("the call with %s has the id %q, want %q: %v", input, got.ID, want, err)
+				}
+			},
+		})
+	})
+}
+
+// How a tool of ours failed is put into the result of its call, and of no other.
+func TestLedger_FailuresOfOwnTools(t *testing.T) {
+	l := NewLedger(nil)
+	first := l.Heard(toolCall("a", `{}`))
+	held := event.ToolResult{ID: "a", Status: event.ToolNeedsApproval, Failure: &event.ToolFailure{Message: "held"}}
+	l.Failed(held)
+	l.EndBatch(t.Context(), "a")
+	second := l.Heard(toolCall("a", `{}`))
+	early := held
+	early.ID, early.Name = "b", "note"
+	l.Failed(early)
+	third := l.Heard(event.ToolCall{ID: "b", Name: "mcp__drover__note"}) // the stream is late
+	for _, x := range []struct {
+		record *Record
+		status event.ToolStatus
+		want   event.ToolStatus
+	}{
+		{first, event.ToolError, event.ToolNeedsApproval},
+		{first, event.ToolSuccess, event.ToolSuccess},
+		{second, event.ToolError, event.ToolError},
+		{third, event.ToolError, event.ToolNeedsApproval},
+		{nil, event.ToolError, event.ToolError},
+	} {
+		r := event.ToolResult{Status: x.status}
+		if l.Complete(x.record, &r); r.Status != x.want {
+			t.Errorf("%s became %s, want %s", x.status, r.Status, x.want)
+		}
+	}
+}
