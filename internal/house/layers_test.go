@@ -75,7 +75,7 @@ func TestLayers(t *testing.T) {
 }
 
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
-var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", "."}
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
 
 func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 	imports := map[string][]string{}
@@ -99,8 +99,8 @@ func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 }
 
 // testsKnowNoAgent are packages whose test binaries, too, link nothing of a wire client or of an agent's adapter: they
-// show that what they test works without.
-var testsKnowNoAgent = []string{"gateway/gatewaytest"}
+// show that what they test works without. In that of drovertest a whole agent runs: model, gateway, cell, tools.
+var testsKnowNoAgent = []string{"gateway/gatewaytest", "agent/agenttest", "drovertest"}
 
 func TestLayers_TestBinaryLinksNoWireClient(t *testing.T) {
 	for _, name := range testsKnowNoAgent {
