@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/uuid"
 	"github.com/drover-agents/drover/tool"
@@ -50,12 +51,12 @@ type LedgerOptions struct {
 }
 
 // A Ledger has one record for each tool call of a run, from the first that is heard of the call to its result. An
-// adapter brings in there what its agent asks and tells, and nobody else remembers calls by their ids:
+// adapter brings in there what its agent asks and tells:
 //
 //   - [Ledger.Ask] is the way in for a hook, which the agent asks before each call;
 //   - [Ledger.AskPermission] is that for a question that the agent wants answered;
 //   - [Ledger.Call] is that for a call of a tool of this program;
-//   - [Ledger.End] and [Ledger.EndBatch] are told of the end of calls.
+//   - [Ledger.End], [Ledger.Result] and [Ledger.EndBatch] are told of the end of calls.
 //
 // An agent may run in one cell with the commands that it starts, and such a command can speak in its name. A call
 // of a tool that runs in this program is therefore made because it was decided here, once, and not because the
@@ -71,6 +72,8 @@ type Ledger struct {
 	mu      sync.Mutex
 	calls   map[string][]*Record // by id, the oldest first
 	order   []*Record            // all of them, the oldest first
+	vouched recent.Map[vouchKey, vouching]
+	run     int // how many runs have begun
 	closed  bool
 	hosted  bool          // a host reads what became of calls, and records them
 	running int           // calls of tools of this program
@@ -82,7 +85,7 @@ const rememberedCalls = 4096
 
 // NewLedger makes a ledger. Close it when nothing of the run is left that could write.
 func NewLedger(opts *LedgerOptions) *Ledger {
-	l := &Ledger{calls: map[string][]*Record{}}
+	l := &Ledger{calls: map[string][]*Record{}, vouched: recent.Map[vouchKey, vouching]{Size: rememberedCalls}}
 	if opts == nil {
 		opts = &LedgerOptions{}
 	}
@@ -90,8 +93,9 @@ func NewLedger(opts *LedgerOptions) *Ledger {
 	return l
 }
 
-// Begin begins a run with the ledger of a request, after the end of the last one.
-func (l *Ledger) Begin(opts LedgerOptions) {
+// Begin begins a run with the ledger of a request. What it returns ends that run: it rolls back the calls of the run
+// that have not ended, and has no more begin.
+func (l *Ledger) Begin(opts LedgerOptions) (end func()) {
 	opts.Logger = safelog.Logger(opts.Logger)
 	if opts.Workspace != nil && opts.Workspace.Tree() == nil {
 		opts.Workspace = nil
@@ -102,6 +106,9 @@ func (l *Ledger) Begin(opts LedgerOptions) {
 	if opts.Within != nil {
 		l.outer = workspace.TxFrom(opts.Within)
 	}
+	l.run++
+	run := l.run
+	return func() { l.close(run) }
 }
 
 // A Record is what is known of a call.
@@ -112,10 +119,11 @@ type Record struct {
 	run     *input                          // with which it is made, as far as that is known
 	asked   []int                           // who was asked
 	rewrite func() (json.RawMessage, error) // the new input, made once; nil before
-	judged  []*judged
-	denied  bool // somebody denied it
-	begun   bool // our tool was called
+	denied  bool                            // somebody denied it
+	begun   bool                            // our tool was called
 	tx      *transaction
+	runs    int               // the run that it is part of
+	ended   ends              // who has told of its end
 	failure *event.ToolResult // how our tool failed
 	heard   bool              // the stream told of it
 	over    bool
@@ -125,18 +133,22 @@ type Record struct {
 	began    time.Time
 	told     bool // it has read of the call in the stream
 	resulted bool // and of its result
-	ended    bool // a hook has told of its end
+	taken    bool // it knows how the call ended
 	own      bool // a tool of this program was called, which records the call
 	recorded bool
 }
 
-// judged is what was said of a call with one input, and whether our tool was called with it. Who opposes has denied
-// it, or wants somebody to be asked. Another one who allows it, and whom the agent asks at the same time, does not
-// set that aside; whoever is asked then does.
-type judged struct {
-	input                  *input
-	allowed, opposed, used bool
-}
+// A vouching is what is known of a call of a tool of this program with one input. The zero value is nothing.
+type vouching int
+
+const (
+	vouchAllowed vouching = iota + 1 // once
+	vouchUsed
+	vouchOpposed // somebody denied it, or wants somebody to be asked, whatever others say
+)
+
+// A vouchKey is a call with one input, whichever of those that had the id: hosts remember decisions by it too.
+type vouchKey struct{ id, name, digest string }
 
 // An input is one of a call. Two of them are the same if they mean the same.
 type input struct {
@@ -172,18 +184,14 @@ func (l *Ledger) shrinkLocked(r *Record) {
 	if !r.over || l.hosted && !r.recorded {
 		return
 	}
-	inputs := []*input{r.input, r.run}
-	for _, j := range r.judged {
-		inputs = append(inputs, j.input)
-	}
-	for _, i := range inputs {
+	for _, i := range []*input{r.input, r.run} {
 		if len(i.raw) <= largeInput {
 			continue
 		}
 		if i.digest == "" {
 			i.digest = plainjson.Digest(i.raw)
 		}
-		i.raw, r.Input, r.rewrite = nil, nil, nil
+		i.raw, r.Input, r.rewrite, r.decision = nil, nil, nil, nil
 	}
 }
 
@@ -245,8 +253,8 @@ type passage struct {
 	answer Opinion
 	// replaced says that whoever was asked has replaced the input.
 	replaced bool
+	ends     ends   // byEnd: who tells
 	failed   bool   // byEnd: what the call has changed is put back
-	batch    bool   // byEnd: and it cannot be made any more
 	told     string // byEnd: what the model is to know
 }
 
@@ -287,32 +295,56 @@ func (l *Ledger) Call(ctx context.Context, call event.ToolCall) (event.ToolCall,
 	return p.ToolCall, err
 }
 
-// End ends a call, and its transaction: the files stay as they are, or become what they were before if it failed. It
-// returns what the model is to know of that, or "". It does nothing for a call that has ended. The end of ctx does
+// ends are who has told of the end of a call. Each tells once, so that what comes late does not end another call.
+type ends uint8
+
+const (
+	endByHook ends = 1 << iota
+	endByResult
+	endByBatch
+)
+
+// End is told by a hook that a call was made and has ended, and ends its transaction: the files stay as they are, or
+// become what they were before if it failed. It returns what the model is to know of that, or "". The end of ctx does
 // not leave files half restored.
-func (l *Ledger) End(ctx context.Context, id string, failed bool) (told string) {
-	p := &passage{Question: Question{ToolCall: event.ToolCall{ID: id}}, by: byEnd, failed: failed}
-	_ = l.pass(ctx, p) // no stage of it fails
-	return p.told
+func (l *Ledger) End(ctx context.Context, call event.ToolCall, failed bool) (told string) {
+	return l.endBy(ctx, call, endByHook, failed)
+}
+
+// Result is told of the result of a call, which is also one that no hook tells the end of: the agent has refused it.
+func (l *Ledger) Result(ctx context.Context, id string, failed bool) {
+	l.endBy(ctx, event.ToolCall{ID: id}, endByResult, failed)
 }
 
 // EndBatch ends calls that can no longer be made or end. Those that have not ended have failed.
-func (l *Ledger) EndBatch(ctx context.Context, ids ...string) (told string) {
+func (l *Ledger) EndBatch(ctx context.Context, calls ...event.ToolCall) (told string) {
 	var texts []string
-	for _, id := range ids {
-		p := &passage{Question: Question{ToolCall: event.ToolCall{ID: id}}, by: byEnd, failed: true, batch: true}
-		if _ = l.pass(ctx, p); p.told != "" {
-			texts = append(texts, p.told)
+	for _, call := range calls {
+		if text := l.endBy(ctx, call, endByBatch, true); text != "" {
+			texts = append(texts, text)
 		}
 	}
 	return strings.Join(texts, "\n")
 }
 
-// Close rolls back the calls that have not ended, and has no more begin.
+func (l *Ledger) endBy(ctx context.Context, call event.ToolCall, by ends, failed bool) (told string) {
+	p := &passage{Question: Question{ToolCall: call}, by: byEnd, ends: by, failed: failed}
+	_ = l.pass(ctx, p) // no stage of it fails
+	return p.told
+}
+
+// Close ends the last run that has begun.
 func (l *Ledger) Close() {
 	l.mu.Lock()
-	l.closed = true
-	open := slices.Clone(l.order)
+	run := l.run
+	l.mu.Unlock()
+	l.close(run)
+}
+
+func (l *Ledger) close(run int) {
+	l.mu.Lock()
+	l.closed = l.closed || l.run == run
+	open := slices.DeleteFunc(slices.Clone(l.order), func(r *Record) bool { return r.runs != run })
 	l.mu.Unlock()
 	for _, r := range open {
 		if tx := l.takeTx(r); tx != nil {
@@ -323,6 +355,8 @@ func (l *Ledger) Close() {
 
 // Serves reports whether the calls of a run in ctx are part of the same transaction as these, or like these of none.
 func (l *Ledger) Serves(ctx context.Context) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.opts.Workspace == nil || workspace.TxFrom(ctx) == l.outer
 }
 
@@ -405,17 +439,37 @@ func (l *Ledger) identify(_ context.Context, p *passage) error {
 			p.record = l.lastLocked(p.ID, func(r *Record) bool { return r.Name == p.Name })
 		}
 	case byEnd:
-		p.record = l.lastLocked(p.ID, func(r *Record) bool { return !r.over })
+		p.record = l.endedLocked(p)
 		return nil
 	}
 	if p.record == nil {
 		p.record = l.addLocked(p.ToolCall)
 	}
 	p.ID = p.record.ID
+	if p.by != byHook && !p.record.over {
+		p.record.run = p.shown // whatever hooks were asked about
+	}
 	if p.by == byHook {
 		p.record.asked = append(p.record.asked, p.Asker)
 	}
 	return nil
+}
+
+// endedLocked is the call whose end is told: the oldest with its name and input whose end this one has not told, or
+// else the oldest at all. Of a call that was denied no hook tells an end.
+func (l *Ledger) endedLocked(p *passage) (found *Record) {
+	for _, r := range l.calls[p.ID] {
+		if r.ended&p.ends != 0 || r.denied && p.ends == endByHook {
+			continue
+		}
+		if p.Name == "" || r.Name == p.Name && (p.shown.same(r.run) || p.shown.same(r.input)) {
+			return r
+		}
+		if found == nil {
+			found = r
+		}
+	}
+	return found
 }
 
 // lastLocked is the last call with an id of which something holds, or nil.
@@ -442,12 +496,15 @@ func (l *Ledger) waitingLocked(p *passage) *Record {
 // addLocked makes a record. If there are too many, the oldest one that is over goes for it, or else the oldest.
 func (l *Ledger) addLocked(call event.ToolCall) *Record {
 	in := newInput(call.Input)
-	r := &Record{ToolCall: call, input: in, run: in}
+	r := &Record{ToolCall: call, input: in, run: in, runs: l.run}
 	if call.ID == "" {
 		return r // nobody can ask for it again
 	}
 	if len(l.order) >= rememberedCalls {
-		i := max(0, slices.IndexFunc(l.order, func(r *Record) bool { return r.over }))
+		i := slices.IndexFunc(l.order, func(r *Record) bool { return r.over && r.tx == nil })
+		if i < 0 {
+			i = max(0, slices.IndexFunc(l.order, func(r *Record) bool { return r.tx == nil }))
+		}
 		old := l.order[i]
 		if !old.over {
 			l.opts.Logger.Warn("agent: too many calls are open; the oldest is forgotten, and decided again if it comes", "id", old.ID, "tool", old.Name)
@@ -462,32 +519,36 @@ func (l *Ledger) addLocked(call event.ToolCall) *Record {
 	return r
 }
 
-// rewrite has Rewrite replace the input, once for all who are asked. An error denies the call.
+// rewrite has Rewrite replace the input, once for all who are asked. An error, or a panic, denies the call.
 func (l *Ledger) rewrite(ctx context.Context, p *passage) error {
-	if l.opts.Rewrite == nil || l.opts.Catalogue != nil && p.Name == l.opts.Catalogue.AnswerTool {
-		return nil
-	}
 	l.mu.Lock()
-	if p.record.rewrite == nil {
+	opts := l.opts
+	if opts.Rewrite != nil && p.record.rewrite == nil {
 		call := p.ToolCall
-		p.record.rewrite = sync.OnceValues(func() (json.RawMessage, error) { return l.opts.Rewrite(ctx, call) })
+		p.record.rewrite = sync.OnceValues(func() (json.RawMessage, error) { return opts.Rewrite(ctx, call) })
 	}
 	rewrite := p.record.rewrite
 	l.mu.Unlock()
-	raw, err := rewrite()
-	switch {
-	case err == nil && raw == nil:
+	if opts.Rewrite == nil || opts.Catalogue != nil && p.Name == opts.Catalogue.AnswerTool {
 		return nil
-	case err == nil && !plainjson.IsObject(raw):
+	}
+	settled := false
+	defer func() {
+		if !settled {
+			l.refuse(p)
+		}
+	}()
+	raw, err := rewrite()
+	if err == nil && raw != nil && !plainjson.IsObject(raw) {
 		err = fmt.Errorf("the new input of %s is not a JSON object", p.Name)
 	}
 	if err != nil {
-		l.deny(p.record)
 		return err
 	}
+	settled = true
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if changed := newInput(raw); !changed.same(p.shown) {
+	if changed := newInput(raw); raw != nil && !changed.same(p.shown) {
 		p.Input, p.answer.Input, p.shown, p.record.run = raw, raw, changed, changed
 	}
 	return nil
@@ -501,7 +562,7 @@ func (l *Ledger) decide(ctx context.Context, p *passage) error {
 	settled := false // by an error or a panic it is denied
 	defer func() {
 		if !settled {
-			l.deny(p.record)
+			l.refuse(p)
 		}
 	}()
 	rewritten := p.answer.Input
@@ -520,37 +581,49 @@ func (l *Ledger) decide(ctx context.Context, p *passage) error {
 // decideOwn is an error unless the call was allowed. One that has run already is another call with the same id.
 func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
 	l.mu.Lock()
-	known := p.record.said(p.shown)
-	allowed, used := known.allowed && !known.opposed, known.used
-	known.used = true
+	key := l.vouchKeyLocked(p, p.shown)
+	known, _ := l.vouched.Get(key)
+	l.vouched.Put(key, vouchUsed)
+	raw, opts := p.shown.raw, l.opts
 	l.mu.Unlock()
-	if l.opts.Host == nil || allowed && !used {
+	if opts.Host == nil || known == vouchAllowed {
 		return nil
 	}
 	call := p.ToolCall
-	if used || call.ID == "" {
+	if known == vouchUsed || call.ID == "" {
 		call.ID = uuid.New()
 	}
-	call.Dir = l.opts.Dir
-	d := l.opts.Host.Decide(ctx, call)
+	call.Dir = opts.Dir
+	d := opts.Host.Decide(ctx, call)
 	if d.Verdict != event.Allow {
 		return errors.New(cmp.Or(d.Reason, call.Name+" is not permitted."))
 	}
-	if d.Input != nil && !plainjson.Equal(d.Input, p.shown.raw) {
+	if d.Input != nil && !plainjson.Equal(d.Input, raw) {
 		return fmt.Errorf("%s is permitted with another input only", call.Name)
 	}
 	return nil
 }
 
-// said is what was said of the call with an input, so far.
-func (r *Record) said(in *input) *judged {
-	for _, j := range r.judged {
-		if j.input.same(in) {
-			return j
-		}
+func (l *Ledger) vouchKeyLocked(p *passage, in *input) vouchKey {
+	if in.digest == "" {
+		in.digest = plainjson.Digest(in.raw)
 	}
-	r.judged = append(r.judged, &judged{input: in})
-	return r.judged[len(r.judged)-1]
+	return vouchKey{p.ID, p.Name, in.digest}
+}
+
+// vouchLocked notes what was said of a call with an input. An opposition is not set aside by another hook, which the
+// agent asks at the same time, but by whoever was asked then; and nobody who was asked about a call that has run
+// allows it once more. Tools of the agent itself never come to us.
+func (l *Ledger) vouchLocked(p *passage, in *input, is vouching) {
+	if _, native := l.opts.Catalogue.Native(p.Name); native || p.ID == "" {
+		return
+	}
+	key := l.vouchKeyLocked(p, in)
+	known, _ := l.vouched.Get(key)
+	if p.by == byQuestion && known == vouchUsed && is == vouchAllowed || p.by == byHook && known == vouchOpposed {
+		return
+	}
+	l.vouched.Put(key, is)
 }
 
 // record writes down what was said of the call.
@@ -569,11 +642,9 @@ func (l *Ledger) record(_ context.Context, p *passage) error {
 		if p.answer.Input != nil {
 			made = newInput(p.answer.Input)
 		}
-		j := r.said(made)
-		j.allowed, j.opposed = true, j.opposed && p.by != byQuestion
+		l.vouchLocked(p, made, vouchAllowed)
 	default:
-		j := r.said(p.shown)
-		j.opposed = true
+		l.vouchLocked(p, p.shown, vouchOpposed)
 	}
 	if p.by != byTool && p.answer.Input != nil {
 		r.run = newInput(p.answer.Input)
@@ -583,6 +654,14 @@ func (l *Ledger) record(_ context.Context, p *passage) error {
 		l.deny(r)
 	}
 	return nil
+}
+
+// refuse denies a call with the input that is shown.
+func (l *Ledger) refuse(p *passage) {
+	l.mu.Lock()
+	l.vouchLocked(p, p.shown, vouchOpposed)
+	l.mu.Unlock()
+	l.deny(p.record)
 }
 
 // deny ends a call that is not made.
@@ -607,11 +686,8 @@ func (l *Ledger) end(ctx context.Context, p *passage) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, r := range l.calls[p.ID] {
-		if r == p.record || p.batch {
-			r.over = true
-			l.shrinkLocked(r)
-		}
-	}
+	p.record.ended |= p.ends
+	p.record.over = true
+	l.shrinkLocked(p.record)
 	return nil
 }

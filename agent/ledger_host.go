@@ -48,7 +48,7 @@ func (r *Record) isNamed(name string) bool {
 func (l *Ledger) Decided(d event.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.lastLocked(d.CallID, func(r *Record) bool { return !r.over && !r.recorded })
+	r := l.lastLocked(d.CallID, func(r *Record) bool { return !r.over && !r.recorded && r.Name == d.Tool })
 	if r == nil {
 		return
 	}
@@ -103,12 +103,16 @@ func (l *Ledger) TakeResult(id string) (s CallState, record, known bool) {
 func (l *Ledger) TakeEnd(call event.ToolCall) (s CallState, record bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.lastLocked(call.ID, func(r *Record) bool { return !r.ended && r.isNamed(call.Name) })
+	in := newInput(call.Input)
+	r := l.lastLocked(call.ID, func(r *Record) bool { return !r.taken && r.isNamed(call.Name) && r.run.same(in) })
+	if r == nil {
+		r = l.lastLocked(call.ID, func(r *Record) bool { return !r.taken && r.isNamed(call.Name) })
+	}
 	if r == nil {
 		r = l.addLocked(call)
 	}
 	record = !r.own && !r.recorded
-	r.ended, r.recorded = true, true
+	r.taken, r.recorded = true, true
 	s = r.state()
 	s.ToolCall = call // what was made, whatever was asked for
 	l.shrinkLocked(r)
@@ -123,7 +127,7 @@ func (l *Ledger) TakeOpen(all bool) []CallState {
 	var open []CallState
 	for _, r := range l.order {
 		if !r.recorded && !r.own && (all || r.AgentID == "") {
-			r.recorded, r.over = true, true
+			r.recorded, r.resulted, r.over = true, true, true
 			open = append(open, r.state())
 			l.shrinkLocked(r)
 		}
@@ -139,7 +143,11 @@ func (l *Ledger) Runs(call *tool.Call) (ended func()) {
 	defer l.mu.Unlock()
 	r := l.lastLocked(call.ID, func(r *Record) bool { return !r.recorded && !r.own && call.IsOf(r.Name) })
 	if r == nil {
-		r = l.addLocked(call.Event())
+		asked := call.Event()
+		if last := l.lastLocked(call.ID, func(*Record) bool { return true }); asked.AgentID == "" && last != nil {
+			asked.AgentID = last.AgentID
+		}
+		r = l.addLocked(asked)
 	}
 	r.own = true
 	if l.running++; l.running == 1 {

@@ -70,11 +70,11 @@ func TestLedger_Stages(t *testing.T) {
 func TestLedger_AnIDThatComesAgainIsAnotherCall(t *testing.T) {
 	for name, again := range map[string]func(l *Ledger){
 		"after the end": func(l *Ledger) {
-			l.End(t.Context(), "call_0", true)
+			l.Result(t.Context(), "call_0", true)
 			ask(t, l, 1, toolCall("call_0", `{"n":1}`), silent)
 		},
 		"after a batch": func(l *Ledger) {
-			l.EndBatch(t.Context(), "call_0")
+			l.EndBatch(t.Context(), event.ToolCall{ID: "call_0"})
 			ask(t, l, 1, toolCall("call_0", `{"n":1}`), silent)
 		},
 		"somebody asks again": func(l *Ledger) { ask(t, l, 0, toolCall("call_0", `{"n":1}`), silent) },
@@ -248,7 +248,7 @@ func TestLedger_IsBounded(t *testing.T) {
 	for i := range rememberedCalls {
 		ask(t, l, 0, toolCall(fmt.Sprint(i), `{}`), denies)
 	}
-	l.End(t.Context(), "7", false)
+	l.Result(t.Context(), "7", false)
 	ask(t, l, 0, toolCall("one more", `{}`), silent)
 	if l.Last("7") != nil || l.Last("0") == nil || log.Len() > 0 {
 		t.Errorf("the call that is over is there: %t, the oldest: %t; log: %s", l.Last("7") != nil, l.Last("0") != nil, log.String())
@@ -259,7 +259,7 @@ func TestLedger_IsBounded(t *testing.T) {
 	}
 	for i := range 3 * rememberedCalls {
 		l.Heard(toolCall("same", fmt.Sprint(i)))
-		l.EndBatch(t.Context(), "same")
+		l.EndBatch(t.Context(), event.ToolCall{ID: "same"})
 	}
 	if len(l.order) != rememberedCalls || len(l.calls) > rememberedCalls {
 		t.Errorf("%d calls under %d ids, want %d", len(l.order), len(l.calls), rememberedCalls)
@@ -279,14 +279,14 @@ func TestLedger_LargeInputsAreForgotten(t *testing.T) {
 		if _, err := l.Call(t.Context(), toolCall("a", large)); err != nil {
 			t.Fatal(err)
 		}
-		l.EndBatch(t.Context(), "a")
+		l.EndBatch(t.Context(), event.ToolCall{ID: "a"})
 		r := l.Last("a")
 		if hosted {
 			if got, record, _ := l.TakeResult("a"); string(got.Input) != large || !record {
 				t.Errorf("the host reads %d bytes, to be recorded: %t", len(got.Input), record)
 			}
 		}
-		if r.input.raw != nil || r.run.raw != nil || r.judged[0].input.raw != nil || r.Input != nil {
+		if r.input.raw != nil || r.run.raw != nil || r.Input != nil {
 			t.Errorf("hosted %t: the input of a call that is over is still there", hosted)
 		}
 		if _, err := l.Call(t.Context(), toolCall("a", large)); err != nil || len(host.asked) != 1 {
@@ -320,7 +320,7 @@ func TestLedger_CallsWithoutAnID(t *testing.T) {
 				if model = without(p.id); rapid.Bool().Draw(t, "deny") {
 					_, _ = l.Ask(context.Background(), Question{ToolCall: toolCall(p.id, p.input), Asker: 1, Decide: denies})
 				} else {
-					l.EndBatch(context.Background(), p.id)
+					l.EndBatch(context.Background(), event.ToolCall{ID: p.id})
 				}
 			},
 			"call": func(t *rapid.T) {
@@ -344,7 +344,7 @@ func TestLedger_FailuresOfOwnTools(t *testing.T) {
 	first := l.Heard(toolCall("a", `{}`))
 	held := event.ToolResult{ID: "a", Status: event.ToolNeedsApproval, Failure: &event.ToolFailure{Message: "held"}}
 	l.Failed(held)
-	l.EndBatch(t.Context(), "a")
+	l.EndBatch(t.Context(), event.ToolCall{ID: "a"})
 	second := l.Heard(toolCall("a", `{}`))
 	early := held
 	early.ID, early.Name = "b", "note"

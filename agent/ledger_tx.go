@@ -29,44 +29,43 @@ var (
 // that was denied, before or meanwhile, has none. After an error the call is not made: what it changes could not be
 // put back.
 func (l *Ledger) begin(ctx context.Context, p *passage) error {
-	if l.opts.Workspace == nil || !p.replaced && (!p.Waits || p.by == byQuestion) || l.Denied(p.record) {
+	l.mu.Lock()
+	opts, denied := l.opts, p.record.denied
+	l.mu.Unlock()
+	if opts.Workspace == nil || !p.replaced && (!p.Waits || p.by == byQuestion) || denied {
 		return nil
 	}
 	made := p.ToolCall
 	if p.replaced {
 		made.Input = p.answer.Input
 	}
-	call, changes := l.opts.Workspace.CallOf(l.opts.Catalogue, made, l.opts.ReadOnly)
+	call, changes := opts.Workspace.CallOf(opts.Catalogue, made, opts.ReadOnly)
 	if !changes {
 		return nil
 	}
-	call.Agent, call.Emit = true, l.opts.Emit
-	err := l.await(ctx, p.record, call, p.replaced)
-	if err == nil || l.Denied(p.record) {
-		l.releaseDenied(p.record)
+	call.Agent, call.Emit = true, opts.Emit
+	err := l.await(ctx, p.record, opts.Workspace, call, p.replaced)
+	if l.Denied(p.record) {
+		l.deny(p.record) // also what has begun meanwhile
+		return nil
+	}
+	if err == nil {
 		return nil
 	}
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	p.answer = Opinion{Verdict: event.Deny, Reason: "the call was not made, because what it changes could not be put back: " + line}
-	l.deny(p.record)
+	l.refuse(p)
 	return nil
-}
-
-// releaseDenied ends the transaction of a call that was denied while it began.
-func (l *Ledger) releaseDenied(r *Record) {
-	if l.Denied(r) {
-		l.deny(r)
-	}
 }
 
 // await waits until the transaction of a call has begun. If the call is made with another input than an earlier one
 // knew of, the transaction is begun again.
-func (l *Ledger) await(ctx context.Context, r *Record, call workspace.Call, replaced bool) error {
+func (l *Ledger) await(ctx context.Context, r *Record, w *workspace.Workspace, call workspace.Call, replaced bool) error {
 	for instead := (*transaction)(nil); ; {
 		open, mine, err := l.enter(ctx, r, instead)
 		switch {
 		case mine:
-			return l.start(r, open, call)
+			return l.start(r, w, open, call)
 		case err != nil || instead != nil:
 			return err
 		}
@@ -90,21 +89,21 @@ func (l *Ledger) enter(ctx context.Context, r *Record, instead *transaction) (op
 	switch {
 	case r.ID == "": // its end could not be told
 		return nil, false, errNoID
-	case l.closed:
+	case l.closed || r.runs != l.run:
 		return nil, false, errRunIsOver
 	case r.tx != instead:
 		return r.tx, false, nil
 	}
 	open = &transaction{ready: make(chan struct{})}
-	open.ctx, open.cancel = context.WithCancel(ctx)
+	open.ctx, open.cancel = context.WithCancel(workspace.WithTx(ctx, l.outer))
 	r.tx = open
 	return open, true, nil
 }
 
-func (l *Ledger) start(r *Record, open *transaction, call workspace.Call) error {
+func (l *Ledger) start(r *Record, w *workspace.Workspace, open *transaction, call workspace.Call) error {
 	defer close(open.ready)
 	defer open.cancel()
-	if _, open.tx, open.err = l.opts.Workspace.Begin(workspace.WithTx(open.ctx, l.outer), call); open.err != nil {
+	if _, open.tx, open.err = w.Begin(open.ctx, call); open.err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if r.tx == open {

@@ -112,12 +112,12 @@ func TestLedger_CallsAreTransactions(t *testing.T) {
 		p.begins("c", "run", everything)
 		p.write("a.txt", "new")
 		p.waits("other", "run", everything)
-		told := p.End(t.Context(), "c", failed)
+		told := p.End(t.Context(), event.ToolCall{ID: "c"}, failed)
 		p.wants("a.txt", map[bool]string{false: "new", true: "old"}[failed])
 		if failed != strings.Contains(told, "a.txt") {
 			t.Errorf("failed %t: the model is told %q", failed, told)
 		}
-		if p.End(t.Context(), "c", true) != "" {
+		if p.End(t.Context(), event.ToolCall{ID: "c"}, true) != "" {
 			t.Error("it was rolled back twice")
 		}
 		p.begins("next", "run", everything)
@@ -150,7 +150,7 @@ func TestLedger_DeniedCallsHaveNoTransaction(t *testing.T) {
 	if denied := <-waiting; denied != "" {
 		t.Errorf("the one who waited says %q", denied)
 	}
-	p.End(t.Context(), "first", false)
+	p.End(t.Context(), event.ToolCall{ID: "first"}, false)
 	p.begins("next", "run", everything)
 }
 
@@ -158,10 +158,10 @@ func TestLedger_DeniedCallsHaveNoTransaction(t *testing.T) {
 func TestLedger_AnIDThatWasDeniedCanBeginAgain(t *testing.T) {
 	p := newPlace(t)
 	p.asks(t.Context(), p.question(0, "call_0", "run", everything, denies))
-	p.EndBatch(t.Context(), "call_0")
+	p.EndBatch(t.Context(), event.ToolCall{ID: "call_0"})
 	p.begins("call_0", "run", everything)
 	p.write("a.txt", "changed")
-	if told := p.EndBatch(t.Context(), "call_0", "unknown"); !strings.Contains(told, "a.txt") {
+	if told := p.EndBatch(t.Context(), event.ToolCall{ID: "call_0"}, event.ToolCall{ID: "unknown"}); !strings.Contains(told, "a.txt") {
 		t.Errorf("the model is told %q", told)
 	}
 	p.wants("a.txt", "old")
@@ -196,12 +196,26 @@ func TestLedger_AReplacedInputBeginsAgain(t *testing.T) {
 			p.begins("free", "amend", `{"file":"a.txt"}`)
 			p.waits("meets it", "amend", `{"file":"b.txt"}`)
 			p.write("b.txt", "x")
-			if told := p.End(t.Context(), "w", true); !strings.Contains(told, "b.txt") {
+			if told := p.End(t.Context(), event.ToolCall{ID: "w"}, true); !strings.Contains(told, "b.txt") {
 				t.Errorf("the model is told %q", told)
 			}
 			p.wants("b.txt", "old")
 		})
 	}
+}
+
+// Of two calls with one id at once the one ends whose input is told, in whatever order.
+func TestLedger_NamesakesEndByTheirInput(t *testing.T) {
+	p := newPlace(t)
+	first, second := `{"file":"a.txt"}`, `{"file":"b.txt"}`
+	p.begins("call_0", "amend", first)
+	p.begins("call_0", "amend", second)
+	p.write("a.txt", "new")
+	p.write("b.txt", "half")
+	p.End(t.Context(), event.ToolCall{ID: "call_0", Name: "amend", Input: json.RawMessage(second)}, true)
+	p.End(t.Context(), event.ToolCall{ID: "call_0", Name: "amend", Input: json.RawMessage(first)}, false)
+	p.wants("a.txt", "new")
+	p.wants("b.txt", "old")
 }
 
 // A wait for others is no part of the time that somebody has who must answer soon.
@@ -249,7 +263,7 @@ func TestLedger_ARunWithinACall(t *testing.T) {
 	inner.Ledger = p.ledger(outer)
 	inner.begins("one", "run", everything)
 	inner.write("a.txt", "kept by the inner one")
-	inner.End(t.Context(), "one", false)
+	inner.End(t.Context(), event.ToolCall{ID: "one"}, false)
 	if inner.Serves(t.Context()) || !inner.Serves(outer) || !p.Serves(t.Context()) {
 		t.Error("a ledger serves a run elsewhere")
 	}

@@ -436,7 +436,7 @@ func (r *oracleRun) ask(call event.ToolCall) reply {
 	if err == nil {
 		return reply{Input: o.Input}
 	}
-	more := r.ledger.End(r.ctx, call.ID, true)
+	more := r.ledger.EndBatch(r.ctx, call)
 	r.tellResult(event.ToolResult{
 		ID: call.ID, Name: call.Name, Status: event.ToolDenied, Output: quoted(err.Error()), Failure: &event.ToolFailure{Message: err.Error()},
 	})
@@ -517,7 +517,7 @@ func (r *oracleRun) runTool(call event.ToolCall) string {
 // end ends a call that was made, and returns what the model is to know beside the output.
 func (r *oracleRun) end(call event.ToolCall, result event.ToolResult) (more string) {
 	failed := result.Status != event.ToolSuccess
-	more = r.ledger.End(r.ctx, call.ID, failed)
+	more = r.ledger.End(r.ctx, event.ToolCall{ID: call.ID}, failed)
 	if call.Name == r.adapter.Catalogue().AnswerTool {
 		if !failed {
 			r.output = value(call.Input)

@@ -256,9 +256,9 @@ func TestOracle_BudgetOfTheGatewayEndsTheRun(t *testing.T) {
 	if done.Status != event.DoneMaxBudget || !errors.Is(done.Cause, guard.ErrBudgetExhausted) {
 		t.Errorf("the run ended with %q, because of %v", done.Status, done.Cause)
 	}
-	// The second answer is cut as soon as its input is counted.
-	if got := tracker.Consumed().TotalTokens(); m.Calls() != 2 || got < 8001 || got > 8002 {
-		t.Errorf("%d calls of the model, %d tokens; want 2, and the input of both with the output of one or both", m.Calls(), got)
+	// The second answer is cut as soon as its input is counted. What of its output has passed by then is estimated.
+	if got := tracker.Consumed().TotalTokens(); m.Calls() != 2 || got < 8001 || got > 8100 {
+		t.Errorf("%d calls of the model, %d tokens; want 2, and the input of both with little more", m.Calls(), got)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// newLedger is the ledger of the calls of a run.
-func newLedger(ctx context.Context, o *claude.Options, req agent.Request, h *hooked, emit func(event.Payload)) *agent.Ledger {
+// newLedger is the ledger of the calls of a run, and what ends the run there.
+func newLedger(ctx context.Context, o *claude.Options, req agent.Request, h *hooked, emit func(event.Payload)) (l *agent.Ledger, end func()) {
 	opts := agent.LedgerOptions{
 		Host: req.Host, Dir: o.Dir, Catalogue: catalogue.Tools(), Logger: o.Logger,
 		Workspace: req.Workspace, ReadOnly: toolsOf(req).readOnly, Within: ctx, Emit: emit,
@@ -29,9 +29,8 @@ func newLedger(ctx context.Context, o *claude.Options, req agent.Request, h *hoo
 	if h != nil && h.Rewrite != nil {
 		opts.Rewrite = h.rewrite
 	}
-	l := cmp.Or(req.Ledger, agent.NewLedger(nil))
-	l.Begin(opts)
-	return l
+	l = cmp.Or(req.Ledger, agent.NewLedger(nil))
+	return l, l.Begin(opts)
 }
 
 // bindCalls brings every question of the CLI about a call, and every end of one, into the ledger. It comes after
@@ -67,21 +66,21 @@ func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 			add(claude.Hook{Event: claude.HookPreToolUse, Matcher: matcher, Func: noOpinion})
 		}
 		hooks = append(hooks, claude.On("", func(ctx context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
-			ids := make([]string, len(in.ToolCalls))
+			calls := make([]event.ToolCall, len(in.ToolCalls))
 			for i, call := range in.ToolCalls {
-				ids[i] = call.ToolUseID
+				calls[i] = event.ToolCall{ID: call.ToolUseID, Name: call.ToolName, Input: call.ToolInput}
 			}
-			return &claude.PostToolBatchOutput{AdditionalContext: l.EndBatch(ctx, ids...)}, nil
+			return &claude.PostToolBatchOutput{AdditionalContext: l.EndBatch(ctx, calls...)}, nil
 		}))
 	}
 	if transacts {
 		o.NoBackgroundTasks = true
 		hooks = append(hooks,
 			claude.On("", func(ctx context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
-				return &claude.PostToolUseOutput{AdditionalContext: l.End(ctx, in.ToolUseID, interrupted(in.ToolResponse))}, nil
+				return &claude.PostToolUseOutput{AdditionalContext: l.End(ctx, event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, interrupted(in.ToolResponse))}, nil
 			}),
 			claude.On("", func(ctx context.Context, in *claude.PostToolUseFailureInput) (*claude.PostToolUseFailureOutput, error) {
-				return &claude.PostToolUseFailureOutput{AdditionalContext: l.End(ctx, in.ToolUseID, true)}, nil
+				return &claude.PostToolUseFailureOutput{AdditionalContext: l.End(ctx, event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true)}, nil
 			}))
 	}
 	o.Hooks = hooks
@@ -110,7 +109,7 @@ func endOfCalls(l *agent.Ledger, m claude.Message) {
 	}
 	for _, block := range said.Content {
 		if result, ok := block.(*claude.ToolResultBlock); ok {
-			l.End(context.Background(), result.ToolUseID, result.IsError)
+			l.Result(context.Background(), result.ToolUseID, result.IsError)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func deskOf(t *testing.T, host agent.Host, more ...claude.Hook) (o *claude.Optio
 	}
 	req := agent.Request{Host: host}
 	o.Dir = "/work"
-	if err := bindCalls(o, req, newLedger(t.Context(), o, req, nil, nil)); err != nil {
+	if err := bindCalls(o, req, testLedger(t, o, req, nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	guarded := o.MCPServers["my.desk"].(*claude.MCPInProcess)

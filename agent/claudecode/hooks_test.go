@@ -181,11 +181,18 @@ func TestTheOldInputIsNeverUsedBesideARewrite(t *testing.T) {
 	}
 }
 
+func testLedger(t *testing.T, o *claude.Options, req agent.Request, h *hooked, tell func(event.Payload)) *agent.Ledger {
+	t.Helper()
+	l, end := newLedger(t.Context(), o, req, h, tell)
+	t.Cleanup(end)
+	return l
+}
+
 func bindAllHooks(t *testing.T, o *claude.Options, req agent.Request, tell func(event.Payload)) {
 	t.Helper()
 	h, err := bindHooks(o, req, tell)
 	if err == nil {
-		err = bindCalls(o, req, newLedger(t.Context(), o, req, h, tell))
+		err = bindCalls(o, req, testLedger(t, o, req, h, tell))
 	}
 	if err != nil {
 		t.Fatal(err)

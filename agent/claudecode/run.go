@@ -22,16 +22,17 @@ import (
 
 // A run is a CLI in its cell, and everything that belongs to it. It works on one prompt after the other.
 type run struct {
-	adapter *Adapter
-	asked   agent.Request // as it came
-	req     agent.Request // with the working directory
-	opts    claude.Options
-	rules   ruleChanges
-	release func()
-	cell    *isolation.Cell
-	asides  *asides
-	calls   *agent.Ledger
-	talk    *conversation // nil if there was nothing to start
+	adapter  *Adapter
+	asked    agent.Request // as it came
+	req      agent.Request // with the working directory
+	opts     claude.Options
+	rules    ruleChanges
+	release  func()
+	cell     *isolation.Cell
+	asides   *asides
+	calls    *agent.Ledger
+	endCalls func()
+	talk     *conversation // nil if there was nothing to start
 
 	life      context.Context // ends when Close begins
 	end       context.CancelFunc
@@ -93,7 +94,7 @@ func (r *run) bindAll(ctx context.Context, req agent.Request) error {
 		return err
 	}
 	r.rules.observe(&r.opts)
-	r.calls = newLedger(ctx, &r.opts, req, hooks, r.asides.tell)
+	r.calls, r.endCalls = newLedger(ctx, &r.opts, req, hooks, r.asides.tell)
 	return bindCalls(&r.opts, req, r.calls)
 }
 
@@ -278,7 +279,7 @@ func (r *run) Close() error {
 			r.talk.leave()
 		}
 		r.closeFail = r.leaveCell()
-		r.calls.Close() // when nothing is left that could write
+		r.endCalls() // when nothing is left that could write
 		r.release()
 	})
 	return r.closeFail
