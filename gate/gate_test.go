@@ -60,11 +60,11 @@ func TestDenyBeatsAskBeatsAllowBeatsTheRuleForTheUnknown(t *testing.T) {
 		policies []gate.Policy
 		want     event.Decision
 	}{
-		"nothing at all":                   {nil, event.Decision{Reason: "Tool not allowed: Frob", Policy: "otherwise"}},
-		"all abstain":                      {[]gate.Policy{abstains("a"), {Name: "empty"}}, event.Decision{Reason: "Tool not allowed: Frob", Policy: "otherwise"}},
+		"nothing at all":                   {nil, event.Decision{Reason: "Tool not allowed: Frob" + howToAllow, Policy: "otherwise"}},
+		"all abstain":                      {[]gate.Policy{abstains("a"), {Name: "empty"}}, event.Decision{Reason: "Tool not allowed: Frob" + howToAllow, Policy: "otherwise"}},
 		"the rule allows":                  {[]gate.Policy{abstains("a"), gate.Default(event.Allow)}, event.Decision{Verdict: event.Allow, Policy: "otherwise"}},
 		"the rule asks":                    {[]gate.Policy{gate.Default(event.Allow), gate.Default(event.Ask)}, event.Decision{Verdict: event.Ask, Reason: "No policy knows the tool Frob.", Policy: "otherwise"}},
-		"the strictest rule holds":         {[]gate.Policy{gate.Default(event.Allow), gate.Default(event.Deny), gate.Default(event.Ask)}, event.Decision{Reason: "Tool not allowed: Frob", Policy: "otherwise"}},
+		"the strictest rule holds":         {[]gate.Policy{gate.Default(event.Allow), gate.Default(event.Deny), gate.Default(event.Ask)}, event.Decision{Reason: "Tool not allowed: Frob" + howToAllow, Policy: "otherwise"}},
 		"allow beats the rule":             {[]gate.Policy{gate.Default(event.Deny), allows("a")}, event.Decision{Verdict: event.Allow, Policy: "a"}},
 		"ask beats allow":                  {[]gate.Policy{allows("a"), asks("b"), allows("c")}, event.Decision{Verdict: event.Ask, Reason: "b asks", Policy: "b"}},
 		"the first question gives reasons": {[]gate.Policy{asks("a"), asks("b")}, event.Decision{Verdict: event.Ask, Reason: "a asks", Policy: "a"}},

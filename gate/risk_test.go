@@ -119,7 +119,7 @@ func TestTheRiskMatrixHoldsForListsOfNames(t *testing.T) {
 			checkRisk(t, g, "foreign "+kind, "mcp__theirs__"+kind, column, "Tool not allowed: mcp__theirs__"+kind)
 		}
 		checkRisk(t, g, "a foreign tool in full", "mcp__theirs__look", column, yes)
-		checkRisk(t, g, "unknown", "plain", column, "Tool not allowed: plain")
+		checkRisk(t, g, "unknown", "plain", column, "Tool not allowed: plain"+howToAllow)
 	}
 }
 
