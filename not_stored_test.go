@@ -45,7 +45,7 @@ func TestStopped_SaysWhyTheConversationIsNotStored(t *testing.T) {
 					"entries": []any{map[string]string{"type": "user", "uuid": "u1"}},
 				})
 				s.Say("Wait.")
-				stop()
+				<-ctx.Done()
 				s.Result("")
 				s.State("idle")
 				s.UntilEOF()
@@ -55,8 +55,11 @@ func TestStopped_SaysWhyTheConversationIsNotStored(t *testing.T) {
 			run := drover.Stream(ctx, claudecode.New(base), reviewPrompt(t), nil)
 			var done event.Done
 			for e := range run.Events() {
-				if d, ok := e.Payload.(event.Done); ok {
-					done = d
+				switch p := e.Payload.(type) {
+				case event.Text:
+					stop() // the conversation is known by now
+				case event.Done:
+					done = p
 				}
 			}
 			_, err := run.Response()
