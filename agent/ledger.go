@@ -69,15 +69,15 @@ type Ledger struct {
 	opts  LedgerOptions
 	outer *workspace.Tx // nil if the run is part of no transaction
 
-	mu      sync.Mutex
-	calls   map[string][]*Record // by id, the oldest first
-	order   []*Record            // all of them, the oldest first
-	vouched recent.Map[vouchKey, vouching]
-	run     int // how many runs have begun
-	closed  bool
-	hosted  bool          // a host reads what became of calls, and records them
-	running int           // calls of tools of this program
-	idle    chan struct{} // closed when none is left
+	mu        sync.Mutex
+	calls     map[string][]*Record // by id, the oldest first
+	order     []*Record            // all of them, the oldest first
+	approvals recent.Map[approvalKey, approval]
+	run       int // how many runs have begun
+	closed    bool
+	hosted    bool          // a host reads what became of calls, and records them
+	running   int           // calls of tools of this program
+	idle      chan struct{} // closed when none is left
 }
 
 // rememberedCalls is how many calls a ledger holds.
@@ -85,7 +85,7 @@ const rememberedCalls = 4096
 
 // NewLedger makes a ledger. Close it when nothing of the run is left that could write.
 func NewLedger(opts *LedgerOptions) *Ledger {
-	l := &Ledger{calls: map[string][]*Record{}, vouched: recent.Map[vouchKey, vouching]{Size: rememberedCalls}}
+	l := &Ledger{calls: map[string][]*Record{}, approvals: recent.Map[approvalKey, approval]{Size: rememberedCalls}}
 	if opts == nil {
 		opts = &LedgerOptions{}
 	}
@@ -138,17 +138,17 @@ type Record struct {
 	recorded bool
 }
 
-// A vouching is what is known of a call of a tool of this program with one input. The zero value is nothing.
-type vouching int
+// An approval is what is known of a call of a tool of this program with one input. The zero value is nothing.
+type approval int
 
 const (
-	vouchAllowed vouching = iota + 1 // once
-	vouchUsed
-	vouchOpposed // somebody denied it, or wants somebody to be asked, whatever others say
+	approvalGiven approval = iota + 1 // once
+	approvalUsed
+	approvalOpposed // somebody denied it, or wants somebody to be asked, whatever others say
 )
 
-// A vouchKey is a call with one input, whichever of those that had the id: hosts remember decisions by it too.
-type vouchKey struct{ id, name, digest string }
+// An approvalKey is a call with one input, whichever of those that had the id: hosts remember decisions by it too.
+type approvalKey struct{ id, name, digest string }
 
 // An input is one of a call. Two of them are the same if they mean the same.
 type input struct {
@@ -209,7 +209,7 @@ type Opinion struct {
 // A Question is one about a call that an agent is going to make.
 type Question struct {
 	event.ToolCall
-	// Asker is a number for whoever is asked. An agent may ask several at once. If it asks one of them a
+	// Asker is a number for who is asked. An agent may ask several at once. If it asks one of them a
 	// second time it is about another call.
 	Asker int
 	// Waits says that the agent waits as long as the answer takes, so that the call may wait for its turn in the
@@ -248,10 +248,10 @@ var stages = []struct {
 type passage struct {
 	Question
 	by     way
-	shown  *input // that of the call, as it is shown to whoever is asked
+	shown  *input // that of the call, as it is shown to who is asked
 	record *Record
 	answer Opinion
-	// replaced says that whoever was asked has replaced the input.
+	// replaced says that who was asked has replaced the input.
 	replaced bool
 	ends     ends   // byEnd: who tells
 	failed   bool   // byEnd: what the call has changed is put back
@@ -271,7 +271,7 @@ func (l *Ledger) pass(ctx context.Context, p *passage) error {
 }
 
 // Ask passes a question of a hook on, and begins the transaction of a call that was not denied. Input of the answer
-// is what the agent is to be told, if Rewrite or whoever was asked has replaced the input. An error denies the call.
+// is what the agent is to be told, if Rewrite or who was asked has replaced the input. An error denies the call.
 func (l *Ledger) Ask(ctx context.Context, q Question) (Opinion, error) {
 	p := &passage{Question: q, by: byHook}
 	err := l.pass(ctx, p)
@@ -554,7 +554,7 @@ func (l *Ledger) rewrite(ctx context.Context, p *passage) error {
 	return nil
 }
 
-// decide asks whoever decides. A call of a tool of this program that was allowed is not decided again.
+// decide asks who decides. A call of a tool of this program that was allowed is not decided again.
 func (l *Ledger) decide(ctx context.Context, p *passage) error {
 	if p.by == byTool {
 		return l.decideOwn(ctx, p)
@@ -581,16 +581,16 @@ func (l *Ledger) decide(ctx context.Context, p *passage) error {
 // decideOwn is an error unless the call was allowed. One that has run already is another call with the same id.
 func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
 	l.mu.Lock()
-	key := l.vouchKeyLocked(p, p.shown)
-	known, _ := l.vouched.Get(key)
-	l.vouched.Put(key, vouchUsed)
+	key := l.approvalKeyLocked(p, p.shown)
+	known, _ := l.approvals.Get(key)
+	l.approvals.Put(key, approvalUsed)
 	raw, opts := p.shown.raw, l.opts
 	l.mu.Unlock()
-	if opts.Host == nil || known == vouchAllowed {
+	if opts.Host == nil || known == approvalGiven {
 		return nil
 	}
 	call := p.ToolCall
-	if known == vouchUsed || call.ID == "" {
+	if known == approvalUsed || call.ID == "" {
 		call.ID = uuid.New()
 	}
 	call.Dir = opts.Dir
@@ -604,26 +604,26 @@ func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
 	return nil
 }
 
-func (l *Ledger) vouchKeyLocked(p *passage, in *input) vouchKey {
+func (l *Ledger) approvalKeyLocked(p *passage, in *input) approvalKey {
 	if in.digest == "" {
 		in.digest = plainjson.Digest(in.raw)
 	}
-	return vouchKey{p.ID, p.Name, in.digest}
+	return approvalKey{p.ID, p.Name, in.digest}
 }
 
-// vouchLocked notes what was said of a call with an input. An opposition is not set aside by another hook, which the
-// agent asks at the same time, but by whoever was asked then; and nobody who was asked about a call that has run
+// noteApprovalLocked notes what was said of a call with an input. An opposition is not set aside by another hook, which the
+// agent asks at the same time, but by who was asked then; and nobody who was asked about a call that has run
 // allows it once more. Tools of the agent itself never come to us.
-func (l *Ledger) vouchLocked(p *passage, in *input, is vouching) {
+func (l *Ledger) noteApprovalLocked(p *passage, in *input, is approval) {
 	if _, native := l.opts.Catalogue.Native(p.Name); native || p.ID == "" {
 		return
 	}
-	key := l.vouchKeyLocked(p, in)
-	known, _ := l.vouched.Get(key)
-	if p.by == byQuestion && known == vouchUsed && is == vouchAllowed || p.by == byHook && known == vouchOpposed {
+	key := l.approvalKeyLocked(p, in)
+	known, _ := l.approvals.Get(key)
+	if p.by == byQuestion && known == approvalUsed && is == approvalGiven || p.by == byHook && known == approvalOpposed {
 		return
 	}
-	l.vouched.Put(key, is)
+	l.approvals.Put(key, is)
 }
 
 // record writes down what was said of the call.
@@ -642,9 +642,9 @@ func (l *Ledger) record(_ context.Context, p *passage) error {
 		if p.answer.Input != nil {
 			made = newInput(p.answer.Input)
 		}
-		l.vouchLocked(p, made, vouchAllowed)
+		l.noteApprovalLocked(p, made, approvalGiven)
 	default:
-		l.vouchLocked(p, p.shown, vouchOpposed)
+		l.noteApprovalLocked(p, p.shown, approvalOpposed)
 	}
 	if p.by != byTool && p.answer.Input != nil {
 		r.run = newInput(p.answer.Input)
@@ -659,7 +659,7 @@ func (l *Ledger) record(_ context.Context, p *passage) error {
 // refuse denies a call with the input that is shown.
 func (l *Ledger) refuse(p *passage) {
 	l.mu.Lock()
-	l.vouchLocked(p, p.shown, vouchOpposed)
+	l.noteApprovalLocked(p, p.shown, approvalOpposed)
 	l.mu.Unlock()
 	l.deny(p.record)
 }

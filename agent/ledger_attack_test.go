@@ -72,7 +72,7 @@ func TestAttack_RunTwiceOnOneApproval(t *testing.T) {
 	}
 }
 
-// A hook that fails opposes the call, whoever else allows it.
+// A hook that fails opposes the call, who else allows it.
 func TestAttack_AHookThatFailsOpposes(t *testing.T) {
 	fails := func(context.Context, event.ToolCall) (Opinion, error) { return Opinion{}, errors.New("broken") }
 	for name, decide := range map[string]func(context.Context, event.ToolCall) (Opinion, error){"error": fails, "denies": denies} {
@@ -177,7 +177,7 @@ func TestAttack_SecondCommandUnderOneIDWaits(t *testing.T) {
 	p.begins("call_0", "run", `{"line":"one"}`)
 	second := make(chan string, 1)
 	go func() { second <- p.asks(t.Context(), p.question(0, "call_0", "run", `{"line":"two"}`, silent)) }()
-	time.Sleep(50 * time.Millisecond)
+	p.untilOpen("call_0", 2)
 	p.write("a.txt", "new")
 	p.End(t.Context(), event.ToolCall{ID: "call_0"}, false) // PostToolUse of the first
 	select {
@@ -253,7 +253,7 @@ func TestAttack_EvictedWhileWaiting(t *testing.T) {
 	}
 	got := make(chan string, 1)
 	go func() { got <- p.asks(context.Background(), p.question(0, "c", "run", everything, silent)) }()
-	time.Sleep(50 * time.Millisecond)
+	p.untilOpen("c", 1)
 	for i := range rememberedCalls {
 		p.begins(fmt.Sprint("look", i), "look", `{}`)
 	}
@@ -272,7 +272,7 @@ func TestAttack_JudgedIsBounded(t *testing.T) {
 	for i := range 5000 {
 		_, _ = l.Call(t.Context(), toolCall("a", fmt.Sprintf(`{"n":%d,"pad":%q}`, i, strings.Repeat("x", 100))))
 	}
-	if n := l.vouched.Len(); n > rememberedCalls {
+	if n := l.approvals.Len(); n > rememberedCalls {
 		t.Errorf("%d inputs of one call are kept, after %v", n, time.Since(start))
 	}
 }
@@ -300,7 +300,7 @@ func (h *slowHost) Decide(_ context.Context, c event.ToolCall) event.Decision {
 	return event.Decision{Verdict: event.Allow, Input: c.Input}
 }
 
-// The end of a call does not take its input from whoever decides about it.
+// The end of a call does not take its input from who decides about it.
 func TestAttack_EndWhileTheHostDecides(t *testing.T) {
 	h := &slowHost{make(chan struct{}), make(chan struct{})}
 	l := NewLedger(&LedgerOptions{Host: h})
@@ -310,10 +310,8 @@ func TestAttack_EndWhileTheHostDecides(t *testing.T) {
 		errs <- err
 	}()
 	<-h.in
-	var wg sync.WaitGroup
-	wg.Go(func() { l.End(context.Background(), event.ToolCall{ID: "a"}, false) })
-	wg.Go(func() { time.Sleep(10 * time.Millisecond); close(h.out) })
-	wg.Wait()
+	l.End(context.Background(), event.ToolCall{ID: "a"}, false)
+	close(h.out)
 	if err := <-errs; err != nil {
 		t.Errorf("an allowed call is refused: %v", err)
 	}

@@ -89,6 +89,25 @@ func (p *runPlace) waits(id, name, input string) {
 	}
 }
 
+// untilOpen waits until as many calls with an id have a transaction, or wait for their turn.
+func (p *runPlace) untilOpen(id string, want int) {
+	p.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		open := 0
+		p.mu.Lock()
+		for _, r := range p.calls[id] {
+			if r.tx != nil {
+				open++
+			}
+		}
+		p.mu.Unlock()
+		if open == want {
+			return
+		}
+	}
+	p.t.Fatalf("there are not %d open calls with the id %s", want, id)
+}
+
 func (p *runPlace) write(name, text string) {
 	p.t.Helper()
 	if err := os.WriteFile(filepath.Join(p.w.Root(), name), []byte(text), 0o600); err != nil {
@@ -145,7 +164,7 @@ func TestLedger_DeniedCallsHaveNoTransaction(t *testing.T) {
 		}))
 	}()
 	<-asked
-	time.Sleep(20 * time.Millisecond) // it waits by now, mostly
+	p.untilOpen("denied meanwhile", 1)
 	p.asks(ctx, p.question(1, "denied meanwhile", "run", everything, denies))
 	if denied := <-waiting; denied != "" {
 		t.Errorf("the one who waited says %q", denied)

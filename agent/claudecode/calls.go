@@ -299,7 +299,7 @@ func encoded(v any) json.RawMessage {
 const toolUseID = "claudecode/toolUseId"
 
 // plainFields are the fields of an object. Those that some readers would take for a known one and others
-// would not are an error: whoever reads the message later must not read another one.
+// would not are an error: who reads the message later must not read another one.
 func plainFields(object json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(object, &fields); err != nil {
