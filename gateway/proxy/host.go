@@ -8,6 +8,9 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
 )
 
 // Names have at most 253 characters, their labels 63.
@@ -163,6 +166,25 @@ func asciiName(text string) (string, error) {
 		return "", errors.New("it is too long")
 	}
 	return name, nil
+}
+
+// toASCII gives the form in which a part of a name is looked up: "bücher" is "xn--bcher-kva". ASCII
+// stays as it is. Characters that the standards of international names treat differently are refused.
+func toASCII(label string) (string, error) {
+	if isASCII(label) {
+		return label, nil
+	}
+	if !utf8.ValidString(label) {
+		return "", errors.New("it is not UTF-8")
+	}
+	if strings.ContainsAny(label, "ßẞς\u200c\u200d") {
+		return "", errors.New("it has a character that not all programs write the same way in ASCII")
+	}
+	return idna.Lookup.ToASCII(label) // as net/http does, so that clients and policies mean the same host
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
 func asciiLabel(label string) (string, error) {
