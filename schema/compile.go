@@ -17,16 +17,8 @@ type compiler struct {
 	order []string         // places in the order they were met, for stable errors
 	// places and program count what the schema costs so far; see the bounds.
 	places, program int
-	// incomplete is set where a keyword is left to the library.
-	incomplete bool
 	// foreign is set for a document whose regular expressions are not Go's.
 	foreign bool
-}
-
-func compile(doc any) (root *node, incomplete bool, err error) {
-	c := &compiler{nodes: map[string]*node{}}
-	root, err = c.document(doc)
-	return root, c.incomplete, err
 }
 
 func (c *compiler) document(doc any) (*node, error) {
@@ -89,32 +81,32 @@ func init() { // a plain initialiser would be a circle: keywords hold schemas
 
 		"type": compileType, "enum": compileEnum, "const": compileConst,
 
-		"multipleOf":       number(func(n *node, f *float64) { n.numbers().multipleOf = f }),
-		"minimum":          number(func(n *node, f *float64) { n.numbers().min = f }),
-		"maximum":          number(func(n *node, f *float64) { n.numbers().max = f }),
-		"exclusiveMinimum": number(func(n *node, f *float64) { n.numbers().above = f }),
-		"exclusiveMaximum": number(func(n *node, f *float64) { n.numbers().below = f }),
+		"multipleOf":       number(func(n *node, f *float64) { n.multipleOf = f }),
+		"minimum":          number(func(n *node, f *float64) { n.min = f }),
+		"maximum":          number(func(n *node, f *float64) { n.max = f }),
+		"exclusiveMinimum": number(func(n *node, f *float64) { n.above = f }),
+		"exclusiveMaximum": number(func(n *node, f *float64) { n.below = f }),
 
-		"minLength": count(func(n *node, i *int) { n.texts().minLength = i }),
-		"maxLength": count(func(n *node, i *int) { n.texts().maxLength = i }),
+		"minLength": count(func(n *node, i *int) { n.minLength = i }),
+		"maxLength": count(func(n *node, i *int) { n.maxLength = i }),
 		"pattern":   compilePattern,
 
-		"minItems":    count(func(n *node, i *int) { n.arrays().minItems = i }),
-		"maxItems":    count(func(n *node, i *int) { n.arrays().maxItems = i }),
-		"minContains": count(func(n *node, i *int) { n.arrays().minContains = i }),
-		"maxContains": count(func(n *node, i *int) { n.arrays().maxContains = i }),
+		"minItems":    count(func(n *node, i *int) { n.minItems = i }),
+		"maxItems":    count(func(n *node, i *int) { n.maxItems = i }),
+		"minContains": count(func(n *node, i *int) { n.minContains = i }),
+		"maxContains": count(func(n *node, i *int) { n.maxContains = i }),
 		"uniqueItems": compileUnique,
-		"prefixItems": list(func(n *node, l []*node) { n.arrays().prefix = l }),
+		"prefixItems": list(func(n *node, l []*node) { n.prefix = l }),
 		"items":       compileItems, "additionalItems": compileAdditionalItems,
-		"contains": single(func(n, sub *node) { n.arrays().contains = sub }),
+		"contains": single(func(n, sub *node) { n.contains = sub }),
 
-		"minProperties":        count(func(n *node, i *int) { n.objects().minProps = i }),
-		"maxProperties":        count(func(n *node, i *int) { n.objects().maxProps = i }),
+		"minProperties":        count(func(n *node, i *int) { n.minProps = i }),
+		"maxProperties":        count(func(n *node, i *int) { n.maxProps = i }),
 		"required":             compileRequired,
 		"properties":           compileProperties,
 		"patternProperties":    compilePatternProperties,
-		"additionalProperties": single(func(n, sub *node) { n.objects().additional = sub }),
-		"propertyNames":        single(func(n, sub *node) { n.objects().names = sub }),
+		"additionalProperties": single(func(n, sub *node) { n.additional = sub }),
+		"propertyNames":        single(func(n, sub *node) { n.names = sub }),
 		"dependentRequired":    compileDependencies, "dependentSchemas": compileDependencies, "dependencies": compileDependencies,
 
 		"allOf": list(func(n *node, l []*node) { n.allOf = l }),
@@ -125,8 +117,9 @@ func init() { // a plain initialiser would be a circle: keywords hold schemas
 		"then":  single(func(n, sub *node) { n.then = sub }),
 		"else":  single(func(n, sub *node) { n.orElse = sub }),
 
-		"unevaluatedProperties": compileUnevaluated, "unevaluatedItems": compileUnevaluated,
-		"contentSchema": single(func(_, _ *node) {}), // describes, never asserts
+		"unevaluatedItems":      single(func(n, sub *node) { n.unevaluatedItems = sub }),
+		"unevaluatedProperties": single(func(n, sub *node) { n.unevaluatedProperties = sub }),
+		"contentSchema":         single(func(_, _ *node) {}), // describes, never asserts
 
 		"title": describing("string"), "description": describing("string"), "$comment": describing("string"),
 		"format": describing("string"), "contentEncoding": describing("string"), "contentMediaType": describing("string"),

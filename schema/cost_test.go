@@ -79,7 +79,7 @@ func TestParse_CostGrowsWithTheSchema(t *testing.T) {
 	})
 }
 
-// The library that decides about unevaluated properties tries all alternatives. Without a bound it would take time
+// What is unevaluated follows from all alternatives that fit. Without a bound trying them would take time
 // exponential in the length of the schema.
 func TestValidate_UnevaluatedIsBounded(t *testing.T) {
 	const n = 40

@@ -49,7 +49,7 @@ func compilePattern(c *compiler, n *node, _ *object, v any, at string) error {
 		return invalid(at, "must be a string")
 	}
 	re, err := c.regexp(s, at)
-	n.texts().pattern = re
+	n.pattern = re
 	return err
 }
 
@@ -58,7 +58,7 @@ func compileUnique(_ *compiler, n *node, _ *object, v any, at string) error {
 	if !ok {
 		return invalid(at, "must be true or false")
 	}
-	n.arrays().unique = b
+	n.unique = b
 	return nil
 }
 
@@ -67,9 +67,9 @@ func compileItems(c *compiler, n *node, _ *object, v any, at string) error {
 	if elems, ok := v.([]any); ok && len(elems) == 0 {
 		return nil // a tuple of nothing asserts nothing
 	} else if ok {
-		return list(func(n *node, l []*node) { n.arrays().prefix = l })(c, n, nil, v, at)
+		return list(func(n *node, l []*node) { n.prefix = l })(c, n, nil, v, at)
 	}
-	return single(func(n, sub *node) { n.arrays().items = sub })(c, n, nil, v, at)
+	return single(func(n, sub *node) { n.items = sub })(c, n, nil, v, at)
 }
 
 // compileAdditionalItems applies after a tuple only, as draft-07 says.
@@ -80,14 +80,14 @@ func compileAdditionalItems(c *compiler, n *node, parent *object, v any, at stri
 	}
 	items, _ := parent.get("items")
 	if _, tuple := items.([]any); tuple {
-		n.arrays().items = sub
+		n.items = sub
 	}
 	return nil
 }
 
 func compileRequired(_ *compiler, n *node, _ *object, v any, at string) error {
 	names, err := stringList(v, at)
-	n.objects().required = names
+	n.required = names
 	return err
 }
 
@@ -114,7 +114,7 @@ func stringList(v any, at string) ([]string, error) {
 
 func compileProperties(c *compiler, n *node, _ *object, v any, at string) error {
 	subs, err := c.named(v, at)
-	n.objects().properties = subs
+	n.properties = subs
 	return err
 }
 
@@ -131,7 +131,7 @@ func compilePatternProperties(c *compiler, n *node, _ *object, v any, at string)
 		if err != nil {
 			return err
 		}
-		n.objects().patterns = append(n.objects().patterns, patternRule{re, subs[m.name]})
+		n.patterns = append(n.patterns, patternRule{re, subs[m.name]})
 	}
 	return nil
 }
@@ -155,14 +155,7 @@ func compileDependencies(c *compiler, n *node, _ *object, v any, at string) erro
 		if err != nil {
 			return err
 		}
-		n.objects().needs = append(n.objects().needs, d)
+		n.needs = append(n.needs, d)
 	}
 	return nil
-}
-
-// compileUnevaluated leaves the keyword to the library, which tracks what other keywords have seen.
-func compileUnevaluated(c *compiler, _ *node, _ *object, v any, at string) error {
-	c.incomplete = true
-	_, err := c.schema(v, at)
-	return err
 }

@@ -12,16 +12,17 @@ type node struct {
 	enum      []any
 	hasConst  bool
 	constant  any
-	number    *numberRules
-	text      *textRules
-	array     *arrayRules
-	object    *objectRules
 	ref       *node
 	refTarget string // pointer of ref until it is resolved
 
 	allOf, anyOf, oneOf  []*node
 	not                  *node
 	ifNode, then, orElse *node
+
+	numberRules
+	textRules
+	arrayRules
+	objectRules
 }
 
 type numberRules struct {
@@ -38,16 +39,18 @@ type arrayRules struct {
 	items, contains                              *node
 	minItems, maxItems, minContains, maxContains *int
 	unique                                       bool
+	unevaluatedItems                             *node
 }
 
 type objectRules struct {
-	properties         map[string]*node
-	patterns           []patternRule
-	additional         *node
-	names              *node
-	required           []string
-	minProps, maxProps *int
-	needs              []dependency
+	properties            map[string]*node
+	patterns              []patternRule
+	additional            *node
+	names                 *node
+	required              []string
+	minProps, maxProps    *int
+	needs                 []dependency
+	unevaluatedProperties *node
 }
 
 type patternRule struct {
@@ -62,34 +65,6 @@ type dependency struct {
 	node     *node
 }
 
-func (n *node) numbers() *numberRules {
-	if n.number == nil {
-		n.number = new(numberRules)
-	}
-	return n.number
-}
-
-func (n *node) texts() *textRules {
-	if n.text == nil {
-		n.text = new(textRules)
-	}
-	return n.text
-}
-
-func (n *node) arrays() *arrayRules {
-	if n.array == nil {
-		n.array = new(arrayRules)
-	}
-	return n.array
-}
-
-func (n *node) objects() *objectRules {
-	if n.object == nil {
-		n.object = new(objectRules)
-	}
-	return n.object
-}
-
 // inPlace lists the nodes that look at the same value as n does. A circle of them would never end.
 func (n *node) inPlace() []*node {
 	var all []*node
@@ -97,10 +72,8 @@ func (n *node) inPlace() []*node {
 	all = append(all, n.anyOf...)
 	all = append(all, n.oneOf...)
 	all = append(all, n.ref, n.not, n.ifNode, n.then, n.orElse)
-	if n.object != nil {
-		for _, d := range n.object.needs {
-			all = append(all, d.node)
-		}
+	for _, d := range n.needs {
+		all = append(all, d.node)
 	}
 	return all
 }

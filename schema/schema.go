@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"sync"
-
-	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // A Schema is a JSON Schema that was checked and prepared for validation. Make one with [For],
@@ -18,9 +16,6 @@ type Schema struct {
 	root *node
 	// properties are the names that doc has under "properties".
 	properties []string
-	// arbiter decides what the walk over root does not cover (unevaluatedProperties and
-	// unevaluatedItems). It is nil where the walk covers everything.
-	arbiter *jsonschema.Resolved
 	// goType is what every valid value must decode into. It is nil for schemas that were parsed.
 	goType reflect.Type
 	// exact says that every valid value decodes, if its numbers are not odd; see readValue.
@@ -51,17 +46,13 @@ func MustParse(text string) *Schema {
 }
 
 func build(doc any) (*Schema, error) {
-	root, incomplete, err := compile(doc)
+	c := &compiler{nodes: map[string]*node{}}
+	root, err := c.document(doc)
 	if err != nil {
 		return nil, err
 	}
 	s := &Schema{text: appendJSON(nil, doc), doc: doc, root: root, properties: propertyNames(doc)}
 	s.cliForm = sync.OnceValue(func() cliForm { return newCLIForm(s) })
-	if incomplete {
-		if s.arbiter, err = newArbiter(doc); err != nil {
-			return nil, invalid("#", "%v", err)
-		}
-	}
 	return s, nil
 }
 

@@ -42,7 +42,7 @@ func (s *Schema) validate(value json.RawMessage, r rules) error {
 	if wrong != nil {
 		return &ValidationError{[]Violation{*wrong}}
 	}
-	w := walk{left: new(stepsAtLeast + stepsPerByte*len(value)), rules: r, exhaustive: s.arbiter != nil}
+	w := walk{left: new(stepsAtLeast + stepsPerByte*len(value)), rules: r}
 	if r.doubles && odd {
 		w.rounded = map[string]bool{}
 		w.findRounded(v)
@@ -52,11 +52,6 @@ func (s *Schema) validate(value json.RawMessage, r rules) error {
 	if *w.left < 0 {
 		const message = "takes too long to check: the schema refers to itself in too many ways; simplify it"
 		return &ValidationError{[]Violation{{Keyword: "effort", Message: message}}}
-	}
-	if len(w.found) == 0 && s.arbiter != nil {
-		if err := s.arbiter.Validate(v); err != nil {
-			w.report("unevaluated", "%v", err)
-		}
 	}
 	if len(w.found) == 0 && s.goType != nil && (odd || !s.exact) {
 		w.found = misfits(s.goType, value)
@@ -84,8 +79,9 @@ type walk struct {
 	// rounded has the places of whole numbers that may have been rounded, with false where the schema
 	// wants a number of any kind.
 	rounded map[string]bool
-	// exhaustive tries all alternatives, as the arbiter will: so its steps are counted too.
-	exhaustive bool
+	// seen has the properties and elements of the value that a schema around has described. It is nil where no
+	// unevaluatedProperties or unevaluatedItems asks for them.
+	seen map[step]bool
 }
 
 // A step leads to a property or, if elem is set, to an element.
@@ -119,23 +115,39 @@ func (w *walk) pointer() string {
 	return b.String()
 }
 
-func (w *walk) property(name string, n *node, v any) {
-	w.path = append(w.path, step{name: name})
+// inside checks a property or an element of the value that is looked at.
+func (w *walk) inside(s step, n *node, v any) {
+	seen := w.seen
+	w.path, w.seen = append(w.path, s), nil
 	w.check(n, v)
-	w.path = w.path[:len(w.path)-1]
+	w.path, w.seen = w.path[:len(w.path)-1], seen
 }
 
-func (w *walk) element(i int, n *node, v any) {
-	w.path = append(w.path, step{index: i, elem: true})
-	w.check(n, v)
-	w.path = w.path[:len(w.path)-1]
-}
-
-// try checks v apart and gives back what is wrong with it.
+// try checks v apart and gives back what is wrong with it. Only a schema that fits has described its parts.
 func (w *walk) try(n *node, v any) []Violation {
-	sub := walk{path: w.path[:len(w.path):len(w.path)], left: w.left, rules: w.rules, rounded: w.rounded, exhaustive: w.exhaustive}
+	sub := *w
+	sub.path, sub.found = w.path[:len(w.path):len(w.path)], nil
+	if w.seen != nil {
+		sub.seen = map[step]bool{}
+	}
 	sub.check(n, v)
+	if len(sub.found) == 0 {
+		w.seeAll(sub.seen)
+	}
 	return sub.found
+}
+
+func (w *walk) see(s step) {
+	if w.seen != nil {
+		w.seen[s] = true
+	}
+}
+
+func (w *walk) seeAll(parts map[step]bool) {
+	if w.seen != nil {
+		*w.left -= len(parts)
+		maps.Copy(w.seen, parts)
+	}
 }
 
 func (w *walk) check(n *node, v any) {
@@ -146,6 +158,18 @@ func (w *walk) check(n *node, v any) {
 		w.report("false", "nothing is allowed here")
 		return
 	}
+	if n.unevaluatedItems == nil && n.unevaluatedProperties == nil {
+		w.checkKeywords(n, v)
+		return
+	}
+	outer, inner := w.seen, map[step]bool{} // only schemas inside n describe something for it
+	w.seen = inner
+	w.checkKeywords(n, v)
+	w.seen = outer
+	w.seeAll(inner)
+}
+
+func (w *walk) checkKeywords(n *node, v any) {
 	if n.ref != nil {
 		w.check(n.ref, v)
 	}
@@ -160,21 +184,13 @@ func (w *walk) check(n *node, v any) {
 		if w.rounded != nil && mayBeRounded(v) && n.types&typeNumber != 0 {
 			w.rounded[w.pointer()] = false
 		}
-		if n.number != nil {
-			w.checkNumber(n.number, v)
-		}
+		w.checkNumber(&n.numberRules, v)
 	case string:
-		if n.text != nil {
-			w.checkText(n.text, v)
-		}
+		w.checkText(&n.textRules, v)
 	case []any:
-		if n.array != nil {
-			w.checkArray(n.array, v)
-		}
+		w.checkArray(&n.arrayRules, v)
 	case map[string]any:
-		if n.object != nil {
-			w.checkObject(n.object, v)
-		}
+		w.checkObject(&n.objectRules, v)
 	}
 }
 
@@ -340,23 +356,36 @@ func (w *walk) checkArray(r *arrayRules, list []any) {
 			w.report("uniqueItems", "element %d repeats an earlier one", i)
 		}
 	}
-	for i, e := range list {
-		if i < len(r.prefix) {
-			w.element(i, r.prefix[i], e)
-		} else if r.items != nil {
-			w.element(i, r.items, e)
-		}
+	for i, n := range r.prefix[:min(len(r.prefix), len(list))] {
+		w.checkElement(i, n, list)
+	}
+	for i := len(r.prefix); r.items != nil && i < len(list); i++ {
+		w.checkElement(i, r.items, list)
 	}
 	if r.contains != nil {
 		w.checkContains(r, list)
 	}
+	for i := 0; r.unevaluatedItems != nil && i < len(list); i++ {
+		if !w.seen[step{index: i, elem: true}] {
+			w.checkElement(i, r.unevaluatedItems, list)
+		}
+	}
+}
+
+func (w *walk) checkElement(i int, n *node, list []any) {
+	s := step{index: i, elem: true}
+	w.see(s)
+	w.inside(s, n, list[i])
 }
 
 func (w *walk) checkContains(r *arrayRules, list []any) {
 	n := 0
-	for _, e := range list {
-		if len(w.try(r.contains, e)) == 0 {
+	elements := *w
+	elements.seen = nil
+	for i, e := range list {
+		if len(elements.try(r.contains, e)) == 0 {
 			n++
+			w.see(step{index: i, elem: true})
 		}
 	}
 	least := 1
@@ -399,44 +428,66 @@ func (w *walk) checkObject(r *objectRules, o map[string]any) {
 	if r.maxProps != nil && len(o) > *r.maxProps {
 		w.report("maxProperties", "must have at most %d properties, has %d", *r.maxProps, len(o))
 	}
-	before := len(w.found)
-	for name, v := range o {
-		w.checkMember(r, name, v)
+	if r.properties != nil || r.patterns != nil || r.additional != nil || r.names != nil {
+		w.eachMember(o, func(name string, v any) { w.checkMember(r, name, v) })
 	}
-	// Go's maps have no order; the report has one.
-	members := w.found[before:]
-	sort.SliceStable(members, func(i, j int) bool { return members[i].Pointer < members[j].Pointer })
 	for _, d := range r.needs {
 		w.checkDependency(d, o)
 	}
+	if r.unevaluatedProperties != nil {
+		w.eachMember(o, func(name string, v any) {
+			if !w.seen[step{name: name}] {
+				w.checkOther(name, "unevaluatedProperties", r.unevaluatedProperties, v)
+			}
+		})
+	}
+}
+
+// eachMember reports in an order, which Go's maps have not.
+func (w *walk) eachMember(o map[string]any, check func(name string, v any)) {
+	before := len(w.found)
+	for name, v := range o {
+		check(name, v)
+	}
+	members := w.found[before:]
+	sort.SliceStable(members, func(i, j int) bool { return members[i].Pointer < members[j].Pointer })
 }
 
 func (w *walk) checkMember(r *objectRules, name string, v any) {
+	s := step{name: name}
 	sub, known := r.properties[name]
 	if known {
-		w.property(name, sub, v)
+		w.inside(s, sub, v)
 	}
 	for _, p := range r.patterns {
 		if p.re.MatchString(name) {
 			known = true
-			w.property(name, p.node, v)
+			w.inside(s, p.node, v)
 		}
 	}
 	if r.names != nil {
-		w.property(name, r.names, name)
+		w.inside(s, r.names, name)
 	}
 	if known {
+		w.see(s)
 		return
 	}
-	if r.additional != nil && r.additional.refused {
-		w.reportProperty(name, "additionalProperties", "is not a known property")
-		return
-	}
-	if w.exactCase {
+	if w.exactCase && (r.additional == nil || !r.additional.refused) {
 		w.checkCase(r, name)
 	}
 	if r.additional != nil {
-		w.property(name, r.additional, v)
+		w.checkOther(name, "additionalProperties", r.additional, v)
+	}
+}
+
+// checkOther checks a property that has no schema of its own.
+func (w *walk) checkOther(name, keyword string, n *node, v any) {
+	s := step{name: name}
+	w.see(s)
+	if n.refused {
+		w.reportProperty(name, keyword, "is not a known property")
+	} else {
+		w.inside(s, n, v)
 	}
 }
 
@@ -493,7 +544,7 @@ func (w *walk) checkAnyOf(subs []*node, v any) {
 	fails := make([][]Violation, 0, len(subs))
 	for _, sub := range subs {
 		found := w.try(sub, v)
-		if len(found) == 0 && !w.exhaustive {
+		if len(found) == 0 && w.seen == nil {
 			return
 		}
 		if len(found) > 0 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 func TestValidateReportsEverything(t *testing.T) {
@@ -53,8 +54,18 @@ func TestValidateReportsEverything(t *testing.T) {
 		{"recursion", `{"type":"object","properties":{"next":{"$ref":"#"},"v":{"type":"integer"}}}`, `{"next":{"next":{"v":"x"}}}`, []string{"/next/next/v type"}},
 		{"sibling of a reference", `{"$ref":"#/$defs/s","minLength":2,"$defs":{"s":{"type":"string"}}}`, `"a"`, []string{" minLength"}},
 		{"integer written as a decimal", `{"type":"integer"}`, `2.0`, nil},
-		{"left to the library", `{"allOf":[{"properties":{"a":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"a":"x","b":1}`, []string{" unevaluated"}},
-		{"left to the library, fine", `{"allOf":[{"properties":{"a":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"a":"x"}`, nil},
+		{"unevaluated properties", `{"allOf":[{"properties":{"a":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"a":1,"c":2,"b":1}`, []string{"/a type", "/b unevaluatedProperties", "/c unevaluatedProperties"}},
+		{"unevaluated properties, fine", `{"allOf":[{"properties":{"a":{"type":"string"}}}],"unevaluatedProperties":false}`, `{"a":"x"}`, nil},
+		{"unevaluated properties with a schema", `{"$ref":"#/$defs/a","unevaluatedProperties":{"type":"null"},"$defs":{"a":{"properties":{"a":true}}}}`, `{"a":1,"b":null,"c":3}`, []string{"/c type"}},
+		{"unevaluated items", `{"prefixItems":[{}],"contains":{"type":"null"},"unevaluatedItems":false}`, `[1,null,2]`, []string{"/2 false"}},
+		{"unevaluated in alternatives", unevaluatedAlternatives, `{"b":1}`, nil},
+		{"unevaluated in no alternative", unevaluatedAlternatives, `{"a":1,"b":1}`, []string{" oneOf"}},
+		{"unevaluated under not", `{"not":{"unevaluatedProperties":{"type":"integer"}}}`, `{"a":null}`, nil},
+		{"unevaluated in a condition", `{"if":{"unevaluatedProperties":false},"then":false,"else":{"required":["b"]}}`, `{"a":1}`, []string{" required"}},
+		{"only what fits is evaluated", `{"anyOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"b":true}},{"properties":{"c":true}}],"unevaluatedProperties":false}`, `{"a":1,"b":1,"c":1}`, []string{"/a unevaluatedProperties"}},
+		{"not what stands beside", `{"properties":{"a":true},"allOf":[{"unevaluatedProperties":false}]}`, `{"a":1}`, []string{"/a unevaluatedProperties"}},
+		{"not inside of a property", `{"properties":{"a":{"properties":{"b":true}}},"unevaluatedProperties":false}`, `{"a":{"b":1},"b":1}`, []string{"/b unevaluatedProperties"}},
+		{"old and new dependencies", `{"dependencies":{"a":{"properties":{"a":true}}},"dependentSchemas":{"a":{"properties":{"b":true}}},"unevaluatedProperties":false}`, `{"a":1,"b":1}`, nil},
 		{"const and enum of objects", `{"items":{"enum":[{"a":[1]},null]},"not":{"const":[]}}`, `[{"a":[1]},{"a":[2]},null]`, []string{"/1 enum"}},
 		{"multiples as people write them", `{"items":{"multipleOf":0.01}}`, `[0.07,19.99,-0.3,0.005,0,1e300]`, []string{"/3 multipleOf"}},
 		{"multiples of whole numbers", `{"items":{"multipleOf":3}}`, `[9007199254740993,9,10]`, []string{"/0 multipleOf", "/2 multipleOf"}},
@@ -174,6 +185,8 @@ func TestDecodeKeepsGoErrors(t *testing.T) {
 	}
 }
 
+const unevaluatedAlternatives = `{"oneOf":[{"properties":{"a":true},"unevaluatedProperties":false},{"properties":{"b":true},"unevaluatedProperties":false}]}`
+
 var differentialSchemas = []string{
 	`{"type":"integer"}`, `{"type":["string","null"]}`, `{"enum":[1,"a",null,{"a":1}]}`, `{"const":[1]}`,
 	`{"minimum":1,"exclusiveMaximum":3}`, `{"multipleOf":2}`, `{"minLength":1,"maxLength":2,"pattern":"a"}`,
@@ -187,7 +200,8 @@ var differentialSchemas = []string{
 	`{"allOf":[{"type":"integer"},{"minimum":2}]}`, `{"not":{"type":"string"}}`,
 	`{"if":{"type":"integer"},"then":{"minimum":2},"else":{"type":"string"}}`,
 	`{"$defs":{"n":{"type":"object","properties":{"a":{"$ref":"#/$defs/n"}},"additionalProperties":false}},"$ref":"#/$defs/n"}`,
-	`true`, `{}`, `{"not":true}`,
+	`true`, `{}`, `{"not":true}`, unevaluatedAlternatives, `{"unevaluatedProperties":{"type":"integer"},"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":true}}]}`,
+	`{"prefixItems":[{"type":"integer"}],"contains":{"type":"string"},"unevaluatedItems":false}`, `{"if":{"unevaluatedItems":false,"prefixItems":[true]},"else":{"maxItems":2}}`,
 }
 
 var differentialValues = []string{
@@ -195,14 +209,24 @@ var differentialValues = []string{
 	`{}`, `{"a":1}`, `{"a":"x"}`, `{"b":1}`, `{"a":1,"b":2}`, `{"a":{"a":{}}}`, `{"a":{"b":1}}`, `{"ab":1}`, `{"c":"x"}`, `[[1]]`, `[{"a":1}]`,
 }
 
+func library(tb testing.TB, s *Schema) *jsonschema.Resolved {
+	tb.Helper()
+	var lib jsonschema.Schema
+	if err := json.Unmarshal(s.JSON(), &lib); err != nil {
+		tb.Fatal(err)
+	}
+	resolved, err := lib.Resolve(nil)
+	if err != nil {
+		tb.Fatalf("%s: %v", s, err)
+	}
+	return resolved
+}
+
 // The walk and the library must agree about what is valid.
 func TestWalkAgreesWithTheLibrary(t *testing.T) {
 	for _, text := range differentialSchemas {
 		s := MustParse(text)
-		lib, err := newArbiter(s.doc)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		lib := library(t, s)
 		for _, value := range differentialValues {
 			var v any
 			if err := json.Unmarshal([]byte(value), &v); err != nil {
@@ -230,11 +254,7 @@ func FuzzValidate(f *testing.F) {
 		if wrong != nil {
 			return
 		}
-		lib, err := newArbiter(s.doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := s.Validate(value), lib.Validate(v); (got == nil) != (want == nil) {
+		if got, want := s.Validate(value), library(t, s).Validate(v); (got == nil) != (want == nil) {
 			t.Errorf("schema %s, value %s: walk says %v, library says %v", s, value, got, want)
 		}
 	})
@@ -273,10 +293,7 @@ func BenchmarkValidate(b *testing.B) {
 			}
 		}
 	})
-	lib, err := newArbiter(s.doc)
-	if err != nil {
-		b.Fatal(err)
-	}
+	lib := library(b, s)
 	b.Run("library", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

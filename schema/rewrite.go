@@ -2,63 +2,6 @@
 
 package schema
 
-import (
-	"encoding/json"
-
-	"github.com/google/jsonschema-go/jsonschema"
-)
-
-// newArbiter prepares the library for doc. The library knows the dialects apart strictly, so the
-// older spellings are first brought to 2020-12.
-func newArbiter(doc any) (*jsonschema.Resolved, error) {
-	var lib jsonschema.Schema
-	if err := json.Unmarshal(appendJSON(nil, eachSchema(doc, modernise)), &lib); err != nil {
-		return nil, err
-	}
-	return lib.Resolve(nil)
-}
-
-func modernise(o *object) *object {
-	out := new(object)
-	tuple := false
-	if items, ok := o.get("items"); ok {
-		_, tuple = items.([]any)
-	}
-	for _, m := range o.members {
-		switch {
-		case m.name == "$schema":
-		case m.name == "items" && tuple:
-			out.set("prefixItems", m.value)
-		case m.name == "additionalItems":
-			if tuple {
-				out.set("items", m.value)
-			}
-		case m.name == "dependencies":
-			splitDependencies(out, m.value)
-		default:
-			out.set(m.name, m.value)
-		}
-	}
-	return out
-}
-
-func splitDependencies(out *object, v any) {
-	required, schemas := new(object), new(object)
-	for _, m := range v.(*object).members {
-		if _, names := m.value.([]any); names {
-			required.members = append(required.members, m)
-		} else {
-			schemas.members = append(schemas.members, m)
-		}
-	}
-	if len(required.members) > 0 {
-		out.set("dependentRequired", required)
-	}
-	if len(schemas.members) > 0 {
-		out.set("dependentSchemas", schemas)
-	}
-}
-
 // Where schemas stand inside a schema, by keyword.
 var (
 	schemaKeywords = set("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
