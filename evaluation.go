@@ -64,7 +64,7 @@ type evaluation struct {
 	record  *Transcript
 	seq     int64
 	began   time.Time
-	calls   calls
+	past    pastCalls
 	goOn    string // what to say first instead of the prompt
 	summary Summary
 	trace   *telemetry.Run // nil without telemetry
@@ -200,7 +200,7 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 
 // start forgets what came before, and names the run.
 func (e *evaluation) start() {
-	e.stage, e.began, e.seq, e.calls, e.goOn, e.logged = StagePrepare, time.Now(), 0, calls{}, "", false
+	e.stage, e.began, e.seq, e.past, e.goOn, e.logged = StagePrepare, time.Now(), 0, pastCalls{}, "", false
 	e.summary = Summary{PromptName: e.prompt.Name(), Session: e.opts.Session, Completion: guard.Complete(), ResumeToken: e.resumeToken()}
 	e.identify()
 }

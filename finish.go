@@ -29,7 +29,6 @@ type output struct {
 
 // take passes an event on, until the reader leaves.
 func (o *output) take(ev event.Event) bool {
-	o.calls.see(ev, o.readOnly)
 	o.release(true)
 	if failure, ok := ev.Payload.(event.Error); ok && !failure.Recoverable {
 		o.held = &ev

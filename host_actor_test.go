@@ -32,7 +32,7 @@ func answers() agenttest.Step {
 }
 
 func call(id, name, input string) event.ToolCall {
-	return event.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)}
+	return event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input)}
 }
 
 // makes is a call of a tool of the agent's own: rewritten, decided, made, told. A failure is what the tool

@@ -310,7 +310,7 @@ func TestSubagentsOfTheRealCLIAreToldApart(t *testing.T) {
 	}
 	agents := map[string]string{}
 	for c := range session.Query[session.ToolInvoked](s).All() {
-		agents[c.CallID] = c.AgentID
+		agents[string(c.CallID)] = c.AgentID
 	}
 	if len(agents) != 4 || agents["t1"] != "" || agents["t2"] != started.ID || agents["t3"] != started.ID {
 		t.Errorf("the calls are of %q, want t2 and t3 of %s", agents, started.ID)

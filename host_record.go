@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
 )
@@ -28,8 +29,11 @@ func (h *host) saw(ctx context.Context, ev event.Event) {
 	case event.ToolCall:
 		what.AgentID = cmp.Or(what.AgentID, ev.AgentID)
 		h.calls.Told(what)
+		h.past.add(1, h.readOnly(what))
 	case event.ToolResult:
 		h.recordResult(ctx, ev.AgentID, what)
+	case gateway.ModelCall:
+		h.past.retryAfter = time.Duration(what.RetryAfterMS * float64(time.Millisecond))
 	}
 	ev.Seq = 0
 	h.dispatch(ctx, ev)
@@ -58,6 +62,9 @@ func (h *host) countTurn(ev event.Event) {
 // or could not make it. What our registry has begun, it records.
 func (h *host) recordResult(ctx context.Context, agentID string, r event.ToolResult) {
 	c, record, known := h.calls.TakeResult(r.ID)
+	if known && r.Status == event.ToolDenied {
+		h.past.add(-1, h.readOnly(c.ToolCall))
+	}
 	if !record {
 		return
 	}
@@ -112,7 +119,7 @@ func (h *host) invoked(c agent.CallState) session.ToolInvoked {
 func (h *host) recordCall(ctx context.Context, t session.ToolInvoked, ofThisRun bool) {
 	recorded, err := h.opts.Session.RecordTool(ctx, t, h.adapter.Catalogue())
 	if ofThisRun && !recorded && err == nil {
-		t.CallID = h.opts.Session.NewID()
+		t.CallID = event.CallID(h.opts.Session.NewID())
 		recorded, err = h.opts.Session.RecordTool(ctx, t, h.adapter.Catalogue())
 	}
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 func TestEachCallIsRecordedOnceHoweverItEnds(t *testing.T) {
 	const own = "mcp__wink__note"
 	failed := func(id, name, text string) agenttest.Step {
-		return agenttest.Emit(call(id, name, `{}`), event.ToolResult{ID: id, Name: name, Status: event.ToolError, Failure: &event.ToolFailure{Message: text}})
+		return agenttest.Emit(call(id, name, `{}`), event.ToolResult{ID: event.CallID(id), Name: name, Status: event.ToolError, Failure: &event.ToolFailure{Message: text}})
 	}
 	sub := call("s", "Bash", `{}`)
 	sub.AgentID = "helper"

@@ -89,8 +89,8 @@ func (e *evaluation) follow(ctx context.Context, ev event.Event) {
 	}
 }
 
-func (e *evaluation) logCall(ctx context.Context, ev event.Event, name, id, status string) {
-	e.log(ctx, slog.LevelDebug, logTool, slog.String("tool_name", name), slog.String("tool_use_id", id),
+func (e *evaluation) logCall(ctx context.Context, ev event.Event, name string, id event.CallID, status string) {
+	e.log(ctx, slog.LevelDebug, logTool, slog.String("tool_name", name), slog.String("tool_use_id", string(id)),
 		slog.String("agent_id", ev.AgentID), slog.String("status", status))
 }
 

@@ -90,7 +90,7 @@ func TestAnswer_FirstOfTwoInOneMessageCounts(t *testing.T) {
 			}
 			status := map[string]event.ToolStatus{}
 			for c := range session.Query[session.ToolInvoked](resp.Session).All() {
-				status[c.CallID] = c.Status
+				status[string(c.CallID)] = c.Status
 			}
 			if diff := cmp.Diff(x.status, []event.ToolStatus{status["a1"], status["a2"]}); resp.Output.Summary != x.want || diff != "" {
 				t.Errorf("the answer is %q, want %q; status (-want +got):\n%s", resp.Output.Summary, x.want, diff)

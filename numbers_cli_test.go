@@ -74,7 +74,7 @@ func TestWholeNumbers_NoneIsChangedOnItsWay(t *testing.T) {
 	}
 	status := map[string]event.ToolStatus{}
 	for c := range session.Query[session.ToolInvoked](resp.Session).All() {
-		status[c.CallID] = c.Status
+		status[string(c.CallID)] = c.Status
 		if c.CallID == "within" && !strings.Contains(c.Output, "18446744073709551615") {
 			t.Errorf("the session has the result %s", c.Output)
 		}

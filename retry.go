@@ -11,7 +11,6 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -79,7 +78,7 @@ var worthwhile = map[agent.FailureKind]bool{
 }
 
 func (e *evaluation) advice(kind agent.FailureKind) RetryAdvice {
-	return RetryAdvice{Worthwhile: worthwhile[kind], Safe: e.calls.safe(), After: e.calls.retryAfter}
+	return RetryAdvice{Worthwhile: worthwhile[kind], Safe: e.past.changing == 0, After: e.past.retryAfter}
 }
 
 // goOn is what a model is told whose turn broke off.
@@ -91,10 +90,10 @@ func (e *evaluation) attempts(ctx context.Context, say func() string, emit emitF
 	var waited time.Duration
 	for {
 		e.summary.Attempts++
-		before := len(e.calls.made)
+		before := e.past.made
 		o, err := e.attempt(ctx, say, emit)
-		if token := e.summary.ResumeToken; token != "" || len(e.calls.made) > before {
-			e.calls.token = token
+		if token := e.summary.ResumeToken; token != "" || e.past.made > before {
+			e.past.token = token
 		}
 		if err == nil || e.opts.Retry == nil {
 			return o, err
@@ -132,10 +131,10 @@ func (e *evaluation) again(ctx context.Context, failure *EvaluationError, waited
 
 // resumable is the token of what the last attempt has left, if it has called tools.
 func (e *evaluation) resumable() string {
-	if e.calls.none() {
+	if e.past.made == 0 {
 		return ""
 	}
-	return e.calls.token
+	return e.past.token
 }
 
 // restart makes the next attempt go on where the last one was, or else begin as the first one did.
@@ -178,40 +177,20 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// calls are what the agent did in an evaluation that matters to whoever would try it again.
-type calls struct {
-	made       map[string]bool // tool calls by id, and whether they may have changed something
-	token      string          // continues the conversation in which they were made
-	retryAfter time.Duration   // what the model's service has asked for last
+// pastCalls are the tool calls of an evaluation, as far as they matter to another attempt.
+type pastCalls struct {
+	made       int           // those that were not denied
+	changing   int           // of them, those that may have changed something
+	token      string        // continues the conversation in which they were made
+	retryAfter time.Duration // what the model's service has asked for last
 }
 
-// see notes what an event tells.
-func (c *calls) see(ev event.Event, readOnly func(event.ToolCall) bool) {
-	switch what := ev.Payload.(type) {
-	case event.ToolCall:
-		if c.made == nil {
-			c.made = map[string]bool{}
-		}
-		c.made[what.ID] = !readOnly(what)
-	case event.ToolResult:
-		if what.Status == event.ToolDenied {
-			delete(c.made, what.ID)
-		}
-	case gateway.ModelCall:
-		c.retryAfter = time.Duration(what.RetryAfterMS * float64(time.Millisecond))
+// add counts a call, or takes one that was denied out of the count.
+func (c *pastCalls) add(n int, readOnly bool) {
+	c.made += n
+	if !readOnly {
+		c.changing += n
 	}
-}
-
-func (c *calls) none() bool { return len(c.made) == 0 }
-
-// safe reports whether nothing can have been changed.
-func (c *calls) safe() bool {
-	for _, effect := range c.made {
-		if effect {
-			return false
-		}
-	}
-	return true
 }
 
 // readOnly reports whether a call is of a tool that changes nothing. Of a tool that nobody knows, one that

@@ -71,7 +71,11 @@ func succeeds(text string) []agenttest.Step {
 }
 
 func uses(name string) agenttest.Step {
-	return agenttest.Emit(event.ToolCall{ID: "call-" + name, Name: name}, event.ToolResult{ID: "call-" + name, Name: name, Status: event.ToolSuccess})
+	return usesAs(event.CallID("call-"+name), name, event.ToolSuccess)
+}
+
+func usesAs(id event.CallID, name string, status event.ToolStatus) agenttest.Step {
+	return agenttest.Emit(event.ToolCall{ID: id, Name: name}, event.ToolResult{ID: id, Name: name, Status: status})
 }
 
 // An evaluation is tried again as long as that can help, is safe and is allowed.
@@ -109,8 +113,16 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"a call of ours that does":      {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__wink__act")), succeeds("fine")}, opts: retrying(), attempts: 1},
 		"a call of somebody else's":     {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__other__look")), succeeds("fine")}, opts: retrying(), attempts: 1},
 		"a call that was denied": {
-			runs: [][]agenttest.Step{fails(errBusyModel, "", agenttest.Emit(event.ToolCall{ID: "c", Name: "Bash"}, event.ToolResult{ID: "c", Name: "Bash", Status: event.ToolDenied})), succeeds("fine")},
+			runs: [][]agenttest.Step{fails(errBusyModel, "", usesAs("c", "Bash", event.ToolDenied)), succeeds("fine")},
 			opts: retrying(), attempts: 2, ok: true, max: time.Second,
+		},
+		"a read-only call under the id of one that changes something": {
+			runs: [][]agenttest.Step{fails(errBusyModel, "", usesAs("c", "Bash", event.ToolSuccess), usesAs("c", "Read", event.ToolSuccess)), succeeds("fine")},
+			opts: retrying(), attempts: 1,
+		},
+		"a denial that is reported twice": {
+			runs: [][]agenttest.Step{fails(errBusyModel, "", uses("Bash"), usesAs("c", "Write", event.ToolDenied), agenttest.Emit(event.ToolResult{ID: "c", Name: "Write", Status: event.ToolDenied})), succeeds("fine")},
+			opts: retrying(), attempts: 1,
 		},
 		"a conversation with such calls goes on": {
 			runs: [][]agenttest.Step{fails(errBusyModel, "token", uses("Bash")), busy, succeeds("fine")}, opts: retrying(), attempts: 3, ok: true,

@@ -71,7 +71,7 @@ type CallEnd struct {
 // An Answer is a structured answer that the model wants to give.
 type Answer struct {
 	Output    json.RawMessage // as the request's schema has it
-	CallID    string
+	CallID    event.CallID
 	SessionID string
 }
 

@@ -70,8 +70,8 @@ type Ledger struct {
 	outer *workspace.Tx // nil if the run is part of no transaction
 
 	mu        sync.Mutex
-	calls     map[string][]*Record // by id, the oldest first
-	order     []*Record            // all of them, the oldest first
+	calls     map[event.CallID][]*Record // by id, the oldest first
+	order     []*Record                  // all of them, the oldest first
 	approvals recent.Map[approvalKey, approval]
 	run       int // how many runs have begun
 	closed    bool
@@ -85,7 +85,7 @@ const rememberedCalls = 4096
 
 // NewLedger makes a ledger. Close it when nothing of the run is left that could write.
 func NewLedger(opts *LedgerOptions) *Ledger {
-	l := &Ledger{calls: map[string][]*Record{}, approvals: recent.Map[approvalKey, approval]{Size: rememberedCalls}}
+	l := &Ledger{calls: map[event.CallID][]*Record{}, approvals: recent.Map[approvalKey, approval]{Size: rememberedCalls}}
 	if opts == nil {
 		opts = &LedgerOptions{}
 	}
@@ -114,6 +114,10 @@ func (l *Ledger) Begin(opts LedgerOptions) (end func()) {
 // A Record is what is known of a call.
 type Record struct {
 	event.ToolCall // as it was asked; of ID, Name and Input the first that was heard
+
+	// Reading is what the stream of the agent has reported of the call since its last prompt. Nil means nothing. It
+	// belongs to the goroutine that reads the stream.
+	Reading *Reading
 
 	input   *input                          // with which it was asked
 	run     *input                          // with which it is made, as far as that is known
@@ -148,7 +152,10 @@ const (
 )
 
 // An approvalKey is a call with one input, whichever of those that had the id: hosts remember decisions by it too.
-type approvalKey struct{ id, name, digest string }
+type approvalKey struct {
+	id           event.CallID
+	name, digest string
+}
 
 // An input is one of a call. Two of them are the same if they mean the same.
 type input struct {
@@ -312,7 +319,7 @@ func (l *Ledger) End(ctx context.Context, call event.ToolCall, failed bool) (tol
 }
 
 // Result is told of the result of a call, which is also one that no hook tells the end of: the agent has refused it.
-func (l *Ledger) Result(ctx context.Context, id string, failed bool) {
+func (l *Ledger) Result(ctx context.Context, id event.CallID, failed bool) {
 	l.endBy(ctx, event.ToolCall{ID: id}, endByResult, failed)
 }
 
@@ -360,24 +367,71 @@ func (l *Ledger) Serves(ctx context.Context) bool {
 	return l.opts.Workspace == nil || workspace.TxFrom(ctx) == l.outer
 }
 
-// Heard has the ledger know of a call that the stream tells of, and returns its record: the next one under the id
-// that the stream has not told of.
+// A Reading is what the stream of an agent has reported of a call.
+type Reading struct {
+	Name      string // empty while only the end of the call was reported
+	Message   string // the answer of the model that has the call
+	Turn      int
+	Started   time.Time // when the call was read
+	Stamped   time.Time // when it began, by the agent's clock; zero if the agent does not say
+	Over      bool      // its result was reported
+	Denied    bool      // the agent reported that it denied the call
+	Succeeded bool
+}
+
+// Heard has the ledger know of a call that the stream reports, and returns its record: the next one under the id
+// that the stream has not reported. Its Reading is empty.
 func (l *Ledger) Heard(call event.ToolCall) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, r := range l.calls[call.ID] {
-		if !r.heard && r.isNamed(call.Name) {
-			r.heard = true
-			return r
-		}
+	at := slices.IndexFunc(l.calls[call.ID], func(r *Record) bool { return !r.heard && r.isNamed(call.Name) })
+	if at < 0 {
+		return l.heardLocked(l.addLocked(call))
 	}
-	r := l.addLocked(call)
-	r.heard = true
+	return l.heardLocked(l.calls[call.ID][at])
+}
+
+// HeardEnd is Heard for a call of which the stream reports the end alone: it belongs to an earlier run, and nothing
+// is recorded of it.
+func (l *Ledger) HeardEnd(id event.CallID) *Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.lastLocked(id, func(r *Record) bool { return !r.heard }); r != nil {
+		return l.heardLocked(r)
+	}
+	r := l.addLocked(event.ToolCall{ID: id})
+	r.over, r.recorded = true, true
+	return l.heardLocked(r)
+}
+
+func (l *Ledger) heardLocked(r *Record) *Record {
+	r.heard, r.Reading = true, new(Reading)
 	return r
 }
 
+// Read is the record of the last call with an id that the stream has reported since the last prompt, or nil.
+func (l *Ledger) Read(id event.CallID) *Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastLocked(id, func(r *Record) bool { return r.Reading != nil })
+}
+
+// NextPrompt forgets what the stream has reported. A call without a result is over: a result that comes later is not
+// reported.
+func (l *Ledger) NextPrompt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.order {
+		if r.Reading == nil || r.Reading.Over {
+			r.Reading = nil
+		} else {
+			r.Reading = &Reading{Name: r.Reading.Name, Over: true}
+		}
+	}
+}
+
 // Last is the record of the last call with an id, or nil.
-func (l *Ledger) Last(id string) *Record {
+func (l *Ledger) Last(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lastLocked(id, func(*Record) bool { return true })
@@ -473,7 +527,7 @@ func (l *Ledger) endedLocked(p *passage) (found *Record) {
 }
 
 // lastLocked is the last call with an id of which something holds, or nil.
-func (l *Ledger) lastLocked(id string, is func(*Record) bool) *Record {
+func (l *Ledger) lastLocked(id event.CallID, is func(*Record) bool) *Record {
 	for _, r := range slices.Backward(l.calls[id]) {
 		if is(r) {
 			return r
@@ -591,7 +645,7 @@ func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
 	}
 	call := p.ToolCall
 	if known == approvalUsed || call.ID == "" {
-		call.ID = uuid.New()
+		call.ID = event.CallID(uuid.New())
 	}
 	call.Dir = opts.Dir
 	d := opts.Host.Decide(ctx, call)

@@ -333,19 +333,19 @@ func TestAttack_Concurrent(t *testing.T) {
 				_, _ = l.Call(context.Background(), c)
 				c.ID = ""
 				_, _ = l.Call(context.Background(), c)
-				c.ID = id
+				c.ID = event.CallID(id)
 				l.Note(c)
-				l.Decided(event.Decision{CallID: id, Input: c.Input})
+				l.Decided(event.Decision{CallID: event.CallID(id), Input: c.Input})
 				l.Told(c)
-				end := l.Runs(&tool.Call{ID: id, Name: "note"})
+				end := l.Runs(&tool.Call{ID: event.CallID(id), Name: "note"})
 				l.Denied(l.Heard(c))
-				l.Failed(event.ToolResult{ID: id, Name: "note"})
+				l.Failed(event.ToolResult{ID: event.CallID(id), Name: "note"})
 				end()
 				l.TakeEnd(c)
-				l.TakeResult(id)
-				l.State(id)
-				l.End(context.Background(), event.ToolCall{ID: id}, i%2 == 0)
-				l.EndBatch(context.Background(), event.ToolCall{ID: id})
+				l.TakeResult(event.CallID(id))
+				l.State(event.CallID(id))
+				l.End(context.Background(), event.ToolCall{ID: event.CallID(id)}, i%2 == 0)
+				l.EndBatch(context.Background(), event.ToolCall{ID: event.CallID(id)})
 				if i%50 == 0 {
 					l.TakeOpen(true)
 				}

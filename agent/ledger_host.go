@@ -58,7 +58,7 @@ func (l *Ledger) Decided(d event.Decision) {
 }
 
 // State is what is known of the last call with an id.
-func (l *Ledger) State(id string) CallState {
+func (l *Ledger) State(id event.CallID) CallState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.lastLocked(id, func(*Record) bool { return true }); r != nil {
@@ -84,7 +84,7 @@ func (l *Ledger) Told(call event.ToolCall) {
 // TakeResult is what is known of the call whose result the host reads in the stream, and whether it is to be recorded
 // now: it is not if that was done at its end, or if a tool of this program records it. Known is false for a call of
 // an earlier run.
-func (l *Ledger) TakeResult(id string) (s CallState, record, known bool) {
+func (l *Ledger) TakeResult(id event.CallID) (s CallState, record, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := slices.IndexFunc(l.calls[id], func(r *Record) bool { return (r.told || r.own) && !r.resulted })

@@ -21,7 +21,7 @@ import (
 )
 
 func toolCall(id, input string) event.ToolCall {
-	return event.ToolCall{ID: id, Name: "note", Input: json.RawMessage(input)}
+	return event.ToolCall{ID: event.CallID(id), Name: "note", Input: json.RawMessage(input)}
 }
 
 // says answers every question in one way.
@@ -320,7 +320,7 @@ func TestLedger_CallsWithoutAnID(t *testing.T) {
 				if model = without(p.id); rapid.Bool().Draw(t, "deny") {
 					_, _ = l.Ask(context.Background(), Question{ToolCall: toolCall(p.id, p.input), Asker: 1, Decide: denies})
 				} else {
-					l.EndBatch(context.Background(), event.ToolCall{ID: p.id})
+					l.EndBatch(context.Background(), event.ToolCall{ID: event.CallID(p.id)})
 				}
 			},
 			"call": func(t *rapid.T) {
@@ -330,7 +330,7 @@ func TestLedger_CallsWithoutAnID(t *testing.T) {
 					want = model[i].id
 				}
 				model = without(want)
-				if got, err := l.Call(context.Background(), toolCall("", input)); got.ID != want || err != nil {
+				if got, err := l.Call(context.Background(), toolCall("", input)); string(got.ID) != want || err != nil {
 					t.Fatalf("the call with %s has the id %q, want %q: %v", input, got.ID, want, err)
 				}
 			},
@@ -365,5 +365,27 @@ func TestLedger_FailuresOfOwnTools(t *testing.T) {
 		if l.Complete(x.record, &r); r.Status != x.want {
 			t.Errorf("%s became %s, want %s", x.status, r.Status, x.want)
 		}
+	}
+}
+
+// A result that comes after the next prompt has begun belongs to nobody, and a call of the last prompt is not read
+// as one of this.
+func TestLedger_ReadingEndsWithThePrompt(t *testing.T) {
+	l := NewLedger(nil)
+	l.Heard(toolCall("done", `{}`)).Reading.Over = true
+	open := l.Heard(toolCall("open", `{}`)).Reading
+	open.Name, open.Turn = "note", 3
+	l.NextPrompt()
+	if r := l.Read("done"); r != nil {
+		t.Errorf("a call that was over is read as %+v", r.Reading)
+	}
+	if r := l.Read("open"); r == nil || *r.Reading != (Reading{Name: "note", Over: true}) {
+		t.Errorf("a call without a result is %+v, want it to be over", r)
+	}
+	if r := l.HeardEnd("unknown"); r.Reading == nil || l.Read("unknown") != r {
+		t.Error("the end of a call of an earlier run is not read")
+	}
+	if open := l.TakeOpen(true); len(open) != 2 {
+		t.Errorf("%d calls are to be recorded, want the two that were called", len(open))
 	}
 }

@@ -52,7 +52,7 @@ func (p *runPlace) ledger(within context.Context) *Ledger {
 
 func (p *runPlace) question(asker int, id, name, input string, decide func(context.Context, event.ToolCall) (Opinion, error)) Question {
 	return Question{
-		ToolCall: event.ToolCall{ID: id, Name: name, Input: json.RawMessage(input), Dir: p.w.Root()},
+		ToolCall: event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input), Dir: p.w.Root()},
 		Asker:    asker, Waits: true, Decide: decide,
 	}
 }
@@ -95,7 +95,7 @@ func (p *runPlace) untilOpen(id string, want int) {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		open := 0
 		p.mu.Lock()
-		for _, r := range p.calls[id] {
+		for _, r := range p.calls[event.CallID(id)] {
 			if r.tx != nil {
 				open++
 			}

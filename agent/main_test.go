@@ -125,7 +125,7 @@ func words(events []event.Event) string {
 			text += ":" + string(p.Status)
 		default:
 			if id := e.CallID(); id != "" {
-				text += ":" + id
+				text += ":" + string(id)
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func droppedIn(events []event.Event) string {
 }
 
 func call(id, name string) event.ToolCall {
-	return event.ToolCall{ID: id, Name: name, Input: json.RawMessage(`{}`)}
+	return event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(`{}`)}
 }
 
 func text(s string) event.Text { return event.Text{Content: s} }

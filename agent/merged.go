@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/recent"
 )
 
 // readAhead is how many events may wait for a reader before the adapter is held up.
@@ -23,8 +24,8 @@ type merged struct {
 
 	mu      sync.Mutex
 	waiting []event.Event
-	held    []event.Event    // what the host told of calls that the adapter has not told of
-	calls   map[string]place // of each call that the adapter has told of
+	held    []event.Event                   // what the host told of calls that the adapter has not told of
+	calls   recent.Map[event.CallID, place] // of the last calls that the adapter has reported
 	known   observed
 	ending  ending
 	stopped time.Time // when ctx ended
@@ -39,7 +40,7 @@ type merged struct {
 type place struct {
 	sessionID       string
 	turn            int
-	parentToolUseID string
+	parentToolUseID event.CallID
 	agentID         string
 	used            bool // there was a tool_use, not only a result
 }
@@ -61,7 +62,7 @@ func (e ending) reached() bool { return e.done != nil || e.err != nil }
 
 func newMerged(ctx context.Context) *merged {
 	return &merged{
-		ctx: ctx, calls: map[string]place{},
+		ctx: ctx, calls: recent.Map[event.CallID, place]{Size: rememberedCalls},
 		ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
@@ -108,11 +109,11 @@ func (m *merged) offer(e event.Event) (taken, more bool) {
 
 // observeLocked learns from an event of the adapter. It returns the call whose tool_use or tool_result
 // the event is.
-func (m *merged) observeLocked(e *event.Event) string {
+func (m *merged) observeLocked(e *event.Event) event.CallID {
 	if e.SessionID != "" {
 		m.known.sessionID = e.SessionID
 	}
-	var id string
+	var id event.CallID
 	var used bool
 	switch p := e.Payload.(type) {
 	case event.ToolCall:
@@ -122,19 +123,19 @@ func (m *merged) observeLocked(e *event.Event) string {
 	default:
 		return ""
 	}
-	call, known := m.calls[id]
+	call, known := m.calls.Get(id)
 	if used && !call.used {
 		m.known.toolUses++
 	}
 	if used || !known {
-		m.calls[id] = place{e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID, used || call.used}
+		m.calls.Put(id, place{e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID, used || call.used})
 	}
 	return id
 }
 
 // addLocked appends an event of the adapter. What was told of its call before stands behind a tool_use
 // and before a tool_result.
-func (m *merged) addLocked(e event.Event, id string) {
+func (m *merged) addLocked(e event.Event, id event.CallID) {
 	if id == "" || len(m.held) == 0 {
 		m.waiting = append(m.waiting, e)
 	} else if _, isUse := e.Payload.(event.ToolCall); isUse {
@@ -148,7 +149,7 @@ func (m *merged) addLocked(e event.Event, id string) {
 }
 
 // releaseLocked lets go what was told of a call.
-func (m *merged) releaseLocked(id string) {
+func (m *merged) releaseLocked(id event.CallID) {
 	kept := m.held[:0]
 	for _, e := range m.held {
 		if e.CallID() == id {
@@ -163,7 +164,7 @@ func (m *merged) releaseLocked(id string) {
 
 // placedLocked gives what was told of a call the place of the call.
 func (m *merged) placedLocked(e event.Event) event.Event {
-	call := m.calls[e.CallID()]
+	call, _ := m.calls.Get(e.CallID())
 	e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID = call.sessionID, call.turn, call.parentToolUseID, call.agentID
 	return e
 }
@@ -180,7 +181,7 @@ func (m *merged) tell(e event.Event) {
 		return
 	}
 	id := e.CallID()
-	if _, known := m.calls[id]; id != "" && !known {
+	if _, known := m.calls.Get(id); id != "" && !known {
 		m.held = append(m.held, e)
 		return
 	}

@@ -121,7 +121,7 @@ func TestAQuestionIsReadBeforeItIsAnswered(t *testing.T) {
 func TestWhatIsDecidedHasThePlaceOfItsCall(t *testing.T) {
 	inner, outer := call("inner", "Bash"), call("outer", "Read")
 	at := func(session string, turn int, parent, subagent string, p event.Payload) agenttest.Step {
-		return agenttest.EmitEvents(event.Event{SessionID: session, Turn: turn, ParentToolUseID: parent, AgentID: subagent, Payload: p})
+		return agenttest.EmitEvents(event.Event{SessionID: session, Turn: turn, ParentToolUseID: event.CallID(parent), AgentID: subagent, Payload: p})
 	}
 	r := asking(t, 0,
 		at("s1", 0, "", "", event.Init{}),
@@ -140,8 +140,8 @@ func TestWhatIsDecidedHasThePlaceOfItsCall(t *testing.T) {
 			continue
 		}
 		seen++
-		if got := placeOf(e); got != want[e.CallID()] || e.Agent != "scripted" {
-			t.Errorf("%s of %s by %s is at %q, want %q", e.Kind, e.CallID(), e.Agent, got, want[e.CallID()])
+		if got := placeOf(e); got != want[string(e.CallID())] || e.Agent != "scripted" {
+			t.Errorf("%s of %s by %s is at %q, want %q", e.Kind, e.CallID(), e.Agent, got, want[string(e.CallID())])
 		}
 	}
 	if seen != 4 {
@@ -150,7 +150,7 @@ func TestWhatIsDecidedHasThePlaceOfItsCall(t *testing.T) {
 }
 
 func placeOf(e event.Event) string {
-	return e.SessionID + " " + string(rune('0'+e.Turn)) + " " + e.ParentToolUseID + " " + e.AgentID
+	return e.SessionID + " " + string(rune('0'+e.Turn)) + " " + string(e.ParentToolUseID) + " " + e.AgentID
 }
 
 // A stop withdraws the question that somebody is thinking about; the stream does not wait for him.

@@ -17,11 +17,11 @@ var recorded = func() []event.Event {
 	var all []event.Event
 	add := func(turn int, parent string, payload event.Payload) {
 		at = at.Add(40 * time.Millisecond)
-		all = append(all, event.Event{Time: at, SessionID: "session", Turn: turn, ParentToolUseID: parent, Payload: payload})
+		all = append(all, event.Event{Time: at, SessionID: "session", Turn: turn, ParentToolUseID: event.CallID(parent), Payload: payload})
 	}
 	use := func(turn int, parent, id, name, input, output string) {
-		add(turn, parent, event.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)})
-		add(turn, parent, event.ToolResult{ID: id, Name: name, Status: event.ToolSuccess, Output: json.RawMessage(output)})
+		add(turn, parent, event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input)})
+		add(turn, parent, event.ToolResult{ID: event.CallID(id), Name: name, Status: event.ToolSuccess, Output: json.RawMessage(output)})
 	}
 	add(0, "", event.Init{Model: "model", Dir: "/shop", Tools: []string{"Read", "Edit", "Bash", "Task"}})
 	add(1, "", event.Thinking{Summary: "where is the price computed?"})

@@ -44,8 +44,8 @@ func mixed(n int) []event.Event {
 	events := texts(n)
 	for i := 0; i+3 < len(events); i += 4 {
 		id := strconv.Itoa(i)
-		events[i+1].Payload = event.ToolCall{ID: id, Name: "Read", Input: json.RawMessage(`{}`)}
-		events[i+2].Payload = event.ToolResult{ID: id, Name: "Read", Status: event.ToolSuccess}
+		events[i+1].Payload = event.ToolCall{ID: event.CallID(id), Name: "Read", Input: json.RawMessage(`{}`)}
+		events[i+2].Payload = event.ToolResult{ID: event.CallID(id), Name: "Read", Status: event.ToolSuccess}
 	}
 	return events
 }

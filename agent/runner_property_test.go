@@ -54,7 +54,7 @@ func step(name string, told *told) agenttest.Step {
 	case "call a", "call b":
 		return told.emit(call(name[5:], "Read"))
 	case "result a", "result b":
-		return told.emit(event.ToolResult{ID: name[7:], Status: event.ToolSuccess})
+		return told.emit(event.ToolResult{ID: event.CallID(name[7:]), Status: event.ToolSuccess})
 	case "decide a", "decide b":
 		return agenttest.Decide(call(name[7:], "Read"))
 	case "ask a":
@@ -96,7 +96,7 @@ func (w *told) emit(p event.Payload) agenttest.Step {
 		case event.Done:
 			w.over = true
 		case event.ToolCall:
-			w.calls[p.ID] = true
+			w.calls[string(p.ID)] = true
 		}
 		if !w.over {
 			w.events++
@@ -205,14 +205,14 @@ func (s seen) misplaced() error {
 	for _, e := range s.events {
 		switch id := e.CallID(); e.Kind {
 		case event.KindDecision, event.KindPermissionRequest:
-			said[id] = true
+			said[string(id)] = true
 		case event.KindToolUse:
-			if said[id] && !known[id] {
+			if said[string(id)] && !known[string(id)] {
 				return fmt.Errorf("the decision about %s comes before its tool_use", id)
 			}
-			known[id] = true
+			known[string(id)] = true
 		case event.KindToolResult:
-			known[id] = true
+			known[string(id)] = true
 		}
 	}
 	return nil
@@ -266,7 +266,7 @@ func (s seen) wrongCount(done event.Done) error {
 	delivered := map[string]bool{}
 	for _, e := range s.events {
 		if c, isCall := e.Payload.(event.ToolCall); isCall {
-			delivered[c.ID] = true
+			delivered[string(c.ID)] = true
 		}
 	}
 	if n := done.Usage.ToolUses; n < len(delivered) || n > len(s.calls) {

@@ -130,7 +130,7 @@ func readAnswer(words string) (text string, calls []event.ToolCall) {
 		if rite, ok := strings.CutPrefix(line, "rite "); ok {
 			id, rest, _ := strings.Cut(rite, " ")
 			name, input, _ := strings.Cut(rest, " ")
-			calls = append(calls, event.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)})
+			calls = append(calls, event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input)})
 			continue
 		}
 		lines = append(lines, line)
@@ -145,7 +145,7 @@ func (a *oracleAgent) call(call event.ToolCall) (made bool, err error) {
 		return false, err
 	}
 	if permitted.Refused {
-		a.hear("rite " + call.ID + " was not permitted: " + permitted.Text)
+		a.hear("rite " + string(call.ID) + " was not permitted: " + permitted.Text)
 		return false, nil
 	}
 	if permitted.Input != nil {
@@ -169,8 +169,8 @@ func (a *oracleAgent) call(call event.ToolCall) (made bool, err error) {
 		}
 		more = r.Text
 	}
-	a.last = call.ID
-	a.hear("rite " + call.ID + " gave: " + output + "\n" + more)
+	a.last = string(call.ID)
+	a.hear("rite " + string(call.ID) + " gave: " + output + "\n" + more)
 	return true, nil
 }
 

@@ -38,7 +38,7 @@ func testTools(t *testing.T, s *suite) {
 		t.Error("the model has not read the results")
 	}
 	var got []string
-	ids := map[string]bool{}
+	ids := map[event.CallID]bool{}
 	for _, c := range invoked(own) {
 		got = append(got, c.Name+" "+string(c.Status))
 		if c.CallID == "" || ids[c.CallID] || c.Source != session.BridgedTool || c.Adapter == "" {

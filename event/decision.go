@@ -49,7 +49,7 @@ func (v *Verdict) UnmarshalText(text []byte) error {
 // A Decision is what was decided about one tool call, and why.
 type Decision struct {
 	// CallID and Tool are the call's; Tool is the name as the caller said it.
-	CallID string `json:"toolUseId,omitzero"`
+	CallID CallID `json:"toolUseId,omitzero"`
 	Tool   string `json:"toolName,omitzero"`
 
 	Verdict Verdict `json:"verdict"`
@@ -70,7 +70,7 @@ func (Decision) EventKind() Kind { return KindDecision }
 
 // A PermissionRequest is a question to whoever may approve a tool call.
 type PermissionRequest struct {
-	ID   string `json:"toolUseId"`
+	ID   CallID `json:"toolUseId"`
 	Name string `json:"toolName"`
 	// Input is a JSON object. Nil is written as {} in an event.
 	Input json.RawMessage `json:"input"`

@@ -50,7 +50,7 @@ type Event struct {
 	Turn int
 	// ParentToolUseID is the tool call inside which it happened, in a subagent, and AgentID that
 	// subagent. Both are empty for the main agent; AgentID also where the agent does not tell.
-	ParentToolUseID string
+	ParentToolUseID CallID
 	AgentID         string
 	// Role is the part that the agent plays among several; most runs have none.
 	Role string
@@ -93,18 +93,18 @@ func New(payload Payload) Event {
 
 // CallID is the tool use id that the event is about, or empty. It joins a tool_use with its result and
 // with all that is said about the call in between.
-func (e Event) CallID() string {
-	if p, ok := e.Payload.(interface{ callID() string }); ok {
+func (e Event) CallID() CallID {
+	if p, ok := e.Payload.(interface{ callID() CallID }); ok {
 		return p.callID()
 	}
 	return ""
 }
 
 // These are methods, not cases of a switch, so that pointers have them too.
-func (c ToolCall) callID() string          { return c.ID }
-func (r ToolResult) callID() string        { return r.ID }
-func (r PermissionRequest) callID() string { return r.ID }
-func (d Decision) callID() string          { return d.CallID }
-func (s ToolStep) callID() string          { return s.ID }
-func (p ToolProgress) callID() string      { return p.ID }
-func (l ToolLog) callID() string           { return l.ID }
+func (c ToolCall) callID() CallID          { return c.ID }
+func (r ToolResult) callID() CallID        { return r.ID }
+func (r PermissionRequest) callID() CallID { return r.ID }
+func (d Decision) callID() CallID          { return d.CallID }
+func (s ToolStep) callID() CallID          { return s.ID }
+func (p ToolProgress) callID() CallID      { return p.ID }
+func (l ToolLog) callID() CallID           { return l.ID }

@@ -117,10 +117,10 @@ var drawPayload = map[Kind]func(*rapid.T) Payload{
 	KindTextDelta: func(t *rapid.T) Payload { return TextDelta{words(t)} },
 	KindThinking:  func(t *rapid.T) Payload { return Thinking{words(t)} },
 	KindToolUse: func(t *rapid.T) Payload {
-		return ToolCall{words(t), words(t), optional(rawObject()).Draw(t, "input"), words(t), words(t), words(t)}
+		return ToolCall{CallID(words(t)), words(t), optional(rawObject()).Draw(t, "input"), words(t), words(t), words(t)}
 	},
 	KindToolResult: func(t *rapid.T) Payload {
-		r := ToolResult{ID: words(t), Name: words(t), Status: wordOf[ToolStatus]().Draw(t, "status"), Output: optional(rawJSON()).Draw(t, "output"), InputDigest: words(t), OutputDigest: words(t)}
+		r := ToolResult{ID: CallID(words(t)), Name: words(t), Status: wordOf[ToolStatus]().Draw(t, "status"), Output: optional(rawJSON()).Draw(t, "output"), InputDigest: words(t), OutputDigest: words(t)}
 		r.Duration = durations(t)
 		if yes(t) {
 			r.Failure = &ToolFailure{words(t), words(t), words(t), yes(t)}
@@ -128,7 +128,7 @@ var drawPayload = map[Kind]func(*rapid.T) Payload{
 		return r
 	},
 	KindPermissionRequest: func(t *rapid.T) Payload {
-		return PermissionRequest{words(t), words(t), optional(rawObject()).Draw(t, "input"), words(t)}
+		return PermissionRequest{CallID(words(t)), words(t), optional(rawObject()).Draw(t, "input"), words(t)}
 	},
 	KindError: func(t *rapid.T) Payload {
 		return Error{words(t), words(t), yes(t), rapid.SampledFrom([]error{nil, errors.New("cause")}).Draw(t, "cause")}
@@ -138,15 +138,17 @@ var drawPayload = map[Kind]func(*rapid.T) Payload{
 	},
 	KindDecision: func(t *rapid.T) Payload {
 		v := rapid.SampledFrom([]Verdict{Deny, Ask, Allow}).Draw(t, "verdict")
-		return Decision{words(t), words(t), v, yes(t), yes(t), words(t), words(t), optional(rawObject()).Draw(t, "input")}
+		return Decision{CallID(words(t)), words(t), v, yes(t), yes(t), words(t), words(t), optional(rawObject()).Draw(t, "input")}
 	},
-	KindToolStep: func(t *rapid.T) Payload { return ToolStep{words(t), words(t), words(t), words(t)} },
+	KindToolStep: func(t *rapid.T) Payload { return ToolStep{CallID(words(t)), words(t), words(t), words(t)} },
 	KindToolProgress: func(t *rapid.T) Payload {
 		number := rapid.Float64Range(-1e300, 1e300)
-		return ToolProgress{words(t), number.Draw(t, "progress"), number.Draw(t, "total"), words(t)}
+		return ToolProgress{CallID(words(t)), number.Draw(t, "progress"), number.Draw(t, "total"), words(t)}
 	},
-	KindToolLog: func(t *rapid.T) Payload { return ToolLog{words(t), words(t), words(t), rawMap().Draw(t, "attrs")} },
-	"":          func(t *rapid.T) Payload { return Extension{Kind("x:" + words(t)), optional(rawJSON()).Draw(t, "data")} },
+	KindToolLog: func(t *rapid.T) Payload {
+		return ToolLog{CallID(words(t)), words(t), words(t), rawMap().Draw(t, "attrs")}
+	},
+	"": func(t *rapid.T) Payload { return Extension{Kind("x:" + words(t)), optional(rawJSON()).Draw(t, "data")} },
 }
 
 func words(t *rapid.T) string            { return rapid.String().Draw(t, "words") }
@@ -163,7 +165,7 @@ func payloads() *rapid.Generator[Payload] {
 func events() *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
 		return Event{
-			Agent: words(t), SessionID: words(t), RunID: words(t), ParentToolUseID: words(t), AgentID: words(t), Role: words(t),
+			Agent: words(t), SessionID: words(t), RunID: words(t), ParentToolUseID: CallID(words(t)), AgentID: words(t), Role: words(t),
 			Seq: rapid.Int64Range(0, maxCount).Draw(t, "seq"), Turn: rapid.IntRange(0, 1000).Draw(t, "turn"),
 			Time:     time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")),
 			Metadata: rawMap().Draw(t, "metadata"), Payload: payloads().Draw(t, "payload"),

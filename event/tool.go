@@ -7,10 +7,14 @@ import (
 	"time"
 )
 
+// A CallID names one tool call of a run: the tool use id that the model's service gave it. A service may use
+// an id again for a later call.
+type CallID string
+
 // A ToolCall is a call of a tool, by the model or by a program.
 type ToolCall struct {
 	// ID is the tool use id. The same id stands in everything about the call.
-	ID string `json:"toolUseId"`
+	ID CallID `json:"toolUseId"`
 	// Name is the tool as the caller says it: "Bash", "mcp__server__tool".
 	Name string `json:"toolName"`
 	// Input is a JSON object. Nil is written as {} in an event.
@@ -48,7 +52,7 @@ const (
 
 // A ToolResult is how a tool call ended, and with what.
 type ToolResult struct {
-	ID     string     `json:"toolUseId"`
+	ID     CallID     `json:"toolUseId"`
 	Name   string     `json:"toolName"`
 	Status ToolStatus `json:"status"`
 	// Output is what the caller got, as JSON. A tool of ours gives the text that the model reads, as
@@ -111,7 +115,7 @@ func (r *ToolResult) UnmarshalJSON(data []byte) error {
 
 // ToolProgress is how far a tool call has come.
 type ToolProgress struct {
-	ID       string  `json:"toolUseId"`
+	ID       CallID  `json:"toolUseId"`
 	Progress float64 `json:"progress"`
 	// Total is zero where it is not known.
 	Total   float64 `json:"total,omitzero"`
@@ -123,7 +127,7 @@ func (ToolProgress) EventKind() Kind { return KindToolProgress }
 
 // ToolLog is a line that a tool logged during a call.
 type ToolLog struct {
-	ID string `json:"toolUseId"`
+	ID CallID `json:"toolUseId"`
 	// Level is "info", "warn" or "error"; levels between them are "info+2".
 	Level   string                     `json:"level"`
 	Message string                     `json:"message"`
@@ -136,7 +140,7 @@ func (ToolLog) EventKind() Kind { return KindToolLog }
 // ToolStep is one step on the way of a tool call: "validated", "invalid", "allowed", "denied",
 // "needs_approval", "started" or "returned".
 type ToolStep struct {
-	ID   string `json:"toolUseId"`
+	ID   CallID `json:"toolUseId"`
 	Name string `json:"toolName"`
 	Step string `json:"step"`
 	// Detail says why, for steps that end the call.

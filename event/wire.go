@@ -20,7 +20,7 @@ type wire[P any] struct {
 	RunID           string                     `json:"runId,omitzero"`
 	Seq             int64                      `json:"seq,omitzero"`
 	Turn            int                        `json:"turn,omitzero"`
-	ParentToolUseID string                     `json:"parentToolUseId,omitzero"`
+	ParentToolUseID CallID                     `json:"parentToolUseId,omitzero"`
 	AgentID         string                     `json:"agentId,omitzero"`
 	Role            string                     `json:"role,omitzero"`
 	Metadata        map[string]json.RawMessage `json:"metadata,omitempty"`

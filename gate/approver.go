@@ -75,7 +75,7 @@ const (
 const policyApprover = "approver"
 
 // ask makes a decision of a question: from an earlier answer, or by asking.
-func (e *Engine) ask(ctx context.Context, c Call, before int, d event.Decision) event.Decision {
+func (e *Engine) ask(ctx context.Context, c Call, d event.Decision) event.Decision {
 	if d.Input != nil {
 		c.Input = d.Input
 	}
@@ -97,7 +97,7 @@ func (e *Engine) ask(ctx context.Context, c Call, before int, d event.Decision) 
 	case r.problem != "":
 		d = unapproved(q, r.problem)
 	default:
-		d = e.follow(ctx, c, before, d, key, r.answer)
+		d = e.follow(ctx, c, d, key, r.answer)
 	}
 	d.Asked = true
 	return d
@@ -125,13 +125,13 @@ func unapproved(q Question, why string) event.Decision {
 }
 
 // follow makes a decision of an answer, and remembers it as far as it says.
-func (e *Engine) follow(ctx context.Context, c Call, before int, asked event.Decision, key answerKey, got Answer) event.Decision {
+func (e *Engine) follow(ctx context.Context, c Call, asked event.Decision, key answerKey, got Answer) event.Decision {
 	d := event.Decision{Verdict: got.Verdict, Reason: got.Reason, Policy: policyApprover, Input: asked.Input}
 	if got.Verdict != event.Allow {
 		d.Verdict, d.Input = event.Deny, nil
 		d.Reason = cmp.Or(got.Reason, fmt.Sprintf("%s was not approved.", c.Name))
 	} else if got.Input != nil {
-		input, denied := e.rewritten(ctx, c, before, got.Input)
+		input, denied := e.rewritten(ctx, c, got.Input)
 		if denied != nil {
 			return *denied
 		}
@@ -149,13 +149,13 @@ func (e *Engine) follow(ctx context.Context, c Call, before int, asked event.Dec
 
 // rewritten has the gate judge the input that the approver wrote. It returns the input that runs, or
 // the denial.
-func (e *Engine) rewritten(ctx context.Context, c Call, before int, input json.RawMessage) (json.RawMessage, *event.Decision) {
+func (e *Engine) rewritten(ctx context.Context, c Call, input json.RawMessage) (json.RawMessage, *event.Decision) {
 	if !plainjson.IsObject(input) {
 		reason := fmt.Sprintf("%s was approved with an input that is not a JSON object, so it is denied.", c.Name)
 		return nil, &event.Decision{Policy: policyApprover, Reason: reason}
 	}
 	c.Input = input
-	d := e.decideInput(ctx, c, before)
+	d := e.decideInput(ctx, c)
 	if d.Verdict != event.Ask && d.Verdict != event.Allow {
 		return nil, &d
 	}

@@ -41,6 +41,8 @@ type Call struct {
 	// Risk and Needs are what is known of the tool.
 	Risk  tool.Risk
 	Needs tool.Capability
+	// Before is how many calls the engine has decided before this one.
+	Before int
 
 	agent *tool.Catalogue
 	name  string        // Tool, or the id that the call gives instead

@@ -35,7 +35,7 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 	registry, server := desk(t, &e, ran)
 	lateAnswers := make(chan struct{})
 	answer := func(ctx context.Context, q gate.Question) (gate.Answer, error) {
-		asked.add(q.Call.ID)
+		asked.add(string(q.Call.ID))
 		switch text := string(q.Call.Input); {
 		case strings.Contains(text, "touch no"), strings.Contains(text, "-no"):
 			return gate.Answer{Reason: "I said no."}, nil
@@ -55,7 +55,7 @@ func TestAnAskIsAnsweredOnceWhateverTheAnswer(t *testing.T) {
 		Approver: gate.ApproverFunc(answer), ApprovalTimeout: 400 * time.Millisecond,
 		Emit: func(ev event.Event) error {
 			if d, ok := ev.Payload.(event.Decision); ok {
-				decided.add(d.CallID)
+				decided.add(string(d.CallID))
 			}
 			return nil
 		},

@@ -44,7 +44,7 @@ func (d *diary) emit(ev event.Event) error {
 			}
 		}
 	}
-	d.all[ev.CallID()] = append(d.all[ev.CallID()], entry)
+	d.all[string(ev.CallID())] = append(d.all[string(ev.CallID())], entry)
 	return nil
 }
 
@@ -211,7 +211,7 @@ func testEvents(t *testing.T, cli *claudetest.RealCLI) {
 	var told diary
 	e := gate.NewEngine(eventGate(gate.Knows("desk", registry)), &gate.EngineOptions{Approver: gate.ApproverFunc(answerForEvents), Emit: told.emit})
 	registry.DecideBy(tool.DeciderFunc(func(ctx context.Context, c event.ToolCall) event.Decision {
-		seen(c.ID, func(p *places) { p.registry++ })
+		seen(string(c.ID), func(p *places) { p.registry++ })
 		return e.Decide(ctx, c)
 	}))
 	opts := cli.Options(model)

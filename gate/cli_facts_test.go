@@ -58,7 +58,7 @@ func TestFactsAndRulesDecideAboutNativeTools(t *testing.T) {
 		gate.ReadBeforeWrite(gate.ReadBeforeWriteOptions{}),
 		gate.Rules(gate.RuleOptions{Root: cli.Work, Allow: []string{"Write(/src/**)", "Write(/notes.txt)", "Bash(echo:*)"}}),
 		gate.Default(event.Allow),
-	), &gate.EngineOptions{Facts: func(_ context.Context, c gate.Call) gate.Facts { return facts[c.ID] }}), opts)
+	), &gate.EngineOptions{Facts: func(_ context.Context, c gate.Call) gate.Facts { return facts[string(c.ID)] }}), opts)
 	turn(t, claudetest.Connect(t, opts), "go")
 	for _, c := range cases {
 		text, failed, ok := model.LastRequest().ToolResult(c.id)

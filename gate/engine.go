@@ -162,23 +162,23 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 			d = event.Decision{Policy: policyEngine, Reason: failedDecision(c.Name)}
 		}
 	}()
-	before := int(e.calls.Add(1)) - 1
-	if d = e.decideInput(ctx, c, before); d.Verdict == event.Ask {
-		d = e.ask(ctx, c, before, d)
+	c.Before = int(e.calls.Add(1)) - 1
+	if d = e.decideInput(ctx, c); d.Verdict == event.Ask {
+		d = e.ask(ctx, c, d)
 	}
 	return d
 }
 
 // decideInput asks the gate. What was found out about one input says nothing of another, so that an
 // input that a policy has written is judged once more, with facts of its own.
-func (e *Engine) decideInput(ctx context.Context, c Call, before int) event.Decision {
-	facts := e.facts(ctx, c, before)
+func (e *Engine) decideInput(ctx context.Context, c Call) event.Decision {
+	facts := e.facts(ctx, c)
 	d := e.gate.decide(&c, &facts)
 	if d.Verdict == event.Deny || d.Input == nil {
 		return d
 	}
 	c.Input = d.Input
-	facts = e.facts(ctx, c, before)
+	facts = e.facts(ctx, c)
 	again := e.gate.decide(&c, &facts)
 	switch {
 	case again.Verdict == event.Deny:
@@ -192,9 +192,8 @@ func (e *Engine) decideInput(ctx context.Context, c Call, before int) event.Deci
 	return d
 }
 
-// facts are what the caller says about a call before which so many others were decided, and what is
-// left for the engine to say.
-func (e *Engine) facts(ctx context.Context, c Call, before int) Facts {
+// facts are what the caller says about a call, and what is left for the engine to say.
+func (e *Engine) facts(ctx context.Context, c Call) Facts {
 	var f Facts
 	if e.opts.Facts != nil {
 		f = e.opts.Facts(ctx, c)
@@ -204,7 +203,7 @@ func (e *Engine) facts(ctx context.Context, c Call, before int) Facts {
 	if f.Now.IsZero() {
 		f.Now = time.Now()
 	}
-	f.Calls = max(f.Calls, before)
+	f.Calls = max(f.Calls, c.Before)
 	if f.Dir == "" {
 		f.Dir = c.Dir
 	}

@@ -34,7 +34,7 @@ func TestOneVerdictHowever(t *testing.T) {
 			for meaning, all := range inputs {
 				for _, text := range all {
 					if text == string(q.Call.Input) {
-						asked[q.Call.ID+names[q.Call.Name]+meaning]++
+						asked[string(q.Call.ID)+names[q.Call.Name]+meaning]++
 					}
 				}
 			}

@@ -62,7 +62,7 @@ func saying(a gate.Answer) *person {
 }
 
 func toolCall(id, name, input string) event.ToolCall {
-	return event.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)}
+	return event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input)}
 }
 
 func TestOneVerdictForOneCall(t *testing.T) {

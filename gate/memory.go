@@ -76,10 +76,11 @@ func inputDigest(input json.RawMessage) string {
 // A callKey is what makes two questions be about the same call. A tool that was replaced by one with
 // other risks or needs since is another.
 type callKey struct {
-	id, tool string
-	risk     tool.Risk
-	needs    tool.Capability
-	input    string
+	id    event.CallID
+	tool  string
+	risk  tool.Risk
+	needs tool.Capability
+	input string
 }
 
 // A verdict is a decision, made or being made.

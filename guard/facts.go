@@ -6,11 +6,9 @@ import (
 	"cmp"
 	"context"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -52,22 +50,21 @@ func Facts(o FactsOptions) func(ctx context.Context, c gate.Call) gate.Facts {
 		f.Target = gate.FindTarget
 	}
 	if f.Session != nil {
-		f.calls.before = session.Query[session.ToolInvoked](f.Session).Len()
+		f.earlier = session.Query[session.ToolInvoked](f.Session).Len()
 	}
-	f.calls.numbers.Size = rememberedCalls
 	return f.about
 }
 
 type facts struct {
 	FactsOptions
-	calls       callCount
+	earlier     int // calls of the session before the engine
 	permissions atomic.Pointer[permissionSets]
 }
 
 func (f *facts) about(_ context.Context, c gate.Call) gate.Facts {
 	known := gate.Facts{
 		Now: f.Clock.now(), Deadline: f.Deadline.Time(), Remaining: f.Tracker.Remaining(),
-		Calls: f.calls.number(c.ID), Dir: c.Dir,
+		Calls: f.earlier + c.Before, Dir: c.Dir,
 	}
 	if f.Session != nil {
 		f.addSession(&known)
@@ -120,32 +117,4 @@ func setOf(names []string) map[string]bool {
 		set[name] = true
 	}
 	return set
-}
-
-// rememberedCalls is how many calls keep their numbers: as many as an engine keeps verdicts.
-const rememberedCalls = 4096
-
-// A callCount numbers calls in the order in which they are asked about. A call that is asked about again,
-// because a policy has written it another input, keeps its number.
-type callCount struct {
-	before int
-
-	mu      sync.Mutex
-	asked   int
-	numbers recent.Map[string, int]
-}
-
-// number is how many calls came before this one.
-func (n *callCount) number(call string) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if number, known := n.numbers.Get(call); known && call != "" {
-		return number
-	}
-	number := n.before + n.asked
-	n.asked++
-	if call != "" {
-		n.numbers.Put(call, number)
-	}
-	return number
 }

@@ -32,12 +32,12 @@ func recorder(t *testing.T, s *session.Session) []claude.Hook {
 	return []claude.Hook{
 		claude.On("", func(_ context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
 			record(session.ToolInvoked{
-				CallID: in.ToolUseID, Name: in.ToolName, Source: session.NativeTool, Params: in.ToolInput, Value: in.ToolResponse, Dir: in.Cwd, Status: event.ToolSuccess,
+				CallID: event.CallID(in.ToolUseID), Name: in.ToolName, Source: session.NativeTool, Params: in.ToolInput, Value: in.ToolResponse, Dir: in.Cwd, Status: event.ToolSuccess,
 			})
 			return nil, nil
 		}),
 		claude.On("", func(_ context.Context, in *claude.PostToolUseFailureInput) (*claude.PostToolUseFailureOutput, error) {
-			record(session.ToolInvoked{CallID: in.ToolUseID, Name: in.ToolName, Source: session.NativeTool, Params: in.ToolInput, Dir: in.Cwd, Status: event.ToolError, Error: in.Error})
+			record(session.ToolInvoked{CallID: event.CallID(in.ToolUseID), Name: in.ToolName, Source: session.NativeTool, Params: in.ToolInput, Dir: in.Cwd, Status: event.ToolError, Error: in.Error})
 			return nil, nil
 		}),
 	}
@@ -86,7 +86,7 @@ func TestFactsOfASessionDecideAboutTheRealCLI(t *testing.T) {
 		&gate.EngineOptions{
 			Facts: guard.Facts(guard.FactsOptions{Session: s, Tracker: tracker, Deadline: clock.FromNow(time.Minute)}),
 			Emit: func(e event.Event) error {
-				if next := then[e.CallID()]; next != nil {
+				if next := then[string(e.CallID())]; next != nil {
 					next()
 				}
 				return nil
@@ -113,7 +113,7 @@ func checkRecorded(t *testing.T, s *session.Session, notes string) {
 	t.Helper()
 	var got []string
 	for call := range session.Query[session.ToolInvoked](s).All() {
-		got = append(got, call.CallID+" "+string(call.Status))
+		got = append(got, string(call.CallID)+" "+string(call.Status))
 	}
 	if diff := cmp.Diff([]string{"read success", "failed error", "edit success", "create success", "update success"}, got); diff != "" {
 		t.Errorf("the calls that ran: %s", diff)

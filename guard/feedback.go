@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -117,7 +118,7 @@ func (f *Feedbacker) add(rule FeedbackRule) error {
 // AfterCall is to be called when a tool call has ended. It returns what the agent is to be told, or "".
 // Every feedback is in the session too. The error says which providers failed; the text has what the
 // others said all the same.
-func (f *Feedbacker) AfterCall(ctx context.Context, callID string) (string, error) {
+func (f *Feedbacker) AfterCall(ctx context.Context, callID event.CallID) (string, error) {
 	due, err := f.due(ctx)
 	errs := []error{err}
 	var texts []string

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/session"
 )
@@ -50,7 +51,7 @@ func newFeedback(t testing.TB, s *session.Session, opts *guard.FeedbackOptions, 
 func given(s *session.Session) []string {
 	var names []string
 	for f := range session.Query[session.Feedback](s).All() {
-		names = append(names, f.Provider+"@"+f.CallID)
+		names = append(names, f.Provider+"@"+string(f.CallID))
 	}
 	return names
 }
@@ -267,7 +268,7 @@ func ExampleNewFeedback() {
 		return
 	}
 	for _, call := range []string{"toolu_1", "toolu_2"} {
-		text, _ := f.AfterCall(context.Background(), call)
+		text, _ := f.AfterCall(context.Background(), event.CallID(call))
 		fmt.Printf("after %s: %q\n", call, text)
 	}
 	// Output:

@@ -29,7 +29,7 @@ func Example_beforeEachCall() {
 		Target: func(gate.Call, string) gate.Target { return gate.Target{} }, // this example has no files
 	})})
 	ask := func(id, name, input string) {
-		d := engine.Decide(ctx, event.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)})
+		d := engine.Decide(ctx, event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input)})
 		fmt.Println(name, d.Verdict, d.Reason+string(d.Input))
 	}
 	for _, v := range []any{session.Workspace{Root: "/work"}, session.ToolPermissions{Blocked: []string{"WebFetch"}}} {

@@ -306,7 +306,7 @@ func payloads[P event.Payload](r record) []P {
 func (r record) results() map[string]event.ToolResult {
 	all := map[string]event.ToolResult{}
 	for _, result := range payloads[event.ToolResult](r) {
-		all[result.ID] = result
+		all[string(result.ID)] = result
 	}
 	return all
 }

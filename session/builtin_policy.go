@@ -31,7 +31,7 @@ type Feedback struct {
 	// Severity is "info", "caution" or "warning".
 	Severity string `json:"severity,omitzero"`
 	// CallID is the tool call that it was said after.
-	CallID string `json:"toolUseId,omitzero"`
+	CallID event.CallID `json:"toolUseId,omitzero"`
 }
 
 // PolicyState is what policies about tool calls need to know of the past. It is made of [ToolInvoked]:

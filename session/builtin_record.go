@@ -91,7 +91,7 @@ func (t *ToolInvoked) effects(of *tool.Catalogue) []any {
 	return all
 }
 
-func (s *Session) isRecordedLocked(call string) (bool, error) {
+func (s *Session) isRecordedLocked(call event.CallID) (bool, error) {
 	s.mu.RLock()
 	sl := s.slices[reflect.TypeFor[ToolInvoked]()]
 	s.mu.RUnlock()
@@ -119,6 +119,6 @@ func (s *Session) reportCallLocked(ctx context.Context, t *ToolInvoked, v any) e
 	if err := s.causeLocked(ctx, entry); err != nil {
 		entry.Tx = 0 // what is around the call is gone; the call is not
 	}
-	entry.Cause = cmp.Or(t.CallID, entry.Cause)
+	entry.Cause = cmp.Or(string(t.CallID), entry.Cause)
 	return s.appendLocked(entry)
 }

@@ -27,7 +27,7 @@ const (
 type ToolInvoked struct {
 	EventID string `json:"eventId,omitzero"`
 	// CallID is the tool use id. Without one nothing is known to be the same call.
-	CallID string `json:"toolUseId"`
+	CallID event.CallID `json:"toolUseId"`
 	// Name is the tool as the model says it, without the name of our own server.
 	Name   string     `json:"toolName"`
 	Source ToolSource `json:"source,omitzero"`

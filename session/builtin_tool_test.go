@@ -21,7 +21,7 @@ import (
 )
 
 func succeeded(id, name, params string) session.ToolInvoked {
-	return session.ToolInvoked{CallID: id, Name: name, Source: session.NativeTool, Params: json.RawMessage(params), Status: event.ToolSuccess}
+	return session.ToolInvoked{CallID: event.CallID(id), Name: name, Source: session.NativeTool, Params: json.RawMessage(params), Status: event.ToolSuccess}
 }
 
 func record(ctx context.Context, t testing.TB, s *session.Session, calls ...session.ToolInvoked) {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/tool"
 )
@@ -52,7 +53,7 @@ func ToolTx(s *Session, opts *ToolTxOptions) tool.Around {
 	o.MaxOutput = cmp.Or(o.MaxOutput, defaultMaxOutput)
 	return func(ctx context.Context, call *tool.Call, next func(context.Context) tool.Result) tool.Result {
 		started := s.Now()
-		own, tx := s.Begin(ctx, call.ID)
+		own, tx := s.Begin(ctx, string(call.ID))
 		result := tool.Fail("Error: the call did not come to its end.")
 		defer func() { // also where a handler ends the goroutine, as a failing test does
 			_ = tx.abandon("the call did not come to its end") // does nothing once it has
@@ -117,7 +118,7 @@ func isNamedStruct(value any) bool {
 func (s *Session) recordCall(ctx context.Context, report ToolInvoked, of *tool.Catalogue) {
 	recorded, err := s.RecordTool(ctx, report, of)
 	if err == nil && !recorded {
-		report.CallID = s.NewID()
+		report.CallID = event.CallID(s.NewID())
 		_, err = s.RecordTool(ctx, report, of)
 	}
 	if err != nil {

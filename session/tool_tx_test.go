@@ -53,7 +53,7 @@ func noteTool() *tool.Tool {
 
 func noteCall(id, text, then string) tool.Call {
 	input, _ := json.Marshal(noteInput{text, then})
-	return tool.Call{ID: id, Name: "note", Input: input}
+	return tool.Call{ID: event.CallID(id), Name: "note", Input: input}
 }
 
 func notes(s *session.Session) []string {
@@ -123,7 +123,7 @@ func checkCall(t testing.TB, s *session.Session, call tool.Call, result tool.Res
 	for entry := range closed(t, s).After(t.Context(), s.Last()-1) {
 		last = entry
 	}
-	if last.Event.Kind != "tool:invoked" || last.Tx != 0 || last.Cause != call.ID {
+	if last.Event.Kind != "tool:invoked" || last.Tx != 0 || last.Cause != string(call.ID) {
 		t.Errorf("the last entry is %s of call %q in transaction %d, want the report, after the transaction", last.Event.Kind, last.Cause, last.Tx)
 	}
 }
@@ -267,7 +267,7 @@ func TestParallelCallsKeepWhatTheyDidWhenOthersFail(t *testing.T) {
 		}
 		var told []string
 		for c := range session.Query[session.ToolInvoked](s).All() {
-			told = append(told, c.CallID)
+			told = append(told, string(c.CallID))
 		}
 		slices.Sort(told)
 		if len(slices.Compact(told)) != len(ends) {

@@ -246,7 +246,7 @@ func (s *Session) causeLocked(ctx context.Context, entry *Entry) error {
 // callOf is the tool call that a handler is answering, or empty.
 func callOf(ctx context.Context) string {
 	call, _ := tool.CallFrom(ctx)
-	return call.ID
+	return string(call.ID)
 }
 
 // txOfLocked is the innermost open transaction of a call, or nil.

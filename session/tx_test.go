@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
 )
@@ -167,7 +168,7 @@ func TestEventsCarryTheCallThatCausedThem(t *testing.T) {
 		return n, err
 	}))
 	for _, id := range []string{"toolu_free", "toolu_tx"} {
-		r := tools.Execute(t.Context(), tool.Call{ID: id, Name: "note", Input: []byte(`{"Text":"` + id + `"}`)})
+		r := tools.Execute(t.Context(), tool.Call{ID: event.CallID(id), Name: "note", Input: []byte(`{"Text":"` + id + `"}`)})
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}

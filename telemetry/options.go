@@ -66,7 +66,7 @@ func (o *Options) Begin(ctx context.Context, s Start) (context.Context, *Run, er
 	if err != nil {
 		return ctx, nil, err
 	}
-	r := &Run{content: o.Content, tracer: o.tracer(), meters: meters, start: s, calls: map[string]*toolSpan{}, agents: map[string]*agentSpan{}}
+	r := &Run{content: o.Content, tracer: o.tracer(), meters: meters, start: s, calls: map[event.CallID]*toolSpan{}, agents: map[event.CallID]*agentSpan{}}
 	return r.begin(ctx), r, nil
 }
 

@@ -31,9 +31,9 @@ type Run struct {
 	turns   int
 	session string
 	model   string
-	calls   map[string]*toolSpan  // by the id of the call; those under way
-	agents  map[string]*agentSpan // by the id of the call that runs the subagent
-	waiting []modelCall           // of subagents that have not been heard of
+	calls   map[event.CallID]*toolSpan  // those under way; the end of a turn ends them
+	agents  map[event.CallID]*agentSpan // by the call that runs the subagent; the end of a turn ends them
+	waiting []modelCall                 // of subagents that have not been heard of
 }
 
 func (r *Run) begin(ctx context.Context) context.Context {

@@ -40,17 +40,17 @@ func at(seconds float64, payload event.Payload, parent ...string) event.Event {
 	ev := event.New(payload)
 	ev.Time = began.Add(time.Duration(seconds * float64(time.Second)))
 	if len(parent) > 0 {
-		ev.ParentToolUseID, ev.AgentID = parent[0], "a-"+parent[0]
+		ev.ParentToolUseID, ev.AgentID = event.CallID(parent[0]), "a-"+parent[0]
 	}
 	return ev
 }
 
 func call(id, name string) event.ToolCall {
-	return event.ToolCall{ID: id, Name: name, Input: []byte(`{"kind":"Explore"}`)}
+	return event.ToolCall{ID: event.CallID(id), Name: name, Input: []byte(`{"kind":"Explore"}`)}
 }
 
 func result(id string, status event.ToolStatus) event.ToolResult {
-	return event.ToolResult{ID: id, Status: status}
+	return event.ToolResult{ID: event.CallID(id), Status: status}
 }
 
 func chat(agent string, seconds float64) gateway.ModelCall {

@@ -25,7 +25,7 @@ type toolSpan struct {
 func (r *Run) called(ev event.Event, c event.ToolCall) {
 	attrs := []attribute.KeyValue{
 		attribute.String(keyOperation, opExecuteTool), attribute.String(keyToolName, c.Name),
-		attribute.String(keyToolCallID, c.ID), attribute.String(keyToolType, "function"),
+		attribute.String(keyToolCallID, string(c.ID)), attribute.String(keyToolType, "function"),
 	}
 	if r.start.ToolSource != nil {
 		attrs = given(attrs, keyToolSource, r.start.ToolSource(c.Name))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -64,7 +65,7 @@ func TestEqualCallsAreAnsweredFromTheCache(t *testing.T) {
 				var runs atomic.Int32
 				made := cached(t, counting(&runs, c.err), c.opts)
 				for i, input := range c.inputs {
-					id := fmt.Sprint("call-", i)
+					id := event.CallID(fmt.Sprint("call-", i))
 					r := made.Run(t.Context(), tool.Call{ID: id, Input: json.RawMessage(input)})
 					if r.OK() != (c.err == nil) || r.CallID != id {
 						t.Errorf("%s: call %s: %s, want a success of %s", r.Outcome, r.CallID, r.Render(), id)
@@ -87,12 +88,12 @@ func TestEqualCallsAtTheSameTimeRunOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range results {
 			wg.Go(func() {
-				results[i] = made.Run(t.Context(), tool.Call{ID: fmt.Sprint("call-", i), Input: json.RawMessage(`{"a":1}`)})
+				results[i] = made.Run(t.Context(), tool.Call{ID: event.CallID(fmt.Sprint("call-", i)), Input: json.RawMessage(`{"a":1}`)})
 			})
 		}
 		wg.Wait()
 		for i, r := range results {
-			if r.Render() != `{"n":1}` || r.CallID != fmt.Sprint("call-", i) {
+			if r.Render() != `{"n":1}` || string(r.CallID) != fmt.Sprint("call-", i) {
 				t.Errorf("call %s: %s, want the result of the first run", r.CallID, r.Render())
 			}
 		}

@@ -106,6 +106,6 @@ func Logger(ctx context.Context) *slog.Logger {
 	if r == nil || r.registry == nil {
 		return safelog.Logger(nil)
 	}
-	next := r.registry.opts.Logger.Handler().WithAttrs([]slog.Attr{slog.String("tool", r.call.Name), slog.String("call", r.call.ID)})
+	next := r.registry.opts.Logger.Handler().WithAttrs([]slog.Attr{slog.String("tool", r.call.Name), slog.String("call", string(r.call.ID))})
 	return slog.New(&callLog{registry: r.registry, call: r.call.ID, next: next})
 }

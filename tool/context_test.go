@@ -50,7 +50,7 @@ func TestAHandlerKnowsItsCall(t *testing.T) {
 func TestACallInsideACallKnowsItself(t *testing.T) {
 	inner := tool.Must("inner", "d", func(ctx context.Context, _ map[string]int) (string, error) {
 		call, _ := tool.CallFrom(ctx)
-		return call.ID + string(call.Input), nil
+		return string(call.ID) + string(call.Input), nil
 	})
 	for _, tc := range []struct{ name, outer, inner, want string }{
 		{"without ids", "", "", `{"n":1}`},
@@ -59,9 +59,9 @@ func TestACallInsideACallKnowsItself(t *testing.T) {
 		{"a part", "whole", "whole", `whole{}`},
 	} {
 		outer := doing(func(ctx context.Context) (tool.Result, error) {
-			return inner.Run(ctx, tool.Call{ID: tc.inner, Input: json.RawMessage(`{"n":1}`)}), nil
+			return inner.Run(ctx, tool.Call{ID: event.CallID(tc.inner), Input: json.RawMessage(`{"n":1}`)}), nil
 		})
-		if r := outer.Run(t.Context(), tool.Call{ID: tc.outer}); r.Render() != tc.want {
+		if r := outer.Run(t.Context(), tool.Call{ID: event.CallID(tc.outer)}); r.Render() != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, r.Render(), tc.want)
 		}
 	}
@@ -114,9 +114,9 @@ func TestPartsOfACallReportAsTheCall(t *testing.T) {
 	r := tool.MustRegistry(&tool.Options{Emit: func(e event.Event) {
 		switch p := e.Payload.(type) {
 		case event.ToolProgress:
-			got = append(got, "progress "+p.ID+" "+p.Message)
+			got = append(got, "progress "+string(p.ID)+" "+p.Message)
 		case event.ToolLog:
-			got = append(got, "log "+p.ID+" "+p.Message)
+			got = append(got, "log "+string(p.ID)+" "+p.Message)
 		}
 	}}, whole)
 	r.Execute(t.Context(), tool.Call{ID: "c", Name: "whole"})

@@ -5,6 +5,7 @@ package tool
 import (
 	"sync"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/internal/uuid"
 )
@@ -16,15 +17,15 @@ const remembered = 4096
 // MCP client does: one that comes again must not bring the decision about the first call with it.
 type usedIDs struct {
 	mu   sync.Mutex
-	used recent.Map[string, struct{}]
+	used recent.Map[event.CallID, struct{}]
 }
 
 // unused returns the id, or a new one if it was used.
-func (u *usedIDs) unused(id string) string {
+func (u *usedIDs) unused(id event.CallID) event.CallID {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, known := u.used.Get(id); known {
-		return uuid.New()
+		return event.CallID(uuid.New())
 	}
 	u.used.Put(id, struct{}{})
 	return id

@@ -21,7 +21,7 @@ import (
 func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	started := time.Now()
 	if call.ID == "" {
-		call.ID = uuid.New()
+		call.ID = event.CallID(uuid.New())
 	}
 	call.Input = objectOr(call.Input)
 	r.emit(call.Event())

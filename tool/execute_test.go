@@ -399,7 +399,7 @@ func TestHandlersFindWhatTheRegistryOffers(t *testing.T) {
 	r := tool.MustRegistry(&tool.Options{
 		Emit: j.emit,
 		Context: func(ctx context.Context, call tool.Call) context.Context {
-			return userKey.With(ctx, "user of "+call.ID)
+			return userKey.With(ctx, string("user of "+call.ID))
 		},
 	}, curious)
 	if got := r.Execute(ctx, tool.Call{ID: "c9", Name: "curious", AgentID: "sub"}); !got.OK() {

@@ -15,7 +15,7 @@ import (
 // A callLog makes events of what a handler logs, and passes it on to the registry's logger.
 type callLog struct {
 	registry *Registry
-	call     string
+	call     event.CallID
 	next     slog.Handler
 	attrs    []slog.Attr // their keys carry the groups they are in
 	group    string

@@ -28,7 +28,7 @@ const (
 // A Result is what came of a call.
 type Result struct {
 	// CallID and Tool name the call. They are filled in for handlers.
-	CallID string
+	CallID event.CallID
 	Tool   string
 
 	Outcome Outcome

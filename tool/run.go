@@ -25,7 +25,7 @@ const stopGrace = time.Second
 // A Call is a call of a tool.
 type Call struct {
 	// ID is the tool use id. A registry makes one up for a call without.
-	ID string
+	ID event.CallID
 	// Name is the tool: its name, its id, or "mcp__server__name".
 	Name string
 	// Input is a JSON object. Empty means {}.

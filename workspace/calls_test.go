@@ -51,7 +51,7 @@ func (b *bound) Begin(ctx context.Context, call Call) error {
 	call.Agent, call.Emit = true, func(p event.Payload) { b.told = append(b.told, p.(Restored)) }
 	_, tx, err := b.w.Begin(WithTx(ctx, b.outer), call)
 	if err == nil {
-		b.txs[call.ID] = tx
+		b.txs[string(call.ID)] = tx
 	}
 	return err
 }
@@ -69,7 +69,7 @@ func (b *bound) begins(id string, paths ...string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 10*time.Second)
 	defer cancel()
-	must(b.t, b.Begin(ctx, Call{ID: id, Tool: "mcp__own__" + id, Paths: paths}))
+	must(b.t, b.Begin(ctx, Call{ID: event.CallID(id), Tool: "mcp__own__" + id, Paths: paths}))
 }
 
 // waits checks that a call does not get its turn, and gives up on it.
@@ -77,7 +77,7 @@ func (b *bound) waits(id string, paths ...string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := b.Begin(ctx, Call{ID: id, Paths: paths}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not get its turn") {
+	if err := b.Begin(ctx, Call{ID: event.CallID(id), Paths: paths}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not get its turn") {
 		b.t.Errorf("%s got its turn beside the other: %v", id, err)
 	}
 }

@@ -16,8 +16,8 @@ const KindRestored event.Kind = "workspace:restored"
 
 // Restored tells that a call failed, and that what it had changed was put back.
 type Restored struct {
-	CallID string `json:"toolUseId"`
-	Tool   string `json:"tool"`
+	CallID event.CallID `json:"toolUseId"`
+	Tool   string       `json:"tool"`
 	RolledBack
 	// Error says why not everything could be put back. Empty if it was.
 	Error string `json:"error,omitzero"`

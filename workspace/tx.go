@@ -26,7 +26,8 @@ var ErrNoCheckpoints = errors.New("workspace: it has no checkpoints\n  next: ope
 // A Call is a tool call that may change the files of a workspace.
 type Call struct {
 	// ID is the id of the call, and Tool the name of its tool.
-	ID, Tool string
+	ID   event.CallID
+	Tool string
 	// Paths are what it may change, relative to the workspace, each with everything below it. Nil means
 	// that it may change everything: it then waits until it is alone.
 	Paths []string

@@ -39,7 +39,7 @@ func changes(s Subject) (calls []event.ToolCall, files []string) {
 	for i := range s.Changes("") {
 		file := filepath.Join(s.Request.Dir, fmt.Sprintf("made-by-call-%d", i))
 		call := s.Changes(file)[i]
-		call.ID = fmt.Sprintf("call-%d", i)
+		call.ID = event.CallID(fmt.Sprintf("call-%d", i))
 		calls, files = append(calls, call), append(files, file)
 	}
 	return calls, files
@@ -105,7 +105,7 @@ func deniedToolsChangeNothing(t *testing.T, s Subject) error {
 	}
 	for _, n := range of.Natives {
 		if n.Needs != 0 && !slices.ContainsFunc(calls, func(c event.ToolCall) bool { return c.Name == n.Name }) {
-			calls = append(calls, event.ToolCall{ID: "call-of-" + n.Name, Name: n.Name, Input: json.RawMessage(`{}`)})
+			calls = append(calls, event.ToolCall{ID: event.CallID("call-of-" + n.Name), Name: n.Name, Input: json.RawMessage(`{}`)})
 		}
 	}
 	results, err := run(t.Context(), s.Calls(t, calls), s.Request, same(gate.LevelDeny))

@@ -138,7 +138,7 @@ func (p *planter) goOn(t *testing.T, req agent.Request) {
 	req.Host = tool.DeciderFunc(func(_ context.Context, call event.ToolCall) event.Decision {
 		mu.Lock()
 		defer mu.Unlock()
-		decided = append(decided, call.ID)
+		decided = append(decided, string(call.ID))
 		return event.Decision{Verdict: event.Deny, Reason: "no commands"}
 	})
 	var home *isolation.Home
@@ -163,7 +163,7 @@ func (p *planter) goOn(t *testing.T, req agent.Request) {
 		t.Errorf("the model was asked %d times, want only the prompt and the result of the call", len(requests))
 	}
 	calls := of[event.ToolCall](got)
-	if len(calls) != 1 || !slices.Equal(decided, []string{calls[0].ID}) {
+	if len(calls) != 1 || !slices.Equal(decided, []string{string(calls[0].ID)}) {
 		t.Errorf("decided were %q of the calls %+v, want the one of this run", decided, calls)
 	}
 	if made, _ := filepath.Glob(filepath.Join(p.Work, ran+"*")); len(made) > 0 {

@@ -68,7 +68,7 @@ func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 		hooks = append(hooks, claude.On("", func(ctx context.Context, in *claude.PostToolBatchInput) (*claude.PostToolBatchOutput, error) {
 			calls := make([]event.ToolCall, len(in.ToolCalls))
 			for i, call := range in.ToolCalls {
-				calls[i] = event.ToolCall{ID: call.ToolUseID, Name: call.ToolName, Input: call.ToolInput}
+				calls[i] = event.ToolCall{ID: event.CallID(call.ToolUseID), Name: call.ToolName, Input: call.ToolInput}
 			}
 			return &claude.PostToolBatchOutput{AdditionalContext: l.EndBatch(ctx, calls...)}, nil
 		}))
@@ -77,10 +77,10 @@ func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 		o.NoBackgroundTasks = true
 		hooks = append(hooks,
 			claude.On("", func(ctx context.Context, in *claude.PostToolUseInput) (*claude.PostToolUseOutput, error) {
-				return &claude.PostToolUseOutput{AdditionalContext: l.End(ctx, event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, interrupted(in.ToolResponse))}, nil
+				return &claude.PostToolUseOutput{AdditionalContext: l.End(ctx, event.ToolCall{ID: event.CallID(in.ToolUseID), Name: in.ToolName, Input: in.ToolInput}, interrupted(in.ToolResponse))}, nil
 			}),
 			claude.On("", func(ctx context.Context, in *claude.PostToolUseFailureInput) (*claude.PostToolUseFailureOutput, error) {
-				return &claude.PostToolUseFailureOutput{AdditionalContext: l.End(ctx, event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true)}, nil
+				return &claude.PostToolUseFailureOutput{AdditionalContext: l.End(ctx, event.ToolCall{ID: event.CallID(in.ToolUseID), Name: in.ToolName, Input: in.ToolInput}, true)}, nil
 			}))
 	}
 	o.Hooks = hooks
@@ -109,7 +109,7 @@ func endOfCalls(l *agent.Ledger, m claude.Message) {
 	}
 	for _, block := range said.Content {
 		if result, ok := block.(*claude.ToolResultBlock); ok {
-			l.Result(context.Background(), result.ToolUseID, result.IsError)
+			l.Result(context.Background(), event.CallID(result.ToolUseID), result.IsError)
 		}
 	}
 }
@@ -271,7 +271,8 @@ func callParams(ctx context.Context, l *agent.Ledger, server string, params json
 	if err != nil {
 		return nil, err
 	}
-	var name, id string
+	var name string
+	var id event.CallID
 	var meta map[string]json.RawMessage
 	if err := json.Unmarshal(fields["name"], &name); err != nil {
 		return nil, fmt.Errorf("the name of the tool: %w", err)

@@ -109,7 +109,7 @@ func TestCallsHaveTheirIdsAlsoIfTheCLITellsNone(t *testing.T) {
 		if len(id) > 2 {
 			id = "a new one"
 		}
-		decided = append(decided, id)
+		decided = append(decided, string(id))
 		if id == "t5" {
 			return event.Decision{Verdict: event.Deny, Reason: "no"}
 		}

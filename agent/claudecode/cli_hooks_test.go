@@ -147,7 +147,7 @@ func TestEveryHookIsAskedAndTold(t *testing.T) {
 		if done := got.done(t); string(done.Output) != `["yes"]` {
 			t.Errorf("the run ended with %+v, want the second answer", done)
 		}
-		if call := of[event.ToolResult](got)[2]; id != call.ID {
+		if call := of[event.ToolResult](got)[2]; event.CallID(id) != call.ID {
 			t.Errorf("the tool was called as %q, and its call is %q", id, call.ID)
 		}
 		if !strings.Contains(strings.Join(model.Requests()[0].ToolNames(), " "), "mcp__wink__look") {

@@ -116,7 +116,7 @@ func TestAListOfAllowedToolsHoldsInEveryMode(t *testing.T) {
 			got.check(t)
 			statuses := map[string]event.ToolStatus{}
 			for _, r := range of[event.ToolResult](got) {
-				statuses[r.ID] = r.Status
+				statuses[string(r.ID)] = r.Status
 			}
 			var in []event.ToolStatus
 			for _, id := range slices.Sorted(maps.Keys(statuses)) {

@@ -83,7 +83,7 @@ func (n *normaliser) output(m *claude.ResultMessage) json.RawMessage {
 func (n *normaliser) firstAnswer(reported json.RawMessage) json.RawMessage {
 	var accepted []json.RawMessage
 	for _, a := range n.answers {
-		if n.calls[a.call].succeeded {
+		if a.call.Succeeded {
 			accepted = append(accepted, a.input)
 		}
 	}

@@ -53,7 +53,7 @@ func DenyingHook(d tool.Decider) claude.Hook {
 }
 
 func hookedCall(in *claude.PreToolUseInput) event.ToolCall {
-	return event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd}
+	return event.ToolCall{ID: event.CallID(in.ToolUseID), Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd}
 }
 
 func hookAnswer(d event.Decision) *claude.PreToolUseOutput {
@@ -176,7 +176,7 @@ func Permission(d tool.Decider, next claude.CanUseTool) claude.CanUseTool {
 }
 
 func askedCall(req *claude.PermissionRequest) event.ToolCall {
-	return event.ToolCall{ID: req.ToolUseID, Name: req.ToolName, Input: req.Input, Description: req.Description, AgentID: req.AgentID}
+	return event.ToolCall{ID: event.CallID(req.ToolUseID), Name: req.ToolName, Input: req.Input, Description: req.Description, AgentID: req.AgentID}
 }
 
 // needsPerson reports whether the CLI waits for something that no rule can give. Somebody who

@@ -128,7 +128,7 @@ func (h *hooked) succeeded(ctx context.Context, in *claude.PostToolUseInput) (*c
 		return nil, nil
 	}
 	end := agent.CallEnd{
-		ToolCall: event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd},
+		ToolCall: event.ToolCall{ID: event.CallID(in.ToolUseID), Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd},
 		Status:   event.ToolSuccess, Output: in.ToolResponse, Duration: milliseconds(in.DurationMS),
 	}
 	if interrupted(in.ToolResponse) {
@@ -150,7 +150,7 @@ func (h *hooked) failed(ctx context.Context, in *claude.PostToolUseFailureInput)
 		return nil, nil
 	}
 	end := agent.CallEnd{
-		ToolCall: event.ToolCall{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd},
+		ToolCall: event.ToolCall{ID: event.CallID(in.ToolUseID), Name: in.ToolName, Input: in.ToolInput, AgentID: in.AgentID, Dir: in.Cwd},
 		Status:   event.ToolError, Error: in.Error, Duration: milliseconds(in.DurationMS),
 	}
 	if in.IsInterrupt {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -26,7 +27,7 @@ func (h *hooked) answering(ctx context.Context, in *claude.PreToolUseInput) (*cl
 		output = schema.Unwrap(output)
 	}
 	why, err := safely(h, "Answering", func() (string, error) {
-		return h.Answering(ctx, agent.Answer{Output: output, CallID: in.ToolUseID, SessionID: in.SessionID})
+		return h.Answering(ctx, agent.Answer{Output: output, CallID: event.CallID(in.ToolUseID), SessionID: in.SessionID})
 	})
 	switch {
 	case err != nil:

@@ -185,7 +185,7 @@ type looseOutcome struct {
 func (n *normaliser) looseResult(at place, b *claude.ToolResultBlock) {
 	o := loosely[looseOutcome](b.Raw())
 	r := event.ToolResult{
-		ID: cmp.Or(b.ToolUseID, o.ID), Name: cmp.Or(o.Name, o.Name2), Status: event.ToolSuccess,
+		ID: event.CallID(cmp.Or(b.ToolUseID, o.ID)), Name: cmp.Or(o.Name, o.Name2), Status: event.ToolSuccess,
 		Duration: milliseconds(cmp.Or(o.DurationMS, o.Duration2)),
 	}
 	for _, output := range []json.RawMessage{o.Output, o.Result, o.Content, []byte("null")} {

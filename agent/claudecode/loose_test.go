@@ -25,10 +25,10 @@ func payloads(events []event.Event) []event.Payload {
 
 func TestCLAUDE003_LooseLines(t *testing.T) {
 	success := func(id, output string) event.ToolResult {
-		return event.ToolResult{ID: id, Name: unknownTool, Status: event.ToolSuccess, Output: raw(output)}
+		return event.ToolResult{ID: event.CallID(id), Name: unknownTool, Status: event.ToolSuccess, Output: raw(output)}
 	}
 	failure := func(id string, status event.ToolStatus, output, category, message string) event.ToolResult {
-		return event.ToolResult{ID: id, Name: unknownTool, Status: status, Output: raw(output), Failure: &event.ToolFailure{Category: category, Message: message}}
+		return event.ToolResult{ID: event.CallID(id), Name: unknownTool, Status: status, Output: raw(output), Failure: &event.ToolFailure{Category: category, Message: message}}
 	}
 	for _, test := range []struct {
 		name, line string

@@ -37,23 +37,22 @@ type normaliser struct {
 	written bool          // the CLI wrote the last message of the main agent itself
 	early   []event.Event // of tasks of the session's last run, which the CLI tells of before the init
 
-	turns   map[string]int             // the number of each model call of the main agent, by message id
-	turn    int                        // the last of them
-	message string                     // the id of the answer whose blocks are told
-	calls   map[string]*call           // by tool use id
-	agents  recent.Map[string, string] // the subagent that a call runs, by tool use id
-	lines   recent.Map[uint64, bool]   // digests of the blocks that were told, for lines that come twice
+	turns   map[string]int                   // the number of each model call of the main agent, by message id
+	turn    int                              // the last of them
+	message string                           // the id of the answer whose blocks are told
+	agents  recent.Map[event.CallID, string] // the subagent that a call runs
+	lines   recent.Map[uint64, bool]         // digests of the blocks that were told, for lines that come twice
 
 	answers   []answer      // of the main agent, in their order
 	toolUses  int           // calls that were told
 	malformed error         // the last line that could not be read, which may have been the result
 	modelTime time.Duration // what the model took for earlier prompts of the process
 
-	taskCalls  map[string]string // the call of each task at work, by task id
-	ended      *event.Event      // the end of a task whose report may follow; see taskUpdated
+	taskCalls  map[string]event.CallID // the call of each task at work, by task id
+	ended      *event.Event            // the end of a task whose report may follow; see taskUpdated
 	usage      usageMeter
-	tokens     Tokens           // of model calls that the stream told of
-	begunInput map[string]int64 // of those under way, by the call that they are inside of
+	tokens     Tokens                          // of model calls that the stream told of
+	begunInput recent.Map[event.CallID, int64] // of those under way, by the call that they are inside of
 
 	out []event.Event
 }
@@ -66,38 +65,23 @@ func (n *normaliser) next() normaliser {
 		session: n.session, agents: n.agents, taskCalls: n.taskCalls, lines: n.lines, usage: n.usage.next(), modelTime: n.modelTime,
 	}
 	next.req.Resume = "" // nothing is mended any more
-	for id, c := range n.calls {
-		if !c.over {
-			set(&next.calls, id, &call{name: c.name, over: true})
-		}
+	if n.ledger != nil {
+		n.ledger.NextPrompt()
 	}
 	return next
 }
 
-// A call is what the stream has told of a tool call.
-type call struct {
-	record  *agent.Record
-	message string // the answer that it is part of
-	name    string // empty while only its result is known
-	turn    int
-	started time.Time // when we heard of it
-	stamped time.Time // when it was, by the CLI's clock; zero if the CLI does not say
-	over    bool      // its result was told
-	denied  bool      // the CLI said that it denied it
-
-	succeeded bool
-}
-
 // An answer is a call with a structured answer.
 type answer struct {
-	call  string
+	call  *agent.Reading
 	input json.RawMessage
 }
 
 // place is where an event belongs.
 type place struct {
-	turn          int
-	parent, agent string
+	turn   int
+	parent event.CallID
+	agent  string
 }
 
 // events are what a message tells. The done event is not among them: see done. The slice is used
@@ -190,7 +174,7 @@ func (n *normaliser) failed(at place, code, message string, cause error) {
 
 // placeOf is where a message of the main agent, or of the subagent that a call runs, belongs. A
 // subagent works in the turn of its call.
-func (n *normaliser) placeOf(parent, agentID string) place {
+func (n *normaliser) placeOf(parent event.CallID, agentID string) place {
 	if parent == "" {
 		return place{turn: n.turn, agent: agentID}
 	}
@@ -199,8 +183,8 @@ func (n *normaliser) placeOf(parent, agentID string) place {
 	}
 	running, _ := n.agents.Get(parent)
 	at := place{turn: n.turn, parent: parent, agent: running}
-	if c := n.calls[parent]; c != nil {
-		at.turn = c.turn
+	if r := n.ledger.Read(parent); r != nil {
+		at.turn = r.Reading.Turn
 	}
 	return at
 }
@@ -212,7 +196,7 @@ const (
 )
 
 // runs notes which subagent a call runs.
-func (n *normaliser) runs(call, agentID string) {
+func (n *normaliser) runs(call event.CallID, agentID string) {
 	n.agents.Size = rememberedAgents
 	n.agents.Put(call, agentID)
 }
@@ -307,9 +291,9 @@ func capabilities(m *claude.SystemInit) map[string]json.RawMessage {
 	return all
 }
 
-func (n *normaliser) makeID() string {
+func (n *normaliser) makeID() event.CallID {
 	if n.newID == nil {
-		return "call_" + uuid.New()
+		return event.CallID("call_" + uuid.New())
 	}
-	return n.newID()
+	return event.CallID(n.newID())
 }

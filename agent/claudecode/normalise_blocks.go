@@ -35,7 +35,7 @@ func (n *normaliser) assistant(m *claude.AssistantMessage) {
 	if m.ParentToolUseID == "" && m.Model != synthetic {
 		n.turnOf(m.MessageID)
 	}
-	at := n.placeOf(m.ParentToolUseID, m.AgentID)
+	at := n.placeOf(event.CallID(m.ParentToolUseID), m.AgentID)
 	if at.parent == "" && n.turns[m.MessageID] > 0 {
 		at.turn = n.turns[m.MessageID]
 	}
@@ -54,7 +54,7 @@ func (n *normaliser) apiError(m *claude.AssistantMessage) {
 	if m.ParentToolUseID == "" {
 		return
 	}
-	at := n.placeOf(m.ParentToolUseID, m.AgentID)
+	at := n.placeOf(event.CallID(m.ParentToolUseID), m.AgentID)
 	n.failed(at, cmp.Or(m.APIErrorType, m.Error, codeResult), m.Text(), nil)
 }
 
@@ -74,9 +74,9 @@ func (n *normaliser) block(at place, b claude.Block, stamp time.Time) {
 			n.tell(at, event.Thinking{Summary: text})
 		}
 	case *claude.ToolUseBlock:
-		n.toolUse(at, b.ID, b.Name, b.Input, stamp)
+		n.toolUse(at, event.CallID(b.ID), b.Name, b.Input, stamp)
 	case *claude.ServerToolUseBlock:
-		n.toolUse(at, b.ID, b.Name, b.Input, stamp)
+		n.toolUse(at, event.CallID(b.ID), b.Name, b.Input, stamp)
 	case *claude.ServerToolResultBlock:
 		n.serverResult(at, b, stamp)
 	case *claude.ToolResultBlock:
@@ -85,28 +85,27 @@ func (n *normaliser) block(at place, b claude.Block, stamp time.Time) {
 }
 
 // toolUse tells of a call, once.
-func (n *normaliser) toolUse(at place, id, name string, input json.RawMessage, stamp time.Time) {
+func (n *normaliser) toolUse(at place, id event.CallID, name string, input json.RawMessage, stamp time.Time) {
 	if id == "" {
 		id = n.makeID()
 	}
-	c := n.calls[id]
-	if c == nil || c.over && c.message != n.message { // an id that comes again, in another answer, is another call
-		c = new(call)
-		set(&n.calls, id, c)
+	known := n.ledger.Read(id)
+	if known != nil && known.Reading.Over && known.Reading.Message != n.message {
+		known = nil // an id that comes again, in another answer, is another call
 	}
-	if c.name != "" {
+	if known != nil && known.Reading.Name != "" {
 		return
 	}
-	c.message = n.message
 	if !isObject(input) {
 		input = json.RawMessage("{}")
 	}
 	name = cmp.Or(name, unknownTool)
-	c.record = n.ledger.Heard(event.ToolCall{ID: id, Name: name, Input: input, AgentID: at.agent})
-	c.name, c.turn, c.started, c.stamped = name, at.turn, n.clock(), stamp
+	r := n.ledger.Heard(event.ToolCall{ID: id, Name: name, Input: input, AgentID: at.agent}).Reading
+	r.Name, r.Message, r.Turn, r.Started, r.Stamped = name, n.message, at.turn, n.clock(), stamp
+	r.Denied = known != nil && known.Reading.Denied
 	n.toolUses++
 	if name == structuredTool && at.agent == "" {
-		n.answers = append(n.answers, answer{id, input})
+		n.answers = append(n.answers, answer{r, input})
 	}
 	n.tell(at, event.ToolCall{ID: id, Name: name, Input: input, Description: descriptionOf(input), AgentID: at.agent})
 }
@@ -134,7 +133,7 @@ func (n *normaliser) user(m *claude.UserMessage) {
 		return
 	}
 	n.active = true
-	at := n.placeOf(m.ParentToolUseID, m.AgentID)
+	at := n.placeOf(event.CallID(m.ParentToolUseID), m.AgentID)
 	for _, b := range looseContent(m) {
 		if b, ok := b.(*claude.ToolResultBlock); ok {
 			n.userResult(at, b, m)
@@ -143,10 +142,10 @@ func (n *normaliser) user(m *claude.UserMessage) {
 }
 
 func (n *normaliser) userResult(at place, b *claude.ToolResultBlock, m *claude.UserMessage) {
-	r := event.ToolResult{ID: b.ToolUseID, Status: event.ToolSuccess, Output: outputOf(b)}
+	r := event.ToolResult{ID: event.CallID(b.ToolUseID), Status: event.ToolSuccess, Output: outputOf(b)}
 	verdict := n.verdict(b, m)
 	switch {
-	case n.wasDenied(b.ToolUseID) || verdict == event.ToolDenied:
+	case n.wasDenied(r.ID) || verdict == event.ToolDenied:
 		r.Status = event.ToolDenied
 	case verdict == event.ToolCancelled:
 		r.Status = event.ToolCancelled
@@ -157,17 +156,14 @@ func (n *normaliser) userResult(at place, b *claude.ToolResultBlock, m *claude.U
 }
 
 // wasDenied reports whether our side or the CLI said that the call was denied.
-func (n *normaliser) wasDenied(id string) bool {
-	c := n.calls[id]
-	return c != nil && c.denied || n.ledger.Denied(n.recordOf(id))
+func (n *normaliser) wasDenied(id event.CallID) bool {
+	r := n.recordOf(id)
+	return r != nil && r.Reading != nil && r.Reading.Denied || n.ledger.Denied(r)
 }
 
 // recordOf is the record of a call. It may be nil, of a call that the stream has not told of.
-func (n *normaliser) recordOf(id string) *agent.Record {
-	if c := n.calls[id]; c != nil && c.record != nil {
-		return c.record
-	}
-	return n.ledger.Last(id)
+func (n *normaliser) recordOf(id event.CallID) *agent.Record {
+	return cmp.Or(n.ledger.Read(id), n.ledger.Last(id))
 }
 
 // A resultMeta is what the CLI adds to a result about why the tool did not run.
@@ -207,8 +203,8 @@ func (n *normaliser) verdictInWords(b *claude.ToolResultBlock, m *claude.UserMes
 	if textOf(m.ToolUseResult) == "User rejected tool use" {
 		return event.ToolCancelled
 	}
-	c := n.calls[b.ToolUseID]
-	if text := b.Text(); c != nil && strings.HasPrefix(text, "Permission to use "+c.name) && strings.HasSuffix(text, " has been denied.") {
+	r := n.ledger.Read(event.CallID(b.ToolUseID))
+	if text := b.Text(); r != nil && strings.HasPrefix(text, "Permission to use "+r.Reading.Name) && strings.HasSuffix(text, " has been denied.") {
 		return event.ToolDenied
 	}
 	return ""
@@ -216,7 +212,7 @@ func (n *normaliser) verdictInWords(b *claude.ToolResultBlock, m *claude.UserMes
 
 // serverResult tells of the result of a tool on the API's side.
 func (n *normaliser) serverResult(at place, b *claude.ServerToolResultBlock, stamp time.Time) {
-	r := event.ToolResult{ID: b.ToolUseID, Status: event.ToolSuccess, Output: orNull(b.Content)}
+	r := event.ToolResult{ID: event.CallID(b.ToolUseID), Status: event.ToolSuccess, Output: orNull(b.Content)}
 	var failure struct {
 		Type string `json:"type"`
 		Code string `json:"error_code"`
@@ -232,37 +228,38 @@ func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp
 	if r.ID == "" {
 		r.ID = n.makeID()
 	}
-	c := n.calls[r.ID]
-	if c == nil { // a call of an earlier run
-		c = &call{turn: at.turn}
-		set(&n.calls, r.ID, c)
+	record := n.ledger.Read(r.ID)
+	if record == nil { // a call of an earlier run
+		record = n.ledger.HeardEnd(r.ID)
+		record.Reading.Turn = at.turn
 	}
-	if c.over {
+	c := record.Reading
+	if c.Over {
 		return
 	}
-	c.over, c.succeeded = true, r.Status == event.ToolSuccess
-	at.turn = c.turn
-	r.Name = cmp.Or(r.Name, c.name, unknownTool)
+	c.Over, c.Succeeded = true, r.Status == event.ToolSuccess
+	at.turn = c.Turn
+	r.Name = cmp.Or(r.Name, c.Name, unknownTool)
 	if r.Duration == 0 {
 		r.Duration = n.took(c, stamp)
 	}
 	if r.Status != event.ToolSuccess {
 		r.Failure = failureOf(r.Status, text)
-		n.ledger.Complete(n.recordOf(r.ID), &r)
+		n.ledger.Complete(record, &r)
 	}
 	n.tell(at, r)
 }
 
 // took is the time from the call to its result, by the CLI's clock where it stamps both lines, since a
 // reader may be slow. Calls of one answer may have waited for each other.
-func (n *normaliser) took(c *call, stamp time.Time) time.Duration {
+func (n *normaliser) took(c *agent.Reading, stamp time.Time) time.Duration {
 	switch {
-	case c.started.IsZero():
+	case c.Started.IsZero():
 		return 0 // nobody told of the call
-	case !c.stamped.IsZero() && stamp.After(c.stamped):
-		return stamp.Sub(c.stamped)
+	case !c.Stamped.IsZero() && stamp.After(c.Stamped):
+		return stamp.Sub(c.Stamped)
 	}
-	return max(0, n.clock().Sub(c.started))
+	return max(0, n.clock().Sub(c.Started))
 }
 
 var hookPrefix = regexp.MustCompile(`^PreToolUse:\S+ hook error: `)
@@ -326,7 +323,7 @@ func (n *normaliser) stream(m *claude.StreamEvent) {
 		}
 		n.turnOf(id)
 	}
-	at := n.placeOf(m.ParentToolUseID, "")
+	at := n.placeOf(event.CallID(m.ParentToolUseID), "")
 	text, ok := m.TextDelta()
 	if !ok && m.Event == nil {
 		n.looseDelta(at, m.Raw())

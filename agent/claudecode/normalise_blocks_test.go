@@ -92,9 +92,9 @@ func TestStream_AnIDThatComesAgain(t *testing.T) {
 	for _, e := range got {
 		switch p := e.Payload.(type) {
 		case event.ToolCall:
-			told = append(told, "call "+p.ID)
+			told = append(told, string("call "+p.ID))
 		case event.ToolResult:
-			told = append(told, string(p.Status)+" "+p.ID)
+			told = append(told, string(p.Status)+" "+string(p.ID))
 		}
 	}
 	if diff := cmp.Diff([]string{"call call_0", "denied call_0", "call call_0", "success call_0"}, told); diff != "" {
@@ -206,7 +206,7 @@ func TestASubagentIsPlacedInTheTurnOfItsCall(t *testing.T) {
 	}
 	var got []at
 	for _, e := range events[:5] {
-		got = append(got, at{e.Kind, e.Turn, e.ParentToolUseID, e.AgentID})
+		got = append(got, at{e.Kind, e.Turn, string(e.ParentToolUseID), e.AgentID})
 	}
 	want := []at{
 		{event.KindToolUse, 1, "", ""},

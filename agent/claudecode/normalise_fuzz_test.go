@@ -71,7 +71,7 @@ func TestCuttingAndRepeatingLinesChangesNoCall(t *testing.T) {
 			}
 			for _, e := range n.events(m) {
 				if c, ok := e.Payload.(event.ToolCall); ok {
-					got = append(got, c.ID)
+					got = append(got, string(c.ID))
 				}
 			}
 		}

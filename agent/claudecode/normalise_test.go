@@ -131,12 +131,12 @@ func checkStream(t testing.TB, events []event.Event) {
 		case event.Init:
 			inits++
 		case event.ToolCall:
-			once(calls, "tool_use", p.ID)
+			once(calls, "tool_use", string(p.ID))
 			if !isObject(p.Input) || p.Name == "" || p.ID == "" {
 				t.Errorf("tool_use %+v", p)
 			}
 		case event.ToolResult:
-			once(results, "tool_result", p.ID)
+			once(results, "tool_result", string(p.ID))
 			if (p.Status == event.ToolSuccess) != (p.Failure == nil) || p.Duration < 0 {
 				t.Errorf("tool_result %+v", p)
 			}

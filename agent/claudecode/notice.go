@@ -38,13 +38,16 @@ func (n *normaliser) notice(m claude.Message) {
 
 // permissionDenied notes that the CLI denied a call. It comes before the result of the call.
 func (n *normaliser) permissionDenied(m *claude.PermissionDenied) {
-	if c := n.calls[m.ToolUseID]; c != nil {
-		c.denied = true
+	id := event.CallID(m.ToolUseID)
+	if id == "" {
 		return
 	}
-	if m.ToolUseID != "" {
-		set(&n.calls, m.ToolUseID, &call{turn: n.turn, denied: true})
+	r := n.ledger.Read(id)
+	if r == nil {
+		r = n.ledger.HeardEnd(id)
+		r.Reading.Turn = n.turn
 	}
+	r.Reading.Denied = true
 }
 
 // rateLimit tells of limits only when they begin to matter.
@@ -68,7 +71,7 @@ func (n *normaliser) trouble(m claude.Message) {
 		n.failed(here, retryCode(m.Error, m.ErrorStatus), retryMessage(m.Error, m.ErrorStatus, m.Attempt, m.MaxRetries, m.RetryDelay), nil)
 	case *claude.ToolProgress:
 		if r := m.SubagentRetry; r != nil {
-			at := n.placeOf(m.ToolUseID, r.AgentID)
+			at := n.placeOf(event.CallID(m.ToolUseID), r.AgentID)
 			n.failed(at, retryCode(r.ErrorCategory, r.ErrorStatus), retryMessage(r.ErrorCategory, r.ErrorStatus, r.Attempt, r.MaxRetries, r.RetryDelay), nil)
 		}
 	case *claude.ModelRefusalFallback:

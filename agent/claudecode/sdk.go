@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -83,7 +84,7 @@ func (o *SDKToolOptions) convert(t *tool.Tool, run tool.RunFunc) claude.Tool {
 		Annotations: annotations(t), CheckedByHandler: c.Input == nil, // another schema must be checked too
 	}
 	s.Handler = func(ctx context.Context, args json.RawMessage) (claude.ToolResult, error) {
-		call := tool.Call{ID: claude.ToolUseIDFromContext(ctx), Name: t.ID(), As: name, Input: args, Doubles: true}
+		call := tool.Call{ID: event.CallID(claude.ToolUseIDFromContext(ctx)), Name: t.ID(), As: name, Input: args, Doubles: true}
 		return o.FormatResult(run(tool.WithProgress(ctx, claude.ReportProgress), t, call)), nil
 	}
 	return s

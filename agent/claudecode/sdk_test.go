@@ -291,7 +291,7 @@ func testTheCLICallsARegistry(t *testing.T, cli *claudetest.RealCLI) {
 			if got, ok := e.Payload.(event.ToolResult); ok {
 				mu.Lock()
 				defer mu.Unlock()
-				told[got.ID] = got.Name + " " + string(got.Status)
+				told[string(got.ID)] = got.Name + " " + string(got.Status)
 			}
 		},
 	}, sum(), named("write", tool.Mutates),

@@ -140,20 +140,20 @@ func (r recording) check(t testing.TB) {
 			t.Errorf("event %d has no JSON: %v", i+1, err)
 		}
 		id := e.CallID()
-		call, known := open[id]
+		call, known := open[string(id)]
 		switch p := e.Payload.(type) {
 		case event.ToolCall:
 			if known {
 				t.Errorf("the call %s begins twice", id)
 			}
-			open[id] = p
+			open[string(id)] = p
 		case event.ToolResult:
-			if !known || over[id] || call.Name != p.Name {
-				t.Errorf("the result of %s %q does not join a call (known: %t, over: %t, name: %q)", p.Name, id, known, over[id], call.Name)
+			if !known || over[string(id)] || call.Name != p.Name {
+				t.Errorf("the result of %s %q does not join a call (known: %t, over: %t, name: %q)", p.Name, id, known, over[string(id)], call.Name)
 			}
-			over[id] = true
+			over[string(id)] = true
 		default:
-			if id != "" && (!known || over[id]) {
+			if id != "" && (!known || over[string(id)]) {
 				t.Errorf("%s of %s stands outside of its call", e.Kind, id)
 			}
 		}

@@ -36,7 +36,7 @@ func TestClaudeCodePassesTheSuiteOfAllAdapters(t *testing.T) {
 				if err := json.Unmarshal(c.Input, &input); err != nil {
 					t.Fatal(err)
 				}
-				turns = append(turns, script.Reply(script.ToolCall{ID: c.ID, Name: c.Name, Input: input}))
+				turns = append(turns, script.Reply(script.ToolCall{ID: string(c.ID), Name: c.Name, Input: input}))
 			}
 			return newAdapter(t, cli.Options(claudetest.NewModel(t, append(turns, script.Text("Done.").Always())...)))
 		},

@@ -36,7 +36,7 @@ type Task struct {
 	ID    string    `json:"taskId"`
 	State TaskState `json:"state"`
 	// ToolUseID is the tool call that started it.
-	ToolUseID string `json:"toolUseId,omitzero"`
+	ToolUseID event.CallID `json:"toolUseId,omitzero"`
 	// Type is what it is: "local_agent", "local_bash".
 	Type         string `json:"taskType,omitzero"`
 	SubagentType string `json:"subagentType,omitzero"`
@@ -104,11 +104,11 @@ func (n *normaliser) leftTask(session string, t Task) {
 }
 
 // taskPlace is where a task belongs: in the turn of the call that started it.
-func (n *normaliser) taskPlace(session, callID string) place {
+func (n *normaliser) taskPlace(session string, call event.CallID) place {
 	n.heard(session)
 	at := place{turn: n.turn}
-	if c := n.calls[callID]; c != nil && c.turn > 0 {
-		at.turn = c.turn
+	if r := n.ledger.Read(call); r != nil && r.Reading.Turn > 0 {
+		at.turn = r.Reading.Turn
 	}
 	return at
 }
@@ -118,18 +118,18 @@ func (n *normaliser) taskStarted(m *claude.TaskStarted) {
 		return
 	}
 	if m.TaskType == claude.TaskLocalAgent && m.ToolUseID != "" {
-		n.runs(m.ToolUseID, m.TaskID)
+		n.runs(event.CallID(m.ToolUseID), m.TaskID)
 	}
-	set(&n.taskCalls, m.TaskID, m.ToolUseID)
+	set(&n.taskCalls, m.TaskID, event.CallID(m.ToolUseID))
 	n.task(m.SessionID, Task{
-		ID: m.TaskID, State: TaskStarted, ToolUseID: m.ToolUseID, Type: m.TaskType, SubagentType: m.SubagentType,
+		ID: m.TaskID, State: TaskStarted, ToolUseID: event.CallID(m.ToolUseID), Type: m.TaskType, SubagentType: m.SubagentType,
 		Description: m.Description, Background: m.IsBackgrounded,
 	})
 }
 
 func (n *normaliser) taskProgress(m *claude.TaskProgress) {
 	t := Task{
-		ID: m.TaskID, State: TaskProgress, ToolUseID: m.ToolUseID, SubagentType: m.SubagentType,
+		ID: m.TaskID, State: TaskProgress, ToolUseID: event.CallID(m.ToolUseID), SubagentType: m.SubagentType,
 		Description: m.Description, Summary: m.Summary, LastTool: m.LastToolName,
 	}
 	t.spent(&m.Usage)
@@ -139,11 +139,11 @@ func (n *normaliser) taskProgress(m *claude.TaskProgress) {
 // taskUpdated tells of a change. A task may end with this message alone, but mostly the report follows
 // it: the end is held until the next message.
 func (n *normaliser) taskUpdated(m *claude.TaskUpdated) {
-	callID, known := n.taskCalls[m.TaskID]
+	call, known := n.taskCalls[m.TaskID]
 	if !known {
 		return // ambient, or over
 	}
-	t := Task{ID: m.TaskID, State: TaskUpdated, ToolUseID: callID, Status: m.Patch.Status, Description: m.Patch.Description, Error: m.Patch.Error}
+	t := Task{ID: m.TaskID, State: TaskUpdated, ToolUseID: call, Status: m.Patch.Status, Description: m.Patch.Description, Error: m.Patch.Error}
 	t.Background = m.Patch.IsBackgrounded != nil && *m.Patch.IsBackgrounded
 	if !m.Patch.Ended() {
 		n.task(m.SessionID, t)
@@ -151,11 +151,11 @@ func (n *normaliser) taskUpdated(m *claude.TaskUpdated) {
 	}
 	t.State = TaskEnded
 	delete(n.taskCalls, m.TaskID)
-	n.ended = new(n.event(n.taskPlace(m.SessionID, callID), t))
+	n.ended = new(n.event(n.taskPlace(m.SessionID, call), t))
 }
 
 func (n *normaliser) taskNotification(m *claude.TaskNotification) {
-	t := Task{ID: m.TaskID, State: TaskEnded, ToolUseID: m.ToolUseID, Status: m.Status, Summary: m.Summary, Error: m.Reason}
+	t := Task{ID: m.TaskID, State: TaskEnded, ToolUseID: event.CallID(m.ToolUseID), Status: m.Status, Summary: m.Summary, Error: m.Reason}
 	if m.Usage != nil {
 		t.spent(m.Usage)
 	}

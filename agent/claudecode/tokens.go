@@ -53,13 +53,15 @@ func (n *normaliser) countTokens(at place, m *claude.StreamEvent) {
 	if json.Unmarshal(m.Event, &told) != nil {
 		return
 	}
+	n.begunInput.Size = rememberedAgents
 	switch told.Type {
 	case "message_start":
-		set(&n.begunInput, m.ParentToolUseID, told.Message.Usage.input())
+		n.begunInput.Put(at.parent, told.Message.Usage.input())
 	case "message_delta":
-		n.tokens.Input += max(told.Usage.input(), n.begunInput[m.ParentToolUseID])
+		begun, _ := n.begunInput.Get(at.parent)
+		n.tokens.Input += max(told.Usage.input(), begun)
 		n.tokens.Output += max(0, told.Usage.Output)
-		delete(n.begunInput, m.ParentToolUseID)
+		n.begunInput.Put(at.parent, 0)
 		n.tell(at, n.tokens)
 	}
 }

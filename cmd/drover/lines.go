@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/recent"
 )
 
 // lines makes rows of events, each when what it tells is finished, and knows what is going on in
 // between. It is used by one goroutine at a time.
 type lines struct {
 	opts  displayOptions
-	calls map[string]*call
+	calls recent.Map[event.CallID, *call]
 	tasks map[string]*task
-	order []string // ids of the calls that are under way, in the order in which they began
+	order []*call // those that are under way, in the order in which they began
 	// writing is the text that the model is writing, or its end.
 	writing string
 	usage   event.Usage
@@ -25,8 +26,11 @@ type lines struct {
 	latest  time.Duration
 }
 
+// shownCalls is how many calls the view remembers.
+const shownCalls = 4096
+
 func newLines(opts displayOptions) *lines {
-	return &lines{opts: opts, calls: map[string]*call{}, tasks: map[string]*task{}}
+	return &lines{opts: opts, calls: recent.Map[event.CallID, *call]{Size: shownCalls}, tasks: map[string]*task{}}
 }
 
 // since is the time of an event, from the start. One that is told late, as that of the walls is, is not
@@ -107,8 +111,8 @@ func (l *lines) depth(e event.Event) int {
 	return l.deepOf(e.ParentToolUseID) + 1
 }
 
-func (l *lines) deepOf(id string) int {
-	if c := l.calls[id]; c != nil {
+func (l *lines) deepOf(id event.CallID) int {
+	if c, _ := l.calls.Get(id); c != nil {
 		return c.deep
 	}
 	return 0
@@ -116,7 +120,7 @@ func (l *lines) deepOf(id string) int {
 
 // parentRows shows that a call has begun before something that happens inside it.
 func (l *lines) parentRows(e event.Event) []row {
-	c := l.calls[e.ParentToolUseID]
+	c, _ := l.calls.Get(e.ParentToolUseID)
 	if c == nil || c.announced {
 		return nil
 	}
@@ -127,7 +131,7 @@ func (l *lines) parentRows(e event.Event) []row {
 // doing says what goes on: a tool with its subject, or the model with what it writes.
 func (l *lines) doing() (what, subject string) {
 	if len(l.order) > 0 {
-		c := l.calls[l.order[len(l.order)-1]]
+		c := l.order[len(l.order)-1]
 		return c.what, strings.TrimSpace(c.subject + " " + c.progress)
 	}
 	return "model", ""
@@ -136,8 +140,7 @@ func (l *lines) doing() (what, subject string) {
 // interrupted says in a line what is being stopped.
 func (l *lines) interrupted() string {
 	names := make([]string, 0, len(l.order))
-	for _, id := range l.order {
-		c := l.calls[id]
+	for _, c := range l.order {
 		names = append(names, strings.TrimSuffix(c.what+": "+c.subject, ": "))
 	}
 	if len(names) == 0 {

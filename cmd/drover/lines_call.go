@@ -24,6 +24,7 @@ const notYet = "not yet"
 
 // A call is a tool call that has begun.
 type call struct {
+	id            event.CallID
 	what, subject string
 	ours          bool
 	answer        bool // it hands over the structured answer
@@ -44,14 +45,14 @@ func (c *call) mark() string {
 func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 	l.writing = ""
 	const most = 4096 // bytes; no terminal is as wide, and calls are kept
-	c := &call{subject: l.subject(p), deep: l.depth(e), begun: l.since(e)}
+	c := &call{id: p.ID, subject: l.subject(p), deep: l.depth(e), begun: l.since(e)}
 	c.subject = strings.Clone(c.subject[:min(len(c.subject), most)])
 	c.what, c.ours = toolName(p.Name)
 	if p.Name == catalogue.Tools().AnswerTool {
 		c.what, c.subject, c.answer = "answer", "in the form that was asked for", true
 	}
-	l.calls[p.ID] = c
-	l.order = append(l.order, p.ID)
+	l.calls.Put(p.ID, c)
+	l.order = append(l.order, c)
 	return l.parentRows(e)
 }
 
@@ -98,14 +99,14 @@ func plainInput(input json.RawMessage) string {
 
 // decided keeps why a call was denied until its result comes.
 func (l *lines) decided(d event.Decision) {
-	if c := l.calls[d.CallID]; c != nil && d.Verdict == event.Deny {
+	if c, _ := l.calls.Get(d.CallID); c != nil && d.Verdict == event.Deny {
 		c.denied = &d
 	}
 }
 
 // progressed notes how far a call has come, for the status line.
 func (l *lines) progressed(p event.ToolProgress) {
-	c := l.calls[p.ID]
+	c, _ := l.calls.Get(p.ID)
 	if c == nil {
 		return
 	}
@@ -117,7 +118,7 @@ func (l *lines) progressed(p event.ToolProgress) {
 }
 
 func (l *lines) end(e event.Event, p event.ToolResult) []row {
-	c := l.calls[p.ID]
+	c, _ := l.calls.Get(p.ID)
 	if c == nil { // a result without a call is told all the same
 		c = &call{deep: l.depth(e), begun: l.since(e)}
 		c.what, c.ours = toolName(p.Name)
@@ -136,8 +137,8 @@ func (l *lines) end(e event.Event, p event.ToolResult) []row {
 }
 
 // forget takes a call off those that are under way. It is still known to what happens inside it.
-func (l *lines) forget(id string) {
-	l.order = slices.DeleteFunc(l.order, func(other string) bool { return other == id })
+func (l *lines) forget(id event.CallID) {
+	l.order = slices.DeleteFunc(l.order, func(c *call) bool { return c.id == id })
 }
 
 // row is the row of a call that has ended.

@@ -18,8 +18,7 @@ import (
 // done is the summary, after the calls that did not come to an end.
 func (l *lines) done(e event.Event, p event.Done) []row {
 	var out []row
-	for _, id := range l.order {
-		c := l.calls[id]
+	for _, c := range l.order {
 		r := row{at: l.since(e), deep: c.deep, what: c.what, subject: c.subject, mark: "stopped", tone: toneBad}
 		if c.denied != nil {
 			r.mark, r.because = "denied", c.denied.Reason

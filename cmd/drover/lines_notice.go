@@ -101,7 +101,7 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 	r.what, r.subject = "task", cmp.Or(t.description, p.ID)
 	begins := p.Background && !t.told
 	switch {
-	case p.State == claudecode.TaskEnded && (t.told || !slices.Contains(l.order, p.ToolUseID)):
+	case p.State == claudecode.TaskEnded && (t.told || !slices.ContainsFunc(l.order, func(c *call) bool { return c.id == p.ToolUseID })):
 		delete(l.tasks, p.ID)
 		r.figures = cmp.Or(p.Status, "over")
 		if p.Status != "completed" {

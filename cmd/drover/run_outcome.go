@@ -99,7 +99,7 @@ func (o *outcome) ending(stopped error) error {
 	}
 	switch o.done.Status {
 	case event.DoneSuccess:
-		if len(o.denied.all()) == 0 {
+		if len(o.denied) == 0 {
 			return nil
 		}
 		return ending{exitDenied, o.denied.report(o.options)}
@@ -199,47 +199,31 @@ var nextSteps = map[agent.FailureKind]string{
 	agent.FailureRefusal:        "change what the prompt asks for: the model refuses to do it",
 }
 
-// denials are the tool calls that were not allowed, in the order in which they were decided.
-type denials struct {
-	order []string
-	calls map[string]event.Decision
-}
+// denials are the tool calls that were not allowed, in the order in which they were denied.
+type denials []event.Decision
 
-// decision notes what was decided about a call. The last word about a call counts.
+// decision notes what was decided about a call. The last decision about a call counts.
 func (d *denials) decision(made event.Decision) {
-	if d.calls == nil {
-		d.calls = map[string]event.Decision{}
+	*d = slices.DeleteFunc(*d, func(earlier event.Decision) bool { return earlier.CallID == made.CallID })
+	if made.Verdict == event.Deny {
+		*d = append(*d, made)
 	}
-	if _, known := d.calls[made.CallID]; !known {
-		d.order = append(d.order, made.CallID)
-	}
-	d.calls[made.CallID] = made
 }
 
-// result notes calls that the agent itself denied. An answer that was sent back is none of them: the agent is
-// told what is missing, and goes on.
+// result notes calls that the agent itself denied. An answer that was sent back is not one of them: the agent
+// reads what is missing, and continues.
 func (d *denials) result(r event.ToolResult) {
-	if known, ok := d.calls[r.ID]; r.Name != catalogue.Tools().AnswerTool && r.Status == event.ToolDenied && (!ok || known.Verdict != event.Deny) {
-		d.decision(event.Decision{CallID: r.ID, Tool: r.Name, Verdict: event.Deny})
+	known := slices.ContainsFunc(*d, func(earlier event.Decision) bool { return earlier.CallID == r.ID })
+	if r.Name != catalogue.Tools().AnswerTool && r.Status == event.ToolDenied && !known {
+		*d = append(*d, event.Decision{CallID: r.ID, Tool: r.Name, Verdict: event.Deny})
 	}
-}
-
-func (d *denials) all() []event.Decision {
-	var denied []event.Decision
-	for _, id := range d.order {
-		if call := d.calls[id]; call.Verdict == event.Deny {
-			denied = append(denied, call)
-		}
-	}
-	return denied
 }
 
 // report says what was denied, and which flags would allow it.
-func (d *denials) report(o *runOptions) error {
-	denied := d.all()
+func (d denials) report(o *runOptions) error {
 	times := map[string]int{}
 	var names, advice []string
-	for _, call := range denied {
+	for _, call := range d {
 		if times[call.Tool]++; times[call.Tool] == 1 {
 			names = append(names, call.Tool)
 		}
@@ -247,17 +231,17 @@ func (d *denials) report(o *runOptions) error {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d)", name, times[name])
 	}
-	advice = append(advice, o.allowing(o.lacking(denied))...)
-	for _, call := range denied {
+	advice = append(advice, o.allowing(o.lacking(d))...)
+	for _, call := range d {
 		if a := adviceFor(call); a != "" && !slices.Contains(advice, a) {
 			advice = append(advice, a)
 		}
 	}
 	were := "tool calls were"
-	if len(denied) == 1 {
+	if len(d) == 1 {
 		were = "tool call was"
 	}
-	text := fmt.Sprintf("the agent came to its end, but %d %s denied: %s", len(denied), were, strings.Join(names, ", "))
+	text := fmt.Sprintf("the agent came to its end, but %d %s denied: %s", len(d), were, strings.Join(names, ", "))
 	if len(advice) > 0 {
 		text += "\n  next: " + strings.Join(advice, "; ")
 	}

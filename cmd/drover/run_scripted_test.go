@@ -88,10 +88,10 @@ func (a *scriptedAgent) try(ctx context.Context, o runOptions) tried {
 
 var success = event.Done{Status: event.DoneSuccess, Result: "Fine.", ResumeToken: "token-1"}
 
-func called(id, name string) event.ToolCall { return event.ToolCall{ID: id, Name: name} }
+func called(id, name string) event.ToolCall { return event.ToolCall{ID: event.CallID(id), Name: name} }
 
 func denied(id, name, policy string) event.Decision {
-	return event.Decision{CallID: id, Tool: name, Policy: policy, Reason: "no"}
+	return event.Decision{CallID: event.CallID(id), Tool: name, Policy: policy, Reason: "no"}
 }
 
 func TestTheExitCodeTellsHowARunEnded(t *testing.T) {

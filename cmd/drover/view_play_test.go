@@ -103,12 +103,12 @@ func (p *player) tell(payloads ...event.Payload) {
 }
 
 func toolCall(id, name, input string) event.ToolCall {
-	return event.ToolCall{ID: id, Name: name, Input: json.RawMessage(input)}
+	return event.ToolCall{ID: event.CallID(id), Name: name, Input: json.RawMessage(input)}
 }
 
 func toolResult(id, name, output string) event.ToolResult {
 	text, _ := json.Marshal(output)
-	return event.ToolResult{ID: id, Name: name, Status: event.ToolSuccess, Output: text}
+	return event.ToolResult{ID: event.CallID(id), Name: name, Status: event.ToolSuccess, Output: text}
 }
 
 func answered(text string) event.Done {

@@ -97,7 +97,7 @@ func known(s *session.Session) knowledge {
 		k.Issues = append(k.Issues, issue)
 	}
 	for call := range session.Query[session.ToolInvoked](s).All() {
-		k.Calls[call.CallID] = call.Status
+		k.Calls[string(call.CallID)] = call.Status
 	}
 	return k
 }

@@ -68,7 +68,7 @@ func (f *fixture) name(text string) func(context.Context, tool.None) (string, er
 
 func (f *fixture) echo(ctx context.Context, in echoArgs) (tool.Reply[echoed], error) {
 	call, _ := tool.CallFrom(ctx)
-	f.lastID.Store(call.ID)
+	f.lastID.Store(string(call.ID))
 	text := strings.Repeat(in.Text, max(in.Times, 1))
 	return tool.Reply[echoed]{Value: echoed{text, len(text)}, Message: "echoed"}, nil
 }

@@ -116,7 +116,7 @@ func (im *Imported) handler(remote string) tool.Handler {
 		defer cancel(nil)
 		params := &sdk.CallToolParams{Name: remote, Arguments: input, Meta: sdk.Meta{}}
 		if call, ok := tool.CallFrom(ctx); ok && call.ID != "" {
-			params.Meta[metaToolUseID] = call.ID
+			params.Meta[metaToolUseID] = string(call.ID)
 		}
 		token := strconv.FormatInt(im.tokens.Add(1), 10)
 		im.listeners.Store(token, ctx)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/drover-agents/drover/event"
 )
 
 // closeGrace bounds how long the end of a session waits for its handlers.
@@ -34,13 +36,14 @@ func (p InProcess) Open(send func(ctx context.Context, msg json.RawMessage) erro
 // ToolUseID returns the id of the tool use that a handler is answering, or "". The same id stands in
 // the messages, the hooks and the permission questions about the call. It is told in _meta by the key "toolUseId" of
 // whichever client; where several clients tell different ones there is none.
-func ToolUseID(req *sdk.CallToolRequest) string {
+func ToolUseID(req *sdk.CallToolRequest) event.CallID {
 	if req == nil || req.Params == nil {
 		return ""
 	}
-	found := ""
+	found := event.CallID("")
 	for key, value := range req.Params.Meta {
-		id, _ := value.(string)
+		text, _ := value.(string)
+		id := event.CallID(text)
 		switch {
 		case !strings.HasSuffix(key, "/toolUseId") || id == "":
 		case found != "" && found != id:

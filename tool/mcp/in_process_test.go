@@ -29,7 +29,7 @@ func testServer(started chan<- struct{}, ended chan<- error) *sdk.Server {
 				return nil, nil, err
 			}
 		}
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "hi " + in.Name + " from " + mcp.ToolUseID(req)}}}, nil, nil
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "hi " + in.Name + " from " + string(mcp.ToolUseID(req))}}}, nil, nil
 	})
 	sdk.AddTool(server, &sdk.Tool{Name: "block"}, func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
 		started <- struct{}{}

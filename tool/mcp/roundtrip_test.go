@@ -56,7 +56,7 @@ func call(t testing.TB, r *tool.Registry, name, input string) tool.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	return r.Execute(ctx, tool.Call{ID: "toolu_" + name, Name: name, Input: json.RawMessage(input)})
+	return r.Execute(ctx, tool.Call{ID: event.CallID("toolu_" + name), Name: name, Input: json.RawMessage(input)})
 }
 
 // A told tool is what must be the same on both sides.
