@@ -136,7 +136,7 @@ func (o *Options) sessionFlags(a *argv) {
 		a.value("resume-drops-turn", *o.ResumeDropsTurn)
 	}
 	a.bare("no-session-persistence", o.NoPersistence)
-	a.bare("session-mirror", o.Store != nil)
+	a.bare("session-mirror", o.Store != nil || o.recordsFiles())
 }
 
 // schemaFlag uses the flag and not the handshake, because the CLI refuses a bad schema loudly
@@ -259,7 +259,7 @@ var flagOptions = map[string]string{
 	"--fallback-model": "FallbackModels", "--fork-session": "Fork", "--include-hook-events": "HookEvents",
 	"--include-partial-messages": "PartialMessages", "--json-schema": "OutputSchema", "--max-thinking-tokens": "Thinking.BudgetTokens",
 	"--mcp-config": "MCPServers or MCPConfig", "--no-session-persistence": "NoPersistence", "--plugin-dir": "Plugins",
-	"--plugin-dir-no-mcp": "Plugins", "--resume-session-at": "ResumeAt", "--session-mirror": "Store",
+	"--plugin-dir-no-mcp": "Plugins", "--resume-session-at": "ResumeAt", "--session-mirror": "Store or Recorder",
 	"--settings": "Settings, SettingsFile or Sandbox", "--strict-mcp-config": "StrictMCP", "--system-prompt-file": "SystemPrompt",
 	"--thinking-display": "Thinking.Display", "--max-budget-usd": "MaxBudgetUSD",
 	"--allowedTools": "AllowedTools or Skills", "--permission-prompt-tool": "CanUseTool or PermissionPromptTool",

@@ -29,6 +29,8 @@ type Client struct {
 	mux  *mcpMux
 	init atomic.Pointer[InitializeResult]
 
+	recorder Recorder // never nil
+
 	mirror  *transcript.Mirror
 	lost    atomic.Pointer[error] // why the store lacks something
 	store   *lockedStore          // nil without Options.Store
@@ -67,7 +69,10 @@ func Connect(ctx context.Context, opts *Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{opts: &o, log: safelog.Logger(o.Logger)}
+	c := &Client{opts: &o, log: safelog.Logger(o.Logger), recorder: noRecorder{}}
+	if o.Recorder != nil {
+		c.recorder = o.Recorder
+	}
 	if err := c.start(ctx); err != nil {
 		_ = c.cleanUp()
 		return nil, err

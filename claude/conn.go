@@ -37,7 +37,8 @@ type conn struct {
 	asked   *handlerTable // the CLI's requests being answered
 	// prepare takes a request of the CLI, in the order of the lines, and returns what answers it. It
 	// must not block.
-	prepare func(ctx context.Context, request cliRequest) service
+	prepare  func(ctx context.Context, request cliRequest) service
+	recorder Recorder
 	// mirror takes a transcript_mirror line. It must not block.
 	mirror func(line []byte)
 	// resulted is called at each result. It must not block.
@@ -120,6 +121,7 @@ func (c *conn) malformed(line []byte, err error) {
 		return
 	}
 	c.log.Warn("claude: a line of the CLI is not valid JSON", "line", c.in.Number(), "error", err)
+	c.recorder.Message(Line{raw: line})
 	c.push(tagMalformed, line)
 	c.turns.malformed(bytes.HasPrefix(line, []byte(`{"type":"result"`)))
 }
@@ -128,6 +130,7 @@ func (c *conn) malformed(line []byte, err error) {
 // first, so that a turn never ends before its last message.
 func (c *conn) message(line Line) {
 	head := line.head
+	c.recorder.Message(line)
 	switch {
 	case head.typ == "result":
 		c.noteResult(line)
@@ -216,6 +219,7 @@ func (c *conn) settle(readErr error) {
 		_ = c.proc.Kill()
 	}
 	status := c.reap()
+	c.recorder.End()
 	err := c.verdict(readErr, status)
 	reason := c.setEnd(err, status)
 	c.turns.stop()

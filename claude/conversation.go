@@ -30,6 +30,7 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	c.recorder.Prompt(line)
 	number := 0
 	if prompt.NoTurn {
 		c.conn.turns.quietPrompt()

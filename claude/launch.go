@@ -39,8 +39,10 @@ func (c *Client) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.recorder.Start(c.opts.configDir(), c.opts.recordsFiles())
 	proc, err := c.spawner().Spawn(ctx, cmd)
 	if err != nil {
+		c.recorder.End()
 		return launchError(cmd, err)
 	}
 	c.connect(proc, cmd)
@@ -134,6 +136,7 @@ func (c *Client) connect(proc Process, cmd Command) {
 		queue:    spill.New(spill.Options{Memory: c.opts.MaxBufferedBytes, Paced: !c.opts.answersCLI()}),
 		asked:    newHandlerTable(),
 		prepare:  c.prepare,
+		recorder: c.recorder,
 		mirror:   c.mirrorLine,
 		resulted: c.flushMirror,
 		done:     make(chan struct{}),

@@ -59,20 +59,23 @@ func (c *Client) mirrorFailed(key transcript.Key, err error) {
 	}
 }
 
-// mirrorLine hands a transcript_mirror line to the mirror.
+// mirrorLine hands a transcript_mirror line to the recorder and to the mirror.
 func (c *Client) mirrorLine(line []byte) {
-	if c.mirror == nil {
-		return
-	}
 	var frame struct {
 		FilePath string            `json:"filePath"`
 		Entries  []json.RawMessage `json:"entries"`
 	}
-	if err := json.Unmarshal(line, &frame); err != nil {
-		c.mirrorFailed(transcript.Key{}, err)
-		return
+	err := json.Unmarshal(line, &frame)
+	if err == nil {
+		c.recorder.Copies(frame.FilePath, frame.Entries)
 	}
-	c.mirror.Add(frame.FilePath, frame.Entries)
+	switch {
+	case c.mirror == nil:
+	case err != nil:
+		c.mirrorFailed(transcript.Key{}, err)
+	default:
+		c.mirror.Add(frame.FilePath, frame.Entries)
+	}
 }
 
 // Stored waits until all that the CLI has written so far is in Options.Store. The error says that something

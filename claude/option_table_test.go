@@ -232,6 +232,7 @@ func sessionRows() []optionRow {
 		{field: "Options.StoreLoadTimeout", forms: []form{{name: "set", set: func(o *options) { o.Store, o.StoreLoadTimeout = transcript.NewMemoryStore(), time.Second }, wire: args("--session-mirror")}}, shownBy: "TestOptionStoreLoadTimeout"},
 		{field: "Options.StoreDir", forms: []form{{name: "set", set: func(o *options) { o.StoreDir = "/somewhere" }}}, shownBy: "TestOptionStoreDir"},
 		{field: "Options.NoBackgroundTasks", forms: []form{{name: "true", set: func(o *options) { o.NoBackgroundTasks = true }, wire: env("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1")}, {name: "false", set: func(o *options) { o.NoBackgroundTasks = false }}}, shownBy: "effect"},
+		{field: "Options.Recorder", forms: []form{{name: "set", set: func(o *options) { o.Recorder = &notedRecorder{} }, wire: args("--session-mirror")}, {name: "nil", set: func(o *options) { o.Recorder = nil }}}, shownBy: "TestOptionRecorder"},
 		{field: "Options.Checkpointing", forms: []form{{name: "true", set: func(o *options) { o.Checkpointing = true }, wire: env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING=true")}, {name: "false", set: func(o *options) { o.Checkpointing = false }}}, shownBy: "effect"},
 	}
 }

@@ -169,6 +169,9 @@ type Options struct {
 	// StoreDir is where the temporary config directory of a resumed CLI is made. Empty means
 	// [os.TempDir].
 	StoreDir string
+	// Recorder is given the conversation while it takes place, and what the CLI adds to its transcript
+	// files. Nil means nobody is.
+	Recorder Recorder
 	// Checkpointing keeps copies of edited files for [Client.RewindFiles].
 	Checkpointing bool
 	// NoBackgroundTasks has every command and subagent end before the turn goes on: the model cannot

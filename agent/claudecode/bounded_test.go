@@ -29,18 +29,18 @@ func TestStream_MemoryIsBounded(t *testing.T) {
 
 func TestTranscript_MemoryIsBounded(t *testing.T) {
 	told := 0
-	s := newScribe(func(agent.TranscriptLine) { told++ })
-	s.mirrored = true
+	r := newTranscriptRecorder(func(agent.TranscriptLine) { told++ })
+	r.mirrored = true
 	const more = 100
-	for i := range scribedLines + more {
+	for i := range recordedLines + more {
 		line := fmt.Sprintf(`{"type":"assistant","uuid":"u%d","parent_tool_use_id":"c%d","message":{"id":"m%d","usage":{"output_tokens":1}}}`, i, i, i)
-		s.hear([]byte(line))
-		s.hear(fmt.Appendf(nil, `{"type":"transcript_mirror","filePath":"/p/s/subagents/agent-c%d.jsonl","entries":[%s]}`, i, line))
+		hear(r, line)
+		hear(r, fmt.Sprintf(`{"type":"transcript_mirror","filePath":"/p/s/subagents/agent-c%d.jsonl","entries":[%s]}`, i, line))
 	}
-	if told != scribedLines+more {
+	if told != recordedLines+more {
 		t.Errorf("%d lines were told, want each once", told)
 	}
-	if s.filed.Len() != scribedLines || s.copied.Len() != scribedLines || s.counted.Len() != scribedLines || len(s.sources) > 0 {
-		t.Errorf("%d lines, %d copies, %d model calls and %d sources are remembered", s.filed.Len(), s.copied.Len(), s.counted.Len(), len(s.sources))
+	if r.filed.Len() != recordedLines || r.copied.Len() != recordedLines || r.counted.Len() != recordedLines || len(r.sources) > 0 {
+		t.Errorf("%d lines, %d copies, %d model calls and %d sources are remembered", r.filed.Len(), r.copied.Len(), r.counted.Len(), len(r.sources))
 	}
 }

@@ -120,7 +120,9 @@ func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 		_ = r.Close() // nothing of it has begun to work
 		return nil, err
 	}
-	transcribe(&r.opts, req.Transcript)
+	if req.Transcript != nil {
+		r.opts.Recorder = newTranscriptRecorder(req.Transcript)
+	}
 	if ctx.Err() == nil {
 		r.talk = r.converse(ctx)
 	}

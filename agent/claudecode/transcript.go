@@ -4,157 +4,249 @@ package claudecode
 
 import (
 	"bytes"
-	"context"
+	"cmp"
 	"encoding/json"
-	"io"
-	"path/filepath"
+	"hash/maphash"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/internal/recent"
 )
 
-// transcribe has tell given every line of the conversations of CLIs that are started with the options. It
-// comes last: it goes around the spawner.
+// A transcriptRecorder tells every line of the conversations of one CLI once, those of each source in order.
 //
-// The lines are taken where nothing can be lost: from what the CLI is told and what it says, as bytes, with
-// the copies of its files that it says there, and when it has ended from the files themselves. A turn that
-// is interrupted, a reader who leaves and a CLI that is killed make no difference to that.
-func transcribe(o *claude.Options, tell func(agent.TranscriptLine)) {
-	if tell == nil {
+// The client gives it what the CLI is told and what it says, with the copies of its files that it says there,
+// and when it has ended the recorder reads the files themselves. A turn that is interrupted, a reader who
+// leaves and a CLI that is killed make no difference to that.
+//
+// Most lines come twice. What the CLI says at once lacks something of what it writes into its files, such as
+// the tokens that were used in the end; and each of the two has lines that the other lacks. So a message that
+// was said is held until its copy from the file comes, in whose place it is told, with what was said behind
+// it. At the end of a turn all copies have come; what is held then is told as it was said.
+type transcriptRecorder struct {
+	tell func(agent.TranscriptLine)
+	now  func() time.Time
+
+	mu       sync.Mutex
+	files    *transcriptFiles
+	mirrored bool // copies of the files will come
+	sources  map[string]*sourceLines
+	agents   recent.Map[string, string] // the subagent that a call runs, by tool use id
+	sessions map[string]bool            // those that were heard of: one for each conversation that the process has begun
+	session  string                     // the last of them
+	said     recent.Map[string, bool]   // ids of lines that were told as they were said
+	filed    recent.Map[string, bool]   // ids of lines that were told as a file has them
+	copied   recent.Map[uint64, int]    // digests of lines that were told as a file has them, and how often
+	counted  recent.Map[string, bool]   // ids of the model calls whose usage was told
+	over     bool                       // the CLI has ended: nothing is worth waiting for
+}
+
+var _ claude.Recorder = (*transcriptRecorder)(nil)
+
+// recordedLines is how many lines of a conversation a recorder remembers. If it is longer, the end may tell lines
+// again that came before them; they have their ids.
+const recordedLines = 1 << 16
+
+// sourceLines are the lines of one source that wait.
+type sourceLines struct {
+	held []transcriptLine
+	late []transcriptLine // the file went on without them
+}
+
+func newTranscriptRecorder(tell func(agent.TranscriptLine)) *transcriptRecorder {
+	r := &transcriptRecorder{tell: tell, now: time.Now, sources: map[string]*sourceLines{}, sessions: map[string]bool{}}
+	r.agents.Size, r.counted.Size = rememberedAgents, recordedLines
+	r.said.Size, r.filed.Size, r.copied.Size = recordedLines, recordedLines, recordedLines
+	return r
+}
+
+// Start implements [claude.Recorder].
+func (r *transcriptRecorder) Start(configDir string, copies bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files, r.mirrored = newTranscriptFiles(configDir), copies
+}
+
+// Prompt implements [claude.Recorder].
+func (r *transcriptRecorder) Prompt(line []byte) {
+	l := r.parse(line)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.hold(l, true)
+	}
+}
+
+// Message implements [claude.Recorder]. Pieces of what comes whole later are passed over.
+func (r *transcriptRecorder) Message(line claude.Line) {
+	kind, subtype := line.Type(), line.Subtype()
+	if kind == "stream_event" || kind == "system" && subtype == "thinking_tokens" {
 		return
 	}
-	inner := o.Spawner
-	if inner == nil {
-		inner = &claude.HostSpawner{User: o.User}
+	l := r.parse(line.Raw())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heardOf(l.SessionID)
+	if kind == "system" && subtype == "task_started" {
+		r.agents.Put(l.text("tool_use_id"), l.text("task_id"))
 	}
-	o.Spawner = claude.SpawnerFunc(func(ctx context.Context, cmd claude.Command) (claude.Process, error) {
-		s := newScribe(tell)
-		s.files = newTranscriptFiles(configDir(cmd.Env))
-		if s.mirrored = !slices.Contains(cmd.Args, "--no-session-persistence"); s.mirrored && !slices.Contains(cmd.Args, "--session-mirror") {
-			cmd.Args = append(slices.Clone(cmd.Args), "--session-mirror")
+	if kind == "result" {
+		r.release(agent.MainSource) // the copies of a turn come before its result
+	}
+	r.hold(l, kind == "user" || kind == "assistant")
+}
+
+// Copies implements [claude.Recorder].
+func (r *transcriptRecorder) Copies(file string, entries []json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	source, session := sourceOfFile(file)
+	for _, raw := range entries {
+		d := digest(raw)
+		times, _ := r.copied.Get(d)
+		r.copied.Put(d, times+1)
+		r.file(source, session, r.parse(raw))
+	}
+}
+
+// End implements [claude.Recorder]. It reads the files that the CLI has left, and tells what still waits.
+func (r *transcriptRecorder) End() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	defer r.files.close()
+	r.files.read(r.sessions, func(name string, raw []byte) {
+		d := digest(raw)
+		if times, _ := r.copied.Get(d); times > 0 {
+			r.copied.Put(d, times-1)
+			return
 		}
-		process, err := inner.Spawn(ctx, cmd)
-		if err != nil {
-			s.files.close()
-			return nil, err
-		}
-		return s.listen(process), nil
+		source, session := sourceOfFile(name)
+		r.file(source, session, r.parse(raw))
 	})
-}
-
-// configDir is where a CLI with this environment has its files.
-func configDir(env []string) string {
-	value := func(name string) string {
-		for _, entry := range slices.Backward(env) {
-			if v, ok := strings.CutPrefix(entry, name+"="); ok {
-				return v
-			}
-		}
-		return ""
-	}
-	if dir := value("CLAUDE_CONFIG_DIR"); dir != "" {
-		return dir
-	}
-	if home := value("HOME"); home != "" {
-		return filepath.Join(home, ".claude")
-	}
-	return ""
-}
-
-// An overheard is a process whose conversation a scribe writes down.
-type overheard struct {
-	claude.Process
-	stdin  io.WriteCloser
-	stdout io.Reader
-	ended  func()
-}
-
-func (s *scribe) listen(p claude.Process) *overheard {
-	said, told := &lineCutter{each: s.hear}, &lineCutter{each: s.prompted}
-	return &overheard{
-		Process: p,
-		stdin:   &teeWriter{p.Stdin(), told},
-		stdout:  io.TeeReader(p.Stdout(), said),
-		ended: sync.OnceFunc(func() {
-			said.end()
-			s.end()
-		}),
+	for source := range r.sources {
+		r.release(source)
 	}
 }
 
-func (o *overheard) Stdin() io.WriteCloser { return o.stdin }
-func (o *overheard) Stdout() io.Reader     { return o.stdout }
-
-// Wait returns when the files were read, too: they may be removed then.
-func (o *overheard) Wait() claude.ExitStatus {
-	status := o.Process.Wait()
-	o.ended()
-	return status
-}
-
-type teeWriter struct {
-	io.WriteCloser
-	copy io.Writer
-}
-
-// Write copies first, so that the prompt is known when the answer comes.
-func (w *teeWriter) Write(b []byte) (int, error) {
-	_, _ = w.copy.Write(b)
-	return w.WriteCloser.Write(b)
-}
-
-// maxHeard is the longest line that is listened to.
-const maxHeard = 256 << 20
-
-// A lineCutter calls each with the lines that are written to it. Only a line feed ends a line.
-type lineCutter struct {
-	each func(line []byte)
-
-	mu   sync.Mutex
-	rest []byte // of a line whose end has not come
-	skip bool   // that line is too long
-}
-
-// Write implements [io.Writer] and never fails.
-func (c *lineCutter) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := len(b)
-	for {
-		line, after, ended := bytes.Cut(b, []byte("\n"))
-		if !ended {
-			c.keep(line)
-			return n, nil
-		}
-		if len(c.rest) > 0 || c.skip {
-			c.keep(line)
-			line = c.rest
-		}
-		if !c.skip {
-			c.each(bytes.TrimSuffix(line, []byte("\r")))
-		}
-		c.rest, c.skip = nil, false
-		b = after
+func (r *transcriptRecorder) heardOf(session string) {
+	if session != "" {
+		r.sessions[session], r.session = true, session
 	}
 }
 
-func (c *lineCutter) keep(part []byte) {
-	if c.skip = c.skip || len(c.rest)+len(part) > maxHeard; c.skip {
-		c.rest = nil
+// sourceOfFile is whose conversation a file has, and of which session.
+func sourceOfFile(name string) (source, session string) {
+	name = strings.TrimSuffix(strings.ReplaceAll(name, `\`, "/"), ".jsonl")
+	above, below, nested := strings.Cut(name, "/subagents/")
+	if !nested {
+		return agent.MainSource, path.Base(name)
+	}
+	return agent.SubagentSource + strings.TrimPrefix(path.Base(below), "agent-"), path.Base(above)
+}
+
+// file tells a line that a file has, in the place that it has there.
+func (r *transcriptRecorder) file(source, session string, l transcriptLine) {
+	r.heardOf(session)
+	if said, _ := r.said.Get(l.ID); said {
 		return
 	}
-	c.rest = append(c.rest, part...)
+	lines := r.lines(source)
+	at := slices.IndexFunc(lines.held, func(held transcriptLine) bool { return l.ID != "" && held.ID == l.ID })
+	for i := range at { // the file has gone on without them
+		if before := lines.held[i]; before.copied {
+			lines.late = append(lines.late, before)
+		} else {
+			r.tellSaid(before)
+		}
+	}
+	l.Source, l.SessionID = source, cmp.Or(l.SessionID, session)
+	r.tellLine(l)
+	if l.ID != "" {
+		r.filed.Put(l.ID, true)
+	}
+	if at >= 0 {
+		lines.held = lines.held[at+1:]
+	}
+	r.follow(source)
 }
 
-// end takes what stands after the last line feed, if it is whole.
-func (c *lineCutter) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if json.Valid(c.rest) {
-		c.each(c.rest)
+// follow tells what was said behind a line that was told, up to the next one whose copy will come.
+func (r *transcriptRecorder) follow(source string) {
+	lines := r.lines(source)
+	for len(lines.held) > 0 {
+		if filed, _ := r.filed.Get(lines.held[0].ID); lines.held[0].copied && !filed {
+			return
+		}
+		r.tellSaid(lines.held[0])
+		lines.held = lines.held[1:]
 	}
-	c.rest = nil
+	if len(lines.late) == 0 {
+		delete(r.sources, source)
+	}
+}
+
+// hold takes a line that was said. It is told at once if there is nothing to wait for. Files have the lines of
+// the user and of the model too.
+func (r *transcriptRecorder) hold(l transcriptLine, inFile bool) {
+	l.Source = agent.MainSource
+	if call := l.text("parent_tool_use_id"); call != "" {
+		runs, _ := r.agents.Get(call)
+		l.Source = agent.SubagentSource + cmp.Or(l.text("agent_id"), runs, call)
+	}
+	l.copied = inFile && r.mirrored && !r.over && l.ID != ""
+	lines := r.lines(l.Source)
+	lines.held = append(lines.held, l)
+	r.follow(l.Source)
+}
+
+// release tells everything of a source that waits.
+func (r *transcriptRecorder) release(source string) {
+	lines := r.lines(source)
+	waiting := append(lines.late, lines.held...)
+	delete(r.sources, source)
+	for _, l := range waiting {
+		r.tellSaid(l)
+	}
+}
+
+// tellSaid tells a line as it was said, unless it was told before.
+func (r *transcriptRecorder) tellSaid(l transcriptLine) {
+	if l.ID != "" {
+		said, _ := r.said.Get(l.ID)
+		if filed, _ := r.filed.Get(l.ID); said || filed {
+			return
+		}
+		r.said.Put(l.ID, true)
+	}
+	r.tellLine(l)
+}
+
+// tellLine tells a line. Its parts are found here, so that they are of the lines that are told.
+func (r *transcriptRecorder) tellLine(l transcriptLine) {
+	l.Parts = r.parts(l)
+	l.SessionID = cmp.Or(l.SessionID, r.session)
+	r.tell(l.TranscriptLine)
+}
+
+func (r *transcriptRecorder) lines(source string) *sourceLines {
+	if r.sources[source] == nil {
+		r.sources[source] = &sourceLines{}
+	}
+	return r.sources[source]
+}
+
+var transcriptSeed = maphash.MakeSeed()
+
+// digest is the same for a line and its copy. The CLI escapes the line separators of Unicode when it says
+// them, and not in files.
+func digest(raw []byte) uint64 {
+	raw = bytes.ReplaceAll(bytes.TrimSpace(raw), []byte("\u2028"), []byte(`\u2028`))
+	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))
+	return maphash.Bytes(transcriptSeed, raw)
 }

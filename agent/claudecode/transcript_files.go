@@ -13,14 +13,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/drover-agents/drover/internal/lines"
+	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
-// maxTranscriptFile is how much of one file is read.
-const maxTranscriptFile = 1 << 30
+// How much of one file is read, and the longest line of it.
+const (
+	maxTranscriptFile = 1 << 30
+	maxTranscriptLine = 256 << 20
+)
 
 // transcriptFiles are the files in which a CLI keeps conversations. What is in them is as true as the agent
 // lets it be, who may be able to write there: nothing is followed out of the folder, and nothing but plain
@@ -55,21 +58,14 @@ func newTranscriptFiles(config string) *transcriptFiles {
 	return f
 }
 
-var errNoFiles = errors.New("the CLI has no configuration folder")
-
-func (f *transcriptFiles) open() (_ *os.Root, err error) {
-	if f == nil || !filepath.IsAbs(f.dir) {
-		return nil, errNoFiles
+// open opens the folders that were not there when the CLI began.
+func (f *transcriptFiles) open() {
+	if f.config == nil && filepath.IsAbs(f.dir) {
+		f.config, _ = os.OpenRoot(f.dir) // there is nothing to read then
 	}
-	if f.config == nil {
-		if f.config, err = os.OpenRoot(f.dir); err != nil {
-			return nil, err
-		}
+	if f.projects == nil && f.config != nil {
+		f.projects, _ = f.config.OpenRoot("projects")
 	}
-	if f.projects == nil {
-		f.projects, err = f.config.OpenRoot("projects")
-	}
-	return f.projects, err
 }
 
 // close lets go of the folders.
@@ -88,23 +84,25 @@ func (f *transcriptFiles) close() {
 // read calls each with every line that the sessions have got since the CLI began, file by file, the main
 // conversation first. A file that cannot be read has none, and neither has a line that a crash tore.
 func (f *transcriptFiles) read(sessions map[string]bool, each func(name string, line []byte)) {
-	root, err := f.open()
-	if err != nil {
+	if f == nil {
 		return
 	}
-	projects, _ := fs.ReadDir(root.FS(), ".")
+	if f.open(); f.projects == nil {
+		return
+	}
+	projects, _ := fs.ReadDir(f.projects.FS(), ".")
 	for _, project := range projects {
 		for _, session := range slices.Sorted(maps.Keys(sessions)) {
 			if project.IsDir() && uuid.Valid(session) {
-				f.readSession(root, path.Join(project.Name(), session), each)
+				f.readSession(path.Join(project.Name(), session), each)
 			}
 		}
 	}
 }
 
-func (f *transcriptFiles) readSession(root *os.Root, session string, each func(name string, line []byte)) {
+func (f *transcriptFiles) readSession(session string, each func(name string, line []byte)) {
 	names := []string{}
-	_ = fs.WalkDir(root.FS(), session+"/subagents", func(name string, e fs.DirEntry, err error) error {
+	_ = fs.WalkDir(f.projects.FS(), session+"/subagents", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(name, ".jsonl") {
 			names = append(names, name)
 		}
@@ -112,27 +110,27 @@ func (f *transcriptFiles) readSession(root *os.Root, session string, each func(n
 	})
 	slices.Sort(names)
 	for _, name := range slices.Insert(names, 0, session+".jsonl") {
-		f.readFile(root, name, func(line []byte) { each(name, line) })
+		f.readFile(name, func(line []byte) { each(name, line) })
 	}
 }
 
-func (f *transcriptFiles) readFile(root *os.Root, name string, each func(line []byte)) {
-	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
+func (f *transcriptFiles) readFile(name string, each func(line []byte)) {
+	if info, err := f.projects.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return
 	}
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // should it have become a pipe
+	file, err := plainfile.OpenIn(f.projects, name)
 	if err != nil {
 		return
 	}
 	defer file.Close()
 	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil {
 		return
 	}
 	if old := f.before[name]; old <= info.Size() {
 		_, _ = file.Seek(old, io.SeekStart)
 	}
-	reader := lines.NewReader(io.LimitReader(file, maxTranscriptFile), maxHeard)
+	reader := lines.NewReader(io.LimitReader(file, maxTranscriptFile), maxTranscriptLine)
 	for {
 		line, err := reader.Next()
 		if tooLong := new(lines.TooLongError); errors.As(err, &tooLong) {

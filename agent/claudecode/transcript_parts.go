@@ -12,12 +12,11 @@ import (
 	"github.com/drover-agents/drover/agent"
 )
 
-// A transcriptLine is what has to be known of a line to put it in its place.
+// A transcriptLine is a line with what has to be known to put it in its place.
 type transcriptLine struct {
-	raw                        json.RawMessage
-	fields                     fields
-	kind, subtype, id, session string
-	time                       time.Time
+	agent.TranscriptLine
+	fields
+	copied bool // a file has it too
 }
 
 // fields are those of a JSON object, by their exact names.
@@ -42,31 +41,28 @@ func objectOf(raw json.RawMessage) fields {
 	return f
 }
 
-func (l *transcriptLine) text(name string) string { return l.fields.text(name) }
-
-// parseTranscriptLine reads a line. One that is no JSON is kept as a text.
-func parseTranscriptLine(raw []byte) transcriptLine {
+// parse reads a line into memory of its own. One that is no JSON is kept as a text.
+func (r *transcriptRecorder) parse(raw []byte) transcriptLine {
+	raw = bytes.Clone(raw)
 	if !json.Valid(raw) {
-		quoted, err := json.Marshal(string(raw))
-		if err != nil {
-			quoted = []byte(`""`)
-		}
-		return transcriptLine{raw: quoted}
+		raw, _ = json.Marshal(string(raw)) // strings always encode
 	}
-	l := transcriptLine{raw: raw, fields: objectOf(raw)}
-	l.kind, l.subtype, l.id = l.text("type"), l.text("subtype"), l.text("uuid")
-	l.session = cmp.Or(l.text("session_id"), l.text("sessionId"))
-	l.time, _ = time.Parse(time.RFC3339Nano, l.text("timestamp"))
+	l := transcriptLine{fields: objectOf(raw)}
+	l.Raw, l.ID, l.SessionID = raw, l.text("uuid"), cmp.Or(l.text("session_id"), l.text("sessionId"))
+	l.Time = r.now()
+	if written, err := time.Parse(time.RFC3339Nano, l.text("timestamp")); err == nil {
+		l.Time = written
+	}
 	return l
 }
 
 // parts are what a line is made of. The usage of a model call is told with its first line.
-func (s *scribe) parts(raw json.RawMessage) []agent.TranscriptPart {
-	parts, call := partsOf(raw)
+func (r *transcriptRecorder) parts(l transcriptLine) []agent.TranscriptPart {
+	parts, call := partsOf(l.Raw, l.fields)
 	if usage := call.object("usage"); usage != nil {
 		id := call.text("id")
-		if counted, _ := s.counted.Get(id); !counted {
-			s.counted.Put(id, id != "")
+		if counted, _ := r.counted.Get(id); !counted {
+			r.counted.Put(id, id != "")
 			parts = append(parts, agent.TranscriptPart{Type: agent.TranscriptTokenUsage, Detail: call["usage"]})
 		}
 	}
@@ -74,8 +70,7 @@ func (s *scribe) parts(raw json.RawMessage) []agent.TranscriptPart {
 }
 
 // partsOf are what a line is made of, and the answer of the model that it belongs to, if it does.
-func partsOf(raw json.RawMessage) (parts []agent.TranscriptPart, call fields) {
-	line := objectOf(raw)
+func partsOf(raw json.RawMessage, line fields) (parts []agent.TranscriptPart, call fields) {
 	whole := func(t agent.TranscriptType) []agent.TranscriptPart {
 		return []agent.TranscriptPart{{Type: t, Detail: raw}}
 	}

@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/internal/lines"
 )
 
 func TestALineIsMadeOfParts(t *testing.T) {
@@ -52,8 +54,8 @@ func TestALineIsMadeOfParts(t *testing.T) {
 		"no object":                 {`[1]`, whole(agent.TranscriptUnknown)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := newTestScribe(true)
-			if diff := cmp.Diff(test.want(test.line), s.parts(json.RawMessage(test.line))); diff != "" {
+			r, _ := newTestRecorder(true)
+			if diff := cmp.Diff(test.want(test.line), r.parts(r.parse([]byte(test.line)))); diff != "" {
 				t.Errorf("parts (-want +got):\n%s", diff)
 			}
 		})
@@ -62,9 +64,9 @@ func TestALineIsMadeOfParts(t *testing.T) {
 
 // The lines of one model call all have its tokens.
 func TestTheTokensOfAModelCallAreToldOnce(t *testing.T) {
-	s, told := newTestScribe(false)
+	r, told := newTestRecorder(false)
 	for _, id := range []string{"m1", "m1", "m2"} {
-		s.hear([]byte(`{"type":"assistant","uuid":"` + fmt.Sprint(len(*told)) + `","message":{"id":"` + id + `","content":[{"type":"text"}],"usage":{"input_tokens":1}}}`))
+		hear(r, `{"type":"assistant","uuid":"`+fmt.Sprint(len(*told))+`","message":{"id":"`+id+`","content":[{"type":"text"}],"usage":{"input_tokens":1}}}`)
 	}
 	count := 0
 	for _, l := range *told {
@@ -79,7 +81,7 @@ func TestTheTokensOfAModelCallAreToldOnce(t *testing.T) {
 	}
 }
 
-// FuzzALineIsToldAsItIs has any bytes go through the scribe, cut anywhere.
+// FuzzALineIsToldAsItIs has any bytes go through the recorder, cut anywhere, in lines as the client reads them.
 func FuzzALineIsToldAsItIs(f *testing.F) {
 	f.Add([]byte(`{"type":"user","uuid":"u","message":{"content":[{"type":"tool_result","content":"a`+"\u2028"+`b"},{"type":"text"}]}}`), uint16(3))
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"thinking"},{"type":"tool_use","input":{"x":"\ud800"}}],"usage":{}}}`), uint16(40))
@@ -87,14 +89,21 @@ func FuzzALineIsToldAsItIs(f *testing.F) {
 	f.Add([]byte("{\"a\":1,\n \"b\":2}"), uint16(0))
 	f.Add([]byte(`{"type":"transcript_mirror","filePath":"x","entries":[{"type":"user"},7,"x"]}`), uint16(5))
 	f.Fuzz(func(t *testing.T, line []byte, cut uint16) {
-		s, told := newTestScribe(false)
-		c := &lineCutter{each: s.hear}
+		r, told := newTestRecorder(false)
 		at := min(int(cut), len(line))
-		_, _ = c.Write(line[:at])
-		_, _ = c.Write(append(slices.Clone(line[at:]), '\n'))
+		reader := lines.NewReader(io.MultiReader(bytes.NewReader(line[:at]), bytes.NewReader(line[at:]), strings.NewReader("\n")), 0)
+		for {
+			next, err := reader.Next()
+			if err != nil {
+				break
+			}
+			if bytes.HasPrefix(next, []byte("{")) {
+				hear(r, string(next))
+			}
+		}
 		if json.Valid(line) && !bytes.ContainsAny(line, "\n\r") && bytes.HasPrefix(line, []byte("{")) {
 			kind := objectOf(line).text("type")
-			if !passing[kind] && kind != "transcript_mirror" && !passing[kind+"/"+objectOf(line).text("subtype")] {
+			if kind != "stream_event" && kind != "transcript_mirror" && kind+"/"+objectOf(line).text("subtype") != "system/thinking_tokens" {
 				if len(*told) != 1 || !bytes.Equal((*told)[0].Raw, line) {
 					t.Fatalf("told were %q, want %q as it is", *told, line)
 				}

@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,18 +17,35 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/claude"
 	_ "github.com/drover-agents/drover/internal/testsize"
 )
 
 const testSession = "6b1f6f0e-0000-4000-8000-000000000001"
 
-// newTestScribe writes what it is told into a list.
-func newTestScribe(mirrored bool) (*scribe, *[]agent.TranscriptLine) {
+// newTestRecorder writes what it is told into a list.
+func newTestRecorder(mirrored bool) (*transcriptRecorder, *[]agent.TranscriptLine) {
 	told := &[]agent.TranscriptLine{}
-	s := newScribe(func(l agent.TranscriptLine) { *told = append(*told, l) })
-	s.mirrored = mirrored
-	s.now = func() time.Time { return time.Unix(1, 0) }
-	return s, told
+	r := newTranscriptRecorder(func(l agent.TranscriptLine) { *told = append(*told, l) })
+	r.mirrored = mirrored
+	r.now = func() time.Time { return time.Unix(1, 0) }
+	return r, told
+}
+
+// hear gives a recorder a line of the CLI as the client does.
+func hear(r *transcriptRecorder, raw string) {
+	line, err := claude.ParseLine([]byte(raw))
+	if err != nil || line.Type() != "transcript_mirror" {
+		r.Message(line)
+		return
+	}
+	var frame struct {
+		FilePath string
+		Entries  []json.RawMessage
+	}
+	if json.Unmarshal(line.Raw(), &frame) == nil {
+		r.Copies(frame.FilePath, frame.Entries)
+	}
 }
 
 func saidLine(kind, id string) string {
@@ -88,16 +106,16 @@ func TestALineIsToldInThePlaceThatItsFileHas(t *testing.T) {
 			want:       []string{"u1 stream", "a1 stream"},
 		},
 		"what is no part of the conversation is not told": {
-			heard: []string{`{"type":"control_request"}`, `{"type":"stream_event","uuid":"p"}`, `{"uuid":"p","type":"stream_event"}`, `{"type":"keep_alive"}`, `{"type":"system","subtype":"thinking_tokens"}`, "", "text"},
+			heard: []string{`{"type":"stream_event","uuid":"p"}`, `{"uuid":"p","type":"stream_event"}`, `{"type":"system","subtype":"thinking_tokens"}`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, told := newTestScribe(!test.unmirrored)
+			r, told := newTestRecorder(!test.unmirrored)
 			for _, line := range test.heard {
-				s.hear([]byte(line))
+				hear(r, line)
 			}
 			if test.ended {
-				s.end()
+				r.End()
 			}
 			if diff := cmp.Diff(test.want, names(*told)); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
@@ -108,11 +126,11 @@ func TestALineIsToldInThePlaceThatItsFileHas(t *testing.T) {
 
 // Subagents of old CLIs do not say who they are; the message about their beginning does.
 func TestASubagentIsKnownByItsCall(t *testing.T) {
-	s, told := newTestScribe(false)
-	s.hear([]byte(`{"type":"system","subtype":"task_started","task_id":"a7","tool_use_id":"call1"}`))
-	s.hear([]byte(`{"type":"assistant","uuid":"1","parent_tool_use_id":"call1"}`))
-	s.hear([]byte(`{"type":"assistant","uuid":"2","parent_tool_use_id":"call2","agent_id":"a8"}`))
-	s.hear([]byte(`{"type":"assistant","uuid":"3","parent_tool_use_id":"call3"}`))
+	r, told := newTestRecorder(false)
+	hear(r, `{"type":"system","subtype":"task_started","task_id":"a7","tool_use_id":"call1"}`)
+	hear(r, `{"type":"assistant","uuid":"1","parent_tool_use_id":"call1"}`)
+	hear(r, `{"type":"assistant","uuid":"2","parent_tool_use_id":"call2","agent_id":"a8"}`)
+	hear(r, `{"type":"assistant","uuid":"3","parent_tool_use_id":"call3"}`)
 	var got []string
 	for _, l := range *told {
 		got = append(got, l.Source)
@@ -131,8 +149,8 @@ func TestNoLineIsLostOrToldTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		s, told := newTestScribe(true)
-		s.files = newTranscriptFiles(dir)
+		r, told := newTestRecorder(true)
+		r.files = newTranscriptFiles(dir)
 		var file, said []string // what there is of both, in order
 		for i := range rapid.IntRange(1, 12).Draw(t, "lines") {
 			id := fmt.Sprintf("id%d", i)
@@ -156,12 +174,12 @@ func TestNoLineIsLostOrToldTwice(t *testing.T) {
 				ready = len(mirrored)
 			}
 			if ready == 0 || len(heard) > 0 && rapid.Bool().Draw(t, "say") {
-				s.hear([]byte(heard[0]))
+				hear(r, heard[0])
 				heard = heard[1:]
 				continue
 			}
 			n := rapid.IntRange(1, ready).Draw(t, "frame")
-			s.hear([]byte(mirrorFrame(mirrored[:n]...)))
+			hear(r, mirrorFrame(mirrored[:n]...))
 			mirrored = mirrored[n:]
 		}
 		written := file[:len(file)-torn]
@@ -172,8 +190,8 @@ func TestNoLineIsLostOrToldTwice(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "projects", "p", testSession+".jsonl"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s.sessions[testSession] = true
-		s.end()
+		r.sessions[testSession] = true
+		r.End()
 		checkTold(t, file[:len(file)-min(lost, torn)], said, *told)
 	})
 }

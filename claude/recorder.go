@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claude
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// A Recorder is given a conversation while it takes place, whether or not anybody reads its messages. Its
+// methods must not block. Prompt may be called at the same time as the others.
+type Recorder interface {
+	// Start is called before the process is started. configDir is the folder of the CLI's files, empty if
+	// the environment does not say; copies says whether the CLI tells what it writes there.
+	Start(configDir string, copies bool)
+	// Prompt is given each prompt as a line, before the CLI gets it.
+	Prompt(line []byte)
+	// Message is given each message of the CLI, in their order. A line that is no JSON has no type.
+	Message(line Line)
+	// Copies is given the lines that the CLI has added to a transcript file, in the order of the messages.
+	Copies(file string, entries []json.RawMessage)
+	// End is called when the process has ended, or could not be started. Temporary files are still there.
+	End()
+}
+
+// noRecorder is the Recorder of options that have none.
+type noRecorder struct{}
+
+func (noRecorder) Start(string, bool)               {}
+func (noRecorder) Prompt([]byte)                    {}
+func (noRecorder) Message(Line)                     {}
+func (noRecorder) Copies(string, []json.RawMessage) {}
+func (noRecorder) End()                             {}
+
+// recordsFiles reports whether a Recorder is to be told what the CLI writes into its transcript files.
+func (o *Options) recordsFiles() bool {
+	return o.Recorder != nil && !o.NoPersistence && !slices.Contains(o.ExtraArgs, "--no-session-persistence")
+}
