@@ -143,7 +143,7 @@ func (e *ending) limit(err error) {
 	case errors.Is(err, guard.ErrDeadlineExceeded):
 		e.dropError()
 		e.done.Status, e.done.Result, e.done.Reason, e.done.Cause = event.DoneInterrupted, "", err.Error(), err
-	case isUnheeded(err):
+	case has[*unheededError](err):
 		e.fail(codeUnheeded, err)
 	default:
 		e.fail(codeBreach, err)
@@ -155,9 +155,7 @@ func (e *ending) limit(err error) {
 // run stands, as a gateway.Usage. The event's usage has the same tokens and cost.
 const GatewayUsage = "gatewayUsage"
 
-// counted adds the gateway's count of the run.
-func (e *ending) counted(usage any) { e.describe(GatewayUsage, usage) }
-
+// describe adds something to the metadata of the done event.
 func (e *ending) describe(key string, value any) {
 	raw, err := json.Marshal(value)
 	if err != nil {

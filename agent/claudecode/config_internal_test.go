@@ -157,7 +157,7 @@ func TestAPledgeIsKeptByTheFirstCallOfTheMainLoop(t *testing.T) {
 			for _, call := range test.calls {
 				err = errors.Join(err, p.inspect(call))
 			}
-			if isUnheeded(err) != test.broken {
+			if has[*unheededError](err) != test.broken {
 				t.Errorf("the pledge is broken: %v", err)
 			}
 		})

@@ -99,7 +99,7 @@ func (n *normaliser) missingResult(end *claude.TurnEnd) {
 	if end != nil {
 		cause = end.Err()
 	}
-	if _, told := errors.AsType[*claude.ProtocolError](cause); n.malformed != nil && !told {
+	if n.malformed != nil && !has[*claude.ProtocolError](cause) {
 		cause = fmt.Errorf("%w\n  before that: %w", n.malformed, cause)
 	}
 	const message = "the agent ended without a result"

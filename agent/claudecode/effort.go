@@ -3,7 +3,6 @@
 package claudecode
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -78,11 +77,6 @@ func thinksNot(o *claude.Options) bool { return o.Thinking != nil && o.Thinking.
 type unheededError struct{ text string }
 
 func (e *unheededError) Error() string { return "claudecode: " + e.text }
-
-func isUnheeded(err error) bool {
-	_, is := errors.AsType[*unheededError](err)
-	return is
-}
 
 // A pledge is what the first call of a run to its model has to ask for. Later calls may differ with good
 // reason: a skill may have an effort of its own, an overloaded model another one in its place.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,55 +24,59 @@ var _ agent.Classifier = (*Adapter)(nil)
 // stderrLines is how many lines of the CLI's standard error are told.
 const stderrLines = 20
 
-// Classify implements [agent.Classifier].
+// Classify implements [agent.Classifier]. What was seen of the model, of the process and of its stream comes before
+// what only says that a request was wrong.
 func (*Adapter) Classify(err error) agent.Failure {
-	for _, known := range []func(error) (agent.Failure, bool){
-		ofLimit, ofIsolation, ofReadiness, ofResult, ofProcess, ofProtocol, ofStart, ofAnswer, ofOptions, ofFile,
-	} {
-		if f, ok := known(err); ok {
-			return f
-		}
+	result, hasResult := errors.AsType[*claude.ResultError](err)
+	ended, hasEnded := errors.AsType[*claude.ProcessError](err)
+	slow, isSlow := errors.AsType[*claude.ControlTimeoutError](err)
+	switch {
+	case errors.Is(err, gateway.ErrMaxTurns):
+		return agent.Failure{Kind: agent.FailureMaxTurns}
+	case errors.Is(err, guard.ErrBudgetExhausted):
+		return agent.Failure{Kind: agent.FailureMaxBudget}
+	case has[*isolation.AuthError](err):
+		return agent.Failure{Kind: agent.FailureAuthentication}
+	case has[*isolation.RefusedError](err), isAny(err, transcript.ErrNotFound, transcript.ErrBadKey, transcript.ErrInUse):
+		return agent.Failure{Kind: agent.FailureRequest}
+	case errors.Is(err, claude.ErrCLINotFound):
+		return agent.Failure{Kind: agent.FailureUnavailable, Message: "Claude Code CLI not found. Install: npm install -g @anthropic-ai/claude-code"}
+	case isAny(err, agent.ErrUnavailable, claude.ErrTooOld, claude.ErrNotExecutable):
+		return agent.Failure{Kind: agent.FailureUnavailable}
+	case hasResult:
+		return ofResult(result)
+	case hasEnded:
+		return ofProcess(ended)
+	case has[*claude.ProtocolError](err), has[*claude.MessageTooLargeError](err):
+		return agent.Failure{Kind: agent.FailureProtocol, Message: "Failed to parse SDK response: " + firstLine(err)}
+	case isSlow: // the CLI was there and did not come to the point where it could be asked anything
+		return agent.Failure{Kind: agent.FailureStart, Details: map[string]any{"during": slow.Subtype}}
+	case has[*claude.LaunchError](err), has[*claude.ControlError](err):
+		return agent.Failure{Kind: agent.FailureRequest}
+	case errors.Is(err, claude.ErrStructuredOutput):
+		return agent.Failure{Kind: agent.FailureNoOutput}
+	case errors.Is(err, claude.ErrNoAnswer):
+		return agent.Failure{Kind: agent.FailureNoResult, Message: "No result message received from SDK"}
+	case has[*claude.OptionError](err), has[*requestError](err):
+		return agent.Failure{Kind: agent.FailureRequest}
+	case isAny(err, fs.ErrNotExist, fs.ErrPermission): // files and folders of the request
+		return agent.Failure{Kind: agent.FailureRequest}
 	}
 	return agent.Failure{}
 }
 
-func ofLimit(err error) (agent.Failure, bool) {
-	if errors.Is(err, gateway.ErrMaxTurns) {
-		return agent.Failure{Kind: agent.FailureMaxTurns}, true
-	}
-	return agent.Failure{Kind: agent.FailureMaxBudget}, errors.Is(err, guard.ErrBudgetExhausted)
+// has reports whether an error of a type is in err's tree.
+func has[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
 }
 
-// ofIsolation is about credentials that are missing, and about settings and conversations that cannot be had.
-func ofIsolation(err error) (agent.Failure, bool) {
-	_, missing := errors.AsType[*isolation.AuthError](err)
-	_, refused := errors.AsType[*isolation.RefusedError](err)
-	switch {
-	case missing:
-		return agent.Failure{Kind: agent.FailureAuthentication}, true
-	case refused, errors.Is(err, transcript.ErrNotFound), errors.Is(err, transcript.ErrBadKey), errors.Is(err, transcript.ErrInUse):
-		return agent.Failure{Kind: agent.FailureRequest}, true
-	}
-	return agent.Failure{}, false
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-func ofReadiness(err error) (agent.Failure, bool) {
-	f := agent.Failure{Kind: agent.FailureUnavailable}
-	switch {
-	case errors.Is(err, claude.ErrCLINotFound):
-		f.Message = "Claude Code CLI not found. Install: npm install -g @anthropic-ai/claude-code"
-	case errors.Is(err, agent.ErrUnavailable), errors.Is(err, claude.ErrTooOld), errors.Is(err, claude.ErrNotExecutable):
-	default:
-		return f, false
-	}
-	return f, true
-}
-
-func ofProcess(err error) (agent.Failure, bool) {
-	ended, ok := errors.AsType[*claude.ProcessError](err)
-	if !ok {
-		return agent.Failure{}, false
-	}
+// ofProcess is about a CLI that ended.
+func ofProcess(ended *claude.ProcessError) agent.Failure {
 	f := agent.Failure{Kind: agent.FailureProcess, Details: map[string]any{
 		"exit_code": ended.Status.Code, "during": ended.During, "stderr": lastLines(ended.StderrTail),
 	}}
@@ -86,57 +91,11 @@ func ofProcess(err error) (agent.Failure, bool) {
 		why = fmt.Sprintf("it ended during %s (%s) and wrote nothing to standard error", ended.During, ended.Status)
 	}
 	f.Message = "Claude Code process failed: " + why
-	return f, true
-}
-
-func ofProtocol(err error) (agent.Failure, bool) {
-	_, malformed := errors.AsType[*claude.ProtocolError](err)
-	_, large := errors.AsType[*claude.MessageTooLargeError](err)
-	if !malformed && !large {
-		return agent.Failure{}, false
-	}
-	return agent.Failure{Kind: agent.FailureProtocol, Message: "Failed to parse SDK response: " + firstLine(err)}, true
-}
-
-// ofStart is about a CLI that was there and did not come to the point where it could be asked anything.
-func ofStart(err error) (agent.Failure, bool) {
-	if slow, ok := errors.AsType[*claude.ControlTimeoutError](err); ok {
-		return agent.Failure{Kind: agent.FailureStart, Details: map[string]any{"during": slow.Subtype}}, true
-	}
-	if _, ok := errors.AsType[*claude.LaunchError](err); ok {
-		return agent.Failure{Kind: agent.FailureRequest}, true
-	}
-	_, ok := errors.AsType[*claude.ControlError](err)
-	return agent.Failure{Kind: agent.FailureRequest}, ok
-}
-
-func ofAnswer(err error) (agent.Failure, bool) {
-	switch {
-	case errors.Is(err, claude.ErrStructuredOutput):
-		return agent.Failure{Kind: agent.FailureNoOutput}, true
-	case errors.Is(err, claude.ErrNoAnswer):
-		return agent.Failure{Kind: agent.FailureNoResult, Message: "No result message received from SDK"}, true
-	}
-	return agent.Failure{}, false
-}
-
-func ofOptions(err error) (agent.Failure, bool) {
-	_, option := errors.AsType[*claude.OptionError](err)
-	_, field := errors.AsType[*requestError](err)
-	return agent.Failure{Kind: agent.FailureRequest}, option || field
-}
-
-// ofFile is about files and folders of the request that are not there, or may not be read.
-func ofFile(err error) (agent.Failure, bool) {
-	return agent.Failure{Kind: agent.FailureRequest}, errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+	return f
 }
 
 // ofResult is about a turn that ended with an error.
-func ofResult(err error) (agent.Failure, bool) {
-	result, ok := errors.AsType[*claude.ResultError](err)
-	if !ok {
-		return agent.Failure{}, false
-	}
+func ofResult(result *claude.ResultError) agent.Failure {
 	f := agent.Failure{Kind: resultKind(result), Details: map[string]any{"subtype": result.Subtype}}
 	for key, value := range map[string]string{
 		"api_error_type": result.APIErrorType, "api_error": result.APIError,
@@ -152,7 +111,7 @@ func ofResult(err error) (agent.Failure, bool) {
 	if result.APIErrorStatus != 0 {
 		f.Details["api_error_status"] = result.APIErrorStatus
 	}
-	return f, true
+	return f
 }
 
 // resultKinds are asked in order.

@@ -138,7 +138,7 @@ func (r *run) connectError(ctx context.Context, err error) error {
 	if limit := r.stoppedBy(ctx); limit != nil {
 		return limit
 	}
-	if _, ended := errors.AsType[*claude.ProcessError](err); ended && ctx.Err() == nil {
+	if has[*claude.ProcessError](err) && ctx.Err() == nil {
 		if old := r.checkVersion(ctx, ""); old != nil {
 			return old
 		}

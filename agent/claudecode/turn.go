@@ -135,8 +135,7 @@ func (t *turn) take(ctx context.Context, next said, more bool, yield yieldFunc) 
 // endTurn yields the end of the turn if it was that of the prompt. Another one, which the CLI began by
 // itself, is followed by that.
 func (t *turn) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc) (over bool) {
-	_, torn := errors.AsType[*claude.ProtocolError](end.Err())
-	if end.Answer == nil && !end.Forced && !torn && ctx.Err() == nil {
+	if end.Answer == nil && !end.Forced && !has[*claude.ProtocolError](end.Err()) && ctx.Err() == nil {
 		return false
 	}
 	last := t.normal.done(end)
@@ -178,7 +177,7 @@ func (t *turn) unfinished() *claude.TurnEnd {
 }
 
 func brokenCode(err error) string {
-	if _, ended := errors.AsType[*claude.ProcessError](err); ended || errors.Is(err, errGone) {
+	if has[*claude.ProcessError](err) || errors.Is(err, errGone) {
 		return codeEnded
 	}
 	return codeStream
@@ -299,7 +298,7 @@ func (t *turn) count(e *ending) {
 	whole, aborted := t.asides.answered() // before the count of all, which is never less
 	usage := t.cell.Usage()
 	since := usageSince(usage, t.counted)
-	e.counted(since)
+	e.describe(GatewayUsage, since)
 	// What the last turn did not tell may be in this one.
 	e.meter(since, whole.since(tokensOf(t.counted)), aborted.since(t.aborted), !t.uncounted)
 	t.counted, t.aborted = usage, aborted

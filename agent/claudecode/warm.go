@@ -105,8 +105,7 @@ func (r *run) exercise(ctx context.Context) error {
 
 // refusedOnly reports whether a request did nothing worse than not to be known to the CLI.
 func refusedOnly(err error) bool {
-	_, refused := errors.AsType[*claude.ControlError](err)
-	return err == nil || refused
+	return err == nil || has[*claude.ControlError](err)
 }
 
 // Close ends the CLIs that wait for a request. From then on nothing can be run. What runs already is not
