@@ -99,18 +99,16 @@ func newSearch(i *isolation.Isolation) *search {
 	}
 	s.path = settingsFile(dir)
 	content, err := os.ReadFile(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s
-	}
-	if err == nil {
-		if settings, decodeErr := claude.DecodeSettings(content); decodeErr == nil {
-			s.settings = settings
-			return s
-		}
+	settings, malformed := claude.DecodeSettings(content)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		s.notes = append(s.notes, s.path+" cannot be read, and counts as empty")
+	case malformed != nil:
 		s.notes = append(s.notes, s.path+" is not valid JSON, and counts as empty")
-		return s
+	default:
+		s.settings = settings
 	}
-	s.notes = append(s.notes, s.path+" cannot be read, and counts as empty")
 	return s
 }
 

@@ -47,7 +47,7 @@ var replaced = []string{
 
 // choosesModel reports whether a variable says which model is used, and nothing else.
 func choosesModel(name string) bool {
-	return name == "ANTHROPIC_BETAS" || strings.HasPrefix(name, "ANTHROPIC_") && strings.HasSuffix(name, "_MODEL") || name == "ANTHROPIC_MODEL"
+	return name == "ANTHROPIC_BETAS" || strings.HasPrefix(name, "ANTHROPIC_") && strings.HasSuffix(name, "_MODEL")
 }
 
 // ValidateEnv refuses variables that hold the walls of the CLI, as [isolation.Isolation.Open] does.
