@@ -14,8 +14,7 @@ import (
 
 // asides are what the cell and the gateway tell while the CLI talks. Whoever tells never waits.
 type asides struct {
-	told  chan struct{} // holds something while there is something to take
-	spoke chan struct{} // holds something if the model has given an answer; see awaitAnswer
+	told chan struct{} // holds something while there is something to take
 
 	mu      sync.Mutex
 	waiting []aside
@@ -23,6 +22,7 @@ type asides struct {
 	aborted Tokens // of those that the agent did not wait for
 	answers int    // answers to the main conversation in this turn
 	reason  string // the stop reason of the last of them that has one
+	spoke   bool   // one of them is something other than calls of tools
 }
 
 // An aside is what was told, and when: it may be read later.
@@ -31,7 +31,7 @@ type aside struct {
 	at time.Time
 }
 
-func newAsides() *asides { return &asides{told: make(chan struct{}, 1), spoke: make(chan struct{}, 1)} }
+func newAsides() *asides { return &asides{told: make(chan struct{}, 1)} }
 
 // tell may be called from any goroutine.
 func (a *asides) tell(p event.Payload) {
@@ -48,19 +48,12 @@ func (a *asides) tell(p event.Payload) {
 		if call.Agent == gateway.MainAgent && (whole || call.StopReason != "") && call.Operation == "messages" {
 			a.answers++
 			a.reason = cmp.Or(call.StopReason, a.reason)
-			if call.StopReason != "tool_use" {
-				signal(a.spoke)
-			}
+			a.spoke = a.spoke || call.StopReason != "tool_use"
 		}
 	}
 	a.mu.Unlock()
-	signal(a.told)
-}
-
-// signal puts something into a channel that has room for one.
-func signal(c chan struct{}) {
 	select {
-	case c <- struct{}{}:
+	case a.told <- struct{}{}:
 	default:
 	}
 }
@@ -69,44 +62,42 @@ func signal(c chan struct{}) {
 func (a *asides) newTurn() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.answers, a.reason = 0, ""
-	select {
-	case <-a.spoke:
-	default:
+	a.answers, a.reason, a.spoke = 0, "", false
+}
+
+// await waits until something holds of what was told, which is asked under the lock, and reports whether it does.
+func (a *asides) await(limit time.Duration, holds func() bool) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		a.mu.Lock()
+		done := holds()
+		a.mu.Unlock()
+		if done {
+			return true
+		}
+		select {
+		case <-a.told:
+		case <-timer.C:
+			return false
+		}
 	}
 }
 
 // awaitAnswer reports whether the main conversation has got an answer in this turn other than calls of tools.
 // The gateway reports a call a moment after the CLI has read its answer.
 func (a *asides) awaitAnswer(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-a.spoke:
-		return true
-	case <-timer.C:
-		return false
-	}
+	return a.await(limit, func() bool { return a.spoke })
 }
 
 // stopReason returns the stop reason of the main conversation's last answer in this turn, or "". It waits until the
 // gateway has reported as many answers as given.
-func (a *asides) stopReason(answers int, limit time.Duration) string {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	for {
-		a.mu.Lock()
-		reason, whole := a.reason, a.answers >= answers
-		a.mu.Unlock()
-		if whole {
-			return reason
-		}
-		select {
-		case <-a.told:
-		case <-timer.C:
-			return reason
-		}
-	}
+func (a *asides) stopReason(answers int, limit time.Duration) (reason string) {
+	a.await(limit, func() bool {
+		reason = a.reason
+		return a.answers >= answers
+	})
+	return reason
 }
 
 // answered are the tokens of the answers that came to their end, and of those that the agent did not wait for.
