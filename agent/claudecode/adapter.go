@@ -110,14 +110,10 @@ func (a *Adapter) prepared(ctx context.Context, req agent.Request) (*run, error)
 // The conversation is an [agent.Resetter]. With a workspace, the agent's calls are part of the transaction that
 // ctx belongs to.
 func (a *Adapter) Open(ctx context.Context, req agent.Request) (agent.Conversation, error) {
-	if r, err := a.prepared(ctx, req); r != nil || err != nil {
-		return conversationOf(r, err)
+	r, err := a.prepared(ctx, req)
+	if r == nil && err == nil {
+		r, err = a.launch(ctx, req)
 	}
-	return conversationOf(a.launch(ctx, req))
-}
-
-// conversationOf keeps a missing run from being a conversation.
-func conversationOf(r *run, err error) (agent.Conversation, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ package claudecode
 import (
 	"errors"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
@@ -58,8 +56,6 @@ func refusesBypass(o *claude.Options) bool {
 	if os.Geteuid() != 0 || o.User != "" {
 		return false
 	}
-	return !slices.ContainsFunc(o.Environ(), func(entry string) bool {
-		wrapped, ok := strings.CutPrefix(entry, "CLAUDE_CODE_BUBBLEWRAP=")
-		return entry == "IS_SANDBOX=1" || ok && wrapped != "" && wrapped != "0"
-	})
+	wrapped := environ(o, "CLAUDE_CODE_BUBBLEWRAP")
+	return environ(o, "IS_SANDBOX") != "1" && (wrapped == "" || wrapped == "0")
 }

@@ -76,14 +76,6 @@ func (r *run) home() string {
 	return r.cell.Home().Path()
 }
 
-// leaveCell removes what the cell has left.
-func (r *run) leaveCell() error {
-	if r.cell == nil {
-		return nil
-	}
-	return r.cell.Close()
-}
-
 // limited is a context that ends with the deadlines of the cell's budgets. Their other limits are kept
 // by the gateway.
 func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {

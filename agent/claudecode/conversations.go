@@ -5,6 +5,7 @@ package claudecode
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/drover-agents/drover/claude"
@@ -86,7 +87,7 @@ func (c *conversations) grow(key transcript.Key, size int) (over []transcript.Ke
 	c.held[key] += size
 	c.began[key.SessionID] = key.ProjectKey
 	c.total += size
-	c.use(key)
+	c.order = append(slices.DeleteFunc(c.order, func(other transcript.Key) bool { return other == key }), key)
 	for c.total > c.limit && len(c.order) > 1 {
 		oldest := c.order[0]
 		c.order = c.order[1:]
@@ -96,17 +97,6 @@ func (c *conversations) grow(key transcript.Key, size int) (over []transcript.Ke
 		over = append(over, oldest)
 	}
 	return over
-}
-
-// use moves a session to the end of the order.
-func (c *conversations) use(key transcript.Key) {
-	for i, other := range c.order {
-		if other == key {
-			c.order = append(c.order[:i], c.order[i+1:]...)
-			break
-		}
-	}
-	c.order = append(c.order, key)
 }
 
 // keep has the conversation of a run kept.

@@ -51,7 +51,7 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 		d.Result = cmp.Or(m.Result, textOfError(err))
 	}
 	if d.Status == event.DoneError {
-		n.finalError(m, err)
+		n.tell(place{turn: n.turn}, event.Error{Code: errorCode(m, err), Message: textOfError(err), Cause: err})
 	}
 	d.Usage = n.usage.report(n.toolUses, d.Status == event.DoneInterrupted || end.Forced, d.Status == event.DoneSuccess)
 	n.tell(place{turn: n.turn}, d)
@@ -145,11 +145,6 @@ func (n *normaliser) endError(end *claude.TurnEnd, status event.DoneStatus) erro
 		return nil
 	}
 	return err
-}
-
-// finalError tells of the error that ended the run.
-func (n *normaliser) finalError(m *claude.ResultMessage, err error) {
-	n.tell(place{turn: n.turn}, event.Error{Code: errorCode(m, err), Message: textOfError(err), Cause: err})
 }
 
 // errorCode keeps the most exact name that the CLI has for the error.

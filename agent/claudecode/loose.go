@@ -3,7 +3,6 @@
 package claudecode
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -94,9 +93,7 @@ func deltaText(raw json.RawMessage) string {
 
 // textOf is the string that raw is, or nothing.
 func textOf(raw json.RawMessage) (s string) {
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
+	_ = json.Unmarshal(raw, &s) // what is no text leaves it empty
 	return s
 }
 
@@ -155,14 +152,6 @@ func looseContent(m *claude.UserMessage) []claude.Block {
 		return m.Content
 	}
 	return decodeBlocks(loosely[looseLine](m.Raw()).Content)
-}
-
-// summaryOf is thinking as others tell it.
-func summaryOf(block json.RawMessage) string {
-	if !bytes.Contains(block, []byte(`"summary"`)) {
-		return ""
-	}
-	return textOf(rawField(block, "summary"))
 }
 
 // A looseOutcome is the result of a tool inside an assistant line.

@@ -153,7 +153,7 @@ func TestALineOfAnUnknownTypeChangesNothing(t *testing.T) {
 			t.Errorf("%s told %v", line, payloads(got))
 		}
 	}
-	if n.activity() || n.sessionID() != "" {
-		t.Errorf("activity %v, session %q; want neither", n.activity(), n.sessionID())
+	if n.active || n.session != "" {
+		t.Errorf("activity %v, session %q; want neither", n.active, n.session)
 	}
 }

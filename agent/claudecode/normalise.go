@@ -30,8 +30,8 @@ type normaliser struct {
 	newID func() string
 
 	begun   time.Time // when the first message came
-	session string
-	active  bool // see activity
+	session string    // the last that the CLI named
+	active  bool      // anything but notices of the system came: only then can the session be continued
 	inited  bool
 	spoke   bool          // something but an init was told
 	written bool          // the CLI wrote the last message of the main agent itself
@@ -133,13 +133,6 @@ const (
 	codeResult        = "CLAUDE_CODE_RESULT_ERROR"
 	codeOutput        = "MISSING_STRUCTURED_OUTPUT"
 )
-
-// activity reports whether anything but notices of the system came: only then can the session be
-// continued.
-func (n *normaliser) activity() bool { return n.active }
-
-// sessionID is the last session that the CLI named.
-func (n *normaliser) sessionID() string { return n.session }
 
 func (n *normaliser) heard(session string) {
 	n.session = cmp.Or(session, n.session)

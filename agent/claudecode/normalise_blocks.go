@@ -68,7 +68,7 @@ func (n *normaliser) block(at place, b claude.Block, stamp time.Time) {
 	case *claude.ThinkingBlock:
 		text := b.Thinking
 		if text == "" {
-			text = summaryOf(b.Raw())
+			text = textField(b.Raw(), "summary") // as others tell it
 		}
 		if text != "" {
 			n.tell(at, event.Thinking{Summary: text})
@@ -107,7 +107,7 @@ func (n *normaliser) toolUse(at place, id event.CallID, name string, input json.
 	if name == structuredTool && at.agent == "" {
 		n.answers = append(n.answers, answer{r, input})
 	}
-	n.tell(at, event.ToolCall{ID: id, Name: name, Input: input, Description: descriptionOf(input), AgentID: at.agent})
+	n.tell(at, event.ToolCall{ID: id, Name: name, Input: input, Description: textField(input, "description"), AgentID: at.agent})
 }
 
 func isObject(raw json.RawMessage) bool {
@@ -115,16 +115,12 @@ func isObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{'
 }
 
-// descriptionOf is what the model says about its call: several tools of the CLI ask for it.
-func descriptionOf(input json.RawMessage) string {
-	if !bytes.Contains(input, []byte(`"description"`)) {
+// textField is a field of an object that is a text, or "". Most objects have none, which shows at a glance.
+func textField(object json.RawMessage, name string) string {
+	if !bytes.Contains(object, []byte(`"`+name+`"`)) {
 		return ""
 	}
-	var fields struct {
-		Description json.RawMessage `json:"description"`
-	}
-	_ = json.Unmarshal(input, &fields) // no object was let in
-	return textOf(fields.Description)
+	return objectOf(object).text(name)
 }
 
 // user tells of the results of tool calls; all else on the user's side is the CLI talking to the model.
@@ -307,9 +303,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 // rawField is one field of an object, null if there is none.
 func rawField(object json.RawMessage, name string) json.RawMessage {
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(object, &fields) // what is no object has no fields
-	return orNull(fields[name])
+	return orNull(objectOf(object)[name])
 }
 
 // stream tells of text while it is written. Thinking and the input of calls are told when they are

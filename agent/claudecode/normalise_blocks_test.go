@@ -276,14 +276,14 @@ func TestActivityIsWhatMakesASessionResumable(t *testing.T) {
 	} {
 		n, _ := newNormaliser()
 		n.events(decode(t, line))
-		if n.activity() != want {
-			t.Errorf("%s: activity %v, want %v", line, n.activity(), want)
+		if n.active != want {
+			t.Errorf("%s: activity %v, want %v", line, n.active, want)
 		}
 		if !want {
 			continue
 		}
-		if n.sessionID() != "s" {
-			t.Errorf("%s: session %q", line, n.sessionID())
+		if n.session != "s" {
+			t.Errorf("%s: session %q", line, n.session)
 		}
 	}
 }

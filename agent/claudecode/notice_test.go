@@ -32,7 +32,7 @@ func TestNoticesOfTroubleAreRecoverableErrors(t *testing.T) {
 			if diff := cmp.Diff(want, payloads(n.events(decode(t, test.line)))); diff != "" {
 				t.Errorf("payloads (-want +got):\n%s", diff)
 			}
-			if n.activity() {
+			if n.active {
 				t.Error("a notice counts as activity")
 			}
 		})

@@ -31,9 +31,9 @@ func (e *requestError) Error() string { return "claudecode: Request." + e.field 
 // overlay lays a request over options, which are a copy of the base: whatever they point to belongs to
 // other runs too and is replaced, never changed.
 func overlay(o *claude.Options, req agent.Request) error {
-	setIf(&o.Dir, req.Dir)
-	setIf(&o.Model, req.Model)
-	setIf(&o.MaxTurns, req.MaxTurns)
+	o.Dir = cmp.Or(req.Dir, o.Dir)
+	o.Model = cmp.Or(req.Model, o.Model)
+	o.MaxTurns = cmp.Or(req.MaxTurns, o.MaxTurns)
 	if req.MaxBudgetUSD != 0 {
 		o.MaxBudgetUSD = new(req.MaxBudgetUSD)
 	}
@@ -65,14 +65,6 @@ func overlayServers(o *claude.Options, servers map[string]agent.Server) error {
 	}
 	o.MCPServers = all
 	return errors.Join(errs...)
-}
-
-// setIf sets an option unless the request says nothing about it.
-func setIf[T comparable](option *T, value T) {
-	var nothing T
-	if value != nothing {
-		*option = value
-	}
 }
 
 // overlaySystemPrompt sets the prompt of the request, else of the base, else the CLI's own, and what is added
@@ -179,24 +171,19 @@ func withSetting(settings json.RawMessage, key string, value any) (json.RawMessa
 func overlayTools(o *claude.Options, req agent.Request) error {
 	own, allowed := toolsOf(req), agent.AllowedTools(req, catalogue.Tools())
 	o.DisallowedTools = slices.Concat(o.DisallowedTools, own.full(req.DisallowedTools))
-	switch {
-	case req.AllowedTools == nil:
+	if req.AllowedTools == nil {
 		if req.Host == nil {
 			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRule(req.Skills))
 		}
 		return nil
-	case len(req.AllowedTools) == 0:
-		o.Tools, o.AllowedTools, o.SettingSources, o.StrictMCP = own.builtin(allowed), nil, []string{}, true
-		if req.Host == nil {
-			o.AllowedTools = own.full(allowed)
-		}
-		o.MCPServers, o.MCPConfig = nil, ""
-		return nil
 	}
-	o.Tools, o.StrictMCP = own.builtin(allowed), true
-	o.AllowedTools = nil
+	o.Tools, o.AllowedTools, o.StrictMCP = own.builtin(allowed), nil, true
 	if req.Host == nil {
 		o.AllowedTools = own.full(allowed)
+	}
+	if len(req.AllowedTools) == 0 {
+		o.SettingSources, o.MCPServers, o.MCPConfig = []string{}, nil, ""
+		return nil
 	}
 	return boundServers(o, own.full(allowed))
 }
@@ -299,11 +286,7 @@ func serveTools(o *claude.Options, req agent.Request, failed func(event.ToolResu
 	if err != nil {
 		return nil, fmt.Errorf("claudecode: Request.Tools: %w", err)
 	}
-	servers := maps.Clone(o.MCPServers)
-	if servers == nil {
-		servers = map[string]claude.MCPServer{}
-	}
-	servers[own.server] = server.Server()
-	o.MCPServers = servers
+	o.MCPServers = maps.Clone(o.MCPServers)
+	set(&o.MCPServers, own.server, claude.MCPServer(server.Server()))
 	return server.Close, nil
 }

@@ -147,10 +147,7 @@ func (r *run) connectError(ctx context.Context, err error) error {
 }
 
 // versions remembers the versions of CLIs that do not tell theirs, so that they are asked once.
-type versions struct {
-	mu   sync.Mutex
-	seen map[programFile]string
-}
+type versions struct{ seen sync.Map } // the text of a version by programFile
 
 // A programFile is one state of a file: another CLI at the same path has another size or time.
 type programFile struct {
@@ -165,20 +162,12 @@ func (v *versions) of(ctx context.Context, path string, env []string) (string, e
 		return "", err
 	}
 	file := programFile{path, info.Size(), info.ModTime()}
-	v.mu.Lock()
-	version, known := v.seen[file]
-	v.mu.Unlock()
-	if known {
-		return version, nil
+	if version, known := v.seen.Load(file); known {
+		return version.(string), nil
 	}
-	if version, err = claude.CLIVersion(ctx, path, env); err != nil {
-		return "", err
+	version, err := claude.CLIVersion(ctx, path, env)
+	if err == nil {
+		v.seen.Store(file, version)
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.seen == nil {
-		v.seen = map[programFile]string{}
-	}
-	v.seen[file] = version
-	return version, nil
+	return version, err
 }

@@ -139,11 +139,7 @@ func (c *ruleChanges) observe(o *claude.Options) {
 }
 
 func (c *ruleChanges) saw(result claude.PermissionResult) {
-	allow, ok := result.(claude.Allow)
-	if p, isPointer := result.(*claude.Allow); isPointer && p != nil {
-		allow, ok = *p, true
-	}
-	if ok && len(allow.UpdatedPermissions) > 0 {
+	if allow, ok := allowed(result); ok && len(allow.UpdatedPermissions) > 0 {
 		c.changed.Store(true)
 	}
 }

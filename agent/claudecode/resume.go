@@ -13,7 +13,7 @@ import (
 
 // A continuity is which conversation a run belongs to, and how it can be continued.
 type continuity struct {
-	resumed string // the conversation that is continued, if one is
+	resumed string // the token of the conversation that is continued, if one is; later that of the last turn
 	begun   string // the id of the new one, if one is begun
 	entries int    // how much of it is continued, if it goes on as it was once
 	kept    bool   // the CLI keeps a transcript, so that there is something to continue
@@ -52,12 +52,6 @@ func continueConversation(o *claude.Options, req agent.Request) continuity {
 	return continuity{resumed: token, entries: entries, begun: o.SessionID, kept: !o.NoPersistence}
 }
 
-// after is the continuity of the turn that follows one with this token.
-func (c continuity) after(token string) continuity {
-	c.resumed = token
-	return c
-}
-
 // token is what continues the conversation after this run. The id that the CLI named first comes first. A run that
 // has come to its result has left something to continue; one that broke off has only if the model or
 // the user had said something. Otherwise what was continued can be continued still.
@@ -65,7 +59,7 @@ func (c continuity) token(n *normaliser, resulted bool) string {
 	switch {
 	case !c.kept:
 		return ""
-	case !resulted && !n.activity():
+	case !resulted && !n.active:
 		return c.resumed
 	case resulted:
 		return cmp.Or(c.session, c.resumed, c.begun)

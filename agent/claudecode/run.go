@@ -280,7 +280,9 @@ func (r *run) Close() error {
 		if r.talk != nil {
 			r.talk.leave()
 		}
-		r.closeFail = r.leaveCell()
+		if r.cell != nil {
+			r.closeFail = r.cell.Close()
+		}
 		r.endCalls() // when nothing is left that could write
 		r.release()
 	})

@@ -23,15 +23,9 @@ type transcriptLine struct {
 type fields map[string]json.RawMessage
 
 // text is a field that is a text, or "".
-func (f fields) text(name string) string {
-	var s string
-	_ = json.Unmarshal(f[name], &s) // what is no text is ""
-	return s
-}
+func (f fields) text(name string) string { return textOf(f[name]) }
 
-func (f fields) object(name string) fields {
-	return objectOf(f[name])
-}
+func (f fields) object(name string) fields { return objectOf(f[name]) }
 
 func (f fields) isTrue(name string) bool { return string(bytes.TrimSpace(f[name])) == "true" }
 

@@ -200,7 +200,7 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	if answer != nil && t.normal.written { // then the stop reason is the CLI's too
 		e.setStopReason(t.modelStopReason(ctx))
 	}
-	t.session = t.session.named(t.normal.sessionID(), t.prompt)
+	t.session = t.session.named(t.normal.session, t.prompt)
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = t.session.token(&t.normal, resulted)
 	if err := t.notKept(ctx, e.done.ResumeToken); err != nil {
@@ -213,7 +213,7 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 		}
 		t.asides.tell(event.Error{Code: codeNotKept, Recoverable: true, Cause: err, Message: err.Error()})
 	}
-	t.session = t.session.after(e.done.ResumeToken)
+	t.session.resumed = e.done.ResumeToken
 	// Nothing but the end is told of a run that was stopped.
 	if ctx.Err() == nil && (!t.tellLate(yield) || !t.tellAsides(yield)) {
 		return

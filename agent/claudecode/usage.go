@@ -50,13 +50,10 @@ var counters = []struct {
 	{"webSearchRequests", "web_search_requests", false, func(u *claude.ModelUsage) *int { return &u.WebSearchRequests }, nil},
 }
 
-// object is a JSON object, not yet read.
-type object = map[string]json.RawMessage
-
 // observe takes the totals of a result. It reads the line itself, since the typed message has zero for
 // what is malformed.
 func (u *usageMeter) observe(raw json.RawMessage) {
-	var line object
+	var line fields
 	if json.Unmarshal(raw, &line) != nil {
 		return
 	}
@@ -95,12 +92,12 @@ func (u *usageMeter) reset(m *claude.ConversationReset) {
 }
 
 // models reads totals by model; nil if there are none. It is false if they are malformed.
-func (u *usageMeter) models(line object, names ...string) (map[string]claude.ModelUsage, bool) {
+func (u *usageMeter) models(line fields, names ...string) (map[string]claude.ModelUsage, bool) {
 	raw, there, ok := field(line, names...)
 	if !there {
 		return nil, true
 	}
-	var entries object
+	var entries fields
 	ok = ok && json.Unmarshal(raw, &entries) == nil
 	models := make(map[string]claude.ModelUsage, len(entries))
 	for name, entry := range entries {
@@ -112,7 +109,7 @@ func (u *usageMeter) models(line object, names ...string) (map[string]claude.Mod
 }
 
 func (u *usageMeter) model(raw json.RawMessage) (m claude.ModelUsage, ok bool) {
-	var entry object
+	var entry fields
 	if json.Unmarshal(raw, &entry) != nil || entry == nil {
 		return m, false
 	}
@@ -128,12 +125,12 @@ func (u *usageMeter) model(raw json.RawMessage) (m claude.ModelUsage, ok bool) {
 	}
 	cost, there, ok := number(entry, "costUSD", "cost_usd")
 	u.noCost = u.noCost || !there
-	m.CostUSD, m.Provider = cost, textOf(entry["provider"])
+	m.CostUSD, m.Provider = cost, entry.text("provider")
 	return m, ok && m.ThinkingTokens <= m.OutputTokens
 }
 
 // field is the value of the names, which must agree where several are there. Null counts as absent.
-func field(line object, names ...string) (raw json.RawMessage, there, ok bool) {
+func field(line fields, names ...string) (raw json.RawMessage, there, ok bool) {
 	ok = true
 	for _, name := range names {
 		v := line[name]
@@ -147,7 +144,7 @@ func field(line object, names ...string) (raw json.RawMessage, there, ok bool) {
 }
 
 // number is a field that must be a number from zero on, small enough to be exact.
-func number(line object, names ...string) (v float64, there, ok bool) {
+func number(line fields, names ...string) (v float64, there, ok bool) {
 	raw, there, ok := field(line, names...)
 	if !there || !ok {
 		return 0, there, ok
@@ -173,9 +170,6 @@ func (u *usageMeter) report(toolUses int, partial, succeeded bool) event.Usage {
 	if u.counted && !u.broken {
 		usage.Tokens = u.tokens(models, partial)
 	}
-	if usage.Validate() != nil { // totals that shrank in part
-		usage.Tokens = nil
-	}
 	return usage
 }
 
@@ -185,12 +179,16 @@ func costOf(usd float64) *event.Cost {
 	return &event.Cost{USD: max(0, math.Round(usd*precision)/precision), Source: event.CostAgentEstimate}
 }
 
+// tokens are those of all models; nil if some of the totals have shrunk.
 func (u *usageMeter) tokens(models map[string]claude.ModelUsage, partial bool) *event.Tokens {
-	t := &event.Tokens{Coverage: event.CoverageComplete}
+	coverage := event.CoverageComplete
 	if partial {
-		t.Coverage = event.CoveragePartial
+		coverage = event.CoveragePartial
 	}
-	var all claude.ModelUsage
+	if len(models) == 0 {
+		return &event.Tokens{Coverage: coverage, Totals: u.count(claude.ModelUsage{})}
+	}
+	var records []event.TokenRecord
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		m := models[name]
 		r := event.TokenRecord{Model: name, Provider: m.Provider, Tokens: u.count(m)}
@@ -200,18 +198,10 @@ func (u *usageMeter) tokens(models map[string]claude.ModelUsage, partial bool) *
 		if m.WebSearchRequests > 0 {
 			r.PricedUnits = []event.PricedUnit{{Name: "web_search_request", Quantity: int64(m.WebSearchRequests)}}
 		}
-		t.Records = append(t.Records, r)
-		all = add(all, m)
+		records = append(records, r)
 	}
-	t.Totals = u.count(all)
-	return t
-}
-
-func add(a, b claude.ModelUsage) claude.ModelUsage {
-	for _, c := range counters {
-		*c.of(&a) += *c.of(&b)
-	}
-	return a
+	tokens, _ := event.NewTokens(coverage, records...)
+	return tokens
 }
 
 // count divides the tokens as far as all entries told the parts.

@@ -240,19 +240,22 @@ func frozen(req agent.Request) agent.Request {
 }
 
 func owned(v reflect.Value) reflect.Value {
+	if (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.IsNil() {
+		return v
+	}
 	switch v.Kind() {
 	case reflect.Slice:
 		own := reflect.MakeSlice(v.Type(), 0, v.Len())
 		for i := range v.Len() {
 			own = reflect.Append(own, owned(v.Index(i)))
 		}
-		return nilLike(v, own)
+		return own
 	case reflect.Map:
 		own := reflect.MakeMapWithSize(v.Type(), v.Len())
 		for _, key := range v.MapKeys() {
 			own.SetMapIndex(key, owned(v.MapIndex(key)))
 		}
-		return nilLike(v, own)
+		return own
 	case reflect.Struct:
 		own := reflect.New(v.Type()).Elem()
 		own.Set(v)
@@ -264,11 +267,4 @@ func owned(v reflect.Value) reflect.Value {
 		return own
 	}
 	return v
-}
-
-func nilLike(v, own reflect.Value) reflect.Value {
-	if v.IsNil() {
-		return v
-	}
-	return own
 }
