@@ -26,8 +26,11 @@ import (
 // Nothing is asked over the network, no helper is run, and the stored login is opened only if Auth says
 // so.
 func Authenticate(i *isolation.Isolation) (*Finding, error) {
-	if i.APIKey != "" {
-		return explicitKey(i)
+	if only := i.Auth.Only; i.APIKey != "" && only != "" && only != ModeExplicitKey {
+		return nil, &isolation.AuthError{
+			Reason: fmt.Sprintf("there is an APIKey, and Auth.Only asks for %s", only),
+			Fixes:  []string{"leave one of them out"},
+		}
 	}
 	s := newSearch(i)
 	for _, way := range ways {
@@ -47,31 +50,12 @@ func Authenticate(i *isolation.Isolation) (*Finding, error) {
 	return nil, s.nothingFound()
 }
 
-// explicitKey pays with a key that was given. It goes to the host's base URL, if that has one.
-func explicitKey(i *isolation.Isolation) (*Finding, error) {
-	if only := i.Auth.Only; only != "" && only != ModeExplicitKey {
-		return nil, &isolation.AuthError{
-			Reason: fmt.Sprintf("there is an APIKey, and Auth.Only asks for %s", only),
-			Fixes:  []string{"leave one of them out"},
-		}
-	}
-	if reason := badSecret(i.APIKey); reason != "" {
-		return nil, &isolation.AuthError{Reason: "the APIKey " + reason, Fixes: []string{"give the key as it is, without anything around it"}}
-	}
-	s := newSearch(i)
-	found, err := s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceGiven, Name: "APIKey", credential: &credential{secret: i.APIKey}})
-	if err != nil {
-		return nil, err
-	}
-	found.Mode, found.Notes = ModeExplicitKey, s.notes
-	return found, nil
-}
-
-// ways are all ways to pay that the host may have, in order. A way that is not there finds nil.
+// ways are all ways to pay, in order. A way that is not there finds nil.
 var ways = []struct {
 	mode isolation.Mode
 	find func(*search) (*Finding, error)
 }{
+	{ModeExplicitKey, (*search).explicitKey},
 	{ModeBedrock, (*search).bedrock},
 	{"", (*search).unsupported},
 	{ModeAPIKey, func(s *search) (*Finding, error) { return s.secretIn("ANTHROPIC_API_KEY") }},
@@ -83,6 +67,7 @@ var ways = []struct {
 
 // search is one look at the host.
 type search struct {
+	apiKey   string // Isolation.APIKey
 	host     isolation.Host
 	auth     isolation.Auth
 	settings *claude.SettingsDocument
@@ -91,7 +76,7 @@ type search struct {
 }
 
 func newSearch(i *isolation.Isolation) *search {
-	s := &search{host: i.Host, auth: i.Auth, settings: &claude.SettingsDocument{}}
+	s := &search{apiKey: i.APIKey, host: i.Host, auth: i.Auth, settings: &claude.SettingsDocument{}}
 	dir := hostConfigDir(s.host)
 	if dir == "" {
 		s.notes = append(s.notes, "the home of the host's user is not known, so that no settings were read")
@@ -151,6 +136,17 @@ func (s *search) isOn(name string) (bool, Source) {
 		return true, source
 	}
 	return false, source
+}
+
+// explicitKey pays with a key that was given. It goes to the host's base URL, if that has one.
+func (s *search) explicitKey() (*Finding, error) {
+	if s.apiKey == "" {
+		return nil, nil
+	}
+	if reason := badSecret(s.apiKey); reason != "" {
+		return nil, &isolation.AuthError{Reason: "the APIKey " + reason, Fixes: []string{"give the key as it is, without anything around it"}}
+	}
+	return s.found("ANTHROPIC_BASE_URL", &Finding{Source: SourceGiven, Name: "APIKey", credential: &credential{secret: s.apiKey}})
 }
 
 func (s *search) bedrock() (*Finding, error) {

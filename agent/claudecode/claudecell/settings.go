@@ -37,11 +37,6 @@ type settingsBuilder struct {
 	sandbox *isolation.Sandbox
 }
 
-// jailed reports whether walls of ours are around the whole CLI.
-func (s *settingsBuilder) jailed() bool {
-	return s.Level == isolation.LevelCell || s.Level == isolation.LevelLandlock
-}
-
 // sandboxed reports whether the CLI's own sandbox is on.
 func (s *settingsBuilder) sandboxed() bool {
 	return s.Level == isolation.LevelSandbox || s.Level == isolation.LevelCell && s.sandbox.Nested
@@ -120,26 +115,18 @@ func (s *settingsBuilder) files() *claude.SandboxFilesystem {
 		return f // the host's home is not there
 	}
 	f.DenyRead = []string{s.HostHome}
-	f.AllowRead = slices.Concat(s.needed(), s.sandbox.Writable(s.Workspace), s.sandbox.Readable(s.Workspace))
+	needed := slices.Concat([]string{s.Workspace, s.dir, s.CLI}, s.AddDirs) // whatever the sandbox says
+	needed = slices.DeleteFunc(needed, func(path string) bool { return path == "" })
+	f.AllowRead = slices.Concat(needed, s.sandbox.Writable(s.Workspace), s.sandbox.Readable(s.Workspace))
 	return f
-}
-
-// needed is what the agent reads whatever its sandbox says.
-func (s *settingsBuilder) needed() []string {
-	var needed []string
-	for _, path := range append([]string{s.Workspace, s.dir, s.CLI}, s.AddDirs...) {
-		if path != "" {
-			needed = append(needed, path)
-		}
-	}
-	return needed
 }
 
 // permissions keep the tools that the CLI's own sandbox does not confine: those for files, and
 // WebFetch. Where walls of ours stand around the CLI, Bash need not ask.
 func (s *settingsBuilder) permissions() *claude.SettingsPermissions {
+	jailed := s.Level == isolation.LevelCell || s.Level == isolation.LevelLandlock
 	switch {
-	case s.jailed() && !s.sandboxed() && !s.sandbox.AskBeforeBash:
+	case jailed && !s.sandboxed() && !s.sandbox.AskBeforeBash:
 		return &claude.SettingsPermissions{Allow: []string{"Bash"}}
 	case s.Level != isolation.LevelSandbox:
 		return nil
