@@ -18,16 +18,16 @@ import (
 	"github.com/drover-agents/drover/internal/recent"
 )
 
-// A transcriptRecorder tells every line of the conversations of one CLI once, those of each source in order.
+// A transcriptRecorder reports every line of the conversations of one CLI once, those of each source in order.
 //
-// The client gives it what the CLI is told and what it says, with the copies of its files that it says there,
-// and when it has ended the recorder reads the files themselves. A turn that is interrupted, a reader who
-// leaves and a CLI that is killed make no difference to that.
+// The client hands it prompts, messages, and the copies of transcript files that the CLI sends. When the CLI has
+// ended, the recorder reads the files themselves. A turn that is interrupted, a reader who leaves and a CLI that is
+// killed make no difference to that.
 //
-// Most lines come twice. What the CLI says at once lacks something of what it writes into its files, such as
-// the tokens that were used in the end; and each of the two has lines that the other lacks. So a message that
-// was said is held until its copy from the file comes, in whose place it is told, with what was said behind
-// it. At the end of a turn all copies have come; what is held then is told as it was said.
+// Most lines come twice. A message of the stream lacks something of the line in the file, such as the tokens that
+// were used in the end; and each of the two has lines that the other lacks. So a message is held until its copy from
+// the file comes, which is reported in its place, followed by the messages behind it. By the end of a turn all
+// copies have come; messages that are still held are reported without one.
 type transcriptRecorder struct {
 	tell func(agent.TranscriptLine)
 	now  func() time.Time
@@ -39,16 +39,16 @@ type transcriptRecorder struct {
 	agents   recent.Map[string, string] // the subagent that a call runs, by tool use id
 	sessions map[string]bool            // those that were heard of: one for each conversation that the process has begun
 	session  string                     // the last of them
-	said     recent.Map[string, bool]   // ids of lines that were told as they were said
-	filed    recent.Map[string, bool]   // ids of lines that were told as a file has them
-	copied   recent.Map[uint64, int]    // digests of lines that were told as a file has them, and how often
-	counted  recent.Map[string, bool]   // ids of the model calls whose usage was told
+	said     recent.Map[string, bool]   // ids of lines that were reported from the stream
+	filed    recent.Map[string, bool]   // ids of lines that were reported from a file
+	copied   recent.Map[uint64, int]    // digests of the copies that have come, and how often
+	counted  recent.Map[string, bool]   // ids of the model calls whose usage was reported
 	over     bool                       // the CLI has ended: nothing is worth waiting for
 }
 
 var _ claude.Recorder = (*transcriptRecorder)(nil)
 
-// recordedLines is how many lines of a conversation a recorder remembers. If it is longer, the end may tell lines
+// recordedLines is how many lines of a conversation a recorder remembers. If it is longer, the end may report lines
 // again that came before them; they have their ids.
 const recordedLines = 1 << 16
 
@@ -114,7 +114,7 @@ func (r *transcriptRecorder) Copies(file string, entries []json.RawMessage) {
 	}
 }
 
-// End implements [claude.Recorder]. It reads the files that the CLI has left, and tells what still waits.
+// End implements [claude.Recorder]. It reads the files that the CLI has left, and reports the lines that still wait.
 func (r *transcriptRecorder) End() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func sourceOfFile(name string) (source, session string) {
 	return agent.SubagentSource + strings.TrimPrefix(path.Base(below), "agent-"), path.Base(above)
 }
 
-// file tells a line that a file has, in the place that it has there.
+// file reports a line of a file, in the place that it has there.
 func (r *transcriptRecorder) file(source, session string, l transcriptLine) {
 	r.heardOf(session)
 	if said, _ := r.said.Get(l.ID); said {
@@ -176,7 +176,7 @@ func (r *transcriptRecorder) file(source, session string, l transcriptLine) {
 	r.follow(source)
 }
 
-// follow tells what was said behind a line that was told, up to the next one whose copy will come.
+// follow reports the messages behind a line that was reported, up to the next one whose copy will come.
 func (r *transcriptRecorder) follow(source string) {
 	lines := r.lines(source)
 	for len(lines.held) > 0 {
@@ -191,8 +191,8 @@ func (r *transcriptRecorder) follow(source string) {
 	}
 }
 
-// hold takes a line that was said. It is told at once if there is nothing to wait for. Files have the lines of
-// the user and of the model too.
+// hold takes a line of the stream. It is reported at once if there is nothing to wait for. inFile says that files
+// have such lines too.
 func (r *transcriptRecorder) hold(l transcriptLine, inFile bool) {
 	l.Source = agent.MainSource
 	if call := l.text("parent_tool_use_id"); call != "" {
@@ -205,7 +205,7 @@ func (r *transcriptRecorder) hold(l transcriptLine, inFile bool) {
 	r.follow(l.Source)
 }
 
-// release tells everything of a source that waits.
+// release reports all lines of a source that wait.
 func (r *transcriptRecorder) release(source string) {
 	lines := r.lines(source)
 	waiting := append(lines.late, lines.held...)
@@ -215,7 +215,7 @@ func (r *transcriptRecorder) release(source string) {
 	}
 }
 
-// tellSaid tells a line as it was said, unless it was told before.
+// tellSaid reports a line of the stream, unless it was reported before.
 func (r *transcriptRecorder) tellSaid(l transcriptLine) {
 	if l.ID != "" {
 		said, _ := r.said.Get(l.ID)
@@ -227,7 +227,7 @@ func (r *transcriptRecorder) tellSaid(l transcriptLine) {
 	r.tellLine(l)
 }
 
-// tellLine tells a line. Its parts are found here, so that they are of the lines that are told.
+// tellLine reports a line. Its parts are found here, so that usage is counted in the order of the reports.
 func (r *transcriptRecorder) tellLine(l transcriptLine) {
 	l.Parts = r.parts(l)
 	l.SessionID = cmp.Or(l.SessionID, r.session)
@@ -243,8 +243,8 @@ func (r *transcriptRecorder) lines(source string) *sourceLines {
 
 var transcriptSeed = maphash.MakeSeed()
 
-// digest is the same for a line and its copy. The CLI escapes the line separators of Unicode when it says
-// them, and not in files.
+// digest is the same for a line and its copy. The CLI escapes the line separators of Unicode in the stream, and not
+// in files.
 func digest(raw []byte) uint64 {
 	raw = bytes.ReplaceAll(bytes.TrimSpace(raw), []byte("\u2028"), []byte(`\u2028`))
 	raw = bytes.ReplaceAll(raw, []byte("\u2029"), []byte(`\u2029`))

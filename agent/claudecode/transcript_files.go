@@ -42,12 +42,11 @@ func newTranscriptFiles(config string) *transcriptFiles {
 		return f
 	}
 	f.config, _ = os.OpenRoot(config) // it may not be there yet
-	root, err := os.OpenRoot(filepath.Join(config, "projects"))
-	if err != nil {
+	f.projects, _ = os.OpenRoot(filepath.Join(config, "projects"))
+	if f.projects == nil {
 		return f
 	}
-	f.projects = root
-	_ = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+	_ = fs.WalkDir(f.projects.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() && strings.HasSuffix(name, ".jsonl") {
 			if info, err := e.Info(); err == nil {
 				f.before[name] = info.Size()
@@ -73,11 +72,10 @@ func (f *transcriptFiles) close() {
 	if f == nil {
 		return
 	}
-	for _, root := range []**os.Root{&f.config, &f.projects} {
-		if *root != nil {
-			_ = (*root).Close() // nothing was written
+	for _, root := range []*os.Root{f.config, f.projects} {
+		if root != nil {
+			_ = root.Close() // nothing was written
 		}
-		*root = nil
 	}
 }
 
