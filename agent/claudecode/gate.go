@@ -65,7 +65,10 @@ func bindGate(opts *claude.Options, g gated) error {
 	if opts.PermissionMode == "" {
 		bound.PermissionMode = native.Mode
 	}
-	own, leaves := Hook(g), leavesTo(opts.PermissionMode, config)
+	// Calls of which no policy has an opinion are left to a mode of the CLI. Where everything is allowed there is
+	// nothing to leave.
+	leaves := config.LeavesToAgent && opts.PermissionMode != "" && opts.PermissionMode != claude.ModeBypassPermissions
+	own := Hook(g)
 	switch {
 	case leaves:
 		own = DenyingHook(opinions{g})
@@ -77,7 +80,11 @@ func bindGate(opts *claude.Options, g gated) error {
 	for _, h := range opts.Hooks {
 		bound.Hooks = append(bound.Hooks, inCallContext(gate.CallContext{Workspace: workspace}, Judged(g, h)))
 	}
-	if opts.CanUseTool != nil || !leaves && (native.Callback || asksAnyway(native, bound.PermissionMode)) {
+	// The CLI asks about calls that the hook has allowed: about files such as those in .git, about some commands, and
+	// where settings say ask. Without a callback nobody would answer, and it would deny what the gate, or a person, has
+	// allowed.
+	asksAnyway := !native.LeaveAllowed && bound.PermissionMode != claude.ModeBypassPermissions
+	if opts.CanUseTool != nil || !leaves && (native.Callback || asksAnyway) {
 		ask := Permission(g, opts.CanUseTool)
 		bound.CanUseTool = func(ctx context.Context, req *claude.PermissionRequest) (claude.PermissionResult, error) {
 			about := gate.CallContext{Workspace: workspace}
@@ -121,19 +128,6 @@ func workspaceOf(o *claude.Options) string {
 		return real
 	}
 	return dir
-}
-
-// asksAnyway reports whether the CLI asks about calls that the hook has allowed: it does so about files
-// such as those in .git, about some commands, and where settings say ask. Without a callback nobody
-// would answer, and it would deny what the gate, or a person, has allowed.
-func asksAnyway(native NativeMode, mode claude.PermissionMode) bool {
-	return !native.LeaveAllowed && mode != claude.ModeBypassPermissions
-}
-
-// leavesTo reports whether calls of which no policy has an opinion are left to a mode of the CLI. Where
-// everything is allowed there is nothing to leave.
-func leavesTo(mode claude.PermissionMode, config gate.AgentConfig) bool {
-	return config.LeavesToAgent && mode != "" && mode != claude.ModeBypassPermissions
 }
 
 // opinions is the gate for a hook that leaves to the CLI what nobody has an opinion of: what a policy has

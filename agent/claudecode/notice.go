@@ -12,9 +12,10 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// notice tells of what the CLI says about itself. Most of it is of no use to a reader: states, hooks,
-// lists of commands.
+// notice tells of what the CLI says about itself, and of what went wrong without ending the run. Most of it is of no
+// use to a reader: states, hooks, lists of commands.
 func (n *normaliser) notice(m claude.Message) {
+	here := place{turn: n.turn}
 	switch m := m.(type) {
 	case *claude.TaskStarted:
 		n.taskStarted(m)
@@ -26,13 +27,34 @@ func (n *normaliser) notice(m claude.Message) {
 		n.taskNotification(m)
 	case *claude.CompactBoundary:
 		n.heard(m.SessionID)
-		n.tell(place{turn: n.turn}, Compaction{Trigger: m.Trigger, TokensBefore: m.PreTokens, TokensAfter: m.PostTokens, DurationMS: m.Duration.Milliseconds()})
+		n.tell(here, Compaction{Trigger: m.Trigger, TokensBefore: m.PreTokens, TokensAfter: m.PostTokens, DurationMS: m.Duration.Milliseconds()})
 	case *claude.RateLimitEvent:
 		n.rateLimit(m)
 	case *claude.PermissionDenied:
 		n.permissionDenied(m)
-	default:
-		n.trouble(m)
+	case *claude.APIRetry:
+		n.failed(here, retryCode(m.Error, m.ErrorStatus), retryMessage(m.Error, m.ErrorStatus, m.Attempt, m.MaxRetries, m.RetryDelay), nil)
+	case *claude.ToolProgress:
+		if r := m.SubagentRetry; r != nil {
+			at := n.placeOf(event.CallID(m.ToolUseID), r.AgentID)
+			n.failed(at, retryCode(r.ErrorCategory, r.ErrorStatus), retryMessage(r.ErrorCategory, r.ErrorStatus, r.Attempt, r.MaxRetries, r.RetryDelay), nil)
+		}
+	case *claude.ModelRefusalFallback:
+		n.failed(here, m.Subtype(), fmt.Sprintf("%s refused to answer; %s goes on", m.OriginalModel, m.FallbackModel), nil)
+	case *claude.ModelRefusalNoFallback:
+		n.failed(here, m.Subtype(), m.OriginalModel+" refused to answer", nil)
+	case *claude.Informational:
+		if m.Level == "warning" {
+			n.failed(here, cmp.Or(m.Tag, m.Subtype()), m.Content, nil)
+		}
+	case *claude.MirrorError:
+		n.failed(here, m.Subtype(), "the session could not be stored: "+m.Error, nil)
+	case *claude.SessionWritesLost:
+		n.failed(here, cmp.Or(m.ErrorCode, m.Subtype()), "the disk is full; the session cannot be continued as it was", nil)
+	case *claude.AuthStatus:
+		if m.Error != "" {
+			n.failed(here, m.Type(), m.Error, nil)
+		}
 	}
 }
 
@@ -61,36 +83,6 @@ func (n *normaliser) rateLimit(m *claude.RateLimitEvent) {
 	}
 	n.heard(m.SessionID)
 	n.tell(place{turn: n.turn}, r)
-}
-
-// trouble tells of what went wrong without ending the run.
-func (n *normaliser) trouble(m claude.Message) {
-	here := place{turn: n.turn}
-	switch m := m.(type) {
-	case *claude.APIRetry:
-		n.failed(here, retryCode(m.Error, m.ErrorStatus), retryMessage(m.Error, m.ErrorStatus, m.Attempt, m.MaxRetries, m.RetryDelay), nil)
-	case *claude.ToolProgress:
-		if r := m.SubagentRetry; r != nil {
-			at := n.placeOf(event.CallID(m.ToolUseID), r.AgentID)
-			n.failed(at, retryCode(r.ErrorCategory, r.ErrorStatus), retryMessage(r.ErrorCategory, r.ErrorStatus, r.Attempt, r.MaxRetries, r.RetryDelay), nil)
-		}
-	case *claude.ModelRefusalFallback:
-		n.failed(here, m.Subtype(), fmt.Sprintf("%s refused to answer; %s goes on", m.OriginalModel, m.FallbackModel), nil)
-	case *claude.ModelRefusalNoFallback:
-		n.failed(here, m.Subtype(), m.OriginalModel+" refused to answer", nil)
-	case *claude.Informational:
-		if m.Level == "warning" {
-			n.failed(here, cmp.Or(m.Tag, m.Subtype()), m.Content, nil)
-		}
-	case *claude.MirrorError:
-		n.failed(here, m.Subtype(), "the session could not be stored: "+m.Error, nil)
-	case *claude.SessionWritesLost:
-		n.failed(here, cmp.Or(m.ErrorCode, m.Subtype()), "the disk is full; the session cannot be continued as it was", nil)
-	case *claude.AuthStatus:
-		if m.Error != "" {
-			n.failed(here, m.Type(), m.Error, nil)
-		}
-	}
 }
 
 // newNotice tells of a notice that the client does not know yet. Most of them are passed over.
