@@ -42,11 +42,15 @@ var _ agent.Opener = (*Adapter)(nil)
 // its own system prompt included. ForwardSubagentText is always set. What base points to must not
 // change while the adapter is in use.
 func New(base *claude.Options) *Adapter {
-	a := &Adapter{kept: newConversations(conversationBytes)}
-	if base != nil {
-		a.base = *base
+	return &Adapter{base: orZero(base), kept: newConversations(conversationBytes)}
+}
+
+// orZero is what a pointer points to, or the zero value.
+func orZero[T any](pointer *T) (value T) {
+	if pointer != nil {
+		value = *pointer
 	}
-	return a
+	return value
 }
 
 // Agent implements [agent.Adapter].

@@ -57,7 +57,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	if req.MaxBudgetUSD != 0 {
 		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
 	}
-	cell, err := claudecell.Open(ctx, furnished(r.adapter.isolation, req.Skills), &r.opts, o)
+	cell, err := claudecell.Open(ctx, withSkills(r.adapter.isolation, req.Skills), &r.opts, o)
 	if err != nil {
 		return err
 	}
@@ -76,23 +76,16 @@ func (r *run) home() string {
 	return r.cell.Home().Path()
 }
 
-// limited is a context that ends with the deadlines of the cell's budgets. Their other limits are kept
-// by the gateway.
+// limited is a context that ends with the first deadline of the cell's budgets. Their other limits are kept by the
+// gateway.
 func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.cell == nil {
-		return ctx, func() {}
-	}
-	cancels := []context.CancelFunc{}
-	for _, tracker := range r.cell.Trackers() {
-		var cancel context.CancelFunc
-		ctx, cancel = tracker.Budget().Deadline.Context(ctx)
-		cancels = append(cancels, cancel)
-	}
-	return ctx, func() {
-		for _, cancel := range cancels {
-			cancel()
+	var first guard.Deadline
+	if r.cell != nil {
+		for _, tracker := range r.cell.Trackers() {
+			first = first.Earlier(tracker.Budget().Deadline)
 		}
 	}
+	return first.Context(ctx)
 }
 
 // tellAsides yields what the cell has told. It comes after the init, which is first.

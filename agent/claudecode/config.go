@@ -89,7 +89,7 @@ type ModelConfig struct {
 // FromConfig makes an adapter. Everything that is wrong with the configuration is told at once, and
 // nothing is started; see [New] for what an adapter does.
 func FromConfig(c Config) (*Adapter, error) {
-	b := newBuild(c)
+	b := &build{config: c, base: orZero(c.Base), isolation: c.Client.Isolation}
 	b.client()
 	b.walls()
 	b.tools()
@@ -108,8 +108,7 @@ func FromConfig(c Config) (*Adapter, error) {
 
 // defaults are what a configuration says that is no option of the CLI.
 type defaults struct {
-	lists           bool // AllowedTools were given
-	allowed, denied []string
+	allowed, denied []string // AllowedTools, nil if they were not given, and DisallowedTools
 	maxBudgetUSD    float64
 	noTranscript    bool
 	dir             string // Client.Dir
@@ -118,7 +117,7 @@ type defaults struct {
 
 // under is a request with what the configuration says where the request says nothing.
 func (d defaults) under(req agent.Request) agent.Request {
-	if req.AllowedTools == nil && d.lists {
+	if req.AllowedTools == nil && d.allowed != nil {
 		req.AllowedTools = append([]string{}, d.allowed...)
 		if req.Tools != nil {
 			req.AllowedTools = append(req.AllowedTools, toolsOf(req).prefix())

@@ -27,14 +27,6 @@ type build struct {
 	errs      []error
 }
 
-func newBuild(c Config) *build {
-	b := &build{config: c, isolation: c.Client.Isolation}
-	if c.Base != nil {
-		b.base = *c.Base
-	}
-	return b
-}
-
 // refuse adds what is wrong with a field.
 func (b *build) refuse(field, format string, args ...any) {
 	b.errs = append(b.errs, fmt.Errorf("claudecode: Config.%s: %s", field, fmt.Sprintf(format, args...)))
@@ -144,10 +136,7 @@ func (b *build) walls() {
 
 // own is an isolation that may be changed.
 func (b *build) own() *isolation.Isolation {
-	var own isolation.Isolation
-	if b.isolation != nil {
-		own = *b.isolation
-	}
+	own := orZero(b.isolation)
 	b.isolation = &own
 	return b.isolation
 }
@@ -179,7 +168,6 @@ func (b *build) tools() {
 			b.refuse("AllowedTools", "%q has an argument, which only a Host enforces\n  next: put it into Request.AllowedTools", name)
 		}
 	}
-	b.said.lists = b.config.AllowedTools != nil
 	b.said.allowed = slices.Clone(b.config.AllowedTools)
 	b.said.denied = slices.Clone(b.config.DisallowedTools)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
-	"github.com/drover-agents/drover/isolation"
 )
 
 // A Reasoning is how hard a model thinks.
@@ -43,10 +42,7 @@ func (b *build) model() {
 // inForm is the name of a model in the form that the authentication needs. One that cannot be found is
 // Anthropic's: the run will say what is wrong with it.
 func (b *build) inForm(model string) string {
-	var i isolation.Isolation
-	if b.isolation != nil {
-		i = *b.isolation
-	}
+	i := orZero(b.isolation)
 	if i.Upstream != nil {
 		if i.Upstream.Wire() == gateway.WireBedrock {
 			return claudecell.ToBedrockModelID(model, gateway.RegionOf(i.Upstream))

@@ -33,10 +33,7 @@ type MountOptions struct {
 // MountMCP makes an entry for claude.Options.MCPServers of an MCP server in this process, which may be mounted
 // several times.
 func MountMCP(server MessageServer, opts *MountOptions) *claude.MCPInProcess {
-	var o MountOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := orZero(opts)
 	entry := &claude.MCPInProcess{Timeout: o.Timeout, Tools: o.Tools}
 	entry.Session = func(send func(context.Context, json.RawMessage) error) claude.MCPSession {
 		handle, end := server.Open(send)

@@ -52,10 +52,7 @@ func sdkTools(all []converted) []claude.Tool {
 }
 
 func convert(from tool.Set, opts *SDKToolOptions) ([]converted, error) {
-	var o SDKToolOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := orZero(opts)
 	if o.FormatResult == nil {
 		o.FormatResult = FormatResult
 	}

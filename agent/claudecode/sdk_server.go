@@ -42,10 +42,7 @@ type SDKServer struct {
 
 // NewSDKServer makes a server. Close it when it is no longer used.
 func NewSDKServer(from tool.Set, opts *SDKServerOptions) (*SDKServer, error) {
-	s := &SDKServer{from: from, stop: func() {}}
-	if opts != nil {
-		s.opts = *opts
-	}
+	s := &SDKServer{from: from, opts: orZero(opts), stop: func() {}}
 	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	s.opts.Name, s.opts.Version = cmp.Or(s.opts.Name, tool.DefaultServerName), cmp.Or(s.opts.Version, tool.DefaultServerVersion)
 	var err error

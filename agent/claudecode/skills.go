@@ -44,15 +44,12 @@ func (a *Adapter) checkSkills(skills []agent.Skill) error {
 	return nil
 }
 
-// furnished is the isolation of a run with skills: they are in its home before the CLI starts.
-func furnished(i *isolation.Isolation, skills []agent.Skill) *isolation.Isolation {
+// withSkills is the isolation of a run with skills: they are in its home before the CLI starts.
+func withSkills(i *isolation.Isolation, skills []agent.Skill) *isolation.Isolation {
 	if len(skills) == 0 {
 		return i
 	}
-	own := isolation.Isolation{}
-	if i != nil {
-		own = *i
-	}
+	own := orZero(i)
 	before := own.Furnish
 	own.Furnish = func(h *isolation.Home) error {
 		if before != nil {
@@ -110,12 +107,7 @@ func (r *run) AddSkills(ctx context.Context, skills []agent.Skill) error {
 	if err := writeSkills(r.cell.Home(), skills); err != nil {
 		return err
 	}
-	return reloadSkills(ctx, r.talk.client.Load(), skills)
-}
-
-// reloadSkills has a CLI that runs read the skills of its home. The model knows them in its next request.
-func reloadSkills(ctx context.Context, client *claude.Client, skills []agent.Skill) error {
-	known, err := client.ReloadSkills(ctx)
+	known, err := r.talk.client.Load().ReloadSkills(ctx) // the model knows them in its next request
 	if err != nil {
 		return fmt.Errorf("claudecode: the skills are there, but the CLI did not read them: %w", err)
 	}

@@ -72,11 +72,9 @@ type WorkspaceBinding struct{ calls *agent.Ledger }
 //
 // Without checkpoints it binds nothing.
 func BindWorkspace(o *claude.Options, w *workspace.Workspace, opts *WorkspaceOptions) (*WorkspaceBinding, error) {
-	if opts == nil {
-		opts = &WorkspaceOptions{}
-	}
+	own := orZero(opts)
 	l := agent.NewLedger(&agent.LedgerOptions{
-		Catalogue: catalogue.Tools(), Workspace: w, ReadOnly: opts.ReadOnly, Within: opts.Within, Emit: opts.Emit,
+		Catalogue: catalogue.Tools(), Workspace: w, ReadOnly: own.ReadOnly, Within: own.Within, Emit: own.Emit,
 	})
 	if w.Tree() == nil {
 		return &WorkspaceBinding{l}, nil
