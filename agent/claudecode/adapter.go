@@ -39,8 +39,8 @@ var _ agent.Opener = (*Adapter)(nil)
 // memory, unless base has a Store.
 //
 // Where a request says nothing, base holds; where base says nothing either, the CLI's own default does,
-// its own system prompt included. ForwardSubagentText is always set. What base points to must not
-// change while the adapter is in use.
+// its own system prompt included. ForwardSubagentText is always set. The Transcript of a request takes the place of
+// a Recorder. What base points to must not change while the adapter is in use.
 func New(base *claude.Options) *Adapter {
 	return &Adapter{base: orZero(base), kept: newConversations(conversationBytes)}
 }

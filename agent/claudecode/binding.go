@@ -46,16 +46,9 @@ func bindDecider(o *claude.Options, host agent.Host) error {
 // start: for root, outside of a sandbox. It makes no difference, since the hook of the host decides
 // about every call, and what it allows runs without a question in either mode.
 func avoidRootBypass(o *claude.Options) {
-	if o.PermissionMode == claude.ModeBypassPermissions && refusesBypass(o) {
+	wrapped := environ(o, "CLAUDE_CODE_BUBBLEWRAP")
+	sandboxed := environ(o, "IS_SANDBOX") == "1" || wrapped != "" && wrapped != "0"
+	if o.PermissionMode == claude.ModeBypassPermissions && os.Geteuid() == 0 && o.User == "" && !sandboxed {
 		o.PermissionMode = claude.ModeDefault
 	}
-}
-
-// refusesBypass reports whether the CLI would refuse bypassPermissions.
-func refusesBypass(o *claude.Options) bool {
-	if os.Geteuid() != 0 || o.User != "" {
-		return false
-	}
-	wrapped := environ(o, "CLAUDE_CODE_BUBBLEWRAP")
-	return environ(o, "IS_SANDBOX") != "1" && (wrapped == "" || wrapped == "0")
 }

@@ -63,7 +63,13 @@ func (b *build) client() {
 	o.Betas = slices.Concat(o.Betas, c.Betas)
 	o.PartialMessages = o.PartialMessages || c.PartialMessages
 	if c.ShowStderr {
-		o.Stderr = shown(o.Stderr)
+		next := o.Stderr
+		o.Stderr = func(line string) {
+			fmt.Fprintln(os.Stderr, line)
+			if next != nil {
+				next(line)
+			}
+		}
 	}
 	b.said.noTranscript = c.NoTranscript
 }
@@ -102,16 +108,6 @@ func (b *build) sources() {
 		b.base.SettingSources = slices.Clone(said)
 	case b.base.SettingSources == nil:
 		b.base.SettingSources = claudecell.SettingSources()
-	}
-}
-
-// shown also writes the lines to standard error.
-func shown(next func(string)) func(string) {
-	return func(line string) {
-		fmt.Fprintln(os.Stderr, line)
-		if next != nil {
-			next(line)
-		}
 	}
 }
 

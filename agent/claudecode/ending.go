@@ -63,10 +63,10 @@ func (e *ending) dropError() {
 	})
 }
 
-// setStopReason replaces the stop reason of the CLI's result.
-func (e *ending) setStopReason(reason string) {
+// amend changes the details of the CLI's result.
+func (e *ending) amend(change func(*agent.End)) {
 	end := agent.EndOf(e.last)
-	end.StopReason = reason
+	change(&end)
 	e.describe(agent.EndDetails, end)
 }
 

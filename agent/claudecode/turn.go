@@ -153,34 +153,25 @@ func (t *turn) endTurn(ctx context.Context, end *claude.TurnEnd, yield yieldFunc
 // breakOff yields the end of a turn that has not come to its own. Its result may have come all the same.
 // failed is why no more messages come, if that is known.
 func (t *turn) breakOff(ctx context.Context, failed error, yield yieldFunc) {
-	end := t.unfinished()
-	last := t.normal.done(end)
-	if len(last) == 0 {
-		last = t.normal.done(nil)
-	}
-	e := newEnding(last)
-	if end.Answer == nil && failed != nil {
-		e.fail(brokenCode(failed), failed)
-	}
-	t.finish(ctx, e, end.Answer, yield)
-}
-
-// unfinished is the end of a turn made of what has come of it.
-func (t *turn) unfinished() *claude.TurnEnd {
 	end := &claude.TurnEnd{Results: t.results}
 	for _, result := range t.results {
 		if result.IsAnswer() {
 			end.Answer = result
 		}
 	}
-	return end
-}
-
-func brokenCode(err error) string {
-	if has[*claude.ProcessError](err) || errors.Is(err, errGone) {
-		return codeEnded
+	last := t.normal.done(end)
+	if len(last) == 0 {
+		last = t.normal.done(nil)
 	}
-	return codeStream
+	e := newEnding(last)
+	if end.Answer == nil && failed != nil {
+		code := codeStream
+		if has[*claude.ProcessError](failed) || errors.Is(failed, errGone) {
+			code = codeEnded
+		}
+		e.fail(code, failed)
+	}
+	t.finish(ctx, e, end.Answer, yield)
 }
 
 // finish yields the last events. answer is the result of the turn, if one came; that of a CLI which
@@ -198,16 +189,14 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 	}
 	t.count(e)
 	if answer != nil && t.normal.written { // then the stop reason is the CLI's too
-		e.setStopReason(t.modelStopReason(ctx))
+		e.amend(func(end *agent.End) { end.StopReason = t.modelStopReason(ctx) })
 	}
 	t.session = t.session.named(t.normal.session, t.prompt)
 	resulted := answer != nil && answer.StartupFailureReason == "" && e.done.Status != event.DoneInterrupted
 	e.done.ResumeToken = t.session.token(&t.normal, resulted)
 	if err := t.notKept(ctx, e.done.ResumeToken); err != nil {
 		e.done.ResumeToken = ""
-		end := agent.EndOf(e.last)
-		end.NotStored = err.Error()
-		e.describe(agent.EndDetails, end)
+		e.amend(func(end *agent.End) { end.NotStored = err.Error() })
 		if ctx.Err() != nil { // nothing but the done is told then
 			e.done.Reason = strings.TrimPrefix(e.done.Reason+"; "+err.Error(), "; ")
 		}

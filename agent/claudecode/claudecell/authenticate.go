@@ -150,10 +150,14 @@ func (s *search) explicitKey() (*Finding, error) {
 }
 
 func (s *search) bedrock() (*Finding, error) {
-	config := s.bedrockConfig()
-	if config == nil {
+	on, source := s.isOn("CLAUDE_CODE_USE_BEDROCK")
+	if !on {
 		return nil, nil
 	}
+	region, _ := s.variable("AWS_REGION")
+	byDefault, _ := s.variable("AWS_DEFAULT_REGION")
+	profile, _ := s.variable("AWS_PROFILE")
+	config := &BedrockConfig{Region: cmp.Or(region, byDefault), Profile: profile, Source: source}
 	if config.Region == "" {
 		return nil, &isolation.AuthError{
 			Reason: "CLAUDE_CODE_USE_BEDROCK is on, and no region is set",
@@ -161,18 +165,6 @@ func (s *search) bedrock() (*Finding, error) {
 		}
 	}
 	return s.found("ANTHROPIC_BEDROCK_BASE_URL", &Finding{Source: config.Source, Name: "CLAUDE_CODE_USE_BEDROCK", Bedrock: config})
-}
-
-// bedrockConfig is nil when Bedrock is not switched on.
-func (s *search) bedrockConfig() *BedrockConfig {
-	on, source := s.isOn("CLAUDE_CODE_USE_BEDROCK")
-	if !on {
-		return nil
-	}
-	region, _ := s.variable("AWS_REGION")
-	byDefault, _ := s.variable("AWS_DEFAULT_REGION")
-	profile, _ := s.variable("AWS_PROFILE")
-	return &BedrockConfig{Region: cmp.Or(region, byDefault), Profile: profile, Source: source}
 }
 
 // unsupported refuses the services that the gateway cannot speak to, by name.
