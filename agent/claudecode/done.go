@@ -34,11 +34,14 @@ func (n *normaliser) done(end *claude.TurnEnd) []event.Event {
 	}
 	n.flushEarly()
 	loose := loosely[looseEnd](m.Raw())
-	d := event.Done{Status: statusOf(m, loose), Result: m.Result, Output: n.output(m), Duration: n.duration(m, loose)}
-	err := n.endError(end, d.Status)
+	d := event.Done{Status: statusOf(m, loose), Result: m.Result, Output: n.output(m)}
+	d.Duration = cmp.Or(m.Duration, loose.duration(), n.elapsed()) // what the CLI says it took, else what we measured
+	err := end.Err()
 	switch d.Status {
-	case event.DoneSuccess:
-		if err != nil {
+	case event.DoneSuccess: // a result without a subtype is no failure to us, other than to the client
+		if !errors.Is(err, claude.ErrStructuredOutput) {
+			err = nil
+		} else {
 			d.Status = event.DoneError
 		}
 	case event.DoneInterrupted:
@@ -104,7 +107,7 @@ func (n *normaliser) missingResult(end *claude.TurnEnd) {
 	}
 	const message = "the agent ended without a result"
 	n.tell(place{turn: n.turn}, event.Error{Code: codeMissingResult, Message: message, Cause: cause})
-	d := event.Done{Status: event.DoneError, Result: message, Duration: n.clock().Sub(n.since()), Cause: cause}
+	d := event.Done{Status: event.DoneError, Result: message, Duration: n.elapsed(), Cause: cause}
 	d.Usage = n.usage.report(n.toolUses, true, false)
 	n.tell(place{turn: n.turn}, d)
 }
@@ -135,16 +138,6 @@ func statusOf(m *claude.ResultMessage, loose looseEnd) event.DoneStatus {
 		return event.DoneSuccess
 	}
 	return loose.status()
-}
-
-// endError is why the run did not succeed. A result without a subtype is no failure to us, other than
-// to the client.
-func (n *normaliser) endError(end *claude.TurnEnd, status event.DoneStatus) error {
-	err := end.Err()
-	if status == event.DoneSuccess && !errors.Is(err, claude.ErrStructuredOutput) {
-		return nil
-	}
-	return err
 }
 
 // errorCode keeps the most exact name that the CLI has for the error.
@@ -180,14 +173,10 @@ func textOfError(err error) string {
 	return err.Error()
 }
 
-// duration is what the CLI says it took, else what we measured.
-func (n *normaliser) duration(m *claude.ResultMessage, loose looseEnd) time.Duration {
-	return cmp.Or(m.Duration, loose.duration(), n.clock().Sub(n.since()))
-}
-
-func (n *normaliser) since() time.Time {
+// elapsed is the time since the first message.
+func (n *normaliser) elapsed() time.Duration {
 	if n.begun.IsZero() {
-		return n.clock()
+		return 0
 	}
-	return n.begun
+	return n.clock().Sub(n.begun)
 }

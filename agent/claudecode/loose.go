@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // This file reads streams that look like those of Claude Code but are not: of wrappers, older SDKs and
@@ -85,7 +86,7 @@ func (n *normaliser) looseDelta(at place, raw json.RawMessage) {
 
 // deltaText is a text, or the text inside an object.
 func deltaText(raw json.RawMessage) string {
-	if isObject(raw) {
+	if plainjson.IsObject(raw) {
 		raw = rawField(raw, "text")
 	}
 	return textOf(raw)
@@ -146,14 +147,6 @@ func decodeBlocks(content json.RawMessage) []claude.Block {
 	return nil
 }
 
-// looseContent is the content of a user line, which may stand outside of the API's message.
-func looseContent(m *claude.UserMessage) []claude.Block {
-	if m.Content != nil {
-		return m.Content
-	}
-	return decodeBlocks(loosely[looseLine](m.Raw()).Content)
-}
-
 // A looseOutcome is the result of a tool inside an assistant line.
 type looseOutcome struct {
 	ID         string          `json:"toolUseId"`
@@ -207,7 +200,7 @@ func toolNames(raw json.RawMessage) []string {
 	var all []json.RawMessage
 	_ = json.Unmarshal(rawField(raw, "tools"), &all) // no list: no tools
 	for _, one := range all {
-		if isObject(one) {
+		if plainjson.IsObject(one) {
 			one = rawField(one, "name")
 		}
 		if name := textOf(one); name != "" {

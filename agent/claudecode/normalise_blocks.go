@@ -96,7 +96,7 @@ func (n *normaliser) toolUse(at place, id event.CallID, name string, input json.
 	if known != nil && known.Reading.Name != "" {
 		return
 	}
-	if !isObject(input) {
+	if !plainjson.IsObject(input) {
 		input = json.RawMessage("{}")
 	}
 	name = cmp.Or(name, unknownTool)
@@ -108,11 +108,6 @@ func (n *normaliser) toolUse(at place, id event.CallID, name string, input json.
 		n.answers = append(n.answers, answer{r, input})
 	}
 	n.tell(at, event.ToolCall{ID: id, Name: name, Input: input, Description: textField(input, "description"), AgentID: at.agent})
-}
-
-func isObject(raw json.RawMessage) bool {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	return len(raw) > 0 && raw[0] == '{'
 }
 
 // textField is a field of an object that is a text, or "". Most objects have none, which shows at a glance.
@@ -130,7 +125,11 @@ func (n *normaliser) user(m *claude.UserMessage) {
 	}
 	n.active = true
 	at := n.placeOf(event.CallID(m.ParentToolUseID), m.AgentID)
-	for _, b := range looseContent(m) {
+	content := m.Content
+	if content == nil { // it may stand outside of the API's message
+		content = decodeBlocks(loosely[looseLine](m.Raw()).Content)
+	}
+	for _, b := range content {
 		if b, ok := b.(*claude.ToolResultBlock); ok {
 			n.userResult(at, b, m)
 		}
@@ -213,7 +212,7 @@ func (n *normaliser) serverResult(at place, b *claude.ServerToolResultBlock, sta
 		Type string `json:"type"`
 		Code string `json:"error_code"`
 	}
-	if isObject(b.Content) && json.Unmarshal(b.Content, &failure) == nil && strings.HasSuffix(failure.Type, "_error") {
+	if plainjson.IsObject(b.Content) && json.Unmarshal(b.Content, &failure) == nil && strings.HasSuffix(failure.Type, "_error") {
 		r.Status = event.ToolError
 	}
 	n.toolResult(at, r, cmp.Or(failure.Code, failure.Type), stamp)
@@ -258,19 +257,15 @@ func (n *normaliser) took(c *agent.Reading, stamp time.Time) time.Duration {
 	return max(0, n.clock().Sub(c.Started))
 }
 
+// hookPrefix are the words that the CLI puts before the reason of a denial for the model. Nothing went wrong in the
+// hook. Output keeps them.
 var hookPrefix = regexp.MustCompile(`^PreToolUse:\S+ hook error: `)
-
-// withoutHookPrefix is the reason of a denial without the words that the CLI puts before it for the model.
-// Nothing went wrong in the hook. Output keeps them.
-func withoutHookPrefix(text string) string {
-	return strings.TrimPrefix(text, hookPrefix.FindString(text))
-}
 
 func failureOf(status event.ToolStatus, text string) *event.ToolFailure {
 	f := &event.ToolFailure{Message: cmp.Or(text, string(status))}
 	switch status {
 	case event.ToolDenied, event.ToolNeedsApproval:
-		f.Category, f.Message = "permission", withoutHookPrefix(f.Message)
+		f.Category, f.Message = "permission", strings.TrimPrefix(f.Message, hookPrefix.FindString(f.Message))
 	case event.ToolCancelled:
 		f.Category = "cancelled"
 	}

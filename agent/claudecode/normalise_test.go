@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 var update = flag.Bool("update", false, "rewrite what the files in testdata expect")
@@ -132,7 +133,7 @@ func checkStream(t testing.TB, events []event.Event) {
 			inits++
 		case event.ToolCall:
 			once(calls, "tool_use", string(p.ID))
-			if !isObject(p.Input) || p.Name == "" || p.ID == "" {
+			if !plainjson.IsObject(p.Input) || p.Name == "" || p.ID == "" {
 				t.Errorf("tool_use %+v", p)
 			}
 		case event.ToolResult:

@@ -72,16 +72,13 @@ func (u *usageMeter) observe(raw json.RawMessage) {
 	u.priced, u.last.CostUSD = true, cost
 	seen := &claude.ResultMessage{TotalCostUSD: cost}
 	if share != nil {
-		seen.ModelUsageSinceLastResult = map[string]claude.ModelUsage{"": {CostUSD: costOfAll(share)}}
+		var all claude.ModelUsage
+		for _, m := range share {
+			all.CostUSD += m.CostUSD
+		}
+		seen.ModelUsageSinceLastResult = map[string]claude.ModelUsage{"": all}
 	}
 	u.costs.Observe(seen)
-}
-
-func costOfAll(models map[string]claude.ModelUsage) (usd float64) {
-	for _, m := range models {
-		usd += m.CostUSD
-	}
-	return usd
 }
 
 // reset says that the conversation begins anew, and its totals with it.
