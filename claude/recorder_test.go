@@ -31,14 +31,16 @@ func (r *notedRecorder) note(format string, args ...any) {
 }
 
 func (r *notedRecorder) Start(dir string, copies bool) { r.note("start %s %v", dir, copies) }
+func (r *notedRecorder) Message(line claude.Line)      { r.note("message %s %s", line.Type(), line.Raw()) }
+func (r *notedRecorder) End()                          { r.note("end") }
+
 func (r *notedRecorder) Prompt(line []byte) {
 	r.note("prompt %v", strings.Contains(string(line), `"content":"hi"`))
 }
-func (r *notedRecorder) Message(line claude.Line) { r.note("message %s %s", line.Type(), line.Raw()) }
+
 func (r *notedRecorder) Copies(file string, entries []json.RawMessage) {
 	r.note("copies %s %s", filepath.Base(file), entries)
 }
-func (r *notedRecorder) End() { r.note("end") }
 
 // A recorder gets what is part of the conversation, each line once, and nothing of the control protocol.
 func TestOptionRecorder(t *testing.T) {
