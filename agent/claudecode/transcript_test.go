@@ -84,11 +84,11 @@ func TestALineIsToldInThePlaceThatItsFileHas(t *testing.T) {
 			heard: []string{mirrorFrame(filedLine("user", "u1")), saidLine("user", "u1"), saidLine("system", "s1")},
 			want:  []string{"u1 file", "s1 stream"},
 		},
-		"what has no copy by the result is told as it was said": {
+		"what has no copy by the result is told from the stream": {
 			heard: []string{saidLine("assistant", "a1"), saidLine("result", "r1"), mirrorFrame(filedLine("assistant", "a1"), filedLine("last-prompt", ""))},
 			want:  []string{"a1 stream", "r1 stream", " file"},
 		},
-		"what has no copy by the end is told as it was said": {
+		"what has no copy by the end is told from the stream": {
 			heard: []string{saidLine("user", "u1"), saidLine("assistant", "a1"), mirrorFrame(filedLine("user", "u1"))}, ended: true,
 			want: []string{"u1 file", "a1 stream"},
 		},
