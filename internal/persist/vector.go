@@ -56,7 +56,7 @@ func (v Vector[T]) Append(item T) Vector[T] {
 	if at == 0 && v.length > 0 {
 		v.pushTail()
 	}
-	v.tail = v.tail.put(at, v.room(v.length+1), item)
+	v.tail = v.tail.put(at, begun(v.length+1), item)
 	v.length++
 	return v
 }
@@ -68,7 +68,7 @@ func (v Vector[T]) Set(i int, item T) Vector[T] {
 	}
 	number, at := i>>blockBits, i&blockMask
 	if number == v.fullLeaves() {
-		v.tail = v.tail.copied((v.length-1)&blockMask+1, v.room(v.length))
+		v.tail = v.tail.copied((v.length-1)&blockMask+1, begun(v.length))
 		v.tail.cells[at] = item
 		return v
 	}
@@ -89,7 +89,13 @@ func (v Vector[T]) Take(n int) Vector[T] {
 	}
 	v.tail = v.leaf((n - 1) >> blockBits)
 	v.length = n
-	v.lowerRoot()
+	leaves := v.fullLeaves()
+	for ; v.shift > 0 && leaves <= 1<<v.shift; v.shift -= blockBits {
+		v.root = v.root.cells[0].branch
+	}
+	if leaves == 0 {
+		v.root = nil
+	}
 	return v
 }
 
@@ -124,14 +130,6 @@ func (v Vector[T]) From(i int) iter.Seq2[int, T] {
 // fullLeaves is the number of leaves before the tail, which is also the number of the tail. It
 // needs an item.
 func (v *Vector[T]) fullLeaves() int { return (v.length - 1) >> blockBits }
-
-// room is how many cells the tail of a vector of a length has.
-func (v *Vector[T]) room(length int) int {
-	if length > blockSize {
-		return blockSize
-	}
-	return begun(length)
-}
 
 // leaf finds a leaf, which may be the tail, by its number.
 func (v *Vector[T]) leaf(number int) *block[T] {
@@ -178,31 +176,15 @@ func pushLeaf[T any](branch *block[ref[T]], shift, number int, leaf *block[T]) *
 
 // withLeaf copies the branches on the way to a full leaf and puts another in its place.
 func (v *Vector[T]) withLeaf(branch *block[ref[T]], shift, number int, leaf *block[T]) *block[ref[T]] {
-	at, count := (number>>shift)&blockMask, blockSize
-	last := v.fullLeaves() - 1
-	if above := shift + blockBits; number>>above == last>>above { // on the right edge of the tree
-		count = (last>>shift)&blockMask + 1
-	}
-	branch = branch.copied(count, blockSize)
+	at := (number >> shift) & blockMask
+	last := min(v.fullLeaves()-1, number|(blockSize<<shift-1)) // the last leaf below branch
+	branch = branch.copied((last>>shift)&blockMask+1, blockSize)
 	if shift == 0 {
 		branch.cells[at].leaf = leaf
 		return branch
 	}
 	branch.cells[at].branch = v.withLeaf(branch.cells[at].branch, shift-blockBits, number, leaf)
 	return branch
-}
-
-// lowerRoot drops the levels of the tree that the leaves in use do not need.
-func (v *Vector[T]) lowerRoot() {
-	leaves := v.fullLeaves()
-	if leaves == 0 {
-		v.root, v.shift = nil, 0
-		return
-	}
-	for v.shift > 0 && leaves <= 1<<v.shift {
-		v.root = v.root.cells[0].branch
-		v.shift -= blockBits
-	}
 }
 
 func outOfRange(i, length int) {
