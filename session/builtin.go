@@ -3,7 +3,9 @@
 package session
 
 import (
+	"iter"
 	"reflect"
+	"slices"
 
 	"github.com/drover-agents/drover/event"
 )
@@ -37,7 +39,7 @@ func registerBuiltin(s *Session) {
 func onlyLatest[S any](s *Session) { ReplaceLatest(s, func(e S) S { return e }) }
 
 // builtinTypes are the payloads of the built-in slices and of their events, by kind.
-var builtinTypes = typesByKind(
+var builtinTypes = typesByKind(slices.Values([]reflect.Type{
 	reflect.TypeFor[PromptRendered](),
 	reflect.TypeFor[RenderedTools](),
 	reflect.TypeFor[PromptExecuted](),
@@ -55,11 +57,11 @@ var builtinTypes = typesByKind(
 	reflect.TypeFor[ClearVisibility](),
 	reflect.TypeFor[ClearAllVisibility](),
 	reflect.TypeFor[PolicyState](),
-)
+}))
 
-func typesByKind(types ...reflect.Type) map[event.Kind]reflect.Type {
-	byKind := make(map[event.Kind]reflect.Type, len(types))
-	for _, t := range types {
+func typesByKind(types iter.Seq[reflect.Type]) map[event.Kind]reflect.Type {
+	byKind := map[event.Kind]reflect.Type{}
+	for t := range types {
 		byKind[kindOf(t)] = t
 	}
 	return byKind

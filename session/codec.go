@@ -5,6 +5,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"github.com/drover-agents/drover/event"
@@ -99,13 +100,7 @@ func decodeEvent(data json.RawMessage, e *event.Event) error {
 }
 
 // ownTypes are the payloads by which a session manages itself, by kind; it cannot go on without them.
-var ownTypes = func() map[event.Kind]reflect.Type {
-	types := map[event.Kind]reflect.Type{}
-	for t := range managing {
-		types[kindOf(t)] = t
-	}
-	return types
-}()
+var ownTypes = typesByKind(maps.Keys(managing))
 
 func decodeValue(data json.RawMessage, t reflect.Type) (_ any, err error) {
 	defer asError(&err)

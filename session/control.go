@@ -113,19 +113,9 @@ var managing = map[reflect.Type]bool{
 	reflect.TypeFor[ReducerFailed](): false,
 }
 
-func changesSlices(t reflect.Type) bool { return managing[t] }
-
 func manages(t reflect.Type) bool {
 	_, ok := managing[t]
 	return ok
-}
-
-// defaultPolicy keeps what a session says about itself.
-func defaultPolicy(t reflect.Type) Policy {
-	if manages(t) {
-		return Log
-	}
-	return State
 }
 
 // Seed puts values into the place of all that a slice has.

@@ -52,7 +52,8 @@ type tornTail struct {
 // repair cuts off what follows the last good record, after it was saved.
 func (s *FileStore) repair(size int64) error {
 	end := s.logEnd.offset
-	savedAs, err := s.saveTorn(end, min(size, end+maxTorn))
+	torn := io.NewSectionReader(s.f, end, min(size-end, maxTorn))
+	savedAs, err := saveBeside(s.path+".torn", maxTornFiles, s.opts.Perm, torn, s.opts.Sync)
 	if err != nil {
 		return fmt.Errorf("session: %s has a torn last line, which could not be saved: %w", s.path, err)
 	}
@@ -65,29 +66,26 @@ func (s *FileStore) repair(size int64) error {
 	return nil
 }
 
-// saveTorn copies part of the log to <path>.torn, or <path>.torn.2 and so on.
-func (s *FileStore) saveTorn(from, to int64) (string, error) {
+// saveBeside copies to the first free name of name, <name>.2 and so on. The file of number most, unless that is
+// zero, is replaced.
+func saveBeside(name string, most int, perm fs.FileMode, in io.Reader, policy SyncPolicy) (string, error) {
 	for n := 1; ; n++ {
-		name := numbered(s.path+".torn", n)
-		out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, s.opts.Perm)
+		free := name
+		if n > 1 {
+			free = fmt.Sprintf("%s.%d", name, n)
+		}
+		out, err := os.OpenFile(free, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 		if errors.Is(err, fs.ErrExist) {
-			if n < maxTornFiles {
+			if n != most {
 				continue
 			}
-			out, err = createAnew(name, s.opts.Perm)
+			out, err = createAnew(free, perm)
 		}
 		if err != nil {
 			return "", err
 		}
-		return name, copyTo(out, io.NewSectionReader(s.f, from, to-from), s.opts.Sync)
+		return free, copyTo(out, in, policy)
 	}
-}
-
-func numbered(name string, n int) string {
-	if n == 1 {
-		return name
-	}
-	return fmt.Sprintf("%s.%d", name, n)
 }
 
 // copyTo fills a file and closes it, or deletes it.
@@ -124,7 +122,11 @@ func salvage(path string, f logFile, size int64, perm fs.FileMode) (kept int64, 
 	if err != nil || good.offset == size {
 		return good.pos, "", err
 	}
-	movedTo, err = saveRest(path, perm, io.NewSectionReader(f, good.offset, size-good.offset))
+	rest := io.NewSectionReader(f, good.offset, size-good.offset)
+	movedTo, err = saveBeside(path+".damaged", 0, perm, rest, SyncAlways)
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
 	if err != nil {
 		return 0, "", fmt.Errorf("session: salvaging %s: %w", path, err)
 	}
@@ -152,22 +154,4 @@ func goodPart(path string, f io.ReaderAt, size int64) (logPlace, error) {
 		return logPlace{}, fmt.Errorf("session: reading %s: %w", path, err)
 	}
 	return scan.good, nil
-}
-
-// saveRest copies to the first free name of <path>.damaged, <path>.damaged.2 and so on.
-func saveRest(path string, perm fs.FileMode, rest io.Reader) (string, error) {
-	for n := 1; ; n++ {
-		name := numbered(path+".damaged", n)
-		out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		if err := copyTo(out, rest, SyncAlways); err != nil {
-			return "", err
-		}
-		return name, syncDir(filepath.Dir(path))
-	}
 }

@@ -3,10 +3,12 @@
 package session
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/drover-agents/drover/internal/jsonscan"
 	"github.com/drover-agents/drover/internal/lines"
@@ -28,88 +30,44 @@ type logLine struct {
 // A lineReader cuts part of a file into lines. Unlike internal/lines it knows the offset of each, and
 // hands out its own memory: opening a log looks at every line and keeps none.
 type lineReader struct {
-	src        io.Reader
-	buf        []byte
-	start, end int   // buf[start:end] is not yet returned
-	offset     int64 // of buf[start] in the file
-	err        error // of src
+	src    *bufio.Reader
+	offset int64  // of the next line in the file
+	joined []byte // a line that is longer than the buffer of src
 }
 
 func newLineReader(f io.ReaderAt, from, to int64) *lineReader {
 	size := min(max(to-from, 512), 64<<10)
-	return &lineReader{src: io.NewSectionReader(f, from, to-from), buf: make([]byte, size), offset: from}
+	return &lineReader{src: bufio.NewReaderSize(io.NewSectionReader(f, from, to-from), int(size)), offset: from}
 }
 
 // next returns the next line, whose text is valid until the next call, or io.EOF.
 func (r *lineReader) next() (logLine, error) {
-	searched := r.start
+	l := logLine{at: r.offset}
+	r.joined = r.joined[:0]
 	for {
-		if i := bytes.IndexByte(r.buf[searched:r.end], '\n'); i >= 0 {
-			return r.take(searched+i, true), nil
+		text, err := r.src.ReadSlice('\n')
+		r.offset += int64(len(text))
+		part := errors.Is(err, bufio.ErrBufferFull)
+		if err != nil && !part && (r.offset == l.at || !errors.Is(err, io.EOF)) {
+			return logLine{}, err
 		}
-		if r.end-r.start > maxRecord {
-			return r.skip()
+		if (part || len(r.joined) > 0) && len(r.joined) <= maxRecord { // of a longer line no more is kept
+			r.joined = append(r.joined, text...)
 		}
-		if errors.Is(r.err, io.EOF) && r.start < r.end {
-			return r.take(r.end, false), nil
+		if part {
+			continue
 		}
-		if r.err != nil {
-			return logLine{}, r.err
+		if len(r.joined) > 0 {
+			text = r.joined
 		}
-		r.makeRoom()
-		searched = r.end
-		r.fill()
+		if l.whole = err == nil; l.whole {
+			text = text[:len(text)-1]
+		}
+		if l.long = len(text) > maxRecord; !l.long {
+			l.text = slices.Clip(text)
+		}
+		return l, nil
 	}
-}
-
-func (r *lineReader) take(end int, whole bool) logLine {
-	l := logLine{at: r.offset, text: r.buf[r.start:end:end], whole: whole}
-	size := len(l.text)
-	if whole {
-		size++
-	}
-	r.start += size
-	r.offset += int64(size)
-	return l
-}
-
-// skip passes over a line that is too long.
-func (r *lineReader) skip() (logLine, error) {
-	l := logLine{at: r.offset, long: true}
-	for {
-		if i := bytes.IndexByte(r.buf[r.start:r.end], '\n'); i >= 0 {
-			r.take(r.start+i, true)
-			l.whole = true
-			return l, nil
-		}
-		r.take(r.end, false)
-		if errors.Is(r.err, io.EOF) {
-			return l, nil
-		}
-		if r.err != nil {
-			return logLine{}, r.err
-		}
-		r.start, r.end = 0, 0
-		r.fill()
-	}
-}
-
-// makeRoom sees to it that the buffer has free bytes.
-func (r *lineReader) makeRoom() {
-	if r.start > 0 {
-		r.end = copy(r.buf, r.buf[r.start:r.end])
-		r.start = 0
-	}
-	if r.end == len(r.buf) {
-		// One byte more than a record, for its newline.
-		r.buf = append(r.buf, make([]byte, min(len(r.buf), maxRecord+1-len(r.buf)))...)
-	}
-}
-
-func (r *lineReader) fill() {
-	n, err := r.src.Read(r.buf[r.end:])
-	r.end += n
-	r.err = err
 }
 
 const recordStart = `{"pos":`

@@ -67,12 +67,16 @@ type reducer func(sl *slice, items any, v any) (any, error)
 
 func newSlice[S any]() *slice {
 	t := reflect.TypeFor[S]()
-	return &slice{
-		typ: t, name: kindOf(t), policy: defaultPolicy(t), reducers: map[reflect.Type][]reducer{}, empty: (*items[S])(nil),
+	sl := &slice{
+		typ: t, name: kindOf(t), reducers: map[reflect.Type][]reducer{}, empty: (*items[S])(nil),
 		byDefault: []reducer{func(_ *slice, all, v any) (any, error) { return all.(*items[S]).with(v.(S)), nil }},
 		seed:      seedItems[S],
 		encode:    encodeItems[S],
 	}
+	if manages(t) { // what a session says about itself stays
+		sl.policy = Log
+	}
+	return sl
 }
 
 // sliceFor finds the slice of a type, and makes it if there is none. order and mu are held. It panics if
@@ -102,7 +106,7 @@ type step struct {
 
 // stepFor returns false if the slice has nothing to do with events of a type.
 func (sl *slice) stepFor(t reflect.Type) (step, bool) {
-	st := step{slice: sl, manage: changesSlices(t), reduce: sl.reducers[t]}
+	st := step{slice: sl, manage: managing[t], reduce: sl.reducers[t]}
 	if st.reduce == nil && t == sl.typ {
 		st.reduce = sl.byDefault
 	}
