@@ -77,10 +77,8 @@ func checkTargets(root *object) error {
 // needsWrapping reports whether root is anything but a plain object. The alternatives at the top
 // level are refused by the model's API, and the input of a tool is always an object.
 func needsWrapping(root *object) bool {
-	for _, name := range []string{"$ref", "anyOf", "oneOf", "allOf", "enum", "const"} {
-		if root.has(name) {
-			return true
-		}
+	if slices.ContainsFunc([]string{"$ref", "anyOf", "oneOf", "allOf", "enum", "const"}, root.has) {
+		return true
 	}
 	if t, ok := root.get("type"); ok {
 		return t != "object"

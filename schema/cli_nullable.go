@@ -2,7 +2,10 @@
 
 package schema
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // collapseNullable writes "this or null" as one schema of two types, as models read it best. What it accepts
 // is the same. Where a reference leads into alternatives nothing is changed.
@@ -64,13 +67,8 @@ func orNullOf(m member) *object {
 			continue
 		}
 		inner, ok := list[1-i].(*object)
-		if !ok {
+		if !ok || slices.ContainsFunc(forAllTypes, inner.has) {
 			return nil
-		}
-		for _, name := range forAllTypes {
-			if inner.has(name) {
-				return nil
-			}
 		}
 		if t, _ := inner.get("type"); t == "null" {
 			return nil

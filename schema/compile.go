@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"regexp"
 	"regexp/syntax"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -151,12 +153,10 @@ var dialects = []string{
 func compileDialect(_ *compiler, _ *node, _ *object, v any, at string) error {
 	s, _ := v.(string)
 	_, rest, _ := strings.Cut(strings.TrimSuffix(s, "#"), "://")
-	for _, d := range dialects {
-		if rest == d {
-			return nil
-		}
+	if !slices.Contains(dialects, rest) {
+		return invalid(at, "unknown dialect %q; use draft-07 or 2020-12", s)
 	}
-	return invalid(at, "unknown dialect %q; use draft-07 or 2020-12", s)
+	return nil
 }
 
 // compileID refuses an id below the root: it would change what "#/..." means there.
@@ -225,7 +225,7 @@ func list(set func(n *node, subs []*node)) keywordFunc {
 		}
 		subs := make([]*node, len(elems))
 		for i, e := range elems {
-			sub, err := c.schema(e, at+"/"+itoa(i))
+			sub, err := c.schema(e, at+"/"+strconv.Itoa(i))
 			if err != nil {
 				return err
 			}

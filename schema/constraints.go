@@ -38,15 +38,15 @@ var constraints = []constraint{
 	{"exclusiveMinimum", typeNumeric, putNumber},
 	{"exclusiveMaximum", typeNumeric, putNumber},
 	{"multipleOf", typeNumeric, putFactor},
-	{"minLength", typeString, putLeastCount},
-	{"maxLength", typeString, putMostCount},
+	{"minLength", typeString, counted(putLeast)},
+	{"maxLength", typeString, counted(putMost)},
 	{"pattern", typeString, putPattern},
 	{"format", typeString, putFormat},
-	{"minItems", typeArray, putLeastCount},
-	{"maxItems", typeArray, putMostCount},
+	{"minItems", typeArray, counted(putLeast)},
+	{"maxItems", typeArray, counted(putMost)},
 	{"uniqueItems", typeArray, putUnique},
-	{"minProperties", typeObject, putLeastCount},
-	{"maxProperties", typeObject, putMostCount},
+	{"minProperties", typeObject, counted(putLeast)},
+	{"maxProperties", typeObject, counted(putMost)},
 	{"examples", typeString | typeNumeric, putExamples},
 }
 
@@ -173,19 +173,14 @@ func putBound(c *constrained, keyword, text string, within func(tag, own float64
 	return nil
 }
 
-func putLeastCount(c *constrained, keyword, text string) error {
-	return putCount(c, keyword, text, putLeast)
-}
-
-func putMostCount(c *constrained, keyword, text string) error {
-	return putCount(c, keyword, text, putMost)
-}
-
-func putCount(c *constrained, keyword, text string, put func(*constrained, string, string) error) error {
-	if n, err := strconv.ParseUint(text, 10, 64); err != nil || n > math.MaxInt32 {
-		return c.refuse(keyword, "is %q; it must be a whole number from 0 to %d", text, math.MaxInt32)
+// counted puts a bound that must be a whole number.
+func counted(put func(*constrained, string, string) error) func(*constrained, string, string) error {
+	return func(c *constrained, keyword, text string) error {
+		if n, err := strconv.ParseUint(text, 10, 64); err != nil || n > math.MaxInt32 {
+			return c.refuse(keyword, "is %q; it must be a whole number from 0 to %d", text, math.MaxInt32)
+		}
+		return put(c, keyword, text)
 	}
-	return put(c, keyword, text)
 }
 
 func putPattern(c *constrained, keyword, text string) error {

@@ -6,8 +6,10 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -243,11 +245,7 @@ func (in *inferrer) freshName(t reflect.Type) string {
 		return '_'
 	}, t.Name())
 	for i, name := 2, base; ; i++ {
-		taken := false
-		for _, n := range in.names {
-			taken = taken || n == name
-		}
-		if !taken {
+		if !slices.Contains(slices.Collect(maps.Values(in.names)), name) {
 			return name
 		}
 		name = fmt.Sprintf("%s%d", base, i)

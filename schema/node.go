@@ -2,7 +2,11 @@
 
 package schema
 
-import "regexp"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // A node is one schema, prepared for the walk in validate.go.
 type node struct {
@@ -67,11 +71,7 @@ type dependency struct {
 
 // inPlace lists the nodes that look at the same value as n does. A circle of them would never end.
 func (n *node) inPlace() []*node {
-	var all []*node
-	all = append(all, n.allOf...)
-	all = append(all, n.anyOf...)
-	all = append(all, n.oneOf...)
-	all = append(all, n.ref, n.not, n.ifNode, n.then, n.orElse)
+	all := slices.Concat(n.allOf, n.anyOf, n.oneOf, []*node{n.ref, n.not, n.ifNode, n.then, n.orElse})
 	for _, d := range n.needs {
 		all = append(all, d.node)
 	}
@@ -116,15 +116,11 @@ func typeByName(name string) (typeSet, bool) {
 
 // String lists the types in words: "a string or null".
 func (s typeSet) String() string {
-	out := ""
-	for i := len(typeNames) - 1; i >= 0; i-- {
-		if s&typeNames[i].bit == 0 {
-			continue
+	var nouns []string
+	for _, t := range slices.Backward(typeNames) {
+		if s&t.bit != 0 {
+			nouns = append(nouns, t.noun)
 		}
-		if out != "" {
-			out += " or "
-		}
-		out += typeNames[i].noun
 	}
-	return out
+	return strings.Join(nouns, " or ")
 }

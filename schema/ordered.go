@@ -217,5 +217,3 @@ func plain(v any) any {
 	}
 	return v
 }
-
-func itoa(i int) string { return strconv.Itoa(i) }

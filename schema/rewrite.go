@@ -2,6 +2,8 @@
 
 package schema
 
+import "strconv"
+
 // Where schemas stand inside a schema, by keyword.
 var (
 	schemaKeywords = set("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items",
@@ -31,13 +33,9 @@ func rewrite(doc any, place string, change func(o *object, place string) (*objec
 	if !ok {
 		return doc, nil
 	}
-	out := &object{members: make([]member, len(o.members))}
-	for i, m := range o.members {
-		v, err := rewriteMember(m, place+"/"+escape(m.name), change)
-		if err != nil {
-			return nil, err
-		}
-		out.members[i] = member{m.name, v}
+	out, err := rewriteMembers(o, place, func(m member, at string) (any, error) { return rewriteMember(m, at, change) })
+	if err != nil {
+		return nil, err
 	}
 	return change(out, place)
 }
@@ -51,14 +49,14 @@ func rewriteMember(m member, place string, change func(*object, string) (*object
 		list := make([]any, len(v))
 		for i, e := range v {
 			var err error
-			if list[i], err = rewrite(e, place+"/"+itoa(i), change); err != nil {
+			if list[i], err = rewrite(e, place+"/"+strconv.Itoa(i), change); err != nil {
 				return nil, err
 			}
 		}
 		return list, nil
 	case *object:
 		if schemaMapKeywords[m.name] {
-			return rewriteMap(v, place, change)
+			return rewriteMembers(v, place, func(m member, at string) (any, error) { return rewrite(m.value, at, change) })
 		}
 		if schemaKeywords[m.name] {
 			return rewrite(v, place, change)
@@ -67,10 +65,11 @@ func rewriteMember(m member, place string, change func(*object, string) (*object
 	return m.value, nil
 }
 
-func rewriteMap(o *object, place string, change func(*object, string) (*object, error)) (*object, error) {
+// rewriteMembers rebuilds an object with other values.
+func rewriteMembers(o *object, place string, value func(m member, at string) (any, error)) (*object, error) {
 	out := &object{members: make([]member, len(o.members))}
 	for i, m := range o.members {
-		v, err := rewrite(m.value, place+"/"+escape(m.name), change)
+		v, err := value(m, place+"/"+escape(m.name))
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"math/big"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -223,13 +222,8 @@ func (w *walk) checkValue(n *node, v any) {
 	if n.hasConst && !equal(n.constant, v) {
 		w.report("const", "must be %s", short(n.constant))
 	}
-	if n.enum == nil {
+	if n.enum == nil || slices.ContainsFunc(n.enum, func(e any) bool { return equal(e, v) }) {
 		return
-	}
-	for _, e := range n.enum {
-		if equal(e, v) {
-			return
-		}
 	}
 	names := make([]string, len(n.enum))
 	for i, e := range n.enum {
@@ -449,8 +443,7 @@ func (w *walk) eachMember(o map[string]any, check func(name string, v any)) {
 	for name, v := range o {
 		check(name, v)
 	}
-	members := w.found[before:]
-	sort.SliceStable(members, func(i, j int) bool { return members[i].Pointer < members[j].Pointer })
+	slices.SortStableFunc(w.found[before:], func(a, b Violation) int { return strings.Compare(a.Pointer, b.Pointer) })
 }
 
 func (w *walk) checkMember(r *objectRules, name string, v any) {
@@ -596,10 +589,7 @@ func (w *walk) reportNone(keyword string, fails [][]Violation) {
 // otherKind reports whether the value is of another kind than the alternative describes: the wrong
 // type, or another value in a property that tells the kinds apart.
 func otherKind(found []Violation, here string) bool {
-	for _, v := range found {
-		if v.Pointer == here && v.Keyword == "type" || v.Keyword == "const" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(found, func(v Violation) bool {
+		return v.Pointer == here && v.Keyword == "type" || v.Keyword == "const"
+	})
 }
