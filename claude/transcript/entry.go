@@ -95,9 +95,9 @@ func splitLines(data []byte) [][]byte {
 
 // parseEntries reads every line that is a JSON object. Other lines are what a crash or another
 // program left; they are skipped, as the CLI skips them.
-func parseEntries(data []byte) []Entry {
+func parseEntries[Line ~[]byte](lines []Line) []Entry {
 	var entries []Entry
-	for _, line := range splitLines(data) {
+	for _, line := range lines {
 		if e, err := ParseEntry(line); err == nil {
 			entries = append(entries, e)
 		}

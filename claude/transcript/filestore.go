@@ -74,10 +74,7 @@ func (s *FileStore) Append(ctx context.Context, key Key, entries []json.RawMessa
 }
 
 func (s *FileStore) append(ctx context.Context, name string, text []byte) error {
-	if err := s.dir.MkdirAll(path.Dir(name), 0o700); err != nil {
-		return err
-	}
-	f, err := s.dir.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := s.open(name)
 	if err != nil {
 		return err
 	}
@@ -103,7 +100,7 @@ func (s *FileStore) Lock(ctx context.Context, key Key) (unlock func() error, err
 	}
 	name := path.Join(key.ProjectKey, key.SessionID) + ".lock"
 	for {
-		f, err := s.lockFile(name)
+		f, err := s.open(name)
 		if err != nil {
 			return nil, fmt.Errorf("transcript: locking %s: %w", key, err)
 		}
@@ -118,7 +115,8 @@ func (s *FileStore) Lock(ctx context.Context, key Key) (unlock func() error, err
 	}
 }
 
-func (s *FileStore) lockFile(name string) (*os.File, error) {
+// open opens a file for writing, and makes it if it is missing.
+func (s *FileStore) open(name string) (*os.File, error) {
 	if err := s.dir.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return nil, err
 	}

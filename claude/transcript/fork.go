@@ -84,7 +84,7 @@ type forker struct {
 
 func newForker(id string, data []byte, opts ForkOptions) *forker {
 	f := &forker{opts: opts, oldID: id, newID: opts.NewID(), byUUID: map[string]Entry{}, fresh: map[string]string{}}
-	for _, e := range parseEntries(data) {
+	for _, e := range parseEntries(splitLines(data)) {
 		f.summary.fold(e.Raw)
 		if e.UUID != "" && f.fresh[e.UUID] == "" {
 			f.fresh[e.UUID] = opts.NewID()

@@ -88,7 +88,7 @@ func keyOfPath(path string) string {
 	for i, u := range units {
 		hash = hash*31 + int32(u)
 		key[i] = '-'
-		if isAlnum(u) {
+		if u >= '0' && u <= '9' || u >= 'A' && u <= 'Z' || u >= 'a' && u <= 'z' {
 			key[i] = byte(u)
 		}
 	}
@@ -96,10 +96,6 @@ func keyOfPath(path string) string {
 		return string(key)
 	}
 	return string(key[:maxKeyLen]) + "-" + strconv.FormatInt(max(int64(hash), -int64(hash)), 36)
-}
-
-func isAlnum(u uint16) bool {
-	return u >= '0' && u <= '9' || u >= 'A' && u <= 'Z' || u >= 'a' && u <= 'z'
 }
 
 var (

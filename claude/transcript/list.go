@@ -219,8 +219,8 @@ func (s *Summary) foldEnds(f io.ReaderAt, size int64) error {
 	}
 	eachLine(head, s.fold)
 	tail, err := fill(f, size-window, buffer[window:])
-	_, tail, _ = bytes.Cut(tail, []byte("\n")) // the line that the window starts in
-	eachLine(tail, s.foldEnd)
+	_, tail, _ = bytes.Cut(tail, []byte("\n"))                           // the line that the window starts in
+	eachLine(tail, func(line []byte) { s.foldLast(readFoldLine(line)) }) // lines before it were passed over
 	return err
 }
 

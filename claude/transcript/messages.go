@@ -43,18 +43,12 @@ func Entries(ctx context.Context, id string, opts Options) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transcript: reading session %s: %w", id, err)
 	}
-	return parseEntries(data), nil
+	return parseEntries(splitLines(data)), nil
 }
 
 // Conversation returns what [Messages] would for entries that came from a [Store].
 func Conversation(raw []json.RawMessage) []Entry {
-	var entries []Entry
-	for _, line := range raw {
-		if e, err := ParseEntry(line); err == nil {
-			entries = append(entries, e)
-		}
-	}
-	return visible(chain(entries), false)
+	return visible(chain(parseEntries(raw)), false)
 }
 
 // chain returns the branch that ends in the best leaf, root first. It follows parentUuid alone: the

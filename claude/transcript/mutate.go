@@ -57,47 +57,35 @@ func sanitise(s string) string {
 // appendLine adds one line to a session that exists. The file is never created, so that a session
 // deleted meanwhile stays deleted.
 func appendLine(ctx context.Context, id string, opts Options, line any) error {
-	p, s, err := open(ctx, id, opts)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	f, err := p.OpenFile(s.file(), os.O_RDWR|os.O_APPEND, 0)
-	if err != nil {
-		return fmt.Errorf("transcript: changing session %s: %w", id, err)
-	}
-	text := append(encode(line), '\n')
-	if last, err := readAt(f, s.size-1, 1); err == nil && len(last) == 1 && last[0] != '\n' {
-		text = append([]byte{'\n'}, text...) // do not grow a torn line
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("transcript: changing session %s: %w", id, err)
-	}
-	return nil
+	return change(ctx, id, opts, "changing", func(p *projects, s session) error {
+		f, err := p.OpenFile(s.file(), os.O_RDWR|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		text := append(encode(line), '\n')
+		if last, err := readAt(f, s.size-1, 1); err == nil && len(last) == 1 && last[0] != '\n' {
+			text = append([]byte{'\n'}, text...) // do not grow a torn line
+		}
+		_, err = f.Write(text)
+		return errors.Join(err, f.Close())
+	})
 }
 
 // Delete removes a session with its subagents and all that the CLI keeps beside it. Only the session
 // below one project is removed.
 func Delete(ctx context.Context, id string, opts Options) error {
-	p, s, err := open(ctx, id, opts)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	// The directory goes first: if it cannot, the session is still found by the next try.
-	if err := p.RemoveAll(s.dir()); err != nil {
-		return fmt.Errorf("transcript: deleting session %s: %w", id, err)
-	}
-	if err := p.Remove(s.file()); err != nil {
-		return fmt.Errorf("transcript: deleting session %s: %w", id, err)
-	}
-	return nil
+	return change(ctx, id, opts, "deleting", func(p *projects, s session) error {
+		// The directory goes first: if it cannot, the session is still found by the next try.
+		if err := p.RemoveAll(s.dir()); err != nil {
+			return err
+		}
+		return p.Remove(s.file())
+	})
 }
 
 // Archive marks a session as put away. The next prompt in it ends that.
 func Archive(ctx context.Context, id string, opts Options) error {
-	return mark(ctx, id, opts, func(p *projects, s session) error {
+	return change(ctx, id, opts, "marking", func(p *projects, s session) error {
 		if err := p.MkdirAll(s.dir(), 0o700); err != nil {
 			return err
 		}
@@ -107,7 +95,7 @@ func Archive(ctx context.Context, id string, opts Options) error {
 
 // Unarchive takes the mark of [Archive] away. A session without it is left as it is.
 func Unarchive(ctx context.Context, id string, opts Options) error {
-	return mark(ctx, id, opts, func(p *projects, s session) error {
+	return change(ctx, id, opts, "marking", func(p *projects, s session) error {
 		err := p.Remove(path.Join(s.dir(), "archived.json"))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -116,14 +104,15 @@ func Unarchive(ctx context.Context, id string, opts Options) error {
 	})
 }
 
-func mark(ctx context.Context, id string, opts Options, do func(*projects, session) error) error {
+// change opens a session and does something to it, which an error names.
+func change(ctx context.Context, id string, opts Options, doing string, do func(*projects, session) error) error {
 	p, s, err := open(ctx, id, opts)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	if err := do(p, s); err != nil {
-		return fmt.Errorf("transcript: marking session %s: %w", id, err)
+		return fmt.Errorf("transcript: %s session %s: %w", doing, id, err)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func SubagentMessages(ctx context.Context, id, agentID string, opts MessagesOpti
 	if err != nil {
 		return nil, fmt.Errorf("transcript: reading subagent %s: %w", agentID, err)
 	}
-	return opts.page(agents[at].messages(parseEntries(data), opts.System)), nil
+	return opts.page(agents[at].messages(parseEntries(splitLines(data)), opts.System)), nil
 }
 
 // messages rebuilds the conversation: here the last message is the leaf, and every entry is of a

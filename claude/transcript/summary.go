@@ -79,9 +79,6 @@ func (s *Summary) fold(line []byte) {
 	s.foldLast(l)
 }
 
-// foldEnd takes in a line of the file's end, when lines before it were passed over.
-func (s *Summary) foldEnd(line []byte) { s.foldLast(readFoldLine(line)) }
-
 // isPrompt reports whether the line is what a person wrote.
 func (l foldLine) isPrompt() bool { return l.kind == "user" && !l.hidden && !l.toolResult }
 
