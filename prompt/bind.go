@@ -110,7 +110,7 @@ func (b *binder) findMissing() {
 				continue
 			}
 			b.missing[d.typ] = true
-			b.add(Error{Reason: fmt.Sprintf("no value of %v is bound; it is for %s", d.typ, b.t.requiring(d.typ)), Next: fmt.Sprintf("Bind(%v{...})", d.typ)})
+			b.add(Error{Reason: fmt.Sprintf("no value of %v is bound; it is for %s", d.typ, b.t.declaring(func(at declaration) bool { return at.typ == d.typ && at.fallback == nil })), Next: fmt.Sprintf("Bind(%v{...})", d.typ)})
 		}
 	}
 	check(b.t.outermost)
@@ -122,11 +122,6 @@ func (b *binder) findMissing() {
 // wanting names the places that declare a type, for error texts.
 func (t *template) wanting(typ reflect.Type) string {
 	return t.declaring(func(d declaration) bool { return d.typ == typ })
-}
-
-// requiring is wanting without the places that have a default.
-func (t *template) requiring(typ reflect.Type) string {
-	return t.declaring(func(d declaration) bool { return d.typ == typ && d.fallback == nil })
 }
 
 func (t *template) declaring(is func(declaration) bool) string {

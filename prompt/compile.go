@@ -188,13 +188,7 @@ func (c *compiler) checkPlace(n *node) {
 // text cuts a text and checks its placeholders. Places are those in the text as it was written.
 func (c *compiler) text(n *node, part, written string) text {
 	compiled, flaws := newText(n.scope, written)
-	for _, f := range flaws {
-		if c.full() {
-			continue
-		}
-		line, column := position(written, f.offset)
-		c.add(Error{Section: n.path, Part: part, Line: line, Column: column, Reason: f.reason})
-	}
+	c.addFlaws(n, part, written, flaws)
 	return compiled
 }
 

@@ -94,6 +94,17 @@ func (p *problems) add(e Error) {
 	p.all = append(p.all, &e)
 }
 
+// addFlaws adds what is wrong with the placeholders of a text, with their places in it.
+func (p *problems) addFlaws(n *node, part, written string, flaws []flaw) {
+	for _, f := range flaws {
+		if p.full() {
+			continue
+		}
+		line, column := position(written, f.offset)
+		p.add(Error{Section: n.path, Part: part, Line: line, Column: column, Reason: f.reason})
+	}
+}
+
 // full reports whether another problem is not reported, and counts it. To find where one is takes time.
 func (p *problems) full() bool {
 	if len(p.all) < maxProblems {

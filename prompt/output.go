@@ -52,7 +52,9 @@ func outputOf[Out any](d Definition) (output, error) {
 		return output{}, err
 	}
 	if d.ExtraKeys {
-		if s, err = withExtraKeys(s); err != nil {
+		// Inside a JSON string the quotes would be escaped, so what is taken out is always a keyword.
+		opened := bytes.ReplaceAll(s.JSON(), []byte(`,"additionalProperties":false`), nil)
+		if s, err = schema.Parse(opened); err != nil {
 			return output{}, err
 		}
 	}
@@ -70,12 +72,6 @@ func dynamicOutput(d Definition) (output, error) {
 	}
 	forAgent, _, err := schema.ForCLI(d.Output)
 	return output{d.Output, forAgent}, err
-}
-
-// withExtraKeys opens all objects of a schema. Inside a JSON string the quotes would be escaped, so
-// what is taken out is always a keyword.
-func withExtraKeys(s *schema.Schema) (*schema.Schema, error) {
-	return schema.Parse(bytes.ReplaceAll(s.JSON(), []byte(`,"additionalProperties":false`), nil))
 }
 
 // Parse checks a structured answer and decodes it, in the form in which the agent gives it: other

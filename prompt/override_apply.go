@@ -131,13 +131,7 @@ func (a *overrider) body(n *node, o SectionOverride, fresh func(target, madeFor,
 func (a *overrider) text(n *node, part, written string) string {
 	t, flaws := newText(n.scope, written)
 	part = "override of " + part
-	for _, f := range flaws {
-		if a.full() {
-			continue
-		}
-		line, column := position(written, f.offset)
-		a.add(Error{Section: n.path, Part: part, Line: line, Column: column, Reason: f.reason})
-	}
+	a.addFlaws(n, part, written, flaws)
 	if len(flaws) > 0 || a.unfilled {
 		return ""
 	}

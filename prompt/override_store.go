@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,10 +68,7 @@ type OverrideFile struct {
 // template has and is lower-cased; empty means [DefaultTag].
 func (s *OverrideStore) File(of Overridable, tag string) (*OverrideFile, error) {
 	t := of.compiled()
-	if tag == "" {
-		tag = DefaultTag
-	}
-	tag = strings.ToLower(tag)
+	tag = strings.ToLower(cmp.Or(tag, DefaultTag))
 	switch {
 	case s.Dir == "":
 		return nil, fmt.Errorf("prompt: overrides of %s: OverrideStore.Dir is empty", t.name)

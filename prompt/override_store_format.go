@@ -176,17 +176,8 @@ func (r *entryReader) entry() error {
 	if err := k.addTo(&Overrides{}, value); err != nil {
 		return flawAt(valueAt, "%s: %v", k, err)
 	}
-	r.all[k] = compacted(value)
+	r.all[k] = entryValue(compact(value)) // without the indentation, which would else be shown with the JSON of examples
 	return nil
-}
-
-// compacted takes the indentation off again, which would else be shown with the JSON of examples.
-func compacted(value entryValue) entryValue {
-	var b bytes.Buffer
-	if err := json.Compact(&b, value); err != nil {
-		return value
-	}
-	return b.Bytes()
 }
 
 // word reads a string.

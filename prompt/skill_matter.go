@@ -70,7 +70,11 @@ func (m *matterReader) read(head string) {
 		m.violations = append(m.violations, yamlViolation(err))
 		return
 	}
-	fields, ok := topMapping(tree)
+	var fields []*ast.MappingValueNode
+	ok := len(tree.Docs) == 1
+	if ok {
+		fields, ok = mappingOf(tree.Docs[0].Body)
+	}
 	if !ok {
 		m.add(nil, "the front matter must be keys and values, such as description: what the skill is for")
 		return
@@ -100,14 +104,6 @@ func (m *matterReader) checkHead(head string) {
 			})
 		}
 	}
-}
-
-// topMapping returns the keys and values of the only document.
-func topMapping(tree *ast.File) ([]*ast.MappingValueNode, bool) {
-	if len(tree.Docs) != 1 {
-		return nil, false
-	}
-	return mappingOf(tree.Docs[0].Body)
 }
 
 func mappingOf(n ast.Node) ([]*ast.MappingValueNode, bool) {
