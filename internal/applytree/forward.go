@@ -67,7 +67,7 @@ func (r *run) pull(o *op) error {
 			return r.trouble(o, err)
 		case r.again && (now == nil || !sameInode(&o.Staged, now)):
 			return nil // it is where it shall be, which place checks
-		case now != nil && r.again && !untouched(&o.Staged, now) && !r.has(o.From, o.Hash):
+		case now != nil && r.again && !untouched(&o.Staged, now) && !hasContent(r.root, o.From, o.Hash):
 			return r.trouble(o, errors.New("the file that was to be moved here was changed meanwhile"))
 		case now == nil || !r.again && !untouched(&o.Staged, now):
 			return r.stageInstead(o)
@@ -80,12 +80,6 @@ func (r *run) pull(o *op) error {
 		return r.trouble(o, err)
 	}
 	return nil
-}
-
-// has reports whether a file of the tree has a content.
-func (r *run) has(p, hash string) bool {
-	got, err := hashOf(r.root, p)
-	return err == nil && got == hash
 }
 
 // stageInstead writes the content of a file that was to be moved, but which somebody touched.

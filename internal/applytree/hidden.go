@@ -6,14 +6,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/internal/filetree"
 )
-
-func parent(p string) string { return path.Dir(p) }
 
 // leaveTree removes the hidden folder from the tree, if there was need of one, and sets the root's time
 // once more. What lies aside there is copied to the work folder first.
@@ -29,28 +26,24 @@ func (r *run) leaveTree(s state) error {
 	if err := r.change("leave tree", "", func() error { return r.root.RemoveAll(r.j.Hidden) }); err != nil {
 		return err
 	}
-	return r.root.SetMeta(at(r.topMeta(s), "."))
-}
-
-// topMeta is what the root shall be.
-func (r *run) topMeta(s state) *filetree.Entry {
+	top := &r.j.Root
 	for _, f := range r.j.Folders {
 		if f.path() == "." && s == applied && f.After != nil {
-			return f.After
+			top = f.After
 		}
 	}
-	return &r.j.Root
+	return r.root.SetMeta(at(top, "."))
 }
 
 // carryAside copies what lies aside in the tree's file system to the work folder, under another name until
 // it is complete.
 func (r *run) carryAside() error {
 	there, err := r.work.ReadDir(r.j.Aside)
-	if err != nil && !absent(err) || len(there) > 0 {
+	if err != nil && !filetree.Absent(err) || len(there) > 0 {
 		return err
 	}
 	entries, err := r.scratch.Walk(context.Background(), &filetree.WalkOptions{From: r.aside(".")})
-	if absent(err) || err == nil && len(entries) == 0 {
+	if filetree.Absent(err) || err == nil && len(entries) == 0 {
 		return nil
 	}
 	if err != nil {

@@ -3,10 +3,7 @@
 package applytree
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"syscall"
 
 	"github.com/drover-agents/drover/internal/filetree"
 )
@@ -38,18 +35,13 @@ type op struct {
 // look returns what is at a path, and nil if nothing is: also if a folder on the way is none any more.
 func look(r *filetree.Root, path string) (*filetree.Entry, error) {
 	e, err := r.Lstat(path)
-	if absent(err) {
+	if filetree.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &e, nil
-}
-
-// absent reports an error that says that a path leads to nothing, or through something that is no folder.
-func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, filetree.ErrLink)
 }
 
 // difference says how what is there differs from what was expected, and "" if it does not.

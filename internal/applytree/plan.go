@@ -5,6 +5,7 @@ package applytree
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -157,13 +158,13 @@ func (p *planner) choose(s *Step, o *op) error {
 	case s.Link != "":
 		o.Link = s.Link // settled when all are known
 	case s.Want.Kind == filetree.File && s.Write == nil:
-		o.Meta = surprise == "" || p.hasContent(s)
+		o.Meta = surprise == "" || s.Hash != "" && hasContent(p.root, s.Path, s.Hash)
 		o.skip = !o.Meta
 		if o.Meta {
 			surprise = ""
 		}
-	case p.alreadyThere(s, o):
-		o.Meta = true
+	case s.Want.Kind != filetree.File && isKind(o.Now, s.Want.Kind) && o.Now.Target == s.Want.Target:
+		o.Meta = true // of a link or a pipe only the rest differs
 	default:
 		p.stage(o)
 		return p.move(s, o)
@@ -190,11 +191,6 @@ func (p *planner) move(s *Step, o *op) error {
 	return nil
 }
 
-// alreadyThere reports links and pipes of which only the rest differs.
-func (p *planner) alreadyThere(s *Step, o *op) bool {
-	return s.Want.Kind != filetree.File && isKind(o.Now, s.Want.Kind) && o.Now.Target == s.Want.Target
-}
-
 func (p *planner) chooseFolder(o *op) {
 	if isKind(o.Now, filetree.Dir) {
 		p.fates[o.Path] = stays
@@ -204,15 +200,6 @@ func (p *planner) chooseFolder(o *op) {
 	p.fates[o.Path] = made
 	p.setFolder(o.Path, folder{After: o.Want})
 	p.stage(o)
-}
-
-// hasContent reports whether a file that somebody touched has the content that it shall have.
-func (p *planner) hasContent(s *Step) bool {
-	if s.Hash == "" {
-		return false
-	}
-	got, err := hashOf(p.root, s.Path)
-	return err == nil && got == s.Hash
 }
 
 // settleLink finds the file that a hard link leads to in the end, and whether the link is there already.
@@ -334,15 +321,14 @@ func strange(o *op, now *filetree.Entry) string {
 	return difference(o.Expect, now)
 }
 
-func hashOf(r *filetree.Root, path string) (string, error) {
+// hasContent reports whether a file has the content of a hash.
+func hasContent(r *filetree.Root, path, hash string) bool {
 	f, _, err := r.OpenFile(path)
 	if err != nil {
-		return "", err
+		return false
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
+	_, err = io.Copy(h, f)
+	return err == nil && hex.EncodeToString(h.Sum(nil)) == hash
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/drover-agents/drover/internal/filetree"
 )
@@ -77,8 +79,7 @@ func (r *run) checkStaged(o *op) error {
 		return nil
 	}
 	o.From = "" // stageInstead was at work
-	got, err := hashOf(r.scratch, r.stage(o.Stage))
-	if err == nil && got == o.Hash {
+	if hasContent(r.scratch, r.stage(o.Stage), o.Hash) {
 		return nil
 	}
 	o.skip = true
@@ -104,7 +105,7 @@ func (r *run) clean(s state) error {
 		return err
 	}
 	err := r.change("clean stage", "", func() error { return r.scratch.RemoveAll(r.stage("")) })
-	if err != nil && !absent(err) { // it was in a hidden folder that is gone already
+	if err != nil && !filetree.Absent(err) { // it was in a hidden folder that is gone already
 		return err
 	}
 	if s == undone {
@@ -131,8 +132,8 @@ func (r *run) clean(s state) error {
 
 // prune removes the folders below aside that are empty after everything was put back.
 func (r *run) prune() {
-	for i := len(r.j.Ops) - 1; i >= 0; i-- {
-		for p := parent(r.j.Ops[i].Path); p != "."; p = parent(p) {
+	for _, o := range slices.Backward(r.j.Ops) {
+		for p := path.Dir(o.Path); p != "."; p = path.Dir(p) {
 			if r.scratch.Remove(r.aside(p)) != nil {
 				break
 			}

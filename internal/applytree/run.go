@@ -74,9 +74,9 @@ func (r *run) useScratch() {
 
 // stage and aside are paths in scratch.
 func (r *run) stage(name string) string { return path.Join(r.prefix+"stage", name) }
-func (r *run) aside(p string) string    { return path.Join(r.prefix+"aside", r.asideNumber(), p) }
-
-func (r *run) asideNumber() string { return strings.TrimPrefix(r.j.Aside, "aside/") }
+func (r *run) aside(p string) string {
+	return path.Join(r.prefix+"aside", strings.TrimPrefix(r.j.Aside, "aside/"), p)
+}
 
 // named is where people find what lies aside when all is done.
 func (r *run) named(p string) string {

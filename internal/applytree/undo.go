@@ -60,7 +60,7 @@ func (r *run) undo() error {
 
 // replaced reports an error that no further attempt would mend: somebody took the place, or the folder that
 // it is in. What was to be put there stays aside.
-func replaced(err error) bool { return absent(err) || errors.Is(err, filetree.ErrKind) }
+func replaced(err error) bool { return filetree.Absent(err) || errors.Is(err, filetree.ErrKind) }
 
 // returned reports whether what an op displaced is where it was.
 func (r *run) returned(o *op) bool { return o.Displace && !r.exists(r.scratch, r.aside(o.Path)) }

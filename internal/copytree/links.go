@@ -61,16 +61,10 @@ func namedRefusal(rel string, err error) error {
 func leadsBack(link *item, target Source, above []Source) bool {
 	to := absolute(target)
 	at := filepath.Dir(absolute(Source{link.root, link.entry.Path}))
-	return holds(to, at) || slices.ContainsFunc(above, func(s Source) bool { return holds(to, absolute(s)) })
+	return filetree.Holds(to, at) || slices.ContainsFunc(above, func(s Source) bool { return filetree.Holds(to, absolute(s)) })
 }
 
 func absolute(s Source) string { return filepath.Join(s.Root.Dir(), filepath.FromSlash(s.Path)) }
-
-// holds reports whether a path is the folder or below it.
-func holds(dir, name string) bool {
-	rel, err := filepath.Rel(dir, name)
-	return err == nil && filepath.IsLocal(rel)
-}
 
 // checkLinks refuses links that lead out of the copy. Where one leads depends on the other links, so that
 // each is followed as the system will follow it, through the plan.

@@ -87,7 +87,10 @@ func (p *Plan) look(ctx context.Context, src Source) error {
 		if err := p.walk(ctx, src, "", nil); err != nil {
 			return err
 		}
-		p.sort()
+		byPath := func(a, b *item) int { return filetree.ComparePaths(a.rel, b.rel) }
+		if !slices.IsSortedFunc(p.items, byPath) {
+			slices.SortFunc(p.items, byPath)
+		}
 		return p.checkLinks()
 	}
 	if top.Kind == filetree.Link { // which nobody would check
@@ -161,29 +164,6 @@ func below(dir, name string) string {
 		return name
 	}
 	return strings.TrimPrefix(name, dir+"/")
-}
-
-func (p *Plan) sort() {
-	byPath := func(a, b *item) int { return comparePaths(a.rel, b.rel) }
-	if !slices.IsSortedFunc(p.items, byPath) {
-		slices.SortFunc(p.items, byPath)
-	}
-}
-
-// comparePaths sorts by names from the top down, so that what is in a folder follows right after it.
-func comparePaths(a, b string) int {
-	for i := range min(len(a), len(b)) {
-		switch x, y := a[i], b[i]; {
-		case x == y:
-		case x == '/':
-			return -1
-		case y == '/':
-			return 1
-		default:
-			return int(x) - int(y)
-		}
-	}
-	return len(a) - len(b)
 }
 
 // dropEmptyFolders leaves out the folders in which nothing was included.

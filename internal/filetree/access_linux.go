@@ -5,6 +5,7 @@ package filetree
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,8 +117,8 @@ func (w widened) release(fd int) {
 // restore sets everything back, the last first: what was given twice gets its first mode.
 func (w widened) restore() error {
 	var errs []error
-	for i := len(w) - 1; i >= 0; i-- {
-		errs = append(errs, chmod(w[i].fd, w[i].mode), unix.Close(w[i].fd))
+	for _, was := range slices.Backward(w) {
+		errs = append(errs, chmod(was.fd, was.mode), unix.Close(was.fd))
 	}
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	slashpath "path"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -59,6 +60,34 @@ func join(dir, name string) string {
 		return name
 	}
 	return dir + "/" + name
+}
+
+// ComparePaths orders paths by their elements from the top down: what is in a folder comes right after it, before
+// "folder.go".
+func ComparePaths(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		switch x, y := a[i], b[i]; {
+		case x == y:
+		case x == '/':
+			return -1
+		case y == '/':
+			return 1
+		default:
+			return int(x) - int(y)
+		}
+	}
+	return len(a) - len(b)
+}
+
+// Holds reports whether a path of the host is a folder or below it.
+func Holds(dir, name string) bool {
+	rel, err := filepath.Rel(dir, name)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// Absent reports an error that says that a path leads to nothing, or through something that is no folder.
+func Absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, ErrLink)
 }
 
 // failed says which operation on which path went wrong.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -105,7 +106,7 @@ func (w *walker) list(l *lister, f *folder) error {
 		return failed("walk", f.path, err)
 	}
 	if w.opts.Skip != nil {
-		entries = w.unskipped(entries)
+		entries = slices.DeleteFunc(entries, w.opts.Skip)
 	}
 	f.entries = entries
 	for i := range entries {
@@ -114,16 +115,6 @@ func (w *walker) list(l *lister, f *folder) error {
 		}
 	}
 	return nil
-}
-
-func (w *walker) unskipped(entries []Entry) []Entry {
-	kept := entries[:0]
-	for _, e := range entries {
-		if !w.opts.Skip(e) {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }
 
 // exchanged reports that something else is where a folder was.
