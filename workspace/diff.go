@@ -74,17 +74,18 @@ func writePart(w *bufio.Writer, name string, part part, opts DiffOptions) error 
 	case !text:
 		writeAll(w, "  differs: ", sizes(part.before, part.after), "\n")
 	case before != after:
-		writeAll(w, "--- ", label("a/", name, part.before), "\n+++ ", label("b/", name, part.after), "\n")
+		writeAll(w, "--- ", label(visible.Text("a/"+name), part.before), "\n+++ ", label(visible.Text("b/"+name), part.after), "\n")
 		diffText(before, after).write(w, opts.Context, visible.Lines)
 	}
 	return nil
 }
 
-func label(side, name string, f *File) string {
+// label is the name of a side of a change, as patches have it.
+func label(name string, f *File) string {
 	if f == nil {
 		return "/dev/null"
 	}
-	return visible.Text(side + name)
+	return name
 }
 
 func sizes(before, after *File) string {

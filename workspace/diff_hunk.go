@@ -4,6 +4,7 @@ package workspace
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,11 +30,7 @@ func diffText(before, after string) textDiff {
 }
 
 func splitLines(text string) []string {
-	lines := make([]string, 0, strings.Count(text, "\n")+1)
-	for line := range strings.Lines(text) {
-		lines = append(lines, line)
-	}
-	return lines
+	return slices.AppendSeq(make([]string, 0, strings.Count(text, "\n")+1), strings.Lines(text))
 }
 
 // count is how many lines were added and removed.

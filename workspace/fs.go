@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,18 +73,10 @@ func (o *FSOptions) withDefaults() FSOptions {
 	if o != nil {
 		full = *o
 	}
-	if full.MaxDepth == 0 {
-		full.MaxDepth = 16
-	}
-	if full.MaxSegment == 0 {
-		full.MaxSegment = 80
-	}
-	if full.MaxRead == 0 {
-		full.MaxRead = 32 << 20
-	}
-	if full.MaxWrite == 0 {
-		full.MaxWrite = 32 << 20
-	}
+	full.MaxDepth = cmp.Or(full.MaxDepth, 16)
+	full.MaxSegment = cmp.Or(full.MaxSegment, 80)
+	full.MaxRead = cmp.Or(full.MaxRead, 32<<20)
+	full.MaxWrite = cmp.Or(full.MaxWrite, 32<<20)
 	return full
 }
 
@@ -102,10 +95,8 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	unit := map[string]string{"MaxDepth": "segments", "MaxSegment": "characters in a segment"}[e.Option]
-	if unit == "" {
-		unit = "bytes"
-	}
+	units := map[string]string{"MaxDepth": "segments", "MaxSegment": "characters in a segment"}
+	unit := cmp.Or(units[e.Option], "bytes")
 	return fmt.Sprintf("workspace: %q has %d %s, more than %d\n  next: take less, or raise FSOptions.%s",
 		e.Path, e.Got, unit, e.Limit, e.Option)
 }

@@ -33,7 +33,8 @@ func OpenDirFS(dir string, opts *FSOptions) (*DirFS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DirFS{rooted: newRooted(newDirStore(root), opts), root: root}, nil
+	_, escapes := root.Lstat("..")
+	return &DirFS{rooted: newRooted(&dirStore{root: root, escapes: bareError(escapes)}, opts), root: root}, nil
 }
 
 // Close gives up the handle. Files that are open stay so.
@@ -43,11 +44,6 @@ func (d *DirFS) Close() error { return d.root.Close() }
 type dirStore struct {
 	root    *os.Root
 	escapes error // what root answers where a name leads out
-}
-
-func newDirStore(root *os.Root) *dirStore {
-	_, err := root.Lstat("..")
-	return &dirStore{root: root, escapes: bareError(err)}
 }
 
 // explain gives the error that says which link leads out, in place of the system's.

@@ -135,16 +135,12 @@ func (m rawMem) ReadLink(name string) (string, error) {
 	return node.target, nil
 }
 
-func (m *memStore) Lstat(name string) (fs.FileInfo, error) {
-	node, err := m.follow(name, false)
-	if err != nil {
-		return nil, err
-	}
-	return node.info(name), nil
-}
+func (m *memStore) Lstat(name string) (fs.FileInfo, error) { return m.look(name, false) }
 
-func (m *memStore) stat(name string) (fs.FileInfo, error) {
-	node, err := m.follow(name, true)
+func (m *memStore) stat(name string) (fs.FileInfo, error) { return m.look(name, true) }
+
+func (m *memStore) look(name string, last bool) (fs.FileInfo, error) {
+	node, err := m.follow(name, last)
 	if err != nil {
 		return nil, err
 	}

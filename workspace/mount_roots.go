@@ -35,11 +35,7 @@ func resolveRoot(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("it is empty") // and must not mean the current folder by accident
 	}
-	absolute, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(absolute)
+	return realPath(dir)
 }
 
 func (r *hostRoots) close() {

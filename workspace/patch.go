@@ -76,7 +76,7 @@ func (p patchWriter) write(name string, part part) error {
 		}
 		return writeLiteral(p, part.before)
 	case before != after: // not for an empty file that is made or deleted
-		p.labels(name, part)
+		writeAll(p, "--- ", label(quoteName("a/"+name), part.before), "\n+++ ", label(quoteName("b/"+name), part.after), "\n")
 		diffText(before, after).write(p, p.context, func(line string) string { return line })
 	}
 	return nil
@@ -110,15 +110,4 @@ func (p patchWriter) index(part part) error {
 	}
 	writeAll(p, "\n")
 	return nil
-}
-
-func (p patchWriter) labels(name string, part part) {
-	before, after := quoteName("a/"+name), quoteName("b/"+name)
-	if part.before == nil {
-		before = "/dev/null"
-	}
-	if part.after == nil {
-		after = "/dev/null"
-	}
-	writeAll(p, "--- ", before, "\n+++ ", after, "\n")
 }

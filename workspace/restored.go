@@ -26,11 +26,6 @@ type Restored struct {
 // EventKind implements [event.Payload].
 func (Restored) EventKind() event.Kind { return KindRestored }
 
-// nothing reports whether the call had changed nothing.
-func (r *Restored) nothing() bool {
-	return len(r.Restored) == 0 && len(r.Conflicts) == 0 && r.Error == ""
-}
-
 // namedPaths is how many paths the model is told by name.
 const namedPaths = 20
 
@@ -82,7 +77,7 @@ func (tx *Tx) Undo(ctx context.Context) string {
 	if tx.err != nil {
 		r.Error = tx.err.Error()
 	}
-	if r.nothing() {
+	if len(r.Restored) == 0 && len(r.Conflicts) == 0 && r.Error == "" { // the call had changed nothing
 		return ""
 	}
 	tx.w.remember(r)

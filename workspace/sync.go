@@ -81,15 +81,8 @@ func seedView(ctx context.Context, s *session.Session, w *Workspace) error {
 	if err := session.Seed(ctx, s, mounted); err != nil {
 		return fmt.Errorf("workspace: telling the session of the mounted files: %w", err)
 	}
-	w.rememberLocked(s, &view{told: mounted, at: w.base})
+	w.views.ofSession[s] = &view{told: mounted, at: w.base}
 	return nil
-}
-
-func (w *Workspace) rememberLocked(s *session.Session, v *view) {
-	if w.views.ofSession == nil {
-		w.views.ofSession = map[*session.Session]*view{}
-	}
-	w.views.ofSession[s] = v
 }
 
 // viewOfLocked is the view of a session, which gets the mounted files first if it has none.
@@ -108,7 +101,7 @@ func (w *Workspace) viewOfLocked(ctx context.Context, s *session.Session) (*view
 		}
 	}
 	v := &view{told: mounted, at: w.base}
-	w.rememberLocked(s, v)
+	w.views.ofSession[s] = v
 	return v, nil
 }
 

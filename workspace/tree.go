@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,23 +133,15 @@ func OpenTree(dir string, opts *TreeOptions) (*Tree, error) {
 	if opts != nil {
 		t.opts = *opts
 	}
-	t.opts.setDefaults()
+	t.opts.TempDir = cmp.Or(t.opts.TempDir, os.TempDir())
+	t.opts.MaxDisk = cmp.Or(t.opts.MaxDisk, 4<<30)
+	t.opts.Logger = safelog.Logger(t.opts.Logger)
 	t.log = t.opts.Logger
 	t.history = newHistory(t.drop)
 	if err := t.open(dir); err != nil {
 		return nil, errors.Join(err, t.free())
 	}
 	return t, nil
-}
-
-func (o *TreeOptions) setDefaults() {
-	if o.TempDir == "" {
-		o.TempDir = os.TempDir()
-	}
-	if o.MaxDisk == 0 {
-		o.MaxDisk = 4 << 30
-	}
-	o.Logger = safelog.Logger(o.Logger)
 }
 
 func (t *Tree) open(dir string) (err error) {

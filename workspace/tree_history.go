@@ -167,15 +167,10 @@ func discard[K comparable](sets map[K]paths, key K, p string) {
 
 // remove says that there is nothing at a path now, nor below it.
 func (h *history) remove(p string) {
-	h.removeBelow(p)
-	h.set(p, nil)
-}
-
-// removeBelow says that there is nothing below a path now.
-func (h *history) removeBelow(p string) {
 	for _, child := range slices.Collect(maps.Keys(h.below[p])) {
 		h.remove(child)
 	}
+	h.set(p, nil)
 }
 
 // under calls yield with every path below a folder.

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -53,10 +55,7 @@ const maxTries = 3
 // lookAll looks at many paths at once. It fails only if nothing is known then; what is wrong with one
 // path is in what was found there.
 func (r *refresh) lookAll(ctx context.Context, todo map[string]reason) ([]found, error) {
-	list := make([]string, 0, len(todo))
-	for p := range todo {
-		list = append(list, p)
-	}
+	list := slices.AppendSeq(make([]string, 0, len(todo)), maps.Keys(todo))
 	results := make([]found, len(list))
 	var next atomic.Int64
 	work := func() {
@@ -78,22 +77,17 @@ func (r *refresh) lookAll(ctx context.Context, todo map[string]reason) ([]found,
 		r.tree.stopWatching(r.watchErr)
 	}
 	if ctx.Err() != nil {
-		r.dropAll(results)
+		for _, f := range results { // what was read in vain
+			if f.item != nil {
+				r.tree.drop(f.item)
+			}
+		}
 		return nil, context.Cause(ctx)
 	}
 	for i := range results {
 		results[i].hot = results[i].hot || r.unsettled[results[i].path]
 	}
 	return results, nil
-}
-
-// dropAll gives back what was read in vain.
-func (r *refresh) dropAll(results []found) {
-	for _, f := range results {
-		if f.item != nil {
-			r.tree.drop(f.item)
-		}
-	}
 }
 
 // look looks at one path.
@@ -111,7 +105,7 @@ func (r *refresh) look(ctx context.Context, p string, why reason) found {
 		looked := time.Now()
 		e, err := r.tree.root.Lstat(p)
 		switch {
-		case isGone(err):
+		case filetree.Absent(err):
 			return found{path: p}
 		case errors.Is(err, syscall.EMFILE) && try < maxTries:
 			r.settle() // which closes files
@@ -143,11 +137,6 @@ func notAFile(e filetree.Entry, old *item, racy bool) found {
 	return found{path: e.Path, item: &item{Entry: e}, racy: racy}
 }
 
-// isGone reports whether a path is not there, or not by folders alone.
-func isGone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, filetree.ErrLink)
-}
-
 // read reads a file. It wants to be called again if the file became another meanwhile, unless it is the
 // last time.
 //
@@ -164,7 +153,7 @@ func (r *refresh) read(ctx context.Context, e filetree.Entry, old *item, why rea
 			r.settle() // which closes files
 		}
 		switch {
-		case isGone(err):
+		case filetree.Absent(err):
 			return found{path: e.Path}, false
 		case !last && !errors.Is(err, fs.ErrPermission):
 			return found{}, true
@@ -187,16 +176,11 @@ func (r *refresh) read(ctx context.Context, e filetree.Entry, old *item, why rea
 		}
 		hot = true
 	}
-	if sameStored(old, it) && old.Untouched(opened) {
+	if old != nil && old.hash == it.hash && old.loose == it.loose && old.Untouched(opened) {
 		r.tree.drop(it)
 		return found{path: e.Path, same: true, hot: hot, shut: true}, false
 	}
 	return found{path: e.Path, item: it, hot: hot, shut: true}, false
-}
-
-// sameStored reports whether an item can stay in place of a new one.
-func sameStored(old, it *item) bool {
-	return old != nil && old.hash == it.hash && old.loose == it.loose
 }
 
 // unwritten reports whether surely nobody can write to the file without opening it first.
@@ -242,7 +226,7 @@ func (r *refresh) follow(p string) bool {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return false
-	case err != nil && !isGone(err):
+	case err != nil && !filetree.Absent(err):
 		r.fail(err)
 	}
 	return true

@@ -277,7 +277,7 @@ func (r *refresh) scan(dir string, node inode, todo map[string]reason) {
 	}
 	t := r.tree
 	if t.watch != nil {
-		if err := t.watch.Add(dir); err != nil && !isGone(err) {
+		if err := t.watch.Add(dir); err != nil && !filetree.Absent(err) {
 			t.stopWatching(err)
 		}
 	}
@@ -287,7 +287,7 @@ func (r *refresh) scan(dir string, node inode, todo map[string]reason) {
 		todo[p] |= byStamp
 	}
 	entries, err := t.root.ReadDir(dir)
-	if delete(t.shut, dir); err != nil && !isGone(err) {
+	if delete(t.shut, dir); err != nil && !filetree.Absent(err) {
 		t.shut[dir] = err
 	}
 	for _, e := range entries {

@@ -50,18 +50,10 @@ func openTreeStore(tree string, opts *TreeOptions) (*treeStore, error) {
 		s.dir = filepath.Join(opts.TempDir, fmt.Sprintf("drover-tree-%d-%x", os.Getuid(), sum[:8]))
 		s.made = true
 	}
-	for range 10 { // somebody else may be removing it at the moment
-		err := s.open(tree)
-		if !errors.Is(err, errStoreLost) {
-			return s.opened(err)
-		}
+	err := errStoreLost
+	for try := 0; try < 10 && errors.Is(err, errStoreLost); try++ { // somebody else may be removing it at the moment
+		err = s.open(tree)
 	}
-	return s.opened(errStoreLost)
-}
-
-var errStoreLost = errors.New("workspace: the store was removed by somebody else")
-
-func (s *treeStore) opened(err error) (*treeStore, error) {
 	if err != nil {
 		s.unlock()
 		return nil, err
@@ -69,6 +61,8 @@ func (s *treeStore) opened(err error) (*treeStore, error) {
 	s.needed = true // until it is known to be at its end
 	return s, s.clean()
 }
+
+var errStoreLost = errors.New("workspace: the store was removed by somebody else")
 
 func (s *treeStore) open(tree string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/drover-agents/drover/event"
@@ -138,11 +139,7 @@ type virtualFileSystemWire struct {
 
 // MarshalJSON gives the files as a list.
 func (v VirtualFileSystem) MarshalJSON() ([]byte, error) {
-	files := make([]VirtualFile, 0, v.Len())
-	for f := range v.All() {
-		files = append(files, f)
-	}
-	return plainjson.Marshal(virtualFileSystemWire{files})
+	return plainjson.Marshal(virtualFileSystemWire{slices.AppendSeq(make([]VirtualFile, 0, v.Len()), v.All())})
 }
 
 // UnmarshalJSON reads what MarshalJSON gives.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
@@ -77,23 +78,7 @@ func (p Path) Segments() []string {
 func (p Path) String() string { return p.posix }
 
 // Compare orders paths by their segments: what is in a folder comes right after it, before "folder.go".
-func (p Path) Compare(other Path) int {
-	a, b := p.posix, other.posix
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			return int(rankOf(a[i])) - int(rankOf(b[i]))
-		}
-	}
-	return len(a) - len(b)
-}
-
-// rankOf puts the slash before all that a name can have.
-func rankOf(c byte) byte {
-	if c == '/' {
-		return 0
-	}
-	return c
-}
+func (p Path) Compare(other Path) int { return filetree.ComparePaths(p.posix, other.posix) }
 
 // pathBytes is the JSON of a path that is no UTF-8, which a JSON string would change.
 type pathBytes struct {

@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,10 +104,10 @@ func Open(ctx context.Context, opts *Options) (*Workspace, error) {
 		opts = &Options{}
 	}
 	w := &Workspace{opts: *opts, created: time.Now().Round(0).UTC()}
+	w.views.ofSession = map[*session.Session]*view{}
+	w.backs.sides, w.backs.mounted = map[string]*side{}, map[string]*File{}
 	w.opts.Mounts = cloneMounts(opts.Mounts)
-	if w.opts.Prefix == "" {
-		w.opts.Prefix = Prefix
-	}
+	w.opts.Prefix = cmp.Or(w.opts.Prefix, Prefix)
 	w.opts.Logger = safelog.Logger(w.opts.Logger)
 	roots, err := newHostRoots(&w.opts)
 	if err != nil {
@@ -190,9 +191,7 @@ func (w *Workspace) keepBase(ctx context.Context) error {
 	}
 	opts := w.opts.Tree
 	opts.Store, opts.TempDir = w.holdings.folder.store(), ""
-	if opts.Logger == nil {
-		opts.Logger = w.opts.Logger
-	}
+	opts.Logger = cmp.Or(opts.Logger, w.opts.Logger)
 	tree, err := OpenTree(w.root, &opts)
 	if err != nil {
 		return err

@@ -133,9 +133,6 @@ func surprise(t *target, refusal applytree.Result, err error) error {
 
 // remember keeps what was written, as what the host is compared with from now on.
 func (p *writeBackPlan) remember(t *target) {
-	if p.w.backs.sides == nil {
-		p.w.backs.sides, p.w.backs.mounted = map[string]*side{}, map[string]*File{}
-	}
 	for rel, step := range t.plan {
 		var written *side
 		if step.Want != nil {

@@ -29,9 +29,6 @@ func (p *writeBackPlan) skipGit(t *target, rel string) bool {
 	} else if t.single == "" {
 		name = t.mount
 	}
-	if p.git == nil {
-		p.git = map[string]int{}
-	}
 	p.git[name]++
 	return true
 }
@@ -84,9 +81,6 @@ func (p *writeBackPlan) isBare(dirs ...string) bool {
 			return err == nil
 		})
 	}
-	if p.bare == nil {
-		p.bare = map[string]bool{}
-	}
 	_, own := os.Lstat(filepath.Join(dirs[0], ".git"))
 	p.bare[key] = own != nil && has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 	return p.bare[key]
@@ -120,7 +114,7 @@ func inGit(name string) string {
 // Windows ignores.
 func isDotGit(name string) bool {
 	name = strings.ToLower(strings.Map(func(r rune) rune {
-		if ignoredByHFS(r) {
+		if 0x200c <= r && r <= 0x200f || 0x202a <= r && r <= 0x202e || 0x206a <= r && r <= 0x206f || r == 0xfeff {
 			return -1
 		}
 		return r
@@ -132,8 +126,4 @@ func isDotGit(name string) bool {
 		}
 	}
 	return false
-}
-
-func ignoredByHFS(r rune) bool {
-	return 0x200c <= r && r <= 0x200f || 0x202a <= r && r <= 0x202e || 0x206a <= r && r <= 0x206f || r == 0xfeff
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -56,7 +57,9 @@ func newWriteBackPlan(ctx context.Context, w *Workspace, opts *WriteBackOptions,
 	for _, t := range ts.all {
 		t.plan = map[string]*plannedStep{}
 	}
-	return &writeBackPlan{ctx: ctx, w: w, opts: opts, targets: ts, only: only, now: time.Now()}, nil
+	return &writeBackPlan{
+		ctx: ctx, w: w, opts: opts, targets: ts, only: only, now: time.Now(), git: map[string]int{}, bare: map[string]bool{},
+	}, nil
 }
 
 // make plans all changes. Later passes see to what depends on several paths.
@@ -299,12 +302,7 @@ func (t *target) stays(rel string) (string, error) {
 
 // planned are the paths of the plan, folders before what is in them.
 func (t *target) planned() []string {
-	var rels []string
-	for rel := range t.plan {
-		rels = append(rels, rel)
-	}
-	slices.SortFunc(rels, func(a, b string) int { return Path{a}.Compare(Path{b}) })
-	return rels
+	return slices.SortedFunc(maps.Keys(t.plan), func(a, b string) int { return Path{a}.Compare(Path{b}) })
 }
 
 // makeParents plans the folders that are needed for what is written and that the host does not have.
@@ -370,7 +368,7 @@ func (p *writeBackPlan) refuseLost() {
 				continue
 			}
 			for _, other := range p.targets.all {
-				if other != t && len(other.plan) > 0 && holds(t.host(rel), other.dir) {
+				if other != t && len(other.plan) > 0 && filetree.Holds(t.host(rel), other.dir) {
 					p.conflict(t, rel, fmt.Sprintf("is gone from the workspace, and %q goes there on the host", other.mount), true)
 				}
 			}

@@ -27,15 +27,11 @@ func sideOf(f *File) *side {
 	if f == nil {
 		return nil
 	}
-	e := filetree.Entry{Path: f.Path, Kind: filetree.KindOf(f.Mode), Perm: permOf(f.Mode), Size: f.Size, ModTime: f.ModTime.UnixNano(), Target: f.Target}
+	e := filetree.Entry{Path: f.Path, Kind: filetree.KindOf(f.Mode), Perm: f.Mode & (fs.ModePerm | setID | fs.ModeSticky), Size: f.Size, ModTime: f.ModTime.UnixNano(), Target: f.Target}
 	return &side{e, f.Hash, f}
 }
 
 const setID = fs.ModeSetuid | fs.ModeSetgid
-
-func permOf(mode fs.FileMode) fs.FileMode {
-	return mode & (fs.ModePerm | setID | fs.ModeSticky)
-}
 
 // same reports whether two sides are the same but for permissions and times.
 func (s *side) same(other *side) bool {

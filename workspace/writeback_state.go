@@ -58,7 +58,7 @@ func openWriteBackState(ctx context.Context, dir string, targets []string, dryRu
 		return nil, fmt.Errorf("workspace: the folder for the journal of a write-back: %w\n  next: set State", err)
 	}
 	for _, target := range targets {
-		if holds(target, dir) || holds(dir, target) {
+		if filetree.Holds(target, dir) || filetree.Holds(dir, target) {
 			return nil, &SecurityError{Path: target, Reason: fmt.Sprintf("has the folder %q in it, where write-backs keep their journals", dir), Next: "set State to a folder elsewhere"}
 		}
 	}
@@ -119,11 +119,6 @@ func writeBackFolder(dir string) (string, error) {
 	return filepath.Join(resolved, filepath.FromSlash(missing)), err
 }
 
-func holds(dir, name string) bool {
-	rel, err := filepath.Rel(dir, name)
-	return err == nil && filepath.IsLocal(rel)
-}
-
 // RecoverWriteBack brings every write-back to an end that a crash has cut short, and returns the folders
 // that they went to. State is [WriteBackOptions].State. A write-back does that by itself for the folders
 // it goes to.
@@ -171,7 +166,7 @@ func recoverRun(folder string, dirs []string, dryRun bool) ([]string, error) {
 		return nil, err
 	}
 	concerned := func(dir string) bool {
-		return slices.ContainsFunc(dirs, func(d string) bool { return holds(d, dir) || holds(dir, d) })
+		return slices.ContainsFunc(dirs, func(d string) bool { return filetree.Holds(d, dir) || filetree.Holds(dir, d) })
 	}
 	if dirs != nil && !slices.ContainsFunc(r.dirs, concerned) {
 		return nil, nil

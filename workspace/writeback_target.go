@@ -109,7 +109,7 @@ func (w *Workspace) targets(opts *WriteBackOptions) (*targets, error) {
 		err = ts.addMounts(w)
 	}
 	for _, t := range ts.all {
-		if err == nil && holds(w.root, t.dir) {
+		if err == nil && filetree.Holds(w.root, t.dir) {
 			err = &SecurityError{Path: t.dir, Reason: "is in the workspace itself", Next: "write back to a folder of the host"}
 		}
 	}
