@@ -18,6 +18,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/internal/redact"
@@ -109,12 +110,9 @@ func cover(b []byte) {
 }
 
 func named(name string, forms [][]byte) bool {
-	for _, form := range forms {
-		if strings.Contains(strings.ToLower(name), strings.ToLower(string(form))) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(forms, func(form []byte) bool {
+		return strings.Contains(strings.ToLower(name), strings.ToLower(string(form)))
+	})
 }
 
 // A body is an answer without the forms of a credential.

@@ -34,9 +34,6 @@ type Cell struct {
 // accept nothing more once the cell has ended.
 func (c *Cell) Listeners() []net.Listener { return c.listeners }
 
-// Pids returns the host pids of everything in the cell with the given init ([Cell.Init]), init first.
-func Pids(init int) []int { return proc.Descendants(init) }
-
 // Start starts the program of s in a cell, and returns when it runs. The context covers the start
 // only. If a cell cannot be had here at all, the error is an [UnsupportedError].
 func Start(ctx context.Context, s Spec) (*Cell, error) {

@@ -31,9 +31,6 @@ func Supported(context.Context, string) error { return here() }
 // MountsByHandle is false: there are no mounts.
 func MountsByHandle(context.Context, string) bool { return false }
 
-// Pids returns the host pids of everything in a cell.
-func Pids(int) []int { return nil }
-
 // Guardable reports whether a program can be guarded. None can here.
 func Guardable(string) bool { return false }
 

@@ -95,7 +95,7 @@ func TestKillLeavesNothing(t *testing.T) {
 			if len(pids) != 2 || pids[1] != cell.Init() {
 				t.Fatalf("confined: got %v, want bubblewrap and %d", pids, cell.Init())
 			}
-			if got := len(jail.Pids(cell.Init())); got < familySize+1 {
+			if got := len(proc.Descendants(cell.Init())); got < familySize+1 {
 				t.Errorf("pids of the cell: got %d, want at least %d", got, familySize+1)
 			}
 			if err := kill(cell.Cell, pids[0], pids[1]); err != nil {

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/proc"
 )
 
 func init() {
@@ -63,7 +64,7 @@ func TestOneCellsProcessesAreNotAnothers(t *testing.T) {
 	greedy.Limits = limits
 	cell := startCell(t, greedy)
 	cell.awaitLine(t, "true")
-	if got := len(jail.Pids(cell.Init())); got > limits.Processes {
+	if got := len(proc.Descendants(cell.Init())); got > limits.Processes {
 		t.Errorf("processes of the greedy cell: got %d, want at most %d", got, limits.Processes)
 	}
 	modest := shellSpec("for i in 1 2 3; do /bin/sleep 10 & done; /bin/echo fine")

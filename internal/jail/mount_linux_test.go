@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/internal/proc"
 )
 
 // tree makes files below a new folder; the folder itself is for its owner alone.
@@ -105,7 +106,7 @@ func TestRootsCellIsNeverRoot(t *testing.T) {
 		s.UID = uid
 		cell := startCell(t, s)
 		cell.awaitLine(t, "ready")
-		for _, pid := range jail.Pids(cell.Init()) {
+		for _, pid := range proc.Descendants(cell.Init()) {
 			if got := ownerOf(t, fmt.Sprintf("/proc/%d", pid)); got != [2]uint32{want, want} {
 				t.Errorf("pid %d belongs to %v, want %d", pid, got, want)
 			}

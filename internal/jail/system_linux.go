@@ -76,20 +76,11 @@ func isThere(path string) bool {
 func (s Spec) files() []File {
 	all := append([]File(nil), s.Files...)
 	for _, f := range s.usualFiles() {
-		if !hasFile(s.Files, f.Path) {
+		if !slices.ContainsFunc(s.Files, func(own File) bool { return own.Path == f.Path }) {
 			all = append(all, f)
 		}
 	}
 	return all
-}
-
-func hasFile(files []File, path string) bool {
-	for _, f := range files {
-		if f.Path == path {
-			return true
-		}
-	}
-	return false
 }
 
 func (s Spec) usualFiles() []File {

@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"os/exec"
 	"sync"
@@ -29,11 +30,7 @@ func usableBwrap(ctx context.Context, s Spec) string {
 	if s.NoPIDNamespace {
 		return ""
 	}
-	path := s.BwrapPath
-	if path == "" {
-		path = "bwrap"
-	}
-	path, err := exec.LookPath(path)
+	path, err := exec.LookPath(cmp.Or(s.BwrapPath, "bwrap"))
 	if err != nil {
 		return ""
 	}

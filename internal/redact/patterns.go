@@ -4,6 +4,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/internal/lazyre"
@@ -46,22 +47,13 @@ func redactPatterns(s, marker string) string {
 		if lower == "" {
 			lower = strings.ToLower(s)
 		}
-		if p.mayOccur(lower) {
+		if slices.ContainsFunc(p.hints, func(hint string) bool { return strings.Contains(lower, hint) }) {
 			if out := p.replace(s, marker); out != s {
 				s, lower = out, ""
 			}
 		}
 	}
 	return s
-}
-
-func (p *pattern) mayOccur(lower string) bool {
-	for _, h := range p.hints {
-		if strings.Contains(lower, h) {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *pattern) replace(s, marker string) string {

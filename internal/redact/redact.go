@@ -3,6 +3,7 @@
 package redact
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
@@ -25,25 +26,15 @@ const defaultMarker = "[redacted]"
 
 // New returns a redactor that knows values. Values of fewer than four bytes are ignored.
 func New(values ...string) *Redactor {
-	seen := map[string]bool{}
 	r := &Redactor{marker: defaultMarker}
 	for _, v := range values {
-		for _, form := range Spellings(v) {
-			if !seen[form] {
-				seen[form] = true
-				r.forms = append(r.forms, form)
-			}
-		}
+		r.forms = append(r.forms, Spellings(v)...)
 	}
 	if len(r.forms) == 0 {
 		return r
 	}
-	slices.SortFunc(r.forms, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
+	slices.SortFunc(r.forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	r.forms = slices.Compact(r.forms)
 	r.marker = harmlessMarker(r.forms)
 	pairs := make([]string, 0, 2*len(r.forms))
 	for _, form := range r.forms {

@@ -44,18 +44,11 @@ func (d *disk) write(it Item) error {
 		err = s.append(it)
 	}
 	if err != nil {
-		d.err = fmt.Errorf("spill: cannot keep %d bytes on disk: %w\n  next: free space in %s, or consume faster", len(it.Data), err, d.place())
+		d.err = fmt.Errorf("spill: cannot keep %d bytes on disk: %w\n  next: free space in %s, or consume faster", len(it.Data), err, cmp.Or(d.dir, os.TempDir()))
 		return d.err
 	}
 	d.count++
 	return nil
-}
-
-func (d *disk) place() string {
-	if d.dir == "" {
-		return os.TempDir()
-	}
-	return d.dir
 }
 
 // tail returns the segment to write to.
@@ -111,7 +104,7 @@ func (d *disk) read() (Item, error) {
 	it, err := s.next()
 	if err != nil {
 		// What could not be written cannot be read: the first error is the cause.
-		d.err = cmp.Or(d.err, fmt.Errorf("spill: cannot read back what was kept on disk in %s: %w", d.place(), err))
+		d.err = cmp.Or(d.err, fmt.Errorf("spill: cannot read back what was kept on disk in %s: %w", cmp.Or(d.dir, os.TempDir()), err))
 		return Item{}, d.err
 	}
 	d.count--
@@ -123,14 +116,10 @@ func (d *disk) read() (Item, error) {
 		_ = s.file.Close() // the file is gone with it
 		return it, nil
 	}
-	s.reuse()
-	return it, nil
-}
-
-// reuse makes an exhausted segment empty, so that a consumer that keeps up costs no disk space.
-func (s *segment) reuse() {
+	// An exhausted segment becomes empty, so that a consumer that keeps up costs no disk space.
 	s.size, s.read = 0, 0
 	_ = s.file.Truncate(0) // if it fails the old bytes are written over
+	return it, nil
 }
 
 func (s *segment) next() (Item, error) {

@@ -186,12 +186,8 @@ func (s *summary) printOutput(k key) {
 
 // isNoise reports lines that only repeat what the headings say.
 func isNoise(line string) bool {
-	for _, prefix := range []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "FAIL\n", "FAIL\t", "exit status", "PASS\n"} {
-		if strings.HasPrefix(line, prefix) {
-			return true
-		}
-	}
-	return false
+	noise := []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "FAIL\n", "FAIL\t", "exit status", "PASS\n"}
+	return slices.ContainsFunc(noise, func(prefix string) bool { return strings.HasPrefix(line, prefix) })
 }
 
 func (s *summary) failed() bool { return len(s.failures) > 0 }

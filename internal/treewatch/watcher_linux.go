@@ -91,7 +91,7 @@ func (w *Watcher) restart() error {
 	if err != nil {
 		return fmt.Errorf("%w: inotify_init: %w", ErrUnsupported, err)
 	}
-	w.queue, w.watches = queue, newWatches()
+	w.queue, w.watches = queue, watches{byNumber: map[int32]*watch{}, byPath: map[string]*watch{}}
 	return w.watch(".", folderMask)
 }
 

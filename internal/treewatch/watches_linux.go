@@ -20,10 +20,6 @@ type watches struct {
 	dropped  []int32 // those that the kernel still has
 }
 
-func newWatches() watches {
-	return watches{byNumber: make(map[int32]*watch), byPath: make(map[string]*watch)}
-}
-
 // put notes that a path is watched. It returns false if it cannot be told which path is the right one, and
 // everything has to begin anew: the same folder was met under two paths, or the one above is not watched.
 func (ws *watches) put(path string, number int32, isDir bool) bool {

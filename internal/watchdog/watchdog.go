@@ -3,6 +3,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,11 +133,8 @@ func newWatchdog(o Options) (*Watchdog, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	w := &Watchdog{opts: o, interval: o.Interval, done: make(chan struct{}), stocked: make(chan struct{})}
+	w := &Watchdog{opts: o, interval: cmp.Or(o.Interval, 250*time.Millisecond), done: make(chan struct{}), stocked: make(chan struct{})}
 	w.opts.Paths = outermost(o.Paths)
-	if w.interval == 0 {
-		w.interval = 250 * time.Millisecond
-	}
 	if w.opts.space == nil {
 		w.opts.space = spaceOf
 	}
@@ -162,7 +160,7 @@ func (w *Watchdog) checkStart() error {
 	if err := allReadable(w.opts.Paths); err != nil {
 		return err
 	}
-	if b := firstBreach(w.checkFree(w.room), w.checkSpare()); b != nil {
+	if b := cmp.Or(w.checkFree(w.room), w.checkSpare()); b != nil {
 		return *b
 	}
 	return nil
@@ -264,7 +262,7 @@ func (w *Watchdog) run(ctx context.Context) {
 // is not yet time for that.
 func (w *Watchdog) look(ctx context.Context) *Breach {
 	room, began := w.spaces(), time.Now()
-	if b := firstBreach(w.checkFree(room), w.checkSpare()); b != nil {
+	if b := cmp.Or(w.checkFree(room), w.checkSpare()); b != nil {
 		return b
 	}
 	urgent := began.After(w.calm) && w.urgent(room)
@@ -337,8 +335,8 @@ func (w *Watchdog) confirm(ctx context.Context) *Breach {
 // urgent reports whether a disk lost as much as the folders may still take since the last complete
 // look. Others may have taken it, so that is only a reason to look.
 func (w *Watchdog) urgent(room []space) bool {
-	last := w.Measure()
-	bytesLeft, filesLeft := w.left(last)
+	grown := w.counted(w.Measure())
+	bytesLeft, filesLeft := w.opts.MaxBytes-grown.Bytes, w.opts.MaxFiles-grown.Files
 	for i, now := range room {
 		before := w.room[i]
 		if !now.known || !before.known {
@@ -350,12 +348,6 @@ func (w *Watchdog) urgent(room []space) bool {
 		}
 	}
 	return false
-}
-
-// left is what may still be added.
-func (w *Watchdog) left(m Measure) (bytes, files int64) {
-	grown := w.counted(m)
-	return w.opts.MaxBytes - grown.Bytes, w.opts.MaxFiles - grown.Files
 }
 
 // counted is the part of a measure that the limits are about.
@@ -375,15 +367,6 @@ func (w *Watchdog) spaces() []space {
 		room[i] = w.opts.space(path)
 	}
 	return room
-}
-
-func firstBreach(all ...*Breach) *Breach {
-	for _, b := range all {
-		if b != nil {
-			return b
-		}
-	}
-	return nil
 }
 
 func (w *Watchdog) checkFree(room []space) *Breach {
@@ -440,7 +423,7 @@ func (w *Watchdog) checkProcesses() *Breach {
 	if w.opts.CPU != nil {
 		cpu = w.opts.CPU
 	}
-	return firstBreach(w.checkMemory(memory), w.checkCPU(cpu))
+	return cmp.Or(w.checkMemory(memory), w.checkCPU(cpu))
 }
 
 func (w *Watchdog) checkMemory(memory func() (int64, bool)) *Breach {
