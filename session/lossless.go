@@ -31,8 +31,10 @@ func keepsAll(t reflect.Type, above map[reflect.Type]bool) bool {
 	if t == reflect.TypeFor[json.RawMessage]() {
 		return false // one that is nil comes back as null, and white space is lost
 	}
-	if p := reflect.PointerTo(t); writesItself(p) {
-		return readsItself(p)
+	p := reflect.PointerTo(t)
+	if p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		// Methods that write and read the JSON of a type are meant to keep it the same.
+		return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 	}
 	switch t.Kind() {
 	case reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128:
@@ -55,13 +57,4 @@ func keepsFields(t reflect.Type, above map[reflect.Type]bool) bool {
 		}
 	}
 	return true
-}
-
-// Whoever writes and reads a type's JSON by methods means it to be the same.
-func writesItself(p reflect.Type) bool {
-	return p.Implements(reflect.TypeFor[json.Marshaler]()) || p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
-}
-
-func readsItself(p reflect.Type) bool {
-	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }

@@ -85,12 +85,7 @@ func newSession(opts *Options) *Session {
 	if opts != nil {
 		s.opts = *opts
 	}
-	if s.opts.Now == nil {
-		s.opts.Now = time.Now
-	}
-	if s.opts.NewID == nil {
-		s.opts.NewID = uuid.New
-	}
+	s.opts.Now, s.opts.NewID = orElse(s.opts.Now, time.Now), orElse(s.opts.NewID, uuid.New)
 	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	registerBuiltin(s)
 	return s

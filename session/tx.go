@@ -156,15 +156,11 @@ func (tx *Tx) rollbackLocked(reason string) error {
 	}
 	tx.rolledBack = true
 	for t := tx.parent; t != nil; t = t.parent {
-		t.members = without(t.members, tx.members)
+		// A new list: the old one is in the log.
+		t.members = slices.DeleteFunc(slices.Clone(t.members), func(id int64) bool { return has(tx.members, id) })
 	}
 	tx.endAllLocked()
 	return nil
-}
-
-// without makes a new list: the old one is in the log.
-func without(ids, gone []int64) []int64 {
-	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return has(gone, id) })
 }
 
 // has looks for a transaction in an ascending list, which is long if a call has made thousands of others.
