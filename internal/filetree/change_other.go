@@ -5,6 +5,7 @@
 package filetree
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -36,12 +37,15 @@ func (r *Root) link(old, path string) error {
 }
 
 func (r *Root) both(old, path string, do func(old, path string) error) error {
-	for _, p := range []string{old, path} {
-		if err := r.in(p, func(*os.Root, string) error { return nil }); err != nil {
-			return err
-		}
+	if err := cmp.Or(r.reach(old), r.reach(path)); err != nil {
+		return err
 	}
 	return do(filepath.FromSlash(old), filepath.FromSlash(path))
+}
+
+// reach fails if a folder of a path is a link, or not there.
+func (r *Root) reach(path string) error {
+	return r.in(path, func(*os.Root, string) error { return nil })
 }
 
 func (r *Root) rename(old string, to *Root, path string, replace bool) error {
@@ -58,13 +62,8 @@ func (r *Root) rename(old string, to *Root, path string, replace bool) error {
 	if r == to {
 		return r.both(old, path, r.root.Rename)
 	}
-	for _, check := range []func() error{
-		func() error { return r.in(old, func(*os.Root, string) error { return nil }) },
-		func() error { return to.in(path, func(*os.Root, string) error { return nil }) },
-	} {
-		if err := check(); err != nil {
-			return err
-		}
+	if err := cmp.Or(r.reach(old), to.reach(path)); err != nil {
+		return err
 	}
 	return os.Rename(filepath.Join(r.dir, filepath.FromSlash(old)), filepath.Join(to.dir, filepath.FromSlash(path)))
 }

@@ -13,41 +13,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (r *Root) lstat(path string) (e Entry, err error) {
+func (r *Root) lstat(path string) (Entry, error) {
 	dir, _ := split(path)
-	look := func(attrs bool) error {
-		return try(func() (err error) {
-			fd, err := openBeneath(r.fd, path, unix.O_PATH|unix.O_NOFOLLOW)
-			if err != nil {
-				return err
-			}
-			defer unix.Close(fd)
-			e, err = entryOf(fd, path, attrs)
-			return err
-		}, need{r, dir, toPass})
-	}
-	if err = look(true); !errors.Is(err, unix.EACCES) {
+	e, err := r.look(path, true, need{r, dir, toPass})
+	if !errors.Is(err, unix.EACCES) {
 		return e, err
 	}
 	attrs, _ := r.xattrs(path) // none, if they are somebody else's secret
-	err = look(false)
+	e, err = r.look(path, false, need{r, dir, toPass})
 	e.Xattrs = attrs
 	return e, err
 }
 
 // xattrs reads the attributes of a file that even its owner may not read, too.
-func (r *Root) xattrs(path string) (attrs string, err error) {
+func (r *Root) xattrs(path string) (string, error) {
+	e, err := r.look(path, true, need{r, path, toRead})
+	return e.Xattrs, err
+}
+
+// look looks at a path, while n is given if it has to be.
+func (r *Root) look(path string, attrs bool, n need) (e Entry, err error) {
 	err = try(func() error {
 		fd, err := openBeneath(r.fd, path, unix.O_PATH|unix.O_NOFOLLOW)
 		if err != nil {
 			return err
 		}
 		defer unix.Close(fd)
-		e, err := entryOf(fd, path, true)
-		attrs = e.Xattrs
+		e, err = entryOf(fd, path, attrs)
 		return err
-	}, need{r, path, toRead})
-	return attrs, err
+	}, n)
+	return e, err
 }
 
 // entryOf looks at what is open, also with O_PATH.
