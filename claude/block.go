@@ -143,24 +143,6 @@ type MediaSource struct {
 	FileID string
 }
 
-func (s *MediaSource) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "type":
-		s.Type = d.str()
-	case "media_type":
-		s.MediaType = d.str()
-	case "data":
-		s.Data = d.str()
-	case "url":
-		s.URL = d.str()
-	case "file_id":
-		s.FileID = d.str()
-	default:
-		return false
-	}
-	return true
-}
-
 // joinText returns the text of the text blocks among content.
 func joinText(content []Block, sep string) string {
 	if len(content) == 1 {

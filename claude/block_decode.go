@@ -190,7 +190,7 @@ func (d *msgDecoder) buildSource(f *blockFields) (src MediaSource) {
 	if len(f.source) > 0 {
 		s := newMsgDecoder(f.source, true)
 		defer s.free()
-		s.object(&src)
+		s.fill(&src)
 	}
 	return src
 }

@@ -20,7 +20,6 @@ type Message interface {
 	Subtype() string
 
 	header() *MessageHeader
-	field(d *msgDecoder, key []byte) bool
 }
 
 // MessageHeader is what every [Message] carries.
@@ -49,8 +48,6 @@ func (h *MessageHeader) header() *MessageHeader { return h }
 // An UnknownMessage is a line of a type or subtype that this version does not know. Everything it
 // says is in Raw.
 type UnknownMessage struct{ MessageHeader }
-
-func (m *UnknownMessage) field(*msgDecoder, []byte) bool { return false }
 
 // DecodeMessage decodes one line of the CLI's output. It fails only if the line is not a JSON
 // object. The message keeps line, which must not be modified afterwards.

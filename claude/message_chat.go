@@ -105,7 +105,7 @@ func (m *AssistantMessage) field(d *msgDecoder, key []byte) bool {
 	case "usage_report":
 		m.UsageReport = d.raw()
 	case "tool_use_meta":
-		m.ToolUseMeta = objectList[ToolUseMeta](d)
+		d.value(&m.ToolUseMeta, 0)
 	default:
 		return false
 	}
@@ -129,22 +129,6 @@ func (m *apiMessage) field(d *msgDecoder, key []byte) bool {
 		m.StopSequence = d.str()
 	case "usage":
 		m.Usage = d.usage()
-	default:
-		return false
-	}
-	return true
-}
-
-func (t *ToolUseMeta) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "id":
-		t.ID = d.str()
-	case "display_name":
-		t.DisplayName = d.str()
-	case "server_display_name":
-		t.ServerDisplayName = d.str()
-	case "tool_name":
-		t.ToolName = d.str()
 	default:
 		return false
 	}
@@ -208,11 +192,11 @@ func (m *UserMessage) field(d *msgDecoder, key []byte) bool {
 	case "file_attachments":
 		m.FileAttachments = d.raw()
 	case "origin":
-		m.Origin = objectPtr[Origin](d)
+		d.value(&m.Origin, 0)
 	case "priority":
 		m.Priority = d.str()
 	case "shouldQuery":
-		m.ShouldQuery = d.boolPtr()
+		m.ShouldQuery = present(d.Bool())
 	case "client_composed":
 		m.ClientComposed = d.bool()
 	case "timestamp":
@@ -263,36 +247,4 @@ type Origin struct {
 	Subkind         string // of a task-notification
 	FireReason      string
 	RunID           string
-}
-
-func (o *Origin) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "kind":
-		o.Kind = d.str()
-	case "server":
-		o.Server = d.str()
-	case "from":
-		o.From = d.str()
-	case "fromMode":
-		o.FromMode = d.str()
-	case "fromSession":
-		o.FromSession = d.str()
-	case "name":
-		o.Name = d.str()
-	case "senderTaskId":
-		o.SenderTaskID = d.str()
-	case "body":
-		o.Body = d.str()
-	case "verifiedPeerPid":
-		o.VerifiedPeerPID = d.int()
-	case "subkind":
-		o.Subkind = d.str()
-	case "fireReason":
-		o.FireReason = d.str()
-	case "runId":
-		o.RunID = d.str()
-	default:
-		return false
-	}
-	return true
 }

@@ -32,8 +32,8 @@ type msgDecoder struct {
 	scratch []byte
 }
 
-// A fielder is a struct that knows its fields: field consumes the value of key and reports true,
-// or reports false without consuming it.
+// A fielder is a struct that knows its fields; other structs have a plan. Method field consumes the
+// value of key and reports true, or reports false without consuming it.
 type fielder interface {
 	field(d *msgDecoder, key []byte) bool
 }
@@ -70,6 +70,11 @@ func (d *msgDecoder) message(m Message) (same bool) {
 		return true
 	}
 	same = true
+	own, _ := m.(fielder)
+	var plan planned
+	if own == nil {
+		plan = plannedOf(m)
+	}
 	for key, ok := d.Field(); ok; key, ok = d.Field() {
 		switch string(key) {
 		case "type":
@@ -81,7 +86,7 @@ func (d *msgDecoder) message(m Message) (same bool) {
 		case "session_id":
 			h.SessionID = d.str()
 		default:
-			if !m.field(d, key) {
+			if own != nil && !own.field(d, key) || own == nil && !plan.field(d, key) {
 				d.Skip()
 			}
 		}
@@ -164,11 +169,7 @@ func (d *msgDecoder) int() int {
 
 func (d *msgDecoder) intPtr() *int {
 	v, ok := d.Int()
-	if !ok {
-		return nil
-	}
-	n := int(v)
-	return &n
+	return present(int(v), ok)
 }
 
 func (d *msgDecoder) float() float64 {
@@ -176,21 +177,13 @@ func (d *msgDecoder) float() float64 {
 	return v
 }
 
-func (d *msgDecoder) floatPtr() *float64 {
-	v, ok := d.Float()
-	if !ok {
-		return nil
-	}
-	return &v
-}
-
 func (d *msgDecoder) bool() bool {
 	v, _ := d.Bool()
 	return v
 }
 
-func (d *msgDecoder) boolPtr() *bool {
-	v, ok := d.Bool()
+// present returns a pointer to v, nil if it is not ok.
+func present[T any](v T, ok bool) *T {
 	if !ok {
 		return nil
 	}
@@ -217,23 +210,9 @@ func (d *msgDecoder) raws() []json.RawMessage {
 	return out
 }
 
-func (d *msgDecoder) millis() time.Duration {
-	v, _ := d.Float()
-	return floatDuration(v, time.Millisecond)
-}
-
 func (d *msgDecoder) millisPtr() *time.Duration {
 	v, ok := d.Float()
-	if !ok {
-		return nil
-	}
-	t := floatDuration(v, time.Millisecond)
-	return &t
-}
-
-func (d *msgDecoder) seconds() time.Duration {
-	v, _ := d.Float()
-	return floatDuration(v, time.Second)
+	return present(floatDuration(v, time.Millisecond), ok)
 }
 
 // floatDuration returns v units, or zero if that is no Duration.
@@ -266,39 +245,4 @@ func (d *msgDecoder) time() time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// objectList reads an array of objects; elements that are no objects are left out.
-func objectList[T any, P interface {
-	*T
-	fielder
-}](d *msgDecoder) []T {
-	if !d.Array() {
-		return nil
-	}
-	out := []T{}
-	for d.Elem() {
-		if d.Kind() != jsonscan.Object {
-			d.Skip()
-			continue
-		}
-		var v T
-		d.object(P(&v))
-		out = append(out, v)
-	}
-	return out
-}
-
-// objectPtr reads an object, or returns nil if there is none.
-func objectPtr[T any, P interface {
-	*T
-	fielder
-}](d *msgDecoder) *T {
-	if d.Kind() != jsonscan.Object {
-		d.Skip()
-		return nil
-	}
-	v := new(T)
-	d.object(P(v))
-	return v
 }

@@ -33,67 +33,11 @@ type SubagentRetry struct {
 	ErrorCategory string
 }
 
-func (m *ToolProgress) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "tool_use_id":
-		m.ToolUseID = d.str()
-	case "tool_name":
-		m.ToolName = d.str()
-	case "parent_tool_use_id":
-		m.ParentToolUseID = d.str()
-	case "elapsed_time_seconds":
-		m.Elapsed = d.seconds()
-	case "task_id":
-		m.TaskID = d.str()
-	case "heartbeat":
-		m.Heartbeat = d.bool()
-	case "subagent_type":
-		m.SubagentType = d.str()
-	case "subagent_retry":
-		m.SubagentRetry = objectPtr[SubagentRetry](d)
-	default:
-		return false
-	}
-	return true
-}
-
-func (r *SubagentRetry) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "agent_id":
-		r.AgentID = d.str()
-	case "attempt":
-		r.Attempt = d.int()
-	case "max_retries":
-		r.MaxRetries = d.int()
-	case "retry_delay_ms":
-		r.RetryDelay = d.millis()
-	case "error_status":
-		r.ErrorStatus = d.int()
-	case "error_category":
-		r.ErrorCategory = d.str()
-	default:
-		return false
-	}
-	return true
-}
-
 // A ToolUseSummary puts several tool calls into words.
 type ToolUseSummary struct {
 	MessageHeader
 	Summary             string
 	PrecedingToolUseIDs []string
-}
-
-func (m *ToolUseSummary) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "summary":
-		m.Summary = d.str()
-	case "preceding_tool_use_ids":
-		m.PrecedingToolUseIDs = d.strs()
-	default:
-		return false
-	}
-	return true
 }
 
 // An AuthStatus reports the progress of a login.
@@ -102,20 +46,6 @@ type AuthStatus struct {
 	IsAuthenticating bool
 	Output           []string
 	Error            string
-}
-
-func (m *AuthStatus) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "isAuthenticating":
-		m.IsAuthenticating = d.bool()
-	case "output":
-		m.Output = d.strs()
-	case "error":
-		m.Error = d.str()
-	default:
-		return false
-	}
-	return true
 }
 
 // A RateLimitEvent reports a change of the account's limits.
@@ -150,45 +80,7 @@ func (m *RateLimitEvent) field(d *msgDecoder, key []byte) bool {
 	if string(key) != "rate_limit_info" {
 		return false
 	}
-	d.object(&m.RateLimitInfo)
-	return true
-}
-
-func (r *RateLimitInfo) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "status":
-		r.Status = d.str()
-	case "resetsAt":
-		r.ResetsAt = d.time()
-	case "rateLimitType":
-		r.RateLimitType = d.str()
-	case "utilization":
-		r.Utilization = d.floatPtr()
-	case "overageStatus":
-		r.OverageStatus = d.str()
-	case "overageResetsAt":
-		r.OverageResetsAt = d.time()
-	case "overageDisabledReason":
-		r.OverageDisabledReason = d.str()
-	case "isUsingOverage":
-		r.IsUsingOverage = d.bool()
-	case "overageInUse":
-		r.OverageInUse = d.bool()
-	case "overageEnabled":
-		r.OverageEnabled = d.boolPtr()
-	case "surpassedThreshold":
-		r.SurpassedThreshold = d.floatPtr()
-	case "limitScope":
-		r.LimitScope = d.str()
-	case "errorCode":
-		r.ErrorCode = d.str()
-	case "canUserPurchaseCredits":
-		r.CanUserPurchaseCredits = d.bool()
-	case "hasChargeableSavedPaymentMethod":
-		r.HasChargeableSavedPaymentMethod = d.bool()
-	default:
-		return false
-	}
+	d.fill(&m.RateLimitInfo)
 	return true
 }
 
@@ -196,14 +88,6 @@ func (r *RateLimitInfo) field(d *msgDecoder, key []byte) bool {
 type PromptSuggestion struct {
 	MessageHeader
 	Suggestion string
-}
-
-func (m *PromptSuggestion) field(d *msgDecoder, key []byte) bool {
-	if string(key) != "suggestion" {
-		return false
-	}
-	m.Suggestion = d.str()
-	return true
 }
 
 // A ConversationReset says that the conversation starts anew, as after /clear: running totals begin
@@ -214,22 +98,6 @@ type ConversationReset struct {
 	Trigger           string
 	UserMessageUUID   string
 	Timestamp         time.Time
-}
-
-func (m *ConversationReset) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "new_conversation_id":
-		m.NewConversationID = d.str()
-	case "trigger":
-		m.Trigger = d.str()
-	case "user_message_uuid":
-		m.UserMessageUUID = d.str()
-	case "timestamp":
-		m.Timestamp = d.time()
-	default:
-		return false
-	}
-	return true
 }
 
 // An ActiveGoal reports the goal that the session works towards.
@@ -248,32 +116,6 @@ type Goal struct {
 	LastReason    string
 }
 
-func (m *ActiveGoal) field(d *msgDecoder, key []byte) bool {
-	if string(key) != "value" {
-		return false
-	}
-	m.Value = objectPtr[Goal](d)
-	return true
-}
-
-func (g *Goal) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "condition":
-		g.Condition = d.str()
-	case "iterations":
-		g.Iterations = d.int()
-	case "set_at":
-		g.SetAt = d.time()
-	case "tokens_at_start":
-		g.TokensAtStart = d.int()
-	case "last_reason":
-		g.LastReason = d.str()
-	default:
-		return false
-	}
-	return true
-}
-
 // A CommandLifecycle follows one prompt that was sent with a UUID.
 type CommandLifecycle struct {
 	MessageHeader
@@ -282,22 +124,8 @@ type CommandLifecycle struct {
 	State string
 }
 
-func (m *CommandLifecycle) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "command_uuid":
-		m.CommandUUID = d.str()
-	case "state":
-		m.State = d.str()
-	default:
-		return false
-	}
-	return true
-}
-
 // An AutocompactState is undocumented; what it says is in Raw.
 type AutocompactState struct{ MessageHeader }
-
-func (m *AutocompactState) field(*msgDecoder, []byte) bool { return false }
 
 // A TranscriptMirror carries entries that the CLI adds to a transcript file. It is meant for a
 // session store, not for the application.
@@ -307,30 +135,10 @@ type TranscriptMirror struct {
 	Entries  []json.RawMessage
 }
 
-func (m *TranscriptMirror) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "filePath":
-		m.FilePath = d.str()
-	case "entries":
-		m.Entries = d.raws()
-	default:
-		return false
-	}
-	return true
-}
-
 // A KeepAlive says nothing, or how far the start has come.
 type KeepAlive struct {
 	MessageHeader
 	StartupMark json.RawMessage
-}
-
-func (m *KeepAlive) field(d *msgDecoder, key []byte) bool {
-	if string(key) != "startup_mark" {
-		return false
-	}
-	m.StartupMark = d.raw()
-	return true
 }
 
 // A ControlFrame is a line of the control protocol: a control_request, control_response or

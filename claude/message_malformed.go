@@ -20,5 +20,3 @@ func newMalformedLine(line []byte) *MalformedLine {
 	shown := strings.ToValidUTF8(string(line[:min(len(line), 200)]), "\uFFFD")
 	return &MalformedLine{MessageHeader: MessageHeader{raw: line}, Err: &ProtocolError{Line: shown, Err: err}}
 }
-
-func (m *MalformedLine) field(*msgDecoder, []byte) bool { return false }

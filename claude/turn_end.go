@@ -99,5 +99,3 @@ func lacksValue(r *ResultMessage) bool {
 
 // internalMessage makes what the client says itself a [Message]. It has no raw JSON.
 type internalMessage struct{ MessageHeader }
-
-func (*internalMessage) field(*msgDecoder, []byte) bool { return false }

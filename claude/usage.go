@@ -101,42 +101,6 @@ type ModelUsage struct {
 	CostBasis                string
 }
 
-func (u *ModelUsage) field(d *msgDecoder, key []byte) bool {
-	switch string(key) {
-	case "inputTokens":
-		u.InputTokens = d.int()
-	case "outputTokens":
-		u.OutputTokens = d.int()
-	case "thinkingTokens":
-		u.ThinkingTokens = d.int()
-	case "cacheReadInputTokens":
-		u.CacheReadInputTokens = d.int()
-	case "cacheCreationInputTokens":
-		u.CacheCreationInputTokens = d.int()
-	case "cacheCreationEphemeral5mInputTokens":
-		u.CacheCreation5m = d.int()
-	case "cacheCreationEphemeral1hInputTokens":
-		u.CacheCreation1h = d.int()
-	case "webSearchRequests":
-		u.WebSearchRequests = d.int()
-	case "costUSD":
-		u.CostUSD = d.float()
-	case "contextWindow":
-		u.ContextWindow = d.int()
-	case "maxOutputTokens":
-		u.MaxOutputTokens = d.int()
-	case "canonicalModel":
-		u.CanonicalModel = d.str()
-	case "provider":
-		u.Provider = d.str()
-	case "costBasis":
-		u.CostBasis = d.str()
-	default:
-		return false
-	}
-	return true
-}
-
 // modelUsage reads usage by model name; nil if there is no object.
 func (d *msgDecoder) modelUsage() map[string]ModelUsage {
 	if !d.Object() {
@@ -146,7 +110,7 @@ func (d *msgDecoder) modelUsage() map[string]ModelUsage {
 	for key, ok := d.Field(); ok; key, ok = d.Field() {
 		var u ModelUsage
 		name := d.keep(key)
-		if d.object(&u) {
+		if d.fill(&u) {
 			out[name] = u
 		}
 	}
