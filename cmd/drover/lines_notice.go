@@ -44,33 +44,26 @@ func (l *lines) notice(r row, p event.Payload) []row {
 	return []row{r}
 }
 
+// extensions read the payloads of extensions that have a type of their own.
+var extensions = map[event.Kind]func(event.Extension) event.Payload{
+	claudecode.KindTask:       decoded[claudecode.Task],
+	claudecode.KindTokens:     decoded[claudecode.Tokens],
+	claudecode.KindCompaction: decoded[claudecode.Compaction],
+	claudecode.KindRateLimit:  decoded[claudecode.RateLimit],
+	isolation.KindWalls:       decoded[isolation.Walls],
+	isolation.KindBreach:      decoded[isolation.Breach],
+	workspace.KindRestored:    decoded[workspace.Restored],
+	gateway.KindConnection:    decoded[proxy.Connection],
+	gateway.KindLimit:         decoded[gateway.Limit],
+	gateway.KindBackOff:       decoded[gateway.BackOff],
+}
+
 // typed is the payload of an extension that came as JSON, in its own type where that is known.
 func typed(p event.Payload) event.Payload {
-	e, ok := p.(event.Extension)
-	if !ok {
-		return p
-	}
-	switch e.Kind {
-	case claudecode.KindTask:
-		return decoded[claudecode.Task](e)
-	case claudecode.KindTokens:
-		return decoded[claudecode.Tokens](e)
-	case claudecode.KindCompaction:
-		return decoded[claudecode.Compaction](e)
-	case claudecode.KindRateLimit:
-		return decoded[claudecode.RateLimit](e)
-	case isolation.KindWalls:
-		return decoded[isolation.Walls](e)
-	case isolation.KindBreach:
-		return decoded[isolation.Breach](e)
-	case workspace.KindRestored:
-		return decoded[workspace.Restored](e)
-	case gateway.KindConnection:
-		return decoded[proxy.Connection](e)
-	case gateway.KindLimit:
-		return decoded[gateway.Limit](e)
-	case gateway.KindBackOff:
-		return decoded[gateway.BackOff](e)
+	if e, ok := p.(event.Extension); ok {
+		if read, known := extensions[e.Kind]; known {
+			return read(e)
+		}
 	}
 	return p
 }
