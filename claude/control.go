@@ -22,13 +22,31 @@ func controlRequest[T any](ctx context.Context, c *Client, subtype string, field
 	if err != nil || len(raw) == 0 {
 		return answer, err
 	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return answer, fmt.Errorf("claude: the answer to %s has an unknown form: %w\n  next: use Client.Request and read it yourself", subtype, err)
+	if err := readAnswer(subtype, raw, &answer); err != nil {
+		return answer, err
 	}
 	if k, ok := any(&answer).(interface{ keepRaw(json.RawMessage) }); ok {
 		k.keepRaw(raw)
 	}
 	return answer, nil
+}
+
+// controlField is controlRequest for an answer of which one field matters.
+func controlField[T any](ctx context.Context, c *Client, subtype string, fields any, name string) (T, error) {
+	answer, err := controlRequest[map[string]json.RawMessage](ctx, c, subtype, fields)
+	var value T
+	if raw, ok := answer[name]; ok && err == nil {
+		err = readAnswer(subtype, raw, &value)
+	}
+	return value, err
+}
+
+// readAnswer decodes what the CLI answered.
+func readAnswer(subtype string, raw json.RawMessage, answer any) error {
+	if err := json.Unmarshal(raw, answer); err != nil {
+		return fmt.Errorf("claude: the answer to %s has an unknown form: %w\n  next: use Client.Request and read it yourself", subtype, err)
+	}
+	return nil
 }
 
 // command asks the CLI for something that has no answer but yes or no.
@@ -76,10 +94,7 @@ func (c *Client) SetPermissionMode(ctx context.Context, mode PermissionMode) err
 // from an older CLI. The empty model means the default one. A name that does not exist may be
 // accepted and fail later.
 func (c *Client) SetModel(ctx context.Context, model string) (string, error) {
-	answer, err := controlRequest[struct {
-		Model string `json:"model"`
-	}](ctx, c, "set_model", withField(controlFields{}, "model", model))
-	return answer.Model, err
+	return controlField[string](ctx, c, "set_model", withField(controlFields{}, "model", model), "model")
 }
 
 // SetMaxThinkingTokens limits thinking; nil lifts the limit. Display is "" or a form in which
@@ -96,10 +111,7 @@ func (c *Client) RenameSession(ctx context.Context, title string) error {
 // CancelMessage takes a message that is still queued out of the queue, by the uuid that it was
 // sent with. It returns false if the message was not waiting any more.
 func (c *Client) CancelMessage(ctx context.Context, uuid string) (bool, error) {
-	answer, err := controlRequest[struct {
-		Cancelled bool `json:"cancelled"`
-	}](ctx, c, "cancel_async_message", controlFields{"message_uuid": uuid})
-	return answer.Cancelled, err
+	return controlField[bool](ctx, c, "cancel_async_message", controlFields{"message_uuid": uuid}, "cancelled")
 }
 
 // SetHasSubscribers tells the CLI whether anybody watches.
@@ -115,10 +127,8 @@ func (c *Client) StopTask(ctx context.Context, taskID string) error {
 // BackgroundTasks sends running foreground work to the background: that of one tool call, or all
 // of it if toolUseID is empty. It reports whether something was sent.
 func (c *Client) BackgroundTasks(ctx context.Context, toolUseID string) (bool, error) {
-	answer, err := controlRequest[struct {
-		Backgrounded *bool `json:"backgrounded"`
-	}](ctx, c, "background_tasks", withField(controlFields{}, "tool_use_id", toolUseID))
-	return err == nil && (answer.Backgrounded == nil || *answer.Backgrounded), err
+	sent, err := controlField[*bool](ctx, c, "background_tasks", withField(controlFields{}, "tool_use_id", toolUseID), "backgrounded")
+	return err == nil && (sent == nil || *sent), err
 }
 
 // A TaskOutput is what a background task has written so far.
@@ -146,10 +156,7 @@ func (c *Client) BinaryVersion(ctx context.Context) (BinaryVersion, error) {
 
 // Models lists the models that the account can use.
 func (c *Client) Models(ctx context.Context) ([]ModelInfo, error) {
-	answer, err := controlRequest[struct {
-		Models []ModelInfo `json:"models"`
-	}](ctx, c, "list_models", nil)
-	return answer.Models, err
+	return controlField[[]ModelInfo](ctx, c, "list_models", nil, "models")
 }
 
 // milliseconds is a time as the CLI counts it.

@@ -70,10 +70,7 @@ type RepoRoot struct {
 func (c *Client) RegisterRepoRoot(ctx context.Context, root RepoRoot) (string, error) {
 	f := withField(controlFields{"directory": root.Directory}, "reload_claude_md", root.ReloadClaudeMD)
 	f = withField(withField(f, "reload_plugins", root.ReloadPlugins), "reload_skills", root.ReloadSkills)
-	answer, err := controlRequest[struct {
-		Directory string `json:"directory"`
-	}](ctx, c, "register_repo_root", f)
-	return answer.Directory, err
+	return controlField[string](ctx, c, "register_repo_root", f, "directory")
 }
 
 // FileSuggestions are the files that fit what a user has typed.

@@ -48,10 +48,7 @@ type MCPToolHints struct {
 
 // MCPStatus lists the MCP servers of the session.
 func (c *Client) MCPStatus(ctx context.Context) ([]MCPServerStatus, error) {
-	answer, err := controlRequest[struct {
-		Servers []MCPServerStatus `json:"mcpServers"`
-	}](ctx, c, "mcp_status", nil)
-	return answer.Servers, err
+	return controlField[[]MCPServerStatus](ctx, c, "mcp_status", nil, "mcpServers")
 }
 
 // ReconnectMCP connects a server anew.
@@ -125,10 +122,7 @@ type MCPResource struct {
 
 // ReadMCPResource reads a resource of a server. The CLI allows "ui://" addresses only.
 func (c *Client) ReadMCPResource(ctx context.Context, server, uri string) ([]MCPResource, error) {
-	answer, err := controlRequest[struct {
-		Contents []MCPResource `json:"contents"`
-	}](ctx, c, "mcp_read_resource", controlFields{"serverName": server, "uri": uri})
-	return answer.Contents, err
+	return controlField[[]MCPResource](ctx, c, "mcp_read_resource", controlFields{"serverName": server, "uri": uri}, "contents")
 }
 
 // SetMCPPermissionMode makes the calls to one server follow [ModeDefault] or [ModeAuto] whatever
@@ -136,8 +130,5 @@ func (c *Client) ReadMCPResource(ctx context.Context, server, uri string) ([]MCP
 // that the server is not known yet.
 func (c *Client) SetMCPPermissionMode(ctx context.Context, server string, mode PermissionMode) (string, error) {
 	f := controlFields{"serverName": server, "mode": nil}
-	answer, err := controlRequest[struct {
-		Warning string `json:"warning"`
-	}](ctx, c, "set_mcp_permission_mode_override", withField(f, "mode", mode))
-	return answer.Warning, err
+	return controlField[string](ctx, c, "set_mcp_permission_mode_override", withField(f, "mode", mode), "warning")
 }

@@ -54,16 +54,10 @@ func (c *Client) ReloadPlugins(ctx context.Context, opt ReloadPluginsOptions) (P
 // next request, in the same turn. Only the folders count that the options name, by SettingSources or
 // Plugins, and with Options.Skills only the names that it has.
 func (c *Client) ReloadSkills(ctx context.Context) ([]SlashCommand, error) {
-	answer, err := controlRequest[struct {
-		Skills []SlashCommand `json:"skills"`
-	}](ctx, c, "reload_skills", nil)
-	return answer.Skills, err
+	return controlField[[]SlashCommand](ctx, c, "reload_skills", nil, "skills")
 }
 
 // ReloadOutputStyles reads the output styles anew and lists their names.
 func (c *Client) ReloadOutputStyles(ctx context.Context) ([]string, error) {
-	answer, err := controlRequest[struct {
-		Styles []string `json:"available_output_styles"`
-	}](ctx, c, "reload_output_styles", nil)
-	return answer.Styles, err
+	return controlField[[]string](ctx, c, "reload_output_styles", nil, "available_output_styles")
 }

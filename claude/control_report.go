@@ -89,10 +89,7 @@ func (c *Client) Usage(ctx context.Context, skipBehaviors bool) (SessionUsage, e
 
 // SessionCost returns the CLI's own text about the cost of the session.
 func (c *Client) SessionCost(ctx context.Context) (string, error) {
-	answer, err := controlRequest[struct {
-		Text string `json:"text"`
-	}](ctx, c, "get_session_cost", nil)
-	return answer.Text, err
+	return controlField[string](ctx, c, "get_session_cost", nil, "text")
 }
 
 // A SettingsReport says which settings are in force.
@@ -162,10 +159,7 @@ type WorkspaceDirectory struct {
 
 // PermissionRules lists the permission rules in force.
 func (c *Client) PermissionRules(ctx context.Context) (PermissionRules, error) {
-	answer, err := controlRequest[struct {
-		State PermissionRules `json:"state"`
-	}](ctx, c, "list_permission_rules", nil)
-	return answer.State, err
+	return controlField[PermissionRules](ctx, c, "list_permission_rules", nil, "state")
 }
 
 // A HooksListing describes the hooks from settings and plugins. Callbacks of this program are not
