@@ -52,17 +52,22 @@ func (c *Cell) jail(p Program) (*jailWalls, error) {
 	return &jailWalls{cell: c, mounts: mounts}, nil
 }
 
-// addresses implements walls. Where the machine's own loopback may be reached, "localhost" means that;
-// otherwise it is the cell's.
-func (w *jailWalls) addresses() addresses {
+// noProxy is what programs reach without a proxy. Where the machine's own loopback may be reached,
+// "localhost" means that; otherwise it is the cell's.
+func (c *Cell) noProxy() []string {
 	direct := []string{gatewayAddress.Addr().String()}
-	if !w.cell.isolation.network().AllowLocalhost {
+	if !c.isolation.network().AllowLocalhost {
 		direct = append(direct, "127.0.0.1", "localhost", "::1")
 	}
+	return direct
+}
+
+// addresses implements walls.
+func (w *jailWalls) addresses() addresses {
 	return addresses{
 		gateway:   "http://" + gatewayAddress.String(),
 		httpProxy: "http://" + httpProxyAddress.String(), socksURL: "socks5h://" + socksProxyAddress.String(),
-		noProxy: direct,
+		noProxy: w.cell.noProxy(),
 	}
 }
 
@@ -254,23 +259,18 @@ func variable(env []string, name string) string {
 
 // start starts a program in its jail and serves on its listeners.
 func (c *Cell) start(ctx context.Context, spec jail.Spec, servers ...func(net.Listener) error) (launch.Process, error) {
-	kept, err := c.confine(spec.Mounts)
+	kept, err := c.confine(ctx, spec.Mounts)
 	if err != nil {
 		return nil, err
 	}
 	spec.Confine = kept.add
-	if c.run == nil { // a command, which no model call holds up
-		if err := kept.refuseSetID(ctx); err != nil {
-			return nil, errors.Join(err, kept.release())
-		}
-	}
 	started, err := jail.Start(ctx, spec)
 	if err != nil {
 		return nil, errors.Join(&launch.Error{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the isolation"}, kept.release())
 	}
 	p := walled{started.Process, kept}
 	if err := kept.hold(started.Init(), p); err != nil {
-		discard(started)
+		discard(p, started.Listeners()...)
 		return nil, err
 	}
 	for n, l := range started.Listeners() {
@@ -282,14 +282,14 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec, servers ...func(net.Li
 	return p, nil
 }
 
-// discard ends a jail that nobody gets to see, and closes what belongs to it.
-func discard(started *jail.Cell) {
-	for _, l := range started.Listeners() {
+// discard ends a program that nobody gets to see, and closes what belongs to it.
+func discard(p launch.Process, listeners ...net.Listener) {
+	for _, l := range listeners {
 		_ = l.Close() // nobody has used it
 	}
-	_ = started.Kill() // it may have ended
-	_, _ = io.Copy(io.Discard, started.Stdout())
-	_, _ = io.Copy(io.Discard, started.Stderr())
+	_ = p.Kill() // it may have ended
+	_, _ = io.Copy(io.Discard, p.Stdout())
+	_, _ = io.Copy(io.Discard, p.Stderr())
 }
 
 // walled makes a process behind walls one of the CLI's.

@@ -62,10 +62,7 @@ func (c *Cell) landlock(p Program) (*landlockWalls, error) {
 // calls can be kept from the proxy while "localhost" is not.
 func (w *landlockWalls) serve() error {
 	network := w.cell.isolation.network()
-	w.at.noProxy = []string{gatewayAddress.Addr().String()}
-	if !network.AllowLocalhost {
-		w.at.noProxy = append(w.at.noProxy, "127.0.0.1", "localhost", "::1")
-	}
+	w.at.noProxy = w.cell.noProxy()
 	model, err := w.listenOn(gatewayAddress.Addr(), w.cell.run.Serve)
 	if err != nil {
 		return err
@@ -143,14 +140,9 @@ func (w *landlockWalls) spawn(ctx context.Context, cmd launch.Command) (launch.P
 
 // start starts a program that sees these mounts.
 func (w *landlockWalls) start(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount) (launch.Process, error) {
-	kept, err := w.cell.confine(mounts)
+	kept, err := w.cell.confine(ctx, mounts)
 	if err != nil {
 		return nil, err
-	}
-	if w.cell.run == nil { // a command, which no model call holds up
-		if err := kept.refuseSetID(ctx); err != nil {
-			return nil, errors.Join(err, kept.release())
-		}
 	}
 	started, err := w.launch(ctx, cmd, program, mounts, kept)
 	if err != nil {
@@ -158,9 +150,7 @@ func (w *landlockWalls) start(ctx context.Context, cmd launch.Command, program s
 	}
 	p := detached{walled{started, kept}, w.cell.home.Path()}
 	if err := kept.hold(started.PID(), p); err != nil {
-		_ = p.Kill() // nobody gets to see it
-		_, _ = io.Copy(io.Discard, p.Stdout())
-		_, _ = io.Copy(io.Discard, p.Stderr())
+		discard(p)
 		return nil, err
 	}
 	return p, nil

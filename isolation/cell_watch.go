@@ -39,7 +39,7 @@ func newGroup(limits Limits) (*cgroup.Group, error) {
 }
 
 // confine prepares a start of the CLI, which sees these mounts.
-func (c *Cell) confine(mounts []jail.Mount) (*confinement, error) {
+func (c *Cell) confine(ctx context.Context, mounts []jail.Mount) (*confinement, error) {
 	f := &confinement{cell: c, limits: c.isolation.Limits.Resolved()}
 	for _, m := range mounts {
 		if m.Writable && isContent(m) {
@@ -51,6 +51,11 @@ func (c *Cell) confine(mounts []jail.Mount) (*confinement, error) {
 		f.group = group
 	} else if c.grouped { // else the watchdog does it, as the walls event says
 		return nil, fmt.Errorf("isolation: a control group could be had when the cell was opened, and cannot any more: %w\n  next: try again; see whether there are too many groups", err)
+	}
+	if c.run == nil { // a command, which no model call holds up
+		if err := f.refuseSetID(ctx); err != nil {
+			return nil, errors.Join(err, f.release())
+		}
 	}
 	return f, nil
 }
