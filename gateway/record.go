@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/redact"
 )
 
@@ -146,11 +147,11 @@ func (r *Recorder) beside(write func()) {
 
 // writeLine appends one line by one write, so that lines of parallel exchanges are whole.
 func (r *Recorder) writeLine(v any) error {
-	line, err := marshalLine(v)
+	line, err := plainjson.Marshal(v) // a recording is read by people too
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && r.err == nil {
-		_, err = r.file.Write(line)
+		_, err = r.file.Write(append(line, '\n'))
 	}
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("gateway: recording %s: %w", r.file.Name(), err)

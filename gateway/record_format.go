@@ -3,7 +3,6 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,14 +126,6 @@ func pickHeaders(h http.Header, lists ...[]string) map[string]string {
 		}
 	}
 	return picked
-}
-
-func marshalLine(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // a recording is read by people too
-	err := enc.Encode(v)
-	return b.Bytes(), err
 }
 
 // droverVersion is the version of this module in the running program.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/redact"
 )
 
@@ -125,9 +126,6 @@ func decodeJSON(b []byte) (doc any, err error) {
 }
 
 func encodeJSON(v any) string {
-	line, err := marshalLine(v)
-	if err != nil {
-		return "" // a decoded document can always be encoded
-	}
-	return string(bytes.TrimSuffix(line, []byte("\n")))
+	doc, _ := plainjson.Marshal(v) // a decoded document can always be encoded
+	return string(doc)
 }

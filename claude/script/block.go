@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // Input is a convenient literal for the input of a tool call.
@@ -178,23 +180,12 @@ func encodeInput(input any) (json.RawMessage, error) {
 	if input == nil {
 		return json.RawMessage("{}"), nil
 	}
-	return encodeJSON(input)
-}
-
-// encodeJSON keeps <, > and & readable: the scripts' texts are compared by people.
-func encodeJSON(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(buf.Bytes()), nil
+	return plainjson.Marshal(input)
 }
 
 // mustJSON encodes the package's own wire types, which cannot fail.
 func mustJSON(v any) json.RawMessage {
-	data, err := encodeJSON(v)
+	data, err := plainjson.Marshal(v)
 	if err != nil {
 		panic("script: encoding a wire type: " + err.Error())
 	}

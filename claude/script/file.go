@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // fileVersion is the version of the YAML format that this package reads and writes.
@@ -76,7 +78,7 @@ func (v *jsonValue) UnmarshalYAML(decode func(any) error) error {
 	if err := decode(&value); err != nil {
 		return err
 	}
-	data, err := encodeJSON(value)
+	data, err := plainjson.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("the value cannot be written as JSON: %w", err)
 	}

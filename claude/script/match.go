@@ -4,6 +4,7 @@ package script
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -161,7 +162,7 @@ func (m Match) otherConditions() []condition {
 
 func (m Match) headersHold(r *Request) bool {
 	for name, want := range m.Headers {
-		values, ok := r.Header[canonicalHeader(name)]
+		values, ok := r.Header[http.CanonicalHeaderKey(name)]
 		if !ok || !strings.Contains(strings.Join(values, ","), want) {
 			return false
 		}

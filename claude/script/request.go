@@ -204,8 +204,6 @@ func toolResults(messages []Message, names map[string]string, idOrName string) [
 	return out
 }
 
-func canonicalHeader(name string) string { return http.CanonicalHeaderKey(name) }
-
 // AgentID is the CLI's id of the subagent that made the request; empty for the main conversation.
 func (r *Request) AgentID() string { return r.Header.Get("X-Claude-Code-Agent-Id") }
 
