@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -135,16 +134,6 @@ func (c *connection) forget(id jsonrpc.ID, reply chan *jsonrpc.Response) {
 
 // shut ends the session: its handlers are cancelled and waited for, up to the grace.
 func (c *connection) shut() {
-	_ = c.Close() // never fails
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = c.session.Wait() // how a session ends that we end is of no interest
-	}()
-	timer := time.NewTimer(closeGrace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
+	_ = c.Close()                                // never fails
+	withinGrace(func() { _ = c.session.Wait() }) // how a session ends that we end is of no interest
 }

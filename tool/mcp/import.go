@@ -320,17 +320,7 @@ func (im *Imported) close() {
 	im.end()
 	im.follow.Wait()
 	im.leaveRegistry()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		im.endSession()
-	}()
-	timer := time.NewTimer(closeGrace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C: // a server that does not read; its end frees whoever writes to it
-	}
+	ended, _ := withinGrace(im.endSession) // if the server does not read, its end frees the writer
 	im.link.end()
 	<-ended
 }

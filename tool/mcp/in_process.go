@@ -20,6 +20,22 @@ import (
 // closeGrace bounds how long the end of a session waits for its handlers.
 const closeGrace = 5 * time.Second
 
+// withinGrace calls f and waits for it, up to closeGrace. Channel ended is closed when f returns, also
+// after that time.
+func withinGrace(f func()) (ended <-chan struct{}, inTime bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return done, true
+	case <-time.After(closeGrace):
+		return done, false
+	}
+}
+
 // InProcess is a server of the SDK for clients in this process, which exchange single JSON-RPC messages with it.
 // The server may have several such clients, and serve other transports too. The SDK tells clients of changed
 // tools some time after the change, so that the model may have them only in the request after the next.

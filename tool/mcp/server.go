@@ -250,12 +250,10 @@ func (s *streams) Connect(ctx context.Context) (sdk.Connection, error) {
 // stop ends the input and waits for the session, within a limit.
 func (s *streams) stop(ended <-chan error) error {
 	_ = s.conn.Close() // its only failure is that of closing In
-	timer := time.NewTimer(closeGrace)
-	defer timer.Stop()
 	select {
 	case <-ended:
 		return nil
-	case <-timer.C:
+	case <-time.After(closeGrace):
 		return fmt.Errorf("calls are still running %s after they were cancelled", closeGrace)
 	}
 }
@@ -275,20 +273,14 @@ func (keepOpen) Close() error { return nil }
 func (s *Server) Close() {
 	s.unwatch()
 	s.end()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	_, inTime := withinGrace(func() {
 		var all sync.WaitGroup
 		for _, session := range slices.Collect(s.server.Sessions()) {
 			all.Go(func() { _ = session.Close() }) // how a session ends that we end is of no interest
 		}
 		all.Wait()
-	}()
-	timer := time.NewTimer(closeGrace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
+	})
+	if !inTime {
 		s.opts.Logger.Warn("calls are still running after they were cancelled", "grace", closeGrace)
 	}
 }
