@@ -368,12 +368,10 @@ func (m *mcpMux) await(ctx context.Context, idle <-chan struct{}) error {
 	if idle == nil {
 		return nil
 	}
-	timer := time.NewTimer(mcpGrace)
-	defer timer.Stop()
 	select {
 	case <-idle:
 		return nil
-	case <-timer.C:
+	case <-time.After(mcpGrace):
 	case <-ctx.Done():
 	}
 	m.mu.Lock()

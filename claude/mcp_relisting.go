@@ -65,8 +65,7 @@ func (l *relisting) tell(ctx context.Context, notify func() error) error {
 
 // await returns when the client has listed a change, or will not.
 func (l *relisting) await(ctx context.Context, change uint64) {
-	timer := time.NewTimer(relistTimeout)
-	defer timer.Stop()
+	late := time.After(relistTimeout)
 	for {
 		moved := l.moves(change)
 		if moved == nil {
@@ -76,7 +75,7 @@ func (l *relisting) await(ctx context.Context, change uint64) {
 		case <-moved:
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-late:
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.deaf = l.listed < change

@@ -40,17 +40,15 @@ const (
 
 // await waits until the CLI has written nothing for a while, within a limit.
 func (s *stderrReader) await() {
-	limit := time.NewTimer(stderrLimit)
-	defer limit.Stop()
-	quiet := time.NewTicker(stderrQuiet)
-	defer quiet.Stop()
+	limit := time.After(stderrLimit)
+	quiet := time.Tick(stderrQuiet)
 	for before := -1; before != s.lines(); {
 		before = s.lines()
 		select {
-		case <-quiet.C:
+		case <-quiet:
 		case <-s.done:
 			return
-		case <-limit.C:
+		case <-limit:
 			return
 		}
 	}

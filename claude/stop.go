@@ -142,12 +142,10 @@ func (c *conn) ended() bool {
 }
 
 func (c *conn) within(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-c.done:
 		return true
-	case <-timer.C:
+	case <-time.After(limit):
 		return false
 	}
 }

@@ -53,8 +53,6 @@ func (b *playedBody) wait(ms int64) error {
 	if b.pace {
 		left = time.Until(b.began.Add(time.Duration(ms) * time.Millisecond))
 	}
-	timer := time.NewTimer(max(left, 0))
-	defer timer.Stop()
 	select {
 	case <-b.closed:
 		return fs.ErrClosed
@@ -66,7 +64,7 @@ func (b *playedBody) wait(ms int64) error {
 		return nil
 	}
 	select {
-	case <-timer.C:
+	case <-time.After(left):
 		return nil
 	case <-b.closed:
 		return fs.ErrClosed

@@ -170,8 +170,7 @@ func (r *Run) record(u guard.Usage) {
 
 // Settle waits until the calls whose agent has gone are counted, for at most d.
 func (r *Run) Settle(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	late := time.After(d)
 	for {
 		r.mu.Lock()
 		var counted chan struct{}
@@ -184,7 +183,7 @@ func (r *Run) Settle(d time.Duration) {
 		}
 		select {
 		case <-counted:
-		case <-timer.C:
+		case <-late:
 			return
 		}
 	}

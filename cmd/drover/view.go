@@ -55,15 +55,14 @@ func newView(in, out *os.File, opts displayOptions, l layout) *view {
 // keepDrawn redraws the status line when something in it has changed.
 func (v *view) keepDrawn(signals chan os.Signal) {
 	defer signal.Stop(signals)
-	tick := time.NewTicker(redrawEvery)
-	defer tick.Stop()
+	tick := time.Tick(redrawEvery)
 	for {
 		select {
 		case <-v.over:
 			return
 		case <-signals:
 			v.renew()
-		case <-tick.C:
+		case <-tick:
 			v.mu.Lock()
 			v.drawLocked(nil)
 			v.mu.Unlock()

@@ -35,10 +35,8 @@ func (v *view) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 	}
 	defer v.asked()
 	v.ask(&question{Question: q, dir: v.lines.opts.Dir})
-	seen := time.NewTimer(timeToSee)
-	defer seen.Stop()
 	select {
-	case <-seen.C:
+	case <-time.After(timeToSee):
 	case <-ctx.Done():
 		return gate.Answer{}, ctx.Err()
 	case <-v.over:

@@ -76,12 +76,10 @@ func (q *Queue) giveWayLocked(cost int64) {
 
 // wait reports whether the level fell in time.
 func (p *pace) wait(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-p.eased:
 		return true
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 	if p.low.Swap(-1) < 0 {
 		<-p.eased // the consumer has taken the request: its answer is on the way

@@ -151,11 +151,9 @@ func fate(p *proc.Process) string {
 // endProcess lets a program end by itself, and otherwise ends it with all that it started.
 func endProcess(p *proc.Process) {
 	_ = p.Stdin().Close() // an ended program has closed it
-	timer := time.NewTimer(exitGrace)
-	defer timer.Stop()
 	select {
 	case <-p.Done():
-	case <-timer.C:
+	case <-time.After(exitGrace):
 		_ = p.Kill() // what cannot be killed cannot be waited for either, except by Wait
 	}
 	p.Wait()
