@@ -24,7 +24,8 @@ func (f *File) Options() *drover.Options {
 		Model: f.Model, Effort: f.Effort, SystemPrompt: f.System.Replace, AppendSystemPrompt: f.System.Append,
 		AllowedTools: f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny),
 		MaxTurns: f.Limits.Turns, MaxBudgetUSD: f.Limits.USD, ToolTimeout: time.Duration(f.Limits.ToolTime),
-		Permissions: f.permissions(), Policies: f.policies(), Servers: f.servers(),
+		Permissions: &gate.Permissions{FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess},
+		Policies:    f.policies(), Servers: f.servers(),
 		Completion: f.checker(), MaxRounds: f.Completion.Rounds,
 		RestartToOpen: hidesSkills(f.Sections), // an agent may take no skills while it works
 	}
@@ -49,10 +50,6 @@ func (f *File) allowed() []string {
 		list = agent.WithSkillTool(list, catalogue.Tools())
 	}
 	return list
-}
-
-func (f *File) permissions() *gate.Permissions {
-	return &gate.Permissions{FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess}
 }
 
 func (f *File) policies() []gate.Policy {

@@ -80,10 +80,6 @@ func (c *Client) requestInterrupt(ctx context.Context, cancelQueued bool) (Inter
 	return controlRequest[InterruptReceipt](ctx, c, "interrupt", withField(controlFields{}, "cancel_queued", cancelQueued))
 }
 
-func (c *Client) requestEndSession(ctx context.Context) error {
-	return c.command(ctx, "end_session", nil)
-}
-
 // SetPermissionMode changes the permission mode. The CLI refuses "bypassPermissions" unless it was
 // launched with it or with permission to switch to it.
 func (c *Client) SetPermissionMode(ctx context.Context, mode PermissionMode) error {

@@ -43,7 +43,7 @@ func controlCases() []controlCase {
 			InterruptReceipt{[]string{"u1"}, []string{"u2"}},
 		},
 		{"requestInterrupt/old CLI", func(ctx context.Context, c *Client) (any, error) { return c.requestInterrupt(ctx, false) }, "interrupt", `{}`, ``, InterruptReceipt{}},
-		{"requestEndSession", func(ctx context.Context, c *Client) (any, error) { return ack(c.requestEndSession(ctx)) }, "end_session", ``, ``, nil},
+		{"requestEndSession", func(ctx context.Context, c *Client) (any, error) { return ack(c.command(ctx, "end_session", nil)) }, "end_session", ``, ``, nil},
 		{"SetPermissionMode", func(ctx context.Context, c *Client) (any, error) { return ack(c.SetPermissionMode(ctx, ModePlan)) }, "set_permission_mode", `{"mode":"plan"}`, `{"mode":"plan"}`, nil},
 		{"SetModel", func(ctx context.Context, c *Client) (any, error) { return c.SetModel(ctx, "haiku") }, "set_model", `{"model":"haiku"}`, `{"model":"claude-haiku-5-5"}`, "claude-haiku-5-5"},
 		{"SetModel/default on an old CLI", func(ctx context.Context, c *Client) (any, error) { return c.SetModel(ctx, "") }, "set_model", `{}`, ``, ""},

@@ -190,16 +190,8 @@ func (m *mcpMux) manifests() (map[string]*MCPManifest, error) {
 	return out, nil
 }
 
-// serve answers one message of the CLI with the JSON for the mcp_response field. It never panics
-// and always answers.
-func (m *mcpMux) serve(ctx context.Context, server string, raw json.RawMessage) json.RawMessage {
-	serving := m.begin(ctx, server, raw)
-	reply := serving.run()
-	serving.answered()
-	return reply
-}
-
-// An mcpServing is a message of the CLI on its way to an answer.
+// An mcpServing is a message of the CLI on its way to an answer, which is the JSON for the mcp_response
+// field. To run it never panics and always answers.
 type mcpServing struct {
 	run      func() json.RawMessage // must be called
 	answered func()                 // is called when the answer is on its way to the CLI

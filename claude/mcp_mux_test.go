@@ -332,3 +332,11 @@ func BenchmarkMCPCall(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
+
+// serve answers one message of the CLI with the JSON for the mcp_response field.
+func (m *mcpMux) serve(ctx context.Context, server string, raw json.RawMessage) json.RawMessage {
+	serving := m.begin(ctx, server, raw)
+	reply := serving.run()
+	serving.answered()
+	return reply
+}

@@ -38,7 +38,7 @@ func (c *Cell) mounts(p Program) ([]jail.Mount, error) {
 
 // newMounts are the working directory and the home.
 func (c *Cell) newMounts(writable bool) *mountList {
-	m := &mountList{dir: c.dir, homes: homesOf(c.home), layered: c.level == LevelCell, keep: c.onClose}
+	m := &mountList{dir: c.dir, homes: filepath.Dir(c.home.Path()), layered: c.level == LevelCell, keep: c.onClose}
 	const field = "the working directory"
 	if m.fits(c.dir, c.dir, writable, field) {
 		m.mounts = append(m.mounts, jail.Mount{Source: c.dir, Target: c.dir, Handle: c.workdir, Writable: writable})
@@ -51,9 +51,6 @@ func (c *Cell) newMounts(writable bool) *mountList {
 func ownMount(path string) jail.Mount {
 	return jail.Mount{Source: leadsTo(path), Target: path, Writable: true}
 }
-
-// homesOf is the folder with the homes of all runs.
-func homesOf(h *Home) string { return filepath.Dir(h.Path()) }
 
 // A mountList grows by what is asked for, and by what is wrong with it.
 type mountList struct {

@@ -133,7 +133,7 @@ func (c *Cell) await(ctx context.Context, p launch.Process, o ExecOptions) (guar
 	defer cancel()
 	defer context.AfterFunc(within, func() { _ = p.Kill() })()
 	_ = p.Stdin().Close()
-	output := newTail(cmp.Or(o.MaxOutput, defaultExecOutput))
+	output := &tail{max: max(cmp.Or(o.MaxOutput, defaultExecOutput), 0)}
 	output.drain(p.Stdout(), p.Stderr())
 	status := p.Wait()
 	if ctx.Err() != nil {

@@ -18,8 +18,6 @@ type tail struct {
 	all  int64
 }
 
-func newTail(limit int) *tail { return &tail{max: max(limit, 0)} }
-
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -229,15 +229,10 @@ func numeric(u *user.User) (*proc.Credential, error) {
 }
 
 // hostProcess makes a [proc.Process] a [Process].
-type hostProcess struct{ p *proc.Process }
+type hostProcess struct{ *proc.Process }
 
-func (h hostProcess) Stdin() io.WriteCloser      { return h.p.Stdin() }
-func (h hostProcess) Stdout() io.Reader          { return h.p.Stdout() }
-func (h hostProcess) Stderr() io.Reader          { return h.p.Stderr() }
-func (h hostProcess) Signal(sig os.Signal) error { return h.p.Signal(sig) }
-func (h hostProcess) Kill() error                { return h.p.Kill() }
-
+// Wait implements [Process].
 func (h hostProcess) Wait() ExitStatus {
-	st := h.p.Wait()
+	st := h.Process.Wait()
 	return ExitStatus{Code: st.Code, Signal: st.Signal}
 }

@@ -177,7 +177,7 @@ func (h HTTP) open(context.Context, *slog.Logger) (*link, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q is not an absolute http or https address", h.URL)
 	}
-	told := newCounter()
+	told := &counter{grown: make(chan struct{})}
 	client, end := h.client(told)
 	return &link{
 		told:      told,
@@ -248,8 +248,6 @@ type counter struct {
 	n     int
 	grown chan struct{}
 }
-
-func newCounter() *counter { return &counter{grown: make(chan struct{})} }
 
 func (c *counter) add() {
 	c.mu.Lock()
