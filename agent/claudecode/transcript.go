@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/recent"
 )
 
@@ -36,14 +37,14 @@ type transcriptRecorder struct {
 	files    *transcriptFiles
 	mirrored bool // copies of the files will come
 	sources  map[string]*sourceLines
-	agents   recent.Map[string, string] // the subagent that a call runs, by tool use id
-	sessions map[string]bool            // those that were heard of: one for each conversation that the process has begun
-	session  string                     // the last of them
-	said     recent.Map[string, bool]   // ids of lines that were reported from the stream
-	filed    recent.Map[string, bool]   // ids of lines that were reported from a file
-	copied   recent.Map[uint64, int]    // digests of the copies that have come, and how often
-	counted  recent.Map[string, bool]   // ids of the model calls whose usage was reported
-	over     bool                       // the CLI has ended: nothing is worth waiting for
+	agents   recent.Map[event.CallID, string] // the subagent that a call runs
+	sessions map[string]bool                  // those that were heard of: one for each conversation that the process has begun
+	session  string                           // the last of them
+	said     recent.Map[string, bool]         // ids of lines that were reported from the stream
+	filed    recent.Map[string, bool]         // ids of lines that were reported from a file
+	copied   recent.Map[uint64, int]          // digests of the copies that have come, and how often
+	counted  recent.Map[string, bool]         // ids of the model calls whose usage was reported
+	over     bool                             // the CLI has ended: nothing is worth waiting for
 }
 
 var _ claude.Recorder = (*transcriptRecorder)(nil)
@@ -93,7 +94,7 @@ func (r *transcriptRecorder) Message(line claude.Line) {
 	defer r.mu.Unlock()
 	r.heardOf(l.SessionID)
 	if kind == "system" && subtype == "task_started" {
-		r.agents.Put(l.text("tool_use_id"), l.text("task_id"))
+		r.agents.Put(event.CallID(l.text("tool_use_id")), l.text("task_id"))
 	}
 	if kind == "result" {
 		r.release(agent.MainSource) // the copies of a turn come before its result
@@ -196,7 +197,7 @@ func (r *transcriptRecorder) follow(source string) {
 func (r *transcriptRecorder) hold(l transcriptLine, inFile bool) {
 	l.Source = agent.MainSource
 	if call := l.text("parent_tool_use_id"); call != "" {
-		runs, _ := r.agents.Get(call)
+		runs, _ := r.agents.Get(event.CallID(call))
 		l.Source = agent.SubagentSource + cmp.Or(l.text("agent_id"), runs, call)
 	}
 	l.copied = inFile && r.mirrored && !r.over && l.ID != ""
