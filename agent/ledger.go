@@ -391,14 +391,11 @@ func (l *Ledger) Heard(call event.ToolCall) *Record {
 	return l.heardLocked(l.calls[call.ID][at])
 }
 
-// HeardEnd is Heard for a call of which the stream reports the end alone: it belongs to an earlier run, and nothing
-// is recorded of it.
+// HeardEnd is Heard for a call of which the stream reports the end alone: it belongs to an earlier run, or the report
+// is forged. Its record has no name, and is never that of a call that somebody was asked about.
 func (l *Ledger) HeardEnd(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := l.lastLocked(id, func(r *Record) bool { return !r.heard }); r != nil {
-		return l.heardLocked(r)
-	}
 	r := l.addLocked(event.ToolCall{ID: id})
 	r.over, r.recorded = true, true
 	return l.heardLocked(r)
@@ -434,7 +431,7 @@ func (l *Ledger) NextPrompt() {
 func (l *Ledger) Last(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lastLocked(id, func(*Record) bool { return true })
+	return l.lastLocked(id, isCalled)
 }
 
 // Denied reports whether somebody denied the call. Of nil nothing is known.
@@ -525,6 +522,9 @@ func (l *Ledger) endedLocked(p *passage) (found *Record) {
 	}
 	return found
 }
+
+// isCalled reports whether a record is of a call, and not of an end alone.
+func isCalled(r *Record) bool { return r.Name != "" }
 
 // lastLocked is the last call with an id of which something holds, or nil.
 func (l *Ledger) lastLocked(id event.CallID, is func(*Record) bool) *Record {

@@ -389,3 +389,26 @@ func TestLedger_ReadingEndsWithThePrompt(t *testing.T) {
 		t.Errorf("%d calls are to be recorded, want the two that were called", len(open))
 	}
 }
+
+// A result that the stream reports before its call, as a command in the cell can, does not take the record of the
+// call: hooks, our tools and the host find it as before.
+func TestLedger_AnEndAloneTakesNoRecord(t *testing.T) {
+	l := NewLedger(&LedgerOptions{Host: &countingHost{}})
+	call := toolCall("a", `{"n":1}`)
+	ask(t, l, 0, call, allows)
+	asked := l.Last("a")
+	l.HeardEnd("a")
+	if got := l.Last("a"); got != asked {
+		t.Errorf("the last call is %+v, want the one that was asked about", got)
+	}
+	if got := l.Heard(call); got != asked {
+		t.Errorf("the stream reports the call, and its record is %+v, want the one that was asked about", got)
+	}
+	l.Told(call)
+	if s, _, known := l.TakeResult("a"); !known || s.Name != call.Name {
+		t.Errorf("the host reads the result of %+v, known %t", s, known)
+	}
+	if open := l.TakeOpen(true); len(open) != 0 {
+		t.Errorf("%d calls are left to be recorded, want none", len(open))
+	}
+}

@@ -152,13 +152,16 @@ func (n *normaliser) userResult(at place, b *claude.ToolResultBlock, m *claude.U
 
 // wasDenied reports whether our side or the CLI said that the call was denied.
 func (n *normaliser) wasDenied(id event.CallID) bool {
-	r := n.recordOf(id)
-	return r != nil && r.Reading != nil && r.Reading.Denied || n.ledger.Denied(r)
+	r := n.ledger.Read(id)
+	return r != nil && r.Reading.Denied || n.ledger.Denied(n.recordOf(id))
 }
 
 // recordOf is the record of a call. It may be nil, of a call that the stream has not told of.
 func (n *normaliser) recordOf(id event.CallID) *agent.Record {
-	return cmp.Or(n.ledger.Read(id), n.ledger.Last(id))
+	if r := n.ledger.Read(id); r != nil && r.Reading.Name != "" {
+		return r
+	}
+	return n.ledger.Last(id)
 }
 
 // A resultMeta is what the CLI adds to a result about why the tool did not run.
@@ -240,7 +243,7 @@ func (n *normaliser) toolResult(at place, r event.ToolResult, text string, stamp
 	}
 	if r.Status != event.ToolSuccess {
 		r.Failure = failureOf(r.Status, text)
-		n.ledger.Complete(record, &r)
+		n.ledger.Complete(n.recordOf(r.ID), &r)
 	}
 	n.tell(at, r)
 }
