@@ -119,18 +119,19 @@ type Record struct {
 	// belongs to the goroutine that reads the stream.
 	Reading *Reading
 
-	input   *input                          // with which it was asked
-	run     *input                          // with which it is made, as far as that is known
-	asked   []int                           // who was asked
-	rewrite func() (json.RawMessage, error) // the new input, made once; nil before
-	denied  bool                            // somebody denied it
-	begun   bool                            // our tool was called
-	tx      *transaction
-	runs    int               // the run that it is part of
-	ended   ends              // who has told of its end
-	failure *event.ToolResult // how our tool failed
-	heard   bool              // the stream told of it
-	over    bool
+	input    *input                          // with which it was asked
+	run      *input                          // with which it is made, as far as that is known
+	asked    []int                           // who was asked
+	rewrite  func() (json.RawMessage, error) // the new input, made once; nil before
+	denied   bool                            // somebody denied it
+	begun    bool                            // our tool was called
+	tx       *transaction
+	runs     int               // the run that it is part of
+	ended    ends              // who has told of its end
+	failure  *event.ToolResult // how our tool failed
+	heard    bool              // the stream told of it
+	endAlone bool              // the stream reported its end and no call
+	over     bool
 
 	// For the host of the run.
 	decision *event.Decision
@@ -392,12 +393,12 @@ func (l *Ledger) Heard(call event.ToolCall) *Record {
 }
 
 // HeardEnd is Heard for a call of which the stream reports the end alone: it belongs to an earlier run, or the report
-// is forged. Its record has no name, and is never that of a call that somebody was asked about.
+// is forged. Its record is never that of a call that somebody was asked about.
 func (l *Ledger) HeardEnd(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.addLocked(event.ToolCall{ID: id})
-	r.over, r.recorded = true, true
+	r.endAlone, r.over, r.recorded = true, true, true
 	return l.heardLocked(r)
 }
 
@@ -524,7 +525,7 @@ func (l *Ledger) endedLocked(p *passage) (found *Record) {
 }
 
 // isCalled reports whether a record is of a call, and not of an end alone.
-func isCalled(r *Record) bool { return r.Name != "" }
+func isCalled(r *Record) bool { return !r.endAlone }
 
 // lastLocked is the last call with an id of which something holds, or nil.
 func (l *Ledger) lastLocked(id event.CallID, is func(*Record) bool) *Record {

@@ -74,6 +74,7 @@ func (r *run) useScratch() {
 
 // stage and aside are paths in scratch.
 func (r *run) stage(name string) string { return path.Join(r.prefix+"stage", name) }
+
 func (r *run) aside(p string) string {
 	return path.Join(r.prefix+"aside", strings.TrimPrefix(r.j.Aside, "aside/"), p)
 }
