@@ -29,8 +29,9 @@ func (h *host) saw(ctx context.Context, ev event.Event) {
 	case event.ToolCall:
 		what.AgentID = cmp.Or(what.AgentID, ev.AgentID)
 		h.calls.Told(what)
-		h.past.add(1, h.readOnly(what))
+		h.past.open = append(h.past.open, openCall{what.ID, h.readOnly(what)})
 	case event.ToolResult:
+		h.past.ended(what)
 		h.recordResult(ctx, ev.AgentID, what)
 	case gateway.ModelCall:
 		h.past.retryAfter = time.Duration(what.RetryAfterMS * float64(time.Millisecond))
@@ -62,9 +63,6 @@ func (h *host) countTurn(ev event.Event) {
 // or could not make it. What our registry has begun, it records.
 func (h *host) recordResult(ctx context.Context, agentID string, r event.ToolResult) {
 	c, record, known := h.calls.TakeResult(r.ID)
-	if known && r.Status == event.ToolDenied {
-		h.past.add(-1, h.readOnly(c.ToolCall))
-	}
 	if !record {
 		return
 	}

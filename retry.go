@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -78,7 +79,7 @@ var worthwhile = map[agent.FailureKind]bool{
 }
 
 func (e *evaluation) advice(kind agent.FailureKind) RetryAdvice {
-	return RetryAdvice{Worthwhile: worthwhile[kind], Safe: e.past.changing == 0, After: e.past.retryAfter}
+	return RetryAdvice{Worthwhile: worthwhile[kind], Safe: e.past.safe(), After: e.past.retryAfter}
 }
 
 // goOn is what a model is told whose turn broke off.
@@ -90,9 +91,9 @@ func (e *evaluation) attempts(ctx context.Context, say func() string, emit emitF
 	var waited time.Duration
 	for {
 		e.summary.Attempts++
-		before := e.past.made
+		before := e.past.count()
 		o, err := e.attempt(ctx, say, emit)
-		if token := e.summary.ResumeToken; token != "" || e.past.made > before {
+		if token := e.summary.ResumeToken; token != "" || e.past.count() > before {
 			e.past.token = token
 		}
 		if err == nil || e.opts.Retry == nil {
@@ -131,7 +132,7 @@ func (e *evaluation) again(ctx context.Context, failure *EvaluationError, waited
 
 // resumable is the token of what the last attempt has left, if it has called tools.
 func (e *evaluation) resumable() string {
-	if e.past.made == 0 {
+	if e.past.count() == 0 {
 		return ""
 	}
 	return e.past.token
@@ -179,18 +180,38 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // pastCalls are the tool calls of an evaluation, as far as they matter to another attempt.
 type pastCalls struct {
-	made       int           // those that were not denied
+	open       []openCall    // those without a result
+	made       int           // those with one, but for the denied ones
 	changing   int           // of them, those that may have changed something
 	token      string        // continues the conversation in which they were made
 	retryAfter time.Duration // what the model's service has asked for last
 }
 
-// add counts a call, or takes one that was denied out of the count.
-func (c *pastCalls) add(n int, readOnly bool) {
-	c.made += n
-	if !readOnly {
-		c.changing += n
+type openCall struct {
+	id       event.CallID
+	readOnly bool
+}
+
+// ended notes the result of a call. One of an earlier evaluation does not count.
+func (c *pastCalls) ended(r event.ToolResult) {
+	i := slices.IndexFunc(c.open, func(o openCall) bool { return o.id == r.ID })
+	if i < 0 {
+		return
 	}
+	if r.Status != event.ToolDenied {
+		c.made++
+		if !c.open[i].readOnly {
+			c.changing++
+		}
+	}
+	c.open = slices.Delete(c.open, i, i+1)
+}
+
+func (c *pastCalls) count() int { return c.made + len(c.open) }
+
+// safe reports whether nothing can have been changed.
+func (c *pastCalls) safe() bool {
+	return c.changing == 0 && !slices.ContainsFunc(c.open, func(o openCall) bool { return !o.readOnly })
 }
 
 // readOnly reports whether a call is of a tool that changes nothing. Of a tool that nobody knows, one that

@@ -5,6 +5,7 @@ package drover_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,6 +154,59 @@ func TestWhatIsTriedAgain(t *testing.T) {
 				}
 				checkRequests(t, m.Requests(), x.says, x.resumes)
 				checkSummary(t, resp, err, x.attempts, x.ok)
+			})
+		})
+	}
+}
+
+// An opened agent keeps its conversation over several prompts.
+type opened struct{ *moody }
+
+type openedConversation struct {
+	agent opened
+	req   agent.Request
+}
+
+func (o opened) Open(_ context.Context, req agent.Request) (agent.Conversation, error) {
+	return &openedConversation{o, req}, nil
+}
+
+func (c *openedConversation) Send(ctx context.Context, prompt string) iter.Seq2[event.Event, error] {
+	req := c.req
+	req.Prompt = prompt
+	return c.agent.Run(ctx, req)
+}
+
+func (c *openedConversation) Close() error { return nil }
+
+// A background subagent may still have a call when a turn ends. If that is denied later, it says nothing about the
+// calls of the next turn.
+func TestRetry_LateDenialOfAnEarlierTurn(t *testing.T) {
+	late := agenttest.Emit(event.ToolResult{ID: "sub", Name: "Bash", Status: event.ToolDenied})
+	for name, x := range map[string]struct {
+		second []agenttest.Step
+		runs   int
+	}{
+		"denial first":     {[]agenttest.Step{late, uses("Bash")}, 2},
+		"denial last":      {[]agenttest.Step{uses("Bash"), late}, 2},
+		"a changing call":  {[]agenttest.Step{uses("Bash")}, 2},
+		"the denial alone": {[]agenttest.Step{late}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begins := agenttest.Emit(event.ToolCall{ID: "sub", Name: "Bash", AgentID: "a1"})
+				m := newMoody(append([]agenttest.Step{begins}, succeeds("one")...), fails(errBusyModel, "", x.second...), succeeds("two"))
+				opts := retrying()
+				opts.Dir = t.TempDir()
+				c := drover.Converse(opened{m}, lookPrompt(t), &opts)
+				defer c.Close()
+				if _, err := c.Begin(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				_, err := c.Send(t.Context(), "Go on.")
+				if m.runs != x.runs || (err == nil) != (x.runs == 3) {
+					t.Errorf("%d runs and %v, want %d", m.runs, err, x.runs)
+				}
 			})
 		})
 	}

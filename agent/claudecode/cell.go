@@ -76,16 +76,23 @@ func (r *run) home() string {
 	return r.cell.Home().Path()
 }
 
-// limited is a context that ends with the first deadline of the cell's budgets. Their other limits are kept by the
-// gateway.
+// limited is a context that ends with the first deadline of the cell's budgets, each by its own clock. Their other
+// limits are kept by the gateway.
 func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	var first guard.Deadline
-	if r.cell != nil {
-		for _, tracker := range r.cell.Trackers() {
-			first = first.Earlier(tracker.Budget().Deadline)
+	if r.cell == nil {
+		return ctx, func() {}
+	}
+	cancels := []context.CancelFunc{}
+	for _, tracker := range r.cell.Trackers() {
+		var cancel context.CancelFunc
+		ctx, cancel = tracker.Budget().Deadline.Context(ctx)
+		cancels = append(cancels, cancel)
+	}
+	return ctx, func() {
+		for _, cancel := range cancels {
+			cancel()
 		}
 	}
-	return first.Context(ctx)
 }
 
 // tellAsides yields what the cell has told. It comes after the init, which is first.
