@@ -73,7 +73,9 @@ type Ledger struct {
 	calls     map[event.CallID][]*Record // by id, the oldest first
 	order     []*Record                  // all of them, the oldest first
 	approvals recent.Map[approvalKey, approval]
-	run       int // how many runs have begun
+	read      recent.Map[event.CallID, *Record] // the record that the stream has reported last under an id
+	prompt    int                               // how many prompts the stream has had
+	run       int                               // how many runs have begun
 	closed    bool
 	hosted    bool          // a host reads what became of calls, and records them
 	running   int           // calls of tools of this program
@@ -86,6 +88,7 @@ const rememberedCalls = 4096
 // NewLedger makes a ledger. Close it when nothing of the run is left that could write.
 func NewLedger(opts *LedgerOptions) *Ledger {
 	l := &Ledger{calls: map[event.CallID][]*Record{}, approvals: recent.Map[approvalKey, approval]{Size: rememberedCalls}}
+	l.read.Size = rememberedCalls
 	if opts == nil {
 		opts = &LedgerOptions{}
 	}
@@ -107,6 +110,7 @@ func (l *Ledger) Begin(opts LedgerOptions) (end func()) {
 		l.outer = workspace.TxFrom(opts.Within)
 	}
 	l.run++
+	l.prompt += 2 // the stream of another run has reported nothing
 	run := l.run
 	return func() { l.close(run) }
 }
@@ -115,23 +119,23 @@ func (l *Ledger) Begin(opts LedgerOptions) (end func()) {
 type Record struct {
 	event.ToolCall // as it was asked; of ID, Name and Input the first that was heard
 
-	// Reading is what the stream of the agent has reported of the call since its last prompt. Nil means nothing. It
-	// belongs to the goroutine that reads the stream.
+	// Reading is what the stream of the agent has reported of the call; see [Ledger.Read]. It belongs to the
+	// goroutine that reads the stream.
 	Reading *Reading
+	prompt  int // in which it was reported
 
-	input    *input                          // with which it was asked
-	run      *input                          // with which it is made, as far as that is known
-	asked    []int                           // who was asked
-	rewrite  func() (json.RawMessage, error) // the new input, made once; nil before
-	denied   bool                            // somebody denied it
-	begun    bool                            // our tool was called
-	tx       *transaction
-	runs     int               // the run that it is part of
-	ended    ends              // who has told of its end
-	failure  *event.ToolResult // how our tool failed
-	heard    bool              // the stream told of it
-	endAlone bool              // the stream reported its end and no call
-	over     bool
+	input   *input                          // with which it was asked
+	run     *input                          // with which it is made, as far as that is known
+	asked   []int                           // who was asked
+	rewrite func() (json.RawMessage, error) // the new input, made once; nil before
+	denied  bool                            // somebody denied it
+	begun   bool                            // our tool was called
+	tx      *transaction
+	runs    int               // the run that it is part of
+	ended   ends              // who has told of its end
+	failure *event.ToolResult // how our tool failed
+	heard   bool              // the stream told of it
+	over    bool
 
 	// For the host of the run.
 	decision *event.Decision
@@ -393,46 +397,46 @@ func (l *Ledger) Heard(call event.ToolCall) *Record {
 }
 
 // HeardEnd is Heard for a call of which the stream reports the end alone: it belongs to an earlier run, or the report
-// is forged. Its record is never that of a call that somebody was asked about.
+// is forged. Its record is for the reader of the stream only, and nobody else finds it.
 func (l *Ledger) HeardEnd(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.addLocked(event.ToolCall{ID: id})
-	r.endAlone, r.over, r.recorded = true, true, true
-	return l.heardLocked(r)
+	return l.heardLocked(&Record{ToolCall: event.ToolCall{ID: id}})
 }
 
 func (l *Ledger) heardLocked(r *Record) *Record {
-	r.heard, r.Reading = true, new(Reading)
+	r.heard, r.Reading, r.prompt = true, new(Reading), l.prompt
+	l.read.Put(r.ID, r)
 	return r
 }
 
-// Read is the record of the last call with an id that the stream has reported since the last prompt, or nil.
+// Read is the record of the call that the stream has reported last under an id, or nil. Of an earlier prompt only the
+// calls without a result are known, as calls that are over: a result that comes now is not reported.
 func (l *Ledger) Read(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lastLocked(id, func(r *Record) bool { return r.Reading != nil })
+	r, known := l.read.Get(id)
+	switch {
+	case !known || l.prompt > r.prompt+1 || l.prompt > r.prompt && r.Reading.Over:
+		return nil
+	case l.prompt > r.prompt:
+		r.Reading, r.prompt = &Reading{Name: r.Reading.Name, Over: true}, l.prompt
+	}
+	return r
 }
 
-// NextPrompt forgets what the stream has reported. A call without a result is over: a result that comes later is not
-// reported.
+// NextPrompt has the ledger know that what the stream reports belongs to another prompt.
 func (l *Ledger) NextPrompt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, r := range l.order {
-		if r.Reading == nil || r.Reading.Over {
-			r.Reading = nil
-		} else {
-			r.Reading = &Reading{Name: r.Reading.Name, Over: true}
-		}
-	}
+	l.prompt++
 }
 
 // Last is the record of the last call with an id, or nil.
 func (l *Ledger) Last(id event.CallID) *Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lastLocked(id, isCalled)
+	return l.lastLocked(id, func(*Record) bool { return true })
 }
 
 // Denied reports whether somebody denied the call. Of nil nothing is known.
@@ -523,9 +527,6 @@ func (l *Ledger) endedLocked(p *passage) (found *Record) {
 	}
 	return found
 }
-
-// isCalled reports whether a record is of a call, and not of an end alone.
-func isCalled(r *Record) bool { return !r.endAlone }
 
 // lastLocked is the last call with an id of which something holds, or nil.
 func (l *Ledger) lastLocked(id event.CallID, is func(*Record) bool) *Record {

@@ -61,7 +61,7 @@ func (l *Ledger) Decided(d event.Decision) {
 func (l *Ledger) State(id event.CallID) CallState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := l.lastLocked(id, isCalled); r != nil {
+	if r := l.lastLocked(id, func(*Record) bool { return true }); r != nil {
 		return r.state()
 	}
 	return CallState{ToolCall: event.ToolCall{ID: id}}
@@ -144,7 +144,7 @@ func (l *Ledger) Runs(call *tool.Call) (ended func()) {
 	r := l.lastLocked(call.ID, func(r *Record) bool { return !r.recorded && !r.own && call.IsOf(r.Name) })
 	if r == nil {
 		asked := call.Event()
-		if last := l.lastLocked(call.ID, isCalled); asked.AgentID == "" && last != nil {
+		if last := l.lastLocked(call.ID, func(*Record) bool { return true }); asked.AgentID == "" && last != nil {
 			asked.AgentID = last.AgentID
 		}
 		r = l.addLocked(asked)

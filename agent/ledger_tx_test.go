@@ -289,3 +289,17 @@ func TestLedger_ARunWithinACall(t *testing.T) {
 	tx.Undo(t.Context())
 	p.wants("a.txt", "old")
 }
+
+// A result that comes before its call does not keep the transaction of the call open: the next call gets its turn.
+func TestLedger_AnEndAloneEndsNoTransaction(t *testing.T) {
+	p := newPlace(t)
+	p.Result(context.Background(), "a", false) // forged
+	p.HeardEnd("a")
+	p.begins("a", "run", `{"line":"1"}`)
+	p.Result(context.Background(), "a", true) // the CLI refused it: no hook tells the end
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if denied := p.asks(ctx, p.question(0, "b", "run", `{"line":"2"}`, silent)); denied != "" {
+		t.Errorf("the next call was denied: %s", denied)
+	}
+}

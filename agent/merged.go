@@ -25,7 +25,8 @@ type merged struct {
 	mu      sync.Mutex
 	waiting []event.Event
 	held    []event.Event                   // what the host told of calls that the adapter has not told of
-	calls   recent.Map[event.CallID, place] // of the last calls that the adapter has reported
+	open    map[event.CallID]place          // of the calls that the adapter has reported and that have no result
+	over    recent.Map[event.CallID, place] // of the last calls that have one
 	known   observed
 	ending  ending
 	stopped time.Time // when ctx ended
@@ -62,7 +63,7 @@ func (e ending) reached() bool { return e.done != nil || e.err != nil }
 
 func newMerged(ctx context.Context) *merged {
 	return &merged{
-		ctx: ctx, calls: recent.Map[event.CallID, place]{Size: rememberedCalls},
+		ctx: ctx, open: map[event.CallID]place{}, over: recent.Map[event.CallID, place]{Size: rememberedCalls},
 		ready: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
@@ -123,14 +124,27 @@ func (m *merged) observeLocked(e *event.Event) event.CallID {
 	default:
 		return ""
 	}
-	call, known := m.calls.Get(id)
+	call, known := m.placeOf(id)
 	if used && !call.used {
 		m.known.toolUses++
 	}
 	if used || !known {
-		m.calls.Put(id, place{e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID, used || call.used})
+		call = place{e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID, used || call.used}
+	}
+	if used {
+		m.open[id] = call
+	} else {
+		delete(m.open, id)
+		m.over.Put(id, call)
 	}
 	return id
+}
+
+func (m *merged) placeOf(id event.CallID) (place, bool) {
+	if call, open := m.open[id]; open {
+		return call, true
+	}
+	return m.over.Get(id)
 }
 
 // addLocked appends an event of the adapter. What was told of its call before stands behind a tool_use
@@ -164,7 +178,7 @@ func (m *merged) releaseLocked(id event.CallID) {
 
 // placedLocked gives what was told of a call the place of the call.
 func (m *merged) placedLocked(e event.Event) event.Event {
-	call, _ := m.calls.Get(e.CallID())
+	call, _ := m.placeOf(e.CallID())
 	e.SessionID, e.Turn, e.ParentToolUseID, e.AgentID = call.sessionID, call.turn, call.parentToolUseID, call.agentID
 	return e
 }
@@ -181,7 +195,7 @@ func (m *merged) tell(e event.Event) {
 		return
 	}
 	id := e.CallID()
-	if _, known := m.calls.Get(id); id != "" && !known {
+	if _, known := m.placeOf(id); id != "" && !known {
 		m.held = append(m.held, e)
 		return
 	}

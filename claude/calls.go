@@ -112,7 +112,7 @@ func (c *conn) call(ctx context.Context, subtype string, fields any, limit time.
 	}
 	ctx, cancel := limited(ctx, subtype, limit)
 	defer cancel()
-	if err := c.out.send(ctx, requestLine(id, request)); err != nil {
+	if err := c.out.send(ctx, requestLine(id, request), nil); err != nil {
 		c.calls.take(id)
 		return controlReply{}, c.callError(subtype, limit, err)
 	}

@@ -30,7 +30,6 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.recorder.Prompt(line)
 	number := 0
 	if prompt.NoTurn {
 		c.conn.turns.quietPrompt()
@@ -38,7 +37,7 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 		number = c.conn.turns.prompt()
 		c.conn.wentOn()
 	}
-	if err := c.conn.out.send(ctx, line); err != nil {
+	if err := c.conn.out.send(ctx, line, c.recorder.Prompt); err != nil {
 		return number, c.conn.endError(err)
 	}
 	return number, nil

@@ -15,7 +15,8 @@ type Recorder interface {
 	Start(configDir string, copies bool)
 	// Prompt is given each prompt as a line, before the CLI gets it.
 	Prompt(line []byte)
-	// Message is given each message of the CLI, in their order. A line that is no JSON has no type.
+	// Message is given each message of the CLI, in their order. A line that is no JSON has no type. A line above
+	// Options.MaxLineBytes ends the conversation: neither it nor what follows is given.
 	Message(line Line)
 	// Copies is given the lines that the CLI has added to a transcript file, in the order of the messages.
 	Copies(file string, entries []json.RawMessage)

@@ -70,7 +70,7 @@ func (c *Client) endSession() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), interruptGrace)
 	defer cancel()
-	_ = c.conn.out.send(ctx, requestLine("end", []byte(`{"subtype":"end_session"}`)))
+	_ = c.conn.out.send(ctx, requestLine("end", []byte(`{"subtype":"end_session"}`)), nil)
 }
 
 // awaitEnd waits for the process, with more and more force.

@@ -29,8 +29,8 @@ var errInputClosed = errors.New("claude: the CLI's input is closed")
 
 // send writes line and waits until the operating system has it, the context ends, or the writer
 // fails. A line whose wait was cut short is still written whole, or not at all.
-func (w *lineWriter) send(ctx context.Context, line []byte) error {
-	number, idle, err := w.enqueue(line)
+func (w *lineWriter) send(ctx context.Context, line []byte, taken func([]byte)) error {
+	number, idle, err := w.enqueue(line, taken)
 	if err != nil {
 		return err
 	}
@@ -43,16 +43,20 @@ func (w *lineWriter) send(ctx context.Context, line []byte) error {
 // post writes line on the calling goroutine, or leaves it to whoever is writing. It is for answers,
 // whose failure the reader reports anyway.
 func (w *lineWriter) post(line []byte) {
-	if _, idle, err := w.enqueue(line); err == nil && idle {
+	if _, idle, err := w.enqueue(line, nil); err == nil && idle {
 		w.flush()
 	}
 }
 
-func (w *lineWriter) enqueue(line []byte) (number uint64, idle bool, err error) {
+// enqueue calls taken, unless it is nil, with a line that will be written, in the order of the lines.
+func (w *lineWriter) enqueue(line []byte, taken func([]byte)) (number uint64, idle bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return 0, false, w.err
+	}
+	if taken != nil {
+		taken(line)
 	}
 	w.pending = append(append(w.pending, line...), '\n')
 	w.queued++

@@ -63,7 +63,7 @@ func TestWriterNeverTearsALine(t *testing.T) {
 				line := []byte(strings.Repeat(fmt.Sprintf("%d.%d;", i, j), 50))
 				if j%2 == 0 {
 					w.post(line)
-				} else if err := w.send(context.Background(), line); err != nil {
+				} else if err := w.send(context.Background(), line, nil); err != nil {
 					t.Errorf("send: %v", err)
 				}
 			}
@@ -93,11 +93,11 @@ func TestWriterBlockedByACLIThatDoesNotRead(t *testing.T) {
 		w := &lineWriter{w: p}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := w.send(ctx, []byte("first")); !errors.Is(err, context.DeadlineExceeded) {
+		if err := w.send(ctx, []byte("first"), nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("send to a full pipe: %v, want the context's error", err)
 		}
 		waiting := make(chan error, 1)
-		go func() { waiting <- w.send(t.Context(), []byte("second")) }()
+		go func() { waiting <- w.send(t.Context(), []byte("second"), nil) }()
 		synctest.Wait()
 		if err := w.close(errInputClosed); err != nil {
 			t.Errorf("close: %v", err)
@@ -105,7 +105,7 @@ func TestWriterBlockedByACLIThatDoesNotRead(t *testing.T) {
 		if err := <-waiting; !errors.Is(err, errInputClosed) {
 			t.Errorf("a send that waited got %v, want %v", err, errInputClosed)
 		}
-		if err := w.send(t.Context(), []byte("third")); !errors.Is(err, errInputClosed) {
+		if err := w.send(t.Context(), []byte("third"), nil); !errors.Is(err, errInputClosed) {
 			t.Errorf("send after close: %v, want %v", err, errInputClosed)
 		}
 	})
@@ -116,7 +116,7 @@ func TestWriterReportsABrokenPipe(t *testing.T) {
 	_ = p.Close()
 	w := &lineWriter{w: p}
 	for range 2 {
-		if err := w.send(t.Context(), []byte("x")); !errors.Is(err, io.ErrClosedPipe) {
+		if err := w.send(t.Context(), []byte("x"), nil); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("send: %v, want %v", err, io.ErrClosedPipe)
 		}
 	}

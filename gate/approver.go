@@ -154,7 +154,7 @@ func (e *Engine) rewritten(ctx context.Context, c Call, input json.RawMessage) (
 		reason := fmt.Sprintf("%s was approved with an input that is not a JSON object, so it is denied.", c.Name)
 		return nil, &event.Decision{Policy: policyApprover, Reason: reason}
 	}
-	c.Input = input
+	c.Input, c.Again = input, true
 	d := e.decideInput(ctx, c)
 	if d.Verdict != event.Ask && d.Verdict != event.Allow {
 		return nil, &d

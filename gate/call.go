@@ -41,14 +41,15 @@ type Call struct {
 	// Risk and Needs are what is known of the tool.
 	Risk  tool.Risk
 	Needs tool.Capability
-	// Before is how many calls the engine has decided before this one.
-	Before int
+	// Again says that facts about the call were asked for before: a policy or the approver has replaced its input.
+	Again bool
 
-	agent *tool.Catalogue
-	name  string        // Tool, or the id that the call gives instead
-	read  *inputReading // what policies have read from Input
-	runs  *tool.Tool    // what a registry is about to run
-	said  *Call         // what the call says it is, where that is something else
+	agent  *tool.Catalogue
+	name   string        // Tool, or the id that the call gives instead
+	read   *inputReading // what policies have read from Input
+	runs   *tool.Tool    // what a registry is about to run
+	said   *Call         // what the call says it is, where that is something else
+	before *int          // how many calls came before it
 }
 
 const mcpPrefix = "mcp__"

@@ -162,7 +162,7 @@ func (e *Engine) judge(ctx context.Context, c Call) (d event.Decision) {
 			d = event.Decision{Policy: policyEngine, Reason: failedDecision(c.Name)}
 		}
 	}()
-	c.Before = int(e.calls.Add(1)) - 1
+	c.before = new(int(e.calls.Add(1)) - 1)
 	if d = e.decideInput(ctx, c); d.Verdict == event.Ask {
 		d = e.ask(ctx, c, d)
 	}
@@ -177,7 +177,7 @@ func (e *Engine) decideInput(ctx context.Context, c Call) event.Decision {
 	if d.Verdict == event.Deny || d.Input == nil {
 		return d
 	}
-	c.Input = d.Input
+	c.Input, c.Again = d.Input, true
 	facts = e.facts(ctx, c)
 	again := e.gate.decide(&c, &facts)
 	switch {
@@ -203,7 +203,10 @@ func (e *Engine) facts(ctx context.Context, c Call) Facts {
 	if f.Now.IsZero() {
 		f.Now = time.Now()
 	}
-	f.Calls = max(f.Calls, c.Before)
+	if !c.Again {
+		*c.before = max(f.Calls, *c.before)
+	}
+	f.Calls = *c.before // a call keeps its number
 	if f.Dir == "" {
 		f.Dir = c.Dir
 	}

@@ -57,20 +57,29 @@ func Facts(o FactsOptions) func(ctx context.Context, c gate.Call) gate.Facts {
 
 type facts struct {
 	FactsOptions
-	earlier     int // calls of the session before the engine
+	earlier     int          // calls of the session before the first
+	asked       atomic.Int64 // calls since then
 	permissions atomic.Pointer[permissionSets]
 }
 
 func (f *facts) about(_ context.Context, c gate.Call) gate.Facts {
 	known := gate.Facts{
 		Now: f.Clock.now(), Deadline: f.Deadline.Time(), Remaining: f.Tracker.Remaining(),
-		Calls: f.earlier + c.Before, Dir: c.Dir,
+		Calls: f.number(c), Dir: c.Dir,
 	}
 	if f.Session != nil {
 		f.addSession(&known)
 	}
 	known.Target = f.Target(c, known.Dir)
 	return known
+}
+
+// number is how many calls came before this one. An engine keeps the number of a call that it asks about again.
+func (f *facts) number(c gate.Call) int {
+	if c.Again {
+		return f.earlier + int(f.asked.Load())
+	}
+	return f.earlier + int(f.asked.Add(1)) - 1
 }
 
 func (f *facts) addSession(known *gate.Facts) {

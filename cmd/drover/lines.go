@@ -111,8 +111,19 @@ func (l *lines) depth(e event.Event) int {
 	return l.deepOf(e.ParentToolUseID) + 1
 }
 
+// call is a call that is under way, or one of the last that have ended, or nil.
+func (l *lines) call(id event.CallID) *call {
+	for _, c := range slices.Backward(l.order) {
+		if c.id == id {
+			return c
+		}
+	}
+	c, _ := l.calls.Get(id)
+	return c
+}
+
 func (l *lines) deepOf(id event.CallID) int {
-	if c, _ := l.calls.Get(id); c != nil {
+	if c := l.call(id); c != nil {
 		return c.deep
 	}
 	return 0
@@ -120,7 +131,7 @@ func (l *lines) deepOf(id event.CallID) int {
 
 // parentRows shows that a call has begun before something that happens inside it.
 func (l *lines) parentRows(e event.Event) []row {
-	c, _ := l.calls.Get(e.ParentToolUseID)
+	c := l.call(e.ParentToolUseID)
 	if c == nil || c.announced {
 		return nil
 	}

@@ -99,14 +99,14 @@ func plainInput(input json.RawMessage) string {
 
 // decided keeps why a call was denied until its result comes.
 func (l *lines) decided(d event.Decision) {
-	if c, _ := l.calls.Get(d.CallID); c != nil && d.Verdict == event.Deny {
+	if c := l.call(d.CallID); c != nil && d.Verdict == event.Deny {
 		c.denied = &d
 	}
 }
 
 // progressed notes how far a call has come, for the status line.
 func (l *lines) progressed(p event.ToolProgress) {
-	c, _ := l.calls.Get(p.ID)
+	c := l.call(p.ID)
 	if c == nil {
 		return
 	}
@@ -118,7 +118,7 @@ func (l *lines) progressed(p event.ToolProgress) {
 }
 
 func (l *lines) end(e event.Event, p event.ToolResult) []row {
-	c, _ := l.calls.Get(p.ID)
+	c := l.call(p.ID)
 	if c == nil { // a result without a call is told all the same
 		c = &call{deep: l.depth(e), begun: l.since(e)}
 		c.what, c.ours = toolName(p.Name)

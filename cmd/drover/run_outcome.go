@@ -17,6 +17,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
@@ -99,7 +100,7 @@ func (o *outcome) ending(stopped error) error {
 	}
 	switch o.done.Status {
 	case event.DoneSuccess:
-		if len(o.denied) == 0 {
+		if len(o.denied.all()) == 0 {
 			return nil
 		}
 		return ending{exitDenied, o.denied.report(o.options)}
@@ -200,30 +201,45 @@ var nextSteps = map[agent.FailureKind]string{
 }
 
 // denials are the tool calls that were not allowed, in the order in which they were denied.
-type denials []event.Decision
+type denials struct {
+	list []event.Decision              // a decision that was changed later allows
+	at   recent.Map[event.CallID, int] // where the last calls are in the list
+}
 
 // decision notes what was decided about a call. The last decision about a call counts.
 func (d *denials) decision(made event.Decision) {
-	*d = slices.DeleteFunc(*d, func(earlier event.Decision) bool { return earlier.CallID == made.CallID })
-	if made.Verdict == event.Deny {
-		*d = append(*d, made)
+	i, known := d.at.Get(made.CallID)
+	switch {
+	case known:
+		d.list[i] = made
+	case made.Verdict == event.Deny:
+		d.at.Size = shownCalls
+		d.at.Put(made.CallID, len(d.list))
+		d.list = append(d.list, made)
 	}
 }
 
 // result notes calls that the agent itself denied. An answer that was sent back is not one of them: the agent
 // reads what is missing, and continues.
 func (d *denials) result(r event.ToolResult) {
-	known := slices.ContainsFunc(*d, func(earlier event.Decision) bool { return earlier.CallID == r.ID })
-	if r.Name != catalogue.Tools().AnswerTool && r.Status == event.ToolDenied && !known {
-		*d = append(*d, event.Decision{CallID: r.ID, Tool: r.Name, Verdict: event.Deny})
+	if r.Name == catalogue.Tools().AnswerTool || r.Status != event.ToolDenied {
+		return
+	}
+	if i, known := d.at.Get(r.ID); !known || d.list[i].Verdict != event.Deny {
+		d.decision(event.Decision{CallID: r.ID, Tool: r.Name, Verdict: event.Deny})
 	}
 }
 
+func (d *denials) all() []event.Decision {
+	return slices.DeleteFunc(slices.Clone(d.list), func(made event.Decision) bool { return made.Verdict != event.Deny })
+}
+
 // report says what was denied, and which flags would allow it.
-func (d denials) report(o *runOptions) error {
+func (d *denials) report(o *runOptions) error {
+	denied := d.all()
 	times := map[string]int{}
 	var names, advice []string
-	for _, call := range d {
+	for _, call := range denied {
 		if times[call.Tool]++; times[call.Tool] == 1 {
 			names = append(names, call.Tool)
 		}
@@ -231,17 +247,17 @@ func (d denials) report(o *runOptions) error {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d)", name, times[name])
 	}
-	advice = append(advice, o.allowing(o.lacking(d))...)
-	for _, call := range d {
+	advice = append(advice, o.allowing(o.lacking(denied))...)
+	for _, call := range denied {
 		if a := adviceFor(call); a != "" && !slices.Contains(advice, a) {
 			advice = append(advice, a)
 		}
 	}
 	were := "tool calls were"
-	if len(d) == 1 {
+	if len(denied) == 1 {
 		were = "tool call was"
 	}
-	text := fmt.Sprintf("the agent came to its end, but %d %s denied: %s", len(d), were, strings.Join(names, ", "))
+	text := fmt.Sprintf("the agent came to its end, but %d %s denied: %s", len(denied), were, strings.Join(names, ", "))
 	if len(advice) > 0 {
 		text += "\n  next: " + strings.Join(advice, "; ")
 	}

@@ -15,15 +15,15 @@ import (
 // What is known of a call is in the ledger. Deciders work without an agent too, so that they have a memory of their
 // own. Readers follow the stream of events and decide nothing.
 var callMaps = map[string]string{
-	"agent map[event.CallID]":                   "ledger: the last 4096 calls",
+	"agent map[event.CallID]":                   "ledger: the last 4096 calls; reader, merged.open: where the calls without a result are in the stream",
 	"agent recent.Map[approvalKey]":             "ledger: the last 4096 approvals",
-	"agent recent.Map[event.CallID]":            "reader, merged.calls: where the last 4096 calls are in the stream",
+	"agent recent.Map[event.CallID]":            "ledger: the last 4096 calls that the stream reported; reader, merged.over: the last 4096 with a result",
 	"gate map[callKey]":                         "decider, verdicts.open: the decisions that are being made",
 	"gate recent.Map[callKey]":                  "decider, verdicts.settled: one verdict for each question, the last 4096",
 	"tool recent.Map[event.CallID]":             "decider, usedIDs: ids that clients of a registry have used, the last 4096",
 	"agent/claudecode recent.Map[event.CallID]": "reader, normaliser and transcript: the subagents of the last 4096 calls, and the tokens of those that are answered",
 	"telemetry map[event.CallID]":               "reader: spans of calls and subagents; the end of a turn ends them",
-	"cmd/drover recent.Map[event.CallID]":       "reader, terminal: the last 4096 calls",
+	"cmd/drover recent.Map[event.CallID]":       "reader, terminal: the last 4096 calls, and denials",
 	"drovertest map[event.CallID]":              "test kit: the calls of one test",
 }
 
