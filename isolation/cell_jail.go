@@ -62,7 +62,7 @@ func (c *Cell) noProxy() []string {
 	return direct
 }
 
-// addresses implements walls.
+// addresses are those of the listeners that every jail has inside.
 func (w *jailWalls) addresses() addresses {
 	return addresses{
 		gateway:   "http://" + gatewayAddress.String(),

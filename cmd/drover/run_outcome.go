@@ -203,14 +203,14 @@ var nextSteps = map[agent.FailureKind]string{
 // denials are the tool calls that were not allowed, in the order in which they were denied.
 type denials struct {
 	list []event.Decision              // a decision that was changed later allows
-	at   recent.Map[event.CallID, int] // where the last calls are in the list
+	at   recent.Map[event.CallID, int] // where calls without a result are in the list, negative for others
 }
 
 // decision notes what was decided about a call. The last decision about a call counts.
 func (d *denials) decision(made event.Decision) {
 	i, known := d.at.Get(made.CallID)
 	switch {
-	case known:
+	case known && i >= 0:
 		d.list[i] = made
 	case made.Verdict == event.Deny:
 		d.at.Size = shownCalls
@@ -220,13 +220,16 @@ func (d *denials) decision(made event.Decision) {
 }
 
 // result notes calls that the agent itself denied. An answer that was sent back is not one of them: the agent
-// reads what is missing, and continues.
+// reads what is missing, and continues. A later decision under the id is about another call.
 func (d *denials) result(r event.ToolResult) {
-	if r.Name == catalogue.Tools().AnswerTool || r.Status != event.ToolDenied {
-		return
-	}
-	if i, known := d.at.Get(r.ID); !known || d.list[i].Verdict != event.Deny {
+	i, known := d.at.Get(r.ID)
+	known = known && i >= 0
+	if r.Name != catalogue.Tools().AnswerTool && r.Status == event.ToolDenied && (!known || d.list[i].Verdict != event.Deny) {
 		d.decision(event.Decision{CallID: r.ID, Tool: r.Name, Verdict: event.Deny})
+		known = true
+	}
+	if known {
+		d.at.Put(r.ID, -1)
 	}
 }
 

@@ -70,6 +70,22 @@ func TestWhatWasDeniedIsToldWithTheFlagsThatAllowIt(t *testing.T) {
 	}
 }
 
+// A service may use an id again. What is decided about the later call does not change the earlier one.
+func TestDenials_AnIDThatComesAgain(t *testing.T) {
+	var d denials
+	for _, verdict := range []event.Verdict{event.Deny, event.Allow, event.Deny} {
+		status := event.ToolSuccess
+		if verdict == event.Deny {
+			status = event.ToolDenied
+		}
+		d.decision(event.Decision{CallID: "call_0", Tool: "Bash", Verdict: verdict})
+		d.result(event.ToolResult{ID: "call_0", Name: "Bash", Status: status})
+	}
+	if got := d.all(); len(got) != 2 {
+		t.Errorf("%d calls were denied, want 2: %v", len(got), got)
+	}
+}
+
 func TestAnAnswerThatWasSentBackWasNotDenied(t *testing.T) {
 	var d denials
 	d.decision(event.Decision{CallID: "1", Tool: catalogue.Tools().AnswerTool, Verdict: event.Allow})
