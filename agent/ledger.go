@@ -4,10 +4,8 @@ package agent
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,7 +17,6 @@ import (
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/recent"
 	"github.com/drover-agents/drover/internal/safelog"
-	"github.com/drover-agents/drover/internal/uuid"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -145,21 +142,6 @@ type Record struct {
 	taken    bool // it knows how the call ended
 	own      bool // a tool of this program was called, which records the call
 	recorded bool
-}
-
-// An approval is what is known of a call of a tool of this program with one input. The zero value is nothing.
-type approval int
-
-const (
-	approvalGiven approval = iota + 1 // once
-	approvalUsed
-	approvalOpposed // somebody denied it, or wants somebody to be asked, whatever others say
-)
-
-// An approvalKey is a call with one input, whichever of those that had the id: hosts remember decisions by it too.
-type approvalKey struct {
-	id           event.CallID
-	name, digest string
 }
 
 // An input is one of a call. Two of them are the same if they mean the same.
@@ -372,107 +354,6 @@ func (l *Ledger) Serves(ctx context.Context) bool {
 	return l.opts.Workspace == nil || workspace.TxFrom(ctx) == l.outer
 }
 
-// A Reading is what the stream of an agent has reported of a call.
-type Reading struct {
-	Name      string // empty while only the end of the call was reported
-	Message   string // the answer of the model that has the call
-	Turn      int
-	Started   time.Time // when the call was read
-	Stamped   time.Time // when it began, by the agent's clock; zero if the agent does not say
-	Over      bool      // its result was reported
-	Denied    bool      // the agent reported that it denied the call
-	Succeeded bool
-}
-
-// Heard has the ledger know of a call that the stream reports, and returns its record: the next one under the id
-// that the stream has not reported. Its Reading is empty.
-func (l *Ledger) Heard(call event.ToolCall) *Record {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := slices.IndexFunc(l.calls[call.ID], func(r *Record) bool { return !r.heard && r.isNamed(call.Name) })
-	if at < 0 {
-		return l.heardLocked(l.addLocked(call))
-	}
-	return l.heardLocked(l.calls[call.ID][at])
-}
-
-// HeardEnd is Heard for a call of which the stream reports the end alone: it belongs to an earlier run, or the report
-// is forged. Its record is for the reader of the stream only, and nobody else finds it.
-func (l *Ledger) HeardEnd(id event.CallID) *Record {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.heardLocked(&Record{ToolCall: event.ToolCall{ID: id}})
-}
-
-func (l *Ledger) heardLocked(r *Record) *Record {
-	r.heard, r.Reading, r.prompt = true, new(Reading), l.prompt
-	l.read.Put(r.ID, r)
-	return r
-}
-
-// Read is the record of the call that the stream has reported last under an id, or nil. Of an earlier prompt only the
-// calls without a result are known, as calls that are over: a result that comes now is not reported.
-func (l *Ledger) Read(id event.CallID) *Record {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r, known := l.read.Get(id)
-	switch {
-	case !known || l.prompt > r.prompt+1 || l.prompt > r.prompt && r.Reading.Over:
-		return nil
-	case l.prompt > r.prompt:
-		r.Reading, r.prompt = &Reading{Name: r.Reading.Name, Over: true}, l.prompt
-	}
-	return r
-}
-
-// NextPrompt has the ledger know that what the stream reports belongs to another prompt.
-func (l *Ledger) NextPrompt() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.prompt++
-}
-
-// Last is the record of the last call with an id, or nil.
-func (l *Ledger) Last(id event.CallID) *Record {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lastLocked(id, func(*Record) bool { return true })
-}
-
-// Denied reports whether somebody denied the call. Of nil nothing is known.
-func (l *Ledger) Denied(r *Record) bool {
-	if r == nil {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return r.denied
-}
-
-// Failed has the ledger know how a call of a tool of this program failed: agents report only that it did.
-func (l *Ledger) Failed(result event.ToolResult) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := l.lastLocked(result.ID, func(r *Record) bool { return !r.over })
-	if r == nil { // the stream will tell of it
-		r = l.addLocked(event.ToolCall{ID: result.ID, Name: result.Name})
-		r.own = true
-	}
-	r.failure = &result
-}
-
-// Complete puts status and failure of a tool of this program into a result that the agent reports as an error.
-func (l *Ledger) Complete(r *Record, result *event.ToolResult) {
-	if r == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if own := r.failure; own != nil && own.Failure != nil && result.Status == event.ToolError {
-		result.Status, result.Failure = own.Status, own.Failure
-	}
-}
-
 // identify finds the record of a call, or makes one.
 func (l *Ledger) identify(_ context.Context, p *passage) error {
 	p.shown = newInput(p.Input)
@@ -632,54 +513,6 @@ func (l *Ledger) decide(ctx context.Context, p *passage) error {
 		p.answer.Input = rewritten
 	}
 	return nil
-}
-
-// decideOwn is an error unless the call was allowed. One that has run already is another call with the same id.
-func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
-	l.mu.Lock()
-	key := l.approvalKeyLocked(p, p.shown)
-	known, _ := l.approvals.Get(key)
-	l.approvals.Put(key, approvalUsed)
-	raw, opts := p.shown.raw, l.opts
-	l.mu.Unlock()
-	if opts.Host == nil || known == approvalGiven {
-		return nil
-	}
-	call := p.ToolCall
-	if known == approvalUsed || call.ID == "" {
-		call.ID = event.CallID(uuid.New())
-	}
-	call.Dir = opts.Dir
-	d := opts.Host.Decide(ctx, call)
-	if d.Verdict != event.Allow {
-		return errors.New(cmp.Or(d.Reason, call.Name+" is not permitted."))
-	}
-	if d.Input != nil && !plainjson.Equal(d.Input, raw) {
-		return fmt.Errorf("%s is permitted with another input only", call.Name)
-	}
-	return nil
-}
-
-func (l *Ledger) approvalKeyLocked(p *passage, in *input) approvalKey {
-	if in.digest == "" {
-		in.digest = plainjson.Digest(in.raw)
-	}
-	return approvalKey{p.ID, p.Name, in.digest}
-}
-
-// noteApprovalLocked notes what was said of a call with an input. An opposition is not set aside by another hook, which the
-// agent asks at the same time, but by who was asked then; and nobody who was asked about a call that has run
-// allows it once more. Tools of the agent itself never come to us.
-func (l *Ledger) noteApprovalLocked(p *passage, in *input, is approval) {
-	if _, native := l.opts.Catalogue.Native(p.Name); native || p.ID == "" {
-		return
-	}
-	key := l.approvalKeyLocked(p, in)
-	known, _ := l.approvals.Get(key)
-	if p.by == byQuestion && known == approvalUsed && is == approvalGiven || p.by == byHook && known == approvalOpposed {
-		return
-	}
-	l.approvals.Put(key, is)
 }
 
 // record writes down what was said of the call.
