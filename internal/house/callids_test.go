@@ -4,27 +4,32 @@ package house
 
 import (
 	"cmp"
-	"fmt"
 	"go/ast"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// callMaps are the maps that are keyed by a call id, alone or with other fields: package, key and what bounds them.
-// What is known of a call is in the ledger. Deciders work without an agent too, so that they have a memory of their
-// own. Readers follow the stream of events and decide nothing.
+// callMaps are the maps that have a call id in their key, with what bounds them: fields by their struct, others by the
+// function or variable that has them. What is known of a call is in the ledger. Deciders work without an agent too, so
+// that they have a memory of their own. Readers follow the stream of events and decide nothing.
 var callMaps = map[string]string{
-	"agent map[event.CallID]":                   "ledger: the last 4096 calls; reader, merged.open: where the calls without a result are in the stream",
-	"agent recent.Map[approvalKey]":             "ledger: the last 4096 approvals",
-	"agent recent.Map[event.CallID]":            "ledger: the last 4096 calls that the stream reported; reader, merged.over: the last 4096 with a result",
-	"gate map[callKey]":                         "decider, verdicts.open: the decisions that are being made",
-	"gate recent.Map[callKey]":                  "decider, verdicts.settled: one verdict for each question, the last 4096",
-	"tool recent.Map[event.CallID]":             "decider, usedIDs: ids that clients of a registry have used, the last 4096",
-	"agent/claudecode recent.Map[event.CallID]": "reader, normaliser and transcript: the subagents of the last 4096 calls, and the tokens of those that are answered",
-	"telemetry map[event.CallID]":               "reader: spans of calls and subagents; the end of a turn ends them",
-	"cmd/drover recent.Map[event.CallID]":       "reader, terminal: the last 4096 calls, and denials",
-	"drovertest map[event.CallID]":              "test kit: the calls of one test",
+	"agent Ledger.calls":                         "ledger: the last 4096 calls",
+	"agent Ledger.approvals":                     "ledger: the last 4096",
+	"agent Ledger.read":                          "ledger: the last 4096 ids of the stream",
+	"agent merged.open":                          "reader: where calls without a result are in the stream",
+	"agent merged.over":                          "reader: the last 4096 with a result",
+	"gate verdicts.open":                         "decider: the decisions that are being made",
+	"gate verdicts.settled":                      "decider: one verdict for each question, the last 4096",
+	"tool usedIDs.used":                          "decider: ids that clients of a registry have used, the last 4096",
+	"agent/claudecode normaliser.agents":         "reader: the subagents of the last 4096 calls",
+	"agent/claudecode normaliser.begunInput":     "reader: the tokens of the last 4096 answers under way",
+	"agent/claudecode transcriptRecorder.agents": "reader: the subagents of the last 4096 calls",
+	"telemetry Run.calls":                        "reader: the spans of one turn",
+	"telemetry Run.agents":                       "reader: the spans of one turn",
+	"cmd/drover lines.calls":                     "reader: the last 4096",
+	"cmd/drover denials.at":                      "reader: the last 4096",
+	"drovertest testTools":                       "test kit: the calls of one test",
 }
 
 // callIDFields are names of fields that hold a call id.
@@ -49,11 +54,11 @@ func TestCallIDs_OneTypeAndOneMemory(t *testing.T) {
 						}
 					}
 				}
-				if kind, key := mapType(n); isCallID(key) || keys[key] {
-					found[fmt.Sprintf("%s %s[%s]", dir, kind, key)] = true
-				}
 				return true
 			})
+			for _, at := range mapsIn(f.file, func(key string) bool { return isCallID(key) || keys[key] }) {
+				found[dir+" "+at] = true
+			}
 		}
 	}
 	for at := range found {
@@ -88,18 +93,57 @@ func structsWithCallID(files []parsed) map[string]bool {
 	return found
 }
 
-// mapType is the kind of a map and its key, where n is the type of one: of the language, or a generic one whose name
-// ends in Map.
-func mapType(n ast.Node) (kind, key string) {
-	switch n := n.(type) {
+// mapsIn are the maps of a file whose key is of a kind: "Struct.field" for fields, the name of the declaration for
+// others. The value that a field gets is not counted again.
+func mapsIn(file *ast.File, is func(key string) bool) (found []string) {
+	for _, decl := range file.Decls {
+		name := "variables"
+		if f, ok := decl.(*ast.FuncDecl); ok {
+			name = f.Name.Name
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				name = n.Name.Name
+			case *ast.Field:
+				if is(mapKey(n.Type)) {
+					for _, field := range n.Names {
+						found = append(found, name+"."+field.Name)
+					}
+					return false
+				}
+			case *ast.KeyValueExpr:
+				return !isLiteral(n.Value, is)
+			case *ast.AssignStmt:
+				_, field := n.Lhs[0].(*ast.SelectorExpr)
+				return !field || !isLiteral(n.Rhs[0], is)
+			case ast.Expr:
+				if is(mapKey(n)) {
+					found = append(found, name)
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func isLiteral(e ast.Expr, is func(key string) bool) bool {
+	lit, ok := e.(*ast.CompositeLit)
+	return ok && is(mapKey(lit.Type))
+}
+
+// mapKey is the key of a map, of the language or a generic one whose name ends in Map, or "".
+func mapKey(e ast.Expr) string {
+	switch e := e.(type) {
 	case *ast.MapType:
-		return "map", typeName(n.Key)
+		return typeName(e.Key)
 	case *ast.IndexListExpr:
-		if name := typeName(n.X); strings.HasSuffix(name, "Map") {
-			return name, typeName(n.Indices[0])
+		if strings.HasSuffix(typeName(e.X), "Map") {
+			return typeName(e.Indices[0])
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // typeName is the name of a type as it is written, or "" for one without.
