@@ -26,7 +26,7 @@ func TestClaudeCodePassesTheSuiteOfEvaluations(t *testing.T) {
 			a := claudecode.New(opts)
 			return a, scripted{model}
 		},
-		Tool: func(name string) string { return "mcp__wink__" + name },
+		Tool: func(name string) string { return "mcp__drover__" + name },
 		Native: drovertest.Native{
 			Write: func(path, content string) drovertest.Call {
 				return drovertest.Call{Tool: "Write", Input: script.Input{"file_path": path, "content": content}}

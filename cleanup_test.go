@@ -38,7 +38,7 @@ func TestCleanup_FailureBeforeARestartDoesNotReplaceTheAnswer(t *testing.T) {
 	unclosed := errors.New("the folder is busy")
 	hidden := prompt.Markdown("more", "More", "All of it.").With(tool.Must("extra", "Does more.", func(context.Context, tool.None) (string, error) { return "", nil }))
 	hidden.Summary, hidden.Visibility = "There is more.", prompt.Summary
-	asks := []agenttest.Step{calls(call("1", "mcp__wink__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"curious"}`)), agenttest.Block()}
+	asks := []agenttest.Step{calls(call("1", "mcp__drover__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"curious"}`)), agenttest.Block()}
 	k := &keeper{Adapter: newMoody(asks, []agenttest.Step{answers()}), unclosed: unclosed}
 	resp, err := drover.Evaluate(t.Context(), k, reviewPrompt(t, hidden), &drover.Options{Dir: t.TempDir(), RestartToOpen: true})
 	if err != nil {

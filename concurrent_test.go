@@ -62,7 +62,7 @@ func (w *worker) call(what string) string { return what + "_" + w.mark() }
 func (w *worker) answer(r *script.Request) script.Turn {
 	switch {
 	case !r.BringsToolResult(w.call("keep")) && !r.BringsToolResult(w.call("write")):
-		return script.Reply(use(w.call("keep"), "mcp__wink__keep", script.Input{"text": w.mark()})).Metered(w.tokens())
+		return script.Reply(use(w.call("keep"), "mcp__drover__keep", script.Input{"text": w.mark()})).Metered(w.tokens())
 	case r.BringsToolResult(w.call("keep")):
 		return script.Reply(use(w.call("write"), "Write", script.Input{"file_path": "own.txt", "content": w.mark()})).Metered(w.tokens())
 	case w.isCancelled():

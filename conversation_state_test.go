@@ -204,7 +204,7 @@ func TestWhatIsSaidLaterIsTriedAgain(t *testing.T) {
 
 // Sections that are opened by a new beginning are opened by whatever is said.
 func TestWhatIsSaidLaterOpensSections(t *testing.T) {
-	open := calls(call("open", "mcp__wink__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"r"}`))
+	open := calls(call("open", "mcp__drover__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"r"}`))
 	hidden := prompt.Markdown("more", "More", "The moon is blue.").With(notes())
 	hidden.Summary, hidden.Visibility = "There is more.", prompt.Summary
 	p, err := prompt.NewPrompt[prompt.Text]("demo", "task", prompt.Markdown("task", "Task", "Do it."), hidden)

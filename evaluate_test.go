@@ -38,7 +38,7 @@ func TestAPromptBecomesATypedAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	model := claudetest.NewModel(t,
-		script.Call("mcp__wink__count", script.Input{"text": "four"}),
+		script.Call("mcp__drover__count", script.Input{"text": "four"}),
 		script.Structured(script.Input{"summary": "Fine.", "issues": []string{"none"}}),
 	).RequireAllUsed()
 	s := session.New(nil)
@@ -49,7 +49,7 @@ func TestAPromptBecomesATypedAnswer(t *testing.T) {
 	if diff := cmp.Diff(review{"Fine.", []string{"none"}}, resp.Output); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if offered := model.Requests()[0].ToolNames(); !slices.Contains(offered, "mcp__wink__count") {
+	if offered := model.Requests()[0].ToolNames(); !slices.Contains(offered, "mcp__drover__count") {
 		t.Errorf("the model is offered %q", offered)
 	}
 	if resp.Session != s || resp.PromptName != "demo:review" || resp.SessionID == "" || resp.Turns != 2 {

@@ -81,10 +81,10 @@ func TestPromptExecuted_FiguresOfARun(t *testing.T) {
 		all := records(t, &log)
 		for message, want := range map[string]map[string]any{
 			"drover.evaluate.start": {
-				"level": "INFO", "event": "sdk.evaluate.start", "prompt_name": "demo:review", "model": "opus", "stateful": false, "tool_count": 1.0, "has_structured_output": true,
+				"level": "INFO", "event": "drover.evaluate.start", "prompt_name": "demo:review", "model": "opus", "stateful": false, "tool_count": 1.0, "has_structured_output": true,
 			},
 			"drover.evaluate.complete": {
-				"level": "INFO", "event": "sdk.evaluate.complete", "prompt_name": "demo:review", "duration_ms": 1500.0,
+				"level": "INFO", "event": "drover.evaluate.complete", "prompt_name": "demo:review", "duration_ms": 1500.0,
 				"input_tokens": 120.0, "output_tokens": 30.0, "total_cost_usd": 0.25, "session_id": "conversation", "num_turns": 2.0,
 			},
 		} {

@@ -43,8 +43,8 @@ func TestCalls_IDsThatAServiceUsesAgain(t *testing.T) {
 		script.Reply(use("call_0", "Read", script.Input{"file_path": "a.txt"})),
 		script.Reply(use("call_0", "Bash", script.Input{"command": "echo once"})),
 		script.Reply(use("call_0", "Bash", script.Input{"command": "echo once"})),
-		script.Reply(use("call_0", "mcp__wink__note", script.Input{"text": "good"})),
-		script.Reply(use("call_0", "mcp__wink__note", script.Input{"text": "good"})),
+		script.Reply(use("call_0", "mcp__drover__note", script.Input{"text": "good"})),
+		script.Reply(use("call_0", "mcp__drover__note", script.Input{"text": "good"})),
 		script.Reply(use("call_0", script.StructuredOutputTool, fine)),
 	).RequireAllUsed()
 	s := session.New(nil)
@@ -60,7 +60,7 @@ func TestCalls_IDsThatAServiceUsesAgain(t *testing.T) {
 	}
 	for e := range s.Events() {
 		if r, ok := e.Payload.(event.ToolResult); ok {
-			told = append(told, strings.TrimPrefix(r.Name, "mcp__wink__")+" "+string(r.Status))
+			told = append(told, strings.TrimPrefix(r.Name, "mcp__drover__")+" "+string(r.Status))
 		}
 	}
 	want := []string{"Read denied", "Bash success", "Bash success", "note success", "note success", "StructuredOutput success"}
@@ -85,10 +85,10 @@ func TestEachCallOfTheRealCLIIsRecordedOnce(t *testing.T) {
 				script.Reply(use("t05_unknown", "Nope", script.Input{})),
 				script.Reply(use("t06_blocked", "Read", script.Input{"file_path": "a.txt"})),
 				script.Reply(use("t07_arguments", "Write", script.Input{"file_path": 7})),
-				script.Reply(use("t08_good", "mcp__wink__note", script.Input{"text": "good"}), use("t09_bad", "mcp__wink__note", script.Input{"text": "bad", "then": "fail"})),
-				script.Reply(use("t10_panic", "mcp__wink__note", script.Input{"text": "p", "then": "panic"})),
-				script.Reply(use("t11_wrong", "mcp__wink__note", script.Input{"text": 1})),
-				script.Reply(use("t12_time", "mcp__wink__note", script.Input{"text": "w", "then": "wait"})),
+				script.Reply(use("t08_good", "mcp__drover__note", script.Input{"text": "good"}), use("t09_bad", "mcp__drover__note", script.Input{"text": "bad", "then": "fail"})),
+				script.Reply(use("t10_panic", "mcp__drover__note", script.Input{"text": "p", "then": "panic"})),
+				script.Reply(use("t11_wrong", "mcp__drover__note", script.Input{"text": 1})),
+				script.Reply(use("t12_time", "mcp__drover__note", script.Input{"text": "w", "then": "wait"})),
 				script.Reply(use("t13_listed", "WebFetch", script.Input{"url": "http://x.example", "prompt": "p"})),
 				script.Reply(use("t14_answer", script.StructuredOutputTool, fine)),
 			).RequireAllUsed()
@@ -257,8 +257,8 @@ func TestCallsThatTheRealCLIDoesNotEndAreRecorded(t *testing.T) {
 		want string
 	}{
 		"a command":    {use("t1", "Bash", script.Input{"command": "echo; sleep 20"}), "t1 Bash native cancelled"},
-		"one of ours":  {use("t1", "mcp__wink__note", script.Input{"text": "a", "then": "wait"}), "t1 note bridged cancelled"},
-		"one in doubt": {use("t1", "mcp__wink__ask", script.Input{}), "t1 ask bridged denied"},
+		"one of ours":  {use("t1", "mcp__drover__note", script.Input{"text": "a", "then": "wait"}), "t1 note bridged cancelled"},
+		"one in doubt": {use("t1", "mcp__drover__ask", script.Input{}), "t1 ask bridged denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := claudetest.NewModel(t, script.Reply(x.call))
@@ -266,7 +266,7 @@ func TestCallsThatTheRealCLIDoesNotEndAreRecorded(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stop := func() { time.AfterFunc(300*time.Millisecond, cancel) }
-			opts := &drover.Options{Session: s, Policies: []gate.Policy{gate.AskTools("mcp__wink__ask")}, Approver: gate.ApproverFunc(func(ctx context.Context, _ gate.Question) (gate.Answer, error) {
+			opts := &drover.Options{Session: s, Policies: []gate.Policy{gate.AskTools("mcp__drover__ask")}, Approver: gate.ApproverFunc(func(ctx context.Context, _ gate.Question) (gate.Answer, error) {
 				stop()
 				<-ctx.Done()
 				return gate.Answer{}, ctx.Err()
@@ -293,7 +293,7 @@ func TestCallsThatTheRealCLIDoesNotEndAreRecorded(t *testing.T) {
 func TestSubagentsOfTheRealCLIAreToldApart(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
-		script.Reply(use("t2", "Bash", script.Input{"command": "echo inner"}), use("t3", "mcp__wink__note", script.Input{"text": "inner"})).When(script.IsSubagent()),
+		script.Reply(use("t2", "Bash", script.Input{"command": "echo inner"}), use("t3", "mcp__drover__note", script.Input{"text": "inner"})).When(script.IsSubagent()),
 		script.Text("Found.").When(script.IsSubagent()),
 		script.Reply(use("t1", "Agent", script.Input{"description": "look", "prompt": "Look.", "subagent_type": "general-purpose", "run_in_background": false})).When(script.Not(script.IsSubagent())),
 		script.Structured(fine).When(script.Not(script.IsSubagent())),
@@ -338,7 +338,7 @@ func TestAPermissionModeOfTheRealCLIHolds(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			model := claudetest.NewModel(t,
-				script.Reply(use("t1", "Write", script.Input{"file_path": "a.txt", "content": "x"}), use("t2", "mcp__wink__note", script.Input{"text": "a"})),
+				script.Reply(use("t1", "Write", script.Input{"file_path": "a.txt", "content": "x"}), use("t2", "mcp__drover__note", script.Input{"text": "a"})),
 				script.Structured(fine),
 			).RequireAllUsed()
 			s := session.New(nil)
@@ -384,9 +384,9 @@ func TestTheRealCLIFindsWhatIsOpened(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		name := map[bool]string{false: "in the run", true: "by a restart"}[restart]
 		t.Run(name, func(t *testing.T) {
-			open := script.Reply(use("t1", "mcp__wink__"+prompt.OpenSections, script.Input{"section_keys": []string{"more"}, "reason": "curious"}))
+			open := script.Reply(use("t1", "mcp__drover__"+prompt.OpenSections, script.Input{"section_keys": []string{"more"}, "reason": "curious"}))
 			model := claudetest.NewModel(t, open,
-				script.Reply(use("t2", "mcp__wink__extra", script.Input{}), use("t3", "Skill", script.Input{"skill": "greeter"})),
+				script.Reply(use("t2", "mcp__drover__extra", script.Input{}), use("t3", "Skill", script.Input{"skill": "greeter"})),
 				script.Reply(use("t4", "WebFetch", script.Input{"url": "http://x.example", "prompt": "p"})),
 				script.Structured(fine),
 			).RequireAllUsed()

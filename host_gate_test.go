@@ -87,9 +87,9 @@ func TestWhatNothingForbidsIsAllowed(t *testing.T) {
 		"a list without it":                {drover.Options{AllowedTools: []string{"Read"}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
 		"a list with another argument":     {drover.Options{AllowedTools: []string{"Bash(git status)"}}, call("1", "Bash", `{"command":"git push"}`), event.Deny},
 		"a list with its argument":         {drover.Options{AllowedTools: []string{"Bash(git status)"}}, call("1", "Bash", `{"command":"git status"}`), event.Allow},
-		"a list, and a tool of the prompt": {drover.Options{AllowedTools: []string{"Read"}}, call("1", "mcp__wink__note", `{}`), event.Allow},
-		"a list that chooses among those":  {drover.Options{AllowedTools: []string{"mcp__wink__other"}}, call("1", "mcp__wink__note", `{}`), event.Deny},
-		"an empty list":                    {drover.Options{AllowedTools: []string{}}, call("1", "mcp__wink__note", `{}`), event.Deny},
+		"a list, and a tool of the prompt": {drover.Options{AllowedTools: []string{"Read"}}, call("1", "mcp__drover__note", `{}`), event.Allow},
+		"a list that chooses among those":  {drover.Options{AllowedTools: []string{"mcp__drover__other"}}, call("1", "mcp__drover__note", `{}`), event.Deny},
+		"an empty list":                    {drover.Options{AllowedTools: []string{}}, call("1", "mcp__drover__note", `{}`), event.Deny},
 	} {
 		var got event.Decision
 		if _, err := play(t, &x.opts, decides(x.call, &got), answers()); err != nil {
@@ -110,7 +110,7 @@ func TestTheApproverIsAskedOnce(t *testing.T) {
 			return gate.Answer{Verdict: event.Allow}, nil
 		}),
 	}
-	if _, err := play(t, opts, calls(call("1", "mcp__wink__note", `{"text":"a"}`)), answers()); err != nil {
+	if _, err := play(t, opts, calls(call("1", "mcp__drover__note", `{"text":"a"}`)), answers()); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"1 note bridged success"}, recorded(opts.Session)); diff != "" || asked != 1 {
@@ -140,7 +140,7 @@ func TestHandlersFindTheRun(t *testing.T) {
 		return "", nil
 	})
 	p = reviewPrompt(t, prompt.Markdown("task", "Task", "Look.").With(look))
-	a = agenttest.New(calls(call("1", "mcp__wink__look", `{}`)), answers())
+	a = agenttest.New(calls(call("1", "mcp__drover__look", `{}`)), answers())
 	resp, err := drover.Evaluate(t.Context(), a, p,
 		&drover.Options{Session: s, Heartbeat: heart, Tracker: tracker, Deadline: deadline})
 	if err != nil {
@@ -156,7 +156,7 @@ func TestHandlersFindTheRun(t *testing.T) {
 
 func TestValuesOfOurToolsHaveTheirSlices(t *testing.T) {
 	s := session.New(nil)
-	if _, err := play(t, &drover.Options{Session: s}, calls(call("1", "mcp__wink__note", `{"text":"a"}`)), answers()); err != nil {
+	if _, err := play(t, &drover.Options{Session: s}, calls(call("1", "mcp__drover__note", `{"text":"a"}`)), answers()); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := session.Query[remark](s).Latest(); got.Text != "a" {
@@ -173,14 +173,14 @@ func hidden() *prompt.Section {
 }
 
 func opens(id string) agenttest.Step {
-	return calls(call(id, "mcp__wink__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"curious"}`))
+	return calls(call(id, "mcp__drover__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"curious"}`))
 }
 
 func TestOpenedSectionsHoldInTheSameRun(t *testing.T) {
 	s := session.New(nil)
 	var before, after event.Decision
 	fetch := func(id string) event.ToolCall { return call(id, "WebFetch", `{"url":"http://x"}`) }
-	a := agenttest.New(decides(fetch("1"), &before), opens("2"), decides(fetch("3"), &after), calls(call("4", "mcp__wink__extra", `{}`)), answers())
+	a := agenttest.New(decides(fetch("1"), &before), opens("2"), decides(fetch("3"), &after), calls(call("4", "mcp__drover__extra", `{}`)), answers())
 	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, prompt.Markdown("task", "Task", "Review."), hidden()), &drover.Options{Session: s, AllowedTools: []string{"WebFetch"}})
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestARunBeginsAnewWithWhatWasAskedFor(t *testing.T) {
 			opens("1")(r)
 		}
 	}
-	a := agenttest.New(asksOnce, calls(call("2", "mcp__wink__extra", `{}`)), answers())
+	a := agenttest.New(asksOnce, calls(call("2", "mcp__drover__extra", `{}`)), answers())
 	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, prompt.Markdown("task", "Task", "Review."), hidden()), &drover.Options{Session: s, RestartToOpen: true})
 	if err != nil {
 		t.Fatal(err)

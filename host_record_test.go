@@ -25,7 +25,7 @@ import (
 )
 
 func TestEachCallIsRecordedOnceHoweverItEnds(t *testing.T) {
-	const own = "mcp__wink__note"
+	const own = "mcp__drover__note"
 	failed := func(id, name, text string) agenttest.Step {
 		return agenttest.Emit(call(id, name, `{}`), event.ToolResult{ID: event.CallID(id), Name: name, Status: event.ToolError, Failure: &event.ToolFailure{Message: text}})
 	}
@@ -50,9 +50,9 @@ func TestEachCallIsRecordedOnceHoweverItEnds(t *testing.T) {
 		"ours: failure":                 {step: calls(call("1", own, `{"text":"a","then":"fail"}`)), want: "1 note bridged error: Error: no ink"},
 		"ours: panic":                   {step: calls(call("1", own, `{"text":"a","then":"panic"}`)), want: "1 note bridged error: Error: the tool panicked: no paper"},
 		"ours: wrong arguments":         {step: calls(call("1", own, `{"text":1}`)), want: "1 note bridged error: Validation error: "},
-		"ours: no such tool":            {step: calls(call("1", "mcp__wink__nope", `{}`)), want: `1 nope bridged error: There is no tool "nope". The tools are: note.`},
+		"ours: no such tool":            {step: calls(call("1", "mcp__drover__nope", `{}`)), want: `1 nope bridged error: There is no tool "nope". The tools are: note.`},
 		"ours: time out":                {opts: drover.Options{ToolTimeout: time.Millisecond}, step: calls(call("1", own, `{"text":"a","then":"wait"}`)), want: "1 note bridged error: "},
-		"ours: denied by the gate":      {opts: drover.Options{DisallowedTools: []string{own}}, step: calls(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: mcp__wink__note is denied"},
+		"ours: denied by the gate":      {opts: drover.Options{DisallowedTools: []string{own}}, step: calls(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: mcp__drover__note is denied"},
 		"ours: denied where it runs":    {opts: drover.Options{DisallowedTools: []string{own}}, step: unasked(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: "},
 		"ours: approved and not denied": {opts: drover.Options{Policies: []gate.Policy{gate.AskTools("note")}}, step: calls(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: "},
 	} {
@@ -101,7 +101,7 @@ func TestCallsOfAnEvaluationThatIsCancelledAreRecorded(t *testing.T) {
 		agenttest.Emit(call("native", "Bash", `{"command":"sleep 9"}`)),
 		agenttest.Decide(call("decided", "Read", `{"file_path":"/x"}`)),
 		func(*agenttest.Run) { time.AfterFunc(20*time.Millisecond, cancel) },
-		calls(call("own", "mcp__wink__note", `{"text":"a","then":"wait"}`)),
+		calls(call("own", "mcp__drover__note", `{"text":"a","then":"wait"}`)),
 	}
 	_, err := drover.Evaluate(ctx, agenttest.New(steps...), reviewPrompt(t), &drover.Options{Session: s})
 	if !errors.Is(err, context.Canceled) && err == nil {
@@ -131,8 +131,8 @@ func TestCalls_AnIDThatComesAgainIsRecordedAgain(t *testing.T) {
 		makes(call("call_0", "Read", `{"file_path":"/x"}`), "", ""),
 		makes(call("call_0", "Bash", `{"command":"a"}`), `"a"`, ""),
 		makes(call("call_0", "Bash", `{"command":"a"}`), `"a"`, ""),
-		calls(call("call_0", "mcp__wink__note", `{"text":"a"}`)),
-		calls(call("call_0", "mcp__wink__note", `{"text":"a"}`)),
+		calls(call("call_0", "mcp__drover__note", `{"text":"a"}`)),
+		calls(call("call_0", "mcp__drover__note", `{"text":"a"}`)),
 		answers())
 	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t), &drover.Options{Session: s})
 	if err != nil {
@@ -162,7 +162,7 @@ func TestATurnEndsWhenOurToolsHaveEnded(t *testing.T) {
 	leaves := func(r *agenttest.Run) {
 		go r.Request.Tools.Execute(r.Context, tool.Call{ID: "1", Name: "slow"})
 		<-begun
-		r.Yield(event.Event{Payload: event.ToolResult{ID: "1", Name: "mcp__wink__slow", Status: event.ToolError}}, nil)
+		r.Yield(event.Event{Payload: event.ToolResult{ID: "1", Name: "mcp__drover__slow", Status: event.ToolError}}, nil)
 	}
 	p := reviewPrompt(t, prompt.Markdown("task", "Task", "Go.").With(slow))
 	if _, err := drover.Evaluate(t.Context(), agenttest.New(leaves, answers()), p, &drover.Options{Session: s}); err != nil {

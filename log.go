@@ -10,26 +10,27 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// What the log of an evaluation says: at Info that it begins and is complete, at Error that it or its cleanup failed, at
+// The names of log records, after [Options.LogPrefix]. They report: at Info that it begins and is complete, at Error that it or its cleanup failed, at
 // Debug its stages, turns and tool calls. What the user, the model and the tools say is in none of them, but
 // the error of one that failed may quote it.
 const (
-	logStart    = "drover.evaluate.start"
-	logComplete = "drover.evaluate.complete"
-	logFailed   = "drover.evaluate.failed"
-	logStage    = "drover.evaluate.stage"
-	logCleanup  = "drover.evaluate.cleanup"
-	logTurn     = "drover.evaluate.turn"
-	logTool     = "drover.evaluate.tool"
+	logStart    = "evaluate.start"
+	logComplete = "evaluate.complete"
+	logFailed   = "evaluate.failed"
+	logStage    = "evaluate.stage"
+	logCleanup  = "evaluate.cleanup"
+	logTurn     = "evaluate.turn"
+	logTool     = "evaluate.tool"
 )
 
 // log writes a record that says which run it is about. It has the ids of the run in a group: session_id
 // beside them is the agent's name of the conversation.
-func (e *evaluation) log(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
+func (e *evaluation) log(ctx context.Context, level slog.Level, name string, attrs ...slog.Attr) {
 	if !e.opts.Logger.Enabled(ctx, level) {
 		return
 	}
-	own := []slog.Attr{slog.String("prompt_name", e.prompt.Name())}
+	message := e.opts.LogPrefix + "." + name
+	own := []slog.Attr{slog.String("event", message), slog.String("prompt_name", e.prompt.Name())}
 	attrs = append(append(own, attrs...), slog.Any("run", e.run))
 	// A guard.LogHandler of the caller's would add the ids a second time.
 	e.opts.Logger.LogAttrs(guard.WithRunContext(ctx, guard.RunContext{}), level, message, attrs...)
@@ -46,7 +47,7 @@ func (e *evaluation) logBegin(ctx context.Context) {
 		tools = len(r.Tools())
 	}
 	e.log(ctx, slog.LevelInfo, logStart,
-		slog.String("event", "sdk.evaluate.start"), slog.String("model", e.asked.Model),
+		slog.String("model", e.asked.Model),
 		slog.Bool("stateful", e.resumeToken() != ""), // the agent remembers what was said before
 		slog.Int("tool_count", tools), slog.Bool("has_structured_output", e.asked.OutputSchema != nil))
 }
@@ -54,7 +55,7 @@ func (e *evaluation) logBegin(ctx context.Context) {
 // logEnd logs how the evaluation ended.
 func (e *evaluation) logEnd(ctx context.Context, failure *EvaluationError) {
 	s := &e.summary
-	attrs := []slog.Attr{slog.String("event", "sdk.evaluate.complete"), slog.Int64("duration_ms", s.Duration.Milliseconds())}
+	attrs := []slog.Attr{slog.Int64("duration_ms", s.Duration.Milliseconds())}
 	if s.Usage.Tokens != nil {
 		attrs = append(attrs, slog.Int64("input_tokens", s.Usage.InputTokens()), slog.Int64("output_tokens", s.Usage.OutputTokens()))
 	}
@@ -66,7 +67,6 @@ func (e *evaluation) logEnd(ctx context.Context, failure *EvaluationError) {
 		e.log(ctx, slog.LevelInfo, logComplete, attrs...)
 		return
 	}
-	attrs[0] = slog.String("event", "sdk.evaluate.failed")
 	e.log(ctx, slog.LevelError, logFailed, append(attrs, slog.String("phase", string(failure.Phase)), slog.String("stage", string(failure.Stage)), slog.Any("error", failure))...)
 }
 

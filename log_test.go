@@ -57,11 +57,11 @@ func TestTheLogOfARun(t *testing.T) {
 	run := map[string]any{"run_id": resp.RunID, "request_id": "request-1", "attempt": 1.0, "session_id": resp.Session.ID()}
 	want := map[string]map[string]any{
 		"drover.evaluate.start": {
-			"level": "INFO", "event": "sdk.evaluate.start", "prompt_name": "demo:review", "model": "claude-sonnet-4-5", "stateful": false,
+			"level": "INFO", "event": "drover.evaluate.start", "prompt_name": "demo:review", "model": "claude-sonnet-4-5", "stateful": false,
 			"tool_count": 1.0, "has_structured_output": true, "run": run,
 		},
 		"drover.evaluate.complete": {
-			"level": "INFO", "event": "sdk.evaluate.complete", "prompt_name": "demo:review", "duration_ms": float64(resp.Duration.Milliseconds()),
+			"level": "INFO", "event": "drover.evaluate.complete", "prompt_name": "demo:review", "duration_ms": float64(resp.Duration.Milliseconds()),
 			"input_tokens": float64(resp.Usage.InputTokens()), "output_tokens": 70.0, "total_cost_usd": resp.CostUSD(),
 			"session_id": resp.SessionID, "num_turns": float64(resp.Turns), "run": run,
 		},
@@ -118,13 +118,13 @@ func TestEvaluate_PanickingLogHandlerDoesNotEndARun(t *testing.T) {
 
 func TestTheLogOfAFailedRun(t *testing.T) {
 	var log bytes.Buffer
-	_, err := drover.Evaluate(t.Context(), &tracedAgent{}, simplePrompt(t), &drover.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	_, err := drover.Evaluate(t.Context(), &tracedAgent{}, simplePrompt(t), &drover.Options{LogPrefix: "sdk", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	if err == nil {
 		t.Fatal("it did not fail")
 	}
 	all := records(t, &log)
-	failed := named(all, "drover.evaluate.failed")
-	if len(failed) != 1 || len(named(all, "drover.evaluate.complete")) != 0 {
+	failed := named(all, "sdk.evaluate.failed")
+	if len(failed) != 1 || len(named(all, "sdk.evaluate.complete")) != 0 {
 		t.Fatalf("got %v", all)
 	}
 	got := failed[0]

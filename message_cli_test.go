@@ -33,7 +33,7 @@ func TestDisclosure_TwoRequestsInOneMessageOpenBoth(t *testing.T) {
 		more = more.With(tool.Must(fmt.Sprint("extra", n), "Does more.", func(context.Context, tool.None) (string, error) { return "", nil }))
 		more.Summary, more.Visibility = "There is more.", prompt.Summary
 		sections = append(sections, more)
-		ask = append(ask, use(fmt.Sprint("open", n), "mcp__wink__"+prompt.OpenSections, script.Input{"section_keys": []string{fmt.Sprint("more", n)}, "reason": "curious"}))
+		ask = append(ask, use(fmt.Sprint("open", n), "mcp__drover__"+prompt.OpenSections, script.Input{"section_keys": []string{fmt.Sprint("more", n)}, "reason": "curious"}))
 	}
 	for name, restart := range map[string]bool{"in the run": false, "by a restart": true} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestStopReason_IsThatOfTheModelsLastAnswer(t *testing.T) {
 // The first answer that fits ends the run, whatever else its message asks for.
 func TestDisclosure_AnswerInTheSameMessageEndsTheRun(t *testing.T) {
 	cli := claudetest.CLI(t)
-	open := use("open", "mcp__wink__"+prompt.OpenSections, script.Input{"section_keys": []string{"more"}, "reason": "curious"})
+	open := use("open", "mcp__drover__"+prompt.OpenSections, script.Input{"section_keys": []string{"more"}, "reason": "curious"})
 	answer := use("answer", "StructuredOutput", script.Input{"summary": "one", "issues": []string{}})
 	wrong := use("answer", "StructuredOutput", script.Input{"summary": 1})
 	for name, x := range map[string]struct {

@@ -38,7 +38,7 @@ func TestWholeNumbers_NoneIsChangedOnItsWay(t *testing.T) {
 		return receipt{Next: 1<<64 - 1}, nil
 	})
 	call := func(id, input string) script.Turn {
-		return script.Reply(script.ToolCall{ID: id, Name: "mcp__wink__place", Input: json.RawMessage(input)})
+		return script.Reply(script.ToolCall{ID: id, Name: "mcp__drover__place", Input: json.RawMessage(input)})
 	}
 	answer := func(id string) script.Turn {
 		return script.Reply(script.ToolCall{Name: "StructuredOutput", Input: json.RawMessage(`{"id":` + id + `}`)})

@@ -83,7 +83,7 @@ type Options struct {
 	// Servers are MCP servers that the agent itself connects to; see [agent.Request].
 	Servers map[string]agent.Server
 	// ToolServer is the name of the server under which the model finds the tools of the prompt. Empty means
-	// [ToolServer].
+	// [tool.DefaultServerName], "drover".
 	ToolServer string
 	// ToolTimeout bounds each call of a tool of the prompt. Zero means none.
 	ToolTimeout time.Duration
@@ -112,14 +112,13 @@ type Options struct {
 	Retry *RetryPolicy
 	// Transcript says what becomes of what the agent writes down. Nil keeps it in the response.
 	Transcript *TranscriptOptions
-	// Logger hears of the beginning and the end, and of trouble. Nil discards.
+	// Logger receives a record of the start, of the end and of each failure. Nil discards them.
 	Logger *slog.Logger
+	// LogPrefix begins the message of each record, and its key "event". Empty means "drover".
+	LogPrefix string
 	// Telemetry makes traces and metrics. Nil makes none.
 	Telemetry *telemetry.Options
 }
-
-// ToolServer is the name of the server under which a model finds the tools of a prompt.
-const ToolServer = "wink"
 
 // A Placement is where the text of a prompt goes.
 type Placement uint8
@@ -151,10 +150,11 @@ func (o *Options) filled() Options {
 	own.DisallowedTools = slices.Clone(own.DisallowedTools)
 	own.Policies = slices.Clone(own.Policies)
 	own.Feedback = slices.Clone(own.Feedback)
-	own.ToolServer = cmp.Or(own.ToolServer, ToolServer)
+	own.ToolServer = cmp.Or(own.ToolServer, tool.DefaultServerName)
 	own.MaxRounds = cmp.Or(own.MaxRounds, defaultRounds)
 	own.MaxExpansions = cmp.Or(own.MaxExpansions, defaultExpansions)
 	own.Input = cmp.Or(own.Input, defaultInput)
+	own.LogPrefix = cmp.Or(own.LogPrefix, "drover")
 	own.Logger = safelog.Logger(own.Logger)
 	if own.Session == nil {
 		own.Session = session.New(&session.Options{Logger: own.Logger})

@@ -101,7 +101,7 @@ func TestHiddenSectionsAreOpenedSoManyTimes(t *testing.T) {
 		}
 		for n := range 4 {
 			if !r.SawText(fmt.Sprint("Text ", n)) {
-				return script.Reply(use("open", "mcp__wink__"+prompt.OpenSections, script.Input{"section_keys": []string{fmt.Sprint("more", n)}, "reason": "curious"}))
+				return script.Reply(use("open", "mcp__drover__"+prompt.OpenSections, script.Input{"section_keys": []string{fmt.Sprint("more", n)}, "reason": "curious"}))
 			}
 		}
 		return script.Structured(fine)

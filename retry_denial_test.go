@@ -40,7 +40,7 @@ func TestRetry_DenialUnderAnotherName(t *testing.T) {
 			r.Request.Tools.Execute(r.Context, tool.Call{ID: "x", Name: "look"})
 		}
 		m := newMoody(fails(errBusyModel, "", uses("Bash"), runs,
-			agenttest.Emit(event.ToolCall{ID: "x", Name: "mcp__wink__look"}, event.ToolResult{ID: "x", Name: "mcp__wink__look", Status: event.ToolDenied})), succeeds("fine"))
+			agenttest.Emit(event.ToolCall{ID: "x", Name: "mcp__drover__look"}, event.ToolResult{ID: "x", Name: "mcp__drover__look", Status: event.ToolDenied})), succeeds("fine"))
 		opts := drover.Options{Retry: &drover.RetryPolicy{}, Dir: t.TempDir(), Session: session.New(nil)}
 		_, err := drover.Evaluate(t.Context(), m, lookPrompt(t), &opts)
 		if m.runs != 1 || err == nil {

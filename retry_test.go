@@ -103,7 +103,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"for too long":             {runs: [][]agenttest.Step{fails(errBusyModel, "", asks(31*time.Second)), succeeds("fine")}, opts: retrying(), attempts: 1},
 		"beyond the deadline":      {runs: [][]agenttest.Step{fails(errBusyModel, "", asks(20*time.Second)), succeeds("fine")}, opts: drover.Options{Retry: &drover.RetryPolicy{}, Deadline: guard.FromNow(0)}, attempts: 1},
 		"read-only calls": {
-			runs: [][]agenttest.Step{fails(errBusyModel, "", uses("Read"), uses("mcp__wink__look")), succeeds("fine")}, opts: retrying(), attempts: 2, ok: true,
+			runs: [][]agenttest.Step{fails(errBusyModel, "", uses("Read"), uses("mcp__drover__look")), succeeds("fine")}, opts: retrying(), attempts: 2, ok: true,
 			max: time.Second, says: []string{"## ", "## "}, resumes: []string{"", ""},
 		},
 		"read-only calls of a conversation": {
@@ -111,7 +111,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 			max: time.Second, says: []string{"## ", "Your work was interrupted"}, resumes: []string{"", "token"},
 		},
 		"a call that changes something": {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("Bash")), succeeds("fine")}, opts: retrying(), attempts: 1},
-		"a call of ours that does":      {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__wink__act")), succeeds("fine")}, opts: retrying(), attempts: 1},
+		"a call of ours that does":      {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__drover__act")), succeeds("fine")}, opts: retrying(), attempts: 1},
 		"a call of somebody else's":     {runs: [][]agenttest.Step{fails(errBusyModel, "", uses("mcp__other__look")), succeeds("fine")}, opts: retrying(), attempts: 1},
 		"a call that was denied": {
 			runs: [][]agenttest.Step{fails(errBusyModel, "", usesAs("c", "Bash", event.ToolDenied)), succeeds("fine")},
@@ -338,8 +338,8 @@ func TestRetry_HandlersSeeTheAttempt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		looks := calls(call("1", "mcp__wink__look", `{}`))
-		again := calls(call("2", "mcp__wink__look", `{}`))
+		looks := calls(call("1", "mcp__drover__look", `{}`))
+		again := calls(call("2", "mcp__drover__look", `{}`))
 		m := newMoody(fails(errBusyModel, "", looks), append([]agenttest.Step{again}, succeeds("Fine.")...))
 		given := guard.RunContext{WorkerID: "w1"}
 		resp, err := drover.Evaluate(t.Context(), m, p, &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}, RunContext: given})

@@ -118,7 +118,7 @@ func busyRun(ctx context.Context, t *testing.T, cli *claudetest.RealCLI, opts *d
 	base.Hooks = []claude.Hook{claude.On("Read", func(context.Context, *claude.PreToolUseInput) (*claude.PreToolUseOutput, error) {
 		return claude.DenyTool("not this file, " + secret), nil
 	})}
-	opts.ToolServer, opts.Model = agent.ToolServer, "claude-sonnet-4-5"
+	opts.Model = "claude-sonnet-4-5"
 	return drover.Evaluate(ctx, claudecode.New(base), p, opts)
 }
 

@@ -91,8 +91,8 @@ func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
 		{"own tool that is taken away", none, request{Permissions: askAll, Tools: tools, DisallowedTools: []string{"look"}}, "mcp__drover__look", "deny"},
 		{"another server's tool of that name", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"look"}}, "mcp__other__look", "deny"},
 
-		{"own tool of another server's name", none, request{Permissions: askAll, Tools: tools, ToolServer: "wink", AllowedTools: []string{"look"}}, "mcp__wink__look", "allow"},
-		{"own tool under the name that it does not have", none, request{Permissions: askAll, Tools: tools, ToolServer: "wink", AllowedTools: []string{"look"}}, "mcp__drover__look", "deny"},
+		{"own tool of another server's name", none, request{Permissions: askAll, Tools: tools, ToolServer: "desk", AllowedTools: []string{"look"}}, "mcp__desk__look", "allow"},
+		{"own tool under the name that it does not have", none, request{Permissions: askAll, Tools: tools, ToolServer: "desk", AllowedTools: []string{"look"}}, "mcp__drover__look", "deny"},
 
 		{"skills beside a list", none, request{Permissions: shell, AllowedTools: []string{"Read"}, Skills: []agent.Skill{skill("greet")}}, "Skill", "allow"},
 		{"a list without skills", none, request{Permissions: shell, AllowedTools: []string{"Read"}}, "Skill", "deny"},

@@ -65,7 +65,8 @@ type Request struct {
 	// it returns is there in the agent's next step, if AllowedTools is nil or names it in full, as
 	// "mcp__drover__name". See [tool.Registry.Add] for what the model sees of changes.
 	Tools *tool.Registry
-	// ToolServer is the name of the MCP server under which the agent finds Tools. Empty means [ToolServer].
+	// ToolServer is the name of the MCP server under which the agent finds Tools. Empty means
+	// [tool.DefaultServerName].
 	ToolServer string
 	// Servers are MCP servers that the agent itself connects to, by their keys, beside those of the adapter. A key is
 	// taken once.
@@ -118,7 +119,3 @@ type Server struct {
 	// Timeout bounds each call. Zero means the agent's default.
 	Timeout time.Duration
 }
-
-// ToolServer is the name of the MCP server under which an agent finds Request.Tools unless the request has
-// another.
-const ToolServer = "drover"

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/tool"
 )
 
 // RunnerOptions configures a [Runner]. Nil and the zero value are ready to use.
@@ -227,7 +228,7 @@ func (r *Runner) policies(req Request) []gate.Policy {
 		all = append(all, gate.FromCapabilities(req.Permissions))
 	}
 	if req.Tools != nil {
-		all = append(all, gate.Knows(cmp.Or(req.ToolServer, ToolServer), req.Tools))
+		all = append(all, gate.Knows(cmp.Or(req.ToolServer, tool.DefaultServerName), req.Tools))
 	}
 	if req.AllowedTools != nil {
 		all = append(all, gate.AllowTools(AllowedTools(req, r.adapter.Catalogue())...))

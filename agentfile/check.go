@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/copytree"
@@ -231,7 +230,7 @@ func (f *File) checkServers(found *problems) {
 		if s.Timeout > 0 && time.Duration(s.Timeout) < time.Second {
 			found.add(here+"/timeout", "it is less than a second", "give the server more time")
 		}
-		if name == drover.ToolServer {
+		if name == tool.DefaultServerName {
 			found.add(here, "the name is that of the server with the tools of the prompt", "give the server another name")
 		}
 		if f.Tools.Allow != nil && !slices.ContainsFunc(f.Tools.Allow, func(t string) bool { return within(strings.ReplaceAll(t, "__", "/"), "mcp/"+name) }) {

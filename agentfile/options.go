@@ -44,7 +44,7 @@ func (f *File) Options() *drover.Options {
 func (f *File) allowed() []string {
 	list := slices.Clone(f.Tools.Allow)
 	if list != nil && hides(f.Sections) {
-		list = append(list, tool.NewMCPName(drover.ToolServer, "").String())
+		list = append(list, tool.NewMCPName(tool.DefaultServerName, "").String())
 	}
 	if list != nil && (len(f.Skills) > 0 || skilled(f.Sections)) {
 		list = agent.WithSkillTool(list, catalogue.Tools())

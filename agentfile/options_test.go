@@ -32,7 +32,7 @@ func TestOptionsAreWhatTheFileSays(t *testing.T) {
 	if left := o.Deadline.Remaining(); left > 5*time.Minute || left < 4*time.Minute {
 		t.Errorf("%v are left, want nearly 5m", left)
 	}
-	if diff := cmp.Diff([]string{"Read", "Grep", "Bash(git log *)", "mcp__lint", "mcp__web__find", "mcp__wink", "Skill"}, o.AllowedTools); diff != "" {
+	if diff := cmp.Diff([]string{"Read", "Grep", "Bash(git log *)", "mcp__lint", "mcp__web__find", "mcp__drover", "Skill"}, o.AllowedTools); diff != "" {
 		t.Errorf("the tools (-want +got):\n%s", diff)
 	}
 	if want := (gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAsk}); o.Permissions.FileWrite != want.FileWrite || o.Permissions.ShellExecute != want.ShellExecute || o.Permissions.NetworkAccess != want.NetworkAccess {

@@ -52,7 +52,7 @@ func review(ctx context.Context, base *claude.Options) error {
 // finds the skill that comes with it.
 func TestAFileIsEvaluated(t *testing.T) {
 	model := claudetest.NewModel(t,
-		script.Call("mcp__wink__open_sections", script.Input{"section_keys": []string{"style"}, "reason": "to know the style"}),
+		script.Call("mcp__drover__open_sections", script.Input{"section_keys": []string{"style"}, "reason": "to know the style"}),
 		script.Call("Skill", script.Input{"skill": "review-style"}),
 		script.Structured(script.Input{"summary": "Fine.", "issues": []any{}}),
 	).RequireAllUsed()

@@ -39,7 +39,7 @@ func (s *watchedStore) Append(ctx context.Context, key transcript.Key, entries [
 // leftovers are the folders of resumed sessions in the temporary directory.
 func leftovers(t testing.TB) []string {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "claude-resume-*"))
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "drover-resume-*"))
 	if err != nil {
 		t.Fatal(err)
 	}

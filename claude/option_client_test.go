@@ -211,7 +211,7 @@ func TestOptionStoreDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, _ := filepath.Glob(filepath.Join(o.StoreDir, "claude-resume-*"))
+	made, _ := filepath.Glob(filepath.Join(o.StoreDir, "drover-resume-*"))
 	if err := client.Close(); err != nil || len(made) != 1 {
 		t.Errorf("while the CLI runs there is %v in it (%v), want the config directory", made, err)
 	}

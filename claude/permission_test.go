@@ -20,7 +20,7 @@ const permissionRequest = `{"subtype":"can_use_tool","tool_name":"Bash","display
 	`"description":"make","title":"Run","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"touch b.txt && echo made"}],"behavior":"allow","destination":"localSettings"},` +
 	`{"type":"addDirectories","directories":["/srv"],"destination":"session"},{"type":"setMode","mode":"acceptEdits","destination":"session"},{"type":"paintHouse","colour":"<red>","destination":"session"}],` +
 	`"blocked_path":"/srv/b.txt","decision_reason":"outside","decision_reason_type":"workingDir","classifier_approvable":false,"suppress_always_allow_rule":true,"default_to_no":true,` +
-	`"matched_ask_rule":{"source":"userSettings","tool_name":"Bash","rule_content":"touch *"},"tool_use_id":"toolu_1","agent_id":"a1","mcp_server":{"name":"wink","source":"sdk"},"requires_user_interaction":true,"server_prompt":{"x":1}}`
+	`"matched_ask_rule":{"source":"userSettings","tool_name":"Bash","rule_content":"touch *"},"tool_use_id":"toolu_1","agent_id":"a1","mcp_server":{"name":"desk","source":"sdk"},"requires_user_interaction":true,"server_prompt":{"x":1}}`
 
 func TestPermissionRequestFields(t *testing.T) {
 	var got PermissionRequest
@@ -32,7 +32,7 @@ func TestPermissionRequestFields(t *testing.T) {
 		ToolName: "Bash", Input: json.RawMessage(`{"command":"touch b.txt && echo made","description":"make"}`), ToolUseID: "toolu_1",
 		BlockedPath: "/srv/b.txt", DecisionReason: "outside", DecisionReasonType: "workingDir", ClassifierApprovable: new(false),
 		SuppressAlwaysAllowRule: true, DefaultToNo: true, MatchedAskRule: &MatchedRule{"userSettings", "Bash", "touch *"},
-		Title: "Run", DisplayName: "Bash", Description: "make", AgentID: "a1", MCPServer: &PermissionServer{"wink", "sdk"},
+		Title: "Run", DisplayName: "Bash", Description: "make", AgentID: "a1", MCPServer: &PermissionServer{"desk", "sdk"},
 		RequiresUserInteraction: true, Raw: json.RawMessage(permissionRequest), Suggestions: got.Suggestions,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

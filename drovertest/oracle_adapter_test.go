@@ -478,7 +478,7 @@ func value(input json.RawMessage) json.RawMessage {
 
 // lookup finds a tool of the host by the name that the model has for it.
 func (r *oracleRun) lookup(name string) (*tool.Tool, bool) {
-	bare, ours := strings.CutPrefix(name, tool.NewMCPName(cmp.Or(r.req.ToolServer, agent.ToolServer), "").String()+"__")
+	bare, ours := strings.CutPrefix(name, tool.NewMCPName(cmp.Or(r.req.ToolServer, tool.DefaultServerName), "").String()+"__")
 	if !ours || r.req.Tools == nil {
 		return nil, false
 	}

@@ -105,7 +105,7 @@ func TestOracle_PassesTheSuiteOfEvaluations(t *testing.T) {
 		New: func(t *testing.T, steps ...drovertest.Step) (agent.Adapter, drovertest.Model) {
 			return newOracle(t, steps...)
 		},
-		Tool:         func(name string) string { return "mcp__wink__" + name },
+		Tool:         func(name string) string { return "mcp__drover__" + name },
 		Native:       drovertest.Native{Write: inscribe, Shell: shell},
 		Capabilities: drovertest.All(),
 	})

@@ -57,6 +57,8 @@ type Policy struct {
 	knownOnly bool
 	// compile makes Judge, where that takes the catalogue.
 	compile func(*Gate) (judge func(*Call, *Facts) (event.Decision, bool), err error)
+	// named are the tools that the declaration names, for New to check.
+	named []toolName
 	// err is a mistake in the declaration, for New to report.
 	err error
 }
@@ -98,6 +100,9 @@ func New(policies ...Policy) (*Gate, error) {
 	}
 	for _, p := range policies {
 		err := p.check()
+		for _, n := range p.named {
+			err = errors.Join(err, g.checkName(n))
+		}
 		if err == nil && p.compile != nil {
 			p.Judge, err = p.compile(g)
 		}

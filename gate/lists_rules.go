@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/internal/formername"
 	"github.com/drover-agents/drover/internal/lazyre"
 )
 
@@ -61,6 +62,9 @@ func absoluteOption(name, dir string, errs *[]error) string {
 
 func (g *Gate) addRule(s *ruleSet, to *ruleGroup, text string, wide bool) error {
 	name, argument, hasArgument, err := splitRule(text)
+	if err == nil {
+		err = g.checkName(name)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,6 +132,19 @@ func newToolName(text string) (toolName, error) {
 		return toolName{bare: text}, nil
 	}
 	return toolName{}, errors.New(`this is no name of a tool; write "Tool", "Tool(argument)" or "mcp__server__tool"`)
+}
+
+// checkName refuses a name that meant our tools in earlier versions, where the gate knows them under another one: the
+// rule would be about no call.
+func (g *Gate) checkName(n toolName) error {
+	for _, former := range formername.ToolServers {
+		if n.mcp != former && !strings.HasPrefix(n.mcp, former+"__") || len(g.keys) == 0 || slices.Contains(g.keys, former) {
+			continue
+		}
+		now := mcpPrefix + g.keys[0] + strings.TrimPrefix(n.mcp, former)
+		return fmt.Errorf("the tools of this program are not under %s any more; write %s, or give a server of yours that has this name another one", mcpPrefix+former, now)
+	}
+	return nil
 }
 
 // means reports whether the call is of the tool. Wide takes the doubt of a server whose name has

@@ -127,6 +127,34 @@ func TestDoubtAboutTheServerIsNoPermission(t *testing.T) {
 	}
 }
 
+// Rules of earlier versions name our tools under another server. Such a rule would be about no call.
+func TestFormerNamesAreErrors(t *testing.T) {
+	for _, c := range []struct {
+		server, entry, now string // now is empty where the entry may stay
+	}{
+		{"drover", "mcp__wink__save", "mcp__drover__save"},
+		{"drover", "mcp__wink", "mcp__drover,"},
+		{"drover", "mcp__wink__*", "mcp__drover,"},
+		{"desk", "mcp__armorer-tools__later", "mcp__desk__later"},
+		{"wink", "mcp__wink__save", ""},
+		{"drover", "mcp__winks__save", ""},
+		{"drover", "wink", ""},
+	} {
+		for _, p := range []Policy{
+			AllowTools(c.entry), DenyTools("Read", c.entry), AskTools(c.entry), Rules(RuleOptions{Deny: []string{c.entry}}),
+			RequireBefore(map[string][]string{c.entry: {"Read"}}), ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{c.entry}}),
+		} {
+			_, err := New(known(c.server, "save"), p)
+			if isError := err != nil; isError != (c.now != "") || isError && !strings.Contains(err.Error(), "write "+c.now) {
+				t.Errorf("%s of %s in a gate with %s: got %v, want %q", p.Name, c.entry, c.server, err, c.now)
+			}
+		}
+		if _, err := New(DenyTools(c.entry)); err != nil {
+			t.Errorf("%s in a gate without tools: %v", c.entry, err)
+		}
+	}
+}
+
 func TestWrongEntriesAreErrors(t *testing.T) {
 	for _, entry := range []string{"", " ", "*", "Re*d", "mcp__", "mcp__*", "mcp__a*", "mcp__a__b*", "Write(", "Write()", "Write( )", "(x)", "Write x", "a:b", "Write(x", "Read)"} {
 		for _, p := range []Policy{AllowTools(entry), DenyTools("Read", entry), AskTools(entry)} {

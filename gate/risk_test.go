@@ -143,7 +143,7 @@ func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 		"what the CLI needs to use any tool is known":     {gate.RiskOptions{ReadOnly: true}, "ToolSearch", yes},
 		"but not of another server":                       {gate.RiskOptions{}, "mcp__theirs__ToolSearch", "Tool not allowed: mcp__theirs__ToolSearch"},
 		"a tool of ours with a native's name has both":    {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{own}}, "Write", readOnly},
-		"in full it is ours alone":                        {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{own}}, "mcp__armorer-tools__Write", yes},
+		"in full it is ours alone":                        {gate.RiskOptions{ReadOnly: true, Registry: tool.Tools{own}}, "mcp__drover__Write", yes},
 		"a tool of ours with a list's name has both":      {gate.RiskOptions{DenyDangerous: true, Registry: tool.Tools{declared(t, "x")}, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}}, "x", dangerous},
 		"a strict read-only mode denies danger":           {gate.RiskOptions{ReadOnly: true, Strict: true, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}}, "x", apply},
 		"strictness is about read-only mode alone":        {gate.RiskOptions{Strict: true, Builtin: gate.BuiltinLists{Dangerous: []string{"x"}}}, "x", yes},
@@ -169,13 +169,13 @@ func TestToolsRegisteredLaterAreSeen(t *testing.T) {
 	type row struct{ Plain, Named string }
 	look := func() map[string]row {
 		rows := map[string]row{}
-		for _, name := range []string{"early", "late", "custom_late", "mcp__armorer-tools__custom_late"} {
+		for _, name := range []string{"early", "late", "custom_late", "mcp__drover__custom_late"} {
 			rows[name] = row{decide(plain, name).Reason, decide(named, name).Reason}
 		}
 		return rows
 	}
 	unknown := func(name string) string { return "Tool not allowed: " + name }
-	const full = "mcp__armorer-tools__custom_late"
+	const full = "mcp__drover__custom_late"
 	before := map[string]row{
 		"early": {yes, yes}, "late": {unknown("late"), unknown("late")},
 		"custom_late": {unknown("custom_late"), unknown("custom_late")}, full: {unknown(full), unknown(full)},
@@ -212,7 +212,7 @@ func TestNewNamesNeedAListOfTools(t *testing.T) {
 
 func TestAllowingAToolOfARegistryDoesNotAllocate(t *testing.T) {
 	g := gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: tool.MustRegistry(nil, declared(t, "read-file", tool.ReadOnly)), ReadOnly: true, AgentTools: true}))
-	for _, name := range []string{"read-file", "mcp__armorer-tools__read-file", "Read"} {
+	for _, name := range []string{"read-file", "mcp__drover__read-file", "Read"} {
 		call := event.ToolCall{ID: "toolu_1", Name: name}
 		if got := testing.AllocsPerRun(100, func() { g.Decide(call, gate.Facts{}) }); got != 0 {
 			t.Errorf("%s: %v allocations, want none", name, got)

@@ -55,6 +55,7 @@ func RequireBefore(required map[string][]string) Policy {
 			errs = append(errs, fmt.Errorf("%q: %w", name, err))
 		}
 		needs = append(needs, n)
+		p.named = append(p.named, n.tool)
 	}
 	p.err = errors.Join(errs...)
 	p.Judge = func(c *Call, f *Facts) (event.Decision, bool) {
@@ -112,17 +113,16 @@ type ReadBeforeWriteOptions struct {
 // no file is denied; [tool.Fields] says where inputs name files.
 func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 	p := Policy{Name: "read-before-write", Stage: StageSession}
-	var tools []toolName
 	for _, name := range append([]string{"write_file", "edit_file"}, opts.WriteTools...) {
 		named, err := newToolName(strings.TrimSpace(name))
 		if err != nil {
 			p.err = errors.Join(p.err, fmt.Errorf("%q: %w", name, err))
 		}
-		tools = append(tools, named)
+		p.named = append(p.named, named)
 	}
 	p.Judge = func(c *Call, f *Facts) (event.Decision, bool) {
 		writes := c.Origin != Foreign && c.native().Files == tool.WritesFile
-		if !writes && !slices.ContainsFunc(tools, func(t toolName) bool { return t.means(c, true) }) {
+		if !writes && !slices.ContainsFunc(p.named, func(t toolName) bool { return t.means(c, true) }) {
 			return event.Decision{}, false
 		}
 		reason := unread(c, f)

@@ -43,12 +43,12 @@ const (
 func TestToolGateWithoutDanger(t *testing.T) {
 	g := toolGate(t, gate.ToolGateOptions{Registry: fileTools(t), ReadOnly: false, AllowMutation: new(true), AllowDangerous: new(false)})
 	for name, want := range map[string]string{
-		"read-file":                     jsonAllow,
-		"write-file":                    jsonAllow,
-		"delete-file":                   `{"behavior":"deny","message":"Use --dangerous to allow this tool."}`,
-		"mcp__armorer-tools__read-file": jsonAllow,
-		"mcp__other__read-file":         `{"behavior":"deny","message":"Tool not allowed: mcp__other__read-file"}`,
-		"Write":                         `{"behavior":"deny","message":"Tool not allowed: Write"}`,
+		"read-file":              jsonAllow,
+		"write-file":             jsonAllow,
+		"delete-file":            `{"behavior":"deny","message":"Use --dangerous to allow this tool."}`,
+		"mcp__drover__read-file": jsonAllow,
+		"mcp__other__read-file":  `{"behavior":"deny","message":"Tool not allowed: mcp__other__read-file"}`,
+		"Write":                  `{"behavior":"deny","message":"Tool not allowed: Write"}`,
 	} {
 		if got := g(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)

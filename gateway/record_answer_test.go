@@ -199,7 +199,7 @@ func FuzzReadRecording(f *testing.F) {
 			if _, ok := p.takeLocked(then.key, e.Request.Method); !ok {
 				t.Fatalf("exchange %d does not answer its own request", s.seq)
 			}
-			rewriteAnswer(stored.wire, e.Response.Headers["Content-Type"], e.Response.Chunks, newRenamer(stored.header.Folders, p.opts.Folders, nil).rewrite)
+			rewriteAnswer(stored.wire, e.Response.Headers["Content-Type"], e.Response.Chunks, newRenamer(stored.header.Folders, p.opts.Folders, nil, nil).rewrite)
 			rewriteAnswer(stored.wire, e.Response.Headers["Content-Type"], e.Response.Chunks, p.mask.rewrite)
 		}
 	})

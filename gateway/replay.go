@@ -119,11 +119,13 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
-	e, renamed, err := p.find(req, body)
+	e, ids, err := p.find(req, body)
 	if err != nil {
 		return p.notRecorded(req, err), nil
 	}
-	return p.answer(req, e, renamed)
+	renamed := maps.Clone(p.stored.wire.Replay.Renamed)
+	maps.DeleteFunc(renamed, func(_, now string) bool { return !bytes.Contains(body, []byte(now)) }) // this run has set another name
+	return p.answer(req, e, newRenamer(p.stored.header.Folders, p.opts.Folders, ids, renamed))
 }
 
 // find takes the exchange that answers a request, and what its ids are now.
@@ -169,7 +171,7 @@ func (p *Player) recorded(s storedExchange) (normalised, error) {
 }
 
 // answer makes the response of an exchange.
-func (p *Player) answer(req *http.Request, e exchange, renamed map[string]string) (*http.Response, error) {
+func (p *Player) answer(req *http.Request, e exchange, rename renamer) (*http.Response, error) {
 	r := e.Response
 	if r.Status == 0 {
 		return nil, fmt.Errorf("gateway: replay: exchange %d got no answer: %s", e.Seq, r.Error)
@@ -178,7 +180,6 @@ func (p *Player) answer(req *http.Request, e exchange, renamed map[string]string
 	for name, value := range r.Headers {
 		header.Set(name, value)
 	}
-	rename := newRenamer(p.stored.header.Folders, p.opts.Folders, renamed)
 	body := &playedBody{
 		ctx: req.Context(), closed: make(chan struct{}), pace: p.opts.Pace,
 		chunks: rewriteAnswer(p.stored.wire, r.Headers["Content-Type"], r.Chunks, rename.rewrite), end: io.EOF,

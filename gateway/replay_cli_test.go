@@ -3,6 +3,7 @@
 package gateway_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -28,13 +29,21 @@ type told struct {
 	Failed bool
 }
 
-// runCLI asks the CLI, whose model is at base.
-func runCLI(t *testing.T, cli *claudetest.RealCLI, base, prompt string) told {
+// runCLI asks the CLI, whose model is at base. Each server has the tool look.
+func runCLI(t *testing.T, cli *claudetest.RealCLI, base, prompt string, servers ...string) told {
 	t.Helper()
 	env := cli.Env(base)
 	opts := &claude.Options{
 		CLIPath: cli.Path, Dir: cli.Work, Env: claude.ExactEnv(env), StrictMCP: true,
-		SettingSources: []string{"project"}, PermissionMode: claude.ModeBypassPermissions,
+		SettingSources: []string{"project"}, PermissionMode: claude.ModeBypassPermissions, MCPServers: map[string]claude.MCPServer{},
+	}
+	for _, name := range servers {
+		look := claude.MustTool("look", "Looks.", func(context.Context, struct{}) (claude.ToolResult, error) { return claude.TextResult("a desk"), nil })
+		server, err := claude.NewToolServer(name, "1", nil, look)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts.MCPServers[name] = server.Server()
 	}
 	var got told
 	for m, err := range claude.Query(t.Context(), prompt, opts) {
@@ -149,6 +158,40 @@ func TestARunOfTheRealCLIReplaysElsewhere(t *testing.T) {
 			t.Errorf("unused: got %v, want the last three", left)
 		}
 	})
+}
+
+// Earlier versions had another name for the server of a program's tools, which the model reads and calls. The CLI sorts
+// tools by their names.
+func TestReplay_FormerNameOfTheToolServer(t *testing.T) {
+	const prompt = "Look around."
+	path := filepath.Join(t.TempDir(), "run.jsonl")
+	t.Run("record", func(t *testing.T) {
+		cli := workspace(t)
+		model := claudetest.NewModel(t, script.Call("mcp__wink__look", nil), script.Call("mcp__notes__look", nil), script.Text("A desk.")).RequireAllUsed()
+		recorder, err := gateway.Record(newModelEndpoint(t, model.BaseURL(), gateway.WireAnthropic), path, gateway.RecordOptions{Folders: foldersOf(cli)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := runCLI(t, cli, serveUpstream(t, recorder), prompt, "wink", "notes"); got.Result != "A desk." {
+			t.Fatalf("recorded run: got %+v", got)
+		}
+		if err := recorder.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, server := range []string{"drover", "wink"} {
+		t.Run("replay under "+server, func(t *testing.T) {
+			cli := workspace(t)
+			player := replayFrom(t, path, gateway.ReplayOptions{Folders: foldersOf(cli)})
+			got := runCLI(t, cli, serveUpstream(t, player), prompt, server, "notes")
+			if got.Result != "A desk." || player.Err() != nil || len(player.Unused()) != 0 {
+				t.Fatalf("got %q, unused %v, error %v", got.Result, player.Unused(), player.Err())
+			}
+			if !strings.Contains(got.Said[0], `"mcp__`+server+`__look"`) || !strings.Contains(got.Said[1], `"mcp__notes__look"`) {
+				t.Errorf("the model calls %s", got.Said)
+			}
+		})
+	}
 }
 
 // Two agents work at the same time. Their calls come in any order, with ids that the CLI makes up.

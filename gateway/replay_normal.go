@@ -42,6 +42,9 @@ func normalise(r recordedRequest, folders Folders, mask masker) normalised {
 		doc = string(body.bytes())
 	}
 	vary := &mask.wire.Replay
+	for former, now := range vary.Renamed {
+		doc = mapStrings(doc, func(s string) string { return replaceName(s, former, now, endsAnywhere) })
+	}
 	if vary.Tidy != nil {
 		n.session = vary.Tidy(doc, r.Headers)
 	}
@@ -160,7 +163,7 @@ type renaming struct {
 	ends     func(rest string) bool
 }
 
-func newRenamer(then, now Folders, ids map[string]string) renamer {
+func newRenamer(then, now Folders, ids, renamed map[string]string) renamer {
 	present := map[string]string{}
 	for _, p := range now.places() {
 		present[p.name] = p.path
@@ -170,6 +173,9 @@ func newRenamer(then, now Folders, ids map[string]string) renamer {
 		if path, ok := present[p.name]; ok {
 			r.names = append(r.names, renaming{p.path, path, endsPath})
 		}
+	}
+	for former, name := range renamed {
+		r.names = append(r.names, renaming{former, name, endsAnywhere})
 	}
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		if wordLength(id) == len(id) {
@@ -271,6 +277,8 @@ func replaceName(s, old, now string, ends func(rest string) bool) string {
 func endsPath(rest string) bool {
 	return endsID(rest) && (len(rest) < 2 || rest[0] != '.' || !isWord(rest[1]))
 }
+
+func endsAnywhere(string) bool { return true }
 
 func endsID(rest string) bool { return rest == "" || !isWord(rest[0]) }
 

@@ -151,6 +151,8 @@ type Variations struct {
 	IDs []Pattern
 	// Texts find what an agent says of the moment and of the machine; Replace stands for it.
 	Texts []Pattern
+	// Renamed are beginnings of names that agents used in earlier versions, with those that they use now.
+	Renamed map[string]string
 }
 
 // A Pattern is an expression that is compiled when a text contains Hint, which is in every match.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/internal/formername"
 	"github.com/drover-agents/drover/internal/lazyre"
 )
 
@@ -20,6 +21,16 @@ var messagesVariations = Variations{
 	Tidy:            tidyMessages,
 	IDs:             idPlaces,
 	Texts:           volatile,
+	Renamed:         renamedServers(),
+}
+
+// renamedServers are the beginnings of the names of our own tools.
+func renamedServers() map[string]string {
+	renamed := map[string]string{}
+	for _, server := range formername.ToolServers {
+		renamed[formername.Prefix(server)] = formername.Tool(formername.Prefix(server))
+	}
+	return renamed
 }
 
 const sessionHeader = "X-Claude-Code-Session-Id"
@@ -30,7 +41,8 @@ var idPlaces = []Pattern{
 	{Hint: "with ID: ", Regexp: lazyre.New(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
 	{Hint: "<task-id>", Regexp: lazyre.New(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
 	{Hint: "/tasks/", Regexp: lazyre.New(`/tasks/([A-Za-z0-9_-]{6,})\.output`)},
-	{Hint: "/claude-agent-", Regexp: lazyre.New(`/(claude-agent-[A-Z2-7]{16})\b`)}, // the home of a cell
+	{Hint: "/drover-home-", Regexp: lazyre.New(`/(drover-home-[A-Z2-7]{16})\b`)},   // the home of a cell
+	{Hint: "/claude-agent-", Regexp: lazyre.New(`/(claude-agent-[A-Z2-7]{16})\b`)}, // and in earlier versions
 	{Hint: "/tool-results/", Regexp: lazyre.New(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
 }
 
@@ -44,9 +56,11 @@ var volatile = []Pattern{
 	{Hint: "OS Version: ", Regexp: lazyre.New(`(?m)^( *(?:- )?OS Version: ).*$`), Replace: "${1}$${system}"},
 }
 
-// tidyMessages puts results into an order, and takes the one field out that holds nothing but the session.
+// tidyMessages puts results and names of tools into an order, and takes the one field out that holds nothing but the
+// session.
 func tidyMessages(body any, headers map[string]string) (session string) {
 	orderResults(body)
+	orderTools(body)
 	session = headers[sessionHeader]
 	if object, ok := body.(map[string]any); ok {
 		if metadata, ok := object["metadata"].(map[string]any); ok {
@@ -83,6 +97,42 @@ func orderBlocks(results []any) {
 		delete(r.(map[string]any), "cache_control")
 	}
 	slices.SortStableFunc(results, func(a, b any) int { return strings.Compare(resultID(a), resultID(b)) })
+}
+
+// orderTools puts tools of MCP servers, which the CLI sorts, into the order of their present names: in the list of the
+// request and where a text has a line for each.
+func orderTools(doc any) {
+	request, _ := doc.(map[string]any)
+	tools, _ := request["tools"].([]any)
+	name := func(tool any) string {
+		t, _ := tool.(map[string]any)
+		name, _ := t["name"].(string)
+		return name
+	}
+	sortRuns(tools, name)
+	mapStrings(doc, func(s string) string {
+		if !strings.Contains(s, "\n"+mcpPrefix) {
+			return s
+		}
+		lines := strings.Split(s, "\n")
+		sortRuns(lines, func(line string) string { return line })
+		return strings.Join(lines, "\n")
+	})
+}
+
+const mcpPrefix = "mcp__"
+
+// sortRuns sorts each run of neighbours that are named after tools of MCP servers.
+func sortRuns[T any](all []T, name func(T) string) {
+	isMCP := func(t T) bool { return strings.HasPrefix(name(t), mcpPrefix) }
+	for len(all) > 0 {
+		n := 0
+		for n < len(all) && isMCP(all[n]) {
+			n++
+		}
+		slices.SortStableFunc(all[:n], func(a, b T) int { return strings.Compare(name(a), name(b)) })
+		all = all[max(n, 1):]
+	}
 }
 
 // resultID is the id of the tool call whose result a block is; empty if it is none.

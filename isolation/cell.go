@@ -218,10 +218,10 @@ func (c *Cell) openUpstream(ctx context.Context, p Program) (upstream gateway.Up
 
 // openHome makes the home, after those of crashed programs were removed.
 func (c *Cell) openHome(p Program, upstream gateway.Upstream, judged bool) error {
-	if err := sweepHomes(c.isolation.TempDir); err != nil { // no reason not to run
+	if err := sweepHomes(c.isolation.TempDir, c.isolation.HomePrefix); err != nil { // no reason not to run
 		c.notes = append(c.notes, err.Error())
 	}
-	home, err := NewHome(c.isolation.TempDir, p.ConfigDir)
+	home, err := NewHome(HomeOptions{c.isolation.TempDir, c.isolation.HomePrefix, p.ConfigDir})
 	if err != nil {
 		return err
 	}

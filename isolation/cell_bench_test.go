@@ -170,12 +170,12 @@ func BenchmarkCellParts(b *testing.B) {
 
 func partSweepHomes(b *testing.B) func() error {
 	temp := b.TempDir()
-	return func() error { _, err := isolation.SweepHomes(temp); return err }
+	return func() error { _, err := isolation.SweepHomes(temp, ""); return err }
 }
 
 func partSweepMany(b *testing.B) func() error {
 	temp := fill(b, b.TempDir(), 50_000, 0)
-	return func() error { _, err := isolation.SweepHomes(temp); return err }
+	return func() error { _, err := isolation.SweepHomes(temp, ""); return err }
 }
 
 func partHome(b *testing.B) func() error {

@@ -33,14 +33,14 @@ func (p *pacer) try(work func()) {
 }
 
 var (
-	homeSweeps  sync.Map // folder -> *pacer
+	homeSweeps  sync.Map // folder and prefix -> *pacer
 	groupSweeps pacer
 )
 
 // sweepHomes removes the homes of crashed programs. What cannot be removed now is tried again by a
 // later run.
-func sweepHomes(parent string) (err error) {
-	p, _ := homeSweeps.LoadOrStore(parent, &pacer{})
-	p.(*pacer).try(func() { _, err = SweepHomes(parent) })
+func sweepHomes(parent, prefix string) (err error) {
+	p, _ := homeSweeps.LoadOrStore([2]string{parent, prefix}, &pacer{})
+	p.(*pacer).try(func() { _, err = SweepHomes(parent, prefix) })
 	return err
 }

@@ -87,7 +87,7 @@ func (c *Cell) startCommand(ctx context.Context, o ExecOptions) (_ launch.Proces
 	if err := c.openWorkspace(o.Program.Dir); err != nil {
 		return nil, err
 	}
-	if c.home, err = NewHome(c.isolation.TempDir, ""); err != nil {
+	if c.home, err = NewHome(HomeOptions{TempDir: c.isolation.TempDir, Prefix: c.isolation.HomePrefix}); err != nil {
 		return nil, err
 	}
 	c.onClose(c.home.Close)

@@ -7,12 +7,23 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/drover-agents/drover/internal/leftover"
 )
 
-// HomePrefix begins the name of every home.
-const HomePrefix = "claude-agent-"
+// HomePrefix begins the names of homes.
+const HomePrefix = "drover-home-"
+
+// HomeOptions configures [NewHome]. The zero value is ready to use.
+type HomeOptions struct {
+	// TempDir is the folder in which the home is made. Empty means [os.TempDir].
+	TempDir string
+	// Prefix begins the name of the home. Empty means [HomePrefix].
+	Prefix string
+	// ConfigDir is the name of the folder in the home for the configuration of a program. Empty means none.
+	ConfigDir string
+}
 
 // A Home is the private home of one run: settings, skills, transcripts, temporary files. Nobody else
 // can read it, and Close removes it. A program that is killed before it calls Close leaves it behind
@@ -22,17 +33,18 @@ type Home struct {
 	config string
 }
 
-// NewHome makes a home in the folder parent; empty means [os.TempDir]. In it are a folder for temporary files and, unless
-// config is empty, one of that name for the configuration of a program. Call Close when the run is over, whatever became
-// of it.
-func NewHome(parent, config string) (*Home, error) {
-	folder, err := homes.Make(parent)
+// NewHome makes a home. In it is a folder for temporary files. Call Close when the run is over, whatever became of it.
+func NewHome(o HomeOptions) (*Home, error) {
+	if strings.ContainsAny(o.Prefix, `/\`) {
+		return nil, fmt.Errorf("isolation: the prefix %q of homes has a slash\n  next: set Isolation.TempDir to choose the folder", o.Prefix)
+	}
+	folder, err := homes(o.Prefix).Make(o.TempDir)
 	if err != nil {
 		return nil, fmt.Errorf("isolation: a private home for the run: %w\n  next: set Isolation.TempDir to a folder that can be written to", err)
 	}
-	h := &Home{folder, config}
+	h := &Home{folder, o.ConfigDir}
 	err = os.Mkdir(h.TempDir(), 0o700)
-	if config != "" {
+	if o.ConfigDir != "" {
 		err = errors.Join(err, os.Mkdir(h.ConfigDir(), 0o700))
 	}
 	if err != nil {

@@ -27,7 +27,7 @@ func init() {
 	if parent == "" {
 		return
 	}
-	home, err := isolation.NewHome(parent, ".config")
+	home, err := isolation.NewHome(isolation.HomeOptions{TempDir: parent, ConfigDir: ".config"})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -54,7 +54,7 @@ func startProgram(t *testing.T, parent string) *program {
 
 func sweep(t *testing.T, parent string) []string {
 	t.Helper()
-	removed, err := isolation.SweepHomes(parent)
+	removed, err := isolation.SweepHomes(parent, "")
 	if err != nil {
 		t.Error(err)
 	}
@@ -88,6 +88,23 @@ func TestLeftoversOfAKilledProgramAreSwept(t *testing.T) {
 	checkEmpty(t, parent)
 }
 
+func TestSweepHomes_FormerAndOtherPrefixes(t *testing.T) {
+	const text = "The folder of this name without .lock is the private home of a run of Drover.\nBoth are removed when the run ends, or by a later run when the program was killed.\n"
+	parent := parentFolder(t)
+	var want []string
+	for _, prefix := range []string{"claude-agent-", "drover-home-", "mine-", "other-"} {
+		left := filepath.Join(parent, prefix+"NAMEOFAFOLDER234")
+		plant(t, filepath.Join(left, "file"), "x")
+		plant(t, left+".lock", text)
+		want = append(want, left)
+	}
+	removed, err := isolation.SweepHomes(parent, "mine-")
+	slices.Sort(removed)
+	if diff := cmp.Diff(want[:3], removed); diff != "" || err != nil {
+		t.Errorf("swept (-want +got):\n%s%v", diff, err)
+	}
+}
+
 func TestLeftoversAreNotSoughtInHomesOfTheLiving(t *testing.T) {
 	parent := parentFolder(t)
 	mine, other := newHome(t, parent), startProgram(t, parent)
@@ -116,18 +133,18 @@ func TestLeftoversThatAreNotOursStay(t *testing.T) {
 		}
 	}
 
-	plant(t, filepath.Join(parent, "claude-agent-foreign", "file"), "no marker")
-	plant(t, filepath.Join(parent, "claude-agent-other", "file"), "another program's marker")
-	plant(t, filepath.Join(parent, "claude-agent-other.lock"), "pid 7")
+	plant(t, filepath.Join(parent, "drover-home-foreign", "file"), "no marker")
+	plant(t, filepath.Join(parent, "drover-home-other", "file"), "another program's marker")
+	plant(t, filepath.Join(parent, "drover-home-other.lock"), "pid 7")
 	plant(t, filepath.Join(parent, "unrelated", "file"), "another name")
 	mark("unrelated.lock")
 	plant(t, filepath.Join(outside, "file"), "behind a link")
-	link(outside, "claude-agent-link")
-	mark("claude-agent-link.lock")
+	link(outside, "drover-home-link")
+	mark("drover-home-link.lock")
 	plant(t, filepath.Join(outside, "marker"), string(marker))
-	plant(t, filepath.Join(parent, "claude-agent-linked", "file"), "the marker is a link")
-	link(filepath.Join(outside, "marker"), "claude-agent-linked.lock")
-	link("claude-agent-linked.lock", "claude-agent-loop.lock")
+	plant(t, filepath.Join(parent, "drover-home-linked", "file"), "the marker is a link")
+	link(filepath.Join(outside, "marker"), "drover-home-linked.lock")
+	link("drover-home-linked.lock", "drover-home-loop.lock")
 
 	if diff := cmp.Diff([]string{ours.home}, sweep(t, parent)); diff != "" {
 		t.Errorf("swept (-want +got):\n%s", diff)
@@ -141,7 +158,7 @@ func TestLeftoversThatAreNotOursStay(t *testing.T) {
 	}
 	slices.Sort(left)
 	behind := filepath.Base(outside)
-	want := []string{behind + "/file", behind + "/marker", "claude-agent-foreign/file", "claude-agent-link/file", "claude-agent-linked/file", "claude-agent-other/file", "unrelated/file"}
+	want := []string{behind + "/file", behind + "/marker", "drover-home-foreign/file", "drover-home-link/file", "drover-home-linked/file", "drover-home-other/file", "unrelated/file"}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
@@ -168,7 +185,7 @@ func TestLeftoversOfOtherUsersStay(t *testing.T) {
 
 func TestAFolderThatCannotBeSweptIsNamed(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := isolation.SweepHomes(missing); err == nil || !strings.Contains(err.Error(), missing) {
+	if _, err := isolation.SweepHomes(missing, ""); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("got %v, want an error with the folder's name", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 func newHome(t *testing.T, parent string) *isolation.Home {
 	t.Helper()
-	home, err := isolation.NewHome(parent, ".config")
+	home, err := isolation.NewHome(isolation.HomeOptions{TempDir: parent, ConfigDir: ".config"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +35,16 @@ func checkEmpty(t *testing.T, dir string) {
 
 func TestAHomeIsPrivate(t *testing.T) {
 	parent := t.TempDir()
+	own, err := isolation.NewHome(isolation.HomeOptions{TempDir: parent, Prefix: "claude-agent-", ConfigDir: ".config"})
+	if err != nil || !strings.HasPrefix(filepath.Base(own.Path()), "claude-agent-") {
+		t.Fatalf("the home with another prefix is %v: %v", own, err)
+	}
+	defer own.Close()
 	home := newHome(t, parent)
-	if name := filepath.Base(home.Path()); !strings.HasPrefix(name, "claude-agent-") {
+	if name := filepath.Base(home.Path()); !strings.HasPrefix(name, "drover-home-") {
 		t.Errorf("the home is called %s", name)
 	}
-	err := filepath.WalkDir(parent, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(parent, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || path == parent {
 			return err
 		}
@@ -164,7 +169,10 @@ func makeDeep(t *testing.T, dir string, depth int) {
 }
 
 func TestAHomeThatCannotBeMadeSaysWhatToDo(t *testing.T) {
-	_, err := isolation.NewHome(filepath.Join(t.TempDir(), "missing"), "")
+	if _, err := isolation.NewHome(isolation.HomeOptions{Prefix: "../x"}); err == nil || !strings.Contains(err.Error(), "Isolation.TempDir") {
+		t.Errorf("got %v, want what to do", err)
+	}
+	_, err := isolation.NewHome(isolation.HomeOptions{TempDir: filepath.Join(t.TempDir(), "missing")})
 	if err == nil || !strings.Contains(err.Error(), "Isolation.TempDir") {
 		t.Errorf("got %v, want what to do", err)
 	}

@@ -45,6 +45,8 @@ type Isolation struct {
 	Strongest Level
 	// TempDir is where homes are made. Empty means [os.TempDir].
 	TempDir string
+	// HomePrefix begins their names. Empty means [HomePrefix].
+	HomePrefix string
 	// Furnish puts skills and files into the home before the program starts. Nil leaves it as made.
 	Furnish func(*Home) error
 	// Started is told of each process of the program. Nil means nobody wants to know.

@@ -68,7 +68,7 @@ func TestTheRealCLIBehindLandlockStaysThere(t *testing.T) {
 	i := onlyLandlock()
 	i.Network = isolation.WithDomains("example.org")
 	heard := playIn(t, cli, i, []try{
-		{"inside", "Bash", command("echo in > inside && cat inside && mktemp && git init -q repo && git -C repo status && echo x > /dev/null"), "claude-agent-", "", false},
+		{"inside", "Bash", command("echo in > inside && cat inside && mktemp && git init -q repo && git -C repo status && echo x > /dev/null"), "drover-home-", "", false},
 		{"canary", "Bash", command("cat " + canary + "; true"), "Permission denied", "THE CANARY", false},
 		{"list", "Bash", command("ls " + filepath.Dir(canary) + "; true"), "Permission denied", "file\n", false},
 		{"outside", "Bash", command("touch " + outside + "/bash && echo made; true"), "Permission denied", "made", false},

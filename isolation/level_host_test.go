@@ -31,8 +31,9 @@ func TestWithoutWallsHomeAndEnvironmentStayPrivate(t *testing.T) {
 	canary := filepath.Join(cli.Root, "canary")
 	plant(t, canary, "NO WALLS HERE")
 	i := isolation.Development()
+	i.HomePrefix = "mine-"
 	heard := playIn(t, cli, i, []try{
-		{"home", "Bash", command("echo $HOME $CLAUDE_CONFIG_DIR $TMPDIR"), "claude-agent-", cli.Home, false},
+		{"home", "Bash", command("echo $HOME $CLAUDE_CONFIG_DIR $TMPDIR"), "/mine-", cli.Home, false},
 		{"environ", "Bash", command("env"), "HOME=", "planted-password", false},
 		{"harmless", "Bash", command("env"), "HARMLESS_THEME=yes", "", false},
 		{"key", "Bash", command("echo key=$ANTHROPIC_API_KEY"), "key=", claudetest.FakeKey, false},

@@ -67,7 +67,7 @@ func TestTheCLIsOwnSandboxHoldsCommands(t *testing.T) {
 // longestFolder is a folder for homes whose name is as long as it may be.
 func longestFolder(t *testing.T) string {
 	t.Helper()
-	const length = 72 - len("/claude-agent-0123456789ABCDEF/tmp")
+	const length = 72 - len("/drover-home-0123456789ABCDEF/tmp")
 	dir := shortFolder(t)
 	dir = filepath.Join(dir, strings.Repeat("x", length-len(dir)-1))
 	if err := os.Mkdir(dir, 0o700); err != nil {

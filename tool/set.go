@@ -12,10 +12,10 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// How a server introduces itself where the options say nothing, as programs that come from elsewhere
-// expect it.
+// DefaultServerName is the name of the MCP server under which a model finds the tools of a program, and
+// DefaultServerVersion its version, where the options name no other.
 const (
-	DefaultServerName    = "armorer-tools"
+	DefaultServerName    = "drover"
 	DefaultServerVersion = "0.0.0"
 )
 

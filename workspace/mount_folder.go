@@ -29,7 +29,7 @@ func newFolder(opts *Options) (*folder, error) {
 	if strings.ContainsAny(opts.Prefix, `/\`) {
 		return nil, fmt.Errorf("workspace: the prefix %q is no beginning of a name\n  next: set TempDir to choose the folder", opts.Prefix)
 	}
-	kind := leftover.Kind{Prefix: opts.Prefix, Text: markerText, Beside: []string{storeSuffix}}
+	kind := leftover.Kind{Prefix: opts.Prefix, Former: []string{formerPrefix}, Text: markerText, Beside: []string{storeSuffix}}
 	sweep(kind, opts)
 	made, err := kind.Make(opts.TempDir)
 	if err != nil {

@@ -51,7 +51,10 @@ type Options struct {
 }
 
 // Prefix begins the names of workspaces.
-const Prefix = "wink-sdk-"
+const Prefix = "drover-workspace-"
+
+// formerPrefix began them in earlier versions.
+const formerPrefix = "wink-sdk-"
 
 // previewEntries is how many paths a [Preview] has.
 const previewEntries = 20

@@ -131,14 +131,33 @@ func TestAKeptWorkspaceKeepsNoCheckpoints(t *testing.T) {
 	}
 }
 
+// A workspace that an earlier version was killed over had another prefix.
+func TestOpen_RemovesWorkspacesUnderTheFormerPrefix(t *testing.T) {
+	const text = "The folder of this name without .lock is a workspace of Drover, and that with .store has its checkpoints.\n" +
+		"All are removed when the workspace is closed, or by a later one when the program was killed.\n"
+	temp := t.TempDir()
+	left := filepath.Join(temp, "wink-sdk-NAMEOFAFOLDER234")
+	must(t, os.Mkdir(left, 0o700))
+	must(t, os.Mkdir(left+".store", 0o700))
+	must(t, os.WriteFile(left+".lock", []byte(text), 0o600))
+	for _, prefix := range []string{"", "mine-"} {
+		opened(t, Options{TempDir: temp, Prefix: prefix})
+		if found, _ := filepath.Glob(left + "*"); len(found) > 0 {
+			t.Errorf("with the prefix %q %q are left", prefix, found)
+		}
+		must(t, os.Mkdir(left, 0o700))
+		must(t, os.WriteFile(left+".lock", []byte(text), 0o600))
+	}
+}
+
 func TestAWorkspaceIsAPrivateFolderThatCloseRemoves(t *testing.T) {
 	for _, c := range []struct {
 		name, prefix, want string
 		keep               bool
 	}{
-		{"by default", "", "wink-sdk-", false},
+		{"by default", "", "drover-workspace-", false},
 		{"with a prefix", "mine-", "mine-", false},
-		{"kept", "", "wink-sdk-", true},
+		{"kept", "", "drover-workspace-", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			temp := t.TempDir()

@@ -146,7 +146,7 @@ func (p *planter) goOn(t *testing.T, req agent.Request) {
 	got := record(t, p.runner(t, model, &isolation.Isolation{
 		Furnish: func(h *isolation.Home) error { home = h; return nil },
 		Started: func(claude.Process) {
-			files, _ := filepath.Glob(filepath.Join(home.TempDir(), "claude-resume-*", "projects", "*", "*.jsonl"))
+			files, _ := filepath.Glob(filepath.Join(home.TempDir(), "drover-resume-*", "projects", "*", "*.jsonl"))
 			for _, f := range files {
 				if text, err := os.ReadFile(f); err != nil || strings.Contains(string(text), deferralMark) {
 					t.Errorf("the CLI is given the mark of a deferred call (%v)", err)

@@ -50,16 +50,16 @@ func (f *forgetful) ask(event string, input map[string]any) (denied bool) {
 }
 
 func (f *forgetful) pre(id, input string) (denied bool) {
-	return f.ask("PreToolUse", map[string]any{"tool_name": "mcp__wink__note", "tool_input": json.RawMessage(input), "tool_use_id": id})
+	return f.ask("PreToolUse", map[string]any{"tool_name": "mcp__desk__note", "tool_input": json.RawMessage(input), "tool_use_id": id})
 }
 
 func (f *forgetful) batch(id string) {
-	f.ask("PostToolBatch", map[string]any{"tool_calls": []any{map[string]any{"tool_name": "mcp__wink__note", "tool_use_id": id}}})
+	f.ask("PostToolBatch", map[string]any{"tool_calls": []any{map[string]any{"tool_name": "mcp__desk__note", "tool_use_id": id}}})
 }
 
 func (f *forgetful) call(input string) {
 	f.rpc++
-	f.Reply(f.Ask("mcp_message", fmt.Sprintf(`{"server_name":"wink","message":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"note","arguments":%s}}}`, f.rpc, input)))
+	f.Reply(f.Ask("mcp_message", fmt.Sprintf(`{"server_name":"desk","message":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"note","arguments":%s}}}`, f.rpc, input)))
 }
 
 // With a CLI that tells no ids calls have them all the same: those of the hooks, by name and input, the first
@@ -119,7 +119,7 @@ func TestCallsHaveTheirIdsAlsoIfTheCLITellsNone(t *testing.T) {
 		return json.RawMessage(strings.ReplaceAll(string(call.Input), "rewrite me", "rewritten")), nil
 	}
 	for _, err := range New(script.Options()).Run(t.Context(), agent.Request{
-		Prompt: "go", Tools: tool.MustRegistry(nil, note), ToolServer: "wink", Host: host, Hooks: &agent.Hooks{Rewrite: rewrite},
+		Prompt: "go", Tools: tool.MustRegistry(nil, note), ToolServer: "desk", Host: host, Hooks: &agent.Hooks{Rewrite: rewrite},
 	}) {
 		if err != nil {
 			t.Fatal(err)

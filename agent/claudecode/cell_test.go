@@ -212,7 +212,7 @@ func TestAConversationGoesOnInAnotherCell(t *testing.T) {
 			home = h
 			return putGreeting(h)
 		},
-		Started: func(claude.Process) { laidOut, _ = filepath.Glob(filepath.Join(home.TempDir(), "claude-resume-*")) },
+		Started: func(claude.Process) { laidOut, _ = filepath.Glob(filepath.Join(home.TempDir(), "drover-resume-*")) },
 	}
 	runner, err := agent.NewRunner(claudecode.New(base).In(walls), nil)
 	if err != nil {

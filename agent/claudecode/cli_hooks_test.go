@@ -100,8 +100,8 @@ func TestEveryHookIsAskedAndTold(t *testing.T) {
 		model := claudetest.NewModel(t,
 			script.Reply(bash("echo one")).When(mainAgent),
 			script.Reply(bash("exit 3")).When(mainAgent),
-			script.Call("mcp__wink__look", nil).When(mainAgent),
-			script.Call("mcp__wink__fail", nil).When(mainAgent),
+			script.Call("mcp__desk__look", nil).When(mainAgent),
+			script.Call("mcp__desk__fail", nil).When(mainAgent),
 			script.Reply(delegate(false)).When(mainAgent),
 			script.Reply(bash("echo dug")).When(script.IsSubagent()),
 			script.Text("Dug.").When(script.IsSubagent()),
@@ -119,15 +119,15 @@ func TestEveryHookIsAskedAndTold(t *testing.T) {
 			}, tool.ReadOnly),
 			tool.Must("fail", "Fails.", func(context.Context, struct{}) (string, error) { return "", errors.New("broken") }, tool.ReadOnly))
 		got := run(t, base, agent.Request{
-			Prompt: "go", Tools: tools, ToolServer: "wink", OutputSchema: json.RawMessage(`{"type":"array","items":{"type":"string"}}`), Hooks: h.hooks(),
+			Prompt: "go", Tools: tools, ToolServer: "desk", OutputSchema: json.RawMessage(`{"type":"array","items":{"type":"string"}}`), Hooks: h.hooks(),
 		})
 		got.check(t)
 		want := []string{
 			"submitted go",
 			"Bash of main ended: success ",
 			"Bash of main ended: error Exit code 3",
-			"mcp__wink__look of main ended: success ",
-			"mcp__wink__fail of main ended: error Error: broken",
+			"mcp__desk__look of main ended: success ",
+			"mcp__desk__fail of main ended: error Error: broken",
 			"started general-purpose",
 			"Bash of sub ended: success ",
 			"sub stopped: Dug., .jsonl",
@@ -139,7 +139,7 @@ func TestEveryHookIsAskedAndTold(t *testing.T) {
 		if diff := cmp.Diff(want, h.lines); diff != "" {
 			t.Errorf("the hooks were told (-want +got):\n%s", diff)
 		}
-		for _, text := range []string{"MORE-TO-THE-PROMPT", "MORE-TO-Bash", "MORE-TO-mcp__wink__look", "MORE-TO-mcp__wink__fail", "MORE-TO-Agent", "Run the tests <first> & last."} {
+		for _, text := range []string{"MORE-TO-THE-PROMPT", "MORE-TO-Bash", "MORE-TO-mcp__desk__look", "MORE-TO-mcp__desk__fail", "MORE-TO-Agent", "Run the tests <first> & last."} {
 			if !model.SawText(text) {
 				t.Errorf("the model did not read %q", text)
 			}
@@ -150,7 +150,7 @@ func TestEveryHookIsAskedAndTold(t *testing.T) {
 		if call := of[event.ToolResult](got)[2]; event.CallID(id) != call.ID {
 			t.Errorf("the tool was called as %q, and its call is %q", id, call.ID)
 		}
-		if !strings.Contains(strings.Join(model.Requests()[0].ToolNames(), " "), "mcp__wink__look") {
+		if !strings.Contains(strings.Join(model.Requests()[0].ToolNames(), " "), "mcp__desk__look") {
 			t.Errorf("the model sees %q first, and not our tools", model.Requests()[0].ToolNames())
 		}
 	})

@@ -27,7 +27,7 @@ func TestWhatAConfigSaysIsLaidUnderRequests(t *testing.T) {
 		"nothing is said":                {Config{}, agent.Request{}, [2][]string{}},
 		"lists":                          {some, agent.Request{}, [2][]string{{"Read"}, {"Bash"}}},
 		"lists and tools of the request": {some, agent.Request{Tools: registry}, [2][]string{{"Read", "mcp__drover"}, {"Bash"}}},
-		"under another name":             {some, agent.Request{Tools: registry, ToolServer: "wink"}, [2][]string{{"Read", "mcp__wink"}, {"Bash"}}},
+		"under another name":             {some, agent.Request{Tools: registry, ToolServer: "desk"}, [2][]string{{"Read", "mcp__desk"}, {"Bash"}}},
 		"no tools but those of the request": {
 			Config{AllowedTools: []string{}}, agent.Request{Tools: registry}, [2][]string{{"mcp__drover"}, nil},
 		},

@@ -195,7 +195,7 @@ type ownTools struct {
 }
 
 func toolsOf(req agent.Request) ownTools {
-	return ownTools{req.Tools, cmp.Or(req.ToolServer, agent.ToolServer)}
+	return ownTools{req.Tools, cmp.Or(req.ToolServer, tool.DefaultServerName)}
 }
 
 // prefix begins the names of the tools, and names all of them.

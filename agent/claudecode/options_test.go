@@ -98,7 +98,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"PartialText":     {true, "PartialMessages"},
 
 		"AppendSystemPrompt": {"Be kind.", "SystemPrompt"},
-		"ToolServer":         {"wink", ""}, // of no tools
+		"ToolServer":         {"desk", ""}, // of no tools
 		"Servers":            {map[string]agent.Server{"web": {URL: "http://127.0.0.1:1"}}, "MCPServers"},
 		"Skills":             {[]agent.Skill{named("greet")}, "AllowedTools"},
 		"Hooks":              {&agent.Hooks{Submitted: quiet}, "Hooks Settings"},
@@ -262,9 +262,9 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 		"one of ours by its bare name":     {agent.Request{Tools: desk(t), AllowedTools: []string{"look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
 		"one of ours by its full name":     {agent.Request{Tools: desk(t), AllowedTools: []string{"mcp__drover__save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
 		"all of ours":                      {agent.Request{Tools: desk(t), AllowedTools: []string{"Read", "mcp__drover"}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
-		"under another name":               {agent.Request{Tools: desk(t), ToolServer: "my.wink"}, mapped{AllowedTools: []string{"mcp__my_wink"}, Servers: 1}},
-		"under another name, by bare name": {agent.Request{Tools: desk(t), ToolServer: "my.wink", AllowedTools: []string{"look"}, DisallowedTools: []string{"save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_wink__look"}, DisallowedTools: []string{"mcp__my_wink__save"}, StrictMCP: true, Servers: 1}},
-		"under another name, by full name": {agent.Request{Tools: desk(t), ToolServer: "my.wink", AllowedTools: []string{"mcp__my_wink__look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_wink__look"}, StrictMCP: true, Servers: 1}},
+		"under another name":               {agent.Request{Tools: desk(t), ToolServer: "my.desk"}, mapped{AllowedTools: []string{"mcp__my_desk"}, Servers: 1}},
+		"under another name, by bare name": {agent.Request{Tools: desk(t), ToolServer: "my.desk", AllowedTools: []string{"look"}, DisallowedTools: []string{"save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, DisallowedTools: []string{"mcp__my_desk__save"}, StrictMCP: true, Servers: 1}},
+		"under another name, by full name": {agent.Request{Tools: desk(t), ToolServer: "my.desk", AllowedTools: []string{"mcp__my_desk__look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, StrictMCP: true, Servers: 1}},
 		"skills":                           {agent.Request{Skills: []agent.Skill{named("greet")}}, mapped{AllowedTools: []string{"Skill"}}},
 		"skills, with a host":              {agent.Request{Skills: []agent.Skill{named("greet")}, Host: allowAll}, mapped{}},
 		"skills and a list":                {agent.Request{Skills: []agent.Skill{named("greet")}, AllowedTools: []string{"Read"}}, mapped{Tools: []string{"Read", "Skill"}, AllowedTools: []string{"Read", "Skill"}, StrictMCP: true}},
@@ -284,12 +284,12 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 
 func TestToolServer_Introduction(t *testing.T) {
 	var o claude.Options
-	release, err := serveTools(&o, agent.Request{Tools: desk(t), ToolServer: "wink"}, func(event.ToolResult) {})
+	release, err := serveTools(&o, agent.Request{Tools: desk(t), ToolServer: "desk"}, func(event.ToolResult) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	server, ok := o.MCPServers["wink"].(*claude.MCPInProcess)
+	server, ok := o.MCPServers["desk"].(*claude.MCPInProcess)
 	if !ok {
 		t.Fatalf("the servers are %v", o.MCPServers)
 	}
@@ -297,7 +297,7 @@ func TestToolServer_Introduction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `"serverInfo":{"name":"wink","version":"1.0.0"}`; !strings.Contains(string(manifest.InitializeResult), want) {
+	if want := `"serverInfo":{"name":"desk","version":"1.0.0"}`; !strings.Contains(string(manifest.InitializeResult), want) {
 		t.Errorf("the server introduces itself as %s, want %s", manifest.InitializeResult, want)
 	}
 }
@@ -335,7 +335,7 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		"schema that is none":            {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
 		"tool with two names":            {req: agent.Request{AllowedTools: []string{"Read,Write"}}, want: "Tools[0]"},
 		"server of the same name":        {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil)}, `MCP server "drover" already`},
-		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"wink": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil), ToolServer: "wink"}, `MCP server "wink" already`},
+		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"desk": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil), ToolServer: "desk"}, `MCP server "desk" already`},
 		"a text after a file":            {claude.Options{SystemPrompt: claude.PromptFile{Path: "x"}}, agent.Request{AppendSystemPrompt: "Be kind."}, "Request.AppendSystemPrompt: nothing can be added to the file"},
 		"bare mode with hooks":           {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "bare mode"},
 		"hooks that settings switch off": {claude.Options{Settings: json.RawMessage(`{"disableAllHooks":true}`)}, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "disableAllHooks"},

@@ -56,7 +56,7 @@ func isOwnFile(name, home string) bool {
 	}
 	config, name, _ := strings.Cut(name, "/")
 	if config == "tmp" {
-		if config, name, _ = strings.Cut(name, "/"); !strings.HasPrefix(config, "claude-resume-") {
+		if config, name, _ = strings.Cut(name, "/"); !strings.HasPrefix(config, "drover-resume-") {
 			return false
 		}
 	} else if config != ".claude" {

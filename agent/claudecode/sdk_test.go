@@ -203,7 +203,7 @@ func TestSDKServerListsNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `"serverInfo":{"name":"armorer-tools","version":"0.0.0"}`; !strings.Contains(string(manifest.InitializeResult), want) {
+	if want := `"serverInfo":{"name":"drover","version":"0.0.0"}`; !strings.Contains(string(manifest.InitializeResult), want) {
 		t.Errorf("the server introduces itself as %s, want %s", manifest.InitializeResult, want)
 	}
 }

@@ -82,7 +82,7 @@ func TestKillingTheProgramEndsWhatWaits(t *testing.T) {
 	if left := processesWith(t, temp); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
 	}
-	if _, err := isolation.SweepHomes(temp); err != nil {
+	if _, err := isolation.SweepHomes(temp, ""); err != nil {
 		t.Error(err)
 	}
 	if homes, _ := filepath.Glob(filepath.Join(temp, isolation.HomePrefix+"*")); len(homes) > 0 {

@@ -101,7 +101,7 @@ func (m *Model) serveMessage(w http.ResponseWriter, hr *http.Request, r *Request
 		w: w, ctx: hr.Context(), turn: turn, request: r,
 		id: id, messageID: fmt.Sprintf("msg_%s%04d", m.script.IDPrefix, r.Number),
 	}
-	a.turn.Content = m.identify(turn.Content, r.Number)
+	a.turn.Content = m.identify(turn.Content, r)
 	a.send()
 }
 
@@ -130,12 +130,17 @@ func validateComputed(t Turn, r *Request) error {
 	return nil
 }
 
-// identify gives ids to the tool calls that have none.
-func (m *Model) identify(blocks []Block, number int) []Block {
+// identify gives ids to the tool calls that have none, and their present names to tools of scripts of earlier versions.
+func (m *Model) identify(blocks []Block, r *Request) []Block {
 	out := make([]Block, len(blocks))
 	for i, b := range blocks {
-		if call, ok := b.(ToolCall); ok && call.ID == "" {
-			call.ID = fmt.Sprintf("toolu_%s%04d_%d", m.script.IDPrefix, number, i+1)
+		if call, ok := b.(ToolCall); ok {
+			if call.ID == "" {
+				call.ID = fmt.Sprintf("toolu_%s%04d_%d", m.script.IDPrefix, r.Number, i+1)
+			}
+			if t, ok := r.Tool(call.Name); ok {
+				call.Name = t.Name
+			}
 			b = call
 		}
 		out[i] = b

@@ -116,7 +116,7 @@ func (m Match) conditions() []condition {
 		"system text contains %q", m.SystemText)
 	add(m.Text != "", func(r *Request) bool { return r.SawText(m.Text) }, "request contains %q", m.Text)
 	add(m.Model != "", func(r *Request) bool { return modelMatches(m.Model, r.Model) }, "model is %s", m.Model)
-	add(m.ToolOffered != "", func(r *Request) bool { return slices.Contains(r.ToolNames(), m.ToolOffered) },
+	add(m.ToolOffered != "", func(r *Request) bool { _, ok := r.Tool(m.ToolOffered); return ok },
 		"tool %s is offered", m.ToolOffered)
 	add(m.AfterTool != "", func(r *Request) bool { return r.BringsToolResult(m.AfterTool) },
 		"the result of %s has just come", m.AfterTool)

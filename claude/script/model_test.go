@@ -230,6 +230,38 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+// Scripts of earlier versions name tools of a program under another server.
+func TestModel_FormerNamesOfTools(t *testing.T) {
+	const body = `{"model":"m","max_tokens":9,"tools":[{"name":"mcp__drover__look"},{"name":"mcp__wink__own"}],"messages":[
+		{"role":"user","content":"x"},
+		{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"mcp__drover__look","input":{}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"out"}]}]}`
+	for name, want := range map[string]string{
+		"mcp__wink__look":          "mcp__drover__look",
+		"mcp__armorer-tools__look": "mcp__drover__look",
+		"mcp__drover__look":        "mcp__drover__look",
+		"mcp__wink__own":           "mcp__wink__own",
+		"mcp__wink__none":          "mcp__wink__none",
+		"mcp__other__look":         "mcp__other__look",
+	} {
+		server := start(t, script.New(script.Call(name, nil)))
+		if answer := mustPost(t, server, body); !strings.Contains(answer, `"name":"`+want+`"`) {
+			t.Errorf("a call of %s is answered as %s, want %s", name, answer, want)
+		}
+		looks := want == "mcp__drover__look"
+		offered := looks || want == "mcp__wink__own"
+		r := server.LastRequest()
+		for _, m := range []script.Match{script.AfterTool(name), script.HasToolResult(name)} {
+			if m.Holds(r) != looks {
+				t.Errorf("%s: got %t, want %t", m, !looks, looks)
+			}
+		}
+		if m := script.ToolOffered(name); m.Holds(r) != offered {
+			t.Errorf("%s: got %t, want %t", m, !offered, offered)
+		}
+	}
+}
+
 func TestOtherPaths(t *testing.T) {
 	s := script.New()
 	s.CountTokens = 321

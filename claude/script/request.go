@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/internal/formername"
 )
 
 // A Request is what a client sent. It is never changed after it was recorded; do not change it.
@@ -134,13 +136,15 @@ func (r *Request) ToolNames() []string {
 	return names
 }
 
-// Tool returns the offered tool of that name.
+// Tool returns the offered tool of that name. A name of an earlier version, such as mcp__wink__x, finds the tool that
+// has it now, mcp__drover__x, unless there is one of just that name.
 func (r *Request) Tool(name string) (Tool, bool) {
-	i := slices.IndexFunc(r.Tools, func(t Tool) bool { return t.Name == name })
-	if i < 0 {
-		return Tool{}, false
+	for _, name := range []string{name, formername.Tool(name)} {
+		if i := slices.IndexFunc(r.Tools, func(t Tool) bool { return t.Name == name }); i >= 0 {
+			return r.Tools[i], true
+		}
 	}
-	return r.Tools[i], true
+	return Tool{}, false
 }
 
 // ToolResult tells what the model saw of a tool's result. The tool is given by the id of the call
@@ -196,7 +200,7 @@ func toolResults(messages []Message, names map[string]string, idOrName string) [
 				continue
 			}
 			name := names[p.ToolUseID]
-			if idOrName == "" || idOrName == p.ToolUseID || idOrName == name {
+			if idOrName == "" || idOrName == p.ToolUseID || idOrName == name || formername.Tool(idOrName) == name {
 				out = append(out, ToolResult{p.ToolUseID, name, p.Content.Text(), p.IsError, p.Content})
 			}
 		}

@@ -24,6 +24,6 @@
 // The CLI writes a session's file 10 to 100 ms after the same line was seen on its output, so a
 // session read during a run may lack its newest lines. A session in two places (the same id below
 // two projects) is found once, in the newer file. A process that is killed leaves its [Resumed]
-// directory behind, named claude-resume-* in the temporary directory. Paths are not brought to Unicode normal form C:
+// directory behind, named drover-resume-* in the temporary directory. Paths are not brought to Unicode normal form C:
 // the CLI was seen to take them as they are.
 package transcript

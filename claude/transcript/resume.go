@@ -67,7 +67,7 @@ func Materialise(ctx context.Context, store Store, key Key, opts ResumeOptions) 
 		return nil, err
 	}
 	opts.LoadTimeout = cmp.Or(opts.LoadTimeout, time.Minute)
-	dir, err := os.MkdirTemp(opts.TempDir, "claude-resume-*") // MkdirTemp makes it 0700
+	dir, err := os.MkdirTemp(opts.TempDir, "drover-resume-*") // MkdirTemp makes it 0700
 	if err != nil {
 		return nil, fmt.Errorf("transcript: resuming %s: %w", key, err)
 	}

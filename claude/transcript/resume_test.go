@@ -81,8 +81,8 @@ func TestMaterialise(t *testing.T) {
 	if diff := cmp.Diff(want, tree(t, r.Dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if !strings.HasPrefix(filepath.Base(r.Dir), "claude-resume-") {
-		t.Errorf("directory %s, want claude-resume-*", r.Dir)
+	if !strings.HasPrefix(filepath.Base(r.Dir), "drover-resume-") {
+		t.Errorf("directory %s, want drover-resume-*", r.Dir)
 	}
 	checkModes(t, r.Dir)
 	if err := errors.Join(r.Close(), r.Close()); err != nil {

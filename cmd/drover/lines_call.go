@@ -12,10 +12,9 @@ import (
 	"strings"
 	"time"
 
-	root "github.com/drover-agents/drover" // tests have a function of its name
-	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/formername"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -59,11 +58,12 @@ func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 // toolName is the name of a tool as a person would say it: one of ours without its server, one of
 // somebody else's server with it.
 func toolName(name string) (text string, ours bool) {
-	n, isMCP := tool.ParseMCPName(name, agent.ToolServer, root.ToolServer)
+	name = formername.Tool(name)
+	n, isMCP := tool.ParseMCPName(name)
 	switch {
 	case !isMCP:
 		return name, false
-	case n.Server == agent.ToolServer || n.Server == root.ToolServer:
+	case n.Server == tool.DefaultServerName:
 		return n.Tool, true
 	}
 	return joinWords(n.Server, n.Tool), false

@@ -96,7 +96,7 @@ const greeter = `while read -r line; do
   case $line in
   *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"greeter","version":"1"}}}\n' "$id" ;;
   *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
-  *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s from %s"}]}}\n' "$id" "$GREETING" "$(basename "$PWD" | cut -c1-4)" ;;
+  *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s from %s"}]}}\n' "$id" "$GREETING" "$(basename "$PWD" | cut -c1-17)" ;;
   esac
 done
 `
@@ -133,7 +133,7 @@ policy: {networkAccess: allow}
 		}
 	}
 	got := p.run("run", "-f", "agent.yaml", "--allow-localhost")
-	for tool, want := range map[string]string{"mcp__local__greet": "hello from wink", "mcp__web__find": "found on the host"} {
+	for tool, want := range map[string]string{"mcp__local__greet": "hello from drover-workspace-", "mcp__web__find": "found on the host"} {
 		if result, _, _ := model.ToolResult(tool); got.code != 0 || result != want {
 			t.Errorf("%s: got %q, want %q (exit code %d)\n%s\n%s", tool, result, want, got.code, got.out, got.errors)
 		}

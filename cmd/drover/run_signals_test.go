@@ -140,7 +140,7 @@ func TestNothingOutlivesDrover(t *testing.T) {
 	if got := r.wait(); got.code != -1 {
 		t.Errorf("got %+v, want the end by a signal", got)
 	}
-	if left, _ := filepath.Glob(filepath.Join(p.cli.Temp, "claude-agent-*")); len(left) == 0 {
+	if left, _ := filepath.Glob(filepath.Join(p.cli.Temp, "drover-home-*")); len(left) == 0 {
 		t.Error("no home is left: there is nothing to clear up, and the test sees nothing")
 	}
 	p.leaves = false

@@ -32,7 +32,7 @@ func TestAnalyse(t *testing.T) {
 	cli.WriteFile(t, "shop.py", "# TODO: open on Sundays\n")
 	cli.WriteFile(t, "broken.py", "# TODO: mend\n\xff\xfe\n") // fails after it has found something
 	call := func(id, file string) script.Turn {
-		return script.Reply(script.ToolCall{ID: id, Name: "mcp__wink__analyze", Input: script.Input{"file_path": file}})
+		return script.Reply(script.ToolCall{ID: id, Name: "mcp__drover__analyze", Input: script.Input{"file_path": file}})
 	}
 	model := claudetest.NewModel(t,
 		call("toolu_1", "cart.py"), call("toolu_2", "broken.py"), call("toolu_3", "shop.py"), call("toolu_4", "cart.py"),

@@ -51,7 +51,7 @@ func TestHermetic(t *testing.T) {
 				t.Errorf("the model was paid for with %q, want %q", got, key)
 			}
 			saw, _, _ := model.ToolResult("Bash")
-			for _, want := range []string{secret + ": No such file", "\n0\n", "evil.example:80 is denied", "/claude-agent-"} {
+			for _, want := range []string{secret + ": No such file", "\n0\n", "evil.example:80 is denied", "/drover-home-"} {
 				if !strings.Contains(saw, want) {
 					t.Errorf("the command saw %q, want %q in it", saw, want)
 				}

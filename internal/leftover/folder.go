@@ -14,6 +14,8 @@ import (
 type Kind struct {
 	// Prefix begins the name of every folder of the kind, and of no other.
 	Prefix string
+	// Former are prefixes that the kind had. Folders under them are swept.
+	Former []string
 	// Text is what the marker says to people who find it. A sweep knows a marker by it.
 	Text string
 	// Beside are the ends of the names of further folders, such as ".store": one each beside every

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -50,7 +51,9 @@ func (k Kind) marked(root *os.Root) (folders []string, err error) {
 		var names []string
 		names, err = dir.Readdirnames(1024)
 		for _, name := range names {
-			if folder, marked := strings.CutSuffix(name, markerSuffix); marked && strings.HasPrefix(folder, k.Prefix) {
+			folder, marked := strings.CutSuffix(name, markerSuffix)
+			begins := func(prefix string) bool { return strings.HasPrefix(folder, prefix) }
+			if marked && (begins(k.Prefix) || slices.ContainsFunc(k.Former, begins)) {
 				folders = append(folders, folder)
 			}
 		}

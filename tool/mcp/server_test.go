@@ -97,7 +97,7 @@ func TestServeIntroducesItself(t *testing.T) {
 		opts mcp.ServeOptions
 		want []string
 	}{
-		{"defaults", mcp.ServeOptions{}, []string{`"name":"armorer-tools"`, `"version":"0.0.0"`, `"listChanged":true`}},
+		{"defaults", mcp.ServeOptions{}, []string{`"name":"drover"`, `"version":"0.0.0"`, `"listChanged":true`}},
 		{"options", mcp.ServeOptions{Name: "n", Version: "v", Instructions: "Be nice."}, []string{`"name":"n"`, `"version":"v"`, `"instructions":"Be nice."`}},
 	}
 	for _, tt := range tests {

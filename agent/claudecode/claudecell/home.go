@@ -53,7 +53,7 @@ func populate(in isolation.Inside, addDirs []string) (notes []string, err error)
 
 // NewHome makes a home for a CLI that is started without [Open]; see [isolation.NewHome].
 func NewHome(parent string, o HomeOptions) (*isolation.Home, error) {
-	h, err := isolation.NewHome(parent, configDir)
+	h, err := isolation.NewHome(isolation.HomeOptions{TempDir: parent, ConfigDir: configDir})
 	if err != nil {
 		return nil, err
 	}
