@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/prompt"
@@ -22,7 +23,7 @@ func TestCleanup_FailureDoesNotReplaceTheAnswer(t *testing.T) {
 	unclosed := errors.New("the folder is busy")
 	var log bytes.Buffer
 	k := &keeper{Adapter: agenttest.New(answers()), unclosed: unclosed}
-	resp, err := drover.Evaluate(t.Context(), k, reviewPrompt(t), &drover.Options{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	resp, err := drover.Evaluate(t.Context(), k, reviewPrompt(t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil || resp == nil {
 		t.Fatalf("the answer is %v, and the error %v; want an answer alone", resp, err)
 	}
@@ -40,7 +41,7 @@ func TestCleanup_FailureBeforeARestartDoesNotReplaceTheAnswer(t *testing.T) {
 	hidden.Summary, hidden.Visibility = "There is more.", prompt.Summary
 	asks := []agenttest.Step{calls(call("1", "mcp__drover__"+prompt.OpenSections, `{"section_keys":["more"],"reason":"curious"}`)), agenttest.Block()}
 	k := &keeper{Adapter: newMoody(asks, []agenttest.Step{answers()}), unclosed: unclosed}
-	resp, err := drover.Evaluate(t.Context(), k, reviewPrompt(t, hidden), &drover.Options{Dir: t.TempDir(), RestartToOpen: true})
+	resp, err := drover.Evaluate(t.Context(), k, reviewPrompt(t, hidden), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, RestartToOpen: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestCleanup_FailureIsInTheErrorToo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := &keeper{Adapter: newMoody(x.runs...), unclosed: unclosed}
-				resp, err := drover.Evaluate(t.Context(), k, newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir(), Retry: x.retry})
+				resp, err := drover.Evaluate(t.Context(), k, newPrompt[prompt.Text](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: x.retry})
 				failure, ok := errors.AsType[*drover.EvaluationError](err)
 				if !ok || resp != nil || x.cause != nil && !errors.Is(err, x.cause) || !errors.Is(err, unclosed) {
 					t.Fatalf("the response is %v, and the error %v", resp, err)
@@ -80,7 +81,7 @@ func TestCleanup_FailureIsInTheErrorToo(t *testing.T) {
 	t.Run("of an attempt before the answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			k := &keeper{Adapter: newMoody(fails(errBusyModel, ""), succeeds("Fine.")), unclosed: unclosed}
-			resp, err := drover.Evaluate(t.Context(), k, newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}})
+			resp, err := drover.Evaluate(t.Context(), k, newPrompt[prompt.Text](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: &drover.RetryPolicy{}})
 			if err != nil || !errors.Is(resp.Cleanup, unclosed) {
 				t.Errorf("the response is %+v, and the error %v", resp, err)
 			}
@@ -88,7 +89,7 @@ func TestCleanup_FailureIsInTheErrorToo(t *testing.T) {
 	})
 	t.Run("of an agent that could not be prepared", func(t *testing.T) {
 		k := &keeper{Adapter: newMoody(succeeds("Fine.")), unready: func() error { return errBadModel }, unclosed: unclosed}
-		c := converse(t, k, &drover.Options{Dir: t.TempDir()})
+		c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 		if err := c.Prepare(t.Context()); !errors.Is(err, errBadModel) || !errors.Is(err, unclosed) {
 			t.Errorf("the error is %v", err)
 		}

@@ -89,7 +89,7 @@ func (w *worker) keeps() *tool.Tool {
 func (w *worker) work(p *prompt.Prompt[review], transcript string) {
 	defer w.cancel()
 	w.response, w.err = drover.Evaluate(w.ctx, w.adapter, p, &drover.Options{
-		Session: w.session, Tracker: w.tracker, Workspace: w.files, Transcript: &drover.TranscriptOptions{File: transcript},
+		Session: w.session, Tracker: w.tracker, Settings: agent.Settings{Workspace: w.files}, Transcript: &drover.TranscriptOptions{File: transcript},
 	})
 }
 

@@ -114,7 +114,7 @@ func TestAForkStaysAFork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := &keeper{Adapter: newMoody(tokened("one"), x.first, tokened("two"))}
-				c := converse(t, k, &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}})
+				c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: &drover.RetryPolicy{}})
 				if _, err := c.Begin(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -137,7 +137,7 @@ func TestAForkStaysAFork(t *testing.T) {
 func TestAForkThatIsInterruptedAtOnceStaysAFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newMoody(tokened("one"), []agenttest.Step{agenttest.Obstinate(), agenttest.Sleep(time.Second)}, tokened("two"), tokened("two"))
-		c := converse(t, a, &drover.Options{Dir: t.TempDir()})
+		c := converse(t, a, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 		if _, err := c.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestAForkThatIsInterruptedAtOnceStaysAFork(t *testing.T) {
 // An agent that cannot be kept goes on from the last answer, also after a turn that failed.
 func TestAFailedTurnDoesNotForgetTheConversation(t *testing.T) {
 	a := newMoody(tokened("one"), []agenttest.Step{agenttest.Fail(errBadModel)}, tokened("two"))
-	c := converse(t, a, &drover.Options{Dir: t.TempDir()})
+	c := converse(t, a, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 	if _, err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestAFailedTurnDoesNotForgetTheConversation(t *testing.T) {
 func TestWhatIsSaidLaterIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keeper{Adapter: newMoody(tokened("one"), fails(errBusyModel, ""), tokened("two"))}
-		c := converse(t, k, &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}})
+		c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: &drover.RetryPolicy{}})
 		if _, err := c.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestWhatIsSaidLaterOpensSections(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newMoody(tokened("one"), []agenttest.Step{open, agenttest.Block()}, tokened("two"))
-	c := drover.Converse(&keeper{Adapter: a}, p, &drover.Options{Dir: t.TempDir(), RestartToOpen: true})
+	c := drover.Converse(&keeper{Adapter: a}, p, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, RestartToOpen: true})
 	defer c.Close()
 	if _, err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestWhyAnAgentThatStartsWasStopped(t *testing.T) {
 					<-ctx.Done()
 					return ctx.Err()
 				}}
-				_, err := drover.Evaluate(t.Context(), k, newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir(), Retry: retry, Deadline: guard.FromNow(time.Minute)})
+				_, err := drover.Evaluate(t.Context(), k, newPrompt[prompt.Text](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: retry, Deadline: guard.FromNow(time.Minute)})
 				if !errors.Is(err, guard.ErrDeadlineExceeded) {
 					t.Errorf("it ended with %v, want that the deadline has passed", err)
 				}
@@ -253,7 +253,7 @@ func TestWhyAnAgentThatStartsWasStopped(t *testing.T) {
 // The error of an evaluation inside of another is its cause, and not its error.
 func TestAnEvaluationInsideOfAnother(t *testing.T) {
 	inner := &drover.EvaluationError{Prompt: "inner", Message: "no", Err: errBadModel}
-	_, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Fail(inner)), newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir()})
+	_, err := drover.Evaluate(t.Context(), agenttest.New(agenttest.Fail(inner)), newPrompt[prompt.Text](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 	outer, ok := err.(*drover.EvaluationError) // which of the two it is
 	if !ok || outer.Prompt != "demo:task" || !errors.Is(err, errBadModel) || inner.Summary.Attempts != 0 {
 		t.Errorf("the error is %+v", err)
@@ -270,7 +270,7 @@ func TestABeginningAfterAFailureSaysThePrompt(t *testing.T) {
 			}
 			return nil
 		}}
-		c := converse(t, k, &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}})
+		c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: &drover.RetryPolicy{}})
 		if _, err := c.Begin(t.Context()); !errors.Is(err, errBadModel) {
 			t.Fatalf("it ended with %v", err)
 		}
@@ -286,7 +286,7 @@ func TestABeginningAfterAFailureSaysThePrompt(t *testing.T) {
 // An agent that does not get ready is not the one that is talked to later.
 func TestAnAgentThatDoesNotGetReady(t *testing.T) {
 	k := &keeper{Adapter: newMoody(tokened("one")), unready: func() error { return errBadModel }}
-	c := converse(t, k, &drover.Options{Dir: t.TempDir()})
+	c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 	if err := c.Prepare(t.Context()); !errors.Is(err, errBadModel) {
 		t.Fatalf("it ended with %v", err)
 	}
@@ -305,7 +305,7 @@ func TestAConversationGoesOnWhenThereIsRoomAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := converse(t, newMoody(tokened("one")), &drover.Options{Dir: t.TempDir(), Session: s})
+	c := converse(t, newMoody(tokened("one")), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Session: s})
 	if _, err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestACallInTheBackgroundIsRecordedOnce(t *testing.T) {
 	s := session.New(nil)
 	background := event.Event{Payload: call("1", "Bash", `{}`), AgentID: "sub"}
 	k := &keeper{Adapter: agenttest.New(agenttest.EmitEvents(background), agenttest.Done("one"))}
-	c := converse(t, k, &drover.Options{Dir: t.TempDir(), Session: s})
+	c := converse(t, k, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Session: s})
 	if _, err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestACallInTheBackgroundIsRecordedOnce(t *testing.T) {
 }
 
 func TestAClosedConversationHasNoTurn(t *testing.T) {
-	c := converse(t, newMoody(tokened("one")), &drover.Options{Dir: t.TempDir()})
+	c := converse(t, newMoody(tokened("one")), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 	if _, err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -39,11 +39,11 @@ func TestEvaluationError_AlwaysHasAKind(t *testing.T) {
 		options drover.Options
 		kind    agent.FailureKind
 	}{
-		"no value for a placeholder": {nobody, unbound, drover.Options{Dir: cli.Work}, agent.FailureRequest},
-		"no such folder":             {nobody, newPrompt[string](t), drover.Options{Dir: filepath.Join(cli.Work, "none")}, agent.FailureRequest},
-		"no credentials":             {nobody, newPrompt[string](t), drover.Options{Dir: cli.Work}, agent.FailureAuthentication},
-		"no credentials of AWS":      {bedrock, newPrompt[string](t), drover.Options{Dir: cli.Work}, agent.FailureAuthentication},
-		"an agent that cannot start": {unstarted, newPrompt[string](t), drover.Options{Dir: cli.Work}, agent.FailureRequest},
+		"no value for a placeholder": {nobody, unbound, drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureRequest},
+		"no such folder":             {nobody, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: filepath.Join(cli.Work, "none")}}, agent.FailureRequest},
+		"no credentials":             {nobody, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureAuthentication},
+		"no credentials of AWS":      {bedrock, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureAuthentication},
+		"an agent that cannot start": {unstarted, newPrompt[string](t), drover.Options{Settings: agent.Settings{Dir: cli.Work}}, agent.FailureRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := drover.Evaluate(t.Context(), c.adapter, c.prompt, &c.options)

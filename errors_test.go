@@ -271,7 +271,7 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 		"529": {status(529), drover.Options{}, failing{phase: drover.PhaseRequest, kind: agent.FailureOverloaded, throttle: drover.ThrottleOverloaded, retry: later, is: []error{claude.ErrOverloaded}}},
 		"an option that cannot be": {
 			status(500),
-			drover.Options{Effort: "no such effort"},
+			drover.Options{Settings: agent.Settings{Effort: "no such effort"}},
 			failing{phase: drover.PhaseRequest, kind: agent.FailureRequest, retry: hopeless, says: []string{"no such effort"}},
 		},
 	} {
@@ -404,10 +404,10 @@ func TestLimitsEndARunOfTheRealCLI(t *testing.T) {
 		"cancel": {[]script.Turn{script.Hang()}, drover.Options{}, 0, true, failing{
 			phase: drover.PhaseResponse, kind: agent.FailureInterrupted, retry: hopeless, is: []error{context.Canceled, because},
 		}},
-		"budget": {[]script.Turn{script.Call("TodoWrite", script.Input{"todos": []any{}}).Metered(script.Usage{Input: 600, Output: 500})}, drover.Options{MaxBudgetUSD: 0.00001}, 0, false, failing{
+		"budget": {[]script.Turn{script.Call("TodoWrite", script.Input{"todos": []any{}}).Metered(script.Usage{Input: 600, Output: 500})}, drover.Options{Settings: agent.Settings{MaxBudgetUSD: 0.00001}}, 0, false, failing{
 			phase: drover.PhaseBudget, kind: agent.FailureMaxBudget, retry: hopeless, is: []error{guard.ErrBudgetExhausted},
 		}},
-		"turns": {[]script.Turn{script.Call("Glob", script.Input{"pattern": "*"}).Always()}, drover.Options{MaxTurns: 2}, 0, false, failing{
+		"turns": {[]script.Turn{script.Call("Glob", script.Input{"pattern": "*"}).Always()}, drover.Options{Settings: agent.Settings{MaxTurns: 2}}, 0, false, failing{
 			phase: drover.PhaseResponse, kind: agent.FailureMaxTurns, retry: hopeless, is: []error{claude.ErrMaxTurns},
 		}},
 	} {

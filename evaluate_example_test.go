@@ -42,10 +42,12 @@ func reviewFolder(ctx context.Context, out io.Writer, folder string, opts *claud
 	adapter := claudecode.New(opts) // nil: the claude that is installed
 	defer adapter.Close()
 	resp, err := drover.Evaluate(ctx, adapter, p, &drover.Options{
-		Dir:          folder,
-		AllowedTools: []string{"Read", "Glob", "Grep"},
-		Deadline:     guard.FromNow(5 * time.Minute),
-		Budget:       &guard.Budget{MaxTotalTokens: 200_000},
+		Settings: agent.Settings{
+			Dir:          folder,
+			AllowedTools: []string{"Read", "Glob", "Grep"},
+		},
+		Deadline: guard.FromNow(5 * time.Minute),
+		Budget:   &guard.Budget{MaxTotalTokens: 200_000},
 	})
 	if err != nil {
 		return err

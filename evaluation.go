@@ -262,20 +262,18 @@ func (e *evaluation) open(ctx context.Context) error {
 func (e *evaluation) request() (agent.Request, error) {
 	rendered := e.live.Rendered()
 	r := agent.Request{
-		Dir: e.opts.Dir, Workspace: e.place.workspace(), Model: e.opts.Model, Effort: e.opts.Effort,
-		MaxTurns: e.opts.MaxTurns, SideCallsPerTurn: e.opts.SideCallsPerTurn, MaxBudgetUSD: e.opts.MaxBudgetUSD, SystemPrompt: e.opts.SystemPrompt,
-		AllowedTools: e.opts.AllowedTools, DisallowedTools: e.opts.DisallowedTools,
-		Tools: e.live.Registry(), ToolServer: e.opts.ToolServer, Servers: e.opts.Servers, OutputSchema: rendered.OutputSchema,
-		PartialText: e.opts.PartialText, Resume: e.resumeToken(), Fork: e.forks, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
+		Settings: e.opts.Settings,
+		Tools:    e.live.Registry(), OutputSchema: rendered.OutputSchema,
+		Resume: e.resumeToken(), Fork: e.forks, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
 		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}
+	r.Workspace, r.Permissions = e.place.workspace(), nil // the gate of the host has the permissions
 	if e.tracker != nil {
 		r.Trackers = []*guard.Tracker{e.tracker}
 	}
 	for _, s := range rendered.Skills {
 		r.Skills = append(r.Skills, s)
 	}
-	r.AppendSystemPrompt = e.opts.AppendSystemPrompt
 	switch e.opts.Placement {
 	case AsSystem:
 		r.SystemPrompt = rendered.Text
@@ -547,7 +545,7 @@ func (e *evaluation) snapshot(token string, p *place) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), snapshotTime)
 	defer cancel()
-	now, err := s.Snapshot(ctx, agent.Request{Dir: e.opts.Dir, Workspace: p.workspace(), Resume: token})
+	now, err := s.Snapshot(ctx, agent.Request{Settings: agent.Settings{Dir: e.opts.Dir, Workspace: p.workspace()}, Resume: token})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.before != "" {

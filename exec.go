@@ -21,7 +21,7 @@ func (h *host) exec() guard.Exec {
 	if !ok {
 		return nil
 	}
-	where := agent.Request{Dir: h.opts.Dir, Workspace: h.place.workspace()}
+	where := agent.Request{Settings: agent.Settings{Dir: h.opts.Dir, Workspace: h.place.workspace()}}
 	return func(ctx context.Context, argv []string) (guard.Executed, error) {
 		return adapter.Exec(ctx, where, argv)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -27,7 +28,7 @@ func TestACompletionCommandRunsInASecondCell(t *testing.T) {
 	base := cli.Options(model)
 	base.PermissionMode, base.AllowBypass = claude.ModeBypassPermissions, true
 	resp, err := drover.Evaluate(t.Context(), claudecode.New(base), simplePrompt(t), &drover.Options{
-		Completion: guard.CommandSucceeds("bash", "-c", check), Dir: cli.Work,
+		Completion: guard.CommandSucceeds("bash", "-c", check), Settings: agent.Settings{Dir: cli.Work},
 	})
 	if err != nil {
 		t.Fatal(err)

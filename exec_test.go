@@ -39,7 +39,7 @@ func TestWhoRunsTheCommandsOfACompletionCheck(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			run := (&host{evaluation: newEvaluation(c.adapter, p, parser(p), &Options{Exec: c.exec, Dir: "/work"})}).exec()
+			run := (&host{evaluation: newEvaluation(c.adapter, p, parser(p), &Options{Exec: c.exec, Settings: agent.Settings{Dir: "/work"}})}).exec()
 			if run == nil {
 				if c.want != "" {
 					t.Error("nobody runs it")

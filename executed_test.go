@@ -46,7 +46,7 @@ func TestPromptExecuted_FiguresOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s := session.New(nil)
-		resp, err := drover.Evaluate(t.Context(), measured(), reviewPrompt(t), &drover.Options{Session: s, Model: "opus", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		resp, err := drover.Evaluate(t.Context(), measured(), reviewPrompt(t), &drover.Options{Session: s, Settings: agent.Settings{Model: "opus"}, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

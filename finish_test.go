@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/prompt"
@@ -52,7 +53,7 @@ func TestAnEndThatCannotBeRecordedIsNoSuccess(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		run := drover.Stream(t.Context(), agenttest.New(answers()), reviewPrompt(t), &drover.Options{Dir: t.TempDir(), Session: s})
+		run := drover.Stream(t.Context(), agenttest.New(answers()), reviewPrompt(t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Session: s})
 		var last event.Done
 		for e := range run.Events() {
 			last, _ = e.Payload.(event.Done)

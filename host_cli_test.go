@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -97,7 +98,7 @@ func TestEachCallOfTheRealCLIIsRecordedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			resp, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t), &drover.Options{
-				Session: s, ToolTimeout: 200 * time.Millisecond, DisallowedTools: []string{"WebFetch"},
+				Session: s, ToolTimeout: 200 * time.Millisecond, Settings: agent.Settings{DisallowedTools: []string{"WebFetch"}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -137,9 +138,9 @@ func TestEachCallOfTheRealCLIIsRecordedOnce(t *testing.T) {
 // The CLI spells a server in the names of its tools with letters, digits, "_" and "-".
 func TestToolServer_NameThatTheCLISpellsOtherwise(t *testing.T) {
 	for name, o := range map[string]*drover.Options{
-		"tools of the prompt are not named": {AllowedTools: []string{"Bash"}},
-		"one is named":                      {AllowedTools: []string{"mcp__my.tools__note"}},
-		"all are named":                     {AllowedTools: []string{"mcp__my.tools"}, DisallowedTools: []string{"mcp__my.tools__other"}},
+		"tools of the prompt are not named": {Settings: agent.Settings{AllowedTools: []string{"Bash"}}},
+		"one is named":                      {Settings: agent.Settings{AllowedTools: []string{"mcp__my.tools__note"}}},
+		"all are named":                     {Settings: agent.Settings{AllowedTools: []string{"mcp__my.tools"}, DisallowedTools: []string{"mcp__my.tools__other"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := claudetest.NewModel(t,
@@ -183,7 +184,7 @@ func TestPathsAreLedIntoTheWorkspaceByTheRealCLI(t *testing.T) {
 		judged = append(judged, string(c.Input))
 		return event.Decision{}, false
 	})
-	if _, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t), &drover.Options{Session: s, Dir: dir, Policies: []gate.Policy{watch}}); err != nil {
+	if _, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t), &drover.Options{Session: s, Settings: agent.Settings{Dir: dir}, Policies: []gate.Policy{watch}}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(filepath.Join(root, "new.txt")); err != nil || string(got) != "y" {

@@ -51,9 +51,9 @@ func TestReasonsOfDenialsAreWordForWord(t *testing.T) {
 		{"deadline", drover.Options{Deadline: inAnHour}, late, "Deadline exceeded"},
 		{"budget", drover.Options{Budget: &guard.Budget{MaxTotalTokens: 10}}, spent, "Token budget exhausted"},
 		{"deadline before budget", drover.Options{Deadline: inAnHour, Budget: &guard.Budget{MaxTotalTokens: 10}}, func(r *agenttest.Run) { late(r); spent(r) }, "Deadline exceeded"},
-		{"budget before lists", drover.Options{Budget: &guard.Budget{MaxTotalTokens: 10}, DisallowedTools: []string{"Bash"}}, spent, "Token budget exhausted"},
+		{"budget before lists", drover.Options{Budget: &guard.Budget{MaxTotalTokens: 10}, Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, spent, "Token budget exhausted"},
 		{"session", drover.Options{Session: blocked("Bash")}, nothing, "Tool Bash blocked by session policy"},
-		{"lists before session", drover.Options{Session: blocked("Bash"), DisallowedTools: []string{"Bash"}}, nothing, "Bash is denied"},
+		{"lists before session", drover.Options{Session: blocked("Bash"), Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, nothing, "Bash is denied"},
 		{"session before own policies", drover.Options{Session: blocked("Bash"), Policies: []gate.Policy{no("mine")}}, nothing, "Tool Bash blocked by session policy"},
 		{"own policies", drover.Options{Policies: []gate.Policy{no("mine")}}, nothing, "mine says no"},
 	} {
@@ -82,14 +82,14 @@ func TestWhatNothingForbidsIsAllowed(t *testing.T) {
 		want event.Verdict
 	}{
 		"nothing is said":                  {drover.Options{}, call("1", "Bash", `{"command":"x"}`), event.Allow},
-		"permissions allow":                {drover.Options{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}, call("1", "Bash", `{"command":"x"}`), event.Allow},
-		"permissions deny":                 {drover.Options{Permissions: &gate.Permissions{ShellExecute: gate.LevelDeny}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
-		"a list without it":                {drover.Options{AllowedTools: []string{"Read"}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
-		"a list with another argument":     {drover.Options{AllowedTools: []string{"Bash(git status)"}}, call("1", "Bash", `{"command":"git push"}`), event.Deny},
-		"a list with its argument":         {drover.Options{AllowedTools: []string{"Bash(git status)"}}, call("1", "Bash", `{"command":"git status"}`), event.Allow},
-		"a list, and a tool of the prompt": {drover.Options{AllowedTools: []string{"Read"}}, call("1", "mcp__drover__note", `{}`), event.Allow},
-		"a list that chooses among those":  {drover.Options{AllowedTools: []string{"mcp__drover__other"}}, call("1", "mcp__drover__note", `{}`), event.Deny},
-		"an empty list":                    {drover.Options{AllowedTools: []string{}}, call("1", "mcp__drover__note", `{}`), event.Deny},
+		"permissions allow":                {drover.Options{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}, call("1", "Bash", `{"command":"x"}`), event.Allow},
+		"permissions deny":                 {drover.Options{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelDeny}}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
+		"a list without it":                {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Read"}}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
+		"a list with another argument":     {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Bash(git status)"}}}, call("1", "Bash", `{"command":"git push"}`), event.Deny},
+		"a list with its argument":         {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Bash(git status)"}}}, call("1", "Bash", `{"command":"git status"}`), event.Allow},
+		"a list, and a tool of the prompt": {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Read"}}}, call("1", "mcp__drover__note", `{}`), event.Allow},
+		"a list that chooses among those":  {drover.Options{Settings: agent.Settings{AllowedTools: []string{"mcp__drover__other"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
+		"an empty list":                    {drover.Options{Settings: agent.Settings{AllowedTools: []string{}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
 	} {
 		var got event.Decision
 		if _, err := play(t, &x.opts, decides(x.call, &got), answers()); err != nil {
@@ -181,7 +181,7 @@ func TestOpenedSectionsHoldInTheSameRun(t *testing.T) {
 	var before, after event.Decision
 	fetch := func(id string) event.ToolCall { return call(id, "WebFetch", `{"url":"http://x"}`) }
 	a := agenttest.New(decides(fetch("1"), &before), opens("2"), decides(fetch("3"), &after), calls(call("4", "mcp__drover__extra", `{}`)), answers())
-	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, prompt.Markdown("task", "Task", "Review."), hidden()), &drover.Options{Session: s, AllowedTools: []string{"WebFetch"}})
+	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, prompt.Markdown("task", "Task", "Review."), hidden()), &drover.Options{Session: s, Settings: agent.Settings{AllowedTools: []string{"WebFetch"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func TestTheAgentIsToldTheContextOnce(t *testing.T) {
 	}
 	lines := "[Context] Current task: read it\n[Context] Working directory: " + dir
 	var first, later string
-	resp, err := play(t, &drover.Options{Session: s, Dir: dir}, func(r *agenttest.Run) {
+	resp, err := play(t, &drover.Options{Session: s, Settings: agent.Settings{Dir: dir}}, func(r *agenttest.Run) {
 		if !strings.HasPrefix(r.Request.Prompt, lines+"\n\n") || !strings.Contains(r.Request.Prompt, "Review it.") {
 			t.Errorf("the first message is %q", r.Request.Prompt)
 		}
@@ -201,7 +201,7 @@ func TestAnAgentThatDoesNotAskIsToldAfterwards(t *testing.T) {
 			_ = os.WriteFile(filepath.Join(dir, "out.txt"), nil, 0o600)
 		}
 	}, answers())
-	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t), &drover.Options{Dir: dir, Completion: guard.FilesExist("out.txt")})
+	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t), &drover.Options{Settings: agent.Settings{Dir: dir}, Completion: guard.FilesExist("out.txt")})
 	if err != nil {
 		t.Fatal(err)
 	}

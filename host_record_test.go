@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -39,7 +40,7 @@ func TestEachCallIsRecordedOnceHoweverItEnds(t *testing.T) {
 	}{
 		"success":                       {step: makes(call("1", "Bash", `{}`), `"out"`, ""), want: "1 Bash native success"},
 		"failure":                       {step: makes(call("1", "Bash", `{}`), ``, "exit 1"), want: "1 Bash native error: exit 1"},
-		"denied by the gate":            {opts: drover.Options{DisallowedTools: []string{"Bash"}}, step: makes(call("1", "Bash", `{}`), `""`, ""), want: "1 Bash native denied: Bash is denied"},
+		"denied by the gate":            {opts: drover.Options{Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, step: makes(call("1", "Bash", `{}`), `""`, ""), want: "1 Bash native denied: Bash is denied"},
 		"refused by the agent itself":   {step: failed("1", "Edit", "String to replace not found"), want: "1 Edit native error: String to replace not found"},
 		"a tool that there is not":      {step: failed("1", "Nope", "No such tool"), want: "1 Nope native error: No such tool"},
 		"never ended":                   {step: agenttest.Emit(call("1", "Bash", `{}`)), want: "1 Bash native cancelled: The turn ended before the call did."},
@@ -52,8 +53,8 @@ func TestEachCallIsRecordedOnceHoweverItEnds(t *testing.T) {
 		"ours: wrong arguments":         {step: calls(call("1", own, `{"text":1}`)), want: "1 note bridged error: Validation error: "},
 		"ours: no such tool":            {step: calls(call("1", "mcp__drover__nope", `{}`)), want: `1 nope bridged error: There is no tool "nope". The tools are: note.`},
 		"ours: time out":                {opts: drover.Options{ToolTimeout: time.Millisecond}, step: calls(call("1", own, `{"text":"a","then":"wait"}`)), want: "1 note bridged error: "},
-		"ours: denied by the gate":      {opts: drover.Options{DisallowedTools: []string{own}}, step: calls(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: mcp__drover__note is denied"},
-		"ours: denied where it runs":    {opts: drover.Options{DisallowedTools: []string{own}}, step: unasked(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: "},
+		"ours: denied by the gate":      {opts: drover.Options{Settings: agent.Settings{DisallowedTools: []string{own}}}, step: calls(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: mcp__drover__note is denied"},
+		"ours: denied where it runs":    {opts: drover.Options{Settings: agent.Settings{DisallowedTools: []string{own}}}, step: unasked(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: "},
 		"ours: approved and not denied": {opts: drover.Options{Policies: []gate.Policy{gate.AskTools("note")}}, step: calls(call("1", own, `{"text":"a"}`)), want: "1 note bridged denied: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestARecordSaysWhatWasCalledWhereAndHowLong(t *testing.T) {
 	s := session.New(nil)
 	c := call("1", "Write", `{"file_path":"/w/a.txt","content":"x"}`)
 	c.Dir = "/w"
-	if _, err := play(t, &drover.Options{Session: s, Dir: t.TempDir()}, makes(c, `{"filePath":"/w/a.txt"}`, ""), makes(call("2", "Bash", `{"command":"ls"}`), `{"stdout":"a\nb","stderr":""}`, ""), answers()); err != nil {
+	if _, err := play(t, &drover.Options{Session: s, Settings: agent.Settings{Dir: t.TempDir()}}, makes(c, `{"filePath":"/w/a.txt"}`, ""), makes(call("2", "Bash", `{"command":"ls"}`), `{"stdout":"a\nb","stderr":""}`, ""), answers()); err != nil {
 		t.Fatal(err)
 	}
 	calls := session.Query[session.ToolInvoked](s)

@@ -17,7 +17,6 @@ import (
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/telemetry"
 	"github.com/drover-agents/drover/tool"
-	"github.com/drover-agents/drover/workspace"
 )
 
 // Options say within which bounds a prompt is evaluated. Nil and the zero value are ready to use: one
@@ -26,11 +25,13 @@ type Options struct {
 	// Session is where everything is recorded, and whose state takes part: the gate asks it which tools are
 	// blocked, context lines come from its plan. Nil means a new one; see [Summary].
 	Session *session.Session
-	// Workspace is the place that the agent works in. Nil means that of the prompt's sections, else the one that
-	// is open for the Session, else an empty folder that is removed afterwards, unless Dir names one.
-	Workspace *workspace.Workspace
-	// Dir is the working directory. With a Workspace it is a folder of that.
-	Dir string
+	// Settings say how the agent works. Without a Workspace and a Dir it works in the workspace of the prompt's sections,
+	// else in the one that is open for the Session, else in an empty folder that is removed afterwards. The tools of the
+	// prompt are added to AllowedTools unless the list names some of them. Every call is judged by Permissions and
+	// Policies, beside the policies of the prompt and the limits; what none of them forbids is allowed. Without
+	// Permissions, a permission mode that the adapter was given decides about the agent's own tools of which no policy has
+	// an opinion. AppendSystemPrompt is before the prompt where that goes into the system prompt too.
+	agent.Settings
 
 	// Deadline is when the evaluation has to be over. The zero value means that of the Budget, if any.
 	Deadline guard.Deadline
@@ -43,31 +44,11 @@ type Options struct {
 	// RunContext names the run in logs, events and traces. Empty fields are filled in.
 	RunContext guard.RunContext
 
-	// Model is the model that is asked, Effort how hard it is to work, MaxTurns how many model calls it may
-	// take, MaxBudgetUSD what it may cost in dollars, and SystemPrompt replaces the agent's own.
-	// Where they say nothing, the adapter's own configuration holds.
-	Model        string
-	Effort       string
-	MaxTurns     int
-	MaxBudgetUSD float64
-	// SideCallsPerTurn limits the model calls beside the main conversation, as those of subagents, to so many
-	// for each of MaxTurns. Zero means the adapter's default.
-	SideCallsPerTurn int
-	SystemPrompt     string
-	// AppendSystemPrompt is added to the system prompt, before the prompt if that goes there too.
-	AppendSystemPrompt string
-	// AllowedTools are the only tools that the agent may use. Those of the prompt are added unless the list
-	// names some of them. Nil allows all that nothing else forbids, and an empty list none. DisallowedTools
-	// are those that it may not use.
-	AllowedTools    []string
-	DisallowedTools []string
 	// Placement is where the text of the prompt goes. The zero value means the user's message.
 	Placement Placement
 	// Input is the user's message where the prompt goes into the system prompt. Empty means a sentence that
 	// says to begin.
 	Input string
-	// PartialText also streams text while it is written, as [event.TextDelta].
-	PartialText bool
 	// Resume continues the conversation of a token, from [Response.ResumeToken].
 	Resume string
 
@@ -80,22 +61,14 @@ type Options struct {
 	RestartToOpen bool
 	MaxExpansions int
 
-	// Servers are MCP servers that the agent itself connects to; see [agent.Request].
-	Servers map[string]agent.Server
-	// ToolServer is the name of the server under which the model finds the tools of the prompt. Empty means
-	// [tool.DefaultServerName], "drover".
-	ToolServer string
 	// ToolTimeout bounds each call of a tool of the prompt. Zero means none.
 	ToolTimeout time.Duration
 	// Before and After are those of [tool.Options].
 	Before []tool.Before
 	After  []tool.After
 
-	// Permissions and Policies judge every call, beside the policies of the prompt and the limits above. What
-	// none of them forbids is allowed; without Permissions, a permission mode that the adapter was given
-	// decides about the agent's own tools of which no policy has an opinion.
-	Permissions *gate.Permissions
-	Policies    []gate.Policy
+	// Policies judge every call beside Permissions.
+	Policies []gate.Policy
 	// Approver is asked where they say ask. Nil denies such calls.
 	Approver gate.Approver
 	// Feedback is given to the model while it works.

@@ -152,7 +152,7 @@ func TestSuccessWithoutAnAnswerIsAnError(t *testing.T) {
 			wordy(s, "I said that it is 4.")
 			s.UntilEOF()
 		})
-		_, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options()), newPrompt[pair](t), &drover.Options{Dir: t.TempDir()})
+		_, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options()), newPrompt[pair](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
 		failing{
 			phase: drover.PhaseResponse, kind: agent.FailureNoOutput, retry: hopeless, is: []error{claude.ErrStructuredOutput},
 			payload: map[string]any{
@@ -260,7 +260,7 @@ func TestACheckerSeesTheAnswerItself(t *testing.T) {
 		if _, err := r.Request.Hooks.Answering(r.Context, agent.Answer{Output: given}); err != nil {
 			t.Error(err)
 		}
-	}, agenttest.Emit(event.Done{Status: event.DoneSuccess, Output: given})), newPrompt[[]string](t), &drover.Options{Dir: t.TempDir(), Completion: checker})
+	}, agenttest.Emit(event.Done{Status: event.DoneSuccess, Output: given})), newPrompt[[]string](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Completion: checker})
 	if diff := cmp.Diff([]string{`["a"]`}, seen); err != nil || diff != "" {
 		t.Errorf("%v; the checker has seen (-want +got):\n%s", err, diff)
 	}

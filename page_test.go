@@ -46,7 +46,7 @@ func TestThePageOfEvaluateNamesEveryOption(t *testing.T) {
 		reflect.TypeFor[drover.Options](), reflect.TypeFor[drover.Summary](), reflect.TypeFor[drover.RetryPolicy](),
 		reflect.TypeFor[drover.EvaluationError](), reflect.TypeFor[drover.ThrottleError](), reflect.TypeFor[drover.Stats](),
 	} {
-		for field := range of.Fields() {
+		for _, field := range reflect.VisibleFields(of) {
 			if !strings.Contains(page, "`"+field.Name+"`") {
 				t.Errorf("the page does not name %s of %s", field.Name, of.Name())
 			}

@@ -45,15 +45,15 @@ func TestThePlaceOfAPrompt(t *testing.T) {
 		notInUser    string
 	}{
 		"as the user's message": {
-			opts: drover.Options{AppendSystemPrompt: "Be brief.", Input: "unheard"},
+			opts: drover.Options{Settings: agent.Settings{AppendSystemPrompt: "Be brief."}, Input: "unheard"},
 			user: []string{text}, system: []string{theirs, "Be brief."}, notInSystem: text, notInUser: "unheard",
 		},
 		"as the system prompt": {
-			opts:   drover.Options{Placement: drover.AsSystem, AppendSystemPrompt: "Be brief.", SystemPrompt: "unheard"},
+			opts:   drover.Options{Placement: drover.AsSystem, Settings: agent.Settings{AppendSystemPrompt: "Be brief.", SystemPrompt: "unheard"}},
 			system: []string{text, "Be brief."}, user: []string{"Begin."}, notInSystem: theirs, notInUser: text,
 		},
 		"added to the system prompt": {
-			opts:   drover.Options{Placement: drover.AppendedToSystem, AppendSystemPrompt: "Be brief.", Input: "Look up."},
+			opts:   drover.Options{Placement: drover.AppendedToSystem, Settings: agent.Settings{AppendSystemPrompt: "Be brief."}, Input: "Look up."},
 			system: []string{theirs, "Be brief.\n\n## 1. Task (task)\n\n" + text}, user: []string{"Look up."}, notInSystem: "unheard", notInUser: text,
 		},
 	} {
@@ -149,7 +149,7 @@ func TestAPreparedConversationSaysWhatAColdOneSays(t *testing.T) {
 	begin := func(prepare bool) *script.Request {
 		t.Helper()
 		before := len(model.Requests())
-		c := drover.Converse(a, reviewPrompt(t), &drover.Options{Dir: cli.Work})
+		c := drover.Converse(a, reviewPrompt(t), &drover.Options{Settings: agent.Settings{Dir: cli.Work}})
 		defer func() {
 			if err := c.Close(); err != nil {
 				t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
@@ -23,7 +24,7 @@ func TestRetry_DenialOfACallThatWasNotReported(t *testing.T) {
 				}
 				m := newMoody(fails(errBusyModel, "", uses("Bash"), runs,
 					agenttest.Emit(event.ToolResult{ID: "x", Name: "unknown", Status: event.ToolDenied})), succeeds("fine"))
-				opts := drover.Options{Retry: &drover.RetryPolicy{}, Dir: t.TempDir(), Session: session.New(nil)}
+				opts := drover.Options{Retry: &drover.RetryPolicy{}, Settings: agent.Settings{Dir: t.TempDir()}, Session: session.New(nil)}
 				_, err := drover.Evaluate(t.Context(), m, lookPrompt(t), &opts)
 				if m.runs != 1 || err == nil {
 					t.Fatalf("Bash has run, and it is tried again: %d attempts, %v", m.runs, err)
@@ -41,7 +42,7 @@ func TestRetry_DenialUnderAnotherName(t *testing.T) {
 		}
 		m := newMoody(fails(errBusyModel, "", uses("Bash"), runs,
 			agenttest.Emit(event.ToolCall{ID: "x", Name: "mcp__drover__look"}, event.ToolResult{ID: "x", Name: "mcp__drover__look", Status: event.ToolDenied})), succeeds("fine"))
-		opts := drover.Options{Retry: &drover.RetryPolicy{}, Dir: t.TempDir(), Session: session.New(nil)}
+		opts := drover.Options{Retry: &drover.RetryPolicy{}, Settings: agent.Settings{Dir: t.TempDir()}, Session: session.New(nil)}
 		_, err := drover.Evaluate(t.Context(), m, lookPrompt(t), &opts)
 		if m.runs != 1 || err == nil {
 			t.Fatalf("Bash has run, and it is tried again: %d attempts, %v", m.runs, err)

@@ -266,7 +266,7 @@ func TestAttemptsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := session.New(nil)
 		m := newMoody(fails(errBusyModel, ""), fails(errBusyModel, ""), succeeds("fine"))
-		run := drover.Stream(t.Context(), m, newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir(), Session: s, Retry: &drover.RetryPolicy{}})
+		run := drover.Stream(t.Context(), m, newPrompt[prompt.Text](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Session: s, Retry: &drover.RetryPolicy{}})
 		var got []string
 		seq := int64(0)
 		for e, err := range run.Events() {
@@ -298,7 +298,7 @@ func TestAWaitCanBeInterrupted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		m := newMoody(fails(errBusyModel, ""))
-		_, err := drover.Evaluate(ctx, m, newPrompt[prompt.Text](t), &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}})
+		_, err := drover.Evaluate(ctx, m, newPrompt[prompt.Text](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: &drover.RetryPolicy{}})
 		if !errors.Is(err, context.DeadlineExceeded) || m.runs != 1 {
 			t.Errorf("after %d attempts: %v, want one and the end of the context", m.runs, err)
 		}
@@ -342,7 +342,7 @@ func TestRetry_HandlersSeeTheAttempt(t *testing.T) {
 		again := calls(call("2", "mcp__drover__look", `{}`))
 		m := newMoody(fails(errBusyModel, "", looks), append([]agenttest.Step{again}, succeeds("Fine.")...))
 		given := guard.RunContext{WorkerID: "w1"}
-		resp, err := drover.Evaluate(t.Context(), m, p, &drover.Options{Dir: t.TempDir(), Retry: &drover.RetryPolicy{}, RunContext: given})
+		resp, err := drover.Evaluate(t.Context(), m, p, &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}, Retry: &drover.RetryPolicy{}, RunContext: given})
 		if err != nil || len(seen) != 2 || resp.Attempts != 2 {
 			t.Fatalf("%d calls, and %v", len(seen), err)
 		}

@@ -113,16 +113,16 @@ func TestWorkspace_WhichOneIsUsed(t *testing.T) {
 	}{
 		"that of the section":            {about(first), drover.Options{Session: s}, first, ""},
 		"that of the session":            {nil, drover.Options{Session: s}, ofSession, ""},
-		"that of the options":            {nil, drover.Options{Session: s, Workspace: first}, first, ""},
+		"that of the options":            {nil, drover.Options{Session: s, Settings: agent.Settings{Workspace: first}}, first, ""},
 		"one that the session had":       {nil, drover.Options{Session: closed}, nil, ""},
 		"the one that is still open":     {nil, drover.Options{Session: older}, stillOpen, ""},
-		"the section and another option": {about(first), drover.Options{Session: s, Workspace: ofSession}, nil, "leave Options.Workspace out"},
+		"the section and another option": {about(first), drover.Options{Session: s, Settings: agent.Settings{Workspace: ofSession}}, nil, "leave Options.Workspace out"},
 		"two sections":                   {twice, drover.Options{Session: s}, nil, "give the prompt one workspace"},
 		"a disabled section":             {append(about(first)[1:], off(stillOpen)), drover.Options{Session: s}, ofSession, ""},
 		"a disabled second section":      {append(about(first), off(stillOpen)), drover.Options{Session: s}, first, ""},
 		"a disabled section is closed":   {append(about(first), off(gone)), drover.Options{Session: s}, first, ""},
 		"a section that is closed":       {about(gone), drover.Options{Session: s}, nil, isClosed + "the section out"},
-		"an option that is closed":       {nil, drover.Options{Session: s, Workspace: gone}, nil, isClosed + "Options.Workspace out"},
+		"an option that is closed":       {nil, drover.Options{Session: s, Settings: agent.Settings{Workspace: gone}}, nil, isClosed + "Options.Workspace out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got *workspace.Workspace

@@ -27,8 +27,10 @@ func ExampleRunner() {
 	runner, err := agent.NewRunner(adapter, &agent.RunnerOptions{
 		Role: "reviewer",
 		Defaults: agent.Request{
-			MaxTurns:    20,
-			Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAsk},
+			Settings: agent.Settings{
+				MaxTurns:    20,
+				Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAsk},
+			},
 		},
 		Approver: gate.ApproverFunc(func(_ context.Context, q gate.Question) (gate.Answer, error) {
 			return gate.Answer{Verdict: event.Allow}, nil // or ask somebody

@@ -160,7 +160,7 @@ func TestADoneCountsWhatWaited(t *testing.T) {
 			agenttest.Emit(text("a")), agenttest.Sleep(time.Second),
 			agenttest.Emit(text("b")), agenttest.EmitEvents(event.Event{SessionID: "new", Payload: text("c")}), agenttest.Decide(call("unknown", "Read")), agenttest.Obstinate(), agenttest.Block(),
 		)
-		r := newRunner(t, a, &agent.RunnerOptions{Defaults: agent.Request{Permissions: &gate.Permissions{}}})
+		r := newRunner(t, a, &agent.RunnerOptions{Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var events []event.Event

@@ -45,12 +45,17 @@ func filled(t *testing.T, word string, n int) agent.Request {
 		t.Fatal(err)
 	}
 	return agent.Request{
-		Prompt: word, Dir: word, Model: word, SystemPrompt: word, Effort: word, MaxTurns: n, SideCallsPerTurn: n, MaxBudgetUSD: float64(n),
-		AllowedTools: []string{word}, DisallowedTools: []string{word}, Tools: tools, Workspace: new(workspace.Workspace),
-		Permissions:  &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
-		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`), PartialText: true,
-		AppendSystemPrompt: word, ToolServer: word, Skills: []agent.Skill{skill(word)}, Servers: map[string]agent.Server{word: {URL: word}},
-		Hooks: &agent.Hooks{}, MaxRefusals: n, Trackers: []*guard.Tracker{guard.NewTracker(guard.Budget{MaxTotalTokens: int64(n)})},
+		Settings: agent.Settings{
+			Dir: word, Workspace: new(workspace.Workspace), Model: word, Effort: word, SystemPrompt: word, AppendSystemPrompt: word,
+			MaxTurns: n, SideCallsPerTurn: n, MaxBudgetUSD: float64(n), AllowedTools: []string{word}, DisallowedTools: []string{word},
+			ToolServer: word, Servers: map[string]agent.Server{word: {URL: word}}, PartialText: true,
+			Permissions: &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
+		},
+		Prompt:       word,
+		Tools:        tools,
+		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`),
+		Skills:       []agent.Skill{skill(word)},
+		Hooks:        &agent.Hooks{}, MaxRefusals: n, Trackers: []*guard.Tracker{guard.NewTracker(guard.Budget{MaxTotalTokens: int64(n)})},
 		RunID: word, TraceParent: word, TraceState: word, Transcript: func(agent.TranscriptLine) {},
 	}
 }
@@ -78,12 +83,12 @@ func TestWhatARequestSaysBeatsTheDefaults(t *testing.T) {
 // defaults can have.
 func TestEveryFieldIsMerged(t *testing.T) {
 	v := reflect.ValueOf(filled(t, "x", 1))
-	for i := range v.NumField() {
-		switch name := v.Type().Field(i).Name; name {
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		switch field.Name {
 		case "Resume", "Fork", "Fresh", "Host", "Ledger":
 		default:
-			if v.Field(i).IsZero() {
-				t.Errorf("the tests of merging leave %s out", name)
+			if v.FieldByIndex(field.Index).IsZero() {
+				t.Errorf("the tests of merging leave %s out", field.Name)
 			}
 		}
 	}
@@ -91,8 +96,10 @@ func TestEveryFieldIsMerged(t *testing.T) {
 
 func TestListsReplaceTheDefaultsWhole(t *testing.T) {
 	defaults := agent.Request{
-		AllowedTools: []string{"Read", "Edit"}, DisallowedTools: []string{"Bash"},
-		Permissions: &gate.Permissions{WritablePaths: []string{"src"}},
+		Settings: agent.Settings{
+			AllowedTools: []string{"Read", "Edit"}, DisallowedTools: []string{"Bash"},
+			Permissions: &gate.Permissions{WritablePaths: []string{"src"}},
+		},
 	}
 	cases := []struct {
 		name        string
@@ -107,7 +114,7 @@ func TestListsReplaceTheDefaultsWhole(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			own := agent.Request{AllowedTools: c.list, DisallowedTools: c.list, Permissions: &gate.Permissions{WritablePaths: c.list}}
+			own := agent.Request{Settings: agent.Settings{AllowedTools: c.list, DisallowedTools: c.list, Permissions: &gate.Permissions{WritablePaths: c.list}}}
 			got := requested(t, defaults, own)
 			want := [][]string{c.wantAllowed, c.wantDenied, c.wantPaths}
 			if diff := cmp.Diff(want, [][]string{got.AllowedTools, got.DisallowedTools, got.Permissions.WritablePaths}); diff != "" {
@@ -137,7 +144,7 @@ func TestPermissionsAreMergedFieldByField(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := requested(t, agent.Request{Permissions: c.defaults}, agent.Request{Permissions: c.own})
+			got := requested(t, agent.Request{Settings: agent.Settings{Permissions: c.defaults}}, agent.Request{Settings: agent.Settings{Permissions: c.own}})
 			if diff := cmp.Diff(c.want, got.Permissions); diff != "" {
 				t.Errorf("permissions (-want +got):\n%s", diff)
 			}

@@ -20,7 +20,7 @@ import (
 func asking(t *testing.T, takes time.Duration, steps ...agenttest.Step) *agent.Runner {
 	t.Helper()
 	return newRunner(t, withTools(agenttest.New(steps...)), &agent.RunnerOptions{
-		Defaults: agent.Request{Permissions: &gate.Permissions{}},
+		Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}},
 		Approver: gate.ApproverFunc(func(context.Context, gate.Question) (gate.Answer, error) {
 			time.Sleep(takes)
 			return gate.Answer{Verdict: event.Allow}, nil

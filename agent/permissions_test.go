@@ -62,46 +62,46 @@ func TestTheHostIsMadeOfPermissionsListsAndPolicies(t *testing.T) {
 		want string
 	}{
 		{"nothing said", none, request{}, "Bash", "no host"},
-		{"lists alone are the adapter's", none, request{AllowedTools: []string{}, DisallowedTools: []string{"Bash"}}, "Bash", "no host"},
-		{"a list with arguments is a gate's", none, request{AllowedTools: []string{"Bash(git status)"}}, "Bash", "deny"},
-		{"another tool on a list with arguments", none, request{AllowedTools: []string{"Bash(git status)", "Read"}}, "Read", "allow"},
+		{"lists alone are the adapter's", none, request{Settings: agent.Settings{AllowedTools: []string{}, DisallowedTools: []string{"Bash"}}}, "Bash", "no host"},
+		{"a list with arguments is a gate's", none, request{Settings: agent.Settings{AllowedTools: []string{"Bash(git status)"}}}, "Bash", "deny"},
+		{"another tool on a list with arguments", none, request{Settings: agent.Settings{AllowedTools: []string{"Bash(git status)", "Read"}}}, "Read", "allow"},
 		{"an approver alone decides nothing", yes, request{}, "Bash", "no host"},
 
-		{"allowed capability", none, request{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}, "Bash", "allow"},
-		{"denied capability", yes, request{Permissions: &gate.Permissions{ShellExecute: gate.LevelDeny}}, "Bash", "deny"},
-		{"ask, and nobody is there", none, request{Permissions: askAll}, "Bash", "deny"},
-		{"ask, and somebody allows", yes, request{Permissions: askAll}, "Bash", "allow"},
-		{"a tool without capabilities", none, request{Permissions: askAll}, "Read", "allow"},
-		{"bypass", none, request{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}, "Bash", "allow"},
-		{"levels of the defaults", agent.RunnerOptions{Defaults: request{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}, request{Permissions: askAll}, "Bash", "allow"},
+		{"allowed capability", none, request{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}, "Bash", "allow"},
+		{"denied capability", yes, request{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelDeny}}}, "Bash", "deny"},
+		{"ask, and nobody is there", none, request{Settings: agent.Settings{Permissions: askAll}}, "Bash", "deny"},
+		{"ask, and somebody allows", yes, request{Settings: agent.Settings{Permissions: askAll}}, "Bash", "allow"},
+		{"a tool without capabilities", none, request{Settings: agent.Settings{Permissions: askAll}}, "Read", "allow"},
+		{"bypass", none, request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}}, "Bash", "allow"},
+		{"levels of the defaults", agent.RunnerOptions{Defaults: request{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}}, request{Settings: agent.Settings{Permissions: askAll}}, "Bash", "allow"},
 
-		{"on the allowed list", none, request{Permissions: askAll, AllowedTools: []string{"Read"}}, "Read", "allow"},
-		{"not on the allowed list", none, request{Permissions: askAll, AllowedTools: []string{"Read"}}, "Grep", "deny"},
-		{"the allowed list approves nothing by itself", none, request{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, AllowedTools: []string{"Write"}}, "Write", "deny"},
-		{"an empty allowed list", none, request{Permissions: askAll, AllowedTools: []string{}}, "Read", "deny"},
-		{"on the disallowed list", yes, request{Permissions: askAll, DisallowedTools: []string{"Read"}}, "Read", "deny"},
-		{"on both lists", none, request{Permissions: askAll, AllowedTools: []string{"Read"}, DisallowedTools: []string{"Read"}}, "Read", "deny"},
-		{"an empty disallowed list", none, request{Permissions: askAll, DisallowedTools: []string{}}, "Read", "allow"},
+		{"on the allowed list", none, request{Settings: agent.Settings{Permissions: askAll, AllowedTools: []string{"Read"}}}, "Read", "allow"},
+		{"not on the allowed list", none, request{Settings: agent.Settings{Permissions: askAll, AllowedTools: []string{"Read"}}}, "Grep", "deny"},
+		{"the allowed list approves nothing by itself", none, request{Settings: agent.Settings{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, AllowedTools: []string{"Write"}}}, "Write", "deny"},
+		{"an empty allowed list", none, request{Settings: agent.Settings{Permissions: askAll, AllowedTools: []string{}}}, "Read", "deny"},
+		{"on the disallowed list", yes, request{Settings: agent.Settings{Permissions: askAll, DisallowedTools: []string{"Read"}}}, "Read", "deny"},
+		{"on both lists", none, request{Settings: agent.Settings{Permissions: askAll, AllowedTools: []string{"Read"}, DisallowedTools: []string{"Read"}}}, "Read", "deny"},
+		{"an empty disallowed list", none, request{Settings: agent.Settings{Permissions: askAll, DisallowedTools: []string{}}}, "Read", "allow"},
 
-		{"own tool by its capability", none, request{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, Tools: tools}, "mcp__drover__save", "deny"},
-		{"own tool that needs nothing", none, request{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}, Tools: tools}, "mcp__drover__look", "allow"},
-		{"own tool that is not on the list", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"Read"}}, "mcp__drover__look", "deny"},
-		{"own tool on the list by its name", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"look"}}, "mcp__drover__look", "allow"},
-		{"own tool on the list by its server", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"mcp__drover"}}, "mcp__drover__look", "allow"},
-		{"own tool that is taken away", none, request{Permissions: askAll, Tools: tools, DisallowedTools: []string{"look"}}, "mcp__drover__look", "deny"},
-		{"another server's tool of that name", none, request{Permissions: askAll, Tools: tools, AllowedTools: []string{"look"}}, "mcp__other__look", "deny"},
+		{"own tool by its capability", none, request{Settings: agent.Settings{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}}, Tools: tools}, "mcp__drover__save", "deny"},
+		{"own tool that needs nothing", none, request{Settings: agent.Settings{Permissions: &gate.Permissions{FileWrite: gate.LevelDeny}}, Tools: tools}, "mcp__drover__look", "allow"},
+		{"own tool that is not on the list", none, request{Settings: agent.Settings{Permissions: askAll, AllowedTools: []string{"Read"}}, Tools: tools}, "mcp__drover__look", "deny"},
+		{"own tool on the list by its name", none, request{Settings: agent.Settings{Permissions: askAll, AllowedTools: []string{"look"}}, Tools: tools}, "mcp__drover__look", "allow"},
+		{"own tool on the list by its server", none, request{Settings: agent.Settings{Permissions: askAll, AllowedTools: []string{"mcp__drover"}}, Tools: tools}, "mcp__drover__look", "allow"},
+		{"own tool that is taken away", none, request{Settings: agent.Settings{Permissions: askAll, DisallowedTools: []string{"look"}}, Tools: tools}, "mcp__drover__look", "deny"},
+		{"another server's tool of that name", none, request{Settings: agent.Settings{Permissions: askAll, AllowedTools: []string{"look"}}, Tools: tools}, "mcp__other__look", "deny"},
 
-		{"own tool of another server's name", none, request{Permissions: askAll, Tools: tools, ToolServer: "desk", AllowedTools: []string{"look"}}, "mcp__desk__look", "allow"},
-		{"own tool under the name that it does not have", none, request{Permissions: askAll, Tools: tools, ToolServer: "desk", AllowedTools: []string{"look"}}, "mcp__drover__look", "deny"},
+		{"own tool of another server's name", none, request{Settings: agent.Settings{Permissions: askAll, ToolServer: "desk", AllowedTools: []string{"look"}}, Tools: tools}, "mcp__desk__look", "allow"},
+		{"own tool under the name that it does not have", none, request{Settings: agent.Settings{Permissions: askAll, ToolServer: "desk", AllowedTools: []string{"look"}}, Tools: tools}, "mcp__drover__look", "deny"},
 
-		{"skills beside a list", none, request{Permissions: shell, AllowedTools: []string{"Read"}, Skills: []agent.Skill{skill("greet")}}, "Skill", "allow"},
-		{"a list without skills", none, request{Permissions: shell, AllowedTools: []string{"Read"}}, "Skill", "deny"},
-		{"skills without the permission that they need", none, request{Permissions: askAll, Skills: []agent.Skill{skill("greet")}}, "Skill", "deny"},
+		{"skills beside a list", none, request{Settings: agent.Settings{Permissions: shell, AllowedTools: []string{"Read"}}, Skills: []agent.Skill{skill("greet")}}, "Skill", "allow"},
+		{"a list without skills", none, request{Settings: agent.Settings{Permissions: shell, AllowedTools: []string{"Read"}}}, "Skill", "deny"},
+		{"skills without the permission that they need", none, request{Settings: agent.Settings{Permissions: askAll}, Skills: []agent.Skill{skill("greet")}}, "Skill", "deny"},
 
 		{"policies of the runner", noBash, request{}, "Bash", "deny"},
 		{"policies of the runner, another tool", noBash, request{}, "Read", "allow"},
-		{"policies beside permissions", noBash, request{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}, "Bash", "deny"},
-		{"policies beside a list", noBash, request{DisallowedTools: []string{"Read"}}, "Read", "deny"},
+		{"policies beside permissions", noBash, request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: gate.ModeBypass}}}, "Bash", "deny"},
+		{"policies beside a list", noBash, request{Settings: agent.Settings{DisallowedTools: []string{"Read"}}}, "Read", "deny"},
 		{"a host of the request", none, request{Host: gate.NewEngine(nil, nil)}, "Read", "deny"},
 	}
 	for _, c := range cases {
@@ -130,7 +130,7 @@ func TestEveryQuestionIsAnEvent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := withTools(agenttest.New(agenttest.UseTool(call("a", "Bash"), "ok"), agenttest.Done("")))
 			r := newRunner(t, a, &agent.RunnerOptions{Approver: c.approver})
-			events := collect(t, r.Run(t.Context(), agent.Request{Permissions: &gate.Permissions{}}))
+			events := collect(t, r.Run(t.Context(), agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}))
 			expect(t, events, "tool_use:a permission_request:a gate:decision:a tool_result:a done:success")
 			question, decision := events[1].Payload.(event.PermissionRequest), events[2].Payload.(event.Decision)
 			if question.Name != "Bash" || question.Reason == "" {
@@ -151,7 +151,7 @@ func TestApprovalsEndWithTheRun(t *testing.T) {
 		return gate.Answer{Verdict: event.Allow, Remember: gate.SameTool}, nil
 	})
 	a := withTools(agenttest.New(agenttest.UseTool(call("a", "Bash"), "1"), agenttest.UseTool(call("b", "Bash"), "2"), agenttest.Done("")))
-	r := newRunner(t, a, &agent.RunnerOptions{Approver: approver, Defaults: agent.Request{Permissions: &gate.Permissions{}}})
+	r := newRunner(t, a, &agent.RunnerOptions{Approver: approver, Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}})
 	for range 2 {
 		collect(t, r.Run(t.Context(), agent.Request{}))
 	}

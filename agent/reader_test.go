@@ -70,7 +70,7 @@ func TestDecisionsDoNotWaitForAReader(t *testing.T) {
 			took = time.Since(begun)
 		}
 		a := agenttest.New(decide, agenttest.Done(""))
-		r := newRunner(t, a, &agent.RunnerOptions{Defaults: agent.Request{Permissions: &gate.Permissions{}}})
+		r := newRunner(t, a, &agent.RunnerOptions{Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}})
 		var events []event.Event
 		for e := range r.Run(t.Context(), agent.Request{}) {
 			events = append(events, e)

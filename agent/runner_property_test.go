@@ -121,7 +121,7 @@ func (p plan) carryOut(t *testing.T) (s seen) {
 	s = seen{plan: p, told: told{calls: map[string]bool{}}}
 	scripted := agenttest.New(agenttest.Done("old"))
 	a := &watched{Adapter: scripted}
-	r := newRunner(t, a, &agent.RunnerOptions{CloseTimeout: time.Hour, Defaults: agent.Request{Permissions: &gate.Permissions{}}})
+	r := newRunner(t, a, &agent.RunnerOptions{CloseTimeout: time.Hour, Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}})
 	collect(t, r.Run(t.Context(), agent.Request{}))
 	scripted.Steps = nil
 	for _, name := range p.steps {

@@ -68,12 +68,12 @@ func TestARefusedRunYieldsOneError(t *testing.T) {
 		req  agent.Request
 		want string
 	}{
-		{"host and permissions", agent.RunnerOptions{}, agent.Request{Host: host, Permissions: &gate.Permissions{}}, "cannot have Permissions"},
-		{"host and permissions of the defaults", agent.RunnerOptions{Defaults: agent.Request{Permissions: &gate.Permissions{}}}, agent.Request{Host: host}, "cannot have Permissions"},
+		{"host and permissions", agent.RunnerOptions{}, agent.Request{Host: host, Settings: agent.Settings{Permissions: &gate.Permissions{}}}, "cannot have Permissions"},
+		{"host and permissions of the defaults", agent.RunnerOptions{Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}}, agent.Request{Host: host}, "cannot have Permissions"},
 		{"host and policies", agent.RunnerOptions{Policies: []gate.Policy{gate.DenyTools("Bash")}}, agent.Request{Host: host}, "cannot have Permissions or Policies"},
-		{"host and a list with arguments", agent.RunnerOptions{}, agent.Request{Host: host, AllowedTools: []string{"Read", "Bash(git status)"}}, "cannot have AllowedTools with arguments"},
-		{"a mode that is none", agent.RunnerOptions{}, agent.Request{Permissions: &gate.Permissions{Mode: "yolo"}}, `Mode is "yolo"`},
-		{"a list that is none", agent.RunnerOptions{}, agent.Request{Permissions: &gate.Permissions{}, AllowedTools: []string{"Bash("}}, "permissions of the run"},
+		{"host and a list with arguments", agent.RunnerOptions{}, agent.Request{Host: host, Settings: agent.Settings{AllowedTools: []string{"Read", "Bash(git status)"}}}, "cannot have AllowedTools with arguments"},
+		{"a mode that is none", agent.RunnerOptions{}, agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: "yolo"}}}, `Mode is "yolo"`},
+		{"a list that is none", agent.RunnerOptions{}, agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}, AllowedTools: []string{"Bash("}}}, "permissions of the run"},
 		{"resume and fresh", agent.RunnerOptions{}, agent.Request{Resume: "t", Fresh: true}, "both Resume and Fresh"},
 	}
 	for _, c := range cases {
@@ -225,7 +225,7 @@ func TestAHundredRunsInParallelLeaveNothingBehind(t *testing.T) {
 	a := &watched{Adapter: agenttest.New(script...)}
 	var all sync.WaitGroup
 	for range n {
-		r := newRunner(t, a, &agent.RunnerOptions{Defaults: agent.Request{Permissions: &gate.Permissions{}}})
+		r := newRunner(t, a, &agent.RunnerOptions{Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}})
 		all.Go(func() {
 			if events := collect(t, r.Run(t.Context(), agent.Request{})); len(events) != len(recorded)+4 {
 				t.Errorf("got %d events, want %d", len(events), len(recorded)+4)

@@ -56,7 +56,7 @@ func TestWaitGivesTheErrorOfAnAdapterAndOfARefusal(t *testing.T) {
 	if _, err := agent.Wait(scripted(t, agenttest.Fail(errBroken)).Run(t.Context(), agent.Request{})); !errors.Is(err, errBroken) {
 		t.Errorf("got %v, want the adapter's", err)
 	}
-	bad := agent.Request{Permissions: &gate.Permissions{Mode: "yolo"}}
+	bad := agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: "yolo"}}}
 	if done, err := agent.Wait(scripted(t).Run(t.Context(), bad)); err == nil || done.Status != "" {
 		t.Errorf("got %+v and %v, want a refusal", done, err)
 	}

@@ -21,11 +21,13 @@ import (
 // Options are what the file says about an evaluation of its prompt. The time limit begins now.
 func (f *File) Options() *drover.Options {
 	o := &drover.Options{
-		Model: f.Model, Effort: f.Effort, SystemPrompt: f.System.Replace, AppendSystemPrompt: f.System.Append,
-		AllowedTools: f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny),
-		MaxTurns: f.Limits.Turns, MaxBudgetUSD: f.Limits.USD, ToolTimeout: time.Duration(f.Limits.ToolTime),
-		Permissions: &gate.Permissions{FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess},
-		Policies:    f.policies(), Servers: f.servers(),
+		Settings: agent.Settings{
+			Model: f.Model, Effort: f.Effort, SystemPrompt: f.System.Replace, AppendSystemPrompt: f.System.Append,
+			MaxTurns: f.Limits.Turns, MaxBudgetUSD: f.Limits.USD,
+			AllowedTools: f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny), Servers: f.servers(),
+			Permissions: &gate.Permissions{FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess},
+		},
+		ToolTimeout: time.Duration(f.Limits.ToolTime), Policies: f.policies(),
 		Completion: f.checker(), MaxRounds: f.Completion.Rounds,
 		RestartToOpen: hidesSkills(f.Sections), // an agent may take no skills while it works
 	}

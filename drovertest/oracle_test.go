@@ -124,7 +124,7 @@ func TestOracle_PassesTheSuiteOfAdapters(t *testing.T) {
 			return a
 		},
 		Missing: func(*testing.T) agent.Adapter { return &oracleAdapter{program: "/nowhere/oracle"} },
-		Request: agent.Request{Prompt: "Say hello.", Dir: t.TempDir()},
+		Request: agent.Request{Prompt: "Say hello.", Settings: agent.Settings{Dir: t.TempDir()}},
 		Calls: func(t *testing.T, calls []event.ToolCall) agent.Adapter {
 			var step drovertest.Step
 			for _, c := range calls {
@@ -185,7 +185,7 @@ func TestOracle_PermissionsThatDenyHold(t *testing.T) {
 	a, m := newOracle(t, calling(inscribe(file, "after"), shell("echo after > "+file), peruse(file)), saying("Done."))
 	own := session.New(nil)
 	_, err := drover.Evaluate(t.Context(), a, aTask(t), &drover.Options{
-		Session: own, Workspace: w, Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelDeny},
+		Session: own, Settings: agent.Settings{Workspace: w, Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelDeny}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestOracle_FailedCallIsRolledBack(t *testing.T) {
 		}}},
 		inscribe(filepath.Join(w.Root(), "last.txt"), "last"),
 	), saying("Done."))
-	run := drover.Stream(t.Context(), a, aTask(t), &drover.Options{Workspace: w})
+	run := drover.Stream(t.Context(), a, aTask(t), &drover.Options{Settings: agent.Settings{Workspace: w}})
 	restored := 0
 	for e := range run.Events() {
 		if _, ok := e.Payload.(workspace.Restored); ok {
@@ -247,7 +247,7 @@ func TestOracle_BudgetOfTheGatewayEndsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var done event.Done
-	for e, err := range r.Run(t.Context(), agent.Request{Prompt: "Go on.", Dir: t.TempDir(), Trackers: []*guard.Tracker{tracker}}) {
+	for e, err := range r.Run(t.Context(), agent.Request{Prompt: "Go on.", Settings: agent.Settings{Dir: t.TempDir()}, Trackers: []*guard.Tracker{tracker}}) {
 		if err != nil {
 			t.Fatal(err)
 		}

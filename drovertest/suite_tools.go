@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/prompt"
@@ -63,7 +64,7 @@ func testTransactions(t *testing.T, s *suite) {
 		call(s.Tool("spoil"), note{Text: "y"}),
 		say("Done."))
 	p := promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Spoil it.").With(spoilTool(w)))
-	if _, err := drover.Evaluate(t.Context(), a, p, &drover.Options{Session: own, Workspace: w}); err != nil {
+	if _, err := drover.Evaluate(t.Context(), a, p, &drover.Options{Session: own, Settings: agent.Settings{Workspace: w}}); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, filepath.Join(w.Root(), "kept.txt"), "before")
@@ -80,7 +81,7 @@ func testNativeTransactions(t *testing.T, s *suite) {
 	own := session.New(nil)
 	w := place(t, own, map[string]string{"kept.txt": "before"})
 	a, m := s.New(t, calls(s.Native.Shell("echo after > kept.txt; exit 3")), say("Done."))
-	if _, err := drover.Evaluate(t.Context(), a, promptOf[prompt.Text](t), &drover.Options{Session: own, Workspace: w}); err != nil {
+	if _, err := drover.Evaluate(t.Context(), a, promptOf[prompt.Text](t), &drover.Options{Session: own, Settings: agent.Settings{Workspace: w}}); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, filepath.Join(w.Root(), "kept.txt"), "before")
@@ -94,7 +95,7 @@ func testNativeTools(t *testing.T, s *suite) {
 	own := session.New(nil)
 	w := place(t, own, nil)
 	a, _ := s.New(t, calls(s.Native.Write(filepath.Join(w.Root(), "new.txt"), "made")), calls(s.Native.Shell("cat new.txt")), say("Done."))
-	if _, err := drover.Evaluate(t.Context(), a, promptOf[prompt.Text](t), &drover.Options{Session: own, Workspace: w}); err != nil {
+	if _, err := drover.Evaluate(t.Context(), a, promptOf[prompt.Text](t), &drover.Options{Session: own, Settings: agent.Settings{Workspace: w}}); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, filepath.Join(w.Root(), "new.txt"), "made")

@@ -168,7 +168,7 @@ func TestTheModelIsToldWhichOpenedToolsItDoesNotHave(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range runner.Run(t.Context(), agent.Request{Prompt: l.Rendered().Text, Tools: l.Registry(), AllowedTools: c.allowed}) {
+			for _, err := range runner.Run(t.Context(), agent.Request{Prompt: l.Rendered().Text, Tools: l.Registry(), Settings: agent.Settings{AllowedTools: c.allowed}}) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -118,7 +119,7 @@ func recordLog(t *testing.T, path string) {
 	s := openEarlier(t, path)
 	dispatch(t, t.Context(), s, session.Workspace{Root: dir}, note{"first <é>"}, added{1}, session.SetVisibility{Section: "task", Visibility: "full"},
 		session.PlanUpdated{Steps: []session.PlanStep{{Description: "Think", Status: "completed"}}}, session.Feedback{Provider: "tests", Summary: "One fails."})
-	if _, err := drover.Evaluate(t.Context(), claudecode.New(base), earlierPrompt(t), &drover.Options{Session: s, Dir: dir}); err != nil {
+	if _, err := drover.Evaluate(t.Context(), claudecode.New(base), earlierPrompt(t), &drover.Options{Session: s, Settings: agent.Settings{Dir: dir}}); err != nil {
 		t.Fatal(err)
 	}
 	dispatch(t, t.Context(), s, added{13}, session.ToolPermissions{Blocked: []string{"WebFetch"}})
@@ -190,7 +191,7 @@ func TestALogOfEarlierCodeOpens(t *testing.T) {
 				s = openEarlier(t, path)
 			}
 			adapter := agenttest.New(agenttest.Emit(event.Done{Status: event.DoneSuccess, Output: []byte(`{"summary":"Again."}`)}))
-			if _, err := drover.Evaluate(t.Context(), adapter, earlierPrompt(t), &drover.Options{Session: s, Dir: t.TempDir()}); err != nil {
+			if _, err := drover.Evaluate(t.Context(), adapter, earlierPrompt(t), &drover.Options{Session: s, Settings: agent.Settings{Dir: t.TempDir()}}); err != nil {
 				t.Fatal(err)
 			}
 			if done := items[session.PromptExecuted](s); len(done) != 2 {

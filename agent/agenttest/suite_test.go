@@ -30,7 +30,7 @@ func TestAScriptedAdapterIsAnAdapter(t *testing.T) {
 			return New(Emit(event.Text{Content: "a"}), UseTool(event.ToolCall{ID: "b", Name: "Bash"}, "ok"), Done("token"))
 		},
 		Missing: func(*testing.T) agent.Adapter { return &Adapter{Readiness: missing} },
-		Request: agent.Request{Dir: t.TempDir()},
+		Request: agent.Request{Settings: agent.Settings{Dir: t.TempDir()}},
 		Calls:   func(_ *testing.T, calls []event.ToolCall) agent.Adapter { return performing(Perform, calls) },
 		Changes: invented,
 	})
@@ -99,7 +99,7 @@ func TestToolChecks_FindFault(t *testing.T) {
 	} {
 		t.Run(c.check+": "+c.want, func(t *testing.T) {
 			s := Subject{
-				Request: agent.Request{Dir: t.TempDir()}, Changes: invented,
+				Request: agent.Request{Settings: agent.Settings{Dir: t.TempDir()}}, Changes: invented,
 				Calls: func(_ *testing.T, calls []event.ToolCall) agent.Adapter { return c.with(performing(c.way, calls)) },
 			}
 			at := slices.IndexFunc(toolChecks, func(x toolCheck) bool { return x.name == c.check })

@@ -99,7 +99,7 @@ func TestBypassIsAvoidedOnlyForRootOutsideOfASandbox(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := gate.NewEngine(gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(all)), nil)
-			o := optionsOf(t, &claude.Options{Env: claude.ExactEnv(x.env), User: x.user}, agent.Request{Host: host, Permissions: all})
+			o := optionsOf(t, &claude.Options{Env: claude.ExactEnv(x.env), User: x.user}, agent.Request{Host: host, Settings: agent.Settings{Permissions: all}})
 			avoidRootBypass(&o)
 			want := claude.ModeBypassPermissions
 			if x.avoided {

@@ -23,12 +23,14 @@ import (
 func newBot(base *claude.Options) (*agent.Runner, error) {
 	return agent.NewRunner(claudecode.New(base), &agent.RunnerOptions{
 		Defaults: agent.Request{
-			AllowedTools: []string{"Read", "Write", "Edit"},
-			Permissions: &gate.Permissions{
-				FileWrite:     gate.LevelAllow,
-				ShellExecute:  gate.LevelDeny,
-				NetworkAccess: gate.LevelDeny,
-				WritablePaths: []string{"docs"},
+			Settings: agent.Settings{
+				AllowedTools: []string{"Read", "Write", "Edit"},
+				Permissions: &gate.Permissions{
+					FileWrite:     gate.LevelAllow,
+					ShellExecute:  gate.LevelDeny,
+					NetworkAccess: gate.LevelDeny,
+					WritablePaths: []string{"docs"},
+				},
 			},
 		},
 	})

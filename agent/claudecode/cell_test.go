@@ -108,7 +108,7 @@ func TestARunTellsOfItsCell(t *testing.T) {
 	model := claudetest.NewModel(t, script.Reply(bash("id -u; pwd")).Metered(cost), script.Text("Done.").Metered(cost))
 	base := cli.Options(model)
 	base.PermissionMode = claude.ModeBypassPermissions
-	got := in(t, nil, base, agent.Request{Model: "claude-sonnet-4-5-20250929"})
+	got := in(t, nil, base, agent.Request{Settings: agent.Settings{Model: "claude-sonnet-4-5-20250929"}})
 	if len(got) < 2 || got[0].Kind != event.KindInit || got[1].Kind != isolation.KindWalls {
 		t.Fatalf("the run begins with %v, want init and the walls", got)
 	}

@@ -62,7 +62,7 @@ func TestCLAUDE003_TheStreamOfARealRun(t *testing.T) {
 			base := cli.Options(model)
 			base.PermissionMode = claude.ModeBypassPermissions
 			base.Thinking = &claude.Thinking{BudgetTokens: 2000}
-			got := run(t, base, agent.Request{Prompt: "What does in.txt say?", PartialText: true})
+			got := run(t, base, agent.Request{Prompt: "What does in.txt say?", Settings: agent.Settings{PartialText: true}})
 			got.check(t)
 			init := got.init(t)
 			if init.Model == "" || init.Dir != cli.Work || !slices.Contains(init.Tools, "Bash") {
@@ -125,7 +125,7 @@ func TestCLAUDE004_PermissionsAreModesOfTheRealCLI(t *testing.T) {
 				calls = append(calls, fetch())
 			}
 			model := claudetest.NewModel(t, script.Reply(calls...), script.Text("Done.")).RequireAllUsed()
-			got := run(t, cli.Options(model), agent.Request{Prompt: "go", Permissions: x.permissions})
+			got := run(t, cli.Options(model), agent.Request{Prompt: "go", Settings: agent.Settings{Permissions: x.permissions}})
 			got.check(t)
 			if mode := got.mode(t); mode != x.mode {
 				t.Errorf("the CLI is in mode %q, want %q", mode, x.mode)
@@ -168,7 +168,7 @@ func TestCLAUDE004_WhatIsAskedIsAnsweredByTheApprover(t *testing.T) {
 		}
 		return gate.Answer{}, nil
 	})})
-	got := record(t, runner.Run(inTime(t), agent.Request{Prompt: "go", Permissions: &gate.Permissions{}}))
+	got := record(t, runner.Run(inTime(t), agent.Request{Prompt: "go", Settings: agent.Settings{Permissions: &gate.Permissions{}}}))
 	got.check(t)
 	var about []string
 	for _, e := range got {
@@ -202,7 +202,7 @@ func TestCLAUDE005_ToolsBelongToCapabilities(t *testing.T) {
 				calls = append(calls, fetch())
 			}
 			model := claudetest.NewModel(t, script.Call("Read", script.Input{"file_path": path}), script.Reply(calls...), script.Text("Done.")).RequireAllUsed()
-			got := run(t, cli.Options(model), agent.Request{Prompt: "go", Permissions: levels(denied)})
+			got := run(t, cli.Options(model), agent.Request{Prompt: "go", Settings: agent.Settings{Permissions: levels(denied)}})
 			got.check(t)
 			have := map[string]event.ToolStatus{}
 			for _, r := range of[event.ToolResult](got) {

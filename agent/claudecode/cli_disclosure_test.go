@@ -46,17 +46,17 @@ func TestToolsThatAHandlerAddsAreInTheNextRequest(t *testing.T) {
 			results:  map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolDenied},
 		},
 		"a list names one of them": {
-			req:     agent.Request{AllowedTools: []string{"open", look}},
+			req:     agent.Request{Settings: agent.Settings{AllowedTools: []string{"open", look}}},
 			offered: map[string]bool{look: true, save: false},
 			results: map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolError},
 		},
 		"a list takes one of them away before it is there": {
-			req:     agent.Request{DisallowedTools: []string{"save"}},
+			req:     agent.Request{Settings: agent.Settings{DisallowedTools: []string{"save"}}},
 			offered: map[string]bool{look: true, save: false},
 			results: map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolError},
 		},
 		"a list names one of them to a gate": {
-			req:      agent.Request{AllowedTools: []string{"open", look}},
+			req:      agent.Request{Settings: agent.Settings{AllowedTools: []string{"open", look}}},
 			policies: []gate.Policy{gate.Default(event.Allow)},
 			offered:  map[string]bool{look: true, save: false},
 			results:  map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolError},

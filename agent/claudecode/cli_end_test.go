@@ -27,8 +27,8 @@ func TestHowARunEnds(t *testing.T) {
 		is   error // what the error event wraps, if there is one
 	}{
 		"success":       {turn: script.Text("Done."), want: event.DoneSuccess},
-		"turns used up": {turn: step, req: agent.Request{MaxTurns: 2}, want: event.DoneMaxTurns},
-		"budget spent":  {turn: step, req: agent.Request{MaxBudgetUSD: 0.0001}, want: event.DoneMaxBudget},
+		"turns used up": {turn: step, req: agent.Request{Settings: agent.Settings{MaxTurns: 2}}, want: event.DoneMaxTurns},
+		"budget spent":  {turn: step, req: agent.Request{Settings: agent.Settings{MaxBudgetUSD: 0.0001}}, want: event.DoneMaxBudget},
 		"bad request":   {turn: script.Fail(400, "no such thing").Always(), want: event.DoneError, is: errAny},
 		"no permission": {turn: script.Fail(401, "who are you").Always(), want: event.DoneError, is: claude.ErrAuthentication},
 		"overloaded":    {turn: script.Fail(529, "too many").Always(), want: event.DoneError, is: claude.ErrOverloaded},
@@ -96,7 +96,7 @@ func TestARunIsStoppedAtAnyMoment(t *testing.T) {
 				base := cli.Options(model)
 				base.PermissionMode = claude.ModeBypassPermissions
 				runner := newRunner(t, base, nil)
-				got, took := stopAt(t, runner, at, agent.Request{Prompt: "the first question", PartialText: true})
+				got, took := stopAt(t, runner, at, agent.Request{Prompt: "the first question", Settings: agent.Settings{PartialText: true}})
 				got.check(t)
 				done := got.done(t)
 				if done.Status != event.DoneInterrupted || done.Reason != "that is enough" {

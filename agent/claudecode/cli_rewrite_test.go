@@ -138,7 +138,7 @@ func TestAHostJudgesTheNewInput(t *testing.T) {
 		})
 		r := &renames{from: []string{"one.txt", "old-", "forbid-me"}, to: []string{"two.txt", "new-", "danger"}}
 		got := record(t, runner.Run(inTime(t), agent.Request{
-			Prompt: "go", Permissions: &gate.Permissions{}, Tools: tool.MustRegistry(nil, note), Hooks: &agent.Hooks{Rewrite: r.rewrite},
+			Prompt: "go", Settings: agent.Settings{Permissions: &gate.Permissions{}}, Tools: tool.MustRegistry(nil, note), Hooks: &agent.Hooks{Rewrite: r.rewrite},
 		}))
 		got.check(t)
 		if diff := cmp.Diff([]string{`Bash {"command":"echo new-one","description":"Run it"}`}, asked); diff != "" {
@@ -170,7 +170,7 @@ func TestAWorkspaceKnowsTheNewInput(t *testing.T) {
 	base.Dir, base.PermissionMode = "", claude.ModeBypassPermissions
 	r := &renames{from: []string{"old.txt"}, to: []string{"new.txt"}}
 	var ended []string
-	got := in(t, nil, base, agent.Request{Workspace: w, Hooks: &agent.Hooks{
+	got := in(t, nil, base, agent.Request{Settings: agent.Settings{Workspace: w}, Hooks: &agent.Hooks{
 		Rewrite: r.rewrite,
 		CallEnded: func(_ context.Context, e agent.CallEnd) (string, error) {
 			ended = append(ended, string(e.Input))

@@ -38,7 +38,7 @@ func TestTheCallsOfASubagentsSubagentAreTold(t *testing.T) {
 			return gate.Answer{Verdict: event.Allow}, nil
 		}),
 	})
-	got := record(t, runner.Run(inTime(t), agent.Request{Prompt: "go", Permissions: &gate.Permissions{}}))
+	got := record(t, runner.Run(inTime(t), agent.Request{Prompt: "go", Settings: agent.Settings{Permissions: &gate.Permissions{}}}))
 	got.check(t)
 	if got.result("Bash") != event.ToolSuccess || !got.asked("Bash") || got.done(t).Usage.ToolUses != 3 {
 		t.Errorf("Bash ended with %q, asked: %t, %d calls; want the call of the innermost agent and 3 calls",

@@ -120,7 +120,7 @@ func TestAStoppedTurnLeavesTheConversationUsable(t *testing.T) {
 				base := cli.Options(model)
 				base.PermissionMode = claude.ModeBypassPermissions
 				a := newAdapter(t, base)
-				runner := talk(t, a, open(t, a, agent.Request{PartialText: true}))
+				runner := talk(t, a, open(t, a, agent.Request{Settings: agent.Settings{PartialText: true}}))
 				first := record(t, runner.Run(inTime(t), agent.Request{Prompt: "the first question"})).done(t)
 				ctx, cancel := context.WithCancelCause(inTime(t))
 				go func() {

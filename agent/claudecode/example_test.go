@@ -34,9 +34,11 @@ func ExampleAdapter_Run() {
 		return
 	}
 	request := agent.Request{
-		Prompt:      "Find the slowest test, and say why it is slow.",
-		Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow},
-		MaxTurns:    20,
+		Prompt: "Find the slowest test, and say why it is slow.",
+		Settings: agent.Settings{
+			Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow},
+			MaxTurns:    20,
+		},
 	}
 	for e, err := range runner.Run(context.Background(), request) {
 		if err != nil {

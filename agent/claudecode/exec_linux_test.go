@@ -31,11 +31,11 @@ func TestACommandRunsWhereTheAgentWorks(t *testing.T) {
 		req  agent.Request
 		want string // the working directory; empty if it is refused
 	}{
-		{"in its workspace", nil, agent.Request{Workspace: w}, w.Root()},
-		{"in a folder of its workspace", nil, agent.Request{Workspace: w, Dir: "part"}, filepath.Join(w.Root(), "part")},
-		{"in its folder", &claude.Options{Dir: w.Root()}, agent.Request{Dir: other}, other},
+		{"in its workspace", nil, agent.Request{Settings: agent.Settings{Workspace: w}}, w.Root()},
+		{"in a folder of its workspace", nil, agent.Request{Settings: agent.Settings{Workspace: w, Dir: "part"}}, filepath.Join(w.Root(), "part")},
+		{"in its folder", &claude.Options{Dir: w.Root()}, agent.Request{Settings: agent.Settings{Dir: other}}, other},
 		{"in the folder of the adapter", &claude.Options{Dir: other}, agent.Request{}, other},
-		{"not outside of its workspace", nil, agent.Request{Workspace: w, Dir: ".."}, ""},
+		{"not outside of its workspace", nil, agent.Request{Settings: agent.Settings{Workspace: w, Dir: ".."}}, ""},
 		{"not behind walls that nobody knows", &claude.Options{Dir: other, Spawner: &claude.HostSpawner{}}, agent.Request{}, ""},
 	}
 	for _, c := range cases {

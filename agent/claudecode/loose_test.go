@@ -89,7 +89,7 @@ func TestCLAUDE003_LooseLines(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n, _ := newNormaliser()
-			n.req = agent.Request{Model: "asked", Dir: "/asked"}
+			n.req = agent.Request{Settings: agent.Settings{Model: "asked", Dir: "/asked"}}
 			events := n.events(decode(t, test.line))
 			checkStream(t, events)
 			if diff := cmp.Diff(test.want, payloads(events)); diff != "" {

@@ -113,16 +113,18 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 	}
 	base := &claude.Options{Resume: "the base's"}
 	before := optionsOf(t, base, agent.Request{})
-	typ := reflect.TypeFor[agent.Request]()
-	for i := range typ.NumField() {
-		name := typ.Field(i).Name
+	for _, structField := range reflect.VisibleFields(reflect.TypeFor[agent.Request]()) {
+		name := structField.Name
+		if structField.Anonymous {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			field, ok := fields[name]
 			if !ok {
 				t.Fatalf("Request.%s is neither mapped nor refused", name)
 			}
 			req := agent.Request{Prompt: "go"}
-			reflect.ValueOf(&req).Elem().Field(i).Set(reflect.ValueOf(field.value))
+			reflect.ValueOf(&req).Elem().FieldByIndex(structField.Index).Set(reflect.ValueOf(field.value))
 			r, err := New(base).newRun(t.Context(), req)
 			if err != nil {
 				if !strings.HasPrefix(err.Error(), field.changes) {
@@ -145,8 +147,8 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 func TestCLAUDE006_OptionsAreMapped(t *testing.T) {
 	dir := t.TempDir()
 	got := optionsOf(t, nil, agent.Request{
-		Dir: dir, Model: "haiku", MaxTurns: 3, MaxBudgetUSD: 0.5, Resume: "token", SystemPrompt: "Be brief.",
-		DisallowedTools: []string{"Bash(rm *)"}, OutputSchema: json.RawMessage(`{"type":"object"}`), PartialText: true,
+		Settings: agent.Settings{Dir: dir, Model: "haiku", MaxTurns: 3, MaxBudgetUSD: 0.5, SystemPrompt: "Be brief.", DisallowedTools: []string{"Bash(rm *)"}, PartialText: true}, Resume: "token",
+		OutputSchema: json.RawMessage(`{"type":"object"}`),
 	})
 	want := claude.Options{
 		Dir: dir, Model: "haiku", MaxTurns: 3, MaxBudgetUSD: new(0.5), Resume: "token", SystemPrompt: claude.SystemText("Be brief."),
@@ -187,7 +189,7 @@ func TestWhatIsAppendedToTheSystemPrompt(t *testing.T) {
 		"one of the request, no file": {claude.PromptFile{Path: "x"}, "You write.", claude.SystemText("You write.\n\nBe kind.")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := optionsOf(t, &claude.Options{SystemPrompt: x.base}, agent.Request{SystemPrompt: x.own, AppendSystemPrompt: "Be kind."}).SystemPrompt
+			got := optionsOf(t, &claude.Options{SystemPrompt: x.base}, agent.Request{Settings: agent.Settings{SystemPrompt: x.own, AppendSystemPrompt: "Be kind."}}).SystemPrompt
 			if diff := cmp.Diff(x.want, got); diff != "" {
 				t.Errorf("the system prompt (-want +got):\n%s", diff)
 			}
@@ -219,8 +221,8 @@ func TestTheBaseIsNeverChanged(t *testing.T) {
 	was := room()
 	a := New(&base)
 	for _, req := range []agent.Request{
-		{Prompt: "go", Tools: desk(t), DisallowedTools: []string{"look"}, Effort: "high", Resume: "x"},
-		{Prompt: "go", Tools: desk(t), AllowedTools: []string{"Read", "save"}},
+		{Prompt: "go", Tools: desk(t), Settings: agent.Settings{DisallowedTools: []string{"look"}, Effort: "high"}, Resume: "x"},
+		{Prompt: "go", Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"Read", "save"}}},
 		{Prompt: "go", Host: allowAll},
 	} {
 		r, err := a.newRun(t.Context(), req)
@@ -252,25 +254,25 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 		want mapped
 	}{
 		"nothing said":                     {agent.Request{}, mapped{}},
-		"none":                             {agent.Request{AllowedTools: []string{}}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
-		"none, not even ours":              {agent.Request{AllowedTools: []string{}, Tools: desk(t)}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
-		"some":                             {agent.Request{AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}}, mapped{Tools: []string{"Read", "Bash"}, AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}, StrictMCP: true}},
-		"some, with a host":                {agent.Request{AllowedTools: []string{"Read", "Bash(git status)"}, Host: allowAll}, mapped{Tools: []string{"Read", "Bash"}, StrictMCP: true}},
-		"only of servers":                  {agent.Request{AllowedTools: []string{"mcp__other__x"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
+		"none":                             {agent.Request{Settings: agent.Settings{AllowedTools: []string{}}}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
+		"none, not even ours":              {agent.Request{Settings: agent.Settings{AllowedTools: []string{}}, Tools: desk(t)}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
+		"some":                             {agent.Request{Settings: agent.Settings{AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}}}, mapped{Tools: []string{"Read", "Bash"}, AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}, StrictMCP: true}},
+		"some, with a host":                {agent.Request{Settings: agent.Settings{AllowedTools: []string{"Read", "Bash(git status)"}}, Host: allowAll}, mapped{Tools: []string{"Read", "Bash"}, StrictMCP: true}},
+		"only of servers":                  {agent.Request{Settings: agent.Settings{AllowedTools: []string{"mcp__other__x"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
 		"ours":                             {agent.Request{Tools: desk(t)}, mapped{AllowedTools: []string{"mcp__drover"}, Servers: 1}},
 		"ours, with a host":                {agent.Request{Tools: desk(t), Host: allowAll}, mapped{Servers: 1}},
-		"one of ours by its bare name":     {agent.Request{Tools: desk(t), AllowedTools: []string{"look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
-		"one of ours by its full name":     {agent.Request{Tools: desk(t), AllowedTools: []string{"mcp__drover__save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
-		"all of ours":                      {agent.Request{Tools: desk(t), AllowedTools: []string{"Read", "mcp__drover"}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
-		"under another name":               {agent.Request{Tools: desk(t), ToolServer: "my.desk"}, mapped{AllowedTools: []string{"mcp__my_desk"}, Servers: 1}},
-		"under another name, by bare name": {agent.Request{Tools: desk(t), ToolServer: "my.desk", AllowedTools: []string{"look"}, DisallowedTools: []string{"save"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, DisallowedTools: []string{"mcp__my_desk__save"}, StrictMCP: true, Servers: 1}},
-		"under another name, by full name": {agent.Request{Tools: desk(t), ToolServer: "my.desk", AllowedTools: []string{"mcp__my_desk__look"}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, StrictMCP: true, Servers: 1}},
+		"one of ours by its bare name":     {agent.Request{Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"look"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
+		"one of ours by its full name":     {agent.Request{Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"mcp__drover__save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
+		"all of ours":                      {agent.Request{Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"Read", "mcp__drover"}}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
+		"under another name":               {agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "my.desk"}}, mapped{AllowedTools: []string{"mcp__my_desk"}, Servers: 1}},
+		"under another name, by bare name": {agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "my.desk", AllowedTools: []string{"look"}, DisallowedTools: []string{"save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, DisallowedTools: []string{"mcp__my_desk__save"}, StrictMCP: true, Servers: 1}},
+		"under another name, by full name": {agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "my.desk", AllowedTools: []string{"mcp__my_desk__look"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, StrictMCP: true, Servers: 1}},
 		"skills":                           {agent.Request{Skills: []agent.Skill{named("greet")}}, mapped{AllowedTools: []string{"Skill"}}},
 		"skills, with a host":              {agent.Request{Skills: []agent.Skill{named("greet")}, Host: allowAll}, mapped{}},
-		"skills and a list":                {agent.Request{Skills: []agent.Skill{named("greet")}, AllowedTools: []string{"Read"}}, mapped{Tools: []string{"Read", "Skill"}, AllowedTools: []string{"Read", "Skill"}, StrictMCP: true}},
-		"skills that the list names":       {agent.Request{Skills: []agent.Skill{named("greet")}, AllowedTools: []string{"Skill(greet)"}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill(greet)"}, StrictMCP: true}},
-		"skills and no tools":              {agent.Request{Skills: []agent.Skill{named("greet")}, AllowedTools: []string{}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill"}, SettingSources: []string{}, StrictMCP: true}},
-		"one of ours taken away":           {agent.Request{Tools: desk(t), DisallowedTools: []string{"save", "Bash"}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
+		"skills and a list":                {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{"Read"}}}, mapped{Tools: []string{"Read", "Skill"}, AllowedTools: []string{"Read", "Skill"}, StrictMCP: true}},
+		"skills that the list names":       {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{"Skill(greet)"}}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill(greet)"}, StrictMCP: true}},
+		"skills and no tools":              {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{}}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill"}, SettingSources: []string{}, StrictMCP: true}},
+		"one of ours taken away":           {agent.Request{Tools: desk(t), Settings: agent.Settings{DisallowedTools: []string{"save", "Bash"}}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := optionsOf(t, nil, x.req)
@@ -284,7 +286,7 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 
 func TestToolServer_Introduction(t *testing.T) {
 	var o claude.Options
-	release, err := serveTools(&o, agent.Request{Tools: desk(t), ToolServer: "desk"}, func(event.ToolResult) {})
+	release, err := serveTools(&o, agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "desk"}}, func(event.ToolResult) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +315,7 @@ func TestEffort(t *testing.T) {
 		"max":       {"max", `{"a":1,"ultracode":false}`},
 		"ultracode": {"xhigh", `{"a":1,"ultracode":true}`},
 	} {
-		o := optionsOf(t, &claude.Options{Settings: json.RawMessage(`{"a":1}`)}, agent.Request{Effort: word})
+		o := optionsOf(t, &claude.Options{Settings: json.RawMessage(`{"a":1}`)}, agent.Request{Settings: agent.Settings{Effort: word}})
 		if string(o.Effort) != want.effort || string(o.Settings) != want.settings {
 			t.Errorf("effort %q gives %q and settings %s, want %q and %s", word, o.Effort, o.Settings, want.effort, want.settings)
 		}
@@ -326,17 +328,17 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		req  agent.Request
 		want string
 	}{
-		"unknown effort":                 {req: agent.Request{Effort: "hard"}, want: `"hard" is not one of minimal, low, medium, high, xhigh, max, ultracode`},
-		"ultracode beside a file":        {claude.Options{SettingsFile: "x.json"}, agent.Request{Effort: "ultracode"}, "read the file and pass it as Settings"},
-		"settings that are no object":    {claude.Options{Settings: json.RawMessage(`[]`)}, agent.Request{Effort: "low"}, "Settings of the base"},
-		"permissions without a host":     {req: agent.Request{Permissions: &gate.Permissions{}}, want: "no Host that enforces them"},
-		"negative turns":                 {req: agent.Request{MaxTurns: -1}, want: "MaxTurns"},
-		"negative budget":                {req: agent.Request{MaxBudgetUSD: -1}, want: "MaxBudgetUSD"},
+		"unknown effort":                 {req: agent.Request{Settings: agent.Settings{Effort: "hard"}}, want: `"hard" is not one of minimal, low, medium, high, xhigh, max, ultracode`},
+		"ultracode beside a file":        {claude.Options{SettingsFile: "x.json"}, agent.Request{Settings: agent.Settings{Effort: "ultracode"}}, "read the file and pass it as Settings"},
+		"settings that are no object":    {claude.Options{Settings: json.RawMessage(`[]`)}, agent.Request{Settings: agent.Settings{Effort: "low"}}, "Settings of the base"},
+		"permissions without a host":     {req: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}, want: "no Host that enforces them"},
+		"negative turns":                 {req: agent.Request{Settings: agent.Settings{MaxTurns: -1}}, want: "MaxTurns"},
+		"negative budget":                {req: agent.Request{Settings: agent.Settings{MaxBudgetUSD: -1}}, want: "MaxBudgetUSD"},
 		"schema that is none":            {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
-		"tool with two names":            {req: agent.Request{AllowedTools: []string{"Read,Write"}}, want: "Tools[0]"},
+		"tool with two names":            {req: agent.Request{Settings: agent.Settings{AllowedTools: []string{"Read,Write"}}}, want: "Tools[0]"},
 		"server of the same name":        {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil)}, `MCP server "drover" already`},
-		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"desk": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil), ToolServer: "desk"}, `MCP server "desk" already`},
-		"a text after a file":            {claude.Options{SystemPrompt: claude.PromptFile{Path: "x"}}, agent.Request{AppendSystemPrompt: "Be kind."}, "Request.AppendSystemPrompt: nothing can be added to the file"},
+		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"desk": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil), Settings: agent.Settings{ToolServer: "desk"}}, `MCP server "desk" already`},
+		"a text after a file":            {claude.Options{SystemPrompt: claude.PromptFile{Path: "x"}}, agent.Request{Settings: agent.Settings{AppendSystemPrompt: "Be kind."}}, "Request.AppendSystemPrompt: nothing can be added to the file"},
 		"bare mode with hooks":           {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "bare mode"},
 		"hooks that settings switch off": {claude.Options{Settings: json.RawMessage(`{"disableAllHooks":true}`)}, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "disableAllHooks"},
 		"fewer than no refusals":         {req: agent.Request{Hooks: &agent.Hooks{}, MaxRefusals: -1}, want: "Request.MaxRefusals: -1 is negative"},
@@ -367,7 +369,7 @@ func TestServers_OfARequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := *base
-			err := overlay(&o, agent.Request{Servers: x.servers})
+			err := overlay(&o, agent.Request{Settings: agent.Settings{Servers: x.servers}})
 			if x.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), x.refused) {
 					t.Errorf("got %v, want %q", err, x.refused)

@@ -28,7 +28,7 @@ func TestAHundredRunsInParallelLeaveNothingBehind(t *testing.T) {
 	for i := range 100 {
 		opts := itself(t, map[string]string{turnVariable: fmt.Sprint("answer ", i), "DROVER_TEST_MARK": mark, "TMPDIR": temp})
 		r := newRunner(t, opts, &agent.RunnerOptions{Role: fmt.Sprint("answer ", i)})
-		tasks = append(tasks, agent.Task{Runner: r, Request: agent.Request{Prompt: "go", Permissions: levels("ddd")}})
+		tasks = append(tasks, agent.Task{Runner: r, Request: agent.Request{Prompt: "go", Settings: agent.Settings{Permissions: levels("ddd")}}})
 	}
 	byRun := map[string]recording{}
 	for e := range agent.Parallel(inTime(t), tasks...) {

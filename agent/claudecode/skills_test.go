@@ -42,12 +42,12 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 	shell := &gate.Permissions{ShellExecute: gate.LevelAllow}
 	for name, req := range map[string]agent.Request{
 		"nobody decides":          {},
-		"a list of tools":         {AllowedTools: []string{"Read"}},
-		"no tools":                {AllowedTools: []string{}},
-		"a gate":                  {Permissions: shell},
-		"a gate and a list":       {Permissions: shell, AllowedTools: []string{"Read"}},
+		"a list of tools":         {Settings: agent.Settings{AllowedTools: []string{"Read"}}},
+		"no tools":                {Settings: agent.Settings{AllowedTools: []string{}}},
+		"a gate":                  {Settings: agent.Settings{Permissions: shell}},
+		"a gate and a list":       {Settings: agent.Settings{Permissions: shell, AllowedTools: []string{"Read"}}},
 		"the oldest CLI":          {},
-		"the oldest and a list":   {AllowedTools: []string{"Read"}},
+		"the oldest and a list":   {Settings: agent.Settings{AllowedTools: []string{"Read"}}},
 		"an isolation that knows": {},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestClaudeCodePassesTheSuiteOfAllAdapters(t *testing.T) {
 	agenttest.TestAdapter(t, agenttest.Subject{
 		New:     func(*testing.T) agent.Adapter { return newAdapter(t, cli.Options(model)) },
 		Missing: func(*testing.T) agent.Adapter { return claudecode.New(&claude.Options{CLIPath: "/nowhere/claude"}) },
-		Request: agent.Request{Prompt: "Say hello.", Dir: cli.Work},
+		Request: agent.Request{Prompt: "Say hello.", Settings: agent.Settings{Dir: cli.Work}},
 		Calls: func(t *testing.T, calls []event.ToolCall) agent.Adapter {
 			var turns []script.Turn
 			for _, c := range calls {

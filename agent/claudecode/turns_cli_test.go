@@ -48,7 +48,7 @@ func TestMaxTurns_HonestRunIsNotCutEarlier(t *testing.T) {
 			}
 			base := claudetest.CLI(t).Options(claudetest.NewModel(t, steps...))
 			base.PermissionMode = claude.ModeBypassPermissions
-			got := in(t, nil, base, agent.Request{MaxTurns: tc.turns})
+			got := in(t, nil, base, agent.Request{Settings: agent.Settings{MaxTurns: tc.turns}})
 			last := got[len(got)-1].Payload.(event.Done)
 			var turns *gateway.TurnsError
 			if last.Status != tc.want || errors.As(last.Cause, &turns) {
@@ -80,7 +80,7 @@ done`, n)
 			model := claudetest.NewModel(t, script.Reply(bash(forge(42))), script.Text("Done.").Always())
 			base := claudetest.CLI(t).Options(model)
 			base.PermissionMode = claude.ModeBypassPermissions
-			got := in(t, nil, base, agent.Request{MaxTurns: 3, SideCallsPerTurn: tc.others})
+			got := in(t, nil, base, agent.Request{Settings: agent.Settings{MaxTurns: 3, SideCallsPerTurn: tc.others}})
 			last := got[len(got)-1].Payload.(event.Done)
 			if calls := len(model.Requests()); last.Status != tc.status || calls > tc.most || calls < 31 {
 				t.Errorf("the run ended with %s (%v) after %d calls, want %s and at most %d", last.Status, last.Cause, calls, tc.status, tc.most)

@@ -15,9 +15,9 @@ func TestSame_ServersOfARequest(t *testing.T) {
 		return map[string]agent.Server{"a": {Command: []string{"run", "it"}, Env: map[string]string{"K": "v"}}}
 	}
 	equal := func(a, b agent.Request) bool { return same(reflect.ValueOf(a), reflect.ValueOf(b)) }
-	prepared := agent.Request{Servers: servers(), DisallowedTools: []string{"x"}}
+	prepared := agent.Request{Settings: agent.Settings{Servers: servers(), DisallowedTools: []string{"x"}}}
 	kept := frozen(prepared)
-	if !equal(kept, agent.Request{Servers: servers(), DisallowedTools: []string{"x"}}) {
+	if !equal(kept, agent.Request{Settings: agent.Settings{Servers: servers(), DisallowedTools: []string{"x"}}}) {
 		t.Error("a request is not the same as itself")
 	}
 	for name, other := range map[string]map[string]agent.Server{
@@ -26,7 +26,7 @@ func TestSame_ServersOfARequest(t *testing.T) {
 		"another argument": {"a": {Command: []string{"run", "that"}, Env: map[string]string{"K": "v"}}},
 		"another variable": {"a": {Command: []string{"run", "it"}, Env: map[string]string{"K": "w"}}},
 	} {
-		if equal(kept, agent.Request{Servers: other, DisallowedTools: []string{"x"}}) {
+		if equal(kept, agent.Request{Settings: agent.Settings{Servers: other, DisallowedTools: []string{"x"}}}) {
 			t.Errorf("%s: the requests count as the same", name)
 		}
 	}

@@ -37,7 +37,7 @@ func TestAWarmRunIsOneLikeAnyOther(t *testing.T) {
 			}}
 			a := newAdapter(t, cli.Options(model)).In(&isolation.Isolation{Started: func(claude.Process) { starts.Add(1) }})
 			defer func() { _ = a.Close() }()
-			req := agent.Request{Hooks: hooks, DisallowedTools: []string{"WebFetch"}}
+			req := agent.Request{Hooks: hooks, Settings: agent.Settings{DisallowedTools: []string{"WebFetch"}}}
 			if err := a.Warm(inTime(t), req); err != nil {
 				t.Fatal(err)
 			}
@@ -51,8 +51,8 @@ func TestAWarmRunIsOneLikeAnyOther(t *testing.T) {
 				starts  int64
 			}{
 				{agent.Request{Prompt: "go"}, 2}, // another request
-				{agent.Request{Prompt: "go", Hooks: hooks, DisallowedTools: []string{"WebFetch"}, RunID: "mine"}, 2},
-				{agent.Request{Prompt: "go", Hooks: hooks, DisallowedTools: []string{"WebFetch"}}, 3},
+				{agent.Request{Prompt: "go", Hooks: hooks, Settings: agent.Settings{DisallowedTools: []string{"WebFetch"}}, RunID: "mine"}, 2},
+				{agent.Request{Prompt: "go", Hooks: hooks, Settings: agent.Settings{DisallowedTools: []string{"WebFetch"}}}, 3},
 			} {
 				got := record(t, a.Run(inTime(t), want.request))
 				done := got.done(t)

@@ -79,7 +79,7 @@ func BindWorkspace(o *claude.Options, w *workspace.Workspace, opts *WorkspaceOpt
 	if w.Tree() == nil {
 		return &WorkspaceBinding{l}, nil
 	}
-	return &WorkspaceBinding{l}, bindCalls(o, agent.Request{Workspace: w}, l)
+	return &WorkspaceBinding{l}, bindCalls(o, agent.Request{Settings: agent.Settings{Workspace: w}}, l)
 }
 
 // Saw has the binding know of a message of the run.

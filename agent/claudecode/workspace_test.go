@@ -81,7 +81,7 @@ func TestAFailedCommandOfOneSubagentLeavesTheOthersFiles(t *testing.T) {
 	)
 	base := claudetest.CLI(t).Options(model)
 	base.Dir, base.PermissionMode = "", claude.ModeBypassPermissions
-	got := in(t, nil, base, agent.Request{Workspace: w})
+	got := in(t, nil, base, agent.Request{Settings: agent.Settings{Workspace: w}})
 	if done := got[len(got)-1].Payload.(event.Done); done.Status != event.DoneSuccess {
 		t.Fatalf("the run ended with %+v", done)
 	}
@@ -129,7 +129,7 @@ func TestACommandThatIsInterruptedIsUndone(t *testing.T) {
 			}
 		}
 	}()
-	got := record(t, runner.Run(ctx, agent.Request{Prompt: "go", Workspace: w}))
+	got := record(t, runner.Run(ctx, agent.Request{Prompt: "go", Settings: agent.Settings{Workspace: w}}))
 	if done := got[len(got)-1].Payload.(event.Done); done.Status != event.DoneInterrupted {
 		t.Errorf("the run ended with %+v, want an interruption", done)
 	}
@@ -146,12 +146,12 @@ func TestTheWorkingDirectoryIsInTheWorkspace(t *testing.T) {
 	model := claudetest.NewModel(t, script.Reply(bash("pwd")), script.Text("Done."))
 	base := claudetest.CLI(t).Options(model)
 	base.PermissionMode = claude.ModeBypassPermissions
-	in(t, nil, base, agent.Request{Workspace: w, Dir: "shop"})
+	in(t, nil, base, agent.Request{Settings: agent.Settings{Workspace: w, Dir: "shop"}})
 	if !model.LastRequest().SawText(filepath.Join(w.Root(), "shop")) {
 		t.Error("the command did not run in the folder of the workspace")
 	}
 	for _, dir := range []string{"..", "/", w.Root() + "x"} {
-		for _, err := range claudecode.New(base).Run(t.Context(), agent.Request{Prompt: "go", Workspace: w, Dir: dir}) {
+		for _, err := range claudecode.New(base).Run(t.Context(), agent.Request{Prompt: "go", Settings: agent.Settings{Workspace: w, Dir: dir}}) {
 			if err == nil || !strings.Contains(err.Error(), "Request.Dir") {
 				t.Errorf("%s: %v, want a refusal", dir, err)
 			}
@@ -180,7 +180,7 @@ func TestAToolMayRunAnotherAgentInItsWorkspace(t *testing.T) {
 		Fail bool `json:"fail"`
 	},
 	) (string, error) {
-		for _, err := range claudecode.New(inner).Run(ctx, agent.Request{Prompt: "sell", Workspace: w, Tools: notes}) {
+		for _, err := range claudecode.New(inner).Run(ctx, agent.Request{Prompt: "sell", Settings: agent.Settings{Workspace: w}, Tools: notes}) {
 			if err != nil {
 				return "", err
 			}
@@ -200,7 +200,7 @@ func TestAToolMayRunAnotherAgentInItsWorkspace(t *testing.T) {
 	base.Dir, base.PermissionMode = "", claude.ModeBypassPermissions
 	cli.SetEnv(base, model, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
 	tools := tool.MustRegistry(&tool.Options{Around: workspace.ToolTx(w, nil)}, delegate)
-	got := in(t, nil, base, agent.Request{Workspace: w, Tools: tools})
+	got := in(t, nil, base, agent.Request{Settings: agent.Settings{Workspace: w}, Tools: tools})
 	if done := got[len(got)-1].Payload.(event.Done); done.Status != event.DoneSuccess {
 		t.Fatalf("the run ended with %+v", done)
 	}
@@ -225,7 +225,7 @@ func TestWorkspace_DirOfTheAdapterOutsideIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var failure error
-		for _, err := range a.Run(t.Context(), agent.Request{Prompt: "Work.", Workspace: w}) {
+		for _, err := range a.Run(t.Context(), agent.Request{Prompt: "Work.", Settings: agent.Settings{Workspace: w}}) {
 			failure = err
 		}
 		if got := failure != nil && strings.Contains(failure.Error(), "is not in the workspace"); got != refused {

@@ -171,16 +171,18 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 // options are the bounds of the review. The gate refuses changes of files, and the walls what gets past it.
 func (d *demo) options(approver gate.Approver) *root.Options {
 	return &root.Options{
-		Session:      d.record.session,
-		Transcript:   d.record.options(),
-		Dir:          d.project.work,
-		Budget:       &guard.Budget{MaxCostUSD: demoUSD, MaxTotalTokens: demoTokens},
-		Deadline:     guard.FromNow(demoTime),
-		AllowedTools: []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},
-		Permissions:  &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelDeny},
-		Approver:     approver,
-		Completion:   d.project.check(),
-		MaxRounds:    3,
-		PartialText:  approver != nil, // somebody watches
+		Session:    d.record.session,
+		Transcript: d.record.options(),
+		Settings: agent.Settings{
+			Dir:          d.project.work,
+			AllowedTools: []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},
+			Permissions:  &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelDeny},
+			PartialText:  approver != nil, // somebody watches
+		},
+		Budget:     &guard.Budget{MaxCostUSD: demoUSD, MaxTotalTokens: demoTokens},
+		Deadline:   guard.FromNow(demoTime),
+		Approver:   approver,
+		Completion: d.project.check(),
+		MaxRounds:  3,
 	}
 }

@@ -162,9 +162,11 @@ func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, 
 		return agent.Request{}, fmt.Errorf("the current folder cannot be used: %w\n  next: cd into one that there is, and that you may enter", err)
 	}
 	return agent.Request{
-		Prompt: prompt, Dir: dir, Model: o.model, Resume: o.resume, OutputSchema: answer,
-		MaxTurns: int(o.maxTurns), SideCallsPerTurn: int(o.others), MaxBudgetUSD: float64(o.maxUSD),
-		AllowedTools: o.tools, Permissions: o.permissions.permissions(),
+		Settings: agent.Settings{
+			Dir: dir, Model: o.model, MaxTurns: int(o.maxTurns), SideCallsPerTurn: int(o.others), MaxBudgetUSD: float64(o.maxUSD),
+			AllowedTools: o.tools, Permissions: o.permissions.permissions(),
+		},
+		Prompt: prompt, Resume: o.resume, OutputSchema: answer,
 	}, nil
 }
 

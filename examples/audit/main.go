@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
@@ -69,7 +70,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, project strin
 		Sandbox: &isolation.Sandbox{ReadablePaths: []string{w.Root()}}, // it is anyway, as the working directory
 		Host:    isolation.Host{Environ: opts.Environ},
 	})
-	resp, err := drover.Evaluate(ctx, auditor, p, &drover.Options{Session: s, Workspace: w})
+	resp, err := drover.Evaluate(ctx, auditor, p, &drover.Options{Session: s, Settings: agent.Settings{Workspace: w}})
 	if err != nil {
 		return err
 	}

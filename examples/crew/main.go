@@ -29,8 +29,10 @@ func run(ctx context.Context, out io.Writer, author, critic *claude.Options) err
 	writes, err := agent.NewRunner(claudecode.New(author), &agent.RunnerOptions{
 		Role: "author",
 		Defaults: agent.Request{
-			MaxTurns:    20,
-			Permissions: &gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelDeny},
+			Settings: agent.Settings{
+				MaxTurns:    20,
+				Permissions: &gate.Permissions{FileWrite: gate.LevelAllow, ShellExecute: gate.LevelDeny},
+			},
 		},
 	})
 	if err != nil {

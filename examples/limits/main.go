@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -47,9 +48,9 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, tracker *guar
 		return err
 	}
 	resp, err := drover.Evaluate(ctx, claudecode.New(opts), p, &drover.Options{
-		Tracker:      tracker,
-		AllowedTools: []string{"Read", "Glob", "Grep"},
-		Policies:     []gate.Policy{reserve(kept)},
+		Tracker:  tracker,
+		Settings: agent.Settings{AllowedTools: []string{"Read", "Glob", "Grep"}},
+		Policies: []gate.Policy{reserve(kept)},
 	})
 	switch {
 	case errors.Is(err, guard.ErrDeadlineExceeded):

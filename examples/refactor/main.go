@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/prompt"
@@ -65,7 +66,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, project strin
 		return err
 	}
 	opts.PermissionMode = claude.ModeAcceptEdits
-	resp, err := drover.Evaluate(ctx, claudecode.New(opts), p, &drover.Options{Session: s, Workspace: w})
+	resp, err := drover.Evaluate(ctx, claudecode.New(opts), p, &drover.Options{Session: s, Settings: agent.Settings{Workspace: w}})
 	if err != nil {
 		return err
 	}

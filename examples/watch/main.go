@@ -15,6 +15,7 @@ import (
 	"os"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -41,7 +42,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 	if err != nil {
 		return err
 	}
-	tour := drover.Stream(ctx, claudecode.New(opts), p, &drover.Options{PartialText: true})
+	tour := drover.Stream(ctx, claudecode.New(opts), p, &drover.Options{Settings: agent.Settings{PartialText: true}})
 	for e, err := range tour.Events() {
 		if err != nil {
 			return err // that of tour.Response

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/workspace"
+)
+
+// Settings say how an agent works and within which bounds: model, folder, limits, tools, permissions. They are the same
+// for a [Request], for an evaluation and for an agent file. The zero value leaves all of it to the adapter's
+// configuration and to the agent's defaults.
+type Settings struct {
+	// Dir is the working directory. Empty means that of the Workspace, or else the current one. With a
+	// Workspace it is relative to that, or within it.
+	Dir string
+	// Workspace is the place that the agent works in. With checkpoints, each of its calls is a transaction
+	// there: what one that fails has changed is put back; see [Ledger].
+	Workspace *workspace.Workspace
+
+	// Model is the model's name. Empty means the agent's default.
+	Model string
+	// Effort is how hard the model works, in the agent's words: "low", "high". Empty means its default.
+	Effort string
+	// SystemPrompt replaces the agent's own. Empty leaves that.
+	SystemPrompt string
+	// AppendSystemPrompt is added to the system prompt.
+	AppendSystemPrompt string
+
+	// MaxTurns limits the model calls of the main conversation. Zero means no limit.
+	MaxTurns int
+	// SideCallsPerTurn limits all other model calls, of subagents for instance, to so many for each of
+	// MaxTurns. Zero means the adapter's default, 10 for Claude Code.
+	SideCallsPerTurn int
+	// MaxBudgetUSD limits the cost. Zero means no limit.
+	MaxBudgetUSD float64
+
+	// AllowedTools are the tools that there are, also of this program; nil means all of the agent's default
+	// and of this program, empty means none. DisallowedTools are taken away from them. A name may have an
+	// argument, as "Bash(git status)"; see [gate.AllowTools]. The arguments of allowed tools are the Host's
+	// to enforce.
+	AllowedTools, DisallowedTools []string
+	// ToolServer is the name of the MCP server under which the agent finds the tools of this program. Empty means
+	// [tool.DefaultServerName].
+	ToolServer string
+	// Servers are MCP servers that the agent itself connects to, by their keys, beside those of the adapter. A key is
+	// taken once.
+	Servers map[string]Server
+	// Permissions say what tools may do. Nil leaves that to the agent's own default. They are
+	// enforced by the Host; an adapter refuses permissions without one. A Runner makes the host.
+	Permissions *gate.Permissions
+
+	// PartialText yields text also while it is written, as [event.TextDelta].
+	PartialText bool
+}
+
+// over returns the settings, with those of defaults where they say nothing.
+func (s Settings) over(defaults Settings) Settings {
+	s.Dir = cmp.Or(s.Dir, defaults.Dir)
+	s.Workspace = cmp.Or(s.Workspace, defaults.Workspace)
+	s.Model = cmp.Or(s.Model, defaults.Model)
+	s.Effort = cmp.Or(s.Effort, defaults.Effort)
+	s.SystemPrompt = cmp.Or(s.SystemPrompt, defaults.SystemPrompt)
+	s.AppendSystemPrompt = cmp.Or(s.AppendSystemPrompt, defaults.AppendSystemPrompt)
+	s.MaxTurns = cmp.Or(s.MaxTurns, defaults.MaxTurns)
+	s.SideCallsPerTurn = cmp.Or(s.SideCallsPerTurn, defaults.SideCallsPerTurn)
+	s.MaxBudgetUSD = cmp.Or(s.MaxBudgetUSD, defaults.MaxBudgetUSD)
+	s.AllowedTools = given(s.AllowedTools, defaults.AllowedTools)
+	s.DisallowedTools = given(s.DisallowedTools, defaults.DisallowedTools)
+	s.ToolServer = cmp.Or(s.ToolServer, defaults.ToolServer)
+	if s.Servers == nil {
+		s.Servers = defaults.Servers
+	}
+	s.Permissions = mergePermissions(defaults.Permissions, s.Permissions)
+	s.PartialText = s.PartialText || defaults.PartialText
+	return s
+}
+
+// given is the list unless it is nil: an empty list is one.
+func given[L ~[]E, E any](list, otherwise L) L {
+	if list != nil {
+		return list
+	}
+	return otherwise
+}
+
+// mergePermissions lays permissions over others, field by field. There is one exception: a mode of the
+// defaults would set aside the very levels that the run asks for, so that they take the mode away.
+func mergePermissions(defaults, own *gate.Permissions) *gate.Permissions {
+	if defaults == nil || own == nil {
+		return cmp.Or(own, defaults)
+	}
+	mode := own.Mode
+	if own.FileWrite == gate.LevelUnset && own.ShellExecute == gate.LevelUnset && own.NetworkAccess == gate.LevelUnset {
+		mode = cmp.Or(own.Mode, defaults.Mode)
+	}
+	return &gate.Permissions{
+		FileWrite:     cmp.Or(own.FileWrite, defaults.FileWrite),
+		ShellExecute:  cmp.Or(own.ShellExecute, defaults.ShellExecute),
+		NetworkAccess: cmp.Or(own.NetworkAccess, defaults.NetworkAccess),
+		Mode:          mode,
+		WritablePaths: given(own.WritablePaths, defaults.WritablePaths),
+	}
+}
+
+// clone returns settings that share no list and no map with s.
+func (s Settings) clone() Settings {
+	s.AllowedTools = slices.Clone(s.AllowedTools)
+	s.DisallowedTools = slices.Clone(s.DisallowedTools)
+	s.Servers = maps.Clone(s.Servers)
+	if s.Permissions != nil {
+		own := *s.Permissions
+		own.WritablePaths = slices.Clone(own.WritablePaths)
+		s.Permissions = &own
+	}
+	return s
+}
