@@ -10,9 +10,9 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// The names of log records, after [Options.LogPrefix]. They report: at Info that it begins and is complete, at Error that it or its cleanup failed, at
-// Debug its stages, turns and tool calls. What the user, the model and the tools say is in none of them, but
-// the error of one that failed may quote it.
+// The names of log records, after [Options.LogPrefix]: at Info the start and the end, at Error a failure of the evaluation
+// or of its cleanup, at Debug stages, turns and tool calls. What the user, the model and the tools say is in none of
+// them, but the error of a failed evaluation may quote it.
 const (
 	logStart    = "evaluate.start"
 	logComplete = "evaluate.complete"

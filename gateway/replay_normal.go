@@ -42,9 +42,12 @@ func normalise(r recordedRequest, folders Folders, mask masker) normalised {
 		doc = string(body.bytes())
 	}
 	vary := &mask.wire.Replay
-	for former, now := range vary.Renamed {
-		doc = mapStrings(doc, func(s string) string { return replaceName(s, former, now, endsAnywhere) })
-	}
+	doc = mapStrings(doc, func(s string) string {
+		for former, now := range vary.Renamed {
+			s = replaceName(s, former, now, endsAnywhere)
+		}
+		return s
+	})
 	if vary.Tidy != nil {
 		n.session = vary.Tidy(doc, r.Headers)
 	}
