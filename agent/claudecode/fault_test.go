@@ -128,6 +128,25 @@ func TestTheCLIDiesAtEachStage(t *testing.T) {
 	}
 }
 
+// The CLI may have ended before the first prompt is sent. Why it has not started is the error then too.
+func TestSend_CLIHasRefusedToStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) { s.Initialize(""); refuseToStart(s); s.Exit(1) }).Options()
+		c, err := newAdapter(t, opts).Open(inTime(t), agent.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		synctest.Wait()
+		for range 2 {
+			failures := of[event.Error](record(t, c.Send(inTime(t), "go")))
+			if len(failures) != 1 || failures[0].Code != "bypass_root" || strings.Contains(failures[0].Message, "Request.Resume") {
+				t.Errorf("the errors are %+v, want one with the code bypass_root", failures)
+			}
+		}
+	})
+}
+
 // A CLI that does not heed an interrupt is not waited for: done comes first, and then it is ended.
 func TestACLIThatDoesNotHeedAnInterrupt(t *testing.T) {
 	for name, x := range map[string]struct {

@@ -265,12 +265,24 @@ var (
 		"  next: close the conversation, and open another one with the last ResumeToken as Request.Resume")
 )
 
-// gone is the error for whoever talks to a CLI that has ended, for a reason that may be nil.
+// gone is the error for a prompt to a CLI that has ended, for a reason that may be nil. One that refused to start would
+// refuse in another conversation too: its reason is the error.
 func gone(reason error) error {
 	if reason == nil {
 		return errGone
 	}
+	if startRefusal(reason) != "" {
+		return reason
+	}
 	return fmt.Errorf("%w\n  it ended with: %w", errGone, reason)
+}
+
+// startRefusal is the code of an error by which the CLI refused to start; empty if it is another.
+func startRefusal(err error) string {
+	if result, ok := errors.AsType[*claude.ResultError](err); ok {
+		return result.StartupFailureReason
+	}
+	return ""
 }
 
 // Close implements [agent.Conversation].

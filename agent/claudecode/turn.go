@@ -3,6 +3,7 @@
 package claudecode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,7 +170,7 @@ func (t *turn) breakOff(ctx context.Context, failed error, yield yieldFunc) {
 		if has[*claude.ProcessError](failed) || errors.Is(failed, errGone) {
 			code = codeEnded
 		}
-		e.fail(code, failed)
+		e.fail(cmp.Or(startRefusal(failed), code), failed)
 	}
 	t.finish(ctx, e, end.Answer, yield)
 }
