@@ -89,6 +89,9 @@ func TestWhatNothingForbidsIsAllowed(t *testing.T) {
 		"a list with its argument":         {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Bash(git status)"}}}, call("1", "Bash", `{"command":"git status"}`), event.Allow},
 		"a list, and a tool of the prompt": {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Read"}}}, call("1", "mcp__drover__note", `{}`), event.Allow},
 		"a list that chooses among those":  {drover.Options{Settings: agent.Settings{AllowedTools: []string{"mcp__drover__other"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
+		"a list with the former name":      {drover.Options{Settings: agent.Settings{AllowedTools: []string{"mcp__wink__other"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
+		"a former name of the tool":        {drover.Options{Settings: agent.Settings{AllowedTools: []string{"mcp__wink__note"}}}, call("1", "mcp__drover__note", `{}`), event.Allow},
+		"a former name that is disallowed": {drover.Options{Settings: agent.Settings{DisallowedTools: []string{"mcp__wink__note"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
 		"an empty list":                    {drover.Options{Settings: agent.Settings{AllowedTools: []string{}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
 	} {
 		var got event.Decision

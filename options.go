@@ -25,8 +25,8 @@ type Options struct {
 	// Session is where everything is recorded, and whose state takes part: the gate asks it which tools are
 	// blocked, context lines come from its plan. Nil means a new one; see [Summary].
 	Session *session.Session
-	// Settings say how the agent works. Without a Workspace and a Dir it works in the workspace of the prompt's sections,
-	// else in the one that is open for the Session, else in an empty folder that is removed afterwards. The tools of the
+	// Settings say how the agent works. Without a Workspace it works in that of the prompt's sections, else in the one that
+	// is open for the Session, else, unless Dir names a folder, in an empty folder that is removed afterwards. The tools of the
 	// prompt are added to AllowedTools unless the list names some of them. Every call is judged by Permissions and
 	// Policies, beside the policies of the prompt and the limits; what none of them forbids is allowed. Without
 	// Permissions, a permission mode that the adapter was given decides about the agent's own tools of which no policy has
@@ -85,9 +85,11 @@ type Options struct {
 	Retry *RetryPolicy
 	// Transcript says what becomes of what the agent writes down. Nil keeps it in the response.
 	Transcript *TranscriptOptions
-	// Logger receives a record of the start, of the end and of each failure. Nil discards them.
+	// Logger receives records of the evaluation, of its start, end, stages, turns and tool calls, and of trouble. Nil
+	// discards them.
 	Logger *slog.Logger
-	// LogPrefix begins the message of each record, and its key "event". Empty means "drover".
+	// LogPrefix begins the names of the records of the evaluation, which are their messages and their key "event". Empty
+	// means "drover". Other records have neither.
 	LogPrefix string
 	// Telemetry makes traces and metrics. Nil makes none.
 	Telemetry *telemetry.Options

@@ -148,6 +148,7 @@ var nonsense = map[string]struct{ file, where, says string }{
 	"a tool in small letters":         {minimal + "tools: {allow: [read]}\n", "3:17", "tools.allow[0]: there is no tool read\n  next: write Read"},
 	"a rule for small letters":        {minimal + "policy: {requireBefore: {write: [Read]}}\n", "3:26", "policy.requireBefore.write: there is no tool write\n  next: write Write"},
 	"a rule of small letters":         {minimal + "policy: {requireBefore: {Write: [read]}}\n", "3:34", "policy.requireBefore.Write[0]: there is no tool read"},
+	"a server in our former place":    {minimal + "servers: {wink: {command: [tool]}}\n", "3:11", "servers.wink: the name is that of the server with the tools of the prompt\n  next: "},
 	"a server in our place":           {minimal + "servers: {drover: {command: [tool]}}\n", "3:11", "servers.drover: the name is that of the server with the tools of the prompt\n  next: "},
 	"a rule that is none":             {minimal + "policy: {deny: [\"Read(\"]}\n", "3:17", "policy.deny[0]: "},
 	"a mount without a place":         {minimal + "mounts: [{path: .}]\n", "3:11", "mounts[0].path: \".\" is no place in the workspace"},

@@ -87,7 +87,7 @@ func (g *Gate) canonical(call event.ToolCall, server string) Call {
 	if isMCP(call.Name) {
 		c.Origin = Foreign
 		for _, s := range g.servers {
-			if s.key != c.Server {
+			if s.key != c.Server && (s.former == "" || s.former != c.Server) {
 				continue
 			}
 			if t, ok := s.lookup.Lookup(name); ok {

@@ -57,8 +57,8 @@ type Policy struct {
 	knownOnly bool
 	// compile makes Judge, where that takes the catalogue.
 	compile func(*Gate) (judge func(*Call, *Facts) (event.Decision, bool), err error)
-	// named are the tools that the declaration names, for New to check.
-	named []toolName
+	// formerServer is a further key of the server of Tools.
+	formerServer string
 	// err is a mistake in the declaration, for New to report.
 	err error
 }
@@ -80,8 +80,8 @@ type Gate struct {
 }
 
 type server struct {
-	key    string
-	lookup Lookup
+	key, former string
+	lookup      Lookup
 }
 
 // New makes a gate. A gate without policies denies every call. The error names every policy that is
@@ -90,7 +90,7 @@ func New(policies ...Policy) (*Gate, error) {
 	g := &Gate{}
 	var errs []error
 	for _, p := range policies {
-		g.know(p.Tools)
+		g.know(p.Tools, p.formerServer)
 		if p.Catalogue != nil && g.agent != nil && p.Catalogue != g.agent {
 			errs = append(errs, fmt.Errorf("gate: there are two catalogues, of %s and %s; make a gate for each agent", g.agent.Agent, p.Catalogue.Agent))
 		}
@@ -100,9 +100,6 @@ func New(policies ...Policy) (*Gate, error) {
 	}
 	for _, p := range policies {
 		err := p.check()
-		for _, n := range p.named {
-			err = errors.Join(err, g.checkName(n))
-		}
 		if err == nil && p.compile != nil {
 			p.Judge, err = p.compile(g)
 		}
@@ -154,10 +151,10 @@ func stricter(a, b *Otherwise) *Otherwise {
 	return a
 }
 
-func (g *Gate) know(tools map[string]Lookup) {
+func (g *Gate) know(tools map[string]Lookup, former string) {
 	for key, lookup := range tools {
 		key = serverKey(key)
-		g.servers = append(g.servers, server{key, lookup})
+		g.servers = append(g.servers, server{key, former, lookup})
 		if key != "" && !slices.Contains(g.keys, key) {
 			g.keys = append(g.keys, key)
 		}

@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/internal/formername"
 	"github.com/drover-agents/drover/internal/lazyre"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A ruleSet is a list of rules, taken apart once.
@@ -62,9 +64,6 @@ func absoluteOption(name, dir string, errs *[]error) string {
 
 func (g *Gate) addRule(s *ruleSet, to *ruleGroup, text string, wide bool) error {
 	name, argument, hasArgument, err := splitRule(text)
-	if err == nil {
-		err = g.checkName(name)
-	}
 	if err != nil {
 		return err
 	}
@@ -115,6 +114,7 @@ func splitRule(text string) (name toolName, argument string, hasArgument bool, e
 type toolName struct {
 	bare string
 	mcp  string // "server" or "server__tool"; then bare is empty
+	ours string // the tool of ours, or "*", that the name meant in earlier versions
 }
 
 var bareName = lazyre.New(`^[A-Za-z0-9_-]{1,128}$`)
@@ -127,24 +127,15 @@ func newToolName(text string) (toolName, error) {
 		if rest == "" || strings.ContainsAny(rest, "*?") {
 			return toolName{}, errors.New(`write "mcp__server__tool", or "mcp__server" for all its tools`)
 		}
-		return toolName{mcp: serverKey(rest)}, nil
+		name := toolName{mcp: serverKey(rest)}
+		if now := formername.Tool(mcpPrefix + rest); now != mcpPrefix+rest {
+			name.ours = cmp.Or(strings.TrimPrefix(strings.TrimPrefix(now, mcpPrefix+tool.DefaultServerName), "__"), "*")
+		}
+		return name, nil
 	case bareName().MatchString(text):
 		return toolName{bare: text}, nil
 	}
 	return toolName{}, errors.New(`this is no name of a tool; write "Tool", "Tool(argument)" or "mcp__server__tool"`)
-}
-
-// checkName refuses a name that meant our tools in earlier versions, where the gate knows them under another one: the
-// rule would be about no call.
-func (g *Gate) checkName(n toolName) error {
-	for _, former := range formername.ToolServers {
-		if n.mcp != former && !strings.HasPrefix(n.mcp, former+"__") || len(g.keys) == 0 || slices.Contains(g.keys, former) {
-			continue
-		}
-		now := mcpPrefix + g.keys[0] + strings.TrimPrefix(n.mcp, former)
-		return fmt.Errorf("the tools of this program are not under %s any more; write %s, or give a server of yours that has this name another one", mcpPrefix+former, now)
-	}
-	return nil
 }
 
 // means reports whether the call is of the tool. Wide takes the doubt of a server whose name has
@@ -158,6 +149,9 @@ func (n *toolName) means(c *Call, wide bool) bool {
 	}
 	rest, ok := strings.CutPrefix(n.mcp, c.Server)
 	if ok && (rest == "" || len(rest) == len(c.Tool)+2 && rest[:2] == "__" && rest[2:] == c.Tool) {
+		return true
+	}
+	if n.ours != "" && c.Origin == Registered && c.Server == tool.DefaultServerName && (n.ours == "*" || n.ours == c.Tool) {
 		return true
 	}
 	return wide && hasServer(c.Name, n.mcp)

@@ -127,30 +127,45 @@ func TestDoubtAboutTheServerIsNoPermission(t *testing.T) {
 	}
 }
 
-// Rules of earlier versions name our tools under another server. Such a rule would be about no call.
-func TestFormerNamesAreErrors(t *testing.T) {
+// Earlier versions had our tools under another server. Rules about it still mean them, and a server of that name.
+func TestFormerNamesMeanOurTools(t *testing.T) {
 	for _, c := range []struct {
-		server, entry, now string // now is empty where the entry may stay
+		server, entry, call string
+		want                bool
 	}{
-		{"drover", "mcp__wink__save", "mcp__drover__save"},
-		{"drover", "mcp__wink", "mcp__drover,"},
-		{"drover", "mcp__wink__*", "mcp__drover,"},
-		{"desk", "mcp__armorer-tools__later", "mcp__desk__later"},
-		{"wink", "mcp__wink__save", ""},
-		{"drover", "mcp__winks__save", ""},
-		{"drover", "wink", ""},
+		{"drover", "mcp__wink__save", "mcp__drover__save", true},
+		{"drover", "mcp__wink__save", "save", true},
+		{"drover", "mcp__wink", "mcp__drover__save", true},
+		{"drover", "mcp__wink__*", "mcp__drover__find", true},
+		{"drover", "mcp__wink__save", "mcp__drover__find", false},
+		{"drover", "mcp__wink__save", "mcp__wink__save", true},
+		{"drover", "mcp__winks__save", "mcp__drover__save", false},
+		{"drover", "mcp__wink__save", "mcp__other__save", false},
+		{"desk", "mcp__wink__save", "mcp__desk__save", false},
+		{"wink", "mcp__wink__save", "mcp__wink__save", true},
 	} {
-		for _, p := range []Policy{
-			AllowTools(c.entry), DenyTools("Read", c.entry), AskTools(c.entry), Rules(RuleOptions{Deny: []string{c.entry}}),
-			RequireBefore(map[string][]string{c.entry: {"Read"}}), ReadBeforeWrite(ReadBeforeWriteOptions{WriteTools: []string{c.entry}}),
-		} {
-			_, err := New(known(c.server, "save"), p)
-			if isError := err != nil; isError != (c.now != "") || isError && !strings.Contains(err.Error(), "write "+c.now) {
-				t.Errorf("%s of %s in a gate with %s: got %v, want %q", p.Name, c.entry, c.server, err, c.now)
-			}
+		all := Policy{Otherwise: &Otherwise{Verdict: event.Allow}}
+		gates := map[string]struct {
+			gate  *Gate
+			facts Facts
+			hit   event.Verdict
+		}{
+			"allow":          {gate: Must(known(c.server, "save", "find"), AllowTools(c.entry)), hit: event.Allow},
+			"deny":           {gate: Must(known(c.server, "save", "find"), DenyTools(c.entry), all), hit: event.Deny},
+			"require before": {gate: Must(known(c.server, "save", "find"), RequireBefore(map[string][]string{c.entry: {"x"}}), all), hit: event.Deny},
 		}
-		if _, err := New(DenyTools(c.entry)); err != nil {
-			t.Errorf("%s in a gate without tools: %v", c.entry, err)
+		if !strings.HasSuffix(c.entry, "__*") && strings.Count(c.entry, "__") == 2 {
+			gates["blocked"] = struct {
+				gate  *Gate
+				facts Facts
+				hit   event.Verdict
+			}{Must(known(c.server, "save", "find"), Blocked(), all), Facts{Blocked: map[string]bool{c.entry: true}}, event.Deny}
+		}
+		for name, g := range gates {
+			got := g.gate.Decide(event.ToolCall{Name: c.call}, g.facts)
+			if hit := got.Verdict == g.hit; hit != c.want {
+				t.Errorf("%s of %s, call of %s under %s: got %s (%s), want a hit: %t", name, c.entry, c.call, c.server, got.Verdict, got.Reason, c.want)
+			}
 		}
 	}
 }

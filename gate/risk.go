@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/formername"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -90,6 +91,9 @@ func riskPolicy(o RiskOptions, catalogue bool) Policy {
 			return p
 		}
 		p.Tools = map[string]Lookup{cmp.Or(o.Server, tool.DefaultServerName): tools}
+		if o.Server == "" {
+			p.formerServer = "armorer-tools" // the default of earlier versions
+		}
 	}
 	p.Otherwise = &Otherwise{Reason: o.Messages.Unknown}
 	if o.AllowUnknown {
@@ -159,6 +163,9 @@ func (r *riskRule) riskOf(c *Call) (risk tool.Risk, known bool) {
 		name = c.Name // the lists may name tools of other servers in full
 	}
 	listed, isListed := r.builtin[name]
+	if len(r.builtin) > 0 && c.Origin == Registered && c.Server == tool.DefaultServerName {
+		listed = union(listed, r.builtin[formername.Prefix+c.Tool])
+	}
 	switch {
 	case c.Origin == Registered:
 		return union(c.Risk, listed), true

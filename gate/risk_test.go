@@ -210,6 +210,30 @@ func TestNewNamesNeedAListOfTools(t *testing.T) {
 	}
 }
 
+// In earlier versions the tools of an evaluation were those of the server wink, and the default of Server was armorer-tools.
+func TestRisk_FormerNames(t *testing.T) {
+	registry := tool.MustRegistry(nil, declared(t, "save", tool.Mutates), declared(t, "look", tool.ReadOnly))
+	for _, c := range []struct {
+		opts gate.RiskOptions
+		call string
+		want event.Verdict
+	}{
+		{gate.RiskOptions{}, "mcp__armorer-tools__save", event.Deny},
+		{gate.RiskOptions{}, "mcp__armorer-tools__look", event.Allow},
+		{gate.RiskOptions{}, "mcp__drover__save", event.Deny},
+		{gate.RiskOptions{}, "save", event.Deny},
+		{gate.RiskOptions{}, "look", event.Allow},
+		{gate.RiskOptions{Server: "desk"}, "mcp__armorer-tools__save", event.Allow}, // of another server
+		{gate.RiskOptions{Builtin: gate.BuiltinLists{Mutating: []string{"mcp__wink__look"}}}, "mcp__drover__look", event.Deny},
+		{gate.RiskOptions{Builtin: gate.BuiltinLists{Mutating: []string{"mcp__wink__other"}}}, "mcp__drover__look", event.Allow},
+	} {
+		c.opts.Registry, c.opts.DenyMutation, c.opts.AllowUnknown = registry, true, true
+		if got := gate.ForClaude(gate.FromRisk(c.opts)).Decide(event.ToolCall{Name: c.call}, gate.Facts{}); got.Verdict != c.want {
+			t.Errorf("%s with %+v: got %s (%s), want %s", c.call, c.opts, got.Verdict, got.Reason, c.want)
+		}
+	}
+}
+
 func TestAllowingAToolOfARegistryDoesNotAllocate(t *testing.T) {
 	g := gate.ForClaude(gate.FromRisk(gate.RiskOptions{Registry: tool.MustRegistry(nil, declared(t, "read-file", tool.ReadOnly)), ReadOnly: true, AgentTools: true}))
 	for _, name := range []string{"read-file", "mcp__drover__read-file", "Read"} {

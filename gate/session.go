@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/formername"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -40,7 +41,7 @@ func names(set map[string]bool, c *Call) bool {
 	var buf [128]byte
 	full := append(buf[:0], mcpPrefix...)
 	full = append(append(append(full, c.Server...), "__"...), c.Tool...)
-	return set[string(full)]
+	return set[string(full)] || c.Origin == Registered && c.Server == tool.DefaultServerName && set[formername.Prefix+c.Tool]
 }
 
 // RequireBefore denies a tool until others have succeeded; see [Facts.Invoked]. The keys and the
@@ -55,7 +56,6 @@ func RequireBefore(required map[string][]string) Policy {
 			errs = append(errs, fmt.Errorf("%q: %w", name, err))
 		}
 		needs = append(needs, n)
-		p.named = append(p.named, n.tool)
 	}
 	p.err = errors.Join(errs...)
 	p.Judge = func(c *Call, f *Facts) (event.Decision, bool) {
@@ -113,16 +113,17 @@ type ReadBeforeWriteOptions struct {
 // no file is denied; [tool.Fields] says where inputs name files.
 func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 	p := Policy{Name: "read-before-write", Stage: StageSession}
+	var tools []toolName
 	for _, name := range append([]string{"write_file", "edit_file"}, opts.WriteTools...) {
 		named, err := newToolName(strings.TrimSpace(name))
 		if err != nil {
 			p.err = errors.Join(p.err, fmt.Errorf("%q: %w", name, err))
 		}
-		p.named = append(p.named, named)
+		tools = append(tools, named)
 	}
 	p.Judge = func(c *Call, f *Facts) (event.Decision, bool) {
 		writes := c.Origin != Foreign && c.native().Files == tool.WritesFile
-		if !writes && !slices.ContainsFunc(p.named, func(t toolName) bool { return t.means(c, true) }) {
+		if !writes && !slices.ContainsFunc(tools, func(t toolName) bool { return t.means(c, true) }) {
 			return event.Decision{}, false
 		}
 		reason := unread(c, f)

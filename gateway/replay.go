@@ -31,8 +31,9 @@ type ReplayOptions struct {
 // A request is answered by the first exchange not yet used that was recorded for the same request,
 // so that calls of parallel agents may come in another order. Requests are the same if they differ
 // only in what is new in each run: ids of sessions, agents and tasks, the date, how long something
-// took, the version of the agent and of the system, the folders, and the order in which tools ended that
-// ran at the same time.
+// took, the version of the agent and of the system, the folders, the order in which tools ended that
+// ran at the same time, the order of tools of MCP servers, and the server of a program's tools, whose name was wink in
+// earlier versions. A recorded call of a tool of wink is one of its present name, unless the request has the old one.
 //
 // A request that is in the recording no more is refused with status 402, which ends the run at once,
 // and is a [*MismatchError].
@@ -124,7 +125,9 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 		return p.notRecorded(req, err), nil
 	}
 	renamed := maps.Clone(p.stored.wire.Replay.Renamed)
-	maps.DeleteFunc(renamed, func(_, now string) bool { return !bytes.Contains(body, []byte(now)) }) // this run has set another name
+	maps.DeleteFunc(renamed, func(former, now string) bool { // the names that this run has
+		return bytes.Contains(body, []byte(former)) || !bytes.Contains(body, []byte(now))
+	})
 	return p.answer(req, e, newRenamer(p.stored.header.Folders, p.opts.Folders, ids, renamed))
 }
 

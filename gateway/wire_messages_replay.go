@@ -21,16 +21,7 @@ var messagesVariations = Variations{
 	Tidy:            tidyMessages,
 	IDs:             idPlaces,
 	Texts:           volatile,
-	Renamed:         renamedServers(),
-}
-
-// renamedServers are the beginnings of the names of our own tools.
-func renamedServers() map[string]string {
-	renamed := map[string]string{}
-	for _, server := range formername.ToolServers {
-		renamed[formername.Prefix(server)] = formername.Tool(formername.Prefix(server))
-	}
-	return renamed
+	Renamed:         map[string]string{formername.Prefix: formername.Now},
 }
 
 const sessionHeader = "X-Claude-Code-Session-Id"

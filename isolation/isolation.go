@@ -45,7 +45,8 @@ type Isolation struct {
 	Strongest Level
 	// TempDir is where homes are made. Empty means [os.TempDir].
 	TempDir string
-	// HomePrefix begins their names. Empty means [HomePrefix].
+	// HomePrefix begins their names. Empty means [HomePrefix]. A recording of requests that name a home with another prefix
+	// does not replay.
 	HomePrefix string
 	// Furnish puts skills and files into the home before the program starts. Nil leaves it as made.
 	Furnish func(*Home) error

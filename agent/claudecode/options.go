@@ -15,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/formername"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -170,7 +171,11 @@ func withSetting(settings json.RawMessage, key string, value any) (json.RawMessa
 // a host that would be a way around it.
 func overlayTools(o *claude.Options, req agent.Request) error {
 	own, allowed := toolsOf(req), agent.AllowedTools(req, catalogue.Tools())
-	o.DisallowedTools = slices.Concat(o.DisallowedTools, own.full(req.DisallowedTools))
+	var taken []string
+	for _, name := range o.DisallowedTools {
+		taken = append(taken, own.present(name))
+	}
+	o.DisallowedTools = slices.Concat(taken, own.full(req.DisallowedTools))
 	if req.AllowedTools == nil {
 		if req.Host == nil {
 			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRule(req.Skills))
@@ -222,11 +227,19 @@ func (t ownTools) has(name string) bool {
 	return there
 }
 
+// present is the name that a tool has now, where it may be one of ours under the name that it had in earlier versions.
+func (t ownTools) present(name string) string {
+	if t.registry == nil || t.server != tool.DefaultServerName {
+		return name
+	}
+	return formername.Tool(name)
+}
+
 // full are the names as the CLI knows them.
 func (t ownTools) full(names []string) []string {
 	var all []string
 	for _, name := range names {
-		if n, isMCP := tool.ParseMCPName(name); isMCP {
+		if n, isMCP := tool.ParseMCPName(t.present(name)); isMCP {
 			name = tool.NewMCPName(n.Server, n.Tool).String()
 		} else if t.has(name) {
 			name = t.called(name)

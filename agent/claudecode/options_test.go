@@ -272,6 +272,8 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 		"skills and a list":                {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{"Read"}}}, mapped{Tools: []string{"Read", "Skill"}, AllowedTools: []string{"Read", "Skill"}, StrictMCP: true}},
 		"skills that the list names":       {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{"Skill(greet)"}}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill(greet)"}, StrictMCP: true}},
 		"skills and no tools":              {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{}}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill"}, SettingSources: []string{}, StrictMCP: true}},
+		"ours under their former names":    {agent.Request{Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"mcp__wink__look"}, DisallowedTools: []string{"mcp__wink__save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, DisallowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
+		"former names of another server":   {agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "desk", DisallowedTools: []string{"mcp__wink__save"}}}, mapped{AllowedTools: []string{"mcp__desk"}, DisallowedTools: []string{"mcp__wink__save"}, Servers: 1}},
 		"one of ours taken away":           {agent.Request{Tools: desk(t), Settings: agent.Settings{DisallowedTools: []string{"save", "Bash"}}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

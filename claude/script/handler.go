@@ -138,9 +138,7 @@ func (m *Model) identify(blocks []Block, r *Request) []Block {
 			if call.ID == "" {
 				call.ID = fmt.Sprintf("toolu_%s%04d_%d", m.script.IDPrefix, r.Number, i+1)
 			}
-			if t, ok := r.Tool(call.Name); ok {
-				call.Name = t.Name
-			}
+			call.Name = r.present(call.Name)
 			b = call
 		}
 		out[i] = b

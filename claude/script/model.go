@@ -284,7 +284,7 @@ func describeRequest(r *Request) string {
 		s += fmt.Sprintf(", last user text %q", ending(text))
 	}
 	var results []string
-	for _, result := range toolResults(r.newMessages(), r.callNames(), "") {
+	for _, result := range toolResults(r.newMessages(), r.callNames(), "", "") {
 		results = append(results, result.Name+" "+result.ID)
 	}
 	if results != nil {

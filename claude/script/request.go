@@ -161,13 +161,13 @@ func (r *Request) ToolResult(idOrName string) (text string, isError, ok bool) {
 // ToolResults lists all results of a tool, oldest first. The tool is given by the id of a call or
 // by its name; an empty string lists the results of all tools.
 func (r *Request) ToolResults(idOrName string) []ToolResult {
-	return toolResults(r.Messages, r.callNames(), idOrName)
+	return toolResults(r.Messages, r.callNames(), idOrName, r.present(idOrName))
 }
 
 // BringsToolResult reports whether the result of a tool, given by id or name, came since the
 // model's last answer.
 func (r *Request) BringsToolResult(idOrName string) bool {
-	return len(toolResults(r.newMessages(), r.callNames(), idOrName)) > 0
+	return len(toolResults(r.newMessages(), r.callNames(), idOrName, r.present(idOrName))) > 0
 }
 
 // newMessages are those after the last one of the assistant.
@@ -192,7 +192,15 @@ func (r *Request) callNames() map[string]string {
 	return names
 }
 
-func toolResults(messages []Message, names map[string]string, idOrName string) []ToolResult {
+// present is the name of the offered tool that a name means; see [Request.Tool].
+func (r *Request) present(name string) string {
+	if t, ok := r.Tool(name); ok {
+		return t.Name
+	}
+	return name
+}
+
+func toolResults(messages []Message, names map[string]string, idOrName, present string) []ToolResult {
 	var out []ToolResult
 	for _, m := range messages {
 		for _, p := range m.Content {
@@ -200,7 +208,7 @@ func toolResults(messages []Message, names map[string]string, idOrName string) [
 				continue
 			}
 			name := names[p.ToolUseID]
-			if idOrName == "" || idOrName == p.ToolUseID || idOrName == name || formername.Tool(idOrName) == name {
+			if idOrName == "" || idOrName == p.ToolUseID || idOrName == name || present == name {
 				out = append(out, ToolResult{p.ToolUseID, name, p.Content.Text(), p.IsError, p.Content})
 			}
 		}

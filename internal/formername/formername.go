@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package formername has the names that earlier versions gave to the tools of a program, so that what they wrote can
-// still be read.
+// Package formername has the name that earlier versions gave to the tools of a program, so that what was written then
+// still means them.
 package formername
 
 import "strings"
 
-// ToolServers are the default names that the MCP server of a program's tools had. It is "drover" now.
-var ToolServers = []string{"wink", "armorer-tools"}
+// Prefix began the names of the tools of an evaluation, as the model read them. They begin with Now.
+const (
+	Prefix = "mcp__wink__"
+	Now    = "mcp__drover__"
+)
 
-// Tool returns the present name of a tool: "mcp__drover__x" for "mcp__wink__x". Other names stay as they are.
+// Tool returns the present name of a tool: "mcp__drover__x" for "mcp__wink__x", and "mcp__drover" for "mcp__wink". Other
+// names stay as they are.
 func Tool(name string) string {
-	for _, server := range ToolServers {
-		if rest, ok := strings.CutPrefix(name, Prefix(server)); ok {
-			return Prefix("drover") + rest
-		}
+	if rest, ok := strings.CutPrefix(name, Prefix); ok {
+		return Now + rest
+	}
+	if name == strings.TrimSuffix(Prefix, "__") {
+		return strings.TrimSuffix(Now, "__")
 	}
 	return name
 }
-
-// Prefix returns the beginning of the names of a server's tools.
-func Prefix(server string) string { return "mcp__" + server + "__" }

@@ -5,6 +5,7 @@ package leftover
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/internal/filelock"
@@ -103,6 +104,11 @@ func (k Kind) marks(file *os.File, name string) bool {
 	if string(text[:n]) == k.Text {
 		return true
 	}
-	random := strings.TrimSuffix(strings.TrimPrefix(name, k.Prefix), markerSuffix)
-	return strings.HasPrefix(k.Text, string(text[:n])) && len(random) == randomLength && strings.Trim(random, randomLetters) == ""
+	if !strings.HasPrefix(k.Text, string(text[:n])) {
+		return false
+	}
+	return slices.ContainsFunc(append([]string{k.Prefix}, k.Former...), func(prefix string) bool {
+		random, ok := strings.CutPrefix(strings.TrimSuffix(name, markerSuffix), prefix)
+		return ok && len(random) == randomLength && strings.Trim(random, randomLetters) == ""
+	})
 }

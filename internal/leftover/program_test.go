@@ -14,7 +14,7 @@ import (
 )
 
 // kind is what the tests make and sweep.
-var kind = leftover.Kind{Prefix: "test-folder-", Text: "The folder of this name without .lock is one of a test.\n", Beside: []string{".store"}}
+var kind = leftover.Kind{Prefix: "test-folder-", Former: []string{"old-folder-"}, Text: "The folder of this name without .lock is one of a test.\n", Beside: []string{".store"}}
 
 const (
 	// folderVariable makes this test program one that makes a folder in the folder that it names, says

@@ -57,9 +57,9 @@ func TestLeftoversOfEveryMomentAreSwept(t *testing.T) {
 		{"all, in use", map[string]string{".lock": kind.Text, "/file": "x", ".store/pack": "x"}, true},
 		{"when only the store was left", map[string]string{".lock": kind.Text, ".store/pack": "x"}, true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		sweeps := func(t *testing.T, prefix string) {
 			parent := parentFolder(t)
-			folder := filepath.Join(parent, kind.Prefix+"NAMEOFAFOLDER234")
+			folder := filepath.Join(parent, prefix+"NAMEOFAFOLDER234")
 			for name, content := range test.files {
 				if dir, isDir := strings.CutSuffix(name, "/"); isDir {
 					if err := os.Mkdir(folder+dir, 0o700); err != nil {
@@ -77,7 +77,9 @@ func TestLeftoversOfEveryMomentAreSwept(t *testing.T) {
 				t.Errorf("swept (-want +got):\n%s", diff)
 			}
 			checkEmpty(t, parent)
-		})
+		}
+		t.Run(test.name, func(t *testing.T) { sweeps(t, kind.Prefix) })
+		t.Run(test.name+", former prefix", func(t *testing.T) { sweeps(t, kind.Former[0]) })
 	}
 }
 
