@@ -233,13 +233,14 @@ func TestMatches(t *testing.T) {
 // Scripts of earlier versions name tools of a program under another server.
 func TestModel_FormerNamesOfTools(t *testing.T) {
 	const body = `{"model":"m","max_tokens":9,"tools":[{"name":"mcp__drover__look"},{"name":"mcp__drover__own"},{"name":"mcp__wink__own"}],"messages":[
-		{"role":"user","content":"x"},
+		{"role":"user","content":"Load these when you need them:\nmcp__drover__later"},
 		{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"mcp__drover__look","input":{}},{"type":"tool_use","id":"t2","name":"mcp__drover__own","input":{}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"out"},{"type":"tool_result","tool_use_id":"t2","content":"out"}]}]}`
 	for name, want := range map[string]string{
 		"mcp__wink__look":   "mcp__drover__look",
 		"mcp__drover__look": "mcp__drover__look",
 		"mcp__wink__own":    "mcp__wink__own",
+		"mcp__wink__later":  "mcp__drover__later",
 		"mcp__wink__none":   "mcp__wink__none",
 		"mcp__other__look":  "mcp__other__look",
 	} {

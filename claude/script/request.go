@@ -3,6 +3,7 @@
 package script
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -192,10 +193,13 @@ func (r *Request) callNames() map[string]string {
 	return names
 }
 
-// present is the name of the offered tool that a name means; see [Request.Tool].
+// present is the name of the tool that a name means; see [Request.Tool]. A tool that is loaded later is only named in a text.
 func (r *Request) present(name string) string {
 	if t, ok := r.Tool(name); ok {
 		return t.Name
+	}
+	if now := formername.Tool(name); bytes.Contains(r.Body, []byte(now)) {
+		return now
 	}
 	return name
 }
