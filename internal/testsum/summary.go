@@ -41,7 +41,8 @@ type summary struct {
 	output   map[key]*strings.Builder
 	builds   map[string]*strings.Builder
 	times    []timed
-	verdicts []string // go's own lines, in the order the packages ended
+	passed   []string // go's own lines about packages, in the order they ended
+	broken   []string // the same about packages that failed: last, next to what failed in them
 	failures []string // what failed, a few lines each
 	running  map[key]bool
 }
@@ -109,8 +110,10 @@ func (s *summary) ended(k key, e event) {
 		s.times = append(s.times, timed{k, e.Elapsed})
 		return
 	}
-	if line := s.verdict(k, e); line != "" {
-		s.verdicts = append(s.verdicts, line)
+	if line := s.verdict(k, e); e.Action == "fail" {
+		s.broken = append(s.broken, line)
+	} else if line != "" {
+		s.passed = append(s.passed, line)
 	}
 }
 
@@ -215,7 +218,7 @@ func (s *summary) finish(cpu map[string]float64) {
 		}
 		fmt.Fprintf(s.w, "  %6.1f s  of CPU  in all\n", all)
 	}
-	for _, line := range slices.Concat(s.verdicts, s.failures) {
+	for _, line := range slices.Concat(s.passed, s.broken, s.failures) {
 		fmt.Fprintln(s.w, line)
 	}
 }

@@ -46,9 +46,11 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"p","Output":"FAIL\n"}
 {"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 {"Action":"fail","Package":"p","Elapsed":0.1}
+{"Action":"output","Package":"q","Output":"ok  \tq\t0.2s\n"}
+{"Action":"pass","Package":"q","Elapsed":0.2}
 `,
 			want: "--- failed: p TestA (0.10 s)\n        a_test.go:3: got 1, want 2\n--- failed: p\n" +
-				"slowest of 1 tests\n    0.10 s  p TestA\nFAIL\tp\t0.1s\n" +
+				"slowest of 1 tests\n    0.10 s  p TestA\nok  \tq\t0.2s\nFAIL\tp\t0.1s\n" +
 				"failed: p TestA (0.10 s)\n        a_test.go:3: got 1, want 2\nfailed: p\n",
 		},
 		{
