@@ -43,8 +43,8 @@ func reviewFolder(ctx context.Context, out io.Writer, folder string, opts *claud
 	defer adapter.Close()
 	resp, err := drover.Evaluate(ctx, adapter, p, &drover.Options{
 		Settings: agent.Settings{
-			Dir:          folder,
-			AllowedTools: []string{"Read", "Glob", "Grep"},
+			Dir:   folder,
+			Tools: []string{"Read", "Glob", "Grep"},
 		},
 		Deadline: guard.FromNow(5 * time.Minute),
 		Budget:   &guard.Budget{MaxTotalTokens: 200_000},

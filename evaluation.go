@@ -263,7 +263,7 @@ func (e *evaluation) request() (agent.Request, error) {
 	rendered := e.live.Rendered()
 	r := agent.Request{
 		Settings: e.opts.Settings,
-		Tools:    e.live.Registry(), OutputSchema: rendered.OutputSchema,
+		Registry: e.live.Registry(), OutputSchema: rendered.OutputSchema,
 		Resume: e.resumeToken(), Fork: e.forks, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
 		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}

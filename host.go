@@ -136,7 +136,7 @@ func (h *host) bind(r *agent.Request) (err error) {
 	}
 	r.Host = &gatekeeper{h.engine, h}
 	r.Hooks, r.Ledger = h.hooks(), h.calls
-	r.AllowedTools = h.listedTools()
+	r.Tools = h.listedTools()
 	if r.Trackers != nil {
 		r.Trackers = append(r.Trackers, h.probe)
 	}

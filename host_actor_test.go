@@ -58,7 +58,7 @@ func calls(c event.ToolCall) agenttest.Step {
 	return func(r *agenttest.Run) {
 		bare := strings.TrimPrefix(c.Name, "mcp__"+r.Request.ToolServer+"__")
 		ask(r, c, func(c event.ToolCall) {
-			got := r.Request.Tools.Execute(r.Context, tool.Call{ID: c.ID, Name: bare, Input: c.Input, AgentID: c.AgentID})
+			got := r.Request.Registry.Execute(r.Context, tool.Call{ID: c.ID, Name: bare, Input: c.Input, AgentID: c.AgentID})
 			end := agent.CallEnd{ToolCall: c, Status: got.Outcome}
 			_, _ = r.Request.Hooks.CallEnded(r.Context, end)
 			r.Yield(event.Event{Payload: got.Event()}, nil)

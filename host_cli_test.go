@@ -138,9 +138,9 @@ func TestEachCallOfTheRealCLIIsRecordedOnce(t *testing.T) {
 // The CLI spells a server in the names of its tools with letters, digits, "_" and "-".
 func TestToolServer_NameThatTheCLISpellsOtherwise(t *testing.T) {
 	for name, o := range map[string]*drover.Options{
-		"tools of the prompt are not named": {Settings: agent.Settings{AllowedTools: []string{"Bash"}}},
-		"one is named":                      {Settings: agent.Settings{AllowedTools: []string{"mcp__my.tools__note"}}},
-		"all are named":                     {Settings: agent.Settings{AllowedTools: []string{"mcp__my.tools"}, DisallowedTools: []string{"mcp__my.tools__other"}}},
+		"tools of the prompt are not named": {Settings: agent.Settings{Tools: []string{"Bash"}}},
+		"one is named":                      {Settings: agent.Settings{Tools: []string{"mcp__my.tools__note"}}},
+		"all are named":                     {Settings: agent.Settings{Tools: []string{"mcp__my.tools"}, DisallowedTools: []string{"mcp__my.tools__other"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := claudetest.NewModel(t,

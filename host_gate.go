@@ -44,7 +44,7 @@ func (h *host) newEngine() (*gate.Engine, error) {
 // was given a permission mode.
 func (h *host) policies() []gate.Policy {
 	all := []gate.Policy{gate.Limits(gate.LimitOptions{}), gate.Blocked(), gate.Knows(h.opts.ToolServer, h.registry), gate.KnowsAgent(h.adapter.Catalogue())}
-	if h.opts.AllowedTools != nil {
+	if h.opts.Tools != nil {
 		all = append(all, gate.AllowTools(h.allowedTools()...))
 	}
 	if len(h.opts.DisallowedTools) > 0 {
@@ -61,7 +61,7 @@ func (h *host) policies() []gate.Policy {
 // allowedTools is the list of the options and, unless it names some of them or is empty, the tools of the
 // prompt, which its text speaks of: also those of sections that are opened later. Skills need a tool too.
 func (h *host) allowedTools() []string {
-	list := slices.Clone(h.opts.AllowedTools)
+	list := slices.Clone(h.opts.Tools)
 	ours := func(name string) bool {
 		name, _, _ = strings.Cut(name, "(")
 		_, found := h.registry.Lookup(name)
@@ -80,7 +80,7 @@ func (h *host) allowedTools() []string {
 // listedTools is the list as the agent gets it. Arguments are for the gate: no agent takes them for a
 // boundary.
 func (h *host) listedTools() []string {
-	if h.opts.AllowedTools == nil {
+	if h.opts.Tools == nil {
 		return nil
 	}
 	names := []string{}

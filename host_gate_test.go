@@ -84,15 +84,15 @@ func TestWhatNothingForbidsIsAllowed(t *testing.T) {
 		"nothing is said":                  {drover.Options{}, call("1", "Bash", `{"command":"x"}`), event.Allow},
 		"permissions allow":                {drover.Options{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelAllow}}}, call("1", "Bash", `{"command":"x"}`), event.Allow},
 		"permissions deny":                 {drover.Options{Settings: agent.Settings{Permissions: &gate.Permissions{ShellExecute: gate.LevelDeny}}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
-		"a list without it":                {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Read"}}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
-		"a list with another argument":     {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Bash(git status)"}}}, call("1", "Bash", `{"command":"git push"}`), event.Deny},
-		"a list with its argument":         {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Bash(git status)"}}}, call("1", "Bash", `{"command":"git status"}`), event.Allow},
-		"a list, and a tool of the prompt": {drover.Options{Settings: agent.Settings{AllowedTools: []string{"Read"}}}, call("1", "mcp__drover__note", `{}`), event.Allow},
-		"a list that chooses among those":  {drover.Options{Settings: agent.Settings{AllowedTools: []string{"mcp__drover__other"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
-		"a list with the former name":      {drover.Options{Settings: agent.Settings{AllowedTools: []string{"mcp__wink__other"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
-		"a former name of the tool":        {drover.Options{Settings: agent.Settings{AllowedTools: []string{"mcp__wink__note"}}}, call("1", "mcp__drover__note", `{}`), event.Allow},
+		"a list without it":                {drover.Options{Settings: agent.Settings{Tools: []string{"Read"}}}, call("1", "Bash", `{"command":"x"}`), event.Deny},
+		"a list with another argument":     {drover.Options{Settings: agent.Settings{Tools: []string{"Bash(git status)"}}}, call("1", "Bash", `{"command":"git push"}`), event.Deny},
+		"a list with its argument":         {drover.Options{Settings: agent.Settings{Tools: []string{"Bash(git status)"}}}, call("1", "Bash", `{"command":"git status"}`), event.Allow},
+		"a list, and a tool of the prompt": {drover.Options{Settings: agent.Settings{Tools: []string{"Read"}}}, call("1", "mcp__drover__note", `{}`), event.Allow},
+		"a list that chooses among those":  {drover.Options{Settings: agent.Settings{Tools: []string{"mcp__drover__other"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
+		"a list with the former name":      {drover.Options{Settings: agent.Settings{Tools: []string{"mcp__wink__other"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
+		"a former name of the tool":        {drover.Options{Settings: agent.Settings{Tools: []string{"mcp__wink__note"}}}, call("1", "mcp__drover__note", `{}`), event.Allow},
 		"a former name that is disallowed": {drover.Options{Settings: agent.Settings{DisallowedTools: []string{"mcp__wink__note"}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
-		"an empty list":                    {drover.Options{Settings: agent.Settings{AllowedTools: []string{}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
+		"an empty list":                    {drover.Options{Settings: agent.Settings{Tools: []string{}}}, call("1", "mcp__drover__note", `{}`), event.Deny},
 	} {
 		var got event.Decision
 		if _, err := play(t, &x.opts, decides(x.call, &got), answers()); err != nil {
@@ -184,7 +184,7 @@ func TestOpenedSectionsHoldInTheSameRun(t *testing.T) {
 	var before, after event.Decision
 	fetch := func(id string) event.ToolCall { return call(id, "WebFetch", `{"url":"http://x"}`) }
 	a := agenttest.New(decides(fetch("1"), &before), opens("2"), decides(fetch("3"), &after), calls(call("4", "mcp__drover__extra", `{}`)), answers())
-	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, prompt.Markdown("task", "Task", "Review."), hidden()), &drover.Options{Session: s, Settings: agent.Settings{AllowedTools: []string{"WebFetch"}}})
+	resp, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, prompt.Markdown("task", "Task", "Review."), hidden()), &drover.Options{Session: s, Settings: agent.Settings{Tools: []string{"WebFetch"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestOpenedSectionsHoldInTheSameRun(t *testing.T) {
 func TestARunBeginsAnewWithWhatWasAskedFor(t *testing.T) {
 	s := session.New(nil)
 	asksOnce := func(r *agenttest.Run) {
-		if _, hidden := r.Request.Tools.Lookup(prompt.OpenSections); hidden {
+		if _, hidden := r.Request.Registry.Lookup(prompt.OpenSections); hidden {
 			opens("1")(r)
 		}
 	}
@@ -231,7 +231,7 @@ func TestVisibilityIsForOneEvaluation(t *testing.T) {
 		if _, err := drover.Evaluate(t.Context(), a, p, opts); err != nil {
 			t.Fatal(err)
 		}
-		if _, has := a.Requests()[0].Tools.Lookup("extra"); has != shown {
+		if _, has := a.Requests()[0].Registry.Lookup("extra"); has != shown {
 			t.Errorf("shown %v, and the tool of the section is there: %v", shown, has)
 		}
 	}

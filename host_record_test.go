@@ -161,7 +161,7 @@ func TestATurnEndsWhenOurToolsHaveEnded(t *testing.T) {
 		return "done", nil
 	})
 	leaves := func(r *agenttest.Run) {
-		go r.Request.Tools.Execute(r.Context, tool.Call{ID: "1", Name: "slow"})
+		go r.Request.Registry.Execute(r.Context, tool.Call{ID: "1", Name: "slow"})
 		<-begun
 		r.Yield(event.Event{Payload: event.ToolResult{ID: "1", Name: "mcp__drover__slow", Status: event.ToolError}}, nil)
 	}

@@ -43,7 +43,7 @@ func (e *evaluation) logBegin(ctx context.Context) {
 	}
 	e.logged = true
 	tools := 0
-	if r := e.asked.Tools; r != nil {
+	if r := e.asked.Registry; r != nil {
 		tools = len(r.Tools())
 	}
 	e.log(ctx, slog.LevelInfo, logStart,

@@ -27,7 +27,7 @@ type Options struct {
 	Session *session.Session
 	// Settings say how the agent works. Without a Workspace it works in that of the prompt's sections, else in the one that
 	// is open for the Session, else, unless Dir names a folder, in an empty folder that is removed afterwards. The tools of the
-	// prompt are added to AllowedTools unless the list names some of them. Every call is judged by Permissions and
+	// prompt are added to Tools unless the list names some of them. Every call is judged by Permissions and
 	// Policies, beside the policies of the prompt and the limits; what none of them forbids is allowed. Without
 	// Permissions, a permission mode that the adapter was given decides about the agent's own tools of which no policy has
 	// an opinion. AppendSystemPrompt is before the prompt where that goes into the system prompt too.
@@ -121,7 +121,7 @@ func (o *Options) filled() Options {
 		own = *o
 	}
 	own.Visibility = maps.Clone(own.Visibility)
-	own.AllowedTools = slices.Clone(own.AllowedTools)
+	own.Tools = slices.Clone(own.Tools)
 	own.DisallowedTools = slices.Clone(own.DisallowedTools)
 	own.Policies = slices.Clone(own.Policies)
 	own.Feedback = slices.Clone(own.Feedback)

@@ -20,7 +20,7 @@ func TestRetry_DenialOfACallThatWasNotReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				runs := func(r *agenttest.Run) {
-					r.Request.Tools.Execute(r.Context, tool.Call{ID: "x", Name: own})
+					r.Request.Registry.Execute(r.Context, tool.Call{ID: "x", Name: own})
 				}
 				m := newMoody(fails(errBusyModel, "", uses("Bash"), runs,
 					agenttest.Emit(event.ToolResult{ID: "x", Name: "unknown", Status: event.ToolDenied})), succeeds("fine"))
@@ -38,7 +38,7 @@ func TestRetry_DenialOfACallThatWasNotReported(t *testing.T) {
 func TestRetry_DenialUnderAnotherName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := func(r *agenttest.Run) {
-			r.Request.Tools.Execute(r.Context, tool.Call{ID: "x", Name: "look"})
+			r.Request.Registry.Execute(r.Context, tool.Call{ID: "x", Name: "look"})
 		}
 		m := newMoody(fails(errBusyModel, "", uses("Bash"), runs,
 			agenttest.Emit(event.ToolCall{ID: "x", Name: "mcp__drover__look"}, event.ToolResult{ID: "x", Name: "mcp__drover__look", Status: event.ToolDenied})), succeeds("fine"))

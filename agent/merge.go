@@ -11,7 +11,7 @@ import (
 func merge(defaults, req Request) Request {
 	req.Settings = req.Settings.over(defaults.Settings)
 	req.Prompt = cmp.Or(req.Prompt, defaults.Prompt)
-	req.Tools = cmp.Or(req.Tools, defaults.Tools)
+	req.Registry = cmp.Or(req.Registry, defaults.Registry)
 	req.Skills = given(req.Skills, defaults.Skills)
 	req.Hooks = cmp.Or(req.Hooks, defaults.Hooks)
 	req.MaxRefusals = cmp.Or(req.MaxRefusals, defaults.MaxRefusals)

@@ -47,12 +47,12 @@ func filled(t *testing.T, word string, n int) agent.Request {
 	return agent.Request{
 		Settings: agent.Settings{
 			Dir: word, Workspace: new(workspace.Workspace), Model: word, Effort: word, SystemPrompt: word, AppendSystemPrompt: word,
-			MaxTurns: n, SideCallsPerTurn: n, MaxBudgetUSD: float64(n), AllowedTools: []string{word}, DisallowedTools: []string{word},
+			MaxTurns: n, SideCallsPerTurn: n, MaxBudgetUSD: float64(n), Tools: []string{word}, DisallowedTools: []string{word},
 			ToolServer: word, Servers: map[string]agent.Server{word: {URL: word}}, PartialText: true,
 			Permissions: &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
 		},
 		Prompt:       word,
-		Tools:        tools,
+		Registry:     tools,
 		OutputSchema: json.RawMessage(`{"title":"` + word + `"}`),
 		Skills:       []agent.Skill{skill(word)},
 		Hooks:        &agent.Hooks{}, MaxRefusals: n, Trackers: []*guard.Tracker{guard.NewTracker(guard.Budget{MaxTotalTokens: int64(n)})},
@@ -97,7 +97,7 @@ func TestEveryFieldIsMerged(t *testing.T) {
 func TestListsReplaceTheDefaultsWhole(t *testing.T) {
 	defaults := agent.Request{
 		Settings: agent.Settings{
-			AllowedTools: []string{"Read", "Edit"}, DisallowedTools: []string{"Bash"},
+			Tools: []string{"Read", "Edit"}, DisallowedTools: []string{"Bash"},
 			Permissions: &gate.Permissions{WritablePaths: []string{"src"}},
 		},
 	}
@@ -114,10 +114,10 @@ func TestListsReplaceTheDefaultsWhole(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			own := agent.Request{Settings: agent.Settings{AllowedTools: c.list, DisallowedTools: c.list, Permissions: &gate.Permissions{WritablePaths: c.list}}}
+			own := agent.Request{Settings: agent.Settings{Tools: c.list, DisallowedTools: c.list, Permissions: &gate.Permissions{WritablePaths: c.list}}}
 			got := requested(t, defaults, own)
 			want := [][]string{c.wantAllowed, c.wantDenied, c.wantPaths}
-			if diff := cmp.Diff(want, [][]string{got.AllowedTools, got.DisallowedTools, got.Permissions.WritablePaths}); diff != "" {
+			if diff := cmp.Diff(want, [][]string{got.Tools, got.DisallowedTools, got.Permissions.WritablePaths}); diff != "" {
 				t.Errorf("lists (-want +got):\n%s", diff)
 			}
 		})
@@ -157,20 +157,20 @@ func TestNobodyChangesTheDefaults(t *testing.T) {
 	defaults := filled(t, "Default", 1)
 	tracker := defaults.Trackers[0]
 	vandal := func(r *agenttest.Run) {
-		r.Request.AllowedTools[0], r.Request.DisallowedTools[0] = "Bash", "Bash"
+		r.Request.Tools[0], r.Request.DisallowedTools[0] = "Bash", "Bash"
 		r.Request.Permissions.FileWrite, r.Request.Permissions.WritablePaths[0] = gate.LevelDeny, "/"
 		r.Request.OutputSchema[0] = '!'
 		r.Request.Skills[0], r.Request.Trackers[0] = skill("bad"), nil
 	}
 	a := agenttest.New(vandal, agenttest.Done(""))
 	r := newRunner(t, a, &agent.RunnerOptions{Defaults: defaults})
-	defaults.AllowedTools[0], defaults.Permissions.WritablePaths[0] = "Bash", "/"
+	defaults.Tools[0], defaults.Permissions.WritablePaths[0] = "Bash", "/"
 	collect(t, r.Run(t.Context(), agent.Request{}))
 
 	a.Steps = []agenttest.Step{agenttest.Done("")}
 	collect(t, r.Run(t.Context(), agent.Request{}))
 	want := filled(t, "Default", 1)
-	want.Tools, want.Workspace, want.Hooks = defaults.Tools, defaults.Workspace, defaults.Hooks
+	want.Registry, want.Workspace, want.Hooks = defaults.Registry, defaults.Workspace, defaults.Hooks
 	want.Trackers = []*guard.Tracker{tracker}
 	if diff := cmp.Diff(want, a.Requests()[1], equalRequests); diff != "" {
 		t.Errorf("the second run (-want +got):\n%s", diff)

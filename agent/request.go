@@ -32,20 +32,20 @@ type Request struct {
 	// Fresh begins a new conversation, whatever the Runner remembers.
 	Fresh bool
 
-	// Tools are tools of this program that the agent may call. The agent knows them as those of the
+	// Registry has the tools of this program that the agent may call. The agent knows them as those of the
 	// MCP server ToolServer: "mcp__drover" names all of them, if that is its name.
 	//
 	// They may change during the run, also by the handler of one of them: a tool that it adds before
-	// it returns is there in the agent's next step, if AllowedTools is nil or names it in full, as
+	// it returns is there in the agent's next step, if Settings.Tools is nil or names it in full, as
 	// "mcp__drover__name". See [tool.Registry.Add] for what the model sees of changes.
-	Tools *tool.Registry
+	Registry *tool.Registry
 	// Skills are instructions that the agent finds by their names, for this run alone. With them the agent
-	// has the tool to read them, also if AllowedTools does not name it.
+	// has the tool to read them, also if Settings.Tools does not name it.
 	Skills []Skill
 
 	// Host decides about tool calls. A Runner makes one of Permissions, the lists of tools and its
 	// own policies, unless there is one here. Without permissions and policies it makes one only for
-	// AllowedTools with arguments.
+	// Settings.Tools with arguments.
 	Host Host
 	// Hooks are asked and told at certain moments. Nil means nobody is.
 	Hooks *Hooks

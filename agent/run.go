@@ -112,8 +112,8 @@ func (x *run) reportUnknown(e event.Event) bool {
 	}
 	_, native := of.Native(result.Name)
 	_, served := tool.ParseMCPName(result.Name)
-	if !native && !served && x.req.Tools != nil {
-		_, served = x.req.Tools.Lookup(result.Name)
+	if !native && !served && x.req.Registry != nil {
+		_, served = x.req.Registry.Lookup(result.Name)
 	}
 	if native || served {
 		return true
@@ -125,7 +125,7 @@ func (x *run) reportUnknown(e event.Event) bool {
 	return x.merged.put(event.New(event.Error{
 		Code: event.CodeUnknownTool, Recoverable: true,
 		Message: fmt.Sprintf("the agent called %s, a tool that the catalogue of %s does not have: nothing is known of what it needs\n"+
-			"  next: set Permissions or AllowedTools to have such tools denied", result.Name, x.runner.agent),
+			"  next: set Permissions or Tools to have such tools denied", result.Name, x.runner.agent),
 	}))
 }
 

@@ -200,9 +200,9 @@ func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
 	switch {
 	case req.Host != nil && (req.Permissions != nil || len(r.opts.Policies) > 0):
 		return nil, errors.New("agent: a request with a Host cannot have Permissions or Policies too\n  next: put them into the gate of the host")
-	case req.Host != nil && hasArgument(req.AllowedTools):
-		return nil, errors.New("agent: a request with a Host cannot have AllowedTools with arguments, which only a gate enforces\n  next: put gate.AllowTools into the gate of the host")
-	case req.Host != nil || req.Permissions == nil && len(r.opts.Policies) == 0 && !hasArgument(req.AllowedTools):
+	case req.Host != nil && hasArgument(req.Tools):
+		return nil, errors.New("agent: a request with a Host cannot have Tools with arguments, which only a gate enforces\n  next: put gate.AllowTools into the gate of the host")
+	case req.Host != nil || req.Permissions == nil && len(r.opts.Policies) == 0 && !hasArgument(req.Tools):
 		return req.Host, nil
 	}
 	g, err := gate.New(r.policies(req)...)
@@ -227,11 +227,11 @@ func (r *Runner) policies(req Request) []gate.Policy {
 	if req.Permissions != nil {
 		all = append(all, gate.FromCapabilities(req.Permissions))
 	}
-	if req.Tools != nil {
-		all = append(all, gate.Knows(cmp.Or(req.ToolServer, tool.DefaultServerName), req.Tools))
+	if req.Registry != nil {
+		all = append(all, gate.Knows(cmp.Or(req.ToolServer, tool.DefaultServerName), req.Registry))
 	}
-	if req.AllowedTools != nil {
-		all = append(all, gate.AllowTools(AllowedTools(req, r.adapter.Catalogue())...))
+	if req.Tools != nil {
+		all = append(all, gate.AllowTools(ListedTools(req, r.adapter.Catalogue())...))
 	}
 	if len(req.DisallowedTools) > 0 {
 		all = append(all, gate.DenyTools(req.DisallowedTools...))

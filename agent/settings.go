@@ -39,11 +39,11 @@ type Settings struct {
 	// MaxBudgetUSD limits the cost. Zero means no limit.
 	MaxBudgetUSD float64
 
-	// AllowedTools are the tools that there are, also of this program; nil means all of the agent's default
+	// Tools are the tools that there are, also of this program; nil means all of the agent's default
 	// and of this program, empty means none. DisallowedTools are taken away from them. A name may have an
 	// argument, as "Bash(git status)"; see [gate.AllowTools]. The arguments of allowed tools are the Host's
 	// to enforce.
-	AllowedTools, DisallowedTools []string
+	Tools, DisallowedTools []string
 	// ToolServer is the name of the MCP server under which the agent finds the tools of this program. Empty means
 	// [tool.DefaultServerName].
 	ToolServer string
@@ -69,7 +69,7 @@ func (s Settings) over(defaults Settings) Settings {
 	s.MaxTurns = cmp.Or(s.MaxTurns, defaults.MaxTurns)
 	s.SideCallsPerTurn = cmp.Or(s.SideCallsPerTurn, defaults.SideCallsPerTurn)
 	s.MaxBudgetUSD = cmp.Or(s.MaxBudgetUSD, defaults.MaxBudgetUSD)
-	s.AllowedTools = given(s.AllowedTools, defaults.AllowedTools)
+	s.Tools = given(s.Tools, defaults.Tools)
 	s.DisallowedTools = given(s.DisallowedTools, defaults.DisallowedTools)
 	s.ToolServer = cmp.Or(s.ToolServer, defaults.ToolServer)
 	if s.Servers == nil {
@@ -109,7 +109,7 @@ func mergePermissions(defaults, own *gate.Permissions) *gate.Permissions {
 
 // clone returns settings that share no list and no map with s.
 func (s Settings) clone() Settings {
-	s.AllowedTools = slices.Clone(s.AllowedTools)
+	s.Tools = slices.Clone(s.Tools)
 	s.DisallowedTools = slices.Clone(s.DisallowedTools)
 	s.Servers = maps.Clone(s.Servers)
 	if s.Permissions != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// AllowedTools are the allowed tools of a request, with the one that the agent needs for its skills.
-func AllowedTools(req Request, of *tool.Catalogue) []string {
+// ListedTools are the Tools of a request, with the one that the agent needs for its skills.
+func ListedTools(req Request, of *tool.Catalogue) []string {
 	if len(req.Skills) == 0 {
-		return req.AllowedTools
+		return req.Tools
 	}
-	return WithSkillTool(req.AllowedTools, of)
+	return WithSkillTool(req.Tools, of)
 }
 
 // WithSkillTool is a list of allowed tools with the one that the agent needs to read skills, if it needs one.

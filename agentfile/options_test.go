@@ -32,7 +32,7 @@ func TestOptionsAreWhatTheFileSays(t *testing.T) {
 	if left := o.Deadline.Remaining(); left > 5*time.Minute || left < 4*time.Minute {
 		t.Errorf("%v are left, want nearly 5m", left)
 	}
-	if diff := cmp.Diff([]string{"Read", "Grep", "Bash(git log *)", "mcp__lint", "mcp__web__find", "mcp__drover", "Skill"}, o.AllowedTools); diff != "" {
+	if diff := cmp.Diff([]string{"Read", "Grep", "Bash(git log *)", "mcp__lint", "mcp__web__find", "mcp__drover", "Skill"}, o.Tools); diff != "" {
 		t.Errorf("the tools (-want +got):\n%s", diff)
 	}
 	if want := (gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAsk}); o.Permissions.FileWrite != want.FileWrite || o.Permissions.ShellExecute != want.ShellExecute || o.Permissions.NetworkAccess != want.NetworkAccess {
@@ -59,10 +59,10 @@ func TestOptionsAreWhatTheFileSays(t *testing.T) {
 // A file that says nothing leaves everything as it is.
 func TestOptionsOfAShortFileAreEmpty(t *testing.T) {
 	o := mustParse(t, minimal).Options()
-	if o.AllowedTools != nil || o.Budget != nil || !o.Deadline.IsZero() || o.Completion != nil || o.Policies != nil || o.Feedback != nil {
+	if o.Tools != nil || o.Budget != nil || !o.Deadline.IsZero() || o.Completion != nil || o.Policies != nil || o.Feedback != nil {
 		t.Errorf("options %+v, want none", o)
 	}
-	if o := mustParse(t, minimal+"tools: {allow: []}\n").Options(); o.AllowedTools == nil {
+	if o := mustParse(t, minimal+"tools: {allow: []}\n").Options(); o.Tools == nil {
 		t.Error("a list without tools is taken for no list")
 	}
 }

@@ -53,7 +53,7 @@ func (a *oracleAdapter) Ready(context.Context) agent.Readiness {
 func refuse(req agent.Request) error {
 	for field, set := range map[string]bool{
 		"Permissions without Host":     req.Permissions != nil && req.Host == nil,
-		"AllowedTools without Host":    req.AllowedTools != nil && req.Host == nil,
+		"Tools without Host":           req.Tools != nil && req.Host == nil,
 		"DisallowedTools without Host": req.DisallowedTools != nil && req.Host == nil,
 		"Servers":                      len(req.Servers) > 0,
 		"Effort":                       req.Effort != "",
@@ -479,10 +479,10 @@ func value(input json.RawMessage) json.RawMessage {
 // lookup finds a tool of the host by the name that the model has for it.
 func (r *oracleRun) lookup(name string) (*tool.Tool, bool) {
 	bare, ours := strings.CutPrefix(name, tool.NewMCPName(cmp.Or(r.req.ToolServer, tool.DefaultServerName), "").String()+"__")
-	if !ours || r.req.Tools == nil {
+	if !ours || r.req.Registry == nil {
 		return nil, false
 	}
-	return r.req.Tools.Lookup(bare)
+	return r.req.Registry.Lookup(bare)
 }
 
 func (r *oracleRun) readOnly(name string) bool {
@@ -505,7 +505,7 @@ func (r *oracleRun) runTool(call event.ToolCall) string {
 		text = err.Error()
 		result.Failure = &event.ToolFailure{Message: text}
 	} else {
-		ran := r.req.Tools.Execute(r.ctx, tool.Call{ID: made.ID, Name: t.ID(), As: t.Name, Input: made.Input})
+		ran := r.req.Registry.Execute(r.ctx, tool.Call{ID: made.ID, Name: t.ID(), As: t.Name, Input: made.Input})
 		text = ran.Render()
 		told := ran.Event()
 		result.Status, result.Failure = told.Status, told.Failure

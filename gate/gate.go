@@ -199,7 +199,7 @@ func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
 	d, decided := g.judge(file)
 	switch {
 	case !decided && file.knownOnly && c.unknown() && c.agent == nil:
-		return event.Decision{Policy: NoPolicy, Reason: "Tool not allowed: " + c.Name + ". The gate knows no tools of an agent: give it gate.KnowsAgent, or name the tool in AllowedTools or in a rule."}
+		return event.Decision{Policy: NoPolicy, Reason: "Tool not allowed: " + c.Name + ". The gate knows no tools of an agent: give it gate.KnowsAgent, or name the tool in Tools or in a rule."}
 	case !decided && file.knownOnly && c.unknown():
 		return (&Otherwise{}).decide(&file.call)
 	case !decided:
@@ -283,7 +283,7 @@ func (c *Call) howToAllow() string {
 	if c.agent == nil || !c.unknown() {
 		return ""
 	}
-	return fmt.Sprintf(". The catalogue of %s does not have it: to allow it, name it in AllowedTools, in a rule, or in RiskOptions.Builtin.", c.agent.Agent)
+	return fmt.Sprintf(". The catalogue of %s does not have it: to allow it, name it in Tools, in a rule, or in RiskOptions.Builtin.", c.agent.Agent)
 }
 
 // NoPolicy is the policy of decisions about which all policies abstain.

@@ -124,7 +124,7 @@ func TestTheRiskMatrixHoldsForListsOfNames(t *testing.T) {
 }
 
 // howToAllow ends the denial of a tool of the agent that is not in its catalogue.
-const howToAllow = ". The catalogue of claude-code does not have it: to allow it, name it in AllowedTools, in a rule, or in RiskOptions.Builtin."
+const howToAllow = ". The catalogue of claude-code does not have it: to allow it, name it in Tools, in a rule, or in RiskOptions.Builtin."
 
 func TestTheNativeToolsFollowTheirListsOrElseTheCatalogue(t *testing.T) {
 	own := declared(t, "Write", tool.ReadOnly)

@@ -120,7 +120,7 @@ func TestACommandCannotRunAToolThatTheGateDenies(t *testing.T) {
 		launched.Add(1)
 		return "launched", nil
 	}, tool.Dangerous))
-	h.request = agent.Request{Tools: registry}
+	h.request = agent.Request{Registry: registry}
 	in := h.isolation()
 	in.Sandbox = &isolation.Sandbox{ReadablePaths: []string{real}}
 	got := h.run(t, in, &agent.RunnerOptions{Policies: []gate.Policy{gate.DenyTools("mcp__drover__launch"), gate.Default(event.Allow)}})

@@ -86,7 +86,7 @@ func run(t *testing.T, cli *claudetest.RealCLI, model *claudetest.Model, l *prom
 	ctx, stop := l.Context(limited)
 	defer stop()
 	got := liveRun{results: map[string]event.ToolStatus{}}
-	for e, err := range runner.Run(ctx, agent.Request{Prompt: l.Rendered().Text, Tools: l.Registry()}) {
+	for e, err := range runner.Run(ctx, agent.Request{Prompt: l.Rendered().Text, Registry: l.Registry()}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestTheModelIsToldWhichOpenedToolsItDoesNotHave(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range runner.Run(t.Context(), agent.Request{Prompt: l.Rendered().Text, Tools: l.Registry(), Settings: agent.Settings{AllowedTools: c.allowed}}) {
+			for _, err := range runner.Run(t.Context(), agent.Request{Prompt: l.Rendered().Text, Registry: l.Registry(), Settings: agent.Settings{Tools: c.allowed}}) {
 				if err != nil {
 					t.Fatal(err)
 				}

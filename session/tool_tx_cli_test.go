@@ -55,7 +55,7 @@ func TestParallelCallsOfTheRealCLIAreTransactions(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	for e, err := range runner.Run(ctx, agent.Request{Prompt: "go", Tools: tools}) {
+	for e, err := range runner.Run(ctx, agent.Request{Prompt: "go", Registry: tools}) {
 		if done, ok := e.Payload.(event.Done); err != nil || ok && done.Result != "Done." {
 			t.Fatalf("the run ended with %+v: %v", e, err)
 		}

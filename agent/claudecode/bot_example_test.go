@@ -24,7 +24,7 @@ func newBot(base *claude.Options) (*agent.Runner, error) {
 	return agent.NewRunner(claudecode.New(base), &agent.RunnerOptions{
 		Defaults: agent.Request{
 			Settings: agent.Settings{
-				AllowedTools: []string{"Read", "Write", "Edit"},
+				Tools: []string{"Read", "Write", "Edit"},
 				Permissions: &gate.Permissions{
 					FileWrite:     gate.LevelAllow,
 					ShellExecute:  gate.LevelDeny,

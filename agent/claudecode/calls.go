@@ -40,7 +40,7 @@ func newLedger(ctx context.Context, o *claude.Options, req agent.Request, h *hoo
 func bindCalls(o *claude.Options, req agent.Request, l *agent.Ledger) error {
 	transacts := req.Workspace != nil && req.Workspace.Tree() != nil
 	rewrites := req.Hooks != nil && req.Hooks.Rewrite != nil
-	ours := req.Tools != nil && (req.Hooks != nil || req.Host != nil)
+	ours := req.Registry != nil && (req.Hooks != nil || req.Host != nil)
 	matcher := ""
 	if !transacts && !rewrites {
 		matcher = toolsOf(req).prefix() + "__.*"

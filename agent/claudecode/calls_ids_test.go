@@ -119,7 +119,7 @@ func TestCallsHaveTheirIdsAlsoIfTheCLITellsNone(t *testing.T) {
 		return json.RawMessage(strings.ReplaceAll(string(call.Input), "rewrite me", "rewritten")), nil
 	}
 	for _, err := range New(script.Options()).Run(t.Context(), agent.Request{
-		Prompt: "go", Tools: tool.MustRegistry(nil, note), Settings: agent.Settings{ToolServer: "desk"}, Host: host, Hooks: &agent.Hooks{Rewrite: rewrite},
+		Prompt: "go", Registry: tool.MustRegistry(nil, note), Settings: agent.Settings{ToolServer: "desk"}, Host: host, Hooks: &agent.Hooks{Rewrite: rewrite},
 	}) {
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func TestDefaults_ToolsAndSlashPrompts(t *testing.T) {
 	}
 	before, named := len(model.Requests()), []string{"Glob", "Grep"}
 	plan := []string{"EnterPlanMode", "ExitPlanMode"}
-	got = run(t, cli.Options(model), agent.Request{Prompt: "/compact", Settings: agent.Settings{AllowedTools: append(plan, named...)}}).init(t).Tools
+	got = run(t, cli.Options(model), agent.Request{Prompt: "/compact", Settings: agent.Settings{Tools: append(plan, named...)}}).init(t).Tools
 	if !slices.Equal(got, named) || len(model.Requests()) > before {
 		t.Errorf("named %v and %v, got %v; the model got %d requests for a command", named, plan, got, len(model.Requests())-before)
 	}

@@ -46,7 +46,7 @@ func TestToolsThatAHandlerAddsAreInTheNextRequest(t *testing.T) {
 			results:  map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolDenied},
 		},
 		"a list names one of them": {
-			req:     agent.Request{Settings: agent.Settings{AllowedTools: []string{"open", look}}},
+			req:     agent.Request{Settings: agent.Settings{Tools: []string{"open", look}}},
 			offered: map[string]bool{look: true, save: false},
 			results: map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolError},
 		},
@@ -56,7 +56,7 @@ func TestToolsThatAHandlerAddsAreInTheNextRequest(t *testing.T) {
 			results: map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolError},
 		},
 		"a list names one of them to a gate": {
-			req:      agent.Request{Settings: agent.Settings{AllowedTools: []string{"open", look}}},
+			req:      agent.Request{Settings: agent.Settings{Tools: []string{"open", look}}},
 			policies: []gate.Policy{gate.Default(event.Allow)},
 			offered:  map[string]bool{look: true, save: false},
 			results:  map[string]event.ToolStatus{look: event.ToolSuccess, save: event.ToolError},
@@ -70,7 +70,7 @@ func TestToolsThatAHandlerAddsAreInTheNextRequest(t *testing.T) {
 			cli.SetEnv(base, model, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
 			base.PermissionMode = claude.ModeBypassPermissions
 			var ran []string
-			test.req.Prompt, test.req.Tools = "go", chest(t, &ran)
+			test.req.Prompt, test.req.Registry = "go", chest(t, &ran)
 			got := record(t, newRunner(t, base, &agent.RunnerOptions{Policies: test.policies}).Run(inTime(t), test.req))
 			got.check(t)
 			for tool, want := range test.offered {

@@ -119,7 +119,7 @@ func TestEveryHookIsAskedAndTold(t *testing.T) {
 			}, tool.ReadOnly),
 			tool.Must("fail", "Fails.", func(context.Context, struct{}) (string, error) { return "", errors.New("broken") }, tool.ReadOnly))
 		got := run(t, base, agent.Request{
-			Prompt: "go", Tools: tools, Settings: agent.Settings{ToolServer: "desk"}, OutputSchema: json.RawMessage(`{"type":"array","items":{"type":"string"}}`), Hooks: h.hooks(),
+			Prompt: "go", Registry: tools, Settings: agent.Settings{ToolServer: "desk"}, OutputSchema: json.RawMessage(`{"type":"array","items":{"type":"string"}}`), Hooks: h.hooks(),
 		})
 		got.check(t)
 		want := []string{

@@ -48,8 +48,8 @@ func TestCLAUDE006_TheRealCLITakesTheOptions(t *testing.T) {
 	base := cli.Options(model)
 	base.Agents = map[string]claude.AgentDefinition{"helper": {Description: "Helps.", Prompt: "Help."}}
 	got := run(t, base, agent.Request{
-		Prompt: "go", Settings: agent.Settings{Dir: dir, Model: "claude-sonnet-5", SystemPrompt: "You are brief.", Effort: "ultracode", AllowedTools: []string{"Read", "Agent", "look"}, DisallowedTools: []string{"Read(/etc/**)"}, MaxTurns: 5, MaxBudgetUSD: 10},
-		Tools:        desk(t, &ran),
+		Prompt: "go", Settings: agent.Settings{Dir: dir, Model: "claude-sonnet-5", SystemPrompt: "You are brief.", Effort: "ultracode", Tools: []string{"Read", "Agent", "look"}, DisallowedTools: []string{"Read(/etc/**)"}, MaxTurns: 5, MaxBudgetUSD: 10},
+		Registry:     desk(t, &ran),
 		OutputSchema: json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}`),
 	})
 	got.check(t)
@@ -77,7 +77,7 @@ func TestWithoutToolsTheModelHasNone(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Done."))
 	var ran []string
-	got := run(t, cli.Options(model), agent.Request{Prompt: "go", Settings: agent.Settings{AllowedTools: []string{}}, Tools: desk(t, &ran)})
+	got := run(t, cli.Options(model), agent.Request{Prompt: "go", Settings: agent.Settings{Tools: []string{}}, Registry: desk(t, &ran)})
 	got.check(t)
 	if init := got.init(t); len(init.Tools) != 0 || len(model.LastRequest().ToolNames()) != 0 {
 		t.Errorf("tools are %q, the model sees %q", init.Tools, model.LastRequest().ToolNames())
@@ -111,7 +111,7 @@ func TestAListOfAllowedToolsHoldsInEveryMode(t *testing.T) {
 		"without an argument": {"Bash", []event.ToolStatus{event.ToolSuccess, event.ToolError, event.ToolSuccess, event.ToolDenied, event.ToolError}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := run(t, base, agent.Request{Prompt: "go", Settings: agent.Settings{AllowedTools: []string{x.bash, "mcp__other__look"}}})
+			got := run(t, base, agent.Request{Prompt: "go", Settings: agent.Settings{Tools: []string{x.bash, "mcp__other__look"}}})
 			got.check(t)
 			statuses := map[string]event.ToolStatus{}
 			for _, r := range of[event.ToolResult](got) {
@@ -148,7 +148,7 @@ func TestOurToolsAreServed(t *testing.T) {
 			var ran []string
 			base := cli.Options(model)
 			cli.SetEnv(base, model, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
-			got := run(t, base, agent.Request{Prompt: "go", Settings: agent.Settings{Permissions: x.permissions, AllowedTools: x.allowed}, Tools: desk(t, &ran)})
+			got := run(t, base, agent.Request{Prompt: "go", Settings: agent.Settings{Permissions: x.permissions, Tools: x.allowed}, Registry: desk(t, &ran)})
 			got.check(t)
 			if look, save := got.result("mcp__drover__look"), got.result("mcp__drover__save"); look != x.look || save != x.save {
 				t.Errorf("look: %q, save: %q, want %q and %q", look, save, x.look, x.save)

@@ -33,7 +33,7 @@ func TestStream_CallsThatTheRegistryHoldsOrDenies(t *testing.T) {
 	model := claudetest.NewModel(t, script.Call("mcp__drover__held", nil), script.Call("mcp__drover__denied", nil), script.Call("mcp__drover__busy", nil), script.Text("Done.").Always())
 	got := map[string]event.ToolFailure{}
 	status := map[string]event.ToolStatus{}
-	for e, err := range newAdapter(t, cli.Options(model)).Run(inTime(t), agent.Request{Prompt: "go", Settings: agent.Settings{AllowedTools: []string{"held", "denied", "busy"}}, Tools: registry}) {
+	for e, err := range newAdapter(t, cli.Options(model)).Run(inTime(t), agent.Request{Prompt: "go", Settings: agent.Settings{Tools: []string{"held", "denied", "busy"}}, Registry: registry}) {
 		if err != nil {
 			t.Fatal(err)
 		}

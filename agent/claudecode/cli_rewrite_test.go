@@ -138,7 +138,7 @@ func TestAHostJudgesTheNewInput(t *testing.T) {
 		})
 		r := &renames{from: []string{"one.txt", "old-", "forbid-me"}, to: []string{"two.txt", "new-", "danger"}}
 		got := record(t, runner.Run(inTime(t), agent.Request{
-			Prompt: "go", Settings: agent.Settings{Permissions: &gate.Permissions{}}, Tools: tool.MustRegistry(nil, note), Hooks: &agent.Hooks{Rewrite: r.rewrite},
+			Prompt: "go", Settings: agent.Settings{Permissions: &gate.Permissions{}}, Registry: tool.MustRegistry(nil, note), Hooks: &agent.Hooks{Rewrite: r.rewrite},
 		}))
 		got.check(t)
 		if diff := cmp.Diff([]string{`Bash {"command":"echo new-one","description":"Run it"}`}, asked); diff != "" {

@@ -21,7 +21,7 @@ type Config struct {
 	Model  ModelConfig
 	// AllowedTools are the tools that there are where a request does not say; nil means all. Tools of the
 	// request itself are always among them. A name has no argument here: those are for
-	// [agent.Request.AllowedTools], whose Host enforces them.
+	// [agent.Settings.Tools], whose Host enforces them.
 	AllowedTools []string
 	// DisallowedTools are taken away, beside those of the request.
 	DisallowedTools []string
@@ -117,10 +117,10 @@ type defaults struct {
 
 // under is a request with what the configuration says where the request says nothing.
 func (d defaults) under(req agent.Request) agent.Request {
-	if req.AllowedTools == nil && d.allowed != nil {
-		req.AllowedTools = append([]string{}, d.allowed...)
-		if req.Tools != nil {
-			req.AllowedTools = append(req.AllowedTools, toolsOf(req).prefix())
+	if req.Tools == nil && d.allowed != nil {
+		req.Tools = append([]string{}, d.allowed...)
+		if req.Registry != nil {
+			req.Tools = append(req.Tools, toolsOf(req).prefix())
 		}
 	}
 	if len(d.denied) > 0 {

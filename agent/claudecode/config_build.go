@@ -161,7 +161,7 @@ func (b *build) variables(env map[string]string) {
 func (b *build) tools() {
 	for _, name := range b.config.AllowedTools {
 		if strings.Contains(name, "(") {
-			b.refuse("AllowedTools", "%q has an argument, which only a Host enforces\n  next: put it into Request.AllowedTools", name)
+			b.refuse("AllowedTools", "%q has an argument, which only a Host enforces\n  next: put it into Settings.Tools", name)
 		}
 	}
 	b.said.allowed = slices.Clone(b.config.AllowedTools)

@@ -16,7 +16,7 @@ import (
 )
 
 func TestWhatAConfigSaysIsLaidUnderRequests(t *testing.T) {
-	lists := func(req agent.Request) [2][]string { return [2][]string{req.AllowedTools, req.DisallowedTools} }
+	lists := func(req agent.Request) [2][]string { return [2][]string{req.Tools, req.DisallowedTools} }
 	some := Config{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Bash"}}
 	registry := tool.MustRegistry(nil)
 	for name, test := range map[string]struct {
@@ -26,14 +26,14 @@ func TestWhatAConfigSaysIsLaidUnderRequests(t *testing.T) {
 	}{
 		"nothing is said":                {Config{}, agent.Request{}, [2][]string{}},
 		"lists":                          {some, agent.Request{}, [2][]string{{"Read"}, {"Bash"}}},
-		"lists and tools of the request": {some, agent.Request{Tools: registry}, [2][]string{{"Read", "mcp__drover"}, {"Bash"}}},
-		"under another name":             {some, agent.Request{Tools: registry, Settings: agent.Settings{ToolServer: "desk"}}, [2][]string{{"Read", "mcp__desk"}, {"Bash"}}},
+		"lists and tools of the request": {some, agent.Request{Registry: registry}, [2][]string{{"Read", "mcp__drover"}, {"Bash"}}},
+		"under another name":             {some, agent.Request{Registry: registry, Settings: agent.Settings{ToolServer: "desk"}}, [2][]string{{"Read", "mcp__desk"}, {"Bash"}}},
 		"no tools but those of the request": {
-			Config{AllowedTools: []string{}}, agent.Request{Tools: registry}, [2][]string{{"mcp__drover"}, nil},
+			Config{AllowedTools: []string{}}, agent.Request{Registry: registry}, [2][]string{{"mcp__drover"}, nil},
 		},
 		"no tools at all": {Config{AllowedTools: []string{}}, agent.Request{}, [2][]string{{}, nil}},
 		"the request has lists": {
-			some, agent.Request{Settings: agent.Settings{AllowedTools: []string{"Glob"}, DisallowedTools: []string{"Grep"}}, Tools: registry}, [2][]string{{"Glob"}, {"Bash", "Grep"}},
+			some, agent.Request{Settings: agent.Settings{Tools: []string{"Glob"}, DisallowedTools: []string{"Grep"}}, Registry: registry}, [2][]string{{"Glob"}, {"Bash", "Grep"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -194,7 +194,7 @@ func TestEveryFieldOfAConfigIsAtWork(t *testing.T) {
 		},
 		Model:        claudecode.ModelConfig{Model: "us.anthropic.claude-sonnet-5", Reasoning: claudecode.ReasoningMax, MaxTokens: 12345},
 		AllowedTools: []string{"Bash", "Read", "Glob"}, DisallowedTools: []string{"Glob"}, Base: base,
-	}).Run(inTime(t), agent.Request{Prompt: "go", Tools: desk(t, &ran)}))
+	}).Run(inTime(t), agent.Request{Prompt: "go", Registry: desk(t, &ran)}))
 	got.check(t)
 	asked := model.Requests()
 	if len(asked) == 0 {
@@ -298,7 +298,7 @@ func TestFieldsThatMakeNoSenseAreRefusedByName(t *testing.T) {
 		"walls twice":                  {claudecode.Config{Client: client{Sandbox: &claude.Sandbox{}, Isolation: &isolation.Isolation{Sandbox: &isolation.Sandbox{}}}}, []string{"Config.Client.Sandbox", "Isolation"}},
 		"walls of the CLI's own":       {claudecode.Config{Client: client{Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{DenyRead: []string{"/"}}}}}, []string{"Config.Client.Sandbox", "DenyRead"}},
 		"walls around a spawner":       {claudecode.Config{Base: spawned, Client: client{Sandbox: &claude.Sandbox{}}}, []string{"Config.Client.Isolation", "Spawner"}},
-		"a tool with an argument":      {claudecode.Config{AllowedTools: []string{"Bash(git status)"}}, []string{"Config.AllowedTools", "Bash(git status)", "Request.AllowedTools"}},
+		"a tool with an argument":      {claudecode.Config{AllowedTools: []string{"Bash(git status)"}}, []string{"Config.AllowedTools", "Bash(git status)", "Settings.Tools"}},
 		"a negative length":            {claudecode.Config{Model: claudecode.ModelConfig{MaxTokens: -1}}, []string{"Config.Model.MaxTokens"}},
 		"two models":                   {claudecode.Config{Base: &claude.Options{Model: "claude-opus-5"}, Model: claudecode.ModelConfig{Model: "claude-sonnet-5"}}, []string{"Config.Model.Model", "claude-sonnet-5", "claude-opus-5", "say it once"}},
 		"two modes":                    {claudecode.Config{Base: &claude.Options{PermissionMode: claude.ModePlan}, Client: client{PermissionMode: claude.ModeDefault}}, []string{"Config.Client.PermissionMode", "plan"}},

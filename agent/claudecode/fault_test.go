@@ -297,7 +297,7 @@ func TestRunsOfOneAdapterDoNotMeet(t *testing.T) {
 			t.Fatal(err)
 		}
 		var ran []string
-		tasks = append(tasks, agent.Task{Runner: r, Request: agent.Request{Prompt: "go", Settings: agent.Settings{Model: model, Effort: "high", Permissions: levels("ddd")}, Tools: desk(t, &ran)}})
+		tasks = append(tasks, agent.Task{Runner: r, Request: agent.Request{Prompt: "go", Settings: agent.Settings{Model: model, Effort: "high", Permissions: levels("ddd")}, Registry: desk(t, &ran)}})
 	}
 	ended := 0
 	for e := range agent.Parallel(inTime(t), tasks...) {

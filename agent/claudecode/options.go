@@ -170,13 +170,13 @@ func withSetting(settings json.RawMessage, key string, value any) (json.RawMessa
 // Without a host the list also says what runs without a question, and so do tools of this program. With
 // a host that would be a way around it.
 func overlayTools(o *claude.Options, req agent.Request) error {
-	own, allowed := toolsOf(req), agent.AllowedTools(req, catalogue.Tools())
+	own, allowed := toolsOf(req), agent.ListedTools(req, catalogue.Tools())
 	var taken []string
 	for _, name := range o.DisallowedTools {
 		taken = append(taken, own.present(name))
 	}
 	o.DisallowedTools = slices.Concat(taken, own.full(req.DisallowedTools))
-	if req.AllowedTools == nil {
+	if req.Tools == nil {
 		if req.Host == nil {
 			o.AllowedTools = slices.Concat(o.AllowedTools, own.all(), skillRule(req.Skills))
 		}
@@ -186,7 +186,7 @@ func overlayTools(o *claude.Options, req agent.Request) error {
 	if req.Host == nil {
 		o.AllowedTools = own.full(allowed)
 	}
-	if len(req.AllowedTools) == 0 {
+	if len(req.Tools) == 0 {
 		o.SettingSources, o.MCPServers, o.MCPConfig = []string{}, nil, ""
 		return nil
 	}
@@ -200,7 +200,7 @@ type ownTools struct {
 }
 
 func toolsOf(req agent.Request) ownTools {
-	return ownTools{req.Tools, cmp.Or(req.ToolServer, tool.DefaultServerName)}
+	return ownTools{req.Registry, cmp.Or(req.ToolServer, tool.DefaultServerName)}
 }
 
 // prefix begins the names of the tools, and names all of them.
@@ -264,14 +264,14 @@ func (t ownTools) builtin(names []string) []string {
 // within tells which of our tools are within the lists of a request. Tools may be added during the run:
 // a list of what there is has to name those in full.
 func (t ownTools) within(req agent.Request) func(*tool.Tool) bool {
-	allowed := serverTools(t.full(req.AllowedTools))
+	allowed := serverTools(t.full(req.Tools))
 	taken := serverTools(t.full(req.DisallowedTools))
 	return func(own *tool.Tool) bool {
 		full := t.called(own.Name)
 		if slices.Contains(req.DisallowedTools, own.Name) || taken.has(full) {
 			return false
 		}
-		return req.AllowedTools == nil || allowed.has(full)
+		return req.Tools == nil || allowed.has(full)
 	}
 }
 
@@ -280,14 +280,14 @@ const toolServerVersion = "1.0.0"
 
 // serveTools serves the tools of the request. What it returns is to be called after the run.
 func serveTools(o *claude.Options, req agent.Request, failed func(event.ToolResult)) (release func(), err error) {
-	if req.Tools == nil || req.AllowedTools != nil && len(req.AllowedTools) == 0 {
+	if req.Registry == nil || req.Tools != nil && len(req.Tools) == 0 {
 		return func() {}, nil
 	}
 	own := toolsOf(req)
 	if _, taken := o.MCPServers[own.server]; taken {
-		return nil, refusal("Tools", "the base has an MCP server %q already; give that one another name", own.server)
+		return nil, refusal("Registry", "the base has an MCP server %q already; give that one another name", own.server)
 	}
-	server, err := NewSDKServer(req.Tools, &SDKServerOptions{
+	server, err := NewSDKServer(req.Registry, &SDKServerOptions{
 		SDKToolOptions: SDKToolOptions{Only: own.within(req), AlwaysLoad: true, FormatResult: func(r tool.Result) claude.ToolResult {
 			if !r.OK() {
 				failed(r.Event())
@@ -297,7 +297,7 @@ func serveTools(o *claude.Options, req agent.Request, failed func(event.ToolResu
 		Name: own.server, Version: toolServerVersion, Logger: o.Logger,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("claudecode: Request.Tools: %w", err)
+		return nil, fmt.Errorf("claudecode: Request.Registry: %w", err)
 	}
 	o.MCPServers = maps.Clone(o.MCPServers)
 	set(&o.MCPServers, own.server, claude.MCPServer(server.Server()))

@@ -89,9 +89,9 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"Resume":          {"token", "Resume"},
 		"Fork":            {true, "Fork SessionID"},
 		"Fresh":           {true, "Resume SessionID"},
-		"AllowedTools":    {[]string{"Read"}, "Tools AllowedTools StrictMCP"},
+		"Tools":           {[]string{"Read"}, "Tools AllowedTools StrictMCP"},
 		"DisallowedTools": {[]string{"Bash"}, "DisallowedTools"},
-		"Tools":           {desk(t), "AllowedTools MCPServers"},
+		"Registry":        {desk(t), "AllowedTools MCPServers"},
 		"Permissions":     {&gate.Permissions{}, "claudecode: the request has Permissions"},
 		"Host":            {allowAll, "CanUseTool Hooks Settings"},
 		"OutputSchema":    {json.RawMessage(`{"type":"object"}`), "OutputSchema"},
@@ -221,8 +221,8 @@ func TestTheBaseIsNeverChanged(t *testing.T) {
 	was := room()
 	a := New(&base)
 	for _, req := range []agent.Request{
-		{Prompt: "go", Tools: desk(t), Settings: agent.Settings{DisallowedTools: []string{"look"}, Effort: "high"}, Resume: "x"},
-		{Prompt: "go", Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"Read", "save"}}},
+		{Prompt: "go", Registry: desk(t), Settings: agent.Settings{DisallowedTools: []string{"look"}, Effort: "high"}, Resume: "x"},
+		{Prompt: "go", Registry: desk(t), Settings: agent.Settings{Tools: []string{"Read", "save"}}},
 		{Prompt: "go", Host: allowAll},
 	} {
 		r, err := a.newRun(t.Context(), req)
@@ -254,27 +254,27 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 		want mapped
 	}{
 		"nothing said":                     {agent.Request{}, mapped{}},
-		"none":                             {agent.Request{Settings: agent.Settings{AllowedTools: []string{}}}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
-		"none, not even ours":              {agent.Request{Settings: agent.Settings{AllowedTools: []string{}}, Tools: desk(t)}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
-		"some":                             {agent.Request{Settings: agent.Settings{AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}}}, mapped{Tools: []string{"Read", "Bash"}, AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}, StrictMCP: true}},
-		"some, with a host":                {agent.Request{Settings: agent.Settings{AllowedTools: []string{"Read", "Bash(git status)"}}, Host: allowAll}, mapped{Tools: []string{"Read", "Bash"}, StrictMCP: true}},
-		"only of servers":                  {agent.Request{Settings: agent.Settings{AllowedTools: []string{"mcp__other__x"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
-		"ours":                             {agent.Request{Tools: desk(t)}, mapped{AllowedTools: []string{"mcp__drover"}, Servers: 1}},
-		"ours, with a host":                {agent.Request{Tools: desk(t), Host: allowAll}, mapped{Servers: 1}},
-		"one of ours by its bare name":     {agent.Request{Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"look"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
-		"one of ours by its full name":     {agent.Request{Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"mcp__drover__save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
-		"all of ours":                      {agent.Request{Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"Read", "mcp__drover"}}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
-		"under another name":               {agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "my.desk"}}, mapped{AllowedTools: []string{"mcp__my_desk"}, Servers: 1}},
-		"under another name, by bare name": {agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "my.desk", AllowedTools: []string{"look"}, DisallowedTools: []string{"save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, DisallowedTools: []string{"mcp__my_desk__save"}, StrictMCP: true, Servers: 1}},
-		"under another name, by full name": {agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "my.desk", AllowedTools: []string{"mcp__my_desk__look"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, StrictMCP: true, Servers: 1}},
+		"none":                             {agent.Request{Settings: agent.Settings{Tools: []string{}}}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
+		"none, not even ours":              {agent.Request{Settings: agent.Settings{Tools: []string{}}, Registry: desk(t)}, mapped{Tools: []string{}, SettingSources: []string{}, StrictMCP: true}},
+		"some":                             {agent.Request{Settings: agent.Settings{Tools: []string{"Read", "Bash(git status)", "Bash(git log)"}}}, mapped{Tools: []string{"Read", "Bash"}, AllowedTools: []string{"Read", "Bash(git status)", "Bash(git log)"}, StrictMCP: true}},
+		"some, with a host":                {agent.Request{Settings: agent.Settings{Tools: []string{"Read", "Bash(git status)"}}, Host: allowAll}, mapped{Tools: []string{"Read", "Bash"}, StrictMCP: true}},
+		"only of servers":                  {agent.Request{Settings: agent.Settings{Tools: []string{"mcp__other__x"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__other__x"}, StrictMCP: true}},
+		"ours":                             {agent.Request{Registry: desk(t)}, mapped{AllowedTools: []string{"mcp__drover"}, Servers: 1}},
+		"ours, with a host":                {agent.Request{Registry: desk(t), Host: allowAll}, mapped{Servers: 1}},
+		"one of ours by its bare name":     {agent.Request{Registry: desk(t), Settings: agent.Settings{Tools: []string{"look"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, StrictMCP: true, Servers: 1}},
+		"one of ours by its full name":     {agent.Request{Registry: desk(t), Settings: agent.Settings{Tools: []string{"mcp__drover__save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
+		"all of ours":                      {agent.Request{Registry: desk(t), Settings: agent.Settings{Tools: []string{"Read", "mcp__drover"}}}, mapped{Tools: []string{"Read"}, AllowedTools: []string{"Read", "mcp__drover"}, StrictMCP: true, Servers: 1}},
+		"under another name":               {agent.Request{Registry: desk(t), Settings: agent.Settings{ToolServer: "my.desk"}}, mapped{AllowedTools: []string{"mcp__my_desk"}, Servers: 1}},
+		"under another name, by bare name": {agent.Request{Registry: desk(t), Settings: agent.Settings{ToolServer: "my.desk", Tools: []string{"look"}, DisallowedTools: []string{"save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, DisallowedTools: []string{"mcp__my_desk__save"}, StrictMCP: true, Servers: 1}},
+		"under another name, by full name": {agent.Request{Registry: desk(t), Settings: agent.Settings{ToolServer: "my.desk", Tools: []string{"mcp__my_desk__look"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__my_desk__look"}, StrictMCP: true, Servers: 1}},
 		"skills":                           {agent.Request{Skills: []agent.Skill{named("greet")}}, mapped{AllowedTools: []string{"Skill"}}},
 		"skills, with a host":              {agent.Request{Skills: []agent.Skill{named("greet")}, Host: allowAll}, mapped{}},
-		"skills and a list":                {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{"Read"}}}, mapped{Tools: []string{"Read", "Skill"}, AllowedTools: []string{"Read", "Skill"}, StrictMCP: true}},
-		"skills that the list names":       {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{"Skill(greet)"}}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill(greet)"}, StrictMCP: true}},
-		"skills and no tools":              {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{AllowedTools: []string{}}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill"}, SettingSources: []string{}, StrictMCP: true}},
-		"ours under their former names":    {agent.Request{Tools: desk(t), Settings: agent.Settings{AllowedTools: []string{"mcp__wink__look"}, DisallowedTools: []string{"mcp__wink__save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, DisallowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
-		"former names of another server":   {agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "desk", DisallowedTools: []string{"mcp__wink__save"}}}, mapped{AllowedTools: []string{"mcp__desk"}, DisallowedTools: []string{"mcp__wink__save"}, Servers: 1}},
-		"one of ours taken away":           {agent.Request{Tools: desk(t), Settings: agent.Settings{DisallowedTools: []string{"save", "Bash"}}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
+		"skills and a list":                {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{Tools: []string{"Read"}}}, mapped{Tools: []string{"Read", "Skill"}, AllowedTools: []string{"Read", "Skill"}, StrictMCP: true}},
+		"skills that the list names":       {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{Tools: []string{"Skill(greet)"}}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill(greet)"}, StrictMCP: true}},
+		"skills and no tools":              {agent.Request{Skills: []agent.Skill{named("greet")}, Settings: agent.Settings{Tools: []string{}}}, mapped{Tools: []string{"Skill"}, AllowedTools: []string{"Skill"}, SettingSources: []string{}, StrictMCP: true}},
+		"ours under their former names":    {agent.Request{Registry: desk(t), Settings: agent.Settings{Tools: []string{"mcp__wink__look"}, DisallowedTools: []string{"mcp__wink__save"}}}, mapped{Tools: []string{}, AllowedTools: []string{"mcp__drover__look"}, DisallowedTools: []string{"mcp__drover__save"}, StrictMCP: true, Servers: 1}},
+		"former names of another server":   {agent.Request{Registry: desk(t), Settings: agent.Settings{ToolServer: "desk", DisallowedTools: []string{"mcp__wink__save"}}}, mapped{AllowedTools: []string{"mcp__desk"}, DisallowedTools: []string{"mcp__wink__save"}, Servers: 1}},
+		"one of ours taken away":           {agent.Request{Registry: desk(t), Settings: agent.Settings{DisallowedTools: []string{"save", "Bash"}}}, mapped{AllowedTools: []string{"mcp__drover"}, DisallowedTools: []string{"mcp__drover__save", "Bash"}, Servers: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := optionsOf(t, nil, x.req)
@@ -288,7 +288,7 @@ func TestAllowedToolsAreABoundary(t *testing.T) {
 
 func TestToolServer_Introduction(t *testing.T) {
 	var o claude.Options
-	release, err := serveTools(&o, agent.Request{Tools: desk(t), Settings: agent.Settings{ToolServer: "desk"}}, func(event.ToolResult) {})
+	release, err := serveTools(&o, agent.Request{Registry: desk(t), Settings: agent.Settings{ToolServer: "desk"}}, func(event.ToolResult) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,9 +337,9 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		"negative turns":                 {req: agent.Request{Settings: agent.Settings{MaxTurns: -1}}, want: "MaxTurns"},
 		"negative budget":                {req: agent.Request{Settings: agent.Settings{MaxBudgetUSD: -1}}, want: "MaxBudgetUSD"},
 		"schema that is none":            {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
-		"tool with two names":            {req: agent.Request{Settings: agent.Settings{AllowedTools: []string{"Read,Write"}}}, want: "Tools[0]"},
-		"server of the same name":        {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil)}, `MCP server "drover" already`},
-		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"desk": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Tools: tool.MustRegistry(nil), Settings: agent.Settings{ToolServer: "desk"}}, `MCP server "desk" already`},
+		"tool with two names":            {req: agent.Request{Settings: agent.Settings{Tools: []string{"Read,Write"}}}, want: "Tools[0]"},
+		"server of the same name":        {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Registry: tool.MustRegistry(nil)}, `MCP server "drover" already`},
+		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"desk": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Registry: tool.MustRegistry(nil), Settings: agent.Settings{ToolServer: "desk"}}, `MCP server "desk" already`},
 		"a text after a file":            {claude.Options{SystemPrompt: claude.PromptFile{Path: "x"}}, agent.Request{Settings: agent.Settings{AppendSystemPrompt: "Be kind."}}, "Request.AppendSystemPrompt: nothing can be added to the file"},
 		"bare mode with hooks":           {claude.Options{ExtraArgs: []string{"--bare"}}, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "bare mode"},
 		"hooks that settings switch off": {claude.Options{Settings: json.RawMessage(`{"disableAllHooks":true}`)}, agent.Request{Hooks: &agent.Hooks{Submitted: quiet}}, "disableAllHooks"},

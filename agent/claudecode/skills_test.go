@@ -42,12 +42,12 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 	shell := &gate.Permissions{ShellExecute: gate.LevelAllow}
 	for name, req := range map[string]agent.Request{
 		"nobody decides":          {},
-		"a list of tools":         {Settings: agent.Settings{AllowedTools: []string{"Read"}}},
-		"no tools":                {Settings: agent.Settings{AllowedTools: []string{}}},
+		"a list of tools":         {Settings: agent.Settings{Tools: []string{"Read"}}},
+		"no tools":                {Settings: agent.Settings{Tools: []string{}}},
 		"a gate":                  {Settings: agent.Settings{Permissions: shell}},
-		"a gate and a list":       {Settings: agent.Settings{Permissions: shell, AllowedTools: []string{"Read"}}},
+		"a gate and a list":       {Settings: agent.Settings{Permissions: shell, Tools: []string{"Read"}}},
 		"the oldest CLI":          {},
-		"the oldest and a list":   {Settings: agent.Settings{AllowedTools: []string{"Read"}}},
+		"the oldest and a list":   {Settings: agent.Settings{Tools: []string{"Read"}}},
 		"an isolation that knows": {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 					t.Errorf("the model does not know of %s", skill)
 				}
 			}
-			if req.AllowedTools != nil && slices.Contains(model.Requests()[0].ToolNames(), "Bash") {
+			if req.Tools != nil && slices.Contains(model.Requests()[0].ToolNames(), "Bash") {
 				t.Error("with the skills came other tools")
 			}
 		})
@@ -96,7 +96,7 @@ func TestSkillsAreAddedInTheMidstOfATurn(t *testing.T) {
 		}, tool.ReadOnly)
 		adapter := newAdapter(t, cli.Options(model))
 		var err error
-		talk, err = adapter.Open(inTime(t), agent.Request{Tools: tool.MustRegistry(nil, learn), Skills: []agent.Skill{skillOf(t, "greet")}})
+		talk, err = adapter.Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, learn), Skills: []agent.Skill{skillOf(t, "greet")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestSkillsAreNotWrittenOutOfTheHome(t *testing.T) {
 	base := cli.Options(model)
 	base.PermissionMode = claude.ModeBypassPermissions
 	var err error
-	if talk, err = newAdapter(t, base).Open(inTime(t), agent.Request{Tools: tool.MustRegistry(nil, learn)}); err != nil {
+	if talk, err = newAdapter(t, base).Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, learn)}); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = talk.Close() }()

@@ -89,7 +89,7 @@ func TestNobodyPractisesBesideAPrompt(t *testing.T) {
 		return "tried", nil
 	}, tool.ReadOnly)
 	var err error
-	if talk, err = newAdapter(t, cli.Options(model)).Open(inTime(t), agent.Request{Tools: tool.MustRegistry(nil, try)}); err != nil {
+	if talk, err = newAdapter(t, cli.Options(model)).Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, try)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := talk.(agent.Practiser).Practise(inTime(t)); err != nil {

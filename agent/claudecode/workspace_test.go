@@ -180,7 +180,7 @@ func TestAToolMayRunAnotherAgentInItsWorkspace(t *testing.T) {
 		Fail bool `json:"fail"`
 	},
 	) (string, error) {
-		for _, err := range claudecode.New(inner).Run(ctx, agent.Request{Prompt: "sell", Settings: agent.Settings{Workspace: w}, Tools: notes}) {
+		for _, err := range claudecode.New(inner).Run(ctx, agent.Request{Prompt: "sell", Settings: agent.Settings{Workspace: w}, Registry: notes}) {
 			if err != nil {
 				return "", err
 			}
@@ -200,7 +200,7 @@ func TestAToolMayRunAnotherAgentInItsWorkspace(t *testing.T) {
 	base.Dir, base.PermissionMode = "", claude.ModeBypassPermissions
 	cli.SetEnv(base, model, map[string]string{"ENABLE_TOOL_SEARCH": "false"})
 	tools := tool.MustRegistry(&tool.Options{Around: workspace.ToolTx(w, nil)}, delegate)
-	got := in(t, nil, base, agent.Request{Settings: agent.Settings{Workspace: w}, Tools: tools})
+	got := in(t, nil, base, agent.Request{Settings: agent.Settings{Workspace: w}, Registry: tools})
 	if done := got[len(got)-1].Payload.(event.Done); done.Status != event.DoneSuccess {
 		t.Fatalf("the run ended with %+v", done)
 	}

@@ -174,10 +174,10 @@ func (d *demo) options(approver gate.Approver) *root.Options {
 		Session:    d.record.session,
 		Transcript: d.record.options(),
 		Settings: agent.Settings{
-			Dir:          d.project.work,
-			AllowedTools: []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},
-			Permissions:  &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelDeny},
-			PartialText:  approver != nil, // somebody watches
+			Dir:         d.project.work,
+			Tools:       []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},
+			Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelDeny},
+			PartialText: approver != nil, // somebody watches
 		},
 		Budget:     &guard.Budget{MaxCostUSD: demoUSD, MaxTotalTokens: demoTokens},
 		Deadline:   guard.FromNow(demoTime),

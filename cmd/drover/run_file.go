@@ -291,7 +291,7 @@ func (j *job) evaluation(ctx context.Context, f *agentfile.File, approver gate.A
 		e.Feedback = f.FeedbackRules(guard.At(end))
 	}
 	if o.tools != nil {
-		e.AllowedTools = o.tools
+		e.Tools = o.tools
 	}
 	e.Permissions = &gate.Permissions{FileWrite: o.level(tool.FileWrite), ShellExecute: o.level(tool.ShellExecute), NetworkAccess: o.level(tool.NetworkAccess)}
 	e.Policies, e.Approver = append(e.Policies, j.policies()...), approver

@@ -440,8 +440,8 @@ func TestFlagsBecomeARequest(t *testing.T) {
 	if got, _ := filepath.EvalSymlinks(req.Dir); got != mustResolve(t, dir) {
 		t.Errorf("Dir is %q, want the current folder", req.Dir)
 	}
-	if len(req.AllowedTools) != 1 || req.AllowedTools[0] != "Read" {
-		t.Errorf("AllowedTools are %v", req.AllowedTools)
+	if len(req.Tools) != 1 || req.Tools[0] != "Read" {
+		t.Errorf("Tools are %v", req.Tools)
 	}
 	if p := req.Permissions; p == nil || p.FileWrite != gate.LevelAllow || p.ShellExecute != gate.LevelUnset || p.NetworkAccess != gate.LevelDeny {
 		t.Errorf("Permissions are %+v", req.Permissions)
@@ -503,12 +503,12 @@ func TestFlagsBecomeAnIsolation(t *testing.T) {
 func TestWithoutToolsNothingIsSaidOfThem(t *testing.T) {
 	a := &scriptedAgent{events: []event.Payload{success}}
 	a.try(t.Context(), runOptions{prompt: "Do it."})
-	if a.asks[0].AllowedTools != nil {
-		t.Errorf("AllowedTools are %v, want nil", a.asks[0].AllowedTools)
+	if a.asks[0].Tools != nil {
+		t.Errorf("Tools are %v, want nil", a.asks[0].Tools)
 	}
 	none := toolList{}
 	a.try(t.Context(), runOptions{prompt: "Do it.", tools: none})
-	if got := a.asks[1].AllowedTools; got == nil || len(got) > 0 {
-		t.Errorf("AllowedTools are %v, want an empty list", got)
+	if got := a.asks[1].Tools; got == nil || len(got) > 0 {
+		t.Errorf("Tools are %v, want an empty list", got)
 	}
 }

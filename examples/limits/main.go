@@ -49,7 +49,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, tracker *guar
 	}
 	resp, err := drover.Evaluate(ctx, claudecode.New(opts), p, &drover.Options{
 		Tracker:  tracker,
-		Settings: agent.Settings{AllowedTools: []string{"Read", "Glob", "Grep"}},
+		Settings: agent.Settings{Tools: []string{"Read", "Glob", "Grep"}},
 		Policies: []gate.Policy{reserve(kept)},
 	})
 	switch {
