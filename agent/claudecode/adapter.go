@@ -23,8 +23,9 @@ type Adapter struct {
 	isolation *isolation.Isolation
 	kept      *conversations
 	versions  versions
-	said      defaults // of a Config
-	waiting   waiting
+	// Of a Config: no transcripts, and a high effort where nothing names one.
+	noTranscript, highEffort bool
+	waiting                  waiting
 }
 
 var _ agent.Opener = (*Adapter)(nil)

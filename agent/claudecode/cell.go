@@ -26,7 +26,7 @@ const codeBreach = "CELL_LIMIT"
 // Where base has a Spawner and there is no isolation, the Spawner is the caller's own way to keep the CLI
 // apart: no walls, home or gateway of ours are around it, and an event says so.
 func (a *Adapter) In(i *isolation.Isolation) *Adapter {
-	return &Adapter{base: a.base, isolation: i, kept: a.kept, said: a.said}
+	return &Adapter{base: a.base, isolation: i, kept: a.kept, noTranscript: a.noTranscript, highEffort: a.highEffort}
 }
 
 // workspace is the folder in which the agent of a run in dir works, or "" if its walls are not ours.
@@ -52,6 +52,9 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 	if !ours {
 		r.asides.tell(isolation.Walls{Level: isolation.LevelHost, Enforced: []string{}, Missing: []string{"the CLI is started by a Spawner of the caller's, and no walls are put around it here"}})
 		return nil
+	}
+	if r.opts.Model != "" {
+		r.opts.Model = r.adapter.modelName(r.opts.Model)
 	}
 	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect, MaxTurns: r.opts.MaxTurns, SideCallsPerTurn: req.SideCallsPerTurn}
 	if req.MaxBudgetUSD != 0 {

@@ -3,40 +3,28 @@
 package claudecode
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
 )
 
-// A Config is everything that can be configured about Claude Code, for [FromConfig]. The zero value is
-// ready to use: [claudecell.DefaultModel] with high reasoning, all tools, no questions, a cell without
-// network for tools.
-//
-// What the CLI cannot do is refused, with the name of the field.
+// A Config is what an adapter can be given beyond the [agent.Settings] of its requests, which have the model, the effort,
+// the working directory, the limits and the tools. The zero value is ready to use.
 type Config struct {
-	Client ClientConfig
-	Model  ModelConfig
-	// AllowedTools are the tools that there are where a request does not say; nil means all. Tools of the
-	// request itself are always among them. A name has no argument here: those are for
-	// [agent.Settings.Tools], whose Host enforces them.
-	AllowedTools []string
-	// DisallowedTools are taken away, beside those of the request.
-	DisallowedTools []string
-	// Base has everything else that the CLI can be told. Where the fields above say nothing, Base holds
-	// before their defaults. Where both say something they must say the same; lists and variables add up.
-	Base *claude.Options
-}
-
-// A ClientConfig is how the CLI works. The zero value is ready to use.
-type ClientConfig struct {
-	// PermissionMode is what the CLI asks about. Empty means [claude.ModeBypassPermissions]: nothing. A
+	// PermissionMode decides what the CLI asks about. Empty means [claude.ModeBypassPermissions]: nothing. A
 	// host of the request is asked in every mode.
 	PermissionMode claude.PermissionMode
-	// Dir is the working directory of requests that name none. Empty means the current one.
-	Dir string
 	// AddDirs are further folders that tools may use.
 	AddDirs []string
 	// Env are variables for the CLI. Those of Isolation.Env win.
@@ -44,110 +32,215 @@ type ClientConfig struct {
 	// SettingSources are the settings files that are read. Nil means "user", those of the home that is made
 	// for the run. "project" and "local" are refused: the agent can write them.
 	SettingSources []string
-	// Sandbox are walls in the words of the CLI's own sandbox settings; see [claudecell.FromSettings]. Nil
-	// leaves them to Isolation, and with both, Isolation must say nothing about walls and network.
+	// Sandbox is the isolation in the terms of the CLI's own sandbox settings; see [claudecell.FromSettings]. With
+	// Sandbox, Isolation.Sandbox and Isolation.Network must be nil.
 	Sandbox *claude.Sandbox
-	// MaxTurns limits the model calls of one prompt. Zero means no limit.
-	MaxTurns int
-	// MaxBudgetUSD limits the cost of one run, in dollars. Zero means no limit.
-	MaxBudgetUSD float64
-	// PartialMessages yields text also while it is written.
-	PartialMessages bool
-	// ShowStderr also writes what the CLI writes to standard error to that of this program. Its end is part
-	// of errors either way.
-	ShowStderr bool
-	// ContinueAfterOutput is refused: the CLI ends the turn with the structured answer, and nothing keeps it
-	// from that.
-	ContinueAfterOutput bool
-	// Isolation is how the CLI is kept apart from the machine. Nil means the default one. To have no walls is
-	// to say so: [isolation.Isolation.Weakest] with [isolation.LevelHost].
+	// Isolation is how the CLI is isolated from the machine. Nil means the default one. To run without isolation, set
+	// [isolation.Isolation.Weakest] to [isolation.LevelHost].
 	Isolation *isolation.Isolation
+	// ShowStderr also writes the CLI's standard error to that of this program. Its end is part of errors
+	// either way.
+	ShowStderr bool
 	// Betas are beta features of the API.
 	Betas []string
-	// NoTranscript gives nobody the lines of the conversation, also where the request asks for them.
+	// NoTranscript ignores [agent.Request.Transcript].
 	NoTranscript bool
-}
-
-// A ModelConfig is which model works, and how. The zero value is ready to use.
-type ModelConfig struct {
-	// Model is a name at Anthropic or an id at Bedrock; either is turned into the form that the
-	// authentication needs. Empty means [claudecell.DefaultModel].
-	Model string
-	// Reasoning is how hard the model thinks. Empty means ReasoningHigh, or nothing for a model that is known
-	// to take no effort. What a model does not take is refused.
-	Reasoning Reasoning
 	// MaxTokens bounds each answer. Zero means the CLI's own bound for the model.
 	MaxTokens int
 
+	// ContinueAfterOutput is refused: the CLI ends the turn with the structured answer.
+	ContinueAfterOutput bool
 	// Temperature and the fields below are refused: the CLI has no way to pass them on.
 	Temperature, TopP                 *float64
 	Seed                              *int64
 	Stop                              []string
 	PresencePenalty, FrequencyPenalty *float64
+
+	// Base has all other options of the CLI. The fields above win over the defaults of Base; where both are set they must
+	// be equal. Lists and variables are joined. Requests win over its Model, Effort and limits.
+	Base *claude.Options
 }
 
-// FromConfig makes an adapter. Everything that is wrong with the configuration is told at once, and
-// nothing is started; see [New] for what an adapter does.
+// FromConfig makes an adapter. Where neither a request nor Base names a model or an effort, the model is
+// [claudecell.DefaultModel], and the effort is high for models that take it. All problems of the configuration are
+// reported together, and nothing is started; see [New] for what an adapter does.
 func FromConfig(c Config) (*Adapter, error) {
-	b := &build{config: c, base: orZero(c.Base), isolation: c.Client.Isolation}
+	b := &build{config: c, base: orZero(c.Base), isolation: c.Isolation}
 	b.client()
-	b.walls()
-	b.tools()
+	b.isolate()
 	b.refused()
-	b.model()
 	if len(b.errs) > 0 {
 		return nil, errors.Join(b.errs...)
+	}
+	b.base.Model = cmp.Or(b.base.Model, claudecell.DefaultModel)
+	if reason := unheeded(&b.base); reason != "" {
+		return nil, fmt.Errorf("claudecode: Config.Base: %s", reason)
 	}
 	if err := b.base.Validate(); err != nil {
 		return nil, fmt.Errorf("claudecode: Config: %w", err)
 	}
 	a := New(&b.base).In(b.isolation)
-	a.said = b.said
+	a.noTranscript, a.highEffort = c.NoTranscript, true
 	return a, nil
 }
 
-// defaults are what a configuration says that is no option of the CLI.
-type defaults struct {
-	allowed, denied []string // AllowedTools, nil if they were not given, and DisallowedTools
-	maxBudgetUSD    float64
-	noTranscript    bool
-	dir             string // Client.Dir
-	effort          bool   // nobody asked for the effort of the base
+// A build makes an adapter of a configuration.
+type build struct {
+	config    Config
+	base      claude.Options
+	isolation *isolation.Isolation
+	errs      []error
 }
 
-// under is a request with what the configuration says where the request says nothing.
-func (d defaults) under(req agent.Request) agent.Request {
-	if req.Tools == nil && d.allowed != nil {
-		req.Tools = append([]string{}, d.allowed...)
-		if req.Registry != nil {
-			req.Tools = append(req.Tools, toolsOf(req).prefix())
+// refuse adds what is wrong with a field.
+func (b *build) refuse(field, format string, args ...any) {
+	b.errs = append(b.errs, fmt.Errorf("claudecode: Config.%s: %s", field, fmt.Sprintf(format, args...)))
+}
+
+func (b *build) client() {
+	c, o := b.config, &b.base
+	modes := []claude.PermissionMode{
+		"", claude.ModeDefault, claude.ModeAcceptEdits, claude.ModePlan, claude.ModeBypassPermissions, claude.ModeDontAsk, claude.ModeAuto,
+	}
+	switch {
+	case !slices.Contains(modes, c.PermissionMode):
+		b.refuse("PermissionMode", "%q is not one of %s", c.PermissionMode, words(modes[1:]))
+	case c.PermissionMode != "" && o.PermissionMode != "" && o.PermissionMode != c.PermissionMode:
+		b.refuse("PermissionMode", "%s differs from %s in Base\n  next: set one of them", c.PermissionMode, o.PermissionMode)
+	default:
+		o.PermissionMode = cmp.Or(c.PermissionMode, o.PermissionMode, claude.ModeBypassPermissions)
+	}
+	b.sources()
+	o.AddDirs = slices.Concat(o.AddDirs, c.AddDirs)
+	o.Betas = slices.Concat(o.Betas, c.Betas)
+	if c.ShowStderr {
+		next := o.Stderr
+		o.Stderr = func(line string) {
+			fmt.Fprintln(os.Stderr, line)
+			if next != nil {
+				next(line)
+			}
 		}
 	}
-	if len(d.denied) > 0 {
-		req.DisallowedTools = append(append([]string{}, d.denied...), req.DisallowedTools...)
+}
+
+// sources sets the settings files that are read.
+func (b *build) sources() {
+	named := b.config.SettingSources
+	for _, source := range named {
+		switch source {
+		case "user":
+		case "project", "local":
+			b.refuse("SettingSources", "%s settings are in the workspace, where the agent can write them\n  next: put them into Base.Settings", source)
+		default:
+			b.refuse("SettingSources", "%q is not one of user, project, local", source)
+		}
 	}
-	if req.MaxBudgetUSD == 0 {
-		req.MaxBudgetUSD = d.maxBudgetUSD
+	switch {
+	case named != nil:
+		b.base.SettingSources = slices.Clone(named)
+	case b.base.SettingSources == nil:
+		b.base.SettingSources = claudecell.SettingSources()
 	}
-	if d.noTranscript {
+}
+
+// maxTokensVariable is how the CLI is told how long an answer may be.
+const maxTokensVariable = "CLAUDE_CODE_MAX_OUTPUT_TOKENS"
+
+// isolate makes the isolation of Isolation, Sandbox, Env and MaxTokens.
+func (b *build) isolate() {
+	c := b.config
+	env := maps.Clone(c.Env)
+	if c.MaxTokens > 0 {
+		set(&env, maxTokensVariable, strconv.Itoa(c.MaxTokens))
+	}
+	if c.Sandbox == nil && len(env) == 0 {
+		return
+	}
+	if b.base.Spawner != nil && c.Isolation == nil {
+		b.refuse("Isolation", "is needed for Sandbox, Env and MaxTokens where Base has a Spawner, which isolates the CLI in its own way\n  next: leave the Spawner out, or put variables into Base.Env")
+		return
+	}
+	own := orZero(c.Isolation)
+	b.isolation = &own
+	switch {
+	case c.Sandbox == nil:
+	case own.Sandbox != nil || own.Network != nil:
+		b.refuse("Sandbox", "Isolation has a Sandbox or Network of its own\n  next: set one of them")
+	default:
+		var err error
+		if own.Sandbox, own.Network, err = claudecell.FromSettings(*c.Sandbox); err != nil {
+			b.refuse("Sandbox", "%v", err)
+		}
+	}
+	if len(env) > 0 {
+		maps.Copy(env, own.Env)
+		own.Env = env
+		if err := claudecell.ValidateEnv(env); err != nil {
+			b.refuse("Env", "%v", err)
+		}
+	}
+}
+
+// errOutputEnds is why ContinueAfterOutput is refused.
+var errOutputEnds = errors.New("the CLI ends the turn with the structured answer, and ignores hooks that say otherwise\n" +
+	"  next: leave it out; to have an answer refused before it counts, use drover.Options.Completion or agent.Hooks.Answering")
+
+// refused reports fields that the CLI cannot honour, those of the model together.
+func (b *build) refused() {
+	c := b.config
+	if c.ContinueAfterOutput {
+		b.refuse("ContinueAfterOutput", "%v", errOutputEnds)
+	}
+	if c.MaxTokens < 0 {
+		b.refuse("MaxTokens", "%d is below zero\n  next: leave it out for the CLI's own bound", c.MaxTokens)
+	}
+	given := map[string]bool{
+		"FrequencyPenalty": c.FrequencyPenalty != nil, "PresencePenalty": c.PresencePenalty != nil, "Seed": c.Seed != nil,
+		"Stop": c.Stop != nil, "Temperature": c.Temperature != nil, "TopP": c.TopP != nil,
+	}
+	maps.DeleteFunc(given, func(_ string, isGiven bool) bool { return !isGiven })
+	if len(given) > 0 {
+		names := strings.Join(slices.Sorted(maps.Keys(given)), ", ")
+		b.errs = append(b.errs, fmt.Errorf("claudecode: Config: the CLI has no way to pass these on: %s\n  next: leave them out", names))
+	}
+}
+
+func words[T ~string](list []T) string {
+	var plain []string
+	for _, word := range list {
+		plain = append(plain, string(word))
+	}
+	return strings.Join(plain, ", ")
+}
+
+// withDefaults returns a request with the limit of Base, if it has none, and without a transcript that the configuration
+// switches off.
+func (a *Adapter) withDefaults(req agent.Request) agent.Request {
+	if req.MaxBudgetUSD == 0 && a.base.MaxBudgetUSD != nil {
+		req.MaxBudgetUSD = *a.base.MaxBudgetUSD
+	}
+	if a.noTranscript {
 		req.Transcript = nil
 	}
 	return req
 }
 
-// checkEffort refuses an effort that the model of a run does not take. One that nobody asked for is left
-// out instead.
-func (d defaults) checkEffort(o *claude.Options, req agent.Request) error {
-	reason := unheeded(o)
-	if reason != "" && d.effort && req.Effort == "" {
-		o.Effort = ""
-		reason = unheeded(o)
+// modelName is the name of a model in the form that the authentication needs. Where no authentication is found it is
+// Anthropic's, and the run reports what is missing.
+func (a *Adapter) modelName(model string) string {
+	i := orZero(a.isolation)
+	if i.Upstream != nil {
+		if i.Upstream.Wire() == gateway.WireBedrock {
+			return claudecell.ToBedrockModelID(model, gateway.RegionOf(i.Upstream))
+		}
+		return claudecell.ToAnthropicModelName(model)
 	}
-	switch {
-	case reason == "":
-		return nil
-	case req.Effort == "":
-		return refusal("Model", "%s", reason)
+	if i.Host.Environ == nil { // as in a cell
+		i.Host.Environ = a.base.Environ
 	}
-	return refusal("Effort", "%s", reason)
+	if found, err := claudecell.Authenticate(&i); err == nil && found.Bedrock != nil {
+		return claudecell.ToBedrockModelID(model, found.Bedrock.Region)
+	}
+	return claudecell.ToAnthropicModelName(model)
 }

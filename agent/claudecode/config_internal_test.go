@@ -6,53 +6,28 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/drover-agents/drover/agent"
+	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
-	"github.com/drover-agents/drover/tool"
 )
 
-func TestWhatAConfigSaysIsLaidUnderRequests(t *testing.T) {
-	lists := func(req agent.Request) [2][]string { return [2][]string{req.Tools, req.DisallowedTools} }
-	some := Config{AllowedTools: []string{"Read"}, DisallowedTools: []string{"Bash"}}
-	registry := tool.MustRegistry(nil)
-	for name, test := range map[string]struct {
-		config  Config
-		request agent.Request
-		want    [2][]string
-	}{
-		"nothing is said":                {Config{}, agent.Request{}, [2][]string{}},
-		"lists":                          {some, agent.Request{}, [2][]string{{"Read"}, {"Bash"}}},
-		"lists and tools of the request": {some, agent.Request{Registry: registry}, [2][]string{{"Read", "mcp__drover"}, {"Bash"}}},
-		"under another name":             {some, agent.Request{Registry: registry, Settings: agent.Settings{ToolServer: "desk"}}, [2][]string{{"Read", "mcp__desk"}, {"Bash"}}},
-		"no tools but those of the request": {
-			Config{AllowedTools: []string{}}, agent.Request{Registry: registry}, [2][]string{{"mcp__drover"}, nil},
-		},
-		"no tools at all": {Config{AllowedTools: []string{}}, agent.Request{}, [2][]string{{}, nil}},
-		"the request has lists": {
-			some, agent.Request{Settings: agent.Settings{Tools: []string{"Glob"}, DisallowedTools: []string{"Grep"}}, Registry: registry}, [2][]string{{"Glob"}, {"Bash", "Grep"}},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, err := FromConfig(test.config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, lists(a.said.under(test.request))); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-		})
-	}
-	heard := agent.Request{Transcript: func(agent.TranscriptLine) {}, Settings: agent.Settings{MaxBudgetUSD: 2}}
-	a, err := FromConfig(Config{Client: ClientConfig{NoTranscript: true, MaxBudgetUSD: 1}})
+func TestConfig_DefaultsOfRequests(t *testing.T) {
+	read := func(agent.TranscriptLine) {}
+	a, err := FromConfig(Config{NoTranscript: true, Base: &claude.Options{MaxBudgetUSD: new(1.0)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := a.In(nil).said.under(heard); got.Transcript != nil || got.MaxBudgetUSD != 2 {
-		t.Errorf("a transcript is read: %t, and the budget is %v, want that of the request", got.Transcript != nil, got.MaxBudgetUSD)
+	a = a.In(nil) // which keeps them
+	if got := a.withDefaults(agent.Request{Transcript: read}); got.Transcript != nil || got.MaxBudgetUSD != 1 {
+		t.Errorf("a transcript is read: %t, and the budget is %v, want that of Base", got.Transcript != nil, got.MaxBudgetUSD)
+	}
+	if got := a.withDefaults(agent.Request{Settings: agent.Settings{MaxBudgetUSD: 2}}); got.MaxBudgetUSD != 2 {
+		t.Errorf("the budget is %v, want that of the request", got.MaxBudgetUSD)
+	}
+	if got := New(nil).withDefaults(agent.Request{Transcript: read}); got.Transcript == nil {
+		t.Error("an adapter without a Config has no transcript")
 	}
 }
 
@@ -67,38 +42,34 @@ func TestTheModelHasTheFormOfItsAuthentication(t *testing.T) {
 		model     string
 		want      string
 	}{
-		"the default at Anthropic":     {machine("ANTHROPIC_API_KEY=sk-x"), "", "claude-opus-4-6"},
-		"the default at Bedrock":       {bedrock, "", "eu.anthropic.claude-opus-4-6-v1"},
-		"the default of nobody":        {machine(), "", "claude-opus-4-6"},
+		"the default at Anthropic":     {machine("ANTHROPIC_API_KEY=sk-x"), claudecell.DefaultModel, "claude-opus-4-6"},
+		"the default at Bedrock":       {bedrock, claudecell.DefaultModel, "eu.anthropic.claude-opus-4-6-v1"},
+		"no authentication":            {machine(), claudecell.DefaultModel, "claude-opus-4-6"},
 		"a name at Bedrock":            {bedrock, "claude-sonnet-4-5-20250929", "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"},
 		"an id at Anthropic":           {machine("ANTHROPIC_API_KEY=sk-x"), "us.anthropic.claude-opus-4-6-v1", "claude-opus-4-6"},
 		"an id at Bedrock":             {bedrock, "global.anthropic.claude-opus-4-6-v1", "global.anthropic.claude-opus-4-6-v1"},
-		"a key that overrules Bedrock": {isolation.Isolation{APIKey: "sk-ant-key", Host: bedrock.Host}, "", "claude-opus-4-6"},
+		"a key that overrules Bedrock": {isolation.Isolation{APIKey: "sk-ant-key", Host: bedrock.Host}, claudecell.DefaultModel, "claude-opus-4-6"},
 		"an alias":                     {bedrock, "opus", "opus"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, err := FromConfig(Config{Client: ClientConfig{Isolation: &test.isolation}, Model: ModelConfig{Model: test.model}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if a.base.Model != test.want {
-				t.Errorf("the model is %s, want %s", a.base.Model, test.want)
+			if got := New(nil).In(&test.isolation).modelName(test.model); got != test.want {
+				t.Errorf("the model is %s, want %s", got, test.want)
 			}
 		})
 	}
 }
 
-// What nobody asked for is left out for a model that does not take it; what was asked for is not.
-func TestARequestForAnotherModelLeavesOutAnEffortByDefault(t *testing.T) {
+// The default effort is left out for a model that does not take it. An effort of Base is not.
+func TestEffort_DefaultFollowsTheModelOfTheRequest(t *testing.T) {
 	for name, test := range map[string]struct {
-		config  ModelConfig
+		base    *claude.Options
 		refused bool
 	}{
-		"by default": {ModelConfig{}, false},
-		"said":       {ModelConfig{Reasoning: ReasoningHigh}, true},
+		"by default": {nil, false},
+		"of Base":    {&claude.Options{Effort: claude.EffortHigh}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, err := FromConfig(Config{Model: test.config})
+			a, err := FromConfig(Config{Base: test.base})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +82,11 @@ func TestARequestForAnotherModelLeavesOutAnEffortByDefault(t *testing.T) {
 			}
 			r, err = a.newRun(t.Context(), agent.Request{Prompt: "go"})
 			if err != nil || r.opts.Effort != claude.EffortHigh {
-				t.Errorf("the configured model has another effort now, or none: %v", err)
+				t.Errorf("the default model has another effort now, or none: %v", err)
+			}
+			r, err = a.newRun(t.Context(), agent.Request{Prompt: "go", Settings: agent.Settings{Effort: "default"}})
+			if err != nil || r.opts.Effort != "" {
+				t.Errorf("the effort of the CLI's own choice is %q: %v", r.opts.Effort, err)
 			}
 		})
 	}

@@ -98,54 +98,40 @@ type effect struct {
 }
 
 var effects = map[string]effect{
-	"Config.Client":          {seenIn: "its fields"},
-	"Config.Model":           {seenIn: "its fields"},
-	"Config.AllowedTools":    {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"Config.DisallowedTools": {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"Config.Base":            {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"Base":           {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"PermissionMode": {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"AddDirs":        {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"Env":            {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"SettingSources": {refused: &claudecode.Config{SettingSources: []string{"user", "project"}}, wants: []string{"Config.SettingSources", "project", "can write"}},
+	"Sandbox":        {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"ShowStderr":     {seenIn: "TestStandardErrorIsShownOnRequest"},
+	"Isolation":      {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"Betas":          {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
+	"NoTranscript":   {seenIn: "TestConfig_DefaultsOfRequests"},
+	"MaxTokens":      {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
 
-	"ClientConfig.PermissionMode":      {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.Dir":                 {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.AddDirs":             {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.Env":                 {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.SettingSources":      {refused: &claudecode.Config{Client: claudecode.ClientConfig{SettingSources: []string{"user", "project"}}}, wants: []string{"Config.Client.SettingSources", "project", "can write"}},
-	"ClientConfig.Sandbox":             {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.MaxTurns":            {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.MaxBudgetUSD":        {seenIn: "TestABudgetOfAConfigIsKept"},
-	"ClientConfig.PartialMessages":     {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.ShowStderr":          {seenIn: "TestStandardErrorIsShownOnRequest"},
-	"ClientConfig.ContinueAfterOutput": {refused: &claudecode.Config{Client: claudecode.ClientConfig{ContinueAfterOutput: true}}, wants: []string{"Config.Client.ContinueAfterOutput", "ends the turn"}},
-	"ClientConfig.Isolation":           {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.Betas":               {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ClientConfig.NoTranscript":        {seenIn: "TestWhatAConfigSaysIsLaidUnderRequests"},
-
-	"ModelConfig.Model":            {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ModelConfig.Reasoning":        {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ModelConfig.MaxTokens":        {seenIn: "TestEveryFieldOfAConfigIsAtWork"},
-	"ModelConfig.Temperature":      refusedModel(claudecode.ModelConfig{Temperature: new(0.5)}, "Temperature"),
-	"ModelConfig.TopP":             refusedModel(claudecode.ModelConfig{TopP: new(0.5)}, "TopP"),
-	"ModelConfig.Seed":             refusedModel(claudecode.ModelConfig{Seed: new(int64(0))}, "Seed"),
-	"ModelConfig.Stop":             refusedModel(claudecode.ModelConfig{Stop: []string{}}, "Stop"),
-	"ModelConfig.PresencePenalty":  refusedModel(claudecode.ModelConfig{PresencePenalty: new(0.0)}, "PresencePenalty"),
-	"ModelConfig.FrequencyPenalty": refusedModel(claudecode.ModelConfig{FrequencyPenalty: new(0.1)}, "FrequencyPenalty"),
+	"ContinueAfterOutput": {refused: &claudecode.Config{ContinueAfterOutput: true}, wants: []string{"Config.ContinueAfterOutput", "ends the turn"}},
+	"Temperature":         refusedModel(claudecode.Config{Temperature: new(0.5)}, "Temperature"),
+	"TopP":                refusedModel(claudecode.Config{TopP: new(0.5)}, "TopP"),
+	"Seed":                refusedModel(claudecode.Config{Seed: new(int64(0))}, "Seed"),
+	"Stop":                refusedModel(claudecode.Config{Stop: []string{}}, "Stop"),
+	"PresencePenalty":     refusedModel(claudecode.Config{PresencePenalty: new(0.0)}, "PresencePenalty"),
+	"FrequencyPenalty":    refusedModel(claudecode.Config{FrequencyPenalty: new(0.1)}, "FrequencyPenalty"),
 }
 
-func refusedModel(m claudecode.ModelConfig, name string) effect {
-	return effect{refused: &claudecode.Config{Model: m}, wants: []string{"Config.Model: ", ": " + name + "\n"}}
+func refusedModel(c claudecode.Config, name string) effect {
+	return effect{refused: &c, wants: []string{"Config: ", ": " + name + "\n"}}
 }
 
 // A new field has to be thought of.
 func TestEveryFieldOfAConfigCountsOrIsRefused(t *testing.T) {
-	for _, typ := range []reflect.Type{reflect.TypeFor[claudecode.Config](), reflect.TypeFor[claudecode.ClientConfig](), reflect.TypeFor[claudecode.ModelConfig]()} {
-		for field := range typ.Fields() {
-			name := typ.Name() + "." + field.Name
-			effect, known := effects[name]
-			switch {
-			case !known:
-				t.Errorf("nothing shows that %s counts", name)
-			case effect.refused != nil:
-				wantRefused(t, *effect.refused, effect.wants...)
-			}
+	for field := range reflect.TypeFor[claudecode.Config]().Fields() {
+		effect, known := effects[field.Name]
+		switch {
+		case !known:
+			t.Errorf("no test shows that Config.%s has an effect", field.Name)
+		case effect.refused != nil:
+			wantRefused(t, *effect.refused, effect.wants...)
 		}
 	}
 }
@@ -183,18 +169,17 @@ func TestEveryFieldOfAConfigIsAtWork(t *testing.T) {
 	base.Dir = ""
 	var ran []string
 	got := record(t, configured(t, claudecode.Config{
-		Client: claudecode.ClientConfig{
-			PermissionMode: claude.ModeAcceptEdits, Dir: dir, AddDirs: []string{added},
-			Env:     map[string]string{"FROM_CLIENT": "client", "FROM_BOTH": "client"},
-			Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{AllowRead: []string{readable}}},
-			Isolation: &isolation.Isolation{
-				Gateway: impatient, Env: map[string]string{"FROM_BOTH": "isolation", "FROM_ISOLATION": "isolation"},
-			},
-			MaxTurns: 2, PartialMessages: true, Betas: []string{"some-beta-2026"},
+		PermissionMode: claude.ModeAcceptEdits, AddDirs: []string{added},
+		Env:     map[string]string{"FROM_CLIENT": "client", "FROM_BOTH": "client"},
+		Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{AllowRead: []string{readable}}},
+		Isolation: &isolation.Isolation{
+			Gateway: impatient, Env: map[string]string{"FROM_BOTH": "isolation", "FROM_ISOLATION": "isolation"},
 		},
-		Model:        claudecode.ModelConfig{Model: "us.anthropic.claude-sonnet-5", Reasoning: claudecode.ReasoningMax, MaxTokens: 12345},
-		AllowedTools: []string{"Bash", "Read", "Glob"}, DisallowedTools: []string{"Glob"}, Base: base,
-	}).Run(inTime(t), agent.Request{Prompt: "go", Registry: desk(t, &ran)}))
+		Betas: []string{"some-beta-2026"}, MaxTokens: 12345, Base: base,
+	}).Run(inTime(t), agent.Request{Prompt: "go", Registry: desk(t, &ran), Settings: agent.Settings{
+		Dir: dir, Model: "us.anthropic.claude-sonnet-5", Effort: "max", MaxTurns: 2, PartialText: true,
+		Tools: []string{"Bash", "Read", "Glob", "mcp__drover"}, DisallowedTools: []string{"Glob"},
+	}}))
 	got.check(t)
 	asked := model.Requests()
 	if len(asked) == 0 {
@@ -226,11 +211,13 @@ func TestEveryFieldOfAConfigIsAtWork(t *testing.T) {
 	}
 }
 
-// The gateway keeps the budget; a request may have one of its own in its place.
-func TestABudgetOfAConfigIsKept(t *testing.T) {
+// The gateway keeps the budget of Base; a request may have one of its own in its place.
+func TestConfig_BudgetOfBaseIsKept(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(bash("true")).Metered(script.Usage{Input: 1_000_000, Output: 1000}), script.Text("Done.").Always())
-	got := record(t, configured(t, claudecode.Config{Base: cli.Options(model), Client: claudecode.ClientConfig{MaxBudgetUSD: 0.01}}).Run(inTime(t), agent.Request{Prompt: "go"}))
+	base := cli.Options(model)
+	base.MaxBudgetUSD = new(0.01)
+	got := record(t, configured(t, claudecode.Config{Base: base}).Run(inTime(t), agent.Request{Prompt: "go"}))
 	if got.done(t).Status != event.DoneMaxBudget {
 		t.Errorf("the run ends with %+v, want the budget to be spent", got.done(t))
 	}
@@ -249,7 +236,7 @@ func TestStandardErrorIsShownOnRequest(t *testing.T) {
 			base := cli.Options()
 			base.Stderr = func(line string) { own = append(own, line) }
 			text := stderrOf(t, func() {
-				got := record(t, configured(t, claudecode.Config{Base: base, Client: claudecode.ClientConfig{ShowStderr: show}}).Run(inTime(t), agent.Request{Prompt: "go"}))
+				got := record(t, configured(t, claudecode.Config{Base: base, ShowStderr: show}).Run(inTime(t), agent.Request{Prompt: "go"}))
 				got.done(t)
 			})
 			if strings.Contains(text, "bun: a complaint") != show || !slices.Equal(own, []string{"bun: a complaint"}) {
@@ -278,46 +265,41 @@ func stderrOf(t *testing.T, f func()) string {
 // All problems are told at once, and those of the model in one sentence, sorted.
 func TestWhatTheCLICannotDoIsRefusedTogether(t *testing.T) {
 	wantRefused(t, claudecode.Config{
-		Client: claudecode.ClientConfig{ContinueAfterOutput: true, MaxTurns: -1},
-		Model:  claudecode.ModelConfig{Seed: new(int64(1)), Stop: []string{"x"}, PresencePenalty: new(1.0), FrequencyPenalty: new(1.0), TopP: new(0.9), Temperature: new(0.1)},
-	}, "Config.Client.ContinueAfterOutput", "Config.Client.MaxTurns", "these on: FrequencyPenalty, PresencePenalty, Seed, Stop, Temperature, TopP\n")
+		ContinueAfterOutput: true, MaxTokens: -1,
+		Seed: new(int64(1)), Stop: []string{"x"}, PresencePenalty: new(1.0), FrequencyPenalty: new(1.0), TopP: new(0.9), Temperature: new(0.1),
+	}, "Config.ContinueAfterOutput", "Config.MaxTokens", "these on: FrequencyPenalty, PresencePenalty, Seed, Stop, Temperature, TopP\n")
 }
 
 func TestFieldsThatMakeNoSenseAreRefusedByName(t *testing.T) {
-	type client = claudecode.ClientConfig
+	type config = claudecode.Config
 	spawned := &claude.Options{Spawner: claude.HostSpawner{}}
 	for name, test := range map[string]struct {
 		config claudecode.Config
 		wants  []string
 	}{
-		"a mode that is none":          {claudecode.Config{Client: client{PermissionMode: "yolo"}}, []string{"Config.Client.PermissionMode", `"yolo"`, "default, acceptEdits, plan, bypassPermissions"}},
-		"local settings":               {claudecode.Config{Client: client{SettingSources: []string{"local"}}}, []string{"Config.Client.SettingSources", "local"}},
-		"settings of nobody":           {claudecode.Config{Client: client{SettingSources: []string{"mine"}}}, []string{"Config.Client.SettingSources", `"mine"`}},
-		"a negative budget":            {claudecode.Config{Client: client{MaxBudgetUSD: -1}}, []string{"Config.Client.MaxBudgetUSD", "-1"}},
-		"a credential as a variable":   {claudecode.Config{Client: client{Env: map[string]string{"ANTHROPIC_API_KEY": "x"}}}, []string{"Config.Client.Env", "ANTHROPIC_API_KEY", "Isolation.APIKey"}},
-		"walls twice":                  {claudecode.Config{Client: client{Sandbox: &claude.Sandbox{}, Isolation: &isolation.Isolation{Sandbox: &isolation.Sandbox{}}}}, []string{"Config.Client.Sandbox", "Isolation"}},
-		"walls of the CLI's own":       {claudecode.Config{Client: client{Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{DenyRead: []string{"/"}}}}}, []string{"Config.Client.Sandbox", "DenyRead"}},
-		"walls around a spawner":       {claudecode.Config{Base: spawned, Client: client{Sandbox: &claude.Sandbox{}}}, []string{"Config.Client.Isolation", "Spawner"}},
-		"a tool with an argument":      {claudecode.Config{AllowedTools: []string{"Bash(git status)"}}, []string{"Config.AllowedTools", "Bash(git status)", "Settings.Tools"}},
-		"a negative length":            {claudecode.Config{Model: claudecode.ModelConfig{MaxTokens: -1}}, []string{"Config.Model.MaxTokens"}},
-		"two models":                   {claudecode.Config{Base: &claude.Options{Model: "claude-opus-5"}, Model: claudecode.ModelConfig{Model: "claude-sonnet-5"}}, []string{"Config.Model.Model", "claude-sonnet-5", "claude-opus-5", "say it once"}},
-		"two modes":                    {claudecode.Config{Base: &claude.Options{PermissionMode: claude.ModePlan}, Client: client{PermissionMode: claude.ModeDefault}}, []string{"Config.Client.PermissionMode", "plan"}},
-		"two efforts":                  {claudecode.Config{Base: &claude.Options{Effort: claude.EffortLow}, Model: claudecode.ModelConfig{Reasoning: claudecode.ReasoningMax}}, []string{"Config.Model.Reasoning", "low", "max"}},
-		"an effort and none":           {claudecode.Config{Base: &claude.Options{Effort: claude.EffortLow}, Model: claudecode.ModelConfig{Reasoning: claudecode.ReasoningOff}}, []string{"Config.Model.Reasoning", "off"}},
+		"a mode that is none":          {config{PermissionMode: "yolo"}, []string{"Config.PermissionMode", `"yolo"`, "default, acceptEdits, plan, bypassPermissions"}},
+		"local settings":               {config{SettingSources: []string{"local"}}, []string{"Config.SettingSources", "local"}},
+		"settings of nobody":           {config{SettingSources: []string{"mine"}}, []string{"Config.SettingSources", `"mine"`}},
+		"a credential as a variable":   {config{Env: map[string]string{"ANTHROPIC_API_KEY": "x"}}, []string{"Config.Env", "ANTHROPIC_API_KEY", "Isolation.APIKey"}},
+		"walls twice":                  {config{Sandbox: &claude.Sandbox{}, Isolation: &isolation.Isolation{Sandbox: &isolation.Sandbox{}}}, []string{"Config.Sandbox", "Isolation"}},
+		"walls of the CLI's own":       {config{Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{DenyRead: []string{"/"}}}}, []string{"Config.Sandbox", "DenyRead"}},
+		"walls around a spawner":       {config{Base: spawned, Sandbox: &claude.Sandbox{}}, []string{"Config.Isolation", "Spawner"}},
+		"a negative length":            {config{MaxTokens: -1}, []string{"Config.MaxTokens"}},
+		"two modes":                    {config{Base: &claude.Options{PermissionMode: claude.ModePlan}, PermissionMode: claude.ModeDefault}, []string{"Config.PermissionMode", "plan"}},
+		"an effort of Base":            {config{Base: &claude.Options{Model: "claude-opus-4-5", Effort: claude.EffortMax}}, []string{"Config.Base", "claude-opus-4-5", `"max"`}},
 		"a Base that is wrong itself":  {claudecode.Config{Base: &claude.Options{TaskBudget: -1}}, []string{"Config", "TaskBudget"}},
-		"a folder that there is not":   {claudecode.Config{Client: client{AddDirs: []string{"/nowhere/at/all"}}}, []string{"AddDirs[0]", "/nowhere/at/all"}},
-		"a beta that would become two": {claudecode.Config{Client: client{Betas: []string{"a,b"}}}, []string{"Betas[0]"}},
+		"a folder that there is not":   {config{AddDirs: []string{"/nowhere/at/all"}}, []string{"AddDirs[0]", "/nowhere/at/all"}},
+		"a beta that would become two": {config{Betas: []string{"a,b"}}, []string{"Betas[0]"}},
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, test.config, test.wants...) })
 	}
 }
 
-// What is said twice in the same way is said once.
+// Settings that are equal in Base and in the Config are no conflict.
 func TestBaseAndConfigMayAgree(t *testing.T) {
 	_, err := claudecode.FromConfig(claudecode.Config{
-		Base:   &claude.Options{Model: "claude-opus-4-6", PermissionMode: claude.ModePlan, MaxTurns: 3, MaxBudgetUSD: new(2.5), Effort: claude.EffortLow},
-		Client: claudecode.ClientConfig{PermissionMode: claude.ModePlan, MaxTurns: 3, MaxBudgetUSD: 2.5, SettingSources: []string{}},
-		Model:  claudecode.ModelConfig{Model: "claude-opus-4-6", Reasoning: claudecode.ReasoningLow},
+		Base:           &claude.Options{PermissionMode: claude.ModePlan},
+		PermissionMode: claude.ModePlan, SettingSources: []string{},
 	})
 	if err != nil {
 		t.Error(err)

@@ -59,6 +59,22 @@ func unheeded(o *claude.Options) string {
 	return ""
 }
 
+// settleEffort sets the effort of a [Config] where nothing names one, and refuses an effort that the model does not take.
+// Asked is that of the request.
+func (a *Adapter) settleEffort(o *claude.Options, asked string) error {
+	if a.highEffort && asked == "" && o.Effort == "" && o.Thinking == nil && slices.Contains(Efforts(o.Model), claude.EffortHigh) {
+		o.Effort = claude.EffortHigh
+	}
+	switch reason := unheeded(o); {
+	case reason == "":
+		return nil
+	case asked == "":
+		return refusal("Model", "%s", reason)
+	default:
+		return refusal("Effort", "%s", reason)
+	}
+}
+
 // effortAdvice says which efforts a model takes.
 func effortAdvice(model string) string {
 	switch takes := Efforts(model); len(takes) {

@@ -23,7 +23,7 @@ func (a *Adapter) Exec(ctx context.Context, req agent.Request, argv []string) (g
 	if a.isolation == nil && a.base.Spawner != nil {
 		return guard.Executed{}, errors.New("claudecode: a command cannot be run behind the walls of a Spawner\n  next: give the evaluation a function of its own that runs commands")
 	}
-	dir, err := workDir(req, a.said.dir)
+	dir, err := workDir(req)
 	if err != nil {
 		return guard.Executed{}, err
 	}

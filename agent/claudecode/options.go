@@ -120,6 +120,13 @@ var efforts = map[string]claude.Effort{
 // subagents. It is also the name of the setting.
 const ultracode = "ultracode"
 
+// The words that are no effort of the CLI: one switches thinking off, which newer models refuse, the other leaves
+// everything to the CLI.
+const (
+	effortOff     = "off"
+	effortDefault = "default"
+)
+
 // overlayEffort sets the effort. The setting is part of it: a file of the user may switch it on, so
 // every other word switches it off.
 func overlayEffort(o *claude.Options, word string) error {
@@ -127,8 +134,13 @@ func overlayEffort(o *claude.Options, word string) error {
 		return nil
 	}
 	effort, known := efforts[word]
-	if !known {
-		return refusal("Effort", "%q is not one of minimal, low, medium, high, xhigh, max, ultracode", word)
+	switch {
+	case word == effortOff:
+		o.Thinking = &claude.Thinking{Disabled: true}
+	case word == effortDefault:
+		o.Thinking = nil
+	case !known:
+		return refusal("Effort", "%q is not one of minimal, low, medium, high, xhigh, max, ultracode, off, default", word)
 	}
 	o.Effort = effort
 	if o.SettingsFile != "" {

@@ -59,7 +59,7 @@ func (a *Adapter) newRun(ctx context.Context, req agent.Request) (*run, error) {
 	if err := errors.Join(a.checkSkills(req.Skills), overlay(&r.opts, req)); err != nil {
 		return nil, err
 	}
-	if err := a.said.checkEffort(&r.opts, req); err != nil {
+	if err := a.settleEffort(&r.opts, req.Effort); err != nil {
 		return nil, err
 	}
 	if req.Workspace != nil {
@@ -102,8 +102,8 @@ func (r *run) bindAll(ctx context.Context, req agent.Request) error {
 // nothing to start, which is no error.
 func (a *Adapter) start(ctx context.Context, req agent.Request) (*run, error) {
 	asked := req
-	req = a.said.under(req)
-	dir, err := workDir(req, a.said.dir)
+	req = a.withDefaults(req)
+	dir, err := workDir(req)
 	if err != nil {
 		return nil, err
 	}

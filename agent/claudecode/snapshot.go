@@ -20,8 +20,7 @@ var _ agent.Snapshotter = (*Adapter)(nil)
 // Snapshot implements [agent.Snapshotter]. The token is that of the conversation and how many entries it has in
 // the store, which only adds to them.
 func (a *Adapter) Snapshot(ctx context.Context, req agent.Request) (string, error) {
-	req = a.said.under(req)
-	dir, err := workDir(req, a.said.dir)
+	dir, err := workDir(req)
 	if err != nil {
 		return "", err
 	}

@@ -15,19 +15,12 @@ import (
 	"github.com/drover-agents/drover/workspace"
 )
 
-// workDir is the working directory of a request: with a workspace, a folder of that. own is that of the adapter's
-// Config, for requests that name none.
-func workDir(req agent.Request, own string) (string, error) {
+// workDir is the working directory of a request: with a workspace, a folder of that.
+func workDir(req agent.Request) (string, error) {
 	if req.Workspace == nil {
 		return req.Dir, nil
 	}
 	root, dir := req.Workspace.Root(), req.Dir
-	if dir == "" && own != "" {
-		if rel, err := filepath.Rel(root, own); err != nil || !filepath.IsAbs(own) || !filepath.IsLocal(rel) {
-			return "", refusal("Dir", "%s, the folder of the adapter, is not in the workspace %s\n  next: leave Client.Dir empty, or do without the workspace", own, root)
-		}
-		dir = own
-	}
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(root, dir)
 	}

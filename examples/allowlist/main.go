@@ -44,10 +44,10 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, question stri
 	network := isolation.WithDomains(domains...)
 	network.AllowLocalhost = true // for servers of your own
 	adapter, err := claudecode.FromConfig(claudecode.Config{
-		Client: claudecode.ClientConfig{Isolation: &isolation.Isolation{
+		Isolation: &isolation.Isolation{
 			Network: network,
-			Sandbox: &isolation.Sandbox{ExcludedCommands: []string{"docker"}}, // where the CLI's own sandbox is the wall; no command leaves a cell
-		}},
+			Sandbox: &isolation.Sandbox{ExcludedCommands: []string{"docker"}}, // where the CLI's own sandbox isolates it; no command leaves a cell
+		},
 		Base: opts,
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"os"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
@@ -47,9 +48,8 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, host isolatio
 	model = cmp.Or(model, claudecell.ModelFor(in))
 	fmt.Fprintf(out, "%s, %s at Anthropic\n", model, claudecell.ToAnthropicModelName(model))
 	adapter, err := claudecode.FromConfig(claudecode.Config{
-		Client: claudecode.ClientConfig{Isolation: in},
-		Model:  claudecode.ModelConfig{Model: model},
-		Base:   opts,
+		Isolation: in,
+		Base:      opts,
 	})
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, host isolatio
 	if err != nil {
 		return err
 	}
-	resp, err := drover.Evaluate(ctx, adapter, p, nil)
+	resp, err := drover.Evaluate(ctx, adapter, p, &drover.Options{Settings: agent.Settings{Model: model}})
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, key string, n
 	if err != nil {
 		return err
 	}
-	adapter, err := claudecode.FromConfig(claudecode.Config{Client: claudecode.ClientConfig{Isolation: in}, Base: opts})
+	adapter, err := claudecode.FromConfig(claudecode.Config{Isolation: in, Base: opts})
 	if err != nil {
 		return err
 	}

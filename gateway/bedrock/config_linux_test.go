@@ -47,14 +47,13 @@ func TestAConfigForBedrockReachesItsModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	adapter, err := claudecode.FromConfig(claudecode.Config{
-		Client: claudecode.ClientConfig{Dir: cli.Work, Isolation: walls, MaxTurns: 1},
-		Model:  claudecode.ModelConfig{Reasoning: claudecode.ReasoningMax},
-		Base:   &claude.Options{CLIPath: cli.Path, StrictMCP: true},
+		Isolation: walls,
+		Base:      &claude.Options{CLIPath: cli.Path, StrictMCP: true},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range adapter.Run(t.Context(), agent.Request{Prompt: "go"}) {
+	for e, err := range adapter.Run(t.Context(), agent.Request{Prompt: "go", Settings: agent.Settings{Dir: cli.Work, Effort: "max", MaxTurns: 1}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
