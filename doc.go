@@ -16,8 +16,8 @@
 //	adapter := claudecode.New(nil)
 //	defer adapter.Close()
 //	resp, err := drover.Evaluate(ctx, adapter, p, &drover.Options{
+//		Settings: agent.Settings{Budget: &guard.Budget{MaxTotalTokens: 50_000}},
 //		Deadline: guard.FromNow(5 * time.Minute),
-//		Budget:   &guard.Budget{MaxTotalTokens: 50_000},
 //	})
 //	...
 //	fmt.Println(resp.Output, resp.CostUSD())

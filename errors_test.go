@@ -365,7 +365,7 @@ func TestNothingIsStartedThatCannotBeFinished(t *testing.T) {
 	}{
 		"deadline": {t.Context(), drover.Options{Deadline: guard.FromNow(-time.Second)}, failing{phase: drover.PhaseRequest, kind: agent.FailureInterrupted, retry: hopeless, is: []error{guard.ErrDeadlineExceeded, context.DeadlineExceeded}, says: []string{"Deadline expired before SDK invocation"}}},
 		"budget":   {t.Context(), drover.Options{Tracker: spent}, failing{phase: drover.PhaseBudget, kind: agent.FailureMaxBudget, retry: hopeless, is: []error{guard.ErrBudgetExhausted}}},
-		"a deadline that belongs to the budget": {t.Context(), drover.Options{Budget: &guard.Budget{Deadline: guard.FromNow(-time.Second)}}, failing{
+		"a deadline that belongs to the budget": {t.Context(), drover.Options{Settings: agent.Settings{Budget: &guard.Budget{Deadline: guard.FromNow(-time.Second)}}}, failing{
 			phase: drover.PhaseRequest, kind: agent.FailureInterrupted, retry: hopeless, is: []error{guard.ErrDeadlineExceeded}, says: []string{"Deadline expired before SDK invocation"},
 		}},
 		"context": {over, drover.Options{}, failing{phase: drover.PhaseRequest, kind: agent.FailureInterrupted, retry: hopeless, is: []error{context.Canceled, because}}},
@@ -404,7 +404,7 @@ func TestLimitsEndARunOfTheRealCLI(t *testing.T) {
 		"cancel": {[]script.Turn{script.Hang()}, drover.Options{}, 0, true, failing{
 			phase: drover.PhaseResponse, kind: agent.FailureInterrupted, retry: hopeless, is: []error{context.Canceled, because},
 		}},
-		"budget": {[]script.Turn{script.Call("TodoWrite", script.Input{"todos": []any{}}).Metered(script.Usage{Input: 600, Output: 500})}, drover.Options{Settings: agent.Settings{MaxBudgetUSD: 0.00001}}, 0, false, failing{
+		"budget": {[]script.Turn{script.Call("TodoWrite", script.Input{"todos": []any{}}).Metered(script.Usage{Input: 600, Output: 500})}, drover.Options{Settings: agent.Settings{Budget: &guard.Budget{MaxCostUSD: 0.00001}}}, 0, false, failing{
 			phase: drover.PhaseBudget, kind: agent.FailureMaxBudget, retry: hopeless, is: []error{guard.ErrBudgetExhausted},
 		}},
 		"turns": {[]script.Turn{script.Call("Glob", script.Input{"pattern": "*"}).Always()}, drover.Options{Settings: agent.Settings{MaxTurns: 2}}, 0, false, failing{

@@ -43,11 +43,11 @@ func reviewFolder(ctx context.Context, out io.Writer, folder string, opts *claud
 	defer adapter.Close()
 	resp, err := drover.Evaluate(ctx, adapter, p, &drover.Options{
 		Settings: agent.Settings{
-			Dir:   folder,
-			Tools: []string{"Read", "Glob", "Grep"},
+			Dir:    folder,
+			Tools:  []string{"Read", "Glob", "Grep"},
+			Budget: &guard.Budget{MaxTotalTokens: 200_000},
 		},
 		Deadline: guard.FromNow(5 * time.Minute),
-		Budget:   &guard.Budget{MaxTotalTokens: 200_000},
 	})
 	if err != nil {
 		return err

@@ -271,6 +271,9 @@ func (e *evaluation) request() (agent.Request, error) {
 	if e.tracker != nil {
 		r.Trackers = []*guard.Tracker{e.tracker}
 	}
+	if e.opts.Tracker != nil {
+		r.Budget = nil
+	}
 	for _, s := range rendered.Skills {
 		r.Skills = append(r.Skills, s)
 	}

@@ -49,9 +49,9 @@ func TestReasonsOfDenialsAreWordForWord(t *testing.T) {
 		want   string
 	}{
 		{"deadline", drover.Options{Deadline: inAnHour}, late, "Deadline exceeded"},
-		{"budget", drover.Options{Budget: &guard.Budget{MaxTotalTokens: 10}}, spent, "Token budget exhausted"},
-		{"deadline before budget", drover.Options{Deadline: inAnHour, Budget: &guard.Budget{MaxTotalTokens: 10}}, func(r *agenttest.Run) { late(r); spent(r) }, "Deadline exceeded"},
-		{"budget before lists", drover.Options{Budget: &guard.Budget{MaxTotalTokens: 10}, Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, spent, "Token budget exhausted"},
+		{"budget", drover.Options{Settings: agent.Settings{Budget: &guard.Budget{MaxTotalTokens: 10}}}, spent, "Token budget exhausted"},
+		{"deadline before budget", drover.Options{Deadline: inAnHour, Settings: agent.Settings{Budget: &guard.Budget{MaxTotalTokens: 10}}}, func(r *agenttest.Run) { late(r); spent(r) }, "Deadline exceeded"},
+		{"budget before lists", drover.Options{Settings: agent.Settings{Budget: &guard.Budget{MaxTotalTokens: 10}, DisallowedTools: []string{"Bash"}}}, spent, "Token budget exhausted"},
 		{"session", drover.Options{Session: blocked("Bash")}, nothing, "Tool Bash blocked by session policy"},
 		{"lists before session", drover.Options{Session: blocked("Bash"), Settings: agent.Settings{DisallowedTools: []string{"Bash"}}}, nothing, "Bash is denied"},
 		{"session before own policies", drover.Options{Session: blocked("Bash"), Policies: []gate.Policy{no("mine")}}, nothing, "Tool Bash blocked by session policy"},

@@ -337,3 +337,29 @@ func TestTheTrackerCountsWhatNobodyElseCounts(t *testing.T) {
 		}
 	}
 }
+
+// A shared tracker may have less left than the Budget of the options, or more: the Budget is not enforced beside it.
+func TestTracker_HoldsInPlaceOfTheBudget(t *testing.T) {
+	budget := &guard.Budget{MaxTotalTokens: 5}
+	for name, tracker := range map[string]*guard.Tracker{"shared": guard.NewTracker(guard.Budget{MaxTotalTokens: 1000}), "none": nil} {
+		var limits []guard.Budget
+		look := func(r *agenttest.Run) {
+			for _, limit := range r.Request.Limits() {
+				if limit.Budget().MaxTotalTokens != 0 {
+					limits = append(limits, limit.Budget())
+				}
+			}
+		}
+		if _, err := play(t, &drover.Options{Tracker: tracker, Settings: agent.Settings{Budget: budget}}, look, agenttest.Emit(event.Done{Status: event.DoneSuccess, Output: json.RawMessage(noted)})); err != nil {
+			t.Fatal(err)
+		}
+		for _, limit := range limits {
+			if shared := limit.MaxTotalTokens == 1000; shared != (tracker != nil) {
+				t.Errorf("%s: the limits are %v", name, limits)
+			}
+		}
+		if len(limits) == 0 {
+			t.Errorf("%s: there are no limits", name)
+		}
+	}
+}

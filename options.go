@@ -35,9 +35,8 @@ type Options struct {
 
 	// Deadline is when the evaluation has to be over. The zero value means that of the Budget, if any.
 	Deadline guard.Deadline
-	// Budget is what the evaluation, or the whole conversation, may consume. Tracker counts it, and its own
-	// budget holds then; nil means a new one for Budget. One that is shared shares its limits.
-	Budget  *guard.Budget
+	// Tracker counts what the evaluation, or the whole conversation, consumes. Its own budget holds in place of Budget;
+	// evaluations that share a Tracker share its limits. Nil means a new one for Budget.
 	Tracker *guard.Tracker
 	// Heartbeat beats with every sign of life of the agent. Nil means that nobody listens.
 	Heartbeat *guard.Heartbeat

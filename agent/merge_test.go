@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -47,7 +48,7 @@ func filled(t *testing.T, word string, n int) agent.Request {
 	return agent.Request{
 		Settings: agent.Settings{
 			Dir: word, Workspace: new(workspace.Workspace), Model: word, Effort: word, SystemPrompt: word, AppendSystemPrompt: word,
-			MaxTurns: n, SideCallsPerTurn: n, MaxBudgetUSD: float64(n), Tools: []string{word}, DisallowedTools: []string{word},
+			MaxTurns: n, SideCallsPerTurn: n, Budget: &guard.Budget{MaxCostUSD: float64(n)}, Tools: []string{word}, DisallowedTools: []string{word},
 			ToolServer: word, Servers: map[string]agent.Server{word: {URL: word}}, PartialText: true,
 			Permissions: &gate.Permissions{FileWrite: gate.LevelAllow, WritablePaths: []string{word}},
 		},
@@ -153,6 +154,24 @@ func TestPermissionsAreMergedFieldByField(t *testing.T) {
 }
 
 // An adapter, or whoever made the runner, may do with a request what it likes.
+func TestBudgetsAreMergedLimitByLimit(t *testing.T) {
+	soon := guard.FromNow(time.Hour)
+	defaults := &guard.Budget{MaxTotalTokens: 1, MaxInputTokens: 2, MaxOutputTokens: 3, MaxCostUSD: 4, MaxRequests: 5, Deadline: soon}
+	for name, test := range map[string]struct{ own, want *guard.Budget }{
+		"no budget":    {nil, defaults},
+		"zero":         {&guard.Budget{}, defaults},
+		"one limit":    {&guard.Budget{MaxCostUSD: 9}, &guard.Budget{MaxTotalTokens: 1, MaxInputTokens: 2, MaxOutputTokens: 3, MaxCostUSD: 9, MaxRequests: 5, Deadline: soon}},
+		"other limits": {&guard.Budget{MaxTotalTokens: 6, MaxInputTokens: 7, MaxOutputTokens: 8, MaxRequests: 9}, &guard.Budget{MaxTotalTokens: 6, MaxInputTokens: 7, MaxOutputTokens: 8, MaxCostUSD: 4, MaxRequests: 9, Deadline: soon}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := requested(t, agent.Request{Settings: agent.Settings{Budget: defaults}}, agent.Request{Settings: agent.Settings{Budget: test.own}})
+			if diff := cmp.Diff(test.want, got.Budget); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestNobodyChangesTheDefaults(t *testing.T) {
 	defaults := filled(t, "Default", 1)
 	tracker := defaults.Trackers[0]

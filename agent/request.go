@@ -4,6 +4,7 @@ package agent
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/drover-agents/drover/guard"
@@ -15,7 +16,7 @@ import (
 //
 // As the defaults of a [Runner], a request says what holds where the request of a run says nothing.
 // Fields of the run win; the fields of Permissions win one by one, and a level that the run names is not
-// set aside by a mode of the defaults; lists replace the list of the defaults whole, also if they are
+// set aside by a mode of the defaults; the limits of Budget win one by one; lists replace the list of the defaults whole, also if they are
 // empty.
 type Request struct {
 	Settings
@@ -55,8 +56,8 @@ type Request struct {
 	// MaxRefusals is how often Hooks may refuse an answer or a stop, for each prompt. They are still asked
 	// after that, but what they say has no effect. Zero means 10.
 	MaxRefusals int
-	// Trackers count what the run consumes while it does. The first limit that is reached ends the run, in
-	// the middle of its turn.
+	// Trackers count what the run consumes, beside Budget: a budget that several runs share. The first limit that is
+	// reached ends the run, in the middle of its turn.
 	Trackers []*guard.Tracker
 
 	// RunID names the run where the agent's traffic is counted. A Runner fills it in.
@@ -69,6 +70,15 @@ type Request struct {
 
 	// OutputSchema is the JSON Schema of a structured answer; see [event.Done.Output].
 	OutputSchema json.RawMessage
+}
+
+// Limits returns the trackers that count the run: Trackers, and a new one for the Budget.
+func (r Request) Limits() []*guard.Tracker {
+	all := slices.Clone(r.Trackers)
+	if r.Budget != nil {
+		all = append(all, guard.NewTracker(*r.Budget))
+	}
+	return all
 }
 
 // A Server is an MCP server of somebody else: a program that the agent starts, or an address.

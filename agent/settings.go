@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -36,8 +37,8 @@ type Settings struct {
 	// SideCallsPerTurn limits all other model calls, of subagents for instance, to so many for each of
 	// MaxTurns. Zero means the adapter's default, 10 for Claude Code.
 	SideCallsPerTurn int
-	// MaxBudgetUSD limits the cost. Zero means no limit.
-	MaxBudgetUSD float64
+	// Budget limits what the run may consume: dollars, tokens, requests to the model, time. Nil means no limit.
+	Budget *guard.Budget
 
 	// Tools are the tools that there are, also of this program; nil means all of the agent's default
 	// and of this program, empty means none. DisallowedTools are taken away from them. A name may have an
@@ -68,7 +69,7 @@ func (s Settings) over(defaults Settings) Settings {
 	s.AppendSystemPrompt = cmp.Or(s.AppendSystemPrompt, defaults.AppendSystemPrompt)
 	s.MaxTurns = cmp.Or(s.MaxTurns, defaults.MaxTurns)
 	s.SideCallsPerTurn = cmp.Or(s.SideCallsPerTurn, defaults.SideCallsPerTurn)
-	s.MaxBudgetUSD = cmp.Or(s.MaxBudgetUSD, defaults.MaxBudgetUSD)
+	s.Budget = mergeBudgets(defaults.Budget, s.Budget)
 	s.Tools = given(s.Tools, defaults.Tools)
 	s.DisallowedTools = given(s.DisallowedTools, defaults.DisallowedTools)
 	s.ToolServer = cmp.Or(s.ToolServer, defaults.ToolServer)
@@ -86,6 +87,25 @@ func given[L ~[]E, E any](list, otherwise L) L {
 		return list
 	}
 	return otherwise
+}
+
+// mergeBudgets lays a budget over another, limit by limit.
+func mergeBudgets(defaults, own *guard.Budget) *guard.Budget {
+	if defaults == nil || own == nil {
+		return cmp.Or(own, defaults)
+	}
+	deadline := own.Deadline
+	if deadline.IsZero() {
+		deadline = defaults.Deadline
+	}
+	return &guard.Budget{
+		MaxTotalTokens:  cmp.Or(own.MaxTotalTokens, defaults.MaxTotalTokens),
+		MaxInputTokens:  cmp.Or(own.MaxInputTokens, defaults.MaxInputTokens),
+		MaxOutputTokens: cmp.Or(own.MaxOutputTokens, defaults.MaxOutputTokens),
+		MaxCostUSD:      cmp.Or(own.MaxCostUSD, defaults.MaxCostUSD),
+		MaxRequests:     cmp.Or(own.MaxRequests, defaults.MaxRequests),
+		Deadline:        deadline,
+	}
 }
 
 // mergePermissions lays permissions over others, field by field. There is one exception: a mode of the
@@ -112,6 +132,9 @@ func (s Settings) clone() Settings {
 	s.Tools = slices.Clone(s.Tools)
 	s.DisallowedTools = slices.Clone(s.DisallowedTools)
 	s.Servers = maps.Clone(s.Servers)
+	if s.Budget != nil {
+		s.Budget = new(*s.Budget)
+	}
 	if s.Permissions != nil {
 		own := *s.Permissions
 		own.WritablePaths = slices.Clone(own.WritablePaths)

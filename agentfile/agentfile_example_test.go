@@ -28,7 +28,7 @@ limits: {time: 5m, usd: 0.50}
 	}
 	r, err := p.Render(nil)
 	fmt.Println(r.Text, err)
-	fmt.Println(f.Options().MaxBudgetUSD)
+	fmt.Println(f.Options().Budget.MaxCostUSD)
 	// Output:
 	// ## 1. Task (task)
 	//

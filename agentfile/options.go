@@ -23,8 +23,8 @@ func (f *File) Options() *drover.Options {
 	o := &drover.Options{
 		Settings: agent.Settings{
 			Model: f.Model, Effort: f.Effort, SystemPrompt: f.System.Replace, AppendSystemPrompt: f.System.Append,
-			MaxTurns: f.Limits.Turns, MaxBudgetUSD: f.Limits.USD,
-			Tools: f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny), Servers: f.servers(),
+			MaxTurns: f.Limits.Turns,
+			Tools:    f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny), Servers: f.servers(),
 			Permissions: &gate.Permissions{FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess},
 		},
 		ToolTimeout: time.Duration(f.Limits.ToolTime), Policies: f.policies(),
@@ -34,8 +34,8 @@ func (f *File) Options() *drover.Options {
 	if f.Limits.Time > 0 {
 		o.Deadline = guard.FromNow(time.Duration(f.Limits.Time))
 	}
-	if f.Limits.Tokens > 0 {
-		o.Budget = &guard.Budget{MaxTotalTokens: f.Limits.Tokens}
+	if f.Limits.Tokens > 0 || f.Limits.USD > 0 {
+		o.Budget = &guard.Budget{MaxTotalTokens: f.Limits.Tokens, MaxCostUSD: f.Limits.USD}
 	}
 	o.Feedback = f.FeedbackRules(o.Deadline)
 	return o

@@ -26,7 +26,7 @@ func TestOptionsAreWhatTheFileSays(t *testing.T) {
 	if o.Model != "opus" || o.Effort != "high" || o.AppendSystemPrompt != "Be brief." || o.SystemPrompt != "" {
 		t.Errorf("model %q, effort %q, system prompt %q and %q", o.Model, o.Effort, o.AppendSystemPrompt, o.SystemPrompt)
 	}
-	if o.MaxTurns != 10 || o.MaxBudgetUSD != 0.5 || o.Budget.MaxTotalTokens != 10_000 || o.ToolTimeout != 10*time.Second || o.MaxRounds != 3 {
+	if o.MaxTurns != 10 || o.Budget.MaxCostUSD != 0.5 || o.Budget.MaxTotalTokens != 10_000 || o.ToolTimeout != 10*time.Second || o.MaxRounds != 3 {
 		t.Errorf("limits %+v", o)
 	}
 	if left := o.Deadline.Remaining(); left > 5*time.Minute || left < 4*time.Minute {

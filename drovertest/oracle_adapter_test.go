@@ -148,12 +148,8 @@ func (r *oracleRun) start() (err error) {
 	if err := r.resume(); err != nil {
 		return err
 	}
-	trackers := r.req.Trackers
-	if r.req.MaxBudgetUSD > 0 {
-		trackers = append(trackers[:len(trackers):len(trackers)], guard.NewTracker(guard.Budget{MaxCostUSD: r.req.MaxBudgetUSD}))
-	}
 	r.cell, err = r.adapter.isolation.Open(r.ctx, r.program(), isolation.OpenOptions{
-		RunID: r.req.RunID, Trackers: trackers, Judged: r.req.Host != nil, MaxTurns: r.req.MaxTurns, SideCallsPerTurn: r.req.SideCallsPerTurn, Emit: r.emit,
+		RunID: r.req.RunID, Trackers: r.req.Limits(), Judged: r.req.Host != nil, MaxTurns: r.req.MaxTurns, SideCallsPerTurn: r.req.SideCallsPerTurn, Emit: r.emit,
 	})
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
@@ -50,16 +49,17 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		r.opts.Store = snapshotStore{r.opts.Store, r.opts.Resume, r.session.entries}
 	}
 	if !ours {
-		r.asides.tell(isolation.Walls{Level: isolation.LevelHost, Enforced: []string{}, Missing: []string{"the CLI is started by a Spawner of the caller's, and no walls are put around it here"}})
+		missing := []string{"the CLI is started by a Spawner of the caller's, and no walls are put around it here"}
+		if len(req.Limits()) > 0 {
+			missing = append(missing, "no gateway enforces budgets: the CLI itself keeps a limit in dollars, and an evaluation checks the others after each turn")
+		}
+		r.asides.tell(isolation.Walls{Level: isolation.LevelHost, Enforced: []string{}, Missing: missing})
 		return nil
 	}
 	if r.opts.Model != "" {
 		r.opts.Model = r.adapter.modelName(r.opts.Model)
 	}
-	o := isolation.OpenOptions{RunID: req.RunID, Trackers: slices.Clone(req.Trackers), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect, MaxTurns: r.opts.MaxTurns, SideCallsPerTurn: req.SideCallsPerTurn}
-	if req.MaxBudgetUSD != 0 {
-		o.Trackers = append(o.Trackers, guard.NewTracker(guard.Budget{MaxCostUSD: req.MaxBudgetUSD}))
-	}
+	o := isolation.OpenOptions{RunID: req.RunID, Trackers: req.Limits(), Judged: req.Host != nil, Emit: r.asides.tell, Inspect: r.adapter.pledge(r.opts).inspect, MaxTurns: r.opts.MaxTurns, SideCallsPerTurn: req.SideCallsPerTurn}
 	cell, err := claudecell.Open(ctx, withSkills(r.adapter.isolation, req.Skills), &r.opts, o)
 	if err != nil {
 		return err

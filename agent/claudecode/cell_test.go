@@ -233,3 +233,21 @@ func TestAConversationGoesOnInAnotherCell(t *testing.T) {
 		t.Errorf("the home has %v, want the conversation", laidOut)
 	}
 }
+
+// Without a gateway only the CLI keeps a limit in dollars, and the run says so.
+func TestSpawner_UnenforcedBudgetIsReported(t *testing.T) {
+	for name, budget := range map[string]*guard.Budget{"budget": {MaxTotalTokens: 10}, "no budget": nil} {
+		t.Run(name, func(t *testing.T) {
+			cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+				s.Initialize(`{"claude_code_version":"` + claude.PinnedVersion + `"}`)
+				s.Turn("Done.")
+				s.UntilEOF()
+			})
+			got := record(t, newRunner(t, cli.Options(), nil).Run(inTime(t), agent.Request{Prompt: "go", Settings: agent.Settings{Budget: budget}}))
+			missing := strings.Join(of[isolation.Walls](got)[0].Missing, "\n")
+			if strings.Contains(missing, "no gateway enforces budgets") != (budget != nil) {
+				t.Errorf("what is missing is %q", missing)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
 )
 
 // The ways in which a run ends are told apart, and a run that failed says why.
@@ -28,7 +29,8 @@ func TestHowARunEnds(t *testing.T) {
 	}{
 		"success":       {turn: script.Text("Done."), want: event.DoneSuccess},
 		"turns used up": {turn: step, req: agent.Request{Settings: agent.Settings{MaxTurns: 2}}, want: event.DoneMaxTurns},
-		"budget spent":  {turn: step, req: agent.Request{Settings: agent.Settings{MaxBudgetUSD: 0.0001}}, want: event.DoneMaxBudget},
+		"tokens spent":  {turn: step, req: agent.Request{Settings: agent.Settings{Budget: &guard.Budget{MaxTotalTokens: 1}}}, want: event.DoneMaxBudget},
+		"budget spent":  {turn: step, req: agent.Request{Settings: agent.Settings{Budget: &guard.Budget{MaxCostUSD: 0.0001}}}, want: event.DoneMaxBudget},
 		"bad request":   {turn: script.Fail(400, "no such thing").Always(), want: event.DoneError, is: errAny},
 		"no permission": {turn: script.Fail(401, "who are you").Always(), want: event.DoneError, is: claude.ErrAuthentication},
 		"overloaded":    {turn: script.Fail(529, "too many").Always(), want: event.DoneError, is: claude.ErrOverloaded},

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
@@ -48,7 +49,7 @@ func TestCLAUDE006_TheRealCLITakesTheOptions(t *testing.T) {
 	base := cli.Options(model)
 	base.Agents = map[string]claude.AgentDefinition{"helper": {Description: "Helps.", Prompt: "Help."}}
 	got := run(t, base, agent.Request{
-		Prompt: "go", Settings: agent.Settings{Dir: dir, Model: "claude-sonnet-5", SystemPrompt: "You are brief.", Effort: "ultracode", Tools: []string{"Read", "Agent", "look"}, DisallowedTools: []string{"Read(/etc/**)"}, MaxTurns: 5, MaxBudgetUSD: 10},
+		Prompt: "go", Settings: agent.Settings{Dir: dir, Model: "claude-sonnet-5", SystemPrompt: "You are brief.", Effort: "ultracode", Tools: []string{"Read", "Agent", "look"}, DisallowedTools: []string{"Read(/etc/**)"}, MaxTurns: 5, Budget: &guard.Budget{MaxCostUSD: 10}},
 		Registry:     desk(t, &ran),
 		OutputSchema: json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}`),
 	})

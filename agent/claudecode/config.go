@@ -214,11 +214,12 @@ func words[T ~string](list []T) string {
 	return strings.Join(plain, ", ")
 }
 
-// withDefaults returns a request with the limit of Base, if it has none, and without a transcript that the configuration
+// withDefaults returns a request with the limit in dollars of Base, if it has none, and without a transcript that the configuration
 // switches off.
 func (a *Adapter) withDefaults(req agent.Request) agent.Request {
-	if req.MaxBudgetUSD == 0 && a.base.MaxBudgetUSD != nil {
-		req.MaxBudgetUSD = *a.base.MaxBudgetUSD
+	if own := orZero(req.Budget); own.MaxCostUSD == 0 && a.base.MaxBudgetUSD != nil {
+		own.MaxCostUSD = *a.base.MaxBudgetUSD
+		req.Budget = &own
 	}
 	if a.noTranscript {
 		req.Transcript = nil

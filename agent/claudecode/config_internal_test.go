@@ -10,6 +10,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -20,11 +21,16 @@ func TestConfig_DefaultsOfRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = a.In(nil) // which keeps them
-	if got := a.withDefaults(agent.Request{Transcript: read}); got.Transcript != nil || got.MaxBudgetUSD != 1 {
-		t.Errorf("a transcript is read: %t, and the budget is %v, want that of Base", got.Transcript != nil, got.MaxBudgetUSD)
+	if got := a.withDefaults(agent.Request{Transcript: read}); got.Transcript != nil || got.Budget.MaxCostUSD != 1 {
+		t.Errorf("a transcript is read: %t, and the budget is %v, want that of Base", got.Transcript != nil, got.Budget)
 	}
-	if got := a.withDefaults(agent.Request{Settings: agent.Settings{MaxBudgetUSD: 2}}); got.MaxBudgetUSD != 2 {
-		t.Errorf("the budget is %v, want that of the request", got.MaxBudgetUSD)
+	own := &guard.Budget{MaxTotalTokens: 9}
+	for limit, want := range map[float64]float64{0: 1, 2: 2} {
+		own.MaxCostUSD = limit
+		got := a.withDefaults(agent.Request{Settings: agent.Settings{Budget: own}})
+		if got.Budget.MaxCostUSD != want || got.Budget.MaxTotalTokens != 9 || own.MaxCostUSD != limit {
+			t.Errorf("the budget is %v, want a limit of %v dollars", got.Budget, want)
+		}
 	}
 	if got := New(nil).withDefaults(agent.Request{Transcript: read}); got.Transcript == nil {
 		t.Error("an adapter without a Config has no transcript")

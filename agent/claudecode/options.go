@@ -35,8 +35,13 @@ func overlay(o *claude.Options, req agent.Request) error {
 	o.Dir = cmp.Or(req.Dir, o.Dir)
 	o.Model = cmp.Or(req.Model, o.Model)
 	o.MaxTurns = cmp.Or(req.MaxTurns, o.MaxTurns)
-	if req.MaxBudgetUSD != 0 {
-		o.MaxBudgetUSD = new(req.MaxBudgetUSD)
+	if b := req.Budget; b != nil {
+		if err := b.Validate(); err != nil {
+			return refusal("Budget", "%v", err)
+		}
+		if b.MaxCostUSD != 0 {
+			o.MaxBudgetUSD = new(b.MaxCostUSD)
+		}
 	}
 	if req.OutputSchema != nil {
 		o.OutputSchema = req.OutputSchema

@@ -85,7 +85,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"SystemPrompt":    {"Be brief.", "SystemPrompt"},
 		"Effort":          {"high", "Effort Settings"},
 		"MaxTurns":        {3, "MaxTurns"},
-		"MaxBudgetUSD":    {0.5, "MaxBudgetUSD"},
+		"Budget":          {&guard.Budget{MaxCostUSD: 0.5}, "MaxBudgetUSD"},
 		"Resume":          {"token", "Resume"},
 		"Fork":            {true, "Fork SessionID"},
 		"Fresh":           {true, "Resume SessionID"},
@@ -147,7 +147,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 func TestCLAUDE006_OptionsAreMapped(t *testing.T) {
 	dir := t.TempDir()
 	got := optionsOf(t, nil, agent.Request{
-		Settings: agent.Settings{Dir: dir, Model: "haiku", MaxTurns: 3, MaxBudgetUSD: 0.5, SystemPrompt: "Be brief.", DisallowedTools: []string{"Bash(rm *)"}, PartialText: true}, Resume: "token",
+		Settings: agent.Settings{Dir: dir, Model: "haiku", MaxTurns: 3, Budget: &guard.Budget{MaxCostUSD: 0.5}, SystemPrompt: "Be brief.", DisallowedTools: []string{"Bash(rm *)"}, PartialText: true}, Resume: "token",
 		OutputSchema: json.RawMessage(`{"type":"object"}`),
 	})
 	want := claude.Options{
@@ -335,7 +335,7 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		"settings that are no object":    {claude.Options{Settings: json.RawMessage(`[]`)}, agent.Request{Settings: agent.Settings{Effort: "low"}}, "Settings of the base"},
 		"permissions without a host":     {req: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}, want: "no Host that enforces them"},
 		"negative turns":                 {req: agent.Request{Settings: agent.Settings{MaxTurns: -1}}, want: "MaxTurns"},
-		"negative budget":                {req: agent.Request{Settings: agent.Settings{MaxBudgetUSD: -1}}, want: "MaxBudgetUSD"},
+		"negative budget":                {req: agent.Request{Settings: agent.Settings{Budget: &guard.Budget{MaxCostUSD: -1}}}, want: "Request.Budget: guard: Budget.MaxCostUSD is -1"},
 		"schema that is none":            {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
 		"tool with two names":            {req: agent.Request{Settings: agent.Settings{Tools: []string{"Read,Write"}}}, want: "Tools[0]"},
 		"server of the same name":        {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Registry: tool.MustRegistry(nil)}, `MCP server "drover" already`},

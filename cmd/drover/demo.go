@@ -177,9 +177,9 @@ func (d *demo) options(approver gate.Approver) *root.Options {
 			Dir:         d.project.work,
 			Tools:       []string{"Read", "Write", "Grep", "Glob", "Bash", "count_lines"},
 			Permissions: &gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAllow, NetworkAccess: gate.LevelDeny},
+			Budget:      &guard.Budget{MaxCostUSD: demoUSD, MaxTotalTokens: demoTokens},
 			PartialText: approver != nil, // somebody watches
 		},
-		Budget:     &guard.Budget{MaxCostUSD: demoUSD, MaxTotalTokens: demoTokens},
 		Deadline:   guard.FromNow(demoTime),
 		Approver:   approver,
 		Completion: d.project.check(),

@@ -117,10 +117,15 @@ func withCleanup(err, cleanup error) error {
 func (o *runOptions) isolate(started *processes) *isolation.Isolation {
 	in := o.walls.isolation()
 	in.Started = started.add
-	if o.maxTokens > 0 && o.file.agent == nil { // an evaluation counts for itself
-		in.Trackers = append(in.Trackers, guard.NewTracker(guard.Budget{MaxTotalTokens: int64(o.maxTokens)}))
-	}
 	return in
+}
+
+// budget has the limits of dollars and tokens, or is nil without one.
+func (o *runOptions) budget() *guard.Budget {
+	if o.maxTokens == 0 && o.maxUSD == 0 {
+		return nil
+	}
+	return &guard.Budget{MaxTotalTokens: int64(o.maxTokens), MaxCostUSD: float64(o.maxUSD)}
 }
 
 // check refuses flags that contradict each other.
@@ -163,7 +168,7 @@ func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, 
 	}
 	return agent.Request{
 		Settings: agent.Settings{
-			Dir: dir, Model: o.model, MaxTurns: int(o.maxTurns), SideCallsPerTurn: int(o.others), MaxBudgetUSD: float64(o.maxUSD),
+			Dir: dir, Model: o.model, MaxTurns: int(o.maxTurns), SideCallsPerTurn: int(o.others), Budget: o.budget(),
 			Tools: o.tools, Permissions: o.permissions.permissions(),
 		},
 		Prompt: prompt, Resume: o.resume, OutputSchema: answer,

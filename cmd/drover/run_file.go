@@ -280,12 +280,9 @@ func (j *job) evaluation(ctx context.Context, f *agentfile.File, approver gate.A
 	if j.place != nil {
 		e.Workspace = j.place.Workspace
 	}
-	e.Model, e.MaxTurns, e.MaxBudgetUSD = o.model, int(o.maxTurns), float64(o.maxUSD)
+	e.Model, e.MaxTurns, e.Budget = o.model, int(o.maxTurns), o.budget()
 	e.SideCallsPerTurn = int(o.others)
-	e.Budget, e.Deadline = nil, guard.Deadline{}
-	if o.maxTokens > 0 {
-		e.Budget = &guard.Budget{MaxTotalTokens: int64(o.maxTokens)}
-	}
+	e.Deadline = guard.Deadline{}
 	if end, limited := ctx.Deadline(); limited {
 		e.Deadline = guard.At(end.Add(deadlineGrace))
 		e.Feedback = f.FeedbackRules(guard.At(end))

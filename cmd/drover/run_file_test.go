@@ -56,7 +56,7 @@ isolation: {network: {domains: [example.com]}}
 	if want := "## 1. Task (task)\n\nLook at src, quick."; asked.Prompt != want {
 		t.Errorf("the prompt is %q, want %q", asked.Prompt, want)
 	}
-	if asked.Model != "opus" || asked.Effort != "high" || asked.AppendSystemPrompt != "Be brief." || asked.MaxTurns != 7 || asked.MaxBudgetUSD != 0.25 {
+	if asked.Model != "opus" || asked.Effort != "high" || asked.AppendSystemPrompt != "Be brief." || asked.MaxTurns != 7 || asked.Budget.MaxCostUSD != 0.25 {
 		t.Errorf("asked for %+v", asked)
 	}
 	if here, _ := os.Getwd(); asked.Dir != here {

@@ -434,7 +434,7 @@ func TestFlagsBecomeARequest(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	req := a.asks[0]
-	if req.Prompt != "from stdin\n" || req.Model != "m" || req.MaxTurns != 3 || req.MaxBudgetUSD != 0.25 || req.Resume != "token-0" || string(req.OutputSchema) != schemaText {
+	if req.Prompt != "from stdin\n" || req.Model != "m" || req.MaxTurns != 3 || req.Budget.MaxCostUSD != 0.25 || req.Resume != "token-0" || string(req.OutputSchema) != schemaText {
 		t.Errorf("the request is %+v", req)
 	}
 	if got, _ := filepath.EvalSymlinks(req.Dir); got != mustResolve(t, dir) {
