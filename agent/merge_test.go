@@ -141,6 +141,8 @@ func TestPermissionsAreMergedFieldByField(t *testing.T) {
 		{"the mode of the defaults", &p{Mode: gate.ModeBypass}, &p{}, &p{Mode: gate.ModeBypass}},
 		{"the mode of the run", &p{Mode: gate.ModeBypass}, &p{Mode: gate.ModeAuto}, &p{Mode: gate.ModeAuto}},
 		{"a mode over levels of the defaults", &p{FileWrite: deny}, &p{Mode: gate.ModeAuto}, &p{FileWrite: deny, Mode: gate.ModeAuto}},
+		{"a default beside a level of the run", &p{Mode: gate.ModeAllow}, &p{ShellExecute: deny}, &p{ShellExecute: deny, Mode: gate.ModeAllow}},
+		{"a default of the run", &p{Mode: gate.ModeAllow, FileWrite: deny}, &p{Mode: gate.ModeAsk}, &p{Mode: gate.ModeAsk, FileWrite: deny}},
 		{"a level of the run is not set aside", &p{Mode: gate.ModeBypass}, &p{ShellExecute: deny}, &p{ShellExecute: deny}},
 	}
 	for _, c := range cases {
@@ -153,7 +155,6 @@ func TestPermissionsAreMergedFieldByField(t *testing.T) {
 	}
 }
 
-// An adapter, or whoever made the runner, may do with a request what it likes.
 func TestBudgetsAreMergedLimitByLimit(t *testing.T) {
 	soon := guard.FromNow(time.Hour)
 	defaults := &guard.Budget{MaxTotalTokens: 1, MaxInputTokens: 2, MaxOutputTokens: 3, MaxCostUSD: 4, MaxRequests: 5, Deadline: soon}
@@ -172,6 +173,7 @@ func TestBudgetsAreMergedLimitByLimit(t *testing.T) {
 	}
 }
 
+// An adapter, or the caller that made the runner, may do with a request what it likes.
 func TestNobodyChangesTheDefaults(t *testing.T) {
 	defaults := filled(t, "Default", 1)
 	tracker := defaults.Trackers[0]

@@ -72,7 +72,7 @@ func TestARefusedRunYieldsOneError(t *testing.T) {
 		{"host and permissions of the defaults", agent.RunnerOptions{Defaults: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}}, agent.Request{Host: host}, "cannot have Permissions"},
 		{"host and policies", agent.RunnerOptions{Policies: []gate.Policy{gate.DenyTools("Bash")}}, agent.Request{Host: host}, "cannot have Permissions or Policies"},
 		{"host and a list with arguments", agent.RunnerOptions{}, agent.Request{Host: host, Settings: agent.Settings{Tools: []string{"Read", "Bash(git status)"}}}, "cannot have Tools with arguments"},
-		{"an invalid mode", agent.RunnerOptions{}, agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: "yolo"}}}, `Mode is "yolo"`},
+		{"an invalid mode", agent.RunnerOptions{}, agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{Mode: "yolo"}}}, `invalid Mode "yolo"`},
 		{"an invalid list", agent.RunnerOptions{}, agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}, Tools: []string{"Bash("}}}, "permissions of the run"},
 		{"resume and fresh", agent.RunnerOptions{}, agent.Request{Resume: "t", Fresh: true}, "both Resume and Fresh"},
 	}

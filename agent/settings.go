@@ -51,8 +51,9 @@ type Settings struct {
 	// Servers are MCP servers that the agent itself connects to, by their keys, beside those of the adapter. A key is
 	// taken once.
 	Servers map[string]Server
-	// Permissions say what tools may do. Nil leaves that to the agent's own default. They are
-	// enforced by the Host; an adapter refuses permissions without one. A Runner makes the host.
+	// Permissions say what tools may do; their Mode is [gate.ModeAsk], a person is asked, or [gate.ModeAllow], the cell is
+	// the boundary. Nil leaves that to the agent's own default. They are enforced by the Host; an adapter refuses
+	// permissions without one. A Runner makes the host.
 	Permissions *gate.Permissions
 
 	// PartialText yields text also while it is written, as [event.TextDelta].
@@ -109,14 +110,14 @@ func mergeBudgets(defaults, own *guard.Budget) *guard.Budget {
 }
 
 // mergePermissions lays permissions over others, field by field. There is one exception: a mode of the
-// defaults would set aside the very levels that the run asks for, so that they take the mode away.
+// defaults that sets aside the very levels that the run asks for does not count.
 func mergePermissions(defaults, own *gate.Permissions) *gate.Permissions {
 	if defaults == nil || own == nil {
 		return cmp.Or(own, defaults)
 	}
-	mode := own.Mode
-	if own.FileWrite == gate.LevelUnset && own.ShellExecute == gate.LevelUnset && own.NetworkAccess == gate.LevelUnset {
-		mode = cmp.Or(own.Mode, defaults.Mode)
+	mode := cmp.Or(own.Mode, defaults.Mode)
+	if own.Mode == "" && mode.SetsLevelsAside() && cmp.Or(own.FileWrite, own.ShellExecute, own.NetworkAccess) != gate.LevelUnset {
+		mode = ""
 	}
 	return &gate.Permissions{
 		FileWrite:     cmp.Or(own.FileWrite, defaults.FileWrite),

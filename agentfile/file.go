@@ -107,6 +107,7 @@ type Server struct {
 
 // A Policy says which calls are made.
 type Policy struct {
+	Mode            gate.Mode           `json:"mode"`
 	FileWrite       gate.Level          `json:"fileWrite"`
 	ShellExecute    gate.Level          `json:"shellExecute"`
 	NetworkAccess   gate.Level          `json:"networkAccess"`

@@ -25,7 +25,7 @@ func (f *File) Options() *drover.Options {
 			Model: f.Model, Effort: f.Effort, SystemPrompt: f.System.Replace, AppendSystemPrompt: f.System.Append,
 			MaxTurns: f.Limits.Turns,
 			Tools:    f.allowed(), DisallowedTools: slices.Clone(f.Tools.Deny), Servers: f.servers(),
-			Permissions: &gate.Permissions{FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess},
+			Permissions: &gate.Permissions{Mode: f.Policy.Mode, FileWrite: f.Policy.FileWrite, ShellExecute: f.Policy.ShellExecute, NetworkAccess: f.Policy.NetworkAccess},
 		},
 		ToolTimeout: time.Duration(f.Limits.ToolTime), Policies: f.policies(),
 		Completion: f.checker(), MaxRounds: f.Completion.Rounds,

@@ -35,7 +35,7 @@ func TestOptionsAreWhatTheFileSays(t *testing.T) {
 	if diff := cmp.Diff([]string{"Read", "Grep", "Bash(git log *)", "mcp__lint", "mcp__web__find", "mcp__drover", "Skill"}, o.Tools); diff != "" {
 		t.Errorf("the tools (-want +got):\n%s", diff)
 	}
-	if want := (gate.Permissions{FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAsk}); o.Permissions.FileWrite != want.FileWrite || o.Permissions.ShellExecute != want.ShellExecute || o.Permissions.NetworkAccess != want.NetworkAccess {
+	if want := (gate.Permissions{Mode: gate.ModeAllow, FileWrite: gate.LevelDeny, ShellExecute: gate.LevelAsk}); o.Permissions.Mode != want.Mode || o.Permissions.FileWrite != want.FileWrite || o.Permissions.ShellExecute != want.ShellExecute || o.Permissions.NetworkAccess != want.NetworkAccess {
 		t.Errorf("permissions %+v, want %+v", o.Permissions, want)
 	}
 	var names []string

@@ -254,7 +254,7 @@ func TestNewNamesEveryPolicyThatIsWrong(t *testing.T) {
 	if g != nil || err == nil {
 		t.Fatalf("New gives %v, %v; want an error and no gate", g, err)
 	}
-	for _, want := range []string{`policy capabilities: Mode is "yolo"`, "policy risk: Invalid tool input: tool 0 is nil", "policy tools: Invalid input", "policy odd: Otherwise.Verdict is 9"} {
+	for _, want := range []string{`policy capabilities: invalid Mode "yolo"`, "policy risk: Invalid tool input: tool 0 is nil", "policy tools: Invalid input", "policy odd: Otherwise.Verdict is 9"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
 		}

@@ -61,38 +61,54 @@ func (l *Level) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// A Mode leaves the levels of [Permissions] aside.
+// A Mode is the default of [Permissions], for capabilities whose level is not set, or sets their levels aside.
 type Mode string
 
-// The modes. The zero value keeps to the levels.
+// The modes. The zero value is ModeAsk.
 const (
+	// ModeAsk asks a person about capabilities whose level is not set. It is the default of the command and of agent files.
+	ModeAsk Mode = "ask"
+	// ModeAllow allows capabilities whose level is not set: the cell is the boundary.
+	ModeAllow Mode = "allow"
 	// ModeAuto leaves the decision to the agent's own judgement. It needs an agent that has one.
 	ModeAuto Mode = "auto"
-	// ModeBypass gives all capabilities.
+	// ModeBypass gives all capabilities, whatever their levels.
 	ModeBypass Mode = "bypass"
 )
+
+// Valid reports an error for a mode that does not exist.
+func (m Mode) Valid() error {
+	switch m {
+	case "", ModeAsk, ModeAllow, ModeAuto, ModeBypass:
+		return nil
+	}
+	return fmt.Errorf("invalid Mode %q: must be %s, %s, %s or %s", m, ModeAsk, ModeAllow, ModeAuto, ModeBypass)
+}
+
+// SetsLevelsAside reports whether no level counts in the mode.
+func (m Mode) SetsLevelsAside() bool { return m == ModeAuto || m == ModeBypass }
 
 // Permissions are a permission policy over capabilities. The zero value asks about all of them.
 type Permissions struct {
 	FileWrite     Level `json:"fileWrite,omitzero"`
 	ShellExecute  Level `json:"shellExecute,omitzero"`
 	NetworkAccess Level `json:"networkAccess,omitzero"`
-	// Mode sets the levels aside. Empty keeps to them.
+	// Mode is the default for levels that are not set, or sets all levels aside. Empty means ModeAsk.
 	Mode Mode `json:"mode,omitzero"`
 	// WritablePaths are the only places where FileWrite holds: files, or directories with all that is
 	// below them, relative to the workspace ([Facts.Workspace]), as "src" or "docs/notes.md". A call
 	// that writes elsewhere is denied, and so is one of which nobody can say where it writes. Links
 	// count as what they lead to. Nil means everywhere, empty means nowhere.
 	//
-	// They go with no mode, and not with ShellExecute allowed: a command writes anywhere.
+	// They do not go with ModeAuto and ModeBypass, and not with ShellExecute allowed: a command writes anywhere.
 	WritablePaths []string `json:"writablePaths,omitzero"`
 }
 
 // FromCapabilities makes a policy of the capabilities that tools need. A tool that needs several has
 // the strictest of their levels. The policy has no opinion about tools that need none; where nobody
 // else has one either, they are allowed. A tool of the agent that is not in its catalogue may need anything:
-// it is denied unless another policy allows it by name, as [AllowTools] and [Rules] can. A Mode has no such
-// tools: it gives everything, or leaves everything to the agent.
+// it is denied unless another policy allows it by name, as [AllowTools] and [Rules] can. ModeAuto and ModeBypass have no
+// such tools: they leave everything to the agent, or give everything.
 //
 // Nil permissions override nothing: the policy has no opinion about any tool, and no rule.
 func FromCapabilities(p *Permissions) Policy {
@@ -108,13 +124,13 @@ func FromCapabilities(p *Permissions) Policy {
 	policy.Permissions = &shown
 	policy.Otherwise = &Otherwise{Verdict: event.Allow}
 	switch own.Mode {
-	case "":
+	case "", ModeAsk, ModeAllow:
 		policy.Judge, policy.knownOnly = own.judge, true
 	case ModeBypass:
 		policy.Judge = (&Permissions{FileWrite: LevelAllow, ShellExecute: LevelAllow, NetworkAccess: LevelAllow}).judge
 	case ModeAuto: // the agent judges
 	default:
-		policy.err = errors.Join(policy.err, fmt.Errorf("Mode is %q; it is empty, %q or %q", own.Mode, ModeAuto, ModeBypass))
+		policy.err = errors.Join(policy.err, own.Mode.Valid())
 	}
 	return policy
 }
@@ -141,21 +157,29 @@ func (p *Permissions) judge(c *Call, f *Facts) (event.Decision, bool) {
 func (p *Permissions) strictest(needs tool.Capability) (event.Verdict, tool.Capability) {
 	verdict, which := event.Allow, tool.Capability(0)
 	for bit := tool.Capability(1); bit != 0 && bit <= needs; bit <<= 1 {
-		if v := p.level(bit).verdict(); needs.Has(bit) && (v < verdict || which == 0) {
+		if v := p.Level(bit).verdict(); needs.Has(bit) && (v < verdict || which == 0) {
 			verdict, which = v, bit
 		}
 	}
 	return verdict, which
 }
 
-func (p *Permissions) level(c tool.Capability) Level {
+// Level is the level of one capability: its own, or that of the Mode.
+func (p *Permissions) Level(c tool.Capability) Level {
+	level := LevelDeny
 	switch c {
 	case tool.FileWrite:
-		return p.FileWrite
+		level = p.FileWrite
 	case tool.ShellExecute:
-		return p.ShellExecute
+		level = p.ShellExecute
 	case tool.NetworkAccess:
-		return p.NetworkAccess
+		level = p.NetworkAccess
 	}
-	return LevelDeny
+	switch {
+	case level != LevelUnset:
+		return level
+	case p.Mode == ModeAllow:
+		return LevelAllow
+	}
+	return LevelAsk
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/drover-agents/drover/tool"
 )
 
 // canonicalPaths gives writable paths in the one form in which they are compared: with slashes, no
@@ -76,9 +78,9 @@ func (p *Permissions) enforceable() error {
 	switch {
 	case p.WritablePaths == nil:
 		return nil
-	case p.Mode == ModeAuto || p.Mode == ModeBypass:
-		return fmt.Errorf("WritablePaths do not hold with Mode %q, which sets them aside\n  next: leave Mode empty, or leave the paths out", p.Mode)
-	case p.ShellExecute == LevelAllow:
+	case p.Mode.SetsLevelsAside():
+		return fmt.Errorf("WritablePaths do not hold with Mode %q, which sets them aside\n  next: use Mode %q, or leave the paths out", p.Mode, ModeAsk)
+	case p.Level(tool.ShellExecute) == LevelAllow:
 		return errors.New("WritablePaths do not hold with ShellExecute allowed: a command writes anywhere\n  next: ask about commands, or deny them")
 	}
 	return nil

@@ -87,7 +87,7 @@ func TestEveryWrongPathIsNamed(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	for _, want := range []string{`WritablePaths[0] is "../a"`, `WritablePaths[2] is "/c"`, "a command writes anywhere", `Mode is "yolo"`} {
+	for _, want := range []string{`WritablePaths[0] is "../a"`, `WritablePaths[2] is "/c"`, "a command writes anywhere", `invalid Mode "yolo"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nlacks %q", err, want)
 		}
@@ -109,6 +109,8 @@ func TestWritablePathsThatWouldNotHoldAreRefused(t *testing.T) {
 			{"commands allowed, files denied", Permissions{ShellExecute: LevelAllow, FileWrite: LevelDeny}, "ask about commands"},
 			{"bypass", Permissions{Mode: ModeBypass}, `Mode "bypass"`},
 			{"auto", Permissions{Mode: ModeAuto}, `Mode "auto"`},
+			{"allow", Permissions{Mode: ModeAllow}, "ask about commands, or deny them"},
+			{"allow, commands denied", Permissions{Mode: ModeAllow, ShellExecute: LevelDeny}, ""},
 		} {
 			tt.with.WritablePaths = paths
 			_, err := New(FromCapabilities(&tt.with))

@@ -213,6 +213,26 @@ func TestModesLeaveTheLevelsAside(t *testing.T) {
 	}
 }
 
+// ModeAsk and ModeAllow are defaults: they say what a level is that is not set, and no other.
+func TestPermissions_ModeIsTheDefaultOfLevels(t *testing.T) {
+	for mode, byDefault := range map[gate.Mode]event.Verdict{"": event.Ask, gate.ModeAsk: event.Ask, gate.ModeAllow: event.Allow} {
+		for level, want := range map[gate.Level]event.Verdict{
+			gate.LevelUnset: byDefault, gate.LevelAsk: event.Ask, gate.LevelAllow: event.Allow, gate.LevelDeny: event.Deny,
+		} {
+			p := &gate.Permissions{Mode: mode, FileWrite: level, ShellExecute: level, NetworkAccess: level}
+			g := gate.ForClaude(gate.FromCapabilities(p))
+			for _, name := range []string{"Write", "Bash", "WebFetch"} {
+				if got := decide(g, name).Verdict; got != want {
+					t.Errorf("mode %q, level %q: %s is %s, want %s", mode, level, name, got, want)
+				}
+			}
+			if got := decide(g, "Frob").Verdict; got != event.Deny {
+				t.Errorf("mode %q: a tool that the catalogue does not have is %s, want deny", mode, got)
+			}
+		}
+	}
+}
+
 // In auto mode the agent judges, not the gate; bypass gives the capabilities away.
 func TestAutoHasNoOpinionAndBypassHasOne(t *testing.T) {
 	for mode, want := range map[gate.Mode]event.Verdict{gate.ModeAuto: event.Deny, gate.ModeBypass: event.Allow} {

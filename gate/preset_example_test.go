@@ -84,7 +84,7 @@ func ExamplePermissions_writablePaths() {
 	// deny Write may not write /project/go.mod. Writable are only src in /project.
 	// gate: policy capabilities: WritablePaths[0] is "../src": it leaves the workspace with ".."
 	// WritablePaths do not hold with Mode "bypass", which sets them aside
-	//   next: leave Mode empty, or leave the paths out
+	//   next: use Mode "ask", or leave the paths out
 }
 
 func ExampleNewToolGate() {

@@ -5,6 +5,7 @@ package claudecode
 import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/tool"
 )
 
 // A NativeMode is how the CLI's own permissions have to be set for a gate.
@@ -24,7 +25,6 @@ var askTheGate = NativeMode{Mode: claude.ModeDefault, Callback: true}
 // callback. Writable paths always ask the callback: no mode knows them. No permissions at all leave the
 // agent to its default.
 func MapPermissions(p *gate.Permissions) NativeMode {
-	asked := func(l gate.Level) bool { return l == gate.LevelUnset || l == gate.LevelAsk }
 	switch {
 	case p == nil:
 		return NativeMode{Mode: claude.ModeDefault, LeaveAllowed: true}
@@ -34,11 +34,11 @@ func MapPermissions(p *gate.Permissions) NativeMode {
 		return NativeMode{Mode: claude.ModeAuto, LeaveAllowed: true}
 	case p.Mode == gate.ModeBypass:
 		return NativeMode{Mode: claude.ModeBypassPermissions}
-	case p.Mode != "" || p.FileWrite != gate.LevelAllow:
+	case p.Mode.Valid() != nil || p.Level(tool.FileWrite) != gate.LevelAllow:
 		return askTheGate
-	case p.ShellExecute == gate.LevelAllow && p.NetworkAccess == gate.LevelAllow:
+	case p.Level(tool.ShellExecute) == gate.LevelAllow && p.Level(tool.NetworkAccess) == gate.LevelAllow:
 		return NativeMode{Mode: claude.ModeBypassPermissions}
-	case asked(p.ShellExecute) && asked(p.NetworkAccess):
+	case p.Level(tool.ShellExecute) == gate.LevelAsk && p.Level(tool.NetworkAccess) == gate.LevelAsk:
 		return NativeMode{Mode: claude.ModeAcceptEdits}
 	}
 	return askTheGate

@@ -74,6 +74,11 @@ func TestEveryTripleHasItsMode(t *testing.T) {
 			if got := modeOf(gate.FromCapabilities(p), knowsTools); got != want {
 				t.Errorf("as a gate: %+v; want %+v", got, want)
 			}
+			p.Mode = gate.ModeAllow
+			allowed := fmt.Sprintf("%s,%s,%s", p.Level(tool.FileWrite), p.Level(tool.ShellExecute), p.Level(tool.NetworkAccess))
+			if got := MapPermissions(p); got != modeTable[allowed] {
+				t.Errorf("with what is not set allowed: %+v, want %+v", got, modeTable[allowed])
+			}
 			for mode, want := range map[gate.Mode]NativeMode{gate.ModeAuto: modeAuto, gate.ModeBypass: modeBypass, "yolo": modeAsking} {
 				p.Mode = mode
 				if got := MapPermissions(p); got != want {

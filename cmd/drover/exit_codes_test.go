@@ -156,6 +156,7 @@ func TestExitCodes(t *testing.T) {
 		"allowed root":     {[]string{"-f", "agent.yaml", "--allow-root", "/nowhere"}, exitUsage, "", "--allow-root: /nowhere is not a folder"},
 		"agent":            {ok("--agent", "nobody"), exitUsage, "", `--agent: no such agent: "nobody"`},
 		"model empty":      {ok("--model", ""), exitUsage, "", `for "--model" flag: it is empty`},
+		"mode":             {ok("--permission-mode", "acceptEdits"), exitUsage, "", `there is no mode "acceptEdits"`},
 		"capability":       {ok("--allow", "nothing"), exitUsage, "", `there is no capability "nothing"`},
 		"domain localhost": {ok("--allow-domain", "localhost"), exitUsage, "", "it is this machine"},
 		"domain metadata":  {ok("--allow-domain", "169.254.169.254"), exitUsage, "", "it is a link-local address"},

@@ -86,8 +86,9 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.file.roots, "allow-root", "a folder from which that agent may mount, besides the one of its file; may be said again")
 	f.Var(textFlag{&o.agent, "name"}, "agent", "the agent to run, by name")
 	f.Var(textFlag{&o.model, "id"}, "model", "model id or alias (default: the agent's own)")
+	f.Var(&o.permissions.mode, "permission-mode", "ask (the default) or allow, for capabilities that no flag names")
 	f.Var(o.permissions.flag("allow"), "allow", "capabilities to give: fileWrite, shellExecute, networkAccess")
-	f.Var(o.permissions.flag("ask"), "ask", "capabilities to ask about, which is the default for all")
+	f.Var(o.permissions.flag("ask"), "ask", "capabilities to ask about")
 	f.Var(o.permissions.flag("deny"), "deny", "capabilities to refuse")
 	f.BoolVar(&o.readOnly, "read-only", false, "refuse every tool that changes something")
 	f.Var(&o.tools, "tools", "the only tools there are: Read,Bash (default: the agent's own)")
@@ -131,7 +132,8 @@ func onePrompt(cmd *cobra.Command, args []string) error {
 const runHelp = `Run has an agent work on one prompt in the current folder, shows what it does, and prints its answer.
 
 Whatever needs a capability is asked about, unless a flag says otherwise: fileWrite (changing files),
-shellExecute (running commands) and networkAccess. On a terminal you answer at the prompt. In a pipe
+shellExecute (running commands) and networkAccess. --permission-mode allow gives all that no flag
+names: the cell is the boundary then. On a terminal you answer at the prompt. In a pipe
 nobody is there to ask, and such calls are denied; the run goes on without them.
 
 The agent works in a cell: it sees the current folder and a private home, no other files and no

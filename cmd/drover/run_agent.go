@@ -169,7 +169,7 @@ func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, 
 	return agent.Request{
 		Settings: agent.Settings{
 			Dir: dir, Model: o.model, MaxTurns: int(o.maxTurns), SideCallsPerTurn: int(o.others), Budget: o.budget(),
-			Tools: o.tools, Permissions: o.permissions.permissions(),
+			Tools: o.tools, Permissions: o.effectivePermissions(),
 		},
 		Prompt: prompt, Resume: o.resume, OutputSchema: answer,
 	}, nil

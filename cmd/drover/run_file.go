@@ -143,12 +143,17 @@ func lower[T ~int | ~float64 | ~int64](o *runOptions, limit *T, other T, flag, k
 // limitName is what set a limit: a flag, or the file.
 func (o *runOptions) limitName(flag string) string { return cmp.Or(o.file.lowered[flag], flag) }
 
+// filePolicy is the policy of the file, empty without one.
+func (o *runOptions) filePolicy() agentfile.Policy {
+	if o.file.agent == nil {
+		return agentfile.Policy{}
+	}
+	return o.file.agent.Policy
+}
+
 // fileLevel is what the file says about a capability.
 func (o *runOptions) fileLevel(c tool.Capability) gate.Level {
-	if o.file.agent == nil {
-		return gate.LevelUnset
-	}
-	p := o.file.agent.Policy
+	p := o.filePolicy()
 	switch c {
 	case tool.FileWrite:
 		return p.FileWrite
@@ -156,6 +161,15 @@ func (o *runOptions) fileLevel(c tool.Capability) gate.Level {
 		return p.ShellExecute
 	}
 	return p.NetworkAccess
+}
+
+// effectivePermissions are those of the flags, or else of the file.
+func (o *runOptions) effectivePermissions() *gate.Permissions {
+	level := func(c tool.Capability) gate.Level { return cmp.Or(o.permissions.level(c), o.fileLevel(c)) }
+	return &gate.Permissions{
+		Mode:      cmp.Or(gate.Mode(o.permissions.mode), o.filePolicy().Mode),
+		FileWrite: level(tool.FileWrite), ShellExecute: level(tool.ShellExecute), NetworkAccess: level(tool.NetworkAccess),
+	}
 }
 
 // checkPermissions refuses flags that give what the file denies.
@@ -166,11 +180,6 @@ func (o *runOptions) checkPermissions() error {
 		}
 	}
 	return nil
-}
-
-// level is what holds for a capability: the flag, or else the file.
-func (o *runOptions) level(c tool.Capability) gate.Level {
-	return cmp.Or(o.permissions.level(c), o.fileLevel(c))
 }
 
 // narrowTools refuses tools that the file does not have.
@@ -290,7 +299,7 @@ func (j *job) evaluation(ctx context.Context, f *agentfile.File, approver gate.A
 	if o.tools != nil {
 		e.Tools = o.tools
 	}
-	e.Permissions = &gate.Permissions{FileWrite: o.level(tool.FileWrite), ShellExecute: o.level(tool.ShellExecute), NetworkAccess: o.level(tool.NetworkAccess)}
+	e.Permissions = o.effectivePermissions()
 	e.Policies, e.Approver = append(e.Policies, j.policies()...), approver
 	return e
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/copytree"
+	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -67,6 +68,33 @@ isolation: {network: {domains: [example.com]}}
 	}
 	if len(asked.Servers["lint"].Command) == 0 || len(a.in.Network.AllowedDomains) != 1 || a.in.Weakest != isolation.LevelCell {
 		t.Errorf("servers %v, walls %+v", asked.Servers, a.in)
+	}
+}
+
+func TestPermissionMode_FlagBeatsTheFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy string
+		flag   permissionMode
+		want   gate.Mode
+	}{
+		"neither":       {"", "", ""},
+		"of the file":   {"policy: {mode: allow}\n", "", gate.ModeAllow},
+		"of the flag":   {"policy: {fileWrite: deny}\n", "allow", gate.ModeAllow},
+		"of both":       {"policy: {mode: allow}\n", "ask", gate.ModeAsk},
+		"without files": {"none", "allow", gate.ModeAllow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := runOptions{permissions: permissionFlags{mode: c.flag}, prompt: "Look at it."}
+			if c.policy != "none" {
+				o.prompt, o.file.path = "", writeAgent(t, aTask+c.policy)
+			}
+			if err := o.loadFile(); err != nil {
+				t.Fatal(err)
+			}
+			if got := o.effectivePermissions(); got.Mode != c.want {
+				t.Errorf("the permissions are %+v, want the mode %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -40,9 +40,24 @@ func findCapability(name string) (tool.Capability, error) {
 	return 0, fmt.Errorf("there is no capability %q\n  next: choose among %s", name, strings.Join(capabilityNames(), ", "))
 }
 
-// permissionFlags collect what the three flags say, each capability once.
+// permissionFlags collect the mode, and what the three other flags say, each capability once.
 type permissionFlags struct {
+	mode permissionMode
 	said map[tool.Capability]string // the flag that names it
+}
+
+// A permissionMode is the mode that --permission-mode names.
+type permissionMode gate.Mode
+
+func (m *permissionMode) Type() string   { return "mode" }
+func (m *permissionMode) String() string { return string(*m) }
+
+func (m *permissionMode) Set(value string) error {
+	if mode := gate.Mode(value); mode != gate.ModeAsk && mode != gate.ModeAllow {
+		return fmt.Errorf("there is no mode %q\n  next: choose %s, to be asked, or %s, to allow inside the cell", value, gate.ModeAsk, gate.ModeAllow)
+	}
+	*m = permissionMode(value)
+	return nil
 }
 
 var levels = map[string]gate.Level{"allow": gate.LevelAllow, "ask": gate.LevelAsk, "deny": gate.LevelDeny}
@@ -51,12 +66,6 @@ func (p *permissionFlags) flag(name string) *permissionFlag { return &permission
 
 // level is what was said about a capability.
 func (p *permissionFlags) level(c tool.Capability) gate.Level { return levels[p.said[c]] }
-
-func (p *permissionFlags) permissions() *gate.Permissions {
-	return &gate.Permissions{
-		FileWrite: p.level(tool.FileWrite), ShellExecute: p.level(tool.ShellExecute), NetworkAccess: p.level(tool.NetworkAccess),
-	}
-}
 
 // A permissionFlag is --allow, --ask or --deny.
 type permissionFlag struct {

@@ -296,7 +296,7 @@ func (o *runOptions) allowing(lacking []tool.Capability) []string {
 func (o *runOptions) lacking(denied []event.Decision) []tool.Capability {
 	var found []tool.Capability
 	for _, c := range capabilities {
-		if o.level(c) != gate.LevelAllow && o.fileLevel(c) != gate.LevelDeny && slices.ContainsFunc(denied, func(call event.Decision) bool {
+		if o.effectivePermissions().Level(c) != gate.LevelAllow && o.fileLevel(c) != gate.LevelDeny && slices.ContainsFunc(denied, func(call event.Decision) bool {
 			native, ok := catalogue.Tools().Native(call.Tool)
 			return ok && native.Needs.Has(c) && adviceFor(call) == "" && !call.Asked // who said no knows how to say yes
 		}) {
