@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/prompt"
 )
 
@@ -33,7 +34,8 @@ func (c *Conversation[T]) Begin(ctx context.Context) (*Response[T], error) {
 	return c.begin(ctx, silently)
 }
 
-// Send says something else and waits for the answer, which is one of the prompt's type too.
+// Send sends another message and waits for the answer, which has the prompt's type too. In a conversation that has not
+// begun, the prompt is sent first, in the same message.
 func (c *Conversation[T]) Send(ctx context.Context, text string) (*Response[T], error) {
 	return c.send(ctx, text, silently)
 }
@@ -61,9 +63,10 @@ func (c *Conversation[T]) ResumeToken() string { return c.e.resumeToken() }
 
 // Fork is a conversation that has said the same so far, and goes on by itself: what this one says later, or in a
 // turn that is under way, is not in it if the adapter is an [agent.Snapshotter]. Its session is a clone; the folder
-// that its agent works in is the same. It must be closed too.
-func (c *Conversation[T]) Fork() (*Conversation[T], error) {
-	forked, err := c.e.fork()
+// that its agent works in is the same. Budget limits the fork alone; with nil it shares the budget of this
+// conversation, and what either consumes counts for both. It must be closed too.
+func (c *Conversation[T]) Fork(budget *guard.Budget) (*Conversation[T], error) {
+	forked, err := c.e.fork(budget)
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func TestAForkStaysAFork(t *testing.T) {
 				if _, err := c.Begin(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				fork, err := c.Fork()
+				fork, err := c.Fork(nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -141,7 +141,7 @@ func TestAForkThatIsInterruptedAtOnceStaysAFork(t *testing.T) {
 		if _, err := c.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		fork, err := c.Fork()
+		fork, err := c.Fork(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func TestAClosedConversationHasNoTurn(t *testing.T) {
 	if c.Interrupt() {
 		t.Error("a closed conversation says that it has a turn under way")
 	}
-	if _, err := c.Fork(); !errors.Is(err, drover.ErrClosed) {
+	if _, err := c.Fork(nil); !errors.Is(err, drover.ErrClosed) {
 		t.Errorf("it can be forked, and its folder is gone: %v", err)
 	}
 }
@@ -385,7 +385,7 @@ func TestHooksAndForksAtAnyTime(t *testing.T) {
 	forever(func(int) { background.SubagentStarted(t.Context(), agent.Subagent{ID: "s"}) })
 	forever(func(n int) { decide.Decide(t.Context(), call(fmt.Sprint("call", n), "Read", `{}`)) })
 	forever(func(int) {
-		if fork, err := c.Fork(); err == nil {
+		if fork, err := c.Fork(nil); err == nil {
 			_ = fork.Close()
 		}
 	})
@@ -399,4 +399,93 @@ func TestHooksAndForksAtAnyTime(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+}
+
+// A conversation may begin with a message of the caller's. The prompt is before it.
+func TestSend_BeforeBeginSendsThePromptFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts drover.Options
+		want string
+	}{
+		"prompt in the message":       {drover.Options{}, "## 1. Task (task)\n\nDo it.\n\nStart with the tests."},
+		"prompt in the system prompt": {drover.Options{Placement: drover.AsSystem}, "Start with the tests."},
+		"conversation that goes on":   {drover.Options{Resume: "earlier"}, "Start with the tests."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newMoody(tokened("one"), tokened("two"))
+			c.opts.Dir = t.TempDir()
+			talk := converse(t, a, &c.opts)
+			for _, text := range []string{"Start with the tests.", "And now the rest."} {
+				if _, err := talk.Send(t.Context(), text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := []string{a.Requests()[0].Prompt, a.Requests()[1].Prompt}; got[0] != c.want || got[1] != "And now the rest." {
+				t.Errorf("the agent was sent %q, want %q first", got, c.want)
+			}
+		})
+	}
+}
+
+// A fork does not multiply the money: both conversations consume one budget, unless the fork has its own.
+func TestFork_SharesTheBudget(t *testing.T) {
+	limit := func(n int64) *guard.Budget { return &guard.Budget{MaxTotalTokens: n} }
+	for name, c := range map[string]struct {
+		opts  drover.Options
+		fork  *guard.Budget
+		spent bool
+	}{
+		"budget":          {drover.Options{Settings: agent.Settings{Budget: limit(100)}}, nil, true},
+		"tracker":         {drover.Options{Tracker: guard.NewTracker(*limit(100))}, nil, true},
+		"own budget":      {drover.Options{Settings: agent.Settings{Budget: limit(100)}}, limit(100), false},
+		"own for tracker": {drover.Options{Tracker: guard.NewTracker(*limit(100))}, limit(100), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tokens, err := event.NewTokens(event.CoverageComplete, event.TokenRecord{Tokens: event.TokenCount{Input: event.InputTokens{Total: 150}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			costly := []agenttest.Step{agenttest.Emit(event.Done{Status: event.DoneSuccess, Result: "one", ResumeToken: "one", Usage: event.Usage{Tokens: tokens}})}
+			c.opts.Dir = t.TempDir()
+			parent := converse(t, newMoody(tokened("zero"), costly, tokened("two")), &c.opts)
+			if _, err := parent.Begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			fork, err := parent.Fork(c.fork)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fork.Close()
+			if _, err := parent.Send(t.Context(), "Spend it."); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := fork.Send(t.Context(), "Go on."); errors.Is(err, guard.ErrBudgetExhausted) != c.spent {
+				t.Errorf("the fork ends with %v, want that the budget is spent: %t", err, c.spent)
+			}
+		})
+	}
+}
+
+func TestEvents_SecondLoopFails(t *testing.T) {
+	run := drover.Stream(t.Context(), newMoody(tokened("one")), newPrompt[prompt.Text](t), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
+	inside := 0
+	for _, err := range run.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range run.Events() {
+			if inside++; !errors.Is(err, drover.ErrReading) {
+				t.Errorf("the loop inside gets %v, want ErrReading", err)
+			}
+		}
+	}
+	if inside == 0 {
+		t.Error("the loop inside ended without a word")
+	}
+	for e, err := range run.Events() {
+		t.Errorf("a later loop gets %v, %v", e, err)
+	}
+	if _, err := run.Response(); err != nil {
+		t.Error(err)
+	}
 }

@@ -98,7 +98,7 @@ func TestFork_LaterMessagesOfTheParentAreNotHeard(t *testing.T) {
 	}
 	var forks []*drover.Conversation[prompt.Text]
 	fork := func() {
-		f, err := c.Fork()
+		f, err := c.Fork(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"sync"
+	"sync/atomic"
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
@@ -39,37 +39,44 @@ func Stream[T any](ctx context.Context, a agent.Adapter, p *prompt.Prompt[T], op
 type Run[T any] struct {
 	stream func(emitFunc) (*Response[T], error)
 
-	once     sync.Once
-	response *Response[T]
-	err      error
-	over     bool
+	begun, over atomic.Bool
+	response    *Response[T] // set before over, as err is
+	err         error
 }
 
 type emitFunc = func(event.Event) bool
 
 // Events runs the evaluation and yields what happens. The last event is an [event.Done]. Leaving the loop
-// ends the agent. It can be read once. The error, which comes alone and last, is that of Response.
+// ends the agent. It can be read once: a second loop gets [ErrReading] while the first is under way, and nothing
+// after it. The error, which comes alone and last, is that of Response.
 func (r *Run[T]) Events() iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		r.once.Do(func() {
-			left := false
-			r.response, r.err = r.stream(func(e event.Event) bool {
-				left = left || !yield(e, nil)
-				return !left
-			})
-			r.over = true
-			if r.err != nil && !left {
-				yield(event.Event{}, r.err)
+		if !r.begun.CompareAndSwap(false, true) {
+			if !r.over.Load() {
+				yield(event.Event{}, ErrReading)
 			}
+			return
+		}
+		left := false
+		r.response, r.err = r.stream(func(e event.Event) bool {
+			left = left || !yield(e, nil)
+			return !left
 		})
+		r.over.Store(true)
+		if r.err != nil && !left {
+			yield(event.Event{}, r.err)
+		}
 	}
 }
+
+// ErrReading is the error of a second loop over the events of a run, also inside of the first.
+var ErrReading = errors.New("drover: the events of this run are being read already\n  next: leave that loop first, or read them there")
 
 var errNotRun = errors.New("drover: the response is there when the events have been read\n  next: range over Events first")
 
 // Response is the answer, once the events have been read.
 func (r *Run[T]) Response() (*Response[T], error) {
-	if !r.over {
+	if !r.over.Load() {
 		return nil, errNotRun
 	}
 	return r.response, r.err

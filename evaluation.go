@@ -217,15 +217,25 @@ func (e *evaluation) identify() {
 
 // limits finds out what bounds the evaluation, and refuses one that could not even begin.
 func (e *evaluation) limits() error {
-	e.tracker = cmp.Or(e.tracker, e.opts.Tracker)
-	if e.tracker == nil && e.opts.Budget != nil {
+	if e.opts.Tracker == nil && e.opts.Budget != nil {
 		if err := e.opts.Budget.Validate(); err != nil {
 			return err
 		}
+	}
+	tracker := e.sharedTracker()
+	e.deadline = e.opts.Deadline.Earlier(tracker.Budget().Deadline)
+	return errors.Join(e.deadline.Check(), tracker.Check())
+}
+
+// sharedTracker is the tracker of the conversation and of its forks, or nil if nothing limits them.
+func (e *evaluation) sharedTracker() *guard.Tracker {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tracker = cmp.Or(e.tracker, e.opts.Tracker)
+	if e.tracker == nil && e.opts.Budget != nil {
 		e.tracker = guard.NewTracker(*e.opts.Budget)
 	}
-	e.deadline = e.opts.Deadline.Earlier(e.tracker.Budget().Deadline)
-	return errors.Join(e.deadline.Check(), e.tracker.Check())
+	return e.tracker
 }
 
 // bounded is the context of the whole evaluation.
@@ -315,9 +325,10 @@ func (e *evaluation) first() string {
 	return e.host.opening(e.opts.Input)
 }
 
-// more is what the user says later. An agent that has begun anew to show hidden sections reads them before it.
+// more is a later message of the user. The prompt comes before it in an agent that has not read it: one that has begun
+// again to show hidden sections, or the agent of a conversation that begins with this message.
 func (e *evaluation) more(text string) string {
-	if e.summary.Expansions > 0 && e.opts.Placement == AsUser {
+	if (e.summary.Expansions > 0 || e.resumeToken() == "") && e.opts.Placement == AsUser {
 		return e.first() + "\n\n" + text
 	}
 	return text
@@ -506,8 +517,8 @@ func (e *evaluation) close() error {
 }
 
 // fork is another evaluation that has come as far: the agent remembers the same, the session is a clone, and
-// the place is the same.
-func (e *evaluation) fork() (*evaluation, error) {
+// the place is the same. A nil budget shares that of e.
+func (e *evaluation) fork(budget *guard.Budget) (*evaluation, error) {
 	token, place, err := e.shared()
 	if err != nil {
 		return nil, err
@@ -521,6 +532,11 @@ func (e *evaluation) fork() (*evaluation, error) {
 	}
 	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true, place: place}
 	forked.opts.Session, forked.opts.Resume = clone, token
+	if budget != nil {
+		forked.opts.Budget, forked.opts.Tracker = new(*budget), nil
+	} else {
+		forked.tracker = e.sharedTracker()
+	}
 	return forked, nil
 }
 

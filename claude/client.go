@@ -18,8 +18,8 @@ import (
 )
 
 // A Client is a conversation with one CLI process. Its methods are safe to call from several
-// goroutines, except that messages have one reader at a time: [Client.Messages], [Client.Lines]
-// and [Client.Turn] take turns.
+// goroutines, except that messages have one reader at a time: a loop over [Client.Messages], [Client.Lines]
+// or [Client.Turn] gets [ErrReading] while there is another one.
 //
 // A client must be closed. Close is also implied by breaking out of an iteration over messages.
 type Client struct {

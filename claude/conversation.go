@@ -43,6 +43,9 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 	return number, nil
 }
 
+// ErrReading is the error of a loop over messages while there is another one, also inside of it.
+var ErrReading = errors.New("claude: the messages of this client are being read already\n  next: leave that loop first; inside of it, use Client.Send and read the answer there")
+
 // Messages yields the messages of the conversation until it ends: when the client is closed, or
 // the CLI ends. A [TurnEnd] stands where a turn is over. An error is the last pair; an orderly end
 // has none. Messages that arrived before Close are still delivered.
@@ -51,7 +54,10 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 // stays bounded: what waits beyond Options.MaxBufferedBytes waits on disk.
 func (c *Client) Messages() iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		c.reader.Lock()
+		if !c.reader.TryLock() {
+			yield(nil, ErrReading)
+			return
+		}
 		defer c.reader.Unlock()
 		for {
 			m, err := c.next(context.Background())
@@ -73,7 +79,10 @@ func (c *Client) Messages() iter.Seq2[Message, error] {
 // needs it. It has no TurnEnd; a line that is no JSON has no type.
 func (c *Client) Lines() iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		c.reader.Lock()
+		if !c.reader.TryLock() {
+			yield(Line{}, ErrReading)
+			return
+		}
 		defer c.reader.Unlock()
 		c.conn.lazy.Store(true)
 		defer c.conn.lazy.Store(false)
@@ -164,7 +173,10 @@ func (c *Client) malformedLine(line []byte) *MalformedLine {
 // Breaking out of the loop closes the client.
 func (c *Client) Turn(ctx context.Context, prompt Prompt) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
-		c.reader.Lock()
+		if !c.reader.TryLock() {
+			yield(nil, ErrReading)
+			return
+		}
 		defer c.reader.Unlock()
 		number, err := c.send(ctx, prompt)
 		if err != nil {

@@ -348,3 +348,49 @@ func TestToolThatDoesNotExistIsLogged(t *testing.T) {
 		t.Errorf("a tool that exists is called missing:\n%s", got)
 	}
 }
+
+// A second loop over messages inside of a loop would wait for its end, and so for itself.
+func TestMessages_SecondLoopFails(t *testing.T) {
+	cli := claudetest.ScriptCLI(t, func(s *claudetest.ScriptSession) {
+		s.Initialize(`{}`)
+		s.Turn("One.")
+		s.Turn("Two.")
+		s.UntilEOF()
+	})
+	c := claudetest.Connect(t, cli.Options())
+	loops := map[string]func() error{
+		"Turn":     func() error { _, _, err := collect(c.Turn(t.Context(), claude.Text("inside"))); return err },
+		"Messages": func() error { _, _, err := collect(c.Messages()); return err },
+		"Lines": func() error {
+			for _, err := range c.Lines() {
+				return err
+			}
+			return nil
+		},
+	}
+	tryAll := func(where string) {
+		for name, loop := range loops {
+			if err := loop(); !errors.Is(err, claude.ErrReading) {
+				t.Errorf("%s inside of %s gets %v, want ErrReading", name, where, err)
+			}
+		}
+	}
+	for _, err := range c.Turn(t.Context(), claude.Text("go")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		tryAll("Turn")
+	}
+	if err := c.Send(t.Context(), claude.Text("go on")); err != nil {
+		t.Fatal(err)
+	}
+	for m, err := range c.Messages() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		tryAll("Messages")
+		if _, over := m.(*claude.TurnEnd); over {
+			break
+		}
+	}
+}

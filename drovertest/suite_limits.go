@@ -113,7 +113,7 @@ func testConversations(t *testing.T, s *suite) {
 		t.Errorf("the error of the interrupted turn is %v", err)
 	}
 	wantAnswer(t, "fourth")(c.Send(t.Context(), "And now."))
-	fork, err := c.Fork()
+	fork, err := c.Fork(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

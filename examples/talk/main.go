@@ -66,7 +66,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer, opts *claude.Options,
 // say has one line answered. A turn that was interrupted is no error.
 func say(ctx context.Context, c *conversation, line string) (resp *drover.Response[prompt.Text], err error) {
 	if question, ok := strings.CutPrefix(line, "aside:"); ok {
-		if c, err = c.Fork(); err != nil {
+		if c, err = c.Fork(nil); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, c.Close()) }()
