@@ -17,8 +17,8 @@ import (
 
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
