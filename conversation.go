@@ -73,8 +73,8 @@ func (c *Conversation[T]) Fork(budget *guard.Budget) (*Conversation[T], error) {
 	return &Conversation[T]{forked}, nil
 }
 
-// Close ends what is under way and the agent, and waits until nothing of it is left. It may be called twice, but
-// not in a loop over events of the conversation, for whose end it waits: leave the loop first.
+// Close ends what is under way and the agent, and waits until nothing of it is left. It may be called twice. In a loop
+// over events of the conversation it fails with [ErrReading], after five seconds: leave the loop, then call it again.
 func (c *Conversation[T]) Close() error { return c.e.close() }
 
 // closed closes the conversation after its only turn. A failed cleanup does not replace the answer or the error

@@ -489,3 +489,37 @@ func TestEvents_SecondLoopFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Close waits for the turn under way, and so for the loop that reads it. In that loop it would wait for itself.
+func TestClose_InsideTheLoopFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := converse(t, newMoody(tokened("one")), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
+		for range c.Stream(t.Context(), "").Events() {
+			if err := c.Close(); !errors.Is(err, drover.ErrReading) {
+				t.Errorf("Close in the loop gives %v, want ErrReading", err)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("Close after the loop gives %v", err)
+		}
+	})
+}
+
+// A reader that is slow, but not for ever, is waited for.
+func TestClose_WaitsForTheReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := converse(t, newMoody(tokened("one")), &drover.Options{Settings: agent.Settings{Dir: t.TempDir()}})
+		closed := make(chan error, 1)
+		left := false
+		for range c.Stream(t.Context(), "").Events() {
+			if closed != nil && !left {
+				go func() { closed <- c.Close() }()
+				time.Sleep(4 * time.Second)
+				left = true
+			}
+		}
+		if err := <-closed; err != nil || !left {
+			t.Errorf("Close gives %v, and the reader has left: %t", err, left)
+		}
+	})
+}

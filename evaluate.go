@@ -69,8 +69,9 @@ func (r *Run[T]) Events() iter.Seq2[event.Event, error] {
 	}
 }
 
-// ErrReading is the error of a second loop over the events of a run, also inside of the first.
-var ErrReading = errors.New("drover: the events of this run are being read already\n  next: leave that loop first, or read them there")
+// ErrReading is the error of a second loop over the events of a run, also inside of the first, and of a
+// [Conversation.Close] inside of a loop.
+var ErrReading = errors.New("drover: the events of this run are being read\n  next: leave that loop first")
 
 var errNotRun = errors.New("drover: the response is there when the events have been read\n  next: range over Events first")
 

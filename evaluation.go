@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-agents/drover/agent"
@@ -41,7 +42,10 @@ type evaluation struct {
 	prompt  prompt.Bound
 	parse   func(json.RawMessage) (any, error)
 	opts    Options
-	turns   sync.Mutex // held while something is under way
+	turns   chan struct{} // full while something is under way
+	// deliveries counts up when a reader is given an event, and again when it comes for the next: it is odd in the body
+	// of the reader's loop.
+	deliveries atomic.Int64
 
 	mu        sync.Mutex
 	interrupt context.CancelCauseFunc // of what is under way
@@ -80,8 +84,20 @@ type outcome struct {
 }
 
 func newEvaluation(a agent.Adapter, p prompt.Bound, parse func(json.RawMessage) (any, error), opts *Options) *evaluation {
-	return &evaluation{adapter: a, prompt: p, parse: parse, opts: opts.filled()}
+	return &evaluation{adapter: a, prompt: p, parse: parse, opts: opts.filled(), turns: make(chan struct{}, 1)}
 }
+
+// reserve begins something that excludes all else, if nothing is under way. Free ends it.
+func (e *evaluation) reserve() bool {
+	select {
+	case e.turns <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *evaluation) free() { <-e.turns }
 
 // evaluate says the prompt and waits for the answer.
 func (e *evaluation) evaluate(ctx context.Context, emit emitFunc) (*outcome, error) {
@@ -99,10 +115,10 @@ func (e *evaluation) proceed(ctx context.Context, text string, emit emitFunc) (*
 
 // warm makes an agent ready for what will be said.
 func (e *evaluation) warm(ctx context.Context) error {
-	if !e.turns.TryLock() {
+	if !e.reserve() {
 		return e.refused(agent.ErrBusy)
 	}
-	defer e.turns.Unlock()
+	defer e.free()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !e.begins(cancel) {
@@ -131,10 +147,10 @@ func (e *evaluation) warm(ctx context.Context) error {
 
 // exclusively runs one evaluation or turn at a time, from its first event to its last.
 func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(context.Context, emitFunc) (*outcome, error)) (*outcome, error) {
-	if !e.turns.TryLock() {
+	if !e.reserve() {
 		return nil, e.refused(agent.ErrBusy)
 	}
-	defer e.turns.Unlock()
+	defer e.free()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !e.begins(cancel) {
@@ -511,10 +527,24 @@ func (e *evaluation) close() error {
 		e.interrupt(ErrClosed)
 	}
 	e.mu.Unlock()
-	e.turns.Lock()
-	defer e.turns.Unlock()
-	return errors.Join(e.dismiss(), e.record.close(), e.settles(nil).leave())
+	grace := time.NewTicker(closeGrace)
+	defer grace.Stop()
+	for before := e.deliveries.Load(); ; before = e.deliveries.Load() {
+		select {
+		case e.turns <- struct{}{}:
+			defer e.free()
+			return errors.Join(e.dismiss(), e.record.close(), e.settles(nil).leave())
+		case <-grace.C:
+			if before%2 == 1 && e.deliveries.Load() == before {
+				return ErrReading
+			}
+		}
+	}
 }
+
+// closeGrace is how long Close waits for a reader that does not leave the body of its loop. Close may have been called
+// there, and would wait forever.
+const closeGrace = 5 * time.Second
 
 // fork is another evaluation that has come as far: the agent remembers the same, the session is a clone, and
 // the place is the same. A nil budget shares that of e.
@@ -530,7 +560,7 @@ func (e *evaluation) fork(budget *guard.Budget) (*evaluation, error) {
 	if err != nil {
 		return nil, errors.Join(err, place.leave())
 	}
-	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true, place: place}
+	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true, place: place, turns: make(chan struct{}, 1)}
 	forked.opts.Session, forked.opts.Resume = clone, token
 	if budget != nil {
 		forked.opts.Budget, forked.opts.Tracker = new(*budget), nil

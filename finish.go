@@ -58,11 +58,18 @@ func (o *output) give(ev event.Event) bool {
 	}
 	o.seq++
 	ev.Seq, ev.RunID = o.seq, o.run.RunID
-	if !o.emit(ev) {
+	if !o.deliver(ev) {
 		o.left = true
 		o.leave()
 	}
 	return !o.left
+}
+
+// deliver gives an event to the reader, whose loop may panic.
+func (o *output) deliver(ev event.Event) bool {
+	o.deliveries.Add(1)
+	defer o.deliveries.Add(1)
+	return o.emit(ev)
 }
 
 // finish records the end, whatever it is, and tells of it.

