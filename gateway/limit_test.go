@@ -172,6 +172,7 @@ func TestADeadlineEndsAnAnswerWhileNothingComes(t *testing.T) {
 		if got := time.Since(began); got != time.Minute {
 			t.Errorf("it took %s, want a minute", got)
 		}
+		synctest.Wait() // the event follows the end of the answer
 		assertStopped(t, run, &events, "Deadline", guard.ErrDeadlineExceeded)
 		time.Sleep(2 * time.Hour)
 	})
