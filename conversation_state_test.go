@@ -27,7 +27,7 @@ import (
 // A keeper is a scripted agent that is kept over several prompts.
 type keeper struct {
 	agent.Adapter
-	// refuses says why an agent cannot be opened, counted from 1, or practised with.
+	// refuses says why an agent cannot be opened, counted from 1, or warmed up.
 	refuses  func(ctx context.Context, n int) error
 	unready  func() error
 	mu       sync.Mutex
@@ -66,7 +66,7 @@ func (t *keptTalk) Send(ctx context.Context, text string) iter.Seq2[event.Event,
 	return t.k.Run(ctx, req)
 }
 
-func (t *keptTalk) Practise(context.Context) error {
+func (t *keptTalk) WarmUp(context.Context) error {
 	if t.k.unready == nil {
 		return nil
 	}

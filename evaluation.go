@@ -133,8 +133,8 @@ func (e *evaluation) warm(ctx context.Context) error {
 		if err = e.enter(bounded); err == nil {
 			err = e.ready(bounded)
 		}
-		if p, ok := e.talk.(agent.Practiser); ok && err == nil {
-			if err = p.Practise(bounded); err != nil {
+		if p, ok := e.talk.(agent.Warmer); ok && err == nil {
+			if err = p.WarmUp(bounded); err != nil {
 				e.discard() // what is said next begins another one
 			}
 		}
@@ -323,7 +323,7 @@ func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 		if err != nil {
 			return err
 		}
-		e.talksTo(talk)
+		e.setConversation(talk)
 		adapter = agent.Talk(adapter, talk)
 	}
 	e.asked = r
@@ -494,7 +494,7 @@ func (e *evaluation) resumeToken() string {
 // dismiss ends the agent, not the evaluation.
 func (e *evaluation) dismiss() error {
 	e.runner = nil
-	talk := e.talksTo(nil)
+	talk := e.setConversation(nil)
 	if talk == nil {
 		return nil
 	}
@@ -511,8 +511,8 @@ func (e *evaluation) discard() {
 	}
 }
 
-// talksTo notes to whom the evaluation talks, and returns to whom it did before. Handlers may still ask.
-func (e *evaluation) talksTo(talk agent.Conversation) (before agent.Conversation) {
+// setConversation replaces the current conversation and returns the old one. Safe for hook goroutines.
+func (e *evaluation) setConversation(talk agent.Conversation) (before agent.Conversation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before, e.talk = e.talk, talk

@@ -45,7 +45,7 @@ func (h *host) unfinished(ctx context.Context, output json.RawMessage, reason st
 		Session: h.opts.Session, Output: h.unwrapped(output), StopReason: reason, Files: h.files(), Exec: h.exec(),
 	}, h.deadline, h.tracker)
 	if err != nil {
-		found = guard.Incomplete(cmp.Or(found.Feedback, "You are not done, as far as is known: whether you are could not be checked."))
+		found = guard.Incomplete(cmp.Or(found.Feedback, "The completion check failed to run. Keep working until you are sure that the task is complete."))
 		h.count(Stats{HookErrors: 1})
 		h.opts.Logger.WarnContext(ctx, "the completion check failed; the task counts as not done", "error", err)
 	}

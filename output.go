@@ -91,7 +91,7 @@ func (e *evaluation) repairable(err error) string {
 		return what
 	}
 	if errors.Is(err, errNoOutput) || e.classify(err).Kind == agent.FailureNoOutput {
-		return "it was given in words, and a structured answer is needed."
+		return "you replied with text; give the structured answer instead."
 	}
 	return ""
 }

@@ -28,7 +28,7 @@ type RetryPolicy struct {
 	// MaxAttempts is how often it is tried in all. Zero means 5.
 	MaxAttempts int
 	// BaseDelay is the wait before the second attempt, about doubled before each further one up to MaxDelay.
-	// Half of a wait is by chance. Zero means 500 milliseconds, and 8 seconds. A wait is never shorter than
+	// Delays are jittered by 50 %. Zero means 500 milliseconds, and 8 seconds. A wait is never shorter than
 	// what the service asks for.
 	BaseDelay, MaxDelay time.Duration
 	// MaxTotalDelay bounds all waits together: it is not tried again if the next one goes beyond. Zero means
@@ -82,8 +82,8 @@ func (e *evaluation) advice(kind agent.FailureKind) RetryAdvice {
 	return RetryAdvice{Worthwhile: worthwhile[kind], Safe: e.past.safe(), After: e.past.retryAfter}
 }
 
-// goOn is what a model is told whose turn broke off.
-const goOn = "Your work was interrupted by a technical failure. Go on from where you were. Look first what of it was done; do not do it twice."
+// goOn is the message to a model whose turn broke off.
+const goOn = "Your work was interrupted by a technical failure. Continue where you stopped. First check what is already done; do not repeat it."
 
 // attempts tries until there is an answer, or no sense in trying again.
 func (e *evaluation) attempts(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {

@@ -41,7 +41,7 @@ type Host interface {
 // A Teller is a host that has something to tell in the stream of the run, as a gate tells of its decisions.
 type Teller interface {
 	Host
-	// TellTo is called before each run of a [Runner]. What is told of a call stands beside it in the stream,
-	// and what is told after the end of the run is nobody's business. It never blocks.
+	// TellTo is called before each run of a [Runner]. Events about a call are beside it in the stream; events after the
+	// end of the run are discarded. It never blocks.
 	TellTo(tell func(event.Event))
 }

@@ -45,11 +45,11 @@ type Resetter interface {
 	Reset(ctx context.Context) error
 }
 
-// A Practiser is a [Conversation] whose agent is slow the first time, and can try before it is asked. The
-// conversation stays as it is, and no model hears of it. While a prompt is worked on it fails with [ErrBusy].
-type Practiser interface {
+// A Warmer is a [Conversation] that can run its cold-start work before the first prompt. The conversation stays as it
+// is, and no model is called. While a prompt is worked on it fails with [ErrBusy].
+type Warmer interface {
 	Conversation
-	Practise(ctx context.Context) error
+	WarmUp(ctx context.Context) error
 }
 
 // Talk is a conversation as an adapter, so that a [Runner] can hold it: each run is one more prompt. The

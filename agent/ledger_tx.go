@@ -53,7 +53,7 @@ func (l *Ledger) begin(ctx context.Context, p *passage) error {
 		return nil
 	}
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	p.answer = Opinion{Verdict: event.Deny, Reason: "the call was not made, because what it changes could not be put back: " + line}
+	p.answer = Opinion{Verdict: event.Deny, Reason: "call rejected: no checkpoint could be taken: " + line}
 	l.refuse(p)
 	return nil
 }

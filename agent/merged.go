@@ -18,7 +18,7 @@ const readAhead = 256
 // The adapter puts events and is held up when too many wait; the host tells events and never waits.
 //
 // The first end is the end of the line: a done event, an error, or that the adapter has returned.
-// What comes later is nobody's business. When ctx ends, everything but a done is dropped and counted.
+// Later events are discarded. When ctx ends, everything but a done is dropped and counted.
 type merged struct {
 	ctx context.Context
 

@@ -174,7 +174,7 @@ type reply struct {
 }
 
 // consult asks the approver and waits for as long as it may take, or until an answer to another
-// question holds for this one. An answer that comes when the time is over is none.
+// question holds for this one. Late answers are ignored.
 func (e *Engine) consult(ctx context.Context, q Question, key answerKey) reply {
 	wait, cancel := e.limited(ctx)
 	defer cancel()

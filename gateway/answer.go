@@ -41,7 +41,7 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 		c.retryAfter, _ = retryAfter(resp.Header, time.Now())
 	}
 	if !finalStatus(resp.StatusCode) {
-		c.problem = fmt.Sprintf("the upstream answered with status %d, which is none", resp.StatusCode)
+		c.problem = fmt.Sprintf("invalid upstream status %d", resp.StatusCode)
 		c.status = http.StatusBadGateway
 		c.run.wire.writeError(c.w, c.status, c.problem)
 		return false
@@ -70,8 +70,7 @@ func (c *call) pass(resp *http.Response) (broken bool) {
 // to HTTP.
 func finalStatus(status int) bool { return status >= 200 && status <= 999 }
 
-// statusFor turns a refused credential into a refusal: it is ours, and the agent, which has none,
-// would only try again and again.
+// statusFor reports a refused credential, which is the gateway's, as 403 so that the agent does not retry.
 func statusFor(status int) int {
 	if status == http.StatusUnauthorized {
 		return http.StatusForbidden

@@ -66,8 +66,8 @@ func (r *Run) serve(w http.ResponseWriter, req *http.Request) {
 		r.refuse(w, req, refusal)
 		return
 	}
-	if r.practises.Load() > 0 {
-		r.wire.Practice(c.route, c.streamed).write(w, http.StatusOK)
+	if r.warmUps.Load() > 0 {
+		r.wire.WarmUpAnswer(c.route, c.streamed).write(w, http.StatusOK)
 		return
 	}
 	if err := r.spent(); err != nil {

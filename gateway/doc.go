@@ -17,8 +17,8 @@
 // All else, a missing or wrong token and a model that is not among [RunOptions.Models] are answered with status 403 and told as a
 // [Refused]. A request may have 64 MiB and 64 KiB of headers, all requests of a run that are under way
 // 256 MiB, and a run may have 256 connections. Headers about one connection, credentials, cookies and what
-// proxies add do not pass, in either direction. When the upstream refuses the credential with status
-// 401 the agent is told 403, because it would only try again.
+// proxies add do not pass, in either direction. A status of
+// 401, with which the upstream refuses the credential, is reported as 403 so that the agent does not retry.
 //
 // Answers pass as they come, each piece at once. When the agent goes, or does not read for twenty seconds, the
 // gateway reads on for ten seconds to learn what the answer cost, and then ends the call upstream. An

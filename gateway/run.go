@@ -49,7 +49,7 @@ type Run struct {
 	die        context.CancelFunc
 	stop       context.CancelCauseFunc
 	told       atomic.Bool  // that the run is over
-	practises  atomic.Int64 // how often Practise has not ended
+	warmUps    atomic.Int64 // how often WarmUp has not ended
 	refused    atomic.Int64 // requests
 	conns      atomic.Int64 // open connections
 	reached    atomic.Bool  // the upstream, at least once

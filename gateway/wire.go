@@ -51,8 +51,8 @@ type Wire struct {
 	// that there is none.
 	RetryHeader string
 
-	// Practice is an answer that says next to nothing; see [Run.Practise]. Nil means that it is not possible.
-	Practice func(route Route, streamed bool) Reply
+	// WarmUpAnswer is an answer that says next to nothing; see [Run.WarmUp]. Nil means that it is not possible.
+	WarmUpAnswer func(route Route, streamed bool) Reply
 	// Replay says what differs between requests of two runs that ask the same.
 	Replay Variations
 

@@ -26,7 +26,7 @@ var WireAnthropic = &Wire{
 	ErrorName:      messagesErrorName,
 	Overloaded:     529,
 	RetryHeader:    "X-Should-Retry",
-	Practice:       messagesPractice,
+	WarmUpAnswer:   messagesWarmUp,
 	Replay:         messagesVariations,
 	CanonicalModel: CanonicalModel,
 	Prices:         BuiltinPrices,
@@ -99,14 +99,14 @@ var statusErrors = map[int]string{
 	413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error", 529: "overloaded_error",
 }
 
-const practiceMessage = `{"id":"msg_practice","type":"message","role":"assistant","model":"practice","content":[{"type":"text","text":"."}],` +
+const warmUpMessage = `{"id":"msg_warm_up","type":"message","role":"assistant","model":"warm-up","content":[{"type":"text","text":"."}],` +
 	`"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}`
 
-// practiceEvents is the message as a stream.
-var practiceEvents = func() string {
+// warmUpEvents is the message as a stream.
+var warmUpEvents = func() string {
 	var b strings.Builder
 	for _, event := range [][2]string{
-		{"message_start", `"message":{"id":"msg_practice","type":"message","role":"assistant","model":"practice","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}`},
+		{"message_start", `"message":{"id":"msg_warm_up","type":"message","role":"assistant","model":"warm-up","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}`},
 		{"content_block_start", `"index":0,"content_block":{"type":"text","text":""}`},
 		{"content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"."}`},
 		{"content_block_stop", `"index":0`},
@@ -122,12 +122,12 @@ var practiceEvents = func() string {
 	return b.String()
 }()
 
-func messagesPractice(route Route, streamed bool) Reply {
+func messagesWarmUp(route Route, streamed bool) Reply {
 	switch {
 	case route.Operation == opCountTokens:
 		return Reply{"application/json", []byte(`{"input_tokens":0}`)}
 	case streamed:
-		return Reply{"text/event-stream", []byte(practiceEvents)}
+		return Reply{"text/event-stream", []byte(warmUpEvents)}
 	}
-	return Reply{"application/json", []byte(practiceMessage)}
+	return Reply{"application/json", []byte(warmUpMessage)}
 }

@@ -387,8 +387,8 @@ func (c *Cell) BeginPrompt() { c.run.BeginPrompt() }
 // Settle waits until model calls whose agent has gone are counted; see [gateway.Run.Settle].
 func (c *Cell) Settle(d time.Duration) { c.run.Settle(d) }
 
-// Practise has the cell answer model calls by itself until end is called; see [gateway.Run.Practise].
-func (c *Cell) Practise() (end func(), ok bool) { return c.run.Practise() }
+// WarmUp has the cell answer model calls by itself until end is called; see [gateway.Run.WarmUp].
+func (c *Cell) WarmUp() (end func(), ok bool) { return c.run.WarmUp() }
 
 // Trackers are the budgets that the run is held to.
 func (c *Cell) Trackers() []*guard.Tracker { return c.trackers }

@@ -19,12 +19,12 @@ import (
 type WeakError struct {
 	// Asked is the weakest level that the run accepts, and Best what this machine offers.
 	Asked, Best Level
-	// Reasons say why each stronger level cannot be had, and what would mend that.
+	// Reasons say why each stronger level cannot be had, and what would fix that.
 	Reasons []error
 }
 
 func (e *WeakError) Error() string {
-	return fmt.Sprintf("isolation: walls of level %s are asked for, and this machine offers %s\n%v\n  next: mend that, or accept less by name: Isolation.Weakest, drover run --isolation %s",
+	return fmt.Sprintf("isolation: level %s is not available; best available: %s\n%v\n  next: fix the above, or set Isolation.Weakest (drover run --isolation %s)",
 		e.Asked, e.Best, errors.Join(e.Reasons...), e.Best)
 }
 
@@ -39,7 +39,7 @@ func Best(ctx context.Context) (Level, []error) { return thisMachine().best(ctx,
 // stronger cannot be had. A level that is weaker than asked for is an error.
 func (i *Isolation) decideLevel(ctx context.Context, m machine) (Level, []error, error) {
 	if !i.Strongest.valid() || !i.Weakest.valid() {
-		return 0, nil, fmt.Errorf("isolation: there is no level between %s and %s\n  next: choose Strongest and Weakest among the constants, LevelCell to LevelHost", i.Strongest, i.Weakest)
+		return 0, nil, fmt.Errorf("isolation: invalid level: Strongest=%s Weakest=%s\n  next: choose Strongest and Weakest among the constants, LevelCell to LevelHost", i.Strongest, i.Weakest)
 	}
 	if i.Strongest > i.Weakest {
 		return 0, nil, fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s\n  next: set Isolation.Weakest to %s too, if those walls are enough", i.Strongest, i.Weakest, i.Strongest)

@@ -65,7 +65,7 @@ func (i *Isolation) Validate(level Level, goos string) error {
 	var weaker error
 	if level > i.Weakest {
 		weaker = &RefusedError{
-			Field: "Weakest", Reason: fmt.Sprintf("walls of level %s are asked for, and only %s can be had", i.Weakest, level),
+			Field: "Weakest", Reason: fmt.Sprintf("level %s is not available; only %s is", i.Weakest, level),
 			Level: level, GOOS: goos, Next: "see drover doctor for what is missing, or accept less by setting Isolation.Weakest",
 		}
 	}

@@ -2,9 +2,8 @@
 
 package isolation
 
-// Development has NO WALLS: tools reach every host and every file of the user, and see the host's
-// variables but for sensitive ones. Home and credentials stay private. It is for trying things out on a
-// machine that has nothing to lose.
+// Development has no isolation: tools reach every host and every file of the user, and see the host's
+// variables but for sensitive ones. Home and credentials stay private. It is for disposable machines only.
 func Development() *Isolation {
 	return &Isolation{
 		Network:        &NetworkPolicy{AllowedDomains: []string{"*"}, AllowLocalhost: true, AllowLocalBinding: true},

@@ -20,7 +20,7 @@ func ExampleAutonomous() {
 	fmt.Println(i.Validate(isolation.LevelHost, "linux"))
 	// Output:
 	// cell 0
-	// isolation: Weakest: walls of level cell are asked for, and only host can be had (isolation level host on linux)
+	// isolation: Weakest: level cell is not available; only host is (isolation level host on linux)
 	//   next: see drover doctor for what is missing, or accept less by setting Isolation.Weakest
 	// isolation: Network.AllowedDomains: without walls nothing keeps tools from the network (isolation level host on linux)
 	//   next: run in a cell, or say what is so with AllowedDomains "*"

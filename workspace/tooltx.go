@@ -32,7 +32,7 @@ func ToolTx(w *Workspace, inner tool.Around) tool.Around {
 		own, tx, err := w.beginTool(ctx, call)
 		if err != nil {
 			line, _, _ := strings.Cut(err.Error(), "\n")
-			return tool.Fail("Error: the tool was not run, because what it changes could not be put back: " + line)
+			return tool.Fail("Error: call rejected: no checkpoint could be taken: " + line)
 		}
 		return tx.runTool(own, call, run)
 	}

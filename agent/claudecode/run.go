@@ -261,7 +261,7 @@ func (r *run) tellLate(yield yieldFunc) (goOn bool) {
 var (
 	errGone = errors.New("claudecode: the CLI has ended; the conversation can go on only in another one\n" +
 		"  next: open one with the last ResumeToken as Request.Resume")
-	errRestless = errors.New("claudecode: the CLI does not come to the end of a turn that was interrupted\n" +
+	errRestless = errors.New("claudecode: interrupted turn did not finish in time\n" +
 		"  next: close the conversation, and open another one with the last ResumeToken as Request.Resume")
 )
 

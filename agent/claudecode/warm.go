@@ -37,7 +37,7 @@ type waiting struct {
 func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	req = frozen(req)
 	if !same(reflect.ValueOf(req), reflect.ValueOf(req)) {
-		return errors.New("claudecode: nothing can be prepared for a request that is the same as no other\n  next: leave Transcript out, and let Host be a pointer")
+		return errors.New("claudecode: Warm: request is not comparable\n  next: remove Transcript, make Host a pointer")
 	}
 	if req.Resume != "" || a.base.Continue || a.base.Resume != "" && !req.Fresh {
 		return refusal("Resume", "a conversation that goes on cannot be prepared\n  next: open it when it shall go on")
@@ -59,9 +59,9 @@ func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	return err
 }
 
-// Practise implements [agent.Practiser]. While it lasts nobody may speak, and nothing is tried once somebody has:
+// WarmUp implements [agent.Warmer]. While it lasts nobody may speak, and nothing is tried once somebody has:
 // what the agent asks the model for then, be it in the background, is meant for the model.
-func (r *run) Practise(ctx context.Context) error {
+func (r *run) WarmUp(ctx context.Context) error {
 	if err := r.occupy(); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *run) exercise(ctx context.Context) error {
 	if r.cell == nil {
 		return nil
 	}
-	end, ok := r.cell.Practise()
+	end, ok := r.cell.WarmUp()
 	defer end()
 	if !ok {
 		return nil

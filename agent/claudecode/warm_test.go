@@ -78,34 +78,34 @@ func TestAWarmRunIsOneLikeAnyOther(t *testing.T) {
 	}
 }
 
-// An agent that works does not practise: the model would be kept from what it is asked.
-func TestNobodyPractisesBesideAPrompt(t *testing.T) {
+// An agent that works does not warm up: the model would be kept from what it is asked.
+func TestWarmUp_FailsBesideAPrompt(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("mcp__drover__try", nil), script.Text("Done."))
 	var talk agent.Conversation
 	var beside error
 	try := tool.Must("try", "Tries.", func(ctx context.Context, _ struct{}) (string, error) {
-		beside = talk.(agent.Practiser).Practise(ctx)
+		beside = talk.(agent.Warmer).WarmUp(ctx)
 		return "tried", nil
 	}, tool.ReadOnly)
 	var err error
 	if talk, err = newAdapter(t, cli.Options(model)).Open(inTime(t), agent.Request{Registry: tool.MustRegistry(nil, try)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := talk.(agent.Practiser).Practise(inTime(t)); err != nil {
+	if err := talk.(agent.Warmer).WarmUp(inTime(t)); err != nil {
 		t.Error(err)
 	}
 	if done := record(t, talk.Send(inTime(t), "go")).done(t); done.Status != event.DoneSuccess || !errors.Is(beside, agent.ErrBusy) {
 		t.Errorf("beside a prompt: %v, which ended with %+v; want %v", beside, done, agent.ErrBusy)
 	}
-	if err := talk.(agent.Practiser).Practise(inTime(t)); err != nil || len(model.Traffic()) != 2 {
+	if err := talk.(agent.Warmer).WarmUp(inTime(t)); err != nil || len(model.Traffic()) != 2 {
 		t.Errorf("after a prompt: %v, and %d requests in all, want 2", err, len(model.Traffic()))
 	}
 	if err := talk.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := talk.(agent.Practiser).Practise(inTime(t)); err == nil || !strings.Contains(err.Error(), "closed") {
-		t.Errorf("a conversation that is closed practises: %v", err)
+	if err := talk.(agent.Warmer).WarmUp(inTime(t)); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("a conversation that is closed warmUps: %v", err)
 	}
 }
 
@@ -152,8 +152,8 @@ func TestWhatCannotBePrepared(t *testing.T) {
 		req  agent.Request
 		want string
 	}{
-		"a function":                 {agent.Request{Transcript: func(agent.TranscriptLine) {}}, "the same as no other"},
-		"a host without an identity": {agent.Request{Host: allow{}}, "the same as no other"},
+		"a function":                 {agent.Request{Transcript: func(agent.TranscriptLine) {}}, "request is not comparable"},
+		"a host without an identity": {agent.Request{Host: allow{}}, "request is not comparable"},
 		"a conversation":             {agent.Request{Resume: "6f9619ff-8b86-4d11-b42d-00c04fc964ff"}, "goes on"},
 	} {
 		if err := a.Warm(inTime(t), x.req); err == nil || !strings.Contains(err.Error(), x.want) {

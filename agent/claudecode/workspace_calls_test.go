@@ -307,7 +307,7 @@ func TestBindWorkspace_ReasonOfACallThatIsNotMade(t *testing.T) {
 	}
 	deny, _ := asked.(claude.Deny)
 	for _, reason := range []string{denied, deny.Message} {
-		if !strings.HasPrefix(reason, "the call was not made, because what it changes could not be put back: ") || strings.Contains(reason, "\n") {
+		if !strings.HasPrefix(reason, "call rejected: no checkpoint could be taken: ") || strings.Contains(reason, "\n") {
 			t.Errorf("the model reads %q", reason)
 		}
 	}

@@ -56,7 +56,7 @@ func (l *argList) Set(text string) error {
 		return errors.New("it is no argument\n  next: write --arg name=value, or --arg name=@file for the text of a file")
 	}
 	if _, twice := (*l)[name]; twice {
-		return fmt.Errorf("%s is there already\n  next: give it once", name)
+		return fmt.Errorf("argument %s given twice\n  next: give it once", name)
 	}
 	value, err := argValue(value)
 	if err != nil {

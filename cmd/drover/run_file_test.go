@@ -250,7 +250,7 @@ func TestArgumentsOnTheCommandLine(t *testing.T) {
 	if diff := cmp.Diff(argList{"a": "b=c", "empty": "", "file": "two\nlines", "at": "@home"}, l); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for text, want := range map[string]string{"a": "it is no argument", "=b": "it is no argument", "a=c": "a is there already", "x=@" + content + ".none": "next: name a file"} {
+	for text, want := range map[string]string{"a": "it is no argument", "=b": "it is no argument", "a=c": "argument a given twice", "x=@" + content + ".none": "next: name a file"} {
 		if err := l.Set(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}

@@ -200,7 +200,7 @@ func (l *turnLimit) Set(value string) error {
 	n, err := strconv.Atoi(value)
 	switch {
 	case err != nil:
-		return errors.New("it is no whole number")
+		return errors.New("not an integer")
 	case n <= 0:
 		return errNotAboveZero
 	}

@@ -44,7 +44,7 @@ func TestWrongUsage(t *testing.T) {
 		"a tool in small letters":     {[]string{"run", "--tools", "Read,bash(ls)", "Do it."}, "there is no tool bash(ls)…next: write Bash"},
 		"turns below zero":            {[]string{"run", "--max-turns", "-3", "Do it."}, `"-3" for "--max-turns" flag: it must be above zero…next: leave the flag out`},
 		"no turns":                    {[]string{"run", "--max-turns", "0", "Do it."}, "it must be above zero"},
-		"turns in words":              {[]string{"run", "--max-turns", "many", "Do it."}, "it is no whole number…next: drover run --help"},
+		"turns in words":              {[]string{"run", "--max-turns", "many", "Do it."}, "not an integer…next: drover run --help"},
 		"side calls without turns":    {[]string{"run", "--side-calls", "3", "Do it."}, "--side-calls counts for each of --max-turns, and there is no --max-turns…next: add --max-turns, or leave --side-calls out"},
 		"dollars below zero":          {[]string{"run", "--max-usd", "-1", "Do it."}, `"-1" for "--max-usd" flag: it must be above zero`},
 		"no number of dollars":        {[]string{"run", "--max-usd", "NaN", "Do it."}, "it is no amount…next: give dollars"},

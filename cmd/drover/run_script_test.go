@@ -105,7 +105,7 @@ func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
 	if code != exitError || stdout != "" {
 		t.Errorf("exit code %d, stdout %q; want 1 and nothing", code, stdout)
 	}
-	for _, words := range []string{"walls of level cell are asked for", "bwrap", "\n  next: ", "drover run --isolation "} {
+	for _, words := range []string{"level cell is not available", "bwrap", "\n  next: ", "drover run --isolation "} {
 		if !strings.Contains(stderr, words) {
 			t.Errorf("stderr %q lacks %q", stderr, words)
 		}

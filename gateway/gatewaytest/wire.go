@@ -80,8 +80,8 @@ var wire = &gateway.Wire{
 	ErrorName:   errorName,
 	Overloaded:  StatusOverloaded,
 	RetryHeader: retryHeader,
-	Practice: func(gateway.Route, bool) gateway.Reply {
-		return gateway.Reply{ContentType: streamType, Body: event("done", done{"practice"})}
+	WarmUpAnswer: func(gateway.Route, bool) gateway.Reply {
+		return gateway.Reply{ContentType: streamType, Body: event("done", done{"warm-up"})}
 	},
 	Replay: gateway.Variations{
 		RequestHeaders: []string{AgentHeader, SessionHeader},

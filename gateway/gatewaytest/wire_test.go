@@ -245,9 +245,9 @@ func TestWire_Turns(t *testing.T) {
 	wantError(t, err, 402, "purse_empty", "the main conversation has made 2")
 }
 
-func TestWire_Practice(t *testing.T) {
+func TestWire_WarmUp(t *testing.T) {
 	run := serve(t, gateway.RunOptions{Upstream: upstream(t, seven)})
-	end, ok := run.Practise()
+	end, ok := run.WarmUp()
 	if _, err := run.ask(t, gatewaytest.Question{Model: "delphi-2", Stream: true}); !ok || err != nil {
 		t.Errorf("got %v, %v", ok, err)
 	}
@@ -324,8 +324,8 @@ func TestWire_WhatIsRequired(t *testing.T) {
 	}
 	_, err = run.ask(t, gatewaytest.Question{Model: "Delphi-2"})
 	wantError(t, err, gatewaytest.StatusOverloaded, "crowded", "")
-	if _, ok := run.Practise(); ok {
-		t.Error("there is nothing to practise with")
+	if _, ok := run.WarmUp(); ok {
+		t.Error("there is nothing to warm up with")
 	}
 	want := gateway.Count{Requests: 2, Tokens: gateway.Tokens{Input: 1000, Output: 200}}
 	if got := run.Usage(); got.ByAgent[gateway.MainAgent] != want || got.Unpriced[0] != "delphi-2" {

@@ -2,7 +2,7 @@
 
 // Command setup prepares a checkout of Drover: the pinned Claude Code CLI in .drover, and
 // bubblewrap, socat and tmux from the distribution where they are missing and may be installed. What is
-// there already is left alone, so a second run only looks. What cannot be set up is named together
-// with the command that would do it; only a missing CLI makes the command fail, since everything
+// there already is left alone, so a second run only looks. If it cannot install something,
+// it prints the command that does; only a missing CLI makes the command fail, since everything
 // else has a weaker substitute.
 package main

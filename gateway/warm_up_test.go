@@ -11,9 +11,9 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// What is answered for practice goes nowhere and costs nothing. Then everything is as before, also for whoever
-// ends twice while others still practise.
-func TestPracticeGoesNowhere(t *testing.T) {
+// An answer of a warm-up goes nowhere and costs nothing. Then everything is as before, also for whoever
+// ends twice while others still warm up.
+func TestWarmUp_GoesNowhere(t *testing.T) {
 	sent := 0
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {
 		sent++
@@ -21,11 +21,11 @@ func TestPracticeGoesNowhere(t *testing.T) {
 	}}
 	tracker := guard.NewTracker(guard.Budget{MaxRequests: 1})
 	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: upstream, Trackers: []*guard.Tracker{tracker}})
-	first, ok := run.Practise()
-	second, _ := run.Practise()
+	first, ok := run.WarmUp()
+	second, _ := run.WarmUp()
 	for range 2 {
-		if w := post(run, question); !ok || w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "msg_practice") {
-			t.Errorf("practice is answered with %d, %s", w.Code, w.Body)
+		if w := post(run, question); !ok || w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "msg_warm_up") {
+			t.Errorf("the warm-up is answered with %d, %s", w.Code, w.Body)
 		}
 		first()
 		first()
@@ -36,7 +36,7 @@ func TestPracticeGoesNowhere(t *testing.T) {
 	second()
 	for _, want := range []int{http.StatusOK, http.StatusPaymentRequired} {
 		if w := post(run, question); w.Code != want {
-			t.Errorf("after practice: status %d, want %d", w.Code, want)
+			t.Errorf("after the warm-up: status %d, want %d", w.Code, want)
 		}
 	}
 	if sent != 1 || tracker.Consumed().Requests != 1 {
@@ -44,9 +44,9 @@ func TestPracticeGoesNowhere(t *testing.T) {
 	}
 }
 
-func TestThereIsNoPracticeWithBedrock(t *testing.T) {
+func TestWarmUp_NotWithBedrock(t *testing.T) {
 	run := open(t, gateway.New(nil), gateway.RunOptions{Upstream: whole(gateway.WireBedrock)})
-	end, ok := run.Practise()
+	end, ok := run.WarmUp()
 	defer end()
 	if ok {
 		t.Error("there is")
