@@ -100,7 +100,7 @@ var forPrograms = []struct {
 	{regexp.MustCompile(`the conversation in Options\.Store: .*not found: (conversation )`), "--resume: $1"},
 	{regexp.MustCompile(`, or give a key with isolation\.WithAPIKey`), ""},
 	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
-	{regexp.MustCompile(`Isolation\.Weakest, (drover run)`), "$1"},
+	{regexp.MustCompile(`set Isolation\.Weakest \((drover run [^)\n]*)\)`), "use $1"},
 	{regexp.MustCompile(`give one of them another MountPath`), "give one of them another path: --mount folder:path"},
 	{regexp.MustCompile(`, or leave it out with Exclude`), ", or mount less"},
 	{regexp.MustCompile(`\bexclude (it|what cannot be read)`), "mount less"},
