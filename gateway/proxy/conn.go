@@ -76,9 +76,11 @@ func (c *outbound) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Write counts before it writes: the host may have answered, and the attempt be over, before the write returns.
 func (c *outbound) Write(b []byte) (int, error) {
+	c.note(&c.up, len(b))
 	n, err := c.Conn.Write(b)
-	c.note(&c.up, n)
+	c.up.Add(int64(n - len(b)))
 	return n, err
 }
 
