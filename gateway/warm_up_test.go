@@ -11,8 +11,7 @@ import (
 	"github.com/drover-agents/drover/guard"
 )
 
-// An answer of a warm-up goes nowhere and costs nothing. Then everything is as before, also for whoever
-// ends twice while others still warm up.
+// A warm-up calls no model and costs nothing. Calls pass again once every warm-up has ended; ending one twice counts once.
 func TestWarmUp_GoesNowhere(t *testing.T) {
 	sent := 0
 	upstream := &upstreamFunc{gateway.WireAnthropic, func(*http.Request) (*http.Response, error) {

@@ -49,7 +49,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		r.opts.Store = snapshotStore{r.opts.Store, r.opts.Resume, r.session.entries}
 	}
 	if !ours {
-		missing := []string{"the CLI is started by a Spawner of the caller's, and no walls are put around it here"}
+		missing := []string{"a Spawner of the caller starts the CLI, and Drover does not isolate it"}
 		if len(req.Limits()) > 0 {
 			missing = append(missing, "no gateway enforces budgets: the CLI itself keeps a limit in dollars, and an evaluation checks the others after each turn")
 		}

@@ -277,13 +277,13 @@ func TestFieldsThatMakeNoSenseAreRefusedByName(t *testing.T) {
 		config claudecode.Config
 		wants  []string
 	}{
-		"a mode that is none":          {config{PermissionMode: "yolo"}, []string{"Config.PermissionMode", `"yolo"`, "default, acceptEdits, plan, bypassPermissions"}},
+		"an invalid mode":              {config{PermissionMode: "yolo"}, []string{"Config.PermissionMode", `"yolo"`, "default, acceptEdits, plan, bypassPermissions"}},
 		"local settings":               {config{SettingSources: []string{"local"}}, []string{"Config.SettingSources", "local"}},
 		"settings of nobody":           {config{SettingSources: []string{"mine"}}, []string{"Config.SettingSources", `"mine"`}},
 		"a credential as a variable":   {config{Env: map[string]string{"ANTHROPIC_API_KEY": "x"}}, []string{"Config.Env", "ANTHROPIC_API_KEY", "Isolation.APIKey"}},
-		"walls twice":                  {config{Sandbox: &claude.Sandbox{}, Isolation: &isolation.Isolation{Sandbox: &isolation.Sandbox{}}}, []string{"Config.Sandbox", "Isolation"}},
-		"walls of the CLI's own":       {config{Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{DenyRead: []string{"/"}}}}, []string{"Config.Sandbox", "DenyRead"}},
-		"walls around a spawner":       {config{Base: spawned, Sandbox: &claude.Sandbox{}}, []string{"Config.Isolation", "Spawner"}},
+		"a sandbox twice":              {config{Sandbox: &claude.Sandbox{}, Isolation: &isolation.Isolation{Sandbox: &isolation.Sandbox{}}}, []string{"Config.Sandbox", "Isolation"}},
+		"an invalid sandbox":           {config{Sandbox: &claude.Sandbox{Filesystem: &claude.SandboxFilesystem{DenyRead: []string{"/"}}}}, []string{"Config.Sandbox", "DenyRead"}},
+		"a sandbox with a spawner":     {config{Base: spawned, Sandbox: &claude.Sandbox{}}, []string{"Config.Isolation", "Spawner"}},
 		"a negative length":            {config{MaxTokens: -1}, []string{"Config.MaxTokens"}},
 		"two modes":                    {config{Base: &claude.Options{PermissionMode: claude.ModePlan}, PermissionMode: claude.ModeDefault}, []string{"Config.PermissionMode", "plan"}},
 		"an effort of Base":            {config{Base: &claude.Options{Model: "claude-opus-4-5", Effort: claude.EffortMax}}, []string{"Config.Base", "claude-opus-4-5", `"max"`}},
