@@ -122,7 +122,7 @@ func TestTheKeyStaysOutsideOfTheRun(t *testing.T) {
 	const key = "fake-key-that-must-not-be-seen"
 	model := claudetest.NewModel(t, bash(`env; cat /proc/*/environ | tr '\0' '\n'; grep -rs fake-key "$HOME" . /tmp; echo done`), script.Text("Done.").Always())
 	p := newProgram(t, model.URL()).setEnv(map[string]string{"ANTHROPIC_API_KEY": key, "MY_PASSWORD": key})
-	got := p.run("run", "--json", "--allow", "shellExecute", "Look around.")
+	got := p.run("run", "--json", "--permission-mode", "allow", "Look around.")
 	result, _, _ := model.ToolResult("Bash")
 	if got.code != 0 || strings.Contains(got.out+result, key) || !strings.Contains(result, "CLAUDE_CONFIG_DIR") || !strings.Contains(result, "done") {
 		t.Errorf("exit code %d; the key is in what the command saw, or it saw nothing: %s", got.code, result)
