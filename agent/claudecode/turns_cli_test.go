@@ -55,7 +55,7 @@ func TestMaxTurns_HonestRunIsNotCutEarlier(t *testing.T) {
 				t.Errorf("the run ended with %s: %v", last.Status, last.Cause)
 			}
 			if calls := of[gateway.ModelCall](got); len(calls) < 8 || summaries == 0 {
-				t.Errorf("there were %d calls and %d summaries", len(calls), summaries)
+				t.Errorf("there were %d calls and %d summaries: %+v\nthe last event before the end is %+v", len(calls), summaries, calls, got[max(0, len(got)-2)])
 			}
 		})
 	}
