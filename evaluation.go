@@ -66,7 +66,7 @@ type evaluation struct {
 	before  string             // the conversation as it was before the turn under way
 	forks   bool               // the conversation that is resumed stays as it is
 	record  *Transcript
-	seq     int64
+	seq     int64 // of the last event
 	began   time.Time
 	past    pastCalls
 	goOn    string // what to say first instead of the prompt
@@ -159,6 +159,7 @@ func (e *evaluation) exclusively(ctx context.Context, emit emitFunc, do func(con
 	defer e.begins(nil)
 	out := &output{evaluation: e, emit: emit, leave: func() { cancel(errLeft) }}
 	ctx, end, err := e.prepare(ctx)
+	out.ctx = context.WithoutCancel(ctx)
 	if err != nil {
 		return nil, e.finish(ctx, out, nil, err)
 	}
@@ -317,7 +318,7 @@ func (e *evaluation) request() (agent.Request, error) {
 func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 	e.reach(ctx, StageRun)
 	adapter := e.adapter
-	o := &agent.RunnerOptions{Logger: e.opts.Logger, NewRunID: func() string { return e.run.RunID }}
+	o := &agent.RunnerOptions{Logger: e.opts.Logger}
 	if opener, ok := adapter.(agent.Opener); ok {
 		talk, err := opener.Open(ctx, r)
 		if err != nil {
@@ -446,7 +447,7 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *t
 	ctx, end := e.host.begin(ctx)
 	defer end()
 	request := e.asked
-	request.Prompt, request.Resume, request.Fork = text, e.resumeToken(), e.forks
+	request.Prompt, request.Resume, request.Fork, request.LastSeq = text, e.resumeToken(), e.forks, e.seq
 	for ev, err := range e.runner.Run(ctx, request) {
 		if err != nil {
 			return nil, errors.Join(err, e.host.settle(ctx, nil))
@@ -454,7 +455,6 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *t
 		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
 		t.Kinds[ev.Kind]++
 		e.host.saw(ctx, ev)
-		e.follow(ctx, ev)
 		switch what := ev.Payload.(type) {
 		case event.Error:
 			if !what.Recoverable {
@@ -462,8 +462,10 @@ func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *t
 			}
 		case event.Done:
 			t.Done, t.ended = what, ev
-			continue // whether it is the end, we decide
+			e.host.recordTurn(ctx, ev) // whether it is the end, we decide
+			continue
 		}
+		e.seq = ev.Seq
 		emit(ev)
 	}
 	err = e.host.settle(ctx, t)

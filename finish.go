@@ -16,20 +16,25 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-// output is where the events of an evaluation go.
+// output records the events of an evaluation, and gives them to telemetry and to the reader.
 type output struct {
 	*evaluation
+	ctx   context.Context
 	emit  emitFunc
 	leave func()
 	left  bool
 	// held is an error that ended a turn. Whether it ended the evaluation too is known when something
 	// follows, or nothing does.
 	held *event.Event
+	part event.Position // of the last part of a text
 }
 
 // take passes an event on, until the reader leaves.
 func (o *output) take(ev event.Event) bool {
-	o.release(true)
+	if o.held != nil {
+		o.give(o.release(true))
+		o.held = nil
+	}
 	if failure, ok := ev.Payload.(event.Error); ok && !failure.Recoverable {
 		o.held = &ev
 		return !o.left
@@ -37,39 +42,56 @@ func (o *output) take(ev event.Event) bool {
 	return o.give(ev)
 }
 
-// release passes on the error that is held back, which the evaluation has survived or not.
-func (o *output) release(survived bool) {
-	if o.held == nil {
-		return
-	}
+// release is the error that was held, which the evaluation has survived or not.
+func (o *output) release(survived bool) event.Event {
 	ev := *o.held
-	o.held = nil
 	if failure, ok := ev.Payload.(event.Error); ok {
 		failure.Recoverable = survived
 		ev.Payload = failure
 	}
-	o.give(ev)
+	return ev
 }
 
-// give numbers an event.
+// give records an event and delivers it.
 func (o *output) give(ev event.Event) bool {
+	ev, err := o.record(ev)
+	if err != nil && o.host != nil {
+		o.host.lose(err)
+	}
+	return o.deliver(ev)
+}
+
+// record puts an event into the log of the session, unless it was recorded when it happened, and gives it its position.
+// Parts of a text are not recorded: the text follows.
+func (o *output) record(ev event.Event) (event.Event, error) {
+	if _, isPart := ev.Payload.(event.TextDelta); isPart {
+		if last := o.opts.Session.Last(); last != o.part.Entry {
+			o.part = event.Position{Entry: last}
+		}
+		o.part.Part++
+		ev.Position = o.part
+	}
+	if ev.Position.Entry != 0 {
+		return ev, nil
+	}
+	entry, err := o.opts.Session.Dispatch(o.ctx, ev)
+	ev.Position.Entry = entry
+	return ev, err
+}
+
+// deliver gives an event to telemetry, and to the reader until it leaves. The reader's loop may panic.
+func (o *output) deliver(ev event.Event) bool {
+	o.follow(o.ctx, ev)
 	if o.left {
 		return false
 	}
-	o.seq++
-	ev.Seq, ev.RunID = o.seq, o.run.RunID
-	if !o.deliver(ev) {
+	o.deliveries.Add(1)
+	defer o.deliveries.Add(1)
+	if !o.emit(ev) {
 		o.left = true
 		o.leave()
 	}
 	return !o.left
-}
-
-// deliver gives an event to the reader, whose loop may panic.
-func (o *output) deliver(ev event.Event) bool {
-	o.deliveries.Add(1)
-	defer o.deliveries.Add(1)
-	return o.emit(ev)
 }
 
 // finish records the end, whatever it is, and tells of it.
@@ -85,20 +107,22 @@ func (e *evaluation) finish(ctx context.Context, out *output, o *outcome, err er
 	} else {
 		e.dispatchValue(ctx, o.value)
 	}
-	if _, kept := e.opts.Session.Dispatch(ctx, e.executed(failure)); kept != nil {
-		failure = e.unrecorded(failure, kept)
-	}
-	err = nil
-	if failure != nil {
-		err = failure
+	before := e.seq
+	last := e.lastEvents(out, failure)
+	if kept := e.recordEnd(out, last, failure); kept != nil {
+		e.seq, failure = before, e.unrecorded(failure, kept)
+		last = e.lastEvents(out, failure)
 	}
 	e.logEnd(ctx, failure)
 	e.observed(failure)
-	e.tellEnd(out, failure)
-	if failure == nil {
-		o.Summary = e.summary
+	for _, ev := range last {
+		out.deliver(ev)
 	}
-	return err
+	if failure != nil {
+		return failure
+	}
+	o.Summary = e.summary
+	return nil
 }
 
 // unrecorded is the error of an evaluation whose end could not be recorded.
@@ -111,8 +135,26 @@ func (e *evaluation) unrecorded(failure *EvaluationError, kept error) *Evaluatio
 	return failure
 }
 
-// tellEnd gives the last events: why it failed, if it did, and the done.
-func (e *evaluation) tellEnd(out *output, failure *EvaluationError) {
+// recordEnd records the last events, and how the prompt was executed. The error says what could not be recorded.
+func (e *evaluation) recordEnd(out *output, last []event.Event, failure *EvaluationError) (err error) {
+	for i := range last {
+		if last[i], err = out.record(last[i]); err != nil {
+			return err
+		}
+	}
+	_, err = e.opts.Session.Dispatch(out.ctx, e.executed(failure))
+	return err
+}
+
+// lastEvents are why it failed, if it did, and the done.
+func (e *evaluation) lastEvents(out *output, failure *EvaluationError) []event.Event {
+	var last []event.Event
+	switch {
+	case out.held != nil:
+		last = append(last, out.release(false))
+	case failure != nil && failure.Summary.Status == event.DoneError:
+		last = append(last, e.made(event.Error{Code: codeEvaluation, Message: failure.Message, Cause: failure}))
+	}
 	done := event.Done{
 		Status: event.DoneSuccess, Result: e.summary.Text, Output: e.summary.Structured, Usage: e.summary.Usage,
 		ResumeToken: e.summary.ResumeToken, Duration: e.summary.Duration,
@@ -125,21 +167,18 @@ func (e *evaluation) tellEnd(out *output, failure *EvaluationError) {
 		if e.summary.NotStored != "" { // of a run that was stopped the agent tells nothing but the done
 			done.Reason = strings.TrimPrefix(done.Reason+"; "+e.summary.NotStored, "; ")
 		}
-		if out.held == nil && done.Status == event.DoneError {
-			out.held = new(e.made(event.Error{Code: codeEvaluation, Message: failure.Message, Cause: failure}))
-		}
 	}
-	out.release(false)
-	out.give(e.made(done))
+	return append(last, e.made(done))
 }
 
 // codeEvaluation is the code of an error that the agent has not told itself.
 const codeEvaluation = "EVALUATION_ERROR"
 
-// made is an event of ours.
+// made is the next event of the run, and one of ours.
 func (e *evaluation) made(p event.Payload) event.Event {
+	e.seq++
 	ev := event.New(p)
-	ev.Agent, ev.SessionID = e.adapter.Agent(), e.summary.SessionID
+	ev.Agent, ev.SessionID, ev.RunID, ev.Seq = e.adapter.Agent(), e.summary.SessionID, e.run.RunID, e.seq
 	return ev
 }
 

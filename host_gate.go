@@ -112,10 +112,12 @@ func (h *host) decided(e event.Event) error {
 	if d, ok := e.Payload.(event.Decision); ok {
 		h.calls.Decided(d)
 	}
-	if _, err := h.opts.Session.Dispatch(context.Background(), e); err != nil {
+	entry, err := h.opts.Session.Dispatch(context.Background(), e)
+	if err != nil {
 		h.lose(err)
 		return err
 	}
+	e.Position.Entry = entry
 	h.say(e)
 	return nil
 }

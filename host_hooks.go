@@ -67,7 +67,7 @@ func (h *host) happened(ctx context.Context, agentID string, what event.Payload)
 	h.beat()
 	e := event.New(what)
 	e.Agent, e.RunID, e.AgentID = h.adapter.Agent(), h.runContext().RunID, agentID
-	h.dispatch(ctx, e)
+	e.Position = h.dispatch(ctx, e)
 	h.say(e)
 }
 

@@ -16,35 +16,48 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// saw records an event of the agent. Its number in the session is that of the log.
+// saw takes note of an event of the agent, before it is recorded.
 func (h *host) saw(ctx context.Context, ev event.Event) {
 	h.beat()
-	ctx = context.WithoutCancel(ctx)
 	h.countTurn(ev)
 	switch what := ev.Payload.(type) {
-	case event.TextDelta:
-		return // the text comes once more, whole
-	case event.Decision, event.PermissionRequest, SubagentStarted, SubagentStopped, Compacting:
-		return // recorded when they were told
 	case event.ToolCall:
 		what.AgentID = cmp.Or(what.AgentID, ev.AgentID)
 		h.calls.Told(what)
 		h.past.open = append(h.past.open, openCall{what.ID, h.readOnly(what)})
 	case event.ToolResult:
 		h.past.ended(what)
-		h.recordResult(ctx, ev.AgentID, what)
+		h.recordResult(context.WithoutCancel(ctx), ev.AgentID, what)
 	case gateway.ModelCall:
 		h.past.retryAfter = time.Duration(what.RetryAfterMS * float64(time.Millisecond))
 	}
-	ev.Seq = 0
+}
+
+// kindTurnEnd is the kind of the log's entry for the done of a turn. A run may have several turns; it has one done.
+const kindTurnEnd event.Kind = "turn:done"
+
+// recordTurn records how a turn ended.
+func (h *host) recordTurn(ctx context.Context, ev event.Event) {
+	var done struct{ Payload json.RawMessage }
+	line, err := ev.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(line, &done)
+	}
+	if err != nil {
+		h.lose(err)
+		return
+	}
+	ev.Seq, ev.Payload = 0, event.Extension{Kind: kindTurnEnd, Data: done.Payload}
 	h.dispatch(ctx, ev)
 }
 
-// dispatch puts something into the session's log. One that takes nothing more ends the turn.
-func (h *host) dispatch(ctx context.Context, what any) {
-	if _, err := h.opts.Session.Dispatch(context.WithoutCancel(ctx), what); err != nil {
+// dispatch puts something into the session's log and returns its position. A log that takes nothing more ends the turn.
+func (h *host) dispatch(ctx context.Context, what any) event.Position {
+	entry, err := h.opts.Session.Dispatch(context.WithoutCancel(ctx), what)
+	if err != nil {
 		h.lose(err)
 	}
+	return event.Position{Entry: entry}
 }
 
 // countTurn counts the model calls of the main agent.

@@ -160,9 +160,6 @@ func (e *evaluation) announce(ctx context.Context, failure *EvaluationError, wai
 		Code: CodeRetry, Recoverable: true, Cause: failure,
 		Message: fmt.Sprintf("attempt %d of %d follows in %s: %s", next, e.opts.Retry.filled().MaxAttempts, wait.Round(time.Millisecond), failure.Message),
 	})
-	if e.host != nil {
-		e.host.saw(ctx, told)
-	}
 	emit(told)
 }
 

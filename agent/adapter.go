@@ -22,7 +22,7 @@ type Adapter interface {
 	// never a model.
 	Ready(ctx context.Context) Readiness
 	// Run has the agent work on one prompt. The last event is an [event.Done]; the events carry
-	// neither RunID, Seq nor Role, which are the [Runner]'s to give. A run that cannot begin yields
+	// neither RunID, Seq, Position nor Role, which are the [Runner]'s to give. A run that cannot begin yields
 	// one error and no event. Later an error says that the run broke; it is the last pair.
 	//
 	// When ctx ends the adapter stops the agent, and still yields a Done if it can do so soon. When

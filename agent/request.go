@@ -60,8 +60,10 @@ type Request struct {
 	// reached ends the run, in the middle of its turn.
 	Trackers []*guard.Tracker
 
-	// RunID names the run where the agent's traffic is counted. A Runner fills it in.
-	RunID string
+	// RunID names the run where the agent's traffic is counted, and LastSeq is the number of its last event so far: a
+	// run may go on over several requests. A Runner fills RunID in where it is empty.
+	RunID   string
+	LastSeq int64
 	// TraceParent and TraceState are the W3C trace context in which the agent works.
 	TraceParent, TraceState string
 	// Transcript is given every line that the agent writes down about the conversation, of each source in

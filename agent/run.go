@@ -134,7 +134,7 @@ func normalise(e *event.Event) error {
 	if e.Payload == nil {
 		return errors.New("the adapter yielded an event without a payload")
 	}
-	e.Payload = pointedTo(e.Payload)
+	e.Payload, e.Position = pointedTo(e.Payload), event.Position{}
 	e.Kind = e.Payload.EventKind()
 	if _, isDone := e.Payload.(event.Done); !isDone && e.Kind == event.KindDone {
 		return fmt.Errorf("the adapter yielded a done event that is a %T", e.Payload)

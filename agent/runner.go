@@ -25,7 +25,7 @@ import (
 type RunnerOptions struct {
 	// Role is the part that the agent plays among several. Its events carry it.
 	Role string
-	// Defaults say what holds where a request says nothing. They have no Resume, Fork, Fresh, Host or Ledger.
+	// Defaults say what holds where a request says nothing. They have no Resume, Fork, Fresh, Host, Ledger or LastSeq.
 	Defaults Request
 
 	// Policies judge the tool calls of every run, beside the permissions and lists of the request.
@@ -84,8 +84,8 @@ func NewRunner(a Adapter, opts *RunnerOptions) (*Runner, error) {
 	if opts != nil {
 		r.opts = *opts
 	}
-	if d := r.opts.Defaults; d.Resume != "" || d.Fork || d.Fresh || d.Host != nil || d.Ledger != nil {
-		return nil, errors.New("agent: Defaults cannot have Resume, Fork, Fresh, Host or Ledger; give them to the run that they are for")
+	if d := r.opts.Defaults; d.Resume != "" || d.Fork || d.Fresh || d.Host != nil || d.Ledger != nil || d.LastSeq != 0 {
+		return nil, errors.New("agent: Defaults cannot have Resume, Fork, Fresh, Host, Ledger or LastSeq; give them to the run that they are for")
 	}
 	r.opts.fill()
 	return r, nil
@@ -189,7 +189,8 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 		teller.TellTo(x.merged.tell)
 	}
 	req.Host = host
-	req.RunID = cmp.Or(req.RunID, x.id)
+	x.id, x.seq = cmp.Or(req.RunID, x.id), req.LastSeq
+	req.RunID = x.id
 	x.req = req
 	return x, nil
 }

@@ -32,7 +32,7 @@ func TestARunnerThatCannotBeMadeSaysWhy(t *testing.T) {
 		{"a token for every run", good, agent.Request{Resume: "t"}, "Defaults cannot have Resume"},
 		{"always fresh", good, agent.Request{Fresh: true}, "Defaults cannot have Resume, Fork, Fresh"},
 		{"always another", good, agent.Request{Fork: true}, "Defaults cannot have Resume, Fork, Fresh"},
-		{"one host for every run", good, agent.Request{Host: gate.NewEngine(nil, nil)}, "Defaults cannot have Resume, Fork, Fresh, Host or Ledger"},
+		{"one host for every run", good, agent.Request{Host: gate.NewEngine(nil, nil)}, "Defaults cannot have Resume, Fork, Fresh, Host, Ledger or LastSeq"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestRunsHaveDifferentIDs(t *testing.T) {
 // What an adapter says of agent and time holds; number, run and role are the runner's alone.
 func TestTheRunnerNumbersAndTheAdapterNames(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	forged := event.Event{Kind: "wrong", Agent: "sub-agent", Time: at, RunID: "forged", Seq: 99, Role: "boss", Payload: text("a")}
+	forged := event.Event{Kind: "wrong", Agent: "sub-agent", Time: at, RunID: "forged", Seq: 99, Position: event.Position{Entry: 9}, Role: "boss", Payload: text("a")}
 	events := collect(t, scripted(t, agenttest.EmitEvents(forged), agenttest.Done("")).Run(t.Context(), agent.Request{}))
 	want := event.Event{Kind: event.KindText, Agent: "sub-agent", Time: at, RunID: events[1].RunID, Seq: 1, Role: role, Payload: text("a")}
 	if diff := cmp.Diff(want, events[0]); diff != "" {

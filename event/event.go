@@ -42,9 +42,11 @@ type Event struct {
 	Time time.Time
 	// SessionID ties the event to a conversation of the agent. It is no token to resume with.
 	SessionID string
-	// RunID is the run, and Seq the place of the event in it, from 1. Zero means not numbered yet.
+	// RunID is the run, and Seq the number of the event in it, from 1. Zero means not numbered yet.
 	RunID string
 	Seq   int64
+	// Position is where the event is in the log of a session. Zero means that it is in none.
+	Position Position
 	// Turn is the model call of the main agent that the event belongs to, from 1. Zero means that it
 	// came before the first one, or that the agent does not tell.
 	Turn int

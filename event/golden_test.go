@@ -56,7 +56,7 @@ var goldenEvents = map[string][]Event{
 	},
 	"tool_use": {
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: ToolCall{ID: "toolu_1", Name: "Bash", Input: json.RawMessage(`{"command":"ls <a >b && pwd","b":1.50,"a":12345678901234567890}`), Description: "List files"}},
-		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", RunID: "r1", Seq: 7, Turn: 2, ParentToolUseID: "toolu_0", AgentID: "a1", Role: "reviewer", Metadata: map[string]json.RawMessage{"depth": json.RawMessage(`3`), "model": json.RawMessage(`"m"`)}, Payload: ToolCall{ID: "toolu_2", Name: "mcp__files__read", AgentID: "a1", Dir: "/work"}},
+		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", RunID: "r1", Seq: 7, Position: Position{Entry: 12}, Turn: 2, ParentToolUseID: "toolu_0", AgentID: "a1", Role: "reviewer", Metadata: map[string]json.RawMessage{"depth": json.RawMessage(`3`), "model": json.RawMessage(`"m"`)}, Payload: ToolCall{ID: "toolu_2", Name: "mcp__files__read", AgentID: "a1", Dir: "/work"}},
 	},
 	"tool_result": {
 		{Agent: "claude-code", Time: goldenTime, SessionID: "s1", Payload: ToolResult{ID: "toolu_1", Name: "Bash", Status: ToolSuccess, Output: json.RawMessage(`"<a>"`), Duration: 1500*time.Millisecond + 400*time.Microsecond, InputDigest: "i", OutputDigest: "o"}},

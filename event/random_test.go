@@ -166,7 +166,8 @@ func events() *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
 		return Event{
 			Agent: words(t), SessionID: words(t), RunID: words(t), ParentToolUseID: CallID(words(t)), AgentID: words(t), Role: words(t),
-			Seq: rapid.Int64Range(0, maxCount).Draw(t, "seq"), Turn: rapid.IntRange(0, 1000).Draw(t, "turn"),
+			Position: Position{rapid.Int64Range(1, maxCount).Draw(t, "entry"), rapid.IntRange(0, 1000).Draw(t, "part")},
+			Seq:      rapid.Int64Range(0, maxCount).Draw(t, "seq"), Turn: rapid.IntRange(0, 1000).Draw(t, "turn"),
 			Time:     time.Unix(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "sec"), rapid.Int64Range(0, 999_999_999).Draw(t, "nsec")),
 			Metadata: rawMap().Draw(t, "metadata"), Payload: payloads().Draw(t, "payload"),
 		}

@@ -120,6 +120,8 @@ func (g generator) schemaOfField(f reflect.StructField) any {
 	switch {
 	case f.Type == reflect.TypeFor[json.RawMessage]() && f.Name == "Input":
 		return object{{"type", "object"}}
+	case f.Type == reflect.TypeFor[Position]():
+		return object{{"type", "string"}, {"pattern", `^[1-9][0-9]*([.][1-9][0-9]*)?$`}}
 	case f.Type == reflect.TypeFor[Kind]():
 		return object{{"type", "string"}, {"minLength", 1}}
 	case f.Name == "Timestamp": // before 1970 it is negative

@@ -137,6 +137,8 @@ func TestSchemaRefusesBrokenLines(t *testing.T) {
 		{"timestamp as text", `{"type":"x:y","agent":"a","timestamp":"now","sessionId":"s","payload":{}}`},
 		{"timestamp in fractions", `{"type":"x:y","agent":"a","timestamp":1.5,"sessionId":"s","payload":{}}`},
 		{"seq as text", `{"type":"x:y","agent":"a","timestamp":1,"sessionId":"s","seq":"1","payload":{}}`},
+		{"position as number", `{"type":"x:y","agent":"a","timestamp":1,"sessionId":"s","position":12,"payload":{}}`},
+		{"position of nothing", `{"type":"x:y","agent":"a","timestamp":1,"sessionId":"s","position":"0","payload":{}}`},
 		{"negative seq", `{"type":"x:y","agent":"a","timestamp":1,"sessionId":"s","seq":-1,"payload":{}}`},
 		{"metadata as list", `{"type":"x:y","agent":"a","timestamp":1,"sessionId":"s","metadata":[],"payload":{}}`},
 

@@ -19,6 +19,7 @@ type wire[P any] struct {
 	SessionID       string                     `json:"sessionId"`
 	RunID           string                     `json:"runId,omitzero"`
 	Seq             int64                      `json:"seq,omitzero"`
+	Position        Position                   `json:"position,omitzero"`
 	Turn            int                        `json:"turn,omitzero"`
 	ParentToolUseID CallID                     `json:"parentToolUseId,omitzero"`
 	AgentID         string                     `json:"agentId,omitzero"`
@@ -51,7 +52,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	}
 	line, err := marshalPlain(&wire[any]{
 		Type: kind, Agent: e.Agent, Timestamp: e.Time.UnixMilli(), SessionID: e.SessionID,
-		RunID: e.RunID, Seq: e.Seq, Turn: e.Turn, ParentToolUseID: e.ParentToolUseID, AgentID: e.AgentID, Role: e.Role,
+		RunID: e.RunID, Seq: e.Seq, Position: e.Position, Turn: e.Turn, ParentToolUseID: e.ParentToolUseID, AgentID: e.AgentID, Role: e.Role,
 		Metadata: e.Metadata, Payload: wireForm(e.Payload),
 	})
 	if err != nil {
@@ -75,7 +76,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	}
 	*e = Event{
 		Kind: w.Type, Agent: w.Agent, Time: time.UnixMilli(w.Timestamp), SessionID: w.SessionID,
-		RunID: w.RunID, Seq: w.Seq, Turn: w.Turn, ParentToolUseID: w.ParentToolUseID, AgentID: w.AgentID, Role: w.Role,
+		RunID: w.RunID, Seq: w.Seq, Position: w.Position, Turn: w.Turn, ParentToolUseID: w.ParentToolUseID, AgentID: w.AgentID, Role: w.Role,
 		Metadata: w.Metadata, Payload: payload,
 	}
 	return nil

@@ -128,8 +128,8 @@ func collect(ctx context.Context, a agent.Adapter, req agent.Request) ([]event.E
 			continue
 		case e.Payload == nil:
 			return events, fmt.Errorf("event %d has no payload", len(events)+1)
-		case e.RunID != "" || e.Seq != 0 || e.Role != "":
-			return events, fmt.Errorf("event %d has RunID %q, Seq %d, Role %q, which are the runner's to give", len(events)+1, e.RunID, e.Seq, e.Role)
+		case e.RunID != "" || e.Seq != 0 || e.Position != event.Position{} || e.Role != "":
+			return events, fmt.Errorf("event %d has RunID %q, Seq %d, Position %s, Role %q, which are the runner's to give", len(events)+1, e.RunID, e.Seq, e.Position, e.Role)
 		}
 		events = append(events, e)
 		_, over = e.Payload.(event.Done)
