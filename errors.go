@@ -340,10 +340,14 @@ func stopCause(ctx context.Context) error {
 	return &stopError{cause, ctx.Err()}
 }
 
-// because is an error of what was told to stop, with the reason.
+// because is an error of what was told to stop, with the reason. It matches the error of the context too.
 func because(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && stopped(err) && !errors.Is(err, cause) {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+	case stopped(err) && !errors.Is(err, cause):
 		return &stopError{cause, err}
+	case !stopped(err) && errors.Is(err, cause):
+		return &stopError{err, ctx.Err()}
 	}
 	return err
 }

@@ -81,6 +81,9 @@ func compile(d Definition, newOutput func(Definition) (output, error)) (*templat
 	c.names(d)
 	c.params("", d.Params)
 	t.outermost = scope(nil).inside(d.Params)
+	if d.Text != "" {
+		d.Sections = append([]*Section{{Key: "prompt", Title: "Prompt", Text: d.Text, NoOverrides: true, verbatim: true}}, d.Sections...)
+	}
 	c.sections(d.Sections, nil, t.outermost)
 	c.examples()
 	var err error
@@ -100,7 +103,7 @@ func (c *compiler) names(d Definition) {
 			c.add(Error{Part: n.field, Reason: fmt.Sprintf("%q is not 1 to 64 letters, digits, dots, _ or -, a letter or digit first", n.value)})
 		}
 	}
-	if len(d.Sections) == 0 {
+	if len(d.Sections) == 0 && d.Text == "" {
 		c.add(Error{Reason: "it has no sections"})
 	}
 }
@@ -139,7 +142,11 @@ func (c *compiler) section(s *Section, parent *node, at int, outer scope) {
 	n := c.place(s, parent, at)
 	n.scope = outer.inside(s.Params)
 	c.params(n.path, s.Params)
-	n.body = c.text(n, "text", s.Text)
+	if s.verbatim {
+		n.body, n.heading = text{s.Text, appendLiteral(nil, s.Text, 0, len(s.Text))}, ""
+	} else {
+		n.body = c.text(n, "text", s.Text)
+	}
 	n.summary = c.text(n, "summary", s.Summary)
 	if s.Visibility > Summary {
 		c.add(Error{Section: n.path, Reason: s.Visibility.String() + " is neither Full nor Summary"})

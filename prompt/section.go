@@ -47,6 +47,8 @@ type Section struct {
 	// NoOverrides keeps the section and its tools as they are written; see [Overrides].
 	NoOverrides bool
 	Children    []*Section
+
+	verbatim bool // it is a [Definition.Text]
 }
 
 // A Workspace is a folder that an agent works in, as package workspace makes it.

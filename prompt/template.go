@@ -7,13 +7,16 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// A Definition is what a template is made of. Namespace, Key and at least one section are required.
+// A Definition is what a template is made of. Namespace, Key, and a Text or at least one section are required.
 type Definition struct {
 	// Namespace and Key name the prompt. They are lower-cased; then they have lower-case letters,
 	// digits, ".", "_" and "-", begin with a letter or digit, and have at most 64.
 	Namespace, Key string
 	// Name is for events, errors and people. Empty means "namespace:key".
-	Name     string
+	Name string
+	// Text is a prompt of one text. It comes before the sections, exactly as it is written: without a heading, and "$" is
+	// not a placeholder. It is a section with the key "prompt" that cannot be overridden.
+	Text     string
 	Sections []*Section
 	// Policies come after those of the sections.
 	Policies []gate.Policy

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	_ "github.com/drover-agents/drover/gateway/bedrock" // for CLAUDE_CODE_USE_BEDROCK
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/schema"
 )
 
 // runOptions are the flags and the argument of drover run. The zero value, with a prompt, is ready to
@@ -31,6 +32,7 @@ type runOptions struct {
 	timeout   timeLimit
 
 	schemaFile, resume string
+	answer             *schema.Schema // what schemaFile says
 	walls              isolationFlags
 	files              mountFlags
 	file               fileFlags

@@ -5,11 +5,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"strings"
 	"sync"
@@ -20,12 +18,12 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 )
@@ -40,22 +38,29 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 		ctx, stop = context.WithTimeoutCause(ctx, limit, errTimeIsUp)
 		defer stop()
 	}
-	req, err := o.request(ctx, s.in)
-	if err != nil {
+	if err := o.readPrompt(ctx, s.in); err != nil {
 		return err
+	}
+	if err := promptly(ctx, o.readSchema); err != nil {
+		return err
+	}
+	current, err := workFolder()
+	if err != nil {
+		return fmt.Errorf("the current folder cannot be used: %w\n  next: cd into one that there is, and that you may enter", err)
 	}
 	files, err := o.openPlace(ctx, s.errs)
 	if err != nil {
 		return err
 	}
-	current := req.Dir
-	files.enter(&req)
-	j := &job{options: o, streams: s, request: req, place: files}
+	j := &job{options: o, streams: s, dir: current, place: files}
+	if files != nil {
+		j.dir = files.Root()
+	}
 	var leftover error
-	defer func() { err = withCleanup(err, errors.Join(leftover, j.cleanup())) }()
+	defer func() { err = withCleanup(err, errors.Join(leftover, j.summary().Cleanup)) }()
 	defer func() { err = files.leave(ctx, err, s.out) }() // when nothing of the run is left
 	in := o.isolate(&j.started)
-	model, err := o.openModel(ctx, in, req.Dir)
+	model, err := o.openModel(ctx, in, j.dir)
 	if err != nil {
 		return err
 	}
@@ -152,29 +157,6 @@ func (o *runOptions) check() error {
 	return nil
 }
 
-// request is what the flags ask of the agent.
-func (o *runOptions) request(ctx context.Context, in io.Reader) (agent.Request, error) {
-	prompt, err := o.readPrompt(ctx, in)
-	if err != nil {
-		return agent.Request{}, err
-	}
-	var answer json.RawMessage
-	if err := promptly(ctx, func() (err error) { answer, err = o.readSchema(); return err }); err != nil {
-		return agent.Request{}, err
-	}
-	dir, err := workFolder()
-	if err != nil {
-		return agent.Request{}, fmt.Errorf("the current folder cannot be used: %w\n  next: cd into one that there is, and that you may enter", err)
-	}
-	return agent.Request{
-		Settings: agent.Settings{
-			Dir: dir, Model: o.model, MaxTurns: int(o.maxTurns), SideCallsPerTurn: int(o.others), Budget: o.budget(),
-			Tools: o.tools, Permissions: o.effectivePermissions(),
-		},
-		Prompt: prompt, Resume: o.resume, OutputSchema: answer,
-	}, nil
-}
-
 // workFolder is the current folder, which may have been removed or closed to this user.
 func workFolder() (string, error) {
 	dir, err := os.Getwd()
@@ -184,29 +166,29 @@ func workFolder() (string, error) {
 	return dir, err
 }
 
-func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) (string, error) {
+// readPrompt reads the prompt from standard input where the flags say so, and checks it.
+func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) error {
 	if o.file.path != "" {
-		return "", nil // it has its own
+		return nil // it has its own
 	}
-	prompt := o.prompt
-	if prompt == "-" {
+	if o.prompt == "-" {
 		text, err := readAll(ctx, in)
 		if err != nil {
 			err = fmt.Errorf("reading the prompt from standard input: %w\n  next: send it there, and close it: echo \"Do it\" | drover run -", err)
 			if errors.Is(err, errTimeIsUp) {
-				return "", ending{exitLimit, err}
+				return ending{exitLimit, err}
 			}
-			return "", err
+			return err
 		}
-		prompt = text
+		o.prompt = text
 	}
-	if strings.TrimSpace(prompt) == "" {
-		return "", usageError("the prompt is empty\n  next: drover run \"What does this project do?\"")
+	if strings.TrimSpace(o.prompt) == "" {
+		return usageError("the prompt is empty\n  next: drover run \"What does this project do?\"")
 	}
-	if problem := prompttext.Problem(prompt); problem != "" {
-		return "", usageError("the prompt %s", problem)
+	if problem := prompttext.Problem(o.prompt); problem != "" {
+		return usageError("the prompt %s", problem)
 	}
-	return prompt, nil
+	return nil
 }
 
 // The largest files and inputs that the command reads: a prompt and an argument, and a schema.
@@ -239,32 +221,25 @@ func readAll(ctx context.Context, in io.Reader) (string, error) {
 }
 
 // readSchema reads and checks the schema of the answer, before anything is started.
-func (o *runOptions) readSchema() (json.RawMessage, error) {
+func (o *runOptions) readSchema() error {
 	if o.schemaFile == "" {
-		return nil, nil
+		return nil
 	}
 	text, err := plainfile.Read(o.schemaFile, maxSchemaFile)
 	if err != nil {
-		return nil, usageError("--schema: %w\n  next: give the path of a file with a JSON Schema", err)
+		return usageError("--schema: %w\n  next: give the path of a file with a JSON Schema", err)
 	}
-	err = checkSchema(text)
+	o.answer, err = schema.Parse(text)
+	if err == nil {
+		_, _, err = schema.ForCLI(o.answer)
+	}
 	if err == nil && !strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		err = errors.New("it is no object")
 	}
 	if err != nil {
-		return nil, usageError("--schema: %s is no JSON Schema for an answer: %w\n  next: correct it; the smallest one is {\"type\": \"object\"}", o.schemaFile, err)
+		return usageError("--schema: %s is no JSON Schema for an answer: %w\n  next: correct it; the smallest one is {\"type\": \"object\"}", o.schemaFile, err)
 	}
-	return text, nil
-}
-
-// checkSchema reports what the CLI would not take as the schema of an answer.
-func checkSchema(text json.RawMessage) error {
-	s, err := schema.Parse(text)
-	if err != nil {
-		return err
-	}
-	_, _, err = schema.ForCLI(s)
-	return err
+	return nil
 }
 
 // adapter finds the agent. Settings and servers of the user are left aside: a run does what its flags
@@ -297,21 +272,26 @@ type job struct {
 	options runOptions
 	streams streams
 	adapter agent.Adapter
-	request agent.Request
+	dir     string // in which the agent works
 	started processes
 	place   *place
-	// unfinished is an error if the agent has stopped before its task was done. Nil means that nobody knows.
-	unfinished func() error
-	// summary is that of an evaluation that is over. Nil means that there is none.
-	summary func() root.Summary
+	// result is that of the evaluation. Nil means that it has not begun.
+	result func() (*root.Response[prompt.JSON], error)
 }
 
-// cleanup is why something of an evaluation is left.
-func (j *job) cleanup() error {
-	if j.summary == nil {
-		return nil
+// summary is that of the evaluation, which is over.
+func (j *job) summary() root.Summary {
+	if j.result == nil {
+		return root.Summary{}
 	}
-	return j.summary().Cleanup
+	resp, err := j.result()
+	if failure, ok := errors.AsType[*root.EvaluationError](err); ok {
+		return failure.Summary
+	}
+	if resp == nil {
+		return root.Summary{}
+	}
+	return resp.Summary
 }
 
 // Reasons for which a run is stopped, other than signals.
@@ -335,19 +315,21 @@ func (j *job) run(parent context.Context) error {
 	defer cancel(nil)
 	display, approver := j.display(func(err error) { cancel(outputLost{err}) })
 	defer display.close()
-	events, err := j.events(ctx, approver)
+	p, err := j.prompt()
 	if err != nil {
 		return err
 	}
+	run := root.Stream(ctx, j.adapter, p, j.evaluation(ctx, approver))
+	j.result = run.Response
 	stopping := sync.OnceFunc(display.stopping)
 	defer afterEnd(ctx, stopping)()
 	defer j.killWhenAsked(ctx)()
 	seen := outcome{options: &j.options, show: display.show}
-	for e, err := range events {
+	for e, err := range run.Events() {
 		if err != nil && seen.done.Status == "" {
 			return err
 		}
-		if err != nil { // the end of an evaluation has told of it
+		if err != nil { // the done has told of it
 			break
 		}
 		if ctx.Err() != nil {
@@ -360,23 +342,26 @@ func (j *job) run(parent context.Context) error {
 		fmt.Fprintln(j.streams.errs, "drover: "+seen.notKept)
 	}
 	err = seen.ending(context.Cause(ctx))
-	if j.unfinished != nil && cameToItsEnd(err) {
-		return errors.Join(j.unfinished(), err)
+	if done := j.summary().Completion; cameToItsEnd(err) && !done.Done {
+		return errors.Join(errUnfinished(j.options.file.agent, done), err)
 	}
 	return err
 }
 
-// events runs the agent on the prompt of the command line, or on that of a file.
-func (j *job) events(ctx context.Context, approver gate.Approver) (iter.Seq2[event.Event, error], error) {
-	if j.options.file.agent != nil {
-		return j.evaluate(ctx, approver)
+// prompt is that of the command line, or of the file.
+func (j *job) prompt() (*prompt.Prompt[prompt.JSON], error) {
+	var more []*prompt.Section
+	if j.place != nil {
+		more = append(more, j.place.Section())
 	}
-	runner, err := agent.NewRunner(j.adapter, &agent.RunnerOptions{Policies: j.policies(), Approver: approver})
+	if f := j.options.file.agent; f != nil {
+		return f.Prompt(j.options.file.args, more...)
+	}
+	t, err := prompt.Define[prompt.JSON](prompt.Definition{Namespace: "drover", Key: "run", Text: j.options.prompt, Sections: more, Output: j.options.answer})
 	if err != nil {
 		return nil, err
 	}
-	j.request.PartialText = approver != nil // somebody watches
-	return runner.Run(ctx, j.request), nil
+	return t.Bind()
 }
 
 // afterEnd calls f when the context ends. What it returns undoes that, or waits for f.
@@ -407,7 +392,7 @@ func (j *job) display(lost func(error)) (display, gate.Approver) {
 	if j.options.json {
 		return newJSONDisplay(out, j.streams.errs, lost), nil
 	}
-	shown := displayOptions{Quiet: j.options.quiet, Dir: j.request.Dir, MaxUSD: float64(j.options.maxUSD)}
+	shown := displayOptions{Quiet: j.options.quiet, Dir: j.dir, MaxUSD: float64(j.options.maxUSD)}
 	if _, is := terminal(j.streams.out); is { // never lost without a signal, and the display must see it
 		return newDisplay(j.streams.in, j.streams.out, shown)
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -15,13 +14,11 @@ import (
 
 	root "github.com/drover-agents/drover" // tests have a function of its name
 	"github.com/drover-agents/drover/agentfile"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainfile"
 	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/isolation"
-	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -242,37 +239,6 @@ func (o *runOptions) joinMounts() error {
 	return nil
 }
 
-// evaluate has the agent answer the prompt of the file.
-func (j *job) evaluate(ctx context.Context, approver gate.Approver) (iter.Seq2[event.Event, error], error) {
-	o, f := &j.options, j.options.file.agent
-	var more []*prompt.Section
-	if j.place != nil {
-		more = append(more, j.place.Section())
-	}
-	p, err := f.Prompt(o.file.args, more...)
-	if err != nil {
-		return nil, err
-	}
-	run := root.Stream(ctx, j.adapter, p, j.evaluation(ctx, f, approver))
-	j.summary = func() root.Summary {
-		resp, err := run.Response()
-		if failure, ok := errors.AsType[*root.EvaluationError](err); ok {
-			return failure.Summary
-		}
-		if resp == nil {
-			return root.Summary{}
-		}
-		return resp.Summary
-	}
-	j.unfinished = func() error {
-		if resp, err := run.Response(); err == nil && !resp.Completion.Done {
-			return errUnfinished(f, resp.Completion)
-		}
-		return nil
-	}
-	return run.Events(), nil
-}
-
 // errUnfinished is the end of an agent that was sent back as often as it may be, and still is not done.
 func errUnfinished(f *agentfile.File, found guard.Completion) error {
 	why := strings.TrimSpace(strings.NewReplacer("<blocker>", "", "</blocker>", "").Replace(found.Feedback))
@@ -283,9 +249,12 @@ func errUnfinished(f *agentfile.File, found guard.Completion) error {
 }
 
 // evaluation is what file and flags say together.
-func (j *job) evaluation(ctx context.Context, f *agentfile.File, approver gate.Approver) *root.Options {
-	o, e := &j.options, f.Options()
-	e.Dir, e.Resume, e.PartialText = j.request.Dir, o.resume, approver != nil
+func (j *job) evaluation(ctx context.Context, approver gate.Approver) *root.Options {
+	o, e, f := &j.options, &root.Options{}, j.options.file.agent
+	if f != nil {
+		e = f.Options()
+	}
+	e.Dir, e.Resume, e.PartialText = j.dir, o.resume, approver != nil // somebody watches
 	if j.place != nil {
 		e.Workspace = j.place.Workspace
 	}
@@ -294,7 +263,9 @@ func (j *job) evaluation(ctx context.Context, f *agentfile.File, approver gate.A
 	e.Deadline = guard.Deadline{}
 	if end, limited := ctx.Deadline(); limited {
 		e.Deadline = guard.At(end.Add(deadlineGrace))
-		e.Feedback = f.FeedbackRules(guard.At(end))
+		if f != nil {
+			e.Feedback = f.FeedbackRules(guard.At(end))
+		}
 	}
 	if o.tools != nil {
 		e.Tools = o.tools

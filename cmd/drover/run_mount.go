@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/internal/statefolder"
 	"github.com/drover-agents/drover/internal/visible"
@@ -160,17 +159,6 @@ func realPath(path string) string {
 		path = real
 	}
 	return path
-}
-
-// enter has a request run in the workspace, and the model know what is there.
-func (p *place) enter(req *agent.Request) {
-	if p == nil {
-		return
-	}
-	section := p.Section()
-	text := strings.ReplaceAll(section.Text, "$$", "$") // what a template would make of it
-	req.Workspace, req.Dir = p.Workspace, p.Root()
-	req.Prompt += "\n\n# " + section.Title + "\n\n" + text
 }
 
 // leave does with the changes of a run what the flags say. ended is how the run came to its end.

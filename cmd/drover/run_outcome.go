@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	root "github.com/drover-agents/drover"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
@@ -169,22 +170,42 @@ func (o *outcome) failed() error {
 	if strings.Contains(strings.ToLower(err.Error()), "next: ") { // it has advice of its own
 		return err
 	}
-	if _, advice, ok := strings.Cut(causeText(err), "\n  next: "); ok { // an evaluation tells the reason alone
-		return fmt.Errorf("%w\n  next: %s", err, advice)
+	shown := failure{err: err, text: err.Error()}
+	if evaluation, ok := errors.AsType[*root.EvaluationError](err); ok { // its advice is for programs
+		shown.text = fmt.Sprint(evaluation.Err)
 	}
-	next := cmp.Or(nextSteps[claudecode.New(nil).Classify(err).Kind], "drover doctor looks for what is wrong with the set-up")
+	text, next, _ := strings.Cut(shown.text, "\n  next: ")
+	if _, cause, ok := strings.Cut(causeText(err), "\n  next: "); ok {
+		next = cmp.Or(next, cause)
+	}
+	kind := claudecode.New(nil).Classify(err)
+	step := nextSteps[kind.Kind]
 	if o.refused && o.options.resume != "" {
-		next = "give --resume the resumeToken of a run in this folder, or leave it out"
+		step = "give --resume the resumeToken of a run in this folder, or leave it out"
 	}
-	return fmt.Errorf("%w\n  next: %s", err, next)
+	shown.text = text + "\n  next: " + cmp.Or(kind.Next, next, step, "drover doctor looks for what is wrong with the set-up")
+	return shown
 }
 
-// causeText is the text of the cause of an error, or "".
+// A failure is an error in words for a user of the command.
+type failure struct {
+	err  error
+	text string
+}
+
+func (f failure) Error() string { return f.text }
+func (f failure) Unwrap() error { return f.err }
+
+// causeText is the text of the cause of an error of the agent, or "".
 func causeText(err error) string {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause.Error()
+	cause := errors.Unwrap(err)
+	if evaluation, ok := cause.(*root.EvaluationError); ok {
+		cause = evaluation.Err
 	}
-	return ""
+	if cause == nil {
+		return ""
+	}
+	return cause.Error()
 }
 
 // nextSteps are what to do about the kinds of failures whose errors do not say so.

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -118,13 +119,13 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 			scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneError, Result: "out of luck"}}},
 			runOptions{},
 			exitError,
-			[]string{"drover: out of luck\n"},
+			[]string{"drover: the run ended with error: out of luck\n  next: drover doctor "},
 		},
 		"an error that nobody explains": {
 			scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneError}}},
 			runOptions{},
 			exitError,
-			[]string{"drover: the agent failed and did not say why\n"},
+			[]string{"drover: the run ended with error: no reason was given\n"},
 		},
 		"a breakdown": {
 			scriptedAgent{events: []event.Payload{event.Init{}}, err: errors.New("claude: the pipe broke")},
@@ -422,7 +423,7 @@ func TestFlagsBecomeARequest(t *testing.T) {
 	if err := os.WriteFile("answer.json", []byte(schemaText), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := &scriptedAgent{events: []event.Payload{success}}
+	a := &scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneSuccess, Output: json.RawMessage(`{"n": 1}`)}}}
 	o := runOptions{prompt: "-", model: "m", maxTurns: 3, maxUSD: 0.25, maxTokens: 7, schemaFile: "answer.json", resume: "token-0", tools: toolList{"Read"}}
 	if err := o.permissions.flag("allow").Set("fileWrite"); err != nil {
 		t.Fatal(err)
@@ -437,17 +438,17 @@ func TestFlagsBecomeARequest(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	req := a.asks[0]
-	if req.Prompt != "from stdin\n" || req.Model != "m" || req.MaxTurns != 3 || req.Budget.MaxCostUSD != 0.25 || req.Budget.MaxTotalTokens != 7 || req.Resume != "token-0" || string(req.OutputSchema) != schemaText {
+	if req.Prompt != "from stdin\n" || req.Model != "m" || req.MaxTurns != 3 || req.Budget.MaxCostUSD != 0.25 || req.Budget.MaxTotalTokens != 7 || req.Resume != "token-0" || !strings.Contains(string(req.OutputSchema), `"n":`) {
 		t.Errorf("the request is %+v", req)
 	}
 	if got, _ := filepath.EvalSymlinks(req.Dir); got != mustResolve(t, dir) {
 		t.Errorf("Dir is %q, want the current folder", req.Dir)
 	}
-	if len(req.Tools) != 1 || req.Tools[0] != "Read" {
+	if !slices.Equal(req.Tools, []string{"Read", "mcp__drover"}) { // the tools of the prompt are always there
 		t.Errorf("Tools are %v", req.Tools)
 	}
-	if p := req.Permissions; p == nil || p.Mode != gate.ModeAllow || p.FileWrite != gate.LevelAllow || p.ShellExecute != gate.LevelUnset || p.NetworkAccess != gate.LevelDeny {
-		t.Errorf("Permissions are %+v", req.Permissions)
+	if p := (&job{options: o}).evaluation(t.Context(), nil).Permissions; p == nil || p.Mode != gate.ModeAllow || p.FileWrite != gate.LevelAllow || p.ShellExecute != gate.LevelUnset || p.NetworkAccess != gate.LevelDeny {
+		t.Errorf("Permissions are %+v", p)
 	}
 	if b := a.base; !slices.Equal(b.SettingSources, claudecell.SettingSources()) || !b.StrictMCP || b.SystemPrompt != claude.SystemPrompt(claude.PresetPrompt{}) {
 		t.Errorf("settings, servers or the prompt of the user are not left aside: %+v", b)
