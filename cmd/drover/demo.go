@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -113,7 +114,7 @@ func (d *demo) introduce(ready agent.Readiness) {
 	fmt.Fprintf(d.out, "set-up    claude %s  %s\n", ready.Version, state)
 	fmt.Fprintf(d.out, "model     %s\n", d.model.says)
 	fmt.Fprintf(d.out, "task      a review of the bundled shop, which is read-only, with one Go tool\n")
-	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", dollars(demoUSD), thousands(demoTokens), demoTime.Minutes())
+	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", wording.Dollars(demoUSD), wording.Thousands(demoTokens), demoTime.Minutes())
 }
 
 // walls are around the agent: a cell that shows it the project, which it cannot change there. Where there is

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/prompt"
@@ -102,7 +103,7 @@ func (p project) countLines() *tool.Tool {
 			}
 			defer func() { _ = root.Close() }()
 			text, err := root.ReadFile(in.File)
-			return plural(bytes.Count(text, []byte("\n")), "line"), err
+			return wording.Plural(bytes.Count(text, []byte("\n")), "line"), err
 		}, tool.ReadOnly)
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	root "github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/statefolder"
 	"github.com/drover-agents/drover/session"
@@ -80,8 +81,8 @@ func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
 		if m.upstream != nil {
 			charged = ", not charged"
 		}
-		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", dollars(resp.CostUSD()), dollars(demoUSD),
-			thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), plural(resp.Turns, "model call"), charged)
+		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", wording.Dollars(resp.CostUSD()), wording.Dollars(demoUSD),
+			wording.Thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), wording.Plural(resp.Turns, "model call"), charged)
 	}
 	r.tellEvents(w)
 	fmt.Fprintf(w, "Record   %s\n", r.dir)

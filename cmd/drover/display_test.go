@@ -136,15 +136,6 @@ func TestTheAnswer(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
-		{dollars(0), "$0.00"},
-		{dollars(0.00042), "$0.0004"},
-		{dollars(0.0213), "$0.021"},
-		{dollars(0.5), "$0.50"},
-		{dollars(12.345), "$12.35"},
-		{thousands(0), "0"},
-		{thousands(999), "999"},
-		{thousands(1000), "1,000"},
-		{thousands(1234567), "1,234,567"},
 		{span(0), "0 ms"},
 		{span(200 * time.Microsecond), "0.2 ms"},
 		{span(61 * time.Millisecond), "61 ms"},
@@ -156,8 +147,6 @@ func TestFigures(t *testing.T) {
 		{size(999), "999 B"},
 		{size(1100), "1.1 kB"},
 		{size(2500000), "2.5 MB"},
-		{plural(1, "line"), "1 line"},
-		{plural(1200, "line"), "1,200 lines"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -31,7 +32,7 @@ func (d *doctor) examineAuth(context.Context) *doctorCheck {
 	if err == nil {
 		return &doctorCheck{State: doctorOK, Source: found.Name, Detail: strings.Join(append([]string{paidBy(found)}, found.Notes...), "; ")}
 	}
-	c := &doctorCheck{State: doctorMissing, Detail: firstLine(plainError(err)), Fix: authFixes()}
+	c := &doctorCheck{State: doctorMissing, Detail: wording.FirstLine(wording.Error(err)), Fix: authFixes()}
 	if d.anySet(append(credentialNames, cloudNames...)) {
 		c.State, c.Fix = doctorBroken, repairs(err)
 	}
@@ -74,7 +75,7 @@ func repairs(err error) []string {
 	var fixes []string
 	if auth, ok := errors.AsType[*isolation.AuthError](err); ok {
 		for _, fix := range auth.Fixes {
-			if fix = orAtFirst.ReplaceAllString(plainError(errors.New(fix)), ""); !strings.Contains(fix, "Isolation.") {
+			if fix = orAtFirst.ReplaceAllString(wording.Error(errors.New(fix)), ""); !strings.Contains(fix, "Isolation.") {
 				fixes = append(fixes, fix)
 			}
 		}

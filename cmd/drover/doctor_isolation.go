@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -26,7 +27,7 @@ func (d *doctor) examineIsolation(ctx context.Context) *doctorCheck {
 	case errors.Is(err, context.DeadlineExceeded):
 		c.State, c.Detail, c.Fix = doctorBroken, "the walls did not answer in time", []string{moreTime}
 	case err != nil:
-		c.State, c.Detail, c.Fix = doctorBroken, firstLine(plainError(err)), []string{"drover run --help shows the weaker walls"}
+		c.State, c.Detail, c.Fix = doctorBroken, wording.FirstLine(wording.Error(err)), []string{"drover run --help shows the weaker walls"}
 	case report.Err() != nil:
 		c.State, c.Detail, c.Fix = doctorBroken, "cell: there are holes in the walls", []string{"do not run agents here; report what is open"}
 	default:
@@ -39,7 +40,7 @@ func (d *doctor) examineIsolation(ctx context.Context) *doctorCheck {
 func noCell(level isolation.Level, reasons []error) string {
 	text := "no cell, at most the level " + level.String()
 	if len(reasons) > 0 {
-		text += ": " + strings.TrimPrefix(strings.TrimSpace(firstLine(plainError(reasons[0]))), "cell: ")
+		text += ": " + strings.TrimPrefix(strings.TrimSpace(wording.FirstLine(wording.Error(reasons[0]))), "cell: ")
 	}
 	return text
 }
@@ -54,7 +55,7 @@ func (d *doctor) cellFixes(ctx context.Context, reasons []error) []string {
 	}
 	for _, reason := range reasons {
 		if _, next, found := strings.Cut(reason.Error(), "\n  next: "); found {
-			return []string{firstLine(next)}
+			return []string{wording.FirstLine(next)}
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/recent"
 )
@@ -56,7 +57,7 @@ func (l *lines) rows(e event.Event) []row {
 	r := row{at: l.since(e), deep: l.depth(e)}
 	switch p := e.Payload.(type) {
 	case event.Init:
-		r.what, r.subject, r.figures = "agent", joinWords(e.Agent, p.Model), plural(len(p.Tools), "tool")
+		r.what, r.subject, r.figures = "agent", joinWords(e.Agent, p.Model), wording.Plural(len(p.Tools), "tool")
 	case event.Text:
 		l.writing = ""
 		r.what, r.subject, r.rows = "model", p.Content, textRows
@@ -78,7 +79,7 @@ func (l *lines) rows(e event.Event) []row {
 	case event.ToolLog:
 		r.what, r.subject, r.figures, r.deep = "log", p.Message, p.Level, l.deepOf(p.ID)
 	case event.Error:
-		l.failure = plainText(p.Message)
+		l.failure = wording.Text(p.Message)
 		r.what, r.subject, r.rows, r.tone = "error", joinWords(p.Code, l.failure), errorRows, toneBad
 		if p.Recoverable {
 			r.what, r.subject, r.tone = "trouble", l.failure, toneNone
@@ -164,16 +165,16 @@ func (l *lines) interrupted() string {
 func (l *lines) spent(u event.Usage) []string {
 	var out []string
 	if t := u.Tokens; t != nil {
-		text := thousands(u.InputTokens()+u.OutputTokens()) + " tok"
+		text := wording.Thousands(u.InputTokens()+u.OutputTokens()) + " tok"
 		if t.Coverage == event.CoveragePartial {
 			text = "over " + text
 		}
 		out = append(out, text)
 	}
 	if c := u.Cost; c != nil {
-		text := dollars(c.USD)
+		text := wording.Dollars(c.USD)
 		if l.opts.MaxUSD > 0 {
-			text += " of " + dollars(l.opts.MaxUSD)
+			text += " of " + wording.Dollars(l.opts.MaxUSD)
 		}
 		out = append(out, text)
 	}
@@ -183,34 +184,6 @@ func (l *lines) spent(u event.Usage) []string {
 func joinWords(words ...string) string {
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
 	return strings.Join(words, ": ")
-}
-
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return thousands(int64(n)) + " " + thing + "s"
-}
-
-// thousands writes 1234567 as 1,234,567.
-func thousands(n int64) string {
-	digits := fmt.Sprint(n)
-	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
-}
-
-// dollars gives small amounts more digits.
-func dollars(usd float64) string {
-	switch {
-	case usd == 0 || usd >= 1:
-		return fmt.Sprintf("$%.2f", usd)
-	case usd < 0.01:
-		return fmt.Sprintf("$%.4f", usd)
-	}
-	text := fmt.Sprintf("$%.3f", usd)
-	return strings.TrimSuffix(text, "0")
 }
 
 // span writes a duration with the figures that matter.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/formername"
 	"github.com/drover-agents/drover/tool"
@@ -200,22 +201,15 @@ func extent(result string) string {
 	case n == 1:
 		return size(len(result))
 	}
-	return plural(n, "line")
+	return wording.Plural(n, "line")
 }
 
 // failureLine is why a call has failed. The exit code of a command says less than the line after it.
 func failureLine(text string) string {
-	first := firstLine(text)
+	first := wording.FirstLine(text)
 	_, rest, _ := strings.Cut(text, first)
 	if strings.HasPrefix(first, "Exit code ") {
-		return joinWords(first, firstLine(rest))
+		return joinWords(first, wording.FirstLine(rest))
 	}
 	return first
-}
-
-// firstLine is the first line that says something. The CLI puts errors between tags.
-func firstLine(text string) string {
-	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "<tool_use_error>"), "</tool_use_error>")
-	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(first)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
@@ -27,7 +28,7 @@ func cellRow(r row, p event.Payload) []row {
 			r.mark, r.because, r.tone = "lacking", strings.Join(p.Missing, "; "), toneBad
 		}
 	case isolation.Breach:
-		r.what, r.subject, r.rows, r.tone = "breach", firstLine(plainText(p.Message)), errorRows, toneBad
+		r.what, r.subject, r.rows, r.tone = "breach", wording.FirstLine(wording.Text(p.Message)), errorRows, toneBad
 	case proxy.Connection:
 		if p.Verdict != proxy.Denied {
 			return nil
@@ -42,7 +43,7 @@ func cellRow(r row, p event.Payload) []row {
 			r.mark, r.because, r.tone = "failed", p.Error, toneBad
 		}
 	case gateway.Limit:
-		r.what, r.subject, r.rows, r.tone = "limit", plainText(p.Reason), errorRows, toneBad
+		r.what, r.subject, r.rows, r.tone = "limit", wording.Text(p.Reason), errorRows, toneBad
 	case gateway.BackOff:
 		r.what, r.subject = "waiting", fmt.Sprintf("the model's service has too much to do (%d)", p.Status)
 		r.figures = span(time.Duration(p.WaitMS * float64(time.Millisecond)))

@@ -11,6 +11,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/visible"
 )
@@ -26,7 +27,7 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 		out = append(out, r)
 	}
 	l.order, l.writing = nil, ""
-	figures := append([]string{plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
+	figures := append([]string{wording.Plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
 	figures = append(figures, span(l.since(e))) // of the whole run; an agent counts only what it calls work
 	r := row{at: l.since(e), what: "done", subject: string(p.Status), because: l.why(p), figures: strings.Join(figures, "  "), tone: toneBad}
 	if p.Status == event.DoneSuccess {
@@ -39,12 +40,12 @@ func (l *lines) done(e event.Event, p event.Done) []row {
 func (l *lines) why(p event.Done) string {
 	switch p.Status {
 	case event.DoneError:
-		if why := firstLine(plainText(p.Result)); why != firstLine(l.failure) {
+		if why := wording.FirstLine(wording.Text(p.Result)); why != wording.FirstLine(l.failure) {
 			return why
 		}
 	case event.DoneInterrupted:
 		if p.Reason != context.Canceled.Error() { // which says no more than that
-			return plainText(p.Reason)
+			return wording.Text(p.Reason)
 		}
 	case event.DoneMaxTurns:
 		return "the limit of turns is reached"

@@ -4,23 +4,20 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/cmd/drover/internal/payload"
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/gateway"
-	"github.com/drover-agents/drover/gateway/proxy"
-	"github.com/drover-agents/drover/isolation"
-	"github.com/drover-agents/drover/workspace"
 )
 
 // notice is the row of a kind that only one agent has, if it tells a person something.
 func (l *lines) notice(r row, p event.Payload) []row {
-	switch p := typed(p).(type) {
+	switch p := payload.Typed(p).(type) {
 	case claudecode.Task:
 		return l.task(r, p)
 	case claudecode.Tokens:
@@ -29,9 +26,9 @@ func (l *lines) notice(r row, p event.Payload) []row {
 		return nil
 	case claudecode.Compaction:
 		r.what, r.subject = "compact", "the conversation was summarised"
-		r.figures = thousands(int64(p.TokensBefore)) + " tok"
+		r.figures = wording.Thousands(int64(p.TokensBefore)) + " tok"
 		if p.TokensAfter != nil {
-			r.figures = thousands(int64(p.TokensBefore)) + " to " + thousands(int64(*p.TokensAfter)) + " tok"
+			r.figures = wording.Thousands(int64(p.TokensBefore)) + " to " + wording.Thousands(int64(*p.TokensAfter)) + " tok"
 		}
 	case claudecode.RateLimit:
 		r.what, r.subject, r.tone = "limit", joinWords(strings.ReplaceAll(p.Type, "_", " "), strings.ReplaceAll(p.Status, "_", " ")), toneBad
@@ -42,38 +39,6 @@ func (l *lines) notice(r row, p event.Payload) []row {
 		return cellRow(r, p)
 	}
 	return []row{r}
-}
-
-// extensions read the payloads of extensions that have a type of their own.
-var extensions = map[event.Kind]func(event.Extension) event.Payload{
-	claudecode.KindTask:       decoded[claudecode.Task],
-	claudecode.KindTokens:     decoded[claudecode.Tokens],
-	claudecode.KindCompaction: decoded[claudecode.Compaction],
-	claudecode.KindRateLimit:  decoded[claudecode.RateLimit],
-	isolation.KindWalls:       decoded[isolation.Walls],
-	isolation.KindBreach:      decoded[isolation.Breach],
-	workspace.KindRestored:    decoded[workspace.Restored],
-	gateway.KindConnection:    decoded[proxy.Connection],
-	gateway.KindLimit:         decoded[gateway.Limit],
-	gateway.KindBackOff:       decoded[gateway.BackOff],
-}
-
-// typed is the payload of an extension that came as JSON, in its own type where that is known.
-func typed(p event.Payload) event.Payload {
-	if e, ok := p.(event.Extension); ok {
-		if read, known := extensions[e.Kind]; known {
-			return read(e)
-		}
-	}
-	return p
-}
-
-func decoded[P event.Payload](e event.Extension) event.Payload {
-	var p P
-	if json.Unmarshal(e.Data, &p) != nil {
-		return e
-	}
-	return p
 }
 
 // A task is something that the agent runs in the background.
@@ -98,7 +63,7 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 		delete(l.tasks, p.ID)
 		r.figures = cmp.Or(p.Status, "over")
 		if p.Status != "completed" {
-			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(firstLine(p.Error), firstLine(p.Summary)), ""
+			r.mark, r.tone, r.because, r.figures = cmp.Or(p.Status, "over"), toneBad, cmp.Or(wording.FirstLine(p.Error), wording.FirstLine(p.Summary)), ""
 		}
 		if p.DurationMS > 0 {
 			r.took = span(time.Duration(p.DurationMS) * time.Millisecond)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 )
 
 // A row is a finished line: when, what, about what, and what came of it. Its texts may be of
@@ -133,7 +135,7 @@ func (l layout) text(r row, head []part) []string {
 	start := partsWidth(head)
 	rows, left := wrap(r.subject, l.width-start, r.rows)
 	if left > 0 {
-		note := fmt.Sprintf(" (+%s)", plural(left, "line"))
+		note := fmt.Sprintf(" (+%s)", wording.Plural(left, "line"))
 		last := &rows[len(rows)-1]
 		*last = cut(*last, l.width-start-columns(note)) + note
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/cmd/drover/internal/payload"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
@@ -27,7 +28,7 @@ func told[P event.Payload](t *testing.T, out string) []P {
 	t.Helper()
 	var found []P
 	for _, e := range readEvents(t, []byte(out)) {
-		if p, is := typed(e.Payload).(P); is {
+		if p, is := payload.Typed(e.Payload).(P); is {
 			found = append(found, p)
 		}
 	}

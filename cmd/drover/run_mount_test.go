@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,6 +99,9 @@ func TestWriteBackBringsChangesToTheHost(t *testing.T) {
 		t.Errorf("%v is left", left)
 	}
 }
+
+// goNames are options that no flag has, and commands that cannot be sent.
+var goNames = regexp.MustCompile(`Options|/compact|MountPath|FollowSymlinks|\b[Ee]xclude\b|\bDir\b|\bForce\b|\bState\b|TempDir`)
 
 // The host is changed while the agent works: nothing is written, and what the agent did is not lost.
 func TestAConflictLeavesBothSides(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/cmd/drover/internal/payload"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
@@ -44,7 +45,7 @@ type reached struct {
 }
 
 func (r *reached) event(p event.Payload) {
-	switch p := typed(p).(type) {
+	switch p := payload.Typed(p).(type) {
 	case gateway.Limit:
 		r.budget = p.Limit
 	case isolation.Breach:
