@@ -6,38 +6,19 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/drover-agents/drover/agent"
-	"github.com/drover-agents/drover/agent/claudecode"
-	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/cmd/drover/internal/doctor"
 )
 
-const (
-	// doctorWait bounds all checks together: nobody waits longer for a diagnosis.
-	doctorWait = 5 * time.Second
-	// doctorGrace is how long a check may take to give up after that, or after Ctrl-C.
-	doctorGrace = time.Second
-)
-
-// exitIll is the exit code of a doctor who has found something that a run needs missing or broken.
-const exitIll = 3
-
-// doctorOptions are the flags.
-type doctorOptions struct {
-	json, offline bool
-	timeout       time.Duration
-}
+// doctorWait bounds all checks together: nobody waits longer for a diagnosis.
+const doctorWait = 5 * time.Second
 
 func newDoctorCommand() *cobra.Command {
-	var o doctorOptions
+	o := doctor.Options{WorkDir: workFolder, Credentials: credentialNames, Clouds: cloudNames}
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what a run needs, and say how to mend what is wrong",
@@ -52,84 +33,28 @@ broken, 1 if doctor itself failed, 2 for wrong usage, 130 if it was stopped.`,
   drover doctor --json | jq '.checks[] | select(.state != "ok")'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.timeout <= 0 {
-				return usageError("--timeout is %v\n  next: give a time above zero, like 5s", o.timeout)
+			if o.Timeout <= 0 {
+				return usageError("--timeout is %v\n  next: give a time above zero, like 5s", o.Timeout)
 			}
-			return newDoctor(o).run(cmd.Context(), cmd.OutOrStdout())
+			return diagnose(cmd.Context(), o, asJSON, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
-	cmd.Flags().BoolVar(&o.offline, "offline", false, "do not try to reach the model")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", doctorWait, "how long all checks together may take")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object and nothing else")
+	cmd.Flags().BoolVar(&o.Offline, "offline", false, "do not try to reach the model")
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", doctorWait, "how long all checks together may take")
 	return cmd
 }
 
-// A doctor is what the checks need of the machine. Tests replace single parts.
-type doctor struct {
-	options doctorOptions
-	environ func() []string
-	home    string                  // of the user; empty if it is not known
-	stat    func(path string) error // whether there is a file; it is never opened
-	adapter interface {
-		Ready(ctx context.Context) agent.Readiness
-	}
-	find    func() (claude.Found, error)
-	node    func(ctx context.Context) (version string, err error)
-	best    func(ctx context.Context) (isolation.Level, []error)
-	probe   func(ctx context.Context, level isolation.Level) (isolation.Report, error)
-	sandbox func(ctx context.Context) sandboxFacts
-	dial    modelDial
-	workDir func() (string, error)
-	tempDir func() string
-	free    func(dir string) (uint64, error)
-	goos    string
-}
-
-// newDoctor looks at the real machine.
-func newDoctor(o doctorOptions) *doctor {
-	home, _ := os.UserHomeDir() // without one there are no settings and no login
-	work, _ := workFolder()     // one that cannot be used is a finding of the disk
-	return &doctor{
-		options: o,
-		environ: os.Environ,
-		home:    home,
-		stat:    func(path string) error { _, err := os.Stat(path); return err },
-		adapter: claudecode.New(&claude.Options{Dir: work}),
-		find:    func() (claude.Found, error) { return claude.Find(claude.FindOptions{Avoid: work}) },
-		node:    nodeVersion,
-		best:    isolation.Best,
-		probe:   probeLevel,
-		sandbox: probedOnce(probeSandbox),
-		dial:    modelDial{proxy: http.ProxyFromEnvironment, wait: modelWait},
-		workDir: workFolder,
-		tempDir: os.TempDir,
-		free:    freeSpace,
-		goos:    runtime.GOOS,
-	}
-}
-
-// getenv is the value of a variable.
-func (d *doctor) getenv(name string) string {
-	value := ""
-	for _, entry := range d.environ() {
-		if v, is := strings.CutPrefix(entry, name+"="); is {
-			value = v
-		}
-	}
-	return value
-}
-
-// run examines and reports. Its error is that of the context, of the output, or an ending.
-func (d *doctor) run(ctx context.Context, out io.Writer) error {
-	checks, err := examine(ctx, d.options.timeout, d.exams())
+// diagnose examines and reports. Its error is that of the context, of the output, or an ending.
+func diagnose(ctx context.Context, o doctor.Options, asJSON bool, out io.Writer) error {
+	report, err := doctor.Examine(ctx, o)
 	if err != nil {
 		return err
 	}
-	report := newDoctorReport(d.withoutSecrets(checks))
-	if d.options.json {
-		err = report.writeJSON(out)
+	if asJSON {
+		err = report.WriteJSON(out)
 	} else {
-		err = report.writeText(out, foldingWidth(out))
+		err = report.WriteText(out, foldingWidth(out))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
@@ -138,4 +63,13 @@ func (d *doctor) run(ctx context.Context, out io.Writer) error {
 		return ending{code: report.Exit}
 	}
 	return nil
+}
+
+// foldingWidth is that of the terminal that out writes to, and zero if it is none.
+func foldingWidth(out io.Writer) int {
+	screen, ok := terminal(out)
+	if !ok {
+		return 0
+	}
+	return terminalWidth(screen)
 }

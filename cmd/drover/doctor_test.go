@@ -7,10 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,203 +19,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/cmd/drover/internal/doctor"
 )
 
-// A readyAdapter is an agent of which only the readiness is known.
-type readyAdapter agent.Readiness
-
-func (r readyAdapter) Ready(context.Context) agent.Readiness { return agent.Readiness(r) }
-
-// healthy is a doctor for a machine on which all is well. Nothing of it is real but the endpoint.
-func healthy(t *testing.T) *doctor {
+func decodedReport(t *testing.T, text string) doctor.Report {
 	t.Helper()
-	server := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(server.Close)
-	temp := t.TempDir()
-	env := []string{"ANTHROPIC_API_KEY=sk-ant-planted", "ANTHROPIC_BASE_URL=" + server.URL}
-	return &doctor{
-		options: doctorOptions{timeout: time.Minute},
-		environ: func() []string { return env },
-		home:    t.TempDir(),
-		stat:    func(string) error { return fs.ErrNotExist },
-		adapter: readyAdapter{State: agent.StateReady, Version: "2.1.325", Path: "/shop/.drover/bin/claude", Tested: "2.1.197 to 2.1.325"},
-		find: func() (claude.Found, error) {
-			return claude.Found{Path: "/shop/.drover/bin/claude", Source: claude.FoundProject}, nil
-		},
-		node:    func(context.Context) (string, error) { return "v22.1.0", nil },
-		best:    func(context.Context) (isolation.Level, []error) { return isolation.LevelCell, nil },
-		probe:   func(context.Context, isolation.Level) (isolation.Report, error) { return tightWalls(), nil },
-		sandbox: func(context.Context) sandboxFacts { return strongSandbox() },
-		dial:    modelDial{proxy: noProxy, wait: 30 * time.Second},
-		workDir: func() (string, error) { return "/shop", nil },
-		tempDir: func() string { return temp },
-		free:    func(string) (uint64, error) { return 80_123_456_789, nil },
-		goos:    "linux",
-	}
-}
-
-func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
-
-// tightWalls are walls that hold.
-func tightWalls() isolation.Report {
-	return isolation.Report{Attempts: []isolation.Attempt{
-		{Name: "read a file of the host", Held: true, Detail: "it is not there"},
-		{Name: "reach a server of the host", Held: true, Detail: "loopback is the cell's own"},
-	}}
-}
-
-// setenv changes one variable of a doctor's environment.
-func (d *doctor) setenv(name, value string) {
-	before := d.environ
-	d.environ = func() []string { return append(slices.Clone(before()), name+"="+value) }
-}
-
-// diagnosed runs a doctor and returns its code and words.
-func diagnosed(t *testing.T, d *doctor) (code int, text string) {
-	t.Helper()
-	var out bytes.Buffer
-	err := d.run(t.Context(), &out)
-	if exit, ok := errors.AsType[ending](err); ok {
-		return exit.code, out.String()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return 0, out.String()
-}
-
-// ill has something wrong in most places.
-func ill(t *testing.T) *doctor {
-	t.Helper()
-	d := healthy(t)
-	d.adapter = readyAdapter{State: agent.StateUntested, Version: "2.9.0", Path: "/usr/bin/claude", Tested: "2.1.197 to 2.1.325", Repair: "npm install claude"}
-	d.sandbox = func(context.Context) sandboxFacts {
-		f := strongSandbox()
-		f.bubblewrap, f.socat = toolFact{err: errors.New("not on PATH")}, toolFact{err: errors.New("not on PATH")}
-		return f
-	}
-	d.best = func(context.Context) (isolation.Level, []error) {
-		return isolation.LevelSandbox, []error{errors.New("  cell: bubblewrap (bwrap) is not on PATH\n  next: install bubblewrap")}
-	}
-	d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
-		report := tightWalls()
-		report.Attempts[0] = isolation.Attempt{Name: "read a file of the host", Detail: "it is there"}
-		return report, nil
-	}
-	d.setenv("ANTHROPIC_API_KEY", "")
-	d.setenv("ANTHROPIC_BASE_URL", "ftp://somebody:secret@host/path")
-	d.free = func(string) (uint64, error) { return 40_000_000, nil }
-	return d
-}
-
-func TestDoctorGoldenReports(t *testing.T) {
-	for name, machine := range map[string]func(*testing.T) *doctor{"well": healthy, "ill": ill} {
-		for _, format := range []string{"txt", "json"} {
-			t.Run(name+"."+format, func(t *testing.T) {
-				d := machine(t)
-				d.options.json = format == "json"
-				_, text := diagnosed(t, d)
-				base := d.getenv("ANTHROPIC_BASE_URL")
-				text = strings.NewReplacer(d.tempDir(), "/tmp", base, "http://127.0.0.1:1234").Replace(text)
-				golden(t, filepath.Join("testdata", "doctor-"+name+"."+format), text)
-			})
-		}
-	}
-}
-
-// Whatever a run needs is missing or broken in turn: doctor names it, says what mends it, and exits 3.
-func TestDoctorNamesWhatIsWrong(t *testing.T) {
-	cases := []struct {
-		name  string
-		ruin  func(d *doctor)
-		check string
-		state doctorState
-	}{
-		{"no CLI", func(d *doctor) {
-			d.adapter = readyAdapter{State: agent.StateMissing, Detail: "CLI not found", Repair: "npm install"}
-		}, "claude", doctorMissing},
-		{"old CLI", func(d *doctor) {
-			d.adapter = readyAdapter{State: agent.StateUnsupported, Version: "1.0.0", Repair: "npm install"}
-		}, "claude", doctorBroken},
-		{"unreadable CLI", func(d *doctor) { d.adapter = readyAdapter{State: agent.StateUnknown, Repair: "npm install"} }, "claude", doctorBroken},
-		{"no cell", func(d *doctor) {
-			d.best = func(context.Context) (isolation.Level, []error) {
-				return isolation.LevelHost, []error{errors.New("no")}
-			}
-		}, "isolation", doctorMissing},
-		{"a hole in the walls", func(d *doctor) {
-			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
-				return isolation.Report{Attempts: []isolation.Attempt{{Name: "be root"}}}, nil
-			}
-		}, "isolation", doctorBroken},
-		{"walls that cannot be tried", func(d *doctor) {
-			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
-				return isolation.Report{}, errors.New("no bash")
-			}
-		}, "isolation", doctorBroken},
-		{"walls that take too long", func(d *doctor) {
-			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
-				return isolation.Report{}, context.DeadlineExceeded
-			}
-		}, "isolation", doctorBroken},
-		{"no credential", func(d *doctor) { d.setenv("ANTHROPIC_API_KEY", "") }, "auth", doctorMissing},
-		{"a credential that is none", func(d *doctor) { d.setenv("ANTHROPIC_API_KEY", " x") }, "auth", doctorBroken},
-		{"closed port", func(d *doctor) { d.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1") }, "model", doctorBroken},
-		{"no working folder", func(d *doctor) { d.workDir = func() (string, error) { return "", fs.ErrNotExist } }, "disk", doctorBroken},
-		{"full disk", func(d *doctor) { freeIn(d, "/shop", 99_999_999) }, "disk", doctorBroken},
-		{"full temp", func(d *doctor) { freeIn(d, d.tempDir(), 0) }, "temp", doctorBroken},
-		{"no temp", func(d *doctor) { d.tempDir = func() string { return "/nowhere/at/all" } }, "temp", doctorBroken},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			d := healthy(t)
-			c.ruin(d)
-			d.options.json = true
-			code, text := diagnosed(t, d)
-			report := decodedReport(t, text)
-			if code != 3 || report.Exit != 3 || !strings.HasSuffix(report.Summary, ": "+c.check) {
-				t.Errorf("exit code %d, in the report %d, summary %q; want 3 and %s", code, report.Exit, report.Summary, c.check)
-			}
-			for _, got := range report.Checks {
-				switch {
-				case got.Name == c.check && (got.State != c.state || len(got.Fix) == 0):
-					t.Errorf("%s is %s with the fix %q, want %s and a fix", got.Name, got.State, got.Fix, c.state)
-				case got.Name != c.check && got.State != doctorOK:
-					t.Errorf("%s is %s (%s), want ok: it is not what is wrong", got.Name, got.State, got.Detail)
-				}
-			}
-		})
-	}
-}
-
-// A run finds the address when it looks for the credential, so both are wrong.
-func TestDoctorNamesABadAddress(t *testing.T) {
-	d := healthy(t)
-	d.setenv("ANTHROPIC_BASE_URL", "localhost:1")
-	code, text := diagnosed(t, d)
-	if code != 3 || !strings.HasSuffix(text, "exit 3: 2 things are broken: auth, model\n") || !strings.Contains(text, "ANTHROPIC_BASE_URL") {
-		t.Errorf("exit code %d, want 3 for auth and model:\n%s", code, text)
-	}
-}
-
-// freeIn sets the free space of one folder.
-func freeIn(d *doctor, dir string, bytes uint64) {
-	before := d.free
-	d.free = func(asked string) (uint64, error) {
-		if asked == dir {
-			return bytes, nil
-		}
-		return before(asked)
-	}
-}
-
-func decodedReport(t *testing.T, text string) doctorReport {
-	t.Helper()
-	var report doctorReport
+	var report doctor.Report
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&report); err != nil || dec.More() {
@@ -229,7 +38,7 @@ func decodedReport(t *testing.T, text string) doctorReport {
 // closedOff keeps a run of the command from this machine's own credentials, proxies and home.
 func closedOff(t *testing.T, cli, endpoint string) {
 	t.Helper()
-	for _, name := range slices.Concat([]string{extraCertificates, "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}, credentialNames, cloudNames) {
+	for _, name := range slices.Concat([]string{"NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}, credentialNames, cloudNames) {
 		t.Setenv(name, "")
 	}
 	home := t.TempDir()
@@ -253,7 +62,7 @@ func TestDoctorSaysAllIsWell(t *testing.T) {
 	var names []string
 	for _, c := range report.Checks {
 		names = append(names, c.Name)
-		if c.State != doctorOK && c.Name != "sandbox" {
+		if c.State != "ok" && c.Name != "sandbox" {
 			t.Errorf("%s is %s: %s", c.Name, c.State, c.Detail)
 		}
 		if c.Name == "isolation" && len(c.Attempts) != 12 {
@@ -264,8 +73,8 @@ func TestDoctorSaysAllIsWell(t *testing.T) {
 		t.Errorf("checks %v, want %v", names, want)
 	}
 	got := report.Checks[0]
-	want := doctorCheck{
-		Name: "claude", State: doctorOK, Version: claude.PinnedVersion, Path: cli.Path, Source: claude.EnvCLI,
+	want := doctor.Check{
+		Name: "claude", State: "ok", Version: claude.PinnedVersion, Path: cli.Path, Source: claude.EnvCLI,
 		Tested: claude.OldestTested + " to " + claude.PinnedVersion, Detail: got.Detail,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

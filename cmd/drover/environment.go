@@ -19,6 +19,12 @@ import (
 // scriptKey is the key that a scripted model is asked with. It opens nothing.
 const scriptKey = "sk-ant-script-opens-nothing"
 
+// credentialNames are the variables that hold a secret.
+var credentialNames = []string{"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
+
+// cloudNames are the switches to somebody else's service with credentials of its own.
+var cloudNames = []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"}
+
 // A modelSource is who answers the agent, if it is not whom the environment names.
 type modelSource struct {
 	// pretended says that no model answers: nothing of such a run is worth keeping.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
@@ -17,42 +17,42 @@ const (
 )
 
 // examineDisk looks at the folder that a run would work in.
-func (d *doctor) examineDisk(context.Context) *doctorCheck {
-	dir, err := d.workDir()
+func (m *machine) examineDisk(context.Context) *Check {
+	dir, err := m.options.WorkDir()
 	if err != nil {
-		return &doctorCheck{State: doctorBroken, Detail: "the working folder cannot be used: " + reasonOfFolder(err), Fix: []string{"cd to a folder that exists and that you may enter"}}
+		return &Check{State: stateBroken, Detail: "the working folder cannot be used: " + reasonOfFolder(err), Fix: []string{"cd to a folder that exists and that you may enter"}}
 	}
-	return d.examineSpace(dir, "df -h . && du -xh --max-depth=1 .   shows what takes the space")
+	return m.examineSpace(dir, "df -h . && du -xh --max-depth=1 .   shows what takes the space")
 }
 
 // examineTemp really writes a file, and removes it.
-func (d *doctor) examineTemp(context.Context) *doctorCheck {
-	dir := d.tempDir()
+func (m *machine) examineTemp(context.Context) *Check {
+	dir := m.tempDir()
 	if err := tryToWrite(dir); err != nil {
-		return &doctorCheck{State: doctorBroken, Path: dir, Detail: "cannot write to " + dir + ": " + reasonOfPath(err), Fix: []string{"export TMPDIR=/a/folder/that/can/be/written"}}
+		return &Check{State: stateBroken, Path: dir, Detail: "cannot write to " + dir + ": " + reasonOfPath(err), Fix: []string{"export TMPDIR=/a/folder/that/can/be/written"}}
 	}
-	return d.examineSpace(dir, "export TMPDIR=/a/folder/with/space")
+	return m.examineSpace(dir, "export TMPDIR=/a/folder/with/space")
 }
 
 // examineSpace judges the free space of a folder.
-func (d *doctor) examineSpace(dir, fix string) *doctorCheck {
-	c := &doctorCheck{State: doctorOK, Path: dir}
-	free, err := d.free(dir)
+func (m *machine) examineSpace(dir, fix string) *Check {
+	c := &Check{State: stateOK, Path: dir}
+	free, err := m.free(dir)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		c.State, c.Detail = doctorSkipped, "free space is not known on "+d.goos
+		c.State, c.Detail = stateSkipped, "free space is not known on "+m.goos
 		return c
 	case err != nil:
-		c.State, c.Detail, c.Fix = doctorBroken, "cannot look at "+dir+": "+reasonOfPath(err), []string{fix}
+		c.State, c.Detail, c.Fix = stateBroken, "cannot look at "+dir+": "+reasonOfPath(err), []string{fix}
 		return c
 	case free < tooLittleSpace:
-		c.State, c.Fix = doctorBroken, []string{fix}
+		c.State, c.Fix = stateBroken, []string{fix}
 	case free < littleSpace:
-		c.State, c.Fix = doctorWarning, []string{fix}
+		c.State, c.Fix = stateWarning, []string{fix}
 	}
 	c.FreeBytes = &free
 	c.Detail = byteCount(free) + " free in " + dir
-	if c.State != doctorOK {
+	if c.State != stateOK {
 		c.Detail = "only " + c.Detail
 	}
 	return c

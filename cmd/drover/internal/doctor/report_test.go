@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"bytes"
@@ -16,12 +16,12 @@ import (
 )
 
 func TestDoctorFoldsAtTheWidthOfATerminal(t *testing.T) {
-	report := newDoctorReport([]doctorCheck{
-		{Name: "claude", State: doctorOK, Detail: "short"},
-		{Name: "sandbox", State: doctorWarning, Detail: strings.Repeat("word ", 20) + "end\x1b[31m\nmo\u202ere", Fix: []string{"one", "two"}},
+	report := newReport([]Check{
+		{Name: "claude", State: stateOK, Detail: "short"},
+		{Name: "sandbox", State: stateWarning, Detail: strings.Repeat("word ", 20) + "end\x1b[31m\nmo\u202ere", Fix: []string{"one", "two"}},
 	})
 	var out bytes.Buffer
-	if err := report.writeText(&out, 80); err != nil {
+	if err := report.WriteText(&out, 80); err != nil {
 		t.Fatal(err)
 	}
 	want := `claude      ok       short
@@ -56,25 +56,25 @@ func TestFoldedTextKeepsItsWords(t *testing.T) {
 
 func TestDoctorSummary(t *testing.T) {
 	cases := []struct {
-		states []doctorState
+		states []State
 		want   string
 		exit   int
 	}{
 		{nil, "all a run needs is here", 0},
-		{[]doctorState{doctorOK, doctorSkipped}, "all a run needs is here", 0},
-		{[]doctorState{doctorOK, doctorWarning}, "a run can begin; one warning: b", 0},
-		{[]doctorState{doctorWarning, doctorWarning}, "a run can begin; 2 warnings: a, b", 0},
-		{[]doctorState{doctorMissing, doctorWarning}, "one thing is missing: a", 3},
-		{[]doctorState{doctorMissing, doctorMissing}, "2 things are missing: a, b", 3},
-		{[]doctorState{doctorOK, doctorBroken}, "one thing is broken: b", 3},
-		{[]doctorState{doctorBroken, doctorMissing}, "2 things are missing or broken: b, a", 3},
+		{[]State{stateOK, stateSkipped}, "all a run needs is here", 0},
+		{[]State{stateOK, stateWarning}, "a run can begin; one warning: b", 0},
+		{[]State{stateWarning, stateWarning}, "a run can begin; 2 warnings: a, b", 0},
+		{[]State{stateMissing, stateWarning}, "one thing is missing: a", 3},
+		{[]State{stateMissing, stateMissing}, "2 things are missing: a, b", 3},
+		{[]State{stateOK, stateBroken}, "one thing is broken: b", 3},
+		{[]State{stateBroken, stateMissing}, "2 things are missing or broken: b, a", 3},
 	}
 	for _, c := range cases {
-		var checks []doctorCheck
+		var checks []Check
 		for i, state := range c.states {
-			checks = append(checks, doctorCheck{Name: string(rune('a' + i)), State: state})
+			checks = append(checks, Check{Name: string(rune('a' + i)), State: state})
 		}
-		if got := newDoctorReport(checks); got.Summary != c.want || got.Exit != c.exit {
+		if got := newReport(checks); got.Summary != c.want || got.Exit != c.exit {
 			t.Errorf("%v: got %d %q, want %d %q", c.states, got.Exit, got.Summary, c.exit, c.want)
 		}
 	}

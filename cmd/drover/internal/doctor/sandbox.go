@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
@@ -58,16 +58,16 @@ func (f sandboxFacts) lackedTime() bool {
 }
 
 // examineSandbox tells what the CLI's own sandbox for shell commands would find. No run fails for it.
-func (d *doctor) examineSandbox(ctx context.Context) *doctorCheck {
-	if d.goos != "linux" {
-		return &doctorCheck{State: doctorSkipped, Detail: "bubblewrap, seccomp and landlock are not available on " + d.goos}
+func (m *machine) examineSandbox(ctx context.Context) *Check {
+	if m.goos != "linux" {
+		return &Check{State: stateSkipped, Detail: "bubblewrap, seccomp and landlock are not available on " + m.goos}
 	}
-	f := d.sandbox(ctx)
-	c := &doctorCheck{State: doctorOK, Version: f.bubblewrap.version, Parts: f.parts(), Fix: f.fixes()}
+	f := m.sandbox(ctx)
+	c := &Check{State: stateOK, Version: f.bubblewrap.version, Parts: f.parts(), Fix: f.fixes()}
 	here, lacking := f.sorted()
 	c.Detail = strings.Join(here, ", ")
 	if len(lacking) > 0 {
-		c.State = doctorWarning
+		c.State = stateWarning
 		c.Detail = strings.TrimSuffix(strings.Join(lacking, ", ")+"; here: "+c.Detail, "; here: ")
 		if f.lackedTime() {
 			c.Fix = []string{moreTime}

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,55 +26,55 @@ func TestDoctorOnTheCLI(t *testing.T) {
 		name     string
 		ready    agent.Readiness
 		variable string // DROVER_CLAUDE
-		want     doctorCheck
+		want     Check
 	}{
 		{
 			"ready",
 			agent.Readiness{State: agent.StateReady, Version: "2.1.300", Path: path, Tested: tested},
 			"",
-			doctorCheck{State: doctorOK, Version: "2.1.300", Path: path, Tested: tested, Source: claude.FoundPath, Detail: "2.1.300 at /usr/bin/claude (PATH), tested 2.1.197 to 2.1.325"},
+			Check{State: stateOK, Version: "2.1.300", Path: path, Tested: tested, Source: claude.FoundPath, Detail: "2.1.300 at /usr/bin/claude (PATH), tested 2.1.197 to 2.1.325"},
 		},
 		{
 			"ready, in the working folder",
 			agent.Readiness{State: agent.StateReady, Version: "2.1.300", Path: "/shop/bin/claude", Tested: tested},
 			"",
-			doctorCheck{State: doctorOK, Version: "2.1.300", Path: "/shop/bin/claude", Tested: tested, Detail: "2.1.300 at ./bin/claude, tested 2.1.197 to 2.1.325"},
+			Check{State: stateOK, Version: "2.1.300", Path: "/shop/bin/claude", Tested: tested, Detail: "2.1.300 at ./bin/claude, tested 2.1.197 to 2.1.325"},
 		},
 		{
 			"untested",
 			agent.Readiness{State: agent.StateUntested, Version: "3.0.0", Path: path, Tested: tested, Repair: npm},
 			"",
-			doctorCheck{State: doctorWarning, Version: "3.0.0", Path: path, Tested: tested, Source: claude.FoundPath, Fix: []string{npm}, Detail: "3.0.0 at /usr/bin/claude (PATH) is newer than those that were tested, 2.1.197 to 2.1.325"},
+			Check{State: stateWarning, Version: "3.0.0", Path: path, Tested: tested, Source: claude.FoundPath, Fix: []string{npm}, Detail: "3.0.0 at /usr/bin/claude (PATH) is newer than those that were tested, 2.1.197 to 2.1.325"},
 		},
 		{
 			"too old",
 			agent.Readiness{State: agent.StateUnsupported, Version: "1.0.0", Path: path, Tested: tested, Repair: npm, Detail: "old"},
 			"",
-			doctorCheck{State: doctorBroken, Version: "1.0.0", Path: path, Tested: tested, Source: claude.FoundPath, Fix: []string{npm}, Detail: "1.0.0 at /usr/bin/claude (PATH) is too old, tested 2.1.197 to 2.1.325"},
+			Check{State: stateBroken, Version: "1.0.0", Path: path, Tested: tested, Source: claude.FoundPath, Fix: []string{npm}, Detail: "1.0.0 at /usr/bin/claude (PATH) is too old, tested 2.1.197 to 2.1.325"},
 		},
 		{
 			"too old, by the variable",
 			agent.Readiness{State: agent.StateUnsupported, Version: "1.0.0", Path: path, Tested: tested, Repair: npm},
 			path,
-			doctorCheck{State: doctorBroken, Version: "1.0.0", Path: path, Tested: tested, Source: claude.FoundPath, Fix: []string{prefer}, Detail: "1.0.0 at /usr/bin/claude (PATH) is too old, tested 2.1.197 to 2.1.325"},
+			Check{State: stateBroken, Version: "1.0.0", Path: path, Tested: tested, Source: claude.FoundPath, Fix: []string{prefer}, Detail: "1.0.0 at /usr/bin/claude (PATH) is too old, tested 2.1.197 to 2.1.325"},
 		},
 		{
 			"missing",
 			agent.Readiness{State: agent.StateMissing, Tested: tested, Repair: npm, Detail: "claude: CLI not found\n  next: something"},
 			"",
-			doctorCheck{State: doctorMissing, Tested: tested, Fix: []string{npm}, Detail: "CLI not found"},
+			Check{State: stateMissing, Tested: tested, Fix: []string{npm}, Detail: "CLI not found"},
 		},
 		{
 			"not executable",
 			agent.Readiness{State: agent.StateMissing, Tested: tested, Repair: "chmod +x /x", Detail: "no execute permission"},
 			"/x",
-			doctorCheck{State: doctorMissing, Tested: tested, Fix: []string{"chmod +x /x"}, Detail: "no execute permission"},
+			Check{State: stateMissing, Tested: tested, Fix: []string{"chmod +x /x"}, Detail: "no execute permission"},
 		},
 		{
 			"unreadable",
 			agent.Readiness{State: agent.StateUnknown, Path: path, Tested: tested, Repair: npm, Detail: "it said \"what?\": /usr/bin/claude"},
 			"",
-			doctorCheck{State: doctorBroken, Path: path, Tested: tested, Source: claude.FoundPath, Fix: []string{npm}, Detail: `its version cannot be read, at /usr/bin/claude (PATH): it said "what?"`},
+			Check{State: stateBroken, Path: path, Tested: tested, Source: claude.FoundPath, Fix: []string{npm}, Detail: `its version cannot be read, at /usr/bin/claude (PATH): it said "what?"`},
 		},
 	}
 	for _, c := range cases {
@@ -103,7 +106,7 @@ func TestDoctorAsksForNodeOnlyIfTheCLINeedsIt(t *testing.T) {
 	cases := []struct {
 		name, text, version string
 		err                 error
-		want                doctorState // empty for no check
+		want                State // empty for no check
 		detail              string
 	}{
 		{"a program", "\x7fELF", "", exec.ErrNotFound, "", ""},
@@ -111,13 +114,13 @@ func TestDoctorAsksForNodeOnlyIfTheCLINeedsIt(t *testing.T) {
 		{"an empty file", "", "", exec.ErrNotFound, "", ""},
 		{"an interpreter without a name", "#!\n", "", exec.ErrNotFound, "", ""},
 		{"env without a program", "#!/usr/bin/env -S\n", "", exec.ErrNotFound, "", ""},
-		{"node is there", script, "v22.0.0", nil, doctorOK, "v22.0.0"},
-		{"node by its path", "#!/usr/local/bin/node --flag\n", "v24.1.0", nil, doctorOK, "v24.1.0"},
-		{"node with flags of env", "#!/usr/bin/env -S NO_COLOR=1 node --flag\n", "v24.1.0", nil, doctorOK, "v24.1.0"},
-		{"no node", script, "", exec.ErrNotFound, doctorMissing, "not on PATH"},
-		{"old node", script, "v20.9.0", nil, doctorBroken, "needs 22 or newer"},
-		{"strange node", script, "node?", nil, doctorBroken, "needs 22 or newer"},
-		{"broken node", script, "", errors.New("it broke"), doctorBroken, "it broke"},
+		{"node is there", script, "v22.0.0", nil, stateOK, "v22.0.0"},
+		{"node by its path", "#!/usr/local/bin/node --flag\n", "v24.1.0", nil, stateOK, "v24.1.0"},
+		{"node with flags of env", "#!/usr/bin/env -S NO_COLOR=1 node --flag\n", "v24.1.0", nil, stateOK, "v24.1.0"},
+		{"no node", script, "", exec.ErrNotFound, stateMissing, "not on PATH"},
+		{"old node", script, "v20.9.0", nil, stateBroken, "needs 22 or newer"},
+		{"strange node", script, "node?", nil, stateBroken, "needs 22 or newer"},
+		{"broken node", script, "", errors.New("it broke"), stateBroken, "it broke"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -145,4 +148,17 @@ func TestDoctorAsksForNoNodeWithoutACLI(t *testing.T) {
 	if got := d.examineNode(t.Context()); got != nil {
 		t.Errorf("got %+v, want nothing", got)
 	}
+}
+
+// fakeCLI is a script that stands in for the CLI.
+func fakeCLI(t *testing.T, text string) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs scripts with a #! line: run on Linux or macOS")
+	}
+	path := filepath.Join(t.TempDir(), "claude")
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
 	"errors"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
@@ -14,29 +15,23 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// credentialNames are the variables that hold a secret. Doctor tells which are set, never to what.
-var credentialNames = []string{"ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"}
-
-// cloudNames are the switches to somebody else's service with credentials of its own.
-var cloudNames = []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"}
-
 // authentication is how a run would pay, by the rules of the run itself. The stored login is not opened.
-func (d *doctor) authentication() (*claudecell.Finding, error) {
-	in := isolation.Isolation{Host: isolation.Host{Environ: d.environ, Home: d.home}}
+func (m *machine) authentication() (*claudecell.Finding, error) {
+	in := isolation.Isolation{Host: isolation.Host{Environ: m.environ, Home: m.home}}
 	return claudecell.Authenticate(&in)
 }
 
 // examineAuth tells which credential a run would use.
-func (d *doctor) examineAuth(context.Context) *doctorCheck {
-	found, err := d.authentication()
+func (m *machine) examineAuth(context.Context) *Check {
+	found, err := m.authentication()
 	if err == nil {
-		return &doctorCheck{State: doctorOK, Source: found.Name, Detail: strings.Join(append([]string{paidBy(found)}, found.Notes...), "; ")}
+		return &Check{State: stateOK, Source: found.Name, Detail: strings.Join(append([]string{paidBy(found)}, found.Notes...), "; ")}
 	}
-	c := &doctorCheck{State: doctorMissing, Detail: wording.FirstLine(wording.Error(err)), Fix: authFixes()}
-	if d.anySet(append(credentialNames, cloudNames...)) {
-		c.State, c.Fix = doctorBroken, repairs(err)
+	c := &Check{State: stateMissing, Detail: wording.FirstLine(wording.Error(err)), Fix: authFixes()}
+	if m.anySet(slices.Concat(m.options.Credentials, m.options.Clouds)) {
+		c.State, c.Fix = stateBroken, repairs(err)
 	}
-	if path := d.login(); path != "" {
+	if path := m.login(); path != "" {
 		c.Path, c.Detail = path, c.Detail+"; a login of the CLI is there, and is only used if asked for"
 		c.Fix = append([]string{`drover run --stored-login "prompt"   to use it`}, c.Fix...)
 	}
@@ -59,9 +54,9 @@ func paidBy(found *claudecell.Finding) string {
 }
 
 // anySet reports whether one of the variables has a value.
-func (d *doctor) anySet(names []string) bool {
+func (m *machine) anySet(names []string) bool {
 	for _, name := range names {
-		if d.getenv(name) != "" {
+		if m.getenv(name) != "" {
 			return true
 		}
 	}
@@ -84,13 +79,13 @@ func repairs(err error) []string {
 }
 
 // login is the file in which the CLI keeps a login, or "" if it is not there. It is not opened.
-func (d *doctor) login() string {
-	dir := d.getenv("CLAUDE_CONFIG_DIR")
+func (m *machine) login() string {
+	dir := m.getenv("CLAUDE_CONFIG_DIR")
 	if dir == "" {
-		dir = filepath.Join(d.home, ".claude")
+		dir = filepath.Join(m.home, ".claude")
 	}
 	path := filepath.Join(dir, ".credentials.json")
-	if d.stat(path) != nil {
+	if m.stat(path) != nil {
 		return ""
 	}
 	return path

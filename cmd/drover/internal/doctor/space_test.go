@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"errors"
@@ -18,16 +18,16 @@ func TestDoctorOnFreeSpace(t *testing.T) {
 		name string
 		free uint64
 		err  error
-		want doctorCheck
+		want Check
 	}{
-		{"much", 80_999_999_999, nil, doctorCheck{State: doctorOK, Detail: "80 GB free in /shop"}},
-		{"enough", 1_000_000_000, nil, doctorCheck{State: doctorOK, Detail: "1.0 GB free in /shop"}},
-		{"little", 999_999_999, nil, doctorCheck{State: doctorWarning, Detail: "only 999 MB free in /shop", Fix: []string{fix}}},
-		{"just not too little", 100_000_000, nil, doctorCheck{State: doctorWarning, Detail: "only 100 MB free in /shop", Fix: []string{fix}}},
-		{"too little", 99_999_999, nil, doctorCheck{State: doctorBroken, Detail: "only 99 MB free in /shop", Fix: []string{fix}}},
-		{"none", 0, nil, doctorCheck{State: doctorBroken, Detail: "only 0 kB free in /shop", Fix: []string{fix}}},
-		{"unreadable", 0, errors.New("it broke"), doctorCheck{State: doctorBroken, Detail: "cannot look at /shop: it broke", Fix: []string{fix}}},
-		{"unknown", 0, errors.ErrUnsupported, doctorCheck{State: doctorSkipped, Detail: "free space is not known on linux"}},
+		{"much", 80_999_999_999, nil, Check{State: stateOK, Detail: "80 GB free in /shop"}},
+		{"enough", 1_000_000_000, nil, Check{State: stateOK, Detail: "1.0 GB free in /shop"}},
+		{"little", 999_999_999, nil, Check{State: stateWarning, Detail: "only 999 MB free in /shop", Fix: []string{fix}}},
+		{"just not too little", 100_000_000, nil, Check{State: stateWarning, Detail: "only 100 MB free in /shop", Fix: []string{fix}}},
+		{"too little", 99_999_999, nil, Check{State: stateBroken, Detail: "only 99 MB free in /shop", Fix: []string{fix}}},
+		{"none", 0, nil, Check{State: stateBroken, Detail: "only 0 kB free in /shop", Fix: []string{fix}}},
+		{"unreadable", 0, errors.New("it broke"), Check{State: stateBroken, Detail: "cannot look at /shop: it broke", Fix: []string{fix}}},
+		{"unknown", 0, errors.ErrUnsupported, Check{State: stateSkipped, Detail: "free space is not known on linux"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,12 +61,12 @@ func TestDoctorReallyWritesATemporaryFile(t *testing.T) {
 	d := healthy(t)
 	for _, temp := range bad {
 		d.tempDir = func() string { return temp }
-		if got := d.examineTemp(t.Context()); got.State != doctorBroken || len(got.Fix) == 0 {
+		if got := d.examineTemp(t.Context()); got.State != stateBroken || len(got.Fix) == 0 {
 			t.Errorf("%s: got %+v, want broken and a fix", temp, got)
 		}
 	}
 	d.tempDir = func() string { return dir }
-	if got := d.examineTemp(t.Context()); got.State != doctorOK {
+	if got := d.examineTemp(t.Context()); got.State != stateOK {
 		t.Errorf("got %+v, want ok", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 2 {

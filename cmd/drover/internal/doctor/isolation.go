@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
@@ -16,20 +16,20 @@ import (
 
 // examineIsolation tells which walls a run can have, and tries them from inside. A run that is asked for
 // nothing else wants a cell.
-func (d *doctor) examineIsolation(ctx context.Context) *doctorCheck {
-	level, reasons := d.best(ctx)
-	report, err := d.probe(ctx, level)
-	c := &doctorCheck{State: doctorOK, Source: level.String(), Attempts: report.Attempts}
+func (m *machine) examineIsolation(ctx context.Context) *Check {
+	level, reasons := m.best(ctx)
+	report, err := m.probe(ctx, level)
+	c := &Check{State: stateOK, Source: level.String(), Attempts: report.Attempts}
 	switch {
 	case level != isolation.LevelCell:
-		c.State, c.Detail = doctorMissing, noCell(level, reasons)
-		c.Fix = append(d.cellFixes(ctx, reasons), fmt.Sprintf(`drover run --isolation %s "prompt"   to accept weaker walls`, level))
+		c.State, c.Detail = stateMissing, noCell(level, reasons)
+		c.Fix = append(m.cellFixes(ctx, reasons), fmt.Sprintf(`drover run --isolation %s "prompt"   to accept weaker walls`, level))
 	case errors.Is(err, context.DeadlineExceeded):
-		c.State, c.Detail, c.Fix = doctorBroken, "the walls did not answer in time", []string{moreTime}
+		c.State, c.Detail, c.Fix = stateBroken, "the walls did not answer in time", []string{moreTime}
 	case err != nil:
-		c.State, c.Detail, c.Fix = doctorBroken, wording.FirstLine(wording.Error(err)), []string{"drover run --help shows the weaker walls"}
+		c.State, c.Detail, c.Fix = stateBroken, wording.FirstLine(wording.Error(err)), []string{"drover run --help shows the weaker walls"}
 	case report.Err() != nil:
-		c.State, c.Detail, c.Fix = doctorBroken, "cell: there are holes in the walls", []string{"do not run agents here; report what is open"}
+		c.State, c.Detail, c.Fix = stateBroken, "cell: there are holes in the walls", []string{"do not run agents here; report what is open"}
 	default:
 		c.Detail = fmt.Sprintf("cell: files, processes and network of its own; %d attempts to get out came to nothing", len(report.Attempts))
 	}
@@ -47,9 +47,9 @@ func noCell(level isolation.Level, reasons []error) string {
 
 // cellFixes are what would give this machine a cell: a command where one is known, or else what the walls
 // themselves advise.
-func (d *doctor) cellFixes(ctx context.Context, reasons []error) []string {
-	if d.goos == "linux" {
-		if f := d.sandbox(ctx); f.bubblewrap.err != nil && !f.lackedTime() {
+func (m *machine) cellFixes(ctx context.Context, reasons []error) []string {
+	if m.goos == "linux" {
+		if f := m.sandbox(ctx); f.bubblewrap.err != nil && !f.lackedTime() {
 			return []string{f.install("bubblewrap")}
 		}
 	}

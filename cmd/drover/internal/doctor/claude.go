@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"bufio"
@@ -23,26 +23,26 @@ const oldestNode = 22
 
 // readyStates say what the states of an agent mean to somebody who wants to run it. A CLI that cannot
 // tell its version is worse here than for a run, which may try its luck.
-var readyStates = map[agent.State]doctorState{
-	agent.StateReady:       doctorOK,
-	agent.StateUntested:    doctorWarning,
-	agent.StateUnknown:     doctorBroken,
-	agent.StateUnsupported: doctorBroken,
-	agent.StateMissing:     doctorMissing,
+var readyStates = map[agent.State]State{
+	agent.StateReady:       stateOK,
+	agent.StateUntested:    stateWarning,
+	agent.StateUnknown:     stateBroken,
+	agent.StateUnsupported: stateBroken,
+	agent.StateMissing:     stateMissing,
 }
 
 // examineClaude asks the adapter, which is the one that will decide before a run.
-func (d *doctor) examineClaude(ctx context.Context) *doctorCheck {
-	r := d.adapter.Ready(ctx)
-	c := &doctorCheck{State: readyStates[r.State], Version: r.Version, Path: r.Path, Tested: r.Tested}
-	if found, err := d.find(); err == nil && found.Path == r.Path {
+func (m *machine) examineClaude(ctx context.Context) *Check {
+	r := m.adapter.Ready(ctx)
+	c := &Check{State: readyStates[r.State], Version: r.Version, Path: r.Path, Tested: r.Tested}
+	if found, err := m.find(); err == nil && found.Path == r.Path {
 		c.Source = found.Source
 	}
-	c.Detail = d.claudeDetail(r, c.Source)
-	if c.State != doctorOK && r.Repair != "" {
-		c.Fix = []string{d.claudeFix(r, c.Source)}
+	c.Detail = m.claudeDetail(r, c.Source)
+	if c.State != stateOK && r.Repair != "" {
+		c.Fix = []string{m.claudeFix(r, c.Source)}
 	}
-	if c.State == doctorBroken && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if c.State == stateBroken && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c.Fix = append([]string{moreTime}, c.Fix...)
 	}
 	return c
@@ -50,8 +50,8 @@ func (d *doctor) examineClaude(ctx context.Context) *doctorCheck {
 
 // claudeDetail is "2.1.325 at ./.drover/bin/claude (project install), tested 2.1.197 to 2.1.325", or
 // what is wrong.
-func (d *doctor) claudeDetail(r agent.Readiness, source string) string {
-	where := "at " + d.shortPath(r.Path)
+func (m *machine) claudeDetail(r agent.Readiness, source string) string {
+	where := "at " + m.shortPath(r.Path)
 	if source != "" {
 		where += " (" + source + ")"
 	}
@@ -71,17 +71,17 @@ func (d *doctor) claudeDetail(r agent.Readiness, source string) string {
 
 // claudeFix is the adapter's own, and for a CLI that would be found before a new one, the way to prefer
 // the new one.
-func (d *doctor) claudeFix(r agent.Readiness, source string) string {
-	first := d.getenv(claude.EnvCLI) != "" || source == claude.FoundProject
-	if !first || !strings.HasPrefix(r.Repair, "npm ") || d.goos == "windows" {
+func (m *machine) claudeFix(r agent.Readiness, source string) string {
+	first := m.getenv(claude.EnvCLI) != "" || source == claude.FoundProject
+	if !first || !strings.HasPrefix(r.Repair, "npm ") || m.goos == "windows" {
 		return r.Repair
 	}
 	return r.Repair + " && export " + claude.EnvCLI + `="$(npm prefix --global)/bin/claude"`
 }
 
 // shortPath is path as seen from the working folder, if it is in it.
-func (d *doctor) shortPath(path string) string {
-	dir, err := d.workDir()
+func (m *machine) shortPath(path string) string {
+	dir, err := m.options.WorkDir()
 	if err != nil {
 		return path
 	}
@@ -92,24 +92,24 @@ func (d *doctor) shortPath(path string) string {
 }
 
 // examineNode asks for Node.js only if the CLI is a script for it; the usual one is a program.
-func (d *doctor) examineNode(ctx context.Context) *doctorCheck {
-	found, err := d.find()
+func (m *machine) examineNode(ctx context.Context) *Check {
+	found, err := m.find()
 	if err != nil || !runsOnNode(found.Path) {
 		return nil
 	}
 	fix := []string{fmt.Sprintf("install Node.js %d or newer", oldestNode), "claude install   replaces the script by a program that needs no Node.js"}
-	version, err := d.node(ctx)
+	version, err := m.node(ctx)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return &doctorCheck{State: doctorMissing, Detail: "the CLI is a script for Node.js, and node is not on PATH", Fix: fix}
+		return &Check{State: stateMissing, Detail: "the CLI is a script for Node.js, and node is not on PATH", Fix: fix}
 	case err != nil:
-		return &doctorCheck{State: doctorBroken, Detail: "the CLI is a script for Node.js, and node --version failed: " + err.Error(), Fix: fix}
+		return &Check{State: stateBroken, Detail: "the CLI is a script for Node.js, and node --version failed: " + err.Error(), Fix: fix}
 	}
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	n, err := strconv.Atoi(major)
-	c := &doctorCheck{State: doctorOK, Version: version, Detail: version + ", which runs the CLI's script"}
+	c := &Check{State: stateOK, Version: version, Detail: version + ", which runs the CLI's script"}
 	if err != nil || n < oldestNode {
-		c.State, c.Fix = doctorBroken, fix
+		c.State, c.Fix = stateBroken, fix
 		c.Detail = fmt.Sprintf("node says %.40q, and the CLI's script needs %d or newer", version, oldestNode)
 	}
 	return c

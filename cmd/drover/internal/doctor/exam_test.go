@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
@@ -13,37 +13,37 @@ import (
 )
 
 // examOf answers after a time, or with "gave up" if it listens to its context.
-func examOf(name string, after time.Duration, listens bool) doctorExam {
-	return doctorExam{name, func(ctx context.Context) *doctorCheck {
+func examOf(name string, after time.Duration, listens bool) exam {
+	return exam{name, func(ctx context.Context) *Check {
 		var done <-chan struct{}
 		if listens {
 			done = ctx.Done()
 		}
 		select {
 		case <-done:
-			return &doctorCheck{State: doctorBroken, Detail: "gave up"}
+			return &Check{State: stateBroken, Detail: "gave up"}
 		case <-time.After(after):
-			return &doctorCheck{State: doctorOK, Detail: "fine"}
+			return &Check{State: stateOK, Detail: "fine"}
 		}
 	}}
 }
 
 func TestDoctorWaitsForAllChecksAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		exams := []doctorExam{
+		exams := []exam{
 			examOf("slow", 4*time.Second, true), examOf("quick", time.Second, true), examOf("slower", time.Hour, true), examOf("deaf", time.Hour, false),
-			{"needless", func(context.Context) *doctorCheck { return nil }},
+			{"needless", func(context.Context) *Check { return nil }},
 		}
 		begin := time.Now()
 		checks, err := examine(t.Context(), 5*time.Second, exams)
-		if err != nil || time.Since(begin) != 5*time.Second+doctorGrace {
+		if err != nil || time.Since(begin) != 5*time.Second+grace {
 			t.Errorf("error %v after %v, want none after the bound and the grace", err, time.Since(begin))
 		}
-		want := []doctorCheck{
-			{Name: "slow", State: doctorOK, Detail: "fine"},
-			{Name: "quick", State: doctorOK, Detail: "fine"},
-			{Name: "slower", State: doctorBroken, Detail: "gave up"},
-			{Name: "deaf", State: doctorBroken, Detail: "no answer within 5s", Fix: []string{moreTime}},
+		want := []Check{
+			{Name: "slow", State: stateOK, Detail: "fine"},
+			{Name: "quick", State: stateOK, Detail: "fine"},
+			{Name: "slower", State: stateBroken, Detail: "gave up"},
+			{Name: "deaf", State: stateBroken, Detail: "no answer within 5s", Fix: []string{moreTime}},
 		}
 		if diff := cmp.Diff(want, checks); diff != "" {
 			t.Errorf("checks (-want +got):\n%s", diff)
@@ -57,8 +57,8 @@ func TestDoctorThatIsStoppedWaitsForTheGraceOnly(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(2*time.Second, cancel)
 		begin := time.Now()
-		_, err := examine(ctx, time.Minute, []doctorExam{examOf("slow", time.Hour, true), examOf("deaf", time.Hour, false)})
-		if !errors.Is(err, context.Canceled) || time.Since(begin) != 2*time.Second+doctorGrace {
+		_, err := examine(ctx, time.Minute, []exam{examOf("slow", time.Hour, true), examOf("deaf", time.Hour, false)})
+		if !errors.Is(err, context.Canceled) || time.Since(begin) != 2*time.Second+grace {
 			t.Errorf("error %v after %v, want canceled after the grace", err, time.Since(begin))
 		}
 		time.Sleep(2 * time.Hour)
@@ -70,7 +70,7 @@ func TestDoctorThatIsStoppedEndsAtOnceIfAllListen(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(2*time.Second, cancel)
 		begin := time.Now()
-		_, err := examine(ctx, time.Minute, []doctorExam{examOf("slow", time.Hour, true)})
+		_, err := examine(ctx, time.Minute, []exam{examOf("slow", time.Hour, true)})
 		if !errors.Is(err, context.Canceled) || time.Since(begin) != 2*time.Second {
 			t.Errorf("error %v after %v, want canceled at once", err, time.Since(begin))
 		}

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux || darwin
-
-package main
+package doctor
 
 import (
 	"fmt"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/sys/windows"
 )
 
 // freeSpace is how many bytes this user may still write below dir.
 func freeSpace(dir string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
+	name, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, err
+	}
+	var free uint64
+	if err := windows.GetDiskFreeSpaceEx(name, &free, nil, nil); err != nil {
 		return 0, fmt.Errorf("asking for free space: %w", err)
 	}
-	return s.Bavail * uint64(s.Bsize), nil
+	return free, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
@@ -20,20 +20,20 @@ import (
 )
 
 // examined is what a doctor says about the endpoint.
-func examined(t *testing.T, d *doctor, state doctorState, detail string) *doctorCheck {
+func examined(t *testing.T, d *machine, state State, detail string) *Check {
 	t.Helper()
 	got := d.examineModel(t.Context())
 	if got.State != state || !strings.Contains(got.Detail, detail) {
 		t.Errorf("got %s %q, want %s with %q", got.State, got.Detail, state, detail)
 	}
-	if want := state != doctorOK && state != doctorSkipped; want != (len(got.Fix) > 0) {
+	if want := state != stateOK && state != stateSkipped; want != (len(got.Fix) > 0) {
 		t.Errorf("%s has the fixes %q", state, got.Fix)
 	}
 	return got
 }
 
 func TestDoctorTakesEveryAnswerForReachable(t *testing.T) {
-	for status, want := range map[int]doctorState{200: doctorOK, 302: doctorOK, 401: doctorOK, 404: doctorOK, 407: doctorBroken, 503: doctorWarning} {
+	for status, want := range map[int]State{200: stateOK, 302: stateOK, 401: stateOK, 404: stateOK, 407: stateBroken, 503: stateWarning} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(status)
@@ -50,12 +50,12 @@ func TestDoctorTakesEveryAnswerForReachable(t *testing.T) {
 func TestDoctorDoesNotTryTheModel(t *testing.T) {
 	d := healthy(t)
 	d.dial.proxy = func(*http.Request) (*url.URL, error) { t.Error("it was tried"); return nil, nil }
-	d.options.offline = true
-	examined(t, d, doctorSkipped, "--offline")
-	d.options.offline = false
+	d.options.Offline = true
+	examined(t, d, stateSkipped, "--offline")
+	d.options.Offline = false
 	d.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
 	d.setenv("AWS_REGION", "eu-central-1")
-	examined(t, d, doctorSkipped, "Amazon Bedrock")
+	examined(t, d, stateSkipped, "Amazon Bedrock")
 }
 
 func TestDoctorOnEndpointsThatFail(t *testing.T) {
@@ -84,7 +84,7 @@ func TestDoctorOnEndpointsThatFail(t *testing.T) {
 			if c.name == "silent" {
 				d.dial.wait = 50 * time.Millisecond
 			}
-			got := examined(t, d, doctorBroken, c.want)
+			got := examined(t, d, stateBroken, c.want)
 			proxy := slices.ContainsFunc(got.Fix, func(fix string) bool { return strings.Contains(fix, "HTTP_PROXY") })
 			if proxy != (c.name == "unknown name") {
 				t.Errorf("the fixes are %q; a proxy helps only with what is not on this machine", got.Fix)
@@ -175,18 +175,18 @@ func TestDoctorOnCertificates(t *testing.T) {
 	}
 	d := healthy(t)
 	d.setenv("ANTHROPIC_BASE_URL", server.URL)
-	got := examined(t, d, doctorBroken, "TLS error at 127.0.0.1")
+	got := examined(t, d, stateBroken, "TLS error at 127.0.0.1")
 	if !strings.Contains(got.Detail, "unknown authority") || !strings.Contains(got.Fix[0], extraCertificates) {
 		t.Errorf("got %+v, want the authority and the variable", got)
 	}
 	d.setenv(extraCertificates, file)
-	examined(t, d, doctorOK, "reachable: "+server.URL)
+	examined(t, d, stateOK, "reachable: "+server.URL)
 	d.setenv("ANTHROPIC_BASE_URL", strings.Replace(server.URL, "127.0.0.1", "localhost", 1))
-	examined(t, d, doctorBroken, "TLS error at localhost")
+	examined(t, d, stateBroken, "TLS error at localhost")
 	d.setenv(extraCertificates, filepath.Join(filepath.Dir(file), "none.pem"))
-	examined(t, d, doctorBroken, "cannot be read")
-	d.setenv(extraCertificates, "doctor_model_test.go")
-	examined(t, d, doctorBroken, "holds no certificate")
+	examined(t, d, stateBroken, "cannot be read")
+	d.setenv(extraCertificates, "model_test.go")
+	examined(t, d, stateBroken, "holds no certificate")
 }
 
 // The request goes through the proxy that the environment chooses, whose password is not shown.
@@ -201,12 +201,12 @@ func TestDoctorGoesThroughTheProxy(t *testing.T) {
 	d := healthy(t)
 	d.dial.proxy = http.ProxyURL(address)
 	d.setenv("ANTHROPIC_BASE_URL", "http://model.invalid/v1")
-	got := examined(t, d, doctorOK, "reachable: http://model.invalid through the proxy 127.0.0.1")
+	got := examined(t, d, stateOK, "reachable: http://model.invalid through the proxy 127.0.0.1")
 	if url := <-asked; url != "http://model.invalid/" {
 		t.Errorf("the proxy was asked for %q", url)
 	}
 	proxy.Close()
-	broken := examined(t, d, doctorBroken, "cannot connect to model.invalid through the proxy 127.0.0.1")
+	broken := examined(t, d, stateBroken, "cannot connect to model.invalid through the proxy 127.0.0.1")
 	if want := "start what serves " + address.Host + ", or correct HTTP_PROXY"; len(broken.Fix) == 0 || broken.Fix[0] != want {
 		t.Errorf("fixes %q, want first %q", broken.Fix, want)
 	}
@@ -216,7 +216,7 @@ func TestDoctorGoesThroughTheProxy(t *testing.T) {
 	d.dial.proxy = func(*http.Request) (*url.URL, error) {
 		return nil, &url.Error{Op: "parse", URL: "hush-hush", Err: io.EOF}
 	}
-	if got := examined(t, d, doctorBroken, "the proxy variables hold no valid address"); strings.Contains(got.Detail, "hush-hush") {
+	if got := examined(t, d, stateBroken, "the proxy variables hold no valid address"); strings.Contains(got.Detail, "hush-hush") {
 		t.Errorf("the address is in %q", got.Detail)
 	}
 }
@@ -231,7 +231,7 @@ func TestDoctorOnAProxyThatRefuses(t *testing.T) {
 	d := healthy(t)
 	d.dial.proxy = http.ProxyURL(address)
 	d.setenv("ANTHROPIC_BASE_URL", "https://model.invalid")
-	examined(t, d, doctorBroken, "cannot connect to model.invalid through the proxy "+address.Host+": Forbidden")
+	examined(t, d, stateBroken, "cannot connect to model.invalid through the proxy "+address.Host+": Forbidden")
 }
 
 func TestTheDefaultEndpointIsTheVendors(t *testing.T) {
@@ -252,7 +252,7 @@ func TestDoctorOnAProxyThatAsksForAName(t *testing.T) {
 	d := healthy(t)
 	d.setenv("ANTHROPIC_BASE_URL", "http://model.invalid")
 	d.dial.proxy = http.ProxyURL(address)
-	got := examined(t, d, doctorBroken, "who asks is not known through the proxy "+address.Host)
+	got := examined(t, d, stateBroken, "who asks is not known through the proxy "+address.Host)
 	if len(got.Fix) != 1 || !strings.HasPrefix(got.Fix[0], "export HTTP_PROXY=") {
 		t.Errorf("fixes %q, want the variable of this proxy", got.Fix)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"os"
@@ -11,16 +11,16 @@ import (
 
 // The page names every flag, check, state and field, so that nothing is added without being promised.
 func TestDoctorIsDocumented(t *testing.T) {
-	data, err := os.ReadFile("../../docs/doctor.md")
+	data, err := os.ReadFile("../../../../docs/doctor.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := string(data)
 	rows := []string{"--json", "--offline", "--timeout"}
-	for _, exam := range new(doctor).exams() {
+	for _, exam := range new(machine).exams() {
 		rows = append(rows, exam.name)
 	}
-	for _, kind := range []reflect.Type{reflect.TypeFor[doctorReport](), reflect.TypeFor[doctorCheck]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[Report](), reflect.TypeFor[Check]()} {
 		for field := range kind.Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			rows = append(rows, name)
@@ -31,7 +31,7 @@ func TestDoctorIsDocumented(t *testing.T) {
 			t.Errorf("docs/doctor.md has no row for %s", row)
 		}
 	}
-	for _, state := range []doctorState{doctorOK, doctorWarning, doctorSkipped, doctorMissing, doctorBroken} {
+	for _, state := range []State{stateOK, stateWarning, stateSkipped, stateMissing, stateBroken} {
 		if !strings.Contains(page, "`"+string(state)+"`") {
 			t.Errorf("docs/doctor.md does not name the state %s", state)
 		}

@@ -2,7 +2,7 @@
 
 //go:build !linux && !darwin && !windows
 
-package main
+package doctor
 
 import "errors"
 

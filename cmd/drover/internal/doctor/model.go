@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
@@ -39,36 +39,36 @@ type modelDial struct {
 
 // examineModel asks the endpoint for an answer of any kind. The request carries no credential, not even
 // one that is part of the address, and costs nothing.
-func (d *doctor) examineModel(ctx context.Context) *doctorCheck {
-	if d.options.offline {
-		return &doctorCheck{State: doctorSkipped, Detail: "not tried, because of --offline"}
+func (m *machine) examineModel(ctx context.Context) *Check {
+	if m.options.Offline {
+		return &Check{State: stateSkipped, Detail: "not tried, because of --offline"}
 	}
-	base := d.getenv("ANTHROPIC_BASE_URL")
-	if found, err := d.authentication(); err == nil {
+	base := m.getenv("ANTHROPIC_BASE_URL")
+	if found, err := m.authentication(); err == nil {
 		if found.Mode == claudecell.ModeBedrock {
-			return &doctorCheck{State: doctorSkipped, Detail: "not tried: Amazon Bedrock has its own endpoints"}
+			return &Check{State: stateSkipped, Detail: "not tried: Amazon Bedrock has its own endpoints"}
 		}
 		base = found.BaseURL
 	}
 	endpoint, err := endpointOf(base)
 	if err != nil {
-		return &doctorCheck{State: doctorBroken, Detail: err.Error(), Fix: []string{"export ANTHROPIC_BASE_URL=https://host", "unset ANTHROPIC_BASE_URL"}}
+		return &Check{State: stateBroken, Detail: err.Error(), Fix: []string{"export ANTHROPIC_BASE_URL=https://host", "unset ANTHROPIC_BASE_URL"}}
 	}
-	roots, err := certificates(d.getenv(extraCertificates))
+	roots, err := certificates(m.getenv(extraCertificates))
 	if err != nil {
-		return &doctorCheck{State: doctorBroken, Detail: err.Error(), Fix: []string{"export " + extraCertificates + "=/path/to/ca.pem", "unset " + extraCertificates}}
+		return &Check{State: stateBroken, Detail: err.Error(), Fix: []string{"export " + extraCertificates + "=/path/to/ca.pem", "unset " + extraCertificates}}
 	}
-	status, proxy, err := d.dial.ask(ctx, endpoint, roots)
-	c := &doctorCheck{State: doctorOK, Endpoint: endpoint.String(), Detail: "reachable: " + endpoint.String() + through(proxy)}
+	status, proxy, err := m.dial.ask(ctx, endpoint, roots)
+	c := &Check{State: stateOK, Endpoint: endpoint.String(), Detail: "reachable: " + endpoint.String() + through(proxy)}
 	switch {
 	case err != nil:
-		c.State = doctorBroken
-		c.Detail, c.Fix = d.unreachable(endpoint, proxy, err)
+		c.State = stateBroken
+		c.Detail, c.Fix = m.unreachable(endpoint, proxy, err)
 	case status == http.StatusProxyAuthRequired:
-		c.State, c.Detail = doctorBroken, endpoint.Host+" is not reached: who asks is not known"+through(proxy)
+		c.State, c.Detail = stateBroken, endpoint.Host+" is not reached: who asks is not known"+through(proxy)
 		c.Fix = []string{"export " + proxyVariable(endpoint) + "=http://user:…@proxy:port"}
 	case status >= 500:
-		c.State, c.Detail = doctorWarning, fmt.Sprintf("%s%s answers with status %d", endpoint, through(proxy), status)
+		c.State, c.Detail = stateWarning, fmt.Sprintf("%s%s answers with status %d", endpoint, through(proxy), status)
 		c.Fix = []string{"try again later, or check the gateway"}
 	}
 	return c
@@ -152,13 +152,13 @@ func proxyVariable(endpoint *url.URL) string {
 }
 
 // unreachable says what an error means and what helps.
-func (d *doctor) unreachable(endpoint, proxy *url.URL, err error) (detail string, fix []string) {
+func (m *machine) unreachable(endpoint, proxy *url.URL, err error) (detail string, fix []string) {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // without the address
 	}
 	where := endpoint.Host + through(proxy)
 	if name, ok := errors.AsType[*net.DNSError](err); ok {
-		return fmt.Sprintf("the name %s does not resolve%s", name.Name, through(proxy)), d.addressFixes(endpoint, proxy, "getent hosts "+name.Name)
+		return fmt.Sprintf("the name %s does not resolve%s", name.Name, through(proxy)), m.addressFixes(endpoint, proxy, "getent hosts "+name.Name)
 	}
 	if _, noTLS := errors.AsType[tls.RecordHeaderError](err); noTLS {
 		return "TLS error at " + where + ": what it speaks is not TLS", []string{
@@ -175,13 +175,13 @@ func (d *doctor) unreachable(endpoint, proxy *url.URL, err error) (detail string
 		}
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("no answer from %s within %v", where, d.dial.wait), d.addressFixes(endpoint, proxy, "curl --head "+endpoint.String())
+		return fmt.Sprintf("no answer from %s within %v", where, m.dial.wait), m.addressFixes(endpoint, proxy, "curl --head "+endpoint.String())
 	}
-	return "cannot connect to " + where + ": " + reasonOf(err), d.addressFixes(endpoint, proxy, "curl --head "+endpoint.String())
+	return "cannot connect to " + where + ": " + reasonOf(err), m.addressFixes(endpoint, proxy, "curl --head "+endpoint.String())
 }
 
 // addressFixes end with a command that shows more.
-func (d *doctor) addressFixes(endpoint, proxy *url.URL, show string) []string {
+func (m *machine) addressFixes(endpoint, proxy *url.URL, show string) []string {
 	variable := proxyVariable(endpoint)
 	if proxy != nil {
 		return []string{
@@ -191,7 +191,7 @@ func (d *doctor) addressFixes(endpoint, proxy *url.URL, show string) []string {
 		}
 	}
 	var fixes []string
-	if d.getenv("ANTHROPIC_BASE_URL") != "" {
+	if m.getenv("ANTHROPIC_BASE_URL") != "" {
 		fixes = append(fixes, "start what serves "+endpoint.Host+", or correct ANTHROPIC_BASE_URL")
 	}
 	if ip := net.ParseIP(endpoint.Hostname()); endpoint.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
@@ -27,22 +27,22 @@ func TestDoctorOnSandboxTools(t *testing.T) {
 	cases := []struct {
 		name   string
 		change func(f *sandboxFacts)
-		state  doctorState
+		state  State
 		detail string
 		fix    []string
 		part   string // of parts, that is "no"
 	}{
-		{"all", func(*sandboxFacts) {}, doctorOK, "bubblewrap 0.8.0, namespaces tried, mounts by handle, user namespaces, seccomp, landlock 7, socat 1.7.4.4", nil, ""},
-		{"no --bind-fd", func(f *sandboxFacts) { f.byHandle = false }, doctorOK, "bubblewrap 0.8.0, namespaces tried, mounts by name, compared inside (no --bind-fd), user namespaces", nil, ""},
-		{"unreadable version", func(f *sandboxFacts) { f.bubblewrap.version = "" }, doctorOK, "bubblewrap, namespaces tried", nil, ""},
-		{"no bubblewrap", func(f *sandboxFacts) { f.bubblewrap, f.walls = toolFact{err: absent}, absent }, doctorWarning, "no bubblewrap (not on PATH); here: user namespaces", []string{aptFix + "bubblewrap"}, "bubblewrap"},
+		{"all", func(*sandboxFacts) {}, stateOK, "bubblewrap 0.8.0, namespaces tried, mounts by handle, user namespaces, seccomp, landlock 7, socat 1.7.4.4", nil, ""},
+		{"no --bind-fd", func(f *sandboxFacts) { f.byHandle = false }, stateOK, "bubblewrap 0.8.0, namespaces tried, mounts by name, compared inside (no --bind-fd), user namespaces", nil, ""},
+		{"unreadable version", func(f *sandboxFacts) { f.bubblewrap.version = "" }, stateOK, "bubblewrap, namespaces tried", nil, ""},
+		{"no bubblewrap", func(f *sandboxFacts) { f.bubblewrap, f.walls = toolFact{err: absent}, absent }, stateWarning, "no bubblewrap (not on PATH); here: user namespaces", []string{aptFix + "bubblewrap"}, "bubblewrap"},
 		{"no tools", func(f *sandboxFacts) {
 			f.bubblewrap, f.walls, f.socat = toolFact{err: absent}, absent, toolFact{err: absent}
-		}, doctorWarning, "no bubblewrap (not on PATH), no socat (not on PATH); here: ", []string{aptFix + "bubblewrap socat"}, "socat"},
-		{"forbidden", func(f *sandboxFacts) { f.walls, f.userNamespaces = denied, denied }, doctorWarning, "bubblewrap makes no namespaces (operation not permitted), no user namespaces (operation not permitted); here: bubblewrap 0.8.0, seccomp", []string{userFix}, "namespaces"},
-		{"forbidden and no socat", func(f *sandboxFacts) { f.userNamespaces, f.socat.err = denied, absent }, doctorWarning, "no user namespaces", []string{aptFix + "socat && " + userFix}, "userNamespaces"},
-		{"no seccomp", func(f *sandboxFacts) { f.seccomp = denied }, doctorWarning, "no seccomp (operation not permitted); here: bubblewrap", nil, "seccomp"},
-		{"no landlock", func(f *sandboxFacts) { f.landlock, f.landlockErr = 0, denied }, doctorWarning, "no landlock (operation not permitted); here: bubblewrap", nil, "landlock"},
+		}, stateWarning, "no bubblewrap (not on PATH), no socat (not on PATH); here: ", []string{aptFix + "bubblewrap socat"}, "socat"},
+		{"forbidden", func(f *sandboxFacts) { f.walls, f.userNamespaces = denied, denied }, stateWarning, "bubblewrap makes no namespaces (operation not permitted), no user namespaces (operation not permitted); here: bubblewrap 0.8.0, seccomp", []string{userFix}, "namespaces"},
+		{"forbidden and no socat", func(f *sandboxFacts) { f.userNamespaces, f.socat.err = denied, absent }, stateWarning, "no user namespaces", []string{aptFix + "socat && " + userFix}, "userNamespaces"},
+		{"no seccomp", func(f *sandboxFacts) { f.seccomp = denied }, stateWarning, "no seccomp (operation not permitted); here: bubblewrap", nil, "seccomp"},
+		{"no landlock", func(f *sandboxFacts) { f.landlock, f.landlockErr = 0, denied }, stateWarning, "no landlock (operation not permitted); here: bubblewrap", nil, "landlock"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestDoctorIsHonestAboutIsolation(t *testing.T) {
 				return f
 			}
 			got := d.examineIsolation(t.Context())
-			if got.State != doctorMissing || got.Source != c.level.String() || !cmp.Equal(got.Fix, c.fix) {
+			if got.State != stateMissing || got.Source != c.level.String() || !cmp.Equal(got.Fix, c.fix) {
 				t.Errorf("got %s, %s with %q, want missing, %s with %q", got.State, got.Source, got.Fix, c.level, c.fix)
 			}
 			for _, words := range c.words {
@@ -128,7 +128,7 @@ func TestDoctorIsHonestAboutIsolation(t *testing.T) {
 func TestDoctorSkipsTheSandboxElsewhere(t *testing.T) {
 	d := healthy(t)
 	d.goos = "darwin"
-	if got := d.examineSandbox(t.Context()); got.State != doctorSkipped || !strings.Contains(got.Detail, "not available on darwin") {
+	if got := d.examineSandbox(t.Context()); got.State != stateSkipped || !strings.Contains(got.Detail, "not available on darwin") {
 		t.Errorf("got %+v, want skipped", got)
 	}
 }
@@ -148,7 +148,7 @@ func TestDoctorSaysThatTheSandboxLackedTime(t *testing.T) {
 	d.sandbox = func(context.Context) sandboxFacts {
 		return sandboxFacts{bubblewrap: toolFact{err: errNoTime}, walls: errNoTime, install: func(string) string { return "install it" }}
 	}
-	if got := d.examineSandbox(t.Context()); got.State != doctorWarning || len(got.Fix) != 1 || got.Fix[0] != moreTime {
+	if got := d.examineSandbox(t.Context()); got.State != stateWarning || len(got.Fix) != 1 || got.Fix[0] != moreTime {
 		t.Errorf("got %+v, want more time as the fix", got)
 	}
 }
