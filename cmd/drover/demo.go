@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -69,7 +70,7 @@ type demo struct {
 func (d *demo) guarded(parent context.Context, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	if _, is := terminal(out); !is { // those are never lost without a signal
+	if !terminal.Is(out) { // those are never lost without a signal
 		out = &guardedWriter{to: out, failed: func(err error) { cancel(outputLost{err}) }}
 	}
 	d.out = out
@@ -144,9 +145,9 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	if err != nil {
 		return err
 	}
-	display, approver := newDisplay(d.in, d.out, displayOptions{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview})
-	defer display.close()
-	defer afterEnd(ctx, display.stopping)()
+	display, approver := terminal.New(d.in, d.out, terminal.Options{Dir: d.project.dir, MaxUSD: demoUSD, Answer: writeReview})
+	defer display.Close()
+	defer afterEnd(ctx, display.Stopping)()
 	run := root.Stream(ctx, adapter, p, d.options(approver))
 	began := false
 	for e, err := range run.Events() {
@@ -154,10 +155,10 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 			break // Response has it too
 		}
 		if began = began || e.Kind != event.KindDone; began {
-			display.show(e)
+			display.Show(e)
 		}
 	}
-	display.close() // before anything else is said
+	display.Close() // before anything else is said
 	resp, err := run.Response()
 	if err != nil && !began { // there is nothing to look at
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-agents/drover/cmd/drover/internal/doctor"
+	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 )
 
 // doctorWait bounds all checks together: nobody waits longer for a diagnosis.
@@ -54,7 +55,7 @@ func diagnose(ctx context.Context, o doctor.Options, asJSON bool, out io.Writer)
 	if asJSON {
 		err = report.WriteJSON(out)
 	} else {
-		err = report.WriteText(out, foldingWidth(out))
+		err = report.WriteText(out, terminal.Width(out))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
@@ -63,13 +64,4 @@ func diagnose(ctx context.Context, o doctor.Options, asJSON bool, out io.Writer)
 		return ending{code: report.Exit}
 	}
 	return nil
-}
-
-// foldingWidth is that of the terminal that out writes to, and zero if it is none.
-func foldingWidth(out io.Writer) int {
-	screen, ok := terminal(out)
-	if !ok {
-		return 0
-	}
-	return terminalWidth(screen)
 }

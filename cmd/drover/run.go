@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +52,29 @@ type runOptions struct {
 type streams struct {
 	in        io.Reader
 	out, errs io.Writer
+}
+
+// A guardedWriter tells when nobody can be written to any more. From then on it writes nothing.
+type guardedWriter struct {
+	to     io.Writer
+	failed func(error)
+
+	mu   sync.Mutex
+	lost error
+}
+
+func (w *guardedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lost != nil {
+		return 0, w.lost
+	}
+	n, err := w.to.Write(p)
+	if err != nil {
+		w.lost = err
+		w.failed(err)
+	}
+	return n, err
 }
 
 // newAgents are the agents that drover knows. base is for those that are Claude Code.

@@ -18,6 +18,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainfile"
@@ -314,17 +315,17 @@ func (j *job) run(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	display, approver := j.display(func(err error) { cancel(outputLost{err}) })
-	defer display.close()
+	defer display.Close()
 	p, err := j.prompt()
 	if err != nil {
 		return err
 	}
 	run := root.Stream(ctx, j.adapter, p, j.evaluation(ctx, approver))
 	j.result = run.Response
-	stopping := sync.OnceFunc(display.stopping)
+	stopping := sync.OnceFunc(display.Stopping)
 	defer afterEnd(ctx, stopping)()
 	defer j.killWhenAsked(ctx)()
-	seen := outcome{options: &j.options, show: display.show}
+	seen := outcome{options: &j.options, show: display.Show}
 	for e, err := range run.Events() {
 		if err != nil && seen.done.Status == "" {
 			return err
@@ -337,7 +338,7 @@ func (j *job) run(parent context.Context) error {
 		}
 		seen.event(e)
 	}
-	display.close()                            // before anything is said on the terminal
+	display.Close()                            // before anything is said on the terminal
 	if seen.notKept != "" && !j.options.json { // there it is an event
 		fmt.Fprintln(j.streams.errs, "drover: "+seen.notKept)
 	}
@@ -387,16 +388,16 @@ func (j *job) policies() []gate.Policy {
 }
 
 // display shows the run as the flags say. In JSON nobody can be asked.
-func (j *job) display(lost func(error)) (display, gate.Approver) {
+func (j *job) display(lost func(error)) (terminal.View, gate.Approver) {
 	out := &guardedWriter{to: j.streams.out, failed: lost}
 	if j.options.json {
-		return newJSONDisplay(out, j.streams.errs, lost), nil
+		return terminal.NewJSON(out, j.streams.errs, lost), nil
 	}
-	shown := displayOptions{Quiet: j.options.quiet, Dir: j.dir, MaxUSD: float64(j.options.maxUSD)}
-	if _, is := terminal(j.streams.out); is { // never lost without a signal, and the display must see it
-		return newDisplay(j.streams.in, j.streams.out, shown)
+	shown := terminal.Options{Quiet: j.options.quiet, Dir: j.dir, MaxUSD: float64(j.options.maxUSD)}
+	if terminal.Is(j.streams.out) { // never lost without a signal, and the display must see it
+		return terminal.New(j.streams.in, j.streams.out, shown)
 	}
-	return newDisplay(j.streams.in, out, shown)
+	return terminal.New(j.streams.in, out, shown)
 }
 
 // killWhenAsked ends all processes of the run when the user does not want to wait. The function that it

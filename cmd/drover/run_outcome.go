@@ -228,6 +228,9 @@ type denials struct {
 	at   recent.Map[event.CallID, int] // where calls without a result are in the list, negative for others
 }
 
+// knownDenials is how many calls are remembered by their id.
+const knownDenials = 4096
+
 // decision notes what was decided about a call. The last decision about a call counts.
 func (d *denials) decision(made event.Decision) {
 	i, known := d.at.Get(made.CallID)
@@ -235,7 +238,7 @@ func (d *denials) decision(made event.Decision) {
 	case known && i >= 0:
 		d.list[i] = made
 	case made.Verdict == event.Deny:
-		d.at.Size = shownCalls
+		d.at.Size = knownDenials
 		d.at.Put(made.CallID, len(d.list))
 		d.list = append(d.list, made)
 	}

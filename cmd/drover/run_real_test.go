@@ -180,6 +180,22 @@ func TestASecondRunContinuesTheFirst(t *testing.T) {
 	}
 }
 
+func readEvents(t *testing.T, data []byte) []event.Event {
+	t.Helper()
+	var events []event.Event
+	for line := range bytes.Lines(data) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var e event.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
 func lastEvent(t *testing.T, out string) event.Event {
 	t.Helper()
 	all := readEvents(t, []byte(out))

@@ -5,40 +5,29 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
+	"github.com/drover-agents/drover/cmd/drover/internal/terminal/terminaltest"
 )
 
 // startOnTerminal runs the command in a real terminal.
-func (p *program) startOnTerminal(t *testing.T, args ...string) *pane {
+func (p *program) startOnTerminal(t *testing.T, args ...string) *terminaltest.Pane {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("tmux is not installed: apt-get install tmux")
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "pane") // short, since the path of a socket must be
-	if err != nil {
-		t.Fatal(err)
-	}
-	screen := &pane{t: t, socket: filepath.Join(dir, "tmux"), dir: dir}
-	t.Cleanup(screen.close)
 	var b strings.Builder
-	fmt.Fprintf(&b, "trap : INT\n(cd %s && env -i TERM=xterm-256color", p.cli.Work)
+	fmt.Fprintf(&b, "(cd %s && env -i TERM=xterm-256color", p.cli.Work)
 	for name, value := range p.env {
 		fmt.Fprintf(&b, " '%s=%s'", name, value)
 	}
-	fmt.Fprintf(&b, " %s '%s')\necho \"exit code $?\"\nstty -a | tr ' ;' '\\n\\n' | grep -x -e '-*echo' -e '-*icanon' -e '-*isig' | tr '\\n' ' '\necho over\nexec sleep 1000\n", self, strings.Join(args, "' '"))
-	writeFile(t, filepath.Join(dir, "script"), []byte(b.String()))
-	screen.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "40", "sh "+filepath.Join(dir, "script"))
-	return screen
+	fmt.Fprintf(&b, " %s '%s')", self, strings.Join(args, "' '"))
+	return terminaltest.Start(t, 100, 40, b.String())
 }
 
 func bashCall(command string) script.Turn {
@@ -49,11 +38,11 @@ func TestOnATerminalAPersonDecides(t *testing.T) {
 	model := claudetest.NewModel(t, bashCall("touch one.txt"), bashCall("touch two.txt"), script.Text("One of two."))
 	p := newProgram(t, model.URL())
 	screen := p.startOnTerminal(t, "run", "Do it.")
-	screen.wait(`Bash wants to run: touch one.txt +\[y\]`)
-	screen.keys("y")
-	screen.wait(`Bash wants to run: touch two.txt +\[y\]`)
-	screen.keys("n")
-	text := strings.Join(screen.over(exitDenied), "\n")
+	screen.Wait(`Bash wants to run: touch one.txt +\[y\]`)
+	screen.Keys("y")
+	screen.Wait(`Bash wants to run: touch two.txt +\[y\]`)
+	screen.Keys("n")
+	text := strings.Join(screen.Over(exitDenied), "\n")
 	if !strings.Contains(text, "One of two.") || !strings.Contains(text, "drover: the agent came to its end, but 1 tool call was denied: Bash (1)") {
 		t.Errorf("want the answer, and what was denied:\n%s", text)
 	}
@@ -74,9 +63,9 @@ func TestCtrlCOnATerminal(t *testing.T) {
 			model := claudetest.NewModel(t, bashCall("tail -f /dev/null"), script.Text("It ended.").Always())
 			p := newProgram(t, model.URL())
 			screen := p.startOnTerminal(t, append(append([]string{"run"}, c.args...), "Wait.")...)
-			screen.wait(c.before)
-			screen.keys("C-c")
-			text := strings.Join(screen.over(exitInterrupted), "\n")
+			screen.Wait(c.before)
+			screen.Keys("C-c")
+			text := strings.Join(screen.Over(exitInterrupted), "\n")
 			for _, words := range []string{c.after, "interrupted", "drover: stopped; the CLI and all it started are gone"} {
 				if !strings.Contains(text, words) {
 					t.Errorf("%q is not on the screen:\n%s", words, text)
@@ -84,5 +73,24 @@ func TestCtrlCOnATerminal(t *testing.T) {
 			}
 			p.checkNothingLeft()
 		})
+	}
+}
+
+// The demo is the whole way: the real CLI, its events, the view.
+func TestTheDemoOnATerminal(t *testing.T) {
+	cli := claudetest.CLI(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := terminaltest.Start(t, 80, 60, self+" demo", asCommand+"=1", "DROVER_CLAUDE="+cli.Path, envDemo+"=script", "TMPDIR="+t.TempDir())
+	screen := strings.Join(p.Over(0), "\n")
+	for _, want := range []string{"set-up    claude " + claude.PinnedVersion, "count_lines", "denied", "  done         success", "\n\nReview\n", "\nCost     $", "\nRecord   /", "exit code 0"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("%q is not there:\n%s", want, screen)
+		}
+	}
+	if status := terminaltest.StatusLine.FindString(screen); status != "" && !strings.HasPrefix(status, "  0") {
+		t.Errorf("a status line is left: %q", status)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
 	"encoding/json"
@@ -138,7 +138,7 @@ func TestNoRowIsEverWiderThanTheTerminal(t *testing.T) {
 
 func TestNoStatusIsEverWiderThanItsRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLines(displayOptions{MaxUSD: 1})
+		l := newLines(Options{MaxUSD: 1})
 		room := rapid.IntRange(0, 220).Draw(t, "room")
 		l.wrote(anyText().Draw(t, "writing"))
 		checkSafe(t, "writing", l.status(room, false, 1e9), room)

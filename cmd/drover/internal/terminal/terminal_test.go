@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +20,21 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/agent/claudecode"
+	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) { claudetest.Main(m) }
+
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestAPipeGetsPlainLinesAndNobodyIsAsked(t *testing.T) {
 	t.Setenv("TERM", "xterm")
@@ -28,18 +42,19 @@ func TestAPipeGetsPlainLinesAndNobodyIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, approver := newDisplay(in, out, displayOptions{})
+	d, approver := New(in, out, Options{})
 	if approver != nil {
 		t.Errorf("the approver is a %T, want none", approver)
 	}
-	d.show(event.New(event.ToolCall{ID: "1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}))
-	d.show(event.New(event.ToolResult{ID: "1", Name: "Bash", Status: event.ToolError}))
-	d.close()
-	d.show(event.New(event.Text{Content: "after the end"}))
-	d.close()
+	d.Show(event.New(event.ToolCall{ID: "1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}))
+	d.Show(event.New(event.ToolResult{ID: "1", Name: "Bash", Status: event.ToolError}))
+	d.Close()
+	d.Show(event.New(event.Text{Content: "after the end"}))
+	d.Close()
 	_ = out.Close()
 	text, _ := io.ReadAll(in)
-	if got := mask(string(text)); !strings.HasPrefix(got, "  SS.S  Bash         ls  ") || strings.ContainsAny(got, "\x1b\r") || strings.Count(got, "\n") != 1 {
+	got := regexp.MustCompile(`(?m)^  \d+\.\d  `).ReplaceAllString(string(text), "  SS.S  ")
+	if !strings.HasPrefix(got, "  SS.S  Bash         ls  ") || strings.ContainsAny(got, "\x1b\r") || strings.Count(got, "\n") != 1 {
 		t.Errorf("got %q, want one line without colours", got)
 	}
 }
@@ -74,11 +89,11 @@ func TestStoppingSaysWhatIsStopped(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			p := newPlain(&out, displayOptions{Dir: "/work"}, layout{width: 80})
+			p := newPlain(&out, Options{Dir: "/work"}, layout{width: 80})
 			for _, e := range tt.events {
-				p.show(event.New(e))
+				p.Show(event.New(e))
 			}
-			p.stopping()
+			p.Stopping()
 			if got := out.String(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -88,16 +103,16 @@ func TestStoppingSaysWhatIsStopped(t *testing.T) {
 
 func TestNothingIsStoppedAfterTheSummary(t *testing.T) {
 	var out bytes.Buffer
-	p := newPlain(&out, displayOptions{}, layout{width: 80})
-	p.show(event.New(event.Done{Status: event.DoneError, Result: "it broke"}))
-	p.stopping()
+	p := newPlain(&out, Options{}, layout{width: 80})
+	p.Show(event.New(event.Done{Status: event.DoneError, Result: "it broke"}))
+	p.Stopping()
 	if got := out.String(); strings.Contains(got, "stopping") || !strings.Contains(got, "it broke") {
 		t.Errorf("got %q, want the summary alone", got)
 	}
 	var errs bytes.Buffer
-	j := newJSONDisplay(io.Discard, &errs, func(err error) { t.Error(err) })
-	j.show(event.New(event.Done{Status: event.DoneSuccess}))
-	j.stopping()
+	j := NewJSON(io.Discard, &errs, func(err error) { t.Error(err) })
+	j.Show(event.New(event.Done{Status: event.DoneSuccess}))
+	j.Stopping()
 	if errs.Len() > 0 {
 		t.Errorf("beside JSON: got %q, want nothing", errs.String())
 	}
@@ -106,20 +121,20 @@ func TestNothingIsStoppedAfterTheSummary(t *testing.T) {
 func TestTheAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		opts displayOptions
+		opts Options
 		done event.Done
 		want string
 	}{
-		{"text", displayOptions{Quiet: true}, event.Done{Result: "a\n\tb\n\n"}, "a\n\tb\n"},
-		{"apart from the lines", displayOptions{}, event.Done{Result: "a"}, "\na\n"},
-		{"JSON", displayOptions{Quiet: true}, event.Done{Result: "x", Output: json.RawMessage(`{"a":[1]}`)}, "{\n  \"a\": [\n    1\n  ]\n}\n"},
-		{"none", displayOptions{}, event.Done{}, ""},
-		{"none of a run that failed", displayOptions{}, event.Done{Status: event.DoneError, Result: "broken"}, ""},
-		{"in a form of its own", displayOptions{Quiet: true, Answer: func(w io.Writer, d event.Done) error {
+		{"text", Options{Quiet: true}, event.Done{Result: "a\n\tb\n\n"}, "a\n\tb\n"},
+		{"apart from the lines", Options{}, event.Done{Result: "a"}, "\na\n"},
+		{"JSON", Options{Quiet: true}, event.Done{Result: "x", Output: json.RawMessage(`{"a":[1]}`)}, "{\n  \"a\": [\n    1\n  ]\n}\n"},
+		{"none", Options{}, event.Done{}, ""},
+		{"none of a run that failed", Options{}, event.Done{Status: event.DoneError, Result: "broken"}, ""},
+		{"in a form of its own", Options{Quiet: true, Answer: func(w io.Writer, d event.Done) error {
 			_, err := fmt.Fprintln(w, "own", d.Result)
 			return err
 		}}, event.Done{Result: "a"}, "own a\n"},
-		{"whose form fails", displayOptions{Quiet: true, Answer: func(io.Writer, event.Done) error { return errors.New("no") }}, event.Done{Result: "a"}, "a\n"},
+		{"whose form fails", Options{Quiet: true, Answer: func(io.Writer, event.Done) error { return errors.New("no") }}, event.Done{Result: "a"}, "a\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.done.Status == "" {
@@ -155,7 +170,7 @@ func TestFigures(t *testing.T) {
 }
 
 func TestTheStatusLine(t *testing.T) {
-	l := newLines(displayOptions{MaxUSD: 0.5, Dir: "/work"})
+	l := newLines(Options{MaxUSD: 0.5, Dir: "/work"})
 	check := func(room int, want string) {
 		t.Helper()
 		if got := l.status(room, false, 12*time.Second); got != want {
@@ -191,19 +206,19 @@ func TestAClosedViewNeitherWritesNorAsksAndLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = errors.Join(in.Close(), other.Close(), out.Close()) }()
-	v := newView(in, out, displayOptions{Started: time.Now()}, layout{width: 80})
-	v.show(event.New(event.Text{Content: "before"}))
-	v.close()
-	v.close()
+	v := newLive(in, out, Options{started: time.Now()}, layout{width: 80})
+	v.Show(event.New(event.Text{Content: "before"}))
+	v.Close()
+	v.Close()
 	written, _ := os.ReadFile(out.Name())
 	if !strings.HasSuffix(string(written), "\r\x1b[J") || !strings.Contains(string(written), "model        before\r\n") {
 		t.Errorf("wrote %q, want a line, and the status line cleared in the end", written)
 	}
-	v.show(event.New(event.Text{Content: "after"}))
-	v.stopping()
+	v.Show(event.New(event.Text{Content: "after"}))
+	v.Stopping()
 	v.renew()
-	if _, err := v.Approve(t.Context(), gate.Question{}); !errors.Is(err, errViewClosed) {
-		t.Errorf("got %v, want %v", err, errViewClosed)
+	if _, err := v.Approve(t.Context(), gate.Question{}); !errors.Is(err, errClosed) {
+		t.Errorf("got %v, want %v", err, errClosed)
 	}
 	if again, _ := os.ReadFile(out.Name()); !bytes.Equal(written, again) {
 		t.Errorf("wrote %q after the end", again[len(written):])
@@ -216,11 +231,22 @@ func TestTheScreenIsWrittenOnlyWhenSomethingChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = out.Close() }()
-	v := &view{keyboard: new(keyboard), screen: out, layout: layout{width: 80}, lines: newLines(displayOptions{Started: time.Now().Add(time.Hour)})}
+	v := &live{keyboard: new(keyboard), screen: out, layout: layout{width: 80}, lines: newLines(Options{started: time.Now().Add(time.Hour)})}
 	for range 100 {
 		v.drawLocked(nil)
 	}
 	if written, _ := os.ReadFile(out.Name()); strings.Count(string(written), "model") != 1 {
 		t.Errorf("wrote %q, want one status line", written)
+	}
+}
+
+func TestWidth_FileHasNone(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if got := Width(file); got != 0 {
+		t.Errorf("a file has %d columns, want 0", got)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
 	"bytes"
@@ -17,21 +17,21 @@ import (
 	"github.com/drover-agents/drover/gate"
 )
 
-var _ gate.Approver = (*view)(nil)
+var _ gate.Approver = (*live)(nil)
 
-var errViewClosed = errors.New("drover: the terminal is no longer asked")
+var errClosed = errors.New("drover: the terminal is no longer asked")
 
 // Approve asks in the status line, one question at a time, and waits for a key. A key counts only once
 // the question has been there for as long as it takes to see it, which is when the choices appear: one
 // that was typed for something else must not approve what nobody has read.
-func (v *view) Approve(ctx context.Context, q gate.Question) (gate.Answer, error) {
+func (v *live) Approve(ctx context.Context, q gate.Question) (gate.Answer, error) {
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
 	case <-ctx.Done():
 		return gate.Answer{}, ctx.Err()
 	case <-v.over:
-		return gate.Answer{}, errViewClosed
+		return gate.Answer{}, errClosed
 	}
 	defer v.asked()
 	v.ask(&question{Question: q, dir: v.lines.opts.Dir})
@@ -40,7 +40,7 @@ func (v *view) Approve(ctx context.Context, q gate.Question) (gate.Answer, error
 	case <-ctx.Done():
 		return gate.Answer{}, ctx.Err()
 	case <-v.over:
-		return gate.Answer{}, errViewClosed
+		return gate.Answer{}, errClosed
 	}
 	v.listen()
 	return v.answer(ctx, q)
@@ -51,7 +51,7 @@ const timeToSee = 250 * time.Millisecond
 
 // ask puts a question into the status line, without choices yet. Where that has no room for what is
 // asked, all of it is shown above: nobody shall approve what cannot be seen.
-func (v *view) ask(q *question) {
+func (v *live) ask(q *question) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.question = q
@@ -63,7 +63,7 @@ func (v *view) ask(q *question) {
 }
 
 // listen offers the choices, and throws away what was typed before.
-func (v *view) listen() {
+func (v *live) listen() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
@@ -75,7 +75,7 @@ func (v *view) listen() {
 }
 
 // asked takes the question off the screen.
-func (v *view) asked() {
+func (v *live) asked() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.question = nil
@@ -91,13 +91,13 @@ const (
 )
 
 // answer reads keys until one of them is an answer.
-func (v *view) answer(ctx context.Context, q gate.Question) (gate.Answer, error) {
+func (v *live) answer(ctx context.Context, q gate.Question) (gate.Answer, error) {
 	for {
 		select {
 		case <-ctx.Done():
 			return gate.Answer{}, ctx.Err()
 		case <-v.over:
-			return gate.Answer{}, errViewClosed
+			return gate.Answer{}, errClosed
 		default:
 		}
 		key, err := v.keyboard.key()
@@ -119,13 +119,13 @@ func (v *view) answer(ctx context.Context, q gate.Question) (gate.Answer, error)
 		case escape:
 			v.keyboard.skipSequence()
 		case ctrlC:
-			v.lines.opts.Interrupt()
+			interruptSelf()
 		}
 	}
 }
 
 // explain shows all there is to know about the open question.
-func (v *view) explain() {
+func (v *live) explain() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.question != nil {
@@ -186,7 +186,7 @@ func name(tool string) string {
 
 // wish is what the call would do, in words for the tools that everybody has.
 func (q *question) wish() string {
-	subject := safe((&lines{opts: displayOptions{Dir: q.dir}}).subject(q.Call))
+	subject := safe((&lines{opts: Options{Dir: q.dir}}).subject(q.Call))
 	verb := "be called"
 	if native, ok := catalogue.Tools().Native(q.Call.Name); ok {
 		verb = cmp.Or(native.Verb, verb)

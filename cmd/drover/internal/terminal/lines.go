@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -11,12 +16,13 @@ import (
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/recent"
+	"github.com/drover-agents/drover/internal/visible"
 )
 
 // lines makes rows of events, each when what it tells is finished, and knows what is going on in
 // between. It is used by one goroutine at a time.
 type lines struct {
-	opts  displayOptions
+	opts  Options
 	calls recent.Map[event.CallID, *call]
 	tasks map[string]*task
 	order []*call // those that are under way, in the order in which they began
@@ -30,16 +36,16 @@ type lines struct {
 // shownCalls is how many calls the view remembers.
 const shownCalls = 4096
 
-func newLines(opts displayOptions) *lines {
+func newLines(opts Options) *lines {
 	return &lines{opts: opts, calls: recent.Map[event.CallID, *call]{Size: shownCalls}, tasks: map[string]*task{}}
 }
 
 // since is the time of an event, from the start. One that is told late, as that of the walls is, is not
 // before what was told already.
 func (l *lines) since(e event.Event) time.Duration {
-	at := e.Time.Sub(l.opts.Started)
+	at := e.Time.Sub(l.opts.started)
 	if e.Time.IsZero() {
-		at = time.Since(l.opts.Started)
+		at = time.Since(l.opts.started)
 	}
 	l.latest = max(l.latest, at)
 	return l.latest
@@ -184,6 +190,92 @@ func (l *lines) spent(u event.Usage) []string {
 func joinWords(words ...string) string {
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
 	return strings.Join(words, ": ")
+}
+
+// status says what goes on in one line: the tool or the model, for how long, and what was spent.
+func (l *lines) status(room int, halting bool, elapsed time.Duration) string {
+	what, subject := l.doing()
+	if halting {
+		what = "stopping " + what
+	}
+	figures := strings.Join(append([]string{clock(elapsed)}, l.spent(l.usage)...), "  ")
+	head := "  " + pad(clip(what, whatMost), whatColumns) + "  "
+	left := room - columns(head) - 2 - columns(figures)
+	if left < leastSubject {
+		return cut(strings.TrimRight(head, " ")+"  "+figures, room)
+	}
+	if subject == "" && l.writing != "" {
+		subject = clipStart(strings.Join(strings.Fields(l.writing), " "), left)
+	}
+	return head + pad(clip(subject, left), left) + "  " + figures
+}
+
+// done is the summary, after the calls that did not come to an end.
+func (l *lines) done(e event.Event, p event.Done) []row {
+	var out []row
+	for _, c := range l.order {
+		r := row{at: l.since(e), deep: c.deep, what: c.what, subject: c.subject, mark: "stopped", tone: toneBad}
+		if c.denied != nil {
+			r.mark, r.because = "denied", c.denied.Reason
+		}
+		out = append(out, r)
+	}
+	l.order, l.writing = nil, ""
+	figures := append([]string{wording.Plural(p.Usage.ToolUses, "call")}, l.spent(p.Usage)...)
+	figures = append(figures, span(l.since(e))) // of the whole run; an agent counts only what it calls work
+	r := row{at: l.since(e), what: "done", subject: string(p.Status), because: l.why(p), figures: strings.Join(figures, "  "), tone: toneBad}
+	if p.Status == event.DoneSuccess {
+		r.tone = toneGood
+	}
+	return append(out, r)
+}
+
+// why says why a run did not succeed, unless a row has said it.
+func (l *lines) why(p event.Done) string {
+	switch p.Status {
+	case event.DoneError:
+		if why := wording.FirstLine(wording.Text(p.Result)); why != wording.FirstLine(l.failure) {
+			return why
+		}
+	case event.DoneInterrupted:
+		if p.Reason != context.Canceled.Error() { // which says no more than that
+			return wording.Text(p.Reason)
+		}
+	case event.DoneMaxTurns:
+		return "the limit of turns is reached"
+	case event.DoneMaxBudget:
+		return "the budget is spent"
+	}
+	return ""
+}
+
+// writeAnswer writes the answer of a run that has one.
+func (l *lines) writeAnswer(w io.Writer, done event.Done) {
+	if done.Status != event.DoneSuccess {
+		return
+	}
+	var b bytes.Buffer
+	if l.opts.Answer == nil || l.opts.Answer(&b, done) != nil {
+		b.Reset()
+		b.WriteString(answerText(done))
+	}
+	text := strings.TrimRight(visible.Lines(strings.ReplaceAll(b.String(), "\r\n", "\n")), "\n")
+	if text == "" {
+		return
+	}
+	if !l.opts.Quiet {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w, text)
+}
+
+// answerText is a structured answer as JSON that can be read, or the text.
+func answerText(done event.Done) string {
+	var b bytes.Buffer
+	if len(done.Output) > 0 && json.Indent(&b, done.Output, "", "  ") == nil {
+		return b.String()
+	}
+	return cmp.Or(string(done.Output), done.Result)
 }
 
 // span writes a duration with the figures that matter.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
 	"fmt"
@@ -21,11 +21,11 @@ type plain struct {
 	over, closed bool
 }
 
-func newPlain(out io.Writer, opts displayOptions, l layout) *plain {
+func newPlain(out io.Writer, opts Options, l layout) *plain {
 	return &plain{out: out, layout: l, lines: newLines(opts)}
 }
 
-func (p *plain) show(e event.Event) {
+func (p *plain) Show(e event.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -54,7 +54,7 @@ func (p *plain) printLines(lines []string) {
 	}
 }
 
-func (p *plain) stopping() {
+func (p *plain) Stopping() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.over && !p.closed && !p.lines.opts.Quiet {
@@ -62,7 +62,7 @@ func (p *plain) stopping() {
 	}
 }
 
-func (p *plain) close() {
+func (p *plain) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
 	"io"
@@ -16,17 +16,17 @@ import (
 // redrawEvery is how often the status line may change.
 const redrawEvery = 100 * time.Millisecond
 
-// A view shows a run on a terminal: finished lines above, and below them one status line that says
+// A live view shows a run on a terminal: finished lines above, and below them one status line that says
 // what goes on, or asks a question.
 //
 // Between two writes the cursor stands at the beginning of the status line. So the line can be
 // cleared, with all rows into which a terminal that became narrower has broken it, by erasing from
 // the cursor on; lines above are never touched.
-type view struct {
+type live struct {
 	keyboard *keyboard
 	screen   *os.File
 	turn     chan struct{} // held while a question is open
-	over     chan struct{} // closed by close
+	over     chan struct{} // closed by Close
 	ended    sync.WaitGroup
 
 	mu       sync.Mutex
@@ -40,8 +40,8 @@ type view struct {
 	closed   bool
 }
 
-func newView(in, out *os.File, opts displayOptions, l layout) *view {
-	v := &view{
+func newLive(in, out *os.File, opts Options, l layout) *live {
+	v := &live{
 		keyboard: newKeyboard(in), screen: out, layout: l, lines: newLines(opts),
 		turn: make(chan struct{}, 1), over: make(chan struct{}),
 	}
@@ -53,7 +53,7 @@ func newView(in, out *os.File, opts displayOptions, l layout) *view {
 }
 
 // keepDrawn redraws the status line when something in it has changed.
-func (v *view) keepDrawn(signals chan os.Signal) {
+func (v *live) keepDrawn(signals chan os.Signal) {
 	defer signal.Stop(signals)
 	tick := time.Tick(redrawEvery)
 	for {
@@ -71,15 +71,13 @@ func (v *view) keepDrawn(signals chan os.Signal) {
 }
 
 // renew draws for a terminal that has another size, or that others have used in between.
-func (v *view) renew() {
+func (v *live) renew() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
 		return
 	}
-	if v.lines.opts.Width == 0 {
-		v.layout.width = terminalWidth(v.screen)
-	}
+	v.layout.width = widthOf(v.screen)
 	if v.question != nil && v.question.open {
 		v.keyboard.listen()
 	} else {
@@ -90,7 +88,7 @@ func (v *view) renew() {
 }
 
 // drawLocked writes finished lines, and the status line below them if it has changed.
-func (v *view) drawLocked(above []string) {
+func (v *live) drawLocked(above []string) {
 	status := v.statusLocked()
 	if v.closed || len(above) == 0 && status == v.shown && !v.stale {
 		return
@@ -109,7 +107,20 @@ func (v *view) drawLocked(above []string) {
 	_, _ = io.WriteString(v.screen, b.String()) // nobody is left to be told that the terminal is gone
 }
 
-func (v *view) show(e event.Event) {
+// statusLocked is the status line. It leaves the last column free, where terminals disagree on what
+// the cursor does.
+func (v *live) statusLocked() string {
+	room := v.layout.width - 1
+	switch {
+	case v.question != nil:
+		return v.question.line(room)
+	case v.finished || v.lines.opts.Quiet:
+		return ""
+	}
+	return v.layout.coloured(part{v.lines.status(room, v.halting, time.Since(v.lines.opts.started)), toneQuiet})
+}
+
+func (v *live) Show(e event.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var above []string
@@ -130,7 +141,7 @@ func (v *view) show(e event.Event) {
 }
 
 // answerLocked is what follows the last row.
-func (v *view) answerLocked(done event.Done) []string {
+func (v *live) answerLocked(done event.Done) []string {
 	var b strings.Builder
 	v.lines.writeAnswer(&b, done)
 	if b.Len() == 0 {
@@ -139,7 +150,7 @@ func (v *view) answerLocked(done event.Done) []string {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-func (v *view) stopping() {
+func (v *live) Stopping() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.halting = true
@@ -148,8 +159,8 @@ func (v *view) stopping() {
 	}
 }
 
-// close clears the status line and leaves the terminal as it was.
-func (v *view) close() {
+// Close clears the status line and leaves the terminal as it was.
+func (v *live) Close() {
 	v.mu.Lock()
 	if v.closed {
 		v.mu.Unlock()

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func TestLinesOfRecordedRuns(t *testing.T) {
 				if err != nil {
 					t.Fatalf("section %s: its name must be a width", f.Name)
 				}
-				got := shown(events, displayOptions{Dir: "/work", MaxUSD: 0.5}, layout{width: columns})
+				got := shown(events, Options{Dir: "/work", MaxUSD: 0.5}, layout{width: columns})
 				checkWidth(t, got, columns)
 				if *update {
 					archive.Files[1+i].Data = []byte(got)
@@ -70,14 +71,14 @@ func readEvents(t *testing.T, data []byte) []event.Event {
 }
 
 // shown are the lines of events whose times count from the start.
-func shown(events []event.Event, opts displayOptions, l layout) string {
-	opts.Started = time.UnixMilli(0)
+func shown(events []event.Event, opts Options, l layout) string {
+	opts.started = time.UnixMilli(0)
 	var out bytes.Buffer
 	p := newPlain(&out, opts, l)
 	for _, e := range events {
-		p.show(e)
+		p.Show(e)
 	}
-	p.close()
+	p.Close()
 	return out.String()
 }
 
@@ -106,7 +107,7 @@ func TestLines_HaveNoNamesOfPackages(t *testing.T) {
 		"done":        {event.Done{Status: event.DoneError, Result: "isolation: too many files"}, "too many files"},
 		"interrupted": {event.Done{Status: event.DoneInterrupted, Reason: "isolation: too many files"}, "too many files"},
 	} {
-		r := newLines(displayOptions{}).rows(event.New(x.payload))[0]
+		r := newLines(Options{}).rows(event.New(x.payload))[0]
 		got := r.subject
 		if r.what == "done" {
 			got = r.because
@@ -115,9 +116,31 @@ func TestLines_HaveNoNamesOfPackages(t *testing.T) {
 			t.Errorf("%s: the line has %q, want %q", name, got, x.want)
 		}
 	}
-	l := newLines(displayOptions{})
+	l := newLines(Options{})
 	l.rows(event.New(event.Error{Message: "isolation: too many files"}))
 	if r := l.rows(event.New(event.Done{Status: event.DoneError, Result: "isolation: too many files"}))[0]; r.because != "" {
 		t.Errorf("the done line repeats the error: %q", r.because)
+	}
+}
+
+// A call that takes long is shown with its subject and why it was denied, however many calls were made meanwhile.
+func TestLines_ALongCallIsShown(t *testing.T) {
+	l := newLines(Options{})
+	begin := func(id string) {
+		p := event.ToolCall{ID: event.CallID(id), Name: "Bash", Input: []byte(`{"command":"make all"}`)}
+		l.begin(event.New(p), p)
+	}
+	end := func(id string) []row {
+		p := event.ToolResult{ID: event.CallID(id), Name: "Bash", Status: event.ToolSuccess}
+		return l.end(event.New(p), p)
+	}
+	begin("long")
+	for i := range shownCalls {
+		begin(fmt.Sprint(i))
+		end(fmt.Sprint(i))
+	}
+	rows := end("long")
+	if len(rows) == 0 || rows[len(rows)-1].subject == "" {
+		t.Errorf("the row of the call is %+v, want its command", rows)
 	}
 }

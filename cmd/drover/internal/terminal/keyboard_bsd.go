@@ -2,7 +2,7 @@
 
 //go:build darwin || dragonfly || freebsd || netbsd || openbsd
 
-package main
+package terminal
 
 import "golang.org/x/sys/unix"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 // A player plays events on the terminal that it is started in, as the command does.
 type player struct {
 	dir string
-	display
+	View
 	gate.Approver
 }
 
@@ -54,18 +54,14 @@ func init() {
 
 // play runs a play in place of the tests, and ends the process with its exit code.
 func play(name string) {
-	if name == "demo" {
-		os.Args = []string{"drover", "demo"}
-		main()
-	}
 	if name == "dumb" {
 		_ = os.Setenv("TERM", "dumb")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	p := &player{dir: os.Getenv(playDirVariable)}
-	p.display, p.Approver = newDisplay(os.Stdin, os.Stdout, displayOptions{Dir: "/work", MaxUSD: 0.5, Quiet: name == "quiet"})
+	p.View, p.Approver = New(os.Stdin, os.Stdout, Options{Dir: "/work", MaxUSD: 0.5, Quiet: name == "quiet"})
 	func() {
-		defer p.close()
+		defer p.Close()
 		plays[name](ctx, p)
 	}()
 	interrupted := ctx.Err() != nil
@@ -98,7 +94,7 @@ func (p *player) await(ctx context.Context, step string) {
 
 func (p *player) tell(payloads ...event.Payload) {
 	for _, payload := range payloads {
-		p.show(event.New(payload))
+		p.Show(event.New(payload))
 	}
 }
 
@@ -213,7 +209,7 @@ func playStop(ctx context.Context, p *player) {
 	if ctx.Err() == nil {
 		p.asked(ctx, "stopped", "Bash", `{"command":"npm publish"}`)
 	}
-	p.stopping()
+	p.Stopping()
 	p.await(context.Background(), "done")
 	p.tell(event.Done{Status: event.DoneInterrupted, Reason: "interrupt", Duration: time.Second, Usage: event.Usage{ToolUses: 1}})
 }

@@ -1,35 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package terminal
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/cmd/drover/internal/terminal/terminaltest"
 )
+
+// A pane is a terminal in which this test binary plays one of the plays.
+type pane struct {
+	*terminaltest.Pane
+	t   *testing.T
+	dir string // where test and play meet
+}
+
+func newPane(t *testing.T, columns, rows int, play string, env ...string) *pane {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := self
+	if play == "background" {
+		command = "set -m\n" + self + " &\nwait $!"
+	}
+	p := &pane{t: t, dir: t.TempDir()}
+	t.Cleanup(func() {
+		if t.Failed() {
+			log, _ := os.ReadFile(filepath.Join(p.dir, "log"))
+			t.Logf("the play says:\n%s", log)
+		}
+	})
+	p.Pane = terminaltest.Start(t, columns, rows, command, append(env, playVariable+"="+play, playDirVariable+"="+p.dir)...)
+	return p
+}
+
+// step lets the play go on after a "wait" of its own.
+func (p *pane) step(name string) {
+	p.t.Helper()
+	writeFile(p.t, filepath.Join(p.dir, name), nil)
+}
+
+// log waits for a line that the play has written down.
+func (p *pane) log(want string) {
+	p.t.Helper()
+	var got []byte
+	for end := time.Now().Add(terminaltest.Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		got, _ = os.ReadFile(filepath.Join(p.dir, "log"))
+		if bytes.Contains(got, []byte(want+"\n")) {
+			return
+		}
+	}
+	p.t.Fatalf("the play did not say %q but\n%s", want, got)
+}
+
+// checkWhole fails if a line on the screen is the rest of the one above: nothing may be wrapped.
+func (p *pane) checkWhole() {
+	p.t.Helper()
+	screen, joined := p.Tmux("capture-pane", "-p"), p.Tmux("capture-pane", "-p", "-J")
+	if a, b := strings.Count(screen, "\n"), strings.Count(joined, "\n"); a != b {
+		p.t.Errorf("%d of %d lines are wrapped:\n%s", a-b, a, screen)
+	}
+}
+
+// checkStatus fails unless the last line, and no other, is the status line.
+func checkStatus(t *testing.T, screen []string) {
+	t.Helper()
+	var at []int
+	for i, line := range screen {
+		if terminaltest.StatusLine.MatchString(line) && !regexp.MustCompile(`^  \d`).MatchString(line) {
+			at = append(at, i)
+		}
+	}
+	if len(at) != 1 || at[0] != len(screen)-1 {
+		t.Errorf("status lines at %v, want one at %d:\n%s", at, len(screen)-1, strings.Join(screen, "\n"))
+	}
+}
 
 func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {200, 50}} {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			t.Parallel()
 			p := newPane(t, size[0], size[1], "run")
-			screen := p.wait(`(?m)^  Bash +npm test -- --very-.* [1-9]\d* s$`) // a second has passed
+			screen := p.Wait(`(?m)^  Bash +npm test -- --very-.* [1-9]\d* s$`) // a second has passed
 			checkStatus(t, screen)
 			p.checkWhole()
 			p.step("result")
-			p.wait(`(?m)^  \d\d\.\d  Bash .*ok +\d`)
-			checkStatus(t, p.wait(`  model .* s$`))
+			p.Wait(`(?m)^  \d\d\.\d  Bash .*ok +\d`)
+			checkStatus(t, p.Wait(`  model .* s$`))
 			p.step("more")
-			checkStatus(t, p.wait(`file59.go.*\n  model `))
+			checkStatus(t, p.Wait(`file59.go.*\n  model `))
 			p.checkWhole()
 			p.step("done")
-			text := strings.Join(p.over(0), "\n")
+			text := strings.Join(p.Over(0), "\n")
 			if !strings.Contains(text, "\n\nThe answer\nis 42.\nexit code 0\n") || strings.Contains(text, "\n  model ") {
 				t.Errorf("want the answer last and no status line:\n%s", text)
 			}
@@ -40,10 +111,10 @@ func TestTheViewKeepsOneStatusLineBelowFinishedLines(t *testing.T) {
 func TestTheViewIsRightAfterAResize(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 100, 24, "run")
-	p.wait(`  Bash +npm test`)
+	p.Wait(`  Bash +npm test`)
 	for _, columns := range []string{"50", "30", "120", "61", "20", "200"} {
-		p.tmux("resize-window", "-x", columns)
-		p.wait(`(?m)^  Bash .* s$`)
+		p.Tmux("resize-window", "-x", columns)
+		p.Wait(`(?m)^  Bash .* s$`)
 		screen := p.settled()
 		checkStatus(t, screen)
 		if n := strings.Count(strings.Join(screen, "\n"), "  Bash  "); n != 1 {
@@ -52,23 +123,23 @@ func TestTheViewIsRightAfterAResize(t *testing.T) {
 	}
 	p.step("result")
 	p.step("more")
-	p.wait(`file59.go.*\n  model `)
+	p.Wait(`file59.go.*\n  model `)
 	p.checkWhole()
 	p.step("done")
-	p.over(0)
+	p.Over(0)
 }
 
 // settled waits until the screen has not changed for a while: a resize has been answered.
 func (p *pane) settled() []string {
 	p.t.Helper()
 	last, since := "", time.Now()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		now := statusLine.ReplaceAllString(strings.Join(p.screen(), "\n"), "STATUS")
+	for end := time.Now().Add(terminaltest.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		now := terminaltest.StatusLine.ReplaceAllString(strings.Join(p.Screen(), "\n"), "STATUS")
 		if now != last {
 			last, since = now, time.Now()
 		}
 		if time.Since(since) > 300*time.Millisecond {
-			return p.screen()
+			return p.Screen()
 		}
 	}
 	p.t.Fatalf("the screen does not come to rest:\n%s", last)
@@ -78,12 +149,12 @@ func (p *pane) settled() []string {
 func TestTheStatusLineShowsGrowingTextWithoutNoise(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "writing")
-	p.wait(`  model .* s$`)
+	p.Wait(`  model .* s$`)
 	record := filepath.Join(p.dir, "record")
-	p.tmux("pipe-pane", "-o", "cat > "+record)
+	p.Tmux("pipe-pane", "-o", "cat > "+record)
 	p.step("write")
 	p.log("written")
-	screen := p.wait(`  model +….*word 199 the end .* s$`)
+	screen := p.Wait(`  model +….*word 199 the end .* s$`)
 	checkStatus(t, screen)
 	written, err := os.ReadFile(record)
 	if err != nil {
@@ -95,7 +166,7 @@ func TestTheStatusLineShowsGrowingTextWithoutNoise(t *testing.T) {
 		t.Errorf("%d redraws, want some but few, and no new line", draws)
 	}
 	p.step("done")
-	p.over(0)
+	p.Over(0)
 }
 
 func TestTheViewShowsHostileTextEscaped(t *testing.T) {
@@ -103,20 +174,20 @@ func TestTheViewShowsHostileTextEscaped(t *testing.T) {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			t.Parallel()
 			p := newPane(t, columns, 24, "hostile")
-			screen := p.wait(`  Bash +echo \\x1b\]0;title\\a 漢.* s$`)
+			screen := p.Wait(`  Bash +echo \\x1b\]0;title\\a 漢.* s$`)
 			if text := strings.Join(screen, "\n"); !strings.Contains(text, `\x1b[2J\x1b[31mred\rback 漢字`) {
 				t.Errorf("the text is not shown escaped:\n%s", text)
 			}
 			checkStatus(t, screen)
 			p.checkWhole()
 			p.step("write")
-			checkStatus(t, p.wait(`  model +…漢?字.* s$|  model +…字漢.* s$`))
+			checkStatus(t, p.Wait(`  model +…漢?字.* s$|  model +…字漢.* s$`))
 			p.checkWhole()
 			p.step("done")
-			if text := strings.Join(p.over(0), "\n"); !strings.Contains(text, `\x1b[31mred\x1b[H`) {
+			if text := strings.Join(p.Over(0), "\n"); !strings.Contains(text, `\x1b[31mred\x1b[H`) {
 				t.Errorf("the answer is not shown escaped:\n%s", text)
 			}
-			if colours := p.tmux("capture-pane", "-p", "-e"); strings.Contains(colours, "\x1b[31mred") {
+			if colours := p.Tmux("capture-pane", "-p", "-e"); strings.Contains(colours, "\x1b[31mred") {
 				t.Errorf("the model has coloured the terminal: %q", colours)
 			}
 		})
@@ -128,31 +199,31 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			t.Parallel()
 			p := newPane(t, columns, 40, "ask")
-			p.wait(`  Bash +npm test`)
-			p.keys("y", "y", "Enter", "n", "Enter") // typed before there is a question
+			p.Wait(`  Bash +npm test`)
+			p.Keys("y", "y", "Enter", "n", "Enter") // typed before there is a question
 			p.step("ask")
-			screen := p.wait(`  Bash wants to run: npm test   \[y\] once  \[a\] this run  \[n\] no  \[\?\] why$`)
+			screen := p.Wait(`  Bash wants to run: npm test   \[y\] once  \[a\] this run  \[n\] no  \[\?\] why$`)
 			checkStatus(t, screen)
 			if len(screen) != 1 {
 				t.Errorf("what was typed is shown:\n%s", strings.Join(screen, "\n"))
 			}
-			p.keys("x", "Up", "Left", "F1", "F5", "M-y", "Enter") // keys that are no answer do nothing
-			p.keys("y")
+			p.Keys("x", "Up", "Left", "F1", "F5", "M-y", "Enter") // keys that are no answer do nothing
+			p.Keys("y")
 			p.log("once: allow, remember 0")
-			checkStatus(t, p.wait(`  Write wants to write: a.txt   \[y\]`))
-			p.keys("a")
+			checkStatus(t, p.Wait(`  Write wants to write: a.txt   \[y\]`))
+			p.Keys("a")
 			p.log("this run: allow, remember 2")
-			p.wait(`  deploy wants to be called: {}   \[y\]`)
-			p.keys("n")
+			p.Wait(`  deploy wants to be called: {}   \[y\]`)
+			p.Keys("n")
 			p.log("no: deny, remember 0")
-			screen = p.wait(`  Bash wants to run: long .*… \(\? shows all\)   \[y`)
+			screen = p.Wait(`  Bash wants to run: long .*… \(\? shows all\)   \[y`)
 			checkStatus(t, screen)
 			if strings.Contains(strings.Join(screen, "\n"), "the last word") {
 				t.Errorf("the question is not clipped:\n%s", strings.Join(screen, "\n"))
 			}
 			p.checkWhole()
-			p.keys("?")
-			screen = p.wait(`the last\s+word"\s+}`)
+			p.Keys("?")
+			screen = p.Wait(`the last\s+word"\s+}`)
 			checkStatus(t, screen)
 			p.checkWhole()
 			for _, want := range []string{"  why       capabilities: Bash needs the capability shellExecute", "  needs     shellExecute; risk: dangerous", "  input     {"} {
@@ -160,10 +231,10 @@ func TestAQuestionTakesTheStatusLineAndOneKeyAnswers(t *testing.T) {
 					t.Errorf("%q is not there:\n%s", want, strings.Join(screen, "\n"))
 				}
 			}
-			p.keys("n")
+			p.Keys("n")
 			p.log("why: deny, remember 0")
 			p.step("done")
-			p.over(0)
+			p.Over(0)
 		})
 	}
 }
@@ -175,39 +246,39 @@ func TestAQuestionWithoutRoomIsShownAbove(t *testing.T) {
 	p.step("withdraw")
 	p.log("first: withdrawn")
 	p.step("ask")
-	p.wait(`(?s)"asked".*\[y/a/n/\?\]`)
-	p.keys("n")
+	p.Wait(`(?s)"asked".*\[y/a/n/\?\]`)
+	p.Keys("n")
 	p.log("second: deny, remember 0")
-	p.wait(`exit code 0`) // and no more: the terminal breaks what over looks for
+	p.Wait(`exit code 0`) // and no more: the terminal breaks what over looks for
 }
 
 func TestAWithdrawnQuestionDisappears(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "withdraw")
-	p.wait(`wants to run: withdrawn`)
+	p.Wait(`wants to run: withdrawn`)
 	p.step("withdraw")
 	p.log("first: withdrawn")
-	screen := p.wait(`  model .* s$`)
+	screen := p.Wait(`  model .* s$`)
 	if strings.Contains(strings.Join(screen, "\n"), "wants to run") {
 		t.Errorf("it is still there:\n%s", strings.Join(screen, "\n"))
 	}
-	p.keys("y") // for nobody
+	p.Keys("y") // for nobody
 	p.step("ask")
-	p.wait(`wants to run: asked   \[y`)
-	p.keys("n")
+	p.Wait(`wants to run: asked   \[y`)
+	p.Keys("n")
 	p.log("second: deny, remember 0")
-	p.over(0)
+	p.Over(0)
 }
 
 func TestQuestionsQueueWhileLinesComeAbove(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 24, "queue")
 	for n := range 3 {
-		screen := p.wait(fmt.Sprintf(`a line above\n(.*an answer came\n){%d}  Bash wants to run: question \d   \[y.*$`, n))
+		screen := p.Wait(fmt.Sprintf(`a line above\n(.*an answer came\n){%d}  Bash wants to run: question \d   \[y.*$`, n))
 		checkStatus(t, screen)
-		p.keys("y")
+		p.Keys("y")
 	}
-	p.over(0)
+	p.Over(0)
 }
 
 func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
@@ -215,18 +286,18 @@ func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPane(t, 80, 24, "stop")
-			p.wait(`  Bash +npm test`)
+			p.Wait(`  Bash +npm test`)
 			if during {
 				p.step("ask")
-				p.wait(`wants to run: npm publish   \[y`)
+				p.Wait(`wants to run: npm publish   \[y`)
 			}
-			p.keys("C-c")
-			p.wait(`stopping Bash: npm test \.\.\.\n  stopping Bash +npm test .* s$`)
+			p.Keys("C-c")
+			p.Wait(`stopping Bash: npm test \.\.\.\n  stopping Bash +npm test .* s$`)
 			if during {
 				p.log("stopped: withdrawn")
 			}
 			p.step("done")
-			screen := p.over(130)
+			screen := p.Over(130)
 			if !strings.Contains(strings.Join(screen, "\n"), "  done         interrupted") {
 				t.Errorf("no summary:\n%s", strings.Join(screen, "\n"))
 			}
@@ -237,7 +308,7 @@ func TestCtrlCSaysWhatIsStoppedAndTheSummaryComes(t *testing.T) {
 func TestTheTerminalIsRestoredAfterAPanic(t *testing.T) {
 	t.Parallel()
 	p := newPane(t, 80, 40, "panic")
-	p.over(2)
+	p.Over(2)
 }
 
 func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
@@ -246,23 +317,8 @@ func TestAQuietRunShowsOnlyTheAnswer(t *testing.T) {
 	p.step("result")
 	p.step("more")
 	p.step("done")
-	if text := strings.Join(p.over(0), "\n"); !strings.HasPrefix(text, "The answer\nis 42.\nexit code 0\n") {
+	if text := strings.Join(p.Over(0), "\n"); !strings.HasPrefix(text, "The answer\nis 42.\nexit code 0\n") {
 		t.Errorf("want nothing but the answer:\n%s", text)
-	}
-}
-
-// The demo is the whole way: the real CLI, its events, the view.
-func TestTheDemoOnATerminal(t *testing.T) {
-	cli := claudetest.CLI(t)
-	p := newPane(t, 80, 60, "demo", "DROVER_CLAUDE="+cli.Path, envDemo+"=script", "TMPDIR="+t.TempDir())
-	screen := strings.Join(p.over(0), "\n")
-	for _, want := range []string{"set-up    claude " + claude.PinnedVersion, "count_lines", "denied", "  done         success", "\n\nReview\n", "\nCost     $", "\nRecord   /", "exit code 0"} {
-		if !strings.Contains(screen, want) {
-			t.Errorf("%q is not there:\n%s", want, screen)
-		}
-	}
-	if status := statusLine.FindString(screen); status != "" && !strings.HasPrefix(status, "  0") {
-		t.Errorf("a status line is left: %q", status)
 	}
 }
 
@@ -284,12 +340,12 @@ func TestColoursAreOnlyWhereTheyAreWanted(t *testing.T) {
 			}
 			if tt.play == "dumb" {
 				for range 4 {
-					p.wait(`ool:$`)
-					p.keys("y", "Enter")
+					p.Wait(`ool:$`)
+					p.Keys("y", "Enter")
 				}
 			}
-			p.over(0)
-			if got := p.tmux("capture-pane", "-p", "-e"); strings.Contains(got, "\x1b[") != tt.want {
+			p.Over(0)
+			if got := p.Tmux("capture-pane", "-p", "-e"); strings.Contains(got, "\x1b[") != tt.want {
 				t.Errorf("colours: %t, want %t:\n%q", !tt.want, tt.want, got)
 			}
 		})
@@ -302,12 +358,12 @@ func TestADumbTerminalIsAskedLineByLine(t *testing.T) {
 	p := newPane(t, 80, 50, "dumb")
 	p.step("ask")
 	for _, answer := range []string{"once: allow, remember 0", "this run: deny, remember 0", "no: allow, remember 2", "why: deny, remember 0"} {
-		p.wait(`ool:$`)
-		p.keys(map[string]string{"once": "y", "this run": "n", "no": "t", "why": "n"}[strings.Split(answer, ":")[0]], "Enter")
+		p.Wait(`ool:$`)
+		p.Keys(map[string]string{"once": "y", "this run": "n", "no": "t", "why": "n"}[strings.Split(answer, ":")[0]], "Enter")
 		p.log(answer)
 	}
 	p.step("done")
-	p.over(0)
+	p.Over(0)
 }
 
 // To touch the terminal from the background would stop the program.
@@ -317,7 +373,7 @@ func TestARunInTheBackgroundLeavesTheTerminalAlone(t *testing.T) {
 	for _, step := range []string{"result", "more", "done"} {
 		p.step(step)
 	}
-	if text := strings.Join(p.over(0), "\n"); !strings.Contains(text, "\n\nThe answer\nis 42.\n") {
+	if text := strings.Join(p.Over(0), "\n"); !strings.Contains(text, "\n\nThe answer\nis 42.\n") {
 		t.Errorf("no answer:\n%s", text)
 	}
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package terminal shows a run: as a live view on a terminal, as lines in a pipe, as JSON for a program.
+package terminal
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/gate"
+)
+
+// A View shows one run. [New] makes it for a person, [NewJSON] for a program. It receives the events of the run and
+// writes them to its output; it decides nothing.
+//
+// It promises a person: a finished line is written once, in the order of the events, and stays. No line before the
+// answer is wider than the terminal. Text of a model or a tool is escaped: it cannot act on the terminal. Errors
+// have no names of packages. After Close nothing is written, and the terminal has the mode that it had before.
+//
+// It does not report errors of its output: a caller that has to know of them passes a writer that notices.
+type View interface {
+	// Show is called with each event, in order; the last one is the done event.
+	Show(e event.Event)
+	// Stopping says that the run is being stopped, and what is thereby interrupted. It may be called
+	// while Show is.
+	Stopping()
+	// Close gives the terminal back. Nothing is shown afterwards. It may be called twice.
+	Close()
+}
+
+// Options says how a run is shown to a person. The zero value is ready to use.
+type Options struct {
+	// Quiet shows nothing but the answer. Questions are asked all the same.
+	Quiet bool
+	// Dir is the working directory. Paths below it are shown relative to it.
+	Dir string
+	// MaxUSD is the budget that the cost is shown against. Zero means none.
+	MaxUSD float64
+	// Answer writes the answer of a run in place of the result as it came.
+	Answer func(w io.Writer, done event.Done) error
+
+	started time.Time // lines count from here
+}
+
+// New makes a live view if in and out are terminals; its approver asks there. A terminal that
+// cannot move its cursor gets plain lines, and an approver that asks between them. Everything else, and
+// a program in the background, gets plain lines, and the approver is nil.
+func New(in io.Reader, out io.Writer, opts Options) (View, gate.Approver) {
+	opts.started = time.Now()
+	screen, isScreen := fileOf(out)
+	keyboard, isKeyboard := fileOf(in)
+	l := layout{width: plainWidth}
+	dumb := os.Getenv("TERM") == "dumb"
+	if isScreen {
+		l = layout{width: widthOf(screen), colour: os.Getenv("NO_COLOR") == "" && !dumb}
+	}
+	switch {
+	case !isScreen || !isKeyboard || !inForeground(int(keyboard.Fd())):
+		return newPlain(out, opts, l), nil
+	case dumb || !canLive:
+		return newPlain(out, opts, l), gate.TerminalApprover(in, out)
+	}
+	v := newLive(keyboard, screen, opts, l)
+	return v, v
+}
+
+// Is reports whether a stream is a terminal.
+func Is(stream any) bool {
+	_, is := fileOf(stream)
+	return is
+}
+
+// Width is how many columns the terminal has that out writes to. It is zero if out is no terminal.
+func Width(out io.Writer) int {
+	screen, is := fileOf(out)
+	if !is {
+		return 0
+	}
+	return widthOf(screen)
+}
+
+// plainWidth is the width of lines that are written to no terminal.
+const plainWidth = 120
+
+// fileOf is the file of a terminal.
+func fileOf(stream any) (*os.File, bool) {
+	f, ok := stream.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
+}
+
+func widthOf(f *os.File) int {
+	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+		return columns
+	}
+	return 80
+}
+
+func interruptSelf() {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Signal(os.Interrupt) // a system without signals has none to wait for either
+	}
+}
