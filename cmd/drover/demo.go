@@ -3,11 +3,16 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,12 +23,16 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
+	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
+	"github.com/drover-agents/drover/internal/statefolder"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/session"
 )
 
 func newDemoCommand() *cobra.Command {
@@ -187,4 +196,189 @@ func (d *demo) options(approver gate.Approver) *root.Options {
 		Completion: d.project.check(),
 		MaxRounds:  3,
 	}
+}
+
+// envDemo says who answers in the demo: "script", or nothing for whom the environment has.
+const envDemo = "DROVER_DEMO"
+
+// A demoModel is who answers.
+type demoModel struct {
+	// says who it is, and how to have the other one.
+	says string
+	// upstream is the script. Nil is the model that auth pays for.
+	upstream gateway.Upstream
+	auth     isolation.Auth
+	close    func() error
+}
+
+// chooseDemoModel takes the model that the environment has, or else the script.
+func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
+	switch said := os.Getenv(envDemo); said {
+	case "":
+	case "script":
+		scripted = true
+	default:
+		return nil, usageError("%s is %q\n  next: set it to script, or unset it", envDemo, said)
+	}
+	if scripted {
+		return p.startScript("scripted, as asked: no key is used, and nothing is charged")
+	}
+	found, err := p.environmentPays()
+	if bad, ok := errors.AsType[*isolation.AuthError](err); ok && found == nil {
+		return p.startScript(scriptedSince(bad))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &demoModel{says: demoPaidBy(found), auth: isolation.Auth{Only: found.Mode}, close: func() error { return nil }}, nil
+}
+
+// environmentPays finds what the variables of this process pay with.
+func (p project) environmentPays() (*claudecell.Finding, error) {
+	return claudecell.Authenticate(&isolation.Isolation{Host: p.host()})
+}
+
+// host is this machine, but for the settings and the login of its claude: the demo says who answers, and they
+// could have somebody else do so.
+func (p project) host() isolation.Host {
+	none := filepath.Join(p.dir, "settings") // which is not there, and where the agent can put nothing
+	environ := append(os.Environ(), "CLAUDE_CONFIG_DIR="+none)
+	return isolation.Host{Environ: func() []string { return environ }}
+}
+
+// scriptedSince says why there is no model, and how to have one.
+func scriptedSince(bad *isolation.AuthError) string {
+	for _, name := range slices.Concat(credentialNames, cloudNames) {
+		if os.Getenv(name) != "" {
+			return "scripted, since " + bad.Reason
+		}
+	}
+	return "scripted, no key needed; a real one answers if a key or Bedrock is set"
+}
+
+func demoPaidBy(found *claudecell.Finding) string {
+	service := "Anthropic"
+	if found.Bedrock != nil {
+		service = "Bedrock in " + found.Bedrock.Region
+	}
+	return fmt.Sprintf("%s, by %s; %s=script or --scripted needs none", service, found.Name, envDemo)
+}
+
+// startScript has the script answer, on loopback.
+func (p project) startScript(says string) (*demoModel, error) {
+	text, err := demoFiles.ReadFile("demo/model.yaml")
+	if err != nil {
+		return nil, err
+	}
+	s, err := script.Read(bytes.NewReader(bytes.ReplaceAll(text, []byte("{{SHOP}}"), []byte(p.shop))))
+	if err != nil {
+		return nil, err
+	}
+	server, err := script.Start(s)
+	if err != nil {
+		return nil, err
+	}
+	upstream, err := scripted(server.URL())
+	if err != nil {
+		return nil, errors.Join(err, server.Close())
+	}
+	return &demoModel{says: says, upstream: upstream, close: server.Close}, nil
+}
+
+// A record is what is kept of the demo.
+type record struct {
+	session *session.Session
+	dir     string
+}
+
+// The files of a record.
+const (
+	sessionFile    = "session.jsonl"
+	transcriptFile = "transcript.jsonl"
+)
+
+// newRecord makes a folder for what happens.
+func newRecord() (*record, error) {
+	r, err := openRecord()
+	if err != nil {
+		return nil, fmt.Errorf("the folder in which the record of the demo is kept: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err)
+	}
+	return r, nil
+}
+
+func openRecord() (*record, error) {
+	state, err := statefolder.Path()
+	if err != nil {
+		return nil, err
+	}
+	all := filepath.Join(state, "demo")
+	if err := os.MkdirAll(all, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(all, time.Now().Format("2006-01-02-150405-"))
+	if err != nil {
+		return nil, err
+	}
+	store, err := session.OpenFile(filepath.Join(dir, sessionFile), nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := session.Open(store, nil)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &record{session: s, dir: dir}, nil
+}
+
+func (r *record) close() error { return r.session.Close() }
+
+// options keep the transcript too.
+func (r *record) options() *root.TranscriptOptions {
+	return &root.TranscriptOptions{File: filepath.Join(r.dir, transcriptFile)}
+}
+
+// tell says what there is to know after a run. There is no response if it failed.
+func (r *record) tell(w io.Writer, resp *root.Response[review], m *demoModel) {
+	fmt.Fprintln(w)
+	if resp != nil {
+		charged := ""
+		if m.upstream != nil {
+			charged = ", not charged"
+		}
+		fmt.Fprintf(w, "Cost     %s of %s for %s tokens in %s%s\n", wording.Dollars(resp.CostUSD()), wording.Dollars(demoUSD),
+			wording.Thousands(resp.Usage.InputTokens()+resp.Usage.OutputTokens()), wording.Plural(resp.Turns, "model call"), charged)
+	}
+	r.tellEvents(w)
+	fmt.Fprintf(w, "Record   %s\n", r.dir)
+	fmt.Fprintf(w, "         %-16s  all these events, one per line\n", sessionFile)
+	fmt.Fprintf(w, "         %-16s  what the agent wrote down\n", transcriptFile)
+	fmt.Fprintf(w, "         look at it: jq -c '.event // empty' %s\n", shellWord(filepath.Join(r.dir, sessionFile)))
+}
+
+// tellEvents says how many events of each kind there were, the most frequent first.
+func (r *record) tellEvents(w io.Writer) {
+	counts, all := map[event.Kind]int{}, 0
+	for e := range r.session.Events() {
+		counts[e.Kind]++
+		all++
+	}
+	kinds := slices.SortedFunc(maps.Keys(counts), func(a, b event.Kind) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	fmt.Fprintf(w, "Events   %d in the session\n", all)
+	for some := range slices.Chunk(kinds, 3) { // which 80 columns have room for
+		line := "        "
+		for _, kind := range some {
+			line += fmt.Sprintf(" %3d %-19s", counts[kind], kind)
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	}
+}
+
+// shellWord is a path as a shell has to be told it.
+func shellWord(path string) string {
+	if strings.ContainsAny(path, " '\"$\\") {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
 }

@@ -5,7 +5,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,4 +57,70 @@ func newCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRunCommand(), newSchemaCommand(), newDoctorCommand(), newDemoCommand())
 	return root
+}
+
+// A stopSignal is why a context ended: somebody sent a signal.
+type stopSignal struct{ os.Signal }
+
+func (s stopSignal) Error() string { return fmt.Sprintf("stopped by the signal %q", s.Signal) }
+
+type killKey struct{}
+
+// timeToDie is how long a run that is killed may take to give the terminal back and to remove its files.
+const timeToDie = 2 * time.Second
+
+// withSignals ends the context at the first ctrl-C, and closes what killed gives at the second one. One
+// that comes later than timeToDie after that ends the program in any case. Other signals that end
+// programs count in the same way.
+//
+// A broken pipe is no such signal: it is an error of whoever writes to it.
+func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	kill, over := make(chan struct{}), make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, stopSignals()...)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // to ignore it would be inherited by the agent
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(stopSignal{s})
+		case <-over:
+			return
+		}
+		select {
+		case <-signals:
+			close(kill)
+		case <-over:
+			return
+		}
+		select {
+		case <-time.After(timeToDie):
+			signal.Reset(stopSignals()...)
+		case <-over:
+		}
+	}()
+	return context.WithValue(ctx, killKey{}, (<-chan struct{})(kill)), func() {
+		signal.Reset()
+		close(over)
+		cancel(nil)
+	}
+}
+
+// stopSignals are the signals that end programs, but for those that this one was told to ignore, as by
+// nohup.
+func stopSignals() []os.Signal {
+	var heard []os.Signal
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			heard = append(heard, s)
+		}
+	}
+	return heard
+}
+
+// killed is closed when the user does not want to wait for an orderly end. It is nil, and so never
+// closed, for a context that no signal ends.
+func killed(ctx context.Context) <-chan struct{} {
+	kill, _ := ctx.Value(killKey{}).(<-chan struct{})
+	return kill
 }
