@@ -38,6 +38,8 @@ func TestValidateReportsEverything(t *testing.T) {
 		{"contains", `{"contains":{"type":"integer"},"minContains":2,"maxContains":2}`, `[1,2,3]`, []string{" maxContains"}},
 		{"contains none", `{"contains":{"type":"integer"}}`, `["a"]`, []string{" contains"}},
 		{"names and patterns", `{"propertyNames":{"maxLength":1},"patternProperties":{"^n":{"type":"number"}}}`, `{"n":"x","no":1}`, []string{"/n type", "/no maxLength"}},
+		{"names inside of a list", `{"items":{"propertyNames":{"maxLength":1}}}`, `[{"no":1},{"n":1},{"not":1},{}]`, []string{"/0/no maxLength", "/2/not maxLength"}},
+		{"a value and more", `{"items":{"const":"x","enum":["x"],"minLength":3,"pattern":"^x"}}`, `["q"]`, []string{"/0 const", "/0 enum", "/0 minLength", "/0 pattern"}},
 		{"sizes", `{"minProperties":2}`, `{"a":1}`, []string{" minProperties"}},
 		{
 			"dependencies", `{"dependentRequired":{"a":["b"]},"dependencies":{"a":["c"],"x":false},"dependentSchemas":{"a":{"maxProperties":0}}}`, `{"a":1}`,
