@@ -31,13 +31,13 @@ demo: setup
 	@$(GO) run ./cmd/drover demo
 
 test: setup lint
-	@$(GO) run ./internal/testsum $(TESTFLAGS) ./...
+	@$(GO) run ./tools/testsum $(TESTFLAGS) ./...
 
 # Full sizes: DROVER_SOAK=1 is what tests look at (internal/testsize). Then every fuzz target for a
 # while; minimising is kept short, because it stalls on targets that write files.
 FUZZTIME ?= 30s
 soak: setup
-	@DROVER_SOAK=1 $(GO) run ./internal/testsum -race -timeout=4h -count=1 ./...
+	@DROVER_SOAK=1 $(GO) run ./tools/testsum -race -timeout=4h -count=1 ./...
 	@for pkg in $$($(GO) list ./...); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 	    echo "fuzz      $$pkg $$target"; \
@@ -56,12 +56,12 @@ bench: setup
 microbench: setup
 	@$(GO) test -run='^$$' -bench=. -benchmem ./...
 
-# Mutations are in internal/mutate/mutations. The checkout is not changed.
+# Mutations are in tools/mutate/mutations. The checkout is not changed.
 mutate: setup
-	@$(GO) run ./internal/mutate $(MUTATE)
+	@$(GO) run ./tools/mutate $(MUTATE)
 
 setup:
-	@$(GO) run ./internal/setup
+	@$(GO) run ./tools/setup
 
 lint: $(GOLANGCI) $(STATICCHECK)
 	@unformatted="$$(gofmt -l .)"; \
@@ -72,14 +72,14 @@ lint: $(GOLANGCI) $(STATICCHECK)
 	@$(GO) mod verify >/dev/null
 	@$(GOLANGCI) run ./...
 	@$(STATICCHECK) ./...
-	@$(GO) run ./internal/apilist -check
+	@$(GO) run ./tools/apilist -check
 	@echo "lint      ok"
 
 fmt: $(GOLANGCI)
 	@$(GOLANGCI) fmt ./...
 
 api:
-	@$(GO) run ./internal/apilist
+	@$(GO) run ./tools/apilist
 
 # Built once per version; the version in the file name makes a new pin build anew.
 $(GOLANGCI):

@@ -15,7 +15,7 @@ import (
 type mutation struct {
 	at     string   // file and line of its block
 	name   string   // short, unique
-	shows  []string // the promises that it breaks: rows of docs/seed-map.md, rows of pages
+	shows  []string // the promises that it breaks: rows of spec/seed-map.md, rows of pages
 	file   string   // the file that is changed, relative to the root
 	folder string   // the package of the test, as go test takes it
 	test   string   // the top-level test that must fail
@@ -26,12 +26,12 @@ type mutation struct {
 // load reads every file of mutations below root, in the order of their names. All problems of all
 // files are reported together.
 func load(root string) ([]mutation, error) {
-	files, err := filepath.Glob(filepath.Join(root, "internal/mutate/mutations/*.txt"))
+	files, err := filepath.Glob(filepath.Join(root, "tools/mutate/mutations/*.txt"))
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("no file matches %s", filepath.Join(root, "internal/mutate/mutations/*.txt"))
+		return nil, fmt.Errorf("no file matches %s", filepath.Join(root, "tools/mutate/mutations/*.txt"))
 	}
 	var all []mutation
 	var problems []error

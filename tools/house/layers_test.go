@@ -62,6 +62,8 @@ var layers = map[string][]string{
 	"examples/*": {"*"},
 	"bench/*":    {"*"},
 	"internal/*": {"internal/*"},
+	// Programs of developers. The product imports none of them.
+	"tools/*": {"internal/*"},
 }
 
 func TestLayers(t *testing.T) {

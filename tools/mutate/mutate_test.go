@@ -116,10 +116,10 @@ func TestMutations_Apply(t *testing.T) {
 	}
 }
 
-// A mutation that shows a row of docs/seed-map.md is noticed by a test that the row names, and at least
+// A mutation that shows a row of spec/seed-map.md is noticed by a test that the row names, and at least
 // a hundred rows have one.
 func TestMutations_RowsOfTheSeedMap(t *testing.T) {
-	rows := rows(t, "docs/seed-map.md")
+	rows := rows(t, "spec/seed-map.md")
 	shown := map[string]bool{}
 	for _, m := range all(t) {
 		for _, show := range m.shows {
@@ -128,14 +128,14 @@ func TestMutations_RowsOfTheSeedMap(t *testing.T) {
 			}
 			shown[show] = true
 			if row, ok := rows[show]; !ok {
-				t.Errorf("%s: mutation %q: docs/seed-map.md has no row %s", m.at, m.name, show)
+				t.Errorf("%s: mutation %q: spec/seed-map.md has no row %s", m.at, m.name, show)
 			} else if !strings.Contains(row, m.quoted()) {
-				t.Errorf("%s: mutation %q: row %s of docs/seed-map.md does not name %s", m.at, m.name, show, m.quoted())
+				t.Errorf("%s: mutation %q: row %s of spec/seed-map.md does not name %s", m.at, m.name, show, m.quoted())
 			}
 		}
 	}
 	if len(shown) < 100 {
-		t.Errorf("%d rows of docs/seed-map.md have a mutation, want at least 100", len(shown))
+		t.Errorf("%d rows of spec/seed-map.md have a mutation, want at least 100", len(shown))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 // ofClaude are the packages that may know Claude Code: its wire client, its adapter, their test kits, and what only
 // shows or tests.
-var ofClaude = []string{"claude", "agent/claudecode", "examples", "bench", "internal", "drovertest"}
+var ofClaude = []string{"claude", "agent/claudecode", "examples", "bench", "internal", "tools", "drovertest"}
 
 // cliFields are fields of inputs of tools that only the CLI uses.
 var cliFields = []string{"file_path", "notebook_path", "subagent_type", "old_string", "new_string", "replace_all", "run_in_background", "taskId", "claudecode/toolUseId"}

@@ -60,7 +60,7 @@ func fileOf(dir string) string {
 }
 
 // private are directories without public packages.
-var private = []string{"internal", "cmd", "examples", "testdata", "docs", "api"}
+var private = []string{"internal", "cmd", "examples", "tools", "testdata", "docs", "api"}
 
 // publicPackages lists the directories below root that hold Go files of a public package.
 func publicPackages(root string) ([]string, error) {

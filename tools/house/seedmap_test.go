@@ -16,29 +16,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSeedMap checks that whatever docs/seed-map.md names exists.
+// TestSeedMap checks that whatever spec/seed-map.md names exists.
 func TestSeedMap(t *testing.T) {
 	names := collect(packages(t))
 	for _, target := range makeTargets(read(t, "Makefile")) {
 		names.things["make "+target] = true
 	}
-	for _, problem := range checkSeedMap(read(t, "docs/seed-map.md"), names) {
-		t.Errorf("docs/seed-map.md: %s", problem)
+	for _, problem := range checkSeedMap(read(t, "spec/seed-map.md"), names) {
+		t.Errorf("spec/seed-map.md: %s", problem)
 	}
 }
 
-// TestSeedNames checks that the Go names of docs/seed-names.md exist, and that each name has one.
+// TestSeedNames checks that the Go names of spec/seed-names.md exist, and that each name has one.
 func TestSeedNames(t *testing.T) {
 	names := collect(packages(t))
-	rows := table(read(t, "docs/seed-names.md"))
+	rows := table(read(t, "spec/seed-names.md"))
 	for _, cells := range rows {
 		if len(cells) != 3 || cells[0] == "" {
-			t.Errorf("docs/seed-names.md: %q is no row of name, Go and words", cells)
+			t.Errorf("spec/seed-names.md: %q is no row of name, Go and words", cells)
 			continue
 		}
 		for _, name := range list(cells[1]) {
 			if !names.things[name] {
-				t.Errorf("docs/seed-names.md: %s: there is no %q", cells[0], name)
+				t.Errorf("spec/seed-names.md: %s: there is no %q", cells[0], name)
 			}
 		}
 	}
@@ -58,11 +58,11 @@ func TestSeedMapIDs(t *testing.T) {
 			want = append(want, fmt.Sprintf("S%03d-%03d", seed, n+1))
 		}
 	}
-	for _, cells := range table(read(t, "docs/seed-map.md")) {
+	for _, cells := range table(read(t, "spec/seed-map.md")) {
 		got = append(got, cells[0])
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the rows of docs/seed-map.md (-want +got):\n%s", diff)
+		t.Errorf("the rows of spec/seed-map.md (-want +got):\n%s", diff)
 	}
 }
 
@@ -76,17 +76,17 @@ var seedSamples = []string{
 
 func TestSeedSamplesArePrograms(t *testing.T) {
 	found := 0
-	for _, cells := range table(read(t, "docs/seed-map.md")) {
+	for _, cells := range table(read(t, "spec/seed-map.md")) {
 		if !slices.Contains(seedSamples, cells[0]) {
 			continue
 		}
 		found++
 		if !slices.ContainsFunc(list(cells[2]), isProgram) && !slices.ContainsFunc(list(cells[3]), isExample) {
-			t.Errorf("docs/seed-map.md: %s is a sample and names neither a program under examples nor an example that is tested", cells[0])
+			t.Errorf("spec/seed-map.md: %s is a sample and names neither a program under examples nor an example that is tested", cells[0])
 		}
 	}
 	if found != len(seedSamples) {
-		t.Errorf("docs/seed-map.md has %d samples, want %d", found, len(seedSamples))
+		t.Errorf("spec/seed-map.md has %d samples, want %d", found, len(seedSamples))
 	}
 }
 
