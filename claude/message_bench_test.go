@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"github.com/drover-agents/drover/claude/internal/streamgen"
 	"github.com/drover-agents/drover/internal/lines"
-	"github.com/drover-agents/drover/internal/streamgen"
 )
 
 // reportMessages prints the figures that can be compared with other clients.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/drover-agents/drover/claude/internal/streamgen"
 	"github.com/drover-agents/drover/internal/jsonscan"
-	"github.com/drover-agents/drover/internal/streamgen"
 	_ "github.com/drover-agents/drover/internal/testsize"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"

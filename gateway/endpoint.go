@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/internal/echo"
+	"github.com/drover-agents/drover/gateway/internal/echo"
 )
 
 // NewEndpoint is an endpoint that speaks a wire over HTTP. Plain http is allowed, for what runs on this machine or

@@ -21,10 +21,10 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
-	"github.com/drover-agents/drover/internal/cgroup"
-	"github.com/drover-agents/drover/internal/jail"
-	"github.com/drover-agents/drover/internal/watchdog"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/isolation/internal/cgroup"
+	"github.com/drover-agents/drover/isolation/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/watchdog"
 	"github.com/drover-agents/drover/launch"
 )
 

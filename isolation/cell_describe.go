@@ -8,8 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/drover-agents/drover/internal/jail"
-	"github.com/drover-agents/drover/internal/landlock"
+	"github.com/drover-agents/drover/isolation/internal/landlock"
 )
 
 // describe says what holds and what does not.
@@ -18,7 +17,7 @@ func (c *Cell) describe(upstream string, leftOut []string) Walls {
 	if w, ok := c.walls.(*landlockWalls); ok {
 		f.landlock = w.enforced
 	}
-	f.byName = c.level == LevelCell && !jail.MountsByHandle(c.open, "")
+	f.byName = c.level == LevelCell && !MountsByHandle(c.open)
 	if c.level <= LevelLandlock {
 		c.grouped = groupAvailable()
 		f.group = c.grouped

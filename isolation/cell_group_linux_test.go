@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/cgroup"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/isolation/internal/cgroup"
 	"github.com/drover-agents/drover/launch"
 )
 

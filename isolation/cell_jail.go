@@ -15,8 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 	"github.com/drover-agents/drover/launch"
 )
 

@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/jail"
-	"github.com/drover-agents/drover/internal/landlock"
 	"github.com/drover-agents/drover/internal/proc"
+	"github.com/drover-agents/drover/isolation/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/landlock"
 	"github.com/drover-agents/drover/launch"
 )
 

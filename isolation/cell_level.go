@@ -11,8 +11,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/jail"
-	"github.com/drover-agents/drover/internal/landlock"
+	"github.com/drover-agents/drover/isolation/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/landlock"
 )
 
 // A WeakError says that the walls which were asked for cannot be had here.
@@ -34,6 +34,10 @@ func (e *WeakError) Unwrap() []error { return e.Reasons }
 // Best is the strongest level that this machine offers to this user, and why the stronger ones cannot be
 // had.
 func Best(ctx context.Context) (Level, []error) { return thisMachine().best(ctx, LevelCell) }
+
+// MountsByHandle reports whether a cell of this user mounts files by the handles that were checked. If not, it mounts
+// them by name, compares them inside with the handles, and does not start if one differs.
+func MountsByHandle(ctx context.Context) bool { return jail.MountsByHandle(ctx, "") }
 
 // decideLevel is the strongest level that the machine has and the isolation wants, and why those that are
 // stronger cannot be had. A level that is weaker than asked for is an error.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 // mounts are what of the host's files the program sees: its workspace and home, what the isolation adds, and

@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 // nestedWait bounds the try of a sandbox in a cell, which takes some milliseconds.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 // In a strict cell the CLI's own sandbox does not work, and it does not notice; the try before a run does.

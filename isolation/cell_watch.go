@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/drover-agents/drover/internal/cgroup"
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
-	"github.com/drover-agents/drover/internal/watchdog"
+	"github.com/drover-agents/drover/isolation/internal/cgroup"
+	"github.com/drover-agents/drover/isolation/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/watchdog"
 	"github.com/drover-agents/drover/launch"
 )
 

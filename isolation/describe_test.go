@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/landlock"
+	"github.com/drover-agents/drover/isolation/internal/landlock"
 )
 
 // What is said of walls, for each level and for what was really had.

@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 	"github.com/drover-agents/drover/launch"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/gateway/proxy"
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/isolation"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 func TestToolsInACellReachAProxyOfTheCallers(t *testing.T) {

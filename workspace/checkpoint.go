@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/objects"
+	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 
 // A Checkpoint is the state of a tree at one moment. It lasts until it is released or the tree is closed,

@@ -12,11 +12,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drover-agents/drover/internal/applytree"
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/objects"
 	"github.com/drover-agents/drover/internal/safelog"
-	"github.com/drover-agents/drover/internal/treewatch"
+	"github.com/drover-agents/drover/workspace/internal/applytree"
+	"github.com/drover-agents/drover/workspace/internal/objects"
+	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )
 
 // TreeOptions configures [OpenTree]. Nil and the zero value are ready to use.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/objects"
+	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 
 // An item is what is known of one path. It never changes, and belongs to one place in a history: either

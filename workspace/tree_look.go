@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/objects"
-	"github.com/drover-agents/drover/internal/treewatch"
+	"github.com/drover-agents/drover/workspace/internal/objects"
+	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )
 
 // A reason says how closely a path has to be looked at.

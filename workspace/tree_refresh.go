@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/treewatch"
+	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )
 
 // A refresh brings the index of a tree up to date with the files.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/treewatch"
+	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )
 
 // watchAgain watches every folder, before all of them are read. Without a watcher nothing else changes:

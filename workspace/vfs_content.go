@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/drover-agents/drover/internal/objects"
+	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 
 // ErrNotText is why [Workspace.ReadText] refuses a file.

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drover-agents/drover/internal/applytree"
 	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/applytree"
 )
 
 // A writeBackPlan is what shall become of the host.

@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/internal/applytree"
 	"github.com/drover-agents/drover/internal/filelock"
 	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/statefolder"
+	"github.com/drover-agents/drover/workspace/internal/applytree"
 )
 
 // A writeBackState is the folder of the journals. It has one folder for each write-back that is under way

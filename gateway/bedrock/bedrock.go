@@ -26,7 +26,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/drover-agents/drover/gateway"
-	"github.com/drover-agents/drover/internal/echo"
+	"github.com/drover-agents/drover/gateway/internal/echo"
 )
 
 func init() {

@@ -30,14 +30,14 @@ var layers = map[string][]string{
 	"session/storetest": {"session", "event"},
 	"guard":             {"session", "gate", "tool", "event", "internal/*"},
 	"prompt":            {"guard", "session", "gate", "tool", "schema", "event", "internal/*"},
-	"gateway":           {"guard", "event", "internal/*"},
+	"gateway":           {"guard", "event", "internal/*", "gateway/internal/*"},
 	// A model API that was invented for tests.
 	"gateway/gatewaytest": {"gateway"},
 	// The proxy for what tools reach; Bedrock alone links AWS.
 	"gateway/proxy":   {"gateway", "event", "internal/*"},
-	"gateway/bedrock": {"gateway", "event", "internal/*"},
-	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "launch", "internal/*"},
-	"workspace":       {"prompt", "session", "tool", "event", "internal/*"},
+	"gateway/bedrock": {"gateway", "event", "internal/*", "gateway/internal/*"},
+	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "launch", "internal/*", "isolation/internal/*"},
+	"workspace":       {"prompt", "session", "tool", "event", "internal/*", "workspace/internal/*"},
 	"agent":           {"workspace", "guard", "event", "tool", "gate", "internal/*"},
 	// The suite that every file system for tools must pass.
 	"workspace/fsuite": {"workspace"},
@@ -62,6 +62,11 @@ var layers = map[string][]string{
 	"examples/*": {"*"},
 	"bench/*":    {"*"},
 	"internal/*": {"internal/*"},
+	// What one package alone needs is below it.
+	"claude/internal/*":    {"internal/*"},
+	"gateway/internal/*":   {"internal/*"},
+	"isolation/internal/*": {"internal/*"},
+	"workspace/internal/*": {"internal/*"},
 	// Programs of developers. The product imports none of them.
 	"tools/*": {"internal/*"},
 }

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation"
 )
 
 // probeSandbox tries everything: what is installed or configured may still be forbidden to this user
@@ -25,7 +25,7 @@ func probeSandbox(ctx context.Context) sandboxFacts {
 	f.bubblewrap = toolVersion(ctx, "bwrap", "--version")
 	f.socat = toolVersion(ctx, "socat", "-V")
 	f.walls = tryWalls(ctx)
-	f.byHandle = jail.MountsByHandle(ctx, "")
+	f.byHandle = isolation.MountsByHandle(ctx)
 	f.userNamespaces = tryUserNamespace(ctx)
 	f.seccomp = seccompFilter()
 	f.landlock, f.landlockErr = landlockVersion()

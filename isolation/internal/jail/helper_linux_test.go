@@ -46,7 +46,7 @@ var sourceFlags = map[string][]string{
 // The committed helpers are what the source gives. With the recorded version of the compiler every
 // byte is; with another one what it builds must work as well. To build them anew:
 //
-//	go test ./internal/jail -run TestTheHelperIsBuiltFromItsSource -update
+//	go test ./isolation/internal/jail -run TestTheHelperIsBuiltFromItsSource -update
 func TestTheHelperIsBuiltFromItsSource(t *testing.T) {
 	for arch, name := range compilers {
 		t.Run(arch, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 //go:embed testdata
@@ -26,7 +26,7 @@ var golden embed.FS
 // The command line of the jail, word by word: bubblewrap's own, and the arguments that it reads from a file. A
 // change of it is a change of the isolation.
 //
-//	go test ./internal/jail -run TestACell_CommandLineIsExact -update    as root and as an ordinary user
+//	go test ./isolation/internal/jail -run TestACell_CommandLineIsExact -update    as root and as an ordinary user
 func TestACell_CommandLineIsExact(t *testing.T) {
 	requireCells(t)
 	bwrap, dir := newShim(t), tree(t, map[string]string{"work/kept/file": "", "read/file": ""})

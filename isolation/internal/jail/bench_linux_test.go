@@ -13,7 +13,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 // What a cell adds to a launch: the difference of the two.

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 // roleVariable makes the test binary play one of the roles instead of running tests: the programs

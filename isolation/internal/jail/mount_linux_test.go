@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 // tree makes files below a new folder; the folder itself is for its owner alone.

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 func init() {

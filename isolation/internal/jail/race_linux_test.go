@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 func init() { roles["exchange"] = exchange }

@@ -22,8 +22,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/jail"
 	"github.com/drover-agents/drover/internal/proc"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 func init() {

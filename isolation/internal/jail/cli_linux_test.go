@@ -21,7 +21,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 	"github.com/drover-agents/drover/launch"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-agents/drover/internal/jail"
+	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
 // What a guarded program starts cannot open its memory, its descriptors or its environment, and is not

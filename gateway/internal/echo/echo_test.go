@@ -12,7 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/drover-agents/drover/internal/echo"
+	"github.com/drover-agents/drover/gateway/internal/echo"
 )
 
 const secret = `sk-ant-api03/the+key"of=all`

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/drover-agents/drover/internal/objects"
+	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 
 func ExampleStore() {
