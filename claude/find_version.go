@@ -10,17 +10,17 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // versionWait bounds a run of "--version": it takes 0.1 s, on a busy machine some seconds.
 const versionWait = 10 * time.Second
 
-var versionPattern = lazyre.New(`^\s*v?(\d+)\.(\d+)\.(\d+)`)
+var versionPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*v?(\d+)\.(\d+)\.(\d+)`) })
 
 // CLIVersion runs the CLI at path with --version and returns the number it prints, "2.1.325". Env
 // is the whole environment of that run. It takes at most 10 seconds and leaves nothing running.

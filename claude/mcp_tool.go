@@ -8,8 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
+	"sync"
 
-	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -89,7 +90,7 @@ func MustTool[In any](name, description string, fn func(context.Context, In) (To
 	return t
 }
 
-var toolName = lazyre.New(`^[A-Za-z0-9_-]{1,64}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
 func (t *Tool) check() error {
 	var errs []error

@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/drover-agents/drover/internal/lazyre"
+	"sync"
 )
 
 // A CLI that is too old for an option shows it in one of two ways: a flag that it does not know ends
@@ -162,7 +162,9 @@ func (c *Client) warnMissingTools(init *SystemInit) {
 }
 
 // refusedFlag finds the flag that a CLI did not know, or whose value it did not.
-var refusedFlag = lazyre.New(`error: (?:unknown option '|option '(?:-\w, )?)(-[^\s'=]+)`)
+var refusedFlag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`error: (?:unknown option '|option '(?:-\w, )?)(-[^\s'=]+)`)
+})
 
 // startError says which option ended a CLI that refused its command line; other errors stay as they
 // are.

@@ -9,12 +9,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drover-agents/drover/claude/transcript"
-	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/internal/prompttext"
 	"github.com/drover-agents/drover/internal/uuid"
 )
@@ -304,7 +305,7 @@ func (v *validator) sandbox(o *Options) {
 	}
 }
 
-var variablePattern = lazyre.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variablePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 func isObject(raw json.RawMessage) bool {
 	var object map[string]json.RawMessage

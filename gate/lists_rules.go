@@ -6,11 +6,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drover-agents/drover/internal/formername"
-	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -117,7 +118,7 @@ type toolName struct {
 	ours string // the tool of ours, or "*", that the name meant in earlier versions
 }
 
-var bareName = lazyre.New(`^[A-Za-z0-9_-]{1,128}$`)
+var bareName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`) })
 
 func newToolName(text string) (toolName, error) {
 	rest, full := strings.CutPrefix(text, mcpPrefix)

@@ -5,11 +5,12 @@ package gateway
 import (
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/drover-agents/drover/internal/formername"
-	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // messagesVariations are those of Claude Code.
@@ -28,23 +29,23 @@ const sessionHeader = "X-Claude-Code-Session-Id"
 
 // idPlaces are where the CLI tells the model of an id that it made up.
 var idPlaces = []Pattern{
-	{Hint: "agentId: ", Regexp: lazyre.New(`\bagentId: ([A-Za-z0-9_-]{6,})`)},
-	{Hint: "with ID: ", Regexp: lazyre.New(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
-	{Hint: "<task-id>", Regexp: lazyre.New(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
-	{Hint: "/tasks/", Regexp: lazyre.New(`/tasks/([A-Za-z0-9_-]{6,})\.output`)},
-	{Hint: "/drover-home-", Regexp: lazyre.New(`/(drover-home-[A-Z2-7]{16})\b`)},   // the home of a cell
-	{Hint: "/claude-agent-", Regexp: lazyre.New(`/(claude-agent-[A-Z2-7]{16})\b`)}, // and in earlier versions
-	{Hint: "/tool-results/", Regexp: lazyre.New(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
+	{Hint: "agentId: ", Regexp: lazyRegexp(`\bagentId: ([A-Za-z0-9_-]{6,})`)},
+	{Hint: "with ID: ", Regexp: lazyRegexp(`\bwith ID: ([A-Za-z0-9_-]{6,})`)},
+	{Hint: "<task-id>", Regexp: lazyRegexp(`<task-id>([A-Za-z0-9_-]{6,})</task-id>`)},
+	{Hint: "/tasks/", Regexp: lazyRegexp(`/tasks/([A-Za-z0-9_-]{6,})\.output`)},
+	{Hint: "/drover-home-", Regexp: lazyRegexp(`/(drover-home-[A-Z2-7]{16})\b`)},   // the home of a cell
+	{Hint: "/claude-agent-", Regexp: lazyRegexp(`/(claude-agent-[A-Z2-7]{16})\b`)}, // and in earlier versions
+	{Hint: "/tool-results/", Regexp: lazyRegexp(`/tool-results/([A-Za-z0-9_-]{6,})\.(?:txt|json)`)},
 }
 
 // volatile is what the CLI says of the moment and of the machine.
 var volatile = []Pattern{
-	{Hint: "x-anthropic-billing-header", Regexp: lazyre.New(`\Ax-anthropic-billing-header:[^\n]*`), Replace: "$${billing}"},
-	{Hint: "oday's date", Regexp: lazyre.New(`(?i)(today's date(?: is now| is|:) )\d{4}[-/]\d\d[-/]\d\d`), Replace: "${1}$${date}"},
-	{Hint: "duration_ms", Regexp: lazyre.New(`(duration_ms(?:>|: ))\d+`), Replace: "${1}$${duration}"},
+	{Hint: "x-anthropic-billing-header", Regexp: lazyRegexp(`\Ax-anthropic-billing-header:[^\n]*`), Replace: "$${billing}"},
+	{Hint: "oday's date", Regexp: lazyRegexp(`(?i)(today's date(?: is now| is|:) )\d{4}[-/]\d\d[-/]\d\d`), Replace: "${1}$${date}"},
+	{Hint: "duration_ms", Regexp: lazyRegexp(`(duration_ms(?:>|: ))\d+`), Replace: "${1}$${duration}"},
 	// The beginning of a long output, cut by length: how much of it is there depends on the length of folders.
-	{Hint: "</persisted-output>", Regexp: lazyre.New(`(?s)(Preview \(first [^)\n]*\):\n.{1000}).*?(\n\.\.\.\n</persisted-output>)`), Replace: "${1}$${cut}${2}"},
-	{Hint: "OS Version: ", Regexp: lazyre.New(`(?m)^( *(?:- )?OS Version: ).*$`), Replace: "${1}$${system}"},
+	{Hint: "</persisted-output>", Regexp: lazyRegexp(`(?s)(Preview \(first [^)\n]*\):\n.{1000}).*?(\n\.\.\.\n</persisted-output>)`), Replace: "${1}$${cut}${2}"},
+	{Hint: "OS Version: ", Regexp: lazyRegexp(`(?m)^( *(?:- )?OS Version: ).*$`), Replace: "${1}$${system}"},
 }
 
 // tidyMessages puts results and names of tools into an order, and takes the one field out that holds nothing but the
@@ -143,4 +144,9 @@ func sessionOf(userID any) string {
 	}
 	_ = json.Unmarshal([]byte(text), &user) // else there is none
 	return user.SessionID
+}
+
+// lazyRegexp returns a function that compiles an expression at its first call: most programs use few of them.
+func lazyRegexp(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -5,12 +5,13 @@ package prompt
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/internal/visible"
 	"github.com/drover-agents/drover/tool"
 )
@@ -59,8 +60,8 @@ type text struct {
 }
 
 var (
-	namePattern = lazyre.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
-	keyPattern  = lazyre.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+	namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
+	keyPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`) })
 )
 
 // A compiler collects what is wrong while it makes the nodes.

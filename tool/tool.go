@@ -9,10 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -100,8 +101,8 @@ func escapePart(part string) string { return separators.Replace(url.PathEscape(p
 func (t *Tool) Served() bool { return t.Handler != nil }
 
 var (
-	namePattern = lazyre.New(`^[A-Za-z0-9_-]{1,64}$`)
-	tagPattern  = lazyre.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
+	tagPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`) })
 )
 
 // Check reports everything that is wrong with the declaration. [New] and [Registry.Add] call it.

@@ -11,8 +11,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-
-	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // deferralType marks the attachment by which the CLI remembers a call that a hook deferred. A CLI that
@@ -155,7 +153,7 @@ func (p *projects) deferredIn(ctx context.Context, key, id string) (calls []stri
 	return calls, nil
 }
 
-var plainID = lazyre.New(`^[A-Za-z0-9_-]+$`)
+var plainID = lazyRegexp(`^[A-Za-z0-9_-]+$`)
 
 // deferred are the deferred calls of one session. The CLI takes a call for finished if the id of the call
 // stands in a later line in just this spelling.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -173,7 +172,7 @@ func (f *forker) entry(e Entry, last bool) ([]byte, error) {
 	return o.set("forkedFrom", json.RawMessage(from.bytes())).bytes(), nil
 }
 
-var quotedUUID = lazyre.New(`"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"`)
+var quotedUUID = lazyRegexp(`"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"`)
 
 // renew replaces the source's uuids at any depth: a compaction boundary names messages by them.
 func (f *forker) renew(value json.RawMessage) json.RawMessage {

@@ -8,11 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 
-	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/internal/uuid"
 )
 
@@ -99,8 +100,8 @@ func keyOfPath(path string) string {
 }
 
 var (
-	dirNamePattern = lazyre.New(`^[A-Za-z0-9_-]{1,64}$`)
-	deviceName     = lazyre.New(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+	dirNamePattern = lazyRegexp(`^[A-Za-z0-9_-]{1,64}$`)
+	deviceName     = lazyRegexp(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 )
 
 func checkID(id string) error {
@@ -187,4 +188,9 @@ func (p *projects) keysLike(key string) []string {
 		}
 	}
 	return found
+}
+
+// lazyRegexp returns a function that compiles an expression at its first call: most programs use few of them.
+func lazyRegexp(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -6,18 +6,16 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // promptChars is how much of a prompt a listing shows.
 const promptChars = 200
 
 var (
-	commandName = lazyre.New(`(?s)<command-name>(.*?)</command-name>`)
-	bashInput   = lazyre.New(`(?s)<bash-input>(.*?)</bash-input>`)
+	commandName = lazyRegexp(`(?s)<command-name>(.*?)</command-name>`)
+	bashInput   = lazyRegexp(`(?s)<bash-input>(.*?)</bash-input>`)
 	// generated matches texts that the CLI or an editor put in the user's place.
-	generated = lazyre.New(`(?s)^(<local-command-stdout>|<session-start-hook>|<tick>|<goal>|` +
+	generated = lazyRegexp(`(?s)^(<local-command-stdout>|<session-start-hook>|<tick>|<goal>|` +
 		`\[Request interrupted by user[^\]]*\]|<ide_opened_file>.*</ide_opened_file>$|<ide_selection>.*</ide_selection>$)`)
 )
 

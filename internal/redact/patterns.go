@@ -6,8 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/drover-agents/drover/internal/lazyre"
+	"sync"
 )
 
 // A pattern is one shape of secret. The group "s" is what goes; without it, the whole match does.
@@ -20,18 +19,18 @@ type pattern struct {
 }
 
 var patterns = []pattern{
-	{re: lazyre.New(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), hints: []string{"private key"}},
-	{re: lazyre.New(`sk-ant-[A-Za-z0-9_-]{6,}`), hints: []string{"sk-ant-"}},
-	{re: lazyre.New(`\bsk-[A-Za-z0-9_-]{20,}`), hints: []string{"sk-"}},
-	{re: lazyre.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), hints: []string{"eyj"}},
-	{re: lazyre.New(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), hints: []string{"akia", "asia"}},
-	{re: lazyre.New(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35})`), hints: []string{"gh", "xox", "aiza"}},
-	{re: lazyre.New(`(?i)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{8,})`), hints: []string{"bearer"}, secret: looksRandom},
-	{re: lazyre.New(`(?i)\b(?:x-api-key|api-key|proxy-authorization|authorization|cookie|set-cookie)\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|digest)\s+)?(?P<s>[^\s"'\\,]{4,}[^\r\n"'\\]*)`), hints: []string{"api-key", "authorization", "cookie"}},
-	{re: lazyre.New(`\b[A-Z0-9_]*(?:API_KEY|_TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD|PASSWD|PRIVATE_KEY)\\?["']?\s*[:=]\s*\\?["']?(?P<s>[^\s"'\\,;]{4,})`), hints: []string{"api_key", "_token", "secret", "access_key", "passw", "private_key"}, secret: notReference},
-	{re: lazyre.New(`(?i)\b(?:api_?key|access_?token|refresh_?token|auth_?token|client_?secret|secret_?(?:access_?)?key|aws_secret_access_key|password)\\?["']\s*:\s*\\?["'](?P<s>[^"'\\]{4,})`), hints: []string{"key", "token", "secret", "password"}},
-	{re: lazyre.New(`(?i)\baws_?(?:secret_?access_?key|session_?token)\s*[:=]\s*(?P<s>[A-Za-z0-9/+=]{16,})`), hints: []string{"aws"}},
-	{re: lazyre.New(`://[^\s/:@"']+:(?P<s>[^\s/@"']+)@`), hints: []string{"://"}, secret: notReference},
+	{re: lazyRegexp(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), hints: []string{"private key"}},
+	{re: lazyRegexp(`sk-ant-[A-Za-z0-9_-]{6,}`), hints: []string{"sk-ant-"}},
+	{re: lazyRegexp(`\bsk-[A-Za-z0-9_-]{20,}`), hints: []string{"sk-"}},
+	{re: lazyRegexp(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), hints: []string{"eyj"}},
+	{re: lazyRegexp(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), hints: []string{"akia", "asia"}},
+	{re: lazyRegexp(`\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{35})`), hints: []string{"gh", "xox", "aiza"}},
+	{re: lazyRegexp(`(?i)\bbearer\s+(?P<s>[A-Za-z0-9._~+/=-]{8,})`), hints: []string{"bearer"}, secret: looksRandom},
+	{re: lazyRegexp(`(?i)\b(?:x-api-key|api-key|proxy-authorization|authorization|cookie|set-cookie)\\?["']?\s*[:=]\s*\\?["']?(?:(?:bearer|basic|digest)\s+)?(?P<s>[^\s"'\\,]{4,}[^\r\n"'\\]*)`), hints: []string{"api-key", "authorization", "cookie"}},
+	{re: lazyRegexp(`\b[A-Z0-9_]*(?:API_KEY|_TOKEN|SECRET|SECRET_KEY|ACCESS_KEY|PASSWORD|PASSWD|PRIVATE_KEY)\\?["']?\s*[:=]\s*\\?["']?(?P<s>[^\s"'\\,;]{4,})`), hints: []string{"api_key", "_token", "secret", "access_key", "passw", "private_key"}, secret: notReference},
+	{re: lazyRegexp(`(?i)\b(?:api_?key|access_?token|refresh_?token|auth_?token|client_?secret|secret_?(?:access_?)?key|aws_secret_access_key|password)\\?["']\s*:\s*\\?["'](?P<s>[^"'\\]{4,})`), hints: []string{"key", "token", "secret", "password"}},
+	{re: lazyRegexp(`(?i)\baws_?(?:secret_?access_?key|session_?token)\s*[:=]\s*(?P<s>[A-Za-z0-9/+=]{16,})`), hints: []string{"aws"}},
+	{re: lazyRegexp(`://[^\s/:@"']+:(?P<s>[^\s/@"']+)@`), hints: []string{"://"}, secret: notReference},
 }
 
 // looksRandom keeps ordinary words after "bearer" in the text.
@@ -74,4 +73,9 @@ func (p *pattern) replace(s, marker string) string {
 		return s
 	}
 	return b.String() + s[last:]
+}
+
+// lazyRegexp returns a function that compiles an expression at its first call: most programs use few of them.
+func lazyRegexp(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-
-	"github.com/drover-agents/drover/internal/lazyre"
 )
 
 // Handler returns a slog handler that redacts messages and attributes before h sees them.
@@ -46,7 +44,7 @@ func (r *Redactor) attrs(in []slog.Attr) []slog.Attr {
 }
 
 // secretName matches attribute names whose text is a secret whatever it looks like.
-var secretName = lazyre.New(`(?i)(?:^|[._-])(?:api[._-]?key|token|secret|password|authorization)$`)
+var secretName = lazyRegexp(`(?i)(?:^|[._-])(?:api[._-]?key|token|secret|password|authorization)$`)
 
 func (r *Redactor) attr(a slog.Attr) slog.Attr {
 	key := r.String(a.Key)
