@@ -33,7 +33,7 @@ demo: setup
 test: setup lint
 	@$(GO) run ./tools/testsum $(TESTFLAGS) ./...
 
-# Full sizes: DROVER_SOAK=1 is what tests look at (internal/testsize). Then every fuzz target for a
+# Full sizes: DROVER_SOAK=1 is what tests look at (internal/testkit). Then every fuzz target for a
 # while; minimising is kept short, because it stalls on targets that write files.
 FUZZTIME ?= 30s
 soak: setup

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestARunWhoseContextHasEndedNeverReachesTheAdapter(t *testing.T) {
@@ -291,7 +291,7 @@ func TestAFailureThatNobodyReadBeforeTheStopIsAnInterruption(t *testing.T) {
 // A stop that races the adapter's done yields one done, wherever the two meet.
 func TestAStopThatRacesTheDoneYieldsOneDone(t *testing.T) {
 	seen := map[event.DoneStatus]int{}
-	for i := range testsize.Of(400, 20_000) {
+	for i := range testkit.Size(400, 20_000) {
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
 		r := scripted(t, agenttest.Emit(text("a")), yieldSome(rng.IntN(6)), agenttest.Obstinate(), agenttest.Done("token"))
 		ctx, cancel := context.WithCancel(t.Context())

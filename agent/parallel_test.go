@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // task makes a task of a script. name is its agent, and what tells its events from others.
@@ -238,7 +238,7 @@ func TestABreakOutOfParallelWaitsForAllTasks(t *testing.T) {
 func TestASlowReaderOfParallelLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tasks []agent.Task
-		n := testsize.Of(300, 5000)
+		n := testkit.Size(300, 5000)
 		for i := range 4 {
 			tasks = append(tasks, task(t, fmt.Sprint(i), tick(n, 0), agenttest.Done("")))
 		}

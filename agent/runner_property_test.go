@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // A plan is a run with an adapter and a reader that do whatever they like.

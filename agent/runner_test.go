@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestARunnerThatCannotBeMadeSaysWhy(t *testing.T) {
@@ -220,7 +220,7 @@ func TestTheRunnerNumbersAndTheAdapterNames(t *testing.T) {
 
 // Many runners at once, each with tool calls that are asked about, leave nothing behind.
 func TestAHundredRunsInParallelLeaveNothingBehind(t *testing.T) {
-	n := testsize.Of(100, 2000)
+	n := testkit.Size(100, 2000)
 	script := append(recording(), agenttest.UseTool(call("last", "Read"), "ok"), agenttest.Done("t"))
 	a := &watched{Adapter: agenttest.New(script...)}
 	var all sync.WaitGroup

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testcost"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/prompt"
 )
 
@@ -25,7 +24,7 @@ func each(n int, f func(i int) string) string {
 }
 
 // shapes are files that took more than their share of time or memory once, or could.
-var shapes = testcost.Shapes{
+var shapes = testkit.Shapes{
 	"render": func(n int) string {
 		return "version: 1\nargs:\n  a: {default: \"" + strings.Repeat("x", n/2) + "\"}\nsections:\n  - key: t\n    title: T\n    text: \"" + rep("${a}", n/2) + "\"\n"
 	},
@@ -213,7 +212,7 @@ var shapes = testcost.Shapes{
 
 // A file of any form costs time and memory as its size does, whether it is an agent or not.
 func TestParse_CostGrowsWithTheFile(t *testing.T) {
-	testcost.Linear(t, shapes, testsize.Of(300_000, 900_000), 160<<20, func(text string) {
+	testkit.LinearCost(t, shapes, testkit.Size(300_000, 900_000), 160<<20, func(text string) {
 		f, err := Parse([]byte(text), "a.yaml")
 		if err == nil {
 			var p *prompt.Prompt[prompt.JSON]

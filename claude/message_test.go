@@ -11,7 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/claude/internal/streamgen"
 	"github.com/drover-agents/drover/internal/jsonscan"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // A program that is slow to read its messages must not keep the CLI waiting for the answers of its
@@ -20,7 +20,7 @@ import (
 // read.
 func TestPitfall02_BlockedConsumerDelaysNothing(t *testing.T) {
 	const perRound, size = 100, 100_000
-	rounds := testsize.Of(8, 100) // 80 MB, or 1 GB
+	rounds := testkit.Size(8, 100) // 80 MB, or 1 GB
 	var hooks, permissions, tools atomic.Int32
 	before := liveHeap()
 	served, peak := make(chan struct{}), uint64(0)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // A doomed CLI plays random lines and ends at a random moment.
@@ -83,7 +83,7 @@ func (d doomed) act(s *claudetest.ScriptSession, act int, hook string) {
 
 // However and whenever the CLI ends, everything that waits for it ends at once and says why.
 func TestDeathAtAnyMomentIsReportedAtOnce(t *testing.T) {
-	for seed := range uint64(testsize.Of(200, 20_000)) {
+	for seed := range uint64(testkit.Size(200, 20_000)) {
 		d := newDoomed(seed)
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { watchDie(t, d) })

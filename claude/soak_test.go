@@ -12,13 +12,13 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // One process serves many conversations, each with a tool of ours and a hook. Nothing of ours grows
 // with their number.
 func TestManyConversationsInOneProcess(t *testing.T) {
-	turns := testsize.Of(6, 300)
+	turns := testkit.Size(6, 300)
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t,
 		script.Call("mcp__home__ring", script.Input{}).When(script.LastUserText("please ring")).Always(),
@@ -69,7 +69,7 @@ func bell(t *testing.T) *claude.MCPInProcess {
 
 // Many processes at once, each started, used and closed: all answer, none is left.
 func TestManyProcessesAtOnce(t *testing.T) {
-	clients := testsize.Of(3, 24)
+	clients := testkit.Size(3, 24)
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Text("Here.").Always())
 	var wg sync.WaitGroup

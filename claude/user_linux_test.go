@@ -9,11 +9,11 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestQueryYields|TestBreakingOut|TestInterruptEnds)")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestQueryYields|TestBreakingOut|TestInterruptEnds)")
 }
 
 // Options.User starts the CLI, and so all its tools, as somebody else.
@@ -26,13 +26,13 @@ func TestCLIAsAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{cli.Root, cli.Home, cli.Config, cli.Temp, cli.Work} {
-		if err := os.Chown(dir, testuser.Nobody, testuser.Nobody); err != nil {
+		if err := os.Chown(dir, testkit.Nobody, testkit.Nobody); err != nil {
 			t.Fatal(err)
 		}
 	}
 	model := claudetest.NewModel(t, script.Call("Bash", script.Input{"command": "id -u"}), script.Text("ok"))
 	opts := cli.Options(model)
-	opts.CLIPath = testuser.Put(t, cli.Path, testuser.Folder(t))
+	opts.CLIPath = testkit.PutProgram(t, cli.Path, testkit.SharedFolder(t))
 	opts.User = "nobody"
 	opts.PermissionMode = claude.ModeBypassPermissions
 	if _, _, err := collect(claude.Query(t.Context(), "who?", opts)); err != nil {

@@ -5,9 +5,9 @@ package drovertest_test
 import (
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestOracleAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^TestOracle_")
+	testkit.RerunAsUser(t, "/bin/true", "^TestOracle_")
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/event"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // bash is a call of the shell.

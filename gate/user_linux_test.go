@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestTheGateHoldsForAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestAMutatingTool|TestTheHookDenies|TestNativeTools|TestAnAskIsAnsweredOnce)")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestAMutatingTool|TestTheHookDenies|TestNativeTools|TestAnAskIsAnsweredOnce)")
 }

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/guard"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // An endingCall is a call whose answer is ended at a byte of it, in one of the ways in which calls end.

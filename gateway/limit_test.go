@@ -20,7 +20,7 @@ import (
 
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // sse is an event of a stream.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // streamEvents is an answer as the API streams it.

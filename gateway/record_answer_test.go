@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/internal/redact"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestSpreadKeepsTheNewTextWhole(t *testing.T) {

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testcost"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func recordingText(bodies ...string) string {
@@ -29,7 +28,7 @@ func each(n int, f func(i int) string) string {
 	return b.String()
 }
 
-var recordings = testcost.Shapes{
+var recordings = testkit.Shapes{
 	"ids": func(n int) string {
 		return recordingText(`["` + each(n, func(i int) string { return fmt.Sprintf("agentId: agent-%06d ", i) }) + `"]`)
 	},
@@ -50,7 +49,7 @@ var recordings = testcost.Shapes{
 
 // A recording of any form costs time and memory as its size does, whether it can be replayed or not.
 func TestReplay_CostGrowsWithTheRecording(t *testing.T) {
-	testcost.Linear(t, recordings, testsize.Of(1_000_000, 10_000_000), 1<<30, func(text string) {
+	testkit.LinearCost(t, recordings, testkit.Size(1_000_000, 10_000_000), 1<<30, func(text string) {
 		stored, err := readRecording(strings.NewReader(text), nil)
 		if err != nil {
 			return

@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/gateway"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // sameEvents is a stream with the JSON of its events in one spelling.

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/guard"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // A report is a call of Record, or of RecordCumulative if it has an id.

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
@@ -83,7 +83,7 @@ func (h *target) takeOver(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	self := testuser.Put(t, os.Args[0], h.Root)
+	self := testkit.PutProgram(t, os.Args[0], h.Root)
 	h.Path = filepath.Join(h.Root, takenName)
 	if err := os.Rename(self, h.Path); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -65,8 +65,8 @@ func newTargetWith(t *testing.T, cli *claudetest.RealCLI) *target {
 	h.file = filepath.Join(h.dir, "file")
 	mustMake(t, h.file, h.secret)
 	mustMake(t, filepath.Join(h.Root, "other", "file"), h.secret)
-	testuser.Put(t, os.Args[0], h.Work)
-	h.Path = testuser.Put(t, h.Path, h.Root)
+	testkit.PutProgram(t, os.Args[0], h.Work)
+	h.Path = testkit.PutProgram(t, h.Path, h.Root)
 	h.listen(t)
 	h.startVictim(t)
 	return h
@@ -91,7 +91,7 @@ func (h *target) beside(t *testing.T) *target {
 	if err := os.Mkdir(cli.Work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	testuser.Put(t, os.Args[0], cli.Work)
+	testkit.PutProgram(t, os.Args[0], cli.Work)
 	other.RealCLI = &cli
 	return &other
 }

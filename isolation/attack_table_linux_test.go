@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -307,5 +307,5 @@ func TestTheKeyNeverEntersTheCell(t *testing.T) {
 
 // Most people are not root. What an agent can do there is tried again as one of them.
 func TestAttacksAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestAnAgentDoesNotGetOut|TestAnAgentDoesNotEatTheMemory|TestTheKey.*|TestACommand.*|TestACellThat.*|TestTheCLIsOwnSandboxWorksInACell|TestKilling.*)$")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestAnAgentDoesNotGetOut|TestAnAgentDoesNotEatTheMemory|TestTheKey.*|TestACommand.*|TestACellThat.*|TestTheCLIsOwnSandboxWorksInACell|TestKilling.*)$")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
 )
@@ -278,5 +278,5 @@ func TestATempFolderWithoutALimit(t *testing.T) {
 
 func TestCellsOfAnOrdinaryUser(t *testing.T) {
 	needCell(t)
-	testuser.Rerun(t, "/bin/true", "^Test(AReadablePathIn|PathsThatOpen|FilesOfTheOptions|AScriptI|AWorkspaceMay|ATempFolder|NothingStarts|CloseEnds|CloseWaits|ACellCan|APanicWhile|Mounts_)")
+	testkit.RerunAsUser(t, "/bin/true", "^Test(AReadablePathIn|PathsThatOpen|FilesOfTheOptions|AScriptI|AWorkspaceMay|ATempFolder|NothingStarts|CloseEnds|CloseWaits|ACellCan|APanicWhile|Mounts_)")
 }

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
 func TestServeAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^TestServe_")
+	testkit.RerunAsUser(t, "/bin/true", "^TestServe_")
 }
 
 // openAt opens a cell for a plain program, or skips where the level cannot be had.
@@ -30,7 +30,7 @@ func openAt(t *testing.T, level isolation.Level, changes ...func(*isolation.Open
 	for _, change := range changes {
 		change(&o)
 	}
-	cell, err := i.Open(t.Context(), programIn(testuser.Folder(t)), o)
+	cell, err := i.Open(t.Context(), programIn(testkit.SharedFolder(t)), o)
 	if weak, ok := errors.AsType[*isolation.WeakError](err); ok {
 		t.Skip(weak)
 	}

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
 func TestCommandsAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^TestACheckCommand")
+	testkit.RerunAsUser(t, "/bin/true", "^TestACheckCommand")
 }
 
 // shell runs a line of shell beside an agent that works in dir.
@@ -38,7 +38,7 @@ func shell(t *testing.T, in *isolation.Isolation, dir, line string, change ...fu
 }
 
 func TestACheckCommandWorksOnTheFilesOfTheAgent(t *testing.T) {
-	dir := testuser.Folder(t)
+	dir := testkit.SharedFolder(t)
 	plant(t, filepath.Join(dir, "check.sh"), "#!/bin/sh\necho \"$@\"; cat agent.txt; echo wrong >&2; echo done > result.txt; exit 3\n")
 	plant(t, filepath.Join(dir, "agent.txt"), "by the agent\n")
 	if err := os.Chmod(filepath.Join(dir, "check.sh"), 0o755); err != nil {
@@ -60,7 +60,7 @@ func TestACheckCommandWorksOnTheFilesOfTheAgent(t *testing.T) {
 }
 
 func TestACheckCommandThatIsNotThereFails(t *testing.T) {
-	code, output := shell(t, nil, testuser.Folder(t), "", func(o *isolation.ExecOptions) { o.Argv = []string{"no-such-program"} })
+	code, output := shell(t, nil, testkit.SharedFolder(t), "", func(o *isolation.ExecOptions) { o.Argv = []string{"no-such-program"} })
 	if code != 127 || !strings.Contains(output, "not found") {
 		t.Errorf("got exit code %d and %q, want 127 and why", code, output)
 	}
@@ -70,7 +70,7 @@ func TestACheckCommandThatIsNotThereFails(t *testing.T) {
 }
 
 func TestACheckCommandMayBeKeptFromWriting(t *testing.T) {
-	dir := testuser.Folder(t)
+	dir := testkit.SharedFolder(t)
 	plant(t, filepath.Join(dir, "file"), "as it was")
 	code, output := shell(t, nil, dir, "cat file; echo other > file", func(o *isolation.ExecOptions) { o.ReadOnly = true })
 	if code == 0 || !strings.Contains(output, "as it was") || !strings.Contains(output, "Read-only file system") {
@@ -81,7 +81,7 @@ func TestACheckCommandMayBeKeptFromWriting(t *testing.T) {
 func TestACheckCommandGetsNoSecretsAndAHomeOfItsOwn(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
 	t.Setenv("SOME_TOKEN", "sk-ant-secret")
-	dir := testuser.Folder(t)
+	dir := testkit.SharedFolder(t)
 	in := &isolation.Isolation{APIKey: "sk-ant-secret", Env: map[string]string{"CHECK": "of the isolation"}, IncludeHostEnv: true}
 	_, output := shell(t, in, dir, "env; find ~ | wc -l; id -u; touch ~/x /tmp/x && echo both", func(o *isolation.ExecOptions) {
 		o.Env = map[string]string{"MORE": "of the call"}
@@ -145,7 +145,7 @@ func mischiefs(t *testing.T, canary string) []mischief {
 }
 
 func checkMischief(t *testing.T, in *isolation.Isolation) {
-	dir, canary := testuser.Folder(t), filepath.Join(testuser.Folder(t), "canary")
+	dir, canary := testkit.SharedFolder(t), filepath.Join(testkit.SharedFolder(t), "canary")
 	plant(t, canary, "THE CANARY")
 	if err := os.Chmod(canary, 0o666); err != nil { // nothing but the walls keeps it
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestACheckCommandDoesNotSeeProcessesOfTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = victim.Process.Kill(); _ = victim.Wait() }()
-	if _, output := shell(t, nil, testuser.Folder(t), "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"); strings.Contains(output, "86398") {
+	if _, output := shell(t, nil, testkit.SharedFolder(t), "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"); strings.Contains(output, "86398") {
 		t.Errorf("the command sees %s", output)
 	}
 }
@@ -181,7 +181,7 @@ func TestACheckCommandDoesNotSeeProcessesOfTheHost(t *testing.T) {
 // It is ended with everything that it started, also what has left its session.
 func TestACheckCommandThatTakesTooLongIsEnded(t *testing.T) {
 	for _, in := range levelsHere() {
-		dir := testuser.Folder(t)
+		dir := testkit.SharedFolder(t)
 		line := "setsid sleep 7654.321 & sleep 7654.321 & echo begun; sleep 7654.321"
 		code, output := shell(t, in, dir, line, func(o *isolation.ExecOptions) { o.Timeout = 500 * time.Millisecond })
 		if code != isolation.ExitTimeout || !strings.HasPrefix(output, "begun\n") || !strings.Contains(output, "[it was ended after 500ms]") {
@@ -206,7 +206,7 @@ func TestACheckCommandEndsWithItsContext(t *testing.T) {
 	for _, after := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 200 * time.Millisecond} { // also while it is being started
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(after, func() { cancel(why) })
-		_, err := (*isolation.Isolation)(nil).Exec(ctx, isolation.ExecOptions{Argv: []string{"sleep", "7653"}, Program: isolation.Program{Dir: testuser.Folder(t)}})
+		_, err := (*isolation.Isolation)(nil).Exec(ctx, isolation.ExecOptions{Argv: []string{"sleep", "7653"}, Program: isolation.Program{Dir: testkit.SharedFolder(t)}})
 		if !errors.Is(err, why) {
 			t.Errorf("after %v: got %v, want why the context ended", after, err)
 		}
@@ -215,7 +215,7 @@ func TestACheckCommandEndsWithItsContext(t *testing.T) {
 
 func TestACheckCommandThatForksWithoutEndIsBounded(t *testing.T) {
 	in := &isolation.Isolation{Limits: isolation.Limits{Processes: 40}}
-	code, output := shell(t, in, testuser.Folder(t), "bomb() { bomb | bomb & }; bomb; sleep 7652", func(o *isolation.ExecOptions) { o.Timeout = time.Second })
+	code, output := shell(t, in, testkit.SharedFolder(t), "bomb() { bomb | bomb & }; bomb; sleep 7652", func(o *isolation.ExecOptions) { o.Timeout = time.Second })
 	if code != isolation.ExitTimeout || !strings.Contains(output, "temporarily unavailable") {
 		t.Errorf("got exit code %d and %.300q", code, output)
 	}
@@ -223,11 +223,11 @@ func TestACheckCommandThatForksWithoutEndIsBounded(t *testing.T) {
 
 func TestACheckCommandThatSaysTooMuchIsCut(t *testing.T) {
 	line := "seq 3000000; echo the end >&2; sleep 0.1; echo really"
-	code, output := shell(t, nil, testuser.Folder(t), line, func(o *isolation.ExecOptions) { o.MaxOutput = 1000 })
+	code, output := shell(t, nil, testkit.SharedFolder(t), line, func(o *isolation.ExecOptions) { o.MaxOutput = 1000 })
 	if code != 0 || !strings.HasSuffix(output, "really\n") || !strings.HasPrefix(output, "[2288") || len(output) > 1100 {
 		t.Errorf("got exit code %d and %d bytes, %q", code, len(output), output)
 	}
-	code, output = shell(t, nil, testuser.Folder(t), "yes", func(o *isolation.ExecOptions) { o.Timeout = 300 * time.Millisecond })
+	code, output = shell(t, nil, testkit.SharedFolder(t), "yes", func(o *isolation.ExecOptions) { o.Timeout = 300 * time.Millisecond })
 	if code != isolation.ExitTimeout || len(output) > 257<<10 {
 		t.Errorf("got exit code %d and %d bytes", code, len(output))
 	}
@@ -236,7 +236,7 @@ func TestACheckCommandThatSaysTooMuchIsCut(t *testing.T) {
 func TestACheckCommandThatFillsTheDiskIsEnded(t *testing.T) {
 	in := &isolation.Isolation{Limits: isolation.Limits{WorkspaceBytes: 8 * mebibyte}}
 	line := "for n in $(seq 200); do head -c 1000000 /dev/zero > grown-$n; sleep 0.02; done; echo everything"
-	code, output := shell(t, in, testuser.Folder(t), line)
+	code, output := shell(t, in, testkit.SharedFolder(t), line)
 	if code != isolation.ExitBreach || strings.Contains(output, "everything") || !strings.Contains(output, "[the cell took ") || strings.Contains(output, "next:") {
 		t.Errorf("got exit code %d and %q", code, output)
 	}
@@ -244,7 +244,7 @@ func TestACheckCommandThatFillsTheDiskIsEnded(t *testing.T) {
 
 // A CLI that is installed in the project would be started by the next run.
 func TestACheckCommandCannotReplaceTheCLI(t *testing.T) {
-	dir := testuser.Folder(t)
+	dir := testkit.SharedFolder(t)
 	cli := filepath.Join(dir, "bin", "claude")
 	program, err := os.ReadFile("/bin/true")
 	if err != nil {
@@ -258,7 +258,7 @@ func TestACheckCommandCannotReplaceTheCLI(t *testing.T) {
 }
 
 func TestACheckCommandNeedsTheWallsThatAreAskedFor(t *testing.T) {
-	dir := testuser.Folder(t)
+	dir := testkit.SharedFolder(t)
 	sandbox := &isolation.Isolation{Strongest: isolation.LevelSandbox, Weakest: isolation.LevelSandbox}
 	_, err := sandbox.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"true"}, Program: isolation.Program{Dir: dir}})
 	if refused, ok := errors.AsType[*isolation.RefusedError](err); !ok || refused.Field != "Weakest" {

@@ -5,9 +5,9 @@ package isolation_test
 import (
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestHomesOfOrdinaryUsers(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestWhatTheAgentLockedIsRemovedToo|TestAHomeIsPrivate|TestADeepTreeIsRemovedToo|TestLeftovers.*)$")
+	testkit.RerunAsUser(t, "/bin/true", "^(TestWhatTheAgentLockedIsRemovedToo|TestAHomeIsPrivate|TestADeepTreeIsRemovedToo|TestLeftovers.*)$")
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/isolation"
 
-	"github.com/drover-agents/drover/internal/testprogram"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // homeVariable makes this test program one that makes a home in the folder that it names, says where,
@@ -45,7 +45,7 @@ type program struct {
 
 func startProgram(t *testing.T, parent string) *program {
 	t.Helper()
-	home, kill := testprogram.Start(t, homeVariable+"="+parent)
+	home, kill := testkit.StartProgram(t, homeVariable+"="+parent)
 	if _, err := os.Stat(home); err != nil {
 		t.Fatalf("the other program says %q: %v", home, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/gateway/proxy"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
 )
@@ -38,7 +38,7 @@ func TestLandlockIsRefusedToRoot(t *testing.T) {
 }
 
 func TestLandlockAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^TestTheRealCLIBehindLandlock")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestTheRealCLIBehindLandlock")
 }
 
 func ordinary(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -29,7 +29,7 @@ func onlySandbox(t *testing.T) *isolation.Isolation {
 }
 
 func TestSandboxAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^TestTheCLIsOwnSandbox")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestTheCLIsOwnSandbox")
 }
 
 func TestTheCLIsOwnSandboxHoldsCommands(t *testing.T) {

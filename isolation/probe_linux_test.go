@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -53,7 +53,7 @@ func TestProbeFindsThatACellHolds(t *testing.T) {
 
 func TestProbeAsAnOrdinaryUser(t *testing.T) {
 	needCell(t)
-	testuser.Rerun(t, "/bin/true", "^TestProbe(Finds|Says)")
+	testkit.RerunAsUser(t, "/bin/true", "^TestProbe(Finds|Says)")
 }
 
 // Without walls the probe sees what it is after: it can say no. Processes may be kept apart all the same,

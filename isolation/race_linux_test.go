@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -22,7 +22,7 @@ type raceGround struct{ top, work, host string }
 
 func newRaceGround(t *testing.T) raceGround {
 	t.Helper()
-	top := testuser.Folder(t)
+	top := testkit.SharedFolder(t)
 	g := raceGround{top, filepath.Join(top, "work"), filepath.Join(top, "host")}
 	plant(t, filepath.Join(g.work, "docs", "inner", "file"), "harmless\n")
 	plant(t, filepath.Join(g.host, "file"), "secret\n")
@@ -33,7 +33,7 @@ func newRaceGround(t *testing.T) raceGround {
 	if err := os.Symlink(g.host, filepath.Join(g.work, "link")); err != nil {
 		t.Fatal(err)
 	}
-	testuser.Put(t, os.Args[0], g.work)
+	testkit.PutProgram(t, os.Args[0], g.work)
 	return g
 }
 

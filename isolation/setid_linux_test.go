@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
 )
@@ -36,11 +36,11 @@ func mapAttack(args []string) {
 // A set-id program in a writable folder would run what an agent wrote with the rights of its owner.
 func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 	needCell(t)
-	top := testuser.Folder(t)
+	top := testkit.SharedFolder(t)
 	work := filepath.Join(top, "work")
 	program := filepath.Join(work, "bin", "program")
 	plant(t, program, "harmless")
-	testuser.Put(t, os.Args[0], work)
+	testkit.PutProgram(t, os.Args[0], work)
 	check := func(t *testing.T) {
 		t.Helper()
 		content, err := os.ReadFile(program)

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/internal/proc"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -134,7 +134,7 @@ func TestCellsLeaveNothingBehind(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which closes files that were forgotten
 	before := settled(t, temp, belongings{})
 	threads := len(namesIn(t, "/proc/self/task"))
-	for range testsize.Of(3, 200) {
+	for range testkit.Size(3, 200) {
 		for name, cycle := range cycles {
 			cycle(t, i, dir)
 			if t.Failed() {

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -24,7 +24,7 @@ import (
 // workspace but its own.
 func TestManyRealCLIsInCellsAtOnce(t *testing.T) {
 	requireCell(t)
-	cli, n := claudetest.CLI(t), testsize.Of(2, 50)
+	cli, n := claudetest.CLI(t), testkit.Size(2, 50)
 	models, dirs := make([]*claudetest.Model, n), make([]string, n)
 	for k := range n {
 		dirs[k] = filepath.Join(cli.Root, fmt.Sprintf("work-%d", k))

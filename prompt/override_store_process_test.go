@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // The variables that make this test program one that writes overrides.
@@ -125,7 +125,7 @@ func TestAKilledProcessLeavesAWholeFile(t *testing.T) {
 	dir := t.TempDir()
 	f := mustFile(t, dir, writerTemplate(t), "")
 	last := 0
-	for range testsize.Of(8, 200) {
+	for range testkit.Size(8, 200) {
 		confirmed := killWriter(t, dir, last+1)
 		o, _ := mustResolve(t, f)
 		text := ""

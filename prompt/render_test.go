@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/gate"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
 )

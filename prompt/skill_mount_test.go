@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/prompt"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -36,7 +36,7 @@ var ordinary = map[string]bool{
 // The real CLI accepts what ForCLI makes of every schema.
 func TestRealCLIAcceptsNormalisedSchemas(t *testing.T) {
 	cli := claudetest.CLI(t)
-	all := testsize.Soak()
+	all := testkit.Soak()
 	taken := 0
 	for _, tc := range cliCases(t) {
 		if !all && !ordinary[tc.name] {

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testcost"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -24,7 +23,7 @@ func each(n int, f func(i int) string) string {
 
 func object(rest string) string { return `{"type":"object",` + rest + `}` }
 
-var costs = testcost.Shapes{
+var costs = testkit.Shapes{
 	"properties": func(n int) string {
 		return object(`"properties":{` + each(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"},`, i) }) + `"x":{}}`)
 	},
@@ -67,7 +66,7 @@ var costs = testcost.Shapes{
 
 // A schema of any form costs time and memory as its size does, whether it is one or not.
 func TestParse_CostGrowsWithTheSchema(t *testing.T) {
-	testcost.Linear(t, costs, testsize.Of(300_000, 1_000_000), 256<<20, func(text string) {
+	testkit.LinearCost(t, costs, testkit.Size(300_000, 1_000_000), 256<<20, func(text string) {
 		s, err := schema.Parse(json.RawMessage(text))
 		if err != nil {
 			return

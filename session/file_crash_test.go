@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -129,7 +129,7 @@ func TestAKilledProcessLosesNothingThatWasAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	random := rand.New(rand.NewPCG(1, 2))
 	torn := 0
-	for range testsize.Of(10, 200) {
+	for range testkit.Size(10, 200) {
 		c := startChild(t, "append", path)
 		c.kill(t, 1+random.IntN(30), time.Duration(random.IntN(3000))*time.Microsecond)
 		s := openLogFile(t, path, nil)
@@ -192,7 +192,7 @@ func dispatchForever(path string) error {
 func TestAKilledSessionHasTheStateThatItAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	random := rand.New(rand.NewPCG(3, 4))
-	for range testsize.Of(5, 100) {
+	for range testkit.Size(5, 100) {
 		c := startChild(t, "dispatch", path)
 		c.kill(t, 1+random.IntN(50), time.Duration(random.IntN(2000))*time.Microsecond)
 		store := openLogFile(t, path, nil)

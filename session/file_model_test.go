@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/drover-agents/drover/internal/testsize" // gives rapid its size
+	_ "github.com/drover-agents/drover/internal/testkit" // gives rapid its size
 
 	"github.com/drover-agents/drover/session"
 )

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -28,7 +28,7 @@ func TestASessionIsWhatTheModelSays(t *testing.T) {
 		worlds := []*world{{disk: newDisk()}}
 		worlds[0].open(t)
 		here := func() *world { return worlds[rapid.IntRange(0, len(worlds)-1).Draw(t, "world")] }
-		for range rapid.IntRange(1, testsize.Of(40, 60)).Draw(t, "steps") {
+		for range rapid.IntRange(1, testkit.Size(40, 60)).Draw(t, "steps") {
 			w := here()
 			if w.disk != nil {
 				w.disk.full = rapid.IntRange(0, 9).Draw(t, "full") == 0

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/event"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 )

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -23,7 +23,7 @@ func TestCallsMayBeginWhileSomebodyWaits(t *testing.T) {
 			}
 		})
 	}
-	for range testsize.Of(5_000, 100_000) {
+	for range testkit.Size(5_000, 100_000) {
 		if result := r.Execute(ctx, tool.Call{Name: "look"}); !result.OK() {
 			t.Fatalf("the call ended with %s: %s", result.Outcome, result.Render())
 		}

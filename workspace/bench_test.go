@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -68,7 +68,7 @@ func median(times []time.Duration) time.Duration {
 // eachSize runs a benchmark for 100 and 10,000 files, and in a soak for 100,000.
 func eachSize(b *testing.B, bench func(b *testing.B, files int)) {
 	for _, n := range []int{100, 10_000, 100_000} {
-		if n > 10_000 && !testsize.Soak() {
+		if n > 10_000 && !testkit.Soak() {
 			continue
 		}
 		b.Run(fmt.Sprintf("files=%d", n), func(b *testing.B) { bench(b, n) })

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // makeNull makes a second null device.
@@ -16,7 +16,7 @@ func makeNull(path string) error { return syscall.Mknod(path, syscall.S_IFCHR|0o
 
 // Root may do what others may not; they must find the same file system.
 func TestFilesOfAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^Test(AFolderIsAFileSystem|AFolderThatBecomesALink|PipesAndDevices|GitAppliesToItsIndex|APatchOfAWorkspace)")
+	testkit.RerunAsUser(t, "/bin/true", "^Test(AFolderIsAFileSystem|AFolderThatBecomesALink|PipesAndDevices|GitAppliesToItsIndex|APatchOfAWorkspace)")
 }
 
 // exchange gives each of two paths what is at the other, in one step.

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -48,7 +48,7 @@ func TestAFolderThatBecomesALinkLeadsNowhere(t *testing.T) {
 			_ = exchange(d, out)
 		}
 	})
-	refused, done, rounds := 0, 0, testsize.Of(1000, 50_000)
+	refused, done, rounds := 0, 0, testkit.Size(1000, 50_000)
 	for i := 0; i < rounds || i < 100*rounds && (refused < 50 || done < 50); i++ { // until it was a race
 		for _, err := range []error{
 			fsys.WriteFile("d/precious", []byte("overwritten"), nil),

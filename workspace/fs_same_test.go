@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"

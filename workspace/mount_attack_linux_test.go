@@ -16,13 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // Most people are not root, and root is allowed what they are not.
 func TestMountsAreTheSameForAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestMount.*|TestAWorkspace.*|TestAKept.*|TestOpening.*|TestHostPaths.*|TestAFileThatIs.*|TestAMount.*|"+
+	testkit.RerunAsUser(t, "/bin/true", "^(TestMount.*|TestAWorkspace.*|TestAKept.*|TestOpening.*|TestHostPaths.*|TestAFileThatIs.*|TestAMount.*|"+
 		"TestFollowed.*|TestLinksThat.*|TestWhatIsNoFile.*|TestARace.*|TestTheNext.*)$")
 }
 
@@ -98,7 +97,7 @@ func TestARaceNeverMountsWhatIsOutside(t *testing.T) {
 func raceMounts(t *testing.T, roots []string, path string) {
 	t.Helper()
 	temp := t.TempDir()
-	succeeded, n := 0, testsize.Of(100, 5_000)
+	succeeded, n := 0, testkit.Size(100, 5_000)
 	for i := range n {
 		w, err := Open(t.Context(), &Options{
 			TempDir: temp, NoCheckpoints: true, AllowedHostRoots: roots,

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // Folders come, go and become files while checkpoints are taken. Each checkpoint is a tree that could
@@ -49,7 +49,7 @@ func TestACheckpointOfAnUnquietTreeIsATree(t *testing.T) {
 			})
 		}
 		var taken []*Checkpoint
-		for range testsize.Of(60, 1000) {
+		for range testkit.Size(60, 1000) {
 			c := checkpoint(t, tree)
 			wantATree(t, c)
 			if taken = append(taken, c); len(taken) > 20 {
@@ -209,7 +209,7 @@ func TestDeepTreesAndLongNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := strings.Repeat("n", 255)
-		for range testsize.Of(60, 500) {
+		for range testkit.Size(60, 500) {
 			next := root.Mkdir(name, 0o755)
 			if next != nil {
 				t.Fatal(next)
@@ -404,7 +404,7 @@ func TestATreeIsOpenedWhileAnotherCloses(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for range testsize.Of(150, 3000) {
+			for range testkit.Size(150, 3000) {
 				if err := use(); err != nil {
 					t.Error(err)
 					return

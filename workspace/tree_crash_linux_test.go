@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // A program is killed while it takes checkpoints and rolls back. Then the tree is what it was before the
@@ -25,7 +25,7 @@ func TestAProgramThatIsKilledLosesNothing(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
-			for range testsize.Of(15, 300) {
+			for range testkit.Size(15, 300) {
 				killOnce(t, place, time.Duration(random.IntN(3_000))*time.Microsecond)
 			}
 		})

@@ -20,8 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func write(t testing.TB, p, text string) {
@@ -49,7 +48,7 @@ func TestWritesWithinOneTickAreSeen(t *testing.T) {
 		write(t, p, "0000")
 		stamp := time.Unix(1_000_000_000, 123_456_789)
 		tree := openTree(t, dir, opts)
-		for i := range testsize.Of(60, 2000) {
+		for i := range testkit.Size(60, 2000) {
 			first := fmt.Sprintf("a%03d", i%1000)
 			write(t, p, first)
 			c := checkpoint(t, tree)
@@ -163,7 +162,7 @@ func TestASparseFileStaysSparse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	size := int64(testsize.Of(256<<20, 1<<30))
+	size := int64(testkit.Size(256<<20, 1<<30))
 	if err := errors.Join(f.Truncate(size), writeAt(f, "middle", size/2)); err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +263,7 @@ func TestASocketCannotBeMadeAgain(t *testing.T) {
 }
 
 func TestTreesOfAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestARollbackPutsEverythingBack|TestFilesThatAllowNothing|TestRandomEditsAreRolledBackExactly|TestExtendedAttributesArePutBack)$")
+	testkit.RerunAsUser(t, "/bin/true", "^(TestARollbackPutsEverythingBack|TestFilesThatAllowNothing|TestRandomEditsAreRolledBackExactly|TestExtendedAttributesArePutBack)$")
 }
 
 func TestFilesThatAllowNothing(t *testing.T) {
@@ -292,7 +291,7 @@ func TestManyAtOnce(t *testing.T) {
 		mine := fmt.Sprintf("d%d", i)
 		write(t, filepath.Join(dir, mine, "f"), mine)
 		wg.Go(func() {
-			for n := range testsize.Of(15, 200) {
+			for n := range testkit.Size(15, 200) {
 				c := checkpoint(t, tree)
 				write(t, filepath.Join(dir, mine, "f"), fmt.Sprint(n))
 				write(t, filepath.Join(dir, mine, "new"), fmt.Sprint(n))

@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // foreigners write to a tree while it is rolled back. Each text that they write is there once, and they
@@ -138,7 +138,7 @@ func TestARollbackAmongForeignWritersLosesNothingAndTellsTheTruth(t *testing.T) 
 		c := checkpoint(t, tree)
 		want := snapshot(t, dir)
 		judged := 0
-		for round := range testsize.Of(25, 120) {
+		for round := range testkit.Size(25, 120) {
 			seed := uint64(round)
 			f.run(seed, 2*time.Millisecond)
 			stopped := make(chan time.Time, 1)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // A historyModel is a history made of full copies.

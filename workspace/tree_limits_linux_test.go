@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // asChild runs the test that calls it once more in a process of its own, and reports whether this is that
@@ -224,7 +224,7 @@ func TestWhatIsMountedInATreeIsNotRemoved(t *testing.T) {
 }
 
 func TestInotifyLimitsOfOthersAreSaid(t *testing.T) {
-	if testuser.Alone(t) { // else the tests beside this one would have no watchers
+	if testkit.RerunAlone(t) { // else the tests beside this one would have no watchers
 		return
 	}
 	var queues []int

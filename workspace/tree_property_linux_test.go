@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // editPaths are few, so that edits meet. One is not UTF-8.
@@ -95,7 +95,7 @@ func TestRandomEditsAreRolledBackExactly(t *testing.T) {
 		defer tree.Close()
 		tree.askAtOnce = rapid.SampledFrom([]int{0, 1, askAtOnce}).Draw(rt, "askAtOnce")
 		edits := &editing{t: t, dir: dir, tree: tree}
-		for range rapid.IntRange(2, testsize.Of(4, 8)).Draw(rt, "rounds") {
+		for range rapid.IntRange(2, testkit.Size(4, 8)).Draw(rt, "rounds") {
 			edits.round(rt)
 		}
 		if tree.Usage().Watching == noWatch {

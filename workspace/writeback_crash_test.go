@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
 )
@@ -156,7 +156,7 @@ func TestAWriteBackThatIsKilledAtAPointCountsWhollyOrNotAtAll(t *testing.T) {
 
 func TestAWriteBackThatIsKilledAtAnyTimeLosesNothing(t *testing.T) {
 	killed := 0
-	for range testsize.Of(8, 200) {
+	for range testkit.Size(8, 200) {
 		dir, before, after := plantForCrash(t)
 		if !crash(t, dir, "", time.Duration(rand.IntN(250))*time.Millisecond) {
 			killed++

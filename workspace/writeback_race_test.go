@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
 )
@@ -39,7 +39,7 @@ func TestAFolderThatIsExchangedForALinkLeadsNobodyOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			outcomes := map[string]int{}
-			for range testsize.Of(25, 1000) {
+			for range testkit.Size(25, 1000) {
 				outcomes[raceOnce(t, inside)]++
 			}
 			t.Log(outcomes)

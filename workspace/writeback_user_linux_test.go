@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
 )
 
 func TestAnOrdinaryUserWritesBackTheSameWay(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestWriteBack|TestAFolderThatCannotBeWrittenTo.*|TestEachMount.*)$")
+	testkit.RerunAsUser(t, "/bin/true", "^(TestWriteBack|TestAFolderThatCannotBeWrittenTo.*|TestEachMount.*)$")
 }
 
 func TestAFolderThatCannotBeWrittenToIsNamedAndNothingIsChanged(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // wireEfforts is what the request to each model carries, for each effort that the CLI is given: nothing at all,
@@ -84,7 +84,7 @@ func spellings(t *testing.T, init *claude.InitializeResult, turn int) []string {
 	delete(names, "")
 	var all []string
 	for _, of := range names {
-		some := testsize.Of(1, len(of))
+		some := testkit.Size(1, len(of))
 		for i := range some {
 			all = append(all, of[(turn+i)%len(of)])
 		}

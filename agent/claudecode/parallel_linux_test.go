@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // A hundred CLIs at once, each a process of its own, leave no process, no goroutine and no file.
@@ -72,5 +72,5 @@ func processesWith(t testing.TB, mark string) []string {
 
 // Most people are not root, and the CLI treats root differently.
 func TestAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestCLAUDE004_|TestLeavingTheLoop|TestADeadline|TestResume_Planted|TestFileTools_)/(all_allowed|files_allowed|tool_use|pinned)$")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestCLAUDE004_|TestLeavingTheLoop|TestADeadline|TestResume_Planted|TestFileTools_)/(all_allowed|files_allowed|tool_use|pinned)$")
 }

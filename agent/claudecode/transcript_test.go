@@ -18,7 +18,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 const testSession = "6b1f6f0e-0000-4000-8000-000000000001"

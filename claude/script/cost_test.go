@@ -8,8 +8,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/internal/testcost"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func rep(unit string, n int) string { return strings.Repeat(unit, max(1, n/len(unit))) }
@@ -23,7 +22,7 @@ func each(n int, f func(i int) string) string {
 }
 
 // shapes are scripts that took more than their share of time or memory once, or could.
-var shapes = testcost.Shapes{
+var shapes = testkit.Shapes{
 	"turns":    func(n int) string { return "version: 1\nturns:\n" + rep("  - text: x\n", n) },
 	"badturns": func(n int) string { return "version: 1\nturns:\n" + rep("  - chunk: -1\n", n) },
 	"unknown": func(n int) string {
@@ -66,7 +65,7 @@ var shapes = testcost.Shapes{
 
 // A script of any form costs time and memory as its size does, whether it can be used or not.
 func TestRead_CostGrowsWithTheScript(t *testing.T) {
-	testcost.Linear(t, shapes, testsize.Of(400_000, 4_000_000), 256<<20, func(text string) {
+	testkit.LinearCost(t, shapes, testkit.Size(400_000, 4_000_000), 256<<20, func(text string) {
 		if _, err := script.Read(strings.NewReader(text)); err != nil && len(err.Error()) > 1<<20 {
 			t.Errorf("the error has %d bytes", len(err.Error()))
 		}

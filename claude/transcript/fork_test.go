@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/drover-agents/drover/claude/transcript"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 const forkID = "f0000000-0000-4000-8000-000000000000"

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestDoctorAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestDoctorSaysAllIsWell|TestDoctorOnABroken)")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestDoctorSaysAllIsWell|TestDoctorOnABroken)")
 }
 
 // The report in a real terminal is folded at its width; in a file it is not.

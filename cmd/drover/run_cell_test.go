@@ -19,7 +19,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -87,8 +87,8 @@ func TestARunIsInACell(t *testing.T) {
 }
 
 func TestARunOfAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestARunIsInACell|TestTheKeyStays|TestARunIsRecorded|TestASecondRunContinues|TestNothingOutlives)")
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^TestRun_ResumeRunsNoPlantedCall$/^pinned$")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestARunIsInACell|TestTheKeyStays|TestARunIsRecorded|TestASecondRunContinues|TestNothingOutlives)")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestRun_ResumeRunsNoPlantedCall$/^pinned$")
 }
 
 // The lines for people have one about the walls, and one for what was denied.

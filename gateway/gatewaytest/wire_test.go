@@ -21,7 +21,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/gatewaytest"
 	"github.com/drover-agents/drover/guard"
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // upstream is the scripted model over HTTP.

@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestTargetsHaveOneSpelling(t *testing.T) {

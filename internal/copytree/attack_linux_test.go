@@ -13,13 +13,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // Most people are not root, and root is allowed what they are not.
 func TestTheSameHoldsForAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestACopy|TestGlobs|TestThings|TestLinks|TestAnExchanged|TestAnExcluded|TestWhatThisUser|TestAHole)")
+	testkit.RerunAsUser(t, "/bin/true", "^(TestACopy|TestGlobs|TestThings|TestLinks|TestAnExchanged|TestAnExcluded|TestWhatThisUser|TestAHole)")
 }
 
 func TestThingsThatAreNoFilesAreRefused(t *testing.T) {
@@ -245,7 +244,7 @@ func attackCopies(t *testing.T, parent string) {
 		}
 	}
 	follow := func(string) (Source, error) { return Source{}, &Refusal{Reason: "leads out"} }
-	succeeded, n := 0, testsize.Of(100, 5_000)
+	succeeded, n := 0, testkit.Size(100, 5_000)
 	for i := range n {
 		dst, err := os.MkdirTemp("", "copy")
 		must(t, err)
@@ -301,7 +300,7 @@ func TestAHoleStaysAHole(t *testing.T) {
 
 func TestAHugeFileIsCopiedInPieces(t *testing.T) {
 	src := t.TempDir()
-	size := int64(testsize.Of(2*piece+12_345, 3<<30))
+	size := int64(testkit.Size(2*piece+12_345, 3<<30))
 	f, err := os.Create(filepath.Join(src, "huge"))
 	must(t, err)
 	chunk := make([]byte, 1<<20)

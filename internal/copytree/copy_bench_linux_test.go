@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // The same files are copied by this package and by cp -r in the same run, so that both see the same machine.
 func BenchmarkCopy(b *testing.B) {
 	for _, n := range []int{100, 10_000, 100_000} {
-		if n > 10_000 && !testsize.Soak() {
+		if n > 10_000 && !testkit.Soak() {
 			continue
 		}
 		src := b.TempDir()

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -314,7 +314,7 @@ func TestACopyEndsWithItsContext(t *testing.T) {
 
 func TestManyFilesAreCopied(t *testing.T) {
 	src := t.TempDir()
-	n := testsize.Of(1_000, 100_000)
+	n := testkit.Size(1_000, 100_000)
 	makeMany(t, src, n)
 	dst, sum, err := copied(t, src, ".", Options{})
 	must(t, err)

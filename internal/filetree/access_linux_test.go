@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // lock takes every right from an entry, and gives them back at the end.
@@ -140,7 +140,7 @@ func TestLockedModesAreNeverSeenWidened(t *testing.T) {
 			}
 		})
 	}
-	for range testsize.Of(3000, 100_000) {
+	for range testkit.Size(3000, 100_000) {
 		if e := lstat(t, r, "outer"); e.Perm != 0 {
 			t.Errorf("seen with mode %v", e.Perm)
 			break
@@ -185,7 +185,7 @@ func TestStubbornTreesAreRemoved(t *testing.T) {
 	write(t, outside, "file", "content")
 	r := openTemp(t)
 	path := "tree"
-	for range testsize.Of(300, 1000) {
+	for range testkit.Size(300, 1000) {
 		path += "/d"
 	}
 	must(t, r.MkdirAll(path, 0o755))
@@ -208,7 +208,7 @@ func TestStubbornTreesAreRemoved(t *testing.T) {
 
 func TestStubbornWritersDoNotKeepATree(t *testing.T) {
 	r := openTemp(t)
-	for range testsize.Of(20, 200) {
+	for range testkit.Size(20, 200) {
 		must(t, r.MkdirAll("tree/a/b", 0o755))
 		done := make(chan struct{})
 		go func() {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // swapper exchanges a folder for a link that leads outside, and back, as fast as it can. It returns how
@@ -137,7 +137,7 @@ func attack(t *testing.T, round func(t *testing.T, r *Root) string) {
 	write(t, r, "mine", "own")
 	before := all(t, outside)
 	stop := swapper(t, filepath.Join(r.Dir(), "a"), "dir", "evil")
-	deadline := time.Now().Add(time.Duration(testsize.Of(40, 2000)) * time.Millisecond)
+	deadline := time.Now().Add(time.Duration(testkit.Size(40, 2000)) * time.Millisecond)
 	for time.Now().Before(deadline) {
 		if saw := round(t, r); strings.Contains(saw, "secret") {
 			t.Errorf("something outside was read: %q", saw)
@@ -164,7 +164,7 @@ func TestASwappedFileIsOpenedOrNot(t *testing.T) {
 		write(t, r, "file", "own")
 		must(t, r.Symlink(filepath.Join(outside.Dir(), "file"), "link"), r.Mkfifo("pipe", 0o600))
 		stop := swapper(t, r.Dir(), "file", other)
-		for range testsize.Of(2000, 100_000) {
+		for range testkit.Size(2000, 100_000) {
 			f, e, err := r.OpenFile("file")
 			if err != nil {
 				continue
@@ -201,7 +201,7 @@ func TestAFolderThatIsMovedOutAndBack(t *testing.T) {
 			}
 		}
 	}()
-	for range testsize.Of(30_000, 1_000_000) {
+	for range testkit.Size(30_000, 1_000_000) {
 		if _, err := r.Lstat("d/e/f/g"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)
 			break

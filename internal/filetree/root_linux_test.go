@@ -15,13 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // TestAsAnOrdinaryUser runs what depends on permissions without root's rights.
 func TestAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^Test(Rename|Remove|Metadata|Locked|Stubborn|ATreeThatIsVeryDeep|ASwapped|Extended|Pipes|PathsThat|OnlyRegular|AnotherUsers)")
+	testkit.RerunAsUser(t, "/bin/true", "^Test(Rename|Remove|Metadata|Locked|Stubborn|ATreeThatIsVeryDeep|ASwapped|Extended|Pipes|PathsThat|OnlyRegular|AnotherUsers)")
 }
 
 // oldKernel runs a test as on a kernel that lacks the newer system calls.
@@ -74,7 +73,7 @@ func TestATreeThatIsVeryDeep(t *testing.T) {
 		name  string
 		depth int
 	}{
-		"many folders": {"dir", testsize.Of(1500, 5000)},
+		"many folders": {"dir", testkit.Size(1500, 5000)},
 		"long names":   {strings.Repeat("n", 255), 60},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +150,7 @@ func TestAPipesWriterNeverMeetsUs(t *testing.T) {
 func TestMetadataAreSet(t *testing.T) {
 	someone := uint32(os.Getuid())
 	if someone == 0 {
-		someone = testuser.Nobody
+		someone = testkit.Nobody
 	}
 	cases := map[string]Entry{
 		"mode of a file":        {Path: "file", Kind: File, Perm: 0o640},

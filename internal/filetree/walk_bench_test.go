@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // fill makes that many files in folders of some each, three levels deep.
@@ -31,7 +31,7 @@ func fill(tb testing.TB, dir string, files, each int) {
 // BenchmarkWalk compares with the standard library. The time of the processors says more than the clock
 // where the machine has other work.
 func BenchmarkWalk(b *testing.B) {
-	for _, size := range []struct{ files, each int }{{100, 100}, {10_000, 100}, {10_000, 10_000}, {testsize.Of(0, 100_000), 100}} {
+	for _, size := range []struct{ files, each int }{{100, 100}, {10_000, 100}, {10_000, 10_000}, {testkit.Size(0, 100_000), 100}} {
 		if size.files == 0 {
 			continue
 		}

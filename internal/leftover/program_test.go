@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/internal/leftover"
-	"github.com/drover-agents/drover/internal/testprogram"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // kind is what the tests make and sweep.
@@ -73,7 +73,7 @@ type program struct {
 
 func startProgram(t *testing.T, variable, parent string) *program {
 	t.Helper()
-	folder, kill := testprogram.Start(t, variable+"="+parent)
+	folder, kill := testkit.StartProgram(t, variable+"="+parent)
 	if _, err := os.Stat(folder); err != nil {
 		t.Fatalf("the other program says %q: %v", folder, err)
 	}

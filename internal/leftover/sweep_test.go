@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestLeftoversOfAKilledProgramAreSwept(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLeftoversOfEveryMomentAreSwept(t *testing.T) {
 
 func TestLeftoversOfAnyMomentAreSwept(t *testing.T) {
 	parent := parentFolder(t)
-	for range testsize.Of(15, 300) {
+	for range testkit.Size(15, 300) {
 		busy := startProgram(t, busyVariable, parent)
 		time.Sleep(rand.N(10 * time.Millisecond)) // a moment that nobody chose
 		busy.kill()
@@ -224,7 +224,7 @@ func TestNewFoldersLiveAmongManySweeps(t *testing.T) {
 	}
 	for range 2 {
 		makers.Go(func() {
-			for range testsize.Of(200, 5000) {
+			for range testkit.Size(200, 5000) {
 				folder, err := kind.Make(parent)
 				if err != nil {
 					t.Error(err)

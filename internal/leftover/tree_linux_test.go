@@ -10,11 +10,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestFoldersOfOrdinaryUsers(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestWhat.*|TestAFolderIsPrivate|TestADeepTreeIsRemovedToo|TestLeftovers.*)$")
+	testkit.RerunAsUser(t, "/bin/true", "^(TestWhat.*|TestAFolderIsPrivate|TestADeepTreeIsRemovedToo|TestLeftovers.*)$")
 }
 
 // An ordinary user has a folder with something of root in it.
@@ -22,19 +22,19 @@ func TestAMarkerStaysAsLongAsItsFolder(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user: run as root")
 	}
-	parent := testuser.Folder(t)
+	parent := testkit.SharedFolder(t)
 	folder := filepath.Join(parent, kind.Prefix+"NAME")
 	plant(t, filepath.Join(folder, "of root", "file"), "x")
 	plant(t, folder+".lock", kind.Text)
 	for _, path := range []string{folder, folder + ".lock"} {
-		if err := os.Lchown(path, testuser.Nobody, testuser.Nobody); err != nil {
+		if err := os.Lchown(path, testkit.Nobody, testkit.Nobody); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(testuser.Put(t, os.Args[0], testuser.Folder(t)))
+	cmd := exec.Command(testkit.PutProgram(t, os.Args[0], testkit.SharedFolder(t)))
 	cmd.Env = []string{sweepVariable + "=" + parent}
 	cmd.Dir = parent
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testuser.Nobody, Gid: testuser.Nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testkit.Nobody, Gid: testkit.Nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), folder) || !strings.Contains(string(out), "permission denied") {
 		t.Errorf("the sweep says %q, %v, want the folder and why it is still there", out, err)
 	}

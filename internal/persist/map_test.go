@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -64,7 +64,7 @@ func changeMaps(t *rapid.T, hash func(int) uint64) {
 	}
 	versions := []version{{}}
 	keys := rapid.SampledFrom([]int{4, 50, 500}).Draw(t, "keys")
-	for step := range rapid.IntRange(1, testsize.Of(50, 100)).Draw(t, "steps") {
+	for step := range rapid.IntRange(1, testkit.Size(50, 100)).Draw(t, "steps") {
 		// Most steps go on from the newest version, so that maps grow.
 		from := max(0, len(versions)-1-rapid.IntRange(0, 6).Draw(t, "back")/3)
 		v := version{versions[from].m, map[int]int{}}

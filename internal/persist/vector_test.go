@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -70,7 +70,7 @@ func TestNoVersionOfAVectorEverChanges(t *testing.T) {
 		}
 		versions := []version{{}}
 		next := 0 // every item is another, so that none can pass for its neighbour
-		for range rapid.IntRange(1, testsize.Of(25, 40)).Draw(t, "steps") {
+		for range rapid.IntRange(1, testkit.Size(25, 40)).Draw(t, "steps") {
 			v := versions[rapid.IntRange(0, len(versions)-1).Draw(t, "version")]
 			n := len(v.model)
 			switch op := rapid.SampledFrom([]string{"append", "append one", "set", "take"}).Draw(t, "op"); {

@@ -16,7 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 func item(n, size int) Item {

@@ -18,7 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // helperVar makes the test binary play one of the programs below instead of running tests.
@@ -119,10 +119,10 @@ func start(t *testing.T, role string) *program {
 
 func ordinary(t *testing.T, role string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(testuser.Put(t, os.Args[0], testuser.Folder(t)))
+	cmd := exec.Command(testkit.PutProgram(t, os.Args[0], testkit.SharedFolder(t)))
 	cmd.Dir, cmd.Env = "/", []string{helperVar + "=" + role, "GORACE=atexit_sleep_ms=0", "GOGC=off"}
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testuser.Nobody, Gid: testuser.Nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testkit.Nobody, Gid: testkit.Nobody}}
 	}
 	return cmd
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/internal/proc"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // Everything that can differ is tried again as an ordinary user.
 func TestAsAnOrdinaryUser(t *testing.T) {
 	requireCells(t)
-	testuser.Rerun(t, claudetest.CLI(t).Path,
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path,
 		"^(TestACell|TestAHandoff|TestASandbox|TestKill|TestListeners|TestMany|TestMounts|TestNothing|TestOne|TestTwoCells|"+
 			"TestThe(RealCLI|HelperLaunches|Program|Limits|Temporary|User))")
 }

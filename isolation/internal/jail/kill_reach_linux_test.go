@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func init() { roles["siege"] = siege }
@@ -155,7 +155,7 @@ func takeOver() {
 // An agent that goes for the first process of its cell does not outlive the host program.
 func TestKillOfTheHostEndsACellThatAttacksItsFirstProcess(t *testing.T) {
 	requireCells(t)
-	for range testsize.Of(3, 50) {
+	for range testkit.Size(3, 50) {
 		marker := "marker-" + rand.Text()
 		cmd := exec.Command("/proc/self/exe", marker)
 		cmd.Env = []string{

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // A shim is this test binary in the place of bubblewrap. It does what the files beside it say, and then becomes
@@ -39,9 +39,9 @@ func newShim(t *testing.T) shim {
 	if err != nil {
 		t.Skip("needs bubblewrap: install it")
 	}
-	dir := testuser.Folder(t)
+	dir := testkit.SharedFolder(t)
 	s := shim(filepath.Join(dir, "bwrap-shim"))
-	if err := os.Rename(testuser.Put(t, os.Args[0], dir), string(s)); err != nil {
+	if err := os.Rename(testkit.PutProgram(t, os.Args[0], dir), string(s)); err != nil {
 		t.Fatal(err)
 	}
 	s.set(t, shimReal, real)

@@ -17,8 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	_ "github.com/drover-agents/drover/internal/testsize"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestSpecsThatAreRefused(t *testing.T) {
@@ -127,7 +126,7 @@ func TestTheMapOfAWholeMachine(t *testing.T) {
 
 // Where a cell cannot be had, the answer says why and what to do, and nothing weaker is started.
 func TestSupportedSaysWhatToDo(t *testing.T) {
-	dir := testuser.Folder(t)
+	dir := testkit.SharedFolder(t)
 	for name, c := range map[string]struct{ says, reason, fix string }{
 		"user namespaces are forbidden":  {"bwrap: No permissions to create new namespace", "No permissions", "allow user namespaces"},
 		"too old":                        {"bwrap: Unknown option --disable-userns", "Unknown option", "0.8 or newer"},

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // helperVar makes the test binary play one of the programs below instead of running tests.
@@ -148,10 +148,10 @@ func newStage(t *testing.T) stage {
 	if ABI() == 0 {
 		t.Skip("this kernel has no Landlock")
 	}
-	dir := testuser.Folder(t)
-	s := stage{dir: dir, self: testuser.Put(t, os.Args[0], dir)}
+	dir := testkit.SharedFolder(t)
+	s := stage{dir: dir, self: testkit.PutProgram(t, os.Args[0], dir)}
 	if os.Getuid() == 0 {
-		s.attr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testuser.Nobody, Gid: testuser.Nobody}}
+		s.attr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testkit.Nobody, Gid: testkit.Nobody}}
 	}
 	return s
 }
@@ -186,7 +186,7 @@ func (s stage) give(t *testing.T, path string) {
 	if s.attr == nil {
 		return
 	}
-	if err := os.Chown(path, testuser.Nobody, testuser.Nobody); err != nil {
+	if err := os.Chown(path, testkit.Nobody, testkit.Nobody); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // open opens a ruleset for a test.
@@ -177,7 +177,7 @@ type outcome struct {
 // shows nothing.
 func compare(t *testing.T, s stage, walls *os.File, all []trial) []outcome {
 	t.Helper()
-	copyOf := testuser.Put(t, "/bin/true", s.dir)
+	copyOf := testkit.PutProgram(t, "/bin/true", s.dir)
 	if err := os.Rename(copyOf, filepath.Join(s.dir, "copy")); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestAMissingLandlockIsSaid(t *testing.T) {
 }
 
 func TestAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestTheRealCLI|TestWhatTheWalls|TestTheEmpty)")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestTheRealCLI|TestWhatTheWalls|TestTheEmpty)")
 }
 
 func TestTheRealCLIRunsBehindTheWallsAndStaysThere(t *testing.T) {

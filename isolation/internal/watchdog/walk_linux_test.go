@@ -18,8 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/drover-agents/drover/internal/testsize"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // naive counts in the simplest way that is right for a tree that stands still.
@@ -91,7 +90,7 @@ func TestCountAgreesWithANaiveWalkHoweverOftenItPauses(t *testing.T) {
 // grow fills a folder with things of all kinds.
 func grow(rt *rapid.T, root string) {
 	folders, files := []string{root}, []string{}
-	for i := range rapid.IntRange(0, testsize.Of(60, 400)).Draw(rt, "things") {
+	for i := range rapid.IntRange(0, testkit.Size(60, 400)).Draw(rt, "things") {
 		path := filepath.Join(rapid.SampledFrom(folders).Draw(rt, "in"), fmt.Sprint(i))
 		var err error
 		switch kind := rapid.IntRange(0, 6).Draw(rt, "kind"); {
@@ -286,7 +285,7 @@ func TestFilesMayComeAndGoDuringTheWalk(t *testing.T) {
 			}
 		})
 	}
-	for range testsize.Of(200, 5000) {
+	for range testkit.Size(200, 5000) {
 		got := count(t, root)
 		if got.Bytes < 1<<20 || got.Bytes > 2<<20 || got.Files > 100 || got.Largest != filepath.Join(root, "stays", "large") {
 			t.Errorf("got %+v, want a MiB, few files and no way out through a link", got)
@@ -316,7 +315,7 @@ func TestAnUnreadableFolderIsSaid(t *testing.T) {
 }
 
 func TestAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestAnUnreadable|TestWhat|TestGrowth|TestUsage|TestFilesWithoutAName)")
+	testkit.RerunAsUser(t, "/bin/true", "^(TestAnUnreadable|TestWhat|TestGrowth|TestUsage|TestFilesWithoutAName)")
 }
 
 func TestAMissingFolderIsAnError(t *testing.T) {

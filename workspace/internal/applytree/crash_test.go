@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 var errInjected = errors.New("injected")
@@ -109,7 +109,7 @@ func TestACrashAnywhereIsRecovered(t *testing.T) {
 // crashEverywhere lets each run die at each of its changes, and each recovery from that, too.
 func crashEverywhere(t tester, fresh func() *bench, allOrNothing bool) {
 	t.Helper()
-	stride := testsize.Of(4, 1)
+	stride := testkit.Size(4, 1)
 	for n := 1; ; n++ {
 		for m := 1; ; m++ {
 			b := fresh()
@@ -149,7 +149,7 @@ func wholly(t tester, b *bench, allOrNothing, began bool) {
 }
 
 func TestACrashWhileAFaultIsUndoneIsRecovered(t *testing.T) {
-	stride := testsize.Of(3, 1)
+	stride := testkit.Size(3, 1)
 	for _, name := range []string{"folders that allow nothing", "a linked file changed", "a folder was renamed", "a file for a folder"} {
 		t.Run(name, func(t *testing.T) {
 			for n := 1; ; n += stride {

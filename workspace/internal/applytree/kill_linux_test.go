@@ -18,8 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/testsize"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // childTask is the variable that makes this program a child which applies a plan or recovers, and may be
@@ -126,7 +125,7 @@ func TestAKilledProcessIsRecoveredAtEveryChange(t *testing.T) {
 			for n := 1; ; n++ {
 				b := setUp(t, some.before, some.after)
 				killed := spawn(t, b, task, n, 0)
-				if killed && n%testsize.Of(5, 1) == 0 {
+				if killed && n%testkit.Size(5, 1) == 0 {
 					for m := 1; spawn(t, b, "recover", m, 0); m += 2 {
 					}
 				}
@@ -141,7 +140,7 @@ func TestAKilledProcessIsRecoveredAtEveryChange(t *testing.T) {
 
 func TestAProcessKilledAtAnyMomentIsRecovered(t *testing.T) {
 	all := everything()
-	for round := range testsize.Of(12, 200) {
+	for round := range testkit.Size(12, 200) {
 		task := []string{"apply", "all or nothing"}[round%2]
 		b := setUpIn(t, inMemory(), all.before, all.after)
 		contents := slices.Collect(maps.Values(sketchOf(t, b.dir).content))
@@ -166,5 +165,5 @@ func (b *bench) afterKill(t tester, task string) {
 }
 
 func TestAnOrdinaryUserHasTheSame(t *testing.T) {
-	testuser.Rerun(t, "/bin/true", "^(TestApply|TestAFault|TestACrashIs|TestTrouble|TestASurprise|TestNothing|TestAnExchanged|TestAKilled|TestAProcess|TestOnly|TestAMoved|TestAWorkFolderOnAnotherDiskServesToo|TestWhat|TestAttributes)")
+	testkit.RerunAsUser(t, "/bin/true", "^(TestApply|TestAFault|TestACrashIs|TestTrouble|TestASurprise|TestNothing|TestAnExchanged|TestAKilled|TestAProcess|TestOnly|TestAMoved|TestAWorkFolderOnAnotherDiskServesToo|TestWhat|TestAttributes)")
 }

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestWhatCannotBeMadeAgainIsAConflict(t *testing.T) {
@@ -393,7 +393,7 @@ func TestWhatLiesAsideIsCarriedToAnotherDiskWhole(t *testing.T) {
 // itself.
 func TestFoldersGetTheirModesFromWithin(t *testing.T) {
 	if os.Getuid() == 0 {
-		testuser.Rerun(t, "/bin/true", "^TestFoldersGetTheirModesFromWithin$")
+		testkit.RerunAsUser(t, "/bin/true", "^TestFoldersGetTheirModesFromWithin$")
 		return
 	}
 	before := layout{"d/": {}, "d/e/": {}, "d/e/f": {content: "new"}}

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	_ "github.com/drover-agents/drover/internal/testsize"
+	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
 // drawLayout draws a small tree.

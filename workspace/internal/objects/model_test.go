@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -178,7 +178,7 @@ func TestManyAtOnceGetWhatTheyPut(t *testing.T) {
 	for worker := range 6 {
 		wg.Go(func() {
 			dst := fileWith(t, nil)
-			for round := range testsize.Of(80, 3000) {
+			for round := range testkit.Size(80, 3000) {
 				content := someBytes(uint64(round%3), sizes[(round*7+worker)%len(sizes)])
 				f := fileWith(t, content)
 				h, _, err := s.Put(context.Background(), f, int64(len(content)))

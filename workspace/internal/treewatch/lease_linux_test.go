@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -80,7 +80,7 @@ func TestUnwrittenIsFalseWhileSomebodyCanWrite(t *testing.T) {
 
 // Root may ask about everybody's files, all others about their own.
 func TestAnOrdinaryUserAsksAboutOwnFiles(t *testing.T) {
-	testuser.Rerun(t, "/bin/sh", "^(TestUnwrittenIsFalse.*|TestEveryOperation.*|TestAMapping.*|TestOtherPeoples.*|TestSettle.*)$")
+	testkit.RerunAsUser(t, "/bin/sh", "^(TestUnwrittenIsFalse.*|TestEveryOperation.*|TestAMapping.*|TestOtherPeoples.*|TestSettle.*)$")
 }
 
 func TestOtherPeoplesFilesAreAnError(t *testing.T) {

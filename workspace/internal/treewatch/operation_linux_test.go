@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // A test that needs another process starts this program again.
@@ -48,7 +48,7 @@ func mapShared(path string) ([]byte, error) {
 
 // eachFileSystem runs a test on the file system of temporary files, and on one in memory.
 func eachFileSystem(t *testing.T, test func(t *testing.T, dir string)) {
-	t.Run("disk", func(t *testing.T) { test(t, testuser.Folder(t)) })
+	t.Run("disk", func(t *testing.T) { test(t, testkit.SharedFolder(t)) })
 	t.Run("memory", func(t *testing.T) {
 		dir, err := os.MkdirTemp("/dev/shm", "treewatch-")
 		if err != nil {
@@ -153,7 +153,7 @@ var operations = []struct {
 		must(t, os.Chmod(dir+"/f", 0o666))
 		cmd := exec.Command("/bin/sh", "-c", "echo x >f; mv g h")
 		cmd.Dir = dir
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testuser.Nobody, Gid: testuser.Nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testkit.Nobody, Gid: testkit.Nobody}}
 		run(t, cmd)
 	}, map[string]Hint{"f": Written, "g": Gone, "h": Touched}},
 	{"by a process with its own mounts", func(t *testing.T, dir string) {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/drover-agents/drover/internal/testsize"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 // A model is what somebody knows of a tree who only looks at what he is told to.
@@ -191,7 +191,7 @@ func TestWhoFollowsTheHintsKnowsTheTree(t *testing.T) {
 			parent := t.TempDir()
 			n, overflows := 0, 0
 			rapid.Check(t, func(rt *rapid.T) {
-				if n++; n > testsize.Of(40, 400) {
+				if n++; n > testkit.Size(40, 400) {
 					return // each costs dozens of processes
 				}
 				dir := filepath.Join(parent, itoa(n), "tree")

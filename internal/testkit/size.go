@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testsize gives tests their size. An ordinary run is small and always the same; a soak,
-// chosen by DROVER_SOAK=1, is large and different each time.
-package testsize
+package testkit
 
 import (
 	"flag"
@@ -14,8 +12,8 @@ import (
 // Soak reports whether tests run in their full sizes.
 func Soak() bool { return os.Getenv("DROVER_SOAK") != "" }
 
-// Of is small in an ordinary run and full in a soak.
-func Of(small, full int) int {
+// Size is small in an ordinary run and full in a soak.
+func Size(small, full int) int {
 	if Soak() {
 		return full
 	}

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package testcost
+package testkit
 
 import "os"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcost measures what input of others costs. Tests compare costs of inputs that differ in size alone.
-package testcost
+package testkit
 
 import (
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/drover-agents/drover/internal/testsize"
 )
 
 // Shapes are inputs by name. Each is made in a size of about n bytes.
@@ -21,10 +18,10 @@ type Shapes map[string]func(n int) string
 // small is the allocation below which a ratio says nothing.
 const small = 512 << 10
 
-// Linear checks that ten times the input makes read allocate at most twenty times the memory, and that no input
+// LinearCost checks that ten times the input makes read allocate at most twenty times the memory, and that no input
 // up to a size makes it allocate more than most bytes. In a soak it measures time and peak memory instead, of another
 // process: twelve times the processor time, and 64 MiB and ten times the input.
-func Linear(t *testing.T, shapes Shapes, full int, most uint64, read func(text string)) {
+func LinearCost(t *testing.T, shapes Shapes, full int, most uint64, read func(text string)) {
 	t.Helper()
 	if name := os.Getenv(childName); name != "" {
 		n, _ := strconv.Atoi(os.Getenv(childSize))
@@ -33,7 +30,7 @@ func Linear(t *testing.T, shapes Shapes, full int, most uint64, read func(text s
 	}
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			if testsize.Soak() {
+			if Soak() {
 				checkProcess(t, name, full)
 				return
 			}

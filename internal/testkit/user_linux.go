@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package testuser
+package testkit
 
 import (
 	"os"
@@ -13,9 +13,9 @@ import (
 // Nobody is an ordinary user of every Linux.
 const Nobody = 65534
 
-// Rerun runs the tests of this program whose names match the pattern again as an ordinary user, in a
+// RerunAsUser runs the tests of this program whose names match the pattern again as an ordinary user, in a
 // process of its own. They use the CLI at that path.
-func Rerun(t *testing.T, cli, pattern string) {
+func RerunAsUser(t *testing.T, cli, pattern string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("this is an ordinary user already; run as root to try both")
@@ -23,9 +23,9 @@ func Rerun(t *testing.T, cli, pattern string) {
 	rerunAs(t, Nobody, cli, pattern)
 }
 
-// Alone runs a test again as a user that has no other process, and reports whether it did: it is for tests
+// RerunAlone runs a test again as a user that has no other process, and reports whether it did: it is for tests
 // that use up what the kernel counts for each user. Who is not root shares it with others.
-func Alone(t *testing.T) bool {
+func RerunAlone(t *testing.T) bool {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return false
@@ -39,12 +39,12 @@ const firstAlone = 1_600_000_000
 
 func rerunAs(t *testing.T, uid uint32, cli, pattern string) {
 	t.Helper()
-	dir := Folder(t)
-	cmd := exec.Command(Put(t, os.Args[0], dir), "-test.v", "-test.run="+pattern)
+	dir := SharedFolder(t)
+	cmd := exec.Command(PutProgram(t, os.Args[0], dir), "-test.v", "-test.run="+pattern)
 	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir,
-		"DROVER_SLOTS=" + filepath.Join(dir, "slots"), "DROVER_CLAUDE=" + Put(t, cli, dir), "DROVER_SOAK=" + os.Getenv("DROVER_SOAK"),
+		"DROVER_SLOTS=" + filepath.Join(dir, "slots"), "DROVER_CLAUDE=" + PutProgram(t, cli, dir), "DROVER_SOAK=" + os.Getenv("DROVER_SOAK"),
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -52,8 +52,8 @@ func rerunAs(t *testing.T, uid uint32, cli, pattern string) {
 	}
 }
 
-// Folder makes a folder that everybody may use.
-func Folder(t testing.TB) string {
+// SharedFolder makes a folder that everybody may use.
+func SharedFolder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "drover-user-")
 	if err != nil {
@@ -66,9 +66,9 @@ func Folder(t testing.TB) string {
 	return dir
 }
 
-// Put puts a program into a folder, where everybody may run it: the checkout may be where only root
+// PutProgram puts a program into a folder, where everybody may run it: the checkout may be where only root
 // can go. It is a link, or a copy on another file system.
-func Put(t testing.TB, program, dir string) string {
+func PutProgram(t testing.TB, program, dir string) string {
 	t.Helper()
 	program, err := filepath.EvalSymlinks(program)
 	if err != nil {

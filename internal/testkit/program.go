@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testprogram starts a test program a second time, as another program that a test can kill.
-package testprogram
+package testkit
 
 import (
 	"bufio"
@@ -12,10 +11,10 @@ import (
 	"testing"
 )
 
-// Start starts this test program again with nothing but env in its environment, and returns the first line
-// that it says. Kill ends it and waits until it is gone, as the end of the test does. Its input ends with
-// this process: it shall end then.
-func Start(t testing.TB, env ...string) (line string, kill func()) {
+// StartProgram starts this test program again, as another program that a test can kill, with nothing but env in
+// its environment. It returns the first line that the program prints. Kill ends it and waits until it is gone, as
+// the end of the test does. The input of the program ends with this process: the program shall end then.
+func StartProgram(t testing.TB, env ...string) (line string, kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = env
