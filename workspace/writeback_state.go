@@ -17,7 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/internal/filelock"
 	"github.com/drover-agents/drover/internal/filetree"
-	"github.com/drover-agents/drover/internal/statefolder"
+	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
 )
 
@@ -109,7 +109,7 @@ func (s *writeBackState) close() {
 // writeBackFolder is the absolute path of the folder without links.
 func writeBackFolder(dir string) (string, error) {
 	if dir == "" {
-		state, err := statefolder.Path()
+		state, err := leftover.StateFolder()
 		if err != nil {
 			return "", err
 		}

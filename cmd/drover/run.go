@@ -46,7 +46,7 @@ type runOptions struct {
 
 	record, replay, modelScript string
 
-	// state is the folder in which conversations are kept. Empty means that of package statefolder.
+	// state is the folder in which conversations are kept. Empty means leftover.StateFolder.
 	state string
 
 	// agents makes the agents there are. Nil means newAgents.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/transcript"
-	"github.com/drover-agents/drover/internal/statefolder"
+	"github.com/drover-agents/drover/internal/leftover"
 )
 
 // conversations are what --resume continues. The home of a run is gone with the run, so they are kept in
@@ -35,7 +35,7 @@ func (o *runOptions) conversations(model *modelSource) (*conversations, error) {
 	}
 	dir, err := o.state, error(nil)
 	if dir == "" {
-		dir, err = statefolder.Path()
+		dir, err = leftover.StateFolder()
 	}
 	if err == nil {
 		c := &conversations{dir: filepath.Join(dir, "conversations")}

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/internal/copytree"
-	"github.com/drover-agents/drover/internal/statefolder"
+	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/internal/visible"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
@@ -213,7 +213,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 	}
 	dir, err := p.state, error(nil)
 	if dir == "" {
-		dir, err = statefolder.Path()
+		dir, err = leftover.StateFolder()
 	}
 	if err != nil {
 		return p.kept(fmt.Errorf("--write-back: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err))

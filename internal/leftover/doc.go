@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leftover makes folders for the time that a program runs, and removes what killed programs left
-// of theirs.
+// Package leftover knows what programs of ours leave behind: it makes folders for the time that a program runs,
+// removes what killed programs left of theirs, and knows where a program keeps what must outlive it.
 //
 // Beside each folder is a marker: a file of the same name that ends in ".lock", says in words what the
 // folder is, and is locked as long as the program lives. It is made before everything else and removed

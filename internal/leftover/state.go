@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statefolder knows where programs of ours keep what must outlive them.
-package statefolder
+package leftover
 
 import (
 	"os"
@@ -9,8 +8,8 @@ import (
 	"runtime"
 )
 
-// Path is below XDG_STATE_HOME, or where the system has it.
-func Path() (string, error) {
+// StateFolder is where programs of ours keep what must outlive them: below XDG_STATE_HOME, or where the system has it.
+func StateFolder() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "drover"), nil
 	}
@@ -18,10 +17,10 @@ func Path() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return in(home, runtime.GOOS, os.Getenv("LOCALAPPDATA")), nil
+	return stateFolderIn(home, runtime.GOOS, os.Getenv("LOCALAPPDATA")), nil
 }
 
-func in(home, goos, localAppData string) string {
+func stateFolderIn(home, goos, localAppData string) string {
 	switch {
 	case goos == "darwin":
 		return filepath.Join(home, "Library", "Application Support", "drover")

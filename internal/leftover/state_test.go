@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package statefolder
+package leftover
 
 import (
 	"path/filepath"
@@ -14,7 +14,7 @@ func TestTheFolderIsWhereTheSystemHasIt(t *testing.T) {
 		{"windows", "/appdata", "/appdata/drover"},
 		{"windows", "", "/home/dev/.local/state/drover"},
 	} {
-		if got := in("/home/dev", c.goos, c.appData); filepath.ToSlash(got) != c.want {
+		if got := stateFolderIn("/home/dev", c.goos, c.appData); filepath.ToSlash(got) != c.want {
 			t.Errorf("%s: got %q, want %q", c.goos, got, c.want)
 		}
 	}
@@ -23,13 +23,13 @@ func TestTheFolderIsWhereTheSystemHasIt(t *testing.T) {
 func TestXDGStateHomeComesFirst(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
-	if got, err := Path(); err != nil || got != filepath.Join(dir, "drover") {
-		t.Errorf("Path() = %q, %v, want it in %s", got, err, dir)
+	if got, err := StateFolder(); err != nil || got != filepath.Join(dir, "drover") {
+		t.Errorf("StateFolder() = %q, %v, want it in %s", got, err, dir)
 	}
 	t.Setenv("XDG_STATE_HOME", "relative")
 	t.Setenv("HOME", dir)
 	t.Setenv("USERPROFILE", dir)
-	if got, err := Path(); err != nil || !filepath.IsAbs(got) {
-		t.Errorf("Path() = %q, %v, want a path that is not relative", got, err)
+	if got, err := StateFolder(); err != nil || !filepath.IsAbs(got) {
+		t.Errorf("StateFolder() = %q, %v, want a path that is not relative", got, err)
 	}
 }
