@@ -15,8 +15,8 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
@@ -194,7 +194,7 @@ func (f *File) checkMounts(found *problems) {
 
 func checkGlobs(found *problems, pointer string, globs []string) {
 	for i, glob := range globs {
-		if _, err := copytree.NewMatcher([]string{glob}, nil); err != nil {
+		if _, err := pathglob.New([]string{glob}, nil); err != nil {
 			found.fail(at(pointer, i), err)
 		}
 	}

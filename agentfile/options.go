@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/copytree"
+	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
@@ -133,7 +133,7 @@ func (f *File) WriteBack() []string {
 	var globs []string
 	for _, m := range f.Mounts {
 		if !m.ReadOnly {
-			globs = append(globs, copytree.Within(m.target())...)
+			globs = append(globs, pathglob.Within(m.target())...)
 		}
 	}
 	return globs

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 

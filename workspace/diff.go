@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // DiffOptions configures how changes are shown. Nil and the zero value are ready to use.

@@ -15,8 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/copytree"
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/copytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A HostMount is a file or folder of the host that is copied into a workspace. Only HostPath is needed.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/drover-agents/drover/internal/copytree"
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/copytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // hostRoots are the folders of the host that may be read. Everything is reached through a handle on one of

@@ -12,9 +12,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/objects"
 	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )

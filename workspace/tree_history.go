@@ -7,7 +7,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	_ "github.com/drover-agents/drover/internal/testkit"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A historyModel is a history made of full copies.

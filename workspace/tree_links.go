@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // links decide which of the paths to put back keep their file, and which become names of another one.

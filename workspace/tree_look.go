@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/objects"
 	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )

@@ -9,8 +9,8 @@ import (
 	"path"
 	"slices"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A plan says how a tree becomes what it was at a version.

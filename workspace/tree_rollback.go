@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // Rollback makes the tree what it was at the checkpoint, which stays. Checkpoints that were taken later

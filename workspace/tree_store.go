@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/internal/filelock"
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A treeStore is the folder beside a tree in which contents lie, the journal of a rollback, and what

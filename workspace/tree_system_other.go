@@ -9,7 +9,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // stampsTell is false: contents are compared.

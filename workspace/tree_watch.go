@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/treewatch"
 )
 

@@ -16,8 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // ErrNoCheckpoints means that a workspace was opened without checkpoints.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A Path names a file of a workspace, relative to its root. It is made of segments, each the name of a

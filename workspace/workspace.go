@@ -14,10 +14,10 @@ import (
 	"time"
 	"weak"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // Options configures [Open]. Nil and the zero value make an empty workspace.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // carryOut does what the plan says, unless it is refused or only a dry run.

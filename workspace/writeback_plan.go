@@ -13,9 +13,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drover-agents/drover/internal/copytree"
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A writeBackPlan is what shall become of the host.
@@ -24,7 +24,7 @@ type writeBackPlan struct {
 	w       *Workspace
 	opts    *WriteBackOptions
 	targets *targets
-	only    *copytree.Matcher
+	only    *pathglob.Matcher
 	now     time.Time
 
 	skipped   []SkippedPath
@@ -50,7 +50,7 @@ type plannedConflict struct {
 }
 
 func newWriteBackPlan(ctx context.Context, w *Workspace, opts *WriteBackOptions, ts *targets) (*writeBackPlan, error) {
-	only, err := copytree.NewMatcher(opts.Only, nil)
+	only, err := pathglob.New(opts.Only, nil)
 	if err != nil {
 		return nil, fmt.Errorf("workspace: writing back: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A side is what one of the three has at a path: what was mounted, the workspace, or the host. Nil is

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/filelock"
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A writeBackState is the folder of the journals. It has one folder for each write-back that is under way

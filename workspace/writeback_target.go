@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/copytree"
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/pathglob"
+	"github.com/drover-agents/drover/workspace/internal/copytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A target is a folder of the host, and the part of the workspace that goes there.
@@ -29,7 +30,7 @@ type target struct {
 	single string
 	// export says that the host need not have what was mounted.
 	export  bool
-	leftOut *copytree.Matcher
+	leftOut *pathglob.Matcher
 
 	plan map[string]*plannedStep // by path in the folder
 }
@@ -196,7 +197,7 @@ func (t *target) uncreate() {
 func (ts *targets) addMounts(w *Workspace) error {
 	for i, p := range w.previews {
 		m := w.opts.Mounts[i]
-		leftOut, err := copytree.NewMatcher(atAnyDepth(m.Include), atAnyDepth(m.Exclude))
+		leftOut, err := pathglob.New(atAnyDepth(m.Include), atAnyDepth(m.Exclude))
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/copytree"
+	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -151,7 +151,7 @@ func TestWhatIsReadOnlyIsNeverWrittenBack(t *testing.T) {
 	if err := o.loadFile(); err != nil {
 		t.Fatal(err)
 	}
-	only, err := copytree.NewMatcher(o.files.only, nil)
+	only, err := pathglob.New(o.files.only, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/copytree"
 	"github.com/drover-agents/drover/internal/leftover"
+	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/internal/visible"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
@@ -94,7 +94,7 @@ func mountGlobs(m workspace.HostMount) []string {
 		}
 		at = filepath.Base(host)
 	}
-	return copytree.Within(at)
+	return pathglob.Within(at)
 }
 
 // cutMount cuts a mount at its last colon, which is not the one of a drive.

@@ -66,7 +66,7 @@ var layers = map[string][]string{
 	"claude/internal/*":    {"internal/*"},
 	"gateway/internal/*":   {"internal/*"},
 	"isolation/internal/*": {"internal/*"},
-	"workspace/internal/*": {"internal/*"},
+	"workspace/internal/*": {"workspace/internal/*", "internal/*"},
 	// Programs of developers. The product imports none of them.
 	"tools/*": {"internal/*"},
 }

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 func ExampleApply() {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // execute does what the journal says, from the first change to the last.

@@ -2,7 +2,7 @@
 
 package applytree
 
-import "github.com/drover-agents/drover/internal/filetree"
+import "github.com/drover-agents/drover/workspace/internal/filetree"
 
 // Commit makes a plan final that [Apply] held, and reports whether there was one. It may be killed and
 // called again. Until it is called, [Recover] undoes the plan.

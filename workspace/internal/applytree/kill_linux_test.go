@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/testkit"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // childTask is the variable that makes this program a child which applies a plan or recovers, and may be

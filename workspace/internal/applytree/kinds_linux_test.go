@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/testkit"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 func TestWhatCannotBeMadeAgainIsAConflict(t *testing.T) {

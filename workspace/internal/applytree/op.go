@@ -5,7 +5,7 @@ package applytree
 import (
 	"os"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // An op is what is done about one path.

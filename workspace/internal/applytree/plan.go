@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A fate is what becomes of a folder that has steps below it.

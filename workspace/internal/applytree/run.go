@@ -14,7 +14,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 var errCrossDevice error = syscall.EXDEV

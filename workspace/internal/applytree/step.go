@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // ErrSurprise is returned by [Apply] for a plan that is all or nothing, if something is not as the planner

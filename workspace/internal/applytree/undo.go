@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"strconv"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // takeBack undoes a plan that is all or nothing, because of some trouble.

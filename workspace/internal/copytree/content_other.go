@@ -10,7 +10,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 type clonable struct{}

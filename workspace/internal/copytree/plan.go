@@ -11,7 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/internal/pathglob"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // A Source is a file or folder below a root.
@@ -40,7 +41,7 @@ type Plan struct {
 	Directory bool
 
 	opts  Options
-	globs *globs
+	globs *pathglob.Matcher
 	items []*item // sorted by rel: what is in a folder comes after it
 	links map[string]string
 	bytes int64
@@ -63,7 +64,7 @@ func isSetID(perm fs.FileMode) bool { return perm&(fs.ModeSetuid|fs.ModeSetgid) 
 
 // NewPlan looks at the source. It fails with a [Refusal] or with [TooLarge], or with what the system says.
 func NewPlan(ctx context.Context, src Source, opts Options) (*Plan, error) {
-	globs, err := newGlobs(opts.Include, opts.Exclude)
+	globs, err := pathglob.New(opts.Include, opts.Exclude)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (p *Plan) look(ctx context.Context, src Source) error {
 	if top.Kind == filetree.Link { // which nobody would check
 		return &Refusal{"", "is a link, or became one while it was looked at", "mount what it leads to", nil}
 	}
-	if p.globs.skips(path.Base(src.Path), false) {
+	if p.globs.SkipsEntry(path.Base(src.Path), false) {
 		return nil
 	}
 	return p.add(&item{root: src.Root, entry: top})
@@ -153,9 +154,9 @@ func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) 
 // folder, for which the globs differ.
 func (p *Plan) skips(rel string, kind filetree.Kind) bool {
 	if kind == filetree.Link && p.opts.Follow != nil {
-		return p.globs.skips(rel, false) && p.globs.skips(rel, true)
+		return p.globs.SkipsEntry(rel, false) && p.globs.SkipsEntry(rel, true)
 	}
-	return p.globs.skips(rel, kind == filetree.Dir)
+	return p.globs.SkipsEntry(rel, kind == filetree.Dir)
 }
 
 // below is the path of an entry relative to a folder above it.

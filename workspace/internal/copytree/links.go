@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // maxFollowed bounds the links to folders that are followed. Few folders with links to each other can make
@@ -22,14 +22,14 @@ const maxFollowed = 10_000
 // the nearest last: one that leads back to them would never end.
 func (p *Plan) follow(ctx context.Context, link *item, above []Source) error {
 	target, err := p.opts.Follow(filepath.Join(link.root.Dir(), filepath.FromSlash(link.entry.Path)))
-	if errors.Is(err, fs.ErrNotExist) && p.globs.skips(link.rel, false) {
+	if errors.Is(err, fs.ErrNotExist) && p.globs.SkipsEntry(link.rel, false) {
 		return nil // it would be left out, if it led anywhere
 	}
 	if err != nil {
 		return namedRefusal(link.rel, err)
 	}
 	entry, err := target.Root.Lstat(target.Path)
-	if err == nil && p.globs.skips(link.rel, entry.Kind == filetree.Dir) {
+	if err == nil && p.globs.SkipsEntry(link.rel, entry.Kind == filetree.Dir) {
 		return nil
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package copytree
+// Package pathglob chooses paths by globs, with ** for any number of folders. Paths and globs are relative, with
+// slashes.
+package pathglob
 
 import (
 	"fmt"
@@ -11,8 +13,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// globs choose paths. Paths and patterns are relative, with slashes.
-type globs struct{ include, exclude []pattern }
+// A Matcher leaves paths out: those that a glob excludes and, if there are globs to include, those that none means.
+// Nil leaves out none.
+type Matcher struct{ include, exclude []pattern }
 
 // A pattern that was written with a slash at its end is for folders, and for all that is in them.
 type pattern struct {
@@ -21,13 +24,14 @@ type pattern struct {
 	parts  []string // of text; nil if it cannot be cut at slashes
 }
 
-func newGlobs(include, exclude []string) (*globs, error) {
+// New parses globs. A glob with a slash at its end means a folder and all that is in it.
+func New(include, exclude []string) (*Matcher, error) {
 	in, err := parsePatterns(include)
 	if err != nil {
 		return nil, err
 	}
 	out, err := parsePatterns(exclude)
-	return &globs{in, out}, err
+	return &Matcher{in, out}, err
 }
 
 func parsePatterns(texts []string) ([]pattern, error) {
@@ -94,17 +98,39 @@ func (p *pattern) mayReach(folder string) bool {
 	return true
 }
 
-// skips reports whether a path is left out. A folder that is skipped need not be looked into.
-func (g *globs) skips(rel string, folder bool) bool {
-	for i := range g.exclude {
-		if g.exclude[i].covers(rel, folder) {
+// Skips reports whether a path is left out, by itself or with a folder above it.
+func (m *Matcher) Skips(rel string, folder bool) bool {
+	if m == nil {
+		return false
+	}
+	for i := range rel {
+		if rel[i] == '/' && m.SkipsEntry(rel[:i], true) {
 			return true
 		}
 	}
-	if len(g.include) == 0 {
+	return m.SkipsEntry(rel, folder)
+}
+
+// SkipsEntry reports whether a path is left out by itself. A folder that is left out need not be looked into, so that
+// a walk asks for each path once.
+func (m *Matcher) SkipsEntry(rel string, folder bool) bool {
+	for i := range m.exclude {
+		if m.exclude[i].covers(rel, folder) {
+			return true
+		}
+	}
+	if len(m.include) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(g.include, func(p pattern) bool {
+	return !slices.ContainsFunc(m.include, func(p pattern) bool {
 		return p.covers(rel, folder) || folder && p.mayReach(rel)
 	})
 }
+
+// Within are globs that mean a path and all that is below it, whatever characters it has.
+func Within(path string) []string {
+	literal := escape.Replace(path)
+	return []string{literal, literal + "/**"}
+}
+
+var escape = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)

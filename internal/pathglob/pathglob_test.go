@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package copytree
+package pathglob
 
 import (
 	"path"
@@ -31,7 +31,7 @@ func TestFoldersThatAreNotEnteredHaveNothingThatIsChosen(t *testing.T) {
 	}), 0, 3)
 	rapid.Check(t, func(t *rapid.T) {
 		include, exclude := globLists.Draw(t, "include"), globLists.Draw(t, "exclude")
-		g, err := newGlobs(include, exclude)
+		g, err := New(include, exclude)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,13 +44,13 @@ func TestFoldersThatAreNotEnteredHaveNothingThatIsChosen(t *testing.T) {
 }
 
 // reaches walks down to a file as a copy does.
-func reaches(g *globs, file string) bool {
+func reaches(m *Matcher, file string) bool {
 	for i, c := range file {
-		if c == '/' && g.skips(file[:i], true) {
+		if c == '/' && m.SkipsEntry(file[:i], true) {
 			return false
 		}
 	}
-	return !g.skips(file, false)
+	return !m.SkipsEntry(file, false)
 }
 
 // chosen says what the globs mean, in the plainest way.

@@ -9,7 +9,7 @@ import (
 	"log"
 	"os"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 func ExampleRoot_Walk() {

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/drover-agents/drover/internal/filetree"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 const (

@@ -19,8 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/drover-agents/drover/internal/filetree"
 	"github.com/drover-agents/drover/internal/testkit"
+	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
