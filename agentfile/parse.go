@@ -16,10 +16,9 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/drover-agents/drover/internal/plainfile"
-	"github.com/drover-agents/drover/internal/yamlbound"
 )
 
-// The limits of a file, beside those of its schema and of package yamlbound.
+// The limits of a file, beside those of its schema and of plainfile.ParseYAML.
 const (
 	maxFile = 1 << 20
 	// maxDollars bounds the placeholders in the texts of all sections.
@@ -91,7 +90,7 @@ func document(data []byte) (ast.Node, *Problem) {
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, errEmpty()
 	}
-	tree, err := yamlbound.Parse(string(data), parser.AllowDuplicateMapKey())
+	tree, err := plainfile.ParseYAML(string(data), parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, unparsed(err)
 	}
@@ -118,7 +117,7 @@ func errEmpty() *Problem {
 // unparsed is the problem of a file that is no YAML, or too much of it.
 func unparsed(err error) *Problem {
 	p := &Problem{Line: 1, Column: 1, Reason: err.Error(), Next: "fix the YAML here", Err: err}
-	if known, ok := errors.AsType[*yamlbound.Error](err); ok {
+	if known, ok := errors.AsType[*plainfile.YAMLError](err); ok {
 		p.Line, p.Column, p.Reason = known.Line, known.Column, known.Reason
 		if known.Excess {
 			p.Next = "write a smaller file"

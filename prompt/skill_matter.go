@@ -12,10 +12,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/drover-agents/drover/internal/yamlbound"
+	"github.com/drover-agents/drover/internal/plainfile"
 )
 
-// maxMatter bounds front matter, beside the limits of package yamlbound.
+// maxMatter bounds front matter, beside the limits of plainfile.ParseYAML.
 const maxMatter = 16 << 10
 
 var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
@@ -65,7 +65,7 @@ func (m *matterReader) read(head string) {
 	if m.violations != nil {
 		return
 	}
-	tree, err := yamlbound.Parse("\n" + head) // a line for the --- above: messages of the parser have places in them
+	tree, err := plainfile.ParseYAML("\n" + head) // a line for the --- above: messages of the parser have places in them
 	if err != nil {
 		m.violations = append(m.violations, yamlViolation(err))
 		return
@@ -226,7 +226,7 @@ func place(t *token.Token) (line, column int) {
 }
 
 func yamlViolation(err error) SkillViolation {
-	known, ok := errors.AsType[*yamlbound.Error](err)
+	known, ok := errors.AsType[*plainfile.YAMLError](err)
 	if !ok {
 		return SkillViolation{Reason: err.Error()}
 	}

@@ -13,10 +13,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/drover-agents/drover/internal/plainfile"
-	"github.com/drover-agents/drover/internal/yamlbound"
 )
 
-// The limits of a file, beside those of package yamlbound.
+// The limits of a file, beside those of plainfile.ParseYAML.
 const (
 	maxFile     = 4 << 20
 	maxProblems = 100 // that are reported
@@ -78,7 +77,7 @@ func parse(data []byte) (s Script, errs []*FileError) {
 	if err := checkSize(data); err != nil {
 		return Script{}, []*FileError{err}
 	}
-	tree, err := yamlbound.Parse(string(data))
+	tree, err := plainfile.ParseYAML(string(data))
 	if err != nil {
 		return Script{}, []*FileError{positioned(err)}
 	}
@@ -88,7 +87,7 @@ func parse(data []byte) (s Script, errs []*FileError) {
 	}
 	var f file
 	if err := yaml.NodeToValue(body, &f, yaml.Strict()); err != nil {
-		return Script{}, []*FileError{positioned(yamlbound.Positioned(err))}
+		return Script{}, []*FileError{positioned(plainfile.PositionedYAMLError(err))}
 	}
 	s, ps := f.script()
 	for i, p := range ps {
@@ -164,7 +163,7 @@ func at(n ast.Node, reason string) *FileError {
 }
 
 func positioned(err error) *FileError {
-	if known, ok := errors.AsType[*yamlbound.Error](err); ok {
+	if known, ok := errors.AsType[*plainfile.YAMLError](err); ok {
 		return &FileError{Line: known.Line, Column: known.Column, Reason: known.Reason}
 	}
 	return &FileError{Reason: err.Error()}

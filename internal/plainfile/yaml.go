@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package yamlbound parses YAML of strangers. What a text may cost is bounded before it is parsed: its tokens,
-// its depth, and the paths that the parser keeps for each value.
-package yamlbound
+package plainfile
 
 import (
 	"errors"
@@ -17,23 +15,23 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The limits. The largest text within them takes about 40 MiB to parse.
+// The limits of YAML. The largest text within them takes about 40 MiB to parse.
 const (
 	// maxMarks bounds the bytes that can begin or end a token. The scanner makes all tokens at once, at
 	// 200 bytes each.
 	maxMarks = 100_000
-	// MaxTokens bounds the keys, values, brackets, commas and list markers.
-	MaxTokens = 30_000
-	// MaxDepth bounds how many lists and mappings are open at once.
-	MaxDepth = 200
-	// MaxKeys bounds the keys of a mapping without brackets, for which the parser takes the square of the time.
-	MaxKeys = 2000
+	// maxTokens bounds the keys, values, brackets, commas and list markers.
+	maxTokens = 30_000
+	// maxDepth bounds how many lists and mappings are open at once.
+	maxDepth = 200
+	// maxKeys bounds the keys of a mapping without brackets, for which the parser takes the square of the time.
+	maxKeys = 2000
 	// maxPaths bounds the bytes of the paths of all values.
 	maxPaths = 8 << 20
 )
 
-// An Error says where a text cannot be parsed, and why.
-type Error struct {
+// A YAMLError says where a text cannot be parsed, and why.
+type YAMLError struct {
 	// Line and Column count from 1.
 	Line, Column int
 	Reason       string
@@ -43,36 +41,37 @@ type Error struct {
 	Err error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
+func (e *YAMLError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
 
 // Unwrap returns the error of the parser.
-func (e *Error) Unwrap() error { return e.Err }
+func (e *YAMLError) Unwrap() error { return e.Err }
 
-// Parse parses a text. The error is an [*Error], also where the parser panics.
-func Parse(text string, opts ...parser.Option) (file *ast.File, err error) {
+// ParseYAML parses YAML of others. What a text may cost is bounded before it is parsed: its tokens, its depth, and
+// the paths that the parser keeps for each value. The error is an [*YAMLError], also where the parser panics.
+func ParseYAML(text string, opts ...parser.Option) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			file, err = nil, &Error{Line: 1, Column: 1, Reason: fmt.Sprintf("the text cannot be parsed: %v", p)}
+			file, err = nil, &YAMLError{Line: 1, Column: 1, Reason: fmt.Sprintf("the text cannot be parsed: %v", p)}
 		}
 	}()
 	if line := tooManyMarks(text); line > 0 {
-		return nil, &Error{Line: line, Column: 1, Excess: true, Reason: fmt.Sprintf("there are more than %d brackets, commas, colons, quotes and line ends", maxMarks)}
+		return nil, &YAMLError{Line: line, Column: 1, Excess: true, Reason: fmt.Sprintf("there are more than %d brackets, commas, colons, quotes and line ends", maxMarks)}
 	}
 	tokens := scan(text)
-	if err := check(tokens); err != nil {
+	if err := checkTokens(tokens); err != nil {
 		return nil, err
 	}
 	file, err = parser.Parse(tokens, 0, opts...)
 	if err != nil {
-		return nil, Positioned(err)
+		return nil, PositionedYAMLError(err)
 	}
 	return file, nil
 }
 
-// Positioned gives an error of the parser or the decoder its position. Its text is not asked for: it shows the
+// PositionedYAMLError gives an error of the parser or the decoder its position. Its text is not asked for: it shows the
 // lines around the position, and takes minutes to do so if they are long.
-func Positioned(err error) *Error {
-	e := &Error{Line: 1, Column: 1, Err: err}
+func PositionedYAMLError(err error) *YAMLError {
+	e := &YAMLError{Line: 1, Column: 1, Err: err}
 	var known yaml.Error
 	if !errors.As(err, &known) {
 		e.Reason = err.Error()
@@ -123,22 +122,22 @@ func scan(text string) token.Tokens {
 	}
 }
 
-// check refuses tokens of which the parser would make too much.
-func check(tokens token.Tokens) error {
-	if len(tokens) > MaxTokens {
-		return excess(tokens[MaxTokens], fmt.Sprintf("there are more than %d keys, values, brackets, commas and list markers", MaxTokens))
+// checkTokens refuses tokens of which the parser would make too much.
+func checkTokens(tokens token.Tokens) error {
+	if len(tokens) > maxTokens {
+		return excess(tokens[maxTokens], fmt.Sprintf("there are more than %d keys, values, brackets, commas and list markers", maxTokens))
 	}
 	d := depths{columns: map[int]bool{}, siblings: map[int]int{}}
 	for i, t := range tokens {
 		if t.Type == token.MappingKeyType {
-			return &Error{Line: t.Position.Line, Column: t.Position.Column, Reason: "a key that begins with ? is not supported: write key: value"}
+			return &YAMLError{Line: t.Position.Line, Column: t.Position.Column, Reason: "a key that begins with ? is not supported: write key: value"}
 		}
 		d.see(tokens, i)
 		switch {
-		case d.deepest() > MaxDepth:
-			return excess(t, fmt.Sprintf("more than %d brackets or list markers are open at once", MaxDepth))
-		case d.widest > MaxKeys:
-			return excess(t, fmt.Sprintf("a mapping has more than %d keys", MaxKeys))
+		case d.deepest() > maxDepth:
+			return excess(t, fmt.Sprintf("more than %d brackets or list markers are open at once", maxDepth))
+		case d.widest > maxKeys:
+			return excess(t, fmt.Sprintf("a mapping has more than %d keys", maxKeys))
 		}
 	}
 	slices.SortFunc(d.keys, func(a, b *token.Token) int { return len(b.Value) - len(a.Value) })
@@ -196,6 +195,6 @@ func (d *depths) begin(column int) {
 	}
 }
 
-func excess(t *token.Token, reason string) *Error {
-	return &Error{Line: t.Position.Line, Column: t.Position.Column, Reason: reason, Excess: true}
+func excess(t *token.Token, reason string) *YAMLError {
+	return &YAMLError{Line: t.Position.Line, Column: t.Position.Column, Reason: reason, Excess: true}
 }
