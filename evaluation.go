@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/telemetry"
@@ -224,7 +224,7 @@ func (e *evaluation) start() {
 
 // identify names the run.
 func (e *evaluation) identify() {
-	made := guard.NewRunContext(uuid.New)
+	made := guard.NewRunContext(ident.NewUUID)
 	e.run = e.opts.RunContext
 	e.run.RunID, e.run.RequestID = cmp.Or(e.run.RunID, made.RunID), cmp.Or(e.run.RequestID, made.RequestID)
 	e.run.Attempt = cmp.Or(e.run.Attempt, made.Attempt)

@@ -11,7 +11,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -65,7 +65,7 @@ func (h *host) allowedTools() []string {
 	ours := func(name string) bool {
 		name, _, _ = strings.Cut(name, "(")
 		_, found := h.registry.Lookup(name)
-		_, served := h.opts.ownTool(formername.Tool(name))
+		_, served := h.opts.ownTool(ident.PresentTool(name))
 		return found || served
 	}
 	if len(list) > 0 && !slices.ContainsFunc(list, ours) {

@@ -9,8 +9,8 @@ import (
 	"fmt"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/plainjson"
-	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // An approval is what is known of a call of a tool of this program with one input. The zero value is nothing.
@@ -41,7 +41,7 @@ func (l *Ledger) decideOwn(ctx context.Context, p *passage) error {
 	}
 	call := p.ToolCall
 	if known == approvalUsed || call.ID == "" {
-		call.ID = event.CallID(uuid.New())
+		call.ID = event.CallID(ident.NewUUID())
 	}
 	call.Dir = opts.Dir
 	d := opts.Host.Decide(ctx, call)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/safelog"
-	"github.com/drover-agents/drover/internal/uuid"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -106,7 +106,7 @@ func (o *RunnerOptions) fill() {
 		o.Now = time.Now
 	}
 	if o.NewRunID == nil {
-		o.NewRunID = uuid.New
+		o.NewRunID = ident.NewUUID
 	}
 }
 

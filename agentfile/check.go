@@ -15,7 +15,7 @@ import (
 
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
@@ -231,7 +231,7 @@ func (f *File) checkServers(found *problems) {
 		if s.Timeout > 0 && time.Duration(s.Timeout) < time.Second {
 			found.add(here+"/timeout", "it is less than a second", "give the server more time")
 		}
-		if ours := tool.NewMCPName(tool.DefaultServerName, "").String(); formername.Tool(tool.NewMCPName(name, "").String()) == ours {
+		if ours := tool.NewMCPName(tool.DefaultServerName, "").String(); ident.PresentTool(tool.NewMCPName(name, "").String()) == ours {
 			found.add(here, "the name is that of the server with the tools of the prompt", "give the server another name")
 		}
 		if f.Tools.Allow != nil && !slices.ContainsFunc(f.Tools.Allow, func(t string) bool { return within(strings.ReplaceAll(t, "__", "/"), "mcp/"+name) }) {

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/claude/transcript"
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // A CLI that resumes a conversation in which a hook has deferred a call runs the call as soon as it has
@@ -71,7 +71,7 @@ func (c *Client) refuseDeferred(ctx context.Context) error {
 	if o.Store != nil || !o.goesOn() || o.awaitsInitialize() {
 		return nil
 	}
-	if o.Spawner != nil || o.Resume != "" && !uuid.Valid(o.Resume) {
+	if o.Spawner != nil || o.Resume != "" && !ident.ValidUUID(o.Resume) {
 		c.awaits = true
 		return nil
 	}

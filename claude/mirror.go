@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/drover-agents/drover/claude/transcript"
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // openMirror starts the copying of the transcript into Options.Store.
@@ -51,7 +51,7 @@ func (c *Client) mirrorFailed(key transcript.Key, err error) {
 	c.lost.CompareAndSwap(nil, &err)
 	c.log.Warn("claude: the transcript could not be copied to Options.Store", "key", key.String(), "error", err)
 	line, merr := json.Marshal(map[string]any{
-		"type": "system", "subtype": "mirror_error", "error": err.Error(), "uuid": uuid.New(), "session_id": key.SessionID,
+		"type": "system", "subtype": "mirror_error", "error": err.Error(), "uuid": ident.NewUUID(), "session_id": key.SessionID,
 		"key": map[string]string{"projectKey": key.ProjectKey, "sessionId": key.SessionID, "subpath": key.Subpath},
 	})
 	if merr == nil {

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/prompttext"
-	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // A Prompt is one message of the user.
@@ -108,7 +108,7 @@ func (p Prompt) line(verbatim bool) ([]byte, error) {
 	if problem := prompttext.Problem(p.Text); problem != "" {
 		return nil, &OptionError{Option: "Prompt.Text", Reason: problem}
 	}
-	if p.UUID != "" && !uuid.Valid(p.UUID) {
+	if p.UUID != "" && !ident.ValidUUID(p.UUID) {
 		return nil, &OptionError{Option: "Prompt.UUID", Reason: fmt.Sprintf("%q is not a UUID", p.UUID)}
 	}
 	line := userLine{
@@ -119,7 +119,7 @@ func (p Prompt) line(verbatim bool) ([]byte, error) {
 		ClientComposed: verbatim || p.Verbatim,
 	}
 	if p.UUID == "" {
-		line.UUID = uuid.New()
+		line.UUID = ident.NewUUID()
 	}
 	if p.NoTurn {
 		line.ShouldQuery = new(bool)

@@ -16,8 +16,8 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/claude/transcript"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/prompttext"
-	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // Validate reports everything that is wrong with the options, before anything is started. The
@@ -242,7 +242,7 @@ func (v *validator) sessions(o *Options) {
 	v.refuse(o.ResumeAt != "" && o.Resume == "", "ResumeAt", "needs Resume")
 	v.refuse(o.ResumeDropsTurn != nil && o.ResumeAt == "", "ResumeDropsTurn", "needs ResumeAt")
 	v.refuse(o.Title != "" && goesOn && !o.Fork, "Title", "names a new conversation; use Client.RenameSession for one that goes on")
-	v.refuse(o.SessionID != "" && !uuid.Valid(o.SessionID), "SessionID", "%q is not a UUID", o.SessionID)
+	v.refuse(o.SessionID != "" && !ident.ValidUUID(o.SessionID), "SessionID", "%q is not a UUID", o.SessionID)
 	v.refuse(o.SessionID != "" && goesOn && !o.Fork, "SessionID", "needs Fork when a conversation is resumed")
 	v.refuse(o.Store != nil && o.NoPersistence, "NoPersistence", "cannot be combined with Store: there would be nothing to copy")
 	v.refuse(o.Store != nil && o.Checkpointing, "Checkpointing", "cannot be combined with Store: the copies of files are not in it")

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -129,7 +129,7 @@ func newToolName(text string) (toolName, error) {
 			return toolName{}, errors.New(`write "mcp__server__tool", or "mcp__server" for all its tools`)
 		}
 		name := toolName{mcp: serverKey(rest)}
-		if now := formername.Tool(mcpPrefix + rest); now != mcpPrefix+rest {
+		if now := ident.PresentTool(mcpPrefix + rest); now != mcpPrefix+rest {
 			name.ours = cmp.Or(strings.TrimPrefix(strings.TrimPrefix(now, mcpPrefix+tool.DefaultServerName), "__"), "*")
 		}
 		return name, nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -164,7 +164,7 @@ func (r *riskRule) riskOf(c *Call) (risk tool.Risk, known bool) {
 	}
 	listed, isListed := r.builtin[name]
 	if len(r.builtin) > 0 && c.Origin == Registered && c.Server == tool.DefaultServerName {
-		listed = union(listed, r.builtin[formername.Prefix+c.Tool])
+		listed = union(listed, r.builtin[ident.FormerToolPrefix+c.Tool])
 	}
 	switch {
 	case c.Origin == Registered:

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -41,7 +41,7 @@ func names(set map[string]bool, c *Call) bool {
 	var buf [128]byte
 	full := append(buf[:0], mcpPrefix...)
 	full = append(append(append(full, c.Server...), "__"...), c.Tool...)
-	return set[string(full)] || c.Origin == Registered && c.Server == tool.DefaultServerName && set[formername.Prefix+c.Tool]
+	return set[string(full)] || c.Origin == Registered && c.Server == tool.DefaultServerName && set[ident.FormerToolPrefix+c.Tool]
 }
 
 // RequireBefore denies a tool until others have succeeded; see [Facts.Invoked]. The keys and the

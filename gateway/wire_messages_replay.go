@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // messagesVariations are those of Claude Code.
@@ -22,7 +22,7 @@ var messagesVariations = Variations{
 	Tidy:            tidyMessages,
 	IDs:             idPlaces,
 	Texts:           volatile,
-	Renamed:         map[string]string{formername.Prefix: formername.Now},
+	Renamed:         map[string]string{ident.FormerToolPrefix: ident.ToolPrefix},
 }
 
 const sessionHeader = "X-Claude-Code-Session-Id"

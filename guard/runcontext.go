@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -47,7 +47,7 @@ func (r RunContext) Next(newID func() string) RunContext {
 
 func orUUID(newID func() string) func() string {
 	if newID == nil {
-		return uuid.New
+		return ident.NewUUID
 	}
 	return newID
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -46,7 +46,7 @@ func TestTheNextAttemptIsANewRunOfTheSameRequest(t *testing.T) {
 func TestRunsHaveUUIDsWhereNobodySaysOtherwise(t *testing.T) {
 	r := guard.NewRunContext(nil)
 	n := r.Next(nil)
-	if !uuid.Valid(r.RunID) || !uuid.Valid(r.RequestID) || !uuid.Valid(n.RunID) || r.RunID == r.RequestID || r.RunID == n.RunID {
+	if !ident.ValidUUID(r.RunID) || !ident.ValidUUID(r.RequestID) || !ident.ValidUUID(n.RunID) || r.RunID == r.RequestID || r.RunID == n.RunID {
 		t.Errorf("%+v and then %+v, want fresh UUIDs", r, n)
 	}
 }

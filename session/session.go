@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/persist"
 	"github.com/drover-agents/drover/internal/safelog"
-	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // Options configures a [Session]. Nil and the zero value are ready to use.
@@ -85,7 +85,7 @@ func newSession(opts *Options) *Session {
 	if opts != nil {
 		s.opts = *opts
 	}
-	s.opts.Now, s.opts.NewID = orElse(s.opts.Now, time.Now), orElse(s.opts.NewID, uuid.New)
+	s.opts.Now, s.opts.NewID = orElse(s.opts.Now, time.Now), orElse(s.opts.NewID, ident.NewUUID)
 	s.opts.Logger = safelog.Logger(s.opts.Logger)
 	registerBuiltin(s)
 	return s

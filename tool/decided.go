@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/recent"
-	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // remembered is how many ids a registry keeps.
@@ -25,7 +25,7 @@ func (u *usedIDs) unused(id event.CallID) event.CallID {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, known := u.used.Get(id); known {
-		return event.CallID(uuid.New())
+		return event.CallID(ident.NewUUID())
 	}
 	u.used.Put(id, struct{}{})
 	return id

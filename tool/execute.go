@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/plainjson"
-	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // Execute runs one call: it finds the tool, counts the call, checks its arguments, has it decided,
@@ -21,7 +21,7 @@ import (
 func (r *Registry) Execute(ctx context.Context, call Call) Result {
 	started := time.Now()
 	if call.ID == "" {
-		call.ID = event.CallID(uuid.New())
+		call.ID = event.CallID(ident.NewUUID())
 	}
 	call.Input = objectOr(call.Input)
 	r.emit(call.Event())

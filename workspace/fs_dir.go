@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // A DirFS is an [FS] over a folder. The folder is held open: moved elsewhere, it is still the same.
@@ -157,7 +157,7 @@ func (d *dirStore) write(name string, data []byte, old fs.FileInfo, opts WriteOp
 	if err != nil {
 		return err
 	}
-	temp := ".drover-" + uuid.New()
+	temp := ".drover-" + ident.NewUUID()
 	err = writeTemp(folder, temp, base, data, old, opts)
 	if err == nil {
 		err = place(folder, temp, base, opts.CreateOnly)

@@ -12,8 +12,8 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/recent"
-	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // A normaliser makes events of the messages of one run. It is used by one goroutine.
@@ -286,7 +286,7 @@ func capabilities(m *claude.SystemInit) map[string]json.RawMessage {
 
 func (n *normaliser) makeID() event.CallID {
 	if n.newID == nil {
-		return event.CallID("call_" + uuid.New())
+		return event.CallID("call_" + ident.NewUUID())
 	}
 	return event.CallID(n.newID())
 }

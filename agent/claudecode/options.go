@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -249,7 +249,7 @@ func (t ownTools) present(name string) string {
 	if t.registry == nil || t.server != tool.DefaultServerName {
 		return name
 	}
-	return formername.Tool(name)
+	return ident.PresentTool(name)
 }
 
 // full are the names as the CLI knows them.

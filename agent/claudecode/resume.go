@@ -8,7 +8,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // A continuity is which conversation a run belongs to, and how it can be continued.
@@ -47,7 +47,7 @@ func continueConversation(o *claude.Options, req agent.Request) continuity {
 	case goesOn && !o.Fork: // neither can be changed
 		o.SessionID, o.Title = "", ""
 	case o.SessionID == "":
-		o.SessionID = uuid.New()
+		o.SessionID = ident.NewUUID()
 	}
 	return continuity{resumed: token, entries: entries, begun: o.SessionID, kept: !o.NoPersistence}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 func TestWhichConversationARunBelongsTo(t *testing.T) {
@@ -39,7 +39,7 @@ func TestWhichConversationARunBelongsTo(t *testing.T) {
 			o := x.base
 			continueConversation(&o, x.req)
 			got := said{o.Resume, o.SessionID, o.Title, o.Continue, o.Fork}
-			if x.want.session == "new" && uuid.Valid(got.session) {
+			if x.want.session == "new" && ident.ValidUUID(got.session) {
 				got.session = "new"
 			}
 			if got != x.want {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude/transcript"
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 var _ agent.Snapshotter = (*Adapter)(nil)
@@ -26,7 +26,7 @@ func (a *Adapter) Snapshot(ctx context.Context, req agent.Request) (string, erro
 	}
 	o := a.base
 	a.keep(&o)
-	if o.Store == nil || !uuid.Valid(req.Resume) {
+	if o.Store == nil || !ident.ValidUUID(req.Resume) {
 		return req.Resume, nil
 	}
 	entries, err := o.Store.Load(ctx, transcript.Key{ProjectKey: transcript.ProjectKey(cmp.Or(dir, o.Dir, ".")), SessionID: req.Resume})
@@ -42,7 +42,7 @@ func (a *Adapter) Snapshot(ctx context.Context, req agent.Request) (string, erro
 // splitSnapshot is the conversation of a token, and how many entries of it count; zero means all.
 func splitSnapshot(token string) (session string, entries int) {
 	session, count, _ := strings.Cut(token, "@")
-	if n, err := strconv.Atoi(count); err == nil && n > 0 && uuid.Valid(session) {
+	if n, err := strconv.Atoi(count); err == nil && n > 0 && ident.ValidUUID(session) {
 		return session, n
 	}
 	return token, 0

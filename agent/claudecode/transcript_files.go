@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/internal/plainfile"
-	"github.com/drover-agents/drover/internal/uuid"
 )
 
 // How much of one file is read, and the longest line of it.
@@ -91,7 +91,7 @@ func (f *transcriptFiles) read(sessions map[string]bool, each func(name string, 
 	projects, _ := fs.ReadDir(f.projects.FS(), ".")
 	for _, project := range projects {
 		for _, session := range slices.Sorted(maps.Keys(sessions)) {
-			if project.IsDir() && uuid.Valid(session) {
+			if project.IsDir() && ident.ValidUUID(session) {
 				f.readSession(path.Join(project.Name(), session), each)
 			}
 		}

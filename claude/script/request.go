@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // A Request is what a client sent. It is never changed after it was recorded; do not change it.
@@ -140,7 +140,7 @@ func (r *Request) ToolNames() []string {
 // Tool returns the offered tool of that name. A name of an earlier version, such as mcp__wink__x, finds the tool that
 // has it now, mcp__drover__x, unless there is one of just that name.
 func (r *Request) Tool(name string) (Tool, bool) {
-	for _, name := range []string{name, formername.Tool(name)} {
+	for _, name := range []string{name, ident.PresentTool(name)} {
 		if i := slices.IndexFunc(r.Tools, func(t Tool) bool { return t.Name == name }); i >= 0 {
 			return r.Tools[i], true
 		}
@@ -198,7 +198,7 @@ func (r *Request) present(name string) string {
 	if t, ok := r.Tool(name); ok {
 		return t.Name
 	}
-	if now := formername.Tool(name); bytes.Contains(r.Body, []byte(now)) {
+	if now := ident.PresentTool(name); bytes.Contains(r.Body, []byte(now)) {
 		return now
 	}
 	return name

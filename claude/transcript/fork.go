@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // ForkOptions configure [Fork]. The zero value copies the whole conversation.
@@ -37,7 +37,7 @@ func Fork(ctx context.Context, id string, opts ForkOptions) (string, error) {
 		opts.Now = time.Now
 	}
 	if opts.NewID == nil {
-		opts.NewID = uuid.New
+		opts.NewID = ident.NewUUID
 	}
 	p, s, err := open(ctx, id, opts.Options)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"unicode/utf16"
 
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // Conditions that callers test for with errors.Is.
@@ -105,7 +105,7 @@ var (
 )
 
 func checkID(id string) error {
-	if !uuid.Valid(id) {
+	if !ident.ValidUUID(id) {
 		return fmt.Errorf("%w: %.80q", ErrBadID, id)
 	}
 	return nil

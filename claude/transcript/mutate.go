@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 // Rename gives a session a title, which goes before every other description of it. It may be called
@@ -119,7 +119,7 @@ func change(ctx context.Context, id string, opts Options, doing string, do func(
 
 // replace writes a small file so that a reader sees the old content or the new one.
 func (p *projects) replace(name string, data []byte) error {
-	temp := name + "." + uuid.New() + ".tmp"
+	temp := name + "." + ident.NewUUID() + ".tmp"
 	if err := p.WriteFile(temp, data, 0o600); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/statefolder"
+	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/session"
 )
@@ -307,7 +307,7 @@ func newRecord() (*record, error) {
 }
 
 func openRecord() (*record, error) {
-	state, err := statefolder.Path()
+	state, err := leftover.StateFolder()
 	if err != nil {
 		return nil, err
 	}

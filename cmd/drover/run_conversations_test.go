@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/claude/transcript"
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 )
 
 const conversationID = "6f9619ff-8b86-4d11-b42d-00c04fc964ff"
@@ -160,7 +160,7 @@ func TestConversations_LinesAreAppendedWithoutLoading(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			counted := &countedStore{FileStore: files}
 			s := newProjectStore(counted, folder)
-			in := transcript.Key{ProjectKey: project, SessionID: uuid.New()}
+			in := transcript.Key{ProjectKey: project, SessionID: ident.NewUUID()}
 			if err := files.Append(t.Context(), in, []json.RawMessage{line}); err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +196,7 @@ func TestConversations_OldKeysAreListed(t *testing.T) {
 	for _, c := range []struct{ name, project, cwd string }{
 		{"new", s.project, one}, {"old", s.old, one}, {"old, of the other folder", s.old, other}, {"new, of the other folder", newProjectStore(files, other).project, other},
 	} {
-		id := uuid.New()
+		id := ident.NewUUID()
 		ids[id] = c.name
 		line, err := json.Marshal(map[string]string{"type": "user", "cwd": c.cwd})
 		if err == nil {

@@ -13,11 +13,11 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/internal/testuser"
+	"github.com/drover-agents/drover/internal/testkit"
 )
 
 func TestDoctorAsAnOrdinaryUser(t *testing.T) {
-	testuser.Rerun(t, claudetest.CLI(t).Path, "^(TestDoctorReallyWrites|TestTheSandboxProbe)")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestDoctorReallyWrites|TestTheSandboxProbe)")
 }
 
 // tools makes a PATH of links to real programs and of scripts.

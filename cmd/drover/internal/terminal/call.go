@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/formername"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -59,7 +59,7 @@ func (l *lines) begin(e event.Event, p event.ToolCall) []row {
 // toolName is the name of a tool as a person would say it: one of ours without its server, one of
 // somebody else's server with it.
 func toolName(name string) (text string, ours bool) {
-	name = formername.Tool(name)
+	name = ident.PresentTool(name)
 	n, isMCP := tool.ParseMCPName(name)
 	switch {
 	case !isMCP:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package uuid
+package ident
 
 import "testing"
 
 func TestNewIsValidAndFresh(t *testing.T) {
 	seen := map[string]bool{}
 	for range 1000 {
-		id := New()
-		if !Valid(id) || id[14] != '4' || seen[id] {
+		id := NewUUID()
+		if !ValidUUID(id) || id[14] != '4' || seen[id] {
 			t.Fatalf("%q is no fresh UUID of version 4", id)
 		}
 		seen[id] = true
@@ -27,8 +27,8 @@ func TestValid(t *testing.T) {
 		"{5ca1ab1e-0000-4000-8000-000000000000}":   false,
 		"5ca1ab1e-0000-4000-8000-000000000000\x00": false,
 	} {
-		if got := Valid(s); got != want {
-			t.Errorf("Valid(%q) = %v, want %v", s, got, want)
+		if got := ValidUUID(s); got != want {
+			t.Errorf("ValidUUID(%q) = %v, want %v", s, got, want)
 		}
 	}
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uuid makes and recognises UUIDs, the names of sessions and messages.
-package uuid
+// Package ident makes and recognises identifiers: the UUIDs of sessions and messages, and the names of tools, also
+// those of earlier versions.
+package ident
 
 import (
 	"crypto/rand"
 	"fmt"
 )
 
-// New returns a random UUID of version 4.
-func New() string {
+// NewUUID returns a random UUID of version 4.
+func NewUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40
@@ -17,9 +18,9 @@ func New() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Valid reports whether s is a UUID in its usual form, of any version. Such a string is safe as a
+// ValidUUID reports whether s is a UUID in its usual form, of any version. Such a string is safe as a
 // file name.
-func Valid(s string) bool {
+func ValidUUID(s string) bool {
 	if len(s) != 36 {
 		return false
 	}
