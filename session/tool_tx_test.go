@@ -20,6 +20,7 @@ import (
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 type noteInput struct {
@@ -261,7 +262,7 @@ func TestParallelCallsKeepWhatTheyDidWhenOthersFail(t *testing.T) {
 				want += 2 * len(text)
 			}
 		}
-		tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, meet).ExecuteAll(context.Background(), calls, nil)
+		compose.ExecuteAll(context.Background(), tool.MustRegistry(&tool.Options{Around: session.ToolTx(s, nil)}, meet), calls, nil)
 		if got, _ := session.Query[int](s).Latest(); got != want {
 			t.Fatalf("the sum is %d, want %d", got, want)
 		}

@@ -62,6 +62,24 @@ func CallFrom(ctx context.Context) (Call, bool) {
 	return Call{}, false
 }
 
+// Detach returns the context for work that may outlive the call in which it begins. It has the values of
+// ctx without its end. The call is known in it, to [CallFrom], [Progress] and [Logger], until ctx ends.
+func Detach(ctx context.Context) context.Context {
+	return &detached{context.WithoutCancel(ctx), ctx}
+}
+
+type detached struct {
+	context.Context
+	call context.Context
+}
+
+func (d *detached) Value(key any) any {
+	if _, ok := key.(runningKey); ok && d.call.Err() != nil {
+		return nil
+	}
+	return d.Context.Value(key)
+}
+
 var candidateKey = NewKey[*Tool]("candidate")
 
 // Candidate returns the tool that a registry is about to run, in the context that it gives to its

@@ -151,3 +151,22 @@ func TestValuesOfKeysReachTheHandler(t *testing.T) {
 		t.Errorf("got %d, want 42", got)
 	}
 }
+
+func TestDetach_KnowsTheCallUntilItEnds(t *testing.T) {
+	key := tool.NewKey[int]("answer")
+	var later context.Context
+	made := doing(func(ctx context.Context) (tool.Result, error) {
+		later = tool.Detach(ctx)
+		if call, ok := tool.CallFrom(later); !ok || call.ID != "call-1" {
+			t.Errorf("during the call it is %+v", call)
+		}
+		return tool.Result{}, nil
+	}, tool.WithTimeout(time.Minute))
+	made.Run(key.With(t.Context(), 42), tool.Call{ID: "call-1"})
+	if call, ok := tool.CallFrom(later); ok || later.Err() != nil {
+		t.Errorf("after the call it is %+v (%v), want none", call, later.Err())
+	}
+	if got, _ := key.From(later); got != 42 {
+		t.Errorf("got %d, want the other values", got)
+	}
+}

@@ -85,7 +85,9 @@ func meant(err error) error {
 	return err
 }
 
-func invalidInput(err error) *Error {
+// InvalidInput makes the error of a call whose arguments are wrong, as the schema of a tool does. It is
+// for rules that a schema cannot express.
+func InvalidInput(err error) *Error {
 	return &Error{
 		Code: CodeInvalidInput, Category: CategoryValidation, Err: err,
 		Message: "Validation error: " + err.Error() + ". Correct the arguments and call the tool again.",

@@ -262,7 +262,7 @@ func (r *Registry) digest(call *Call, result *Result) {
 	}
 	output := result.Structured
 	if output == nil {
-		output, _ = marshalPlain(result.Render()) // a string always has a JSON form
+		output, _ = plainjson.TryMarshal(result.Render()) // a string always has a JSON form
 	}
 	result.OutputDigest = plainjson.Digest(output)
 }

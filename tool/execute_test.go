@@ -19,6 +19,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 func deciding(d event.Decision) tool.Decider {
@@ -293,7 +294,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 		for range 5 {
 			calls = append(calls, tool.Call{Name: "wide"}, tool.Call{Name: "narrow"})
 		}
-		for _, got := range r.ExecuteAll(t.Context(), calls, nil) {
+		for _, got := range compose.ExecuteAll(t.Context(), r, calls, nil) {
 			if !got.OK() {
 				t.Errorf("%s", got.Render())
 			}
@@ -446,7 +447,7 @@ func TestPartsOfAComposedToolReportOnTheWholeCall(t *testing.T) {
 		tool.Logger(ctx).InfoContext(ctx, "from a part")
 		return map[string]int{}, tool.Progress(ctx, 1, 1, "")
 	})
-	whole, err := tool.Pipe("whole", "two parts", []*tool.Tool{part, part})
+	whole, err := compose.Pipe("whole", "two parts", []*tool.Tool{part, part})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A callLog makes events of what a handler logs, and passes it on to the registry's logger.
@@ -84,9 +85,9 @@ func addAttr(to map[string]json.RawMessage, prefix string, a slog.Attr) {
 	if err, ok := v.(error); ok {
 		v = err.Error()
 	}
-	raw, err := marshalPlain(v)
+	raw, err := plainjson.TryMarshal(v)
 	if err != nil {
-		raw, _ = marshalPlain(value.String()) // a string always has a JSON form
+		raw, _ = plainjson.TryMarshal(value.String()) // a string always has a JSON form
 	}
 	to[prefix+a.Key] = raw
 }

@@ -89,11 +89,11 @@ func typedHandler[P, R any](fn func(context.Context, P) (R, error), other bool) 
 		var p P
 		if other {
 			if err := params.Validate(input); err != nil {
-				return Result{}, invalidInput(err)
+				return Result{}, InvalidInput(err)
 			}
 		}
 		if err := json.Unmarshal(input, &p); err != nil {
-			return Result{}, invalidInput(err)
+			return Result{}, InvalidInput(err)
 		}
 		r, err := fn(ctx, p)
 		if err := meant(err); err != nil {

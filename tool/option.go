@@ -10,7 +10,7 @@ import (
 	"github.com/drover-agents/drover/schema"
 )
 
-// An Option says more about a tool in [New]: a [Risk], a [Capability], or one of the functions that
+// An Option says more about a tool, in [New] or [Tool.With]: a [Risk], a [Capability], or one of the functions that
 // begin with With.
 type Option interface{ apply(t *Tool) }
 
@@ -76,6 +76,30 @@ func WithOutput(s *schema.Schema) Option { return optionFunc(func(t *Tool) { t.O
 
 // WithDryRun sets what answers a dry run.
 func WithDryRun(h Handler) Option { return optionFunc(func(t *Tool) { t.DryRun = h }) }
+
+// WithName sets the name and the description of a tool that is made of another: see [Tool.With]. An
+// empty text leaves what is there.
+func WithName(name, description string) Option {
+	return optionFunc(func(t *Tool) {
+		if name != "" {
+			t.Name = name
+		}
+		if description != "" {
+			t.Description = description
+		}
+	})
+}
+
+// With returns a copy of the tool to which the options are applied. Neither changes the other.
+func (t *Tool) With(opts ...Option) *Tool {
+	with := *t
+	with.Tags, with.Metadata, with.Examples = slices.Clone(t.Tags), maps.Clone(t.Metadata), slices.Clone(t.Examples)
+	for _, o := range opts {
+		o.apply(&with)
+	}
+	with.settle()
+	return &with
+}
 
 // settle makes tags of the risks, in the tool and in queries for tags alike, and each tag once.
 func (t *Tool) settle() {

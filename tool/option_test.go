@@ -93,3 +93,17 @@ func TestMetadataOfTheCallerIsCopied(t *testing.T) {
 		t.Error("a later change of the caller's metadata changed the tool")
 	}
 }
+
+func TestTool_WithChangesACopy(t *testing.T) {
+	made := tool.Must("x", "d", quiet, tool.ReadOnly, tool.WithTags("a"), tool.WithMetadata(metadata("k", 1)))
+	with := made.With(tool.WithName("y", ""), tool.WithTags("b"), tool.Mutates, tool.WithMetadata(metadata("k", 2)))
+	if with.Name != "y" || with.Description != "d" || with.Risks() != tool.Mutates || with.Metadata["k"] != 2 {
+		t.Errorf("the copy is %+v", with)
+	}
+	if diff := cmp.Diff([]string{"a", "readonly", "b", "mutating"}, with.Tags); diff != "" {
+		t.Errorf("tags of the copy (-want +got):\n%s", diff)
+	}
+	if made.Name != "x" || made.Risks() != tool.ReadOnly || made.Metadata["k"] != 1 || made.HasTag("b") {
+		t.Errorf("the tool itself changed: %+v", made)
+	}
+}

@@ -155,7 +155,7 @@ func renderValue(value any) (text string) {
 	case json.RawMessage:
 		return string(v)
 	}
-	raw, err := marshalPlain(value)
+	raw, err := plainjson.TryMarshal(value)
 	if err != nil {
 		return Unserializable
 	}
@@ -165,16 +165,6 @@ func renderValue(value any) (text string) {
 func isNilPointer(v any) bool {
 	rv := reflect.ValueOf(v)
 	return rv.Kind() == reflect.Pointer && rv.IsNil()
-}
-
-// marshalPlain gives the JSON of a value of others: a method of it that panics is an error.
-func marshalPlain(v any) (raw json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("writing a %T panics: %v", v, p)
-		}
-	}()
-	return plainjson.Marshal(v)
 }
 
 // A Reply is a typed result with more than its value.
@@ -222,7 +212,7 @@ func (r *Result) Event() event.ToolResult {
 		ID: r.CallID, Name: r.Tool, Status: r.Outcome, Duration: r.Duration,
 		InputDigest: r.InputDigest, OutputDigest: r.OutputDigest,
 	}
-	if raw, err := marshalPlain(r.Render()); err == nil {
+	if raw, err := plainjson.TryMarshal(r.Render()); err == nil {
 		e.Output = raw
 	}
 	if r.Err != nil {

@@ -25,9 +25,12 @@ const (
 // Has reports whether all risks of q are in r.
 func (r Risk) Has(q Risk) bool { return r&q == q }
 
+// Names are the names of the risks: "readOnly", "mutates", "dangerous"; nil if there are none.
+func (r Risk) Names() []string { return flagNames(r, riskNames) }
+
 // String gives "mutates, dangerous".
 func (r Risk) String() string {
-	return joinFlags(flagNames(r, riskNames))
+	return joinFlags(r.Names())
 }
 
 // A Capability is a set of things that a tool needs to be permitted. It is also an [Option].
@@ -43,9 +46,13 @@ const (
 // Has reports whether all capabilities of q are in c.
 func (c Capability) Has(q Capability) bool { return c&q == q }
 
+// Names are the names of the capabilities: "fileWrite", "shellExecute", "networkAccess"; nil if there
+// are none.
+func (c Capability) Names() []string { return flagNames(c, capabilityNames) }
+
 // String gives "fileWrite, networkAccess".
 func (c Capability) String() string {
-	return joinFlags(flagNames(c, capabilityNames))
+	return joinFlags(c.Names())
 }
 
 // The names of the flags, from the lowest bit on.
@@ -109,6 +116,21 @@ func (t *Tool) Risks() Risk {
 		r |= Dangerous
 	}
 	return r
+}
+
+// SetRisk makes [Tool.Risks] exactly this: Risk, the tags and the metadata then say the same. Like any
+// field, the risk must not change while the tool is in use.
+func (t *Tool) SetRisk(risk Risk) {
+	t.Risk = risk
+	for key, r := range map[string]Risk{metaMutates: Mutates, metaReadOnly: ReadOnly, metaDangerous: Dangerous} {
+		if _, ok := t.Metadata[key]; ok {
+			t.Metadata[key] = risk.Has(r)
+		}
+	}
+	t.Tags = slices.DeleteFunc(t.Tags, func(tag string) bool {
+		return slices.Contains([]string{tagMutating, tagReadOnly, tagReadOnlyDashed, tagDangerous}, strings.ToLower(tag))
+	})
+	t.settle()
 }
 
 // checkRiskKeys refuses metadata about risks and capabilities that would mean nothing: a value of

@@ -113,3 +113,15 @@ func TestHasWantsAll(t *testing.T) {
 		t.Error("a capability does not have what it is made of, or has more")
 	}
 }
+
+func TestTool_SetRiskOutweighsTagsAndMetadata(t *testing.T) {
+	for _, want := range []tool.Risk{0, tool.ReadOnly, tool.Mutates, tool.Mutates | tool.Dangerous} {
+		made := tool.Must("x", "d", quiet, tool.Dangerous, tool.WithTags("a", "mutating", "read-only"), tool.WithMetadata(metadata("readOnly", true, "dangerous", true)))
+		if made.SetRisk(want); made.Risks() != want || !made.HasTag("a") || made.HasTag("mutating") != want.Has(tool.Mutates) {
+			t.Errorf("Risks() = %s and the tags are %q, want %s", made.Risks(), made.Tags, want)
+		}
+		if diff := cmp.Diff(want.Names(), made.Risks().Names()); diff != "" {
+			t.Errorf("names (-want +got):\n%s", diff)
+		}
+	}
+}

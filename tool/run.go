@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -110,7 +111,7 @@ func (t *Tool) checkCall(call *Call) *Error {
 		validate = input.ValidateDoubles
 	}
 	if err := validate(call.Input); err != nil {
-		return invalidInput(err)
+		return InvalidInput(err)
 	}
 	return nil
 }
@@ -223,7 +224,7 @@ func (t *Tool) finish(r Result) Result {
 // structure fills in the structured value and checks it.
 func (t *Tool) structure(r *Result) error {
 	if r.Structured == nil && !r.HideValue && !t.HideValue && maybeObject(r.Value) {
-		if raw, err := marshalPlain(r.Value); err == nil && raw[0] == '{' {
+		if raw, err := plainjson.TryMarshal(r.Value); err == nil && raw[0] == '{' {
 			r.Structured = raw
 		}
 	}

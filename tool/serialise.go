@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -58,13 +59,13 @@ func (r *Registry) MarshalJSON() ([]byte, error) {
 		}
 		out.Tools = append(out.Tools, raw)
 	}
-	return marshalPlain(out)
+	return plainjson.TryMarshal(out)
 }
 
 func (t *Tool) marshal() (json.RawMessage, error) {
 	w := wireTool{
 		Name: t.Name, Namespace: t.Namespace, Version: t.Version, Title: t.Title, Description: t.Description,
-		Risk: flagNames(t.Risks(), riskNames), Capabilities: flagNames(t.Needs(), capabilityNames), Tags: t.Tags,
+		Risk: t.Risks().Names(), Capabilities: t.Needs().Names(), Tags: t.Tags,
 		Examples: t.Examples, Deprecated: t.Deprecated, Concurrency: t.Concurrency,
 		HideValue: t.HideValue, AlwaysLoad: t.AlwaysLoad, SearchHint: t.SearchHint, Served: t.Served(),
 	}
@@ -81,13 +82,13 @@ func (t *Tool) marshal() (json.RawMessage, error) {
 		if err := checkMetadata(t.Metadata); err != nil {
 			return nil, err
 		}
-		raw, err := jsonForm(t.Metadata)
+		raw, err := plainjson.Form(t.Metadata)
 		if err != nil {
 			return nil, fmt.Errorf("metadata: %w", err)
 		}
 		w.Metadata = raw
 	}
-	return marshalPlain(w)
+	return plainjson.TryMarshal(w)
 }
 
 // ReadTools reads what [Registry.MarshalJSON] writes. It asks handlers for the handler of each tool,
@@ -186,7 +187,7 @@ func readMetadata(raw json.RawMessage) (map[string]any, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	value, err := readValue(raw)
+	value, err := plainjson.Value(raw)
 	if err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
 	}
@@ -195,55 +196,6 @@ func readMetadata(raw json.RawMessage) (map[string]any, error) {
 		return nil, errors.New("metadata: it must be an object")
 	}
 	return m, nil
-}
-
-// readValue reads any JSON value, without rounding an integer.
-func readValue(raw json.RawMessage) (any, error) {
-	var value any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := dec.Decode(&value); err != nil {
-		return nil, err
-	}
-	return plainNumbers(value), nil
-}
-
-// jsonForm is the JSON of a value with sorted keys and without white space. Values that mean the
-// same have the same form, whether they were read from JSON or made in Go.
-func jsonForm(value any) (json.RawMessage, error) {
-	raw, err := marshalPlain(value)
-	if err != nil {
-		return nil, err
-	}
-	plain, err := readValue(raw)
-	if err != nil {
-		return nil, err
-	}
-	return marshalPlain(plain)
-}
-
-// plainNumbers makes float64 of the numbers that can be, in place.
-func plainNumbers(value any) any {
-	switch v := value.(type) {
-	case json.Number:
-		f, err := v.Float64()
-		if err != nil {
-			return v
-		}
-		if raw, _ := json.Marshal(f); !strings.ContainsAny(v.String(), ".eE") && string(raw) != v.String() {
-			return v // an integer that would be rounded
-		}
-		return f
-	case map[string]any:
-		for key, inner := range v {
-			v[key] = plainNumbers(inner)
-		}
-	case []any:
-		for i, inner := range v {
-			v[i] = plainNumbers(inner)
-		}
-	}
-	return value
 }
 
 // decodeStrict reads one JSON value and refuses fields that are not known.

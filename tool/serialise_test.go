@@ -4,6 +4,7 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -18,6 +19,43 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/schema"
 )
+
+type shelfParams struct {
+	Path   string `json:"path" doc:"the file"`
+	Offset int    `json:"offset,omitzero"`
+}
+
+func shelfNothing(context.Context, shelfParams) (string, error) { return "", nil }
+
+// shelf is a registry with tools that differ in all that is written down.
+func shelf(t testing.TB) *Registry {
+	t.Helper()
+	return MustRegistry(nil,
+		Must("write-file", "Puts text into a file.", shelfNothing, Mutates, FileWrite, WithTags("files"), WithMetadata(map[string]any{"owner": "core", "cost": 2})),
+		Must("read-file", "Gives the text of a file.", shelfNothing, ReadOnly, WithTags("files", "text"), WithMetadata(map[string]any{"owner": "core", "limits": map[string]any{"kb": 64, "at": []int{1, 2}}})),
+		Must("fetch", "Gets a web page.", func(context.Context, struct {
+			URL string `json:"url"`
+		},
+		) (string, error) {
+			return "", nil
+		}, NetworkAccess, WithID("web", "2.0.0"), WithTitle("Fetch a page"), WithSearchHint("http download")),
+		&Tool{Name: "wipe", Description: "Deletes a disk.", Risk: Mutates | Dangerous, Handler: shelfEcho},
+		&Tool{Name: "copy", Description: "Copies a file the old way.", Deprecated: "Use write-file.", Tags: []string{"files"}, Handler: shelfEcho},
+		&Tool{Name: "declared", Description: "Runs elsewhere.", Metadata: map[string]any{"owner": nil}},
+	)
+}
+
+func shelfEcho(_ context.Context, input json.RawMessage) (Result, error) {
+	return OK(string(input)), nil
+}
+
+func toolNamesOf(tools []*Tool) []string {
+	out := []string{}
+	for _, t := range tools {
+		out = append(out, t.Name)
+	}
+	return out
+}
 
 // plainTool compares what of tools is data.
 var plainTool = cmp.Options{

@@ -10,7 +10,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -24,6 +26,16 @@ func Marshal(v any) (json.RawMessage, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// TryMarshal is [Marshal] for values of others: a method of theirs that panics is an error.
+func TryMarshal(v any) (raw json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("writing a %T panics: %v", v, p)
+		}
+	}()
+	return Marshal(v)
 }
 
 // IsObject reports whether a text is a JSON object.
@@ -93,4 +105,54 @@ func Equal(a, b json.RawMessage) bool {
 	as, aErr := Sorted(a)
 	bs, bErr := Sorted(b)
 	return aErr == nil && bErr == nil && bytes.Equal(as, bs)
+}
+
+// Value reads any JSON value. Numbers are float64, except integers that a float64 would round: they
+// stay a [json.Number].
+func Value(raw json.RawMessage) (any, error) {
+	var value any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&value); err != nil {
+		return nil, err
+	}
+	return plainNumbers(value), nil
+}
+
+// Form is the JSON of a value with sorted keys and without white space. Values that mean the
+// same have the same form, whether they were read from JSON or made in Go.
+func Form(value any) (json.RawMessage, error) {
+	raw, err := TryMarshal(value)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := Value(raw)
+	if err != nil {
+		return nil, err
+	}
+	return Marshal(plain)
+}
+
+// plainNumbers makes float64 of the numbers that can be, in place.
+func plainNumbers(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		f, err := v.Float64()
+		if err != nil {
+			return v
+		}
+		if raw, _ := json.Marshal(f); !strings.ContainsAny(v.String(), ".eE") && string(raw) != v.String() {
+			return v // an integer that would be rounded
+		}
+		return f
+	case map[string]any:
+		for key, inner := range v {
+			v[key] = plainNumbers(inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = plainNumbers(inner)
+		}
+	}
+	return value
 }

@@ -23,9 +23,11 @@ var layers = map[string][]string{
 	"claude/claudetest":           {"claude", "claude/script", "launch", "internal/*"},
 	"event":                       {},
 	"tool":                        {"event", "schema", "internal/*"},
-	"tool/mcp":                    {"tool", "event", "schema", "internal/*"},
-	"gate":                        {"event", "tool", "schema", "internal/*"},
-	"session":                     {"event", "tool", "schema", "internal/*"},
+	// Tools made of tools; no package of the core imports it.
+	"tool/compose": {"tool", "schema", "internal/*"},
+	"tool/mcp":     {"tool", "event", "schema", "internal/*"},
+	"gate":         {"event", "tool", "schema", "internal/*"},
+	"session":      {"event", "tool", "schema", "internal/*"},
 	// The suite that every store must pass.
 	"session/storetest": {"session", "event"},
 	"guard":             {"session", "gate", "tool", "event", "internal/*"},
@@ -82,7 +84,7 @@ func TestLayers(t *testing.T) {
 }
 
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
-var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/compose", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
 
 func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {

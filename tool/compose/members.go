@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A member is one of a JSON object, in its place: models read schemas in the order they are given.
@@ -41,7 +43,7 @@ func joinMembers(all []member) json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		name, _ := marshalPlain(m.name) // a string always has a JSON form
+		name, _ := plainjson.TryMarshal(m.name) // a string always has a JSON form
 		b = append(append(append(b, name...), ':'), m.value...)
 	}
 	return append(b, '}')

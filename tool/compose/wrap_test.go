@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 func TestPreprocessRewritesTheInput(t *testing.T) {
 	words := schema.MustParse(`{"type":"object","properties":{"word":{"enum":["one","two"]}},"required":["word"]}`)
-	p := tool.Preprocess(adder("add", 10), func(_ context.Context, input json.RawMessage) (json.RawMessage, error) {
+	p := compose.Preprocess(adder("add", 10), func(_ context.Context, input json.RawMessage) (json.RawMessage, error) {
 		if strings.Contains(string(input), "two") {
 			return nil, tool.Errorf(tool.CategoryConflict, "two is taken")
 		}
@@ -36,7 +37,7 @@ func TestPreprocessRewritesTheInput(t *testing.T) {
 }
 
 func TestWhatPreprocessMakesIsChecked(t *testing.T) {
-	p := tool.Preprocess(adder("add", 10), func(context.Context, json.RawMessage) (json.RawMessage, error) {
+	p := compose.Preprocess(adder("add", 10), func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{"n":"x"}`), nil
 	})
 	if r := runComposed(p, `{"n":1}`); r.OK() || r.Err.Code != tool.CodeInvalidInput {
@@ -65,7 +66,7 @@ func TestPostprocessRewritesResults(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p := tool.Postprocess(c.part, double)
+			p := compose.Postprocess(c.part, double)
 			before, r := runComposed(c.part, `{"n":1}`), runComposed(p, `{"n":1}`)
 			if got := r.Render(); got != c.want {
 				t.Errorf("result = %s, want %s", got, c.want)
@@ -89,7 +90,7 @@ func TestPostprocessCannotShowWhatIsHidden(t *testing.T) {
 		"by the result": answering("add", tool.Result{Value: addend{2}, HideValue: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := tool.Postprocess(part, func(_ context.Context, r tool.Result) (tool.Result, error) {
+			p := compose.Postprocess(part, func(_ context.Context, r tool.Result) (tool.Result, error) {
 				return tool.Result{Value: r.Value, Structured: json.RawMessage(`{"n":2}`)}, nil
 			})
 			if r := runComposed(p, `{"n":1}`); !r.HideValue || r.Structured != nil || r.Render() != "" {
@@ -101,7 +102,7 @@ func TestPostprocessCannotShowWhatIsHidden(t *testing.T) {
 
 func TestADryRunIsNotPostprocessed(t *testing.T) {
 	dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
-	p := tool.Postprocess(adder("add", 1, dry), func(context.Context, tool.Result) (tool.Result, error) { return tool.Say("done"), nil })
+	p := compose.Postprocess(adder("add", 1, dry), func(context.Context, tool.Result) (tool.Result, error) { return tool.Say("done"), nil })
 	r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), DryRun: true})
 	if got, want := r.Render(), "would add"; got != want {
 		t.Errorf("result = %q, want %q", got, want)
@@ -111,7 +112,7 @@ func TestADryRunIsNotPostprocessed(t *testing.T) {
 func TestExamplesThatNoLongerFitAreDropped(t *testing.T) {
 	part := adder("add", 1, tool.WithExamples(tool.Example{Input: json.RawMessage(`{"n":1}`)}, tool.Example{Input: json.RawMessage(`{"n":5}`)}))
 	small := schema.MustParse(`{"type":"object","properties":{"n":{"type":"integer","maximum":2}}}`)
-	made := tool.Retry(part, tool.RetryOptions{}, tool.WithInput(small))
+	made := compose.Retry(part, compose.RetryOptions{}, tool.WithInput(small))
 	if len(made.Examples) != 1 || len(part.Examples) != 2 || string(part.Examples[1].Input) != `{"n":5}` {
 		t.Errorf("%d examples, %d of the part; want 1 and 2", len(made.Examples), len(part.Examples))
 	}

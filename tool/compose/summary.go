@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
-import "slices"
+import (
+	"github.com/drover-agents/drover/tool"
+	"slices"
+)
 
 // A Summary is what to know of a tool before one chooses it. Its JSON form is short: what is empty
 // is left out.
@@ -11,7 +14,7 @@ type Summary struct {
 	ID          string `json:"id"`
 	Title       string `json:"title,omitzero"`
 	Description string `json:"description"`
-	// Risk and Needs are the names of [Tool.Risks] and [Tool.Needs].
+	// Risk and Needs are the names of [tool.Tool.Risks] and [tool.Tool.Needs].
 	Risk  []string `json:"risk,omitempty"`
 	Needs []string `json:"needs,omitempty"`
 	Tags  []string `json:"tags,omitempty"`
@@ -22,17 +25,14 @@ type Summary struct {
 	Deprecated string `json:"deprecated,omitzero"`
 }
 
-// Summaries are the summaries of all tools, in the order in which they were added.
-func (r *Registry) Summaries() []Summary { return Summarise(r.Tools()) }
-
 // Summarise gives the summaries of tools, in their order.
-func Summarise(tools []*Tool) []Summary {
+func Summarise(tools []*tool.Tool) []Summary {
 	out := make([]Summary, len(tools))
 	for i, t := range tools {
 		out[i] = Summary{
 			Name: t.Name, ID: t.ID(), Title: t.Title, Description: t.Description,
-			Risk: flagNames(t.Risks(), riskNames), Needs: flagNames(t.Needs(), capabilityNames),
-			Tags: slices.Clone(t.Tags), SchemaKeys: slices.Clone(t.schemaKeys()), Served: t.Served(), Deprecated: t.Deprecated,
+			Risk: t.Risks().Names(), Needs: t.Needs().Names(),
+			Tags: slices.Clone(t.Tags), SchemaKeys: slices.Clone(schemaKeys(t)), Served: t.Served(), Deprecated: t.Deprecated,
 		}
 	}
 	return out

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
+
+	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/tool"
 )
 
-// A Query chooses tools of a [Registry]. A tool must fit everything that is set. The zero value
+// A Query chooses tools of a [tool.Registry]. A tool must fit everything that is set. The zero value
 // chooses all tools that are not deprecated.
 type Query struct {
 	// Text is words, in any case of letters, that are looked for in name, title, tags, search hint,
@@ -18,10 +21,10 @@ type Query struct {
 
 	// Tags must all be there, of AnyTag at least one, of NoTag none.
 	Tags, AnyTag, NoTag []string
-	// Risk must all be among the tool's [Tool.Risks], of NotRisk nothing.
-	Risk, NotRisk Risk
-	// Needs must all be among the tool's [Tool.Needs].
-	Needs Capability
+	// Risk must all be among the tool's [tool.Tool.Risks], of NotRisk nothing.
+	Risk, NotRisk tool.Risk
+	// Needs must all be among the tool's [tool.Tool.Needs].
+	Needs tool.Capability
 	// SchemaKeys are parameters that the tool must have.
 	SchemaKeys []string
 	// Metadata must be there with these values. Values are equal if their JSON is.
@@ -31,19 +34,19 @@ type Query struct {
 	// IncludeDeprecated also chooses deprecated tools.
 	IncludeDeprecated bool
 	// Where chooses among the tools that fit the rest. A panic chooses not.
-	Where func(*Tool) bool
+	Where func(*tool.Tool) bool
 
 	// Limit bounds the answer, after Offset tools are left out. Zero means no limit.
 	Limit, Offset int
 }
 
-// Query returns the tools that fit, in the order in which they were added. Where Text is set, the
+// Find returns the tools of a registry that fit, in the order in which they were added. Where Text is set, the
 // best come first: a word counts most in the name, less in title, tags and search hint, less in the
 // parameters, least in the description; equals are in the order of their names. The tools must not
 // be changed.
-func (r *Registry) Query(q Query) []*Tool {
+func Find(r *tool.Registry, q Query) []*tool.Tool {
 	type found struct {
-		tool  *Tool
+		tool  *tool.Tool
 		score int
 	}
 	words, want := splitWords(q.Text), jsonForms(q.Metadata)
@@ -52,7 +55,7 @@ func (r *Registry) Query(q Query) []*Tool {
 		if !q.fits(t, want) {
 			continue
 		}
-		score := t.score(words)
+		score := score(t, words)
 		if len(words) > 0 && score == 0 || !q.where(t) {
 			continue
 		}
@@ -67,7 +70,7 @@ func (r *Registry) Query(q Query) []*Tool {
 	if q.Limit > 0 {
 		all = all[:min(q.Limit, len(all))]
 	}
-	tools := make([]*Tool, len(all))
+	tools := make([]*tool.Tool, len(all))
 	for i, f := range all {
 		tools[i] = f.tool
 	}
@@ -75,10 +78,10 @@ func (r *Registry) Query(q Query) []*Tool {
 }
 
 // fits checks what needs no code of others.
-func (q *Query) fits(t *Tool, metadata map[string]json.RawMessage) bool {
+func (q *Query) fits(t *tool.Tool, metadata map[string]json.RawMessage) bool {
 	switch {
 	case t.Deprecated != "" && !q.IncludeDeprecated,
-		q.Namespace != "" && q.Namespace != cmp.Or(t.Namespace, DefaultNamespace),
+		q.Namespace != "" && q.Namespace != cmp.Or(t.Namespace, tool.DefaultNamespace),
 		q.Version != "" && q.Version != t.Version,
 		!t.Risks().Has(q.Risk) || t.Risks()&q.NotRisk != 0,
 		!t.Needs().Has(q.Needs):
@@ -87,14 +90,14 @@ func (q *Query) fits(t *Tool, metadata map[string]json.RawMessage) bool {
 	return q.fitsTags(t) && hasAll(t, q.SchemaKeys) && hasMetadata(t, metadata)
 }
 
-func (q *Query) fitsTags(t *Tool) bool {
+func (q *Query) fitsTags(t *tool.Tool) bool {
 	lacks := func(tag string) bool { return !t.HasTag(tag) }
 	return !slices.ContainsFunc(q.Tags, lacks) &&
 		(len(q.AnyTag) == 0 || slices.ContainsFunc(q.AnyTag, t.HasTag)) &&
 		!slices.ContainsFunc(q.NoTag, t.HasTag)
 }
 
-func (q *Query) where(t *Tool) (yes bool) {
+func (q *Query) where(t *tool.Tool) (yes bool) {
 	if q.Where == nil {
 		return true
 	}
@@ -106,11 +109,11 @@ func (q *Query) where(t *Tool) (yes bool) {
 	return q.Where(t)
 }
 
-func hasAll(t *Tool, keys []string) bool {
+func hasAll(t *tool.Tool, keys []string) bool {
 	if len(keys) == 0 {
 		return true
 	}
-	have := t.schemaKeys()
+	have := schemaKeys(t)
 	return !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(have, key) })
 }
 
@@ -119,18 +122,18 @@ func hasAll(t *Tool, keys []string) bool {
 func jsonForms(metadata map[string]any) map[string]json.RawMessage {
 	forms := make(map[string]json.RawMessage, len(metadata))
 	for key, value := range metadata {
-		forms[key], _ = jsonForm(value)
+		forms[key], _ = plainjson.Form(value)
 	}
 	return forms
 }
 
-func hasMetadata(t *Tool, want map[string]json.RawMessage) bool {
+func hasMetadata(t *tool.Tool, want map[string]json.RawMessage) bool {
 	for key, form := range want {
 		value, ok := t.Metadata[key]
 		if !ok || form == nil {
 			return false
 		}
-		if have, err := jsonForm(value); err != nil || !bytes.Equal(have, form) {
+		if have, err := plainjson.Form(value); err != nil || !bytes.Equal(have, form) {
 			return false
 		}
 	}
@@ -138,7 +141,7 @@ func hasMetadata(t *Tool, want map[string]json.RawMessage) bool {
 }
 
 // schemaKeys are the names of the tool's parameters, in the order of its schema.
-func (t *Tool) schemaKeys() []string {
+func schemaKeys(t *tool.Tool) []string {
 	if t.Input == nil {
 		return nil
 	}

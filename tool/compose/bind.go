@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"bytes"
@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/tool"
 )
 
 // Bind makes a tool in which some arguments of t have fixed values. The model neither sees them nor
@@ -21,19 +23,20 @@ import (
 //
 // Rules about several parameters at once, such as anyOf beside the properties, are not shown any
 // more. They hold as before, since t checks the whole.
-func Bind(t *Tool, values map[string]any, opts ...Option) (*Tool, error) {
-	if err := checkParts("Bind", []*Tool{t}); err != nil {
+func Bind(t *tool.Tool, values map[string]any, opts ...tool.Option) (*tool.Tool, error) {
+	if err := checkParts("Bind", []*tool.Tool{t}); err != nil {
 		return nil, err
 	}
 	b, err := newBinding(t, values)
 	if err != nil {
-		return nil, fmt.Errorf("tool: %q: Bind: %w", t.Name, err)
+		return nil, fmt.Errorf("compose: %q: Bind: %w", t.Name, err)
 	}
-	free := optionFunc(func(whole *Tool) { whole.Input, whole.Examples = b.free, nil })
-	bound := wrap(t, append([]Option{free}, opts...), func(ctx context.Context, input json.RawMessage, dry bool) (Result, error) {
+	bound := derive(t)
+	bound.Input, bound.Examples = b.free, nil
+	bound = wrapAs(bound, t, opts, func(ctx context.Context, input json.RawMessage, dry bool) (tool.Result, error) {
 		input, err := b.complete(input)
 		if err != nil {
-			return Result{}, err
+			return tool.Result{}, err
 		}
 		return runPart(ctx, t, input, dry), nil
 	})
@@ -46,10 +49,10 @@ type binding struct {
 	free  *schema.Schema
 }
 
-func newBinding(t *Tool, values map[string]any) (*binding, error) {
+func newBinding(t *tool.Tool, values map[string]any) (*binding, error) {
 	b := &binding{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		raw, err := marshalPlain(values[name])
+		raw, err := plainjson.TryMarshal(values[name])
 		if err != nil {
 			return nil, fmt.Errorf("value of %q: %w", name, err)
 		}
@@ -141,7 +144,7 @@ func keepNames(list json.RawMessage, keep func(name string) bool) (json.RawMessa
 	if err := json.Unmarshal(list, &names); err != nil {
 		return nil, err
 	}
-	return marshalPlain(slices.DeleteFunc(names, func(name string) bool { return !keep(name) }))
+	return plainjson.TryMarshal(slices.DeleteFunc(names, func(name string) bool { return !keep(name) }))
 }
 
 // complete adds the fixed arguments. It refuses them in the input also where only the case of the
@@ -149,12 +152,12 @@ func keepNames(list json.RawMessage, keep func(name string) bool) (json.RawMessa
 func (b *binding) complete(input json.RawMessage) (json.RawMessage, error) {
 	given, err := membersOf(input)
 	if err != nil {
-		return nil, invalidInput(err)
+		return nil, tool.InvalidInput(err)
 	}
 	for _, g := range given {
 		for _, f := range b.fixed {
 			if strings.EqualFold(g.name, f.name) {
-				return nil, invalidInput(fmt.Errorf("%q is fixed; leave it out", g.name))
+				return nil, tool.InvalidInput(fmt.Errorf("%q is fixed; leave it out", g.name))
 			}
 		}
 	}

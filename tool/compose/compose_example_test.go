@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 func ExamplePipe() {
@@ -23,7 +24,7 @@ func ExamplePipe() {
 		return tool.Say(fmt.Sprintf("Saved %q.", p.Text)), nil
 	}, tool.Mutates, tool.FileWrite)
 
-	tidy, err := tool.Pipe("save-tidy", "Trims a text and saves it.", []*tool.Tool{trim, save})
+	tidy, err := compose.Pipe("save-tidy", "Trims a text and saves it.", []*tool.Tool{trim, save})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func ExampleBind() {
 		return p.Method + " " + p.Path, nil
 	}, tool.NetworkAccess)
 
-	get, err := tool.Bind(request, map[string]any{"method": "GET"}, tool.WithName("get", "Gets a page."))
+	get, err := compose.Bind(request, map[string]any{"method": "GET"}, tool.WithName("get", "Gets a page."))
 	if err != nil {
 		log.Fatal(err)
 	}

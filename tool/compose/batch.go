@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"context"
 	"fmt"
+	"github.com/drover-agents/drover/tool"
 	"sync"
 )
 
-// Batch says how [Registry.ExecuteAll] runs several calls. Nil and the zero value run all of them at
+// Batch says how [ExecuteAll] runs several calls. Nil and the zero value run all of them at
 // once, to the end.
 type Batch struct {
 	// Concurrency bounds how many run at once. Zero means no limit; 1 runs them in order.
@@ -17,9 +18,9 @@ type Batch struct {
 	FailFast bool
 }
 
-// ExecuteAll runs several calls and returns their results in the order of the calls, when all have
+// ExecuteAll runs several calls of a registry and returns their results in the order of the calls, when all have
 // ended. Calls that were cancelled before they began have results that say so.
-func (r *Registry) ExecuteAll(ctx context.Context, calls []Call, how *Batch) []Result {
+func ExecuteAll(ctx context.Context, r *tool.Registry, calls []tool.Call, how *Batch) []tool.Result {
 	var b Batch
 	if how != nil {
 		b = *how
@@ -30,7 +31,7 @@ func (r *Registry) ExecuteAll(ctx context.Context, calls []Call, how *Batch) []R
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	results := make([]Result, len(calls))
+	results := make([]tool.Result, len(calls))
 	next := make(chan int)
 	var workers sync.WaitGroup
 	for range width {

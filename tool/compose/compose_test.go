@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 type addend struct {
@@ -68,29 +69,29 @@ func runComposed(t *tool.Tool, input string) tool.Result {
 // overOne holds a composer of each kind over a single part, for what must hold for all of them.
 var overOne = map[string]func(part *tool.Tool, opts ...tool.Option) (*tool.Tool, error){
 	"pipe": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
-		return tool.Pipe("pipe-"+p.Name, "A pipe.", []*tool.Tool{p}, opts...)
+		return compose.Pipe("pipe-"+p.Name, "A pipe.", []*tool.Tool{p}, opts...)
 	},
 	"parallel": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
-		return tool.Parallel("parallel-"+p.Name, "All at once.", []*tool.Tool{p}, tool.ParallelOptions{}, opts...)
+		return compose.Parallel("parallel-"+p.Name, "All at once.", []*tool.Tool{p}, compose.ParallelOptions{}, opts...)
 	},
 	"collect": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
-		return tool.Parallel("collect-"+p.Name, "All at once.", []*tool.Tool{p}, tool.ParallelOptions{Collect: true}, opts...)
+		return compose.Parallel("collect-"+p.Name, "All at once.", []*tool.Tool{p}, compose.ParallelOptions{Collect: true}, opts...)
 	},
 	"retry": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
-		return tool.Retry(p, tool.RetryOptions{Attempts: 2}, opts...), nil
+		return compose.Retry(p, compose.RetryOptions{Attempts: 2}, opts...), nil
 	},
-	"bind": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) { return tool.Bind(p, nil, opts...) },
+	"bind": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) { return compose.Bind(p, nil, opts...) },
 	"preprocess": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
-		return tool.Preprocess(p, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }, opts...), nil
+		return compose.Preprocess(p, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil }, opts...), nil
 	},
 	"postprocess": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
-		return tool.Postprocess(p, func(_ context.Context, r tool.Result) (tool.Result, error) { return r, nil }, opts...), nil
+		return compose.Postprocess(p, func(_ context.Context, r tool.Result) (tool.Result, error) { return r, nil }, opts...), nil
 	},
 	"cached": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
-		return tool.Cached(p, tool.CacheOptions{CacheMutating: true}, opts...)
+		return compose.Cached(p, compose.CacheOptions{CacheMutating: true}, opts...)
 	},
 	"rate limited": func(p *tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
-		return tool.RateLimited(p, tool.RateOptions{Calls: 100}, opts...), nil
+		return compose.RateLimited(p, compose.RateOptions{Calls: 100}, opts...), nil
 	},
 }
 
@@ -180,10 +181,10 @@ func (f *forest) node(depth int) (*tool.Tool, said) {
 		made, err := overOne[kind](parts[0], append(opts, tool.WithName(name, ""))...)
 		return sound(f.T, made, err), all
 	case rapid.Bool().Draw(f.T, "pipe"):
-		made, err := tool.Pipe(name, "A pipe.", parts, opts...)
+		made, err := compose.Pipe(name, "A pipe.", parts, opts...)
 		return sound(f.T, made, err), all
 	}
-	made, err := tool.Parallel(name, "All at once.", parts, tool.ParallelOptions{}, opts...)
+	made, err := compose.Parallel(name, "All at once.", parts, compose.ParallelOptions{}, opts...)
 	return sound(f.T, made, err), all
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/drover-agents/drover/tool"
 	"time"
 )
 
@@ -22,8 +23,8 @@ type RateOptions struct {
 }
 
 // RateLimited makes a tool that runs only so often. A call over the limit fails with
-// [CodeRateLimited] and says when to try again. Calls with wrong arguments and dry runs do not count.
-func RateLimited(t *Tool, o RateOptions, opts ...Option) *Tool {
+// [tool.CodeRateLimited] and says when to try again. Calls with wrong arguments and dry runs do not count.
+func RateLimited(t *tool.Tool, o RateOptions, opts ...tool.Option) *tool.Tool {
 	if o.Calls <= 0 {
 		o.Calls = 1
 	}
@@ -31,10 +32,10 @@ func RateLimited(t *Tool, o RateOptions, opts ...Option) *Tool {
 		o.Per = time.Second
 	}
 	l := &limiter{RateOptions: o, name: t.Name, turn: make(chan struct{}, 1), begun: make([]time.Time, o.Calls)}
-	return wrap(t, opts, func(ctx context.Context, input json.RawMessage, dry bool) (Result, error) {
+	return wrap(t, opts, func(ctx context.Context, input json.RawMessage, dry bool) (tool.Result, error) {
 		if !dry {
 			if err := l.admit(ctx); err != nil {
-				return Result{}, err
+				return tool.Result{}, err
 			}
 		}
 		return runPart(ctx, t, input, dry), nil
@@ -70,9 +71,9 @@ func (l *limiter) admit(ctx context.Context) error {
 	return nil
 }
 
-func (l *limiter) exceeded(wait time.Duration) *Error {
-	return &Error{
-		Code: CodeRateLimited, Category: CategoryTransient, Retryable: true, RetryAfter: wait,
+func (l *limiter) exceeded(wait time.Duration) *tool.Error {
+	return &tool.Error{
+		Code: tool.CodeRateLimited, Category: tool.CategoryTransient, Retryable: true, RetryAfter: wait,
 		Message: fmt.Sprintf("Rate limit: %s takes %d calls per %s. Try again in %s.", l.name, l.Calls, l.Per, wait.Round(time.Millisecond)),
 	}
 }

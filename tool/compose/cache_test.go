@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 // counting counts its runs and takes a second for each.
@@ -33,9 +34,9 @@ func counting(runs *atomic.Int32, err error) *tool.Tool {
 	})
 }
 
-func cached(t *testing.T, part *tool.Tool, o tool.CacheOptions) *tool.Tool {
+func cached(t *testing.T, part *tool.Tool, o compose.CacheOptions) *tool.Tool {
 	t.Helper()
-	c, err := tool.Cached(part, o)
+	c, err := compose.Cached(part, o)
 	return sound(t, c, err)
 }
 
@@ -43,21 +44,21 @@ func TestEqualCallsAreAnsweredFromTheCache(t *testing.T) {
 	cases := []struct {
 		name   string
 		inputs []string
-		opts   tool.CacheOptions
+		opts   compose.CacheOptions
 		err    error
 		want   int32
 	}{
-		{"the same", []string{`{"a":1}`, `{"a":1}`}, tool.CacheOptions{}, nil, 1},
-		{"the same in another order", []string{`{"a":1,"b":2}`, ` {"b":2, "a":1} `}, tool.CacheOptions{}, nil, 1},
-		{"another", []string{`{"a":1}`, `{"a":2}`}, tool.CacheOptions{}, nil, 2},
-		{"large numbers that a float cannot tell apart", []string{`{"a":9007199254740993}`, `{"a":9007199254740992}`}, tool.CacheOptions{}, nil, 2},
-		{"before the end of their time", []string{`{}`, `{}`, `{}`}, tool.CacheOptions{TTL: time.Hour}, nil, 1},
-		{"after the end of their time", []string{`{}`, `{}`, `{}`}, tool.CacheOptions{TTL: time.Minute}, nil, 3},
-		{"failures", []string{`{}`, `{}`}, tool.CacheOptions{}, errors.New("oh"), 2},
-		{"the one used last stays", []string{`{"a":1}`, `{"a":2}`, `{"a":1}`, `{"a":3}`, `{"a":1}`}, tool.CacheOptions{MaxEntries: 2}, nil, 3},
-		{"the one not used goes", []string{`{"a":1}`, `{"a":2}`, `{"a":1}`, `{"a":3}`, `{"a":2}`}, tool.CacheOptions{MaxEntries: 2}, nil, 4},
-		{"a key of one's own", []string{`{"a":1}`, `{"a":2}`}, tool.CacheOptions{Key: func(context.Context, json.RawMessage) string { return "k" }}, nil, 1},
-		{"no key", []string{`{"a":1}`, `{"a":1}`}, tool.CacheOptions{Key: func(context.Context, json.RawMessage) string { return "" }}, nil, 2},
+		{"the same", []string{`{"a":1}`, `{"a":1}`}, compose.CacheOptions{}, nil, 1},
+		{"the same in another order", []string{`{"a":1,"b":2}`, ` {"b":2, "a":1} `}, compose.CacheOptions{}, nil, 1},
+		{"another", []string{`{"a":1}`, `{"a":2}`}, compose.CacheOptions{}, nil, 2},
+		{"large numbers that a float cannot tell apart", []string{`{"a":9007199254740993}`, `{"a":9007199254740992}`}, compose.CacheOptions{}, nil, 2},
+		{"before the end of their time", []string{`{}`, `{}`, `{}`}, compose.CacheOptions{TTL: time.Hour}, nil, 1},
+		{"after the end of their time", []string{`{}`, `{}`, `{}`}, compose.CacheOptions{TTL: time.Minute}, nil, 3},
+		{"failures", []string{`{}`, `{}`}, compose.CacheOptions{}, errors.New("oh"), 2},
+		{"the one used last stays", []string{`{"a":1}`, `{"a":2}`, `{"a":1}`, `{"a":3}`, `{"a":1}`}, compose.CacheOptions{MaxEntries: 2}, nil, 3},
+		{"the one not used goes", []string{`{"a":1}`, `{"a":2}`, `{"a":1}`, `{"a":3}`, `{"a":2}`}, compose.CacheOptions{MaxEntries: 2}, nil, 4},
+		{"a key of one's own", []string{`{"a":1}`, `{"a":2}`}, compose.CacheOptions{Key: func(context.Context, json.RawMessage) string { return "k" }}, nil, 1},
+		{"no key", []string{`{"a":1}`, `{"a":1}`}, compose.CacheOptions{Key: func(context.Context, json.RawMessage) string { return "" }}, nil, 2},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,7 +84,7 @@ func TestEqualCallsAreAnsweredFromTheCache(t *testing.T) {
 func TestEqualCallsAtTheSameTimeRunOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
-		made := cached(t, counting(&runs, nil), tool.CacheOptions{})
+		made := cached(t, counting(&runs, nil), compose.CacheOptions{})
 		results := make([]tool.Result, 5)
 		var wg sync.WaitGroup
 		for i := range results {
@@ -106,7 +107,7 @@ func TestEqualCallsAtTheSameTimeRunOnce(t *testing.T) {
 func TestACallerThatLeavesDoesNotHarmTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
-		made := cached(t, counting(&runs, nil), tool.CacheOptions{})
+		made := cached(t, counting(&runs, nil), compose.CacheOptions{})
 		first := make(chan tool.Result, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -125,7 +126,7 @@ func TestACallerThatLeavesDoesNotHarmTheOthers(t *testing.T) {
 func TestARunForWhichNobodyWaitsIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int32
-		made := cached(t, counting(&runs, nil), tool.CacheOptions{})
+		made := cached(t, counting(&runs, nil), compose.CacheOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
 		if r := made.Run(ctx, tool.Call{ID: "first"}); r.Outcome != tool.Cancelled {
@@ -146,7 +147,7 @@ func TestARunThatOutlivesItsCallerSaysNothingAboutTheCall(t *testing.T) {
 			_, after = tool.CallFrom(ctx)
 			return addend{}, nil
 		})
-		made := cached(t, part, tool.CacheOptions{})
+		made := cached(t, part, compose.CacheOptions{})
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		go made.Run(ctx, tool.Call{ID: "first"})
@@ -162,18 +163,18 @@ func TestACacheRefusesWhatMutates(t *testing.T) {
 	cases := []struct {
 		name    string
 		risk    tool.Option
-		opts    tool.CacheOptions
+		opts    compose.CacheOptions
 		refused bool
 	}{
-		{"read-only", tool.ReadOnly, tool.CacheOptions{}, false},
-		{"mutates", tool.Mutates, tool.CacheOptions{}, true},
-		{"mutates by a tag", tool.WithTags("mutating"), tool.CacheOptions{}, true},
-		{"dangerous", tool.Dangerous, tool.CacheOptions{}, true},
-		{"mutates, and is wanted", tool.Mutates, tool.CacheOptions{CacheMutating: true}, false},
+		{"read-only", tool.ReadOnly, compose.CacheOptions{}, false},
+		{"mutates", tool.Mutates, compose.CacheOptions{}, true},
+		{"mutates by a tag", tool.WithTags("mutating"), compose.CacheOptions{}, true},
+		{"dangerous", tool.Dangerous, compose.CacheOptions{}, true},
+		{"mutates, and is wanted", tool.Mutates, compose.CacheOptions{CacheMutating: true}, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := tool.Cached(adder("add", 1, c.risk), c.opts)
+			_, err := compose.Cached(adder("add", 1, c.risk), c.opts)
 			if (err != nil) != c.refused {
 				t.Errorf("error = %v, want one: %t", err, c.refused)
 			}
@@ -187,7 +188,7 @@ func TestACacheRefusesWhatMutates(t *testing.T) {
 func TestDryRunsAreNeitherCachedNorLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dry := tool.WithDryRun(func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
-		made := tool.RateLimited(cached(t, adder("add", 1, dry), tool.CacheOptions{}), tool.RateOptions{})
+		made := compose.RateLimited(cached(t, adder("add", 1, dry), compose.CacheOptions{}), compose.RateOptions{})
 		for _, c := range []struct {
 			dry  bool
 			want string

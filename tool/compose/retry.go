@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/drover-agents/drover/tool"
 	"time"
 )
 
@@ -24,27 +25,27 @@ type RetryOptions struct {
 	// ShouldRetry says whether a failure is worth another attempt. Nil means: the error is
 	// retryable, and it is not a timeout or a broken connection of a tool that mutates or is dangerous. It is asked only
 	// about calls that failed: what was denied, was cancelled or needs approval is not tried again.
-	ShouldRetry func(failed Result) bool
+	ShouldRetry func(failed tool.Result) bool
 	// OnRetry hears of each attempt that failed and is followed by another, before the wait.
-	OnRetry func(ctx context.Context, attempt int, failed Result, wait time.Duration)
+	OnRetry func(ctx context.Context, attempt int, failed tool.Result, wait time.Duration)
 }
 
 // Retry makes a tool that tries again what failed. It waits as long as the failure asks for
-// ([Error.RetryAfter]), at least. If the call cannot last that long, the failure is given at once.
+// ([tool.Error.RetryAfter]), at least. If the call cannot last that long, the failure is given at once.
 //
 // That an error is retryable is the tool's own word for it, also for a tool that mutates: it says
 // that nothing was done, or that doing it twice is harmless. A timeout or a broken connection says neither. A [Pipe] has
 // the errors of its parts, and runs from its beginning: put Retry around the parts of one that
 // mutates, not around the whole.
-func Retry(t *Tool, o RetryOptions, opts ...Option) *Tool {
+func Retry(t *tool.Tool, o RetryOptions, opts ...tool.Option) *tool.Tool {
 	if o.Attempts <= 0 {
 		o.Attempts = 3
 	}
-	var whole *Tool
+	var whole *tool.Tool
 	if o.ShouldRetry == nil {
-		o.ShouldRetry = func(r Result) bool { return retryable(whole, r) }
+		o.ShouldRetry = func(r tool.Result) bool { return retryable(whole, r) }
 	}
-	whole = wrap(t, opts, func(ctx context.Context, input json.RawMessage, dry bool) (Result, error) {
+	whole = wrap(t, opts, func(ctx context.Context, input json.RawMessage, dry bool) (tool.Result, error) {
 		for attempt := 1; ; attempt++ {
 			r := runPart(ctx, t, input, dry)
 			wait, again := o.next(ctx, attempt, r)
@@ -55,23 +56,23 @@ func Retry(t *Tool, o RetryOptions, opts ...Option) *Tool {
 				o.OnRetry(ctx, attempt, r, wait)
 			}
 			if err := pause(ctx, wait); err != nil {
-				return Result{}, err
+				return tool.Result{}, err
 			}
 		}
 	})
 	return whole
 }
 
-func retryable(t *Tool, r Result) bool {
-	if (r.Err.Category == CategoryTimeout || r.Err.Code == CodeConnection) && t.Risks()&(Mutates|Dangerous) != 0 {
+func retryable(t *tool.Tool, r tool.Result) bool {
+	if (r.Err.Category == tool.CategoryTimeout || r.Err.Code == tool.CodeConnection) && t.Risks()&(tool.Mutates|tool.Dangerous) != 0 {
 		return false // it may have done its work
 	}
 	return r.Err.Retryable
 }
 
 // next says how long to wait for the next attempt, or that there is none.
-func (o *RetryOptions) next(ctx context.Context, attempt int, r Result) (wait time.Duration, again bool) {
-	if r.Outcome != Failed || attempt >= o.Attempts || ctx.Err() != nil || !o.ShouldRetry(r) {
+func (o *RetryOptions) next(ctx context.Context, attempt int, r tool.Result) (wait time.Duration, again bool) {
+	if r.Outcome != tool.Failed || attempt >= o.Attempts || ctx.Err() != nil || !o.ShouldRetry(r) {
 		return 0, false
 	}
 	if o.MaxDelay > 0 && r.Err.RetryAfter > o.MaxDelay {
@@ -93,7 +94,7 @@ func (o *RetryOptions) delay(attempt int) time.Duration {
 }
 
 // counted says in a failure how often it was tried.
-func counted(r Result, attempts int) Result {
+func counted(r tool.Result, attempts int) tool.Result {
 	if r.OK() || attempts == 1 {
 		return r
 	}

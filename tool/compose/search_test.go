@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"context"
 	"encoding/json"
 	"testing"
 
+	"github.com/drover-agents/drover/tool"
 	"github.com/google/go-cmp/cmp"
 )
 
-func runSearch(t *testing.T, r *Registry, input string) searchReply {
+func runSearch(t *testing.T, r *tool.Registry, input string) searchReply {
 	t.Helper()
 	found, ok := r.Lookup("search-tools")
 	if !ok {
 		t.Fatal("no search-tools")
 	}
-	result := found.Run(context.Background(), Call{Input: json.RawMessage(input)})
+	result := found.Run(context.Background(), tool.Call{Input: json.RawMessage(input)})
 	if !result.OK() {
 		t.Fatalf("%s: %v", input, result.Err)
 	}
@@ -57,14 +58,14 @@ func TestSearchToolFindsWhatTheModelCanCall(t *testing.T) {
 }
 
 func TestSearchToolSeesToolsThatCameLater(t *testing.T) {
-	r := MustRegistry(nil)
+	r := tool.MustRegistry(nil)
 	if err := r.Add(SearchTool(r)); err != nil {
 		t.Fatal(err)
 	}
 	if got := runSearch(t, r, `{"query":"dive"}`); len(got.Tools) != 0 {
 		t.Fatalf("found %v in an empty registry", got.Tools)
 	}
-	if err := r.Add(&Tool{Name: "submarine", Description: "Dives.", Handler: shelfEcho}); err != nil {
+	if err := r.Add(&tool.Tool{Name: "submarine", Description: "Dives.", Handler: shelfEcho}); err != nil {
 		t.Fatal(err)
 	}
 	want := []Summary{{Name: "submarine", ID: "default:submarine", Description: "Dives.", Served: true}}
@@ -74,7 +75,7 @@ func TestSearchToolSeesToolsThatCameLater(t *testing.T) {
 }
 
 func TestSearchToolIsReadOnly(t *testing.T) {
-	if got := SearchTool(MustRegistry(nil)); got.Risks() != ReadOnly || got.Needs() != 0 {
+	if got := SearchTool(tool.MustRegistry(nil)); got.Risks() != tool.ReadOnly || got.Needs() != 0 {
 		t.Errorf("it has the risks %v and needs %v", got.Risks(), got.Needs())
 	}
 }

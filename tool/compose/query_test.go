@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/tool"
 )
 
 type shelfParams struct {
@@ -25,28 +26,28 @@ type shelfParams struct {
 func shelfNothing(context.Context, shelfParams) (string, error) { return "", nil }
 
 // shelf is a registry with tools that differ in everything a query can ask for.
-func shelf(t testing.TB) *Registry {
+func shelf(t testing.TB) *tool.Registry {
 	t.Helper()
-	return MustRegistry(nil,
-		Must("write-file", "Puts text into a file.", shelfNothing, Mutates, FileWrite, WithTags("files"), WithMetadata(map[string]any{"owner": "core", "cost": 2})),
-		Must("read-file", "Gives the text of a file.", shelfNothing, ReadOnly, WithTags("files", "text"), WithMetadata(map[string]any{"owner": "core", "limits": map[string]any{"kb": 64, "at": []int{1, 2}}})),
-		Must("fetch", "Gets a web page.", func(context.Context, struct {
+	return tool.MustRegistry(nil,
+		tool.Must("write-file", "Puts text into a file.", shelfNothing, tool.Mutates, tool.FileWrite, tool.WithTags("files"), tool.WithMetadata(map[string]any{"owner": "core", "cost": 2})),
+		tool.Must("read-file", "Gives the text of a file.", shelfNothing, tool.ReadOnly, tool.WithTags("files", "text"), tool.WithMetadata(map[string]any{"owner": "core", "limits": map[string]any{"kb": 64, "at": []int{1, 2}}})),
+		tool.Must("fetch", "Gets a web page.", func(context.Context, struct {
 			URL string `json:"url"`
 		},
 		) (string, error) {
 			return "", nil
-		}, NetworkAccess, WithID("web", "2.0.0"), WithTitle("Fetch a page"), WithSearchHint("http download")),
-		&Tool{Name: "wipe", Description: "Deletes a disk.", Risk: Mutates | Dangerous, Handler: shelfEcho},
-		&Tool{Name: "copy", Description: "Copies a file the old way.", Deprecated: "Use write-file.", Tags: []string{"files"}, Handler: shelfEcho},
-		&Tool{Name: "declared", Description: "Runs elsewhere.", Metadata: map[string]any{"owner": nil}},
+		}, tool.NetworkAccess, tool.WithID("web", "2.0.0"), tool.WithTitle("Fetch a page"), tool.WithSearchHint("http download")),
+		&tool.Tool{Name: "wipe", Description: "Deletes a disk.", Risk: tool.Mutates | tool.Dangerous, Handler: shelfEcho},
+		&tool.Tool{Name: "copy", Description: "Copies a file the old way.", Deprecated: "Use write-file.", Tags: []string{"files"}, Handler: shelfEcho},
+		&tool.Tool{Name: "declared", Description: "Runs elsewhere.", Metadata: map[string]any{"owner": nil}},
 	)
 }
 
-func shelfEcho(_ context.Context, input json.RawMessage) (Result, error) {
-	return OK(string(input)), nil
+func shelfEcho(_ context.Context, input json.RawMessage) (tool.Result, error) {
+	return tool.OK(string(input)), nil
 }
 
-func toolNamesOf(tools []*Tool) []string {
+func toolNamesOf(tools []*tool.Tool) []string {
 	out := []string{}
 	for _, t := range tools {
 		out = append(out, t.Name)
@@ -72,11 +73,11 @@ func TestQuery(t *testing.T) {
 		{"tag wanted and not", Query{Tags: []string{"files"}, NoTag: []string{"files"}}, []string{}},
 		{"tag that nobody has", Query{Tags: []string{"x"}}, []string{}},
 
-		{"risk", Query{Risk: Mutates}, []string{"write-file", "wipe"}},
-		{"all of the risks", Query{Risk: Mutates | Dangerous}, []string{"wipe"}},
-		{"none of the risks", Query{NotRisk: Mutates | Dangerous}, []string{"read-file", "fetch", "declared"}},
-		{"needs", Query{Needs: FileWrite}, []string{"write-file"}},
-		{"needs both", Query{Needs: FileWrite | NetworkAccess}, []string{}},
+		{"risk", Query{Risk: tool.Mutates}, []string{"write-file", "wipe"}},
+		{"all of the risks", Query{Risk: tool.Mutates | tool.Dangerous}, []string{"wipe"}},
+		{"none of the risks", Query{NotRisk: tool.Mutates | tool.Dangerous}, []string{"read-file", "fetch", "declared"}},
+		{"needs", Query{Needs: tool.FileWrite}, []string{"write-file"}},
+		{"needs both", Query{Needs: tool.FileWrite | tool.NetworkAccess}, []string{}},
 
 		{"schema key", Query{SchemaKeys: []string{"path"}}, []string{"write-file", "read-file"}},
 		{"schema keys", Query{SchemaKeys: []string{"path", "url"}}, []string{}},
@@ -90,12 +91,12 @@ func TestQuery(t *testing.T) {
 		{"metadata without JSON", Query{Metadata: map[string]any{"owner": math.NaN()}}, []string{}},
 
 		{"namespace", Query{Namespace: "web"}, []string{"fetch"}},
-		{"default namespace", Query{Namespace: DefaultNamespace}, []string{"write-file", "read-file", "wipe", "declared"}},
+		{"default namespace", Query{Namespace: tool.DefaultNamespace}, []string{"write-file", "read-file", "wipe", "declared"}},
 		{"version", Query{Version: "2.0.0"}, []string{"fetch"}},
 		{"other version", Query{Version: "2"}, []string{}},
 
-		{"where", Query{Where: func(t *Tool) bool { return !t.Served() }}, []string{"declared"}},
-		{"where panics", Query{Where: func(t *Tool) bool {
+		{"where", Query{Where: func(t *tool.Tool) bool { return !t.Served() }}, []string{"declared"}},
+		{"where panics", Query{Where: func(t *tool.Tool) bool {
 			if t.Input == nil {
 				panic("no schema")
 			}
@@ -108,10 +109,10 @@ func TestQuery(t *testing.T) {
 		{"limit beyond", Query{Offset: 4, Limit: 9}, all[4:]},
 		{"offset beyond", Query{Offset: 9}, []string{}},
 		{"negative is nothing", Query{Offset: -1, Limit: -1}, all},
-		{"limit after where", Query{Limit: 1, Where: func(t *Tool) bool { return t.Name > "r" }}, []string{"write-file"}},
+		{"limit after where", Query{Limit: 1, Where: func(t *tool.Tool) bool { return t.Name > "r" }}, []string{"write-file"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, toolNamesOf(shelf(t).Query(c.q))); diff != "" {
+			if diff := cmp.Diff(c.want, toolNamesOf(Find(shelf(t), c.q))); diff != "" {
 				t.Errorf("tools (-want +got):\n%s", diff)
 			}
 		})
@@ -142,7 +143,7 @@ func TestQueryText(t *testing.T) {
 		{"dangerous mutating", []string{"wipe", "write-file"}}, // more words first
 	} {
 		t.Run(c.text, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, toolNamesOf(shelf(t).Query(Query{Text: c.text}))); diff != "" {
+			if diff := cmp.Diff(c.want, toolNamesOf(Find(shelf(t), Query{Text: c.text}))); diff != "" {
 				t.Errorf("tools (-want +got):\n%s", diff)
 			}
 		})
@@ -150,22 +151,22 @@ func TestQueryText(t *testing.T) {
 }
 
 func TestQueryTextKeepsToTheOtherConditions(t *testing.T) {
-	got := toolNamesOf(shelf(t).Query(Query{Text: "file", Risk: Mutates, Limit: 1}))
+	got := toolNamesOf(Find(shelf(t), Query{Text: "file", Risk: tool.Mutates, Limit: 1}))
 	if diff := cmp.Diff([]string{"write-file"}, got); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
 }
 
 func TestQueryOrdersVersionsOfATool(t *testing.T) {
-	r := MustRegistry(nil)
+	r := tool.MustRegistry(nil)
 	for _, version := range []string{"3", "1", "2"} {
-		if err := r.Add(&Tool{Name: "a", Description: "A.", Version: version}); err != nil {
+		if err := r.Add(&tool.Tool{Name: "a", Description: "A.", Version: version}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for text, want := range map[string][]string{"": {"3", "1", "2"}, "a": {"1", "2", "3"}} {
 		got := []string{}
-		for _, found := range r.Query(Query{Text: text}) {
+		for _, found := range Find(r, Query{Text: text}) {
 			got = append(got, found.Version)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -180,7 +181,7 @@ func TestSchemaKeysAreInTheOrderOfTheSchema(t *testing.T) {
 		`{"type":"object","properties":{}}`: nil,
 		`{"type":"object"}`:                 nil,
 	} {
-		got := (&Tool{Input: schema.MustParse(text)}).schemaKeys()
+		got := schemaKeys(&tool.Tool{Input: schema.MustParse(text)})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
@@ -191,7 +192,7 @@ func TestSchemaKeysAreInTheOrderOfTheSchema(t *testing.T) {
 // halves: the tools "even" and "odd" are only ever there together.
 func TestQueriesWhileToolsChange(t *testing.T) {
 	r := shelf(t)
-	pair := []*Tool{{Name: "even", Description: "One of a pair."}, {Name: "odd", Description: "One of a pair."}}
+	pair := []*tool.Tool{{Name: "even", Description: "One of a pair."}, {Name: "odd", Description: "One of a pair."}}
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
@@ -205,18 +206,18 @@ func TestQueriesWhileToolsChange(t *testing.T) {
 		})
 		wg.Go(func() {
 			for i := range 100 {
-				_ = r.Add(&Tool{Name: "t" + strconv.Itoa(i), Description: "Another."})
+				_ = r.Add(&tool.Tool{Name: "t" + strconv.Itoa(i), Description: "Another."})
 			}
 		})
 		wg.Go(func() {
 			for range 50 {
-				if got := r.Query(Query{Text: "pair", Where: func(*Tool) bool { return len(r.Tools()) > 0 }}); len(got)%2 != 0 {
+				if got := Find(r, Query{Text: "pair", Where: func(*tool.Tool) bool { return len(r.Tools()) > 0 }}); len(got)%2 != 0 {
 					t.Errorf("half of a change: %v", toolNamesOf(got))
 				}
 				if _, err := json.Marshal(r); err != nil {
 					t.Error(err)
 				}
-				r.Summaries()
+				Summarise(r.Tools())
 			}
 		})
 	}
@@ -224,15 +225,15 @@ func TestQueriesWhileToolsChange(t *testing.T) {
 }
 
 func BenchmarkQuery(b *testing.B) {
-	r := MustRegistry(nil)
+	r := tool.MustRegistry(nil)
 	for i := range 200 {
-		_ = r.Add(Must(fmt.Sprintf("tool-%d", i), "Gives the text of a file, in whole or in part.", shelfNothing, WithTags("files")))
+		_ = r.Add(tool.Must(fmt.Sprintf("tool-%d", i), "Gives the text of a file, in whole or in part.", shelfNothing, tool.WithTags("files")))
 	}
 	for name, q := range map[string]Query{"tags": {Tags: []string{"files"}}, "text": {Text: "read file"}, "keys": {SchemaKeys: []string{"path"}}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r.Query(q)
+				Find(r, q)
 			}
 		})
 	}

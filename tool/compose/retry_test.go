@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 var busy = tool.Errorf(tool.CategoryTransient, "busy")
@@ -37,34 +38,34 @@ func TestRetryTriesAgainWhatMaySucceedLater(t *testing.T) {
 	cases := []struct {
 		name     string
 		failures []error
-		opts     tool.RetryOptions
+		opts     compose.RetryOptions
 		risk     tool.Risk
 		limit    time.Duration
 		ran      []time.Duration
 		want     string
 	}{
-		{"it succeeds", nil, tool.RetryOptions{}, 0, 0, []time.Duration{0}, `{"n":1}`},
-		{"three attempts", []error{busy, busy, busy, busy}, tool.RetryOptions{}, 0, 0, []time.Duration{0, 0, 0}, "busy (tried 3 times)"},
-		{"the second succeeds", []error{busy}, tool.RetryOptions{Delay: s}, 0, 0, []time.Duration{0, s}, `{"n":1}`},
-		{"the same delay", []error{busy, busy, busy}, tool.RetryOptions{Attempts: 4, Delay: s}, 0, 0, []time.Duration{0, s, 2 * s, 3 * s}, `{"n":1}`},
-		{"a doubled delay", []error{busy, busy, busy}, tool.RetryOptions{Attempts: 4, Delay: s, Exponential: true}, 0, 0, []time.Duration{0, s, 3 * s, 7 * s}, `{"n":1}`},
-		{"a bounded delay", []error{busy, busy, busy}, tool.RetryOptions{Attempts: 4, Delay: s, Exponential: true, MaxDelay: 3 * s}, 0, 0, []time.Duration{0, s, 3 * s, 6 * s}, `{"n":1}`},
-		{"the failure says when", []error{later}, tool.RetryOptions{Delay: s}, 0, 0, []time.Duration{0, 5 * s}, `{"n":1}`},
-		{"later than allowed", []error{later}, tool.RetryOptions{MaxDelay: s}, 0, 0, []time.Duration{0}, "busy"},
-		{"later than the call lasts", []error{later}, tool.RetryOptions{}, 0, 4 * s, []time.Duration{0}, "busy"},
-		{"not retryable", []error{errors.New("broken")}, tool.RetryOptions{}, 0, 0, []time.Duration{0}, "Error: broken"},
-		{"denied, whatever is said", []error{denied}, tool.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0}, "no"},
-		{"as one says", []error{errors.New("broken")}, tool.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
-		{"a timeout", []error{context.DeadlineExceeded}, tool.RetryOptions{}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
-		{"a timeout of what mutates", []error{context.DeadlineExceeded}, tool.RetryOptions{}, tool.Mutates, 0, []time.Duration{0}, "The tool did not finish in time."},
-		{"a timeout of what is dangerous", []error{context.DeadlineExceeded}, tool.RetryOptions{}, tool.Dangerous, 0, []time.Duration{0}, "The tool did not finish in time."},
-		{"what mutates and says that it may", []error{busy}, tool.RetryOptions{}, tool.Mutates, 0, []time.Duration{0, 0}, `{"n":1}`},
+		{"it succeeds", nil, compose.RetryOptions{}, 0, 0, []time.Duration{0}, `{"n":1}`},
+		{"three attempts", []error{busy, busy, busy, busy}, compose.RetryOptions{}, 0, 0, []time.Duration{0, 0, 0}, "busy (tried 3 times)"},
+		{"the second succeeds", []error{busy}, compose.RetryOptions{Delay: s}, 0, 0, []time.Duration{0, s}, `{"n":1}`},
+		{"the same delay", []error{busy, busy, busy}, compose.RetryOptions{Attempts: 4, Delay: s}, 0, 0, []time.Duration{0, s, 2 * s, 3 * s}, `{"n":1}`},
+		{"a doubled delay", []error{busy, busy, busy}, compose.RetryOptions{Attempts: 4, Delay: s, Exponential: true}, 0, 0, []time.Duration{0, s, 3 * s, 7 * s}, `{"n":1}`},
+		{"a bounded delay", []error{busy, busy, busy}, compose.RetryOptions{Attempts: 4, Delay: s, Exponential: true, MaxDelay: 3 * s}, 0, 0, []time.Duration{0, s, 3 * s, 6 * s}, `{"n":1}`},
+		{"the failure says when", []error{later}, compose.RetryOptions{Delay: s}, 0, 0, []time.Duration{0, 5 * s}, `{"n":1}`},
+		{"later than allowed", []error{later}, compose.RetryOptions{MaxDelay: s}, 0, 0, []time.Duration{0}, "busy"},
+		{"later than the call lasts", []error{later}, compose.RetryOptions{}, 0, 4 * s, []time.Duration{0}, "busy"},
+		{"not retryable", []error{errors.New("broken")}, compose.RetryOptions{}, 0, 0, []time.Duration{0}, "Error: broken"},
+		{"denied, whatever is said", []error{denied}, compose.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0}, "no"},
+		{"as one says", []error{errors.New("broken")}, compose.RetryOptions{ShouldRetry: func(tool.Result) bool { return true }}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
+		{"a timeout", []error{context.DeadlineExceeded}, compose.RetryOptions{}, 0, 0, []time.Duration{0, 0}, `{"n":1}`},
+		{"a timeout of what mutates", []error{context.DeadlineExceeded}, compose.RetryOptions{}, tool.Mutates, 0, []time.Duration{0}, "The tool did not finish in time."},
+		{"a timeout of what is dangerous", []error{context.DeadlineExceeded}, compose.RetryOptions{}, tool.Dangerous, 0, []time.Duration{0}, "The tool did not finish in time."},
+		{"what mutates and says that it may", []error{busy}, compose.RetryOptions{}, tool.Mutates, 0, []time.Duration{0, 0}, `{"n":1}`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var ran []time.Duration
-				retried := tool.Retry(flaky(&ran, c.failures), c.opts, c.risk)
+				retried := compose.Retry(flaky(&ran, c.failures), c.opts, c.risk)
 				r := retried.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), Timeout: c.limit})
 				if got := r.Render(); got != c.want {
 					t.Errorf("result = %q, want %q", got, c.want)
@@ -80,7 +81,7 @@ func TestRetryTriesAgainWhatMaySucceedLater(t *testing.T) {
 func TestRetryStopsWaitingWhenTheCallIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran []time.Duration
-		retried := tool.Retry(flaky(&ran, []error{busy}), tool.RetryOptions{Delay: time.Hour})
+		retried := compose.Retry(flaky(&ran, []error{busy}), compose.RetryOptions{Delay: time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		r := retried.Run(ctx, tool.Call{Input: json.RawMessage(`{"n":1}`)})
@@ -99,7 +100,7 @@ func TestOnRetryHearsOfEachFurtherAttempt(t *testing.T) {
 			Wait    time.Duration
 		}
 		var got []heard
-		retried := tool.Retry(flaky(&ran, []error{busy, busy, busy}), tool.RetryOptions{
+		retried := compose.Retry(flaky(&ran, []error{busy, busy, busy}), compose.RetryOptions{
 			Delay: time.Second, OnRetry: func(_ context.Context, attempt int, failed tool.Result, wait time.Duration) {
 				got = append(got, heard{attempt, failed.Render(), wait})
 			},
@@ -115,8 +116,8 @@ func TestOnRetryHearsOfEachFurtherAttempt(t *testing.T) {
 func TestRetry_BrokenConnectionOfAMutatingToolIsNotTriedAgain(t *testing.T) {
 	for risk, want := range map[tool.Risk]int{tool.ReadOnly: 3, tool.Mutates: 1, tool.Dangerous: 1} {
 		ran := 0
-		part := doing(func(context.Context) (tool.Result, error) { ran++; return tool.Result{}, syscall.ECONNRESET }, risk)
-		if r := tool.Retry(part, tool.RetryOptions{}).Run(t.Context(), tool.Call{}); r.OK() || ran != want {
+		part := tool.Must("send", "Sends.", func(context.Context, tool.None) (tool.Result, error) { ran++; return tool.Result{}, syscall.ECONNRESET }, risk)
+		if r := compose.Retry(part, compose.RetryOptions{}).Run(t.Context(), tool.Call{}); r.OK() || ran != want {
 			t.Errorf("%s: ran %d times, want %d", risk, ran, want)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 type request struct {
@@ -38,7 +39,7 @@ func openTool(text string) *tool.Tool {
 }
 
 func TestBoundArgumentsAreFixedAndUnseen(t *testing.T) {
-	b, err := tool.Bind(fetchTool(), map[string]any{"method": "GET", "tries": 2}, tool.WithName("get", "Gets."))
+	b, err := compose.Bind(fetchTool(), map[string]any{"method": "GET", "tries": 2}, tool.WithName("get", "Gets."))
 	b = sound(t, b, err)
 	want := `{"type":"object","properties":{"url":{"type":"string","description":"where <to>"},` +
 		`"header":{"type":["object","null"],"additionalProperties":{"type":"string"}}},"required":["url"],"additionalProperties":false}`
@@ -58,14 +59,14 @@ func TestTheModelCannotGiveABoundArgument(t *testing.T) {
 	text := `{"type":"object","properties":{"a":{},"b":{}}}`
 	for _, input := range []string{`{"a":2}`, `{"A":2}`, `{"b":1,"a":null}`, `{"\u0061":2}`} {
 		t.Run(input, func(t *testing.T) {
-			b, err := tool.Bind(openTool(text), map[string]any{"a": 1})
+			b, err := compose.Bind(openTool(text), map[string]any{"a": 1})
 			r := runComposed(sound(t, b, err), input)
 			if r.Outcome != tool.Failed || r.Err.Code != tool.CodeInvalidInput || !strings.Contains(r.Render(), "is fixed; leave it out") {
 				t.Errorf("%s: %s, want that it is fixed", r.Outcome, r.Render())
 			}
 		})
 	}
-	b, err := tool.Bind(fetchTool(), map[string]any{"method": "GET"})
+	b, err := compose.Bind(fetchTool(), map[string]any{"method": "GET"})
 	if r := runComposed(sound(t, b, err), `{"url":"x","method":"DELETE"}`); r.OK() || r.Err.Category != tool.CategoryValidation {
 		t.Errorf("%s: %s, want a refusal", r.Outcome, r.Render())
 	}
@@ -73,7 +74,7 @@ func TestTheModelCannotGiveABoundArgument(t *testing.T) {
 
 func TestRulesAboutSeveralArgumentsHoldForTheWhole(t *testing.T) {
 	text := `{"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["c"]}],"minProperties":2,"dependentRequired":{"a":["b"]}}`
-	b, err := tool.Bind(openTool(text), map[string]any{"a": 1})
+	b, err := compose.Bind(openTool(text), map[string]any{"a": 1})
 	b = sound(t, b, err)
 	if r := runComposed(b, `{"b":2}`); r.Render() != `{"A":1,"B":2}` {
 		t.Errorf("result = %s, want a success", r.Render())
@@ -87,7 +88,7 @@ func TestADryRunOfABoundToolHasItsArguments(t *testing.T) {
 	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) {
 		return tool.Say("would " + string(input)), nil
 	})
-	b, err := tool.Bind(fetchTool(dry), map[string]any{"method": "GET"})
+	b, err := compose.Bind(fetchTool(dry), map[string]any{"method": "GET"})
 	r := sound(t, b, err).Run(t.Context(), tool.Call{Input: json.RawMessage(`{"url":"x"}`), DryRun: true})
 	if got, want := r.Render(), `would {"url":"x","method":"GET"}`; got != want || !r.DryRun {
 		t.Errorf("result = %q, want %q", got, want)
@@ -95,13 +96,13 @@ func TestADryRunOfABoundToolHasItsArguments(t *testing.T) {
 }
 
 func TestExamplesOfThePartAreNotThoseOfABoundTool(t *testing.T) {
-	b, err := tool.Bind(fetchTool(tool.WithExamples(tool.Example{Input: json.RawMessage(`{"url":"x","method":"GET"}`)})), map[string]any{"method": "GET"})
+	b, err := compose.Bind(fetchTool(tool.WithExamples(tool.Example{Input: json.RawMessage(`{"url":"x","method":"GET"}`)})), map[string]any{"method": "GET"})
 	if b = sound(t, b, err); len(b.Examples) != 0 {
 		t.Errorf("examples = %v, want none", b.Examples)
 	}
 	lenient := openTool(`{"type":"object","properties":{"a":{}}}`)
 	lenient.Examples = []tool.Example{{Input: json.RawMessage(`{"a":1}`)}}
-	b, err = tool.Bind(lenient, map[string]any{"a": 1})
+	b, err = compose.Bind(lenient, map[string]any{"a": 1})
 	if b = sound(t, b, err); len(b.Examples) != 0 {
 		t.Errorf("examples of a schema that takes more than it says = %v, want none", b.Examples)
 	}
@@ -132,7 +133,7 @@ func TestBindRefusesWhatCannotBeFixed(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := tool.Bind(c.part, c.values); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := compose.Bind(c.part, c.values); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error = %v, want %q in it", err, c.want)
 			}
 		})

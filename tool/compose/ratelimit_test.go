@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -13,11 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 func TestACallOverTheLimitFailsAndSaysWhenToTryAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited := tool.RateLimited(adder("add", 1), tool.RateOptions{Calls: 2, Per: 10 * time.Second})
+		limited := compose.RateLimited(adder("add", 1), compose.RateOptions{Calls: 2, Per: 10 * time.Second})
 		run := func(input string) tool.Result {
 			return limited.Run(t.Context(), tool.Call{Input: json.RawMessage(input)})
 		}
@@ -59,7 +60,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 			ran[p.N] = time.Since(began)
 			return p, nil
 		})
-		limited := tool.RateLimited(part, tool.RateOptions{Calls: 2, Per: 10 * time.Second, Wait: true})
+		limited := compose.RateLimited(part, compose.RateOptions{Calls: 2, Per: 10 * time.Second, Wait: true})
 		var wg sync.WaitGroup
 		for _, input := range []string{`{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":4}`, `{"n":5}`} {
 			wg.Go(func() {
@@ -79,7 +80,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 
 func TestACallThatLeavesTheQueueTakesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limited := tool.RateLimited(adder("add", 1), tool.RateOptions{Per: 10 * time.Second, Wait: true})
+		limited := compose.RateLimited(adder("add", 1), compose.RateOptions{Per: 10 * time.Second, Wait: true})
 		input := json.RawMessage(`{"n":1}`)
 		limited.Run(t.Context(), tool.Call{Input: input})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -98,7 +99,7 @@ func TestACallThatLeavesTheQueueTakesNoTurn(t *testing.T) {
 
 func TestRetryWaitsForARateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		patient := tool.Retry(tool.RateLimited(adder("add", 1), tool.RateOptions{Per: time.Minute}), tool.RetryOptions{})
+		patient := compose.Retry(compose.RateLimited(adder("add", 1), compose.RateOptions{Per: time.Minute}), compose.RetryOptions{})
 		for i, want := range []time.Duration{0, time.Minute} {
 			if r := patient.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)}); !r.OK() || r.Duration != want {
 				t.Errorf("call %d: %s after %s, want a success after %s", i, r.Outcome, r.Duration, want)

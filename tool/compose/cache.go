@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"container/list"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/tool"
 )
 
 // CacheOptions configures [Cached]. The zero value is ready to use.
@@ -36,8 +37,8 @@ type CacheOptions struct {
 // run is stopped when nobody waits for it any more. A failure of it is that of all who wait.
 //
 // The error refuses a tool that mutates or is dangerous, unless CacheMutating is set.
-func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
-	if err := checkParts("Cached", []*Tool{t}); err != nil {
+func Cached(t *tool.Tool, o CacheOptions, opts ...tool.Option) (*tool.Tool, error) {
+	if err := checkParts("Cached", []*tool.Tool{t}); err != nil {
 		return nil, err
 	}
 	if o.MaxEntries <= 0 {
@@ -48,8 +49,8 @@ func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
 	}
 	c := &cache{CacheOptions: o, part: t, entries: map[string]*list.Element{}, flights: map[string]*flight{}}
 	cached := wrap(t, opts, c.run)
-	if risk := cached.Risks() & (Mutates | Dangerous); risk != 0 && !o.CacheMutating {
-		return nil, fmt.Errorf("tool: %q: Cached: its risk is %s, and a result from the cache does nothing; "+
+	if risk := cached.Risks() & (tool.Mutates | tool.Dangerous); risk != 0 && !o.CacheMutating {
+		return nil, fmt.Errorf("compose: %q: Cached: its risk is %s, and a result from the cache does nothing; "+
 			"set CacheMutating if that is what you want", t.Name, risk)
 	}
 	return cached, cached.Check()
@@ -57,7 +58,7 @@ func Cached(t *Tool, o CacheOptions, opts ...Option) (*Tool, error) {
 
 type cache struct {
 	CacheOptions
-	part *Tool
+	part *tool.Tool
 
 	mu      sync.Mutex
 	entries map[string]*list.Element // of *entry
@@ -67,19 +68,19 @@ type cache struct {
 
 type entry struct {
 	key    string
-	result Result
+	result tool.Result
 	stored time.Time
 }
 
 // A flight is a run for which one or more callers wait.
 type flight struct {
 	done    chan struct{}
-	result  Result // once done is closed
-	waiting int    // under the cache's lock
+	result  tool.Result // once done is closed
+	waiting int         // under the cache's lock
 	stop    context.CancelFunc
 }
 
-func (c *cache) run(ctx context.Context, input json.RawMessage, dry bool) (Result, error) {
+func (c *cache) run(ctx context.Context, input json.RawMessage, dry bool) (tool.Result, error) {
 	key := c.Key(ctx, input)
 	if dry || key == "" {
 		return runPart(ctx, c.part, input, dry), nil
@@ -93,12 +94,12 @@ func (c *cache) run(ctx context.Context, input json.RawMessage, dry bool) (Resul
 	case <-f.done:
 		return f.result, nil
 	case <-ctx.Done():
-		return Result{}, ctx.Err()
+		return tool.Result{}, ctx.Err()
 	}
 }
 
 // join gives a known result, or a flight to wait for.
-func (c *cache) join(ctx context.Context, key string, input json.RawMessage) (Result, *flight) {
+func (c *cache) join(ctx context.Context, key string, input json.RawMessage) (tool.Result, *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r, ok := c.lookupLocked(key); ok {
@@ -108,24 +109,24 @@ func (c *cache) join(ctx context.Context, key string, input json.RawMessage) (Re
 	if f == nil {
 		f = &flight{done: make(chan struct{})}
 		var running context.Context
-		running, f.stop = context.WithCancel(&flightContext{context.WithoutCancel(ctx), ctx})
+		running, f.stop = context.WithCancel(tool.Detach(ctx))
 		c.flights[key] = f
 		go c.fly(running, key, input, f)
 	}
 	f.waiting++
-	return Result{}, f
+	return tool.Result{}, f
 }
 
-func (c *cache) lookupLocked(key string) (Result, bool) {
+func (c *cache) lookupLocked(key string) (tool.Result, bool) {
 	el := c.entries[key]
 	if el == nil {
-		return Result{}, false
+		return tool.Result{}, false
 	}
 	e := el.Value.(*entry)
 	if c.TTL > 0 && time.Since(e.stored) >= c.TTL {
 		c.recent.Remove(el)
 		delete(c.entries, key)
-		return Result{}, false
+		return tool.Result{}, false
 	}
 	c.recent.MoveToFront(el)
 	return e.result, true
@@ -145,7 +146,7 @@ func (c *cache) fly(ctx context.Context, key string, input json.RawMessage, f *f
 	close(f.done)
 }
 
-func (c *cache) storeLocked(key string, r Result) {
+func (c *cache) storeLocked(key string, r tool.Result) {
 	if old := c.entries[key]; old != nil {
 		c.recent.Remove(old)
 	}
@@ -169,18 +170,4 @@ func (c *cache) leave(key string, f *flight) {
 	if c.flights[key] == f {
 		delete(c.flights, key)
 	}
-}
-
-// A flightContext is the context of the first caller without its end. Once that caller has left, its
-// call is over: nothing may be told about it any more.
-type flightContext struct {
-	context.Context
-	caller context.Context
-}
-
-func (c *flightContext) Value(key any) any {
-	if _, ok := key.(runningKey); ok && c.caller.Err() != nil {
-		return nil
-	}
-	return c.Context.Value(key)
 }

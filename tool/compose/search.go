@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"context"
+	"github.com/drover-agents/drover/tool"
 	"slices"
 	"strings"
 	"unicode"
@@ -27,17 +28,17 @@ type searchReply struct {
 // SearchTool makes the tool "search-tools", which lets a model find tools of the registry by what
 // they do. It is read-only, and shows neither tools that are deprecated or not served nor itself.
 // It sees the tools that the registry has at the time of a call.
-func SearchTool(r *Registry) *Tool {
-	return Must(searchToolName,
+func SearchTool(r *tool.Registry) *tool.Tool {
+	return tool.Must(searchToolName,
 		"Finds tools by words in their names, tags, parameters and descriptions. Use it when you need a tool whose name you do not know.",
-		func(_ context.Context, p searchParams) (Reply[searchReply], error) {
+		func(_ context.Context, p searchParams) (tool.Reply[searchReply], error) {
 			if p.Limit <= 0 {
 				p.Limit = searchToolLimit
 			}
-			found := r.Query(Query{Text: p.Query, Where: func(t *Tool) bool { return t.Served() && t.Name != searchToolName }})
+			found := Find(r, Query{Text: p.Query, Where: func(t *tool.Tool) bool { return t.Served() && t.Name != searchToolName }})
 			shown := found[:min(p.Limit, len(found))]
-			return Reply[searchReply]{Value: searchReply{Tools: Summarise(shown), More: len(found) - len(shown)}}, nil
-		}, ReadOnly, WithTitle("Search tools"))
+			return tool.Reply[searchReply]{Value: searchReply{Tools: Summarise(shown), More: len(found) - len(shown)}}, nil
+		}, tool.ReadOnly, tool.WithTitle("Search tools"))
 }
 
 // What a word counts in a place where it is found. A part of a word counts half.
@@ -54,7 +55,7 @@ const proseWord = 3
 
 // score says how well the tool fits the words; zero means not at all. Each word counts once, where
 // it counts most.
-func (t *Tool) score(words []string) int {
+func score(t *tool.Tool, words []string) int {
 	if len(words) == 0 {
 		return 0
 	}
@@ -66,7 +67,7 @@ func (t *Tool) score(words []string) int {
 		{splitWords(t.Name), nameWeight, false},
 		{splitWords(strings.Join(t.Tags, " ")), tagWeight, false},
 		{splitWords(t.Title + " " + t.SearchHint), tagWeight, true},
-		{splitWords(strings.Join(t.schemaKeys(), " ")), keyWeight, false},
+		{splitWords(strings.Join(schemaKeys(t), " ")), keyWeight, false},
 		{splitWords(t.Description), descriptionWeight, true},
 	}
 	sum := 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/schema"
+	"github.com/drover-agents/drover/tool"
 )
 
 // ParallelOptions configures [Parallel]. The zero value runs all parts at once, and the first that
@@ -28,13 +29,13 @@ type ParallelOptions struct {
 // Parallel makes a tool that gives the same input to all parts, at the same time. Its value is an
 // object with the value of each part under the part's name, or its message where it has no value.
 //
-// The parts must describe the same parameters, or none; where they do not, say with [WithInput] what
+// The parts must describe the same parameters, or none; where they do not, say with [tool.WithInput] what
 // the whole takes, and bring each part to take it with [Preprocess] or [Bind]. A joint schema cannot
 // be made of theirs: parts that refuse what they do not know cannot be satisfied together.
 //
 // A part that needs approval or is denied counts before one that failed, and that before one that
 // was stopped because of it.
-func Parallel(name, description string, parts []*Tool, o ParallelOptions, opts ...Option) (*Tool, error) {
+func Parallel(name, description string, parts []*tool.Tool, o ParallelOptions, opts ...tool.Option) (*tool.Tool, error) {
 	if err := checkParts(name, parts); err != nil {
 		return nil, err
 	}
@@ -44,20 +45,20 @@ func Parallel(name, description string, parts []*Tool, o ParallelOptions, opts .
 		t.Input = nil // an option may say it
 	}
 	p := &parallel{whole: t, parts: slices.Clone(parts), ParallelOptions: o}
-	t.handle(allServed(parts), allDry(parts), p.run)
-	t.assemble(parts, opts)
+	handle(t, allServed(parts), allDry(parts), p.run)
+	assemble(t, parts, opts)
 	if t.Input == nil && problem != nil {
-		return nil, fmt.Errorf("tool: %q: %w", name, problem)
+		return nil, fmt.Errorf("compose: %q: %w", name, problem)
 	}
 	if err := uniqueNames(parts); err != nil {
-		return nil, fmt.Errorf("tool: %q: %w", name, err)
+		return nil, fmt.Errorf("compose: %q: %w", name, err)
 	}
 	return t, t.Check()
 }
 
 // commonInput is the schema that all parts have, leaving out those that take any object.
-func commonInput(parts []*Tool) (*schema.Schema, error) {
-	var common *Tool
+func commonInput(parts []*tool.Tool) (*schema.Schema, error) {
+	var common *tool.Tool
 	for _, part := range parts {
 		switch {
 		case part.Input == nil:
@@ -74,7 +75,7 @@ func commonInput(parts []*Tool) (*schema.Schema, error) {
 	return common.Input, nil
 }
 
-func uniqueNames(parts []*Tool) error {
+func uniqueNames(parts []*tool.Tool) error {
 	seen := map[string]bool{}
 	for _, part := range parts {
 		if seen[part.Name] {
@@ -87,11 +88,11 @@ func uniqueNames(parts []*Tool) error {
 
 type parallel struct {
 	ParallelOptions
-	whole *Tool
-	parts []*Tool
+	whole *tool.Tool
+	parts []*tool.Tool
 }
 
-func (p *parallel) run(ctx context.Context, input json.RawMessage, dry bool) (Result, error) {
+func (p *parallel) run(ctx context.Context, input json.RawMessage, dry bool) (tool.Result, error) {
 	results, first := p.runAll(ctx, input, dry)
 	if i := p.culprit(results, first); i >= 0 {
 		return blame(p.parts[i], results[i]), nil
@@ -100,7 +101,7 @@ func (p *parallel) run(ctx context.Context, input json.RawMessage, dry bool) (Re
 }
 
 // runAll runs the parts and waits for all of them. first is the one that stopped the others, or -1.
-func (p *parallel) runAll(ctx context.Context, input json.RawMessage, dry bool) (results []Result, first int) {
+func (p *parallel) runAll(ctx context.Context, input json.RawMessage, dry bool) (results []tool.Result, first int) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	limit := p.Concurrency
@@ -112,7 +113,7 @@ func (p *parallel) runAll(ctx context.Context, input json.RawMessage, dry bool) 
 		once  sync.Once
 		slots = make(chan struct{}, limit)
 	)
-	results, first = make([]Result, len(p.parts)), -1
+	results, first = make([]tool.Result, len(p.parts)), -1
 	for i, part := range p.parts {
 		slots <- struct{}{} // a part that does not stop in time gives its place up nonetheless: see Run
 		wg.Go(func() {
@@ -131,8 +132,8 @@ func (p *parallel) runAll(ctx context.Context, input json.RawMessage, dry bool) 
 }
 
 // culprit is the part whose outcome is that of the whole; -1 if the whole succeeds.
-func (p *parallel) culprit(results []Result, first int) int {
-	for _, outcome := range []Outcome{Denied, NeedsApproval} {
+func (p *parallel) culprit(results []tool.Result, first int) int {
+	for _, outcome := range []tool.Outcome{tool.Denied, tool.NeedsApproval} {
 		if i := firstWith(results, outcome); i >= 0 {
 			return i
 		}
@@ -140,33 +141,33 @@ func (p *parallel) culprit(results []Result, first int) int {
 	if first >= 0 {
 		return first
 	}
-	if i := firstWith(results, Cancelled); i >= 0 {
+	if i := firstWith(results, tool.Cancelled); i >= 0 {
 		return i
 	}
-	if firstWith(results, Success) < 0 {
+	if firstWith(results, tool.Success) < 0 {
 		return 0
 	}
 	return -1
 }
 
-func firstWith(results []Result, outcome Outcome) int {
-	return slices.IndexFunc(results, func(r Result) bool { return r.Outcome == outcome })
+func firstWith(results []tool.Result, outcome tool.Outcome) int {
+	return slices.IndexFunc(results, func(r tool.Result) bool { return r.Outcome == outcome })
 }
 
 // partFailure is what stands in place of the value of a part that failed.
 type partFailure struct {
 	Error struct {
-		Code      string   `json:"code,omitzero"`
-		Category  Category `json:"category,omitzero"`
-		Message   string   `json:"message"`
-		Retryable bool     `json:"retryable,omitzero"`
+		Code      string        `json:"code,omitzero"`
+		Category  tool.Category `json:"category,omitzero"`
+		Message   string        `json:"message"`
+		Retryable bool          `json:"retryable,omitzero"`
 	} `json:"error"`
 }
 
 // join makes one result of all. Where values are hidden, the model reads the messages of the parts.
-func (p *parallel) join(results []Result) Result {
+func (p *parallel) join(results []tool.Result) tool.Result {
 	values := make(map[string]json.RawMessage, len(results))
-	whole := Result{Outcome: Success, Value: values, HideValue: p.whole.HideValue}
+	whole := tool.Result{Outcome: tool.Success, Value: values, HideValue: p.whole.HideValue}
 	var messages []string
 	for i, r := range results {
 		name := p.parts[i].Name
@@ -174,7 +175,7 @@ func (p *parallel) join(results []Result) Result {
 		whole.Images = append(whole.Images, r.Images...)
 		whole.HideValue = whole.HideValue || r.HideValue
 		if text := r.Message; !r.OK() {
-			messages = append(messages, name+": "+r.problem())
+			messages = append(messages, name+": "+r.Render())
 		} else if text != "" {
 			messages = append(messages, name+": "+text)
 		}
@@ -185,12 +186,12 @@ func (p *parallel) join(results []Result) Result {
 	return whole
 }
 
-func placeOf(r Result) json.RawMessage {
+func placeOf(r tool.Result) json.RawMessage {
 	if !r.OK() {
 		var f partFailure
 		f.Error.Code, f.Error.Category = r.Err.Code, r.Err.Category
 		f.Error.Message, f.Error.Retryable = r.Err.Message, r.Err.Retryable
-		raw, _ := marshalPlain(f) // strings always have a JSON form
+		raw, _ := plainjson.TryMarshal(f) // strings always have a JSON form
 		return raw
 	}
 	if raw := jsonOf(r); raw != nil {
@@ -198,8 +199,8 @@ func placeOf(r Result) json.RawMessage {
 	}
 	text := r.Message
 	if r.Value != nil {
-		text = Unserializable
+		text = tool.Unserializable
 	}
-	raw, _ := marshalPlain(text)
+	raw, _ := plainjson.TryMarshal(text)
 	return raw
 }

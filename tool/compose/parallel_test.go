@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -16,11 +16,12 @@ import (
 
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
-func parallel(t *testing.T, o tool.ParallelOptions, parts ...*tool.Tool) *tool.Tool {
+func parallel(t *testing.T, o compose.ParallelOptions, parts ...*tool.Tool) *tool.Tool {
 	t.Helper()
-	p, err := tool.Parallel("all", "All at once.", parts, o)
+	p, err := compose.Parallel("all", "All at once.", parts, o)
 	return sound(t, p, err)
 }
 
@@ -38,7 +39,7 @@ func slowTool(name string, d time.Duration, err error) *tool.Tool {
 
 func TestParallelPartsGiveAnObjectByTheirNames(t *testing.T) {
 	p := parallel(
-		t, tool.ParallelOptions{}, adder("ten", 10), adder("one", 1), answering("list", tool.OK([]string{"x"})),
+		t, compose.ParallelOptions{}, adder("ten", 10), adder("one", 1), answering("list", tool.OK([]string{"x"})),
 		answering("text", tool.Say("done")), answering("odd", tool.OK(func() {})), answering("picture", tool.Result{Value: true, Images: []tool.Image{{MIMEType: "image/png"}}}),
 	)
 	r := runComposed(p, `{"n":5}`)
@@ -56,7 +57,7 @@ func TestParallelPartsGiveAnObjectByTheirNames(t *testing.T) {
 
 func TestTheFirstFailureStopsTheOtherParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := parallel(t, tool.ParallelOptions{}, slowTool("long", time.Hour, nil), slowTool("bad", time.Second, errors.New("no luck")), slowTool("worse", time.Minute, errors.New("late")))
+		p := parallel(t, compose.ParallelOptions{}, slowTool("long", time.Hour, nil), slowTool("bad", time.Second, errors.New("no luck")), slowTool("worse", time.Minute, errors.New("late")))
 		began := time.Now()
 		r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)})
 		if got, want := r.Render(), "Part bad: Error: no luck"; got != want || r.Outcome != tool.Failed {
@@ -87,7 +88,7 @@ func TestCollectedPartsComeToTheirEnd(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			r := runComposed(parallel(t, tool.ParallelOptions{Collect: true}, c.parts...), `{"n":1}`)
+			r := runComposed(parallel(t, compose.ParallelOptions{Collect: true}, c.parts...), `{"n":1}`)
 			if r.Outcome != c.want || !strings.HasPrefix(r.Render(), c.text) {
 				t.Errorf("%s: %s, want %s: %s", r.Outcome, r.Render(), c.want, c.text)
 			}
@@ -101,7 +102,7 @@ func TestADeniedPartCountsBeforeOneThatFailedFirst(t *testing.T) {
 			<-ctx.Done()
 			return tool.Result{Outcome: tool.Denied}, nil
 		})
-		p := parallel(t, tool.ParallelOptions{}, slowTool("bad", time.Second, errors.New("oh")), stubborn)
+		p := parallel(t, compose.ParallelOptions{}, slowTool("bad", time.Second, errors.New("oh")), stubborn)
 		if r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)}); r.Outcome != tool.Denied {
 			t.Errorf("outcome = %s, want denied", r.Outcome)
 		}
@@ -121,7 +122,7 @@ func TestParallelPartsAreBounded(t *testing.T) {
 			}))
 		}
 		began := time.Now()
-		r := parallel(t, tool.ParallelOptions{Concurrency: 2}, parts...).Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)})
+		r := parallel(t, compose.ParallelOptions{Concurrency: 2}, parts...).Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`)})
 		if !r.OK() || most.Load() != 2 || time.Since(began) != 3*time.Second {
 			t.Errorf("%s: %d at once, in %s; want 2 in 3s", r.Outcome, most.Load(), time.Since(began))
 		}
@@ -132,7 +133,7 @@ func TestTheInputOfAParallelFitsEveryPart(t *testing.T) {
 	reordered := adder("reordered", 1, tool.WithInput(schema.MustParse(`{"required":["n"],"additionalProperties":false,"properties":{"n":{"type":"integer"}},"type":"object"}`)))
 	anything := answering("anything", tool.OK(1))
 	anything.Input = nil
-	p := parallel(t, tool.ParallelOptions{}, anything, adder("one", 1), reordered)
+	p := parallel(t, compose.ParallelOptions{}, anything, adder("one", 1), reordered)
 	for _, input := range []string{`{"n":1}`, `{}`, `{"n":1.5}`, `{"n":1,"m":2}`} {
 		whole := p.Input.Validate(json.RawMessage(input)) == nil
 		parts := adder("one", 1).Input.Validate(json.RawMessage(input)) == nil && reordered.Input.Validate(json.RawMessage(input)) == nil
@@ -150,20 +151,20 @@ func TestPartsWithDifferentParametersNeedASchema(t *testing.T) {
 		return p.S, nil
 	})
 	parts := []*tool.Tool{adder("one", 1), text}
-	if _, err := tool.Parallel("all", "All.", parts, tool.ParallelOptions{}); err == nil || !strings.Contains(err.Error(), "parts one and text have different parameters") {
+	if _, err := compose.Parallel("all", "All.", parts, compose.ParallelOptions{}); err == nil || !strings.Contains(err.Error(), "parts one and text have different parameters") {
 		t.Errorf("error = %v, want one that names both parts", err)
 	}
-	parts[1] = tool.Preprocess(text, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
+	parts[1] = compose.Preprocess(text, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
 		return json.RawMessage(`{"s":"as text"}`), nil
 	}, tool.WithInput(parts[0].Input))
-	r := runComposed(parallel(t, tool.ParallelOptions{}, parts...), `{"n":1}`)
+	r := runComposed(parallel(t, compose.ParallelOptions{}, parts...), `{"n":1}`)
 	if got, want := r.Render(), `{"one":{"n":2},"text":"as text"}`; got != want {
 		t.Errorf("result = %s, want %s", got, want)
 	}
 }
 
 func TestTwoPartsOfOneNameAreRefused(t *testing.T) {
-	_, err := tool.Parallel("all", "All.", []*tool.Tool{adder("one", 1), adder("one", 2)}, tool.ParallelOptions{})
+	_, err := compose.Parallel("all", "All.", []*tool.Tool{adder("one", 1), adder("one", 2)}, compose.ParallelOptions{})
 	if err == nil || !strings.Contains(err.Error(), "two parts are called one") {
 		t.Errorf("error = %v, want that two parts are called one", err)
 	}
@@ -171,7 +172,7 @@ func TestTwoPartsOfOneNameAreRefused(t *testing.T) {
 
 func TestTheModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
 	secret := answering("secret", tool.Result{Value: "s3cret", Message: "Stored.", HideValue: true})
-	r := runComposed(parallel(t, tool.ParallelOptions{Collect: true}, secret, adder("one", 1), failing("bad", errors.New("oh"))), `{"n":1}`)
+	r := runComposed(parallel(t, compose.ParallelOptions{Collect: true}, secret, adder("one", 1), failing("bad", errors.New("oh"))), `{"n":1}`)
 	if got, want := r.Render(), "secret: Stored.\nbad: Error: oh"; got != want {
 		t.Errorf("the model reads %q, want %q", got, want)
 	}
@@ -183,10 +184,10 @@ func TestTheModelReadsOnlyMessagesOfHiddenParts(t *testing.T) {
 
 func TestAParallelOfPartsWithADryRunHasOne(t *testing.T) {
 	dry := tool.WithDryRun(func(_ context.Context, input json.RawMessage) (tool.Result, error) { return tool.Say("would add"), nil })
-	if p := parallel(t, tool.ParallelOptions{}, adder("a", 1, dry), adder("b", 1)); p.DryRun != nil {
+	if p := parallel(t, compose.ParallelOptions{}, adder("a", 1, dry), adder("b", 1)); p.DryRun != nil {
 		t.Error("DryRun is set, though a part has none")
 	}
-	p := parallel(t, tool.ParallelOptions{}, adder("a", 1, dry), adder("b", 1, dry))
+	p := parallel(t, compose.ParallelOptions{}, adder("a", 1, dry), adder("b", 1, dry))
 	r := p.Run(t.Context(), tool.Call{Input: json.RawMessage(`{"n":1}`), DryRun: true})
 	if got, want := r.Render(), `{"a":"would add","b":"would add"}`; got != want {
 		t.Errorf("result = %s, want %s", got, want)

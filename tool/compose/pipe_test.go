@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 func TestAPipeGivesEachValueToTheNext(t *testing.T) {
-	p, err := tool.Pipe("sum", "Adds 11.", []*tool.Tool{adder("one", 1), adder("ten", 10)})
+	p, err := compose.Pipe("sum", "Adds 11.", []*tool.Tool{adder("one", 1), adder("ten", 10)})
 	p = sound(t, p, err)
 	r := runComposed(p, `{"n":5}`)
 	if got, want := r.Render(), `{"n":16}`; got != want {
@@ -32,7 +33,7 @@ func TestAPipeEndsAtThePartThatFails(t *testing.T) {
 		ran = true
 		return addend{}, nil
 	})
-	p, err := tool.Pipe("p", "A pipe.", []*tool.Tool{adder("one", 1), failing("bad", errors.New("no luck")), last})
+	p, err := compose.Pipe("p", "A pipe.", []*tool.Tool{adder("one", 1), failing("bad", errors.New("no luck")), last})
 	r := runComposed(sound(t, p, err), `{"n":5}`)
 	if got, want := r.Render(), "Part bad: Error: no luck"; got != want {
 		t.Errorf("result = %q, want %q", got, want)
@@ -65,7 +66,7 @@ func TestAPipeTakesWhatIsAnObject(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := tool.Pipe("p", "A pipe.", []*tool.Tool{answering("first", c.result), adder("next", 1)})
+			p, err := compose.Pipe("p", "A pipe.", []*tool.Tool{answering("first", c.result), adder("next", 1)})
 			r := runComposed(sound(t, p, err), `{"n":1}`)
 			if got := r.Render(); !strings.Contains(got, c.want) {
 				t.Errorf("result = %q, want %q in it", got, c.want)
@@ -76,7 +77,7 @@ func TestAPipeTakesWhatIsAnObject(t *testing.T) {
 
 func TestWhatAPartHidesStaysHiddenToTheEndOfAPipe(t *testing.T) {
 	secret := tool.Result{Value: addend{4}, HideValue: true, Message: "Found it."}
-	p, err := tool.Pipe("p", "A pipe.", []*tool.Tool{answering("secret", secret), adder("next", 1)})
+	p, err := compose.Pipe("p", "A pipe.", []*tool.Tool{answering("secret", secret), adder("next", 1)})
 	r := runComposed(sound(t, p, err), `{"n":1}`)
 	if !r.OK() || r.Value != (addend{5}) {
 		t.Errorf("value = %v (%s), want it for programs", r.Value, r.Outcome)
@@ -98,7 +99,7 @@ func TestAPipeWithoutSoundPartsIsRefused(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := tool.Pipe("p", "A pipe.", c.parts)
+			_, err := compose.Pipe("p", "A pipe.", c.parts)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error = %v, want %q in it", err, c.want)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool_test
+package compose_test
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/tool/compose"
 )
 
 type nap struct {
@@ -42,22 +44,22 @@ func TestExecuteAll(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		how  *tool.Batch
+		how  *compose.Batch
 		took time.Duration
 		want []string
 	}{
 		{"all at once, to the end", nil, 3 * time.Second, []string{"slept 3", "Error: slept badly", "slept 2"}},
-		{"in order", &tool.Batch{Concurrency: 1}, 6 * time.Second, []string{"slept 3", "Error: slept badly", "slept 2"}},
-		{"two at once", &tool.Batch{Concurrency: 2}, 3 * time.Second, []string{"slept 3", "Error: slept badly", "slept 2"}},
-		{"all at once, to the first failure", &tool.Batch{FailFast: true}, time.Second, []string{"Cancelled: the call of nap did not succeed", "Error: slept badly", "Cancelled: the call of nap did not succeed"}},
-		{"in order, to the first failure", &tool.Batch{Concurrency: 1, FailFast: true}, 4 * time.Second, []string{"slept 3", "Error: slept badly", "Cancelled: the call of nap did not succeed"}},
+		{"in order", &compose.Batch{Concurrency: 1}, 6 * time.Second, []string{"slept 3", "Error: slept badly", "slept 2"}},
+		{"two at once", &compose.Batch{Concurrency: 2}, 3 * time.Second, []string{"slept 3", "Error: slept badly", "slept 2"}},
+		{"all at once, to the first failure", &compose.Batch{FailFast: true}, time.Second, []string{"Cancelled: the call of nap did not succeed", "Error: slept badly", "Cancelled: the call of nap did not succeed"}},
+		{"in order, to the first failure", &compose.Batch{Concurrency: 1, FailFast: true}, 4 * time.Second, []string{"slept 3", "Error: slept badly", "Cancelled: the call of nap did not succeed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := tool.MustRegistry(nil, naps())
 				started := time.Now()
 				var got []string
-				for _, result := range r.ExecuteAll(t.Context(), calls, c.how) {
+				for _, result := range compose.ExecuteAll(t.Context(), r, calls, c.how) {
 					got = append(got, result.Render())
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
@@ -72,22 +74,23 @@ func TestExecuteAll(t *testing.T) {
 }
 
 func TestExecuteAllOfNothing(t *testing.T) {
-	if got := tool.MustRegistry(nil).ExecuteAll(t.Context(), nil, nil); len(got) != 0 {
+	if got := compose.ExecuteAll(t.Context(), tool.MustRegistry(nil), nil, nil); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestACancelledBatchAsksNobodyAndCostsNothing(t *testing.T) {
-	d := &decideWith{}
-	r := tool.MustRegistry(&tool.Options{Decider: d, Budget: tool.Budget{MaxCalls: 1}}, naps())
+	asked := 0
+	decider := tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { asked++; return event.Decision{} })
+	r := tool.MustRegistry(&tool.Options{Decider: decider, Budget: tool.Budget{MaxCalls: 1}}, naps())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, got := range r.ExecuteAll(ctx, []tool.Call{{Name: "nap"}, {Name: "nap"}}, nil) {
+	for _, got := range compose.ExecuteAll(ctx, r, []tool.Call{{Name: "nap"}, {Name: "nap"}}, nil) {
 		if got.Outcome != tool.Cancelled || got.Render() != "Cancelled" {
 			t.Errorf("got %s %q, want that it was cancelled", got.Outcome, got.Render())
 		}
 	}
-	if len(d.asked) != 0 {
-		t.Errorf("the decider was asked about %v", d.asked)
+	if asked != 0 {
+		t.Errorf("the decider was asked %d times", asked)
 	}
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"encoding/json"
 	"testing"
 
+	"github.com/drover-agents/drover/tool"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -18,13 +19,13 @@ func TestSummaries(t *testing.T) {
 		{Name: "copy", ID: "default:copy", Description: "Copies a file the old way.", Tags: []string{"files"}, Served: true, Deprecated: "Use write-file."},
 		{Name: "declared", ID: "default:declared", Description: "Runs elsewhere."},
 	}
-	if diff := cmp.Diff(want, shelf(t).Summaries()); diff != "" {
+	if diff := cmp.Diff(want, Summarise(shelf(t).Tools())); diff != "" {
 		t.Errorf("summaries (-want +got):\n%s", diff)
 	}
 }
 
 func TestASummaryNamesRisksOfMetadataAndTags(t *testing.T) {
-	got := Summarise([]*Tool{{Name: "a", Tags: []string{"shell-execute"}, Metadata: map[string]any{"dangerous": true}}})[0]
+	got := Summarise([]*tool.Tool{{Name: "a", Tags: []string{"shell-execute"}, Metadata: map[string]any{"dangerous": true}}})[0]
 	want := Summary{Name: "a", ID: "default:a", Risk: []string{"dangerous"}, Needs: []string{"shellExecute"}, Tags: []string{"shell-execute"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
@@ -32,7 +33,7 @@ func TestASummaryNamesRisksOfMetadataAndTags(t *testing.T) {
 }
 
 func TestASummaryIsShortInJSON(t *testing.T) {
-	got, err := json.Marshal(Summarise([]*Tool{{Name: "a", Description: "A."}}))
+	got, err := json.Marshal(Summarise([]*tool.Tool{{Name: "a", Description: "A."}}))
 	if want := `[{"name":"a","id":"default:a","description":"A.","served":false}]`; err != nil || string(got) != want {
 		t.Errorf("got %s and %v, want %s", got, err, want)
 	}

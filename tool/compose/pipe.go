@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package tool
+package compose
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/drover-agents/drover/tool"
 	"slices"
 )
 
@@ -15,20 +16,20 @@ import (
 //
 // The first part that does not succeed ends the pipe. What the parts before it did stays done. A value
 // that one part hides stays hidden to the end, since the next may pass it on.
-func Pipe(name, description string, parts []*Tool, opts ...Option) (*Tool, error) {
+func Pipe(name, description string, parts []*tool.Tool, opts ...tool.Option) (*tool.Tool, error) {
 	if err := checkParts(name, parts); err != nil {
 		return nil, err
 	}
 	t := several(name, description, parts)
 	first, last := parts[0], parts[len(parts)-1]
 	t.Input, t.Output = first.Input, last.Output
-	t.handle(allServed(parts), false, pipeHandler(t, slices.Clone(parts)))
-	t.assemble(parts, opts)
+	handle(t, allServed(parts), false, pipeHandler(t, slices.Clone(parts)))
+	assemble(t, parts, opts)
 	return t, t.Check()
 }
 
-func pipeHandler(t *Tool, parts []*Tool) partHandler {
-	return func(ctx context.Context, input json.RawMessage, dry bool) (Result, error) {
+func pipeHandler(t *tool.Tool, parts []*tool.Tool) partHandler {
+	return func(ctx context.Context, input json.RawMessage, dry bool) (tool.Result, error) {
 		hidden := false
 		for i, part := range parts {
 			r := runPart(ctx, part, input, dry)
@@ -41,19 +42,19 @@ func pipeHandler(t *Tool, parts []*Tool) partHandler {
 				return r, nil
 			}
 			if input = jsonOf(r); len(input) == 0 || input[0] != '{' {
-				return Result{}, noObject(t, part, parts[i+1])
+				return tool.Result{}, noObject(t, part, parts[i+1])
 			}
 			if err := misfit(t, part, parts[i+1], input); err != nil {
-				return Result{}, err
+				return tool.Result{}, err
 			}
 		}
-		return Result{}, nil
+		return tool.Result{}, nil
 	}
 }
 
-func noObject(t, part, next *Tool) *Error {
-	return &Error{
-		Code: CodeInvalidOutput, Category: CategoryInternal,
+func noObject(t, part, next *tool.Tool) *tool.Error {
+	return &tool.Error{
+		Code: tool.CodeInvalidOutput, Category: tool.CategoryInternal,
 		Message: fmt.Sprintf("Part %s: its value is not a JSON object, which part %s of %s needs. "+
 			"Whoever made %s should put a Postprocess around %s that makes one.", part.Name, next.Name, t.Name, t.Name, part.Name),
 	}
@@ -61,7 +62,7 @@ func noObject(t, part, next *Tool) *Error {
 
 // misfit is an error if the next part does not take the value of a part. The next part would say so
 // too, but of arguments that whoever called the pipe did not give.
-func misfit(t, part, next *Tool, value json.RawMessage) error {
+func misfit(t, part, next *tool.Tool, value json.RawMessage) error {
 	if next.Input == nil {
 		return nil
 	}
@@ -69,8 +70,8 @@ func misfit(t, part, next *Tool, value json.RawMessage) error {
 	if err == nil {
 		return nil
 	}
-	return &Error{
-		Code: CodeInvalidInput, Category: CategoryValidation, Err: err,
+	return &tool.Error{
+		Code: tool.CodeInvalidInput, Category: tool.CategoryValidation, Err: err,
 		Message: fmt.Sprintf("Part %s: Validation error: it does not take the value of part %s: %v. If other arguments for %s do not help, "+
 			"whoever made it should put a Postprocess around %s.", next.Name, part.Name, err, t.Name, part.Name),
 	}
