@@ -5,6 +5,7 @@ package prompt
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -300,5 +301,41 @@ func TestAnOverrideOfAHiddenToolIsThereWhenItIsOpened(t *testing.T) {
 	}
 	if deploy, ok := l.Registry().Lookup("deploy"); !ok || deploy.Description != "Deploys better." {
 		t.Errorf("the registry has %+v", deploy)
+	}
+}
+
+func TestTemplate_OverridableChangesNothing(t *testing.T) {
+	p := mustBind(t, overridable(), fileArgs{Path: "a.go"})
+	all := p.Overridable()
+	if stale, err := p.CheckOverrides(all); len(stale) > 0 || err != nil {
+		t.Errorf("stale: %v, error: %v", stale, err)
+	}
+	if _, closed := all.Sections["fixed"]; closed || len(all.Sections) != 2 || len(all.Tools) != 2 {
+		t.Errorf("got %+v, want all but what takes no overrides", all)
+	}
+	with, without := mustRender(t, p, &RenderOptions{Overrides: all}), mustRender(t, p, nil)
+	if diff := cmp.Diff(without.Text, with.Text); diff != "" {
+		t.Errorf("the text (-without +with):\n%s", diff)
+	}
+}
+
+func TestTemplate_CheckOverridesReportsStaleAndWrong(t *testing.T) {
+	p := mustBind(t, overridable(), fileArgs{Path: "a.go"})
+	hashes, _ := atHand(p.Descriptor())
+	stale, err := p.CheckOverrides(&Overrides{Sections: map[string]SectionOverride{
+		"task":  {Hash: "of before", Text: new("New.")},
+		"fixed": {Text: new("New.")},
+		"lost":  {Visibility: new(Summary)},
+		"bare":  {Hash: hashes["bare"].Hash, Visibility: new(Summary), SummaryHash: "of before", Summary: new("Short.")},
+	}})
+	var got []string
+	for _, s := range stale {
+		got = append(got, s.Section+" "+s.Target+": "+s.Reason)
+	}
+	if diff := cmp.Diff([]string{"bare summary: " + reasonChanged, "fixed : " + reasonRefused, "lost : " + reasonGone, "task text: " + reasonChanged}, got); diff != "" {
+		t.Errorf("stale (-want +got):\n%s", diff)
+	}
+	if !errors.Is(err, ErrOverride) || !strings.Contains(err.Error(), "only a summary is to be shown") {
+		t.Errorf("got %v, want that section bare has no summary", err)
 	}
 }

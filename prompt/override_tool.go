@@ -100,7 +100,7 @@ func describeParam(raw json.RawMessage, path, description string) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	if from, to, ok := memberOf(raw, at, "description"); ok {
+	if from, to, ok := jsonscan.Member(raw, at, "description"); ok {
 		return slices.Concat(raw[:from], value, raw[to:]), nil
 	}
 	added := slices.Concat([]byte(`"description":`), value)
@@ -113,33 +113,13 @@ func describeParam(raw json.RawMessage, path, description string) (json.RawMessa
 // property finds where the schema of a property begins, in the schema of an object or of a list of
 // objects that begins at an offset.
 func property(raw json.RawMessage, at int, name string) (int, bool) {
-	if items, _, ok := memberOf(raw, at, "items"); ok {
+	if items, _, ok := jsonscan.Member(raw, at, "items"); ok {
 		return property(raw, items, name)
 	}
-	properties, _, ok := memberOf(raw, at, "properties")
+	properties, _, ok := jsonscan.Member(raw, at, "properties")
 	if !ok {
 		return 0, false
 	}
-	found, _, ok := memberOf(raw, properties, name)
+	found, _, ok := jsonscan.Member(raw, properties, name)
 	return found, ok && raw[found] == '{'
-}
-
-// memberOf finds the value of a member in the object that begins at an offset of a compact text.
-func memberOf(raw json.RawMessage, at int, name string) (from, to int, ok bool) {
-	var s jsonscan.Scanner
-	s.ResetTrusted(raw[at:])
-	if s.Kind() != jsonscan.Object || !s.Object() {
-		return 0, 0, false
-	}
-	for {
-		key, more := s.Field()
-		if !more {
-			return 0, 0, false
-		}
-		start := s.Pos()
-		s.Skip()
-		if string(key) == name {
-			return at + start, at + s.Pos(), true
-		}
-	}
 }

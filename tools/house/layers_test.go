@@ -32,6 +32,8 @@ var layers = map[string][]string{
 	"session/storetest": {"session", "event"},
 	"guard":             {"session", "gate", "tool", "event", "internal/*"},
 	"prompt":            {"guard", "session", "gate", "tool", "schema", "event", "internal/*"},
+	// Overrides in files; no package of the core imports it.
+	"prompt/overrides": {"prompt", "tool", "internal/*"},
 	"gateway":           {"guard", "event", "internal/*", "gateway/internal/*"},
 	// A model API that was invented for tests.
 	"gateway/gatewaytest": {"gateway"},
@@ -84,7 +86,7 @@ func TestLayers(t *testing.T) {
 }
 
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
-var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/compose", "tool/mcp", "gate", "session", "guard", "prompt", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/compose", "tool/mcp", "gate", "session", "guard", "prompt", "prompt/overrides", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
 
 func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {

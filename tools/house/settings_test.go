@@ -39,7 +39,7 @@ var fieldsLikeSettings = map[string]string{
 	"launch.Command":                "the folder of a process",
 	"tool-mcp.Command":              "the folder of a server's process",
 	"agent-claudecode.MountOptions": "permissions for the tools of one server", "agent-claudecode-claudecell.HomeOptions": "the folder that a home is made for",
-	"workspace.WriteBackOptions": "where to write to", "prompt.OverrideStore": "where overrides are stored",
+	"workspace.WriteBackOptions": "where to write to", "prompt-overrides.Store": "where overrides are stored",
 
 	"prompt.Descriptor": "a report on a prompt", "prompt.HiddenSection": "a report on a prompt", "prompt.Opened": "a report on a prompt", "prompt.Rendered": "a report on a prompt",
 	"prompt.Section.Tools": "tools that the section describes, with their code", "prompt.Section.Workspace": "the workspace that the section describes",

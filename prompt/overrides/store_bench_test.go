@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // A file with an override for each of 221 sections.
-func BenchmarkOverrideFile(b *testing.B) {
+func BenchmarkFile(b *testing.B) {
 	p := writerTemplate(b)
 	f := mustFile(b, b.TempDir(), p, "")
 	must(b, f.Seed(b.Context(), false))

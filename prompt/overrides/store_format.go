@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"bytes"
@@ -11,10 +11,11 @@ import (
 
 	"github.com/drover-agents/drover/internal/jsonscan"
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/prompt"
 )
 
-// overrideFormat is the version of the form of files.
-const overrideFormat = 1
+// fileFormat is the version of the form of files.
+const fileFormat = 1
 
 // A writtenEntry is an entry as the file has it.
 type writtenEntry struct {
@@ -30,7 +31,7 @@ func (all entries) encode() ([]byte, error) {
 	file := struct {
 		Version   int            `json:"version"`
 		Overrides []writtenEntry `json:"overrides"`
-	}{overrideFormat, []writtenEntry{}}
+	}{fileFormat, []writtenEntry{}}
 	for _, k := range all.sorted() {
 		file.Overrides = append(file.Overrides, writtenEntry{k.Section, k.Tool, k.Target, k.Hash, all[k]})
 	}
@@ -97,16 +98,16 @@ func checkJSON(data []byte) error {
 
 // checkFormat comes before all else: a later version may have anything.
 func checkFormat(data []byte) error {
-	from, to, ok := memberOf(data, 0, "version")
+	from, to, ok := jsonscan.Member(data, 0, "version")
 	if !ok {
-		return flawAt(0, "there is no version; it must be an object like {\"version\": %d, \"overrides\": []}", overrideFormat)
+		return flawAt(0, "there is no version; it must be an object like {\"version\": %d, \"overrides\": []}", fileFormat)
 	}
 	var version int
 	if err := json.Unmarshal(data[from:to], &version); err != nil || version < 1 {
 		return flawAt(from, "the version must be a number from 1")
 	}
-	if version > overrideFormat {
-		return flawAt(from, "it has version %d, but this program knows versions up to %d; a later Drover reads it", version, overrideFormat)
+	if version > fileFormat {
+		return flawAt(from, "it has version %d, but this program knows versions up to %d; a later Drover reads it", version, fileFormat)
 	}
 	return nil
 }
@@ -173,10 +174,14 @@ func (r *entryReader) entry() error {
 	if _, twice := r.all[k]; twice {
 		return flawAt(start, "%s is overridden twice for the same hash", k)
 	}
-	if err := k.addTo(&Overrides{}, value); err != nil {
+	if err := k.addTo(&prompt.Overrides{}, value); err != nil {
 		return flawAt(valueAt, "%s: %v", k, err)
 	}
-	r.all[k] = entryValue(compact(value)) // without the indentation, which would else be shown with the JSON of examples
+	var b bytes.Buffer
+	if err := json.Compact(&b, value); err != nil {
+		return flawAt(valueAt, "%s: %v", k, err)
+	}
+	r.all[k] = b.Bytes() // without the indentation, which would else be shown with the JSON of examples
 	return nil
 }
 

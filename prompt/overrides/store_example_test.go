@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt_test
+package overrides_test
 
 import (
 	"context"
@@ -8,24 +8,25 @@ import (
 	"os"
 
 	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/prompt/overrides"
 )
 
 // An edit is kept on disk and applies to the text that it was made for. When the program comes with
 // another text, the edit is reported and the new text is shown.
-func ExampleOverrideStore() {
+func ExampleStore() {
 	dir, err := os.MkdirTemp("", "overrides") // in a project: .drover/overrides
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(dir)
-	store := &prompt.OverrideStore{Dir: dir}
+	store := &overrides.Store{Dir: dir}
 	show := func(template *prompt.Template[prompt.Text]) error {
-		file, err := store.File(template, prompt.DefaultTag)
+		file, err := store.File(template, overrides.DefaultTag)
 		if err != nil {
 			return err
 		}
-		overrides, stale, err := file.Resolve()
+		found, stale, err := file.Resolve()
 		if err != nil {
 			return err
 		}
@@ -33,7 +34,7 @@ func ExampleOverrideStore() {
 		if err != nil {
 			return err
 		}
-		rendered, err := p.Render(&prompt.RenderOptions{Overrides: overrides})
+		rendered, err := p.Render(&prompt.RenderOptions{Overrides: found})
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func ExampleOverrideStore() {
 	}
 
 	first := prompt.Must[prompt.Text]("demo", "review", prompt.Markdown("task", "Task", "Review the code."))
-	file, err := store.File(first, prompt.DefaultTag)
+	file, err := store.File(first, overrides.DefaultTag)
 	if err != nil {
 		fmt.Println(err)
 		return

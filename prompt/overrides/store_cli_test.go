@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt_test
+package overrides_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/prompt/overrides"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -90,7 +91,7 @@ func renderWithOverrides(t *testing.T) *prompt.Rendered {
 	if p, err = p.Bind(args{"a.go"}); err != nil {
 		t.Fatal(err)
 	}
-	f, err := (&prompt.OverrideStore{Dir: t.TempDir()}).File(p, "")
+	f, err := (&overrides.Store{Dir: t.TempDir()}).File(p, "")
 	if err != nil {
 		t.Fatal(err)
 	}

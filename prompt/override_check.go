@@ -14,23 +14,41 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// seeds are entries that replace everything by what it is.
-func (t *template) seeds() (entries, error) {
+// Overridable returns everything that overrides can replace, as it is now: overrides with the texts and
+// hashes of the template, which change nothing.
+func (t *Template[Out]) Overridable() *Overrides { return t.t.overridable() }
+
+// Overridable is [Template.Overridable] of the template.
+func (p *Prompt[Out]) Overridable() *Overrides { return p.b.t.overridable() }
+
+// CheckOverrides returns the overrides that are stale. The error names those that are not and cannot be
+// applied, whatever the params: it joins an [*Error] for each, and wraps [ErrOverride].
+func (t *Template[Out]) CheckOverrides(o *Overrides) ([]StaleOverride, error) {
+	return t.t.checkOverrides(o)
+}
+
+// CheckOverrides is [Template.CheckOverrides] of the template.
+func (p *Prompt[Out]) CheckOverrides(o *Overrides) ([]StaleOverride, error) {
+	return p.b.t.checkOverrides(o)
+}
+
+func (t *template) overridable() *Overrides {
 	o := &Overrides{Sections: map[string]SectionOverride{}, Tools: map[string]ToolOverride{}}
 	for _, n := range t.nodes {
 		if n.NoOverrides {
 			continue
 		}
-		o.Sections[n.path] = n.seed()
-		for _, tool := range n.Tools {
-			o.Tools[tool.Name] = seedTool(tool)
+		o.Sections[n.path] = n.asOverride()
+		for i, tool := range n.Tools {
+			o.Tools[tool.Name] = toolAsOverride(tool, n.describedTools[i])
 		}
 	}
-	return t.entriesOf(o)
+	return o
 }
 
-func (n *node) seed() SectionOverride {
-	o := SectionOverride{Text: new(n.body.source), Examples: keepExamples(n.Examples)}
+func (n *node) asOverride() SectionOverride {
+	d := n.described
+	o := SectionOverride{Hash: d.Hash, Text: new(n.body.source), SummaryHash: d.SummaryHash, Examples: keepExamples(n.Examples, d.Examples)}
 	if n.summary.source != "" {
 		o.Summary = new(n.summary.source)
 	}
@@ -40,8 +58,8 @@ func (n *node) seed() SectionOverride {
 	return o
 }
 
-func seedTool(t *tool.Tool) ToolOverride {
-	o := ToolOverride{Description: new(t.Description), Examples: keepExamples(t.Examples)}
+func toolAsOverride(t *tool.Tool, d ToolDescriptor) ToolOverride {
+	o := ToolOverride{Hash: d.Hash, Description: new(t.Description), Examples: keepExamples(t.Examples, d.Examples)}
 	if t.Input == nil {
 		return o
 	}
@@ -50,10 +68,10 @@ func seedTool(t *tool.Tool) ToolOverride {
 	return o
 }
 
-func keepExamples[E any](examples []E) []ExampleOverride[E] {
+func keepExamples[E any](examples []E, hashes []string) []ExampleOverride[E] {
 	var all []ExampleOverride[E]
 	for i, e := range examples {
-		all = append(all, ExampleOverride[E]{Index: i, New: &e})
+		all = append(all, ExampleOverride[E]{Index: i, Hash: hashes[i], New: &e})
 	}
 	return all
 }
@@ -99,8 +117,8 @@ func unknownParam(raw json.RawMessage, path string) error {
 	return fmt.Errorf("it has no parameter %q (known: %s)", path, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 }
 
-// checkOverrides reports overrides that are for the texts at hand but cannot be applied.
-func (t *template) checkOverrides(o *Overrides) error {
+// checkOverrides applies overrides to texts that are not filled.
+func (t *template) checkOverrides(o *Overrides) ([]StaleOverride, error) {
 	a := &overrider{
 		binder:   binder{problems: problems{prompt: t.name, err: ErrOverride}, binding: &binding{t: t}, used: map[reflect.Type]bool{}},
 		unfilled: true,
@@ -110,19 +128,20 @@ func (t *template) checkOverrides(o *Overrides) error {
 	}
 	a.all(o)
 	for _, path := range slices.Sorted(maps.Keys(o.Sections)) {
-		a.checkSummary(t.byPath[path], o.Sections[path])
+		if n := t.byPath[path]; n != nil && !n.NoOverrides {
+			a.checkSummary(n, o.Sections[path])
+		}
 	}
-	return a.join()
+	return a.stale, a.join()
 }
 
 // checkSummary reports a section that is to show a summary which it does not have.
 func (a *overrider) checkSummary(n *node, o SectionOverride) {
-	summary := n.summary.source
-	if o.Summary != nil {
+	summary, shown := n.summary.source, n.Visibility
+	if o.Summary != nil && staleness(targetSummary, o.SummaryHash, n.described.SummaryHash) == "" {
 		summary = dedent(*o.Summary)
 	}
-	shown := n.Visibility
-	if o.Visibility != nil {
+	if o.Visibility != nil && staleness(targetVisibility, o.Hash, n.described.Hash) == "" {
 		shown = *o.Visibility
 	}
 	if shown == Summary && summary == "" {

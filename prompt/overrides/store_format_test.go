@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"bytes"
@@ -13,10 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
 
-func writeFile(t testing.TB, f *OverrideFile, text string) {
+func writeFile(t testing.TB, f *File, text string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(f.Path()), 0o700), os.WriteFile(f.Path(), []byte(text), 0o600))
 }
@@ -66,10 +67,10 @@ func TestAWrongFileIsAnErrorWithItsPlace(t *testing.T) {
 			f := mustFile(t, t.TempDir(), mustBind(t, overridable(), fileArgs{}), "")
 			writeFile(t, f, c.file)
 			_, _, err := f.Resolve()
-			if err == nil || !errors.Is(err, ErrOverrideFile) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), f.Path()) {
+			if err == nil || !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), f.Path()) {
 				t.Errorf("got %v\nwant %s with %q", err, f.Path(), c.want)
 			}
-			if err := f.SetText(t.Context(), "bare", "x"); !errors.Is(err, ErrOverrideFile) {
+			if err := f.SetText(t.Context(), "bare", "x"); !errors.Is(err, ErrFile) {
 				t.Errorf("a setter: got %v, want it to refuse the file", err)
 			}
 			if got, _ := os.ReadFile(f.Path()); string(got) != c.file {
@@ -84,7 +85,7 @@ func TestAnOverrideThatCannotBeAppliedNamesItsFile(t *testing.T) {
 	f := mustFile(t, t.TempDir(), mustBind(t, overridable(), fileArgs{}), "")
 	writeFile(t, f, entry(`"section":"task","target":"text","hash":"`+hash([]byte("Old text about $path."))+`","value":["a","$other"]`))
 	_, _, err := f.Resolve()
-	if want := `: prompt: demo:test: section "task": override of text 2:1: unknown placeholder $other (known: path, lines)`; !errors.Is(err, ErrOverride) || err.Error() != f.Path()+want {
+	if want := `: prompt: demo:test: section "task": override of text 2:1: unknown placeholder $other (known: path, lines)`; !errors.Is(err, prompt.ErrOverride) || err.Error() != f.Path()+want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -94,34 +95,34 @@ func TestSettersRefuseWhatCannotBeApplied(t *testing.T) {
 	bad := "a\xff"
 	for _, c := range []struct {
 		name string
-		set  func(context.Context, *OverrideFile) error
+		set  func(context.Context, *File) error
 		want string
 	}{
-		{"an unknown section", func(ctx context.Context, f *OverrideFile) error { return f.SetText(ctx, "tusk", "x") }, "section \"tusk\": override of text: there is no such section\n  next: use one of task, bare"},
-		{"a fixed section", func(ctx context.Context, f *OverrideFile) error { return f.SetSummary(ctx, "fixed", "x") }, "section \"fixed\": override of summary: the section takes no overrides\n  next: use one of task, bare"},
-		{"an unknown tool", func(ctx context.Context, f *OverrideFile) error { return f.SetDescription(ctx, "lose", "x") }, "override of tool lose: description: there is no such tool\n  next: use one of find, save"},
-		{"a tool of a fixed section", func(ctx context.Context, f *OverrideFile) error { return f.SetParam(ctx, "keep", "query", "x") }, "override of tool keep: params.query: the section takes no overrides"},
-		{"an unknown parameter", func(ctx context.Context, f *OverrideFile) error { return f.SetParam(ctx, "save", "filter", "x") }, ""},
-		{"a parameter that is not there", func(ctx context.Context, f *OverrideFile) error { return f.SetParam(ctx, "find", "words", "x") }, `it has no parameter "words" (known: limit, query)`},
-		{"a parameter without a name", func(ctx context.Context, f *OverrideFile) error { return f.SetParam(ctx, "find", "", "x") }, `it has no parameter ""`},
-		{"an unknown example", func(ctx context.Context, f *OverrideFile) error { return f.SetExample(ctx, "task", 2, nil) }, "there is no examples[2]\n  next: it has 2 examples"},
-		{"an example before the first", func(ctx context.Context, f *OverrideFile) error { return f.SetToolExample(ctx, "find", -1, nil) }, "there is no examples[-1]"},
-		{"an example without a task", func(ctx context.Context, f *OverrideFile) error { return f.AppendExample(ctx, "task", TaskExample{}) }, "Objective is empty"},
-		{"an example of an unknown section", func(ctx context.Context, f *OverrideFile) error {
-			return f.AppendExample(ctx, "tusk", TaskExample{Objective: "o"})
+		{"an unknown section", func(ctx context.Context, f *File) error { return f.SetText(ctx, "tusk", "x") }, "section \"tusk\": override of text: there is no such section\n  next: use one of task, bare"},
+		{"a fixed section", func(ctx context.Context, f *File) error { return f.SetSummary(ctx, "fixed", "x") }, "section \"fixed\": override of summary: the section takes no overrides\n  next: use one of task, bare"},
+		{"an unknown tool", func(ctx context.Context, f *File) error { return f.SetDescription(ctx, "lose", "x") }, "override of tool lose: description: there is no such tool\n  next: use one of find, save"},
+		{"a tool of a fixed section", func(ctx context.Context, f *File) error { return f.SetParam(ctx, "keep", "query", "x") }, "override of tool keep: params.query: the section takes no overrides"},
+		{"an unknown parameter", func(ctx context.Context, f *File) error { return f.SetParam(ctx, "save", "filter", "x") }, ""},
+		{"a parameter that is not there", func(ctx context.Context, f *File) error { return f.SetParam(ctx, "find", "words", "x") }, `it has no parameter "words" (known: limit, query)`},
+		{"a parameter without a name", func(ctx context.Context, f *File) error { return f.SetParam(ctx, "find", "", "x") }, `it has no parameter ""`},
+		{"an unknown example", func(ctx context.Context, f *File) error { return f.SetExample(ctx, "task", 2, nil) }, "there is no examples[2]\n  next: it has 2 examples"},
+		{"an example before the first", func(ctx context.Context, f *File) error { return f.SetToolExample(ctx, "find", -1, nil) }, "there is no examples[-1]"},
+		{"an example without a task", func(ctx context.Context, f *File) error { return f.AppendExample(ctx, "task", prompt.TaskExample{}) }, "Objective is empty"},
+		{"an example of an unknown section", func(ctx context.Context, f *File) error {
+			return f.AppendExample(ctx, "tusk", prompt.TaskExample{Objective: "o"})
 		}, "there is no such section"},
-		{"an example that does not fit the tool", func(ctx context.Context, f *OverrideFile) error {
+		{"an example that does not fit the tool", func(ctx context.Context, f *File) error {
 			return f.AppendToolExample(ctx, "find", tool.Example{Input: []byte(`{"query":7}`)})
 		}, "it does not fit the tool"},
-		{"a placeholder that is not known", func(ctx context.Context, f *OverrideFile) error { return f.SetText(ctx, "task", "$other") }, "override of text 1:1: unknown placeholder $other"},
-		{"an empty description", func(ctx context.Context, f *OverrideFile) error { return f.SetDescription(ctx, "find", " ") }, "Description is empty"},
-		{"no such visibility", func(ctx context.Context, f *OverrideFile) error { return f.SetVisibility(ctx, "task", 7) }, "neither full nor summary"},
-		{"a summary to be shown that is not there", func(ctx context.Context, f *OverrideFile) error { return f.SetVisibility(ctx, "bare", Summary) }, `section "bare": only a summary is to be shown, but the section has none`},
-		{"a text that is not UTF-8", func(ctx context.Context, f *OverrideFile) error { return f.SetText(ctx, "bare", bad) }, "override of text: it has text that is not UTF-8"},
-		{"an example that is not UTF-8", func(ctx context.Context, f *OverrideFile) error {
-			return f.AppendExample(ctx, "bare", TaskExample{Objective: bad})
+		{"a placeholder that is not known", func(ctx context.Context, f *File) error { return f.SetText(ctx, "task", "$other") }, "override of text 1:1: unknown placeholder $other"},
+		{"an empty description", func(ctx context.Context, f *File) error { return f.SetDescription(ctx, "find", " ") }, "Description is empty"},
+		{"no such visibility", func(ctx context.Context, f *File) error { return f.SetVisibility(ctx, "task", 7) }, "neither full nor summary"},
+		{"a summary to be shown that is not there", func(ctx context.Context, f *File) error { return f.SetVisibility(ctx, "bare", prompt.Summary) }, `section "bare": only a summary is to be shown, but the section has none`},
+		{"a text that is not UTF-8", func(ctx context.Context, f *File) error { return f.SetText(ctx, "bare", bad) }, "override of text: it has text that is not UTF-8"},
+		{"an example that is not UTF-8", func(ctx context.Context, f *File) error {
+			return f.AppendExample(ctx, "bare", prompt.TaskExample{Objective: bad})
 		}, "not UTF-8"},
-		{"JSON that is not UTF-8", func(ctx context.Context, f *OverrideFile) error {
+		{"JSON that is not UTF-8", func(ctx context.Context, f *File) error {
 			return f.AppendToolExample(ctx, "find", tool.Example{Input: []byte(`{"query":"` + bad + `"}`)})
 		}, "not UTF-8"},
 	} {
@@ -132,7 +133,7 @@ func TestSettersRefuseWhatCannotBeApplied(t *testing.T) {
 				must(t, err)
 				return
 			}
-			if !errors.Is(err, ErrOverride) || !strings.Contains(err.Error(), c.want) {
+			if !errors.Is(err, prompt.ErrOverride) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v\nwant %s", err, c.want)
 			}
 			if _, err := os.Stat(f.Path()); err == nil {
@@ -167,7 +168,7 @@ func TestAnUnchangedFileIsNotWritten(t *testing.T) {
 }
 
 // Whatever is read can be written, and is then read again as the same.
-func FuzzOverrideFile(f *testing.F) {
+func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "{}", `{"version":1}`, `{"version":1,"overrides":[]}`, `{"version":2}`,
 		entry(`"section":"a","target":"text","hash":"h","value":["<x>","y\u0000"]`),

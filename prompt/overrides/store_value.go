@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/internal/plainjson"
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -75,7 +76,7 @@ func strictUnmarshal(raw entryValue, into any) error {
 }
 
 // addTo puts an entry into overrides. It fails where the value does not fit the target.
-func (k entryKey) addTo(o *Overrides, value entryValue) error {
+func (k entryKey) addTo(o *prompt.Overrides, value entryValue) error {
 	if k.Tool != "" {
 		t := o.Tools[k.Tool]
 		if err := k.addToTool(&t, value); err != nil {
@@ -99,7 +100,7 @@ func set[V any](m *map[string]V, key string, v V) {
 	(*m)[key] = v
 }
 
-func (k entryKey) addToSection(s *SectionOverride, value entryValue) (err error) {
+func (k entryKey) addToSection(s *prompt.SectionOverride, value entryValue) (err error) {
 	if _, ok := exampleIndex(k.Target); ok {
 		return addExample(&s.Examples, k, value)
 	}
@@ -115,14 +116,14 @@ func (k entryKey) addToSection(s *SectionOverride, value entryValue) (err error)
 	case targetVisibility:
 		s.Visibility, err = readVisibility(value)
 	case targetAppend:
-		s.AppendExamples, err = readList[TaskExample](value)
+		s.AppendExamples, err = readList[prompt.TaskExample](value)
 	default:
 		err = fmt.Errorf("a section has no target %q, but text, summary, visibility, examples[0] and so on, and appendExamples", k.Target)
 	}
 	return err
 }
 
-func (k entryKey) addToTool(t *ToolOverride, value entryValue) (err error) {
+func (k entryKey) addToTool(t *prompt.ToolOverride, value entryValue) (err error) {
 	if _, ok := exampleIndex(k.Target); ok {
 		return addExample(&t.Examples, k, value)
 	}
@@ -144,9 +145,9 @@ func (k entryKey) addToTool(t *ToolOverride, value entryValue) (err error) {
 	return err
 }
 
-func addExample[E any](examples *[]ExampleOverride[E], k entryKey, value entryValue) error {
+func addExample[E any](examples *[]prompt.ExampleOverride[E], k entryKey, value entryValue) error {
 	index, _ := exampleIndex(k.Target)
-	e := ExampleOverride[E]{Index: index, Hash: k.Hash}
+	e := prompt.ExampleOverride[E]{Index: index, Hash: k.Hash}
 	if err := strictUnmarshal(value, &e.New); err != nil {
 		return err
 	}
@@ -160,12 +161,12 @@ func readText(value entryValue) (*string, error) {
 	return new(string(text)), err
 }
 
-func readVisibility(value entryValue) (*Visibility, error) {
+func readVisibility(value entryValue) (*prompt.Visibility, error) {
 	var word *string
 	if err := json.Unmarshal(value, &word); err != nil || word == nil {
 		return nil, errors.New(`a visibility must be "full" or "summary"`)
 	}
-	v := new(Visibility)
+	v := new(prompt.Visibility)
 	return v, v.UnmarshalText([]byte(*word))
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"bytes"
@@ -11,33 +11,36 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/drover-agents/drover/internal/filelock"
+	"github.com/drover-agents/drover/prompt"
 )
 
 const (
 	lockName = ".lock"
 	lockPoll = 2 * time.Millisecond
 
-	// maxOverrideFile is far more than a prompt can have.
-	maxOverrideFile = 16 << 20
-	tooLarge        = "the file is larger than 16 MiB"
+	// maxFile is far more than a prompt can have.
+	maxFile  = 16 << 20
+	tooLarge = "the file is larger than 16 MiB"
 )
 
-func (f *OverrideFile) failed(err error) error {
-	return fmt.Errorf("prompt: overrides of %s: %s: %w", f.t.name, f.Path(), err)
+func (f *File) failed(err error) error {
+	return fmt.Errorf("overrides: %s: %s: %w", f.of, f.Path(), err)
 }
 
-func (f *OverrideFile) wrong(line, column int, reason string) error {
-	return &Error{
-		Prompt: f.t.name, Part: f.Path(), Line: line, Column: column, Reason: reason, Err: ErrOverrideFile,
+func (f *File) wrong(line, column int, reason string) error {
+	return &prompt.Error{
+		Prompt: f.of, Part: f.Path(), Line: line, Column: column, Reason: reason, Err: ErrFile,
 		Next: "correct the file, or delete it",
 	}
 }
 
 // read returns what the file has; nothing where there is none.
-func (f *OverrideFile) read() (entries, error) {
+func (f *File) read() (entries, error) {
 	root, err := os.OpenRoot(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return entries{}, nil
@@ -50,7 +53,7 @@ func (f *OverrideFile) read() (entries, error) {
 	return all, err
 }
 
-func (f *OverrideFile) readIn(root *os.Root) (all entries, data []byte, err error) {
+func (f *File) readIn(root *os.Root) (all entries, data []byte, err error) {
 	info, err := root.Stat(f.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -59,7 +62,7 @@ func (f *OverrideFile) readIn(root *os.Root) (all entries, data []byte, err erro
 		return nil, nil, f.failed(err)
 	case !info.Mode().IsRegular(): // to read a pipe could wait for ever
 		return nil, nil, f.wrong(0, 0, "it is not a regular file")
-	case info.Size() > maxOverrideFile:
+	case info.Size() > maxFile:
 		return nil, nil, f.wrong(0, 0, tooLarge)
 	}
 	data, err = root.ReadFile(f.name)
@@ -71,7 +74,7 @@ func (f *OverrideFile) readIn(root *os.Root) (all entries, data []byte, err erro
 	}
 	all, err = decodeEntries(data)
 	if flaw, ok := errors.AsType[*flawInFile](err); ok {
-		line, column := position(string(data), flaw.offset)
+		line, column := lineOf(string(data), flaw.offset)
 		return nil, nil, f.wrong(line, column, flaw.reason)
 	}
 	return all, data, err
@@ -79,7 +82,7 @@ func (f *OverrideFile) readIn(root *os.Root) (all entries, data []byte, err erro
 
 // edit changes the content under the lock. Nothing is written if the outcome could not be resolved
 // or is what the file has already.
-func (f *OverrideFile) edit(ctx context.Context, change func(entries) error) error {
+func (f *File) edit(ctx context.Context, change func(entries) error) error {
 	return f.locked(ctx, func(root *os.Root) error {
 		all, old, err := f.readIn(root)
 		if err != nil {
@@ -101,7 +104,7 @@ func (f *OverrideFile) edit(ctx context.Context, change func(entries) error) err
 
 // locked runs a function while nobody else changes the store. The lock is never removed: another may
 // be waiting for that very file.
-func (f *OverrideFile) locked(ctx context.Context, do func(*os.Root) error) error {
+func (f *File) locked(ctx context.Context, do func(*os.Root) error) error {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return f.failed(err)
 	}
@@ -127,8 +130,8 @@ func (f *OverrideFile) locked(ctx context.Context, do func(*os.Root) error) erro
 
 // write puts a new file in the place of the old one. Under the lock one temporary name is enough, so
 // a crash leaves one file at most, which the next change removes.
-func (f *OverrideFile) write(root *os.Root, data []byte) error {
-	if len(data) > maxOverrideFile {
+func (f *File) write(root *os.Root, data []byte) error {
+	if len(data) > maxFile {
 		return f.failed(errors.New(tooLarge + "\n  next: take out what is stale, with Prune"))
 	}
 	folder, file := path.Split(f.name)
@@ -159,7 +162,7 @@ func writeSynced(root *os.Root, name string, data []byte) error {
 
 // syncFolders makes the new name last, and the folders that may be new too. Windows does this by
 // itself.
-func (f *OverrideFile) syncFolders(root *os.Root) error {
+func (f *File) syncFolders(root *os.Root) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
@@ -175,4 +178,11 @@ func (f *OverrideFile) syncFolders(root *os.Root) error {
 			return nil
 		}
 	}
+}
+
+// lineOf is the place of an offset in a text, counted from 1 in characters.
+func lineOf(text string, offset int) (line, column int) {
+	before := text[:offset]
+	line = 1 + strings.Count(before, "\n")
+	return line, 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
 }

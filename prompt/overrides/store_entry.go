@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/drover-agents/drover/prompt"
 	"maps"
 	"slices"
 	"strconv"
@@ -44,6 +45,18 @@ func (k entryKey) String() string {
 	return fmt.Sprintf("section %q: %s", k.Section, k.Target)
 }
 
+// The parts of a section or a tool that overrides replace, as [prompt.StaleOverride] names them.
+const (
+	targetText        = "text"
+	targetSummary     = "summary"
+	targetVisibility  = "visibility"
+	targetDescription = "description"
+	targetParams      = "params"
+	targetAppend      = "appendExamples"
+)
+
+func exampleTarget(index int) string { return fmt.Sprintf("examples[%d]", index) }
+
 // paramPrefix comes before the name of a parameter in a target: each has an entry of its own.
 const paramPrefix = targetParams + "."
 
@@ -55,35 +68,38 @@ func exampleIndex(target string) (int, bool) {
 }
 
 // stale tells why an entry does not apply, if it does not.
-func (t *template) stale(k entryKey) (StaleOverride, bool) {
-	s := StaleOverride{Section: k.Section, Tool: k.Tool, Target: k.Target, MadeFor: k.Hash}
-	n, described := t.find(k)
-	switch {
-	case n == nil:
-		s.Reason = reasonGone
-	case n.NoOverrides:
-		s.Reason = reasonRefused
-	default:
-		s.Now = described.hashFor(k.Target)
-		s.Reason = staleness(k.Target, k.Hash, s.Now)
+func (f *File) stale(k entryKey, value entryValue) (prompt.StaleOverride, bool) {
+	if now, err := f.hashFor(k); err == nil && now == k.Hash {
+		return prompt.StaleOverride{}, false
 	}
-	return s, s.Reason != ""
+	var alone prompt.Overrides
+	if k.addTo(&alone, value) != nil {
+		return prompt.StaleOverride{}, false // an entry that does not fit its target is an error
+	}
+	found, _ := f.t.CheckOverrides(&alone)
+	if len(found) == 0 {
+		return prompt.StaleOverride{}, false
+	}
+	found[0].Target, found[0].MadeFor = k.Target, k.Hash
+	return found[0], true
 }
 
-// find returns the section that has what an entry is for, and its hashes; nil if there is none.
-func (t *template) find(k entryKey) (*node, hashes) {
+// find returns the hashes of what an entry is for, if it takes overrides.
+func (f *File) find(k entryKey) (hashes, bool) {
 	if k.Tool == "" {
-		if n, ok := t.byPath[k.Section]; ok {
-			return n, hashes{n.described.Hash, n.described.SummaryHash, n.described.Examples}
-		}
-		return nil, hashes{}
+		o, ok := f.now.Sections[k.Section]
+		return hashes{o.Hash, o.SummaryHash, hashesOf(o.Examples)}, ok
 	}
-	own, ok := t.tools[k.Tool]
-	if !ok {
-		return nil, hashes{}
+	o, ok := f.now.Tools[k.Tool]
+	return hashes{o.Hash, "", hashesOf(o.Examples)}, ok
+}
+
+func hashesOf[E any](examples []prompt.ExampleOverride[E]) []string {
+	var all []string
+	for _, e := range examples {
+		all = append(all, e.Hash)
 	}
-	described := own.node.describedTools[own.at]
-	return own.node, hashes{described.Hash, "", described.Examples}
+	return all
 }
 
 // hashes are those of a section or a tool.
@@ -108,23 +124,29 @@ func (h hashes) hashFor(target string) string {
 }
 
 // hashFor returns the hash that an override must be made for now, or says why there can be none.
-func (t *template) hashFor(k entryKey) (string, error) {
-	switch n, described := t.find(k); {
-	case n == nil:
-		return "", t.refuse(k, "there is no such "+k.kind(), "use one of "+t.overridable(k.kind()))
-	case n.NoOverrides:
-		return "", t.refuse(k, reasonRefused, "use one of "+t.overridable(k.kind()))
-	default:
-		now := described.hashFor(k.Target)
-		if now == "" && k.Target != targetSummary {
-			return "", t.refuse(k, fmt.Sprintf("there is no %s", k.Target), fmt.Sprintf("it has %d examples, counted from 0", len(described.examples)))
+func (f *File) hashFor(k entryKey) (string, error) {
+	h, ok := f.find(k)
+	if !ok {
+		all, takes := f.names(k.kind())
+		reason := "there is no such " + k.kind()
+		if slices.Contains(all, k.Section+k.Tool) {
+			reason = "the section takes no overrides"
 		}
-		return now, nil
+		next := "none: there is no " + k.kind() + " that takes overrides"
+		if takes != nil {
+			next = strings.Join(takes, ", ")
+		}
+		return "", f.refuse(k, reason, "use one of "+next)
 	}
+	now := h.hashFor(k.Target)
+	if now == "" && k.Target != targetSummary {
+		return "", f.refuse(k, fmt.Sprintf("there is no %s", k.Target), fmt.Sprintf("it has %d examples, counted from 0", len(h.examples)))
+	}
+	return now, nil
 }
 
-func (t *template) refuse(k entryKey, reason, next string) error {
-	e := &Error{Prompt: t.name, Section: k.Section, Part: "override of " + k.Target, Reason: reason, Next: next, Err: ErrOverride}
+func (f *File) refuse(k entryKey, reason, next string) error {
+	e := &prompt.Error{Prompt: f.of, Section: k.Section, Part: "override of " + k.Target, Reason: reason, Next: next, Err: prompt.ErrOverride}
 	if k.Tool != "" {
 		e.Part = fmt.Sprintf("override of tool %s: %s", k.Tool, k.Target)
 	}
@@ -138,36 +160,38 @@ func (k entryKey) kind() string {
 	return "section"
 }
 
-// overridable lists the sections or tools that take overrides.
-func (t *template) overridable(kind string) string {
-	var names []string
-	for _, n := range t.nodes {
-		switch {
-		case n.NoOverrides:
-		case kind == "section":
-			names = append(names, n.path)
-		default:
-			for _, d := range n.describedTools {
-				names = append(names, d.Name)
-			}
+// names lists the sections or tools of the template, and those of them that take overrides.
+func (f *File) names(kind string) (all, takes []string) {
+	add := func(name string, ok bool) {
+		if all = append(all, name); ok {
+			takes = append(takes, name)
 		}
 	}
-	if names == nil {
-		return "none: there is no " + kind + " that takes overrides"
+	d := f.t.Descriptor()
+	if kind == "section" {
+		for _, s := range d.Sections {
+			_, ok := f.now.Sections[s.Path]
+			add(s.Path, ok)
+		}
+		return all, takes
 	}
-	return strings.Join(names, ", ")
+	for _, t := range d.Tools {
+		_, ok := f.now.Tools[t.Name]
+		add(t.Name, ok)
+	}
+	return all, takes
 }
 
 // A builder makes entries for the texts of a template as they are.
 type builder struct {
-	t    *template
+	f    *File
 	all  entries
 	errs []error
 }
 
 // entriesOf takes overrides apart. It is an error if any is not for what the template has now.
-func (t *template) entriesOf(o *Overrides) (entries, error) {
-	b := builder{t: t, all: entries{}}
+func (f *File) entriesOf(o *prompt.Overrides) (entries, error) {
+	b := builder{f: f, all: entries{}}
 	for _, path := range slices.Sorted(maps.Keys(o.Sections)) {
 		b.section(path, o.Sections[path])
 	}
@@ -177,7 +201,7 @@ func (t *template) entriesOf(o *Overrides) (entries, error) {
 	return b.all, errors.Join(b.errs...)
 }
 
-func (b *builder) section(path string, o SectionOverride) {
+func (b *builder) section(path string, o prompt.SectionOverride) {
 	key := func(target, hash string) entryKey { return entryKey{Section: path, Target: target, Hash: hash} }
 	if o.Text != nil {
 		add(b, key(targetText, o.Hash), lines(*o.Text))
@@ -196,7 +220,7 @@ func (b *builder) section(path string, o SectionOverride) {
 	}
 }
 
-func (b *builder) tool(name string, o ToolOverride) {
+func (b *builder) tool(name string, o prompt.ToolOverride) {
 	key := func(target, hash string) entryKey { return entryKey{Tool: name, Target: target, Hash: hash} }
 	if o.Description != nil {
 		add(b, key(targetDescription, o.Hash), lines(*o.Description))
@@ -215,18 +239,18 @@ func (b *builder) tool(name string, o ToolOverride) {
 // add adds one entry. It is no method because those have no types of their own.
 func add[V any](b *builder, k entryKey, v V) {
 	value, err := encodeValue(v)
-	now, hashErr := b.t.hashFor(k)
+	now, hashErr := b.f.hashFor(k)
 	switch {
 	case hashErr != nil:
 		err = hashErr
 	case err != nil:
-		err = b.t.refuse(k, err.Error(), "")
+		err = b.f.refuse(k, err.Error(), "")
 	case k.Hash != "" && k.Hash != now:
-		err = b.t.refuse(k, fmt.Sprintf("it was made for the hash %s, but that is %q now", k.Hash, now), "make it for the text as it is now")
+		err = b.f.refuse(k, fmt.Sprintf("it was made for the hash %s, but that is %q now", k.Hash, now), "make it for the text as it is now")
 	}
 	k.Hash = now
 	if _, twice := b.all[k]; err == nil && twice {
-		err = b.t.refuse(k, "it is there twice", "")
+		err = b.f.refuse(k, "it is there twice", "")
 	}
 	if err != nil {
 		b.errs = append(b.errs, err)

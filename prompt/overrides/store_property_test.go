@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	_ "github.com/drover-agents/drover/internal/testkit"
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -25,6 +26,17 @@ type written struct {
 
 var someText = rapid.SampledFrom([]string{"one", "two", "\n\tthree\n\t  lines\n", "$$5", "a\r\nb", ""})
 
+// plain is a text as a template has it: without shared indentation, blank lines around it and carriage returns.
+func plain(text string) string {
+	switch text {
+	case "\n\tthree\n\t  lines\n":
+		return "three\n  lines"
+	case "a\r\nb":
+		return "a\nb"
+	}
+	return text
+}
+
 func drawWritten(t *rapid.T) written {
 	return written{
 		text: someText.Draw(t, "text"), summary: someText.Draw(t, "summary"), example: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "example"),
@@ -33,27 +45,27 @@ func drawWritten(t *rapid.T) written {
 	}
 }
 
-func (w written) section(i int) *Section {
+func (w written) section(i int) *prompt.Section {
 	key := fmt.Sprintf("s%d", i)
 	fn := func(context.Context, struct{}) (tool.Result, error) { return tool.Say("done"), nil }
 	t := tool.Must(fmt.Sprintf("t%d", i), w.description, fn)
 	if w.toolInput == "q" {
 		t = tool.Must(t.Name, w.description, func(context.Context, findParams) (tool.Result, error) { return tool.Say("done"), nil })
 	}
-	return &Section{
+	return &prompt.Section{
 		Key: key, Title: "Title", Text: w.text, Summary: w.summary, NoOverrides: w.noOverrides,
-		Examples: []TaskExample{{Objective: w.example}}, Tools: []*tool.Tool{t},
+		Examples: []prompt.TaskExample{{Objective: w.example}}, Tools: []*tool.Tool{t},
 	}
 }
 
-func templateOf(t testing.TB, all []written) *Template[Text] {
-	sections := []*Section{Markdown("always", "Always", "There.")}
+func templateOf(t testing.TB, all []written) *prompt.Template[prompt.Text] {
+	sections := []*prompt.Section{prompt.Markdown("always", "Always", "There.")}
 	for i, w := range all {
 		if !w.removed {
 			sections = append(sections, w.section(i))
 		}
 	}
-	return mustDefine[Text](t, Definition{Sections: sections})
+	return mustDefine[prompt.Text](t, prompt.Definition{Sections: sections})
 }
 
 // part is what an edit is about, by the number of the section.
@@ -66,17 +78,17 @@ type part struct {
 func (w written) source(target string) string {
 	switch target {
 	case targetSummary:
-		return dedent(w.summary)
+		return plain(w.summary)
 	case exampleTarget(0):
 		return w.example
 	case targetDescription:
 		return w.description + w.toolInput
 	}
-	return dedent(w.text)
+	return plain(w.text)
 }
 
 // apply makes one edit with the setters.
-func (p part) apply(ctx context.Context, f *OverrideFile, by string) error {
+func (p part) apply(ctx context.Context, f *File, by string) error {
 	section := fmt.Sprintf("s%d", p.at)
 	switch p.target {
 	case targetText:
@@ -84,15 +96,15 @@ func (p part) apply(ctx context.Context, f *OverrideFile, by string) error {
 	case targetSummary:
 		return f.SetSummary(ctx, section, by)
 	case targetVisibility:
-		return f.SetVisibility(ctx, section, Full)
+		return f.SetVisibility(ctx, section, prompt.Full)
 	case targetDescription:
 		return f.SetDescription(ctx, fmt.Sprintf("t%d", p.at), by)
 	}
-	return f.SetExample(ctx, section, 0, &TaskExample{Objective: by})
+	return f.SetExample(ctx, section, 0, &prompt.TaskExample{Objective: by})
 }
 
 // got reads what is resolved for a part.
-func (p part) got(o *Overrides) (string, bool) {
+func (p part) got(o *prompt.Overrides) (string, bool) {
 	s, t := o.Sections[fmt.Sprintf("s%d", p.at)], o.Tools[fmt.Sprintf("t%d", p.at)]
 	text := map[string]*string{targetText: s.Text, targetSummary: s.Summary, targetDescription: t.Description}[p.target]
 	switch {
@@ -155,7 +167,7 @@ func (e edits) note(p part, of, by string) {
 	e[p][of] = by
 }
 
-func checkResolved(t *rapid.T, f *OverrideFile, all []written, targets []string, model edits) {
+func checkResolved(t *rapid.T, f *File, all []written, targets []string, model edits) {
 	o, stale, err := f.Resolve()
 	if err != nil {
 		t.Fatalf("Resolve: %v", err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"bufio"
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/testkit"
+	"github.com/drover-agents/drover/prompt"
 )
 
 // The variables that make this test program one that writes overrides.
@@ -29,12 +30,12 @@ const (
 // writerSections is how many sections each writer has of its own.
 const writerSections = 110
 
-func writerTemplate(t testing.TB) *Prompt[Text] {
+func writerTemplate(t testing.TB) *prompt.Prompt[prompt.Text] {
 	t.Helper()
-	sections := []*Section{Markdown("big", "Big", "Small.")}
+	sections := []*prompt.Section{prompt.Markdown("big", "Big", "Small.")}
 	for _, prefix := range []string{"a", "b"} {
 		for i := range writerSections {
-			sections = append(sections, Markdown(prefix+strconv.Itoa(i), "Title", "Text."))
+			sections = append(sections, prompt.Markdown(prefix+strconv.Itoa(i), "Title", "Text."))
 		}
 	}
 	return mustBind(t, sections)
@@ -107,7 +108,7 @@ func TestTwoProcessesLoseNoChange(t *testing.T) {
 }
 
 // resolveUntil reads the file again and again, which must always be a whole one.
-func resolveUntil(t *testing.T, f *OverrideFile, stop <-chan struct{}) {
+func resolveUntil(t *testing.T, f *File, stop <-chan struct{}) {
 	for {
 		select {
 		case <-stop:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prompt
+package overrides
 
 import (
 	"encoding/json"
@@ -14,19 +14,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
 
-func mustFile(t testing.TB, dir string, of Overridable, tag string) *OverrideFile {
+func mustFile(t testing.TB, dir string, of Template, tag string) *File {
 	t.Helper()
-	f, err := (&OverrideStore{Dir: dir}).File(of, tag)
+	f, err := (&Store{Dir: dir}).File(of, tag)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func mustResolve(t testing.TB, f *OverrideFile) (*Overrides, []StaleOverride) {
+func mustResolve(t testing.TB, f *File) (*prompt.Overrides, []prompt.StaleOverride) {
 	t.Helper()
 	o, stale, err := f.Resolve()
 	if err != nil {
@@ -52,11 +53,11 @@ func TestWhatSettersWriteIsShown(t *testing.T) {
 		f.SetText(ctx, "task", "replaced"),
 		f.SetText(ctx, "task", "New text\nabout $path."),
 		f.SetExample(ctx, "task", 0, nil),
-		f.SetExample(ctx, "task", 1, &TaskExample{Objective: "new two"}),
-		f.AppendExample(ctx, "task", TaskExample{Objective: "three"}),
-		f.AppendExample(ctx, "task", TaskExample{Objective: "four", Steps: []ExampleStep{{Tool: "find", Input: json.RawMessage(`{"query":"<x>"}`)}}}),
+		f.SetExample(ctx, "task", 1, &prompt.TaskExample{Objective: "new two"}),
+		f.AppendExample(ctx, "task", prompt.TaskExample{Objective: "three"}),
+		f.AppendExample(ctx, "task", prompt.TaskExample{Objective: "four", Steps: []prompt.ExampleStep{{Tool: "find", Input: json.RawMessage(`{"query":"<x>"}`)}}}),
 		f.SetSummary(ctx, "bare", "In short."),
-		f.SetVisibility(ctx, "bare", Summary),
+		f.SetVisibility(ctx, "bare", prompt.Summary),
 		f.SetDescription(ctx, "find", "Finds better."),
 		f.SetParam(ctx, "find", "query", "the words"),
 		f.SetParam(ctx, "save", "filter.path", "the folder"),
@@ -65,7 +66,7 @@ func TestWhatSettersWriteIsShown(t *testing.T) {
 		f.AppendToolExample(ctx, "find", tool.Example{Input: json.RawMessage(`{"query":"more"}`)}),
 	)
 	o, stale := mustResolve(t, f)
-	r := mustRender(t, p, &RenderOptions{Overrides: o})
+	r := mustRender(t, p, &prompt.RenderOptions{Overrides: o})
 	want := "## 1. Task (task)\n\nNew text\nabout a.go.\n\nExample: new two\n\nExample: three\n\nExample: four\n\n1. Call `find` with `{\"query\":\"<x>\"}`.\n\n" +
 		"## 2. Fixed (fixed)\n\nFixed text.\n\n" +
 		"## 3. Bare (bare)\n\nIn short.\n\n---\nThis is a summary. Call `read_section` with section key \"bare\" to read the whole section."
@@ -75,10 +76,10 @@ func TestWhatSettersWriteIsShown(t *testing.T) {
 	if got, want := r.Tools[0].Manual(), "Finds better.\n\nExamples:\n{\"query\":\"new\"}\n{\"query\":\"more\"}"; got != want {
 		t.Errorf("manual of find: got %q, want %q", got, want)
 	}
-	if got := paramsOf(r.Tools[0].Input)["query"]; got != "the words" {
+	if got := describedAs(t, r.Tools[0], "query"); got != "the words" {
 		t.Errorf("query of find: got %q", got)
 	}
-	if got := paramsOf(r.Tools[1].Input)["filter.path"]; got != "the folder" {
+	if got := describedAs(t, r.Tools[1], "filter", "path"); got != "the folder" {
 		t.Errorf("filter.path of save: got %q", got)
 	}
 	if len(stale)+len(r.Stale) > 0 {
@@ -87,7 +88,7 @@ func TestWhatSettersWriteIsShown(t *testing.T) {
 }
 
 func TestAFileIsForPeopleToo(t *testing.T) {
-	p, ctx, dir := mustBind(t, []*Section{{Key: "task", Title: "Task", Text: "Go.", Tools: []*tool.Tool{named("find")}}}), t.Context(), t.TempDir()
+	p, ctx, dir := mustBind(t, []*prompt.Section{{Key: "task", Title: "Task", Text: "Go.", Tools: []*tool.Tool{named("find")}}}), t.Context(), t.TempDir()
 	f := mustFile(t, dir, p, "Try.1")
 	must(t,
 		f.SetParam(ctx, "find", "query", "the <words>"),
@@ -135,10 +136,10 @@ func TestWithoutAFileThereAreNoOverrides(t *testing.T) {
 	p, dir := mustBind(t, overridable(), fileArgs{}), filepath.Join(t.TempDir(), "not", "there")
 	f := mustFile(t, dir, p, "")
 	o, stale := mustResolve(t, f)
-	if diff := cmp.Diff(&Overrides{}, o); diff != "" || stale != nil {
+	if diff := cmp.Diff(&prompt.Overrides{}, o); diff != "" || stale != nil {
 		t.Errorf("got %v, %v", o, stale)
 	}
-	if tags, err := (&OverrideStore{Dir: dir}).Tags(p); tags != nil || err != nil {
+	if tags, err := (&Store{Dir: dir}).Tags(p); tags != nil || err != nil {
 		t.Errorf("Tags = %v, %v", tags, err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -148,14 +149,14 @@ func TestWithoutAFileThereAreNoOverrides(t *testing.T) {
 }
 
 func TestASeededFileChangesNothing(t *testing.T) {
-	sections := append(overridable(), &Section{
-		Key: "hidden", Title: "Hidden", Text: "\n\n\t\tA\n\t\t  b $$5\n", Summary: "S.", Visibility: Summary, Children: []*Section{Markdown("empty", "Empty", "")},
-	}, &Section{Key: "when", Title: "When", Text: "W.", Summary: "S.", VisibilityWhen: func(View) Visibility { return Summary }})
+	sections := append(overridable(), &prompt.Section{
+		Key: "hidden", Title: "Hidden", Text: "\n\n\t\tA\n\t\t  b $$5\n", Summary: "S.", Visibility: prompt.Summary, Children: []*prompt.Section{prompt.Markdown("empty", "Empty", "")},
+	}, &prompt.Section{Key: "when", Title: "When", Text: "W.", Summary: "S.", VisibilityWhen: func(prompt.View) prompt.Visibility { return prompt.Summary }})
 	p := mustBind(t, sections, fileArgs{Path: "a.go"})
 	f := mustFile(t, t.TempDir(), p, "")
 	must(t, f.Seed(t.Context(), false))
 	o, stale := mustResolve(t, f)
-	plain, r := mustRender(t, p, nil), mustRender(t, p, &RenderOptions{Overrides: o})
+	plain, r := mustRender(t, p, nil), mustRender(t, p, &prompt.RenderOptions{Overrides: o})
 	if diff := cmp.Diff(plain.Text, r.Text); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
@@ -167,7 +168,7 @@ func TestASeededFileChangesNothing(t *testing.T) {
 	if len(stale) > 0 || len(o.Sections) != 5 || len(o.Tools) != 2 {
 		t.Errorf("got stale %v, %d sections, %d tools; want all but the fixed ones", stale, len(o.Sections), len(o.Tools))
 	}
-	if o.Sections["when"].Visibility != nil || *o.Sections["hidden"].Visibility != Summary {
+	if o.Sections["when"].Visibility != nil || *o.Sections["hidden"].Visibility != prompt.Summary {
 		t.Error("the visibility of a section that chooses for itself is fixed, or that of another is not there")
 	}
 }
@@ -190,24 +191,24 @@ func TestSeedOverwritesOnlyWhenAsked(t *testing.T) {
 
 func TestOverridesForSeveralTextsLiveSideBySide(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	version := func(text string) *OverrideFile {
-		return mustFile(t, dir, mustBind(t, []*Section{Markdown("task", "Task", text)}), "")
+	version := func(text string) *File {
+		return mustFile(t, dir, mustBind(t, []*prompt.Section{prompt.Markdown("task", "Task", text)}), "")
 	}
 	a, b, c := version("A"), version("B"), version("C")
 	must(t, a.SetText(ctx, "task", "for A"), b.SetText(ctx, "task", "for B"))
 	hashA, hashB, hashC := hash([]byte("A")), hash([]byte("B")), hash([]byte("C"))
-	stale := func(madeFor, now string) StaleOverride {
-		return StaleOverride{Section: "task", Target: "text", MadeFor: madeFor, Now: now, Reason: reasonChanged}
+	stale := func(madeFor, now string) prompt.StaleOverride {
+		return prompt.StaleOverride{Section: "task", Target: "text", MadeFor: madeFor, Now: now, Reason: reasonChanged}
 	}
-	byHash := func(x, y StaleOverride) int { return strings.Compare(x.MadeFor, y.MadeFor) }
+	byHash := func(x, y prompt.StaleOverride) int { return strings.Compare(x.MadeFor, y.MadeFor) }
 	for _, v := range []struct {
-		file  *OverrideFile
+		file  *File
 		text  *string
-		stale []StaleOverride
+		stale []prompt.StaleOverride
 	}{
-		{a, new("for A"), []StaleOverride{stale(hashB, hashA)}},
-		{b, new("for B"), []StaleOverride{stale(hashA, hashB)}},
-		{c, nil, slices.SortedFunc(slices.Values([]StaleOverride{stale(hashA, hashC), stale(hashB, hashC)}), byHash)},
+		{a, new("for A"), []prompt.StaleOverride{stale(hashB, hashA)}},
+		{b, new("for B"), []prompt.StaleOverride{stale(hashA, hashB)}},
+		{c, nil, slices.SortedFunc(slices.Values([]prompt.StaleOverride{stale(hashA, hashC), stale(hashB, hashC)}), byHash)},
 	} {
 		o, stale := mustResolve(t, v.file)
 		if diff := cmp.Diff(v.text, o.Sections["task"].Text); diff != "" {
@@ -218,7 +219,7 @@ func TestOverridesForSeveralTextsLiveSideBySide(t *testing.T) {
 		}
 	}
 	pruned, err := b.Prune(ctx)
-	if diff := cmp.Diff([]StaleOverride{stale(hashA, hashB)}, pruned); diff != "" || err != nil {
+	if diff := cmp.Diff([]prompt.StaleOverride{stale(hashA, hashB)}, pruned); diff != "" || err != nil {
 		t.Errorf("Prune: %v (-want +got):\n%s", err, diff)
 	}
 	if o, stale := mustResolve(t, b); *o.Sections["task"].Text != "for B" || stale != nil {
@@ -228,13 +229,13 @@ func TestOverridesForSeveralTextsLiveSideBySide(t *testing.T) {
 
 func TestWhatIsGoneOrRefusedIsStale(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	before := mustFile(t, dir, mustBind(t, []*Section{
+	before := mustFile(t, dir, mustBind(t, []*prompt.Section{
 		{Key: "gone", Title: "Gone", Tools: []*tool.Tool{named("lost")}},
 		{Key: "shut", Title: "Shut", Tools: []*tool.Tool{named("kept")}},
-		{Key: "less", Title: "Less", Examples: []TaskExample{{Objective: "one"}}},
+		{Key: "less", Title: "Less", Examples: []prompt.TaskExample{{Objective: "one"}}},
 	}), "")
 	must(t, before.SetText(ctx, "gone", "x"), before.SetText(ctx, "shut", "x"), before.SetExample(ctx, "less", 0, nil), before.SetDescription(ctx, "lost", "x"), before.SetDescription(ctx, "kept", "x"))
-	after := mustFile(t, dir, mustBind(t, []*Section{
+	after := mustFile(t, dir, mustBind(t, []*prompt.Section{
 		{Key: "shut", Title: "Shut", NoOverrides: true, Tools: []*tool.Tool{named("kept")}}, {Key: "less", Title: "Less"},
 	}), "")
 	o, stale := mustResolve(t, after)
@@ -256,21 +257,21 @@ func TestWhatIsGoneOrRefusedIsStale(t *testing.T) {
 
 func TestPutReplacesWhatIsForTheTextsNow(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	old := mustFile(t, dir, mustBind(t, []*Section{Markdown("task", "Task", "Old.")}), "")
+	old := mustFile(t, dir, mustBind(t, []*prompt.Section{prompt.Markdown("task", "Task", "Old.")}), "")
 	must(t, old.SetText(ctx, "task", "for the old one"))
 	p := mustBind(t, overridable(), fileArgs{})
 	f := mustFile(t, dir, p, "")
 	must(t, f.SetText(ctx, "task", "first"), f.SetDescription(ctx, "save", "first"))
 	sections, tools := atHand(p.Descriptor())
-	o := &Overrides{
-		Sections: map[string]SectionOverride{"bare": {Text: new("b"), Summary: new("s"), Visibility: new(Full)}},
-		Tools:    map[string]ToolOverride{"find": {Hash: tools["find"].Hash, Params: map[string]string{"query": "q"}}},
+	o := &prompt.Overrides{
+		Sections: map[string]prompt.SectionOverride{"bare": {Text: new("b"), Summary: new("s"), Visibility: new(prompt.Full)}},
+		Tools:    map[string]prompt.ToolOverride{"find": {Hash: tools["find"].Hash, Params: map[string]string{"query": "q"}}},
 	}
 	must(t, f.Put(ctx, o))
 	got, stale := mustResolve(t, f)
 	bare := o.Sections["bare"]
 	bare.Hash = sections["bare"].Hash
-	if diff := cmp.Diff(&Overrides{Sections: map[string]SectionOverride{"bare": bare}, Tools: o.Tools}, got); diff != "" {
+	if diff := cmp.Diff(&prompt.Overrides{Sections: map[string]prompt.SectionOverride{"bare": bare}, Tools: o.Tools}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(stale) != 1 || stale[0].MadeFor != hash([]byte("Old.")) {
@@ -278,8 +279,8 @@ func TestPutReplacesWhatIsForTheTextsNow(t *testing.T) {
 	}
 	must(t, f.Put(ctx, got))
 	bare.Hash = "other"
-	err := f.Put(ctx, &Overrides{Sections: map[string]SectionOverride{"bare": bare}})
-	if !errors.Is(err, ErrOverride) || !strings.Contains(err.Error(), "it was made for the hash other") {
+	err := f.Put(ctx, &prompt.Overrides{Sections: map[string]prompt.SectionOverride{"bare": bare}})
+	if !errors.Is(err, prompt.ErrOverride) || !strings.Contains(err.Error(), "it was made for the hash other") {
 		t.Errorf("got %v, want an override for another text refused", err)
 	}
 	if again, _ := mustResolve(t, f); !cmp.Equal(got, again) {
@@ -291,7 +292,7 @@ func TestTagsAreApart(t *testing.T) {
 	p, ctx, dir := mustBind(t, overridable(), fileArgs{}), t.Context(), t.TempDir()
 	must(t, mustFile(t, dir, p, "").SetText(ctx, "bare", "latest"), mustFile(t, dir, p, "B-2").SetText(ctx, "bare", "second"))
 	must(t, os.WriteFile(filepath.Join(dir, "demo", "test", "Not a tag.json"), nil, 0o600), os.WriteFile(filepath.Join(dir, "demo", "test", "notes.txt"), nil, 0o600))
-	store := &OverrideStore{Dir: dir}
+	store := &Store{Dir: dir}
 	if tags, err := store.Tags(p); !slices.Equal(tags, []string{"b-2", "latest"}) || err != nil {
 		t.Errorf("Tags = %v, %v", tags, err)
 	}
@@ -307,11 +308,11 @@ func TestTagsAreApart(t *testing.T) {
 func TestNothingOutsideTheFolderIsTouched(t *testing.T) {
 	p, ctx, dir, outside := mustBind(t, overridable(), fileArgs{}), t.Context(), t.TempDir(), t.TempDir()
 	for _, tag := range []string{"../x", "a/b", `a\b`, "..", ".hidden", "a b", strings.Repeat("a", 65), "ä"} {
-		if f, err := (&OverrideStore{Dir: dir}).File(p, tag); err == nil {
+		if f, err := (&Store{Dir: dir}).File(p, tag); err == nil {
 			t.Errorf("the tag %q gives %s", tag, f.Path())
 		}
 	}
-	if _, err := (&OverrideStore{}).File(p, ""); err == nil {
+	if _, err := (&Store{}).File(p, ""); err == nil {
 		t.Error("a store without a folder is used")
 	}
 	if err := os.Symlink(outside, filepath.Join(dir, "demo")); err != nil {
@@ -333,14 +334,14 @@ func TestAFileThatIsTooLargeIsNeitherReadNorWritten(t *testing.T) {
 	p, ctx := mustBind(t, overridable(), fileArgs{Path: "a.go"}), t.Context()
 	f := mustFile(t, t.TempDir(), p, "")
 	must(t, f.SetText(ctx, "task", "small"))
-	if err := f.SetText(ctx, "task", strings.Repeat("x", maxOverrideFile)); err == nil || !strings.Contains(err.Error(), tooLarge) {
+	if err := f.SetText(ctx, "task", strings.Repeat("x", maxFile)); err == nil || !strings.Contains(err.Error(), tooLarge) {
 		t.Errorf("writing: got %v, want %q", err, tooLarge)
 	}
 	if o, _ := mustResolve(t, f); *o.Sections["task"].Text != "small" {
 		t.Errorf("the text is %.20q, want the one before", *o.Sections["task"].Text)
 	}
-	must(t, os.Truncate(f.Path(), maxOverrideFile+1))
-	if _, _, err := f.Resolve(); !errors.Is(err, ErrOverrideFile) || !strings.Contains(err.Error(), tooLarge) {
+	must(t, os.Truncate(f.Path(), maxFile+1))
+	if _, _, err := f.Resolve(); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), tooLarge) {
 		t.Errorf("reading: got %v, want %q", err, tooLarge)
 	}
 }
