@@ -30,8 +30,5 @@
 // [Workspace.WriteBack] brings it to the host: all of it, or none. [Sync] keeps a [VirtualFileSystem] in a
 // session.
 //
-// # Files for tools
-//
-// [FS] is what tools read and write through, on disk or in memory, rooted and limited. Package fsuite has the
-// suite that every implementation must pass.
+// Package workspace/files has file systems for tools: of a workspace, of a folder, or in memory.
 package workspace

@@ -11,6 +11,7 @@ import (
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 // A call of a tool of this program that writes one file of 1,000, session and files together. It is meant to
@@ -29,8 +30,8 @@ func BenchmarkToolCallInATransaction(b *testing.B) {
 			}
 			defer func() { _ = w.Close() }()
 			note := tool.Must("note", "Write a file.", func(ctx context.Context, _ tool.None) (string, error) {
-				files, _ := workspace.FSFrom(ctx)
-				if err := files.WriteFile("note.txt", []byte("noted\n"), nil); err != nil || !fails {
+				fsys, _ := files.From(ctx)
+				if err := fsys.WriteFile("note.txt", []byte("noted\n"), nil); err != nil || !fails {
 					return "", err
 				}
 				return "", errors.New("not after all")

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -270,10 +272,13 @@ func (w *Workspace) Keep() error { return w.holdings.folder.keep() }
 type holdings struct {
 	folder *folder
 	tree   *Tree // nil without checkpoints
-	files  sharedFS
 
 	once sync.Once
 	err  error
+
+	mu       sync.Mutex
+	attached map[any]io.Closer
+	closed   bool
 }
 
 func (h *holdings) close() error {
@@ -281,10 +286,46 @@ func (h *holdings) close() error {
 		if h.tree != nil {
 			h.err = h.tree.Close()
 		}
-		h.files.close()
+		h.err = errors.Join(h.err, h.detach())
 		h.err = errors.Join(h.err, h.folder.close())
 	})
 	return h.err
+}
+
+// detach closes what was attached, and lets nothing be attached any more.
+func (h *holdings) detach() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	var errs []error
+	for _, c := range h.attached {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Attach returns what open makes for a key, the same at each call. The workspace closes it before its folder
+// is removed; from then on Attach fails with [fs.ErrClosed]. It is for packages that keep something of their own
+// for each workspace: key is of a type of theirs, and what open makes does not have the Workspace.
+func (w *Workspace) Attach(key any, open func() (io.Closer, error)) (io.Closer, error) {
+	h := w.holdings
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, fs.ErrClosed
+	}
+	if known, ok := h.attached[key]; ok {
+		return known, nil
+	}
+	opened, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if h.attached == nil {
+		h.attached = map[any]io.Closer{}
+	}
+	h.attached[key] = opened
+	return opened, nil
 }
 
 var key = tool.NewKey[*Workspace]("workspace")

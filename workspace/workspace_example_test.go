@@ -57,3 +57,26 @@ func ExampleOpen() {
 	// the session knows the folder: true
 	// outside of the roots: true
 }
+
+func ExampleWorkspace_Diff() {
+	w, err := workspace.Open(context.Background(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = w.Close() }()
+	_ = os.WriteFile(filepath.Join(w.Root(), "hello.txt"), []byte("hello\n"), 0o644)
+
+	summary, err := w.Diff(context.Background(), os.Stdout, nil)
+	fmt.Print(summary)
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// created file: hello.txt
+	// --- /dev/null
+	// +++ b/hello.txt
+	// @@ -0,0 +1 @@
+	// +hello
+	// 1 created, 0 changed, 0 deleted
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -260,19 +261,35 @@ func TestAWorkspaceThatSomebodyHasIsNotRemoved(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
-func TestAWorkspaceWhoseFilesSomebodyHasIsNotRemoved(t *testing.T) {
-	files, err := func() (FS, error) {
-		w, err := Open(t.Context(), &Options{TempDir: t.TempDir(), NoCheckpoints: true})
-		must(t, err)
-		return w.FS()
-	}()
-	must(t, err)
-	for range 5 {
-		runtime.GC()
-		time.Sleep(time.Millisecond) // the collector works on its own
+type attachment struct{ closed int }
+
+func (a *attachment) Close() error { a.closed++; return nil }
+
+func TestWorkspace_AttachmentIsClosedOnce(t *testing.T) {
+	w := opened(t, Options{NoCheckpoints: true})
+	attach := func(key any, a *attachment, err error) (io.Closer, error) {
+		return w.Attach(key, func() (io.Closer, error) { return a, err })
 	}
-	if err := files.WriteFile("a.txt", []byte("x"), nil); err != nil {
-		t.Error(err)
+	var first, second, other attachment
+	if _, err := attach("a", &first, errors.New("not yet")); err == nil {
+		t.Error("an attachment that failed to open is there")
+	}
+	if got, err := attach("a", &first, nil); got != &first || err != nil {
+		t.Errorf("Attach = %v, %v", got, err)
+	}
+	if got, err := attach("a", &second, nil); got != &first || err != nil {
+		t.Errorf("the second Attach = %v, %v, want the first", got, err)
+	}
+	if got, err := attach("b", &other, nil); got != &other || err != nil {
+		t.Errorf("Attach of another key = %v, %v", got, err)
+	}
+	must(t, w.Close())
+	must(t, w.Close())
+	if first.closed != 1 || other.closed != 1 || second.closed != 0 {
+		t.Errorf("closed %d, %d and %d times, want 1, 1 and 0", first.closed, other.closed, second.closed)
+	}
+	if _, err := attach("a", &first, nil); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("Attach to a closed workspace: %v", err)
 	}
 }
 

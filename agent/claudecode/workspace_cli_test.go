@@ -22,6 +22,7 @@ import (
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 // project is a workspace with a repository that has an ignored file.
@@ -76,7 +77,7 @@ var leave = tool.Must("leave", "Write a file, then fail if told so.", func(ctx c
 	Fail bool   `json:"fail,omitzero"`
 },
 ) (string, error) {
-	files, ok := workspace.FSFrom(ctx)
+	fsys, ok := files.From(ctx)
 	if !ok {
 		return "", errors.New("there are no files")
 	}
@@ -85,7 +86,7 @@ var leave = tool.Must("leave", "Write a file, then fail if told so.", func(ctx c
 			return "", err
 		}
 	}
-	if err := files.WriteFile(in.Name, []byte("left\n"), nil); err != nil {
+	if err := fsys.WriteFile(in.Name, []byte("left\n"), nil); err != nil {
 		return "", err
 	}
 	if in.Fail {

@@ -43,8 +43,9 @@ var layers = map[string][]string{
 	"isolation":       {"gateway", "gateway/proxy", "guard", "event", "launch", "internal/*", "isolation/internal/*"},
 	"workspace":       {"prompt", "session", "tool", "event", "internal/*", "workspace/internal/*"},
 	"agent":           {"workspace", "guard", "event", "tool", "gate", "internal/*"},
-	// The suite that every file system for tools must pass.
-	"workspace/fsuite": {"workspace"},
+	// File systems for tools, and the suite that each must pass; no package of the core imports them.
+	"workspace/files":           {"workspace", "tool", "internal/*"},
+	"workspace/files/filestest": {"workspace/files", "workspace"},
 	// The suite that every adapter must pass, and an adapter that follows a script.
 	"agent/agenttest": {"agent", "gate", "tool", "event"},
 	// An adapter knows no session: it asks its host.
@@ -86,7 +87,7 @@ func TestLayers(t *testing.T) {
 }
 
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
-var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/compose", "tool/mcp", "gate", "session", "guard", "prompt", "prompt/overrides", "workspace", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
+var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/compose", "tool/mcp", "gate", "session", "guard", "prompt", "prompt/overrides", "workspace", "workspace/files", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
 
 func TestLayers_CoreImportsNoWireClient(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package workspace
+package files
 
 import (
 	"io/fs"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fsuite
+package filestest
 
 import (
 	"errors"
 	"io/fs"
 	"testing"
 
-	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
-func put(t *testing.T, fsys workspace.FS, name, content string) {
+func put(t *testing.T, fsys files.FS, name, content string) {
 	t.Helper()
 	if err := fsys.WriteFile(name, []byte(content), nil); err != nil {
 		t.Fatalf("WriteFile(%q) = %v", name, err)
@@ -24,7 +24,7 @@ func link(t *testing.T, s System, target, name string) {
 	}
 }
 
-func want(t *testing.T, fsys workspace.FS, name, content string) {
+func want(t *testing.T, fsys files.FS, name, content string) {
 	t.Helper()
 	if got, err := fsys.ReadFile(name); err != nil || string(got) != content {
 		t.Errorf("ReadFile(%q) = %q, %v; want %q", name, got, err, content)
@@ -41,8 +41,8 @@ func wantIs(t *testing.T, what string, err, target error) {
 
 func wantLimit(t *testing.T, what string, err error, option string, got, limit int64) {
 	t.Helper()
-	e, ok := errors.AsType[*workspace.LimitError](err)
-	if !ok || e.Option != option || e.Got != got || e.Limit != limit || !errors.Is(err, workspace.ErrLimit) {
+	e, ok := errors.AsType[*files.LimitError](err)
+	if !ok || e.Option != option || e.Got != got || e.Limit != limit || !errors.Is(err, files.ErrLimit) {
 		t.Errorf("%s = %v, want a LimitError of %s with %d over %d", what, err, option, got, limit)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace
+package files
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func Glob(fsys fs.FS, pattern string) ([]string, error) {
 	}
 	names, err := doublestar.Glob(fsys, pattern, doublestar.WithNoFollow())
 	if err != nil {
-		return nil, fmt.Errorf("workspace: glob %q: %w", pattern, err)
+		return nil, fmt.Errorf("files: glob %q: %w", pattern, err)
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
@@ -38,7 +38,7 @@ func checkPattern(pattern string) error {
 		return checkName("glob", pattern)
 	}
 	if !doublestar.ValidatePattern(pattern) {
-		return fmt.Errorf("workspace: glob %q: %w\n  next: use *, **, ?, [a-z] and {a,b}", pattern, path.ErrBadPattern)
+		return fmt.Errorf("files: glob %q: %w\n  next: use *, **, ?, [a-z] and {a,b}", pattern, path.ErrBadPattern)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ var errEnough = errors.New("enough")
 func Grep(ctx context.Context, fsys fs.FS, opts GrepOptions) (Found, error) {
 	expr, err := regexp.Compile(opts.Pattern)
 	if err != nil {
-		return Found{}, fmt.Errorf("workspace: grep %q: %w\n  next: quote what is meant literally, with \\", opts.Pattern, err)
+		return Found{}, fmt.Errorf("files: grep %q: %w\n  next: quote what is meant literally, with \\", opts.Pattern, err)
 	}
 	if opts.Files != "" {
 		if err := checkPattern(opts.Files); err != nil {

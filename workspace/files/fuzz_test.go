@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace_test
+package files_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 // FuzzNames gives any text as a name and as the target of a link: a folder and memory must answer alike,
@@ -47,22 +48,22 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-var fuzzedCalls = []func(fsys workspace.FS, name string) error{
-	func(fsys workspace.FS, name string) error { _, err := fsys.Stat(name); return err },
-	func(fsys workspace.FS, name string) error { _, err := fsys.ReadFile(name); return err },
-	func(fsys workspace.FS, name string) error { return fsys.WriteFile(name, []byte("x"), nil) },
-	func(fsys workspace.FS, name string) error { return fsys.Mkdir(name) },
-	func(fsys workspace.FS, name string) error { return fsys.Rename("a/b", name) },
-	func(fsys workspace.FS, name string) error { return fsys.Remove(name) },
+var fuzzedCalls = []func(fsys files.FS, name string) error{
+	func(fsys files.FS, name string) error { _, err := fsys.Stat(name); return err },
+	func(fsys files.FS, name string) error { _, err := fsys.ReadFile(name); return err },
+	func(fsys files.FS, name string) error { return fsys.WriteFile(name, []byte("x"), nil) },
+	func(fsys files.FS, name string) error { return fsys.Mkdir(name) },
+	func(fsys files.FS, name string) error { return fsys.Rename("a/b", name) },
+	func(fsys files.FS, name string) error { return fsys.Remove(name) },
 }
 
-func makeFuzzed(t *testing.T, root, target string) (workspace.FS, workspace.FS) {
+func makeFuzzed(t *testing.T, root, target string) (files.FS, files.FS) {
 	t.Helper()
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	dir, mem := openDirFS(t, root, nil), workspace.NewMemFS(nil)
-	for _, fsys := range []workspace.FS{dir, mem} {
+	dir, mem := openDirFS(t, root, nil), files.NewMemFS(nil)
+	for _, fsys := range []files.FS{dir, mem} {
 		put(t, fsys, "a/b", "b")
 		put(t, fsys, "c", "c")
 	}
@@ -79,7 +80,7 @@ func makeFuzzed(t *testing.T, root, target string) (workspace.FS, workspace.FS) 
 
 // classOf is what callers can tell errors apart by.
 func classOf(err error) string {
-	for _, class := range []error{workspace.ErrSecurity, workspace.ErrLimit, fs.ErrNotExist, fs.ErrExist, fs.ErrPermission} {
+	for _, class := range []error{workspace.ErrSecurity, files.ErrLimit, fs.ErrNotExist, fs.ErrExist, fs.ErrPermission} {
 		if errors.Is(err, class) {
 			return class.Error()
 		}

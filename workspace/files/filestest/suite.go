@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fsuite
+package filestest
 
 import (
 	"io/fs"
@@ -8,23 +8,23 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 // A System is a file system to check.
 type System struct {
 	// FS is empty.
-	FS workspace.FS
+	FS files.FS
 	// Symlink makes a symbolic link in it, in a folder that is there. Nil skips what needs links.
 	Symlink func(target, name string) error
 }
 
 // Run checks every contract on a file system of its own. Open makes it, empty and with the limits that it
 // is given, and registers its clean-up with t.
-func Run(t *testing.T, open func(t *testing.T, opts *workspace.FSOptions) System) {
+func Run(t *testing.T, open func(t *testing.T, opts *files.Options) System) {
 	contracts := []struct {
 		name  string
-		opts  *workspace.FSOptions
+		opts  *files.Options
 		links bool
 		check func(t *testing.T, s System)
 	}{
@@ -42,12 +42,12 @@ func Run(t *testing.T, open func(t *testing.T, opts *workspace.FSOptions) System
 		{"folders are made with those above", nil, false, mkdir},
 		{"a removed folder takes everything with it", nil, false, remove},
 		{"a rename moves, and replaces only files", nil, false, rename},
-		{"names have a depth", &workspace.FSOptions{MaxDepth: 3}, false, depth},
-		{"segments have a length", &workspace.FSOptions{MaxSegment: 5}, false, segment},
-		{"reads have a size", &workspace.FSOptions{MaxRead: 10}, false, readSize},
-		{"writes have a size", &workspace.FSOptions{MaxWrite: 10}, false, writeSize},
-		{"a negative limit is none", &workspace.FSOptions{MaxDepth: -1, MaxSegment: -1, MaxRead: -1, MaxWrite: -1}, false, noLimits},
-		{"a limit may be as large as numbers are", &workspace.FSOptions{
+		{"names have a depth", &files.Options{MaxDepth: 3}, false, depth},
+		{"segments have a length", &files.Options{MaxSegment: 5}, false, segment},
+		{"reads have a size", &files.Options{MaxRead: 10}, false, readSize},
+		{"writes have a size", &files.Options{MaxWrite: 10}, false, writeSize},
+		{"a negative limit is none", &files.Options{MaxDepth: -1, MaxSegment: -1, MaxRead: -1, MaxWrite: -1}, false, noLimits},
+		{"a limit may be as large as numbers are", &files.Options{
 			MaxDepth: math.MaxInt, MaxSegment: math.MaxInt, MaxRead: math.MaxInt64, MaxWrite: math.MaxInt64,
 		}, false, noLimits},
 		{"default limits", nil, false, defaultLimits},
@@ -76,7 +76,7 @@ func Run(t *testing.T, open func(t *testing.T, opts *workspace.FSOptions) System
 
 // RunReadOnly checks that a view of a file system can be read and not changed. Writable is what it is a
 // view of.
-func RunReadOnly(t *testing.T, writable workspace.FS, view workspace.FS) {
+func RunReadOnly(t *testing.T, writable files.FS, view files.FS) {
 	put(t, writable, "dir/file", "content")
 	want(t, view, "dir/file", "content")
 	for name, err := range map[string]error{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fsuite
+package filestest
 
 import (
 	"errors"
@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 func ioFS(t *testing.T, s System) {
@@ -72,7 +73,7 @@ func badNames(t *testing.T, s System) {
 	}
 }
 
-func everyCall(fsys workspace.FS, name string) map[string]error {
+func everyCall(fsys files.FS, name string) map[string]error {
 	errs := map[string]error{
 		"WriteFile":   fsys.WriteFile(name, nil, nil),
 		"Mkdir":       fsys.Mkdir(name),
@@ -99,13 +100,13 @@ func writeNew(t *testing.T, s System) {
 	const bytes = "\x00\r\n\r\ufeff\xff\x1a\n"
 	put(t, s.FS, "a/b/c", bytes)
 	want(t, s.FS, "a/b/c", bytes)
-	if err := s.FS.WriteFile("run", nil, &workspace.WriteOptions{Perm: 0o700}); err != nil {
+	if err := s.FS.WriteFile("run", nil, &files.WriteOptions{Perm: 0o700}); err != nil {
 		t.Fatal(err)
 	}
 	wantPerm(t, s.FS, "run", 0o700)
 }
 
-func wantPerm(t *testing.T, fsys workspace.FS, name string, perm fs.FileMode) {
+func wantPerm(t *testing.T, fsys files.FS, name string, perm fs.FileMode) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		return // has no such bits
@@ -116,10 +117,10 @@ func wantPerm(t *testing.T, fsys workspace.FS, name string, perm fs.FileMode) {
 }
 
 func overwrite(t *testing.T, s System) {
-	if err := s.FS.WriteFile("run", []byte("long content"), &workspace.WriteOptions{Perm: 0o750}); err != nil {
+	if err := s.FS.WriteFile("run", []byte("long content"), &files.WriteOptions{Perm: 0o750}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.FS.WriteFile("run", []byte("short"), &workspace.WriteOptions{Perm: 0o600}); err != nil {
+	if err := s.FS.WriteFile("run", []byte("short"), &files.WriteOptions{Perm: 0o600}); err != nil {
 		t.Fatal(err)
 	}
 	want(t, s.FS, "run", "short")
@@ -129,7 +130,7 @@ func overwrite(t *testing.T, s System) {
 }
 
 func createOnly(t *testing.T, s System) {
-	create := &workspace.WriteOptions{CreateOnly: true}
+	create := &files.WriteOptions{CreateOnly: true}
 	if err := s.FS.WriteFile("a/b", []byte("first"), create); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func createOnly(t *testing.T, s System) {
 }
 
 func appendTo(t *testing.T, s System) {
-	more := &workspace.WriteOptions{Append: true, Perm: 0o700}
+	more := &files.WriteOptions{Append: true, Perm: 0o700}
 	for _, line := range []string{"one\n", "", "two\n"} {
 		if err := s.FS.WriteFile("dir/log", []byte(line), more); err != nil {
 			t.Fatal(err)
@@ -153,11 +154,11 @@ func appendTo(t *testing.T, s System) {
 }
 
 func readOnlyFile(t *testing.T, s System) {
-	if err := s.FS.WriteFile("fixed", []byte("x"), &workspace.WriteOptions{Perm: 0o444}); err != nil {
+	if err := s.FS.WriteFile("fixed", []byte("x"), &files.WriteOptions{Perm: 0o444}); err != nil {
 		t.Fatal(err)
 	}
 	for _, more := range []bool{false, true} {
-		err := s.FS.WriteFile("fixed", []byte("y"), &workspace.WriteOptions{Append: more})
+		err := s.FS.WriteFile("fixed", []byte("y"), &files.WriteOptions{Append: more})
 		wantIs(t, "write", err, fs.ErrPermission)
 	}
 	want(t, s.FS, "fixed", "x")
@@ -293,7 +294,7 @@ func depth(t *testing.T, s System) {
 		t.Errorf("there is %q", got)
 	}
 	_, err := s.FS.Stat("1/2/3/4/5")
-	if err == nil || errors.Is(err, workspace.ErrLimit) {
+	if err == nil || errors.Is(err, files.ErrLimit) {
 		t.Errorf("Stat of a deep name = %v; the limit is for what is made", err)
 	}
 }
@@ -328,7 +329,7 @@ func readSize(t *testing.T, s System) {
 func writeSize(t *testing.T, s System) {
 	put(t, s.FS, "file", "0123456789")
 	wantLimit(t, "WriteFile", s.FS.WriteFile("file", []byte("0123456789X"), nil), "MaxWrite", 11, 10)
-	wantLimit(t, "append", s.FS.WriteFile("file", []byte("X"), &workspace.WriteOptions{Append: true}), "MaxWrite", 11, 10)
+	wantLimit(t, "append", s.FS.WriteFile("file", []byte("X"), &files.WriteOptions{Append: true}), "MaxWrite", 11, 10)
 	want(t, s.FS, "file", "0123456789")
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fsuite
+package filestest
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 func glob(t *testing.T, s System) {
@@ -32,17 +33,17 @@ func glob(t *testing.T, s System) {
 		"**/y/**/[a-c]*": {"x/y/c.go"},
 	}
 	for pattern, wanted := range tests {
-		got, err := workspace.Glob(s.FS, pattern)
+		got, err := files.Glob(s.FS, pattern)
 		if diff := cmp.Diff(wanted, got); err != nil || diff != "" {
 			t.Errorf("Glob(%q) = %v (-want +got):\n%s", pattern, err, diff)
 		}
 	}
 	for _, pattern := range []string{"/etc/*", "../*", "x/../../*"} {
-		if _, err := workspace.Glob(s.FS, pattern); !errors.Is(err, workspace.ErrSecurity) {
+		if _, err := files.Glob(s.FS, pattern); !errors.Is(err, workspace.ErrSecurity) {
 			t.Errorf("Glob(%q) = %v, want a SecurityError", pattern, err)
 		}
 	}
-	if _, err := workspace.Glob(s.FS, "[a"); !errors.Is(err, path.ErrBadPattern) {
+	if _, err := files.Glob(s.FS, "[a"); !errors.Is(err, path.ErrBadPattern) {
 		t.Errorf("Glob of a bad pattern = %v", err)
 	}
 }
@@ -54,34 +55,34 @@ func grep(t *testing.T, s System) {
 	put(t, s.FS, "x/large", "needle "+strings.Repeat("x", 5000))
 	put(t, s.FS, "x/wide", strings.Repeat("ü", 5000)+"needle"+strings.Repeat("ü", 5000))
 	ctx := t.Context()
-	search := func(opts workspace.GrepOptions) workspace.Found {
+	search := func(opts files.GrepOptions) files.Found {
 		t.Helper()
-		found, err := workspace.Grep(ctx, s.FS, opts)
+		found, err := files.Grep(ctx, s.FS, opts)
 		if err != nil {
 			t.Errorf("Grep(%+v) = %v", opts, err)
 		}
 		return found
 	}
-	hits := []workspace.Hit{{Path: "a.go", Line: 2, Text: "two needle"}, {Path: "a.go", Line: 4, Text: "needle"}}
-	text := workspace.Hit{Path: "x/b.txt", Line: 1, Text: "needle in text"}
+	hits := []files.Hit{{Path: "a.go", Line: 2, Text: "two needle"}, {Path: "a.go", Line: 4, Text: "needle"}}
+	text := files.Hit{Path: "x/b.txt", Line: 1, Text: "needle in text"}
 	tests := []struct {
 		name string
-		opts workspace.GrepOptions
-		want workspace.Found
+		opts files.GrepOptions
+		want files.Found
 	}{
-		{"files by glob", workspace.GrepOptions{Pattern: "needle", Files: "**/*.go"}, workspace.Found{Hits: hits}},
-		{"below a file", workspace.GrepOptions{Pattern: "^nee", Below: "a.go"}, workspace.Found{Hits: hits[1:]}},
-		{"as many as may be", workspace.GrepOptions{Pattern: "needle", Below: "a.go", MaxHits: 2}, workspace.Found{Hits: hits}},
-		{"more than may be", workspace.GrepOptions{Pattern: "needle", Below: "a.go", MaxHits: 1}, workspace.Found{Hits: hits[:1], More: true}},
-		{"large files", workspace.GrepOptions{Pattern: "needle", Below: "x", MaxFile: 100}, workspace.Found{Hits: []workspace.Hit{text}, Skipped: []string{"x/large", "x/wide"}}},
-		{"nothing", workspace.GrepOptions{Pattern: "hay"}, workspace.Found{}},
+		{"files by glob", files.GrepOptions{Pattern: "needle", Files: "**/*.go"}, files.Found{Hits: hits}},
+		{"below a file", files.GrepOptions{Pattern: "^nee", Below: "a.go"}, files.Found{Hits: hits[1:]}},
+		{"as many as may be", files.GrepOptions{Pattern: "needle", Below: "a.go", MaxHits: 2}, files.Found{Hits: hits}},
+		{"more than may be", files.GrepOptions{Pattern: "needle", Below: "a.go", MaxHits: 1}, files.Found{Hits: hits[:1], More: true}},
+		{"large files", files.GrepOptions{Pattern: "needle", Below: "x", MaxFile: 100}, files.Found{Hits: []files.Hit{text}, Skipped: []string{"x/large", "x/wide"}}},
+		{"nothing", files.GrepOptions{Pattern: "hay"}, files.Found{}},
 	}
 	for _, test := range tests {
 		if diff := cmp.Diff(test.want, search(test.opts)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
-	for _, hit := range search(workspace.GrepOptions{Pattern: "needle", Files: "x/{large,wide}"}).Hits {
+	for _, hit := range search(files.GrepOptions{Pattern: "needle", Files: "x/{large,wide}"}).Hits {
 		if len(hit.Text) > 1024 || !strings.Contains(hit.Text, "needle") || strings.ContainsRune(hit.Text, '\ufffd') {
 			t.Errorf("the text of a long line is %q, want a part with the match", hit.Text)
 		}
@@ -95,16 +96,16 @@ func grepErrors(t *testing.T, s System) {
 		fmt.Fprintln(&many, i)
 	}
 	put(t, s.FS, "many", many.String())
-	if found, err := workspace.Grep(t.Context(), s.FS, workspace.GrepOptions{Pattern: ".", Below: "many"}); err != nil || len(found.Hits) != 1000 || !found.More {
+	if found, err := files.Grep(t.Context(), s.FS, files.GrepOptions{Pattern: ".", Below: "many"}); err != nil || len(found.Hits) != 1000 || !found.More {
 		t.Errorf("Grep gives %d hits, more %v, %v; want 1000 of 1001", len(found.Hits), found.More, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := workspace.Grep(ended, s.FS, workspace.GrepOptions{Pattern: "x"}); !errors.Is(err, context.Canceled) {
+	if _, err := files.Grep(ended, s.FS, files.GrepOptions{Pattern: "x"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Grep after cancel = %v", err)
 	}
-	for _, opts := range []workspace.GrepOptions{{Pattern: "("}, {Pattern: "x", Below: "none"}, {Pattern: "x", Below: "../x"}, {Pattern: "x", Files: "[a"}} {
-		if _, err := workspace.Grep(t.Context(), s.FS, opts); err == nil {
+	for _, opts := range []files.GrepOptions{{Pattern: "("}, {Pattern: "x", Below: "none"}, {Pattern: "x", Below: "../x"}, {Pattern: "x", Files: "[a"}} {
+		if _, err := files.Grep(t.Context(), s.FS, opts); err == nil {
 			t.Errorf("Grep(%+v) = nil, want an error", opts)
 		}
 	}

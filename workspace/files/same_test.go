@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace_test
+package files_test
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	_ "github.com/drover-agents/drover/internal/testkit"
-	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
 // seen is everything that can be read in a file system, times and the sizes of folders left out.
-func seen(fsys workspace.FS) map[string]string {
+func seen(fsys files.FS) map[string]string {
 	found := map[string]string{}
 	_ = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -50,20 +50,20 @@ func TestMemoryAndAFolderBehaveTheSame(t *testing.T) {
 		"longname", "d/e/f/g", "l/e/a/b",
 	})
 	targets := rapid.SampledFrom([]string{"a", "d", ".", "..", "../a", "d/e", "e", "l", "none", "d/../a", "/etc", "d/l", "none/../a", "a/../b", "./d/", "../../x"})
-	limits := &workspace.FSOptions{MaxDepth: 4, MaxSegment: 7, MaxWrite: 8, MaxRead: 7}
+	limits := &files.Options{MaxDepth: 4, MaxSegment: 7, MaxWrite: 8, MaxRead: 7}
 	rapid.Check(t, func(rt *rapid.T) {
 		top, err := os.MkdirTemp(t.TempDir(), "")
 		must(t, err)
 		must(t, os.Chmod(top, 0o755))
-		dir, err := workspace.OpenDirFS(top, limits)
+		dir, err := files.OpenDirFS(top, limits)
 		must(t, err)
 		defer func() { _ = dir.Close() }()
-		mem := workspace.NewMemFS(limits)
-		recorders := []*workspace.Recorder{workspace.NewRecorder(dir), workspace.NewRecorder(mem)}
+		mem := files.NewMemFS(limits)
+		recorders := []*files.Recorder{files.NewRecorder(dir), files.NewRecorder(mem)}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			do := rapid.IntRange(0, 9).Draw(rt, "do")
 			name, to, target := names.Draw(rt, "name"), names.Draw(rt, "to"), targets.Draw(rt, "target")
-			opts := &workspace.WriteOptions{
+			opts := &files.WriteOptions{
 				CreateOnly: rapid.Bool().Draw(rt, "create"), Append: rapid.Bool().Draw(rt, "append"),
 				Perm: rapid.SampledFrom([]fs.FileMode{0, 0o755, 0o444, 0o600}).Draw(rt, "perm"),
 			}

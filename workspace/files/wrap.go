@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace
+package files
 
 import (
 	"errors"
+	"github.com/drover-agents/drover/workspace"
 	"io/fs"
 	"maps"
 	"path"
@@ -90,7 +91,7 @@ func (r *Recorder) keep(names []string, err error) error {
 // may have allowed something before that.
 func isRefused(err error) bool {
 	_, ours := errors.AsType[*refusal](err)
-	return ours || errors.Is(err, ErrSecurity) || errors.Is(err, ErrLimit) ||
+	return ours || errors.Is(err, workspace.ErrSecurity) || errors.Is(err, ErrLimit) ||
 		errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace
+package files
 
 import (
 	"cmp"
@@ -31,11 +31,11 @@ type fileStore interface {
 // rooted is an [FS] over a store: all rules and limits are here, so that every store keeps the same.
 type rooted struct {
 	files fileStore
-	opts  FSOptions
+	opts  Options
 	mu    sync.Mutex // held by whoever writes
 }
 
-func newRooted(files fileStore, opts *FSOptions) *rooted {
+func newRooted(files fileStore, opts *Options) *rooted {
 	return &rooted{files: files, opts: opts.withDefaults()}
 }
 

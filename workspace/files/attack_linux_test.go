@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace_test
+package files_test
 
 import (
 	"syscall"

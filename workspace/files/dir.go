@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace
+package files
 
 import (
 	"errors"
@@ -13,7 +13,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drover-agents/drover/internal/ident"
+	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // A DirFS is an [FS] over a folder. The folder is held open: moved elsewhere, it is still the same.
@@ -28,7 +29,7 @@ type DirFS struct {
 // kill in the middle leaves is such a file. Nothing waits for the disk. A file that is replaced keeps its
 // permissions and, where this process may give files away, its owner; its other hard links keep the old
 // content.
-func OpenDirFS(dir string, opts *FSOptions) (*DirFS, error) {
+func OpenDirFS(dir string, opts *Options) (*DirFS, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (d *dirStore) explain(name string, err error) error {
 	if err == nil || !errors.Is(bareError(err), d.escapes) {
 		return err
 	}
-	if _, named := resolve(d, name, true); errors.Is(named, ErrSecurity) {
+	if _, named := resolve(d, name, true); errors.Is(named, workspace.ErrSecurity) {
 		return named
 	}
 	return leadsOut(name)
@@ -63,7 +64,7 @@ func (d *dirStore) stat(name string) (fs.FileInfo, error) { return look(d, name,
 
 func (d *dirStore) ReadLink(name string) (string, error) {
 	target, err := look(d, name, d.root.Readlink)
-	if err != nil && !errors.Is(err, ErrSecurity) {
+	if err != nil && !errors.Is(err, workspace.ErrSecurity) {
 		if info, lerr := d.Lstat(name); lerr == nil && info.Mode()&fs.ModeSymlink == 0 {
 			return "", errNoLink
 		}

@@ -2,7 +2,7 @@
 
 //go:build unix && !linux
 
-package workspace_test
+package files_test
 
 import "errors"
 

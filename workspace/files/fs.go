@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace
+package files
 
 import (
 	"cmp"
@@ -10,17 +10,18 @@ import (
 	"io/fs"
 
 	"github.com/drover-agents/drover/tool"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // FS is the file system that tools work on: io/fs with writes. It has one root, which nothing leads out
 // of. Names are those of io/fs: relative, with slashes, without "." and ".." segments; "." is the root.
 //
 // Links that stay inside are followed, save by Lstat, ReadLink, Remove and Rename, which are about the
-// link itself. One that leads out, and one with an absolute target, is refused with a [SecurityError].
+// link itself. One that leads out, and one with an absolute target, is refused with a [workspace.SecurityError].
 // Pipes, sockets and devices are seen by Lstat and ReadDir, and never opened. What a file system refuses
 // has changed nothing.
 //
-// A file system is safe for concurrent use. Package fsuite is its definition as a test suite. [Glob] and
+// A file system is safe for concurrent use. Package filestest is its definition as a test suite. [Glob] and
 // [Grep] search one.
 type FS interface {
 	fs.FS
@@ -54,10 +55,10 @@ type WriteOptions struct {
 	Perm fs.FileMode
 }
 
-// FSOptions are the limits of a file system. Nil and the zero value mean the defaults; a negative number
+// Options are the limits of a file system. Nil and the zero value mean the defaults; a negative number
 // means no limit. Each breach is a [LimitError]. Those of names hold for what is made, wherever links lead:
 // all that is there can be read and written.
-type FSOptions struct {
+type Options struct {
 	// MaxDepth is how many segments a name may have. Zero means 16.
 	MaxDepth int
 	// MaxSegment is how many characters a segment may have. Zero means 80.
@@ -68,8 +69,8 @@ type FSOptions struct {
 	MaxWrite int64
 }
 
-func (o *FSOptions) withDefaults() FSOptions {
-	var full FSOptions
+func (o *Options) withDefaults() Options {
+	var full Options
 	if o != nil {
 		full = *o
 	}
@@ -81,13 +82,13 @@ func (o *FSOptions) withDefaults() FSOptions {
 }
 
 // ErrLimit is what a [LimitError] is, for errors.Is.
-var ErrLimit = errors.New("workspace: over a limit")
+var ErrLimit = errors.New("files: over a limit")
 
 // A LimitError says that a call of a file system is over one of its limits.
 type LimitError struct {
 	// Path is what was refused.
 	Path string
-	// Option is the field of [FSOptions] that has the limit: "MaxDepth", "MaxSegment", "MaxRead" or
+	// Option is the field of [Options] that has the limit: "MaxDepth", "MaxSegment", "MaxRead" or
 	// "MaxWrite".
 	Option string
 	// Got is what there is at least, and Limit what there may be.
@@ -97,7 +98,7 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	units := map[string]string{"MaxDepth": "segments", "MaxSegment": "characters in a segment"}
 	unit := cmp.Or(units[e.Option], "bytes")
-	return fmt.Sprintf("workspace: %q has %d %s, more than %d\n  next: take less, or raise FSOptions.%s",
+	return fmt.Sprintf("files: %q has %d %s, more than %d\n  next: take less, or raise Options.%s",
 		e.Path, e.Got, unit, e.Limit, e.Option)
 }
 
@@ -106,20 +107,20 @@ func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 
 var fsKey = tool.NewKey[FS]("files")
 
-// WithFS returns a context that carries a file system, for the tools that are called with it.
-func WithFS(ctx context.Context, fsys FS) context.Context { return fsKey.With(ctx, fsys) }
+// With returns a context that carries a file system, for the tools that are called with it.
+func With(ctx context.Context, fsys FS) context.Context { return fsKey.With(ctx, fsys) }
 
-// FSFrom returns the file system that a tool's handler works on, and whether there is one: that of [WithFS],
+// From returns the file system that a tool's handler works on, and whether there is one: that of [With],
 // or else that of the workspace in the context. What is written to the workspace through it belongs to the
-// call of [ToolTx], and is taken back if the call fails.
-func FSFrom(ctx context.Context) (FS, bool) {
-	if files, ok := fsKey.From(ctx); ok {
-		return files, true
+// call of [workspace.ToolTx], and is taken back if the call fails.
+func From(ctx context.Context) (FS, bool) {
+	if fsys, ok := fsKey.From(ctx); ok {
+		return fsys, true
 	}
-	w, ok := From(ctx)
+	w, ok := workspace.From(ctx)
 	if !ok {
 		return nil, false
 	}
-	files, err := w.FS()
-	return files, err == nil
+	fsys, err := Of(w)
+	return fsys, err == nil
 }

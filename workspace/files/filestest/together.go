@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fsuite
+package filestest
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 func wholeFiles(t *testing.T, s System) {
@@ -51,7 +51,7 @@ func manyAppends(t *testing.T, s System) {
 			<-start
 			for j := range 100 {
 				line := fmt.Sprintf("%d-%d\n", i, j)
-				if err := s.FS.WriteFile("dir/log", []byte(line), &workspace.WriteOptions{Append: true}); err != nil {
+				if err := s.FS.WriteFile("dir/log", []byte(line), &files.WriteOptions{Append: true}); err != nil {
 					t.Errorf("append = %v", err)
 				}
 			}
@@ -73,7 +73,7 @@ func oneCreates(t *testing.T, s System) {
 		for i := range 4 {
 			wg.Go(func() {
 				<-start
-				err := s.FS.WriteFile(fmt.Sprintf("a/b/file%d", file), fmt.Append(nil, i), &workspace.WriteOptions{CreateOnly: true})
+				err := s.FS.WriteFile(fmt.Sprintf("a/b/file%d", file), fmt.Append(nil, i), &files.WriteOptions{CreateOnly: true})
 				if err == nil {
 					created.Add(1)
 				} else if !errors.Is(err, fs.ErrExist) {
@@ -98,7 +98,7 @@ func manyAtOnce(t *testing.T, s System) {
 				name := fmt.Sprintf("d%d/f%d", j%3, i)
 				_ = s.FS.WriteFile(name, []byte(name), nil)
 				_, _ = s.FS.ReadDir("d1")
-				_, _ = workspace.Glob(s.FS, "**")
+				_, _ = files.Glob(s.FS, "**")
 				_ = s.FS.Rename(name, fmt.Sprintf("e%d/f%d", j%2, i))
 				_, _ = s.FS.Stat("e1")
 				if j%7 == 0 {

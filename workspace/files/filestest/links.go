@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fsuite
+package filestest
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 func linksInside(t *testing.T, s System) {
@@ -66,7 +67,7 @@ func linksOut(t *testing.T, s System) {
 }
 
 // followingCalls are those that follow a link, at the end of the name and before.
-func followingCalls(fsys workspace.FS, name string) map[string]error {
+func followingCalls(fsys files.FS, name string) map[string]error {
 	errs := map[string]error{
 		"WriteFile":        fsys.WriteFile(name, nil, nil),
 		"WriteFile below":  fsys.WriteFile(name+"/x", nil, nil),
@@ -74,7 +75,7 @@ func followingCalls(fsys workspace.FS, name string) map[string]error {
 		"Remove":           fsys.Remove(name + "/x"),
 		"Rename from":      fsys.Rename(name+"/x", "new"),
 		"Rename to":        fsys.Rename("a/b", name+"/x"),
-		"WriteFile append": fsys.WriteFile(name+"/x", nil, &workspace.WriteOptions{Append: true}),
+		"WriteFile append": fsys.WriteFile(name+"/x", nil, &files.WriteOptions{Append: true}),
 	}
 	_, errs["Open"] = fsys.Open(name)
 	_, errs["Open below"] = fsys.Open(name + "/x")
@@ -93,7 +94,7 @@ func linksNowhere(t *testing.T, s System) {
 	link(t, s, "a", "b")
 	_, err := s.FS.ReadFile("later")
 	wantIs(t, "read of a link to nothing", err, fs.ErrNotExist)
-	create := &workspace.WriteOptions{CreateOnly: true}
+	create := &files.WriteOptions{CreateOnly: true}
 	wantIs(t, "create of a link to nothing", s.FS.WriteFile("later", []byte("now"), create), fs.ErrExist)
 	_, err = s.FS.Lstat("dir/new")
 	wantIs(t, "what it would have led to", err, fs.ErrNotExist)
@@ -144,7 +145,7 @@ func linksThemselves(t *testing.T, s System) {
 func globLinks(t *testing.T, s System) {
 	put(t, s.FS, "dir/x.go", "")
 	link(t, s, "../dir", "dir/circle")
-	got, err := workspace.Glob(s.FS, "**/*.go")
+	got, err := files.Glob(s.FS, "**/*.go")
 	if err != nil || !slices.Equal(got, []string{"dir/x.go"}) {
 		t.Errorf("Glob = %q, %v; want each file once", got, err)
 	}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace
+package files
 
 import (
 	"cmp"
 	"errors"
+	"github.com/drover-agents/drover/workspace"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -43,12 +44,12 @@ func checkName(op, name string) error {
 	case fs.ValidPath(name) && !strings.ContainsRune(name, 0):
 		return nil
 	case strings.HasPrefix(name, "/"):
-		return pathError(op, name, &SecurityError{
+		return pathError(op, name, &workspace.SecurityError{
 			Path: name, Reason: "is absolute",
 			Next: "use a path relative to the workspace, with slashes", Err: fs.ErrInvalid,
 		})
 	case slices.Contains(strings.Split(name, "/"), ".."):
-		return pathError(op, name, &SecurityError{
+		return pathError(op, name, &workspace.SecurityError{
 			Path: name, Reason: "has a .. segment",
 			Next: "use a path that begins at the root of the workspace", Err: fs.ErrInvalid,
 		})
@@ -63,7 +64,7 @@ func checkName(op, name string) error {
 }
 
 // checkNew applies the limits for names that are made, which are without links.
-func (o *FSOptions) checkNew(name string) error {
+func (o *Options) checkNew(name string) error {
 	segments := strings.Split(name, "/")
 	if o.MaxDepth >= 0 && len(segments) > o.MaxDepth {
 		return &LimitError{Path: name, Option: "MaxDepth", Got: int64(len(segments)), Limit: int64(o.MaxDepth)}
@@ -153,7 +154,7 @@ func linkSegments(files linkReader, here, link string) ([]string, error) {
 }
 
 func leadsOut(link string) error {
-	return &SecurityError{
+	return &workspace.SecurityError{
 		Path: link, Reason: "is a link that leads out of the workspace",
 		Next: "use a relative link that stays inside, or copy what it leads to",
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace
+package files
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ type MemFS struct {
 }
 
 // NewMemFS makes an empty file system in memory.
-func NewMemFS(opts *FSOptions) *MemFS {
+func NewMemFS(opts *Options) *MemFS {
 	store := &memStore{root: newMemFolder()}
 	return &MemFS{rooted: newRooted(store, opts), store: store}
 }

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package workspace_test
+package files_test
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
+	"github.com/drover-agents/drover/workspace/files"
 )
 
 // A folder is exchanged for a link that leads out, again and again, while files are written, made, moved
@@ -125,7 +126,7 @@ func TestPipesAndDevicesAreNotOpened(t *testing.T) {
 			t.Errorf("Lstat(%q) = %v", name, err)
 		}
 	}
-	found, err := workspace.Grep(t.Context(), fsys, workspace.GrepOptions{Pattern: "."})
+	found, err := files.Grep(t.Context(), fsys, files.GrepOptions{Pattern: "."})
 	if err != nil || len(found.Hits) > 0 {
 		t.Errorf("Grep = %+v, %v", found, err)
 	}
