@@ -59,8 +59,11 @@ type ToolAnnotations struct {
 	OpenWorld *bool
 }
 
-// NewTool makes a tool of a typed function. The schema of its arguments comes from In, which must
-// be a struct or a map: see [schema.ForType] for the tags it understands.
+// NewTool makes a tool of a typed function, for programs that use this package alone; use tool.New for a tool
+// of an evaluation, one that a gate decides about, or one that other MCP clients call too.
+//
+// The schema of the arguments comes from In, which must be a struct or a map: see [schema.ForType] for the tags
+// it understands.
 func NewTool[In any](name, description string, fn func(context.Context, In) (ToolResult, error)) (Tool, error) {
 	input, err := schema.For[In]()
 	if err != nil {

@@ -37,8 +37,10 @@ type ToolServerOptions struct {
 	Logger *slog.Logger
 }
 
-// A ToolServer offers Go functions to the model as one in-process MCP server. It answers the CLI
-// itself, without an MCP library between. It may serve several clients at once.
+// A ToolServer serves tools of [NewTool] to the CLI as one in-process MCP server; use claudecode.SDKServer for
+// tools of package tool.
+//
+// It answers the CLI itself, without an MCP library between. It may serve several clients at once.
 //
 // Whatever goes wrong in a call (unknown tool, wrong arguments, error, panic, malformed result)
 // becomes a failed tool result that the model can read, never a protocol error.

@@ -14,8 +14,11 @@ import (
 // None is the parameter type of tools that take none.
 type None = struct{}
 
-// New makes a tool of a typed function. The schema of its parameters comes from P, a struct or a
-// map: see [schema.ForType] for the tags it understands. Unknown keys are refused.
+// New makes a tool of a typed function, for evaluations, gates, programs and MCP clients alike; use
+// claude.NewTool only in a program that drives the CLI with package claude alone.
+//
+// The schema of the parameters comes from P, a struct or a map: see [schema.ForType] for the tags it
+// understands. Unknown keys are refused.
 //
 // R is the result: any type with a JSON form, whose schema becomes Output if it is an object that
 // the model reads as JSON; a [Reply], to add a message or images; or a [Result], to say everything.

@@ -26,9 +26,11 @@ type SDKServerOptions struct {
 	Logger *slog.Logger
 }
 
-// An SDKServer serves tools to the CLI as one in-process MCP server. A server of a [tool.Registry] follows
-// it: tools that are added, replaced or removed later are so for the model too, from its next request
-// on, as far as the CLI lets it see changes; see [claude.ToolServer].
+// An SDKServer serves tools of package tool to the CLI as one in-process MCP server; use [claude.ToolServer] for
+// tools of [claude.NewTool].
+//
+// A server of a [tool.Registry] follows it: tools that are added, replaced or removed later are so for the
+// model too, from its next request on, as far as the CLI lets it see changes; see [claude.ToolServer].
 type SDKServer struct {
 	server *claude.ToolServer
 	from   tool.Set
