@@ -12,10 +12,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/drover-agents/drover/internal/lazyre"
 	"github.com/drover-agents/drover/prompt"
 )
 
@@ -71,7 +72,7 @@ func (s *Store) File(of Template, tag string) (*File, error) {
 
 const fileSuffix = ".json"
 
-var tagPattern = lazyre.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var tagPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`) })
 
 // folderOf is where the files of a template are, below the folder of the store.
 func folderOf(d *prompt.Descriptor) string { return path.Join(d.Namespace, d.Key) }

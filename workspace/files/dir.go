@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/drover-agents/drover/internal/uuid"
+	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/workspace"
 )
 
