@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,12 +15,12 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/agent"
-	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/telemetry"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // A Stage is how far an evaluation has come.
@@ -52,11 +53,11 @@ type evaluation struct {
 	ended     bool
 	token     string // what continues the conversation
 
-	stage    Stage
-	run      guard.RunContext
-	tracker  *guard.Tracker
-	deadline guard.Deadline
-	place    *place
+	stage      Stage
+	run        guard.RunContext
+	tracker    *guard.Tracker
+	deadline   guard.Deadline
+	workingDir *workingDir
 
 	live    *prompt.Live
 	host    *host
@@ -130,7 +131,7 @@ func (e *evaluation) warm(ctx context.Context) error {
 	if err == nil {
 		bounded, end := e.bounded(ctx)
 		defer end()
-		if err = e.enter(bounded); err == nil {
+		if err = e.openWorkingDir(bounded); err == nil {
 			err = e.ready(bounded)
 		}
 		if p, ok := e.talk.(agent.Warmer); ok && err == nil {
@@ -212,7 +213,7 @@ func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func()
 		return ctx, end, err
 	}
 	ctx, end = e.bounded(ctx)
-	return ctx, end, e.enter(ctx)
+	return ctx, end, e.openWorkingDir(ctx)
 }
 
 // start forgets what came before, and names the run.
@@ -294,7 +295,7 @@ func (e *evaluation) request() (agent.Request, error) {
 		Resume: e.resumeToken(), Fork: e.forks, RunID: e.run.RunID, TraceParent: e.run.Traceparent(), TraceState: e.traceState,
 		MaxRefusals: e.opts.MaxRounds, Transcript: e.record.hear(),
 	}
-	r.Workspace, r.Permissions = e.place.workspace(), nil // the gate of the host has the permissions
+	r.Workspace, r.Permissions = e.workingDir.workspace(), nil // the gate of the host has the permissions
 	if e.tracker != nil {
 		r.Trackers = []*guard.Tracker{e.tracker}
 	}
@@ -332,158 +333,6 @@ func (e *evaluation) engage(ctx context.Context, r agent.Request) (err error) {
 		return errors.Join(err, e.dismiss())
 	}
 	return nil
-}
-
-// first is what the user says first.
-func (e *evaluation) first() string {
-	if e.opts.Placement == AsUser {
-		return e.host.opening(e.live.Rendered().Text)
-	}
-	return e.host.opening(e.opts.Input)
-}
-
-// more is a later message of the user. The prompt comes before it in an agent that has not read it: one that has begun
-// again to show hidden sections, or the agent of a conversation that begins with this message.
-func (e *evaluation) more(text string) string {
-	if (e.summary.Expansions > 0 || e.resumeToken() == "") && e.opts.Placement == AsUser {
-		return e.first() + "\n\n" + text
-	}
-	return text
-}
-
-// message is what the user says, or that the agent go on with it.
-func (e *evaluation) message(say func() string) string {
-	if text := e.goOn; text != "" {
-		e.goOn = ""
-		return e.host.opening(text)
-	}
-	return say()
-}
-
-// attempt has the agent answer, and begins anew as often as the model asks for what is hidden.
-func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {
-	began, forks := e.resumeToken(), e.forks
-	for {
-		if err := e.ready(ctx); err != nil {
-			return nil, err
-		}
-		own, cancel := e.host.expandable(ctx)
-		o, err := e.rounds(own, e.message(say), emit)
-		cancel()
-		more := e.live.Expansion()
-		if more == nil || ctx.Err() != nil || o != nil { // the first answer that fits ends the run
-			return o, err
-		}
-		if e.summary.Expansions >= e.opts.MaxExpansions {
-			return nil, &tooManyExpansions{e.opts.MaxExpansions, more}
-		}
-		e.summary.Expansions++
-		e.discard()
-		if err := more.Apply(ctx, e.opts.Session); err != nil {
-			return nil, err
-		}
-		e.returnTo(began, forks)
-	}
-}
-
-// returnTo has the agent forget what was said since.
-func (e *evaluation) returnTo(token string, forks bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.token, e.forks = token, forks
-}
-
-// ready makes an agent ready unless there is one.
-func (e *evaluation) ready(ctx context.Context) error {
-	if e.runner != nil {
-		return nil
-	}
-	return e.open(ctx)
-}
-
-// rounds talks to the agent until there is nothing more to say to it.
-func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
-	e.logBegin(ctx)
-	for {
-		e.reach(ctx, StageRun)
-		t, err := e.turn(ctx, text, emit)
-		if err != nil {
-			return nil, err
-		}
-		o, next, err := e.judge(ctx, t)
-		if err == nil && next == "" {
-			e.reach(ctx, StageComplete)
-			next = e.host.verify(ctx, t)
-		}
-		if err != nil || next == "" {
-			return o, err
-		}
-		text = next
-	}
-}
-
-// A turn is what an agent did about one message of the user.
-type turn struct {
-	event.Done
-	SessionID string
-	// Failure is why it failed, where the agent said so.
-	Failure *event.Error
-	// Kinds counts the events.
-	Kinds map[event.Kind]int
-	ended event.Event
-}
-
-// turn has the agent work on a message.
-func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
-	t := &turn{Kinds: map[event.Kind]int{}}
-	e.beginTurn(text)
-	e.noteBefore()
-	defer func() {
-		e.endTurn(ctx, t, err)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.before = ""
-	}()
-	ctx, end := e.host.begin(ctx)
-	defer end()
-	request := e.asked
-	request.Prompt, request.Resume, request.Fork, request.LastSeq = text, e.resumeToken(), e.forks, e.seq
-	for ev, err := range e.runner.Run(ctx, request) {
-		if err != nil {
-			return nil, errors.Join(err, e.host.settle(ctx, nil))
-		}
-		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
-		t.Kinds[ev.Kind]++
-		e.host.saw(ctx, ev)
-		switch what := ev.Payload.(type) {
-		case event.Error:
-			if !what.Recoverable {
-				t.Failure = &what
-			}
-		case event.Done:
-			t.Done, t.ended = what, ev
-			e.host.recordTurn(ctx, ev) // whether it is the end, we decide
-			continue
-		}
-		e.seq = ev.Seq
-		emit(ev)
-	}
-	err = e.host.settle(ctx, t)
-	e.add(t)
-	return t, err
-}
-
-// add counts a turn into the summary.
-func (e *evaluation) add(t *turn) {
-	s := &e.summary
-	s.Text, s.Status, s.Structured = t.Result, t.Status, t.Output
-	s.SessionID, s.ResumeToken = cmp.Or(t.SessionID, s.SessionID), t.ResumeToken
-	s.count(t)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if t.ResumeToken != "" { // with a token of its own it is a conversation of its own
-		e.token, e.forks = t.ResumeToken, e.forks && t.ResumeToken == cmp.Or(e.token, e.opts.Resume)
-	}
 }
 
 // resumeToken is what continues the conversation.
@@ -535,7 +384,7 @@ func (e *evaluation) close() error {
 		select {
 		case e.turns <- struct{}{}:
 			defer e.free()
-			return errors.Join(e.dismiss(), e.record.close(), e.settles(nil).leave())
+			return errors.Join(e.dismiss(), e.record.close(), e.setWorkingDir(nil).leave())
 		case <-grace.C:
 			if before%2 == 1 && e.deliveries.Load() == before {
 				return ErrReading
@@ -549,20 +398,20 @@ func (e *evaluation) close() error {
 const closeGrace = 5 * time.Second
 
 // fork is another evaluation that has come as far: the agent remembers the same, the session is a clone, and
-// the place is the same. A nil budget shares that of e.
+// the working directory is the same. A nil budget shares that of e.
 func (e *evaluation) fork(budget *guard.Budget) (*evaluation, error) {
-	token, place, err := e.shared()
+	token, dir, err := e.shared()
 	if err != nil {
 		return nil, err
 	}
-	if token, err = e.snapshot(token, place); err != nil {
-		return nil, errors.Join(err, place.leave())
+	if token, err = e.snapshot(token, dir); err != nil {
+		return nil, errors.Join(err, dir.leave())
 	}
 	clone, err := e.opts.Session.Clone(nil)
 	if err != nil {
-		return nil, errors.Join(err, place.leave())
+		return nil, errors.Join(err, dir.leave())
 	}
-	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true, place: place, turns: make(chan struct{}, 1)}
+	forked := &evaluation{adapter: e.adapter, prompt: e.prompt, parse: e.parse, opts: e.opts, forks: true, workingDir: dir, turns: make(chan struct{}, 1)}
 	forked.opts.Session, forked.opts.Resume = clone, token
 	if budget != nil {
 		forked.opts.Budget, forked.opts.Tracker = new(*budget), nil
@@ -572,8 +421,8 @@ func (e *evaluation) fork(budget *guard.Budget) (*evaluation, error) {
 	return forked, nil
 }
 
-// shared is what a fork begins with. A place that is shared stays when this conversation is closed.
-func (e *evaluation) shared() (token string, p *place, err error) {
+// shared is what a fork begins with. A working directory that is shared stays when this conversation is closed.
+func (e *evaluation) shared() (token string, p *workingDir, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch token = cmp.Or(e.token, e.opts.Resume); {
@@ -582,14 +431,14 @@ func (e *evaluation) shared() (token string, p *place, err error) {
 	case token == "":
 		return "", nil, errors.New("drover: there is nothing to fork yet\n  next: begin the conversation first")
 	}
-	return token, e.place.shared(), nil
+	return token, e.workingDir.shared(), nil
 }
 
 // snapshotTime bounds how long a store may take for a snapshot.
 const snapshotTime = 10 * time.Second
 
 // snapshot is a token for the conversation of another token as it is now, or as it was before the turn under way.
-func (e *evaluation) snapshot(token string, p *place) (string, error) {
+func (e *evaluation) snapshot(token string, p *workingDir) (string, error) {
 	s, ok := e.adapter.(agent.Snapshotter)
 	if !ok {
 		return token, nil
@@ -611,11 +460,115 @@ func (e *evaluation) noteBefore() {
 	if token == "" {
 		return
 	}
-	before, err := e.snapshot(token, e.place)
+	before, err := e.snapshot(token, e.workingDir)
 	if err != nil {
 		before = token
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.before = before
+}
+
+// A workingDir is where an agent works, if that is known here. One that was made for a conversation is removed
+// when that and all forks of it are closed.
+type workingDir struct {
+	w     *workspace.Workspace // nil is a folder that only the agent knows
+	own   bool
+	users atomic.Int64
+}
+
+// A dirAdapter has a working directory of its own.
+type dirAdapter interface{ Dir() string }
+
+// openWorkingDir finds the working directory. An evaluation without one gets an empty folder.
+func (e *evaluation) openWorkingDir(ctx context.Context) error {
+	if e.workingDir != nil {
+		return nil
+	}
+	w, err := e.chosenWorkspace()
+	if err != nil {
+		return err
+	}
+	p := &workingDir{w: w}
+	a, ok := e.adapter.(dirAdapter)
+	if elsewhere := e.opts.Dir != "" || ok && a.Dir() != ""; p.w == nil && !elsewhere {
+		if p.w, err = workspace.Open(ctx, &workspace.Options{Session: e.opts.Session}); err != nil {
+			return err
+		}
+		p.own = true
+		ownWorkspaces.Store(p.w, true)
+	}
+	p.users.Add(1)
+	e.setWorkingDir(p)
+	return nil
+}
+
+// ownWorkspaces are the workspaces that evaluations have made for themselves. They are for nobody else.
+var ownWorkspaces sync.Map
+
+// chosenWorkspace is the workspace of the options, of the prompt's sections, or of the session, in this order. The
+// prompt tells of its own, so that no other can be used.
+func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
+	told, err := e.prompt.Workspace(&prompt.RenderOptions{Session: e.opts.Session})
+	if err != nil {
+		return nil, err
+	}
+	if told == nil && e.opts.Workspace == nil {
+		w, ok := workspace.OfSession(e.opts.Session)
+		if _, own := ownWorkspaces.Load(w); !ok || own {
+			return nil, nil
+		}
+		return w, nil
+	}
+	if told == nil {
+		return stillOpen(e.opts.Workspace, "Options.Workspace")
+	}
+	w, ok := told.(*workspace.Workspace)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("the prompt is about the workspace %s, which is a %T\n  next: open it with package workspace", told.Root(), told)
+	case e.opts.Workspace != nil && e.opts.Workspace != w:
+		return nil, fmt.Errorf("the prompt is about the workspace %s, and Options.Workspace is %s\n  next: leave Options.Workspace out, or use its Section in the prompt", w.Root(), e.opts.Workspace.Root())
+	}
+	return stillOpen(w, "the section")
+}
+
+// stillOpen refuses a workspace that is closed. from is what names it.
+func stillOpen(w *workspace.Workspace, from string) (*workspace.Workspace, error) {
+	if w.Closed() {
+		return nil, fmt.Errorf("the workspace %s is closed\n  next: open it again with workspace.Open, or leave %s out", w.Root(), from)
+	}
+	return w, nil
+}
+
+// setWorkingDir replaces the working directory and returns the one before. Forks may ask meanwhile.
+func (e *evaluation) setWorkingDir(p *workingDir) (before *workingDir) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before, e.workingDir = e.workingDir, p
+	return before
+}
+
+func (p *workingDir) workspace() *workspace.Workspace {
+	if p == nil {
+		return nil
+	}
+	return p.w
+}
+
+// shared is the working directory for one more conversation.
+func (p *workingDir) shared() *workingDir {
+	if p != nil {
+		p.users.Add(1)
+	}
+	return p
+}
+
+// leave removes the working directory if it was made here and no other conversation uses it.
+func (p *workingDir) leave() error {
+	if p == nil || p.users.Add(-1) > 0 || !p.own {
+		return nil
+	}
+	ownWorkspaces.Delete(p.w)
+	return p.w.Close()
 }

@@ -34,7 +34,7 @@ var layers = map[string][]string{
 	"prompt":            {"guard", "session", "gate", "tool", "schema", "event", "internal/*"},
 	// Overrides in files; no package of the core imports it.
 	"prompt/overrides": {"prompt", "tool", "internal/*"},
-	"gateway":           {"guard", "event", "internal/*", "gateway/internal/*"},
+	"gateway":          {"guard", "event", "internal/*", "gateway/internal/*"},
 	// A model API that was invented for tests.
 	"gateway/gatewaytest": {"gateway"},
 	// The proxy for what tools reach; Bedrock alone links AWS.

@@ -5,6 +5,8 @@ package drover
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
+	"github.com/drover-agents/drover/prompt"
+	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -223,4 +227,238 @@ func (e *evaluation) readOnly(call event.ToolCall) bool {
 	}
 	native, ok := e.adapter.Catalogue().Native(call.Name)
 	return ok && native.Risk == tool.ReadOnly
+}
+
+// first is what the user says first.
+func (e *evaluation) first() string {
+	if e.opts.Placement == AsUser {
+		return e.host.opening(e.live.Rendered().Text)
+	}
+	return e.host.opening(e.opts.Input)
+}
+
+// more is a later message of the user. The prompt comes before it in an agent that has not read it: one that has begun
+// again to show hidden sections, or the agent of a conversation that begins with this message.
+func (e *evaluation) more(text string) string {
+	if (e.summary.Expansions > 0 || e.resumeToken() == "") && e.opts.Placement == AsUser {
+		return e.first() + "\n\n" + text
+	}
+	return text
+}
+
+// message is what the user says, or that the agent go on with it.
+func (e *evaluation) message(say func() string) string {
+	if text := e.goOn; text != "" {
+		e.goOn = ""
+		return e.host.opening(text)
+	}
+	return say()
+}
+
+// attempt has the agent answer, and begins anew as often as the model asks for what is hidden.
+func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {
+	began, forks := e.resumeToken(), e.forks
+	for {
+		if err := e.ready(ctx); err != nil {
+			return nil, err
+		}
+		own, cancel := e.host.expandable(ctx)
+		o, err := e.rounds(own, e.message(say), emit)
+		cancel()
+		more := e.live.Expansion()
+		if more == nil || ctx.Err() != nil || o != nil { // the first answer that fits ends the run
+			return o, err
+		}
+		if e.summary.Expansions >= e.opts.MaxExpansions {
+			return nil, &tooManyExpansions{e.opts.MaxExpansions, more}
+		}
+		e.summary.Expansions++
+		e.discard()
+		if err := more.Apply(ctx, e.opts.Session); err != nil {
+			return nil, err
+		}
+		e.returnTo(began, forks)
+	}
+}
+
+// returnTo has the agent forget what was said since.
+func (e *evaluation) returnTo(token string, forks bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.token, e.forks = token, forks
+}
+
+// ready makes an agent ready unless there is one.
+func (e *evaluation) ready(ctx context.Context) error {
+	if e.runner != nil {
+		return nil
+	}
+	return e.open(ctx)
+}
+
+// rounds talks to the agent until there is nothing more to say to it.
+func (e *evaluation) rounds(ctx context.Context, text string, emit emitFunc) (*outcome, error) {
+	e.logBegin(ctx)
+	for {
+		e.reach(ctx, StageRun)
+		t, err := e.turn(ctx, text, emit)
+		if err != nil {
+			return nil, err
+		}
+		o, next, err := e.judge(ctx, t)
+		if err == nil && next == "" {
+			e.reach(ctx, StageComplete)
+			next = e.host.verify(ctx, t)
+		}
+		if err != nil || next == "" {
+			return o, err
+		}
+		text = next
+	}
+}
+
+// A turn is what an agent did about one message of the user.
+type turn struct {
+	event.Done
+	SessionID string
+	// Failure is why it failed, where the agent said so.
+	Failure *event.Error
+	// Kinds counts the events.
+	Kinds map[event.Kind]int
+	ended event.Event
+}
+
+// turn has the agent work on a message.
+func (e *evaluation) turn(ctx context.Context, text string, emit emitFunc) (_ *turn, err error) {
+	t := &turn{Kinds: map[event.Kind]int{}}
+	e.beginTurn(text)
+	e.noteBefore()
+	defer func() {
+		e.endTurn(ctx, t, err)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.before = ""
+	}()
+	ctx, end := e.host.begin(ctx)
+	defer end()
+	request := e.asked
+	request.Prompt, request.Resume, request.Fork, request.LastSeq = text, e.resumeToken(), e.forks, e.seq
+	for ev, err := range e.runner.Run(ctx, request) {
+		if err != nil {
+			return nil, errors.Join(err, e.host.settle(ctx, nil))
+		}
+		t.SessionID = cmp.Or(ev.SessionID, t.SessionID)
+		t.Kinds[ev.Kind]++
+		e.host.saw(ctx, ev)
+		switch what := ev.Payload.(type) {
+		case event.Error:
+			if !what.Recoverable {
+				t.Failure = &what
+			}
+		case event.Done:
+			t.Done, t.ended = what, ev
+			e.host.recordTurn(ctx, ev) // whether it is the end, we decide
+			continue
+		}
+		e.seq = ev.Seq
+		emit(ev)
+	}
+	err = e.host.settle(ctx, t)
+	e.add(t)
+	return t, err
+}
+
+// add counts a turn into the summary.
+func (e *evaluation) add(t *turn) {
+	s := &e.summary
+	s.Text, s.Status, s.Structured = t.Result, t.Status, t.Output
+	s.SessionID, s.ResumeToken = cmp.Or(t.SessionID, s.SessionID), t.ResumeToken
+	s.count(t)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t.ResumeToken != "" { // with a token of its own it is a conversation of its own
+		e.token, e.forks = t.ResumeToken, e.forks && t.ResumeToken == cmp.Or(e.token, e.opts.Resume)
+	}
+}
+
+// maxRepairs is how often a model is told that its answer cannot be used. One that has not understood then
+// will not: the agent itself has told it several times before.
+const maxRepairs = 1
+
+// judge says whether a turn was the last. If not, next is what the user says now.
+func (e *evaluation) judge(ctx context.Context, t *turn) (o *outcome, next string, err error) {
+	value, err := e.answer(ctx, t)
+	if err == nil {
+		return &outcome{Summary: e.summary, value: value}, "", nil
+	}
+	if next := e.repair(ctx, err); next != "" {
+		e.summary.Repairs++
+		e.opts.Logger.InfoContext(ctx, "drover: the answer cannot be used; the model is told so", "prompt", e.prompt.Name(), "run", e.run.RunID)
+		return nil, next, nil
+	}
+	return nil, "", err
+}
+
+// answer is the answer of a turn, as the prompt's type has it.
+func (e *evaluation) answer(ctx context.Context, t *turn) (any, error) {
+	if t.Status != event.DoneSuccess {
+		return nil, &turnError{turn: t, cause: e.turnCause(ctx, t)}
+	}
+	e.reach(ctx, StageParse)
+	raw := e.rawAnswer(t)
+	if len(raw) == 0 {
+		return nil, &turnError{turn: t, cause: errNoOutput}
+	}
+	value, err := e.parse(raw)
+	if err != nil {
+		return nil, &turnError{turn: t, cause: err}
+	}
+	return value, nil
+}
+
+// errNoOutput is why a turn that succeeded has no answer.
+var errNoOutput = errors.New("the agent has succeeded without a structured answer\n  next: say in the prompt that the answer must be given as structured output")
+
+// rawAnswer is the answer as JSON. That of a prompt for plain text is its text.
+func (e *evaluation) rawAnswer(t *turn) json.RawMessage {
+	if e.live.Rendered().Output == nil {
+		text, _ := json.Marshal(t.Result) // a string
+		return text
+	}
+	e.summary.Structured = e.unwrapped(t.Output)
+	return t.Output
+}
+
+// unwrapped is an answer as the prompt's type has it: agents can give only objects, so that others come inside
+// of one.
+func (e *evaluation) unwrapped(output json.RawMessage) json.RawMessage {
+	wanted := e.live.Rendered().Output
+	if wanted == nil || output == nil {
+		return output
+	}
+	if _, wrapped, _ := schema.ForCLI(wanted); !wrapped {
+		return output
+	}
+	return schema.Unwrap(output)
+}
+
+// repair is what to say to a model whose answer cannot be used, or nothing if saying so would not help.
+func (e *evaluation) repair(ctx context.Context, err error) string {
+	wrong := e.repairable(err)
+	if wrong == "" || e.summary.Repairs >= maxRepairs || ctx.Err() != nil || e.deadline.Check() != nil || e.tracker.Check() != nil {
+		return ""
+	}
+	return fmt.Sprintf("Your last answer cannot be used: %s\n\nGive the whole answer again, as structured output that fits the schema.", wrong)
+}
+
+// repairable is what is wrong with an answer that the model could have given better, in words for the model.
+func (e *evaluation) repairable(err error) string {
+	if bad, ok := errors.AsType[*prompt.OutputError](err); ok {
+		what, _ := splitAdvice(bad.Err)
+		return what
+	}
+	if errors.Is(err, errNoOutput) || e.classify(err).Kind == agent.FailureNoOutput {
+		return "you replied with text; give the structured answer instead."
+	}
+	return ""
 }
