@@ -139,8 +139,8 @@ func (f *File) WriteBack() []string {
 	return globs
 }
 
-// Walls is the isolation that the file asks for.
-func (f *File) Walls() *isolation.Isolation {
+// IsolationOptions is the isolation that the file asks for.
+func (f *File) IsolationOptions() *isolation.Isolation {
 	in := &isolation.Isolation{}
 	if f.Isolation.Level != nil {
 		in.Weakest, in.Strongest = *f.Isolation.Level, *f.Isolation.Level

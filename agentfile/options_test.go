@@ -78,7 +78,7 @@ func TestMountsServersAndWalls(t *testing.T) {
 	}, f.Options().Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
-	walls := f.Walls()
+	walls := f.IsolationOptions()
 	if walls.Weakest != isolation.LevelCell || !walls.Network.AllowLocalhost || len(walls.Network.AllowedDomains) != 2 {
 		t.Errorf("walls %+v %+v", walls, walls.Network)
 	}

@@ -37,7 +37,7 @@ func review(ctx context.Context, base *claude.Options) error {
 	if err != nil {
 		return err
 	}
-	adapter := claudecode.New(base).In(f.Walls())
+	adapter := claudecode.New(base).In(f.IsolationOptions())
 	o := f.Options()
 	o.Workspace = w
 	resp, err := drover.Evaluate(ctx, adapter, p, o)

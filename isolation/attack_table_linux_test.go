@@ -267,7 +267,7 @@ func (h *target) checkConnections(t *testing.T, got record) {
 	if n := len(payloads[gateway.Refused](got)); n < 3 {
 		t.Errorf("%d refusals of the gateway were told, want 3", n)
 	}
-	if walls := payloads[isolation.Walls](got); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
+	if walls := payloads[isolation.Protection](got); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
 		t.Errorf("the walls were told as %+v, want one cell", walls)
 	}
 }

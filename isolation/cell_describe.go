@@ -12,7 +12,7 @@ import (
 )
 
 // describe says what holds and what does not.
-func (c *Cell) describe(upstream string, leftOut []string) Walls {
+func (c *Cell) describe(upstream string, leftOut []string) Protection {
 	f := facts{level: c.level, isolation: &c.isolation, addDirs: c.addDirs, shields: c.shields, guarded: c.guarded, notes: c.notes}
 	if w, ok := c.walls.(*landlockWalls); ok {
 		f.landlock = w.enforced
@@ -47,7 +47,7 @@ type facts struct {
 	notes     []string
 }
 
-func (f facts) describe() Walls {
+func (f facts) describe() Protection {
 	w := &words{}
 	w.holds("the home is private, and removed when the run is over")
 	w.holds("the environment is built from nothing")
@@ -68,7 +68,7 @@ func (f facts) describe() Walls {
 	for _, note := range f.notes {
 		w.lacks("%s", note)
 	}
-	return Walls{Level: f.level, Enforced: w.enforced, Missing: w.missing}
+	return Protection{Level: f.level, Enforced: w.enforced, Missing: w.missing}
 }
 
 // words collects sentences.

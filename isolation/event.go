@@ -6,12 +6,12 @@ import "github.com/drover-agents/drover/event"
 
 // The kinds of events that a cell tells. Who reads them from JSON gets an [event.Extension].
 const (
-	KindWalls  event.Kind = "isolation:walls"
-	KindBreach event.Kind = "isolation:breach"
+	KindProtection event.Kind = "isolation:walls"
+	KindBreach     event.Kind = "isolation:breach"
 )
 
-// Walls tells what keeps a run apart from the machine. It is told once, before the agent starts.
-type Walls struct {
+// Protection reports what isolates a run from the machine. It is emitted once, before the agent starts.
+type Protection struct {
 	Level Level `json:"level"`
 	// Enforced and Missing say in words what holds and what does not.
 	Enforced []string `json:"enforced"`
@@ -23,7 +23,7 @@ type Walls struct {
 }
 
 // EventKind implements [event.Payload].
-func (Walls) EventKind() event.Kind { return KindWalls }
+func (Protection) EventKind() event.Kind { return KindProtection }
 
 // A Breach tells that a run was ended because it went beyond one of its [Limits].
 type Breach struct {

@@ -38,13 +38,13 @@ func newReviewer(base *claude.Options, budget *guard.Tracker, house *prompt.Skil
 }
 
 // inUse reads the events of a run that a program usually looks at.
-func inUse(ctx context.Context, reviewer *agent.Runner) (walls isolation.Walls, used gateway.Usage, done event.Done, err error) {
+func inUse(ctx context.Context, reviewer *agent.Runner) (walls isolation.Protection, used gateway.Usage, done event.Done, err error) {
 	for e, err := range reviewer.Run(ctx, agent.Request{Prompt: "Review this."}) {
 		if err != nil { // no cell can be had, nobody pays, an option leads around the walls
 			return walls, used, done, err
 		}
 		switch p := e.Payload.(type) {
-		case isolation.Walls: // once, after the init
+		case isolation.Protection: // once, after the init
 			walls = p
 		case isolation.Breach: // the run went beyond its Limits and ends
 			fmt.Println(p.Message)

@@ -132,9 +132,9 @@ func tcpServer(t *testing.T) (port string) {
 }
 
 // oneWalls is the event about the walls.
-func oneWalls(t *testing.T, heard *told, level isolation.Level) isolation.Walls {
+func oneWalls(t *testing.T, heard *told, level isolation.Level) isolation.Protection {
 	t.Helper()
-	all := of[isolation.Walls](heard)
+	all := of[isolation.Protection](heard)
 	if len(all) != 1 || all[0].Level != level {
 		t.Fatalf("told of walls: %+v, want one of level %s", all, level)
 	}

@@ -85,7 +85,7 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 func TestOpen_HostEnvironIsThatOfTheOptions(t *testing.T) {
 	upstream := ""
 	emit := func(p event.Payload) {
-		if walls, ok := p.(isolation.Walls); ok {
+		if walls, ok := p.(isolation.Protection); ok {
 			upstream = walls.Upstream
 		}
 	}

@@ -53,7 +53,7 @@ func (r *run) enter(ctx context.Context, req agent.Request) error {
 		if len(req.Limits()) > 0 {
 			missing = append(missing, "no gateway enforces budgets: the CLI itself keeps a limit in dollars, and an evaluation checks the others after each turn")
 		}
-		r.asides.tell(isolation.Walls{Level: isolation.LevelHost, Enforced: []string{}, Missing: missing})
+		r.asides.tell(isolation.Protection{Level: isolation.LevelHost, Enforced: []string{}, Missing: missing})
 		return nil
 	}
 	if r.opts.Model != "" {

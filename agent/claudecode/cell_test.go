@@ -109,10 +109,10 @@ func TestARunTellsOfItsCell(t *testing.T) {
 	base := cli.Options(model)
 	base.PermissionMode = claude.ModeBypassPermissions
 	got := in(t, nil, base, agent.Request{Settings: agent.Settings{Model: "claude-sonnet-4-5-20250929"}})
-	if len(got) < 2 || got[0].Kind != event.KindInit || got[1].Kind != isolation.KindWalls {
+	if len(got) < 2 || got[0].Kind != event.KindInit || got[1].Kind != isolation.KindProtection {
 		t.Fatalf("the run begins with %v, want init and the walls", got)
 	}
-	if walls := got[1].Payload.(isolation.Walls); walls.Level != isolation.LevelCell || !strings.Contains(walls.Upstream, strings.TrimPrefix(model.URL(), "http://")) {
+	if walls := got[1].Payload.(isolation.Protection); walls.Level != isolation.LevelCell || !strings.Contains(walls.Upstream, strings.TrimPrefix(model.URL(), "http://")) {
 		t.Errorf("the walls are %+v, want a cell in front of %s", walls, model.URL())
 	}
 	if results := of[event.ToolResult](got); len(results) != 1 || !strings.Contains(string(results[0].Output), `1000\n`+cli.Work) {
@@ -244,7 +244,7 @@ func TestSpawner_UnenforcedBudgetIsReported(t *testing.T) {
 				s.UntilEOF()
 			})
 			got := record(t, newRunner(t, cli.Options(), nil).Run(inTime(t), agent.Request{Prompt: "go", Settings: agent.Settings{Budget: budget}}))
-			missing := strings.Join(of[isolation.Walls](got)[0].Missing, "\n")
+			missing := strings.Join(of[isolation.Protection](got)[0].Missing, "\n")
 			if strings.Contains(missing, "no gateway enforces budgets") != (budget != nil) {
 				t.Errorf("what is missing is %q", missing)
 			}

@@ -59,7 +59,7 @@ func TestAZeroConfigHasTheDefaultsOfTheSeeds(t *testing.T) {
 	}))
 	got.check(t)
 	asked := model.Requests()
-	walls := of[isolation.Walls](got)
+	walls := of[isolation.Protection](got)
 	if len(asked) == 0 || len(walls) != 1 {
 		t.Fatalf("the model was asked %d times, behind %d walls", len(asked), len(walls))
 	}

@@ -184,7 +184,7 @@ func TestACLIThatDoesNotHeedAnInterrupt(t *testing.T) {
 						if p.Status != event.DoneInterrupted || p.Reason != "enough" || p.ResumeToken != x.token {
 							t.Errorf("done is %+v, want interrupted with the token %q", p, x.token)
 						}
-					case event.ToolCall, isolation.Walls:
+					case event.ToolCall, isolation.Protection:
 					default:
 						t.Errorf("unexpected: %+v, %v", e, err)
 					}

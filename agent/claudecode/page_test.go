@@ -22,7 +22,7 @@ import (
 // told are the payloads that a cell, its gateway and a workspace tell, as pointers to decode into.
 func told() []event.Payload {
 	return []event.Payload{
-		&isolation.Walls{}, &isolation.Breach{},
+		&isolation.Protection{}, &isolation.Breach{},
 		&gateway.ModelCall{}, &gateway.Refused{}, &gateway.Limit{}, &gateway.BackOff{}, &proxy.Connection{},
 		&workspace.Restored{},
 	}

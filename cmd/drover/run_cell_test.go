@@ -65,7 +65,7 @@ func TestARunIsInACell(t *testing.T) {
 	if result, _, _ := model.ToolResult("Bash"); got.code != 0 || strings.Contains(result, "the word is") || strings.Contains(result, "the host answers") || !strings.Contains(result, "done") {
 		t.Errorf("exit code %d; the command saw more than its folder: %s\n%s", got.code, result, got.errors)
 	}
-	if walls := told[isolation.Walls](t, got.out); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
+	if walls := told[isolation.Protection](t, got.out); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
 		t.Errorf("the walls are told as %+v, want those of a cell, once", walls)
 	}
 	denied := told[proxy.Connection](t, got.out)

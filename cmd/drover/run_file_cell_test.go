@@ -49,7 +49,7 @@ func TestTheAgentsOfTheExamples(t *testing.T) {
 			t.Errorf("event %d has the number %d, want %d", i, e.Seq, want)
 		}
 	}
-	if walls := told[isolation.Walls](t, got.out); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
+	if walls := told[isolation.Protection](t, got.out); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
 		t.Errorf("the walls are %+v, want those of a cell", walls)
 	}
 

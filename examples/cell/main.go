@@ -73,7 +73,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, t task) (err 
 			return err
 		}
 		switch what := e.Payload.(type) {
-		case isolation.Walls:
+		case isolation.Protection:
 			fmt.Fprintf(out, "walls: %s\n", what.Level)
 		case proxy.Connection:
 			fmt.Fprintf(out, "%s: %s\n", what.Host, what.Verdict)

@@ -49,7 +49,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 		if err != nil {
 			return err
 		}
-		if walls, ok := e.Payload.(isolation.Walls); ok && walls.Level == isolation.LevelHost {
+		if walls, ok := e.Payload.(isolation.Protection); ok && walls.Level == isolation.LevelHost {
 			fmt.Fprintln(out, "NO WALLS")
 		}
 	}

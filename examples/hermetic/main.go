@@ -63,7 +63,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, key string, n
 	if err != nil {
 		return err
 	}
-	walls, _ := session.Query[isolation.Walls](s).Latest()
+	walls, _ := session.Query[isolation.Protection](s).Latest()
 	for _, held := range walls.Enforced {
 		fmt.Fprintln(out, "-", held)
 	}

@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 
 func show(out io.Writer, e event.Event) {
 	switch what := e.Payload.(type) {
-	case isolation.Walls:
+	case isolation.Protection:
 		fmt.Fprintf(out, "walls: %s\n", what.Level)
 	case event.ToolCall:
 		fmt.Fprintf(out, "%s %s\n", what.Name, cmp.Or(what.Description, string(what.Input)))

@@ -87,7 +87,7 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 // no news.
 func cellRow(r row, p event.Payload) []row {
 	switch p := p.(type) {
-	case isolation.Walls:
+	case isolation.Protection:
 		r.what, r.subject = "walls", wallsText(p)
 		if len(p.Missing) > 0 {
 			r.mark, r.because, r.tone = "lacking", strings.Join(p.Missing, "; "), toneBad
@@ -136,7 +136,7 @@ func restoredText(r workspace.Restored) string {
 }
 
 // wallsText says what a level is, in few words.
-func wallsText(w isolation.Walls) string {
+func wallsText(w isolation.Protection) string {
 	words := map[isolation.Level]string{
 		isolation.LevelCell:     "files, processes and network of its own",
 		isolation.LevelLandlock: "files and TCP are limited by the kernel",
