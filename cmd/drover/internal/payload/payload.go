@@ -20,7 +20,7 @@ var extensions = map[event.Kind]func(event.Extension) event.Payload{
 	claudecode.KindTokens:     decoded[claudecode.Tokens],
 	claudecode.KindCompaction: decoded[claudecode.Compaction],
 	claudecode.KindRateLimit:  decoded[claudecode.RateLimit],
-	isolation.KindProtection:       decoded[isolation.Protection],
+	isolation.KindProtection:  decoded[isolation.Protection],
 	isolation.KindBreach:      decoded[isolation.Breach],
 	workspace.KindRestored:    decoded[workspace.Restored],
 	gateway.KindConnection:    decoded[proxy.Connection],
