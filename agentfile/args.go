@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // ErrArgs is wrapped when arguments do not fit those of a file.
@@ -35,13 +35,13 @@ func (a Arg) Required() bool { return a.Default == nil }
 func (a Arg) Usage() string {
 	text := a.kind()
 	if len(a.Enum) > 0 {
-		text = "one of " + visible.Few(a.choices())
+		text = "one of " + safetext.Few(a.choices())
 	}
 	if !a.Required() {
-		text += fmt.Sprintf(", or else %q", visible.Start(plain(a.Default)))
+		text += fmt.Sprintf(", or else %q", safetext.Start(plain(a.Default)))
 	}
 	if a.Doc != "" {
-		text += ": " + visible.Start(strings.TrimSpace(a.Doc))
+		text += ": " + safetext.Start(strings.TrimSpace(a.Doc))
 	}
 	return text
 }
@@ -88,9 +88,9 @@ func (a Arg) read(value string) (string, error) {
 	}
 	switch {
 	case !ok:
-		return "", fmt.Errorf("%q is no %s", visible.Start(value), a.kind())
+		return "", fmt.Errorf("%q is no %s", safetext.Start(value), a.kind())
 	case len(a.Enum) > 0 && !slices.ContainsFunc(a.Enum, func(choice json.RawMessage) bool { return a.same(plain(choice), text) }):
-		return "", fmt.Errorf("%q is not one of %s", visible.Start(value), visible.Few(a.choices()))
+		return "", fmt.Errorf("%q is not one of %s", safetext.Start(value), safetext.Few(a.choices()))
 	}
 	return text, nil
 }
@@ -110,7 +110,7 @@ func (a Arg) same(one, other string) bool {
 func (a Arg) fits(value json.RawMessage) error {
 	isText := bytes.HasPrefix(bytes.TrimSpace(value), []byte(`"`))
 	if isText != (a.kind() == "string") {
-		return fmt.Errorf("%s is no %s", visible.Start(string(bytes.TrimSpace(value))), a.kind())
+		return fmt.Errorf("%s is no %s", safetext.Start(string(bytes.TrimSpace(value))), a.kind())
 	}
 	_, err := a.read(plain(value))
 	return err
@@ -139,7 +139,7 @@ func (f *File) values(given map[string]string) (map[string]string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, known := f.Args[name]; !known {
-			wrong = append(wrong, fmt.Sprintf("%s is not known (%s)", visible.Start(name), f.known()))
+			wrong = append(wrong, fmt.Sprintf("%s is not known (%s)", safetext.Start(name), f.known()))
 		}
 	}
 	if len(wrong) > 0 {
@@ -153,7 +153,7 @@ func (f *File) known() string {
 	if len(f.Args) == 0 {
 		return "the agent takes no arguments"
 	}
-	return "known: " + visible.Few(slices.Sorted(maps.Keys(f.Args)))
+	return "known: " + safetext.Few(slices.Sorted(maps.Keys(f.Args)))
 }
 
 // structOf is a struct with a field for each value. Prompts take their params from structs, and an agent

@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"github.com/drover-agents/drover/internal/plainjson"
-	"github.com/drover-agents/drover/internal/prompttext"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // An AgentDefinition describes a subagent. Description and Prompt are required. A nil list means
@@ -94,7 +94,7 @@ func (a AgentDefinition) problems() []string {
 		ps = append(ps, "Prompt is empty")
 	}
 	for _, text := range [][2]string{{"Description", a.Description}, {"Prompt", a.Prompt}, {"InitialPrompt", a.InitialPrompt}} {
-		if problem := prompttext.Problem(text[1]); problem != "" {
+		if problem := safetext.PromptProblem(text[1]); problem != "" {
 			ps = append(ps, text[0]+" "+problem)
 		}
 	}

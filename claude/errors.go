@@ -8,16 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/launch"
 )
 
 // withoutKeys removes what looks like a key from a text that the CLI or the model's service wrote.
-func withoutKeys(s string) string { return (*redact.Redactor)(nil).String(s) }
+func withoutKeys(s string) string { return (*safetext.Redactor)(nil).String(s) }
 
 // noSecrets is carried by errors whose text the CLI wrote: it knows the secrets of its run, which need
 // not look like keys. The zero value knows only what keys look like.
-type noSecrets struct{ redact *redact.Redactor }
+type noSecrets struct{ redact *safetext.Redactor }
 
 func (n noSecrets) text(s string) string { return n.redact.String(s) }
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/internal/lines"
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/internal/spill"
 	"github.com/drover-agents/drover/launch"
 )
@@ -123,7 +123,7 @@ func launchError(cmd Command, err error) error {
 
 // connect makes the connection to a started process and sets its goroutines going.
 func (c *Client) connect(proc Process, cmd Command) {
-	secrets := redact.New(secretValues(cmd.Env)...)
+	secrets := safetext.NewRedactor(secretValues(cmd.Env)...)
 	c.log = slog.New(secrets.Handler(c.log.Handler()))
 	c.conn = &conn{
 		proc:     proc,

@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"github.com/drover-agents/drover/internal/ident"
-	"github.com/drover-agents/drover/internal/prompttext"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A Prompt is one message of the user.
@@ -49,7 +49,7 @@ func (c Content) MarshalJSON() ([]byte, error) {
 
 // TextContent is a part of text.
 func TextContent(text string) Content {
-	if problem := prompttext.Problem(text); problem != "" {
+	if problem := safetext.PromptProblem(text); problem != "" {
 		return Content{err: errors.New("claude: a part of text " + problem)}
 	}
 	return Content{block: map[string]string{"type": "text", "text": text}}
@@ -105,7 +105,7 @@ func (p Prompt) line(verbatim bool) ([]byte, error) {
 	default:
 		return nil, &OptionError{Option: "Prompt.Priority", Reason: fmt.Sprintf("%q is not one of now, next, later", p.Priority)}
 	}
-	if problem := prompttext.Problem(p.Text); problem != "" {
+	if problem := safetext.PromptProblem(p.Text); problem != "" {
 		return nil, &OptionError{Option: "Prompt.Text", Reason: problem}
 	}
 	if p.UUID != "" && !ident.ValidUUID(p.UUID) {

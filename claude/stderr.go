@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 type stderrReader struct {
 	onLine func(string)
 	log    *slog.Logger
-	redact *redact.Redactor
+	redact *safetext.Redactor
 	done   chan struct{}
 
 	mu   sync.Mutex

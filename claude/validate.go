@@ -17,7 +17,7 @@ import (
 
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/internal/ident"
-	"github.com/drover-agents/drover/internal/prompttext"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // Validate reports everything that is wrong with the options, before anything is started. The
@@ -160,7 +160,7 @@ func (v *validator) model(o *Options) {
 }
 
 func (v *validator) promptText(option, text string) {
-	if problem := prompttext.Problem(text); problem != "" {
+	if problem := safetext.PromptProblem(text); problem != "" {
 		v.refuse(true, option, "%s", problem)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/event"
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A Terminal is an [Approver] that asks a person at a terminal, one question at a time: yes, no,
@@ -185,8 +185,8 @@ func compact(input json.RawMessage) string {
 func shortened(s string) string {
 	total := utf8.RuneCountInString(s)
 	if total <= maxShown {
-		return visible.Text(s)
+		return safetext.Line(s)
 	}
 	shown := string([]rune(s)[:maxShown])
-	return fmt.Sprintf("%s\n  [only the first %d of %d characters are shown; %d are hidden]", visible.Text(shown), maxShown, total, total-maxShown)
+	return fmt.Sprintf("%s\n  [only the first %d of %d characters are shown; %d are hidden]", safetext.Line(shown), maxShown, total, total-maxShown)
 }

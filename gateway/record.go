@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/internal/plainjson"
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // RecordOptions configures [Record]. The zero value is ready to use.
@@ -65,7 +65,7 @@ func Record(up Upstream, path string, opts RecordOptions) (*Recorder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: recording: %w\n  next: record to a folder that exists and can be written", err)
 	}
-	r := &Recorder{up: up, mask: masker{redact.New(opts.Secrets...), up.Wire()}, started: time.Now(), file: file}
+	r := &Recorder{up: up, mask: masker{safetext.NewRedactor(opts.Secrets...), up.Wire()}, started: time.Now(), file: file}
 	header := recordingHeader{
 		Version: recordingVersion, Date: r.started.UTC().Truncate(time.Second), Drover: droverVersion(),
 		Upstream: r.mask.text(up.Name()), Wire: up.Wire().Name, Region: RegionOf(up), Folders: opts.Folders,

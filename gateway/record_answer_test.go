@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -66,7 +66,7 @@ func textEvent(text string) string {
 
 // In a Bedrock stream the text is inside of base64, where no expression would find it.
 func TestFramesAreMaskedAndStayFrames(t *testing.T) {
-	mask := masker{redact.New("planted-secret"), nil}
+	mask := masker{safetext.NewRedactor("planted-secret"), nil}
 	in := frames(7, `{"type":"message_start"}`, textEvent("it is sk-an"), textEvent("t-abcdefghijkl, or plan"), textEvent("ted-secret."))
 	out := rewriteAnswer(WireBedrock, eventStreamType, in, mask.rewrite)
 	var text strings.Builder
@@ -153,7 +153,7 @@ func TestEventsAreCutOutWhereverTheirBytesAre(t *testing.T) {
 }
 
 func TestMaskingIsDoneOnce(t *testing.T) {
-	mask := masker{redact.New("planted-secret"), nil}
+	mask := masker{safetext.NewRedactor("planted-secret"), nil}
 	for _, body := range []string{
 		`{"a":"planted-secret","password":"hunter2222","k":["AKIAABCDEFGHIJKLMNOP"],"planted-secret":1}`,
 		`{"MAX_TOKEN":12345678,"api_key":"abcdefgh","text":"export API_KEY=abcdefgh\n-----BEGIN PRIVATE KEY-----\nabc"}`,

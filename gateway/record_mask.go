@@ -9,13 +9,13 @@ import (
 	"slices"
 
 	"github.com/drover-agents/drover/internal/plainjson"
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A masker takes secrets out of what is recorded, and out of requests before they are compared with
 // what was recorded.
 type masker struct {
-	*redact.Redactor
+	*safetext.Redactor
 	wire *Wire
 }
 

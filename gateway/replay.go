@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // ReplayOptions configures [Replay]. The zero value is ready to use.
@@ -64,7 +64,7 @@ func Replay(path string, opts ReplayOptions) (*Player, error) {
 
 func newPlayer(path string, stored *storedRecording, opts ReplayOptions) (*Player, error) {
 	p := &Player{
-		path: path, stored: stored, opts: opts, mask: masker{redact.New(opts.Secrets...), stored.wire},
+		path: path, stored: stored, opts: opts, mask: masker{safetext.NewRedactor(opts.Secrets...), stored.wire},
 		left: map[requestKey][]int{}, last: map[requestKey]int{}, used: make([]bool, len(stored.exchanges)), renamed: map[string]string{},
 	}
 	for i, s := range stored.exchanges {

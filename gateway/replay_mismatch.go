@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A MismatchError is a request that a recording has no answer for.
@@ -41,7 +41,7 @@ type Difference struct {
 
 func (e *MismatchError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "gateway: replay: request %d (%s %s) is not in the recording %s", e.Number, e.Method, visible.Text(e.Path), e.Recording)
+	fmt.Fprintf(&b, "gateway: replay: request %d (%s %s) is not in the recording %s", e.Number, e.Method, safetext.Line(e.Path), e.Recording)
 	if e.Nearest == 0 {
 		b.WriteString(": all its exchanges are used")
 	} else {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/drover-agents/drover/guard"
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // ErrStopped is why a run was ended by [Run.Stop] without an error.
@@ -42,7 +42,7 @@ type Run struct {
 	isToken  func(token string) bool // made once: each request is asked
 	server   *http.Server
 	ledger   ledger
-	redactor *redact.Redactor
+	redactor *safetext.Redactor
 
 	// life ends with Close; over ends when the run is stopped, with the reason as its cause.
 	life, over context.Context
@@ -69,7 +69,7 @@ func newRun(g *Gateway, o RunOptions, token string) *Run {
 	r.life, r.die = context.WithCancel(context.Background())
 	r.over, r.stop = context.WithCancelCause(r.life)
 	r.ledger.prices = r.prices
-	r.redactor = redact.New(token)
+	r.redactor = safetext.NewRedactor(token)
 	r.server = &http.Server{
 		Handler:           r,
 		ReadHeaderTimeout: time.Minute,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // sensitivePrefixes begin the names of variables that never come from the host: credentials, and
@@ -73,7 +73,7 @@ func hasKeyWord(upper string) bool {
 
 // sensitiveValue reports whether a value looks like a secret, whatever its name is.
 func sensitiveValue(value string) bool {
-	var shapes *redact.Redactor
+	var shapes *safetext.Redactor
 	return shapes.String(value) != value || hasSecretPrefix(value) || hasUserinfo(value)
 }
 

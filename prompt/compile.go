@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/drover-agents/drover/gate"
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -227,7 +227,7 @@ func (s scope) objection(name string) string {
 	types := s.having(name)
 	switch len(types) {
 	case 0:
-		return fmt.Sprintf("unknown placeholder $%s (known: %s)", name, visible.Few(s.names()))
+		return fmt.Sprintf("unknown placeholder $%s (known: %s)", name, safetext.Few(s.names()))
 	case 1:
 		f := fieldsOf(types[0]).byName[name]
 		if f.unusable != "" {

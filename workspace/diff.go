@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -74,8 +74,8 @@ func writePart(w *bufio.Writer, name string, part part, opts DiffOptions) error 
 	case !text:
 		writeAll(w, "  differs: ", sizes(part.before, part.after), "\n")
 	case before != after:
-		writeAll(w, "--- ", label(visible.Text("a/"+name), part.before), "\n+++ ", label(visible.Text("b/"+name), part.after), "\n")
-		diffText(before, after).write(w, opts.Context, visible.Lines)
+		writeAll(w, "--- ", label(safetext.Line("a/"+name), part.before), "\n+++ ", label(safetext.Line("b/"+name), part.after), "\n")
+		diffText(before, after).write(w, opts.Context, safetext.Lines)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func sizes(before, after *File) string {
 // changeTitle says in one line what became of a path. It is empty for changes nobody wants to read of: the
 // time of a folder, which changes with everything in it.
 func changeTitle(c Change) string {
-	name := visible.Text(c.Path)
+	name := safetext.Line(c.Path)
 	b, a := c.Before, c.After
 	switch {
 	case b == nil && a == nil:

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A FileStat is how much of a file or a link has changed.
@@ -27,7 +27,7 @@ type FileStat struct {
 
 // String is one line: what became of the path, and "+3 -1", or the sizes of a binary file.
 func (s FileStat) String() string {
-	name := visible.Text(s.Path)
+	name := safetext.Line(s.Path)
 	if s.Binary {
 		return fmt.Sprintf("%s %s, %d -> %d bytes", s.What, name, s.Before, s.After)
 	}
@@ -83,7 +83,7 @@ func (s Summary) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d created, %d changed, %d deleted\n", s.Created, s.Changed, s.Deleted)
 	for _, o := range s.NotInPatch {
-		fmt.Fprintf(&b, "  not in a patch: %s: %s\n", visible.Text(o.Path), o.Reason)
+		fmt.Fprintf(&b, "  not in a patch: %s: %s\n", safetext.Line(o.Path), o.Reason)
 	}
 	return b.String()
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/prompt"
 )
 
@@ -65,7 +65,7 @@ func count[N int | int64](n N, noun string) string {
 // showName writes a name so that it stays in its place: whoever names files could otherwise end the line
 // and go on as somebody else. A name with anything unusual is quoted as Go does.
 func showName(name string) string {
-	if visible.Text(name) == name && !strings.ContainsAny(name, "`\"\\") {
+	if safetext.Line(name) == name && !strings.ContainsAny(name, "`\"\\") {
 		return "`" + name + "`"
 	}
 	return "`" + strings.ReplaceAll(strconv.QuoteToASCII(name), "`", `\x60`) + "`"

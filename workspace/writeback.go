@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // WriteBackOptions configures [Workspace.WriteBack]. Nil and the zero value write everything that changed
@@ -79,21 +79,21 @@ func (r WriteBackResult) String() string {
 		b.WriteString("Nothing was changed; this is what would be:\n")
 	}
 	for _, dir := range r.Recovered {
-		fmt.Fprintf(&b, "recovered %s, where an earlier write-back was cut short\n", visible.Text(dir))
+		fmt.Fprintf(&b, "recovered %s, where an earlier write-back was cut short\n", safetext.Line(dir))
 	}
 	for _, p := range r.Written {
-		fmt.Fprintf(&b, "written   %s -> %s\n", visible.Text(p.Path), visible.Text(p.Host))
+		fmt.Fprintf(&b, "written   %s -> %s\n", safetext.Line(p.Path), safetext.Line(p.Host))
 	}
 	for _, p := range r.Deleted {
-		fmt.Fprintf(&b, "deleted   %s -> %s\n", visible.Text(p.Path), visible.Text(p.Host))
+		fmt.Fprintf(&b, "deleted   %s -> %s\n", safetext.Line(p.Path), safetext.Line(p.Host))
 	}
 	for _, s := range r.Skipped {
-		fmt.Fprintf(&b, "skipped   %s: %s\n", visible.Text(s.Path), visible.Text(s.Reason))
+		fmt.Fprintf(&b, "skipped   %s: %s\n", safetext.Line(s.Path), safetext.Line(s.Reason))
 	}
 	for _, c := range r.Conflicts {
-		fmt.Fprintf(&b, "conflict  %s: %s", visible.Text(c.Path), visible.Text(c.Reason))
+		fmt.Fprintf(&b, "conflict  %s: %s", safetext.Line(c.Path), safetext.Line(c.Reason))
 		if c.Aside != "" {
-			fmt.Fprintf(&b, "; the host's side is in %s", visible.Text(c.Aside))
+			fmt.Fprintf(&b, "; the host's side is in %s", safetext.Line(c.Aside))
 		}
 		b.WriteByte('\n')
 	}
@@ -112,7 +112,7 @@ func (e *ConflictError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "workspace: nothing was written back, because the host has changed in %d places:", len(e.Conflicts))
 	for _, c := range e.Conflicts {
-		fmt.Fprintf(&b, "\n  %s: %s", visible.Text(c.Path), visible.Text(c.Reason))
+		fmt.Fprintf(&b, "\n  %s: %s", safetext.Line(c.Path), safetext.Line(c.Reason))
 	}
 	b.WriteString("\n  next: write to another Dir, choose with Only, or set Force to keep the host's side aside")
 	return b.String()

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
-	"github.com/drover-agents/drover/internal/prompttext"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -146,7 +146,7 @@ func checkPrompt(prompt string) error {
 	if strings.TrimSpace(prompt) == "" {
 		return refusal("Prompt", "is empty\n  next: say what the agent shall do")
 	}
-	if problem := prompttext.Problem(prompt); problem != "" {
+	if problem := safetext.PromptProblem(prompt); problem != "" {
 		return refusal("Prompt", "%s", problem)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A Model answers the Messages API from a [Script]. It is an [net/http.Handler]; [Start] serves
@@ -266,7 +266,7 @@ func (m *Model) describeUnmatchedLocked(r *Request) string {
 	if waiting == nil {
 		s += fmt.Sprintf("all %d turns of the script are used", len(m.script.Turns))
 	} else {
-		s += "turns left, whose conditions do not hold: " + visible.Few(waiting)
+		s += "turns left, whose conditions do not hold: " + safetext.Few(waiting)
 	}
 	return s + ". Next: add a turn for it, or give the script a default"
 }

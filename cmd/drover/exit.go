@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // The exit codes of the program.
@@ -77,6 +77,6 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 // tell writes an error for people: what went wrong, where, and what to do next.
 func tell(errs io.Writer, err error) {
 	if text := wording.Error(err); text != "" {
-		fmt.Fprintln(errs, "drover:", visible.Lines(text)) // it may have words of a model or a server
+		fmt.Fprintln(errs, "drover:", safetext.Lines(text)) // it may have words of a model or a server
 	}
 }

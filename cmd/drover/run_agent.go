@@ -22,7 +22,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainfile"
-	"github.com/drover-agents/drover/internal/prompttext"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/schema"
@@ -186,7 +186,7 @@ func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) error {
 	if strings.TrimSpace(o.prompt) == "" {
 		return usageError("the prompt is empty\n  next: drover run \"What does this project do?\"")
 	}
-	if problem := prompttext.Problem(o.prompt); problem != "" {
+	if problem := safetext.PromptProblem(o.prompt); problem != "" {
 		return usageError("the prompt %s", problem)
 	}
 	return nil

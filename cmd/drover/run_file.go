@@ -17,7 +17,7 @@ import (
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/plainfile"
-	"github.com/drover-agents/drover/internal/prompttext"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/tool"
 )
@@ -59,7 +59,7 @@ func (l *argList) Set(text string) error {
 	if err != nil {
 		return err
 	}
-	if problem := prompttext.Problem(value); problem != "" {
+	if problem := safetext.PromptProblem(value); problem != "" {
 		return fmt.Errorf("the value of %s %s", name, problem)
 	}
 	if *l == nil {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/internal/pathglob"
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -222,7 +222,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 	if err != nil {
 		return p.kept(fmt.Errorf("--write-back: %w", err))
 	}
-	fmt.Fprint(p.errs, visible.Lines(strings.ReplaceAll(result.String(), ", because Git is not set", "")))
+	fmt.Fprint(p.errs, safetext.Lines(strings.ReplaceAll(result.String(), ", because Git is not set", "")))
 	return nil
 }
 
@@ -259,10 +259,10 @@ func (p *place) changed(ctx context.Context) (int, error) {
 func (p *place) tellRestored() {
 	for _, r := range p.Restored() {
 		for _, c := range r.Conflicts {
-			fmt.Fprintf(p.errs, "drover: %s: %s", visible.Text(c.Path), visible.Text(c.Reason))
+			fmt.Fprintf(p.errs, "drover: %s: %s", safetext.Line(c.Path), safetext.Line(c.Reason))
 			if c.Aside != "" {
 				_ = p.Keep() // the other side lies beside it, and is named
-				fmt.Fprintf(p.errs, "; the other side is in %s", visible.Text(c.Aside))
+				fmt.Fprintf(p.errs, "; the other side is in %s", safetext.Line(c.Aside))
 			}
 			fmt.Fprintln(p.errs)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // A Protocol is how a client asked.
@@ -95,7 +95,7 @@ const (
 // printable makes text of strangers safe to show and to keep, in at most limit bytes.
 func printable(text string, limit int) string {
 	// An escape is longer than what it stands for: cutting first only saves work.
-	text = visible.Text(text[:min(len(text), limit)])
+	text = safetext.Line(text[:min(len(text), limit)])
 	if len(text) <= limit {
 		return text
 	}

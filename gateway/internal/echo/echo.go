@@ -21,7 +21,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // shortest is the shortest credential that is looked for, and partial how much of one may end an answer.
@@ -77,7 +77,7 @@ func formsOf(sent http.Header) [][]byte {
 			if len(secret) < shortest {
 				continue
 			}
-			for _, form := range redact.Spellings(secret) {
+			for _, form := range safetext.Spellings(secret) {
 				if !seen[form] {
 					seen[form] = true
 					forms = append(forms, []byte(form))

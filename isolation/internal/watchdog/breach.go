@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // What names a limit.
@@ -82,5 +82,5 @@ func shown(path string) string {
 	if len(path) > 2*maxShown {
 		path = strings.ToValidUTF8(path[:maxShown], "") + "…" + strings.ToValidUTF8(path[len(path)-maxShown:], "")
 	}
-	return visible.Text(path)
+	return safetext.Line(path)
 }

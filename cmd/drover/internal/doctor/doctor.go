@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/internal/redact"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -175,7 +175,7 @@ func (m *machine) withoutSecrets(checks []Check) []Check {
 	for _, name := range m.options.Credentials {
 		secrets = append(secrets, m.getenv(name))
 	}
-	redactor := redact.New(secrets...)
+	redactor := safetext.NewRedactor(secrets...)
 	for i := range checks {
 		checks[i].Detail = redactor.String(checks[i].Detail)
 	}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -170,5 +170,5 @@ func folded(text string, most int) []string {
 
 // oneLine makes text of several lines one, and harmless: details may be words of programs and servers.
 func oneLine(text string) string {
-	return visible.Text(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text))
+	return safetext.Line(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text))
 }

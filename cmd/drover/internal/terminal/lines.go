@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/recent"
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // lines makes rows of events, each when what it tells is finished, and knows what is going on in
@@ -259,7 +259,7 @@ func (l *lines) writeAnswer(w io.Writer, done event.Done) {
 		b.Reset()
 		b.WriteString(answerText(done))
 	}
-	text := strings.TrimRight(visible.Lines(strings.ReplaceAll(b.String(), "\r\n", "\n")), "\n")
+	text := strings.TrimRight(safetext.Lines(strings.ReplaceAll(b.String(), "\r\n", "\n")), "\n")
 	if text == "" {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/text/width"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 // emojiStyle asks for the coloured form of a character. It has no ink of its own, and terminals
@@ -18,7 +18,7 @@ const emojiStyle = "\ufe0f"
 
 // safe is the text of a model or a tool as one line that cannot act on the terminal.
 func safe(s string) string {
-	return visible.Text(strings.ReplaceAll(strings.TrimSpace(s), emojiStyle, ""))
+	return safetext.Line(strings.ReplaceAll(strings.TrimSpace(s), emojiStyle, ""))
 }
 
 // columns is how many columns of a terminal a text takes that is safe already.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package visible makes text of strangers safe to show: what a model, a tool or a file wrote, on a
-// terminal where a person decides by what they read.
-package visible
+package safetext
 
 import (
 	"strconv"
@@ -11,15 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// Text escapes what a terminal, or a reader, could take for something else: control characters,
+// Line makes text of others safe to show: what a model, a tool or a file wrote, on a terminal where a person decides
+// by what they read. It escapes what a terminal, or a reader, could take for something else: control characters,
 // line ends, invisible characters, those that turn the direction of text, and broken UTF-8. The
 // result is one line of printable characters.
 //
 // A backslash stays as it is, so that paths and JSON read as they were written: the result is for
 // eyes, and cannot be turned back.
-func Text(s string) string { return escape(s, hasInk) }
+func Line(s string) string { return escape(s, hasInk) }
 
-// Lines is a text of several lines that cannot act on a terminal. Unlike [Text] it keeps lines, tabs
+// Lines is a text of several lines that cannot act on a terminal. Unlike [Line] it keeps lines, tabs
 // and the characters that other scripts and emoji are joined with: what is shown may be kept in a file.
 func Lines(s string) string { return escape(s, isInert) }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package visible_test
+package safetext_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/drover-agents/drover/internal/visible"
+	"github.com/drover-agents/drover/internal/safetext"
 )
 
 func TestTextShowsWhatCouldBeTakenForSomethingElse(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTextShowsWhatCouldBeTakenForSomethingElse(t *testing.T) {
 		{"the replacement character itself", "a\ufffdb", "a\ufffdb"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := visible.Text(tt.in); got != tt.want {
+			if got := safetext.Line(tt.in); got != tt.want {
 				t.Errorf("Text(%q) = %s, want %s", tt.in, got, tt.want)
 			}
 		})
@@ -58,7 +58,7 @@ func TestLinesKeepWhatMakesATextAndNothingThatActs(t *testing.T) {
 		{"broken UTF-8", "a\xffb", `a\xffb`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := visible.Lines(tt.in); got != tt.want {
+			if got := safetext.Lines(tt.in); got != tt.want {
 				t.Errorf("Lines(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
@@ -67,7 +67,7 @@ func TestLinesKeepWhatMakesATextAndNothingThatActs(t *testing.T) {
 
 func TestPlainTextIsNotCopied(t *testing.T) {
 	in := strings.Repeat("größe ", 100)
-	if n := testing.AllocsPerRun(10, func() { _ = visible.Text(in) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { _ = safetext.Line(in) }); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }
@@ -77,7 +77,7 @@ func FuzzText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := visible.Text(s)
+		got := safetext.Line(s)
 		if !utf8.ValidString(got) {
 			t.Fatalf("Text(%q) = %q is not UTF-8", s, got)
 		}
@@ -86,16 +86,16 @@ func FuzzText(f *testing.F) {
 				t.Fatalf("Text(%q) = %q has %U", s, got, r)
 			}
 		}
-		if lines := visible.Lines(s); !utf8.ValidString(lines) || strings.ContainsAny(lines, "\x1b\r\a\b\u009b") {
+		if lines := safetext.Lines(s); !utf8.ValidString(lines) || strings.ContainsAny(lines, "\x1b\r\a\b\u009b") {
 			t.Fatalf("Lines(%q) = %q", s, lines)
 		}
-		if again := visible.Text(got); again != got {
+		if again := safetext.Line(got); again != got {
 			t.Fatalf("Text of %q is %q: what may be shown is left alone", got, again)
 		}
 	})
 }
 
-func ExampleText() {
-	fmt.Println(visible.Text("rm -rf ~\rls -l"))
+func ExampleLine() {
+	fmt.Println(safetext.Line("rm -rf ~\rls -l"))
 	// Output: rm -rf ~\rls -l
 }

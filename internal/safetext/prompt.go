@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prompttext knows which texts can be sent to a model as they are.
-package prompttext
+package safetext
 
 import (
 	"fmt"
@@ -9,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Problem says why a text cannot be a prompt, or nothing. JSON would replace bytes that are not UTF-8
+// PromptProblem says why a text cannot be sent to a model as it is, or nothing. JSON would replace bytes that are not UTF-8
 // without a word, and a NUL byte ends a text for many programs.
-func Problem(text string) string {
+func PromptProblem(text string) string {
 	if at := strings.IndexByte(text, 0); at >= 0 {
 		return fmt.Sprintf("has a NUL byte at byte %d\n  next: remove it; is this a binary file?", at)
 	}

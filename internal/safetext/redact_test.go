@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redact
+package safetext
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestKnownValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New("", "abc", planted, "p@ss", planted+"-longer")
+	r := NewRedactor("", "abc", planted, "p@ss", planted+"-longer")
 	for _, tc := range []struct{ name, in, want string }{
 		{"as it is", "x " + planted + " y", "x [redacted] y"},
 		{"longest first", planted + "-longer", "[redacted]"},
@@ -111,7 +111,7 @@ func TestOrdinaryTextStays(t *testing.T) {
 		if got := none.String(in); got != in {
 			t.Errorf("%q became %q", in, got)
 		}
-		if got := New("unrelated").Bytes([]byte(in)); string(got) != in {
+		if got := NewRedactor("unrelated").Bytes([]byte(in)); string(got) != in {
 			t.Errorf("%q became %q", in, got)
 		}
 	}
@@ -119,7 +119,7 @@ func TestOrdinaryTextStays(t *testing.T) {
 
 func TestWriterAcrossChunks(t *testing.T) {
 	multi := "first half\nsecond half"
-	r := New("hunter22", multi)
+	r := NewRedactor("hunter22", multi)
 	in := "a hunter22 b\nx-api-key: topsecret1\n" + multi + " c\n-----BEGIN PRIVATE KEY-----\nAAA\nBBB\n-----END PRIVATE KEY-----\nend hunter22"
 	want := r.String(in)
 	for size := 1; size < 20; size++ {
@@ -141,7 +141,7 @@ func TestWriterAcrossChunks(t *testing.T) {
 
 func TestWriterPassesWholeLinesAtOnce(t *testing.T) {
 	var out bytes.Buffer
-	w := New("hunter22").NewWriter(&out)
+	w := NewRedactor("hunter22").NewWriter(&out)
 	if _, err := w.Write([]byte("one\ntwo hun")); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestWriterBoundsMemory(t *testing.T) {
 	for _, tc := range []struct{ name, start string }{{"a line without end", "x"}, {"a key without end", "-----BEGIN PRIVATE KEY-----"}} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
-			w := New("hunter22").NewWriter(&out)
+			w := NewRedactor("hunter22").NewWriter(&out)
 			chunk := []byte(strings.Repeat("yhunter22", 1000))
 			if _, err := w.Write([]byte(tc.start)); err != nil {
 				t.Fatal(err)
@@ -189,7 +189,7 @@ func (v valuer) LogValue() slog.Value { return slog.StringValue(v.s) }
 
 func TestHandler(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(New("hunter22").Handler(slog.NewJSONHandler(&out, nil)))
+	log := slog.New(NewRedactor("hunter22").Handler(slog.NewJSONHandler(&out, nil)))
 	log = log.With("with", "hunter22").WithGroup("g")
 	log.Info("msg hunter22", "s", "a hunter22", "err", errors.New("bad hunter22"), "n", 3, "api_key", "anything",
 		"bytes", []byte("hunter22"), "struct", struct{ A string }{"hunter22"}, "v", valuer{"hunter22"},
@@ -214,7 +214,7 @@ func FuzzKnownValue(f *testing.F) {
 		if len(value) < minValue || strings.Contains("***#", value) {
 			return
 		}
-		r := New(value)
+		r := NewRedactor(value)
 		in := before + value + after
 		if got := r.String(in); strings.Contains(got, value) {
 			t.Fatalf("%q survives in %q", value, got)
@@ -238,7 +238,7 @@ func FuzzKnownValue(f *testing.F) {
 }
 
 func BenchmarkString(b *testing.B) {
-	r := New("hunter22-secret-value", "another-secret-value")
+	r := NewRedactor("hunter22-secret-value", "another-secret-value")
 	line := strings.Repeat("an ordinary line of a log, with numbers 12345 and words; ", 4)
 	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()

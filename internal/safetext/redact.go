@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package redact
+package safetext
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ type Redactor struct {
 // defaultMarker stands where a secret stood.
 const defaultMarker = "[redacted]"
 
-// New returns a redactor that knows values. Values of fewer than four bytes are ignored.
-func New(values ...string) *Redactor {
+// NewRedactor returns a redactor that knows values. Values of fewer than four bytes are ignored.
+func NewRedactor(values ...string) *Redactor {
 	r := &Redactor{marker: defaultMarker}
 	for _, v := range values {
 		r.forms = append(r.forms, Spellings(v)...)

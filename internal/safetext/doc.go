@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact takes secrets out of text before anybody keeps or shows it. It is the only
-// redactor: stderr tails, logs, spans, recordings and bundles all pass through it.
+// Package safetext makes texts safe that leave the program: to keep ([Redactor]), to show ([Line], [Lines], [Start],
+// [Few]) and to send to a model ([PromptProblem]).
 //
-// Promises:
+// Promises of the redactor, which is the only one: stderr tails, logs, spans, recordings and bundles all pass through it.
 //
 //   - A known value of at least four bytes never survives, neither as it is nor escaped for JSON or
 //     a URL, nor in base64.
@@ -15,4 +15,4 @@
 //
 // Not promised: a secret that is neither known nor of a known shape, or one that was cut apart
 // before it came here.
-package redact
+package safetext
