@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A Block is one part of the content of a message or of a tool result: a [TextBlock],
@@ -171,9 +171,9 @@ func (d *msgDecoder) content(one *[1]Block) []Block {
 		out = []Block{}
 	}
 	switch d.Kind() {
-	case jsonscan.String:
+	case plainjson.String:
 		return append(out, d.textBlock())
-	case jsonscan.Array:
+	case plainjson.Array:
 		d.Array()
 		for d.Elem() {
 			out = append(out, d.block())

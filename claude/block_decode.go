@@ -5,7 +5,7 @@ package claude
 import (
 	"strings"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // blockFields are the fields of all known blocks together: the type of a block may come after its
@@ -42,8 +42,8 @@ func (d *msgDecoder) textBlock() *TextBlock {
 
 func (d *msgDecoder) block() Block {
 	switch d.Kind() {
-	case jsonscan.Object:
-	case jsonscan.String:
+	case plainjson.Object:
+	case plainjson.String:
 		return d.textBlock()
 	default:
 		return &UnknownBlock{BlockHeader{raw: d.Raw()}}
@@ -88,7 +88,7 @@ func (d *msgDecoder) blockField(f *blockFields, key []byte) {
 		f.isError = d.bool()
 	case "content":
 		f.plain = ""
-		if d.Kind() != jsonscan.String {
+		if d.Kind() != plainjson.String {
 			f.content = d.raw()
 			return
 		}
@@ -107,7 +107,7 @@ func (d *msgDecoder) blockType() string {
 	case !ok:
 		return ""
 	case !plain:
-		return string(jsonscan.Unescape(nil, raw))
+		return string(plainjson.Unescape(nil, raw))
 	}
 	switch string(raw) {
 	case "text":

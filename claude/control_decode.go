@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // The CLI's requests are decoded here rather than by encoding/json: a hook is answered while the
@@ -21,9 +21,9 @@ import (
 // decodeObject fills the struct that dst points to from the object data. Raw fields alias data.
 // A fieldError means that all other fields were filled.
 func decodeObject(data []byte, dst any) error {
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.Reset(data)
-	if s.Kind() != jsonscan.Object {
+	if s.Kind() != plainjson.Object {
 		return notObject(&s)
 	}
 	v := reflect.ValueOf(dst).Elem()
@@ -53,7 +53,7 @@ func isFieldError(err error) bool {
 
 // fillStruct consumes an object. It returns what is wrong with the first field that does not fit;
 // what is wrong with the text itself is in s.
-func fillStruct(s *jsonscan.Scanner, v reflect.Value, fields map[string]fieldPlan) error {
+func fillStruct(s *plainjson.Scanner, v reflect.Value, fields map[string]fieldPlan) error {
 	if !s.Object() {
 		return errFieldKind
 	}
@@ -79,7 +79,7 @@ type fieldPlan struct {
 
 // A setter consumes the next value and puts it into field. It returns an error for a value that
 // does not fit; null leaves the field alone.
-type setter func(field reflect.Value, s *jsonscan.Scanner) error
+type setter func(field reflect.Value, s *plainjson.Scanner) error
 
 var fieldPlans sync.Map // reflect.Type -> map[string]fieldPlan
 
@@ -113,28 +113,28 @@ func setterOf(t reflect.Type) setter {
 	case t.Kind() == reflect.Pointer:
 		return setPointer(setterOf(t.Elem()))
 	case t.Kind() == reflect.Slice:
-		return notNull(jsonscan.Array, setSlice(setterOf(t.Elem())))
+		return notNull(plainjson.Array, setSlice(setterOf(t.Elem())))
 	case t.Kind() == reflect.String:
-		return notNull(jsonscan.String, setString)
+		return notNull(plainjson.String, setString)
 	case t.Kind() == reflect.Bool:
-		return notNull(jsonscan.Bool, setBool)
+		return notNull(plainjson.Bool, setBool)
 	case t.Kind() == reflect.Int:
-		return notNull(jsonscan.Number, setInt)
+		return notNull(plainjson.Number, setInt)
 	case t.Kind() == reflect.Struct:
 		fields := fieldsOf(t)
-		return notNull(jsonscan.Object, func(f reflect.Value, s *jsonscan.Scanner) error { return fillStruct(s, f, fields) })
+		return notNull(plainjson.Object, func(f reflect.Value, s *plainjson.Scanner) error { return fillStruct(s, f, fields) })
 	}
 	return setAny
 }
 
 // notNull calls set for a value of the right kind, leaves the field alone for null, and refuses
 // everything else.
-func notNull(kind jsonscan.Kind, set setter) setter {
-	return func(f reflect.Value, s *jsonscan.Scanner) error {
+func notNull(kind plainjson.Kind, set setter) setter {
+	return func(f reflect.Value, s *plainjson.Scanner) error {
 		switch s.Kind() {
 		case kind:
 			return set(f, s)
-		case jsonscan.Null:
+		case plainjson.Null:
 			s.Skip()
 			return nil
 		}
@@ -145,8 +145,8 @@ func notNull(kind jsonscan.Kind, set setter) setter {
 
 // setPointer points the field to a value; null, and a value that does not fit, leave it nil.
 func setPointer(set setter) setter {
-	return func(f reflect.Value, s *jsonscan.Scanner) error {
-		if s.Kind() == jsonscan.Null {
+	return func(f reflect.Value, s *plainjson.Scanner) error {
+		if s.Kind() == plainjson.Null {
 			s.Skip()
 			return nil
 		}
@@ -159,25 +159,25 @@ func setPointer(set setter) setter {
 	}
 }
 
-func setRaw(f reflect.Value, s *jsonscan.Scanner) error {
+func setRaw(f reflect.Value, s *plainjson.Scanner) error {
 	f.SetBytes(s.Raw())
 	return nil
 }
 
-func setString(f reflect.Value, s *jsonscan.Scanner) error {
+func setString(f reflect.Value, s *plainjson.Scanner) error {
 	text, _, _ := s.Decode(nil)
 	f.SetString(string(text))
 	return nil
 }
 
-func setBool(f reflect.Value, s *jsonscan.Scanner) error {
+func setBool(f reflect.Value, s *plainjson.Scanner) error {
 	v, _ := s.Bool()
 	f.SetBool(v)
 	return nil
 }
 
 // setInt accepts a fraction too, cut off: the CLI's numbers are all floating point.
-func setInt(f reflect.Value, s *jsonscan.Scanner) error {
+func setInt(f reflect.Value, s *plainjson.Scanner) error {
 	n, ok := s.Int()
 	if !ok || n > 1<<53 || n < -1<<53 {
 		return errFieldKind
@@ -186,7 +186,7 @@ func setInt(f reflect.Value, s *jsonscan.Scanner) error {
 	return nil
 }
 
-func setUnmarshaler(f reflect.Value, s *jsonscan.Scanner) error {
+func setUnmarshaler(f reflect.Value, s *plainjson.Scanner) error {
 	raw := s.Raw()
 	if raw == nil {
 		return nil // s has the error
@@ -197,7 +197,7 @@ func setUnmarshaler(f reflect.Value, s *jsonscan.Scanner) error {
 // setSlice fills a slice whose elements are set one by one. One that does not fit empties it: a
 // list with a hole would mean something else.
 func setSlice(set setter) setter {
-	return func(f reflect.Value, s *jsonscan.Scanner) error {
+	return func(f reflect.Value, s *plainjson.Scanner) error {
 		list := reflect.MakeSlice(f.Type(), 0, 4)
 		var wrong error
 		s.Array()
@@ -214,7 +214,7 @@ func setSlice(set setter) setter {
 	}
 }
 
-func setAny(f reflect.Value, s *jsonscan.Scanner) error {
+func setAny(f reflect.Value, s *plainjson.Scanner) error {
 	raw := s.Raw()
 	if raw == nil {
 		return nil // s has the error

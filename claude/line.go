@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // errNotObject is returned for a line that is JSON but not an object.
@@ -122,10 +122,10 @@ func (t lineText) bytes() []byte {
 	if t.plain || len(t.raw) == 0 {
 		return t.raw
 	}
-	return jsonscan.Unescape(nil, t.raw)
+	return plainjson.Unescape(nil, t.raw)
 }
 
-func scanText(s *jsonscan.Scanner) lineText {
+func scanText(s *plainjson.Scanner) lineText {
 	raw, plain, _ := s.Text()
 	return lineText{raw, plain}
 }
@@ -133,7 +133,7 @@ func scanText(s *jsonscan.Scanner) lineText {
 // peekLine finds the head of a line in one pass and checks that the whole line is a JSON object.
 // The order of keys does not matter; the last of several equal keys counts.
 func peekLine(raw []byte) (lineHead, error) {
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.Reset(raw)
 	return scanHead(&s)
 }
@@ -141,13 +141,13 @@ func peekLine(raw []byte) (lineHead, error) {
 // glanceLine is peekLine that steps over the values it does not need without checking them, several
 // times as fast. Whoever decodes such a line checks it.
 func glanceLine(raw []byte) (lineHead, error) {
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.ResetTrusted(raw)
 	return scanHead(&s)
 }
 
-func scanHead(s *jsonscan.Scanner) (lineHead, error) {
-	if s.Kind() != jsonscan.Object {
+func scanHead(s *plainjson.Scanner) (lineHead, error) {
+	if s.Kind() != plainjson.Object {
 		return lineHead{}, notObject(s)
 	}
 	var h headScan
@@ -161,7 +161,7 @@ func scanHead(s *jsonscan.Scanner) (lineHead, error) {
 		case "request_id":
 			h.requestID = scanText(s)
 		case "parent_tool_use_id":
-			h.hasParent = s.Kind() != jsonscan.Null
+			h.hasParent = s.Kind() != plainjson.Null
 			s.Skip()
 		case "request":
 			h.request = scanBody(s)
@@ -177,7 +177,7 @@ func scanHead(s *jsonscan.Scanner) (lineHead, error) {
 	return h.head(), nil
 }
 
-func notObject(s *jsonscan.Scanner) error {
+func notObject(s *plainjson.Scanner) error {
 	s.Skip()
 	if err := s.End(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func notObject(s *jsonscan.Scanner) error {
 }
 
 // scanBody reads the request or response of a control frame.
-func scanBody(s *jsonscan.Scanner) (b bodyScan) {
+func scanBody(s *plainjson.Scanner) (b bodyScan) {
 	start := s.Pos()
 	if s.Object() {
 		for key, ok := s.Field(); ok; key, ok = s.Field() {
@@ -225,9 +225,9 @@ func (h *headScan) head() lineHead {
 // peekType finds the type of a line without reading past it, which is near the beginning of nearly
 // every line. It does not check the rest of the line.
 func peekType(raw []byte) (head lineHead, ok bool) {
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.Reset(raw)
-	if s.Kind() != jsonscan.Object {
+	if s.Kind() != plainjson.Object {
 		return lineHead{}, false
 	}
 	var typ, subtype lineText

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 // A msgDecoder reads the fields of one message. All its methods consume one value; a value of
 // another type than expected counts as absent.
 type msgDecoder struct {
-	jsonscan.Scanner
+	plainjson.Scanner
 	// shared collects the short strings of a message, so that they cost one allocation. A
 	// Builder never moves or changes what String has returned.
 	shared  strings.Builder
@@ -129,7 +129,7 @@ func (d *msgDecoder) largeStr() string {
 	if plain || len(raw) == 0 {
 		return d.keep(raw)
 	}
-	own := jsonscan.Unescape(nil, raw)
+	own := plainjson.Unescape(nil, raw)
 	return unsafe.String(unsafe.SliceData(own), len(own)) // own is not used again
 }
 
@@ -153,7 +153,7 @@ func (d *msgDecoder) strs() []string {
 	}
 	out := []string{}
 	for d.Elem() {
-		if d.Kind() != jsonscan.String {
+		if d.Kind() != plainjson.String {
 			d.Skip()
 			continue
 		}
@@ -192,7 +192,7 @@ func present[T any](v T, ok bool) *T {
 
 // raw returns the bytes of the next value, nil for null.
 func (d *msgDecoder) raw() json.RawMessage {
-	if d.Kind() == jsonscan.Null {
+	if d.Kind() == plainjson.Null {
 		d.Skip()
 		return nil
 	}
@@ -226,7 +226,7 @@ func floatDuration(v float64, unit time.Duration) time.Duration {
 
 // time reads a point in time: RFC 3339, or a number of seconds or milliseconds since 1970.
 func (d *msgDecoder) time() time.Time {
-	if d.Kind() == jsonscan.Number {
+	if d.Kind() == plainjson.Number {
 		v, ok := d.Int()
 		switch {
 		case !ok || v <= 0:

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A ToolProgress says that a tool is still running.
@@ -161,7 +161,7 @@ func (m *ControlFrame) field(d *msgDecoder, key []byte) bool {
 	case string(key) == "request" && m.typ == "control_request",
 		string(key) == "response" && m.typ == "control_response":
 		start := d.Pos()
-		isObject := d.Kind() == jsonscan.Object
+		isObject := d.Kind() == plainjson.Object
 		d.object((*controlBody)(m))
 		if isObject {
 			m.Body = d.Since(start)

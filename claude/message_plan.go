@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // Most structs are read by reflection: a field has the key that is its name in snake case, for
@@ -188,7 +188,7 @@ func (d *msgDecoder) objects(v reflect.Value) {
 		d.fill(v.Addr().Interface())
 	case reflect.Pointer:
 		v.SetZero()
-		if d.Kind() != jsonscan.Object {
+		if d.Kind() != plainjson.Object {
 			d.Skip()
 			return
 		}
@@ -201,7 +201,7 @@ func (d *msgDecoder) objects(v reflect.Value) {
 		}
 		v.Set(planOf(v.Type().Elem()).none)
 		for d.Elem() {
-			if d.Kind() != jsonscan.Object {
+			if d.Kind() != plainjson.Object {
 				d.Skip()
 				continue
 			}

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A StreamEvent is one event of the API's stream, sent when partial messages are asked for. The
@@ -63,7 +63,7 @@ func (m *StreamEvent) EventType() string {
 func (m *StreamEvent) Index() int {
 	d := newMsgDecoder(m.Event, true)
 	defer d.free()
-	if !d.enterAt("index") || d.Kind() != jsonscan.Number {
+	if !d.enterAt("index") || d.Kind() != plainjson.Number {
 		return -1
 	}
 	return d.int()
@@ -104,7 +104,7 @@ func (m *StreamEvent) delta(typ, key string) (value string, ok bool) {
 				return "", false
 			}
 		case key:
-			found = d.Kind() == jsonscan.String
+			found = d.Kind() == plainjson.String
 			value = d.str()
 		default:
 			d.Skip()
@@ -130,7 +130,7 @@ func (m *StreamEvent) BlockStart() (Block, bool) {
 func (m *StreamEvent) StopReason() (reason string, ok bool) {
 	d := newMsgDecoder(m.Event, true)
 	defer d.free()
-	if !d.enterAt("delta") || !d.enterAt("stop_reason") || d.Kind() != jsonscan.String {
+	if !d.enterAt("delta") || !d.enterAt("stop_reason") || d.Kind() != plainjson.String {
 		return "", false
 	}
 	return d.str(), true
@@ -176,7 +176,7 @@ func (d *msgDecoder) eventType() string {
 		}
 	}
 	if !plain {
-		raw = jsonscan.Unescape(nil, raw)
+		raw = plainjson.Unescape(nil, raw)
 	}
 	return string(raw)
 }

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/drover-agents/drover/claude/internal/streamgen"
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -90,10 +90,10 @@ func TestDecodeMessageSurvivesDeepNesting(t *testing.T) {
 
 // shuffleKeys writes a JSON value again with the keys of every object in another order.
 func shuffleKeys(t *rapid.T, raw []byte) []byte {
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.Reset(raw)
 	switch s.Kind() {
-	case jsonscan.Object:
+	case plainjson.Object:
 		var fields [][]byte
 		s.Object()
 		for key, ok := s.Field(); ok; key, ok = s.Field() {
@@ -104,7 +104,7 @@ func shuffleKeys(t *rapid.T, raw []byte) []byte {
 			fields = rapid.Permutation(fields).Draw(t, "fields")
 		}
 		return append(append([]byte("{"), bytes.Join(fields, []byte(","))...), '}')
-	case jsonscan.Array:
+	case plainjson.Array:
 		var elems [][]byte
 		s.Array()
 		for s.Elem() {

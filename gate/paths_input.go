@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -224,7 +224,7 @@ func (in *input) read(raw json.RawMessage, of *tool.Fields) {
 	for range of.Paths {
 		in.paths = append(in.paths, "")
 	}
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.Reset(raw)
 	if !s.Object() {
 		in.bad = true
@@ -270,8 +270,8 @@ func (in *input) field(key []byte, of *tool.Fields) *string {
 }
 
 // readText reads a string into a field that was not read before. Null is as good as nothing.
-func (in *input) readText(s *jsonscan.Scanner, field *string) {
-	if s.Kind() == jsonscan.Null {
+func (in *input) readText(s *plainjson.Scanner, field *string) {
+	if s.Kind() == plainjson.Null {
 		s.Skip()
 		in.bad = in.bad || *field != "" // it takes back what was there
 		return
@@ -282,7 +282,7 @@ func (in *input) readText(s *jsonscan.Scanner, field *string) {
 		return
 	}
 	if !plain {
-		raw = jsonscan.Unescape(nil, raw)
+		raw = plainjson.Unescape(nil, raw)
 	}
 	*field = unsafe.String(unsafe.SliceData(raw), len(raw))
 }

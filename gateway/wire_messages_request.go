@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // A messagesRequest is what the body of a request says, while it is read.
@@ -23,9 +23,9 @@ var errBody = errors.New("the body is not one JSON object with one model")
 // upstreams may see another one than we do.
 func readMessagesRequest(header http.Header, body []byte) (Request, error) {
 	var a messagesRequest
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.Reset(body)
-	if s.Kind() != jsonscan.Object {
+	if s.Kind() != plainjson.Object {
 		return a.Request, errBody
 	}
 	s.Object()
@@ -74,8 +74,8 @@ func readMessagesRequest(header http.Header, body []byte) (Request, error) {
 }
 
 // wordIn is the string under a key of the object that comes next, or "".
-func wordIn(s *jsonscan.Scanner, name string) (word string) {
-	if s.Kind() != jsonscan.Object {
+func wordIn(s *plainjson.Scanner, name string) (word string) {
+	if s.Kind() != plainjson.Object {
 		s.Skip()
 		return ""
 	}
@@ -92,8 +92,8 @@ func wordIn(s *jsonscan.Scanner, name string) (word string) {
 }
 
 // modelsIn are the models of the list of objects that comes next. Anything else is one model that is not known.
-func modelsIn(s *jsonscan.Scanner) (models []string) {
-	if s.Kind() != jsonscan.Array {
+func modelsIn(s *plainjson.Scanner) (models []string) {
+	if s.Kind() != plainjson.Array {
 		s.Skip()
 		return []string{""}
 	}
@@ -136,7 +136,7 @@ var plainValues = []string{"", "standard", "standard_only", "auto", "default", "
 
 // field takes a field of the body that may cost more, or reach out. It reports whether it knows the field, which
 // it has consumed then.
-func (a *messagesRequest) field(s *jsonscan.Scanner, key string) bool {
+func (a *messagesRequest) field(s *plainjson.Scanner, key string) bool {
 	switch key = strings.ToLower(key); {
 	case slices.Contains(surchargeFields, key):
 		raw := strings.TrimSpace(string(s.Raw()))
@@ -159,7 +159,7 @@ func (a *messagesRequest) field(s *jsonscan.Scanner, key string) bool {
 
 // messages looks at the conversation: at what the API would fetch, and at the results that came after the
 // model's last answer.
-func (a *messagesRequest) messages(s *jsonscan.Scanner) {
+func (a *messagesRequest) messages(s *plainjson.Scanner) {
 	if !s.Array() {
 		return
 	}
@@ -190,14 +190,14 @@ func (a *messagesRequest) messages(s *jsonscan.Scanner) {
 }
 
 // blocks looks at the blocks of a message, or of what a block contains.
-func (a *messagesRequest) blocks(s *jsonscan.Scanner) {
+func (a *messagesRequest) blocks(s *plainjson.Scanner) {
 	switch s.Kind() {
-	case jsonscan.Array:
+	case plainjson.Array:
 		s.Array()
 		for s.Elem() {
 			a.block(s)
 		}
-	case jsonscan.Object:
+	case plainjson.Object:
 		a.block(s)
 	default:
 		s.Skip()
@@ -205,7 +205,7 @@ func (a *messagesRequest) blocks(s *jsonscan.Scanner) {
 }
 
 // block looks at one block. What a tool was called with is the agent's own, and is not looked at.
-func (a *messagesRequest) block(s *jsonscan.Scanner) {
+func (a *messagesRequest) block(s *plainjson.Scanner) {
 	if !s.Object() {
 		return
 	}
@@ -228,7 +228,7 @@ func (a *messagesRequest) block(s *jsonscan.Scanner) {
 }
 
 // source looks at where an image or a document comes from.
-func (a *messagesRequest) source(s *jsonscan.Scanner) {
+func (a *messagesRequest) source(s *plainjson.Scanner) {
 	if !s.Object() {
 		return
 	}
@@ -249,9 +249,9 @@ func (a *messagesRequest) source(s *jsonscan.Scanner) {
 }
 
 // tool looks at a tool that is offered.
-func (a *messagesRequest) tool(s *jsonscan.Scanner) {
+func (a *messagesRequest) tool(s *plainjson.Scanner) {
 	a.Tools++
-	if s.Kind() != jsonscan.Object {
+	if s.Kind() != plainjson.Object {
 		s.Skip()
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
@@ -100,7 +99,7 @@ func describeParam(raw json.RawMessage, path, description string) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	if from, to, ok := jsonscan.Member(raw, at, "description"); ok {
+	if from, to, ok := plainjson.Member(raw, at, "description"); ok {
 		return slices.Concat(raw[:from], value, raw[to:]), nil
 	}
 	added := slices.Concat([]byte(`"description":`), value)
@@ -113,13 +112,13 @@ func describeParam(raw json.RawMessage, path, description string) (json.RawMessa
 // property finds where the schema of a property begins, in the schema of an object or of a list of
 // objects that begins at an offset.
 func property(raw json.RawMessage, at int, name string) (int, bool) {
-	if items, _, ok := jsonscan.Member(raw, at, "items"); ok {
+	if items, _, ok := plainjson.Member(raw, at, "items"); ok {
 		return property(raw, items, name)
 	}
-	properties, _, ok := jsonscan.Member(raw, at, "properties")
+	properties, _, ok := plainjson.Member(raw, at, "properties")
 	if !ok {
 		return 0, false
 	}
-	found, _, ok := jsonscan.Member(raw, properties, name)
+	found, _, ok := plainjson.Member(raw, properties, name)
 	return found, ok && raw[found] == '{'
 }

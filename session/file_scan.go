@@ -10,8 +10,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
 	"github.com/drover-agents/drover/internal/lines"
+	"github.com/drover-agents/drover/internal/plainjson"
 )
 
 // maxRecord is the longest record that is kept, in bytes.
@@ -97,7 +97,7 @@ func checkRecord(line []byte) (int64, error) {
 	if !ok {
 		return 0, errors.New(`it does not begin with {"pos":<number>`)
 	}
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.Reset(line)
 	s.Skip()
 	return pos, s.End()

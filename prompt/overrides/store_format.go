@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/drover-agents/drover/internal/jsonscan"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/prompt"
 )
@@ -59,7 +58,7 @@ func flawAt(offset int, format string, args ...any) error {
 
 // An entryReader reads entries of a text that is known to be JSON.
 type entryReader struct {
-	jsonscan.Scanner
+	plainjson.Scanner
 	data []byte
 	all  entries
 }
@@ -86,11 +85,11 @@ func checkJSON(data []byte) error {
 		}
 		at += size
 	}
-	var s jsonscan.Scanner
+	var s plainjson.Scanner
 	s.Reset(data)
 	s.Skip()
 	err := s.End()
-	if syntax, ok := errors.AsType[*jsonscan.SyntaxError](err); ok {
+	if syntax, ok := errors.AsType[*plainjson.SyntaxError](err); ok {
 		return flawAt(syntax.Offset, "%v", err)
 	}
 	return err
@@ -98,7 +97,7 @@ func checkJSON(data []byte) error {
 
 // checkFormat comes before all else: a later version may have anything.
 func checkFormat(data []byte) error {
-	from, to, ok := jsonscan.Member(data, 0, "version")
+	from, to, ok := plainjson.Member(data, 0, "version")
 	if !ok {
 		return flawAt(0, "there is no version; it must be an object like {\"version\": %d, \"overrides\": []}", fileFormat)
 	}
@@ -117,7 +116,7 @@ func (r *entryReader) skip() error { r.Skip(); return nil }
 // object reads an object of which all names are known, and each is there once at most.
 func (r *entryReader) object(fields map[string]func() error) error {
 	start := r.Pos()
-	if r.Kind() != jsonscan.Object || !r.Object() {
+	if r.Kind() != plainjson.Object || !r.Object() {
 		return flawAt(start, "there must be an object here")
 	}
 	seen := map[string]bool{}
@@ -143,7 +142,7 @@ func (r *entryReader) object(fields map[string]func() error) error {
 
 func (r *entryReader) list() error {
 	start := r.Pos()
-	if r.Kind() != jsonscan.Array || !r.Array() {
+	if r.Kind() != plainjson.Array || !r.Array() {
 		return flawAt(start, "overrides must be a list")
 	}
 	for r.Elem() {

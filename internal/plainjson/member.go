@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package jsonscan
+package plainjson
 
 // Member finds the value of a member in the object that begins at an offset of a valid text.
 func Member(raw []byte, at int, name string) (from, to int, ok bool) {
