@@ -86,6 +86,43 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// maxInternal bounds the packages in internal/. What one package alone needs is below that package.
+const maxInternal = 15
+
+func TestLayers_FewInternalPackages(t *testing.T) {
+	var found []string
+	for dir := range packages(t) {
+		if strings.HasPrefix(dir, "internal/") {
+			found = append(found, dir)
+		}
+	}
+	slices.Sort(found)
+	if len(found) == 0 || len(found) > maxInternal {
+		t.Errorf("internal/ has %d packages, want at most %d: %v", len(found), maxInternal, found)
+	}
+}
+
+// Tests count too: what they share with the programs of developers is in internal/.
+func TestLayers_NothingImportsTools(t *testing.T) {
+	tools := 0
+	for dir, files := range packages(t) {
+		if strings.HasPrefix(dir, "tools/") {
+			tools++
+			continue
+		}
+		for _, f := range files {
+			for _, imported := range f.file.Imports {
+				if strings.HasPrefix(imported.Path.Value, `"`+module+"/tools/") {
+					t.Errorf("%s imports %s, a program of developers", f.name, imported.Path.Value)
+				}
+			}
+		}
+	}
+	if tools == 0 {
+		t.Error("there is nothing in tools/: the rule sees nothing")
+	}
+}
+
 // knowNoAgent are packages that import no wire client of an agent, nor anything that does.
 var knowNoAgent = []string{"event", "schema", "launch", "tool", "tool/compose", "tool/mcp", "gate", "session", "guard", "prompt", "prompt/overrides", "workspace", "workspace/files", "agent", "gateway", "gateway/proxy", "gateway/gatewaytest", "isolation", "telemetry", "agentfile", ".", "agent/agenttest", "drovertest"}
 
@@ -215,6 +252,10 @@ func TestJudge(t *testing.T) {
 		{"internal/proc", "internal/lines", true},
 		{"internal/proc", "claude", false},
 		{"cmd/drover", "claude/claudetest", true},
+		{"isolation", "isolation/internal/jail", true},
+		{"workspace", "isolation/internal/jail", false},
+		{"isolation/internal/jail", "isolation", false},
+		{"session", "tools/mutate", false},
 		{"workspace", "claude", false},
 		{"tool/mcp", "gate", false},
 		{"tool/mcp", "claude", false},
