@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/drover-agents/drover/prompt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/drover-agents/drover/prompt"
 )
 
 // An entryKey says what an entry of a file replaces: a part of a section or of a tool, as long as it

@@ -6,11 +6,12 @@ package overrides
 
 import (
 	"errors"
-	"github.com/drover-agents/drover/prompt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/drover-agents/drover/prompt"
 )
 
 // To open a pipe would wait for somebody to write into it.

@@ -5,8 +5,9 @@ package compose
 import (
 	"context"
 	"fmt"
-	"github.com/drover-agents/drover/tool"
 	"sync"
+
+	"github.com/drover-agents/drover/tool"
 )
 
 // Batch says how [ExecuteAll] runs several calls. Nil and the zero value run all of them at

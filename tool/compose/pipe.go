@@ -6,8 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/drover-agents/drover/tool"
 	"slices"
+
+	"github.com/drover-agents/drover/tool"
 )
 
 // Pipe makes a tool that runs parts one after the other: the value of each, a JSON object, is the

@@ -6,8 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/drover-agents/drover/tool"
 	"time"
+
+	"github.com/drover-agents/drover/tool"
 )
 
 // RetryOptions configures [Retry]. The zero value is ready to use.

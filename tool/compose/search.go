@@ -4,10 +4,11 @@ package compose
 
 import (
 	"context"
-	"github.com/drover-agents/drover/tool"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/drover-agents/drover/tool"
 )
 
 const (

@@ -3,8 +3,9 @@
 package compose
 
 import (
-	"github.com/drover-agents/drover/tool"
 	"slices"
+
+	"github.com/drover-agents/drover/tool"
 )
 
 // A Summary is what to know of a tool before one chooses it. Its JSON form is short: what is empty

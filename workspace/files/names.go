@@ -5,13 +5,14 @@ package files
 import (
 	"cmp"
 	"errors"
-	"github.com/drover-agents/drover/workspace"
 	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/drover-agents/drover/workspace"
 )
 
 // A refusal is a reason that is also one of the errors of io/fs.

@@ -3,8 +3,9 @@
 package files
 
 import (
-	"github.com/drover-agents/drover/workspace"
 	"io"
+
+	"github.com/drover-agents/drover/workspace"
 )
 
 // Of returns a workspace as a file system for tools, with the usual limits. It is the same one every time, so

@@ -4,12 +4,13 @@ package files
 
 import (
 	"errors"
-	"github.com/drover-agents/drover/workspace"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"sync"
+
+	"github.com/drover-agents/drover/workspace"
 )
 
 // ReadOnly returns a view of a file system in which every change is refused with [fs.ErrPermission].
