@@ -200,7 +200,7 @@ func (f failure) Unwrap() error { return f.err }
 // causeText is the text of the cause of an error of the agent, or "".
 func causeText(err error) string {
 	cause := errors.Unwrap(err)
-	if evaluation, ok := cause.(*root.EvaluationError); ok {
+	if evaluation, ok := errors.AsType[*root.EvaluationError](cause); ok {
 		cause = evaluation.Err
 	}
 	if cause == nil {
