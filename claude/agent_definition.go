@@ -102,7 +102,7 @@ func (a AgentDefinition) problems() []string {
 		ps = append(ps, "MaxTurns is negative; use 0 for no limit")
 	}
 	if !slices.Contains([]string{"", "user", "project", "local"}, a.Memory) {
-		ps = append(ps, fmt.Sprintf("Memory %q is none of user, project, local", a.Memory))
+		ps = append(ps, fmt.Sprintf("Memory %q is not one of user, project, local", a.Memory))
 	}
 	if a.AutoCompactWindow != 0 && (a.AutoCompactWindow < 100_000 || a.AutoCompactWindow > 1_000_000) {
 		ps = append(ps, fmt.Sprintf("AutoCompactWindow %d is not from 100,000 to 1,000,000 tokens", a.AutoCompactWindow))

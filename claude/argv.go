@@ -109,7 +109,7 @@ func (o *Options) permissionFlags(a *argv) {
 	}
 }
 
-// allowedTools are the allowed tools with what Skills adds to them, or nil if there are none.
+// allowedTools are the allowed tools with what Skills adds to them, or nil if no tool is allowed.
 func (o *Options) allowedTools() []string {
 	allowed := slices.Clone(o.AllowedTools)
 	if s := o.Skills; s != nil {

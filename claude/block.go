@@ -39,7 +39,7 @@ func (b *BlockHeader) Type() string { return b.typ }
 type TextBlock struct {
 	BlockHeader
 	Text string
-	// Citations are as the API sends them; nil if there are none.
+	// Citations are as the API sends them; nil without citations.
 	Citations json.RawMessage
 }
 

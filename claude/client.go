@@ -44,7 +44,7 @@ type Client struct {
 	hooksMu sync.RWMutex
 	hooks   map[string]*Hook // by the id given in the handshake
 
-	reader  sync.Mutex       // held by whoever reads messages
+	reader  sync.Mutex       // held by the goroutine that reads messages
 	batch   []spill.Item     // taken from the queue and not delivered; guarded by reader
 	space   [64]spill.Item   // what batch is made of
 	results []*ResultMessage // those since the last TurnEnd; guarded by reader

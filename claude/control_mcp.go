@@ -51,7 +51,7 @@ func (c *Client) MCPStatus(ctx context.Context) ([]MCPServerStatus, error) {
 	return controlField[[]MCPServerStatus](ctx, c, "mcp_status", nil, "mcpServers")
 }
 
-// ReconnectMCP connects a server anew.
+// ReconnectMCP connects a server again.
 func (c *Client) ReconnectMCP(ctx context.Context, server string) error {
 	return c.command(ctx, "mcp_reconnect", controlFields{"serverName": server})
 }

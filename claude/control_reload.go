@@ -40,7 +40,7 @@ type LoadedPlugin struct {
 	Version string `json:"version"`
 }
 
-// ReloadPlugins reads the plugins anew.
+// ReloadPlugins reads the plugins again.
 func (c *Client) ReloadPlugins(ctx context.Context, opt ReloadPluginsOptions) (PluginReload, error) {
 	f := withField(withField(controlFields{}, "hold_on_cache_impact", opt.HoldOnCacheImpact), "refuse_if_busy", opt.RefuseIfBusy)
 	if opt.AddPlugins != nil {
@@ -49,7 +49,7 @@ func (c *Client) ReloadPlugins(ctx context.Context, opt ReloadPluginsOptions) (P
 	return controlRequest[PluginReload](ctx, c, "reload_plugins", f)
 }
 
-// ReloadSkills reads the skills anew and lists them. The CLI does not watch their folders. A tool that
+// ReloadSkills reads the skills again and lists them. The CLI does not watch their folders. A tool that
 // writes a skill and calls this before it returns its result gives the skill to the model in its very
 // next request, in the same turn. Only the folders count that the options name, by SettingSources or
 // Plugins, and with Options.Skills only the names that it has.
@@ -57,7 +57,7 @@ func (c *Client) ReloadSkills(ctx context.Context) ([]SlashCommand, error) {
 	return controlField[[]SlashCommand](ctx, c, "reload_skills", nil, "skills")
 }
 
-// ReloadOutputStyles reads the output styles anew and lists their names.
+// ReloadOutputStyles reads the output styles again and lists their names.
 func (c *Client) ReloadOutputStyles(ctx context.Context) ([]string, error) {
 	return controlField[[]string](ctx, c, "reload_output_styles", nil, "available_output_styles")
 }

@@ -68,7 +68,7 @@ func (e *ProcessError) advice() string {
 	case e.Status.Signal == "killed" || e.Status.Code == 137:
 		return "something killed it; look for an out-of-memory kill, then start again"
 	case e.StderrTail != "":
-		return "mend what it complains about; Options.Debug makes it say more"
+		return "fix the problem that it reports; Options.Debug makes it report more"
 	case e.During == "initialize":
 		return "run it by hand with --version to see that it is Claude Code; Options.Debug and Options.Stderr show more"
 	}
@@ -111,7 +111,7 @@ func (e *ControlError) Error() string {
 	if e.Code != "" {
 		code = " (" + e.Code + ")"
 	}
-	next := "mend what it complains about; Options.Debug makes it say more"
+	next := "fix the problem that it reports; Options.Debug makes it report more"
 	if e.Code == "unsupported_request" {
 		next = "use a newer CLI, such as " + PinnedVersion
 	}

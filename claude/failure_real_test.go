@@ -107,7 +107,7 @@ func TestOverloadedKeepsTheRetryAdvice(t *testing.T) {
 const numberSchema = `{"type":"object","properties":{"n":{"type":"integer","minimum":0}},"required":["n"]}`
 
 // Structured output that never fits is an error, and so is output that was never given, which the
-// CLI calls a success. A schema that is none fails before anything is started.
+// CLI calls a success. An invalid schema fails before the CLI is started.
 func TestStructuredOutputFailures(t *testing.T) {
 	cli := claudetest.CLI(t)
 	t.Run("never fits", func(t *testing.T) {

@@ -126,7 +126,7 @@ func TestFindErrors(t *testing.T) {
 
 func TestFindNothing(t *testing.T) {
 	if _, err := os.Stat("/usr/local/bin/claude"); err == nil {
-		t.Skip("the CLI in /usr/local/bin would be found: run where there is none")
+		t.Skip("the CLI in /usr/local/bin would be found: run on a machine without it")
 	}
 	w := newFindWorld(t)
 	for _, path := range w.places {

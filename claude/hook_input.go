@@ -93,7 +93,7 @@ type HookToolCall struct {
 }
 
 // PermissionRequestInput is the input of the PermissionRequest event: the rules say "ask". The CLI
-// asks [CanUseTool] at the same moment; whoever answers first decides.
+// asks [CanUseTool] at the same moment; the first answer decides.
 type PermissionRequestInput struct {
 	HookCommon
 	ToolName    string             `json:"tool_name"`

@@ -42,8 +42,8 @@ func TestRequireHooksRefuses(t *testing.T) {
 		{"no hooks, managed", Options{ManagedSettings: json.RawMessage(`{"disableAllHooks":true}`)}, "ManagedSettings"},
 		{"bare mode by a variable", Options{Settings: json.RawMessage(`{"env":{"CLAUDE_CODE_SIMPLE":"1"}}`)}, "Settings"},
 		{"a variable of another kind", Options{Settings: json.RawMessage(`{"env":{"CLAUDE_CODE_SIMPLE":true}}`)}, "Settings"},
-		{"variables that are none", Options{Settings: json.RawMessage(`{"env":[]}`)}, "Settings"},
-		{"settings that are none", Options{Settings: json.RawMessage(`null`)}, "Settings"},
+		{"invalid variables", Options{Settings: json.RawMessage(`{"env":[]}`)}, "Settings"},
+		{"invalid settings", Options{Settings: json.RawMessage(`null`)}, "Settings"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := string(tt.opts.Settings)

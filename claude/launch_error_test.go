@@ -41,7 +41,7 @@ func TestLaunchErrors(t *testing.T) {
 	}
 	empty, missing := t.TempDir(), filepath.Join(t.TempDir(), "claude")
 	plain, text := file(t, "claude", "#!/bin/sh\n", 0o600), file(t, "claude", "just some text\n", 0o700)
-	// the header of a program for a machine that is none of ours
+	// the header of a program for an architecture that the tests do not run on
 	foreign := file(t, "claude", "\x7fELF\x02\x01\x01"+strings.Repeat("\x00", 9)+"\x02\x00\xf3\x00\x01\x00\x00\x00"+strings.Repeat("\x00", 28)+"\x40\x00\x38\x00\x00\x00\x40\x00\x00\x00\x00\x00", 0o700)
 	ok := file(t, "claude", "#!/bin/sh\nexec cat\n", 0o700)
 	for _, c := range []struct {

@@ -139,7 +139,7 @@ func peekLine(raw []byte) (lineHead, error) {
 }
 
 // glanceLine is peekLine that steps over the values it does not need without checking them, several
-// times as fast. Whoever decodes such a line checks it.
+// times as fast. The decoder of the line checks them.
 func glanceLine(raw []byte) (lineHead, error) {
 	var s plainjson.Scanner
 	s.ResetTrusted(raw)

@@ -54,8 +54,8 @@ type ToolServerOptions struct {
 //   - What the model has seen stays in its sight for the conversation: a call of a tool that was removed
 //     fails, and a tool with a new description is better given a new name.
 //   - A client that does not list the tools holds up a change for two seconds, and further ones not at
-//     all until it lists again. The oldest CLI that is tested is such a client: it takes no notice of a
-//     change until it connects the server anew.
+//     all until it lists again. The oldest CLI that is tested is such a client: it ignores a change
+//     until it connects the server again.
 type ToolServer struct {
 	name, version string
 	opts          ToolServerOptions

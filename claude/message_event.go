@@ -90,8 +90,8 @@ type PromptSuggestion struct {
 	Suggestion string
 }
 
-// A ConversationReset says that the conversation starts anew, as after /clear: running totals begin
-// again at zero, and later messages carry another session id.
+// A ConversationReset reports that the conversation starts again from scratch, as after /clear. Running
+// totals start again at zero, and later messages carry another session id.
 type ConversationReset struct {
 	MessageHeader
 	NewConversationID string

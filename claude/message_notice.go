@@ -46,7 +46,7 @@ type HookResponse struct {
 	MessageHeader
 	HookRun
 	HookPrint
-	ExitCode *int   // nil if there was none
+	ExitCode *int   // nil without an exit code
 	Outcome  string // success, error or cancelled
 }
 

@@ -150,7 +150,7 @@ func optionMatches(option, field string) bool {
 	return strings.Contains(option, name)
 }
 
-// The CLI goes on with its own agent when there is none of the name; we do not.
+// The CLI continues with its own agent if no agent has the name; the client returns an error.
 func TestUnknownAgentIsRefused(t *testing.T) {
 	cli := claudetest.CLI(t)
 	o := cli.Options(claudetest.NewModel(t))

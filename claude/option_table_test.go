@@ -148,7 +148,7 @@ func promptRows() []optionRow {
 		{field: "Options.Title", forms: []form{{name: "set", set: func(o *options) { o.Title = "T" }, wire: hello(`{"title":"T"}`)}, {name: "empty", set: func(o *options) { o.Title = "" }}}, shownBy: "effect"},
 		{field: "Options.Agent", forms: []form{{name: "set", set: func(o *options) { o.Agent = "reviewer" }, wire: args("--agent=reviewer")}, {name: "empty", set: func(o *options) { o.Agent = "" }}}, shownBy: "effect"},
 		{field: "Options.Skills", forms: []form{
-			{name: "zero value is none", set: func(o *options) { o.Skills = &claude.Skills{} }, wire: hello(`{"skills":[]}`)},
+			{name: "zero value means no skills", set: func(o *options) { o.Skills = &claude.Skills{} }, wire: hello(`{"skills":[]}`)},
 			{name: "nil", set: func(o *options) { o.Skills = nil }},
 		}, shownBy: "effect"},
 		{field: "Skills.All", forms: []form{{name: "true", set: func(o *options) { o.Skills = &claude.Skills{All: true} }, wire: args("--allowedTools=Skill")}}, shownBy: "effect"},
@@ -174,7 +174,7 @@ func toolRows() []optionRow {
 		{field: "Options.Tools", forms: []form{
 			{name: "two", set: func(o *options) { o.Tools = []string{"Bash", "Read"} }, wire: args("--tools=Bash,Read")},
 			{name: "nil is the default", set: func(o *options) { o.Tools = nil }},
-			{name: "empty is none", set: func(o *options) { o.Tools = []string{} }, wire: args("--tools=")},
+			{name: "empty means no tools", set: func(o *options) { o.Tools = []string{} }, wire: args("--tools=")},
 		}, shownBy: "effect"},
 		{field: "Options.ToolAliases", forms: []form{{name: "set", set: func(o *options) { o.ToolAliases = map[string]string{"Sh": "Bash"} }, wire: hello(`{"toolAliases":{"Sh":"Bash"}}`)}, {name: "empty", set: func(o *options) { o.ToolAliases = map[string]string{} }}}, shownBy: "effect"},
 		{field: "Options.AllowedTools", forms: []form{
@@ -267,7 +267,7 @@ func settingsRows() []optionRow {
 		{field: "Options.SettingSources", forms: []form{
 			{name: "two", set: func(o *options) { o.SettingSources = []string{"user", "local"} }, wire: args("--setting-sources=user,local")},
 			{name: "nil is all", set: func(o *options) { o.SettingSources = nil }},
-			{name: "empty is none", set: func(o *options) { o.SettingSources = []string{} }, wire: args("--setting-sources=")},
+			{name: "empty means no sources", set: func(o *options) { o.SettingSources = []string{} }, wire: args("--setting-sources=")},
 		}, shownBy: "effect"},
 		{field: "Options.AddDirs", forms: []form{{name: "two", set: func(o *options) { o.AddDirs = []string{"/a", "/b,c"} }, wire: args("--add-dir=/a", "--add-dir=/b,c")}, {name: "empty", set: func(o *options) { o.AddDirs = []string{} }}}, shownBy: "effect"},
 		{field: "Options.ProjectConfigRoot", forms: []form{{name: "set", set: func(o *options) { o.ProjectConfigRoot = "/p" }, wire: args("--project-config-root=/p")}}, shownBy: "effect", tooOld: true},

@@ -127,7 +127,7 @@ func TestEveryOptionHasItsEffectShown(t *testing.T) {
 		case len(row.forms) == 0:
 			t.Errorf("%s: no form of it is checked", row.field)
 		case (row.shownBy == "") == (row.unseen == ""):
-			t.Errorf("%s: needs either a test that shows its effect or the reason why there is none", row.field)
+			t.Errorf("%s: needs either a test that shows its effect or the reason why it has no such test", row.field)
 		case row.shownBy == "effect" && !checked[row.field]:
 			t.Errorf("%s: no check of its effect", row.field)
 		case row.shownBy != "" && row.shownBy != "effect" && !tests[row.shownBy]:

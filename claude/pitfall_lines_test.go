@@ -102,8 +102,8 @@ func TestPitfall14_LargeToolResults(t *testing.T) {
 	})
 }
 
-// Some builds of the CLI print plain text on standard output. It must not end the run; a line that
-// looks like an object but is none is shown, since a message may be lost with it.
+// Some builds of the CLI print plain text on standard output. It must not end the run. The client
+// shows a line that starts like an object but is invalid JSON, since a message may be lost with it.
 func TestPitfall15_LinesThatAreNotJSON(t *testing.T) {
 	messages := oneTurn(t, func(s *claudetest.ScriptSession) {
 		for _, line := range []string{"[SandboxDebug] hello", "Warning: odd", "null", "[]", `"text"`, "\x00\xff\xfe", "\t", "}"} {

@@ -101,8 +101,8 @@ func TestPitfall22_StderrCallbackPanicsAndEndlessLines(t *testing.T) {
 	}
 }
 
-// Whoever cancels expects that the process, and the command that it was running, are gone when the
-// call returns.
+// After a cancellation, the process and the command that it was running have ended when the call
+// returns.
 func TestPitfall23_CancelLeavesNoProcess(t *testing.T) {
 	t.Run("while a command runs", func(t *testing.T) {
 		cli, held := claudetest.CLI(t), newTether(t)

@@ -366,7 +366,7 @@ func wantDeath(t testing.TB, what string, err error, code int, reason string) {
 	}
 }
 
-// A CLI that does not read its input blocks whoever writes to it. Closing must not wait for that
+// A CLI that does not read its input blocks the goroutine that writes to it. Closing must not wait for that
 // write, and the write must come back.
 func TestPitfall12_CloseBreaksABlockedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

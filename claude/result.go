@@ -54,7 +54,7 @@ type ResultMessage struct {
 	StructuredOutput json.RawMessage
 	// DeferredToolUse is the call that ended the turn because a hook deferred it.
 	DeferredToolUse *DeferredToolUse
-	APIErrorStatus  int // HTTP status, zero if there was none
+	APIErrorStatus  int // HTTP status, zero without a status
 	APIErrorType    string
 	APIError        string // for example "connection_failed"
 	TTFT            *time.Duration

@@ -20,7 +20,7 @@ var (
 	ErrStructuredOutput = errors.New("claude: no output that fits the schema")
 	// ErrPromptTooLong is returned when the conversation does not fit into the model's context.
 	ErrPromptTooLong = errors.New("claude: the prompt is too long")
-	// ErrAuthentication is returned when the API refused the credentials, or there were none.
+	// ErrAuthentication is returned when the API refused the credentials, or credentials were missing.
 	ErrAuthentication = errors.New("claude: not authenticated")
 	// ErrRateLimited is returned when the API refused the request for now.
 	ErrRateLimited = errors.New("claude: rate limited")
@@ -36,7 +36,7 @@ type ResultError struct {
 	Subtype              string
 	Errors               []string // as the CLI wrote them, internal diagnostics included
 	Result               string
-	APIErrorStatus       int // HTTP status, zero if there was none
+	APIErrorStatus       int // HTTP status, zero without a status
 	APIErrorType         string
 	APIError             string
 	StopReason           string

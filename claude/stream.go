@@ -31,7 +31,7 @@ func QueryStream(ctx context.Context, prompts iter.Seq2[Prompt, error], opts *Op
 // its place among them is known, and is never delivered.
 type streamEnd struct {
 	internalMessage
-	last int // number of the last prompt; 0 if there was none
+	last int // number of the last prompt; 0 before the first
 	err  error
 }
 

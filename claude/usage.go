@@ -21,7 +21,7 @@ type Usage struct {
 	ServiceTier       string
 	Speed             string
 	InferenceGeo      string
-	// Raw is the whole object, nil if there was none.
+	// Raw is the whole object, nil if the object is missing.
 	Raw json.RawMessage
 }
 

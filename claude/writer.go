@@ -40,7 +40,7 @@ func (w *lineWriter) send(ctx context.Context, line []byte, taken func([]byte)) 
 	return w.await(ctx, number)
 }
 
-// post writes line on the calling goroutine, or leaves it to whoever is writing. It is for answers,
+// post writes line on the calling goroutine, or leaves it to the goroutine that is writing. It is for answers,
 // whose failure the reader reports anyway.
 func (w *lineWriter) post(line []byte) {
 	if _, idle, err := w.enqueue(line, nil); err == nil && idle {

@@ -17,7 +17,7 @@ const (
 	Allow
 )
 
-// String gives "deny", "ask" or "allow". A value that is none of them denies.
+// String gives "deny", "ask" or "allow". Any other value denies.
 func (v Verdict) String() string {
 	switch v {
 	case Ask:
@@ -68,7 +68,7 @@ type Decision struct {
 // EventKind implements [Payload].
 func (Decision) EventKind() Kind { return KindDecision }
 
-// A PermissionRequest is a question to whoever may approve a tool call.
+// A PermissionRequest asks an approver whether a tool call may run.
 type PermissionRequest struct {
 	ID   CallID `json:"toolUseId"`
 	Name string `json:"toolName"`

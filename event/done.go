@@ -26,7 +26,7 @@ const (
 // Done is the end of a run. A run has exactly one, and nothing follows it.
 type Done struct {
 	Status DoneStatus `json:"status"`
-	// Result is the answer, or what is known of why there is none.
+	// Result is the answer, or the known reason why the answer is missing.
 	Result string `json:"result,omitzero"`
 	// Output is the structured answer, where one was asked for.
 	Output json.RawMessage `json:"output,omitempty"`

@@ -65,7 +65,7 @@ type Event struct {
 // A Payload is what an event tells: an [Init], a [Text], a [TextDelta], a [Thinking], a [ToolCall], a
 // [ToolResult], a [PermissionRequest], an [Error], a [Done]; a [Decision], a [ToolStep], a
 // [ToolProgress], a [ToolLog]; or an [Extension] for everything else. Adapters may add payloads of
-// their own: whoever reads their events from JSON gets an Extension.
+// their own: a reader of their events in JSON gets an Extension.
 type Payload interface {
 	// EventKind is the kind of the events that carry the payload.
 	EventKind() Kind
@@ -80,7 +80,7 @@ type Extension struct {
 // EventKind implements [Payload].
 func (e Extension) EventKind() Kind { return e.Kind }
 
-// MarshalJSON gives the data as it came, and null where there is none.
+// MarshalJSON returns the data as received, and null without data.
 func (e Extension) MarshalJSON() ([]byte, error) {
 	if len(e.Data) == 0 {
 		return []byte("null"), nil

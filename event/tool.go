@@ -23,7 +23,7 @@ type ToolCall struct {
 	Description string `json:"description,omitzero"`
 	// AgentID is the subagent that calls; empty means the main agent.
 	AgentID string `json:"agentId,omitzero"`
-	// Dir is the working directory of whoever calls, where that is known.
+	// Dir is the working directory of the caller, if known.
 	Dir string `json:"cwd,omitzero"`
 }
 

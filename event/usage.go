@@ -195,7 +195,7 @@ type CostSource string
 const (
 	// CostAgentEstimate: the agent, from a list of prices. Claude Code's costs are such.
 	CostAgentEstimate CostSource = "agent-estimate"
-	// CostProviderReported: whoever sends the bill.
+	// CostProviderReported: the provider that sends the bill.
 	CostProviderReported CostSource = "provider-reported"
 	CostAccountEstimate  CostSource = "account-estimate"
 )

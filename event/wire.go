@@ -115,7 +115,7 @@ func decodeAs[T Payload](data json.RawMessage) (Payload, error) {
 	return p, err
 }
 
-// objectOr is the JSON of an input, and {} where there is none: readers look into it unasked.
+// objectOr is the JSON of an input, and {} for an empty one, because readers decode it without a check.
 func objectOr(input json.RawMessage) json.RawMessage {
 	if len(input) == 0 || string(input) == "null" {
 		return json.RawMessage("{}")

@@ -13,7 +13,7 @@ import (
 // An AgentConfig is what an adapter needs to know of a gate to configure its agent. The engine decides about
 // every call that the adapter asks it about, whatever the agent is configured to do.
 type AgentConfig struct {
-	// Permissions are those of [FromCapabilities], nil if there are none. Of several those in [ModeAuto] count,
+	// Permissions are those of [FromCapabilities], nil without that policy. Of several those in [ModeAuto] count,
 	// which only the agent can enforce. Permissions with a When do not count: an agent's mode is set once.
 	Permissions *Permissions
 	// PermissionsOnly reports that no other policy decides anything, so that a permission mode of the agent

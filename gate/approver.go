@@ -165,8 +165,8 @@ func (e *Engine) rewritten(ctx context.Context, c Call, input json.RawMessage) (
 	return input, nil
 }
 
-// A reply is what came of a question: an answer, an answer to another question that holds for this
-// one too, or why there is none, to follow "needs approval, and".
+// A reply is the result of a question: an answer, an answer to another question that holds for this
+// one too, or the reason why the answer is missing, to follow "needs approval, and".
 type reply struct {
 	answer  Answer
 	earlier *answer

@@ -20,8 +20,8 @@ import (
 )
 
 // A Terminal is an [Approver] that asks a person at a terminal, one question at a time: yes, no,
-// always with this input, or always this tool. The end of the input denies, and so do three answers
-// in a row that are none of these.
+// always with this input, or always this tool. The end of the input denies, and so do three invalid
+// answers in a row.
 //
 // What the model wrote is shown with every character that a terminal could act on escaped, and
 // shortened if it is long; the text says so then. An answer that was begun before a question was

@@ -35,7 +35,7 @@ func TestTheTerminalUnderstandsAnswers(t *testing.T) {
 		{"a", "a\n", event.Allow, gate.SameInput},
 		{"t", "T\n", event.Allow, gate.SameTool},
 		{"only Enter, then yes", "\ny\n", event.Allow, gate.Once},
-		{"three answers that are none", "maybe\nyo\nok\ny\n", event.Deny, gate.Once},
+		{"three invalid answers", "maybe\nyo\nok\ny\n", event.Deny, gate.Once},
 		{"the end", "", event.Deny, gate.Once},
 		{"the end in the middle of a line", "y", event.Allow, gate.Once},
 		{"a line that is too long", strings.Repeat("y", 10_000) + "\nn\n", event.Deny, gate.Once},

@@ -249,7 +249,7 @@ func testEvents(t *testing.T, cli *claudetest.RealCLI) {
 	}
 }
 
-// Whoever shows a question is told when nobody waits for its answer any longer, and so is the stream.
+// The approver is notified when no caller waits for its answer any longer, and the stream reports it.
 func TestAQuestionIsWithdrawnWhenTheTurnIsInterrupted(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(bash("toolu_1", "touch late.txt")), script.Text("Done."))

@@ -88,8 +88,8 @@ func programName(word string) string {
 	return strings.TrimSuffix(word, ".exe")
 }
 
-// joinWords joins words for a denial. A word that may turn out to be none takes the place between
-// its neighbours with it.
+// joinWords joins words for a denial. A word that the shell may expand to nothing absorbs
+// the separators around it.
 func joinWords(words []string) string {
 	var b strings.Builder
 	apart := false

@@ -27,7 +27,7 @@ type EngineOptions struct {
 	// Approver is asked where the gate says ask. Nil denies such calls.
 	Approver Approver
 	// ApprovalTimeout is how long an answer may take. Zero means 5 minutes; a negative value means as
-	// long as whoever makes the call waits.
+	// long as the caller waits.
 	ApprovalTimeout time.Duration
 	// Emit is told of each question ([event.PermissionRequest]) and of each decision
 	// ([event.Decision]), before anybody acts on it. It is called by several goroutines and must not
@@ -53,7 +53,7 @@ const defaultApprovalTimeout = 5 * time.Minute
 // first. A call that the CLI begins under an id that it has used is another one too. Inputs are
 // compared by meaning, not by the order of their keys, and the full and the bare name of a registered
 // tool are one. A denial is kept too, also one because of a timeout or a cancelled question. A call
-// without an id is decided anew each time. The engine keeps the last 4096 verdicts.
+// without an id is decided again each time. The engine keeps the last 4096 verdicts.
 type Engine struct {
 	gate     *Gate
 	opts     EngineOptions

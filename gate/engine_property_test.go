@@ -71,7 +71,7 @@ func TestOneVerdictHowever(t *testing.T) {
 
 func BenchmarkEngine(b *testing.B) {
 	allow := gate.ForClaude(judgedBy(func(*gate.Call) (event.Decision, bool) { return event.Decision{Verdict: event.Allow}, true }))
-	for name, id := range map[string]string{"again": "toolu_1", "anew": ""} {
+	for name, id := range map[string]string{"again": "toolu_1", "without an id": ""} {
 		b.Run(name, func(b *testing.B) {
 			e := gate.NewEngine(allow, nil)
 			c := toolCall(id, "Bash", `{"command":"ls -l","description":"List files"}`)

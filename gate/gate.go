@@ -193,28 +193,28 @@ func (g *Gate) decide(c *Call, f *Facts) event.Decision {
 }
 
 func (g *Gate) decideAs(c *Call, f *Facts) event.Decision {
-	file := dockets.Get().(*docket)
-	defer file.close()
-	file.open(c, f)
-	d, decided := g.judge(file)
+	j := judgements.Get().(*judgement)
+	defer j.close()
+	j.open(c, f)
+	d, decided := g.judge(j)
 	switch {
-	case !decided && file.knownOnly && c.unknown() && c.agent == nil:
+	case !decided && j.knownOnly && c.unknown() && c.agent == nil:
 		return event.Decision{Policy: NoPolicy, Reason: "Tool not allowed: " + c.Name + ". The gate knows no tools of an agent: give it gate.KnowsAgent, or name the tool in Tools or in a rule."}
-	case !decided && file.knownOnly && c.unknown():
-		return (&Otherwise{}).decide(&file.call)
+	case !decided && j.knownOnly && c.unknown():
+		return (&Otherwise{}).decide(&j.call)
 	case !decided:
-		return file.otherwise.decide(&file.call)
+		return j.otherwise.decide(&j.call)
 	case d.Input != nil:
-		return g.rejudge(file, d)
+		return g.rejudge(j, d)
 	}
 	return d
 }
 
 // rejudge lets all policies judge the input that one of them has written. None may change it again:
 // policies that go on rewriting cannot be satisfied. The stricter of both decisions holds.
-func (g *Gate) rejudge(file *docket, first event.Decision) event.Decision {
-	file.call.rewrite(first.Input)
-	second, decided := g.judge(file)
+func (g *Gate) rejudge(j *judgement, first event.Decision) event.Decision {
+	j.call.rewrite(first.Input)
+	second, decided := g.judge(j)
 	switch {
 	case !decided:
 		return first
@@ -229,17 +229,17 @@ func (g *Gate) rejudge(file *docket, first event.Decision) event.Decision {
 	return first
 }
 
-// judge asks the policies in order. It stops at the first denial, and makes one of a panic. The
-// decision is false if all abstain, and the docket then has the rule for that; its input is set if a
-// policy rewrote it, and the call's input with it. Each policy is asked once whether it holds: what it
+// judge asks the policies in order. It stops at the first denial, and makes one of a panic. It
+// reports false if all abstain, and the judgement then has the rule for that. The input of the decision is set
+// if a policy rewrote it, and the call's input with it. Each policy is asked once whether it holds: what it
 // allows otherwise must not count without what it denies.
-func (g *Gate) judge(file *docket) (best event.Decision, decided bool) {
+func (g *Gate) judge(j *judgement) (best event.Decision, decided bool) {
 	var (
-		c         = &file.call
+		c         = &j.call
 		asked     *Policy
 		rewritten json.RawMessage
 	)
-	file.otherwise, file.knownOnly = nil, false
+	j.otherwise, j.knownOnly = nil, false
 	defer func() {
 		if r := recover(); r != nil {
 			best, decided = event.Decision{Reason: fmt.Sprintf("Policy %s failed: %v", asked.Name, r), Policy: asked.Name}, true
@@ -250,12 +250,12 @@ func (g *Gate) judge(file *docket) (best event.Decision, decided bool) {
 		if !asked.holds() {
 			continue
 		}
-		file.otherwise = stricter(file.otherwise, asked.Otherwise)
-		file.knownOnly = file.knownOnly || asked.knownOnly
+		j.otherwise = stricter(j.otherwise, asked.Otherwise)
+		j.knownOnly = j.knownOnly || asked.knownOnly
 		if asked.Judge == nil {
 			continue
 		}
-		d, ok := asked.Judge(c, &file.facts)
+		d, ok := asked.Judge(c, &j.facts)
 		if !ok {
 			continue
 		}

@@ -43,7 +43,7 @@ func ExampleNew() {
 
 // A run has until a deadline and a budget. The gate judges by what the program knows of both.
 func ExampleNewEngine() {
-	var spent atomic.Int64 // of the tokens; whoever reads the messages of the run adds to it
+	var spent atomic.Int64 // of the tokens; the reader of the run's messages adds to it
 	deadline := time.Now().Add(time.Hour)
 	g := gate.Must(gate.KnowsAgent(catalogue.Tools()), gate.Limits(gate.LimitOptions{}), gate.Rules(gate.RuleOptions{Allow: []string{"Edit(/src/**)"}}))
 	engine := gate.NewEngine(g, &gate.EngineOptions{

@@ -21,8 +21,8 @@ import (
 //   - "Write(/src/**)", "Bash(git status)": calls with such paths or commands; see [Rules]. Paths
 //     belong to [Facts.Dir].
 //
-// A name that is none of these is an error of [New], and so is an argument of a tool of an agent that the gate
-// does not know; see [KnowsAgent].
+// [New] returns an error for any other name. It also returns one for an argument of a tool of an agent that
+// the gate does not know; see [KnowsAgent].
 func AllowTools(names ...string) Policy {
 	if names == nil {
 		return Policy{Name: "allow-list", Stage: StageLists}

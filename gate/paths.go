@@ -229,7 +229,7 @@ func (g *ruleGroup) concernsPath(s *subject) (why string, hit bool) {
 	return "", false
 }
 
-// Why no path rule can be matched: the first is for whoever made the gate, the second for the model.
+// The reasons why a path rule cannot match: the first is for the author of the gate, the second for the model.
 const (
 	noRoot  = "nobody has said to which directory it belongs; set RuleOptions.Root or Facts.Dir"
 	noPlace = "its path cannot be determined; use an absolute path"

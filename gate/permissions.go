@@ -23,7 +23,7 @@ const (
 	LevelDeny
 )
 
-// String gives "ask", "allow" or "deny". A value that is none of them denies.
+// String gives "ask", "allow" or "deny". Any other value denies.
 func (l Level) String() string { return l.verdict().String() }
 
 func (l Level) verdict() event.Verdict {

@@ -32,8 +32,8 @@ func canonicalPaths(paths []string) ([]string, error) {
 	return canonical, errors.Join(errs...)
 }
 
-// notInPaths are characters that mean something to a shell, or to those who match patterns. Whoever
-// writes one of them expects more than a path.
+// notInPaths are characters that mean something to a shell, or to those who match patterns. An author
+// who writes one of them expects more than a path.
 const notInPaths = "*?[]{}$`'\"~;&|<>()"
 
 func canonicalPath(text string) (string, error) {

@@ -166,7 +166,7 @@ func TestFilesAreWrittenOnlyWhereTheyMayBe(t *testing.T) {
 
 		{"no path", save, `{"destination":"src/a"}`, workspace, "path cannot be determined"},
 		{"no input", write, ``, workspace, "path cannot be determined"},
-		{"path that is none", write, `{"file_path":7}`, workspace, "path cannot be determined"},
+		{"invalid path", write, `{"file_path":7}`, workspace, "path cannot be determined"},
 		{"twice", write, `{"file_path":"src/a","file_path":"src/b"}`, workspace, "path cannot be determined"},
 		{"home", write, `{"file_path":"~/src/a"}`, workspace, "path cannot be determined"},
 		{"backslashes", write, `{"file_path":"src\\..\\..\\etc"}`, workspace, "may not write"},

@@ -111,9 +111,9 @@ func (c *Call) script() *script {
 	return &r.run
 }
 
-// A docket is a call under judgement. Policies get pointers into it, so it lives on the heap; it is
-// used again, so that a decision allocates nothing.
-type docket struct {
+// A judgement is a call and the state of its decision. Policies get pointers into it, so it is on the
+// heap. It is pooled, so that a decision allocates nothing.
+type judgement struct {
 	call      Call
 	facts     Facts
 	otherwise *Otherwise // the rule that holds if all policies abstain
@@ -122,18 +122,18 @@ type docket struct {
 	folding   foldBuffers
 }
 
-var dockets = sync.Pool{New: func() any { return new(docket) }}
+var judgements = sync.Pool{New: func() any { return new(judgement) }}
 
 // open begins a judgement.
-func (d *docket) open(c *Call, f *Facts) {
-	d.call, d.facts = *c, *f
-	d.call.read, d.reading.folding = &d.reading, &d.folding
+func (j *judgement) open(c *Call, f *Facts) {
+	j.call, j.facts = *c, *f
+	j.call.read, j.reading.folding = &j.reading, &j.folding
 }
 
 // close forgets the call, but for the buffers: they hold no references.
-func (d *docket) close() {
-	d.call, d.facts, d.otherwise, d.knownOnly, d.reading = Call{}, Facts{}, nil, false, inputReading{}
-	dockets.Put(d)
+func (j *judgement) close() {
+	j.call, j.facts, j.otherwise, j.knownOnly, j.reading = Call{}, Facts{}, nil, false, inputReading{}
+	judgements.Put(j)
 }
 
 // rewrite gives the call another input. What was read of the old one is forgotten.

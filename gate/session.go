@@ -109,7 +109,7 @@ type ReadBeforeWriteOptions struct {
 }
 
 // ReadBeforeWrite denies to write to a file that has not been read; see [Facts.ReadPaths]. New files
-// are free: where the caller found out that there is none, see [Target.Missing]. A call whose input names
+// are free if the caller reports that the file does not exist; see [Target.Missing]. A call whose input names
 // no file is denied; [tool.Fields] says where inputs name files.
 func ReadBeforeWrite(opts ReadBeforeWriteOptions) Policy {
 	p := Policy{Name: "read-before-write", Stage: StageSession}

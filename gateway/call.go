@@ -37,7 +37,7 @@ type call struct {
 	attempts     int
 	firstByte    time.Duration
 	status       int
-	// upstreamStatus is the status of the upstream's answer, zero if there is none.
+	// upstreamStatus is the status of the upstream's answer, zero without an answer.
 	upstreamStatus int
 	retryAfter     time.Duration
 	problem        string // what went wrong, for the event
@@ -309,7 +309,7 @@ func (c *call) answerStopped(err error) {
 	c.run.wire.writeError(c.w, c.status, firstLine(err))
 }
 
-// An answer is what the reader of an upstream and whoever ends the run share.
+// An answer is the state that the reader of an upstream shares with the goroutine that ends the run.
 type answer struct {
 	cancel func()
 	out    *http.ResponseController
@@ -319,7 +319,7 @@ type answer struct {
 	stream  *Stream     // nil for an answer that is not streamed
 	clean   bool        // what was passed on ends with a whole event
 	retired bool        // the call is over
-	hurried bool        // the run is over: whoever reads has little time
+	hurried bool        // the run is over: the reader has little time
 	sent    bool        // the request is with the upstream
 	gone    bool        // the agent has gone; the answer is read on for its usage
 	readOn  int         // bytes that came since then

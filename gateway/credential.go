@@ -15,7 +15,7 @@ import (
 )
 
 // A Credential opens an upstream. It stays outside of the cell. It never prints its secret, however it
-// is formatted. The zero value is none, for an upstream that asks for none.
+// is formatted. The zero value is for an upstream without authentication.
 type Credential struct {
 	kind   string
 	secret string

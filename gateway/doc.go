@@ -14,9 +14,9 @@
 // # What passes
 //
 // Only calls of models pass, as the wire of the upstream names them: see [WireAnthropic] and [WireBedrock].
-// All else, a missing or wrong token and a model that is not among [RunOptions.Models] are answered with status 403 and told as a
-// [Refused]. A request may have 64 MiB and 64 KiB of headers, all requests of a run that are under way
-// 256 MiB, and a run may have 256 connections. Headers about one connection, credentials, cookies and what
+// The gateway answers all else, a missing or wrong token, and a model that is not among [RunOptions.Models] with
+// status 403, and emits a [Refused]. A request may have 64 MiB and 64 KiB of headers, all requests of a run
+// that are under way 256 MiB, and a run may have 256 connections. Headers about one connection, credentials, cookies and what
 // proxies add do not pass, in either direction. A status of
 // 401, with which the upstream refuses the credential, is reported as 403 so that the agent does not retry.
 //

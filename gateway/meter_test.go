@@ -174,7 +174,7 @@ func TestOddUsageSpoilsNothing(t *testing.T) {
 		},
 		{"parts that the sum has", `{"type":"message_delta","usage":{"input_tokens":23,"output_tokens":5,"iterations":[{"input_tokens":20,"output_tokens":1},{"output_tokens":4}]}}`, Tokens{Input: 23, Output: 5}},
 		{"parts of parts", `{"type":"message_delta","usage":{"output_tokens":5,"iterations":[{"output_tokens":5,"iterations":[{"output_tokens":9}]},7]}}`, Tokens{Output: 5}},
-		{"parts that are none", `{"type":"message_delta","usage":{"iterations":{"output_tokens":7},"output_tokens":5}}`, Tokens{Output: 5}},
+		{"invalid parts", `{"type":"message_delta","usage":{"iterations":{"output_tokens":7},"output_tokens":5}}`, Tokens{Output: 5}},
 		{"another type", `{"type":"message_other","usage":{"output_tokens":5}}`, Tokens{}},
 	}
 	for _, tc := range cases {

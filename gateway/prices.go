@@ -21,7 +21,7 @@ type Price struct {
 	CacheWrite1h float64 `json:"cacheWrite1h"`
 	// WebSearch is in dollars for one search.
 	WebSearch float64 `json:"webSearch"`
-	// Long is the price of calls whose input is longer than this many tokens; nil if there is none.
+	// Long is the price of calls whose input is longer than this many tokens; nil without such a price.
 	Long *LongPrice `json:"long,omitempty"`
 	// Source names an entry of [Prices.Sources]: who says so.
 	Source string `json:"source"`

@@ -181,7 +181,7 @@ func (l *lane) abandon(run *Run, t *ticket) {
 	l.dispatchLocked()
 }
 
-// dispatchLocked lets go whoever may, and wakes up when that changes with time.
+// dispatchLocked starts the calls that may start, and sets a timer for the next moment when a call may.
 func (l *lane) dispatchLocked() {
 	now := time.Now()
 	for l.inFlight < l.max {

@@ -18,7 +18,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-var updateRecording = flag.Bool("update-recording", false, "write testdata/recording.v1.jsonl anew")
+var updateRecording = flag.Bool("update-recording", false, "rewrite testdata/recording.v1.jsonl")
 
 const goldenRecording = "testdata/recording.v1.jsonl"
 
@@ -43,8 +43,8 @@ func goldenAnswer(req *http.Request) (*http.Response, error) {
 	return says("text/event-stream", deltas("text", "In /home/ann", "/work is an ä."))(req)
 }
 
-// The writer must keep to the format: the golden file was written by version 1, and whoever changes
-// what is written must be able to read it, or raise the version.
+// The writer must keep to the format. Version 1 wrote the golden file. After a change of the writer, this
+// package must still read it, or the version rises.
 func TestTheFormatOfRecordings(t *testing.T) {
 	r, path := recordTo(t, answerFunc(goldenAnswer), gateway.RecordOptions{Folders: gateway.Folders{Dir: "/home/ann/work", Home: "/home/ann"}})
 	for _, req := range goldenRequests("/home/ann/work") {

@@ -144,7 +144,7 @@ func TestTheFileIsNewAndPrivate(t *testing.T) {
 		t.Errorf("over an old recording: got %v, want a refusal that says what to do", err)
 	}
 	if _, err := gateway.Record(says("", ""), filepath.Join(path, "x"), gateway.RecordOptions{}); err == nil {
-		t.Error("a folder that is none: got no error")
+		t.Error("not a folder: got no error")
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)

@@ -78,8 +78,8 @@ func (r *Run) limitsCost() bool {
 	return slices.ContainsFunc(r.o.Trackers, func(t *guard.Tracker) bool { return t.Budget().MaxCostUSD != 0 })
 }
 
-// affordable reports whether the cost of a model, by its canonical name, can be counted, where somebody limits it: a
-// model without a price would cost nothing, and whoever talks to the gateway may choose the model.
+// affordable reports whether the cost of a model, by its canonical name, can be counted if it is limited. A
+// model without a price would cost nothing, and the client of the gateway may choose the model.
 func (r *Run) affordable(model string) bool {
 	_, priced := r.prices.Models[model]
 	return priced || !r.limitsCost()

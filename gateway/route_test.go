@@ -170,7 +170,7 @@ func TestOnlyAllowedModelsAreAskedFor(t *testing.T) {
 	}
 }
 
-// Whoever talks to the gateway chooses the model: one that costs nothing by our table would make a budget in
+// The client of the gateway chooses the model: one that costs nothing by our table would make a budget in
 // dollars worthless.
 func TestAModelWithoutAPriceIsRefusedWhereTheCostIsLimited(t *testing.T) {
 	for name, x := range map[string]struct {

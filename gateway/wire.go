@@ -25,8 +25,8 @@ type Wire struct {
 	Authorize func(req *http.Request, same func(token string) bool) (path string, ok bool)
 	// Route finds what is asked for. The gateway refuses what it does not know.
 	Route func(method, path string) (Route, bool)
-	// Hello answers a question that needs no token, because the answer says nothing. Nil, also as what it
-	// returns, means that there is none.
+	// Hello answers a question that needs no token, because the answer says nothing. A nil Hello and a
+	// nil Reply mean that the wire has no such question.
 	Hello func(method, path string) *Reply
 	// AgentHeader is where a request names the subagent that it is for. Empty means nowhere.
 	AgentHeader string
@@ -48,7 +48,7 @@ type Wire struct {
 	// Overloaded is the API's own status, beside 429, for having too much to do. Zero means that it has none.
 	Overloaded int
 	// RetryHeader is a header of an answer in which "false" forbids to send the request once more. Empty means
-	// that there is none.
+	// that the API has no such header.
 	RetryHeader string
 
 	// WarmUpAnswer is an answer that says next to nothing; see [Run.WarmUp]. Nil means that it is not possible.

@@ -27,8 +27,8 @@ func (f frame) payload() []byte { return f[framePrelude+f.headersLength() : len(
 
 func (f frame) headersLength() uint32 { return binary.BigEndian.Uint32(f[4:]) }
 
-// cutFrame is the frame at the start of data; nil if it is not whole yet. It reports false if there is
-// none: what comes makes no sense as frames.
+// cutFrame is the frame at the start of data; nil if it is not whole yet. It reports false if
+// the data is not a sequence of frames.
 func cutFrame(data []byte) (f frame, sound bool) {
 	if len(data) < framePrelude {
 		return nil, true
@@ -56,7 +56,8 @@ func newFrame(headers, payload []byte) frame {
 // stringHeader is the type of the headers that we know.
 const stringHeader = 7
 
-// frameHeader finds a header of text; "" if there is none before one of another type.
+// frameHeader returns the value of a text header. It returns "" if a header of another type comes first or
+// the header is missing.
 func frameHeader(headers []byte, name string) string {
 	for len(headers) > 0 {
 		n := int(headers[0])

@@ -167,7 +167,7 @@ func raise(to *int64, figure *float64) {
 	}
 }
 
-// deltaFields are the texts that come in pieces. A signature is none: it is of no use in parts.
+// deltaFields are the texts that come in pieces. A signature is not among them, because parts of it are useless.
 var deltaFields = []string{"text", "partial_json", "thinking"}
 
 // messagesPiece recognises a piece of a block.

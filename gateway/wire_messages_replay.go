@@ -127,7 +127,7 @@ func sortRuns[T any](all []T, name func(T) string) {
 	}
 }
 
-// resultID is the id of the tool call whose result a block is; empty if it is none.
+// resultID is the id of the tool call whose result a block is; empty for any other block.
 func resultID(block any) string {
 	b, _ := block.(map[string]any)
 	id, _ := b["tool_use_id"].(string)
@@ -142,7 +142,7 @@ func sessionOf(userID any) string {
 	var user struct {
 		SessionID string `json:"session_id"`
 	}
-	_ = json.Unmarshal([]byte(text), &user) // else there is none
+	_ = json.Unmarshal([]byte(text), &user) // on failure the id is empty
 	return user.SessionID
 }
 

@@ -55,8 +55,8 @@ type Deadline struct {
 func FromNow(d time.Duration) Deadline { return Clock(nil).FromNow(d) }
 
 // At makes a deadline of a moment; the zero time is no deadline. The moment may be past, because a
-// deadline that was written down may be read again when it is over: whoever begins something calls
-// [Deadline.Check] first. No least time ahead is asked for; what has a millisecond left may begin.
+// stored deadline may be read again after its end. Code that begins work calls [Deadline.Check]
+// first. No least time ahead is asked for; what has a millisecond left may begin.
 func At(t time.Time) Deadline { return Clock(nil).At(t) }
 
 // IsZero reports whether there is no deadline.
@@ -158,7 +158,7 @@ var deadlineKey = tool.NewKey[Deadline]("deadline")
 // context; [Deadline.Context] does.
 func WithDeadline(ctx context.Context, d Deadline) context.Context { return deadlineKey.With(ctx, d) }
 
-// DeadlineFrom returns the deadline that a tool handler's work has; the zero value if there is none.
+// DeadlineFrom returns the deadline that a tool handler's work has; the zero value without a deadline.
 func DeadlineFrom(ctx context.Context) Deadline {
 	d, _ := deadlineKey.From(ctx)
 	return d

@@ -11,7 +11,7 @@
 //
 //   - One rule everywhere: what reaches a limit has used it up. A budget is exhausted when consumed >=
 //     max, a deadline exceeded when now >= deadline.
-//   - Counts are exact, whoever records, in whichever order, from however many goroutines. Money is
+//   - Counts are exact for any recorder, any order and any number of goroutines. Money is
 //     counted in billionths of a dollar, not in floating point.
 //   - What was consumed never becomes less, whatever is reported later.
 //   - A limit that makes no sense, such as a negative one, allows nothing. [Budget.Validate] says so
@@ -20,9 +20,8 @@
 //     is ended by that limit.
 //   - The zero Deadline, the zero Budget and a nil Tracker limit nothing.
 //
-// This package counts and tells. Tool calls past a limit are denied by [gate.Limits], which reads the
-// same figures, and a run is ended in mid-turn by whoever runs it with the context of
-// [Tracker.Context].
+// This package counts and tells. [gate.Limits], which reads the same figures, denies tool calls past a
+// limit. The runner of a run ends it in mid-turn with the context of [Tracker.Context].
 //
 // # Heartbeat
 //
@@ -36,9 +35,8 @@
 //
 // # In a tool handler
 //
-// The context of a call holds what whoever runs it has put there: [DeadlineFrom], [TrackerFrom],
-// [HeartbeatFrom] and [RunContextFrom]. Each gives a value that can be used as it is also where there
-// is none.
+// The runner of a call puts values into its context: see [DeadlineFrom], [TrackerFrom], [HeartbeatFrom] and
+// [RunContextFrom]. Each returns a usable value even if the context has no such value.
 //
 // # Feedback and completion
 //

@@ -128,8 +128,8 @@ func WithHeartbeat(ctx context.Context, h *Heartbeat) context.Context {
 	return heartbeatKey.With(ctx, h)
 }
 
-// HeartbeatFrom returns the heartbeat that a tool handler may beat while it works long. It is nil if
-// there is none, which can be beaten all the same.
+// HeartbeatFrom returns the heartbeat that a tool handler may beat while it works long. Without a
+// heartbeat it returns nil, which can be beaten as well.
 func HeartbeatFrom(ctx context.Context) *Heartbeat {
 	h, _ := heartbeatKey.From(ctx)
 	return h

@@ -116,7 +116,7 @@ func WithRunContext(ctx context.Context, r RunContext) context.Context {
 	return runContextKey.With(ctx, r)
 }
 
-// RunContextFrom returns the run context, empty if there is none.
+// RunContextFrom returns the run context, empty if ctx has no run context.
 func RunContextFrom(ctx context.Context) RunContext {
 	r, _ := runContextKey.From(ctx)
 	return r

@@ -73,7 +73,7 @@ func TestTraceparent(t *testing.T) {
 		{"a span of zeros", "00-" + trace + "-" + strings.Repeat("0", 16) + "-01", guard.RunContext{}},
 		{"a short trace", "00-" + trace[1:] + "-" + span + "-01", guard.RunContext{}},
 		{"a long span", "00-" + trace + "-" + span + "0-01", guard.RunContext{}},
-		{"flags that are none", "00-" + trace + "-" + span + "-0x", guard.RunContext{}},
+		{"invalid flags", "00-" + trace + "-" + span + "-0x", guard.RunContext{}},
 		{"no flags", "00-" + trace + "-" + span, guard.RunContext{}},
 		{"empty", "", guard.RunContext{}},
 	}
@@ -151,7 +151,7 @@ func TestARunContextInALog(t *testing.T) {
 			"level=INFO msg=hello a=1 " + ids + " g.b=2 g.h.c=3\n",
 		},
 		{
-			"nothing where there is none",
+			"nothing without a run context",
 			t.Context(),
 			func(ctx context.Context, l *slog.Logger) { l.WithGroup("g").InfoContext(ctx, "hello", "c", 3) },
 			"level=INFO msg=hello g.c=3\n",
@@ -249,7 +249,7 @@ func TestARunContextAsJSON(t *testing.T) {
 	}
 }
 
-// What whoever runs a tool puts into the context is what the tool's handler finds.
+// A tool's handler finds the values that its runner puts into the context.
 func TestAToolHandlerFindsTheLimits(t *testing.T) {
 	tracker, heartbeat := guard.NewTracker(guard.Budget{MaxTotalTokens: 10}), guard.NewHeartbeat(nil)
 	deadline, run := guard.FromNow(time.Hour), guard.NewRunContext(nil)

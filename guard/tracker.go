@@ -177,8 +177,8 @@ var trackerKey = tool.NewKey[*Tracker]("tracker")
 // WithTracker returns a context in which [TrackerFrom] finds the tracker.
 func WithTracker(ctx context.Context, t *Tracker) context.Context { return trackerKey.With(ctx, t) }
 
-// TrackerFrom returns the tracker that a tool handler's work is counted by. It is nil if there is
-// none, which can be used all the same.
+// TrackerFrom returns the tracker that a tool handler's work is counted by. Without a
+// tracker it returns nil, which can be used as well.
 func TrackerFrom(ctx context.Context) *Tracker {
 	t, _ := trackerKey.From(ctx)
 	return t

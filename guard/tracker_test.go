@@ -283,7 +283,7 @@ func TestTheContextOfATrackerEndsInMidTurn(t *testing.T) {
 				if got := context.Cause(second); got != context.Canceled {
 					t.Errorf("the cause of one that was cancelled before is %v", got)
 				}
-				// Whoever comes later is stopped before it begins.
+				// A later context has ended before its work begins.
 				later, cancelLater := tracker.Context(t.Context())
 				defer cancelLater()
 				if got := context.Cause(later); !errors.Is(got, tc.want) {

@@ -26,7 +26,7 @@ type binding struct {
 // A face is what a section shows, with its values filled in.
 type face struct {
 	full    string // heading, text and examples
-	summary string // heading and summary; empty where there is none
+	summary string // heading and summary; empty without a summary
 	tools   []*tool.Tool
 	// visibility is that of an override, or nil.
 	visibility *Visibility

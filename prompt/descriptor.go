@@ -26,7 +26,7 @@ type SectionDescriptor struct {
 	Path string `json:"path"`
 	// Hash is the SHA-256 of the text with its placeholders, without shared indentation.
 	Hash string `json:"hash"`
-	// SummaryHash is that of the summary. It is empty where there is none.
+	// SummaryHash is that of the summary. It is empty without a summary.
 	SummaryHash string `json:"summaryHash,omitzero"`
 	// Examples are the hashes of the examples, in order.
 	Examples []string `json:"examples,omitempty"`

@@ -25,7 +25,7 @@ const (
 	openDescription = "Opens sections of the instructions of which only a summary is shown. The result is their whole text; " +
 		"the tools and skills that belong to them can be used from then on."
 	restartDescription = "Opens sections of the instructions of which only a summary is shown, with the tools and skills that belong to " +
-		"them. The work then begins anew with the whole text, so call this before anything else."
+		"them. The work then starts again from scratch with the whole text, so call this before anything else."
 	readDescription = "Gives the whole text of a section of the instructions of which only a summary is shown. It opens nothing and changes nothing."
 )
 

@@ -16,8 +16,8 @@ import (
 // restartGrace is how long a call that asks for a restart waits for the run to be ended.
 const restartGrace = 5 * time.Second
 
-// An ExpansionRequired says that the model asked for hidden sections, and that the run is to begin anew
-// with them; see [LiveOptions.Restart]. It is the cause of the end of a [Live.Context].
+// An ExpansionRequired reports that the model asked for hidden sections, and that the run must start again
+// from scratch with them; see [LiveOptions.Restart]. It is the cause of the end of a [Live.Context].
 type ExpansionRequired struct {
 	// Requested has the sections that must be shown in full, by path. It can be put into
 	// [RenderOptions.Visibility]; Apply puts it into a session.
@@ -39,7 +39,7 @@ func (e *ExpansionRequired) Apply(ctx context.Context, s *session.Session) error
 	return setVisible(ctx, s, slices.Sorted(maps.Keys(e.Requested)), e.Reason)
 }
 
-// Expansion is what the model has asked for, or nil. There is none without [LiveOptions.Restart].
+// Expansion is what the model has asked for, or nil. It is always nil without [LiveOptions.Restart].
 func (l *Live) Expansion() *ExpansionRequired {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -261,7 +261,7 @@ func TestSectionsAreOpenedByManyAtOnce(t *testing.T) {
 	}
 }
 
-// The policies of a section hold when its tools come, whoever looks, and not before.
+// The policies of a section hold for every caller from the moment when its tools appear, and not before.
 func TestPoliciesHoldWhenTheToolsAreThere(t *testing.T) {
 	l := mustLive(t, library(), nil)
 	g := gate.Must(append(l.Policies(), gate.Default(event.Allow), gate.Knows("drover", l.Registry()))...)

@@ -52,7 +52,7 @@ func (n *node) asOverride() SectionOverride {
 	if n.summary.source != "" {
 		o.Summary = new(n.summary.source)
 	}
-	if n.VisibilityWhen == nil { // else there is none that is always the same
+	if n.VisibilityWhen == nil { // else the visibility is not constant
 		o.Visibility = new(n.Visibility)
 	}
 	return o

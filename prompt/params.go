@@ -56,7 +56,7 @@ func (p Params) check() []string {
 			continue
 		}
 		if d.typ.Kind() != reflect.Struct {
-			bad = append(bad, fmt.Sprintf("params must be structs, %v is none", d.typ))
+			bad = append(bad, fmt.Sprintf("params must be structs, %v is not a struct", d.typ))
 			continue
 		}
 		if slices.ContainsFunc(p.declared[:i], func(e declaration) bool { return e.typ == d.typ }) {

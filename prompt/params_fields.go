@@ -122,7 +122,7 @@ func newBoundValue(p any) (*boundValue, error) {
 		v = v.Elem()
 	}
 	if v.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("params must be structs, %v is none", v.Type())
+		return nil, fmt.Errorf("params must be structs, %v is not a struct", v.Type())
 	}
 	value := v.Interface() // a copy: the caller may change its own
 	return &boundValue{v.Type(), value, reflect.ValueOf(value)}, nil

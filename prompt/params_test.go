@@ -109,7 +109,7 @@ func TestValuesThatDoNotFitAreBindErrorsThatNameTheSections(t *testing.T) {
 		{"missing", declared, nil, []string{`prompt: demo:test: no value of prompt.fileArgs is bound; it is for section "a", section "b"`}},
 		{"doubled", declared, []any{fileArgs{}, &fileArgs{}}, []string{`prompt: demo:test: two values of prompt.fileArgs are given; it is for section "a", section "b"`}},
 		{"unknown", declared, []any{fileArgs{}, level(1), findParams{}}, []string{
-			`prompt: demo:test: params must be structs, prompt.level is none`,
+			`prompt: demo:test: params must be structs, prompt.level is not a struct`,
 			`prompt: demo:test: no section asks for a prompt.findParams (sections: a, b)`,
 		}},
 		{"nil", declared, []any{(*fileArgs)(nil), nil, fileArgs{}}, []string{

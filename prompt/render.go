@@ -21,7 +21,7 @@ import (
 // Overrides, the section's VisibilityWhen, the section's Visibility.
 type RenderOptions struct {
 	// Session is what predicates may look at, and may say which sections are shown; see
-	// [session.VisibilityOverrides]. Nil means that there is none.
+	// [session.VisibilityOverrides]. Nil means no session.
 	Session *session.Session
 	// Visibility sets that of single sections by path. A path that the prompt does not have is an
 	// error.

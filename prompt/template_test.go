@@ -20,7 +20,7 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 		d    Definition
 		want []string
 	}{
-		{"names that are none", Definition{Namespace: "a b", Key: "-x", Sections: []*Section{Markdown("k", "T", "")}}, []string{
+		{"invalid names", Definition{Namespace: "a b", Key: "-x", Sections: []*Section{Markdown("k", "T", "")}}, []string{
 			`prompt: a b:-x: Namespace: "a b" is not 1 to 64 letters, digits, dots, _ or -, a letter or digit first`,
 			`prompt: a b:-x: Key: "-x" is not 1 to 64 letters, digits, dots, _ or -, a letter or digit first`,
 		}},
@@ -63,12 +63,12 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 			Params:   ParamsOf[int](),
 			Sections: []*Section{{Key: "a", Title: "A", Params: ParamsOf[fileArgs]().And(Defaults(&fileArgs{}))}},
 		}, []string{
-			`prompt: demo:test: Params: params must be structs, int is none`,
+			`prompt: demo:test: Params: params must be structs, int is not a struct`,
 			`prompt: demo:test: section "a": Params: params prompt.fileArgs are declared twice`,
 		}},
-		{"defaults that are none", Definition{Params: Defaults((*fileArgs)(nil)).And(Defaults("x")), Sections: []*Section{Markdown("a", "A", "")}}, []string{
+		{"invalid defaults", Definition{Params: Defaults((*fileArgs)(nil)).And(Defaults("x")), Sections: []*Section{Markdown("a", "A", "")}}, []string{
 			`prompt: demo:test: Params: a nil *prompt.fileArgs has no values`,
-			`prompt: demo:test: Params: params must be structs, string is none`,
+			`prompt: demo:test: Params: params must be structs, string is not a struct`,
 		}},
 		{"a summary that is not there", Definition{Sections: []*Section{{Key: "a", Title: "A", Summary: " \n", Visibility: Summary}, {Key: "b", Title: "B", Visibility: 7}}}, []string{
 			`prompt: demo:test: section "a": Visibility is Summary, but the section has no Summary`,

@@ -102,7 +102,7 @@ func TestVisibilityAsText(t *testing.T) {
 		t.Errorf("got %s (%v), want %s", raw, err, want)
 	}
 	if _, err := json.Marshal(Visibility(9)); err == nil {
-		t.Error("a visibility that is none has a JSON form")
+		t.Error("an invalid visibility has a JSON form")
 	}
 }
 

@@ -86,8 +86,8 @@ func (p *PolicyState) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A nameSet never changes. Adding to it is cheap, whatever its size: a session that is opened again adds
-// every name anew. A Go map of it is made when somebody asks, once.
+// A nameSet never changes. Adding to it is cheap at any size: a session that is opened again adds every
+// name again. A Go map of it is made when somebody asks, once.
 type nameSet struct {
 	names persist.Map[string, struct{}]
 	plain *plainSet

@@ -15,8 +15,8 @@ import (
 )
 
 // RecordTool dispatches that a tool call has ended, and what follows from it: [FileModified] for a file
-// that was written, [PlanUpdated] or [PlanStepUpdated] for a change of the agent's plan. Whoever sees the
-// end of a call calls it, once the transaction of the call has ended; the transaction that is in the
+// that was written, [PlanUpdated] or [PlanStepUpdated] for a change of the agent's plan. The
+// receiver of the end of a call calls it after the transaction of the call has ended. The transaction in the
 // context is the one around the call.
 //
 // It reports false for a call that was recorded already, by its CallID: the first report counts, and

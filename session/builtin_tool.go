@@ -37,7 +37,7 @@ type ToolInvoked struct {
 	// AgentID is the subagent that called; empty means the main agent.
 	AgentID string          `json:"agentId,omitzero"`
 	Params  json.RawMessage `json:"params,omitempty"`
-	// Dir is the working directory of whoever called, where that is known.
+	// Dir is the working directory of the caller, if known.
 	Dir    string           `json:"cwd,omitzero"`
 	Status event.ToolStatus `json:"status"`
 	// Value is the result itself, and Output what the model read of it, which may be cut.

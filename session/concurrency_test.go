@@ -40,7 +40,7 @@ func TestConcurrentTransactionsLeaveWhatWasCommitted(t *testing.T) {
 		t.Errorf("state has %d, the log %d; want %d and %d", state, log, calls*rounds, 2*calls*rounds)
 	}
 	if got := session.Query[added](s).Len(); got != calls*rounds {
-		t.Errorf("folded anew there are %d events, want %d", got, calls*rounds)
+		t.Errorf("folded again there are %d events, want %d", got, calls*rounds)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestRegisteringWhileOthersDispatchLosesNothing(t *testing.T) {
 	}
 }
 
-// Whoever dispatches from wherever, reducers see events in the order of the log.
+// Reducers see events in the order of the log, from any number of dispatching goroutines.
 func TestReducersSeeTheOrderOfTheLog(t *testing.T) {
 	s := session.New(nil)
 	session.Append(s, func(e added) int { return e.N })

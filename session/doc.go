@@ -20,10 +20,10 @@
 // dispatched. Reducers run one after the other, in the order of the log and of their registration,
 // whatever the number of goroutines that dispatch: no update is lost. They must be pure: they get
 // values and return values, and call nothing of the session. One that fails or panics leaves its slice
-// as it was; the others go on, and a [ReducerFailed] says so in the log. A failure over events of the
-// past, when a slice is folded anew, is only logged; so is a panic of a subscriber.
+// as it was; the others go on, and a [ReducerFailed] says so in the log. A failure on past
+// events, when a slice is folded again, is only logged; so is a panic of a subscriber.
 //
-// When a reducer is registered makes no difference: the slice is then folded anew of the log. A name in
+// A reducer may be registered at any time: the session then folds the slice again from the log. A name in
 // the log belongs to one Go type: registering, asking for or dispatching a second one of that name is
 // refused.
 //

@@ -221,7 +221,7 @@ func (s *FileStore) kept() logPlace {
 }
 
 // Repaired tells of the torn end that opening the log cut off: its length, and the file in which it is
-// kept, at most the first 64 MB of it. Zero means that there was none.
+// kept, at most the first 64 MB of it. Zero means that the log had no torn end.
 func (s *FileStore) Repaired() (bytes int64, savedAs string) {
 	return s.repaired.size, s.repaired.savedAs
 }

@@ -90,7 +90,7 @@ func (s *FileStore) writeCheckpoint(meta checkpointMeta, data []byte) error {
 	}
 	// There is one writer, so the name can be fixed, and what a crash left of it is replaced.
 	name := s.path + checkpointSuffix
-	f, err := createAnew(name+".new", s.opts.Perm)
+	f, err := replaceFile(name+".new", s.opts.Perm)
 	if err != nil {
 		return err
 	}
@@ -101,9 +101,9 @@ func (s *FileStore) writeCheckpoint(meta checkpointMeta, data []byte) error {
 	return os.Rename(f.Name(), name)
 }
 
-// createAnew creates a file in place of whatever has the name. It writes through no link that somebody else
+// replaceFile creates a file in place of whatever has the name. It writes through no link that somebody else
 // put there, and waits for no reader of a pipe.
-func createAnew(name string, perm fs.FileMode) (*os.File, error) {
+func replaceFile(name string, perm fs.FileMode) (*os.File, error) {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -193,8 +193,8 @@ func belongs(meta checkpointMeta, f io.ReaderAt, headLine []byte, length int64) 
 }
 
 // checkedUpTo is where the checking of a log may begin: after its header, or after the record of a
-// checkpoint that belongs to it. A checkpoint that does not is deleted, so that it cannot come to fit a log
-// that is written anew from before it.
+// checkpoint that belongs to it. Any other checkpoint is deleted. It could otherwise match a log
+// that is written again from an earlier position.
 func (s *FileStore) checkedUpTo(size int64) logPlace {
 	first := logPlace{0, int64(len(s.headLine))}
 	f, err := s.openCheckpoint()

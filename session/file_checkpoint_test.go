@@ -135,7 +135,7 @@ func TestACheckpointCanBeOfAnyRecord(t *testing.T) {
 	}
 }
 
-// Opening passes over what a checkpoint vouches for; damage there shows that it was not looked at.
+// Opening skips the records that a checkpoint covers. The test damages one of them, and opening does not notice.
 func TestOpeningLooksOnlyAtWhatFollowsTheCheckpoint(t *testing.T) {
 	path := writeLog(t, 20, 10)
 	overwrite(t, path, strings.Replace(readText(t, path), `{"pos":5,`, `{"pos":6,`, 1))

@@ -50,7 +50,7 @@ func startChild(t *testing.T, role, path string) *child {
 	return c
 }
 
-// next reads one more acknowledgement, or reports that there is none.
+// next reads one more acknowledgement, or returns false at the end.
 func (c *child) next() bool {
 	if !c.out.Scan() {
 		return false
@@ -147,7 +147,7 @@ func TestAKilledProcessLosesNothingThatWasAcknowledged(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s.Last() > 1000 { // begin anew before it takes long to look at
+		if s.Last() > 1000 { // start a new log before reading this one takes long
 			path = filepath.Join(t.TempDir(), "log.jsonl")
 		}
 	}

@@ -55,7 +55,7 @@ func TestALogThatWasDeletedIsMissed(t *testing.T) {
 	}
 }
 
-// Whoever may write to the directory of a log, as an agent may to its workspace, can put things there.
+// A program that may write to the directory of a log, as an agent may to its workspace, can put files there.
 func TestACheckpointIsWrittenThroughNoLink(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	other := filepath.Join(t.TempDir(), "other")

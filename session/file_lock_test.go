@@ -118,7 +118,7 @@ func TestAReaderNeedsNoLock(t *testing.T) {
 	}
 }
 
-// Whoever reads a log while a tool call is under way sees the state without that call, and writes nothing.
+// A reader of a log sees the state without a tool call that is under way, and writes nothing.
 func TestAReaderSeesTheStateWithoutOpenCalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.jsonl")
 	writer := open(t, openLogFile(t, path, nil))

@@ -24,7 +24,7 @@ type CorruptError struct {
 
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%v: line %d of %s (byte %d) is damaged: %s; the %d records before it are good\n"+
-		"  next: session.Salvage(%q) keeps those and moves the rest aside; or mend the line by hand",
+		"  next: session.Salvage(%q) keeps those and moves the rest aside; or repair the line by hand",
 		ErrCorrupt, e.Line, e.Path, e.Offset, e.Reason, e.Good, e.Path)
 }
 
@@ -79,7 +79,7 @@ func saveBeside(name string, most int, perm fs.FileMode, in io.Reader, policy Sy
 			if n != most {
 				continue
 			}
-			out, err = createAnew(free, perm)
+			out, err = replaceFile(free, perm)
 		}
 		if err != nil {
 			return "", err
@@ -140,7 +140,7 @@ func salvage(path string, f logFile, size int64, perm fs.FileMode) (kept int64, 
 	return good.pos, movedTo, nil
 }
 
-// goodPart is where the good records end; with a damaged header there are none.
+// goodPart is where the good records end. A log with a damaged header has no good records.
 func goodPart(path string, f io.ReaderAt, size int64) (logPlace, error) {
 	_, line, err := readHead(path, f, size)
 	if errors.Is(err, ErrCorrupt) || err == nil && len(line) == 0 {

@@ -59,7 +59,7 @@ func (s *Session) typeLocked(entry *Entry) reflect.Type {
 	return reflect.TypeOf(entry.Event.Payload)
 }
 
-// A folded is a slice and its items after an entry. Without items it has to be folded anew.
+// A folded is a slice and its items after an entry. Without items it has to be folded again.
 type folded struct {
 	slice *slice
 	items any
@@ -75,7 +75,7 @@ func (s *Session) foldLocked(entry *Entry, state bool) []failure {
 	if err != nil {
 		return []failure{{nil, err}}
 	}
-	// A reducer that does not even panic, but ends its goroutine, leaves the rest to be folded anew.
+	// If a reducer ends its goroutine without a panic, the rest has to be folded again.
 	for i := range r.steps {
 		if sl := r.steps[i].slice; state || sl.policy == Log {
 			s.changed = append(s.changed, folded{slice: sl})

@@ -16,7 +16,7 @@ import (
 	"github.com/drover-agents/drover/session"
 )
 
-var update = flag.Bool("update-log", false, "write testdata/log.golden.jsonl anew")
+var update = flag.Bool("update-log", false, "rewrite testdata/log.golden.jsonl")
 
 // The golden log has one of each thing that a session writes. Logs of today must open for ever: a
 // difference here is a change of the encoding.

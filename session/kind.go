@@ -70,8 +70,8 @@ func (s *Session) claimLocked(t reflect.Type) error {
 	return nil
 }
 
-// forgetRawLocked has the slices folded anew whose reducers see events of any type: they have seen some
-// that they would now see as what they are.
+// forgetRawLocked marks the slices whose reducers see events of any type as to be folded again. These reducers
+// have seen raw events that they would now see with their Go type.
 func (s *Session) forgetRawLocked() {
 	for _, sl := range s.slices {
 		if sl.typ == extensionType || sl.reducers[extensionType] != nil || sl.reducers[entryType] != nil {

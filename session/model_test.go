@@ -36,8 +36,8 @@ type (
 	committed   []int
 )
 
-// A model is a session in the plainest form that can be thought of: a list, from which everything is
-// computed anew each time.
+// A model is a session in its plainest form: a list, from which everything is computed again each
+// time.
 type model struct {
 	facts   []fact
 	hasLate bool

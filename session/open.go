@@ -130,7 +130,7 @@ func beforeAll(txs []int64, first map[int64]int64, pos int64) int64 {
 	return pos - 1
 }
 
-// rollBackInterrupted ends what a dead program left open. Whoever only reads may not say so in the log.
+// rollBackInterrupted ends what a dead program left open. A read-only session does not record that in the log.
 func (s *Session) rollBackInterrupted() error {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -149,7 +149,7 @@ func (s *Session) rollBackInterrupted() error {
 }
 
 // interruptedLocked are the transactions without an end, each with its call. None began before a
-// checkpoint: there is none while a transaction is open.
+// checkpoint, because the session takes no checkpoint while a transaction is open.
 func (s *Session) interruptedLocked() map[int64]string {
 	open := map[int64]string{}
 	for _, entry := range s.log.From(0) {

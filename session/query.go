@@ -71,7 +71,7 @@ func (v View[S]) Where(holds func(S) bool) iter.Seq[S] {
 // Len is the number of values.
 func (v View[S]) Len() int { return v.items.length() }
 
-// At is the value at a place, from 0. Like a slice, it panics if there is none.
+// At is the value at a place, from 0. Like a slice, it panics if i is out of range.
 func (v View[S]) At(i int) S { return v.items.at(i) }
 
 // Err says why the slice could not be folded: the store with the older part of the log could not be

@@ -12,8 +12,8 @@ import (
 )
 
 // After yields every entry above a position and then follows the log, until the context ends or the
-// session is closed. An error is the last pair; it means that the store could not be read. Whoever reads
-// on later asks for what is above the last position that it has seen.
+// session is closed. An error is the last pair; it means that the store could not be read. A caller
+// that continues later passes the last position that it has seen.
 func (s *Session) After(ctx context.Context, pos int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		pos := max(pos, 0)

@@ -44,8 +44,8 @@ func ReplaceLatest[S, E any](s *Session, value func(e E) S) {
 	register[S, E](s, func(_ *slice, _ *items[S], e E) (*items[S], error) { return single(value(e)), nil })
 }
 
-// Upsert registers a reducer that puts a value into the place of the one with the same key, or at the
-// end if there is none. The slice must have a key: see [SliceOptions].
+// Upsert registers a reducer that replaces the value with the same key, or appends the value if
+// the key is new. The slice must have a key: see [SliceOptions].
 func Upsert[S, E any](s *Session, value func(e E) S) {
 	change[S](s, func(sl *slice) {
 		if sl.key == nil {
@@ -118,7 +118,7 @@ func register[S, E any](s *Session, reduce func(sl *slice, all *items[S], e E) (
 	})
 }
 
-// change changes the definition of a slice, which is folded anew when it is needed next.
+// change changes the definition of a slice, which is folded again when it is needed next.
 func change[S any](s *Session, edit func(*slice)) {
 	s.order.Lock()
 	defer s.order.Unlock()

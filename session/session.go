@@ -20,7 +20,7 @@ import (
 type Options struct {
 	// ID names the session. Empty means a new one of NewID, or the one in the store.
 	ID string
-	// Tags are for whoever looks for sessions. A store keeps those that it was begun with.
+	// Tags are for programs that search for sessions. A store keeps those that it was begun with.
 	Tags map[string]string
 	// Parent is the session that this one belongs to; see [Session.Children]. It may be closed.
 	Parent *Session
@@ -39,8 +39,8 @@ type Session struct {
 	opts  Options
 	store Store // nil in memory; it alone has the entries up to base
 
-	// order is held by whoever appends to the log, from the choice of the number until every reducer
-	// has seen the entry. It comes before mu.
+	// order is held by the goroutine that appends to the log, from the choice of the number until every
+	// reducer has seen the entry. It comes before mu.
 	order        logOrder
 	nextTx       int64
 	checkpointed int64 // the last entry of the last checkpoint
@@ -53,8 +53,8 @@ type Session struct {
 	unknown      map[event.Kind]bool     // seen by reducers before their type was known
 
 	// mu guards what readers look at. It is held for moments, never while a reducer or a store works.
-	// Whoever changes these holds order too, so that either lock is enough to read them; children alone
-	// belong to mu.
+	// A goroutine that changes these holds order too, so that either lock is enough to read them; children
+	// alone belong to mu.
 	mu       sync.RWMutex
 	closed   bool
 	log      persist.Vector[*Entry] // those above base

@@ -33,7 +33,7 @@ type SliceOptions[S any] struct {
 	// Policy is [State] unless it is set.
 	Policy Policy
 	// Version is part of what a checkpoint is recognised by. Raise it when a reducer of the slice
-	// changes its mind, so that the slice is folded anew and not taken from a checkpoint of the past.
+	// changes, so that the slice is folded from scratch and not read from an old checkpoint.
 	Version int
 	// Key tells the values of the slice apart, for [Upsert]. What it returns must be comparable.
 	Key func(S) any
@@ -79,7 +79,7 @@ func newSlice[S any]() *slice {
 	return sl
 }
 
-// sliceFor finds the slice of a type, and makes it if there is none. order and mu are held. It panics if
+// sliceFor finds the slice of a type, and makes it if it is missing. order and mu are held. It panics if
 // the type cannot have a slice: that is a fault of the program, and there is no session to go on with.
 func sliceFor[S any](s *Session) *slice {
 	t := reflect.TypeFor[S]()

@@ -65,7 +65,7 @@ func ExampleSeed() {
 	// test_cart.py: 13 bytes (v1)
 }
 
-// Whoever sees the end of a tool call records it. What follows from it is there at once: the files that
+// The program that receives the end of a tool call records it. What follows from it is there at once: the files that
 // were changed, and the plan.
 func ExampleSession_RecordTool() {
 	ctx := context.Background()
@@ -74,7 +74,7 @@ func ExampleSession_RecordTool() {
 		{CallID: "toolu_1", Name: "Write", Status: event.ToolSuccess, Params: json.RawMessage(`{"file_path":"/work/cart.py","content":"total = 0"}`)},
 		{CallID: "toolu_2", Name: "Edit", Status: event.ToolError, Params: json.RawMessage(`{"file_path":"/work/gone.py"}`)},
 		{CallID: "toolu_3", Name: "TodoWrite", Status: event.ToolSuccess, Params: json.RawMessage(
-			`{"todos":[{"content":"Read","status":"completed"},{"content":"Mend the cart","status":"in_progress"}]}`)},
+			`{"todos":[{"content":"Read","status":"completed"},{"content":"Fix the cart","status":"in_progress"}]}`)},
 	} {
 		if _, err := s.RecordTool(ctx, call, catalogue.Tools()); err != nil {
 			fmt.Println(err)
@@ -97,14 +97,14 @@ func ExampleSession_RecordTool() {
 	// Tool used: Edit false
 	// Tool used: TodoWrite true
 	// Write /work/cart.py
-	// Now: Mend the cart
+	// Now: Fix the cart
 }
 
 // What the session knows of the task goes before what the user says.
 func ExampleContextLines() {
 	s := session.New(nil)
 	for _, v := range []any{
-		session.PlanUpdated{Steps: []session.PlanStep{{Description: "Mend the cart", Status: "in_progress"}}},
+		session.PlanUpdated{Steps: []session.PlanStep{{Description: "Fix the cart", Status: "in_progress"}}},
 		session.Workspace{Root: "/work"},
 	} {
 		if _, err := s.Dispatch(context.Background(), v); err != nil {
@@ -113,7 +113,7 @@ func ExampleContextLines() {
 	}
 	fmt.Printf("%s\n\n%s\n", strings.Join(session.ContextLines(s), "\n"), "Go on.")
 	// Output:
-	// [Context] Current task: Mend the cart
+	// [Context] Current task: Fix the cart
 	// [Context] Working directory: /work
 	//
 	// Go on.

@@ -9,7 +9,7 @@ import (
 )
 
 // A state is what the slices of policy State are at one moment: cells that hold folded items, and the
-// entries that they are folded of. A cell can always be made anew of live, so it may be missing.
+// entries that they are folded of. A cell can always be folded again from live, so it may be missing.
 //
 // A frozen state belongs to a snapshot or a transaction and is never changed; one that is not frozen
 // belongs to the session alone and is changed in place.

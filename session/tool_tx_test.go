@@ -112,7 +112,7 @@ func checkCall(t testing.TB, s *session.Session, call tool.Call, result tool.Res
 	got := latest[session.ToolInvoked](t, s)
 	if result.Outcome != want || got.Status != want || got.CallID != call.ID || got.Name != call.Name || got.Source != session.BridgedTool ||
 		got.Adapter != "claude-code" || got.Prompt != "review" || got.Output != result.Render() || got.EventID == "" {
-		t.Errorf("the call ended with %q and was told as %+v", result.Outcome, got)
+		t.Errorf("the call ended with %q and was recorded as %+v", result.Outcome, got)
 	}
 	if !strings.Contains(got.Error, problem) || (got.Error == "") != (want == tool.Success) {
 		t.Errorf("the error is %q, want %q", got.Error, problem)
@@ -272,7 +272,7 @@ func TestParallelCallsKeepWhatTheyDidWhenOthersFail(t *testing.T) {
 		}
 		slices.Sort(told)
 		if len(slices.Compact(told)) != len(ends) {
-			t.Fatalf("%d calls were told as %v", len(ends), told)
+			t.Fatalf("%d calls were recorded as %v", len(ends), told)
 		}
 	})
 }

@@ -108,8 +108,8 @@ func (tx *Tx) Commit() error {
 }
 
 // Rollback ends the transaction, and what is still open inside it, and takes what it did out of the
-// state. It takes constant time if nobody else has dispatched since the transaction began; otherwise the
-// slices are folded anew from there, without its events. It does nothing if the transaction is over, so
+// state. It takes constant time if no other caller has dispatched since the transaction began. Otherwise the
+// session folds the slices again from there, without its events. It does nothing if the transaction is over, so
 // that it can be deferred.
 func (tx *Tx) Rollback(reason string) error {
 	tx.s.order.Lock()
@@ -117,8 +117,8 @@ func (tx *Tx) Rollback(reason string) error {
 	return tx.rollbackLocked(reason)
 }
 
-// abandon is for whoever will not come back: if the store refuses the rollback, the transaction takes
-// nothing more, and the next to dispatch tries again.
+// abandon is a rollback for a caller that does not retry. If the store refuses the rollback, the transaction
+// accepts no more events, and the next dispatch tries again.
 func (tx *Tx) abandon(reason string) error {
 	tx.s.order.Lock()
 	defer tx.s.order.Unlock()

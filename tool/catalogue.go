@@ -9,8 +9,8 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// A Catalogue is what is known of the tools that an agent has by itself. The agent's adapter hands it over,
-// and whoever judges, records, undoes or shows a call asks it: no other code knows the names of such tools
+// A Catalogue is what is known of the tools that an agent has by itself. The agent's adapter hands it over.
+// Code that judges, records, undoes or shows a call asks it. No other code knows the names of such tools
 // or the fields of their inputs. Nil is the catalogue of an agent without tools. It must not change once it
 // is in use.
 type Catalogue struct {
@@ -82,7 +82,7 @@ type Fields struct {
 	// Command holds a command line, Host a host or an URL, and Subagent the kind of a subagent.
 	Command, Host, Subagent string
 	// Scan finds the paths in an input that holds them otherwise: a patch names many. It reports false where
-	// there may be others. Nil means that there are none.
+	// there may be others. Nil means that inputs have no other paths.
 	Scan func(input json.RawMessage) (paths []string, ok bool)
 }
 

@@ -39,7 +39,7 @@ type Result struct {
 	Value any
 	// HideValue keeps the value out of the model's context.
 	HideValue bool
-	// Structured is the value as a JSON object; nil where it is none. It is filled in for handlers
+	// Structured is the value as a JSON object; nil if it is not an object. It is filled in for handlers
 	// that leave it nil, unless the value is hidden or renders itself.
 	Structured json.RawMessage
 	Images     []Image

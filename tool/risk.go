@@ -25,7 +25,7 @@ const (
 // Has reports whether all risks of q are in r.
 func (r Risk) Has(q Risk) bool { return r&q == q }
 
-// Names are the names of the risks: "readOnly", "mutates", "dangerous"; nil if there are none.
+// Names are the names of the risks: "readOnly", "mutates", "dangerous"; nil without risks.
 func (r Risk) Names() []string { return flagNames(r, riskNames) }
 
 // String gives "mutates, dangerous".
@@ -46,8 +46,8 @@ const (
 // Has reports whether all capabilities of q are in c.
 func (c Capability) Has(q Capability) bool { return c&q == q }
 
-// Names are the names of the capabilities: "fileWrite", "shellExecute", "networkAccess"; nil if there
-// are none.
+// Names are the names of the capabilities: "fileWrite", "shellExecute", "networkAccess"; nil without
+// capabilities.
 func (c Capability) Names() []string { return flagNames(c, capabilityNames) }
 
 // String gives "fileWrite, networkAccess".

@@ -250,7 +250,7 @@ func maybeObject(value any) bool {
 	return false
 }
 
-// stricter is the lower of two bounds of which zero is none.
+// stricter returns the lower of two bounds; zero means no bound.
 func stricter[T int | time.Duration](a, b T) T {
 	if a == 0 || b > 0 && b < a {
 		return b

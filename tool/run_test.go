@@ -27,7 +27,7 @@ func TestTheLowerTimeoutHolds(t *testing.T) {
 		{"the call's is lower", time.Hour, time.Minute, 0, time.Minute},
 		{"the tool's is lower", time.Minute, time.Hour, 0, time.Minute},
 		{"the context's is lower", time.Hour, time.Hour, time.Minute, time.Minute},
-		{"a negative one is none", 0, -time.Minute, 0, 0},
+		{"a negative one means no bound", 0, -time.Minute, 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestATimeoutDoesNotWaitForAHandlerThatDoesNotListen(t *testing.T) {
 	})
 }
 
-// Whoever finishes within the grace has done its work, and says so.
+// A handler that finishes within the grace period has done its work, and its result counts.
 func TestAResultWithinTheGraceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := doing(func(context.Context) (tool.Result, error) {

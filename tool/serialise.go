@@ -48,7 +48,7 @@ type wireTool struct {
 
 // MarshalJSON writes down all tools in the order in which they were added, for [ReadTools] and for
 // readers that are no Go programs. The same tools always give the same bytes. Risk and capabilities
-// are those that hold, whoever said them; schemas stand as they are. Handlers are not written, only
+// are the effective ones, from any source. Schemas are written unchanged. Handlers are not written, only
 // that there is one: "served". Metadata without a JSON form is an error that names its place.
 func (r *Registry) MarshalJSON() ([]byte, error) {
 	out := wireRegistry{Tools: []json.RawMessage{}}

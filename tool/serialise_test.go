@@ -166,7 +166,7 @@ func TestReadToolsRefuses(t *testing.T) {
 		{"two values", `{"tools":[]} {}`, "invalid character '{' after top-level value"},
 		{"no list", `{}`, `no list "tools"`},
 		{"a list", `[]`, "cannot unmarshal array"},
-		{"a tool that is none", `{"tools":[7]}`, "tools[0]"},
+		{"an invalid tool", `{"tools":[7]}`, "tools[0]"},
 		{"null", `{"tools":[null]}`, "tools[0]"},
 		{"a bad name", `{"tools":[{"name":"a b","description":"A."}]}`, "Name must be"},
 		{"a field that is not known", `{"tools":[{"name":"a","description":"A.","tag":["x"]}]}`, `reading tools[0]: "a": json: unknown field "tag"`},

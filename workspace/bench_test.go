@@ -319,7 +319,7 @@ func BenchmarkRollbackBesideGit(b *testing.B) {
 	})
 }
 
-// Whoever has no index reads every file to know which have changed.
+// A program without an index reads every file to find the changed ones.
 func BenchmarkSyncBesideReading(b *testing.B) {
 	eachSize(b, func(b *testing.B, files int) {
 		open := func(noWatch bool) *workspace.Workspace {

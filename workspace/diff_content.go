@@ -111,8 +111,8 @@ func equalContent(before, after *File) bool {
 	return before.Hash != "" && before.Hash == after.Hash && before.Size == after.Size
 }
 
-// A part is one entry of a patch: what becomes of a file or a link. Before or After is nil if there is
-// none.
+// A part is one entry of a patch: what becomes of a file or a link. Before or after is nil if the
+// entry did not or does not exist.
 type part struct{ before, after *File }
 
 // parts returns what a patch says of a change: nothing if it has only times, owners or permissions that

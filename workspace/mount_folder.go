@@ -53,8 +53,8 @@ func sweep(kind leftover.Kind, opts *Options) {
 
 func (f *folder) store() string { return f.Beside(storeSuffix) }
 
-// keep has no sweep remove the folder either: whoever wants to keep it wants that most of all when the
-// program was killed.
+// keep also protects the folder from every sweep: the user needs it most of all when the program was
+// killed.
 func (f *folder) keep() error {
 	f.kept.Store(true)
 	return f.Keep()

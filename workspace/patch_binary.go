@@ -87,7 +87,7 @@ func writeLiteral(w io.Writer, f *File) error {
 	return err
 }
 
-// copyContent writes the content of a file, or nothing if there is none.
+// copyContent writes the content of a file, or nothing if the file has no content.
 func copyContent(w io.Writer, f *File) error {
 	if !hasContent(f) {
 		return nil

@@ -62,8 +62,8 @@ func count[N int | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// showName writes a name so that it stays in its place: whoever names files could otherwise end the line
-// and go on as somebody else. A name with anything unusual is quoted as Go does.
+// showName writes a name so that it stays within its line. The author of a file name could otherwise end the
+// line and write text in the name of another author. A name with anything unusual is quoted as Go does.
 func showName(name string) string {
 	if safetext.Line(name) == name && !strings.ContainsAny(name, "`\"\\") {
 		return "`" + name + "`"

@@ -50,7 +50,7 @@ func (w *Workspace) beginTool(ctx context.Context, call *tool.Call) (context.Con
 
 func (tx *Tx) runTool(ctx context.Context, call *tool.Call, run func(context.Context) tool.Result) tool.Result {
 	ended := context.WithoutCancel(ctx)
-	defer func() { tx.Undo(ended) }() // for whoever ends the goroutine; else it is over
+	defer func() { tx.Undo(ended) }() // for a tool that ends the goroutine; else it is over
 	result := run(ctx)
 	if result.OK() && !call.DryRun {
 		tx.Commit()

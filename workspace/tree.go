@@ -48,7 +48,7 @@ type Tree struct {
 	opts TreeOptions
 	log  *slog.Logger
 
-	// turn is held by whoever uses what follows. It is a channel, so that a wait can end with a context.
+	// turn is held by the goroutine that uses the fields below. It is a channel, so that a wait can end with a context.
 	turn    chan struct{}
 	closed  bool
 	root    *filetree.Root
@@ -72,7 +72,7 @@ type Tree struct {
 	stamps bool
 	dev    uint64
 
-	watch        *treewatch.Watcher // nil if there is none
+	watch        *treewatch.Watcher // nil without a watcher
 	watchOptions treewatch.Options
 	watchProblem string
 }
@@ -89,7 +89,7 @@ type Usage struct {
 	Checkpoints int
 	// FullChecks counts the looks at every file, FastChecks those at what the watcher named.
 	FullChecks, FastChecks int64
-	// Watching reports whether there is a watcher; WatchProblem says why there is none.
+	// Watching reports whether there is a watcher; WatchProblem says why the watcher is missing.
 	Watching     bool
 	WatchProblem string
 }
@@ -120,7 +120,7 @@ type RolledBack struct {
 type Conflict struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
-	// Aside is where the side lies that is not in the tree. Empty if there is none.
+	// Aside is where the side lies that is not in the tree. Empty if there is no such side.
 	Aside string `json:"aside,omitzero"`
 }
 

@@ -140,8 +140,8 @@ func notAFile(e filetree.Entry, old *item, racy bool) found {
 // read reads a file. It wants to be called again if the file became another meanwhile, unless it is the
 // last time.
 //
-// Whoever has the file open for writing is looked for before the content is read: a mapping that begins
-// later leaves a trace in the stamp when it is first written to.
+// read looks for writers that have the file open before it reads the content. A mapping that begins later
+// leaves a trace in the stamp when it is first written to.
 func (r *refresh) read(ctx context.Context, e filetree.Entry, old *item, why reason, last bool) (got found, again bool) {
 	followed := r.follow(e.Path)
 	file, opened, err := r.tree.root.OpenFile(e.Path)

@@ -109,8 +109,8 @@ func (p *plan) conflict(at, reason string) {
 	p.conflicts = append(p.conflicts, Conflict{Path: at, Reason: reason})
 }
 
-// reachable sees to it that there are folders above a path that is put back, also if they are none that
-// were chosen.
+// reachable ensures that the folders above a path that is put back exist, even if they were not
+// chosen.
 func (p *plan) reachable(at string) bool {
 	for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
 		now := p.now(dir)

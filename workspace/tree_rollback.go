@@ -18,8 +18,8 @@ import (
 // Rollback makes the tree what it was at the checkpoint, which stays. Checkpoints that were taken later
 // stay too: the tree can be rolled forward to them.
 //
-// A file that is also known by a name outside of the tree is parted from it when it is put back. What
-// somebody changes meanwhile elsewhere in the tree is not put back; if there is a watcher, it is told as a
+// A file that is also known by a name outside of the tree is parted from it when it is put back. A
+// concurrent change elsewhere in the tree is not put back. If there is a watcher, Rollback reports it as a
 // conflict.
 func (t *Tree) Rollback(ctx context.Context, to *Checkpoint, opts *RollbackOptions) (RolledBack, error) {
 	if err := t.begin(ctx); err != nil {
@@ -35,7 +35,7 @@ func (t *Tree) Rollback(ctx context.Context, to *Checkpoint, opts *RollbackOptio
 	return t.carryOut(ctx, t.plan(to.id, opts))
 }
 
-// check refuses paths that are none of a tree: the empty one would mean everything, and others nothing.
+// check refuses paths that are invalid in a tree: the empty one would mean everything, and others nothing.
 func (o *RollbackOptions) check() error {
 	if o == nil {
 		return nil

@@ -60,7 +60,7 @@ func TestOnlyCallsThatCannotMeetWorkAtTheSameTime(t *testing.T) {
 	}
 }
 
-// Whoever waits for everything is not overtaken for ever by those who want little.
+// A call that waits for everything is not overtaken for ever by calls that want little.
 func TestTurnsAreTakenInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all turns
@@ -87,7 +87,7 @@ func TestTurnsAreTakenInOrder(t *testing.T) {
 	})
 }
 
-func TestWhoeverGivesUpWaitingIsInNobodysWay(t *testing.T) {
+func TestTurns_CancelledWaitBlocksNoOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all turns
 		first, _ := all.take(t.Context(), []string{"a"})

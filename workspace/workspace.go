@@ -262,7 +262,7 @@ func (w *Workspace) Close() error {
 }
 
 // Keep leaves the folder where it is when the workspace is closed, and what rollbacks have put aside beside
-// it. Whoever wants it gone then removes both.
+// it. To remove it later, the user removes both.
 //
 // It fails if a later workspace may take the folder for one of a killed program; Close leaves it also then.
 func (w *Workspace) Keep() error { return w.holdings.folder.keep() }

@@ -131,8 +131,8 @@ func RecoverWriteBack(ctx context.Context, state string) ([]string, error) {
 	return s.recover(nil, false)
 }
 
-// recover ends the write-backs that went to one of the folders, or above or below it, or all of them if there are none. A dry
-// run only finds them.
+// recover ends the write-backs that went to one of the folders, or above or below it. Without folders it ends
+// all of them. A dry run only finds them.
 func (s *writeBackState) recover(dirs []string, dryRun bool) ([]string, error) {
 	if s.lock == nil {
 		return nil, nil

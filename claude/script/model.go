@@ -60,7 +60,7 @@ func (m *Model) Requests() []*Request {
 	return slices.DeleteFunc(m.Traffic(), func(r *Request) bool { return r.Number == 0 })
 }
 
-// LastRequest is the newest request for a message, or nil if there was none.
+// LastRequest is the newest request for a message, or nil before the first.
 func (m *Model) LastRequest() *Request {
 	requests := m.Requests()
 	if len(requests) == 0 {
@@ -99,7 +99,7 @@ func (m *Model) Failures() []Failure {
 	return slices.Clone(m.failures)
 }
 
-// Err joins [Model.Failures]; it is nil if there are none.
+// Err joins [Model.Failures]; it is nil without failures.
 func (m *Model) Err() error {
 	var errs []error
 	for _, f := range m.Failures() {
@@ -159,8 +159,8 @@ func (m *Model) record(r *Request) {
 	m.keepLocked(r)
 }
 
-// take numbers and records a request for a message and chooses its turn. When there is none, the
-// refusal is recorded and returned.
+// take numbers and records a request for a message and chooses its turn. If no turn
+// matches, take records the refusal and returns it.
 func (m *Model) take(r *Request) (Turn, *Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -88,7 +88,7 @@ func skipString(b []byte) (n int, whole bool) {
 	return len(b), false
 }
 
-// unquote returns the text of a JSON string, or "" if it is none.
+// unquote returns the text of a JSON string, or "" if b is not a JSON string.
 func unquote(b []byte) string {
 	if n := len(b); n >= 2 && b[0] == '"' && bytes.IndexByte(b, '\\') < 0 && utf8.Valid(b) {
 		return string(b[1 : n-1]) // the usual case: nothing to decode

@@ -83,7 +83,7 @@ func (s *FileStore) append(ctx context.Context, name string, text []byte) error 
 		return err
 	}
 	defer func() { _ = filelock.Unlock(f) }()
-	end, err := mend(f)
+	end, err := repairEnd(f)
 	if err != nil {
 		return err
 	}
@@ -143,9 +143,9 @@ func (s *FileStore) holds(f *os.File, name string) (bool, error) {
 	return err == nil && os.SameFile(mine, there), err
 }
 
-// mend makes a file end with a newline and returns its length. An unfinished last line that is
+// repairEnd makes a file end with a newline and returns its length. An unfinished last line that is
 // whole JSON gets its newline; any other is the rest of a torn append and is cut off.
-func mend(f *os.File) (end int64, err error) {
+func repairEnd(f *os.File) (end int64, err error) {
 	st, err := f.Stat()
 	if err != nil || st.Size() == 0 {
 		return 0, err

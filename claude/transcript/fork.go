@@ -148,8 +148,8 @@ func (f *forker) cut() error {
 	return fmt.Errorf("%w: message %.80q", ErrNotFound, f.opts.UpTo)
 }
 
-// entry returns the copy of one entry. The last one is stamped anew, so that the copy is the most
-// recent session.
+// entry returns the copy of one entry. The last one gets a new timestamp, so that the copy is
+// the most recent session.
 func (f *forker) entry(e Entry, last bool) ([]byte, error) {
 	o, err := parseObject(e.Raw)
 	if err != nil {

@@ -162,8 +162,8 @@ func within[T any](ctx context.Context, limit time.Duration, ask func(context.Co
 	}
 }
 
-// fillSubkeys lays out what is below the session. A subpath that is not a plain path is an error:
-// whoever wrote it into the store meant no good.
+// fillSubkeys lays out what is below the session. A subpath that is not a plain path is an error,
+// because its writer is hostile.
 func (r *Resumed) fillSubkeys(ctx context.Context, root *os.Root, store Store, opts ResumeOptions) error {
 	lister, ok := store.(SubkeyLister)
 	if !ok {

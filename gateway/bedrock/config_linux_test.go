@@ -42,12 +42,12 @@ func TestAConfigForBedrockReachesItsModel(t *testing.T) {
 		"CLAUDE_CODE_USE_BEDROCK=1", "AWS_REGION=" + region, "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_ACCESS_KEY_ID=" + plantedID, "AWS_SECRET_ACCESS_KEY=" + plantedSecret, "ANTHROPIC_BEDROCK_BASE_URL=" + fake.URL,
 	}
-	walls, err := claudecell.ForBedrock("", isolation.Isolation{Host: isolation.Host{Environ: func() []string { return environ }, Home: t.TempDir()}})
+	isolated, err := claudecell.ForBedrock("", isolation.Isolation{Host: isolation.Host{Environ: func() []string { return environ }, Home: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	adapter, err := claudecode.FromConfig(claudecode.Config{
-		Isolation: walls,
+		Isolation: isolated,
 		Base:      &claude.Options{CLIPath: cli.Path, StrictMCP: true},
 	})
 	if err != nil {

@@ -38,7 +38,7 @@ var ErrNoCredentials = errors.New("bedrock: no AWS credentials")
 
 const howToGetCredentials = "\n  next: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK; with SSO, log in by: aws sso login"
 
-// renew looks for credentials anew and gets them.
+// renew looks for credentials again and gets them.
 func (u *Upstream) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()

@@ -296,7 +296,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 
 // Keys in a file have no end that could be read; Bedrock says when they are too old, and who keeps
 // them fresh writes new ones into the file.
-func TestExpiredKeysAreReadAnew(t *testing.T) {
+func TestCredentials_ExpiredKeysAreReadAgain(t *testing.T) {
 	decoys(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "credentials")

@@ -14,8 +14,8 @@
 //     "default", with its keys, roles, SSO login or program; the endpoint of a container; the
 //     instance profile.
 //   - [New] gets credentials once, so that a run without any fails before it starts. They are
-//     renewed before they expire; when Bedrock says that they have, they are looked for anew and the
-//     request is sent once more.
+//     renewed before they expire. When Bedrock reports that they have expired, the upstream looks for
+//     them again and sends the request once more.
 //   - Only calls of models and lists of them are signed. Whatever else an agent asks for is refused,
 //     whatever the credential allows.
 //   - Answers pass unbuffered. Requests are read whole, because a signature covers their content.

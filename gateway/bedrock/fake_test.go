@@ -75,7 +75,7 @@ func (f *fakeBedrock) requests() []*http.Request {
 	return f.seen
 }
 
-// check signs the request anew with the secret of the key that it names.
+// check signs the request again with the secret of the key that it names.
 func (f *fakeBedrock) check(r *http.Request, body []byte) error {
 	got := r.Header.Get("Authorization")
 	if got == "Bearer planted-bearer" {

@@ -3,7 +3,7 @@
 // Package proxy is the way by which the tools of an agent reach the network: a proxy outside of the
 // agent's cell that lets through what a [Policy] lists and nothing else. It speaks HTTP CONNECT, plain
 // HTTP in absolute form, SOCKS5 and SOCKS4a on one listener. The cell has no other network, so a tool
-// that ignores its proxy settings reaches nothing. Every attempt is told as a [Connection].
+// that ignores its proxy settings reaches nothing. The proxy emits a [Connection] for every attempt.
 //
 // # What it guards against
 //
@@ -15,15 +15,15 @@
 //     otherwise. Loopback, private, link-local (cloud metadata), shared, multicast, reserved and
 //     documentation addresses, and IPv6 addresses that carry an IPv4 one, are not public; neither
 //     are the addresses of this machine. A name that is not listed is not looked up.
-//   - Requests that say two things. Plain HTTP requests are written anew, for the host of the request
-//     line, on a connection of their own; each request of a connection is checked.
+//   - Requests that say two things. The proxy rewrites plain HTTP requests, for the host of the
+//     request line, on a connection of their own. It checks each request of a connection.
 //   - Use without end: headers, handshakes, idle connections and their number are bounded, and
 //     nothing outlives [Proxy.Close].
 //
 // # What it does not guard against
 //
-//   - A permitted host that passes things on. Whoever may reach a host that relays, stores or mirrors
-//     can reach, through it, whatever it reaches; a wildcard permits every host below it.
+//   - A permitted host that passes things on. A tool that may reach a host that relays, stores or
+//     mirrors can reach, through it, whatever it reaches. A wildcard permits every host below it.
 //   - What is said inside a tunnel. TLS is not opened, so behind CONNECT and SOCKS neither the server
 //     name nor the Host header is compared with the host that was checked. Servers that many domains
 //     share can be asked for another of them.

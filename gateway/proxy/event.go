@@ -109,12 +109,12 @@ const (
 	// maxQueued bounds the events that wait for a slow listener.
 	maxQueued = 4096
 	// maxFruitless bounds the events about attempts that led nowhere, which cost a client nothing: so
-	// many at once, and fruitlessRate more in each second. Whoever keeps events would fill a disk.
+	// many at once, and fruitlessRate more in each second. Without it, stored events would fill a disk.
 	maxFruitless  = 4096
 	fruitlessRate = 20
 )
 
-// A teller hands events on, one at a time and in order, so that whoever listens never holds up a
+// A teller emits events, one at a time and in order, so that a slow listener never holds up a
 // connection.
 type teller struct {
 	emit func(event.Payload)

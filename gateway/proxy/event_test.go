@@ -10,8 +10,8 @@ import (
 	"github.com/drover-agents/drover/event"
 )
 
-// A client that tries what is not permitted again and again does not fill the disk of whoever keeps
-// events: it is told what was left out, and attempts that were let through are all told.
+// A client that repeats forbidden attempts does not fill the disk that stores the events. The proxy reports
+// how many events it left out, and emits every attempt that it let through.
 func TestAFloodOfRefusalsIsToldInShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused, allowed, missed int

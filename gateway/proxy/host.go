@@ -85,7 +85,7 @@ func parseTarget(text string, usual uint16) (target, error) {
 }
 
 // splitTarget cuts "host:port" and "[address]:port"; brackets are taken off. The port is empty if
-// there is none.
+// it is missing.
 func splitTarget(text string) (hostText, portText string, err error) {
 	var rest string
 	if inner, bracketed := strings.CutPrefix(text, "["); bracketed {

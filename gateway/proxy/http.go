@@ -15,7 +15,7 @@ import (
 )
 
 // A single listener has one connection, and ends with it. So the server of net/http serves one
-// connection at a time for whoever has it.
+// connection at a time for the goroutine that owns it.
 type single struct {
 	conn  *inbound
 	taken bool

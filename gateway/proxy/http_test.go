@@ -94,7 +94,7 @@ func TestRequestsThatAreNotUnderstoodReachNothing(t *testing.T) {
 	}
 }
 
-func TestRequestsAreWrittenAnew(t *testing.T) {
+func TestHTTP_RequestsAreRewritten(t *testing.T) {
 	type seen struct {
 		Line, Host string
 		Header     http.Header

@@ -25,7 +25,7 @@ const (
 	socksUnknownAddress     = 8
 )
 
-// A problem is why an attempt came to nothing, in the words of every protocol.
+// A problem is the reason why an attempt failed, with the code of each protocol for it.
 type problem struct {
 	verdict Verdict
 	status  int  // of HTTP

@@ -31,7 +31,7 @@ type socksRequest struct {
 	port    uint16
 }
 
-// serveSOCKS5 follows RFC 1928, without authentication: whoever reaches the listener may use it.
+// serveSOCKS5 follows RFC 1928, without authentication: any client that reaches the listener may use it.
 func (p *Proxy) serveSOCKS5(c *inbound) {
 	// The buffer is as small as it can be: what it holds after the request belongs to the tunnel.
 	r := bufio.NewReaderSize(c, 512)

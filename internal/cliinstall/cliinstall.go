@@ -72,7 +72,7 @@ func Ensure(ctx context.Context, root string) (Install, error) {
 		return Install{}, &Error{Err: err, Repair: "wait for the other install, or remove " + d.path("cli.lock")}
 	}
 	defer unlock()
-	if in, ok := d.installed(); ok { // by whoever held the lock before us
+	if in, ok := d.installed(); ok { // by the previous holder of the lock
 		return in, nil
 	}
 	return d.install(ctx)

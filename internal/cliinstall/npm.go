@@ -79,7 +79,7 @@ func tail(s string, n int) string {
 	return s
 }
 
-// repair names the command that would mend err.
+// repair returns the command that would fix err.
 func repair(root string, err error) string {
 	again := "make -C " + root + " setup"
 	if errors.Is(err, exec.ErrNotFound) {

@@ -2,7 +2,7 @@
 
 // Package filelock keeps two users of a file apart, in one process or in several.
 //
-// A lock is exclusive and belongs to the open file: whoever opens the same file again is another
+// A lock is exclusive and belongs to the open file: a second open of the same file is another
 // user. It keeps out only those who ask for it too; reading and writing stay possible. The system
 // releases it when the process ends, however it ends. On systems without such locks (anything but
 // Linux, the BSDs, macOS and Windows) every lock is granted at once.

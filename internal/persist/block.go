@@ -5,7 +5,7 @@ package persist
 import "sync/atomic"
 
 // A block is an array that many versions share, each seeing a first part of it. A cell is written
-// once, by whoever takes it, and only versions made from that write see it: so readers, which stay
+// once, by the version that takes it, and only versions made from that write see it. So readers, which stay
 // within their own part, need no lock.
 type block[E any] struct {
 	used  atomic.Int32 // the cells taken by any version

@@ -83,7 +83,7 @@ func (n *mapNode[K, V]) place(hash uint64, shift uint) (bit uint32, at int) {
 	return bit, bits.OnesCount32(n.bitmap & (bit - 1))
 }
 
-// leaf finds the only leaf that can hold keys of hash, nil if there is none.
+// leaf finds the only leaf that can hold keys of hash, nil without such a leaf.
 func (n *mapNode[K, V]) leaf(hash uint64) *mapLeaf[K, V] {
 	for shift := uint(0); ; shift += blockBits {
 		bit, at := n.place(hash, shift)
@@ -151,7 +151,7 @@ type mapLeaf[K comparable, V any] struct {
 	next  *mapLeaf[K, V]
 }
 
-// find returns the leaf of key in the chain, nil if there is none.
+// find returns the leaf of key in the chain, nil if the chain has no such leaf.
 func (l *mapLeaf[K, V]) find(key K) *mapLeaf[K, V] {
 	for ; l != nil; l = l.next {
 		if l.key == key {

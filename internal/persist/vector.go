@@ -34,7 +34,7 @@ type ref[T any] struct {
 // Len is the number of items.
 func (v Vector[T]) Len() int { return v.length }
 
-// At returns item i. Like a slice, it panics if there is none.
+// At returns item i. Like a slice, it panics if i is out of range.
 func (v Vector[T]) At(i int) T {
 	if uint(i) >= uint(v.length) {
 		outOfRange(i, v.length)
@@ -61,7 +61,7 @@ func (v Vector[T]) Append(item T) Vector[T] {
 	return v
 }
 
-// Set returns the vector with item in place of item i. Like a slice, it panics if there is none.
+// Set returns the vector with item in place of item i. Like a slice, it panics if i is out of range.
 func (v Vector[T]) Set(i int, item T) Vector[T] {
 	if uint(i) >= uint(v.length) {
 		outOfRange(i, v.length)

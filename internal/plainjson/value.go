@@ -299,7 +299,7 @@ func appendRune(dst, raw []byte) (out, rest []byte) {
 	return utf8.AppendRune(dst, r), rest
 }
 
-// hexRune returns the number in the \uXXXX at the start of raw, or -1 if there is none.
+// hexRune returns the number in the \uXXXX at the start of raw, or -1 if raw does not start with one.
 func hexRune(raw []byte) rune {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return -1

@@ -121,8 +121,8 @@ func look() {
 	if os.Getpid() == 2 {
 		fmt.Printf("env1 %q %v\n", bytes.Split(bytes.TrimSuffix(first, []byte{0}), []byte{0}), err)
 	}
-	// Pipes only: the runtime opens other files of its own. High numbers come from whoever started
-	// the tests.
+	// Pipes only: the runtime opens other files of its own. High numbers come from the parent
+	// of the test process.
 	entries, err := os.ReadDir("/proc/self/fd")
 	check(err)
 	for _, e := range entries {

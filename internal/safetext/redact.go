@@ -44,7 +44,7 @@ func NewRedactor(values ...string) *Redactor {
 	return r
 }
 
-// harmlessMarker picks a marker that shows no secret, for whoever calls a secret "redacted".
+// harmlessMarker returns a marker that contains no secret, for the case that a secret is "redacted".
 func harmlessMarker(forms []string) string {
 	for _, m := range []string{defaultMarker, "***", "#"} {
 		if !slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(m, form) }) {
@@ -104,7 +104,7 @@ func (r *Redactor) String(s string) string {
 	return redactPatterns(r.known(s), r.mark())
 }
 
-// Bytes returns b without secrets. It returns b itself if there are none in it.
+// Bytes returns b without secrets. It returns b itself if b has no secrets.
 func (r *Redactor) Bytes(b []byte) []byte {
 	s := string(b)
 	if out := r.String(s); out != s {

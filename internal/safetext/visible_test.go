@@ -28,7 +28,7 @@ func TestTextShowsWhatCouldBeTakenForSomethingElse(t *testing.T) {
 		{"other direction", "a\u202egnp.exe", `a\u202egnp.exe`},
 		{"isolates", "a\u2066b\u2069", `a\u2066b\u2069`},
 		{"no width", "a\u200bb\ufeffc\u00add", `a\u200bb\ufeffc\u00add`},
-		{"spaces that are none", "a\u00a0b\u3000c", `a\u00a0b\u3000c`},
+		{"spaces that are not ASCII", "a\u00a0b\u3000c", `a\u00a0b\u3000c`},
 		{"letters without ink", "a\u3164b\u115fc\uffa0d\u2800e", `a\u3164b\u115fc\uffa0d\u2800e`},
 		{"marks without ink", "a\ufe0fb\u034fc\U000e0100", `a\ufe0fb\u034fc\U000e0100`},
 		{"tags", "a\U000e0041b", `a\U000e0041b`},

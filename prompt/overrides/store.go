@@ -115,7 +115,7 @@ func (s *Store) list(folder string) ([]fs.DirEntry, error) {
 func (f *File) Path() string { return filepath.Join(f.dir, filepath.FromSlash(f.name)) }
 
 // Resolve reads the overrides that are for the texts of the template as they are, ready for
-// [prompt.RenderOptions]. The others are reported and left out. Without a file there are none. The error is
+// [prompt.RenderOptions]. The others are reported and left out. Without a file the result has no overrides. The error is
 // an [*prompt.Error]: it wraps [ErrFile] with line and column where the file is wrong, and
 // [prompt.ErrOverride] where one of its overrides cannot be applied.
 func (f *File) Resolve() (*prompt.Overrides, []prompt.StaleOverride, error) {
@@ -198,7 +198,7 @@ func (f *File) Seed(ctx context.Context, overwrite bool) error {
 	})
 }
 
-// Delete removes the file. It is no error if there is none.
+// Delete removes the file. It returns nil if the file does not exist.
 func (f *File) Delete(ctx context.Context) error {
 	return f.locked(ctx, func(root *os.Root) error {
 		if err := root.Remove(f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -39,7 +39,7 @@ func (f *File) wrong(line, column int, reason string) error {
 	}
 }
 
-// read returns what the file has; nothing where there is none.
+// read returns the entries of the file; without a file it returns no entries.
 func (f *File) read() (entries, error) {
 	root, err := os.OpenRoot(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {

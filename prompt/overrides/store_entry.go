@@ -124,7 +124,7 @@ func (h hashes) hashFor(target string) string {
 	return h.examples[index]
 }
 
-// hashFor returns the hash that an override must be made for now, or says why there can be none.
+// hashFor returns the hash that an override must have now, or an error that says why it cannot exist.
 func (f *File) hashFor(k entryKey) (string, error) {
 	h, ok := f.find(k)
 	if !ok {

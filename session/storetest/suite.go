@@ -57,7 +57,7 @@ func runReopened(t *testing.T, open func(t *testing.T) (session.Store, func() se
 		{"reopened store has everything", reopenedHasAll},
 		{"reopened empty store is new", reopenedEmpty},
 		{"reopened store goes on", reopenedGoesOn},
-		{"reopened checkpoint is none or the last", reopenedCheckpoint},
+		{"reopened checkpoint is missing or the last", reopenedCheckpoint},
 		{"reopened session has its state", reopenedSession},
 	}
 	for _, c := range contracts {

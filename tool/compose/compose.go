@@ -142,7 +142,7 @@ func blame(part *tool.Tool, r tool.Result) tool.Result {
 	return tool.Result{Outcome: r.Outcome, Err: &e, Action: r.Action}
 }
 
-// jsonOf is the value of a result as JSON, hidden or not; nil where there is none.
+// jsonOf is the value of a result as JSON, hidden or not; nil if the result has no JSON value.
 func jsonOf(r tool.Result) json.RawMessage {
 	if r.Structured != nil || r.Value == nil {
 		return r.Structured
@@ -175,7 +175,7 @@ func tooLong(ctx context.Context, d time.Duration) bool {
 	return ok && d > 0 && time.Until(deadline) <= d
 }
 
-// stricter is the lower of two bounds of which zero is none.
+// stricter returns the lower of two bounds; zero means no bound.
 func stricter(a, b int) int {
 	if a == 0 || b > 0 && b < a {
 		return b

@@ -57,12 +57,12 @@ func noObject(t, part, next *tool.Tool) *tool.Error {
 	return &tool.Error{
 		Code: tool.CodeInvalidOutput, Category: tool.CategoryInternal,
 		Message: fmt.Sprintf("Part %s: its value is not a JSON object, which part %s of %s needs. "+
-			"Whoever made %s should put a Postprocess around %s that makes one.", part.Name, next.Name, t.Name, t.Name, part.Name),
+			"The author of %s should put a Postprocess around %s that makes one.", part.Name, next.Name, t.Name, t.Name, part.Name),
 	}
 }
 
-// misfit is an error if the next part does not take the value of a part. The next part would say so
-// too, but of arguments that whoever called the pipe did not give.
+// misfit is an error if the next part does not take the value of a part. The next part would report
+// it too, but about arguments that the caller of the pipe did not pass.
 func misfit(t, part, next *tool.Tool, value json.RawMessage) error {
 	if next.Input == nil {
 		return nil
@@ -74,6 +74,6 @@ func misfit(t, part, next *tool.Tool, value json.RawMessage) error {
 	return &tool.Error{
 		Code: tool.CodeInvalidInput, Category: tool.CategoryValidation, Err: err,
 		Message: fmt.Sprintf("Part %s: Validation error: it does not take the value of part %s: %v. If other arguments for %s do not help, "+
-			"whoever made it should put a Postprocess around %s.", next.Name, part.Name, err, t.Name, part.Name),
+			"its author should put a Postprocess around %s.", next.Name, part.Name, err, t.Name, part.Name),
 	}
 }

@@ -71,7 +71,7 @@ func retryable(t *tool.Tool, r tool.Result) bool {
 	return r.Err.Retryable
 }
 
-// next says how long to wait for the next attempt, or that there is none.
+// next returns how long to wait for the next attempt, and whether there is one.
 func (o *RetryOptions) next(ctx context.Context, attempt int, r tool.Result) (wait time.Duration, again bool) {
 	if r.Outcome != tool.Failed || attempt >= o.Attempts || ctx.Err() != nil || !o.ShouldRetry(r) {
 		return 0, false

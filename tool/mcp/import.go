@@ -325,7 +325,7 @@ func (im *Imported) close() {
 	<-ended
 }
 
-// leaveRegistry takes the tools out of the registry, after whoever is refreshing them.
+// leaveRegistry takes the tools out of the registry, after a refresh that is under way.
 func (im *Imported) leaveRegistry() {
 	im.refreshing.Lock()
 	defer im.refreshing.Unlock()

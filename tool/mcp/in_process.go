@@ -50,8 +50,8 @@ func (p InProcess) Open(send func(ctx context.Context, msg json.RawMessage) erro
 }
 
 // ToolUseID returns the id of the tool use that a handler is answering, or "". The same id stands in
-// the messages, the hooks and the permission questions about the call. It is told in _meta by the key "toolUseId" of
-// whichever client; where several clients tell different ones there is none.
+// the messages, the hooks and the permission questions about the call. A client sends it in _meta under its
+// key "toolUseId". ToolUseID returns "" if the keys of several clients have different ids.
 func ToolUseID(req *sdk.CallToolRequest) event.CallID {
 	if req == nil || req.Params == nil {
 		return ""

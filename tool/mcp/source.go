@@ -36,8 +36,8 @@ type link struct {
 	transport sdk.Transport
 	// gone says what became of the server, as far as that is known.
 	gone func() string
-	// advice tells whoever imports, and no model, what to look at where there is no handshake. It is
-	// asked after the end.
+	// advice tells the importer, and no model, what to check if the handshake failed. It is called
+	// after the end.
 	advice func() string
 	// told counts the cancellations that the server got. It is nil where the end of the connection
 	// tells it as well.
@@ -47,7 +47,7 @@ type link struct {
 }
 
 // A Command is an MCP server that is started as a program and spoken to over its standard streams. It
-// belongs to whoever imports it: closing ends it and all that it started.
+// belongs to its importer: closing ends it and all that it started.
 type Command struct {
 	// Path is the program: a file, or a name to look for in this process's PATH.
 	Path string

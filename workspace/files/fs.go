@@ -30,8 +30,8 @@ type FS interface {
 	fs.StatFS
 	fs.ReadLinkFS
 
-	// WriteFile writes a file, and makes the folders above it that are missing. Whoever reads meanwhile
-	// sees the file as it was or as it is after, never half of it. A file that is there keeps its
+	// WriteFile writes a file, and makes the folders above it that are missing. A concurrent reader sees
+	// the file as it was or as it is after, never half of it. A file that is there keeps its
 	// permissions; one whose owner may not write it is refused with [fs.ErrPermission].
 	WriteFile(name string, data []byte, opts *WriteOptions) error
 	// Mkdir makes a folder and those above it that are missing. One that is there is left as it is.

@@ -47,8 +47,8 @@ func (m *MemFS) Symlink(target, name string) error {
 	})
 }
 
-// A memNode is a file, a folder or a link. Its content is replaced, never changed: whoever has a file open
-// reads on in what it was.
+// A memNode is a file, a folder or a link. Its content is replaced, never changed: the reader of an
+// open file continues with the old content.
 type memNode struct {
 	mode    fs.FileMode
 	modTime time.Time

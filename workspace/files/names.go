@@ -161,7 +161,7 @@ func leadsOut(link string) error {
 	}
 }
 
-// bareError takes off what names the operation and the path, which the caller puts on anew.
+// bareError removes the operation and the path from an error; the caller adds them again.
 func bareError(err error) error {
 	for {
 		if wrapped, ok := errors.AsType[*fs.PathError](err); ok {

@@ -32,7 +32,7 @@ type fileStore interface {
 type rooted struct {
 	files fileStore
 	opts  Options
-	mu    sync.Mutex // held by whoever writes
+	mu    sync.Mutex // held by the goroutine that writes
 }
 
 func newRooted(files fileStore, opts *Options) *rooted {

@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T, opts *files.Options) System) {
 		{"segments have a length", &files.Options{MaxSegment: 5}, false, segment},
 		{"reads have a size", &files.Options{MaxRead: 10}, false, readSize},
 		{"writes have a size", &files.Options{MaxWrite: 10}, false, writeSize},
-		{"a negative limit is none", &files.Options{MaxDepth: -1, MaxSegment: -1, MaxRead: -1, MaxWrite: -1}, false, noLimits},
+		{"a negative limit means no limit", &files.Options{MaxDepth: -1, MaxSegment: -1, MaxRead: -1, MaxWrite: -1}, false, noLimits},
 		{"a limit may be as large as numbers are", &files.Options{
 			MaxDepth: math.MaxInt, MaxSegment: math.MaxInt, MaxRead: math.MaxInt64, MaxWrite: math.MaxInt64,
 		}, false, noLimits},

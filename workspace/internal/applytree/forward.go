@@ -223,7 +223,7 @@ func (r *run) clear(p string) error {
 	}
 	kept, err := r.keep(r.root, p, p)
 	if err != nil {
-		return nil // whoever wants the place will meet the same trouble
+		return nil // the step that needs the place will fail in the same way
 	}
 	return r.surprise(p, reason, kept)
 }

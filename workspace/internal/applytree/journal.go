@@ -92,7 +92,7 @@ func (j *journal) write(work string, as state) error {
 	return os.Rename(temporary, filepath.Join(work, string(as)))
 }
 
-// readJournal returns the journal of the work folder, and its state: none if there is none.
+// readJournal returns the journal of the work folder, and its state: none without a journal.
 func readJournal(work string) (*journal, state, error) {
 	for _, s := range states {
 		text, err := os.ReadFile(filepath.Join(work, string(s)))

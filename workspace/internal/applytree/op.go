@@ -32,7 +32,7 @@ type op struct {
 	skip bool
 }
 
-// look returns what is at a path, and nil if nothing is: also if a folder on the way is none any more.
+// look returns the entry at a path, and nil if it does not exist, or if a parent is no longer a folder.
 func look(r *filetree.Root, path string) (*filetree.Entry, error) {
 	e, err := r.Lstat(path)
 	if filetree.Absent(err) {

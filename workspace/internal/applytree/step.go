@@ -71,7 +71,7 @@ type Result struct {
 // A Conflict is a path with which something is wrong.
 type Conflict struct {
 	Path, Reason string
-	// Aside is where the side lies that is not in the tree. Empty if there is none.
+	// Aside is where the side lies that is not in the tree. Empty if there is no such side.
 	Aside string
 }
 

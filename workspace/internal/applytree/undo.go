@@ -58,8 +58,8 @@ func (r *run) undo() error {
 	return r.clean(undone)
 }
 
-// replaced reports an error that no further attempt would mend: somebody took the place, or the folder that
-// it is in. What was to be put there stays aside.
+// replaced reports an error that no further attempt would fix: another program took the place, or the folder
+// that it is in. What was to be put there stays aside.
 func replaced(err error) bool { return filetree.Absent(err) || errors.Is(err, filetree.ErrKind) }
 
 // returned reports whether what an op displaced is where it was.

@@ -187,8 +187,8 @@ func (c *copying) copyLink(it *item) error {
 	return c.setMeta(c.at(it), it.entry)
 }
 
-// joinNames gives the copies of files their further names. Where the first name has disappeared, the next
-// one that is there takes its place: a file with many names is copied once, whoever removes one meanwhile.
+// joinNames gives the copies of files their further names. If the first name has disappeared, the next
+// existing one takes its place: a file with many names is copied once, even if one is removed meanwhile.
 func (c *copying) joinNames(ctx context.Context) error {
 	heirs := map[*item]*item{}
 	for _, it := range c.plan.items {

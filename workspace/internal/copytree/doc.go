@@ -10,5 +10,5 @@
 //
 // Copied are bytes, permissions, and times to the nanosecond, of folders too; links as links; names of
 // one file as names of one file; holes as holes. Owners and extended attributes are not: the copy belongs
-// to whoever makes it.
+// to the user who makes it.
 package copytree

@@ -124,7 +124,7 @@ func TestLockedFoldersKeepTheirTimes(t *testing.T) {
 	}
 }
 
-// Whoever looks while somebody else has widened a mode must not take that for the true one.
+// A reader must not report a mode that another goroutine has widened as the true one.
 func TestLockedModesAreNeverSeenWidened(t *testing.T) {
 	r := lockedTree(t)
 	must(t, os.Chmod(r.Dir(), 0o700)) // so that nothing is in the way of looking at the folder

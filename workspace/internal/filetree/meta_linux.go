@@ -28,7 +28,7 @@ func (r *Root) setMeta(path string, want Entry) error {
 }
 
 // setMetaOf goes from what resets other things to what nothing resets: a change of the owner takes the
-// set-id bits away, and the time comes last. Everything is done to what is open, whoever exchanges names.
+// set-id bits away, and the time comes last. Every change goes to the open file, even if its name is replaced.
 func setMetaOf(fd int, now, want Entry) error {
 	var st unix.Statx_t
 	if err := statx(fd, &noName, unix.AT_EMPTY_PATH, &st); err != nil {

@@ -51,7 +51,7 @@ func (r *Root) walk(ctx context.Context, o WalkOptions) ([]Entry, error) {
 	return top.appendTo(make([]Entry, 0, w.found)), errors.Join(w.errs...)
 }
 
-// work lists folders until there are none.
+// work lists folders until no folder is left.
 func (w *walker) work() {
 	l := newLister(!w.opts.NoXattrs)
 	defer listers.Put(l)

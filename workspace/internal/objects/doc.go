@@ -10,8 +10,8 @@
 // large content is removed. [Options.MaxBytes] bounds what lies on the disk at any time; while a pack is
 // rewritten, one MiB may be there twice.
 //
-// The index is in memory, so a store does not outlive its process. Its folder belongs to nobody else,
-// and is removed by whoever made it.
+// The index is in memory, so a store does not outlive its process. Its folder belongs to the store
+// alone, and its creator removes it.
 //
 // All methods may be called by several goroutines at once. Reading and hashing run in parallel; the
 // writing of small contents is one after the other.

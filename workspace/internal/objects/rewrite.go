@@ -32,7 +32,7 @@ func (s *Store) makeRoom(size int64) {
 }
 
 // roomIn is which packs must be rewritten so that a content of that size fits: those first that cost
-// least. There are none if all would not be enough.
+// least. It returns no packs if all of them would not be enough.
 func (s *Store) roomIn(size int64) (packs []*pack) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

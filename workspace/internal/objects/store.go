@@ -30,7 +30,7 @@ type Store struct {
 	sys      system
 
 	puts sync.RWMutex // held for reading by each Put, for writing by one that must be alone
-	// appending is held by whoever adds to packs or rewrites them. It is taken before mu.
+	// appending is held by the goroutine that adds to packs or rewrites them. It is taken before mu.
 	appending sync.Mutex
 	current   *pack // the one that is added to; nil before the first
 

@@ -32,8 +32,8 @@ func copyRange(dst, src *os.File, start, end int64) (int64, error) {
 	return end - start, nil
 }
 
-// fileData is where the next data of a file begins and ends, seen from an offset. At the end there is
-// none, and both are that end.
+// fileData is where the next data of a file begins and ends, seen from an offset. After the last
+// data, both are the end of the file.
 func fileData(f *os.File, offset int64) (start, end int64, err error) {
 	start, err = unix.Seek(int(f.Fd()), offset, unix.SEEK_DATA)
 	if errors.Is(err, unix.ENXIO) { // only a hole, or nothing

@@ -34,7 +34,7 @@ func (w *Watcher) drain() error {
 		case err != nil:
 			return fmt.Errorf("treewatch: read events: %w", err)
 		case n < unix.SizeofInotifyEvent:
-			return fmt.Errorf("treewatch: read events: %d bytes are none", n)
+			return fmt.Errorf("treewatch: read events: %d bytes are too few for an event", n)
 		default:
 			w.decode(w.buf[:n])
 		}

@@ -133,7 +133,7 @@ func TestSettleTakesBackOnlyTheCallersOwnOpening(t *testing.T) {
 		for _, name := range []string{"read", "written", "hot"} {
 			read = append(read, Reading{Path: name, File: openFor(t, dir+"/"+name, os.O_RDONLY)})
 		}
-		write(t, dir+"/written", "anew")
+		write(t, dir+"/written", "again")
 		openFor(t, dir+"/hot", os.O_RDWR)
 		openFor(t, dir+"/other", os.O_RDONLY)
 		hot, err := w.Settle(read)

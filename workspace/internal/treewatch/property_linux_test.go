@@ -180,8 +180,8 @@ func shell(t testing.TB, dir, script string) *exec.Cmd {
 	return cmd
 }
 
-// Whoever looks only at what is told knows the tree, whatever another process does to it, and whenever he
-// looks.
+// A reader that looks only at the reported paths knows the tree at any time, whatever another process does
+// to it.
 func TestWhoFollowsTheHintsKnowsTheTree(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// Names that were removed go on to be told as long as somebody has the file open (there is no
+	// The kernel still reports removed names while a process has the file open (there is no
 	// IN_EXCL_UNLINK): the file may have another name.
 	folderMask = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CLOSE_WRITE | unix.IN_OPEN |
 		unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO |
@@ -22,8 +22,8 @@ const (
 	// All else that happens to a file is told by its folder.
 	fileMask = unix.IN_ATTRIB | unix.IN_DONT_FOLLOW
 
-	// A caller who walks the tree opens its folders, which is told as well: after so many additions the
-	// queue is emptied, which holds 16,384 events on most systems.
+	// A caller that walks the tree opens its folders, which the kernel reports too. After so many additions
+	// the queue is emptied, which holds 16,384 events on most systems.
 	drainAfter = 1000
 	// So many watches are removed at once, each of which is told, before the queue is emptied.
 	removeAtOnce = 4000
@@ -95,8 +95,8 @@ func (w *Watcher) restart() error {
 	return w.watch(".", folderMask)
 }
 
-// Add watches a folder of the tree. Do so before reading it, before looking at its times (whoever has
-// looked before must do so again), and after adding the one above it. Adding one again is harmless. What is
+// Add watches a folder of the tree. Do so before reading it, before looking at its times (a caller that
+// has looked before must look again), and after adding the one above it. Adding one again is harmless. What is
 // no folder any more is left out: the folder above it has told.
 //
 // It fails with a [LimitError] when there is no room for another watch. A watcher with a folder missing

@@ -10,7 +10,7 @@ import (
 	"runtime"
 )
 
-// A Watcher watches a tree. There is none on this system.
+// A Watcher watches a tree. It is not supported on this system.
 type Watcher struct{}
 
 // New fails: this system cannot tell everything that happens to a tree.

@@ -20,8 +20,8 @@ type watches struct {
 	dropped  []int32 // those that the kernel still has
 }
 
-// put notes that a path is watched. It returns false if it cannot be told which path is the right one, and
-// everything has to begin anew: the same folder was met under two paths, or the one above is not watched.
+// put records that a path is watched. It returns false if the right path is unknown and the caller has to start
+// from scratch: the same folder was found under two paths, or the one above is not watched.
 func (ws *watches) put(path string, number int32, isDir bool) bool {
 	if same := ws.byNumber[number]; same != nil {
 		// Two names of one file are nothing strange, and a file with two is looked at every time.
