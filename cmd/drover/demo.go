@@ -104,7 +104,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = d.model.close() }()
-	adapter := claudecode.New(demoCLI()).In(d.walls())
+	adapter := claudecode.New(demoCLI()).In(d.isolation())
 	defer func() { err = errors.Join(err, adapter.Close()) }()
 	ready := adapter.Ready(ctx)
 	if err := ready.Err(); err != nil {
@@ -127,9 +127,9 @@ func (d *demo) introduce(ready agent.Readiness) {
 	fmt.Fprintf(d.out, "limits    %s, %s tokens, %.0f minutes; what leaves out a file is sent back\n\n", wording.Dollars(demoUSD), wording.Thousands(demoTokens), demoTime.Minutes())
 }
 
-// walls are around the agent: a cell that shows it the project, which it cannot change there. Where there is
-// no cell the sandbox of the CLI will do for a model whose every word is known.
-func (d *demo) walls() *isolation.Isolation {
+// isolation is the isolation of the agent: a cell that shows it the project read-only. Where there is no cell, the
+// sandbox of the CLI is enough for the scripted model.
+func (d *demo) isolation() *isolation.Isolation {
 	in := &isolation.Isolation{
 		Sandbox:  &isolation.Sandbox{ReadablePaths: []string{d.project.shop}},
 		Upstream: d.model.upstream, Auth: d.model.auth, Host: d.project.host(),
@@ -179,7 +179,7 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	return err
 }
 
-// options are the bounds of the review. The gate refuses changes of files, and the walls what gets past it.
+// options are the bounds of the review. The gate refuses changes of files, and the isolation blocks the others.
 func (d *demo) options(approver gate.Approver) *root.Options {
 	return &root.Options{
 		Session:    d.record.session,

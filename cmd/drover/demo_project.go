@@ -76,7 +76,7 @@ func unpackProject(dir string) (project, error) {
 func (p project) prompt() (*prompt.Prompt[review], error) {
 	const text = `Review the Go code in $folder, which you can read and not change. It has a README.
 Look for what loses money: wrong arithmetic, input that is trusted, errors that are passed over.
-Say what is wrong, and do not mend it.`
+Say what is wrong, and do not fix it.`
 	template, err := prompt.New[review]("demo", "review", &prompt.Section{
 		Key: "task", Title: "Task", Text: text, Params: prompt.ParamsOf[demoParams](), Tools: []*tool.Tool{p.countLines()},
 	})

@@ -345,7 +345,7 @@ func TestTheDemoSendsAKeyWhereItSays(t *testing.T) {
 	if d.model, err = chooseDemoModel(false, d.project); err != nil {
 		t.Fatal(err)
 	}
-	found, err := claudecell.Authenticate(d.walls())
+	found, err := claudecell.Authenticate(d.isolation())
 	if err != nil || found.Name != "ANTHROPIC_API_KEY" || found.BaseURL != "" {
 		t.Errorf("it pays with %+v (%v), want the key of the environment, at Anthropic", found, err)
 	}

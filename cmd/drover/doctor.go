@@ -22,10 +22,10 @@ func newDoctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check what a run needs, and say how to mend what is wrong",
-		Long: `Doctor looks at everything a run needs: the CLI, walls, sandbox tools, a credential, the model's
+		Short: "Check what a run needs, and say how to fix what is wrong",
+		Long: `Doctor looks at everything a run needs: the CLI, isolation, sandbox tools, a credential, the model's
 endpoint, disk and temporary space. It prints one line for each, and below what is wrong the
-command that mends it. The walls are tried from inside, by attempts to get out of a cell. It starts no model, costs nothing, and neither sends nor prints a secret.
+command that fixes it. Doctor tests the isolation from inside, by attempts to get out of a cell. It starts no model, costs nothing, and neither sends nor prints a secret.
 
 Exit code: 0 if a run can begin (there may be warnings), 3 if something it needs is missing or
 broken, 1 if doctor itself failed, 2 for wrong usage, 130 if it was stopped.`,

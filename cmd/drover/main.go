@@ -73,7 +73,7 @@ const timeToDie = 2 * time.Second
 // that comes later than timeToDie after that ends the program in any case. Other signals that end
 // programs count in the same way.
 //
-// A broken pipe is no such signal: it is an error of whoever writes to it.
+// A broken pipe is no such signal: it is an error of the writer.
 func withSignals(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	kill, over := make(chan struct{}), make(chan struct{})

@@ -39,7 +39,7 @@ type runOptions struct {
 
 	schemaFile, resume string
 	answer             *schema.Schema // what schemaFile says
-	walls              isolationFlags
+	isolation          isolationFlags
 	files              mountFlags
 	file               fileFlags
 	json, quiet        bool
@@ -133,12 +133,12 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.files.mounts, "mount", "work on a copy of this file or folder, not in the current folder; may be said again")
 	f.BoolVar(&o.files.writeBack, "write-back", false, "bring what the agent changed in the copies back, if all went well")
 	f.BoolVar(&o.files.diff, "diff", false, "print what the agent changed in the copies as a patch")
-	f.Var(&o.walls.level, "isolation", "the walls around the agent: cell, landlock, sandbox, or host for none")
-	f.Var(domainList{&o.walls.domains}, "allow-domain", "a host that tools may reach: example.com, *.example.com (default: none)")
-	f.BoolVar(&o.walls.localhost, "allow-localhost", false, "let tools reach servers on this machine")
-	f.Var(&o.walls.writable, "writable", "a file or folder that the agent may change, besides the current folder")
-	f.Var(&o.walls.readable, "readable", "a file or folder that the agent may read, besides the current folder")
-	f.BoolVar(&o.walls.storedLogin, "stored-login", false, "pay with the login that the CLI keeps, if there is no key")
+	f.Var(&o.isolation.level, "isolation", "the isolation level of the agent: cell, landlock, sandbox, or host for none")
+	f.Var(domainList{&o.isolation.domains}, "allow-domain", "a host that tools may reach: example.com, *.example.com (default: none)")
+	f.BoolVar(&o.isolation.localhost, "allow-localhost", false, "let tools reach servers on this machine")
+	f.Var(&o.isolation.writable, "writable", "a file or folder that the agent may change, besides the current folder")
+	f.Var(&o.isolation.readable, "readable", "a file or folder that the agent may read, besides the current folder")
+	f.BoolVar(&o.isolation.storedLogin, "stored-login", false, "pay with the login that the CLI keeps, if there is no key")
 	f.BoolVar(&o.json, "json", false, "print one event per line as JSON, and nothing else")
 	f.BoolVar(&o.quiet, "quiet", false, "print the answer, and nothing else")
 	f.Var(textFlag{&o.record, "file"}, "record", "write what the model was asked and answered to a new file")
@@ -168,7 +168,7 @@ names: the cell is the boundary then. On a terminal you answer at the prompt. In
 nobody is there to ask, and such calls are denied; the run goes on without them.
 
 The agent works in a cell: it sees the current folder and a private home, no other files and no
-network. Where no cell can be had the run does not start, unless --isolation names weaker walls.
+network. Where no cell is available the run does not start, unless --isolation names a weaker level.
 
 With --mount it works on copies instead, in a folder of its own that is gone afterwards. What a tool
 call that fails has changed there is put back. --write-back brings the changes to where the copies
@@ -176,7 +176,7 @@ came from, all of them or, if those were changed meanwhile, none; --diff prints 
 
 With -f the agent is described by a file: its prompt, its arguments, the form of its answer, its tools,
 limits and mounts. Flags can lower its limits and change its model, and cannot give what it denies. By
-itself a file has nothing but its own folder to mount from, and no walls weaker than a cell.
+itself a file can mount only from its own folder, and cannot choose a level weaker than a cell.
 
 The model's endpoint and credential are those of the environment: ANTHROPIC_BASE_URL,
 ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN. They stay outside of the cell.

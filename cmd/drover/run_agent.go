@@ -78,7 +78,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	if c, ok := j.adapter.(io.Closer); ok { // which knows what a run has left
 		defer func() { leftover = errors.Join(leftover, c.Close()) }()
 	}
-	o.walls.warn(s.errs)
+	o.isolation.warn(s.errs)
 	err = j.run(ctx)
 	if problem := model.problem(); problem != nil && err != nil {
 		return ending{exitError, problem} // it says more than the agent can
@@ -121,7 +121,7 @@ func withCleanup(err, cleanup error) error {
 
 // isolate is the isolation that the flags ask for.
 func (o *runOptions) isolate(started *processes) *isolation.Isolation {
-	in := o.walls.isolation()
+	in := o.isolation.isolation()
 	in.Started = started.add
 	return in
 }
@@ -147,7 +147,7 @@ func (o *runOptions) check() error {
 	if err := o.checkReplay(); err != nil {
 		return err
 	}
-	if err := errors.Join(o.walls.check(), o.files.check(o.json)); err != nil {
+	if err := errors.Join(o.isolation.check(), o.files.check(o.json)); err != nil {
 		return err
 	}
 	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute} {

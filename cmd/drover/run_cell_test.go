@@ -65,8 +65,8 @@ func TestARunIsInACell(t *testing.T) {
 	if result, _, _ := model.ToolResult("Bash"); got.code != 0 || strings.Contains(result, "the word is") || strings.Contains(result, "the host answers") || !strings.Contains(result, "done") {
 		t.Errorf("exit code %d; the command saw more than its folder: %s\n%s", got.code, result, got.errors)
 	}
-	if walls := told[isolation.Protection](t, got.out); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
-		t.Errorf("the walls are told as %+v, want those of a cell, once", walls)
+	if protection := told[isolation.Protection](t, got.out); len(protection) != 1 || protection[0].Level != isolation.LevelCell {
+		t.Errorf("the protection is reported as %+v, want that of a cell, once", protection)
 	}
 	denied := told[proxy.Connection](t, got.out)
 	if len(denied) != 1 || denied[0].Host != "evil.example" || denied[0].Verdict != proxy.Denied {
@@ -91,20 +91,20 @@ func TestARunOfAnOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^TestRun_ResumeRunsNoPlantedCall$/^pinned$")
 }
 
-// The lines for people have one about the walls, and one for what was denied.
-func TestTheLinesTellOfTheWalls(t *testing.T) {
+// The lines for people have one about the isolation, and one for each denied connection.
+func TestLines_ShowIsolationAndDeniedConnections(t *testing.T) {
 	model := claudetest.NewModel(t, bash("curl -s -m 5 http://evil.example/; echo done"), script.Text("Done.").Always())
 	p := newProgram(t, model.URL())
 	got := p.run("run", "--allow", "shellExecute", "--allow-domain", "good.example", "Look around.")
-	for _, words := range []string{"  walls        cell: ", "  network      evil.example:80", "denied"} {
+	for _, words := range []string{"  isolation    cell: ", "  network      evil.example:80", "denied"} {
 		if !strings.Contains(got.out, words) {
 			t.Errorf("no line has %q:\n%s%s", words, got.out, got.errors)
 		}
 	}
 }
 
-// Without walls the run works, and says so loudly.
-func TestARunWithoutWallsWarns(t *testing.T) {
+// Without isolation the run works, and prints a warning.
+func TestRun_WithoutIsolationWarns(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "word")
 	writeFile(t, outside, []byte("the word"))
 	model := claudetest.NewModel(t, bash("cat "+outside), script.Text("Done.").Always())
@@ -113,12 +113,12 @@ func TestARunWithoutWallsWarns(t *testing.T) {
 	if result, _, _ := model.ToolResult("Bash"); got.code != 0 || got.out != "Done.\n" || !strings.Contains(result, "the word") {
 		t.Errorf("got %+v, and the command saw %q", got, result)
 	}
-	if !strings.HasPrefix(got.errors, "drover: WARNING: --isolation host has NO WALLS") {
+	if !strings.HasPrefix(got.errors, "drover: WARNING: --isolation host has NO ISOLATION") {
 		t.Errorf("stderr is %q, want a warning", got.errors)
 	}
 }
 
-// The key of the caller is not in the cell, whoever looks.
+// No process in the cell can read the key of the caller.
 func TestTheKeyStaysOutsideOfTheRun(t *testing.T) {
 	const key = "fake-key-that-must-not-be-seen"
 	model := claudetest.NewModel(t, bash(`env; cat /proc/*/environ | tr '\0' '\n'; grep -rs fake-key "$HOME" . /tmp; echo done`), script.Text("Done.").Always())

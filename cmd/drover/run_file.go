@@ -119,7 +119,7 @@ func (o *runOptions) loadFile() error {
 	}
 	o.model = cmp.Or(o.model, f.Model)
 	o.lowerLimits(f.Limits)
-	return errors.Join(o.checkPermissions(), o.narrowTools(), o.joinWalls(), o.joinMounts())
+	return errors.Join(o.checkPermissions(), o.narrowTools(), o.joinIsolation(), o.joinMounts())
 }
 
 // lowerLimits takes the smaller of two limits each.
@@ -190,16 +190,16 @@ func (o *runOptions) narrowTools() error {
 	return nil
 }
 
-// joinWalls adds the walls of the file to those of the flags. Walls that are weaker than a cell have to be
-// named by whoever starts the run: a file cannot take them down by itself.
-func (o *runOptions) joinWalls() error {
-	said := isolation.Level(o.walls.level)
+// joinIsolation adds the isolation of the file to that of the flags. A level that is weaker than a cell must be
+// named by the user: a file cannot choose it by itself.
+func (o *runOptions) joinIsolation() error {
+	said := isolation.Level(o.isolation.level)
 	f := o.file.agent
 	if asked := f.Isolation.Level; asked != nil && *asked != said {
 		if said == isolation.LevelCell {
-			return usageError("%s asks for the walls %s, which are weaker than those of a cell\n  next: say --isolation %[2]s if you trust the file", f.Path(), asked)
+			return usageError("%s asks for the isolation level %s, which is weaker than a cell\n  next: say --isolation %[2]s if you trust the file", f.Path(), asked)
 		}
-		return usageError("%s asks for the walls %s, and --isolation says %s\n  next: leave one of the two out", f.Path(), asked, said)
+		return usageError("%s asks for the isolation level %s, and --isolation says %s\n  next: leave one of the two out", f.Path(), asked, said)
 	}
 	if n := f.Isolation.Network; said == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
 		return usageError("%s says what tools may reach, and --isolation host keeps nothing from the agent\n  next: leave the flag out, or isolation.network in the file", f.Path())
@@ -207,8 +207,8 @@ func (o *runOptions) joinWalls() error {
 	if err := o.checkNetwork(f); err != nil {
 		return err
 	}
-	o.walls.domains = append(slices.Clone(o.walls.domains), f.Isolation.Network.Domains...)
-	o.walls.localhost = o.walls.localhost || f.Isolation.Network.Localhost
+	o.isolation.domains = append(slices.Clone(o.isolation.domains), f.Isolation.Network.Domains...)
+	o.isolation.localhost = o.isolation.localhost || f.Isolation.Network.Localhost
 	return nil
 }
 
@@ -245,7 +245,7 @@ func errUnfinished(f *agentfile.File, found guard.Completion) error {
 	if why != "" {
 		why = ": " + why
 	}
-	return ending{exitLimit, fmt.Errorf("the agent has stopped, and completion of %s does not hold%s\n  next: look at what it has done, give it more completion.rounds, or mend what is asked for", f.Path(), why)}
+	return ending{exitLimit, fmt.Errorf("the agent has stopped, and completion of %s does not hold%s\n  next: look at what it has done, give it more completion.rounds, or fix the completion rules", f.Path(), why)}
 }
 
 // evaluation is what file and flags say together.

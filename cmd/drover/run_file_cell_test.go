@@ -49,8 +49,8 @@ func TestTheAgentsOfTheExamples(t *testing.T) {
 			t.Errorf("event %d has the number %d, want %d", i, e.Seq, want)
 		}
 	}
-	if walls := told[isolation.Protection](t, got.out); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
-		t.Errorf("the walls are %+v, want those of a cell", walls)
+	if protection := told[isolation.Protection](t, got.out); len(protection) != 1 || protection[0].Level != isolation.LevelCell {
+		t.Errorf("the protection is %+v, want that of a cell", protection)
 	}
 
 	got = p.run("run", "-f", "report.yaml", "--model-script", "report.script.yaml", "--write-back", "--quiet")
@@ -101,7 +101,7 @@ const greeter = `while read -r line; do
 done
 `
 
-// Servers of a file are started within the walls, or reached through them.
+// Servers of a file are started within the isolation of the agent, or reached through its proxy.
 func TestTheServersOfAFile(t *testing.T) {
 	web := mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)
 	mcp.AddTool(web, &mcp.Tool{Name: "find", Description: "Finds."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {

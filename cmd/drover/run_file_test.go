@@ -67,7 +67,7 @@ isolation: {network: {domains: [example.com]}}
 		t.Errorf("tools that are taken away (-want +got):\n%s", diff)
 	}
 	if len(asked.Servers["lint"].Command) == 0 || len(a.in.Network.AllowedDomains) != 1 || a.in.Weakest != isolation.LevelCell {
-		t.Errorf("servers %v, walls %+v", asked.Servers, a.in)
+		t.Errorf("servers %v, isolation %+v", asked.Servers, a.in)
 	}
 }
 
@@ -110,9 +110,9 @@ func TestFlagsAndAFileThatDoNotGoTogether(t *testing.T) {
 		"an argument is missing":   {"args: {path: {doc: what to look at}}\n" + aTask, runOptions{}, "path is missing (string: what to look at)\n  next: give arguments as --arg name=value"},
 		"an argument is not known": {aTask, runOptions{file: fileFlags{args: argList{"path": "x"}}}, "path is not known (the agent takes no arguments)"},
 		"a schema":                 {aTask, runOptions{schemaFile: "x.json"}, "--schema and -f exclude each other"},
-		"weaker walls":             {aTask + "isolation: {level: host}\n", runOptions{}, "next: say --isolation host if you trust the file"},
-		"other walls":              {aTask + "isolation: {level: cell}\n", runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "leave one of the two out"},
-		"a network without walls":  {aTask + "isolation: {network: {domains: [example.com]}}\n", runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "agent.yaml says what tools may reach, and --isolation host"},
+		"weaker isolation":         {aTask + "isolation: {level: host}\n", runOptions{}, "next: say --isolation host if you trust the file"},
+		"other isolation":          {aTask + "isolation: {level: cell}\n", runOptions{isolation: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "leave one of the two out"},
+		"a network, not isolated":  {aTask + "isolation: {network: {domains: [example.com]}}\n", runOptions{isolation: isolationFlags{level: levelFlag(isolation.LevelHost)}}, "agent.yaml says what tools may reach, and --isolation host"},
 		"what the file denies":     {aTask + "policy: {fileWrite: deny}\n", runOptions{permissions: allows(t, "fileWrite")}, "denies fileWrite, and --allow does not"},
 		"a tool that is not there": {aTask + "tools: {allow: [Read]}\n", runOptions{tools: toolList{"Read", "Bash"}}, "--tools names Bash, which is not in tools.allow"},
 		"a mount outside":          {aTask + "mounts: [{path: " + outside + "}]\n", runOptions{}, "outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR"},
@@ -164,7 +164,7 @@ func TestWhatIsReadOnlyIsNeverWrittenBack(t *testing.T) {
 	}
 }
 
-// Whoever names a folder with --mount has not given the file all others, whatever becomes a link meanwhile.
+// A folder that --mount names gives the file no other folder, even if a path becomes a link meanwhile.
 func TestAMountOfAFlagGivesAFileNoOther(t *testing.T) {
 	path := writeAgent(t, aTask+"mounts: [{path: mine}]\n")
 	mine, flag, outside := filepath.Join(filepath.Dir(path), "mine"), t.TempDir(), t.TempDir()
@@ -220,8 +220,8 @@ func allows(t *testing.T, capability string) (p permissionFlags) {
 	return p
 }
 
-// A limit is told by the name of whoever has set it.
-func TestALimitOfAFileIsToldAsThat(t *testing.T) {
+// The report of a limit names the flag or the file that set it.
+func TestLimit_OfAFileIsReportedByItsName(t *testing.T) {
 	path := writeAgent(t, aTask+"limits: {turns: 3}\n")
 	for flag, want := range map[turnLimit]string{0: "(limits.turns of " + path + " 3)", 2: "(--max-turns 2)", 5: "(limits.turns of " + path + " 3)"} {
 		a := scriptedAgent{events: []event.Payload{event.Init{}, event.Done{Status: event.DoneMaxTurns}}}

@@ -253,7 +253,7 @@ func unlessZero[T comparable](v T) string {
 	return fmt.Sprint(v)
 }
 
-// goWords are what the flag package says of values that are none, and what people say of them.
+// goWords map the flag package's errors about invalid values to the words of the user.
 var goWords = []struct {
 	found *regexp.Regexp
 	said  string

@@ -22,8 +22,7 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// isolationFlags are what the flags say about the walls. The zero value is a cell without network for
-// tools.
+// isolationFlags are the flags about isolation. The zero value is a cell without network for tools.
 type isolationFlags struct {
 	level              levelFlag
 	domains            pathList
@@ -49,7 +48,7 @@ func (f *isolationFlags) isolation() *isolation.Isolation {
 	return in
 }
 
-// check refuses flags that mean nothing without walls.
+// check refuses flags that have no meaning without isolation.
 func (f *isolationFlags) check() error {
 	if isolation.Level(f.level) != isolation.LevelHost {
 		return nil
@@ -65,10 +64,10 @@ func (f *isolationFlags) check() error {
 	return nil
 }
 
-// warn tells loudly that there are no walls.
+// warn prints a warning if there is no isolation.
 func (f *isolationFlags) warn(errs io.Writer) {
 	if isolation.Level(f.level) == isolation.LevelHost {
-		fmt.Fprintln(errs, "drover: WARNING: --isolation host has NO WALLS: the agent can read and change all that you can, and reach every network")
+		fmt.Fprintln(errs, "drover: WARNING: --isolation host has NO ISOLATION: the agent can read and change all that you can, and reach every network")
 	}
 }
 
@@ -83,7 +82,7 @@ func (f *isolationFlags) contains() bool {
 	return proc.NamespaceAvailable(context.Background(), "")
 }
 
-// A levelFlag is a level of walls, by name.
+// A levelFlag is an isolation level, by name.
 type levelFlag isolation.Level
 
 // oldLevels are names of earlier versions, and what they are called now.
@@ -94,7 +93,7 @@ func (l *levelFlag) String() string { return isolation.Level(*l).String() }
 
 func (l *levelFlag) Set(value string) error {
 	if now, was := oldLevels[value]; was {
-		return fmt.Errorf("it is called %s now, and has no walls\n  next: leave the flag out to have a cell, or say --isolation %s", now, now)
+		return fmt.Errorf("it is called %s now, and has no isolation\n  next: leave the flag out to have a cell, or say --isolation %s", now, now)
 	}
 	level, err := isolation.ParseLevel(value)
 	if err != nil {
@@ -187,7 +186,7 @@ func checkHost(host string) error {
 // checkNetwork refuses an agent file that lets tools reach this machine or the network around it, unless the
 // command line says the same. Names lead to public addresses only: the proxy sees to that.
 func (o *runOptions) checkNetwork(f *agentfile.File) error {
-	if f.Isolation.Network.Localhost && !o.walls.localhost {
+	if f.Isolation.Network.Localhost && !o.isolation.localhost {
 		return usageError("%s lets tools reach servers on this machine\n  next: say --allow-localhost if you trust the file", f.Path())
 	}
 	own, _ := net.InterfaceAddrs()
@@ -197,7 +196,7 @@ func (o *runOptions) checkNetwork(f *agentfile.File) error {
 		}
 		addr, is := privateAddress(host, own)
 		said := func(flag string) bool { other, is := privateAddress(flag, own); return is && other == addr }
-		if is && !slices.ContainsFunc(o.walls.domains, said) {
+		if is && !slices.ContainsFunc(o.isolation.domains, said) {
 			return usageError("%s lets tools reach %s, which is an address of a private network or of this machine\n  next: say --allow-domain %[2]s if you trust the file", f.Path(), addr)
 		}
 	}

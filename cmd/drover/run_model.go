@@ -144,7 +144,7 @@ func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path,
 // checkReplay refuses what a recording cannot go together with.
 func (o *runOptions) checkReplay() error {
 	for flag, said := range map[string]bool{
-		"--record": o.record != "", "--resume": o.resume != "", "--model-script": o.modelScript != "", "--stored-login": o.walls.storedLogin,
+		"--record": o.record != "", "--resume": o.resume != "", "--model-script": o.modelScript != "", "--stored-login": o.isolation.storedLogin,
 	} {
 		if said && o.replay != "" {
 			return usageError("--replay and %s exclude each other\n  next: choose one", flag)

@@ -120,7 +120,7 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 		return nil, nil
 	}
 	for _, m := range o.files.mounts {
-		if holdsHome(m.HostPath) && isolation.Level(o.walls.level) != isolation.LevelHost {
+		if holdsHome(m.HostPath) && isolation.Level(o.isolation.level) != isolation.LevelHost {
 			return nil, usageError("%s: %s holds your home, and the agent may read all that is mounted\n  next: choose a folder below it", o.files.name(), m.HostPath)
 		}
 	}

@@ -56,8 +56,8 @@ func (r *reached) event(p event.Payload) {
 // notStored begins what a done event says of a conversation that is lost.
 const notStored = "the conversation could not be stored"
 
-// event notes an event and shows it. A run that fails before its first event has not begun: that is
-// told as an error, and not shown as a run.
+// event notes an event and shows it. A run that fails before its first event has not begun: it is
+// reported as an error, and not shown as a run.
 func (o *outcome) event(e event.Event) {
 	o.limits.event(e.Payload)
 	switch p := e.Payload.(type) {
@@ -149,7 +149,7 @@ func (o *outcome) budgetFlag() string {
 // stopped says what is left of a run that was interrupted, and how to go on.
 func (o *outcome) stopped() error {
 	text := "stopped; the CLI and all it started are gone"
-	if !o.options.walls.contains() {
+	if !o.options.isolation.contains() {
 		text = "stopped; the CLI is gone, but commands that have detached themselves may go on"
 	}
 	if o.done.ResumeToken != "" {

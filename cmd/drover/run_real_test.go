@@ -176,7 +176,7 @@ func TestASecondRunContinuesTheFirst(t *testing.T) {
 	}
 	got := p.run("run", "--resume", "00000000-0000-4000-8000-000000000000", "Which number?")
 	if got.code != exitUsage || !strings.Contains(got.errors, "there is no such conversation in this folder\n  next: give --resume the resumeToken") {
-		t.Errorf("got %+v, want an error about a token that is none", got)
+		t.Errorf("got %+v, want an error about an unknown token", got)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestAModelScriptThatIsTooShort(t *testing.T) {
 	}
 }
 
-// A run that cannot have the walls that it should have does not begin, and says what would mend that.
+// A run whose isolation level is not available does not begin, and reports the fix.
 func TestIsolationIsRefusedWhereItCannotBeHad(t *testing.T) {
 	cli := claudetest.CLI(t)
 	t.Setenv(claude.EnvCLI, cli.Path)

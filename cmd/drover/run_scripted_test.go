@@ -230,7 +230,7 @@ func TestTheExitCodeTellsHowARunEnded(t *testing.T) {
 		},
 		"interrupted where commands can outlive the run": {
 			scriptedAgent{events: []event.Payload{event.Done{Status: event.DoneInterrupted}}},
-			runOptions{walls: isolationFlags{level: levelFlag(isolation.LevelSandbox)}},
+			runOptions{isolation: isolationFlags{level: levelFlag(isolation.LevelSandbox)}},
 			exitInterrupted,
 			[]string{"drover: stopped; the CLI is gone, but commands that have detached themselves may go on\n"},
 		},
@@ -464,8 +464,7 @@ func mustResolve(t *testing.T, path string) string {
 	return resolved
 }
 
-// What the flags say about walls is what the agent gets. A level that is named is neither weaker nor
-// stronger.
+// The agent gets the isolation that the flags name. A level that is named is neither weaker nor stronger.
 func TestFlagsBecomeAnIsolation(t *testing.T) {
 	a := &scriptedAgent{events: []event.Payload{success}}
 	for name, c := range map[string]struct {
@@ -490,7 +489,7 @@ func TestFlagsBecomeAnIsolation(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := a.try(t.Context(), runOptions{prompt: "Do it.", walls: c.flags}); got.code != 0 {
+			if got := a.try(t.Context(), runOptions{prompt: "Do it.", isolation: c.flags}); got.code != 0 {
 				t.Fatalf("got %+v", got)
 			}
 			if a.in.Started == nil {

@@ -44,9 +44,9 @@ func TestASignalStopsTheRunInOrder(t *testing.T) {
 		signal os.Signal
 		args   []string
 	}{
-		"ctrl-C":               {os.Interrupt, nil},
-		"SIGTERM":              {syscall.SIGTERM, nil},
-		"ctrl-C without walls": {os.Interrupt, []string{"--isolation", "host"}},
+		"ctrl-C":                   {os.Interrupt, nil},
+		"SIGTERM":                  {syscall.SIGTERM, nil},
+		"ctrl-C without isolation": {os.Interrupt, []string{"--isolation", "host"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProgram(t, endlessly(t).URL())
@@ -84,7 +84,7 @@ func seenAtWork(t *testing.T, p *program) {
 
 // The second ctrl-C does not wait for an agent that hangs. The summary has come before.
 func TestASecondSignalKills(t *testing.T) {
-	for name, args := range map[string][]string{"default": nil, "without walls": {"--isolation", "host"}} {
+	for name, args := range map[string][]string{"default": nil, "without isolation": {"--isolation", "host"}} {
 		t.Run(name, func(t *testing.T) {
 			p := newProgram(t, endlessly(t).URL())
 			r := p.start(append([]string{"run", "--json", "--allow", "shellExecute"}, append(args, "Wait.")...)...)

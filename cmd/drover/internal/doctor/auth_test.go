@@ -31,7 +31,7 @@ func TestDoctorOnCredentials(t *testing.T) {
 		{name: "token of a subscription", env: map[string]string{oauth: "y"}, want: Check{State: stateOK, Source: oauth, Detail: "CLAUDE_CODE_OAUTH_TOKEN is set"}},
 		{name: "key in the settings", settings: `{"env": {"ANTHROPIC_API_KEY": "x"}}`, want: Check{State: stateOK, Source: key, Detail: "ANTHROPIC_API_KEY is set in the settings of the CLI"}},
 		{name: "helper", settings: `{"apiKeyHelper": "echo x"}`, want: Check{State: stateOK, Source: "apiKeyHelper", Detail: "apiKeyHelper in the settings of the CLI, which was not run"}},
-		{name: "a key that is none", env: map[string]string{key: "x y"}, want: Check{
+		{name: "an invalid key", env: map[string]string{key: "x y"}, want: Check{
 			State: stateBroken, Detail: "ANTHROPIC_API_KEY (shell) has characters in it that no key has", Fix: []string{"set it to the secret as it is, without anything around it"},
 		}},
 		{name: "login", login: ".claude/.credentials.json", want: Check{State: stateMissing, Path: ".claude/.credentials.json", Detail: none + login, Fix: withLogin}},

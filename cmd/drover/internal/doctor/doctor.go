@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor is drover doctor: it looks at everything that a run needs, and says how to mend what is wrong.
+// Package doctor is drover doctor: it looks at everything that a run needs, and says how to fix what is wrong.
 package doctor
 
 import (
@@ -22,7 +22,7 @@ import (
 // grace is how long a check may take to give up when the time is over, or after Ctrl-C.
 const grace = time.Second
 
-// moreTime mends a check that only lacked time.
+// moreTime is the fix of a check that only lacked time.
 const moreTime = "drover doctor --timeout 1m   on a busy machine"
 
 // Options are what doctor is told by the command. All but Offline are needed.

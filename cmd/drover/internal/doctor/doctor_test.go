@@ -79,7 +79,7 @@ func healthy(t *testing.T) *machine {
 		},
 		node:    func(context.Context) (string, error) { return "v22.1.0", nil },
 		best:    func(context.Context) (isolation.Level, []error) { return isolation.LevelCell, nil },
-		probe:   func(context.Context, isolation.Level) (isolation.Report, error) { return tightWalls(), nil },
+		probe:   func(context.Context, isolation.Level) (isolation.Report, error) { return tightIsolation(), nil },
 		sandbox: func(context.Context) sandboxFacts { return strongSandbox() },
 		dial:    modelDial{proxy: noProxy, wait: 30 * time.Second},
 		tempDir: func() string { return temp },
@@ -90,8 +90,8 @@ func healthy(t *testing.T) *machine {
 
 func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 
-// tightWalls are walls that hold.
-func tightWalls() isolation.Report {
+// tightIsolation is the report of an isolation that blocks every attempt.
+func tightIsolation() isolation.Report {
 	return isolation.Report{Attempts: []isolation.Attempt{
 		{Name: "read a file of the host", Held: true, Detail: "it is not there"},
 		{Name: "reach a server of the host", Held: true, Detail: "loopback is the cell's own"},
@@ -138,7 +138,7 @@ func ill(t *testing.T) *machine {
 		return isolation.LevelSandbox, []error{errors.New("  cell: bubblewrap (bwrap) is not on PATH\n  next: install bubblewrap")}
 	}
 	d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
-		report := tightWalls()
+		report := tightIsolation()
 		report.Attempts[0] = isolation.Attempt{Name: "read a file of the host", Detail: "it is there"}
 		return report, nil
 	}
@@ -169,7 +169,7 @@ func TestDoctorGoldenReports(t *testing.T) {
 	}
 }
 
-// Whatever a run needs is missing or broken in turn: doctor names it, says what mends it, and exits 3.
+// Whatever a run needs is missing or broken in turn: doctor names it, prints the fix, and exits 3.
 func TestDoctorNamesWhatIsWrong(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -189,23 +189,23 @@ func TestDoctorNamesWhatIsWrong(t *testing.T) {
 				return isolation.LevelHost, []error{errors.New("no")}
 			}
 		}, "isolation", stateMissing},
-		{"a hole in the walls", func(d *machine) {
+		{"a hole in the isolation", func(d *machine) {
 			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
 				return isolation.Report{Attempts: []isolation.Attempt{{Name: "be root"}}}, nil
 			}
 		}, "isolation", stateBroken},
-		{"walls that cannot be tried", func(d *machine) {
+		{"isolation that cannot be tested", func(d *machine) {
 			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
 				return isolation.Report{}, errors.New("no bash")
 			}
 		}, "isolation", stateBroken},
-		{"walls that take too long", func(d *machine) {
+		{"isolation that takes too long", func(d *machine) {
 			d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
 				return isolation.Report{}, context.DeadlineExceeded
 			}
 		}, "isolation", stateBroken},
 		{"no credential", func(d *machine) { d.setenv("ANTHROPIC_API_KEY", "") }, "auth", stateMissing},
-		{"a credential that is none", func(d *machine) { d.setenv("ANTHROPIC_API_KEY", " x") }, "auth", stateBroken},
+		{"an invalid credential", func(d *machine) { d.setenv("ANTHROPIC_API_KEY", " x") }, "auth", stateBroken},
 		{"closed port", func(d *machine) { d.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1") }, "model", stateBroken},
 		{"no working folder", func(d *machine) { d.options.WorkDir = func() (string, error) { return "", fs.ErrNotExist } }, "disk", stateBroken},
 		{"full disk", func(d *machine) { freeIn(d, "/shop", 99_999_999) }, "disk", stateBroken},

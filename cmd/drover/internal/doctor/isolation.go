@@ -14,8 +14,8 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// examineIsolation tells which walls a run can have, and tries them from inside. A run that is asked for
-// nothing else wants a cell.
+// examineIsolation reports the isolation level that a run can have, and tests it from inside. By default a run
+// needs a cell.
 func (m *machine) examineIsolation(ctx context.Context) *Check {
 	level, reasons := m.best(ctx)
 	report, err := m.probe(ctx, level)
@@ -23,15 +23,15 @@ func (m *machine) examineIsolation(ctx context.Context) *Check {
 	switch {
 	case level != isolation.LevelCell:
 		c.State, c.Detail = stateMissing, noCell(level, reasons)
-		c.Fix = append(m.cellFixes(ctx, reasons), fmt.Sprintf(`drover run --isolation %s "prompt"   to accept weaker walls`, level))
+		c.Fix = append(m.cellFixes(ctx, reasons), fmt.Sprintf(`drover run --isolation %s "prompt"   to accept weaker isolation`, level))
 	case errors.Is(err, context.DeadlineExceeded):
-		c.State, c.Detail, c.Fix = stateBroken, "the walls did not answer in time", []string{moreTime}
+		c.State, c.Detail, c.Fix = stateBroken, "the test of the isolation did not end in time", []string{moreTime}
 	case err != nil:
-		c.State, c.Detail, c.Fix = stateBroken, wording.FirstLine(wording.Error(err)), []string{"drover run --help shows the weaker walls"}
+		c.State, c.Detail, c.Fix = stateBroken, wording.FirstLine(wording.Error(err)), []string{"drover run --help lists the weaker isolation levels"}
 	case report.Err() != nil:
-		c.State, c.Detail, c.Fix = stateBroken, "cell: there are holes in the walls", []string{"do not run agents here; report what is open"}
+		c.State, c.Detail, c.Fix = stateBroken, "cell: some attempts to get out succeeded", []string{"do not run agents here; report what is open"}
 	default:
-		c.Detail = fmt.Sprintf("cell: files, processes and network of its own; %d attempts to get out came to nothing", len(report.Attempts))
+		c.Detail = fmt.Sprintf("cell: files, processes and network of its own; %d attempts to get out were blocked", len(report.Attempts))
 	}
 	return c
 }
@@ -45,8 +45,8 @@ func noCell(level isolation.Level, reasons []error) string {
 	return text
 }
 
-// cellFixes are what would give this machine a cell: a command where one is known, or else what the walls
-// themselves advise.
+// cellFixes are the ways to give this machine a cell: a command where one is known, or else the advice in the
+// reasons.
 func (m *machine) cellFixes(ctx context.Context, reasons []error) []string {
 	if m.goos == "linux" {
 		if f := m.sandbox(ctx); f.bubblewrap.err != nil && !f.lackedTime() {
@@ -61,7 +61,7 @@ func (m *machine) cellFixes(ctx context.Context, reasons []error) []string {
 	return nil
 }
 
-// probeLevel tries the walls of a level on the real machine.
+// probeLevel tests the isolation of a level on the real machine.
 func probeLevel(ctx context.Context, level isolation.Level) (isolation.Report, error) {
 	in := &isolation.Isolation{Weakest: level, Strongest: level}
 	if level == isolation.LevelHost {

@@ -45,8 +45,8 @@ func TestTheSandboxProbeTriesWhatThereIs(t *testing.T) {
 	allowed := exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true").Run() == nil
 	tools(t, nil, "bwrap", "socat", "true")
 	f := probeSandbox(t.Context())
-	if (f.walls == nil) != allowed {
-		t.Errorf("walls: %v; by hand: %v", f.walls, allowed)
+	if (f.namespaces == nil) != allowed {
+		t.Errorf("namespaces: %v; by hand: %v", f.namespaces, allowed)
 	}
 	for name, tool := range map[string]toolFact{"bubblewrap": f.bubblewrap, "socat": f.socat} {
 		if tool.err != nil || strings.Count(tool.version, ".") < 2 {
@@ -61,7 +61,7 @@ func TestTheSandboxProbeTriesWhatThereIs(t *testing.T) {
 func TestTheSandboxProbeWithoutTools(t *testing.T) {
 	tools(t, nil)
 	f := probeSandbox(t.Context())
-	if f.bubblewrap.err == nil || f.socat.err == nil || f.walls == nil {
+	if f.bubblewrap.err == nil || f.socat.err == nil || f.namespaces == nil {
 		t.Errorf("got %+v, want nothing to be found", f)
 	}
 	if got := f.install("x"); !strings.HasPrefix(got, "install x with") {
@@ -74,8 +74,8 @@ func TestTheSandboxProbeBelievesWhatItTries(t *testing.T) {
 	const refuses = "#!/bin/sh\n[ \"$1\" = --version ] && { echo bubblewrap 9.9.9; exit; }\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n"
 	tools(t, map[string]string{"bwrap": refuses, "socat": "#!/bin/sh\necho what?\n", "apt-get": "#!/bin/sh\n"}, "true")
 	f := probeSandbox(t.Context())
-	if f.bubblewrap != (toolFact{version: "9.9.9"}) || f.walls == nil || !strings.Contains(f.walls.Error(), "No permissions to create new namespace") {
-		t.Errorf("bubblewrap %+v, walls %v; want one that refuses", f.bubblewrap, f.walls)
+	if f.bubblewrap != (toolFact{version: "9.9.9"}) || f.namespaces == nil || !strings.Contains(f.namespaces.Error(), "No permissions to create new namespace") {
+		t.Errorf("bubblewrap %+v, namespaces %v; want one that refuses", f.bubblewrap, f.namespaces)
 	}
 	if f.socat != (toolFact{}) {
 		t.Errorf("socat is %+v, want it there without a version", f.socat)
@@ -163,10 +163,10 @@ func TestTheSandboxProbeWithoutUserNamespaces(t *testing.T) {
 	out, outside := insideBwrap(t, "--disable-userns")
 	if !outside {
 		f := probeSandbox(t.Context())
-		fmt.Printf("user namespaces: %v; walls: %v; fix: %s\n", f.userNamespaces, f.walls, f.userFix)
+		fmt.Printf("user namespaces: %v; namespaces: %v; fix: %s\n", f.userNamespaces, f.namespaces, f.userFix)
 		return
 	}
-	if !strings.Contains(out, "user namespaces: user.max_user_namespaces allows no more; walls: exit status 1: bwrap: ") {
+	if !strings.Contains(out, "user namespaces: user.max_user_namespaces allows no more; namespaces: exit status 1: bwrap: ") {
 		t.Errorf("want no user namespaces:\n%s", out)
 	}
 }

@@ -241,7 +241,7 @@ func TestTheDefaultEndpointIsTheVendors(t *testing.T) {
 	}
 }
 
-// What mends a proxy is the variable that names it.
+// The fix of a proxy is the variable that names it.
 func TestDoctorOnAProxyThatAsksForAName(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
 	defer proxy.Close()

@@ -37,7 +37,7 @@ type Check struct {
 	Name   string `json:"name"`
 	State  State  `json:"state"`
 	Detail string `json:"detail"`
-	// Fix are ways to mend it, best first; each one is enough.
+	// Fix are the ways to fix it, best first; each one is enough.
 	Fix     []string `json:"fix,omitempty"`
 	Version string   `json:"version,omitempty"`
 	Tested  string   `json:"tested,omitempty"`
@@ -48,7 +48,7 @@ type Check struct {
 	Endpoint  string            `json:"endpoint,omitempty"`
 	FreeBytes *uint64           `json:"freeBytes,omitempty"`
 	Parts     map[string]string `json:"parts,omitempty"`
-	// Attempts are tries to get through the walls, from inside.
+	// Attempts are attempts to break the isolation, from inside.
 	Attempts []isolation.Attempt `json:"attempts,omitempty"`
 }
 
@@ -112,7 +112,7 @@ const (
 	narrowestDetail = 30
 )
 
-// WriteText writes a line for each check, what mends it below, and the summary. Lines are folded at
+// WriteText writes a line for each check, its fixes below, and the summary. Lines are folded at
 // width; zero, as in a pipe, means that each stays one line.
 func (r Report) WriteText(out io.Writer, width int) error {
 	var b strings.Builder
@@ -132,7 +132,7 @@ func (r Report) WriteText(out io.Writer, width int) error {
 	return err
 }
 
-// attemptWord says what became of an attempt to get through a wall.
+// attemptWord is the result of an attempt to break the isolation.
 func attemptWord(held bool) string {
 	if held {
 		return "held"

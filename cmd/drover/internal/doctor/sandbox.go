@@ -15,8 +15,8 @@ import (
 type sandboxFacts struct {
 	root       bool
 	bubblewrap toolFact
-	// walls is why bubblewrap cannot make the namespaces of a sandbox; nil if it was tried and can.
-	walls error
+	// namespaces is why bubblewrap cannot make the namespaces of a sandbox; nil if it was tried and can.
+	namespaces error
 	// byHandle says that a cell mounts what was checked by its handle; else it is mounted by name, and a
 	// difference ends the start.
 	byHandle bool
@@ -49,7 +49,7 @@ func probedOnce(probe func(context.Context) sandboxFacts) func(context.Context) 
 
 // lackedTime reports whether something did not answer in time. To install it would not help.
 func (f sandboxFacts) lackedTime() bool {
-	for _, err := range []error{f.bubblewrap.err, f.walls, f.socat.err, f.userNamespaces} {
+	for _, err := range []error{f.bubblewrap.err, f.namespaces, f.socat.err, f.userNamespaces} {
 		if errors.Is(err, errNoTime) {
 			return true
 		}
@@ -87,10 +87,10 @@ func (f sandboxFacts) sorted() (here, lacking []string) {
 	}
 	add(f.bubblewrap.err, strings.TrimSpace("bubblewrap "+f.bubblewrap.version), "no bubblewrap")
 	if f.bubblewrap.err == nil {
-		add(f.walls, "namespaces tried", "bubblewrap makes no namespaces")
+		add(f.namespaces, "namespaces tried", "bubblewrap makes no namespaces")
 	}
 	switch {
-	case f.bubblewrap.err != nil || f.walls != nil:
+	case f.bubblewrap.err != nil || f.namespaces != nil:
 	case f.byHandle:
 		here = append(here, "mounts by handle")
 	default:
@@ -116,7 +116,7 @@ func (f sandboxFacts) parts() map[string]string {
 	}
 	return map[string]string{
 		"bubblewrap":     word(f.bubblewrap.err, f.bubblewrap.version),
-		"namespaces":     word(f.walls, ""),
+		"namespaces":     word(f.namespaces, ""),
 		"userNamespaces": word(f.userNamespaces, ""),
 		"seccomp":        word(f.seccomp, ""),
 		"landlock":       word(f.landlockErr, fmt.Sprint(f.landlock)),
@@ -124,8 +124,8 @@ func (f sandboxFacts) parts() map[string]string {
 	}
 }
 
-// fixes mend what can be mended by a command; the kernel's own lacks cannot. All of them are needed,
-// so they make one line.
+// fixes are the commands that fix what a command can fix; a command cannot fix what the kernel lacks. All of them
+// are needed, so they make one line.
 func (f sandboxFacts) fixes() []string {
 	var packages, commands []string
 	if f.bubblewrap.err != nil {
@@ -137,7 +137,7 @@ func (f sandboxFacts) fixes() []string {
 	if len(packages) > 0 {
 		commands = append(commands, f.install(strings.Join(packages, " ")))
 	}
-	if f.userNamespaces != nil || f.bubblewrap.err == nil && f.walls != nil {
+	if f.userNamespaces != nil || f.bubblewrap.err == nil && f.namespaces != nil {
 		commands = append(commands, f.userFix)
 	}
 	if len(commands) == 0 {

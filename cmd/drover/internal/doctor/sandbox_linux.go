@@ -24,7 +24,7 @@ func probeSandbox(ctx context.Context) sandboxFacts {
 	f.install = func(packages string) string { return installWith(packages, f.root) }
 	f.bubblewrap = toolVersion(ctx, "bwrap", "--version")
 	f.socat = toolVersion(ctx, "socat", "-V")
-	f.walls = tryWalls(ctx)
+	f.namespaces = tryNamespaces(ctx)
 	f.byHandle = isolation.MountsByHandle(ctx)
 	f.userNamespaces = tryUserNamespace(ctx)
 	f.seccomp = seccompFilter()
@@ -49,8 +49,8 @@ func toolVersion(ctx context.Context, name, flag string) toolFact {
 	return toolFact{}
 }
 
-// tryWalls has bubblewrap make every namespace of a sandbox around a program that does nothing.
-func tryWalls(ctx context.Context) error {
+// tryNamespaces has bubblewrap make every namespace of a sandbox around a program that does nothing.
+func tryNamespaces(ctx context.Context) error {
 	_, err := programOutput(ctx, "bwrap", "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
 		"--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--chdir", "/", "true")
 	return err

@@ -35,11 +35,11 @@ func TestDoctorOnSandboxTools(t *testing.T) {
 		{"all", func(*sandboxFacts) {}, stateOK, "bubblewrap 0.8.0, namespaces tried, mounts by handle, user namespaces, seccomp, landlock 7, socat 1.7.4.4", nil, ""},
 		{"no --bind-fd", func(f *sandboxFacts) { f.byHandle = false }, stateOK, "bubblewrap 0.8.0, namespaces tried, mounts by name, compared inside (no --bind-fd), user namespaces", nil, ""},
 		{"unreadable version", func(f *sandboxFacts) { f.bubblewrap.version = "" }, stateOK, "bubblewrap, namespaces tried", nil, ""},
-		{"no bubblewrap", func(f *sandboxFacts) { f.bubblewrap, f.walls = toolFact{err: absent}, absent }, stateWarning, "no bubblewrap (not on PATH); here: user namespaces", []string{aptFix + "bubblewrap"}, "bubblewrap"},
+		{"no bubblewrap", func(f *sandboxFacts) { f.bubblewrap, f.namespaces = toolFact{err: absent}, absent }, stateWarning, "no bubblewrap (not on PATH); here: user namespaces", []string{aptFix + "bubblewrap"}, "bubblewrap"},
 		{"no tools", func(f *sandboxFacts) {
-			f.bubblewrap, f.walls, f.socat = toolFact{err: absent}, absent, toolFact{err: absent}
+			f.bubblewrap, f.namespaces, f.socat = toolFact{err: absent}, absent, toolFact{err: absent}
 		}, stateWarning, "no bubblewrap (not on PATH), no socat (not on PATH); here: ", []string{aptFix + "bubblewrap socat"}, "socat"},
-		{"forbidden", func(f *sandboxFacts) { f.walls, f.userNamespaces = denied, denied }, stateWarning, "bubblewrap makes no namespaces (operation not permitted), no user namespaces (operation not permitted); here: bubblewrap 0.8.0, seccomp", []string{userFix}, "namespaces"},
+		{"forbidden", func(f *sandboxFacts) { f.namespaces, f.userNamespaces = denied, denied }, stateWarning, "bubblewrap makes no namespaces (operation not permitted), no user namespaces (operation not permitted); here: bubblewrap 0.8.0, seccomp", []string{userFix}, "namespaces"},
 		{"forbidden and no socat", func(f *sandboxFacts) { f.userNamespaces, f.socat.err = denied, absent }, stateWarning, "no user namespaces", []string{aptFix + "socat && " + userFix}, "userNamespaces"},
 		{"no seccomp", func(f *sandboxFacts) { f.seccomp = denied }, stateWarning, "no seccomp (operation not permitted); here: bubblewrap", nil, "seccomp"},
 		{"no landlock", func(f *sandboxFacts) { f.landlock, f.landlockErr = 0, denied }, stateWarning, "no landlock (operation not permitted); here: bubblewrap", nil, "landlock"},
@@ -80,26 +80,26 @@ func TestDoctorIsHonestAboutIsolation(t *testing.T) {
 			[]error{errors.New("  cell: jail: bubblewrap (bwrap) is not on PATH\n  next: install it")},
 			absent,
 			[]string{"no cell, at most the level landlock: ", "is not on PATH"},
-			[]string{"sudo apt-get install bubblewrap", `drover run --isolation landlock "prompt"   to accept weaker walls`},
+			[]string{"sudo apt-get install bubblewrap", `drover run --isolation landlock "prompt"   to accept weaker isolation`},
 		},
 		{
 			"forbidden", "linux", isolation.LevelSandbox,
 			[]error{errors.New("  cell: no namespaces\n  next: allow user namespaces"), errors.New("  landlock: never as root")},
 			nil,
 			[]string{"no cell, at most the level sandbox: no namespaces"},
-			[]string{"allow user namespaces", `drover run --isolation sandbox "prompt"   to accept weaker walls`},
+			[]string{"allow user namespaces", `drover run --isolation sandbox "prompt"   to accept weaker isolation`},
 		},
 		{
 			"macOS", "darwin", isolation.LevelSandbox,
 			[]error{errors.New("  cell: there are no cells on darwin")},
 			nil,
 			[]string{"no cell, at most the level sandbox: there are no cells on darwin"},
-			[]string{`drover run --isolation sandbox "prompt"   to accept weaker walls`},
+			[]string{`drover run --isolation sandbox "prompt"   to accept weaker isolation`},
 		},
 		{
 			"Windows", "windows", isolation.LevelHost, nil, nil,
 			[]string{"no cell, at most the level host"},
-			[]string{`drover run --isolation host "prompt"   to accept weaker walls`},
+			[]string{`drover run --isolation host "prompt"   to accept weaker isolation`},
 		},
 	}
 	for _, c := range cases {
@@ -146,7 +146,7 @@ func TestDoctorSaysThatTheSandboxLackedTime(t *testing.T) {
 	d := healthy(t)
 	d.goos = "linux"
 	d.sandbox = func(context.Context) sandboxFacts {
-		return sandboxFacts{bubblewrap: toolFact{err: errNoTime}, walls: errNoTime, install: func(string) string { return "install it" }}
+		return sandboxFacts{bubblewrap: toolFact{err: errNoTime}, namespaces: errNoTime, install: func(string) string { return "install it" }}
 	}
 	if got := d.examineSandbox(t.Context()); got.State != stateWarning || len(got.Fix) != 1 || got.Fix[0] != moreTime {
 		t.Errorf("got %+v, want more time as the fix", got)

@@ -40,8 +40,8 @@ func newLines(opts Options) *lines {
 	return &lines{opts: opts, calls: recent.Map[event.CallID, *call]{Size: shownCalls}, tasks: map[string]*task{}}
 }
 
-// since is the time of an event, from the start. One that is told late, as that of the walls is, is not
-// before what was told already.
+// since is the time of an event, from the start. An event that comes late, as that of the isolation does, is not
+// before an event that was shown already.
 func (l *lines) since(e event.Event) time.Duration {
 	at := e.Time.Sub(l.opts.started)
 	if e.Time.IsZero() {

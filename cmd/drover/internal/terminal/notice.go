@@ -88,7 +88,7 @@ func (l *lines) task(r row, p claudecode.Task) []row {
 func cellRow(r row, p event.Payload) []row {
 	switch p := p.(type) {
 	case isolation.Protection:
-		r.what, r.subject = "walls", wallsText(p)
+		r.what, r.subject = "isolation", isolationText(p)
 		if len(p.Missing) > 0 {
 			r.mark, r.because, r.tone = "lacking", strings.Join(p.Missing, "; "), toneBad
 		}
@@ -135,15 +135,15 @@ func restoredText(r workspace.Restored) string {
 	return text
 }
 
-// wallsText says what a level is, in few words.
-func wallsText(w isolation.Protection) string {
+// isolationText says what a level is, in few words.
+func isolationText(p isolation.Protection) string {
 	words := map[isolation.Level]string{
 		isolation.LevelCell:     "files, processes and network of its own",
 		isolation.LevelLandlock: "files and TCP are limited by the kernel",
 		isolation.LevelSandbox:  "only commands of the Bash tool are confined",
-		isolation.LevelHost:     "no walls",
-	}[w.Level]
-	return joinWords(w.Level.String(), words)
+		isolation.LevelHost:     "no isolation",
+	}[p.Level]
+	return joinWords(p.Level.String(), words)
 }
 
 func hostPort(c proxy.Connection) string {

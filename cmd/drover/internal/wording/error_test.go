@@ -50,7 +50,7 @@ func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
 	} {
 		got := Error(err)
 		if _, next, _ := strings.Cut(got, "\n  next: "); goNames.MatchString(got) || len(next) < 9 {
-			t.Errorf("%T is told as %q, want advice for people", err, got)
+			t.Errorf("%T is worded as %q, want advice for people", err, got)
 		}
 	}
 }
