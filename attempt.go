@@ -255,7 +255,7 @@ func (e *evaluation) message(say func() string) string {
 	return say()
 }
 
-// attempt has the agent answer, and begins anew as often as the model asks for what is hidden.
+// attempt runs the agent until it answers. It starts the prompt again each time the model asks for hidden sections.
 func (e *evaluation) attempt(ctx context.Context, say func() string, emit emitFunc) (*outcome, error) {
 	began, forks := e.resumeToken(), e.forks
 	for {

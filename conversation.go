@@ -100,7 +100,7 @@ func parser[T any](p *prompt.Prompt[T]) func(json.RawMessage) (any, error) {
 }
 
 // A Conversation is a prompt and what is said after its answer. It keeps its agent until it is closed.
-// It says one thing at a time: whoever says another meanwhile gets [agent.ErrBusy].
+// It sends one message at a time: a caller that sends another one meanwhile gets [agent.ErrBusy].
 type Conversation[T any] struct {
 	e *evaluation
 }

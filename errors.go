@@ -83,7 +83,8 @@ func (e *EvaluationError) withCleanup(failure error) *EvaluationError {
 	return &own
 }
 
-// Is reports whether target is [guard.ErrBudgetExhausted] and a budget is spent, whoever has counted it.
+// Is reports whether target is [guard.ErrBudgetExhausted] and a budget is spent. It does not matter
+// which component counted the usage.
 func (e *EvaluationError) Is(target error) bool {
 	return e.Phase == PhaseBudget && target == guard.ErrBudgetExhausted
 }
@@ -365,5 +366,5 @@ type tooManyExpansions struct {
 }
 
 func (e *tooManyExpansions) Error() string {
-	return fmt.Sprintf("the prompt was begun anew %d times to show hidden sections, and the model asks for %v\n  next: raise MaxExpansions, or show them from the start", e.max, e.last.SectionKeys)
+	return fmt.Sprintf("the prompt was restarted %d times to show hidden sections, and the model asks for %v\n  next: raise MaxExpansions, or show them from the start", e.max, e.last.SectionKeys)
 }

@@ -287,7 +287,7 @@ func TestWhatGoesWrongWithTheCLI(t *testing.T) {
 	}
 }
 
-// What keeps a CLI from being started at all is told with the command that mends it.
+// The error of a CLI that cannot be started names the command that fixes the cause.
 func TestACLIThatCannotBeRun(t *testing.T) {
 	missing := claudecode.New(&claude.Options{CLIPath: "/nonexistent/claude"})
 	_, err := drover.Evaluate(t.Context(), missing, newPrompt[review](t), nil)

@@ -26,7 +26,7 @@ import (
 // A Stage is how far an evaluation has come.
 type Stage string
 
-// The stages, in their order. One that is sent back, or begins anew, comes through some of them again.
+// The stages, in their order. An evaluation that is sent back or restarted passes some of them again.
 const (
 	StagePrepare  Stage = "prepare"  // limits, session, workspace
 	StageRender   Stage = "render"   // the prompt becomes text, tools and skills

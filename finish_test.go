@@ -45,7 +45,7 @@ func TestAReaderThatPanicsHasLeft(t *testing.T) {
 	}
 }
 
-// What cannot be recorded at the end has not succeeded, whoever is told.
+// An evaluation whose end cannot be recorded reports no success to any receiver.
 func TestAnEndThatCannotBeRecordedIsNoSuccess(t *testing.T) {
 	ended := 0
 	for room := range 20 {

@@ -39,7 +39,7 @@ type host struct {
 	registry   *tool.Registry
 	engine     *gate.Engine
 	feedback   *guard.Feedbacker
-	// probe is counted by whoever counts for the tracker. If nobody does, the host does.
+	// probe is counted by the component that counts for the tracker. If there is no such component, the host counts.
 	probe  *guard.Tracker
 	before guard.Usage // what the probe had when the turn began
 	calls  *agent.Ledger

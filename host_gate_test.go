@@ -199,7 +199,7 @@ func TestOpenedSectionsHoldInTheSameRun(t *testing.T) {
 	}
 }
 
-func TestARunBeginsAnewWithWhatWasAskedFor(t *testing.T) {
+func TestRestart_ShowsTheSectionsThatTheModelAskedFor(t *testing.T) {
 	s := session.New(nil)
 	asksOnce := func(r *agenttest.Run) {
 		if _, hidden := r.Request.Registry.Lookup(prompt.OpenSections); hidden {

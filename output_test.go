@@ -78,7 +78,7 @@ func answersWith[T any](t *testing.T, cli *claudetest.RealCLI, want T, raw strin
 		}
 		ends := slices.Collect(session.Query[session.PromptExecuted](s).All())
 		if len(ends) != 1 || !sameJSON(t, string(ends[0].Output), raw) || !sameJSON(t, string(resp.Structured), raw) {
-			t.Errorf("recorded as %s, told as %s; want %s", ends[0].Output, resp.Structured, raw)
+			t.Errorf("recorded as %s, returned as %s; want %s", ends[0].Output, resp.Structured, raw)
 		}
 	})
 }

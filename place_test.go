@@ -108,7 +108,7 @@ func TestHiddenSectionsAreOpenedSoManyTimes(t *testing.T) {
 	}).Always())
 	_, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t, sections...), &drover.Options{RestartToOpen: true, MaxExpansions: 2})
 	failed, _ := errors.AsType[*drover.EvaluationError](err)
-	if failed == nil || failed.Phase != drover.PhaseTool || !strings.Contains(err.Error(), "begun anew 2 times") || !strings.Contains(err.Error(), "more2") || !strings.Contains(err.Error(), "MaxExpansions") {
+	if failed == nil || failed.Phase != drover.PhaseTool || !strings.Contains(err.Error(), "restarted 2 times") || !strings.Contains(err.Error(), "more2") || !strings.Contains(err.Error(), "MaxExpansions") {
 		t.Errorf("it ended with %v", err)
 	}
 	if failed.Summary.Expansions != 2 {

@@ -28,7 +28,8 @@ type Summary struct {
 	// Structured is the JSON of the answer, or nil where the prompt asks for text.
 	Structured json.RawMessage
 	// Status is how the last turn ended, and StopReason why the model stopped in it, in the agent's own words:
-	// "end_turn", "tool_use", "max_tokens". It is that of the model's last answer in the turn, and empty if there is none.
+	// "end_turn", "tool_use", "max_tokens". It is that of the model's last answer in the turn, and empty if the
+	// turn has no answer.
 	// An agent that succeeds without a word has stopped with "end_turn".
 	Status     event.DoneStatus
 	StopReason string
@@ -44,7 +45,7 @@ type Summary struct {
 	SessionID, ResumeToken string
 	// NotStored is why the conversation could not be stored. ResumeToken is empty then.
 	NotStored string
-	// Completion is what the checker found at the end. It is done where there is none.
+	// Completion is the checker's last result. Without a checker it is done.
 	Completion guard.Completion
 	// Rounds is how often the agent was sent back because it was not done, Repairs how often because its
 	// answer did not fit, and Expansions how often the run began again to show hidden sections.

@@ -280,7 +280,7 @@ func TestAttemptsAreTold(t *testing.T) {
 			case event.Error:
 				got = append(got, p.Code)
 				if !p.Recoverable {
-					t.Errorf("%+v is told as the end", p)
+					t.Errorf("%+v is reported as the end", p)
 				}
 			case event.Done:
 				got = append(got, string(p.Status))

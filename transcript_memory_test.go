@@ -83,8 +83,8 @@ func TestAPanicOfWhoIsToldIsNoPanicOfTheRun(t *testing.T) {
 	}
 }
 
-// Many tell at once, and somebody reads meanwhile.
-func TestNumbersHaveNoGapsWhoeverTells(t *testing.T) {
+// Many goroutines append at once, and another one reads meanwhile.
+func TestTranscript_ConcurrentAppendsLeaveNoGapsInNumbers(t *testing.T) {
 	tr, err := newTranscript(nil, "p", "a")
 	if err != nil {
 		t.Fatal(err)

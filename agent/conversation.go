@@ -37,7 +37,7 @@ type Snapshotter interface {
 	Snapshot(ctx context.Context, req Request) (string, error)
 }
 
-// A Resetter is a conversation that can begin anew with the same agent.
+// A Resetter is a conversation that can start again from scratch with the same agent.
 type Resetter interface {
 	Conversation
 	// Reset has the agent forget everything that was said. What was fixed when it was opened stays, and so do

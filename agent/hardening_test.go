@@ -22,7 +22,7 @@ import (
 
 var errBroken = errors.New("the pipe broke")
 
-// oddDone says that it is a done event and is none.
+// oddDone reports the kind of a done event and is of another type.
 type oddDone struct{}
 
 func (oddDone) EventKind() event.Kind { return event.KindDone }

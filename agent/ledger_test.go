@@ -96,8 +96,8 @@ func TestLedger_AnIDThatComesAgainIsAnotherCall(t *testing.T) {
 	}
 }
 
-// Whoever is asked about the same call, by hooks at once, by a question then, or tells of it in the stream, means one
-// record, in whatever order and however the input is written.
+// Hooks, questions and the stream that report the same call share one record. Their order and the way the input is
+// written do not matter.
 func TestLedger_OneRecordForEachCall(t *testing.T) {
 	l := NewLedger(nil)
 	heard := l.Heard(toolCall("a", `{"path":"x"}`))
@@ -237,7 +237,7 @@ func TestLedger_Rewrite(t *testing.T) {
 		}
 	}
 	if got := ask(t, l, 0, toolCall("b", `{"n":"same"}`), silent); got.Input != nil || made != 2 {
-		t.Errorf("made %d times, want 2; an input that stays is told as %q", made, got.Input)
+		t.Errorf("made %d times, want 2; an unchanged input is reported as %q", made, got.Input)
 	}
 }
 

@@ -26,7 +26,7 @@ func merge(defaults, req Request) Request {
 	return req
 }
 
-// clone is a request that shares no list with the first. Whoever changes one does not change both.
+// clone is a request that shares no list with the first. A change of one does not change the other.
 func (r Request) clone() Request {
 	r.Settings = r.Settings.clone()
 	r.OutputSchema = slices.Clone(r.OutputSchema)

@@ -62,7 +62,7 @@ func Parallel(ctx context.Context, tasks ...Task) iter.Seq[event.Event] {
 	}
 }
 
-// run sends the events of a task. Whoever receives them does so until all tasks are over.
+// run sends the events of a task. The receiver reads until all tasks are over.
 func (t Task) run(ctx context.Context, refusal error, events chan<- event.Event) {
 	if refusal != nil {
 		t.refused(refusal, events)

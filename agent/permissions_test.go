@@ -14,7 +14,7 @@ import (
 	"github.com/drover-agents/drover/tool"
 )
 
-// decided is what the host of a run says about a call; "no host" where there is none.
+// decided is what the host of a run says about a call; "no host" for a run without one.
 func decided(t *testing.T, opts agent.RunnerOptions, req agent.Request, name string) string {
 	t.Helper()
 	got := "no host"

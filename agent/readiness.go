@@ -34,7 +34,7 @@ type Readiness struct {
 	Tested string
 	// Detail says in words what is wrong; empty if nothing is.
 	Detail string
-	// Repair is the command that mends it.
+	// Repair is the command that fixes it.
 	Repair string
 	// Cause is the error behind it, where there is one.
 	Cause error

@@ -45,5 +45,5 @@ func ExampleProblem() {
 	// review.yaml:2:1: section: there is no such key
 	//   next: write sections
 	// review.yaml:3:10: limits.time: must be a string, got an integer
-	//   next: mend it: The time of a run: 90s, 5m, 1h30m.
+	//   next: fix it: The time of a run: 90s, 5m, 1h30m.
 }

@@ -33,7 +33,7 @@ func (f *File) check(found *problems) {
 	f.checkTools(found)
 	f.checkRules(found)
 	f.checkMounts(found)
-	f.checkWalls(found)
+	f.checkIsolation(found)
 	f.checkServers(found)
 	f.checkCompletion(found)
 	f.checkFeedback(found)
@@ -203,7 +203,7 @@ func checkGlobs(found *problems, pointer string, globs []string) {
 // within reports whether a path is another one, or below it.
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// level is the walls that the file asks for.
+// level is the isolation level that the file asks for.
 func (f *File) level() isolation.Level {
 	if f.Isolation.Level == nil {
 		return isolation.LevelCell
@@ -211,7 +211,7 @@ func (f *File) level() isolation.Level {
 	return *f.Isolation.Level
 }
 
-func (f *File) checkWalls(found *problems) {
+func (f *File) checkIsolation(found *problems) {
 	n := f.Isolation.Network
 	if f.level() == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
 		found.add("/isolation/network", "it has no meaning with level: host, where nothing is kept from the agent", "leave one of the two out")
@@ -224,7 +224,7 @@ func (f *File) checkWalls(found *problems) {
 	}
 }
 
-// checkServers refuses servers that cannot be had within the walls.
+// checkServers refuses servers that the agent cannot use within its isolation.
 func (f *File) checkServers(found *problems) {
 	for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
 		s, here := f.Servers[name], at("/servers", name)
@@ -259,9 +259,9 @@ func (f *File) checkURL(found *problems, pointer, address string) {
 	switch {
 	case f.level() == isolation.LevelHost:
 	case local && !f.Isolation.Network.Localhost:
-		found.add(pointer, "the agent cannot reach "+host+" from within its walls", "add isolation: {network: {localhost: true}}")
+		found.add(pointer, "the agent cannot reach "+host+" from within its isolation", "add isolation: {network: {localhost: true}}")
 	case !local && !slices.ContainsFunc(f.Isolation.Network.Domains, func(d string) bool { return covers(d, host) }):
-		found.add(pointer, "the agent cannot reach "+host+" from within its walls", "add it to isolation.network.domains")
+		found.add(pointer, "the agent cannot reach "+host+" from within its isolation", "add it to isolation.network.domains")
 	}
 }
 
@@ -280,7 +280,7 @@ func (f *File) checkCommand(found *problems, pointer, program string) {
 		found.add(at(pointer, 0), "it names no program", "write the program and its arguments as a list")
 	case f.level() == isolation.LevelHost || !strings.Contains(program, "/"):
 	case path.IsAbs(program):
-		found.add(at(pointer, 0), program+" is a path of the host, which the agent does not see from within its walls", "write the bare name of a program of the system, or mount the program")
+		found.add(at(pointer, 0), program+" is a path of the host, which the agent does not see from within its isolation", "write the bare name of a program of the system, or mount the program")
 	case len(f.Mounts) > 0 && !slices.ContainsFunc(f.Mounts, func(m Mount) bool { return within(path.Clean(program), m.target()) }):
 		found.add(at(pointer, 0), program+" is in no mount, and the agent sees nothing else", "mount it, and write its path in the workspace")
 	}

@@ -9,6 +9,6 @@
 //
 // A file is a program of somebody, so by itself it reaches nothing but the folder that it lies in: mounts,
 // skills and schemas from elsewhere are refused unless [File.Roots] names their folder, links included.
-// What a file says about walls is only read here; whether walls weaker than a cell are had is for the
-// caller to decide.
+// This package only reads the isolation level of a file; the caller decides whether a level weaker than a cell is
+// accepted.
 package agentfile

@@ -138,7 +138,7 @@ type Mount struct {
 	ReadOnly bool     `json:"readOnly"`
 }
 
-// Isolation is the walls around the agent. A nil level means that the file does not say.
+// Isolation is the isolation of the agent. A nil level means that the file names no level.
 type Isolation struct {
 	Level   *isolation.Level `json:"level"`
 	Network Network          `json:"network"`

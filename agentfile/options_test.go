@@ -67,7 +67,7 @@ func TestOptionsOfAShortFileAreEmpty(t *testing.T) {
 	}
 }
 
-func TestMountsServersAndWalls(t *testing.T) {
+func TestFile_OptionsHaveMountsServersAndIsolation(t *testing.T) {
 	f, err := Load("testdata/all.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -78,9 +78,9 @@ func TestMountsServersAndWalls(t *testing.T) {
 	}, f.Options().Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
-	walls := f.IsolationOptions()
-	if walls.Weakest != isolation.LevelCell || !walls.Network.AllowLocalhost || len(walls.Network.AllowedDomains) != 2 {
-		t.Errorf("walls %+v %+v", walls, walls.Network)
+	options := f.IsolationOptions()
+	if options.Weakest != isolation.LevelCell || !options.Network.AllowLocalhost || len(options.Network.AllowedDomains) != 2 {
+		t.Errorf("isolation %+v %+v", options, options.Network)
 	}
 	w, err := f.Workspace()
 	if err != nil {

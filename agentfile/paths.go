@@ -25,7 +25,7 @@ func (f *File) find(path string) (root, rel string, err error) {
 	}
 	resolved, err := realPath(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", "", fmt.Errorf("%w\n  next: put it there, or mend the path, which is relative to the folder of the file", err)
+		return "", "", fmt.Errorf("%w\n  next: put it there, or fix the path, which is relative to the folder of the file", err)
 	}
 	if err != nil {
 		return "", "", err

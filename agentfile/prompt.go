@@ -173,7 +173,7 @@ func (b *builder) misfit(pointer string, err error) {
 	if place, ok := errors.AsType[*schema.PlaceError](err); ok && pointer == "/output/schema" {
 		pointer, reason = pointer+strings.TrimPrefix(place.Place, "#"), place.Reason
 	}
-	b.note(pointer, "it is no JSON Schema for an answer: "+reason, "mend it; the smallest one is {type: object}").Err = err
+	b.note(pointer, "it is no JSON Schema for an answer: "+reason, "fix it; the smallest one is {type: object}").Err = err
 }
 
 // defined tells what a definition has wrong, at the places of the file.
@@ -197,7 +197,7 @@ func (b *builder) defined(err error) {
 			pointer += "/" + strings.ToLower(e.Part)
 			next = cmp.Or(next, "write ${name} for an argument, and $$ for a dollar sign")
 		case e.Part == "Key":
-			pointer, next = "/key", "give the agent a key: the name of the file is none"
+			pointer, next = "/key", "give the agent a key: the name of the file is not a valid key"
 		}
 		found := b.note(pointer, e.Reason+causeOf(e), next)
 		if reason, unknown := strings.CutPrefix(e.Reason, "unknown placeholder "); unknown {

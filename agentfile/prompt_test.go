@@ -67,7 +67,7 @@ func TestArgumentsFillTheText(t *testing.T) {
 	}
 }
 
-// YAML writes 1.0 as 1, and whoever gives the value may write it as it stands in the file.
+// YAML writes 1.0 as 1, and the caller may write the value as it is in the file.
 func TestANumberIsTheSameHoweverItIsWritten(t *testing.T) {
 	f := mustParse(t, `version: 1
 args: {size: {type: number, enum: [0.5, 1.0]}}

@@ -45,8 +45,8 @@ func validate(t *tree, found *problems) {
 	}
 }
 
-// measure finds times and sizes that have the right form and are none, such as 0s: the decoder would not say
-// where they are.
+// measure finds times and sizes that have the right form and an invalid value, such as 0s: the decoder does not
+// report their position.
 func measure(t *tree, found *problems) {
 	var all any
 	if err := json.Unmarshal(t.json, &all); err != nil {
@@ -63,7 +63,7 @@ func measure(t *tree, found *problems) {
 			err = new(Bytes).UnmarshalJSON(fmt.Append(nil, value))
 		}
 		if err != nil {
-			found.note(pointer, err.Error(), "mend it: "+here.Description).Err = err
+			found.note(pointer, err.Error(), "fix it: "+here.Description).Err = err
 		}
 	})
 }
@@ -110,13 +110,13 @@ func adviceFor(v schema.Violation) string {
 		return known(v.Pointer)
 	case "pattern":
 		if around := hintAt(parent(v.Pointer)); around.PropertyNames != nil && around.Properties == nil {
-			return "mend the name: " + around.PropertyNames.Description
+			return "fix the name: " + around.PropertyNames.Description
 		}
 	}
 	if here.Description == "" { // an element of a list
 		here = hintAt(parent(v.Pointer))
 	}
-	return "mend it: " + here.Description
+	return "fix it: " + here.Description
 }
 
 // known says which keys there are in place of one that is not known.

@@ -196,7 +196,7 @@ func describe(n ast.Node) string {
 	case *ast.TagNode:
 		return "a tag"
 	case *ast.InfinityNode, *ast.NanNode:
-		return "a number that is none"
+		return "an infinity or not-a-number"
 	}
 	return "a " + strings.ToLower(n.Type().String())
 }

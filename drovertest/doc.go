@@ -4,6 +4,6 @@
 // tests: an adapter keeps what the package drover promises when [TestAdapter] passes on it. Where
 // [agenttest.TestAdapter] looks at an adapter alone, this suite looks at whole evaluations.
 //
-// The model is scripted, by steps that know no protocol. Whoever makes an adapter translates them to what
-// its agent talks to, and says which of the [Capabilities] the adapter has.
+// The model is scripted, by steps that know no protocol. The author of an adapter translates them to the protocol
+// of its agent, and lists the [Capabilities] of the adapter.
 package drovertest

@@ -439,7 +439,7 @@ func (r *oracleRun) ask(call event.ToolCall) reply {
 	return reply{Refused: true, Text: err.Error() + "\n" + more}
 }
 
-// decide asks the host, and whoever judges answers.
+// decide asks the host. The component that judges the call answers.
 func (r *oracleRun) decide(ctx context.Context, call event.ToolCall) (_ agent.Opinion, err error) {
 	defer func() {
 		if p := recover(); p != nil {

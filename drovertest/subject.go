@@ -12,8 +12,7 @@ import (
 // A Subject is an adapter to be tested.
 type Subject struct {
 	// New makes an adapter whose model does the steps, one for each time that it is called. What is left at
-	// the end of the test must not have been needed. The adapter is closed by whoever makes it, at the end of
-	// the test.
+	// the end of the test must not have been needed. New closes the adapter at the end of the test.
 	New func(t *testing.T, steps ...Step) (agent.Adapter, Model)
 	// Tool is the name under which the model calls a tool of the prompt.
 	Tool func(name string) string
@@ -64,7 +63,7 @@ type Step struct {
 	// Answer is the structured answer, as the type of the prompt has it. An agent that takes only objects
 	// gets it in one.
 	Answer any
-	// Wait says nothing until whoever called hangs up.
+	// Wait sends no answer until the client closes the connection.
 	Wait bool
 	// Tokens is how much input the call is said to have cost. Zero leaves that to the model.
 	Tokens int64

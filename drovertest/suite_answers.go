@@ -121,7 +121,7 @@ func testFailureIsTold(t *testing.T, s *suite) {
 func testTranscript(t *testing.T, s *suite) {
 	resp, _ := evaluated(t, s, promptOf[prompt.Text](t, prompt.Markdown("task", "Task", "Say what the marker-of-the-prompt is.")), nil, say("The marker-of-the-answer."))
 	if resp.Transcript == nil {
-		t.Fatal("there is none")
+		t.Fatal("the response has no transcript")
 	}
 	next := map[string]int64{}
 	var texts strings.Builder

@@ -95,7 +95,7 @@ type Run struct {
 	obstinate bool
 }
 
-// Yield gives an event or an error to whoever reads the run, if it still does, and reports whether it
+// Yield gives an event or an error to the reader of the run, if it still reads, and reports whether the reader
 // wants more.
 func (r *Run) Yield(e event.Event, err error) bool {
 	if r.unwanted && !r.obstinate {

@@ -12,7 +12,7 @@ import (
 	"github.com/drover-agents/drover/gateway"
 )
 
-// asides are what the cell and the gateway tell while the CLI talks. Whoever tells never waits.
+// asides are the events that the cell and the gateway emit while the CLI talks. The emitter never waits.
 type asides struct {
 	told chan struct{} // holds something while there is something to take
 

@@ -168,7 +168,7 @@ func opinionOf(out claude.HookOutput) agent.Opinion {
 	return said
 }
 
-// inputOf is the JSON of a new input, nil if there is none. What has no JSON form is no input of anything.
+// inputOf is the JSON of a new input, nil if there is no new input. A value without a JSON form is not an input.
 func inputOf(updated any) json.RawMessage {
 	if updated == nil {
 		return nil

@@ -103,9 +103,9 @@ func TestACallThatNobodyAllowedIsDecided(t *testing.T) {
 	}
 }
 
-// A hook that allows what the host denies, or what somebody shall be asked about, vouches for nothing: the CLI
-// would not run the call either. Whoever is asked has the last word.
-func TestWhatTheHostOpposesIsNotVouchedForByAnotherHook(t *testing.T) {
+// A hook that allows a call which the host denies, or about which an approver is asked, does not approve it: the
+// CLI would not run the call either. The approver has the last word.
+func TestOwnCalls_AnotherHookDoesNotApproveWhatTheHostDenies(t *testing.T) {
 	for name, x := range map[string]struct {
 		verdict event.Verdict
 		answer  claude.PermissionResult
@@ -146,8 +146,8 @@ type hostFunc func(event.ToolCall) event.Decision
 
 func (f hostFunc) Decide(_ context.Context, call event.ToolCall) event.Decision { return f(call) }
 
-// Beside a Rewrite, only the new input is vouched for: nobody has judged the old one.
-func TestTheInputBeforeARewriteIsNotVouchedFor(t *testing.T) {
+// Beside a Rewrite, only the new input is approved: the host has not judged the old one.
+func TestOwnCalls_InputBeforeARewriteIsNotApproved(t *testing.T) {
 	var judged []string
 	host := hostFunc(func(c event.ToolCall) event.Decision {
 		judged = append(judged, string(c.Input))

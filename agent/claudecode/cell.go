@@ -22,13 +22,13 @@ const codeBreach = "CELL_LIMIT"
 // In is the adapter with another isolation. Nil means the default one: a cell without network for
 // tools, paid for as the host's environment says.
 //
-// Where base has a Spawner and there is no isolation, the Spawner is the caller's own way to keep the CLI
-// apart: no walls, home or gateway of ours are around it, and an event says so.
+// Where base has a Spawner and there is no isolation, the Spawner is the caller's own way to isolate the CLI.
+// The adapter then adds no isolation, home or gateway, and an event reports that.
 func (a *Adapter) In(i *isolation.Isolation) *Adapter {
 	return &Adapter{base: a.base, isolation: i, kept: a.kept, noTranscript: a.noTranscript, highEffort: a.highEffort}
 }
 
-// workspace is the folder in which the agent of a run in dir works, or "" if its walls are not ours.
+// workspace is the folder in which the agent of a run in dir works, or "" if a Spawner isolates it.
 func (a *Adapter) workspace(dir string) string {
 	if a.isolation == nil && a.base.Spawner != nil {
 		return ""

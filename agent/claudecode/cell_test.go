@@ -100,7 +100,7 @@ func TestStart_LimitOfTheCellIsTheError(t *testing.T) {
 	}
 }
 
-// What the cell tells is part of the run: its walls right after the beginning, each model call with its
+// The events of the cell are part of the run: its protection right after the beginning, each model call with its
 // price, and the gateway's own count at the end, which is the CLI's.
 func TestARunTellsOfItsCell(t *testing.T) {
 	cli := claudetest.CLI(t)
@@ -110,10 +110,10 @@ func TestARunTellsOfItsCell(t *testing.T) {
 	base.PermissionMode = claude.ModeBypassPermissions
 	got := in(t, nil, base, agent.Request{Settings: agent.Settings{Model: "claude-sonnet-4-5-20250929"}})
 	if len(got) < 2 || got[0].Kind != event.KindInit || got[1].Kind != isolation.KindProtection {
-		t.Fatalf("the run begins with %v, want init and the walls", got)
+		t.Fatalf("the run begins with %v, want init and the protection", got)
 	}
-	if walls := got[1].Payload.(isolation.Protection); walls.Level != isolation.LevelCell || !strings.Contains(walls.Upstream, strings.TrimPrefix(model.URL(), "http://")) {
-		t.Errorf("the walls are %+v, want a cell in front of %s", walls, model.URL())
+	if protection := got[1].Payload.(isolation.Protection); protection.Level != isolation.LevelCell || !strings.Contains(protection.Upstream, strings.TrimPrefix(model.URL(), "http://")) {
+		t.Errorf("the protection is %+v, want a cell in front of %s", protection, model.URL())
 	}
 	if results := of[event.ToolResult](got); len(results) != 1 || !strings.Contains(string(results[0].Output), `1000\n`+cli.Work) {
 		t.Errorf("the command says %+v, want uid 1000 and the same folder as outside", results)
@@ -177,17 +177,17 @@ func putGreeting(h *isolation.Home) error {
 }
 
 // Skills are put into the home before the CLI starts.
-func TestTheHomeOfACellIsFurnished(t *testing.T) {
+func TestCell_HomeIsPopulatedBeforeTheStart(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Call("Skill", script.Input{"skill": "greet"}), script.Text("Done."))
 	base := cli.Options(model)
 	base.SettingSources, base.PermissionMode = nil, claude.ModeBypassPermissions
 	var home string
-	walls := &isolation.Isolation{Furnish: func(h *isolation.Home) error {
+	runIsolation := &isolation.Isolation{Furnish: func(h *isolation.Home) error {
 		home = h.Path()
 		return putGreeting(h)
 	}}
-	if done := in(t, walls, base, agent.Request{}).done(t); done.Status != event.DoneSuccess {
+	if done := in(t, runIsolation, base, agent.Request{}).done(t); done.Status != event.DoneSuccess {
 		t.Errorf("the run ended with %+v", done)
 	}
 	if !model.SawText("HELLO-FROM-THE-SKILL") {
@@ -207,14 +207,14 @@ func TestAConversationGoesOnInAnotherCell(t *testing.T) {
 	base.PermissionMode = claude.ModeBypassPermissions
 	var laidOut []string
 	var home *isolation.Home
-	walls := &isolation.Isolation{
+	runIsolation := &isolation.Isolation{
 		Furnish: func(h *isolation.Home) error {
 			home = h
 			return putGreeting(h)
 		},
 		Started: func(claude.Process) { laidOut, _ = filepath.Glob(filepath.Join(home.TempDir(), "drover-resume-*")) },
 	}
-	runner, err := agent.NewRunner(claudecode.New(base).In(walls), nil)
+	runner, err := agent.NewRunner(claudecode.New(base).In(runIsolation), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestCLAUDE002_WithoutACLIItCanBeRegisteredButNotRun(t *testing.T) {
 	}
 	ready := a.Ready(t.Context())
 	if ready.Available() || ready.State != agent.StateMissing || !strings.Contains(ready.Detail, path) || !strings.HasPrefix(ready.Repair, "npm install") {
-		t.Errorf("readiness is %+v, want missing with the path and the way to mend it", ready)
+		t.Errorf("readiness is %+v, want missing with the path and the way to fix it", ready)
 	}
 	err = refused(t, a, agent.Request{Prompt: "go"})
 	if !errors.Is(err, agent.ErrUnavailable) || !errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(err.Error(), "next: npm install") {

@@ -158,7 +158,7 @@ func TestOurToolsAreServed(t *testing.T) {
 	}
 }
 
-// Without walls root may not use bypassPermissions outside of a sandbox. With a host, default does the
+// Without isolation root may not use bypassPermissions outside of a sandbox. With a host, default does the
 // same.
 func TestRootOutsideOfASandbox(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -166,8 +166,8 @@ func TestRootOutsideOfASandbox(t *testing.T) {
 	}
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(write(cli, "out.txt"), bash("rm -rf ./ran && touch ran && cat /etc/hostname > copy")), script.Text("Done.")).RequireAllUsed()
-	walls := &isolation.Isolation{Weakest: isolation.LevelHost, Sandbox: &isolation.Sandbox{Disabled: true}}
-	runner, err := agent.NewRunner(claudecode.New(cli.Options(model)).In(walls), nil)
+	runIsolation := &isolation.Isolation{Weakest: isolation.LevelHost, Sandbox: &isolation.Sandbox{Disabled: true}}
+	runner, err := agent.NewRunner(claudecode.New(cli.Options(model)).In(runIsolation), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestRootOutsideOfASandbox(t *testing.T) {
 	}
 }
 
-// A host that is not a gate decides too, and what it denies is told as denied.
+// A host that is not a gate decides too, and a call that it denies is reported as denied.
 func TestAnyHostDecides(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Reply(write(cli, "out.txt"), bash("touch ran.txt")), script.Text("Done.")).RequireAllUsed()

@@ -107,8 +107,8 @@ func TestARewriteDecidesNothing(t *testing.T) {
 	}
 }
 
-// A host judges the new input, whoever it asks is asked about the new one, and what it allows runs with it: also
-// a tool of ours, which runs only what was allowed.
+// A host judges the new input, and its approver is asked about the new one. An allowed call runs with it: also a
+// tool of ours, which runs only what was allowed.
 func TestAHostJudgesTheNewInput(t *testing.T) {
 	bothCLIs(t, func(t *testing.T, cli *claudetest.RealCLI) {
 		cli.WriteFile(t, "two.txt", "TWO")

@@ -59,9 +59,9 @@ func TestAZeroConfigHasTheDefaultsOfTheSeeds(t *testing.T) {
 	}))
 	got.check(t)
 	asked := model.Requests()
-	walls := of[isolation.Protection](got)
-	if len(asked) == 0 || len(walls) != 1 {
-		t.Fatalf("the model was asked %d times, behind %d walls", len(asked), len(walls))
+	protections := of[isolation.Protection](got)
+	if len(asked) == 0 || len(protections) != 1 {
+		t.Fatalf("the model was asked %d times, with %d reports of protection", len(asked), len(protections))
 	}
 	for _, row := range []struct {
 		ids       string
@@ -71,7 +71,7 @@ func TestAZeroConfigHasTheDefaultsOfTheSeeds(t *testing.T) {
 		{"S000-070 S001-079 S003-012", "permission_mode", got.mode(t), "bypassPermissions"},
 		{"S000-074 S003-017", "stop_on_structured_output: calls of the model, although hooks say to go on", len(asked), 1},
 		{"S000-074 S003-017", "stop_on_structured_output: the output", string(got.done(t).Output), `{"colour":"red"}`},
-		{"S003-018 S003-066 S000-129", "isolation and its sandbox", walls[0].Level, isolation.LevelCell},
+		{"S003-018 S003-066 S000-129", "isolation and its sandbox", protections[0].Level, isolation.LevelCell},
 		{"S003-024 S003-176", "model", asked[0].Model, "claude-opus-4-6"},
 		{"S003-025 S003-029", "reasoning", asked[0].Effort(), "high"},
 		{"S001-086", "include_partial_messages: pieces of text", len(of[event.TextDelta](got)), 0},

@@ -62,7 +62,7 @@ func (c *conversation) run(starting context.Context, r *run) {
 	defer close(c.said) // before the CLI is closed, which takes a while
 	c.client.Store(client)
 	close(c.started)
-	if starting.Err() == nil { // whoever leaves may have come too early to see the client
+	if starting.Err() == nil { // a caller that cancels may have come too early to see the client
 		c.passOn(client, r)
 	}
 }

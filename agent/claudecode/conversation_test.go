@@ -175,7 +175,7 @@ func TestASecondPromptIsRefusedWhileOneIsWorkedOn(t *testing.T) {
 	}
 }
 
-// Close ends a conversation also while a prompt is worked on, by whoever reads the events or another.
+// Close ends a conversation also while a prompt runs; the reader of the events or another goroutine may call it.
 func TestCloseEndsAConversationInTheMiddleOfAPrompt(t *testing.T) {
 	for name, inside := range map[string]bool{"by the reader": true, "by another": false} {
 		t.Run(name, func(t *testing.T) {

@@ -112,9 +112,8 @@ func (n *normaliser) missingResult(end *claude.TurnEnd) {
 	n.tell(place{turn: n.turn}, d)
 }
 
-// isRepair reports whether a result ends nothing: a CLI that resumes a session which was cut off may
-// first mend it, and report that as a turn in which nobody said anything. In a new session the same
-// result is the end.
+// isRepair reports whether a result only ends a repair: a CLI that resumes a session which was cut off may first
+// repair it, and report that as a turn without messages. In a new session the same result is the end.
 func (n *normaliser) isRepair(m *claude.ResultMessage) bool {
 	return n.req.Resume != "" && !n.spoke && !m.IsError && m.Subtype() == claude.ResultSuccess &&
 		m.Result == "" && m.StructuredOutput == nil && m.Usage.Total() == 0 &&

@@ -47,7 +47,7 @@ func TestARunWithoutAResultIsAnError(t *testing.T) {
 
 const repairLine = `{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":0,"usage":{"input_tokens":0,"output_tokens":0},"total_cost_usd":0,"modelUsage":{},"session_id":"s"}`
 
-func TestMendingAResumedSessionIsNoEnd(t *testing.T) {
+func TestDone_RepairOfAResumedSessionIsNotTheEnd(t *testing.T) {
 	init := `{"type":"system","subtype":"init","model":"m","cwd":"/w","tools":[],"session_id":"s"}`
 	said := `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"hi"}]},"session_id":"s"}`
 	for _, test := range []struct {

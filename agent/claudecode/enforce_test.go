@@ -46,7 +46,7 @@ func TestTheHookSaysWhatTheDeciderDecides(t *testing.T) {
 		{"ask", deciding(event.Decision{Verdict: event.Ask, Reason: "why?"}), claude.AskTool("why?")},
 		{"deny", deciding(event.Decision{Reason: "no"}), claude.DenyTool("no")},
 		{"deny without a reason", deciding(event.Decision{Tool: "Bash"}), claude.DenyTool("The call of Bash is not permitted.")},
-		{"a verdict that is none", deciding(event.Decision{Verdict: 9, Reason: "?", Input: rawJSON(`{}`)}), claude.DenyTool("?")},
+		{"an invalid verdict", deciding(event.Decision{Verdict: 9, Reason: "?", Input: rawJSON(`{}`)}), claude.DenyTool("?")},
 		{"an input that is no object", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`[]`)}), nil},
 		{"an input that is no JSON", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`{"a"`)}), nil},
 		{"a panic", tool.DeciderFunc(func(context.Context, event.ToolCall) event.Decision { panic("oh") }), nil},
@@ -140,7 +140,7 @@ func TestThePermissionCallback(t *testing.T) {
 		{"allow with another input", deciding(event.Decision{Verdict: event.Allow, Input: rawJSON(`{"b":2}`)}), nil, bash, claude.Allow{UpdatedInput: rawJSON(`{"b":2}`)}},
 		{"deny", deciding(event.Decision{Reason: "no"}), nil, bash, claude.Deny{Message: "no"}},
 		{"deny beats what the callback says", deciding(event.Decision{Reason: "no"}), next(claude.Allow{}, nil), bash, claude.Deny{Message: "no"}},
-		{"a verdict that is none", deciding(event.Decision{Verdict: 9, Reason: "?"}), next(claude.Allow{}, nil), bash, claude.Deny{Message: "?"}},
+		{"an invalid verdict", deciding(event.Decision{Verdict: 9, Reason: "?"}), next(claude.Allow{}, nil), bash, claude.Deny{Message: "?"}},
 		{
 			"ask without a callback", deciding(ask), nil, bash,
 			claude.Deny{Message: "Bash needs approval (hm), and nobody is there to give it (no permission callback is set). Go on without it."},

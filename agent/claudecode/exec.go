@@ -18,10 +18,10 @@ var _ agent.Executor = (*Adapter)(nil)
 // Exec implements [agent.Executor]: a second cell over the same folder; see [isolation.Isolation.Exec]. What
 // the command writes there stays. It is no call of the agent's, so that no checkpoint is made for it.
 //
-// Where the walls are those of a Spawner of the caller's, it is refused: nothing is known about them.
+// It is refused where a Spawner of the caller isolates the CLI: the protection of that Spawner is unknown.
 func (a *Adapter) Exec(ctx context.Context, req agent.Request, argv []string) (guard.Executed, error) {
 	if a.isolation == nil && a.base.Spawner != nil {
-		return guard.Executed{}, errors.New("claudecode: a command cannot be run behind the walls of a Spawner\n  next: give the evaluation a function of its own that runs commands")
+		return guard.Executed{}, errors.New("claudecode: a command cannot be run in the isolation of a Spawner\n  next: give the evaluation a function of its own that runs commands")
 	}
 	dir, err := workDir(req)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestACommandRunsWhereTheAgentWorks(t *testing.T) {
 		{"in its folder", &claude.Options{Dir: w.Root()}, agent.Request{Settings: agent.Settings{Dir: other}}, other},
 		{"in the folder of the adapter", &claude.Options{Dir: other}, agent.Request{}, other},
 		{"not outside of its workspace", nil, agent.Request{Settings: agent.Settings{Workspace: w, Dir: ".."}}, ""},
-		{"not behind walls that nobody knows", &claude.Options{Dir: other, Spawner: &claude.HostSpawner{}}, agent.Request{}, ""},
+		{"not in an isolation of unknown strength", &claude.Options{Dir: other, Spawner: &claude.HostSpawner{}}, agent.Request{}, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,6 +68,6 @@ func TestACommandIsIsolatedAsTheAdapterIs(t *testing.T) {
 	}
 	in.Strongest, in.Weakest = isolation.LevelSandbox, isolation.LevelSandbox
 	if done, err := claudecode.New(&claude.Options{Dir: dir}).In(in).Exec(t.Context(), agent.Request{}, []string{"env"}); err == nil {
-		t.Errorf("a command ran without walls: %q", done.Output)
+		t.Errorf("a command ran without isolation: %q", done.Output)
 	}
 }

@@ -229,12 +229,12 @@ func TestARunThatIsStoppedBeforehandStartsNothing(t *testing.T) {
 	}
 }
 
-// A turn that the CLI begins by itself in a resumed session is not the answer, and neither is the mending
-// of one that was cut off.
+// A turn that the CLI begins by itself in a resumed session is not the answer, and neither is the repair of a
+// session that was cut off.
 func TestAnotherTurnComesFirst(t *testing.T) {
 	for name, first := range map[string]func(s *claudetest.ScriptSession){
 		"of a task": resultOfTask,
-		"to mend":   func(s *claudetest.ScriptSession) { result(s, "") },
+		"to repair": func(s *claudetest.ScriptSession) { result(s, "") },
 	} {
 		for from, x := range map[string]struct{ base, request string }{"the base's": {base: "token"}, "the request's": {request: "token"}} {
 			t.Run(name+", "+from+" session", func(t *testing.T) {

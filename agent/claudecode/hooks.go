@@ -46,7 +46,7 @@ type hooked struct {
 const defaultRefusals = 10
 
 // bindHooks puts the hooks of a request into the options of its run, except Rewrite, which is the ledger's to call.
-// It returns nil if there are none.
+// It returns nil if the request has no hooks.
 func bindHooks(o *claude.Options, req agent.Request, tell func(event.Payload)) (*hooked, error) {
 	if req.Hooks == nil {
 		return nil, nil

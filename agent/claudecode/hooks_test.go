@@ -100,7 +100,7 @@ func TestACallThatWasStoppedIsCancelled(t *testing.T) {
 	}
 }
 
-// Whoever else has hooks sees the new input, Rewrite is called once for each call, and one answer tells it.
+// The other hooks see the new input. Rewrite is called once for each call, and one answer reports its result.
 func TestARewriteIsMadeOnceAndToldOnce(t *testing.T) {
 	made := 0
 	var seen []string
@@ -148,7 +148,7 @@ func TestARewriteIsMadeOnceAndToldOnce(t *testing.T) {
 	}
 }
 
-// An input that is none, or an answer that leaves the call to others, does not let the old one through.
+// An invalid input, or an answer that leaves the call to others, does not let the old one through.
 func TestTheOldInputIsNeverUsedBesideARewrite(t *testing.T) {
 	later := claude.AllowTool()
 	later.Async = true

@@ -185,7 +185,7 @@ func (n *normaliser) looseResult(at place, b *claude.ToolResultBlock) {
 	n.toolResult(at, r, cmp.Or(textOf(o.Error), textOf(r.Output), b.Text()), time.Time{})
 }
 
-// milliseconds is a duration that somebody else measured; nonsense is none.
+// milliseconds is a duration that another program measured; zero for an invalid value.
 func milliseconds(ms float64) time.Duration {
 	const longest = float64(1<<62) / float64(time.Millisecond)
 	if ms > 0 && ms < longest {

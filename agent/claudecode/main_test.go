@@ -65,7 +65,7 @@ func itself(t testing.TB, env map[string]string) *claude.Options {
 var impatient = gateway.New(&gateway.Options{MaxWait: time.Millisecond})
 
 // newAdapter makes an adapter that runs the real CLI in a cell. The test program itself as the CLI is run
-// without walls, and has no model; and so is what a spawner of the test starts.
+// without isolation and has no model; so is a CLI that a spawner of the test starts.
 func newAdapter(t testing.TB, base *claude.Options) *claudecode.Adapter {
 	t.Helper()
 	here, err := os.Executable()
@@ -81,7 +81,7 @@ func newAdapter(t testing.TB, base *claude.Options) *claudecode.Adapter {
 	return claudecode.New(base).In(&isolation.Isolation{Gateway: impatient})
 }
 
-// onHost is the isolation of a CLI that needs neither walls nor a model.
+// onHost is the isolation level host, for a CLI that needs neither protection nor a model.
 func onHost(t testing.TB) *isolation.Isolation {
 	t.Helper()
 	nowhere, err := gateway.Endpoint("http://127.0.0.1:1", gateway.APIKey(claudetest.FakeKey))

@@ -57,14 +57,14 @@ type normaliser struct {
 	out []event.Event
 }
 
-// next is the normaliser of the run's next prompt. It counts anew, and knows what is still at work. A call
-// that has no result yet is one of the last prompt: a result that comes now is told to nobody.
+// next is the normaliser of the run's next prompt. It counts from zero, and knows which tasks still run.
+// A call that has no result yet belongs to the last prompt: a result that comes now is not reported.
 func (n *normaliser) next() normaliser {
 	next := normaliser{
 		req: n.req, ledger: n.ledger, wrapped: n.wrapped, now: n.now, newID: n.newID,
 		session: n.session, agents: n.agents, taskCalls: n.taskCalls, lines: n.lines, usage: n.usage.next(), modelTime: n.modelTime,
 	}
-	next.req.Resume = "" // nothing is mended any more
+	next.req.Resume = "" // a later prompt has no session to repair
 	if n.ledger != nil {
 		n.ledger.NextPrompt()
 	}

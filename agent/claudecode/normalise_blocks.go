@@ -299,7 +299,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// rawField is one field of an object, null if there is none.
+// rawField is one field of an object, null if the object lacks it.
 func rawField(object json.RawMessage, name string) json.RawMessage {
 	return orNull(objectOf(object)[name])
 }

@@ -67,7 +67,7 @@ func (named) WriteIn(*os.Root) error { return nil }
 
 func quiet(context.Context, agent.Submission) (string, error) { return "", nil }
 
-// Whoever adds a field to Request must say here what becomes of it.
+// A new field of Request must be listed here with its mapping or refusal.
 func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 	place, err := workspace.Open(t.Context(), &workspace.Options{TempDir: t.TempDir()})
 	if err != nil {
@@ -336,7 +336,7 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		"permissions without a host":     {req: agent.Request{Settings: agent.Settings{Permissions: &gate.Permissions{}}}, want: "no Host that enforces them"},
 		"negative turns":                 {req: agent.Request{Settings: agent.Settings{MaxTurns: -1}}, want: "MaxTurns"},
 		"negative budget":                {req: agent.Request{Settings: agent.Settings{Budget: &guard.Budget{MaxCostUSD: -1}}}, want: "Request.Budget: guard: Budget.MaxCostUSD is -1"},
-		"schema that is none":            {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
+		"invalid schema":                 {req: agent.Request{OutputSchema: json.RawMessage(`7`)}, want: "OutputSchema"},
 		"tool with two names":            {req: agent.Request{Settings: agent.Settings{Tools: []string{"Read,Write"}}}, want: "Tools[0]"},
 		"server of the same name":        {claude.Options{MCPServers: map[string]claude.MCPServer{"drover": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Registry: tool.MustRegistry(nil)}, `MCP server "drover" already`},
 		"server of the request's name":   {claude.Options{MCPServers: map[string]claude.MCPServer{"desk": claude.MCPHTTP{URL: "http://127.0.0.1:1"}}}, agent.Request{Registry: tool.MustRegistry(nil), Settings: agent.Settings{ToolServer: "desk"}}, `MCP server "desk" already`},

@@ -103,7 +103,7 @@ func (a *Adapter) unknown(r agent.Readiness, detail string, cause error) agent.R
 	return r
 }
 
-// repair is the command that mends what Find complains of.
+// repair is the command that fixes an error of Find.
 func (a *Adapter) repair(err error) string {
 	launch, ok := errors.AsType[*claude.LaunchError](err)
 	if ok && strings.HasPrefix(launch.Hint, "chmod +x ") {

@@ -110,7 +110,7 @@ func TestReadyHeedsItsContext(t *testing.T) {
 	}
 }
 
-func TestACLIThatCannotBeExecutedSaysHowToMendIt(t *testing.T) {
+func TestReady_CLIThatCannotBeExecutedNamesTheFix(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no execute permissions on Windows: run it elsewhere")
 	}
@@ -159,7 +159,7 @@ func TestATooOldCLIIsNotRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := refused(t, newAdapter(t, base), agent.Request{Prompt: "go"})
 			if !errors.Is(err, agent.ErrUnavailable) || !errors.Is(err, claude.ErrTooOld) || !strings.Contains(err.Error(), "next: npm install") {
-				t.Errorf("Run gives %v, want ErrUnavailable with the way to mend it", err)
+				t.Errorf("Run gives %v, want ErrUnavailable with the way to fix it", err)
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func TestCLAUDE003_RecordedRunsOnTheRealCLI(t *testing.T) {
 				lines = append(lines, string(line))
 			}
 			if diff := cmp.Diff(events(recorded(t, name)), events(lines)); diff != "" {
-				t.Errorf("events (-recorded +real):\n%s\n  next: if the CLI is another one, record anew with -record, then -update", diff)
+				t.Errorf("events (-recorded +real):\n%s\n  next: if the CLI is another one, record again with -record, then -update", diff)
 			}
 		})
 	}

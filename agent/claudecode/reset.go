@@ -15,7 +15,7 @@ import (
 
 var _ agent.Resetter = (*run)(nil)
 
-// clearCommand is what the CLI is told to begin anew.
+// clearCommand makes the CLI start a conversation from scratch.
 const clearCommand = "/clear"
 
 // Reset implements [agent.Resetter]. It is refused while a task works in the background, and once a callback
@@ -28,10 +28,10 @@ func (r *run) Reset(ctx context.Context) error {
 	}
 	defer r.speaking.Unlock()
 	if err := r.clearable(ctx); err != nil {
-		return fmt.Errorf("claudecode: the conversation cannot begin anew: %w\n  next: close it and open another one", err)
+		return fmt.Errorf("claudecode: the conversation cannot be reset: %w\n  next: close it and open another one", err)
 	}
 	if err := r.clear(ctx); err != nil {
-		r.broken = fmt.Errorf("claudecode: the conversation did not begin anew: %w\n  next: close it and open another one", err)
+		r.broken = fmt.Errorf("claudecode: the conversation was not reset: %w\n  next: close it and open another one", err)
 		return r.broken
 	}
 	return nil

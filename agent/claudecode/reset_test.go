@@ -123,7 +123,7 @@ func TestAResetBeginsAConversationThatKnowsNothing(t *testing.T) {
 	}
 }
 
-// What would outlive the conversation keeps it from beginning anew.
+// A conversation with something that would outlive it refuses to be reset.
 func TestAResetIsRefusedWhereSomethingWouldBeLeft(t *testing.T) {
 	t.Run("a task in the background", func(t *testing.T) {
 		cli := claudetest.CLI(t)

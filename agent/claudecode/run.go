@@ -40,7 +40,7 @@ type run struct {
 	speaking  sync.Mutex // held while a prompt is worked on
 	closeFail error
 
-	// What a turn leaves to the next one. Held by whoever speaks.
+	// The state that a turn leaves to the next one. The goroutine that holds speaking owns it.
 	normal    normaliser
 	init      *claude.SystemInit // how the first turn began
 	session   continuity

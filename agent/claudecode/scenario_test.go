@@ -259,7 +259,7 @@ var scenarios = map[string]scenario{
 		turns:  []script.Turn{script.Text("Hello to you.").Metered(metered).Always()},
 	},
 	"resumed_oldest": {
-		why:    "A resumed session of the oldest supported CLI, which begins its totals anew.",
+		why:    "A resumed session of the oldest supported CLI, which restarts its totals.",
 		oldest: true,
 		before: "hello",
 		prompt: "again",

@@ -36,8 +36,8 @@ func skillOf(t testing.TB, name string) *prompt.Skill {
 	return s
 }
 
-// The model finds the skills of a request by their descriptions and reads them, whoever decides about its
-// calls and whatever tools there are otherwise.
+// The model finds the skills of a request by their descriptions and reads them, with every kind of host and with
+// any other tools.
 func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 	shell := &gate.Permissions{ShellExecute: gate.LevelAllow}
 	for name, req := range map[string]agent.Request{
@@ -57,18 +57,18 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 			}
 			model := claudetest.NewModel(t, script.Call("Skill", script.Input{"skill": "greet"}), script.Text("Done."))
 			base := cli(t).Options(model)
-			walls := &isolation.Isolation{}
+			runIsolation := &isolation.Isolation{}
 			if name == "an isolation that knows" {
-				walls.Furnish = func(h *isolation.Home) error { return skillOf(t, "house").WriteTo(claudecell.SkillsDir(h)) }
+				runIsolation.Furnish = func(h *isolation.Home) error { return skillOf(t, "house").WriteTo(claudecell.SkillsDir(h)) }
 			}
 			req.Skills = []agent.Skill{skillOf(t, "greet"), skillOf(t, "other")}
-			got := in(t, walls, base, req)
+			got := in(t, runIsolation, base, req)
 			got.check(t)
 			if got.result("Skill") != event.ToolSuccess || !model.SawText("Say HELLO-FROM-greet.") {
 				t.Errorf("the skill ended with %q: %+v", got.result("Skill"), of[event.ToolResult](got))
 			}
 			known := []string{"greet", "other"}
-			if walls.Furnish != nil {
+			if runIsolation.Furnish != nil {
 				known = append(known, "house")
 			}
 			for _, skill := range known {

@@ -78,7 +78,7 @@ type RateLimit struct {
 	Status string `json:"status"`
 	// Type is the limit: "five_hour".
 	Type string `json:"rateLimitType,omitzero"`
-	// ResetsAt is when it begins anew, in milliseconds since 1970; zero if not told.
+	// ResetsAt is when the limit resets, in milliseconds since 1970; zero if not reported.
 	ResetsAt int64 `json:"resetsAt,omitzero"`
 	// Utilization is the share that is used; nil if not told.
 	Utilization *float64 `json:"utilization,omitempty"`

@@ -13,8 +13,8 @@ import (
 // KindTokens is the kind of [Tokens].
 const KindTokens event.Kind = "claude-code:tokens"
 
-// Tokens are what the model calls have used that have ended so far. They are for whoever watches: a run
-// that yields text while it is written tells them after each call. What counts is [event.Done.Usage].
+// Tokens are what the model calls have used that have ended so far. They are for live displays: a
+// run that yields text while it is written reports them after each call. The final count is [event.Done.Usage].
 type Tokens struct {
 	// Input includes what was read from a cache or written to it.
 	Input  int64 `json:"input"`

@@ -81,8 +81,9 @@ func TestTheTokensOfAModelCallAreToldOnce(t *testing.T) {
 	}
 }
 
-// FuzzALineIsToldAsItIs has any bytes go through the recorder, cut anywhere, in lines as the client reads them.
-func FuzzALineIsToldAsItIs(f *testing.F) {
+// FuzzRecorder_KeepsLinesUnchanged sends any bytes through the recorder, cut anywhere, in lines as the client reads
+// them.
+func FuzzRecorder_KeepsLinesUnchanged(f *testing.F) {
 	f.Add([]byte(`{"type":"user","uuid":"u","message":{"content":[{"type":"tool_result","content":"a`+"\u2028"+`b"},{"type":"text"}]}}`), uint16(3))
 	f.Add([]byte(`{"type":"assistant","message":{"content":[{"type":"thinking"},{"type":"tool_use","input":{"x":"\ud800"}}],"usage":{}}}`), uint16(40))
 	f.Add([]byte("{\"type\":\"system\",\"bad\":\"\xff\xfe\"}"), uint16(9))

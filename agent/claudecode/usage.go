@@ -81,14 +81,14 @@ func (u *usageMeter) observe(raw json.RawMessage) {
 	u.costs.Observe(seen)
 }
 
-// reset says that the conversation begins anew, and its totals with it.
+// reset records that the conversation starts again from scratch, and its totals with it.
 func (u *usageMeter) reset(m *claude.ConversationReset) {
 	u.totals.Observe(m)
 	u.costs.Observe(m)
 	u.last = claude.Totals{}
 }
 
-// models reads totals by model; nil if there are none. It is false if they are malformed.
+// models reads totals by model; nil if they are missing. It is false if they are malformed.
 func (u *usageMeter) models(line fields, names ...string) (map[string]claude.ModelUsage, bool) {
 	raw, there, ok := field(line, names...)
 	if !there {

@@ -58,7 +58,7 @@ func TestUsageOfResults(t *testing.T) {
 			result(`"total_cost_usd":1.1,"modelUsage":{"m":{"inputTokens":110,"outputTokens":11,"costUSD":1.1}},"model_usage_since_last_result":{"m":{"inputTokens":10,"outputTokens":1,"costUSD":0.1}}`),
 			result(`"total_cost_usd":1.3,"modelUsage":{"m":{"inputTokens":130,"outputTokens":13,"costUSD":1.3}},"model_usage_since_last_result":{"m":{"inputTokens":20,"outputTokens":2,"costUSD":0.2}}`),
 		}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(30, 3), event.TokenRecord{Model: "m", Tokens: plain(30, 3), Cost: cost(0.3)}), Cost: cost(0.3)}},
-		{"a reset begins anew", []string{
+		{"a reset starts from zero", []string{
 			result(`"total_cost_usd":1,"modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}`),
 			`{"type":"conversation_reset","new_conversation_id":"c"}`,
 			result(`"total_cost_usd":2,"modelUsage":{"m":{"inputTokens":20,"outputTokens":6}}`),
@@ -72,7 +72,7 @@ func TestUsageOfResults(t *testing.T) {
 			result(`"total_cost_usd":3,"modelUsage":{"m":"many"}`),
 		}, event.Usage{Cost: cost(3)}},
 		{"a malformed share spoils the cost too", []string{result(`"total_cost_usd":1,"modelUsage":{},"model_usage_since_last_result":7`)}, event.Usage{}},
-		{"a cost that is none", []string{result(`"total_cost_usd":-1,"modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}`)}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(10, 5), event.TokenRecord{Model: "m", Tokens: plain(10, 5)})}},
+		{"an invalid cost", []string{result(`"total_cost_usd":-1,"modelUsage":{"m":{"inputTokens":10,"outputTokens":5}}`)}, event.Usage{Tokens: tokens(event.CoverageComplete, plain(10, 5), event.TokenRecord{Model: "m", Tokens: plain(10, 5)})}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n, tick := newNormaliser()

@@ -30,8 +30,8 @@ type waiting struct {
 // some 150 MB of memory. [Adapter.Close] ends those that nobody has come for.
 //
 // A request is the same if all its fields are but Prompt and RunID: what they point to is the same thing, not
-// an equal one, and there is no function among them. So a CLI never works for anybody but whoever it was
-// prepared for. A Runner makes a Host of its own for requests with Permissions: such a run is none of those.
+// an equal one, and there is no function among them. So a CLI only serves the caller it was
+// prepared for. A Runner makes a Host of its own for requests with Permissions: such a run never uses a warm CLI.
 // What is warm has read the environment, and opened the workspace, when Warm was called. A conversation that is
 // resumed cannot be prepared, since it may go on elsewhere until then.
 func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {

@@ -194,7 +194,7 @@ func undoneCalls(t *testing.T, cli *claudetest.RealCLI) {
 	}
 }
 
-// Whoever keeps a call from being made, the calls beside it and after it get their turns.
+// A call may be blocked by any component; the calls beside it and after it get their turns.
 func TestACallThatIsNotMadeIsInNobodysWay(t *testing.T) {
 	for name, cli := range map[string]*claudetest.RealCLI{"pinned": claudetest.CLI(t), "oldest": claudetest.OldestCLI(t)} {
 		t.Run(name, func(t *testing.T) { unmadeCalls(t, cli) })

@@ -30,7 +30,7 @@ func TestAnalyse(t *testing.T) {
 	cli := claudetest.CLI(t)
 	cli.WriteFile(t, "cart.py", "total = 0\n# TODO: round to cents\n# TODO: taxes\n")
 	cli.WriteFile(t, "shop.py", "# TODO: open on Sundays\n")
-	cli.WriteFile(t, "broken.py", "# TODO: mend\n\xff\xfe\n") // fails after it has found something
+	cli.WriteFile(t, "broken.py", "# TODO: fix\n\xff\xfe\n") // fails after it has found something
 	call := func(id, file string) script.Turn {
 		return script.Reply(script.ToolCall{ID: id, Name: "mcp__drover__analyze", Input: script.Input{"file_path": file}})
 	}

@@ -63,7 +63,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, t task) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, tape()) }()
-	opts.PermissionMode = claude.ModeBypassPermissions // nobody is asked: the walls hold
+	opts.PermissionMode = claude.ModeBypassPermissions // no approval is needed: the cell isolates the agent
 	runner, err := agent.NewRunner(claudecode.New(opts).In(in), nil)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, t task) (err 
 		}
 		switch what := e.Payload.(type) {
 		case isolation.Protection:
-			fmt.Fprintf(out, "walls: %s\n", what.Level)
+			fmt.Fprintf(out, "isolation: %s\n", what.Level)
 		case proxy.Connection:
 			fmt.Fprintf(out, "%s: %s\n", what.Host, what.Verdict)
 		case gateway.Limit:

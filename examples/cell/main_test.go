@@ -48,7 +48,7 @@ func TestCell(t *testing.T) {
 		script.Text("Done."),
 	)
 	do := task{prompt: "Look around.", domains: []string{"good.example"}, budget: guard.Budget{MaxCostUSD: 1}, record: recording}
-	want := "walls: cell\nevil.example: denied\nsuccess: Done.\n"
+	want := "isolation: cell\nevil.example: denied\nsuccess: Done.\n"
 	if diff := cmp.Diff(want, printed(t, cli, model, do)); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
@@ -73,7 +73,7 @@ func TestTheBudgetEndsTheRun(t *testing.T) {
 		script.Call("Bash", script.Input{"command": "echo hello"}).Metered(script.Usage{Input: 500, Output: 600}).Always(),
 	)
 	got := printed(t, cli, model, task{prompt: "Go on.", budget: guard.Budget{MaxTotalTokens: 1000}})
-	if want := "walls: cell\nlimit: MaxTotalTokens\nmax_budget: "; !strings.HasPrefix(got, want) {
+	if want := "isolation: cell\nlimit: MaxTotalTokens\nmax_budget: "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q first", got, want)
 	}
 }

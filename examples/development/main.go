@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command development has an agent with NO WALLS: its tools reach every host and every file of the user. It is
-// for trying things out on a machine that has nothing to lose, and does nothing unless it is told so.
+// Command development runs an agent with NO ISOLATION: its tools reach every host and every file of the user. It is
+// for trying things out on disposable machines, and does nothing without the flag -no-isolation.
 //
-//	development -no-walls ~/scratch
+//	development -no-isolation ~/scratch
 package main
 
 import (
@@ -26,10 +26,10 @@ var template = prompt.Must[prompt.Text]("development", "tools",
 	prompt.Markdown("task", "Task", "Say which compilers there are on this machine."))
 
 func main() {
-	noWalls := flag.Bool("no-walls", false, "run the agent with NO WALLS")
+	noIsolation := flag.Bool("no-isolation", false, "run the agent with NO ISOLATION")
 	flag.Parse()
-	if !*noWalls {
-		log.Fatal("the agent would have NO WALLS: say -no-walls if that is what you want")
+	if !*noIsolation {
+		log.Fatal("the agent would have NO ISOLATION: set -no-isolation to accept that")
 	}
 	opts := &claude.Options{Dir: cmp.Or(flag.Arg(0), ".")}
 	if err := run(context.Background(), os.Stdout, opts); err != nil {
@@ -49,8 +49,8 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 		if err != nil {
 			return err
 		}
-		if walls, ok := e.Payload.(isolation.Protection); ok && walls.Level == isolation.LevelHost {
-			fmt.Fprintln(out, "NO WALLS")
+		if protection, ok := e.Payload.(isolation.Protection); ok && protection.Level == isolation.LevelHost {
+			fmt.Fprintln(out, "NO ISOLATION")
 		}
 	}
 	resp, err := answer.Response()

@@ -30,7 +30,7 @@ func TestDevelopment(t *testing.T) {
 	if err := run(t.Context(), &out, opts); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := out.String(), "NO WALLS\nThere is Go.\n"; got != want {
+	if got, want := out.String(), "NO ISOLATION\nThere is Go.\n"; got != want {
 		t.Errorf("development printed %q, want %q", got, want)
 	}
 	got, _, _ := model.ToolResult("Bash")

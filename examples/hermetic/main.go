@@ -63,8 +63,8 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options, key string, n
 	if err != nil {
 		return err
 	}
-	walls, _ := session.Query[isolation.Protection](s).Latest()
-	for _, held := range walls.Enforced {
+	protection, _ := session.Query[isolation.Protection](s).Latest()
+	for _, held := range protection.Enforced {
 		fmt.Fprintln(out, "-", held)
 	}
 	fmt.Fprintln(out, resp.Text)

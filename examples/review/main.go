@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command review has an agent review a file and mend it. The agent may edit files without a question;
+// Command review has an agent review a file and fix it. The agent may edit files without a question;
 // whatever tools it uses are in the session afterwards.
 //
 //	review server/main.go
@@ -22,7 +22,7 @@ import (
 
 // CodeReview is the answer.
 type CodeReview struct {
-	Verdict string   `json:"verdict" enum:"good,mended,bad"`
+	Verdict string   `json:"verdict" enum:"good,fixed,bad"`
 	Issues  []string `json:"issues" doc:"what was wrong, one sentence each"`
 }
 

@@ -21,13 +21,13 @@ func TestReview(t *testing.T) {
 	model := claudetest.NewModel(t,
 		script.Call("Read", script.Input{"file_path": file}),
 		script.Call("Edit", script.Input{"file_path": file, "old_string": "discount * 2", "new_string": "discount"}),
-		script.Structured(script.Input{"verdict": "mended", "issues": []string{"The discount was taken twice."}}),
+		script.Structured(script.Input{"verdict": "fixed", "issues": []string{"The discount was taken twice."}}),
 	).RequireAllUsed()
 	var out strings.Builder
 	if err := run(t.Context(), &out, cli.Options(model), file); err != nil {
 		t.Fatal(err)
 	}
-	want := "mended: 1 issues\nTool used: Read\nTool used: Edit\nTool used: StructuredOutput\n" // which is how it answers
+	want := "fixed: 1 issues\nTool used: Read\nTool used: Edit\nTool used: StructuredOutput\n" // which is how it answers
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("review printed (-want +got):\n%s", diff)
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command watch shows what an agent does while it does it: the walls around it, its calls and how they ended,
-// and the text as it is written. What it cost comes last.
+// Command watch shows what an agent does while it does it: its isolation level, its calls and their results, and
+// the text as it is written. The cost comes last.
 //
 //	watch ~/src/shop
 package main
@@ -60,7 +60,7 @@ func run(ctx context.Context, out io.Writer, opts *claude.Options) error {
 func show(out io.Writer, e event.Event) {
 	switch what := e.Payload.(type) {
 	case isolation.Protection:
-		fmt.Fprintf(out, "walls: %s\n", what.Level)
+		fmt.Fprintf(out, "isolation: %s\n", what.Level)
 	case event.ToolCall:
 		fmt.Fprintf(out, "%s %s\n", what.Name, cmp.Or(what.Description, string(what.Input)))
 	case event.ToolResult:

@@ -27,7 +27,7 @@ func TestWatch(t *testing.T) {
 	if err := run(t.Context(), &out, claudetest.CLI(t).Options(model)); err != nil {
 		t.Fatal(err)
 	}
-	want := "walls: cell\nBash what is there\nBash: success\nThere is nothing.\n2 model calls, 1 tool calls, 2150 tokens\n"
+	want := "isolation: cell\nBash what is there\nBash: success\nThere is nothing.\n2 model calls, 1 tool calls, 2150 tokens\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("watch printed (-want +got):\n%s", diff)
 	}

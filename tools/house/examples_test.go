@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// wallless is the one example that shows how to have no walls.
-const wallless = "development"
+// unisolated is the one example that runs its agent without isolation.
+const unisolated = "development"
 
 // Every example but one runs its agent in a cell: by the adapter, or by opening one.
 func TestEveryExampleIsInACell(t *testing.T) {
@@ -28,14 +28,14 @@ func TestEveryExampleIsInACell(t *testing.T) {
 		if !opened && !strings.Contains(text, "claudecode.New(") && !strings.Contains(text, "claudecode.FromConfig(") {
 			t.Errorf("%s starts a CLI without a cell", path)
 		}
-		if filepath.Base(filepath.Dir(path)) == wallless {
-			if !strings.Contains(text, "with NO WALLS") || !strings.Contains(text, "-no-walls") {
-				t.Errorf("%s does not say loudly that there are no walls", path)
+		if filepath.Base(filepath.Dir(path)) == unisolated {
+			if !strings.Contains(text, "with NO ISOLATION") || !strings.Contains(text, "-no-isolation") {
+				t.Errorf("%s has no prominent warning that the agent is not isolated", path)
 			}
 			continue
 		}
 		if strings.Contains(text, "Spawner") || strings.Contains(text, "LevelHost") || strings.Contains(text, "isolation.Development") {
-			t.Errorf("%s gives up the walls", path)
+			t.Errorf("%s disables isolation", path)
 		}
 	}
 }

@@ -51,7 +51,7 @@ var layers = map[string][]string{
 	// An adapter knows no session: it asks its host.
 	"agent/claudecode/claudecell": {"isolation", "gateway", "claude"},
 	"agent/claudecode":            {"agent", "agent/claudecode/catalogue", "agent/claudecode/claudecell", "workspace", "isolation", "gateway", "guard", "gate", "event", "tool", "claude", "claude/transcript", "schema", "internal/*"},
-	// What is known of the tools of Claude Code: data, for whoever judges or shows their calls.
+	// The catalogue of the tools of Claude Code: data, for packages that judge or show their calls.
 	"agent/claudecode/catalogue": {"session", "tool", "event"},
 	// Spans and metrics of what happens; it alone, and the root that holds its options, link OpenTelemetry.
 	"telemetry": {"gateway", "event"},

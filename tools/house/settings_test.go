@@ -15,7 +15,7 @@ const settingsOwner = "agent.Settings"
 // formerSettings are names under which a setting was also declared.
 var formerSettings = []string{"AllowedTools", "Cwd", "MaxBudgetUSD", "MaxCostUSD", "Reasoning", "WorkDir"}
 
-// fieldsLikeSettings have the name of a setting, and are none: structs, or single fields of one, with the reason.
+// fieldsLikeSettings have the name of a setting without being settings: structs, or single fields of one, with the reason.
 var fieldsLikeSettings = map[string]string{
 	"event.Init": "a report of the agent", "event.TokenRecord": "a report", "event.OutputTokens.Reasoning": "a count of tokens",
 	"event.ToolCall": "a report", "session.PromptRendered": "a record", "session.RenderedTools": "a record", "session.ToolInvoked": "a record",

@@ -289,7 +289,7 @@ func decodeLogin(content []byte, readErr error, now time.Time) (token, reason st
 	return file.Login.Token, ""
 }
 
-// nothingFound names what was looked for, and how to mend it.
+// nothingFound names the credentials that were looked for, and the ways to set one.
 func (s *search) nothingFound() error {
 	const (
 		byKey     = "set ANTHROPIC_API_KEY, or give a key with claudecell.WithAPIKey"

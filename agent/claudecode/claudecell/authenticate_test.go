@@ -184,10 +184,10 @@ func TestAWayToPayThatCannotBeUsedIsRefused(t *testing.T) {
 		{"a key and another mode", machine{}, isolation.Isolation{APIKey: planted, Auth: isolation.Auth{Only: claudecell.ModeBedrock}}, []string{"bedrock", "leave one of them out"}},
 		{"a login that was not asked for", machine{login: login(time.Now().Add(time.Hour))}, isolation.Isolation{}, []string{"no authentication"}},
 		{"a login that ran out", machine{login: login(time.Now().Add(-time.Hour))}, isolation.Isolation{Auth: isolation.Auth{UseStoredLogin: true}}, []string{"has run out", "run claude on the host"}},
-		{"a login that is none", machine{login: `{"mcpOAuth":{}}`}, isolation.Isolation{Auth: isolation.Auth{UseStoredLogin: true}}, []string{"has no login in it"}},
+		{"a file without a login", machine{login: `{"mcpOAuth":{}}`}, isolation.Isolation{Auth: isolation.Auth{UseStoredLogin: true}}, []string{"has no login in it"}},
 		{"a login that is not JSON", machine{login: `x`}, isolation.Isolation{Auth: isolation.Auth{UseStoredLogin: true}}, []string{"is not valid JSON"}},
 		{"a base URL with a password", machine{env: []string{"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=https://u:" + planted + "@h"}}, isolation.Isolation{}, []string{"ANTHROPIC_BASE_URL (shell)"}},
-		{"a base URL that is none", machine{env: []string{"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=proxy"}}, isolation.Isolation{}, []string{"ANTHROPIC_BASE_URL (shell)"}},
+		{"an invalid base URL", machine{env: []string{"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=proxy"}}, isolation.Isolation{}, []string{"ANTHROPIC_BASE_URL (shell)"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -21,8 +21,8 @@ const (
 	maxAWSFiles = 256
 )
 
-// copyAWS gives a CLI without walls the AWS files of the host, if Bedrock was found there: it works as the
-// host's own would, and so do the tools that it runs. Behind walls the gateway alone has them.
+// copyAWS gives a CLI without isolation the AWS files of the host, if Bedrock was found there: it works as the
+// host's own would, and so do the tools that it runs. With isolation the gateway alone has them.
 func copyAWS(in isolation.Inside) (notes []string, err error) {
 	if in.Level != isolation.LevelHost || in.Isolation.Upstream != nil || in.Upstream.Wire() != gateway.WireBedrock {
 		return nil, nil
@@ -38,7 +38,7 @@ func copyAWS(in isolation.Inside) (notes []string, err error) {
 }
 
 // CopyAWS copies the files in which AWS keeps profiles, keys and logins into the home: config,
-// credentials and sso/cache/*.json, nothing else. Only a run without walls needs that; a cell gets no
+// credentials and sso/cache/*.json, nothing else. Only a run without isolation needs that; a cell gets no
 // credential. A link that leads out of the folder is refused.
 func CopyAWS(home *isolation.Home, folder string) error {
 	root, err := os.OpenRoot(folder)

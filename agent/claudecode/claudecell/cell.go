@@ -56,7 +56,7 @@ func Program(o *claude.Options) isolation.Program {
 const configDir = ".claude"
 
 // find finds the CLI, unless the options name one, and passes over one in the workspace, which an
-// earlier agent may have put there. That there is none at all is told when it is started.
+// earlier agent may have put there. A missing CLI is reported when it is started.
 func find(named, workspace string) (string, error) {
 	o := claude.FindOptions{Path: named}
 	if named == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// checkOptions refuses options that would lead around the walls.
+// checkOptions refuses options that would bypass the isolation.
 func checkOptions(level isolation.Level, o *claude.Options) error {
 	var errs []error
 	refuse := func(field, why, next string) {

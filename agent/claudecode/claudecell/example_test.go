@@ -96,7 +96,7 @@ func ExampleNewHome() {
 	// Output: true
 }
 
-// Whoever has settings of the CLI's own sandbox can keep them: the same is enforced by a cell.
+// Existing settings of the CLI's own sandbox can be kept: a cell enforces the same.
 func ExampleFromSettings() {
 	var settings struct {
 		Sandbox claude.Sandbox `json:"sandbox"`

@@ -60,7 +60,7 @@ func leftOver(s claude.Sandbox) string {
 	if _, all := s.IgnoreViolations[everyCommand]; all && len(s.IgnoreViolations) == 1 {
 		s.IgnoreViolations = nil
 	}
-	s.FailIfUnavailable = nil // a run never starts without the walls it asks for
+	s.FailIfUnavailable = nil // a run never starts below its required isolation level
 	var files claude.SandboxFilesystem
 	if s.Filesystem != nil {
 		files = *s.Filesystem

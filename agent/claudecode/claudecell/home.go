@@ -17,7 +17,7 @@ import (
 type HomeOptions struct {
 	Network *isolation.NetworkPolicy
 	Sandbox *isolation.Sandbox
-	// Level is which walls the CLI will have.
+	// Level is the isolation level of the CLI.
 	Level isolation.Level
 	// Workspace is what relative paths of Sandbox are meant from. AddDirs are further folders of the
 	// agent.
@@ -33,7 +33,7 @@ type HomeOptions struct {
 	dir string
 }
 
-// populate puts the settings of the CLI into its home, and the AWS files where there are no walls.
+// populate puts the settings of the CLI into its home, and the AWS files where there is no isolation.
 func populate(in isolation.Inside, addDirs []string) (notes []string, err error) {
 	if in.Level == isolation.LevelSandbox {
 		if err := checkSocketNames(runtime.GOOS, in.Home.TempDir()); err != nil {

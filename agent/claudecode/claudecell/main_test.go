@@ -55,7 +55,7 @@ func checkAuthError(t *testing.T, err error, says ...string) {
 	}
 }
 
-// checkRefused checks that an error names the field, says the text and what to do; or that there is none.
+// checkRefused checks that an error names the field and has the text and the advice; or that there is no error.
 func checkRefused(t *testing.T, err error, field, says string) {
 	t.Helper()
 	if field == "" {

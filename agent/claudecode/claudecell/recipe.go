@@ -16,7 +16,7 @@ func InheritHostAuth(base isolation.Isolation) (*isolation.Isolation, error) {
 }
 
 // WithAPIKey is base with this key, whatever the host has. It fails with an [*isolation.AuthError] if the key is
-// none.
+// invalid.
 func WithAPIKey(key string, base isolation.Isolation) (*isolation.Isolation, error) {
 	if reason := badSecret(key); reason != "" {
 		return nil, &isolation.AuthError{Reason: "the API key " + reason, Fixes: []string{"give a key, or use claudecell.InheritHostAuth to take what the host has"}}
@@ -45,8 +45,8 @@ func authProblem(i *isolation.Isolation) error {
 	return err
 }
 
-// checked fails fast. What cannot be enforced here is found when the run starts, since it depends on the
-// walls that can be had.
+// checked fails fast. A protection that cannot be enforced is found when the run starts, since it depends on the
+// isolation level that is available.
 func checked(i isolation.Isolation, problem error) (*isolation.Isolation, error) {
 	if err := errors.Join(problem, ValidateEnv(i.Env)); err != nil {
 		return nil, err

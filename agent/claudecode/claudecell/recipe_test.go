@@ -73,7 +73,7 @@ func TestAFactoryNamesBothWaysToPay(t *testing.T) {
 	checkAuthError(t, err, "set ANTHROPIC_API_KEY", "or set CLAUDE_CODE_USE_BEDROCK=1 and AWS_REGION")
 }
 
-func TestAFactoryRefusesVariablesThatHoldTheWalls(t *testing.T) {
+func TestFactory_RefusesVariablesThatIsolationDependsOn(t *testing.T) {
 	_, err := claudecell.WithAPIKey("k", isolation.Isolation{Host: hostWith(), Env: map[string]string{"HOME": "/root"}})
 	if _, ok := errors.AsType[*isolation.RefusedError](err); !ok {
 		t.Errorf("got %v, want a RefusedError", err)

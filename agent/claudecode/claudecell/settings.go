@@ -122,7 +122,7 @@ func (s *settingsBuilder) files() *claude.SandboxFilesystem {
 }
 
 // permissions keep the tools that the CLI's own sandbox does not confine: those for files, and
-// WebFetch. Where walls of ours stand around the CLI, Bash need not ask.
+// WebFetch. Where a cell or Landlock isolates the CLI, Bash need not ask.
 func (s *settingsBuilder) permissions() *claude.SettingsPermissions {
 	jailed := s.Level == isolation.LevelCell || s.Level == isolation.LevelLandlock
 	switch {

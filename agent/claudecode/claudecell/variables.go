@@ -33,8 +33,8 @@ var refused = []isolation.RefusedVariable{
 	{Name: "CLAUDE_CODE_DISABLE_AUTO_MEMORY", Instead: "what an agent remembers of other runs is off in every cell"},
 	{Name: "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", Instead: "a cell has no way for it"},
 	{Name: "DISABLE_AUTOUPDATER", Instead: "the CLI cannot be changed from within"},
-	{Name: "CLAUDE_CODE_BUBBLEWRAP", Instead: "use Isolation.Sandbox: walls are not claimed by a variable"},
-	{Name: "IS_SANDBOX", Instead: "use Isolation.Sandbox: walls are not claimed by a variable"},
+	{Name: "CLAUDE_CODE_BUBBLEWRAP", Instead: "use Isolation.Sandbox: a variable does not turn isolation on"},
+	{Name: "IS_SANDBOX", Instead: "use Isolation.Sandbox: a variable does not turn isolation on"},
 	{Name: "CLAUDECODE", Instead: "the agent is not nested in another one; leave it out"},
 }
 
@@ -50,7 +50,7 @@ func choosesModel(name string) bool {
 	return name == "ANTHROPIC_BETAS" || strings.HasPrefix(name, "ANTHROPIC_") && strings.HasSuffix(name, "_MODEL")
 }
 
-// ValidateEnv refuses variables that hold the walls of the CLI, as [isolation.Isolation.Open] does.
+// ValidateEnv refuses variables that the isolation of the CLI depends on, as [isolation.Isolation.Open] does.
 func ValidateEnv(env map[string]string) error {
 	return isolation.Program{Refused: refused}.ValidateEnv(env)
 }

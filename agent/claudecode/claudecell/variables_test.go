@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestVariablesOfTheCLIThatHoldTheWallsAreRefused(t *testing.T) {
+func TestValidateEnv_RefusesVariablesThatIsolationDependsOn(t *testing.T) {
 	for name, instead := range map[string]string{
 		"CLAUDE_CONFIG_DIR":             "Isolation.Furnish",
 		"CLAUDE_CODE_TMPDIR":            "Isolation.TempDir",
