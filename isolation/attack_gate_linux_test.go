@@ -98,7 +98,7 @@ func forge(line string) string {
 
 // Tools of this program run in no cell. What a gate denies of them stays denied: by settings that the
 // agent writes for the CLI, by a command that writes to the CLI's output, and by a CLI that was taken over
-// and asks for the tool itself. A gate that allows all else changes nothing about the walls.
+// and asks for the tool itself. A gate that allows all else changes nothing about the isolation.
 func TestACommandCannotRunAToolThatTheGateDenies(t *testing.T) {
 	h := newTarget(t)
 	real := h.takeOver(t)

@@ -28,7 +28,7 @@ import (
 )
 
 // attackVariable makes this test program the tool of an agent that wants to get out. It does what its
-// arguments say, and prints "OPEN" for each wall that does not hold, else why the attempt failed.
+// arguments say, and prints "OPEN" for each protection that does not hold, else why the attempt failed.
 const attackVariable = "ISOLATION_TEST_ATTACK"
 
 func init() {

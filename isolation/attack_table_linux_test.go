@@ -267,8 +267,8 @@ func (h *target) checkConnections(t *testing.T, got record) {
 	if n := len(payloads[gateway.Refused](got)); n < 3 {
 		t.Errorf("%d refusals of the gateway were told, want 3", n)
 	}
-	if walls := payloads[isolation.Protection](got); len(walls) != 1 || walls[0].Level != isolation.LevelCell {
-		t.Errorf("the walls were told as %+v, want one cell", walls)
+	if protections := payloads[isolation.Protection](got); len(protections) != 1 || protections[0].Level != isolation.LevelCell {
+		t.Errorf("got the protections %+v, want one cell", protections)
 	}
 }
 

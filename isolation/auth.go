@@ -21,7 +21,7 @@ type Auth struct {
 type AuthError struct {
 	// Reason is what is missing.
 	Reason string
-	// Fixes are the ways to mend it; one is enough.
+	// Fixes are the ways to fix it; one is enough.
 	Fixes []string
 	// Err is the cause, if there is one. Reason and Fixes say what it says.
 	Err error

@@ -38,7 +38,7 @@ type OpenOptions struct {
 	Emit func(event.Payload)
 }
 
-// A Cell is where one run of a program works: its home, its walls, its way out. It is safe for concurrent use.
+// A Cell is where one run of a program works: its home, its isolation, its network access. It is safe for concurrent use.
 type Cell struct {
 	isolation Isolation
 	level     Level
@@ -46,16 +46,16 @@ type Cell struct {
 	workdir   *os.File // the same as a handle, where it is mounted
 	cli       string   // the program that is started; empty if it is not known
 	addDirs   []string // of the program, which the agent can write too
-	grouped   bool     // the event about the walls promises a control group
+	grouped   bool     // the Protection event promises a control group
 	guarded   bool     // commands do not reach the memory of the CLI
 	home      *Home
 	run       *gateway.Run
 	proxy     *proxy.Proxy
 	trackers  []*guard.Tracker
 	emit      func(event.Payload)
-	walls     walls
+	isolator  isolator
 	shields   []string       // folders that are read-only because the CLI is in them
-	notes     []string       // what else the event about the walls has to say
+	notes     []string       // what else the Protection event reports
 	host      launch.Spawner // of the caller, for levels without a jail
 	inside    Inside
 
@@ -76,8 +76,8 @@ type Cell struct {
 	breach  error
 }
 
-// walls are what a level puts around the program.
-type walls interface {
+// An isolator enforces one isolation level around the program.
+type isolator interface {
 	// addresses are where the program finds the gateway and the proxies.
 	addresses() addresses
 	// listen opens a listener that the program reaches, and returns its URL. It is called before spawn.
@@ -86,7 +86,7 @@ type walls interface {
 	spawn(ctx context.Context, cmd launch.Command) (launch.Process, error)
 }
 
-// addresses are where a program finds what the cell serves. Proxies are empty where there are none.
+// addresses are where a program finds what the cell serves. Without a proxy, its address is empty.
 type addresses struct {
 	gateway             string // http://host:port
 	httpProxy, socksURL string
@@ -153,7 +153,7 @@ func (c *Cell) prepare(ctx context.Context, p Program, opts OpenOptions) error {
 	if err := c.openGateway(p, upstream, opts); err != nil {
 		return err
 	}
-	if c.walls, err = c.raise(p); err != nil {
+	if c.isolator, err = c.raise(p); err != nil {
 		return err
 	}
 	leftOut, err := c.setVariables(p)
@@ -179,19 +179,19 @@ func (p Program) check(level Level, i *Isolation) error {
 	return errors.Join(append(errs, p.ValidateEnv(i.Env))...)
 }
 
-// decideLevel also notes why there are no stronger walls than those that are accepted. Where the only walls would be the
-// sandbox of a program that has none, there are no walls, and that must be accepted too.
+// decideLevel also notes why no stronger level than the accepted one is available. A program without a sandbox of its
+// own has no isolation at LevelSandbox: it gets LevelHost, and the isolation must accept that level.
 func (c *Cell) decideLevel(ctx context.Context, m machine, ownSandbox bool) (Level, error) {
 	level, reasons, err := c.isolation.decideLevel(ctx, m)
 	for _, reason := range reasons {
-		c.notes = append(c.notes, "no stronger walls: "+strings.TrimSpace(reason.Error()))
+		c.notes = append(c.notes, "no stronger level: "+strings.TrimSpace(reason.Error()))
 	}
 	if err != nil || level != LevelSandbox || ownSandbox {
 		return level, err
 	}
 	if c.isolation.Weakest < LevelHost {
 		return level, &RefusedError{
-			Field: "Weakest", Reason: "an agent's own sandbox is not around other programs, so that this one would have no walls",
+			Field: "Weakest", Reason: "an agent's own sandbox does not isolate other programs, so this program would have no isolation",
 			Level: level, GOOS: runtime.GOOS, Next: "run where a cell can be had",
 		}
 	}
@@ -238,16 +238,16 @@ func (c *Cell) openHome(p Program, upstream gateway.Upstream, judged bool) error
 		}
 		c.notes = append(c.notes, notes...)
 	}
-	if c.isolation.Furnish != nil {
-		if err := c.isolation.Furnish(home); err != nil {
-			return fmt.Errorf("isolation: Furnish: %w", err)
+	if c.isolation.Populate != nil {
+		if err := c.isolation.Populate(home); err != nil {
+			return fmt.Errorf("isolation: Populate: %w", err)
 		}
 	}
 	return nil
 }
 
 // remote is what the model's API may reach for the program: no more than the program itself may, and the tools that it
-// names. Without walls around the network it is anything.
+// names. Without isolation of the network it is anything.
 func (c *Cell) remote(tools []string) *gateway.Remote {
 	policy := c.isolation.proxyPolicy()
 	if c.level > LevelLandlock || slices.Contains(policy.Domains, "*") {
@@ -302,10 +302,10 @@ func (c *Cell) onClose(f func() error) {
 // errClosed is for who starts something in a cell that is closed.
 var errClosed = errors.New("isolation: the cell is closed\n  next: open another one for each run")
 
-// Spawn implements [launch.Spawner]: it starts the program behind the walls. One that Close meets while it starts does not
-// come to run. The program needs the environment of [Cell.Inside].
+// Spawn implements [launch.Spawner]: it starts the program under the isolation of the cell. A program that Close
+// meets while it starts does not come to run. The program needs the environment of [Cell.Inside].
 func (c *Cell) Spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
-	p, err := c.spawnBehindWalls(ctx, cmd)
+	p, err := c.spawnIsolated(ctx, cmd)
 	if err != nil && c.open.Err() != nil && !errors.Is(err, errClosed) {
 		err = errors.Join(errClosed, err)
 	}
@@ -315,7 +315,7 @@ func (c *Cell) Spawn(ctx context.Context, cmd launch.Command) (launch.Process, e
 	return p, err
 }
 
-func (c *Cell) spawnBehindWalls(ctx context.Context, cmd launch.Command) (launch.Process, error) {
+func (c *Cell) spawnIsolated(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	if !c.begin() {
 		return nil, errClosed
 	}
@@ -329,7 +329,7 @@ func (c *Cell) spawnBehindWalls(ctx context.Context, cmd launch.Command) (launch
 	if err := c.home.share(c.configDir(cmd)); err != nil {
 		return nil, err
 	}
-	return c.walls.spawn(ctx, cmd)
+	return c.isolator.spawn(ctx, cmd)
 }
 
 // begin makes Close wait for spawning.Done, unless the cell is closed.
@@ -369,7 +369,7 @@ func (c *Cell) Close() error {
 	return errors.Join(errs...)
 }
 
-// Level is the level of the cell's walls.
+// Level is the isolation level of the cell.
 func (c *Cell) Level() Level { return c.level }
 
 // Inside is what the program finds in the cell.

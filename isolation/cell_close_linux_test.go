@@ -130,10 +130,10 @@ func TestCloseWaitsForAStart(t *testing.T) {
 }
 
 // Each cell of a program, and each start in a cell, has limits of its own that the kernel keeps where it can.
-func TestSeveralStartsHaveTheSameWalls(t *testing.T) {
+func TestCell_SeveralStartsHaveTheSameProtection(t *testing.T) {
 	needCell(t)
 	dir := t.TempDir()
-	var walls []string
+	var protections []string
 	for range 2 {
 		var heard told
 		o := programIn(dir)
@@ -148,10 +148,10 @@ func TestSeveralStartsHaveTheSameWalls(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		walls = append(walls, fmt.Sprint(oneWalls(t, &heard, isolation.LevelCell)))
+		protections = append(protections, fmt.Sprint(oneProtection(t, &heard, isolation.LevelCell)))
 	}
-	if walls[0] != walls[1] {
-		t.Errorf("the first cell has\n%s\nand the second\n%s", walls[0], walls[1])
+	if protections[0] != protections[1] {
+		t.Errorf("the first cell has\n%s\nand the second\n%s", protections[0], protections[1])
 	}
 }
 
@@ -182,19 +182,19 @@ func TestACellCanBeClosedWhenItsProgramHasStarted(t *testing.T) {
 func TestAPanicWhileACellIsOpenedLeavesNothing(t *testing.T) {
 	needCell(t)
 	for name, broken := range map[string]struct {
-		furnish func(*isolation.Home) error
-		emit    func(event.Payload)
+		populate func(*isolation.Home) error
+		emit     func(event.Payload)
 	}{
-		"Furnish panics": {furnish: func(*isolation.Home) error { panic("broken") }},
-		"Furnish fails":  {furnish: func(*isolation.Home) error { return errors.New("broken") }},
-		"Emit panics":    {emit: func(event.Payload) { panic("broken") }},
+		"Populate panics": {populate: func(*isolation.Home) error { panic("broken") }},
+		"Populate fails":  {populate: func(*isolation.Home) error { return errors.New("broken") }},
+		"Emit panics":     {emit: func(event.Payload) { panic("broken") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			temp, work := t.TempDir(), t.TempDir()
 			func() {
 				defer func() { _ = recover() }()
-				i := &isolation.Isolation{APIKey: "key", TempDir: temp, Host: hostWith(), Furnish: broken.furnish}
+				i := &isolation.Isolation{APIKey: "key", TempDir: temp, Host: hostWith(), Populate: broken.populate}
 				cell, err := i.Open(t.Context(), programIn(work), isolation.OpenOptions{Emit: broken.emit})
 				if err == nil {
 					t.Error("the cell was opened", cell.Close())

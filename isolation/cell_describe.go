@@ -14,7 +14,7 @@ import (
 // describe says what holds and what does not.
 func (c *Cell) describe(upstream string, leftOut []string) Protection {
 	f := facts{level: c.level, isolation: &c.isolation, addDirs: c.addDirs, shields: c.shields, guarded: c.guarded, notes: c.notes}
-	if w, ok := c.walls.(*landlockWalls); ok {
+	if w, ok := c.isolator.(*landlockIsolator); ok {
 		f.landlock = w.enforced
 	}
 	f.byName = c.level == LevelCell && !MountsByHandle(c.open)
@@ -34,7 +34,7 @@ var groupAvailable = sync.OnceValue(func() bool {
 	return err == nil && group.Close() == nil
 })
 
-// facts are what the words about the walls are made from.
+// facts are the input of the texts in a Protection.
 type facts struct {
 	level     Level
 	isolation *Isolation
@@ -60,7 +60,7 @@ func (f facts) describe() Protection {
 	case LevelSandbox:
 		f.cliSandbox(w)
 	default:
-		f.noWalls(w)
+		f.noIsolation(w)
 	}
 	for _, folder := range f.shields {
 		w.holds("%s is read-only, because the CLI is in it", folder)
@@ -131,10 +131,10 @@ func (f facts) cliSandbox(w *words) {
 	w.holds("commands of the Bash tool run in the CLI's own sandbox, and write only into the workspace%s", f.namedPaths())
 	w.holds("the CLI's own tools for files stay within the workspace and the paths that were named")
 	w.holds("for commands of the Bash tool: %s", f.isolation.network().inWords())
-	w.lacks("the CLI itself, its hooks and its MCP servers have no walls")
+	w.lacks("the CLI itself, its hooks and its MCP servers are not isolated")
 	w.lacks("commands can read what the user can outside of the user's home")
 	w.lacks("neither memory nor processes nor disk are limited")
-	f.excluded(w, "the sandbox, without walls")
+	f.excluded(w, "the sandbox, without isolation")
 }
 
 // excluded tells of the ways out of the CLI's own sandbox that were asked for.
@@ -148,9 +148,9 @@ func (f facts) excluded(w *words, of string) {
 	}
 }
 
-func (f facts) noWalls(w *words) {
-	w.lacks("THERE ARE NO WALLS: the agent reads, writes and runs everything that this user can")
-	w.lacks("THERE ARE NO WALLS: tools reach every host, whatever the network policy says")
+func (f facts) noIsolation(w *words) {
+	w.lacks("NO ISOLATION: the agent reads, writes and runs everything that this user can")
+	w.lacks("NO ISOLATION: tools reach every host, whatever the network policy says")
 	w.lacks("credentials that the user keeps on this machine can be read by the agent")
 	w.lacks("neither memory nor processes nor disk are limited")
 }

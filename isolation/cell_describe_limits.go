@@ -71,7 +71,7 @@ func (f facts) processes(w *words, l Limits) {
 	}
 }
 
-// limited is a phrase about a limit, or "" if there is none.
+// limited is a phrase about a limit, or "" without a limit.
 func limited(limit int64, format string, show func(int64) string) string {
 	if limit == 0 {
 		return ""

@@ -12,16 +12,16 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// openWalls are no walls of ours: the levels sandbox and host. Home, environment and gateway are those
+// openIsolator adds no isolation of its own: the levels sandbox and host. Home, environment and gateway are those
 // of every cell; the gateway is reached over the machine's loopback, and opens to its token alone.
-type openWalls struct {
+type openIsolator struct {
 	cell *Cell
 	at   addresses
 }
 
 // raiseNone serves the gateway on loopback and, where something makes programs use it, the proxy.
-func (c *Cell) raiseNone() (*openWalls, error) {
-	w := &openWalls{cell: c, at: addresses{noProxy: []string{"127.0.0.1", "localhost", "::1"}}}
+func (c *Cell) raiseNone() (*openIsolator, error) {
+	w := &openIsolator{cell: c, at: addresses{noProxy: []string{"127.0.0.1", "localhost", "::1"}}}
 	var err error
 	if w.at.gateway, err = c.serveHTTP(c.run.Serve); err != nil || c.level == LevelHost {
 		return w, err
@@ -51,13 +51,13 @@ func (c *Cell) serveHTTP(serve func(net.Listener) error) (string, error) {
 	return "http://" + l.Addr().String(), nil
 }
 
-func (w *openWalls) addresses() addresses { return w.at }
+func (w *openIsolator) addresses() addresses { return w.at }
 
-func (w *openWalls) listen(serve func(net.Listener) error) (url string, err error) {
+func (w *openIsolator) listen(serve func(net.Listener) error) (url string, err error) {
 	return w.cell.serveHTTP(serve)
 }
 
-func (w *openWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
+func (w *openIsolator) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	spawner := w.cell.host
 	if spawner == nil {
 		// As root, bubblewrap makes a /proc in which the sandbox of the CLI cannot make its own.

@@ -34,22 +34,22 @@ var (
 // noTempLimit is more than any machine has in memory. For a jail zero means a default of its own.
 const noTempLimit = 1 << 50
 
-// jailWalls are a jail: the level cell.
-type jailWalls struct {
+// A jailIsolator runs programs in a jail: the level cell.
+type jailIsolator struct {
 	cell   *Cell
 	mounts []jail.Mount
 	served []func(net.Listener) error // beside the gateway and the proxies
 }
 
-// jail prepares the walls; nothing is started.
-func (c *Cell) jail(p Program) (*jailWalls, error) {
+// jail prepares the isolation; it starts no program.
+func (c *Cell) jail(p Program) (*jailIsolator, error) {
 	mounts, err := c.mounts(p)
 	if err != nil {
 		return nil, err
 	}
 	mounts, c.shields = c.shielded(mounts)
 	c.guarded = jail.Guardable(c.cli)
-	return &jailWalls{cell: c, mounts: mounts}, nil
+	return &jailIsolator{cell: c, mounts: mounts}, nil
 }
 
 // noProxy is what programs reach without a proxy. Where the machine's own loopback may be reached,
@@ -63,7 +63,7 @@ func (c *Cell) noProxy() []string {
 }
 
 // addresses are those of the listeners that every jail has inside.
-func (w *jailWalls) addresses() addresses {
+func (w *jailIsolator) addresses() addresses {
 	return addresses{
 		gateway:   "http://" + gatewayAddress.String(),
 		httpProxy: "http://" + httpProxyAddress.String(), socksURL: "socks5h://" + socksProxyAddress.String(),
@@ -74,8 +74,8 @@ func (w *jailWalls) addresses() addresses {
 // maxServed is what a jail takes of listeners beside those of the gateway and the proxies.
 const maxServed = jail.MaxListen - 3
 
-// listen implements walls. The listener is opened in each jail that is started.
-func (w *jailWalls) listen(serve func(net.Listener) error) (url string, err error) {
+// listen implements isolator. The listener is opened in each jail that is started.
+func (w *jailIsolator) listen(serve func(net.Listener) error) (url string, err error) {
 	if len(w.served) == maxServed {
 		return "", fmt.Errorf("isolation: a cell serves at most %d handlers\n  next: put several behind one handler, each with a path of its own", maxServed)
 	}
@@ -88,8 +88,8 @@ func servedAddress(n int) netip.AddrPort {
 	return netip.AddrPortFrom(gatewayAddress.Addr(), SOCKSProxyPort+1+uint16(n))
 }
 
-// spawn implements walls.
-func (w *jailWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
+// spawn implements isolator.
+func (w *jailIsolator) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (c *Cell) start(ctx context.Context, spec jail.Spec, servers ...func(net.Li
 	if err != nil {
 		return nil, errors.Join(&launch.Error{Path: spec.Path, Err: err, Hint: "run drover doctor, which tries the isolation"}, kept.release())
 	}
-	p := walled{started.Process, kept}
+	p := isolated{started.Process, kept}
 	if err := kept.hold(started.Init(), p); err != nil {
 		discard(p, started.Listeners()...)
 		return nil, err
@@ -292,20 +292,20 @@ func discard(p launch.Process, listeners ...net.Listener) {
 	_, _ = io.Copy(io.Discard, p.Stderr())
 }
 
-// walled makes a process behind walls one of the CLI's.
-type walled struct {
+// isolated makes an isolated process a [launch.Process].
+type isolated struct {
 	*proc.Process
 	kept *confinement
 }
 
 // Kill implements [launch.Process].
-func (w walled) Kill() error {
+func (w isolated) Kill() error {
 	w.kept.killed.Store(true)
 	return w.Process.Kill()
 }
 
 // Wait implements [launch.Process].
-func (w walled) Wait() launch.ExitStatus {
+func (w isolated) Wait() launch.ExitStatus {
 	status := w.Process.Wait()
 	w.kept.ended(status)
 	return launch.ExitStatus{Code: status.Code, Signal: status.Signal}

@@ -21,9 +21,9 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// landlockWalls are Landlock and a filter of system calls: the level landlock. The CLI is in the network of
+// A landlockIsolator uses Landlock and a filter of system calls: the level landlock. The CLI is in the network of
 // the machine, in which it reaches only the ports of what its cell serves.
-type landlockWalls struct {
+type landlockIsolator struct {
 	cell     *Cell
 	mounts   []jail.Mount
 	at       addresses
@@ -40,13 +40,13 @@ const noSystemGit = "GIT_CONFIG_NOSYSTEM=1"
 
 var landlockDevices = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// landlock prepares the walls and opens the gateway and the proxy; the CLI is not started.
-func (c *Cell) landlock(p Program) (*landlockWalls, error) {
+// landlock prepares the isolation and opens the gateway and the proxy; it does not start the CLI.
+func (c *Cell) landlock(p Program) (*landlockIsolator, error) {
 	mounts, err := c.mounts(p)
 	if err != nil {
 		return nil, err
 	}
-	w := &landlockWalls{cell: c, mounts: mounts}
+	w := &landlockIsolator{cell: c, mounts: mounts}
 	if err := w.serve(); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (c *Cell) landlock(p Program) (*landlockWalls, error) {
 
 // serve opens what the CLI reaches. As in a jail, the gateway has an address of its own, so that model
 // calls can be kept from the proxy while "localhost" is not.
-func (w *landlockWalls) serve() error {
+func (w *landlockIsolator) serve() error {
 	network := w.cell.isolation.network()
 	w.at.noProxy = w.cell.noProxy()
 	model, err := w.listenOn(gatewayAddress.Addr(), w.cell.run.Serve)
@@ -84,7 +84,7 @@ func (w *landlockWalls) serve() error {
 }
 
 // listenOn serves on a port that the system picks.
-func (w *landlockWalls) listenOn(on netip.Addr, serve func(net.Listener) error) (netip.AddrPort, error) {
+func (w *landlockIsolator) listenOn(on netip.Addr, serve func(net.Listener) error) (netip.AddrPort, error) {
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(on, 0).String())
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("isolation: a listener for the CLI: %w\n  next: see whether this program may open more files and ports (ulimit -n)", err)
@@ -95,16 +95,16 @@ func (w *landlockWalls) listenOn(on netip.Addr, serve func(net.Listener) error) 
 	return at, nil
 }
 
-func (w *landlockWalls) addresses() addresses { return w.at }
+func (w *landlockIsolator) addresses() addresses { return w.at }
 
-// listen implements walls.
-func (w *landlockWalls) listen(serve func(net.Listener) error) (url string, err error) {
+// listen implements isolator.
+func (w *landlockIsolator) listen(serve func(net.Listener) error) (url string, err error) {
 	at, err := w.listenOn(gatewayAddress.Addr(), serve)
 	return "http://" + at.String(), err
 }
 
 // ruleset is what stays possible with these mounts.
-func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
+func (w *landlockIsolator) ruleset(mounts []jail.Mount) landlock.Ruleset {
 	there := func(paths []string) []string {
 		return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
 			_, err := os.Stat(path)
@@ -129,8 +129,8 @@ func (w *landlockWalls) ruleset(mounts []jail.Mount) landlock.Ruleset {
 	return r
 }
 
-// spawn implements walls.
-func (w *landlockWalls) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
+// spawn implements isolator.
+func (w *landlockIsolator) spawn(ctx context.Context, cmd launch.Command) (launch.Process, error) {
 	program, mounts, err := w.cell.programOf(cmd, w.mounts)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (w *landlockWalls) spawn(ctx context.Context, cmd launch.Command) (launch.P
 }
 
 // start starts a program that sees these mounts.
-func (w *landlockWalls) start(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount) (launch.Process, error) {
+func (w *landlockIsolator) start(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount) (launch.Process, error) {
 	kept, err := w.cell.confine(ctx, mounts)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (w *landlockWalls) start(ctx context.Context, cmd launch.Command, program s
 	if err != nil {
 		return nil, errors.Join(&launch.Error{Path: cmd.Path, Err: err, Hint: "run drover doctor, which tries the isolation"}, kept.release())
 	}
-	p := detached{walled{started, kept}, w.cell.home.Path()}
+	p := detached{isolated{started, kept}, w.cell.home.Path()}
 	if err := kept.hold(started.PID(), p); err != nil {
 		discard(p)
 		return nil, err
@@ -156,9 +156,9 @@ func (w *landlockWalls) start(ctx context.Context, cmd launch.Command, program s
 	return p, nil
 }
 
-// launch starts the helper, which puts itself behind the walls and becomes the program. It waits for its
+// launch starts the helper, which restricts itself and becomes the program. It waits for its
 // filter until it is in its control group.
-func (w *landlockWalls) launch(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount, kept *confinement) (*proc.Process, error) {
+func (w *landlockIsolator) launch(ctx context.Context, cmd launch.Command, program string, mounts []jail.Mount, kept *confinement) (*proc.Process, error) {
 	kit, err := openKit(w.ruleset(mounts))
 	defer kit.close()
 	if err != nil {

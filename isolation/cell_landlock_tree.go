@@ -15,13 +15,13 @@ import (
 // detached is a CLI without a PID namespace, from which commands can detach themselves. Kill sees to those
 // that still have the run's home in their environment, also after the CLI has ended.
 type detached struct {
-	walled
+	isolated
 	home string
 }
 
 // Kill implements Process of package launch.
 func (d detached) Kill() error {
-	err := d.walled.Kill()
+	err := d.isolated.Kill()
 	endThoseOf(d.home)
 	return err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-agents/drover/isolation/internal/landlock"
 )
 
-// A WeakError says that the walls which were asked for cannot be had here.
+// A WeakError reports that the machine does not offer the required isolation level.
 type WeakError struct {
 	// Asked is the weakest level that the run accepts, and Best what this machine offers.
 	Asked, Best Level
@@ -46,11 +46,11 @@ func (i *Isolation) decideLevel(ctx context.Context, m machine) (Level, []error,
 		return 0, nil, fmt.Errorf("isolation: invalid level: Strongest=%s Weakest=%s\n  next: choose Strongest and Weakest among the constants, LevelCell to LevelHost", i.Strongest, i.Weakest)
 	}
 	if i.Strongest > i.Weakest {
-		return 0, nil, fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s\n  next: set Isolation.Weakest to %s too, if those walls are enough", i.Strongest, i.Weakest, i.Strongest)
+		return 0, nil, fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s\n  next: set Isolation.Weakest to %s too, if that level is enough", i.Strongest, i.Weakest, i.Strongest)
 	}
 	if i.sandbox().Disabled {
 		if i.Weakest != LevelHost {
-			return 0, nil, errors.New("isolation: Sandbox.Disabled means no walls at all\n  next: set Isolation.Weakest to LevelHost too, or use Development()")
+			return 0, nil, errors.New("isolation: Sandbox.Disabled means no isolation\n  next: set Isolation.Weakest to LevelHost too, or use Development()")
 		}
 		return LevelHost, nil, nil
 	}
@@ -165,8 +165,8 @@ func (m machine) hasSandboxPrograms() error {
 	return fmt.Errorf("the CLI's own sandbox needs %s\n  next: install %s", names, names)
 }
 
-// raise makes the walls of the cell's level.
-func (c *Cell) raise(p Program) (walls, error) {
+// raise returns the isolator of the cell's level.
+func (c *Cell) raise(p Program) (isolator, error) {
 	switch c.level {
 	case LevelCell:
 		return c.jail(p)

@@ -224,7 +224,7 @@ func within(folder, path string) bool {
 	return ok && (below == "" || folder == "/" || strings.HasPrefix(below, "/"))
 }
 
-// tooOpen reports whether a path must not be shown to an agent, whoever asks.
+// tooOpen reports whether a path must never be shown to an agent.
 func tooOpen(path string, writable bool) bool {
 	always := []string{"/", "/dev", "/run", "/tmp"} // the last one is private inside
 	return slices.Contains(always, path) || within("/proc", path) || within("/sys", path) || writable && tooWide(path)

@@ -121,14 +121,14 @@ func TestFilesOfTheOptionsAreInside(t *testing.T) {
 			t.Errorf("%s is inside: %s", not, said)
 		}
 	}
-	walls := oneWalls(t, &heard, isolation.LevelCell)
-	if missing := strings.Join(walls.Missing, "\n"); !strings.Contains(missing, "the MCP server one does not find "+f.at("tools/data")) {
+	protection := oneProtection(t, &heard, isolation.LevelCell)
+	if missing := strings.Join(protection.Missing, "\n"); !strings.Contains(missing, "the MCP server one does not find "+f.at("tools/data")) {
 		t.Errorf("nobody says what the server does not find: %s", missing)
 	}
 }
 
-// The event about the walls names every folder that can be written.
-func TestTheWallsNameFoldersOfTheOptions(t *testing.T) {
+// The Protection event names every folder that the agent can write.
+func TestProtection_NamesFoldersOfTheOptions(t *testing.T) {
 	needCell(t)
 	f := newFolders(t)
 	plant(t, f.at("more/kept"), "")
@@ -138,13 +138,13 @@ func TestTheWallsNameFoldersOfTheOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	if enforced := strings.Join(oneWalls(t, &heard, isolation.LevelCell).Enforced, "\n"); !strings.Contains(enforced, "and in "+f.at("more")) {
+	if enforced := strings.Join(oneProtection(t, &heard, isolation.LevelCell).Enforced, "\n"); !strings.Contains(enforced, "and in "+f.at("more")) {
 		t.Errorf("the folder is not named:\n%s", enforced)
 	}
 }
 
-// Walls that are weaker than they could be, because something is missing, come with the reason.
-func TestWeakerWallsSayWhatIsMissing(t *testing.T) {
+// A level that is weaker than possible, because something is missing, comes with the reason.
+func TestProtection_WeakerLevelSaysWhatIsMissing(t *testing.T) {
 	f := newFolders(t)
 	t.Setenv("PATH", f.at("nothing")) // no bubblewrap
 	i := f.isolation()
@@ -155,7 +155,7 @@ func TestWeakerWallsSayWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cell.Close() }()
-	if missing := strings.Join(oneWalls(t, &heard, cell.Level()).Missing, "\n"); !strings.Contains(missing, "no stronger walls: cell: ") || !strings.Contains(missing, "bubblewrap was not found") {
+	if missing := strings.Join(oneProtection(t, &heard, cell.Level()).Missing, "\n"); !strings.Contains(missing, "no stronger level: cell: ") || !strings.Contains(missing, "bubblewrap was not found") {
 		t.Errorf("the event does not say why there is no cell:\n%s", missing)
 	}
 }

@@ -106,7 +106,7 @@ func (c *Cell) setVariables(p Program) (leftOut []string, err error) {
 		return nil, err
 	}
 	env.addGiven(p, c.isolation.Env)
-	at, in := c.walls.addresses(), &c.inside
+	at, in := c.isolator.addresses(), &c.inside
 	in.GatewayURL, in.Token, in.Env = at.gateway, c.run.Token(), env.Vars
 	maps.Copy(in.Env, c.ownVariables(env.Path))
 	maps.Copy(in.Env, at.proxyVariables())
@@ -139,7 +139,7 @@ func (a addresses) proxyVariables() map[string]string {
 	return vars
 }
 
-// addGiven adds what the caller gave the program by name. What holds the walls is the cell's to say.
+// addGiven adds what the caller gave the program by name. The cell alone sets the variables of the isolation.
 func (e *Environ) addGiven(p Program, already map[string]string) {
 	for name, value := range p.Env {
 		_, said := already[name]

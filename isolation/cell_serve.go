@@ -31,7 +31,7 @@ func (c *Cell) Serve(h http.Handler) (url string, err error) {
 	path := "/" + rand.Text()
 	server := &http.Server{Handler: http.StripPrefix(path, h), ReadHeaderTimeout: serveHeaderTime}
 	c.onClose(server.Close)
-	base, err := c.walls.listen(server.Serve)
+	base, err := c.isolator.listen(server.Serve)
 	if err != nil {
 		return "", err
 	}

@@ -31,7 +31,7 @@ type confinement struct {
 // groups numbers the control groups of this program: each cell, and each start in it, has its own.
 var groups atomic.Int64
 
-// newGroup makes the control group of a cell, or says why there is none.
+// newGroup makes the control group of a cell, or returns why it cannot.
 func newGroup(limits Limits) (*cgroup.Group, error) {
 	groupSweeps.try(func() { cgroup.Sweep() })
 	name := fmt.Sprintf("cell-%d", groups.Add(1))
@@ -49,7 +49,7 @@ func (c *Cell) confine(ctx context.Context, mounts []jail.Mount) (*confinement, 
 	group, err := newGroup(f.limits)
 	if err == nil {
 		f.group = group
-	} else if c.grouped { // else the watchdog does it, as the walls event says
+	} else if c.grouped { // else the watchdog does it, as the Protection event says
 		return nil, fmt.Errorf("isolation: a control group could be had when the cell was opened, and cannot any more: %w\n  next: try again; see whether there are too many groups", err)
 	}
 	if c.run == nil { // a command, which no model call holds up

@@ -12,8 +12,8 @@ import (
 	"github.com/drover-agents/drover/isolation/internal/landlock"
 )
 
-// What is said of walls, for each level and for what was really had.
-func TestWhatIsSaidOfTheWalls(t *testing.T) {
+// The texts of a Protection, for each level and for what the machine really offers.
+func TestProtection_DescribesEachLevel(t *testing.T) {
 	unlimited := Limits{Memory: -1, Processes: -1, FileSize: -1, CPUTime: -1, OpenFiles: -1, WorkspaceBytes: -1, WorkspaceFiles: -1, FreeSpace: -1}
 	wide := &NetworkPolicy{AllowedDomains: []string{"example.org", "*.example.com"}, AllowedPorts: []int{443}, AllowLocalhost: true, UnixSockets: []string{"/run/db.sock"}}
 	kernel := landlock.Enforced{
@@ -40,7 +40,7 @@ func TestWhatIsSaidOfTheWalls(t *testing.T) {
 				t.Errorf("level: got %s, want %s", w.Level, f.level)
 			}
 			text := fmt.Sprintf("enforced:\n  %s\nmissing:\n  %s\n", strings.Join(w.Enforced, "\n  "), strings.Join(w.Missing, "\n  "))
-			checkWords(t, filepath.Join("testdata", "walls", name+".txt"), text)
+			checkWords(t, filepath.Join("testdata", "protection", name+".txt"), text)
 		})
 	}
 }

@@ -5,7 +5,7 @@
 // An [Isolation] says what the agent may have: a network for its tools ([NetworkPolicy]), files beyond
 // its workspace ([Sandbox]), variables, a way to pay for the model, limits. Its zero value is the safe
 // one: no network for tools, no variables of the host, no files but the workspace and a private home,
-// and walls that are those of a cell.
+// and the isolation level of a cell.
 //
 // [Isolation.Open] makes a cell for a [Program], which describes an agent's program to this package: nothing here
 // knows an agent.

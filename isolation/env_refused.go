@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// wallVariables are variables that no program may be given, and what to use instead. The first match counts. Names are
+// refusedVariables are variables that no program may be given, and what to use instead. The first match counts. Names are
 // compared in capitals: proxies are spelled both ways.
-var wallVariables = []RefusedVariable{
-	{Name: "HOME", Instead: "the home is private to each run; put files into it with Isolation.Furnish"},
+var refusedVariables = []RefusedVariable{
+	{Name: "HOME", Instead: "the home is private to each run; put files into it with Isolation.Populate"},
 	{Name: "TMPDIR", Instead: "temporary files are private to each run; Isolation.TempDir says where homes are made"},
 	{Name: "AWS_*", Instead: "use Isolation.Auth with the host's environment, and Isolation.AWSConfigPath: credentials stay outside of the cell"},
 	{Name: "*_PROXY", Instead: "use Isolation.Network: tools reach what its AllowedDomains say, through Drover's proxy"},
@@ -22,7 +22,7 @@ var wallVariables = []RefusedVariable{
 	{Name: "BUN_OPTIONS", Instead: "it loads code into programs of the cell; put a program that needs it behind a script of its own"},
 }
 
-// ValidateEnv refuses variables that hold the walls of this program.
+// ValidateEnv refuses variables that the isolation of this program depends on.
 func (p Program) ValidateEnv(env map[string]string) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -38,9 +38,9 @@ func (p Program) refusedVariable(name, value string) (reason, next string) {
 		return "it is no variable that a program can have", "use a name without = and a value without zero bytes"
 	}
 	upper := strings.ToUpper(name)
-	for _, wall := range slices.Concat(p.Refused, wallVariables) {
-		if matchesVariable(wall.Name, upper) {
-			return "it is one of the walls", wall.Instead
+	for _, refused := range slices.Concat(p.Refused, refusedVariables) {
+		if matchesVariable(refused.Name, upper) {
+			return "the isolation depends on it", refused.Instead
 		}
 	}
 	return "", ""

@@ -32,7 +32,7 @@ const cellPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // BuildEnv builds the variables from nothing: what the host has of a few harmless ones, with
 // IncludeHostEnv the rest of the host that is not sensitive, then Env. It fails if Env has a variable
-// that would weaken the walls.
+// that would weaken the isolation.
 //
 // PATH is that of Env, if it has one. Otherwise it is the host's with IncludeHostEnv and where the host's
 // files are not hidden, and else that of the system's programs.

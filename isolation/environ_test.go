@@ -143,9 +143,9 @@ func TestNoSecretOfTheHostEverPasses(t *testing.T) {
 	})
 }
 
-func TestVariablesThatHoldTheWallsAreRefused(t *testing.T) {
+func TestBuildEnv_RefusesVariablesOfTheIsolation(t *testing.T) {
 	tests := []struct{ name, instead string }{
-		{"HOME", "Isolation.Furnish"},
+		{"HOME", "Isolation.Populate"},
 		{"TMPDIR", "Isolation.TempDir"},
 		{"AWS_SECRET_ACCESS_KEY", "Isolation.AWSConfigPath"},
 		{"HTTP_PROXY", "Isolation.Network"},
@@ -170,7 +170,7 @@ func TestVariablesThatHoldTheWallsAreRefused(t *testing.T) {
 
 func TestProgramRefusesVariablesOfItsOwn(t *testing.T) {
 	p := isolation.Program{Refused: []isolation.RefusedVariable{{Name: "AGENT_*", Instead: "Isolation.Auth"}, {Name: "*_MODE", Instead: "a flag"}}}
-	for name, instead := range map[string]string{"AGENT_KEY": "Isolation.Auth", "agent_key": "Isolation.Auth", "ANY_MODE": "a flag", "HOME": "Isolation.Furnish"} {
+	for name, instead := range map[string]string{"AGENT_KEY": "Isolation.Auth", "agent_key": "Isolation.Auth", "ANY_MODE": "a flag", "HOME": "Isolation.Populate"} {
 		checkRefused(t, p.ValidateEnv(map[string]string{name: "x"}), fmt.Sprintf("Env[%q]", name), instead)
 		i := &isolation.Isolation{Env: map[string]string{name: "x"}, Host: hostWith()}
 		_, err := i.Open(t.Context(), p, isolation.OpenOptions{})

@@ -31,21 +31,21 @@ func newReviewer(base *claude.Options, budget *guard.Tracker, house *prompt.Skil
 		Sandbox:  &isolation.Sandbox{ReadablePaths: []string{"../shared"}},
 		Limits:   isolation.Limits{Memory: 4 << 30, WorkspaceBytes: 1 << 30, CPUTime: time.Hour},
 		Trackers: []*guard.Tracker{budget},
-		Furnish: func(home *isolation.Home) error {
+		Populate: func(home *isolation.Home) error {
 			return prompt.MountSkills(claudecell.SkillsDir(home), house)
 		},
 	}), nil)
 }
 
 // inUse reads the events of a run that a program usually looks at.
-func inUse(ctx context.Context, reviewer *agent.Runner) (walls isolation.Protection, used gateway.Usage, done event.Done, err error) {
+func inUse(ctx context.Context, reviewer *agent.Runner) (protection isolation.Protection, used gateway.Usage, done event.Done, err error) {
 	for e, err := range reviewer.Run(ctx, agent.Request{Prompt: "Review this."}) {
-		if err != nil { // no cell can be had, nobody pays, an option leads around the walls
-			return walls, used, done, err
+		if err != nil { // no cell is available, no credential is found, or an option bypasses the isolation
+			return protection, used, done, err
 		}
 		switch p := e.Payload.(type) {
 		case isolation.Protection: // once, after the init
-			walls = p
+			protection = p
 		case isolation.Breach: // the run went beyond its Limits and ends
 			fmt.Println(p.Message)
 		case event.Done:
@@ -53,7 +53,7 @@ func inUse(ctx context.Context, reviewer *agent.Runner) (walls isolation.Protect
 			_ = json.Unmarshal(e.Metadata[claudecode.GatewayUsage], &used) // absent without a cell
 		}
 	}
-	return walls, used, done, nil
+	return protection, used, done, nil
 }
 
 func TestTheReviewerOfThePage(t *testing.T) {
@@ -77,12 +77,12 @@ func TestTheReviewerOfThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	walls, used, done, err := inUse(t.Context(), reviewer)
+	protection, used, done, err := inUse(t.Context(), reviewer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := done.Result, "It is good."; got != want || walls.Level != isolation.LevelCell {
-		t.Errorf("got %q at level %s, want %q in a cell", got, walls.Level, want)
+	if got, want := done.Result, "It is good."; got != want || protection.Level != isolation.LevelCell {
+		t.Errorf("got %q at level %s, want %q in a cell", got, protection.Level, want)
 	}
 	if got := budget.Consumed().TotalTokens(); used.Total.Requests != 2 || got == 0 || got != used.Total.AllInput()+used.Total.Output {
 		t.Errorf("the budget has %d tokens, the gateway %+v; want the same, of two calls", got, used.Total)

@@ -26,7 +26,7 @@ type ExecOptions struct {
 	Program Program
 	// ReadOnly keeps the command from writing into the workspace too. The zero value lets it.
 	ReadOnly bool
-	// Env are further variables. Those that hold the walls or carry credentials are refused.
+	// Env are further variables. Variables that the isolation depends on or that carry credentials are refused.
 	Env map[string]string
 	// Timeout is how long the command may take. Zero means 5 minutes.
 	Timeout time.Duration
@@ -48,13 +48,13 @@ const (
 // Exec runs a command in a cell of its own over the workspace of an agent: the command may be one that the
 // agent wrote, and is trusted no more than it. A nil Isolation is the default one.
 //
-// The walls are those of the isolation's level, but narrower: there is no network but a loopback of its own,
-// the home is private and empty, no credential and no gateway is inside, and of the host's files only the
-// workspace can be written: Sandbox.WritablePaths can be read. [Limits] hold. What the command has started
+// The command has the level of the isolation, and less access. Its network is a loopback of its own, its home is
+// private and empty, and the cell has no credential and no gateway. Of the host's files the command can write
+// only the workspace; it can read Sandbox.WritablePaths. [Limits] hold. What the command has started
 // ends with it. What it has written into the workspace stays.
 //
-// At [LevelLandlock] no TCP port can be reached. The CLI's own sandbox is not around other programs: at
-// [LevelSandbox] there is no wall for a command, and it is refused unless Weakest is [LevelHost]. There it runs
+// At [LevelLandlock] no TCP port can be reached. The CLI's own sandbox does not isolate other programs:
+// at [LevelSandbox] a command is refused unless Weakest is [LevelHost]. There it runs
 // like any other program of this user, but for its home, its variables and its time.
 //
 // A command that ends by itself, is ended because its time is over ([ExitTimeout]) or because it went beyond a

@@ -147,7 +147,7 @@ func mischiefs(t *testing.T, canary string) []mischief {
 func checkMischief(t *testing.T, in *isolation.Isolation) {
 	dir, canary := testkit.SharedFolder(t), filepath.Join(testkit.SharedFolder(t), "canary")
 	plant(t, canary, "THE CANARY")
-	if err := os.Chmod(canary, 0o666); err != nil { // nothing but the walls keeps it
+	if err := os.Chmod(canary, 0o666); err != nil { // only the isolation protects it
 		t.Fatal(err)
 	}
 	for _, m := range mischiefs(t, canary) {
@@ -257,7 +257,7 @@ func TestACheckCommandCannotReplaceTheCLI(t *testing.T) {
 	}
 }
 
-func TestACheckCommandNeedsTheWallsThatAreAskedFor(t *testing.T) {
+func TestACheckCommand_NeedsTheRequiredLevel(t *testing.T) {
 	dir := testkit.SharedFolder(t)
 	sandbox := &isolation.Isolation{Strongest: isolation.LevelSandbox, Weakest: isolation.LevelSandbox}
 	_, err := sandbox.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"true"}, Program: isolation.Program{Dir: dir}})

@@ -16,10 +16,10 @@ import (
 type Isolation struct {
 	// Network is what tools may reach. Nil means nothing.
 	Network *NetworkPolicy
-	// Sandbox is what the walls are. Nil means the zero Sandbox, which is on.
+	// Sandbox is how the agent is isolated. Nil means the zero Sandbox, which is on.
 	Sandbox *Sandbox
-	// Env are variables for the agent, laid over all others. Those that hold the walls or carry
-	// credentials are refused, with the name of the field to use instead.
+	// Env are variables for the agent, laid over all others. Variables that the isolation depends on or
+	// that carry credentials are refused, with the name of the field to use instead.
 	Env map[string]string
 	// IncludeHostEnv adds the host's variables that neither have a sensitive name nor look like a
 	// secret.
@@ -37,19 +37,19 @@ type Isolation struct {
 	Limits Limits
 	// Trackers count what the model costs, and end the run when a budget is spent.
 	Trackers []*guard.Tracker
-	// Weakest is the weakest level of walls that the run accepts. Zero means LevelCell: a run that
+	// Weakest is the weakest isolation level that the run accepts. Zero means LevelCell: a run that
 	// cannot have a cell does not start.
 	Weakest Level
-	// Strongest is the strongest level that is used, where weaker walls are wanted although stronger
-	// ones can be had. Zero means LevelCell. Weakest must not be stronger.
+	// Strongest is the strongest level that the run uses, even if the machine offers a stronger one.
+	// Zero means LevelCell. Weakest must not be stronger.
 	Strongest Level
 	// TempDir is where homes are made. Empty means [os.TempDir].
 	TempDir string
 	// HomePrefix begins their names. Empty means [HomePrefix]. A recording of requests that name a home with another prefix
 	// does not replay.
 	HomePrefix string
-	// Furnish puts skills and files into the home before the program starts. Nil leaves it as made.
-	Furnish func(*Home) error
+	// Populate puts skills and files into the home before the program starts. Nil leaves it as made.
+	Populate func(*Home) error
 	// Started is told of each process of the program. Nil means nobody wants to know.
 	Started func(launch.Process)
 	// Gateway is what model calls go through, where runs shall wait for each other and back off

@@ -92,8 +92,8 @@ func TestTheRealCLIBehindLandlockStaysThere(t *testing.T) {
 			t.Errorf("%s was written outside", name)
 		}
 	}
-	walls := oneWalls(t, heard, landlock)
-	said := strings.Join(walls.Missing, "\n")
+	protection := oneProtection(t, heard, landlock)
+	said := strings.Join(protection.Missing, "\n")
 	for _, want := range []string{"can outlive the run", "command lines", "that the kernel picks"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("missing: %q, want %q in it", said, want)
@@ -138,7 +138,7 @@ func TestTheRealCLIBehindLandlockGetsWhatThePolicyAllows(t *testing.T) {
 	if got := own.requests.Load(); got != 1 {
 		t.Errorf("the proxy of the caller's got %d connections, want 1", got)
 	}
-	if said := strings.Join(oneWalls(t, heard, landlock).Enforced, "\n"); !strings.Contains(said, fmt.Sprintf("HTTP at port %d", own.port)) {
+	if said := strings.Join(oneProtection(t, heard, landlock).Enforced, "\n"); !strings.Contains(said, fmt.Sprintf("HTTP at port %d", own.port)) {
 		t.Errorf("enforced: %q, want the proxy of the caller's", said)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Level is how strong the walls around an agent are. Smaller is stronger.
+// A Level is how strongly an agent is isolated. Smaller is stronger.
 type Level int
 
 // The levels, strongest first. A private home and a private environment are part of each.
@@ -15,12 +15,12 @@ const (
 	// LevelCell is a bubblewrap jail around the whole CLI: own files, processes, network.
 	LevelCell Level = iota
 	// LevelLandlock limits files and TCP with the kernel's Landlock, on Linux 6.7 without bubblewrap,
-	// and never for root; a filter refuses all other network. It leaves sockets in the file system and
-	// the sight of other processes open, and more, which the event about the walls lists.
+	// and never for root; a filter refuses all other network. Sockets in the file system and the
+	// sight of other processes stay open, and more, which the Protection event lists.
 	LevelLandlock
 	// LevelSandbox is only the CLI's own sandbox, which confines commands of the Bash tool.
 	LevelSandbox
-	// LevelHost has no walls.
+	// LevelHost has no isolation.
 	LevelHost
 )
 

@@ -23,13 +23,13 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-func TestWithoutWallsHomeAndEnvironmentStayPrivate(t *testing.T) {
+func TestLevelHost_HomeAndEnvironmentStayPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are of Unix")
 	}
 	cli := claudetest.CLI(t)
 	canary := filepath.Join(cli.Root, "canary")
-	plant(t, canary, "NO WALLS HERE")
+	plant(t, canary, "NO ISOLATION HERE")
 	i := isolation.Development()
 	i.HomePrefix = "mine-"
 	heard := playIn(t, cli, i, []try{
@@ -37,18 +37,18 @@ func TestWithoutWallsHomeAndEnvironmentStayPrivate(t *testing.T) {
 		{"environ", "Bash", command("env"), "HOME=", "planted-password", false},
 		{"harmless", "Bash", command("env"), "HARMLESS_THEME=yes", "", false},
 		{"key", "Bash", command("echo key=$ANTHROPIC_API_KEY"), "key=", claudetest.FakeKey, false},
-		{"canary", "Bash", command("cat " + canary), "NO WALLS HERE", "", false},
+		{"canary", "Bash", command("cat " + canary), "NO ISOLATION HERE", "", false},
 	}, func(o *claude.Options) {
 		o.AllowedTools = []string{"Bash"}
 		around := append(o.Environ(), "DB_PASSWORD=planted-password", "HARMLESS_THEME=yes")
 		i.Host.Environ = func() []string { return around }
 	})
-	walls := oneWalls(t, heard, host)
-	if said := strings.Join(walls.Missing, "\n"); !strings.Contains(said, "THERE ARE NO WALLS") {
-		t.Errorf("missing: %q, want it to say loudly that there are no walls", said)
+	protection := oneProtection(t, heard, host)
+	if said := strings.Join(protection.Missing, "\n"); !strings.Contains(said, "NO ISOLATION: ") {
+		t.Errorf("missing: %q, want a loud statement that there is no isolation", said)
 	}
-	if !slices.Contains(walls.LeftOut, "DB_PASSWORD") {
-		t.Errorf("left out: %v, want DB_PASSWORD among it", walls.LeftOut)
+	if !slices.Contains(protection.LeftOut, "DB_PASSWORD") {
+		t.Errorf("left out: %v, want DB_PASSWORD among it", protection.LeftOut)
 	}
 }
 
@@ -71,7 +71,7 @@ func needBedrock(t *testing.T) {
 	})
 }
 
-func TestOnlyARunWithoutWallsGetsTheAWSFiles(t *testing.T) {
+func TestLevelHost_OnlyItGetsTheAWSFiles(t *testing.T) {
 	needBedrock(t)
 	user := t.TempDir()
 	for _, name := range []string{"config", "credentials", "sso/cache/a.json", "cli/cache/b.json", "notes"} {
@@ -88,13 +88,13 @@ func TestOnlyARunWithoutWallsGetsTheAWSFiles(t *testing.T) {
 		want  []string
 		fails string
 	}{
-		{"without walls", isolation.Isolation{Weakest: host, Strongest: host, Host: machine}, all, ""},
+		{"without isolation", isolation.Isolation{Weakest: host, Strongest: host, Host: machine}, all, ""},
 		{"a folder of another name", isolation.Isolation{Weakest: host, Strongest: host, Host: bare, AWSConfigPath: filepath.Join(user, ".aws")}, all, ""},
 		{"no files", isolation.Isolation{Weakest: host, Strongest: host, Host: bare}, nil, ""},
 		{"no such folder", isolation.Isolation{Weakest: host, Strongest: host, Host: bare, AWSConfigPath: filepath.Join(user, "none")}, nil, "AWSConfigPath"},
 		{"no Bedrock", isolation.Isolation{Weakest: host, Strongest: host, Host: machine, APIKey: planted}, nil, ""},
 		{"an upstream of the caller's", isolation.Isolation{Weakest: host, Strongest: host, Host: machine, Upstream: fakeBedrock{}}, nil, ""},
-		{"any walls", isolation.Isolation{Weakest: sandbox, Host: machine}, nil, ""},
+		{"any isolation", isolation.Isolation{Weakest: sandbox, Host: machine}, nil, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -95,7 +95,7 @@ func TestAMachineWithoutACellRefusesByDefault(t *testing.T) {
 	}
 }
 
-// Weaker walls are used only by a run that accepts them, and never weaker ones than need be.
+// A run gets a weaker level only if it accepts that level, and never a weaker one than necessary.
 func TestLessIsAcceptedOnlyByName(t *testing.T) {
 	for _, m := range machines {
 		for weakest := LevelCell; weakest <= LevelHost; weakest++ {
@@ -110,7 +110,7 @@ func TestLessIsAcceptedOnlyByName(t *testing.T) {
 				case err == nil && (level > weakest || level < strongest || m.has(t.Context(), level) != nil):
 					t.Errorf("%s: got %s, which is not what was asked for, or not there", name, level)
 				case err == nil && level > max(m.best, strongest) && m.has(t.Context(), max(m.best, strongest)) == nil:
-					t.Errorf("%s: got %s, want stronger walls", name, level)
+					t.Errorf("%s: got %s, want a stronger level", name, level)
 				case refused && m.best >= strongest && m.best <= weakest:
 					t.Errorf("%s: refused, want %s", name, m.best)
 				}
@@ -162,8 +162,8 @@ func checkWords(t *testing.T, path, got string) {
 	}
 }
 
-// Where the walls would be the sandbox of an agent, other programs have none, and that has to be accepted by name.
-func TestProgramWithoutASandboxHasNoWallsThere(t *testing.T) {
+// At the level sandbox only an agent with its own sandbox is isolated; other programs need Weakest: LevelHost.
+func TestDecideLevel_ProgramWithoutASandboxIsNotIsolated(t *testing.T) {
 	mac := aMachine("darwin", nil)
 	for _, test := range []struct {
 		weakest    Level

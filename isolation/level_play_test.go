@@ -48,7 +48,7 @@ func of[T event.Payload](l *told) []T {
 	return found
 }
 
-// playIn has the real CLI make all calls in one run behind the walls of an isolation. It may do everything
+// playIn has the real CLI make all calls in one run under an isolation. It may do everything
 // without a question, except as root, where the CLI refuses that: tools that ask are denied there. The
 // functions change the options before.
 func playIn(t *testing.T, cli *claudetest.RealCLI, i *isolation.Isolation, tries []try, change ...func(*claude.Options)) *told {
@@ -131,12 +131,12 @@ func tcpServer(t *testing.T) (port string) {
 	return port
 }
 
-// oneWalls is the event about the walls.
-func oneWalls(t *testing.T, heard *told, level isolation.Level) isolation.Protection {
+// oneProtection returns the one Protection event.
+func oneProtection(t *testing.T, heard *told, level isolation.Level) isolation.Protection {
 	t.Helper()
 	all := of[isolation.Protection](heard)
 	if len(all) != 1 || all[0].Level != level {
-		t.Fatalf("told of walls: %+v, want one of level %s", all, level)
+		t.Fatalf("got the protections %+v, want one of level %s", all, level)
 	}
 	return all[0]
 }

@@ -30,7 +30,7 @@ func TestToolsInACellReachAProxyOfTheCallers(t *testing.T) {
 		// The proxy is all that there is of the host's loopback.
 		{"loopback", "Bash", command("curl -sS -m 10 --noproxy '*' http://127.0.0.1:" + tcpServer(t) + " && echo answered; true"), "curl", "answered", false},
 	})
-	if said := strings.Join(oneWalls(t, heard, cell).Enforced, "\n"); !strings.Contains(said, "what your proxy lets through") || !strings.Contains(said, "memory: ") {
+	if said := strings.Join(oneProtection(t, heard, cell).Enforced, "\n"); !strings.Contains(said, "what your proxy lets through") || !strings.Contains(said, "memory: ") {
 		t.Errorf("enforced: %q, want the proxy of the caller's, and who keeps the memory", said)
 	}
 	verdicts := map[proxy.Verdict]int{}

@@ -59,7 +59,7 @@ func TestTheCLIsOwnSandboxHoldsCommands(t *testing.T) {
 			t.Errorf("%s was written", name)
 		}
 	}
-	if said := strings.Join(oneWalls(t, heard, sandbox).Missing, "\n"); !strings.Contains(said, "MCP servers have no walls") {
+	if said := strings.Join(oneProtection(t, heard, sandbox).Missing, "\n"); !strings.Contains(said, "MCP servers are not isolated") {
 		t.Errorf("missing: %q, want what the CLI's sandbox does not hold", said)
 	}
 }

@@ -89,8 +89,8 @@ func TestWhatAnIsolationNamesIsInside(t *testing.T) {
 	}
 }
 
-// Options that would lead around the walls are refused, with what to do instead, and leave nothing behind.
-func TestOptionsThatLeadAroundTheWallsAreRefused(t *testing.T) {
+// Open refuses options that would bypass the isolation, says what to do instead, and leaves no files.
+func TestOpen_RefusesOptionsThatBypassTheIsolation(t *testing.T) {
 	dir := t.TempDir()
 	work := filepath.Join(dir, "work")
 	plant(t, filepath.Join(work, "file"), "")

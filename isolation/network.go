@@ -117,7 +117,7 @@ var networkRules = []struct {
 		broken: func(p *NetworkPolicy, level Level, _ string) bool {
 			return level == LevelHost && !p.Open()
 		},
-		reason: "without walls nothing keeps tools from the network",
+		reason: "without isolation tools can reach the whole network",
 		next:   `run in a cell, or say what is so with AllowedDomains "*"`,
 	},
 }

@@ -58,10 +58,10 @@ func TestWhatTheNetworkPolicyCannotEnforceIsRefused(t *testing.T) {
 		{"domains in a cell", isolation.WithDomains("example.com", "*.example.org", "*", "10.0.0.1", "::1"), cell, "linux", "", ""},
 		{"domains under Landlock", isolation.WithDomains("example.com"), landlock, "linux", "", ""},
 		{"domains in the CLI's sandbox", isolation.WithDomains("example.com"), sandbox, "darwin", "", ""},
-		{"domains without walls", isolation.WithDomains("example.com"), host, "linux", "Network.AllowedDomains", "without walls"},
-		{"no network without walls", isolation.NoNetwork(), host, "windows", "Network.AllowedDomains", "without walls"},
-		{"everything without walls", isolation.WithDomains("*"), host, "windows", "", ""},
-		{"ports without walls", &policy{AllowedDomains: []string{"*"}, AllowedPorts: []int{443}}, host, "linux", "Network.AllowedDomains", "without walls"},
+		{"domains without isolation", isolation.WithDomains("example.com"), host, "linux", "Network.AllowedDomains", "without isolation"},
+		{"no network without isolation", isolation.NoNetwork(), host, "windows", "Network.AllowedDomains", "without isolation"},
+		{"everything without isolation", isolation.WithDomains("*"), host, "windows", "", ""},
+		{"ports without isolation", &policy{AllowedDomains: []string{"*"}, AllowedPorts: []int{443}}, host, "linux", "Network.AllowedDomains", "without isolation"},
 
 		{"ports in a cell", &policy{AllowedPorts: []int{443}}, cell, "linux", "", ""},
 		{"ports under Landlock", &policy{AllowedPorts: []int{443}}, landlock, "linux", "", ""},
@@ -100,7 +100,7 @@ func TestWhatTheNetworkPolicyCannotEnforceIsRefused(t *testing.T) {
 	}
 }
 
-// checkRefused checks that an error names the field, says the text and what to do; or that there is none.
+// checkRefused checks that an error names the field, says the text and what to do; or that there is no error.
 func checkRefused(t *testing.T, err error, field, says string) {
 	t.Helper()
 	if field == "" {

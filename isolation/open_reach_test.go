@@ -85,8 +85,8 @@ func TestOpen_ProcessHasItsVariablesAndTheTokenOfItsRun(t *testing.T) {
 func TestOpen_HostEnvironIsThatOfTheOptions(t *testing.T) {
 	upstream := ""
 	emit := func(p event.Payload) {
-		if walls, ok := p.(isolation.Protection); ok {
-			upstream = walls.Upstream
+		if protection, ok := p.(isolation.Protection); ok {
+			upstream = protection.Upstream
 		}
 	}
 	i := &isolation.Isolation{Weakest: host, Strongest: host, TempDir: shortFolder(t), Host: isolation.Host{Home: t.TempDir()}}

@@ -17,23 +17,23 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// An Attempt is one try to get through the walls.
+// An Attempt is one try to break the isolation.
 type Attempt struct {
 	// Name says what was tried: "read a file of the host".
 	Name string `json:"name"`
-	// Held says that the walls kept it from happening.
+	// Held says that the isolation blocked it.
 	Held bool `json:"held"`
 	// Detail is what was seen.
 	Detail string `json:"detail,omitempty"`
 }
 
-// A Report says which walls hold, as seen from inside.
+// A Report says which protections hold, as seen from inside.
 type Report struct {
 	Level    Level     `json:"level"`
 	Attempts []Attempt `json:"attempts"`
 }
 
-// Err names the walls that do not hold, or is nil.
+// Err names the protections that do not hold, or is nil.
 func (r Report) Err() error {
 	var open []string
 	for _, a := range r.Attempts {
@@ -54,13 +54,13 @@ const (
 	probeOutput = 8 << 20
 )
 
-// Probe tries the walls that a run of this program with this isolation would have. In place of the program it starts a
+// Probe tries the protections that a run of this program with this isolation would have. In place of the program it starts a
 // script, which tries to read, write, reach and see what was planted for it on this machine: a file, a
 // server on loopback, a process, a key that opens nothing. Nothing else of the machine is touched. A nil
 // Isolation is the default one.
 //
-// The error is for walls that could not be tried, or that are weaker than the isolation accepts. Those
-// that do not hold are in the report. The CLI's own sandbox, which is around single commands, is not
+// Probe returns an error if it cannot try the protections, or if their level is weaker than the isolation
+// accepts. Protections that do not hold are in the report. The CLI's own sandbox, which is around single commands, is not
 // tried: at [LevelSandbox] and [LevelHost] several attempts succeed.
 func Probe(ctx context.Context, i *Isolation, program Program) (Report, error) {
 	shell, err := probeShell()
@@ -71,12 +71,12 @@ func Probe(ctx context.Context, i *Isolation, program Program) (Report, error) {
 	defer cancel()
 	p, err := plant(ctx, shell)
 	if err != nil {
-		return Report{}, fmt.Errorf("isolation: preparing to try the walls: %w", err)
+		return Report{}, fmt.Errorf("isolation: preparing the probe: %w", err)
 	}
 	defer p.remove()
 	report, err := p.tryFrom(ctx, i, program)
 	if err != nil {
-		return Report{}, fmt.Errorf("isolation: trying the walls: %w", err)
+		return Report{}, fmt.Errorf("isolation: probing: %w", err)
 	}
 	return report, nil
 }
@@ -126,7 +126,7 @@ func (p *planted) isolation(i *Isolation, program Program) (*Isolation, error) {
 	if err != nil {
 		return nil, err
 	}
-	probe.Upstream, probe.APIKey, probe.Trackers, probe.Started, probe.Furnish = upstream, "", nil, nil, nil
+	probe.Upstream, probe.APIKey, probe.Trackers, probe.Started, probe.Populate = upstream, "", nil, nil, nil
 	around := slices.Clone(probe.Host.or(program.HostEnviron).environ())
 	for _, name := range append([]string{"PROBE"}, program.Secrets...) {
 		around = append(around, name+"="+p.key)
@@ -142,5 +142,5 @@ func probeShell() (string, error) {
 			return filepath.EvalSymlinks(path)
 		}
 	}
-	return "", errors.New("isolation: the walls can only be tried with bash, and there is no /bin/bash\n  next: install bash")
+	return "", errors.New("isolation: the probe needs bash, and there is no /bin/bash\n  next: install bash")
 }

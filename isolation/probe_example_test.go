@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/isolation"
 )
 
-// A program can refuse to run agents on a machine whose walls do not hold.
+// A program can refuse to run agents on a machine whose isolation does not hold.
 func ExampleProbe() {
 	report, err := isolation.Probe(context.Background(), &isolation.Isolation{Weakest: isolation.LevelHost}, claudecell.Program(&claude.Options{}))
 	if err != nil {

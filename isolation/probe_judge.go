@@ -37,7 +37,7 @@ func (p *planted) read(said string) (map[string]string, error) {
 	return parts, nil
 }
 
-// judge says of each attempt whether it came to nothing.
+// judge says of each attempt whether it was blocked.
 func (p *planted) judge(seen map[string]string) []Attempt {
 	status := statusOf(seen[partStatus])
 	_, err := os.Stat(p.written)
@@ -87,7 +87,7 @@ func powerless(status map[string]string) Attempt {
 			has = append(has, set+" "+value)
 		}
 	}
-	return attempt("have capabilities", len(has) == 0, "there are none", strings.Join(has, ", "))
+	return attempt("have capabilities", len(has) == 0, "no capabilities", strings.Join(has, ", "))
 }
 
 // interfaces are those of the network, of which only loopback may be there.

@@ -25,7 +25,7 @@ func needCell(t *testing.T) {
 	}
 }
 
-// The walls of a cell hold, whatever else the isolation says.
+// The isolation of a cell holds with other settings of variables and network too.
 func TestProbeFindsThatACellHolds(t *testing.T) {
 	needCell(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -42,7 +42,7 @@ func TestProbeFindsThatACellHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if report.Level != isolation.LevelCell || len(report.Attempts) != 12 || report.Err() != nil {
-				t.Errorf("got %+v, want 12 attempts on a cell that came to nothing", report)
+				t.Errorf("got %+v, want 12 blocked attempts on a cell", report)
 			}
 			if left, _ := filepath.Glob(filepath.Join(temp, "*")); len(left) > 0 {
 				t.Errorf("files are left: %v", left)
@@ -56,8 +56,8 @@ func TestProbeAsAnOrdinaryUser(t *testing.T) {
 	testkit.RerunAsUser(t, "/bin/true", "^TestProbe(Finds|Says)")
 }
 
-// Without walls the probe sees what it is after: it can say no. Processes may be kept apart all the same,
-// by a PID namespace that ends them with the run.
+// Without isolation the probe reaches its targets and reports that. Processes may still be isolated by a PID
+// namespace, which ends them with the run.
 func TestProbeSaysWhatDoesNotHold(t *testing.T) {
 	report, err := isolation.Probe(t.Context(), &isolation.Isolation{Weakest: isolation.LevelHost, Sandbox: &isolation.Sandbox{Disabled: true}}, claudecell.Program(&claude.Options{}))
 	if err != nil {
@@ -109,10 +109,10 @@ func TestProbeSaysWhatLandlockLeavesOpen(t *testing.T) {
 	}
 }
 
-func TestProbeRefusesWallsThatCannotBeHad(t *testing.T) {
+func TestProbe_RefusesAnUnavailableLevel(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no bubblewrap
 	_, err := isolation.Probe(t.Context(), nil, claudecell.Program(&claude.Options{}))
-	if err == nil || !strings.Contains(err.Error(), "trying the walls") {
+	if err == nil || !strings.Contains(err.Error(), "isolation: probing: ") {
 		t.Errorf("got %v, want the reason why there is no cell", err)
 	}
 }

@@ -17,12 +17,12 @@ type Program struct {
 	// Path is the program as the caller names it. No agent may replace it. Empty means that it is not known, or for Find
 	// to find.
 	Path string
-	// Find returns the path of the program to start, or "" if there is none, which is then an error of the start. Unless
+	// Find returns the path of the program to start, or "" without one, which makes the start fail. Unless
 	// Path names one it must not take one in the workspace, where an earlier agent may have put it. Nil means Path.
 	Find func(workspace string) (path string, err error)
 	// PathSetting is what sets Path, for advice: "Options.Path". Empty means that there is nothing to name.
 	PathSetting string
-	// Spawner starts the program where there are no walls ([LevelHost]). Nil means a [launch.HostSpawner].
+	// Spawner starts the program where there is no isolation ([LevelHost]). Nil means a [launch.HostSpawner].
 	Spawner launch.Spawner
 	// Check refuses what cannot be had at a level. Nil accepts all levels.
 	Check func(Level) error
@@ -68,7 +68,7 @@ type Program struct {
 	// of an earlier conversation, gets that folder, and in it what is in ConfigDir.
 	ConfigVariable string
 	// Populate puts files into the home. The addresses and variables of Inside are not known by then. Notes are gaps in
-	// the walls, for the event about them. Nil leaves the home as made.
+	// the isolation, for the Protection event. Nil leaves the home as made.
 	Populate func(Inside) (notes []string, err error)
 }
 

@@ -22,6 +22,6 @@ func ExampleAutonomous() {
 	// cell 0
 	// isolation: Weakest: level cell is not available; only host is (isolation level host on linux)
 	//   next: see drover doctor for what is missing, or accept less by setting Isolation.Weakest
-	// isolation: Network.AllowedDomains: without walls nothing keeps tools from the network (isolation level host on linux)
+	// isolation: Network.AllowedDomains: without isolation tools can reach the whole network (isolation level host on linux)
 	//   next: run in a cell, or say what is so with AllowedDomains "*"
 }

@@ -20,7 +20,7 @@ func TestRemote_FollowsTheNetworkPolicy(t *testing.T) {
 		{"some hosts", LevelCell, &NetworkPolicy{AllowedDomains: []string{"example.org", "*.example.net"}}, false, nil, map[string]bool{"example.org": true, "a.example.net": true, "evil.example": false, "": false}},
 		{"all hosts", LevelCell, &NetworkPolicy{AllowedDomains: []string{"*"}}, true, nil, nil},
 		{"searches", LevelLandlock, nil, false, []string{"web_search"}, map[string]bool{"example.org": false}},
-		{"no walls around the network", LevelHost, nil, true, nil, nil},
+		{"no isolation of the network", LevelHost, nil, true, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &Cell{level: tc.level, isolation: Isolation{Network: tc.network}}

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// A Sandbox says what the walls are, and what beyond the workspace is inside of them. The zero value is
+// A Sandbox says how the agent is isolated, and what it may use beyond the workspace. The zero value is
 // on: the cell, with the workspace and a private home in it.
 type Sandbox struct {
-	// Disabled runs the agent without walls ([LevelHost]). [Isolation.Weakest] must allow that.
+	// Disabled runs the agent without isolation ([LevelHost]). [Isolation.Weakest] must allow that.
 	Disabled bool
 	// WritablePaths and ReadablePaths are files and folders that the agent may use besides the
 	// workspace. Relative ones are meant from the workspace.
 	WritablePaths, ReadablePaths []string
 	// ExcludedCommands run outside of the CLI's own sandbox ("docker"). They never leave a cell. Where
-	// the CLI's own sandbox is the only wall, each is a hole in it.
+	// the CLI's own sandbox is the only isolation, each is a hole in it.
 	ExcludedCommands []string
 	// AllowUnsandboxedCommands lets the model ask for a command to run outside of the CLI's own
 	// sandbox. It needs ExcludedCommands. It, too, never leaves a cell.
 	AllowUnsandboxedCommands bool
 	// AskBeforeBash makes commands of the Bash tool ask like any other tool. By default they do not,
-	// since walls are around them; that is safe as long as the network policy is closed.
+	// since they are isolated; that is safe as long as the network policy is closed.
 	AskBeforeBash bool
 	// Nested runs the CLI's own sandbox inside of the cell, for the Bash tool. The cell's filter of
 	// system calls is relaxed for that.
@@ -68,8 +68,8 @@ var sandboxRules = []struct {
 	{
 		field:  "Disabled",
 		broken: func(s *Sandbox, level Level, _ string) bool { return s.Disabled && level != LevelHost },
-		reason: "there are walls at this level",
-		next:   "set Isolation.Weakest to LevelHost to run without walls",
+		reason: "this level isolates the agent",
+		next:   "set Isolation.Weakest to LevelHost to run without isolation",
 	},
 	{
 		field:  "Disabled",
@@ -97,7 +97,7 @@ var sandboxRules = []struct {
 			return !s.Disabled && level == LevelSandbox && goos != "linux" && goos != "darwin"
 		},
 		reason: "it is false, and the CLI has no sandbox on this system",
-		next:   "set Sandbox.Disabled and Isolation.Weakest to LevelHost to run without walls",
+		next:   "set Sandbox.Disabled and Isolation.Weakest to LevelHost to run without isolation",
 	},
 }
 

@@ -56,7 +56,7 @@ func play(t *testing.T, cli *claudetest.RealCLI, home *isolation.Home, mode clau
 	}
 }
 
-// Where the CLI's own sandbox is the only wall, its settings must hold in the mode that asks nothing.
+// Where the CLI's own sandbox is the only isolation, its settings must hold in the mode that asks nothing.
 func TestTheSettingsOfTheCLIsOwnSandboxHold(t *testing.T) {
 	cli := claudetest.CLI(t)
 	hostHome, data, out, other := filepath.Join(cli.Root, "host"), filepath.Join(cli.Root, "data"), filepath.Join(cli.Root, "out"), filepath.Join(cli.Root, "other")
@@ -105,7 +105,7 @@ func TestTheSettingsOfTheCLIsOwnSandboxHold(t *testing.T) {
 	}
 }
 
-// In a cell, Bash need not ask, since the walls are around the whole CLI; unless it was asked for.
+// In a cell, Bash asks only if AskBeforeBash is set, since the cell isolates the whole CLI.
 func TestBashInACellAsksOnlyIfToldTo(t *testing.T) {
 	for _, ask := range []bool{false, true} {
 		cli := claudetest.CLI(t)

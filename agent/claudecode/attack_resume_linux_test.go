@@ -144,7 +144,7 @@ func (p *planter) goOn(t *testing.T, req agent.Request) {
 	var home *isolation.Home
 	laidOut := 0
 	got := record(t, p.runner(t, model, &isolation.Isolation{
-		Furnish: func(h *isolation.Home) error { home = h; return nil },
+		Populate: func(h *isolation.Home) error { home = h; return nil },
 		Started: func(claude.Process) {
 			files, _ := filepath.Glob(filepath.Join(home.TempDir(), "drover-resume-*", "projects", "*", "*.jsonl"))
 			for _, f := range files {

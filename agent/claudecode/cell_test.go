@@ -183,7 +183,7 @@ func TestCell_HomeIsPopulatedBeforeTheStart(t *testing.T) {
 	base := cli.Options(model)
 	base.SettingSources, base.PermissionMode = nil, claude.ModeBypassPermissions
 	var home string
-	runIsolation := &isolation.Isolation{Furnish: func(h *isolation.Home) error {
+	runIsolation := &isolation.Isolation{Populate: func(h *isolation.Home) error {
 		home = h.Path()
 		return putGreeting(h)
 	}}
@@ -208,7 +208,7 @@ func TestAConversationGoesOnInAnotherCell(t *testing.T) {
 	var laidOut []string
 	var home *isolation.Home
 	runIsolation := &isolation.Isolation{
-		Furnish: func(h *isolation.Home) error {
+		Populate: func(h *isolation.Home) error {
 			home = h
 			return putGreeting(h)
 		},

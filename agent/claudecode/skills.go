@@ -50,8 +50,8 @@ func withSkills(i *isolation.Isolation, skills []agent.Skill) *isolation.Isolati
 		return i
 	}
 	own := orZero(i)
-	before := own.Furnish
-	own.Furnish = func(h *isolation.Home) error {
+	before := own.Populate
+	own.Populate = func(h *isolation.Home) error {
 		if before != nil {
 			if err := before(h); err != nil {
 				return err

@@ -59,7 +59,7 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 			base := cli(t).Options(model)
 			runIsolation := &isolation.Isolation{}
 			if name == "an isolation that knows" {
-				runIsolation.Furnish = func(h *isolation.Home) error { return skillOf(t, "house").WriteTo(claudecell.SkillsDir(h)) }
+				runIsolation.Populate = func(h *isolation.Home) error { return skillOf(t, "house").WriteTo(claudecell.SkillsDir(h)) }
 			}
 			req.Skills = []agent.Skill{skillOf(t, "greet"), skillOf(t, "other")}
 			got := in(t, runIsolation, base, req)
@@ -68,7 +68,7 @@ func TestTheModelUsesTheSkillsOfARequest(t *testing.T) {
 				t.Errorf("the skill ended with %q: %+v", got.result("Skill"), of[event.ToolResult](got))
 			}
 			known := []string{"greet", "other"}
-			if runIsolation.Furnish != nil {
+			if runIsolation.Populate != nil {
 				known = append(known, "house")
 			}
 			for _, skill := range known {

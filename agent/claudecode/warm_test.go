@@ -115,7 +115,7 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 	model, ctx := claudetest.NewModel(t), inTime(t)
 	goroutines := goleak.IgnoreCurrent()
 	var home string
-	a := newAdapter(t, cli.Options(model)).In(&isolation.Isolation{Furnish: func(h *isolation.Home) error {
+	a := newAdapter(t, cli.Options(model)).In(&isolation.Isolation{Populate: func(h *isolation.Home) error {
 		home = h.Path()
 		return nil
 	}})

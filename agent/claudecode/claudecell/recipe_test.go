@@ -98,7 +98,7 @@ func TestRecipes(t *testing.T) {
 		}, host},
 	}
 	for _, test := range tests {
-		if diff := cmp.Diff(test.want, test.got, cmpopts.IgnoreFields(isolation.Isolation{}, "Furnish", "Host")); diff != "" {
+		if diff := cmp.Diff(test.want, test.got, cmpopts.IgnoreFields(isolation.Isolation{}, "Populate", "Host")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 		if err := test.got.Validate(test.level, "linux"); err != nil {

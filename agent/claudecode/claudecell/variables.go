@@ -18,7 +18,7 @@ var credentialVariables = []string{
 
 // refused are the variables of the CLI that a cell decides about.
 var refused = []isolation.RefusedVariable{
-	{Name: "CLAUDE_CONFIG_DIR", Instead: "the configuration is in the private home; put files into it with Isolation.Furnish"},
+	{Name: "CLAUDE_CONFIG_DIR", Instead: "the configuration is in the private home; put files into it with Isolation.Populate"},
 	{Name: "CLAUDE_CODE_TMPDIR", Instead: "temporary files are private to each run; Isolation.TempDir says where homes are made"},
 	{Name: "ANTHROPIC_API_KEY", Instead: "use Isolation.APIKey: the key stays outside of the cell"},
 	{Name: "ANTHROPIC_MODEL", Instead: "use the model option of the agent"},

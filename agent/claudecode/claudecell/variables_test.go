@@ -15,7 +15,7 @@ import (
 
 func TestValidateEnv_RefusesVariablesThatIsolationDependsOn(t *testing.T) {
 	for name, instead := range map[string]string{
-		"CLAUDE_CONFIG_DIR":             "Isolation.Furnish",
+		"CLAUDE_CONFIG_DIR":             "Isolation.Populate",
 		"CLAUDE_CODE_TMPDIR":            "Isolation.TempDir",
 		"ANTHROPIC_API_KEY":             "Isolation.APIKey",
 		"ANTHROPIC_BASE_URL":            "Isolation.Upstream",
@@ -26,7 +26,7 @@ func TestValidateEnv_RefusesVariablesThatIsolationDependsOn(t *testing.T) {
 		"CLAUDE_CODE_USE_VERTEX":        "Isolation.Auth",
 		"CLAUDE_CODE_SKIP_BEDROCK_AUTH": "Isolation.Auth",
 		"IS_SANDBOX":                    "Isolation.Sandbox",
-		"HOME":                          "Isolation.Furnish", // as for every program
+		"HOME":                          "Isolation.Populate", // as for every program
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := map[string]string{name: "x"}

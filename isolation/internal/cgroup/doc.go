@@ -11,7 +11,7 @@
 //     processes and limited groups at once), it is made in the nearest group above that the kernel
 //     lets us use and that hands on the controllers already; then only the limits from there up hold.
 //   - Version 2 is used where it has the controllers that are needed, else version 1. Which users may
-//     make groups is the kernel's decision: root, and whoever a part of the hierarchy was delegated to.
+//     make groups is the kernel's decision: root, and each user with a delegated part of the hierarchy.
 //   - Nothing is limited silently less than asked: [New] fails with [ErrUnavailable] and says why.
 //   - Nothing here ends a process. [Group.Close] removes a group that is empty.
 //   - The name of a group tells who made it, so that [Sweep] removes what crashed programs of ours

@@ -26,7 +26,7 @@ import (
 
 func init() { roles["attack"] = attack }
 
-// refused are the errors that each attempt may end with; anything else is a hole in the wall.
+// refused are the errors that each attempt may end with; anything else is a hole in the isolation.
 var refused = map[string][]error{
 	"read a file of the host":              {unix.ENOENT},
 	"read root's home":                     {unix.ENOENT},

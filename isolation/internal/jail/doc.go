@@ -18,7 +18,7 @@
 //     stays mounted.
 //
 // The first program inside is a tiny helper without libraries, see helper/helper.c. [Launch] and
-// [HelperFile] start it without bubblewrap too, for walls of another kind.
+// [HelperFile] start it without bubblewrap too, for another isolation level.
 //
 // Not bounded here: the bytes that a writable mount takes on disk, memory beyond what resource limits
 // give. Confine is the place for control groups, [Pids] the way for a watchdog.

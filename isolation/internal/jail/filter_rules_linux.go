@@ -92,8 +92,8 @@ func sharedNetworkRules() []rule {
 }
 
 func socketRules() []rule {
-	// A message that opens a connection on its way passes by whoever watches connect. This is the
-	// error of a kernel that cannot do it.
+	// A message with MSG_FASTOPEN opens a connection without a call of connect, so rules on connect miss it. A kernel
+	// without this feature returns the same error.
 	fastOpen := func(argument int, call uint32) rule {
 		return rule{errno: unix.EOPNOTSUPP, calls: []uint32{call}, whenAll: []bits{{argument, unix.MSG_FASTOPEN}}}
 	}

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch = unix.AUDIT_ARCH_X86_64
-	// foreignCalls is where the numbers of another set of calls begin (x32). Zero: there is none.
+	// foreignCalls is where the numbers of another set of calls begin (x32). Zero means no such set.
 	foreignCalls = 0x40000000
 )
 

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 
 const (
 	auditArch = unix.AUDIT_ARCH_AARCH64
-	// foreignCalls is where the numbers of another set of calls begin. Zero: there is none.
+	// foreignCalls is where the numbers of another set of calls begin. Zero means no such set.
 	foreignCalls = 0
 )
 

@@ -27,7 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var update = flag.Bool("update", false, "build the helpers anew and record the compilers")
+var update = flag.Bool("update", false, "build the helpers again and record the compilers")
 
 // compilers are those that build the helper for each processor.
 var compilers = map[string]string{"amd64": "x86_64-linux-gnu-gcc", "arm64": "aarch64-linux-gnu-gcc"}
@@ -44,7 +44,7 @@ var sourceFlags = map[string][]string{
 }
 
 // The committed helpers are what the source gives. With the recorded version of the compiler every
-// byte is; with another one what it builds must work as well. To build them anew:
+// byte is; with another one what it builds must work as well. To build them again:
 //
 //	go test ./isolation/internal/jail -run TestTheHelperIsBuiltFromItsSource -update
 func TestTheHelperIsBuiltFromItsSource(t *testing.T) {
@@ -108,7 +108,7 @@ func compareHelper(t *testing.T, name, arch, built, version string) {
 	if version != strings.TrimSpace(string(recorded)) {
 		t.Logf("this compiler is %q, the recorded one %q: bytes are not compared", version, recorded)
 	} else if !bytes.Equal(got, want) {
-		t.Errorf("%s: %d bytes are not what the source gives (%d bytes)\n  next: build it anew with -update", elf, len(want), len(got))
+		t.Errorf("%s: %d bytes are not what the source gives (%d bytes)\n  next: build it again with -update", elf, len(want), len(got))
 	}
 }
 
@@ -153,9 +153,9 @@ func testHelper(t *testing.T, path string) {
 	})
 	for name, args := range map[string][]string{
 		"no arguments": {}, "no program": {"-r", "4:0"}, "nothing after the dashes": {"--"},
-		"an option that is none": {"-x", "1", "--", "/bin/true"}, "a number that is none": {"-s", "3x", "--", "/bin/true"},
-		"an address that is none": {"-l", "127.0.0.1", "--", "/bin/true"}, "listeners for nobody": {"-l", "127.0.0.1:0", "--", "/bin/true"},
-		"a descriptor that is none": {"-f", "99", "--", "/bin/true"}, "no such program": {"--", "/none"},
+		"an invalid option": {"-x", "1", "--", "/bin/true"}, "an invalid number": {"-s", "3x", "--", "/bin/true"},
+		"an invalid address": {"-l", "127.0.0.1", "--", "/bin/true"}, "listeners for nobody": {"-l", "127.0.0.1:0", "--", "/bin/true"},
+		"an invalid descriptor": {"-f", "99", "--", "/bin/true"}, "no such program": {"--", "/none"},
 		"a program without a path": {"--", "true"},
 	} {
 		t.Run(name, func(t *testing.T) {

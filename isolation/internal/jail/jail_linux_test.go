@@ -23,7 +23,7 @@ import (
 )
 
 // roleVariable makes the test binary play one of the roles instead of running tests: the programs
-// that try the walls from inside, and a host that is killed.
+// that try the isolation from inside, and a host that is killed.
 const roleVariable = "JAIL_TEST_ROLE"
 
 var roles = map[string]func(){}

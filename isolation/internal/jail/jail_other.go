@@ -13,7 +13,7 @@ import (
 	"github.com/drover-agents/drover/internal/proc"
 )
 
-// A Cell is a program that runs in a cell. There is none on this system.
+// A Cell is a program that runs in a cell. This system has no cells.
 type Cell struct{ *proc.Process }
 
 // Listeners are the sockets opened inside.
@@ -46,7 +46,7 @@ func (*Handoff) Close() {}
 // Receive fails.
 func (*Handoff) Receive(context.Context, int) ([]net.Listener, error) { return nil, here() }
 
-// Arguments are none.
+// Arguments returns nil.
 func (Launch) Arguments() []string { return nil }
 
 // HelperFile fails.
@@ -61,7 +61,7 @@ func Filter(bool) []byte { return nil }
 // SharedNetworkFilter is empty too.
 func SharedNetworkFilter() []byte { return nil }
 
-// SystemPaths are none.
+// SystemPaths returns nil.
 func SystemPaths() []string { return nil }
 
 func here() error { return UnsupportedOn(runtime.GOOS, runtime.GOARCH) }

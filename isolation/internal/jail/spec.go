@@ -179,7 +179,7 @@ func UnsupportedOn(system, processor string) *UnsupportedError {
 	case "linux":
 		return &UnsupportedError{
 			"the cell's helper is not built for " + processor,
-			"use amd64 or arm64, or accept weaker walls by name",
+			"use amd64 or arm64, or accept a weaker isolation level by name",
 		}
 	case "darwin":
 		return &UnsupportedError{

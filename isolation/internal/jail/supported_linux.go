@@ -25,7 +25,7 @@ type probeKey struct {
 
 // A finding is what was found out about cells here.
 type finding struct {
-	err  error // why there are none
+	err  error // why cells are unavailable
 	byFD bool  // bubblewrap takes mounts as descriptors
 }
 

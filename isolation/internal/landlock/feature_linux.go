@@ -16,7 +16,7 @@ func (r rights) with(more rights) rights {
 	return rights{r.files | more.files, r.net | more.net, r.scoped | more.scoped}
 }
 
-// A feature is something that a kernel can wall off or not.
+// A feature is something that a kernel may be able to restrict.
 type feature struct {
 	rights
 	holds string
@@ -95,8 +95,8 @@ var later = []feature{
 	},
 }
 
-// never is what no version covers for sure. That nothing is limited and that nobody ends what detached
-// itself is not among it: whoever starts the program has to see to that.
+// never is what no version covers for sure. It does not list missing resource limits and detached processes that
+// outlive the program: the caller that starts the program handles both.
 var never = []Gap{
 	{"a port that is allowed is allowed on every address, not only on this machine", false},
 	// Rules are about plain TCP and connect: https://docs.kernel.org/userspace-api/landlock.html, erratum 1.

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(helperVar) {
 	case "":
 		claudetest.Main(m)
-	case "wall":
-		wall()
+	case "restrict":
+		restrict()
 	case "try":
 		for _, attempt := range os.Args[1:] {
 			fmt.Println(try(attempt))
@@ -40,9 +40,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// wall puts the walls of descriptor 3 around this process and becomes the program of its arguments.
-// Walls are around a thread; what a thread executes takes them along.
-func wall() {
+// restrict applies the ruleset of descriptor 3 to this process and becomes the program of its arguments.
+// A ruleset restricts a thread; a program that the thread executes inherits the ruleset.
+func restrict() {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		fail(err)
@@ -95,7 +95,7 @@ var attempts = map[string]func(arg string, words []string) error{
 	"unix":     func(address string, _ []string) error { return dial("unix", address, false) },
 	"listen": func(address string, _ []string) error {
 		var config net.ListenConfig
-		config.SetMultipathTCP(false) // Go would ask for it, and the walls do not know it
+		config.SetMultipathTCP(false) // Go would ask for it, and Landlock does not cover it
 		l, err := config.Listen(context.Background(), "tcp", address)
 		if err == nil {
 			_ = l.Close()
@@ -142,7 +142,7 @@ type stage struct {
 	attr      *syscall.SysProcAttr
 }
 
-// newStage prepares to run helpers as an ordinary user: the walls are not for root.
+// newStage prepares to run helpers as an ordinary user: rulesets are not for root.
 func newStage(t *testing.T) stage {
 	t.Helper()
 	if ABI() == 0 {
@@ -199,13 +199,13 @@ func (s stage) command(role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// try tries things behind the walls, or without any, and gives the outcome of each.
-func (s stage) try(t *testing.T, walls *os.File, attempts []string) []string {
+// try tries things under a ruleset, or without one, and gives the outcome of each.
+func (s stage) try(t *testing.T, ruleset *os.File, attempts []string) []string {
 	t.Helper()
 	cmd := s.command("try", attempts...)
-	if walls != nil {
-		cmd = s.command("wall", append([]string{"try", s.self}, attempts...)...)
-		cmd.ExtraFiles = []*os.File{walls}
+	if ruleset != nil {
+		cmd = s.command("restrict", append([]string{"try", s.self}, attempts...)...)
+		cmd.ExtraFiles = []*os.File{ruleset}
 	}
 	out, err := cmd.CombinedOutput()
 	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrUnavailable is what Open returns, wrapped with the reason, where the system has no Landlock.
-var ErrUnavailable = errors.New("no Landlock walls can be had here")
+var ErrUnavailable = errors.New("Landlock is not available here")
 
 // A Ruleset says what stays possible. The zero value allows nothing: no file can be opened and no
 // TCP port reached. Paths must exist and be absolute; a folder stands for everything below it, a
@@ -34,13 +34,13 @@ type Ruleset struct {
 type Enforced struct {
 	// ABI is the version of Landlock in the kernel.
 	ABI int
-	// Holds are the walls that stand.
+	// Holds are the restrictions that are in effect.
 	Holds []string
 	// Open are the gaps that remain.
 	Open []Gap
 }
 
-// A Gap is something that the walls leave possible.
+// A Gap is something that the ruleset leaves possible.
 type Gap struct {
 	// What is it, in words.
 	What string

@@ -18,7 +18,7 @@ const (
 	rulePort = 2
 )
 
-// ABI is the version of Landlock in the running kernel; 0 if there is none.
+// ABI is the version of Landlock in the running kernel; 0 without Landlock.
 func ABI() int {
 	n, err := version()
 	if err != nil {

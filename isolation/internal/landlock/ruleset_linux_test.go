@@ -43,11 +43,11 @@ func knowsUpTo(n int) func(rights) bool {
 	}
 }
 
-// A trial is something to try: without walls it works.
+// A trial is something to try: without a ruleset it works.
 type trial struct {
 	attempt string
-	inside  string // outcome behind walls that know the feature
-	needs   int    // number of the later feature that walls it off, from 1; 0 is every kernel
+	inside  string // outcome under a ruleset of a kernel with the feature
+	needs   int    // number of the later feature that restricts it, from 1; 0 is every kernel
 }
 
 // either is the outcome of what some kernels of the same version refuse and others do not.
@@ -65,7 +65,7 @@ const (
 	udp
 )
 
-// trials sets the stage, and gives the walls and what to try.
+// trials sets the stage, and returns the ruleset and what to try.
 func trials(t *testing.T, s stage) (Ruleset, []trial) {
 	t.Helper()
 	read, work, out := s.folder(t, "read"), s.folder(t, "work"), s.folder(t, "out")
@@ -119,7 +119,7 @@ func trials(t *testing.T, s stage) (Ruleset, []trial) {
 		{fmt.Sprint("signal ", s.waiter(t)), "EPERM", signals},
 		{in("unix", socket), "EACCES", paths},
 		{in("udp", serve(t, "udp", "127.0.0.1:0")), "EACCES", udp},
-		// What no version walls off: the words of Enforced are true.
+		// What no version restricts: the words of Enforced are true.
 		{in("mptcp", other), either, 0},
 		{in("fastopen", other), either, 0},
 		{in("stat", out+"/f"), "ok", 0},
@@ -136,7 +136,7 @@ func free(t *testing.T) string {
 	return fmt.Sprint(port(t, address))
 }
 
-func TestWhatTheWallsHoldAndWhatTheyDoNot(t *testing.T) {
+func TestRuleset_RestrictsWhatEnforcedSays(t *testing.T) {
 	for _, kernel := range []struct {
 		name  string
 		knows func(rights) bool
@@ -148,8 +148,8 @@ func TestWhatTheWallsHoldAndWhatTheyDoNot(t *testing.T) {
 		t.Run(kernel.name, func(t *testing.T) {
 			s := newStage(t)
 			rules, all := trials(t, s)
-			walls, enforced := open(t, rules, kernel.knows)
-			for _, c := range compare(t, s, walls, all) {
+			ruleset, enforced := open(t, rules, kernel.knows)
+			for _, c := range compare(t, s, ruleset, all) {
 				want := c.inside
 				if c.needs > 0 && !kernel.knows(later[c.needs-1].rights) {
 					want = "ok"
@@ -173,9 +173,9 @@ type outcome struct {
 	got string
 }
 
-// compare tries everything behind the walls, and then without: there it must work, or the trial
+// compare tries everything under the ruleset, and then without it: there it must work, or the trial
 // shows nothing.
-func compare(t *testing.T, s stage, walls *os.File, all []trial) []outcome {
+func compare(t *testing.T, s stage, ruleset *os.File, all []trial) []outcome {
 	t.Helper()
 	copyOf := testkit.PutProgram(t, "/bin/true", s.dir)
 	if err := os.Rename(copyOf, filepath.Join(s.dir, "copy")); err != nil {
@@ -185,7 +185,7 @@ func compare(t *testing.T, s stage, walls *os.File, all []trial) []outcome {
 	for _, c := range all {
 		attempts = append(attempts, c.attempt)
 	}
-	behind := s.try(t, walls, attempts)
+	behind := s.try(t, ruleset, attempts)
 	var found []outcome
 	for i, c := range all {
 		found = append(found, outcome{c, behind[i]})
@@ -193,7 +193,7 @@ func compare(t *testing.T, s stage, walls *os.File, all []trial) []outcome {
 			continue
 		}
 		if got := s.try(t, nil, []string{c.attempt})[0]; got != "ok" {
-			t.Errorf("%s without walls: got %s, want ok", c.attempt, got)
+			t.Errorf("%s without a ruleset: got %s, want ok", c.attempt, got)
 		}
 	}
 	return found
@@ -201,8 +201,8 @@ func compare(t *testing.T, s stage, walls *os.File, all []trial) []outcome {
 
 func TestTheEmptyRulesetAllowsNothing(t *testing.T) {
 	s := newStage(t)
-	walls, _ := open(t, Ruleset{ReadOnly: append(libraries(), s.self)}, supported) // else nothing could be run to try it
-	got := s.try(t, walls, []string{"read /etc/passwd", "list /", "write /dev/null", "tcp " + serve(t, "tcp", "127.0.0.1:0")})
+	ruleset, _ := open(t, Ruleset{ReadOnly: append(libraries(), s.self)}, supported) // else nothing could be run to try it
+	got := s.try(t, ruleset, []string{"read /etc/passwd", "list /", "write /dev/null", "tcp " + serve(t, "tcp", "127.0.0.1:0")})
 	if diff := cmp.Diff([]string{"EACCES", "EACCES", "EACCES", "EACCES"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -210,8 +210,8 @@ func TestTheEmptyRulesetAllowsNothing(t *testing.T) {
 
 func TestEveryPortCanBeListenedOnIfAsked(t *testing.T) {
 	s := newStage(t)
-	walls, enforced := open(t, Ruleset{ReadOnly: append(system(), s.self), BindAnyTCP: true}, supported)
-	got := s.try(t, walls, []string{"listen 127.0.0.1:" + free(t), "tcp " + serve(t, "tcp", "127.0.0.1:0")})
+	ruleset, enforced := open(t, Ruleset{ReadOnly: append(system(), s.self), BindAnyTCP: true}, supported)
+	got := s.try(t, ruleset, []string{"listen 127.0.0.1:" + free(t), "tcp " + serve(t, "tcp", "127.0.0.1:0")})
 	if diff := cmp.Diff([]string{"ok", "EACCES"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -286,12 +286,12 @@ func TestAMissingLandlockIsSaid(t *testing.T) {
 }
 
 func TestAsAnOrdinaryUser(t *testing.T) {
-	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestTheRealCLI|TestWhatTheWalls|TestTheEmpty)")
+	testkit.RerunAsUser(t, claudetest.CLI(t).Path, "^(TestTheRealCLI|TestRuleset_|TestTheEmpty)")
 }
 
-func TestTheRealCLIRunsBehindTheWallsAndStaysThere(t *testing.T) {
+func TestTheRealCLI_RunsUnderARulesetAndStaysThere(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("the walls are not for root; TestAsAnOrdinaryUser runs this")
+		t.Skip("rulesets are not for root; TestAsAnOrdinaryUser runs this")
 	}
 	s := newStage(t)
 	secret, forbidden := s.file(t, "secret"), filepath.Join(s.dir, "written")
@@ -304,16 +304,16 @@ func TestTheRealCLIRunsBehindTheWallsAndStaysThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	walls, _ := open(t, Ruleset{
+	ruleset, _ := open(t, Ruleset{
 		ReadOnly: append(system(), cli.Path, s.self), ReadWrite: []string{cli.Root},
 		Devices:    []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty"},
 		ConnectTCP: []uint16{port(t, address.Host)},
 	}, supported)
-	cmd := s.command("wall", "cli", cli.Path, "-p", "go", "--dangerously-skip-permissions", "--strict-mcp-config", "--setting-sources", "")
+	cmd := s.command("restrict", "cli", cli.Path, "-p", "go", "--dangerously-skip-permissions", "--strict-mcp-config", "--setting-sources", "")
 	for name, value := range cli.Env(model.BaseURL()) {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	cmd.Dir, cmd.ExtraFiles = cli.Work, []*os.File{walls}
+	cmd.Dir, cmd.ExtraFiles = cli.Work, []*os.File{ruleset}
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "done" {
 		t.Errorf("the CLI said %q, %v, want done", out, err)
@@ -330,15 +330,15 @@ func TestTheRealCLIRunsBehindTheWallsAndStaysThere(t *testing.T) {
 }
 
 func ExampleRuleset_Open() {
-	walls, enforced, err := Ruleset{
+	ruleset, enforced, err := Ruleset{
 		ReadOnly: []string{"/usr"}, ReadWrite: []string{os.TempDir()}, Devices: []string{"/dev/null"}, ConnectTCP: []uint16{8080},
 	}.Open()
 	if errors.Is(err, ErrUnavailable) {
 		return
 	}
-	defer func() { _ = walls.Close() }() // after it was handed to the program as an extra file
+	defer func() { _ = ruleset.Close() }() // after it was handed to the program as an extra file
 	for _, gap := range enforced.Open {
-		_ = gap.What // tell whoever reads the run's events
+		_ = gap.What // report it in the run's events
 	}
 }
 

@@ -27,9 +27,9 @@
 //     Measure.Unreadable; free space is what bounds it.
 //   - A limit counts as broken only when a second, uninterrupted look says so too, because a file that
 //     is moved during a look may be seen twice. A file that is moved may also be missed by one look,
-//     and is then seen by the next. Whoever watches the watchdog can make it miss them each time;
-//     the floor of free space does not depend on it.
+//     and is then seen by the next. A program that watches the watchdog can make it miss moved
+//     files each time; the floor of free space does not depend on it.
 //   - Neither the length of a path nor the depth of a tree hides files, on Linux.
 //
-// The watchdog ends nothing by itself: it tells whoever started it, once.
+// The watchdog ends no process: it notifies its caller, once.
 package watchdog

@@ -54,7 +54,7 @@ func cpuOf(pid int) (time.Duration, bool) {
 // spareMemory is what the machine can give to programs without swapping.
 func spareMemory() (int64, bool) { return fieldsOf("/proc/meminfo", "MemAvailable:") }
 
-// fields sums lines such as "RssAnon:   1234 kB" of a file, in bytes; false if there is none.
+// fields sums lines such as "RssAnon:   1234 kB" of a file, in bytes; false without such a line.
 func fields(pid int, file string, keys ...string) (sum int64, ok bool) {
 	return fieldsOf(procFile(pid, file), keys...)
 }

@@ -232,7 +232,7 @@ func TestAFolderMovedDuringTheWalkIsGivenUpNotFollowed(t *testing.T) {
 	for len(tree.branch) < keepOpen+15 {
 		tree.step(1)
 	}
-	// Whoever goes up from the moved folder would arrive in the other one.
+	// A walk that goes up from the moved folder would arrive in the other one.
 	at := filepath.Join(root, "d", "d", "d", "d", "d")
 	if err := os.Rename(at, filepath.Join(other, "moved")); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Options say what is watched. A zero limit is none.
+// Options say what is watched. A zero limit means no limit.
 type Options struct {
 	// Paths are the folders and files that the cell may write to. They are counted together, each once.
 	Paths []string

@@ -96,7 +96,7 @@ struct duration { long seconds, nanoseconds; };
 struct identity { u8 before[32]; ulong inode; u8 between[96]; u32 major, minor; u8 after[112]; };
 struct system { ulong before[10]; ulong flags; ulong after[4]; };
 
-// Descriptors are zero if there are none: without initial values, the file needs no data segment.
+// A descriptor that was not given is zero: without initial values, the file needs no data segment.
 static int report, ruleset, filter, listeners, instructions, held;
 static struct rights rights;
 static u8 code[MAX_FILTER];

@@ -10,10 +10,10 @@ import (
 	"github.com/drover-agents/drover/launch"
 )
 
-// spawnCommand starts a command behind the walls of the cell's level.
+// spawnCommand starts a command under the isolation of the cell's level.
 func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd launch.Command) (launch.Process, error) {
 	if c.level == LevelHost {
-		return (&openWalls{cell: c}).spawn(ctx, cmd)
+		return (&openIsolator{cell: c}).spawn(ctx, cmd)
 	}
 	mounts, err := c.commandMounts(o)
 	if err != nil {
@@ -23,7 +23,7 @@ func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd launch.Comma
 		if folder := replaceable(mounts, c.cli); c.cli != "" && folder != "" {
 			return nil, fmt.Errorf("isolation: the CLI %s is in %s, where a command could replace it\n  next: install the CLI elsewhere, or set ExecOptions.ReadOnly", c.cli, folder)
 		}
-		return (&landlockWalls{cell: c, mounts: mounts}).start(ctx, cmd, cmd.Path, mounts)
+		return (&landlockIsolator{cell: c, mounts: mounts}).start(ctx, cmd, cmd.Path, mounts)
 	}
 	mounts, _ = c.shielded(mounts)
 	spec := c.jailSpec(cmd.Path, cmd, mounts)
