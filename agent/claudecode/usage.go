@@ -153,7 +153,7 @@ func number(line fields, names ...string) (v float64, there, ok bool) {
 }
 
 // report is what the run used. partial says that something may not have been counted; succeeded, that
-// the last result was none of a failure: one of those that reports nothing may just not know.
+// the last result was not that of a failure, which may report nothing because it does not know.
 func (u *usageMeter) report(toolUses int, partial, succeeded bool) event.Usage {
 	models, cost := u.totals.Sum().Models, u.costs.Sum().CostUSD
 	usage := event.Usage{ToolUses: toolUses}
