@@ -107,6 +107,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 		"MaxRefusals":        {3, ""},                                                  // of no hooks
 		"Trackers":           {[]*guard.Tracker{guard.NewTracker(guard.Budget{})}, ""}, // the gateway counts
 		"RunID":              {"run-1", ""},                                            // to the gateway
+		"LastSeq":            {int64(7), ""},                                           // the Runner numbers
 		"TraceParent":        {"00-1-1-01", "TraceParent"},
 		"TraceState":         {"a=1", ""},                         // nothing without a parent
 		"Transcript":         {func(agent.TranscriptLine) {}, ""}, // read beside the CLI
