@@ -161,7 +161,7 @@ func TestProcessErrorSaysWhatToDo(t *testing.T) {
 		{"root", claude.ProcessError{StderrTail: "--dangerously-skip-permissions cannot be used with root/sudo privileges"}, "ordinary user"},
 		{"session in use", claude.ProcessError{StderrTail: "Error: Session ID x is already in use."}, "another SessionID"},
 		{"killed", claude.ProcessError{Status: claude.ExitStatus{Code: -1, Signal: "killed"}}, "out-of-memory"},
-		{"some complaint", claude.ProcessError{StderrTail: "Error: no"}, "complains"},
+		{"some complaint", claude.ProcessError{StderrTail: "Error: no"}, "fix the problem that it reports"},
 		{"silent at the start", claude.ProcessError{During: "initialize"}, "--version"},
 		{"silent later", claude.ProcessError{During: "a turn"}, "Options.Stderr"},
 	} {
