@@ -33,6 +33,7 @@ func TestARunnerThatCannotBeMadeSaysWhy(t *testing.T) {
 		{"always fresh", good, agent.Request{Fresh: true}, "Defaults cannot have Resume, Fork, Fresh"},
 		{"always another", good, agent.Request{Fork: true}, "Defaults cannot have Resume, Fork, Fresh"},
 		{"one host for every run", good, agent.Request{Host: gate.NewEngine(nil, nil)}, "Defaults cannot have Resume, Fork, Fresh, Host, Ledger or LastSeq"},
+		{"the number of an event", good, agent.Request{LastSeq: 1}, "Ledger or LastSeq"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
