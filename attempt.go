@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/prompt"
@@ -417,7 +418,7 @@ func (e *evaluation) answer(ctx context.Context, t *turn) (any, error) {
 }
 
 // errNoOutput is why a turn that succeeded has no answer.
-var errNoOutput = errors.New("the agent has succeeded without a structured answer\n  next: say in the prompt that the answer must be given as structured output")
+var errNoOutput = advice.Wrap(errors.New("the agent has succeeded without a structured answer"), "say in the prompt that the answer must be given as structured output")
 
 // rawAnswer is the answer as JSON. That of a prompt for plain text is its text.
 func (e *evaluation) rawAnswer(t *turn) json.RawMessage {
@@ -454,8 +455,7 @@ func (e *evaluation) repair(ctx context.Context, err error) string {
 // repairable is what is wrong with an answer that the model could have given better, in words for the model.
 func (e *evaluation) repairable(err error) string {
 	if bad, ok := errors.AsType[*prompt.OutputError](err); ok {
-		what, _ := splitAdvice(bad.Err)
-		return what
+		return bad.Err.Error()
 	}
 	if errors.Is(err, errNoOutput) || e.classify(err).Kind == agent.FailureNoOutput {
 		return "you replied with text; give the structured answer instead."

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
@@ -45,7 +46,7 @@ func TestCleanup_FailureBeforeARestartDoesNotReplaceTheAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp.Output.Summary == "" || resp.Expansions != 1 || strings.Count(resp.Cleanup.Error(), unclosed.Error()) != 2 {
+	if resp.Output.Summary == "" || resp.Expansions != 1 || strings.Count(advice.Text(resp.Cleanup), unclosed.Error()) != 2 {
 		t.Errorf("the answer is %+v after %d restarts, and the cleanup says %v", resp.Output, resp.Expansions, resp.Cleanup)
 	}
 }
@@ -72,7 +73,7 @@ func TestCleanup_FailureIsInTheErrorToo(t *testing.T) {
 				if !ok || resp != nil || x.cause != nil && !errors.Is(err, x.cause) || !errors.Is(err, unclosed) {
 					t.Fatalf("the response is %v, and the error %v", resp, err)
 				}
-				if !errors.Is(failure.Summary.Cleanup, unclosed) || !strings.Contains(err.Error(), failure.Message+"; the cleanup failed too: the folder is busy") {
+				if !errors.Is(failure.Summary.Cleanup, unclosed) || !strings.Contains(advice.Text(err), failure.Message+"; the cleanup failed too: the folder is busy") {
 					t.Errorf("the cleanup says %v, and the text is %q", failure.Summary.Cleanup, err)
 				}
 			})

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -98,7 +99,7 @@ func (w *worker) summary(t *testing.T) drover.Summary {
 	t.Helper()
 	failed, _ := errors.AsType[*drover.EvaluationError](w.err)
 	switch {
-	case w.isCancelled() && !errors.Is(w.err, context.Canceled), w.fails() && (failed == nil || !strings.Contains(failed.Error(), "not today, "+w.mark())):
+	case w.isCancelled() && !errors.Is(w.err, context.Canceled), w.fails() && (failed == nil || !strings.Contains(advice.Text(failed), "not today, "+w.mark())):
 		t.Errorf("%s ended with %v", w.mark(), w.err)
 	case !w.isCancelled() && !w.fails() && (w.err != nil || w.response.Output.Summary != w.mark()):
 		t.Errorf("%s ended with %v and %+v", w.mark(), w.err, w.response)

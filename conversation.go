@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
@@ -73,9 +74,9 @@ func (r *Run[T]) Events() iter.Seq2[event.Event, error] {
 
 // ErrReading is the error of a second loop over the events of a run, also inside of the first, and of a
 // [Conversation.Close] inside of a loop.
-var ErrReading = errors.New("drover: the events of this run are being read\n  next: leave that loop first")
+var ErrReading = advice.Wrap(errors.New("drover: the events of this run are being read"), "leave that loop first")
 
-var errNotRun = errors.New("drover: the response is there when the events have been read\n  next: range over Events first")
+var errNotRun = advice.Wrap(errors.New("drover: the response is there when the events have been read"), "range over Events first")
 
 // Response is the answer, once the events have been read.
 func (r *Run[T]) Response() (*Response[T], error) {
@@ -137,7 +138,7 @@ func (c *Conversation[T]) Stream(ctx context.Context, text string) *Run[T] {
 }
 
 // ErrInterrupted is why a turn ended that [Conversation.Interrupt] has ended.
-var ErrInterrupted = errors.New("drover: the turn was interrupted\n  next: say something else, or close the conversation")
+var ErrInterrupted = advice.Wrap(errors.New("drover: the turn was interrupted"), "say something else, or close the conversation")
 
 // Interrupt ends the turn that is under way, and reports whether there was one. The error of the turn matches
 // [ErrInterrupted], and the conversation can go on.

@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
@@ -61,14 +61,13 @@ type EvaluationError struct {
 func (e *EvaluationError) Error() string {
 	text := fmt.Sprintf("drover: %s: %s: %s", e.Prompt, e.Stage, cmp.Or(e.Message, fmt.Sprint(e.Err)))
 	if e.Summary.Cleanup != nil {
-		what, _ := splitAdvice(e.Summary.Cleanup)
-		text += "; the cleanup failed too: " + what
-	}
-	if e.Next != "" {
-		text += "\n  next: " + e.Next
+		text += "; the cleanup failed too: " + e.Summary.Cleanup.Error()
 	}
 	return text
 }
+
+// Advice implements [advice.Adviser].
+func (e *EvaluationError) Advice() string { return e.Next }
 
 // Unwrap returns the cause.
 func (e *EvaluationError) Unwrap() error { return e.Err }
@@ -134,7 +133,7 @@ func (e *evaluation) failed(err error) *EvaluationError {
 		Prompt: e.prompt.Name(), Phase: e.phase(err, f.Kind, ended != nil), Stage: e.stage, Kind: f.Kind,
 		Err: err, Payload: e.payload(f, ended), Retry: e.advice(f.Kind), Summary: e.summary,
 	}
-	failure.Message, failure.Next = splitAdvice(err)
+	failure.Message, failure.Next = err.Error(), advice.Of(err)
 	failure.Message = cmp.Or(f.Message, failure.Message)
 	failure.Next = cmp.Or(f.Next, failure.Next, nextStep[f.Kind])
 	if kind, ok := throttles[f.Kind]; ok {
@@ -149,7 +148,7 @@ func (e *evaluation) failed(err error) *EvaluationError {
 // refused is the error of what could not even begin. It touches nothing that another turn is using.
 func (e *evaluation) refused(err error) *EvaluationError {
 	failure := &EvaluationError{Prompt: e.prompt.Name(), Phase: PhaseRequest, Stage: StagePrepare, Kind: agent.FailureRequest, Err: err, Retry: RetryAdvice{Safe: true}}
-	failure.Message, failure.Next = splitAdvice(err)
+	failure.Message, failure.Next = err.Error(), advice.Of(err)
 	if errors.Is(err, agent.ErrBusy) { // which speaks of a runner, and here nobody has seen one
 		failure.Message, failure.Next = "the conversation has a turn under way", "wait until that is over, interrupt it, or fork the conversation"
 	}
@@ -256,12 +255,6 @@ func (e *evaluation) payload(f agent.Failure, ended *turnError) map[string]any {
 	return all
 }
 
-// splitAdvice takes the advice off the text of an error.
-func splitAdvice(err error) (what, next string) {
-	what, next, _ = strings.Cut(fmt.Sprint(err), "\n  next: ")
-	return what, next
-}
-
 // A turnError is the failure of a turn. It adds nothing to the text of its cause.
 type turnError struct {
 	turn  *turn
@@ -327,7 +320,7 @@ func (e *evaluation) turnCause(ctx context.Context, t *turn) error {
 // unexplained is the error of a turn that failed and did not say why.
 func (e *evaluation) unexplained(t *turn) error {
 	if t.Status == "" {
-		return errors.New("no result was received from the agent\n  next: try again; see the log of the agent for why it ended")
+		return advice.Wrap(errors.New("no result was received from the agent"), "try again; see the log of the agent for why it ended")
 	}
 	return fmt.Errorf("the run ended with %s: %s", t.Status, cmp.Or(t.Result, t.Reason, "no reason was given"))
 }
@@ -366,5 +359,9 @@ type tooManyExpansions struct {
 }
 
 func (e *tooManyExpansions) Error() string {
-	return fmt.Sprintf("the prompt was restarted %d times to show hidden sections, and the model asks for %v\n  next: raise MaxExpansions, or show them from the start", e.max, e.last.SectionKeys)
+	return fmt.Sprintf("the prompt was restarted %d times to show hidden sections, and the model asks for %v", e.max, e.last.SectionKeys)
+}
+
+func (e *tooManyExpansions) Advice() string {
+	return "raise MaxExpansions, or show them from the start"
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/agent/claudecode"
@@ -70,11 +71,11 @@ func (f failing) check(t *testing.T, err error) {
 		}
 	}
 	for _, words := range append(f.says, "demo") {
-		if !strings.Contains(err.Error(), words) {
+		if !strings.Contains(advice.Text(err), words) {
 			t.Errorf("%v\ndoes not say %q", err, words)
 		}
 	}
-	if got.Message == "" || got.Next == "" || !strings.Contains(err.Error(), "\n  next: ") {
+	if got.Message == "" || got.Next == "" || !strings.Contains(advice.Text(err), "\n  next: ") {
 		t.Errorf("message %q, next %q; want both, and both in the text:\n%v", got.Message, got.Next, err)
 	}
 	for key, want := range f.payload {

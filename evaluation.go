@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/ident"
@@ -202,7 +203,7 @@ func (e *evaluation) stop(why error) bool {
 var errLeft = errors.New("drover: the reader of the events has left")
 
 // ErrClosed is why nothing more can be said in a conversation.
-var ErrClosed = errors.New("drover: the conversation is closed\n  next: begin another one, or resume this one with its token")
+var ErrClosed = advice.Wrap(errors.New("drover: the conversation is closed"), "begin another one, or resume this one with its token")
 
 // prepare makes everything that holds for the whole evaluation. What it returns ends the limits.
 func (e *evaluation) prepare(ctx context.Context) (_ context.Context, end func(), err error) {
@@ -429,7 +430,7 @@ func (e *evaluation) shared() (token string, p *workingDir, err error) {
 	case e.ended:
 		return "", nil, ErrClosed
 	case token == "":
-		return "", nil, errors.New("drover: there is nothing to fork yet\n  next: begin the conversation first")
+		return "", nil, advice.Wrap(errors.New("drover: there is nothing to fork yet"), "begin the conversation first")
 	}
 	return token, e.workingDir.shared(), nil
 }
@@ -526,9 +527,11 @@ func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
 	w, ok := told.(*workspace.Workspace)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("the prompt is about the workspace %s, which is a %T\n  next: open it with package workspace", told.Root(), told)
+		return nil, advice.Wrap(fmt.Errorf("the prompt is about the workspace %s, which is a %T", told.Root(), told),
+			"open it with package workspace")
 	case e.opts.Workspace != nil && e.opts.Workspace != w:
-		return nil, fmt.Errorf("the prompt is about the workspace %s, and Options.Workspace is %s\n  next: leave Options.Workspace out, or use its Section in the prompt", w.Root(), e.opts.Workspace.Root())
+		return nil, advice.Wrap(fmt.Errorf("the prompt is about the workspace %s, and Options.Workspace is %s", w.Root(), e.opts.Workspace.Root()),
+			"leave Options.Workspace out, or use its Section in the prompt")
 	}
 	return stillOpen(w, "the section")
 }
@@ -536,7 +539,7 @@ func (e *evaluation) chosenWorkspace() (*workspace.Workspace, error) {
 // stillOpen refuses a workspace that is closed. from is what names it.
 func stillOpen(w *workspace.Workspace, from string) (*workspace.Workspace, error) {
 	if w.Closed() {
-		return nil, fmt.Errorf("the workspace %s is closed\n  next: open it again with workspace.Open, or leave %s out", w.Root(), from)
+		return nil, advice.Wrap(fmt.Errorf("the workspace %s is closed", w.Root()), "open it again with workspace.Open, or leave %s out", from)
 	}
 	return w, nil
 }

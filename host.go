@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -124,7 +125,7 @@ func (h *host) opened(ctx context.Context, o prompt.Opened) error {
 	talk, ok := h.talk.(agent.Learner)
 	h.mu.Unlock()
 	if !ok {
-		return fmt.Errorf("%s takes no skills while it works\n  next: set RestartToOpen", h.adapter.Agent())
+		return advice.Wrap(fmt.Errorf("%s takes no skills while it works", h.adapter.Agent()), "set RestartToOpen")
 	}
 	skills := make([]agent.Skill, 0, len(o.Skills))
 	for _, s := range o.Skills {
@@ -198,7 +199,8 @@ func (h *host) lose(err error) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	if h.lost == nil {
-		h.lost = fmt.Errorf("what happens can no longer be recorded: %w\n  next: make room for the session's store, or give it another one", err)
+		h.lost = advice.Wrap(fmt.Errorf("what happens can no longer be recorded: %w", err),
+			"make room for the session's store, or give it another one")
 	}
 	if h.halt != nil {
 		h.halt(h.lost)

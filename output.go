@@ -12,13 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/telemetry"
 	"github.com/drover-agents/drover/tool"
-	"go.opentelemetry.io/otel/trace"
 )
 
 // output records the events of an evaluation, and gives them to telemetry and to the reader.
@@ -208,7 +210,7 @@ func (e *evaluation) executed(failure *EvaluationError) session.PromptExecuted {
 		SessionID: s.SessionID, Turns: s.Turns, Status: s.Status, StopReason: s.StopReason,
 	}
 	if failure != nil {
-		x.Error = failure.Error()
+		x.Error = advice.Text(failure)
 	}
 	return x
 }

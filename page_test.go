@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
@@ -118,7 +119,7 @@ func TestASecondTurnAtOnceIsToldWhatToDo(t *testing.T) {
 	defer talk.Close()
 	for range talk.Stream(t.Context(), "").Events() {
 		_, busy := talk.Send(t.Context(), "more")
-		if !errors.Is(busy, agent.ErrBusy) || !strings.Contains(busy.Error(), "next: wait until that is over, interrupt it") {
+		if !errors.Is(busy, agent.ErrBusy) || !strings.Contains(advice.Text(busy), "next: wait until that is over, interrupt it") {
 			t.Errorf("a second one: %v", busy)
 		}
 		break

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -108,7 +109,7 @@ func TestHiddenSectionsAreOpenedSoManyTimes(t *testing.T) {
 	}).Always())
 	_, err := drover.Evaluate(t.Context(), claudecode.New(cli.Options(model)), reviewPrompt(t, sections...), &drover.Options{RestartToOpen: true, MaxExpansions: 2})
 	failed, _ := errors.AsType[*drover.EvaluationError](err)
-	if failed == nil || failed.Phase != drover.PhaseTool || !strings.Contains(err.Error(), "restarted 2 times") || !strings.Contains(err.Error(), "more2") || !strings.Contains(err.Error(), "MaxExpansions") {
+	if failed == nil || failed.Phase != drover.PhaseTool || !strings.Contains(advice.Text(err), "restarted 2 times") || !strings.Contains(advice.Text(err), "more2") || !strings.Contains(advice.Text(err), "MaxExpansions") {
 		t.Errorf("it ended with %v", err)
 	}
 	if failed.Summary.Expansions != 2 {

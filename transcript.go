@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/internal/plainjson"
@@ -118,7 +119,8 @@ func newTranscript(o *TranscriptOptions, promptName, adapter string) (*Transcrip
 func openTranscript(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("drover: the file of the transcript: %w\n  next: set TranscriptOptions.File to a file that can be written", err)
+		return nil, advice.Wrap(fmt.Errorf("drover: the file of the transcript: %w", err),
+			"set TranscriptOptions.File to a file that can be written")
 	}
 	last := make([]byte, 1)
 	info, err := file.Stat()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 )
 
@@ -78,7 +79,7 @@ func TestAPanicOfWhoIsToldIsNoPanicOfTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr.take(heardLine("main", `{}`))
-	if err := tr.Err(); err == nil || !strings.Contains(err.Error(), "oh") || len(slices.Collect(tr.Entries())) != 1 {
+	if err := tr.Err(); err == nil || !strings.Contains(advice.Text(err), "oh") || len(slices.Collect(tr.Entries())) != 1 {
 		t.Errorf("the error is %v and %d entries are kept, want the panic and one", err, len(slices.Collect(tr.Entries())))
 	}
 }

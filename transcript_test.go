@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
@@ -211,7 +212,7 @@ func TestATranscriptWhoseFileCannotBeWrittenIsRefused(t *testing.T) {
 	_, err := drover.Evaluate(t.Context(), claudecode.New(nil), notePrompt(t, "nowhere", "Say it."), &drover.Options{
 		Transcript: &drover.TranscriptOptions{File: filepath.Join(t.TempDir(), "missing", "t.jsonl")},
 	})
-	if err == nil || !strings.Contains(err.Error(), "set TranscriptOptions.File to a file that can be written") {
+	if err == nil || !strings.Contains(advice.Text(err), "set TranscriptOptions.File to a file that can be written") {
 		t.Errorf("the error is %v, want it to name the field", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/agent/claudecode"
@@ -130,7 +131,7 @@ func TestWorkspace_WhichOneIsUsed(t *testing.T) {
 			_, err := drover.Evaluate(t.Context(), a, reviewPrompt(t, x.sections...), &x.opts)
 			if x.refused != "" {
 				failure, _ := errors.AsType[*drover.EvaluationError](err)
-				if failure == nil || failure.Phase != drover.PhaseRequest || failure.Kind != agent.FailureRequest || !strings.Contains(err.Error(), x.refused) || got != nil {
+				if failure == nil || failure.Phase != drover.PhaseRequest || failure.Kind != agent.FailureRequest || !strings.Contains(advice.Text(err), x.refused) || got != nil {
 					t.Errorf("the error is %v", err)
 				}
 				return

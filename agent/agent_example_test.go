@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
@@ -37,12 +38,12 @@ func ExampleRunner() {
 		}),
 	})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	for e, err := range runner.Run(ctx, agent.Request{Prompt: "Review the shop."}) {
 		if err != nil { // the run was refused; there are no events
-			fmt.Println(err)
+			fmt.Println(advice.Text(err))
 			return
 		}
 		switch p := e.Payload.(type) {
@@ -104,7 +105,7 @@ func ExampleRegistry() {
 		}},
 	)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	for _, name := range registry.Names() {
@@ -112,11 +113,11 @@ func ExampleRegistry() {
 		ready := adapter.Ready(context.Background())
 		fmt.Println(name, ready.State)
 		if err := ready.Err(); err != nil {
-			fmt.Println(err)
+			fmt.Println(advice.Text(err))
 		}
 	}
 	_, err = registry.Lookup("gemini")
-	fmt.Println(err)
+	fmt.Println(advice.Text(err))
 	// Output:
 	// codex missing
 	// agent: the agent cannot be run: it is missing: there is no codex in PATH

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
@@ -209,7 +210,7 @@ func TestLedger_OwnCallsThatTheHostChanges(t *testing.T) {
 	l := NewLedger(&LedgerOptions{Host: hostFunc(func(event.ToolCall) event.Decision {
 		return event.Decision{Verdict: event.Allow, Input: json.RawMessage(`{"n":2}`)}
 	})})
-	if _, err := l.Call(t.Context(), toolCall("a", `{"n":1}`)); err == nil || !strings.Contains(err.Error(), "another input only") {
+	if _, err := l.Call(t.Context(), toolCall("a", `{"n":1}`)); err == nil || !strings.Contains(advice.Text(err), "another input only") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -5,7 +5,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/workspace"
@@ -52,8 +51,7 @@ func (l *Ledger) begin(ctx context.Context, p *passage) error {
 	if err == nil {
 		return nil
 	}
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	p.answer = Opinion{Verdict: event.Deny, Reason: "call rejected: no checkpoint could be taken: " + line}
+	p.answer = Opinion{Verdict: event.Deny, Reason: "call rejected: no checkpoint could be taken: " + err.Error()}
 	l.refuse(p)
 	return nil
 }

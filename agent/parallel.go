@@ -8,6 +8,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -109,7 +110,7 @@ func (t Task) refused(err error, events chan<- event.Event) {
 		events <- e
 		return true
 	}
-	failure := event.Error{Code: event.CodeParallelTask, Message: err.Error(), Cause: err}
+	failure := event.Error{Code: event.CodeParallelTask, Message: err.Error(), Next: advice.Of(err), Cause: err}
 	x.deliver(event.Event{Kind: event.KindError, Payload: failure}, send)
 	x.deliver(x.made(event.Done{Status: event.DoneError, Result: failure.Message}, situation{}), send)
 }

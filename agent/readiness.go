@@ -58,17 +58,12 @@ func (r Readiness) Err() error {
 	if r.Detail != "" {
 		b.WriteString(": " + r.Detail)
 	}
-	if r.Repair != "" {
-		b.WriteString("\n  next: " + r.Repair)
-	}
-	if r.Cause != nil {
-		return fmt.Errorf("%w: %s%w", ErrUnavailable, b.String(), hidden{r.Cause})
-	}
-	return fmt.Errorf("%w: %s", ErrUnavailable, b.String())
+	return fmt.Errorf("%w: %s%w", ErrUnavailable, b.String(), hidden{r})
 }
 
-// hidden is an error for errors.Is and errors.As that adds no text, since Detail has said it.
-type hidden struct{ error }
+// hidden adds the cause and the repair to an error, and no text, since Detail has it.
+type hidden struct{ Readiness }
 
-func (hidden) Error() string   { return "" }
-func (h hidden) Unwrap() error { return h.error }
+func (hidden) Error() string    { return "" }
+func (h hidden) Advice() string { return h.Repair }
+func (h hidden) Unwrap() error  { return h.Cause }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 )
 
@@ -41,7 +42,7 @@ func TestReadinessSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if err.Error() != c.want {
+			if advice.Text(err) != c.want {
 				t.Errorf("got %q, want %q", err, c.want)
 			}
 			if !errors.Is(err, agent.ErrUnavailable) || c.r.Cause != nil && !errors.Is(err, c.r.Cause) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // Conditions of a [Registry].
@@ -50,7 +52,7 @@ func (r *Registry) Add(a Adapter) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, taken := r.adapters[name]; taken {
-		return fmt.Errorf("%w: there is an adapter for %q already\n  next: remove that one first", ErrDuplicate, name)
+		return advice.Wrap(fmt.Errorf("%w: there is an adapter for %q already", ErrDuplicate, name), "remove that one first")
 	}
 	if r.adapters == nil {
 		r.adapters = map[string]Adapter{}
@@ -80,7 +82,7 @@ func (r *Registry) Lookup(name string) (Adapter, error) {
 	if all := r.Names(); len(all) > 0 {
 		names = strings.Join(all, ", ")
 	}
-	return nil, fmt.Errorf("%w: %q\n  next: choose one of those there are: %s", ErrUnknown, name, names)
+	return nil, advice.Wrap(fmt.Errorf("%w: %q", ErrUnknown, name), "choose one of those there are: %s", names)
 }
 
 // Names lists the agents in the order of the alphabet.

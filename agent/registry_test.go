@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 )
@@ -65,7 +66,7 @@ func TestARegistryRefusesWhatItCannotHold(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := agent.NewRegistry(c.adapters...)
-			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
+			if err == nil || !strings.Contains(advice.Text(err), c.want) || c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -75,7 +76,7 @@ func TestARegistryRefusesWhatItCannotHold(t *testing.T) {
 func TestAnUnknownAgentIsToldWhatThereIs(t *testing.T) {
 	r := new(agent.Registry) // the zero value is ready to use
 	_, err := r.Lookup("codex")
-	if want := "agent: no such agent: \"codex\"\n  next: choose one of those there are: none"; err == nil || err.Error() != want {
+	if want := "agent: no such agent: \"codex\"\n  next: choose one of those there are: none"; err == nil || advice.Text(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	for _, name := range []string{"b", "a"} {
@@ -84,7 +85,7 @@ func TestAnUnknownAgentIsToldWhatThereIs(t *testing.T) {
 		}
 	}
 	_, err = r.Lookup("codex")
-	if want := "agent: no such agent: \"codex\"\n  next: choose one of those there are: a, b"; err == nil || err.Error() != want {
+	if want := "agent: no such agent: \"codex\"\n  next: choose one of those there are: a, b"; err == nil || advice.Text(err) != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

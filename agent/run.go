@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
@@ -124,8 +125,8 @@ func (x *run) reportUnknown(e event.Event) bool {
 	x.reported[result.Name] = true
 	return x.merged.put(event.New(event.Error{
 		Code: event.CodeUnknownTool, Recoverable: true,
-		Message: fmt.Sprintf("the agent called %s, a tool that the catalogue of %s does not have: nothing is known of what it needs\n"+
-			"  next: set Permissions or Tools to have such tools denied", result.Name, x.runner.agent),
+		Message: fmt.Sprintf("the agent called %s, a tool that the catalogue of %s does not have: nothing is known of what it needs", result.Name, x.runner.agent),
+		Next:    "set Permissions or Tools to have such tools denied",
 	}))
 }
 
@@ -217,7 +218,7 @@ func resumeToken(e *event.Event) string {
 // fail yields what went wrong and a done. The conversation is lost. Sprint, since an adapter's error may
 // panic when it is asked for its text.
 func (x *run) fail(now situation, yield yieldFunc) {
-	failure := event.Error{Code: event.CodeAdapter, Message: fmt.Sprint(now.err), Cause: now.err}
+	failure := event.Error{Code: event.CodeAdapter, Message: fmt.Sprint(now.err), Next: advice.Of(now.err), Cause: now.err}
 	if errors.Is(now.err, errMissingDone) {
 		failure.Code = event.CodeMissingDone
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/internal/ident"
@@ -57,7 +58,7 @@ const (
 )
 
 // ErrBusy is the error of a run that is begun while another one of the same Runner goes on.
-var ErrBusy = errors.New("agent: the runner is running already\n  next: wait until that run is over, or make another runner")
+var ErrBusy = advice.Wrap(errors.New("agent: the runner is running already"), "wait until that run is over, or make another runner")
 
 // A Runner runs one agent, one prompt at a time, and remembers the conversation: each run continues
 // the last one unless the request says otherwise. It may be used by several goroutines, but only one
@@ -174,7 +175,7 @@ func (r *Runner) Run(ctx context.Context, req Request) iter.Seq2[event.Event, er
 // prepare lays the request over the defaults and makes the host.
 func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 	if req.Fresh && req.Resume != "" {
-		return nil, errors.New("agent: a request cannot have both Resume and Fresh\n  next: leave one of them out")
+		return nil, advice.Wrap(errors.New("agent: a request cannot have both Resume and Fresh"), "leave one of them out")
 	}
 	req = merge(r.opts.Defaults, req).clone()
 	if req.Resume == "" && !req.Fresh {
@@ -200,9 +201,9 @@ func (r *Runner) prepare(ctx context.Context, req Request) (*run, error) {
 func (r *Runner) host(req Request, tell func(event.Event)) (Host, error) {
 	switch {
 	case req.Host != nil && (req.Permissions != nil || len(r.opts.Policies) > 0):
-		return nil, errors.New("agent: a request with a Host cannot have Permissions or Policies too\n  next: put them into the gate of the host")
+		return nil, advice.Wrap(errors.New("agent: a request with a Host cannot have Permissions or Policies too"), "put them into the gate of the host")
 	case req.Host != nil && hasArgument(req.Tools):
-		return nil, errors.New("agent: a request with a Host cannot have Tools with arguments, which only a gate enforces\n  next: put gate.AllowTools into the gate of the host")
+		return nil, advice.Wrap(errors.New("agent: a request with a Host cannot have Tools with arguments, which only a gate enforces"), "put gate.AllowTools into the gate of the host")
 	case req.Host != nil || req.Permissions == nil && len(r.opts.Policies) == 0 && !hasArgument(req.Tools):
 		return req.Host, nil
 	}

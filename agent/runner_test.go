@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/agenttest"
 	"github.com/drover-agents/drover/event"
@@ -38,7 +39,7 @@ func TestARunnerThatCannotBeMadeSaysWhy(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := agent.NewRunner(c.adapter, &agent.RunnerOptions{Defaults: c.defaults})
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(advice.Text(err), c.want) {
 				t.Errorf("got %v, want %q in it", err, c.want)
 			}
 		})
@@ -88,7 +89,7 @@ func TestARefusedRunYieldsOneError(t *testing.T) {
 				}
 				errs = append(errs, err)
 			}
-			if len(errs) != 1 || !strings.Contains(errs[0].Error(), c.want) {
+			if len(errs) != 1 || !strings.Contains(advice.Text(errs[0]), c.want) {
 				t.Errorf("got %v, want one error with %q", errs, c.want)
 			}
 			if len(a.Requests()) != 0 {

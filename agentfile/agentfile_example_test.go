@@ -5,6 +5,7 @@ package agentfile_test
 import (
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agentfile"
 )
 
@@ -18,12 +19,12 @@ sections:
 limits: {time: 5m, usd: 0.50}
 `), "review.yaml")
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	p, err := f.Prompt(map[string]string{"path": "src"})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	r, err := p.Render(nil)
@@ -38,7 +39,7 @@ limits: {time: 5m, usd: 0.50}
 
 func ExampleProblem() {
 	_, err := agentfile.Parse([]byte("version: 1\nsection: []\nlimits: {time: 5}\n"), "review.yaml")
-	fmt.Println(err)
+	fmt.Println(advice.Text(err))
 	// Output:
 	// review.yaml:1:1: key "sections" is missing
 	//   next: add sections: The prompt, in parts.

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/plainfile"
 )
 
@@ -29,12 +30,12 @@ const (
 func Load(path string) (*File, error) {
 	f, err := plainfile.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("agentfile: %w\n  next: give the path of a file that describes an agent", err)
+		return nil, advice.Wrap(fmt.Errorf("agentfile: %w", err), "give the path of a file that describes an agent")
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("agentfile: %w\n  next: give the path of a file that describes an agent", err)
+		return nil, advice.Wrap(fmt.Errorf("agentfile: %w", err), "give the path of a file that describes an agent")
 	}
 	return Parse(data, path)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -184,10 +185,10 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 				t.Errorf("%s: error %v, want a problem", name, err)
 				continue
 			}
-			if text := err.Error(); !strings.HasPrefix(text, "x.yaml:"+c.where) || !strings.Contains(text, c.says) {
+			if text := advice.Text(err); !strings.HasPrefix(text, "x.yaml:"+c.where) || !strings.Contains(text, c.says) {
 				t.Errorf("%s: got\n%v\nwant %s: ...%s", name, err, c.where, c.says)
 			}
-			if p.Next == "" && !strings.Contains(p.Reason, "next: ") {
+			if p.Advice() == "" {
 				t.Errorf("%s: it does not say what to do: %v", name, err)
 			}
 		}
@@ -197,7 +198,7 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 // To show the place takes the square of the length of its line: minutes for a file of a megabyte.
 func TestAnErrorOfTheParserIsNotShownWithItsLines(t *testing.T) {
 	_, err := Parse([]byte("x: "+strings.Repeat("[]", 10_000)), "x.yaml")
-	if err == nil || len(err.Error()) > 200 {
+	if err == nil || len(advice.Text(err)) > 200 {
 		t.Errorf("error of %d bytes, want a short one", len(fmt.Sprint(err)))
 	}
 }
@@ -205,7 +206,7 @@ func TestAnErrorOfTheParserIsNotShownWithItsLines(t *testing.T) {
 func TestAllProblemsAreToldAtOnce(t *testing.T) {
 	_, err := Parse([]byte("version: 3\nsections:\n  - key: A\n    titel: x\nlimits: {turns: 0, time: 5}\nmodel: a\nmodel: b\n"), "x.yaml")
 	var got []string
-	for line := range strings.Lines(err.Error()) {
+	for line := range strings.Lines(advice.Text(err)) {
 		if !strings.HasPrefix(line, "  next:") {
 			got = append(got, strings.Split(line, ": ")[1])
 		}
@@ -220,11 +221,11 @@ func TestParse_CountsAreBounded(t *testing.T) {
 	unknown := each(5000, func(i int) string { return fmt.Sprintf("z%d: 1, ", i) })
 	_, err := Parse([]byte(costHead+"limits: {"+unknown+"}\n"), "x.yaml")
 	want := fmt.Sprintf("there are %d more problems\n  next: fix these first", strings.Count(unknown, ",")-maxProblems)
-	if lines := strings.Count(err.Error(), "x.yaml:"); lines != maxProblems+1 || !strings.HasSuffix(err.Error(), want) {
-		t.Errorf("%d lines, the end is %q; want %d and %q", lines, err.Error()[len(err.Error())-100:], maxProblems+1, want)
+	if lines := strings.Count(advice.Text(err), "x.yaml:"); lines != maxProblems+1 || !strings.HasSuffix(advice.Text(err), want) {
+		t.Errorf("%d lines, the end is %q; want %d and %q", lines, advice.Text(err)[len(advice.Text(err))-100:], maxProblems+1, want)
 	}
 	_, err = Parse([]byte("version: 1\nargs: {a: {default: x}}\nsections: [{key: t, title: T, text: \""+strings.Repeat("${a}", maxDollars+1)+"\"}]\n"), "x.yaml")
-	if err == nil || !strings.Contains(err.Error(), "and may have 10000") {
+	if err == nil || !strings.Contains(advice.Text(err), "and may have 10000") {
 		t.Errorf("more placeholders than there may be: %v", err)
 	}
 }

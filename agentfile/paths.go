@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/plainfile"
 )
 
@@ -25,7 +26,7 @@ func (f *File) find(path string) (root, rel string, err error) {
 	}
 	resolved, err := realPath(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", "", fmt.Errorf("%w\n  next: put it there, or fix the path, which is relative to the folder of the file", err)
+		return "", "", advice.Wrap(err, "put it there, or fix the path, which is relative to the folder of the file")
 	}
 	if err != nil {
 		return "", "", err
@@ -33,13 +34,14 @@ func (f *File) find(path string) (root, rel string, err error) {
 	for _, dir := range f.roots() {
 		root, err := realPath(dir)
 		if err != nil {
-			return "", "", fmt.Errorf("the allowed folder %s: %w\n  next: name a folder that is there", dir, err)
+			return "", "", advice.Wrap(fmt.Errorf("the allowed folder %s: %w", dir, err), "name a folder that is there")
 		}
 		if rel, err := filepath.Rel(root, resolved); err == nil && filepath.IsLocal(rel) {
 			return root, rel, nil
 		}
 	}
-	return "", "", fmt.Errorf("it leads to %s, which is outside of the folder of the file\n  next: move it there, or allow its folder: drover run --allow-root DIR, File.Roots in Go", resolved)
+	return "", "", advice.Wrap(fmt.Errorf("it leads to %s, which is outside of the folder of the file", resolved),
+		"move it there, or allow its folder: drover run --allow-root DIR, File.Roots in Go")
 }
 
 // roots are the folders from which a file may take something.
@@ -70,12 +72,12 @@ func (f *File) read(path string) ([]byte, error) {
 func readIn(root *os.Root, name string) ([]byte, error) {
 	file, err := plainfile.OpenIn(root, name)
 	if err != nil {
-		return nil, fmt.Errorf("%w\n  next: give the path of a file", err)
+		return nil, advice.Wrap(err, "give the path of a file")
 	}
 	defer file.Close()
 	data, err := plainfile.ReadAll(file, maxFile)
 	if errors.Is(err, plainfile.ErrTooLarge) {
-		return nil, fmt.Errorf("it is larger than %d bytes\n  next: make it shorter", maxFile)
+		return nil, advice.Wrap(fmt.Errorf("it is larger than %d bytes", maxFile), "make it shorter")
 	}
 	return data, err
 }

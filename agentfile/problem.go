@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Problem is one thing that is wrong in a file. Functions that find several join them.
@@ -31,12 +33,11 @@ func (p *Problem) Error() string {
 	if p.Key != "" {
 		b.WriteString(p.Key + ": ")
 	}
-	b.WriteString(p.Reason)
-	if p.Next != "" && !strings.Contains(p.Reason, "\n  next: ") {
-		b.WriteString("\n  next: " + p.Next)
-	}
-	return b.String()
+	return b.String() + p.Reason
 }
+
+// Advice implements [advice.Adviser]. A cause that has advice knows better.
+func (p *Problem) Advice() string { return cmp.Or(advice.Of(p.Err), p.Next) }
 
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }

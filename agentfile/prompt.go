@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/schema"
 )
@@ -29,7 +30,8 @@ func (f *File) Prompt(args map[string]string, more ...*prompt.Section) (*prompt.
 		return nil, err
 	}
 	if !b.shown {
-		return nil, fmt.Errorf("%s: %w: no section is there with these values\n  next: give others, or have a section without when", f.path, ErrArgs)
+		return nil, advice.Wrap(fmt.Errorf("%s: %w: no section is there with these values", f.path, ErrArgs),
+			"give others, or have a section without when")
 	}
 	return tmpl.Bind()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/prompt"
 )
 
@@ -94,7 +95,7 @@ func TestArgumentsThatDoNotFitAreAllNamed(t *testing.T) {
 		"name is missing (string: whom to greet)", `times: "often" is no int`, `loud: "1" is no bool`,
 		`tone: "rude" is not one of kind, curt`, `size: "NaN" is no number`, "nam is not known (known: loud, name, size, times, tone)",
 	} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(advice.Text(err), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
 		}
 	}
@@ -158,11 +159,11 @@ func TestWhatIsNotThereIsToldWithWhatToDo(t *testing.T) {
 		f := mustParse(t, minimal+text)
 		_, mounts := f.Workspace()
 		_, other := f.Prompt(nil)
-		if err := errors.Join(mounts, other); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), ": "+key+": ") || !strings.Contains(err.Error(), "\n  next: put it there") {
+		if err := errors.Join(mounts, other); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(advice.Text(err), ": "+key+": ") || !strings.Contains(advice.Text(err), "\n  next: put it there") {
 			t.Errorf("error %v, want one about %s with what to do", err, key)
 		}
 	}
-	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "\n  next: give the path of a file") {
+	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(advice.Text(err), "\n  next: give the path of a file") {
 		t.Errorf("a folder: error %v, want what to do", err)
 	}
 }
@@ -177,7 +178,7 @@ func TestASchemaInAFileIsChecked(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Prompt(nil); err == nil || !strings.Contains(err.Error(), ":3:10: output.file: "+want) {
+		if _, err := f.Prompt(nil); err == nil || !strings.Contains(advice.Text(err), ":3:10: output.file: "+want) {
 			t.Errorf("%s: error %v, want %q", content, err, want)
 		}
 	}
@@ -187,7 +188,7 @@ func TestASchemaInAFileIsChecked(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Prompt(nil); err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
+	if _, err := f.Prompt(nil); err == nil || !strings.Contains(advice.Text(err), "it is not a regular file") {
 		t.Errorf("error %v, want that it is not a regular file", err)
 	}
 }
@@ -251,7 +252,7 @@ func TestAFileCannotLeaveItsFolder(t *testing.T) {
 			return errors.Join(mounts, other)
 		}
 		err := use()
-		if err == nil || !strings.Contains(err.Error(), "outside of the folder of the file\n  next: ") || !strings.Contains(err.Error(), "agent.yaml:3:") {
+		if err == nil || !strings.Contains(advice.Text(err), "outside of the folder of the file\n  next: ") || !strings.Contains(advice.Text(err), "agent.yaml:3:") {
 			t.Errorf("%s: error %v, want that it is outside", name, err)
 		}
 		f.Roots = []string{outside, "/etc"}

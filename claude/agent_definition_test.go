@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/plainjson"
 )
 
@@ -51,7 +52,7 @@ func TestValidateAgents(t *testing.T) {
 	}
 	err := validateAgents(map[string]AgentDefinition{"b": {MaxTurns: -1, Memory: "cloud", Skills: []string{"x),Bash("}}, "": {Description: "d", Prompt: "p"}})
 	for _, want := range []string{`Agents["b"]: Description`, `Agents["b"]: Prompt`, "MaxTurns is negative", `Memory "cloud"`, "skill name", "an agent has no name"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("error %v does not say %q", err, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/internal/spill"
 )
@@ -283,7 +284,8 @@ func (c *conn) verdict(readErr error, status ExitStatus) error {
 	case closing:
 		return nil
 	case !errors.Is(readErr, io.EOF):
-		return fmt.Errorf("claude: reading from the CLI: %w\n  next: start again; if the spawner is your own, see why its Stdout fails", readErr)
+		return advice.Wrap(fmt.Errorf("claude: reading from the CLI: %w", readErr),
+			"start again; if the spawner is your own, see why its Stdout fails")
 	case failed != nil:
 		return failed.errWithout(c.secrets)
 	case status.Code == 0 && ready && !c.turns.isOpen():

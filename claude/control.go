@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // The methods in the control files ask the running CLI one thing each. All of them are safe for
@@ -44,7 +46,8 @@ func controlField[T any](ctx context.Context, c *Client, subtype string, fields 
 // readAnswer decodes what the CLI answered.
 func readAnswer(subtype string, raw json.RawMessage, answer any) error {
 	if err := json.Unmarshal(raw, answer); err != nil {
-		return fmt.Errorf("claude: the answer to %s has an unknown form: %w\n  next: use Client.Request and read it yourself", subtype, err)
+		return advice.Wrap(fmt.Errorf("claude: the answer to %s has an unknown form: %w", subtype, err),
+			"use Client.Request and read it yourself")
 	}
 	return nil
 }

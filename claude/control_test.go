@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A controlCase is one typed control request: what it sends and how it reads the CLI's payload.
@@ -219,7 +221,7 @@ func TestControlRequestErrors(t *testing.T) {
 				return
 			}
 			c = newFakeClient(func(context.Context, string, any) (json.RawMessage, error) { return json.RawMessage(`[1]`), nil })
-			if _, err := tt.call(t.Context(), c); err == nil || !strings.Contains(err.Error(), tt.subtype) {
+			if _, err := tt.call(t.Context(), c); err == nil || !strings.Contains(advice.Text(err), tt.subtype) {
 				t.Errorf("got %v, want an error that names %s", err, tt.subtype)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/spill"
 )
 
@@ -44,7 +45,7 @@ func (c *Client) send(ctx context.Context, prompt Prompt) (int, error) {
 }
 
 // ErrReading is the error of a loop over messages while there is another one, also inside of it.
-var ErrReading = errors.New("claude: the messages of this client are being read already\n  next: leave that loop first; inside of it, use Client.Send and read the answer there")
+var ErrReading = advice.Wrap(errors.New("claude: the messages of this client are being read already"), "leave that loop first; inside of it, use Client.Send and read the answer there")
 
 // Messages yields the messages of the conversation until it ends: when the client is closed, or
 // the CLI ends. A [TurnEnd] stands where a turn is over. An error is the last pair; an orderly end

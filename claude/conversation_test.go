@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -260,7 +261,7 @@ func TestAPIErrorIsAResultError(t *testing.T) {
 	if !errors.As(err, &failed) {
 		t.Fatalf("error %v, want a ResultError", err)
 	}
-	if failed.APIErrorStatus != 403 || !strings.Contains(failed.Error(), "not you") {
+	if failed.APIErrorStatus != 403 || !strings.Contains(advice.Text(failed), "not you") {
 		t.Errorf("status %d, text %q; want 403 and the API's words", failed.APIErrorStatus, failed.Error())
 	}
 	if end == nil || end.Answer == nil || !end.Answer.Failed() {
@@ -275,7 +276,7 @@ func TestNoAuthIsAClearError(t *testing.T) {
 	cli.SetEnv(opts, model, map[string]string{"ANTHROPIC_API_KEY": ""})
 	_, _, err := collect(claude.Query(t.Context(), "hi", opts))
 	var failed *claude.ResultError
-	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "login") {
+	if !errors.As(err, &failed) || !strings.Contains(advice.Text(err), "login") {
 		t.Errorf("error %v, want a ResultError that speaks of the login", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -84,7 +85,7 @@ func TestResume_DeferredCallNeverRunsUndecided(t *testing.T) {
 					o := p.options()
 					goOn(o)
 					_, _, err := collect(claude.Query(t.Context(), "go on", o))
-					if e, ok := errors.AsType[*claude.OptionError](err); !ok || e.Option != "Resume" && e.Option != "Continue" || !strings.Contains(err.Error(), "deferred") {
+					if e, ok := errors.AsType[*claude.OptionError](err); !ok || e.Option != "Resume" && e.Option != "Continue" || !strings.Contains(advice.Text(err), "deferred") {
 						t.Errorf("resuming: %v, want an OptionError about the deferred call", err)
 					}
 					p.checkNotRun(t)
@@ -149,7 +150,7 @@ func TestResume_DeferralWrittenByAgentNotRun(t *testing.T) {
 			}
 			o = p.options()
 			o.Resume = someUUID
-			if _, _, err := collect(claude.Query(t.Context(), "go on", o)); err == nil || !strings.Contains(err.Error(), "toolu_own") {
+			if _, _, err := collect(claude.Query(t.Context(), "go on", o)); err == nil || !strings.Contains(advice.Text(err), "toolu_own") {
 				t.Errorf("resuming from the CLI's own files: %v, want an error with the call", err)
 			}
 			p.checkNotRun(t)

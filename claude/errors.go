@@ -53,12 +53,11 @@ func (e *ProcessError) Error() string {
 	if e.StderrTail != "" {
 		fmt.Fprintf(&b, "\n  claude said: %s", strings.ReplaceAll(strings.TrimSpace(e.StderrTail), "\n", "\n    "))
 	}
-	fmt.Fprintf(&b, "\n  next: %s", e.advice())
 	return b.String()
 }
 
-// advice is what to do next, as far as the CLI's last words tell.
-func (e *ProcessError) advice() string {
+// Advice implements [advice.Adviser], as far as the last output of the CLI is understood.
+func (e *ProcessError) Advice() string {
 	said := func(words string) bool { return strings.Contains(e.StderrTail, words) }
 	switch {
 	case said("root/sudo privileges"):
@@ -82,7 +81,12 @@ type ProtocolError struct {
 }
 
 func (e *ProtocolError) Error() string {
-	return withoutKeys(fmt.Sprintf("claude: a line of the CLI's output is not valid JSON: %v: %q\n  next: check that nothing else writes to the CLI's standard output", e.Err, e.Line))
+	return withoutKeys(fmt.Sprintf("claude: a line of the CLI's output is not valid JSON: %v: %q", e.Err, e.Line))
+}
+
+// Advice implements [advice.Adviser].
+func (e *ProtocolError) Advice() string {
+	return "check that nothing else writes to the CLI's standard output"
 }
 
 // Unwrap returns the JSON error.
@@ -94,7 +98,12 @@ type MessageTooLargeError struct {
 }
 
 func (e *MessageTooLargeError) Error() string {
-	return fmt.Sprintf("claude: the CLI wrote a line of more than %d bytes\n  next: raise Options.MaxLineBytes, or keep tool results small", e.Limit)
+	return fmt.Sprintf("claude: the CLI wrote a line of more than %d bytes", e.Limit)
+}
+
+// Advice implements [advice.Adviser].
+func (e *MessageTooLargeError) Advice() string {
+	return "raise Options.MaxLineBytes, or keep tool results small"
 }
 
 // A ControlError is the CLI's refusal of a control request.
@@ -111,11 +120,15 @@ func (e *ControlError) Error() string {
 	if e.Code != "" {
 		code = " (" + e.Code + ")"
 	}
-	next := "fix the problem that it reports; Options.Debug makes it report more"
+	return e.secrets.text(fmt.Sprintf("claude: %s refused%s: %s", e.Subtype, code, e.Message))
+}
+
+// Advice implements [advice.Adviser].
+func (e *ControlError) Advice() string {
 	if e.Code == "unsupported_request" {
-		next = "use a newer CLI, such as " + PinnedVersion
+		return "use a newer CLI, such as " + PinnedVersion
 	}
-	return e.secrets.text(fmt.Sprintf("claude: %s refused%s: %s\n  next: %s", e.Subtype, code, e.Message, next))
+	return "fix the problem that it reports; Options.Debug makes it report more"
 }
 
 // A ControlTimeoutError reports that the CLI did not answer a control request in time.
@@ -125,7 +138,12 @@ type ControlTimeoutError struct {
 }
 
 func (e *ControlTimeoutError) Error() string {
-	return fmt.Sprintf("claude: no answer to %s within %s\n  next: raise the limit (Options.InitializeTimeout, or the context's deadline), or look at the CLI's stderr with Options.Stderr", e.Subtype, e.After)
+	return fmt.Sprintf("claude: no answer to %s within %s", e.Subtype, e.After)
+}
+
+// Advice implements [advice.Adviser].
+func (e *ControlTimeoutError) Advice() string {
+	return "raise the limit (Options.InitializeTimeout, or the context's deadline), or look at the CLI's stderr with Options.Stderr"
 }
 
 // Timeout reports true, as net.Error does.

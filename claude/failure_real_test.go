@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -27,7 +28,7 @@ func TestSessionsThatCannotBeHad(t *testing.T) {
 			opts.Resume = unknownSession
 			began := time.Now()
 			_, _, err := collect(claude.Query(t.Context(), "hi", opts))
-			if err == nil || !strings.Contains(err.Error(), unknownSession) {
+			if err == nil || !strings.Contains(advice.Text(err), unknownSession) {
 				t.Errorf("resuming an unknown session: %v, want an error with its id", err)
 			}
 			if failed, ok := errors.AsType[*claude.ResultError](err); !ok || failed.Subtype != claude.ResultErrorDuringExecution {
@@ -41,7 +42,7 @@ func TestSessionsThatCannotBeHad(t *testing.T) {
 			}
 			_, _, err = collect(claude.Query(t.Context(), "hi", opts))
 			ended, ok := errors.AsType[*claude.ProcessError](err)
-			if !ok || ended.Status.Code != 1 || !strings.Contains(err.Error(), "already in use") {
+			if !ok || ended.Status.Code != 1 || !strings.Contains(advice.Text(err), "already in use") {
 				t.Errorf("a session id twice: %v, want a ProcessError with what the CLI said", err)
 			}
 			if took := time.Since(began); took > 50*time.Second {
@@ -60,7 +61,7 @@ func TestLimits(t *testing.T) {
 		opts.Tools, opts.MaxTurns = []string{"Bash"}, 2
 		c := claudetest.Connect(t, opts)
 		_, _, err := collect(c.Turn(t.Context(), claude.Text("go")))
-		if !errors.Is(err, claude.ErrMaxTurns) || !strings.Contains(err.Error(), "Options.MaxTurns") {
+		if !errors.Is(err, claude.ErrMaxTurns) || !strings.Contains(advice.Text(err), "Options.MaxTurns") {
 			t.Errorf("turn ended with %v, want ErrMaxTurns and advice", err)
 		}
 		if end, _ := turn(t, c, "again"); end.Answer.Result != "Next." {
@@ -73,7 +74,7 @@ func TestLimits(t *testing.T) {
 		budget := 0.01
 		opts.Tools, opts.MaxBudgetUSD = []string{"Bash"}, &budget
 		end, _, err := collect(claude.Query(t.Context(), "go", opts))
-		if !errors.Is(err, claude.ErrMaxBudget) || !strings.Contains(err.Error(), "Options.MaxBudgetUSD") {
+		if !errors.Is(err, claude.ErrMaxBudget) || !strings.Contains(advice.Text(err), "Options.MaxBudgetUSD") {
 			t.Errorf("turn ended with %v, want ErrMaxBudget and advice", err)
 		}
 		if end == nil || end.Answer == nil || end.Answer.TotalCostUSD <= budget {
@@ -92,7 +93,7 @@ func TestOverloadedKeepsTheRetryAdvice(t *testing.T) {
 	if !ok || !errors.Is(err, claude.ErrOverloaded) || !failed.Retryable() || failed.APIErrorStatus != 529 {
 		t.Fatalf("error %v, want a retryable ResultError with status 529", err)
 	}
-	if failed.Advice() == "" || !strings.Contains(err.Error(), failed.Advice()) {
+	if failed.Advice() == "" || !strings.Contains(advice.Text(err), failed.Advice()) {
 		t.Errorf("error %q does not advise", err)
 	}
 	if end.Answer.Subtype() != claude.ResultSuccess || !end.Answer.Failed() {
@@ -115,7 +116,7 @@ func TestStructuredOutputFailures(t *testing.T) {
 		opts := cli.Options(model)
 		opts.OutputSchema = json.RawMessage(numberSchema)
 		_, _, err := collect(claude.Query(t.Context(), "a number", opts))
-		if !errors.Is(err, claude.ErrStructuredOutput) || !strings.Contains(err.Error(), "/n") {
+		if !errors.Is(err, claude.ErrStructuredOutput) || !strings.Contains(advice.Text(err), "/n") {
 			t.Errorf("error %v, want ErrStructuredOutput with the fault", err)
 		}
 	})
@@ -124,7 +125,7 @@ func TestStructuredOutputFailures(t *testing.T) {
 		opts := cli.Options(model)
 		opts.OutputSchema = json.RawMessage(numberSchema)
 		end, _, err := collect(claude.Query(t.Context(), "a number", opts))
-		if !errors.Is(err, claude.ErrStructuredOutput) || !strings.Contains(err.Error(), "No.") {
+		if !errors.Is(err, claude.ErrStructuredOutput) || !strings.Contains(advice.Text(err), "No.") {
 			t.Errorf("error %v, want ErrStructuredOutput with what the model said", err)
 		}
 		if end == nil || end.Answer == nil || end.Answer.Failed() {

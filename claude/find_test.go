@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/cliinstall"
 	"github.com/drover-agents/drover/launch"
 )
@@ -151,7 +152,7 @@ func checkLaunchError(t *testing.T, err, want error, texts []string) {
 		t.Fatalf("got %v, want a LaunchError with %v", err, want)
 	}
 	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
+		if !strings.Contains(advice.Text(err), text) {
 			t.Errorf("message %q does not say %q", err, text)
 		}
 	}
@@ -224,7 +225,7 @@ func TestCompareVersions(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "2.1", "two", "99999999999999999999.0.0"} {
-		if _, err := CompareVersions(bad, PinnedVersion); err == nil || !strings.Contains(err.Error(), bad) {
+		if _, err := CompareVersions(bad, PinnedVersion); err == nil || !strings.Contains(advice.Text(err), bad) {
 			t.Errorf("CompareVersions(%q): got %v, want an error that names it", bad, err)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func anyHook(context.Context, HookInput) (HookOutput, error) { return nil, nil }
@@ -57,7 +59,7 @@ func TestRow45ValidateHooks(t *testing.T) {
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
-			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			case tt.want != "" && (err == nil || !strings.Contains(advice.Text(err), tt.want)):
 				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
 			if _, ok := errors.AsType[*OptionError](err); err != nil && !ok {
@@ -70,7 +72,7 @@ func TestRow45ValidateHooks(t *testing.T) {
 func TestValidateHooksNamesAllThatIsWrong(t *testing.T) {
 	err := validateHooks([]Hook{{Event: HookStop, Matcher: "x", Timeout: -1}, {Event: HookSetup, Func: anyHook}, {Event: HookPreToolUse, Func: anyHook}})
 	for _, want := range []string{"Hooks[0].Func", "Hooks[0].Matcher", "Hooks[0].Timeout", "Hooks[1].Event"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}
 	}
@@ -89,7 +91,7 @@ func TestValidateHooksForVersion(t *testing.T) {
 		if (err == nil) != tt.ok {
 			t.Errorf("version %q: got %v, want ok %v", tt.version, err, tt.ok)
 		}
-		if err != nil && !strings.Contains(err.Error(), "Hooks[1].Event: CLI "+tt.version+" never calls") {
+		if err != nil && !strings.Contains(advice.Text(err), "Hooks[1].Event: CLI "+tt.version+" never calls") {
 			t.Errorf("version %q: error %v does not name the hook", tt.version, err)
 		}
 	}

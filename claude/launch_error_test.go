@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 )
@@ -84,7 +85,7 @@ func TestLaunchErrors(t *testing.T) {
 		}, nil, []string{"starting the CLI", "the jail is full", ok, "next: "}},
 		{"spawner fails and knows what to do", func(_ *testing.T, o *claude.Options) {
 			o.CLIPath, o.Spawner = ok, claude.SpawnerFunc(func(context.Context, claude.Command) (claude.Process, error) {
-				return nil, errors.New("the jail is full\n  next: empty it")
+				return nil, advice.Wrap(errors.New("the jail is full"), "empty it")
 			})
 		}, nil, []string{"starting the CLI: the jail is full\n  next: empty it"}},
 	} {
@@ -96,11 +97,11 @@ func TestLaunchErrors(t *testing.T) {
 			if !ok || c.is != nil && !errors.Is(err, c.is) {
 				t.Fatalf("got %T %v, want a LaunchError of %v", err, err, c.is)
 			}
-			if launch.Hint == "" || strings.Count(err.Error(), "next: ") != 1 {
+			if launch.Hint == "" || strings.Count(advice.Text(err), "next: ") != 1 {
 				t.Errorf("there is no hint, or more than one:\n%v", err)
 			}
 			for _, text := range c.says {
-				if !strings.Contains(err.Error(), text) {
+				if !strings.Contains(advice.Text(err), text) {
 					t.Errorf("the error lacks %q:\n%v", text, err)
 				}
 			}
@@ -116,10 +117,10 @@ func TestProgramsThatAreNoCLI(t *testing.T) {
 	o := &claude.Options{CLIPath: file(t, "claude", "#!/bin/sh\necho 'token sk-ant-"+"api03-abcdefghijklmnopqrstuvwxyz0123456789 is bad' >&2\nexit 3\n", 0o700), Env: claude.InheritEnv(nil)}
 	err := connectError(t, o)
 	ended, ok := errors.AsType[*claude.ProcessError](err)
-	if !ok || ended.Status.Code != 3 || ended.During != "initialize" || !strings.Contains(err.Error(), "claude said: token") {
+	if !ok || ended.Status.Code != 3 || ended.During != "initialize" || !strings.Contains(advice.Text(err), "claude said: token") {
 		t.Errorf("got %v, want a ProcessError of exit 3 during initialize, with what was said", err)
 	}
-	if strings.Contains(err.Error(), "abcdefghijklmnop") {
+	if strings.Contains(advice.Text(err), "abcdefghijklmnop") {
 		t.Errorf("the error shows a key: %v", err)
 	}
 	o = &claude.Options{CLIPath: file(t, "claude", "#!/bin/sh\nexec cat >/dev/null\n", 0o700), InitializeTimeout: 50 * time.Millisecond}
@@ -141,7 +142,7 @@ func TestDeadProcess(t *testing.T) {
 	check := func(what string, err error) {
 		t.Helper()
 		ended, ok := errors.AsType[*claude.ProcessError](err)
-		if !ok || ended.Status.Code != 7 || !strings.Contains(err.Error(), "out of paper") || !strings.Contains(err.Error(), "exit 7") {
+		if !ok || ended.Status.Code != 7 || !strings.Contains(advice.Text(err), "out of paper") || !strings.Contains(advice.Text(err), "exit 7") {
 			t.Errorf("%s: got %v, want a ProcessError of exit 7 with what the CLI said", what, err)
 		}
 	}
@@ -165,7 +166,7 @@ func TestProcessErrorSaysWhatToDo(t *testing.T) {
 		{"silent at the start", claude.ProcessError{During: "initialize"}, "--version"},
 		{"silent later", claude.ProcessError{During: "a turn"}, "Options.Stderr"},
 	} {
-		if got := tt.err.Error(); !strings.Contains(got, "next: ") || !strings.Contains(got, tt.want) {
+		if got := advice.Text(&tt.err); !strings.Contains(got, "next: ") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q does not advise %q", tt.name, got, tt.want)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func rpcCall(id, tool, args string) string {
@@ -187,7 +189,7 @@ func TestMCPCloseAbandonsAfterTheGrace(t *testing.T) {
 		<-started
 		begin := time.Now()
 		err := m.close(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "a#1") {
+		if err == nil || !strings.Contains(advice.Text(err), "a#1") {
 			t.Errorf("got %v, want the call named", err)
 		}
 		if took := time.Since(begin); took != mcpGrace {
@@ -226,7 +228,7 @@ func TestMCPListChanged(t *testing.T) {
 	if len(one.takeSent()) != 1 || len(two.takeSent()) != 0 {
 		t.Error("want the open client told and the closed one not")
 	}
-	if err := s.Set(MustTool("u", "", noop), MustTool("u", "", noop)); err == nil || !strings.Contains(err.Error(), "twice") {
+	if err := s.Set(MustTool("u", "", noop), MustTool("u", "", noop)); err == nil || !strings.Contains(advice.Text(err), "twice") {
 		t.Errorf("got %v", err)
 	}
 	if got := one.ask("s", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); !strings.Contains(got, `"tools":[]`) {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/schema"
@@ -327,7 +328,7 @@ func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (resu
 	}()
 	result, err := tool.Handler(withCall(ctx, msg), args)
 	if err != nil {
-		return ErrorResult(err.Error())
+		return ErrorResult(advice.Text(err))
 	}
 	return tool.checkResult(result)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -51,7 +52,7 @@ func TestMCPServerConfigsRefused(t *testing.T) {
 		{"nothing to call", &MCPInProcess{}, "Handle and Session are both nil"},
 		{"nil", none, "nil"},
 	} {
-		if err := tc.server.validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := tc.server.validate(); err == nil || !strings.Contains(advice.Text(err), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.name, err, tc.want)
 		}
 	}
@@ -70,7 +71,7 @@ func TestToolRefused(t *testing.T) {
 		{"output", Tool{Name: "a", Handler: ok, OutputSchema: schema.MustParse(`true`)}, "OutputSchema"},
 		{"meta", Tool{Name: "a", Handler: ok, Meta: map[string]any{"x": func() {}}}, "unsupported type"},
 	} {
-		if _, err := NewToolServer("s", "1", nil, tc.tool); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := NewToolServer("s", "1", nil, tc.tool); err == nil || !strings.Contains(advice.Text(err), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.name, err, tc.want)
 		}
 	}

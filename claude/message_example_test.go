@@ -5,6 +5,7 @@ package claude_test
 import (
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 )
 
@@ -12,7 +13,7 @@ func ExampleDecodeMessage() {
 	line := []byte(`{"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"Let me look."},{"type":"tool_use","id":"toolu_1","name":"Read","input":{"file_path":"go.mod"}}]}}`)
 	m, err := claude.DecodeMessage(line)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	switch m := m.(type) {
@@ -35,7 +36,7 @@ func ExampleDecodeMessage() {
 
 func ExampleResultMessage_Err() {
 	m, _ := claude.DecodeMessage([]byte(`{"type":"result","subtype":"success","is_error":true,"api_error_status":529,"api_error_type":"overloaded_error","result":"API Error: 529 Overloaded"}`))
-	fmt.Println(m.(*claude.ResultMessage).Err())
+	fmt.Println(advice.Text(m.(*claude.ResultMessage).Err()))
 	// Output:
 	// claude: API Error: 529 Overloaded (overloaded_error)
 	//   next: try again later
@@ -63,7 +64,7 @@ func ExampleCostTracker() {
 func ExampleLine() {
 	line, err := claude.ParseLine([]byte(`{"type":"system","subtype":"status","status":"requesting"}`))
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	fmt.Println(line.Type(), line.Subtype())

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/transcript"
@@ -45,7 +46,7 @@ func TestOptionRuntime(t *testing.T) {
 		t.Errorf("started %s %q, want the runtime, its arguments, the script, the flags", cmd.Path, cmd.Args)
 	}
 	o.Runtime = []string{"no-such-runtime"}
-	if err := connectError(t, o); !errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(err.Error(), "Options.Runtime") {
+	if err := connectError(t, o); !errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(advice.Text(err), "Options.Runtime") {
 		t.Errorf("got %v, want ErrCLINotFound that names the option", err)
 	}
 }
@@ -225,7 +226,7 @@ func TestOptionStoreLoadTimeout(t *testing.T) {
 	o := cli.Options()
 	o.Store, o.StoreLoadTimeout, o.Resume = &slowStore{MemoryStore: transcript.NewMemoryStore(), hang: true}, time.Millisecond, someUUID
 	err := connectError(t, o)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Options.Store") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(advice.Text(err), "Options.Store") {
 		t.Errorf("got %v, want that the store took too long", err)
 	}
 	if n := len(cli.Commands()); n != 0 {

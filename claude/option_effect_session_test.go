@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/claude/transcript"
@@ -85,7 +86,7 @@ func sessionEffects() []optionEffect {
 				}, someUUID, true, false)(t, r)
 				o := *r.opts
 				o.SessionID, o.Resume, o.ResumeAt, o.ResumeDropsTurn = "", someUUID, r.notes["first answer"], new(otherUUID)
-				if err := connectError(t, &o); !strings.Contains(err.Error(), "Resume rejected by --resume-drops-turn") {
+				if err := connectError(t, &o); !strings.Contains(advice.Text(err), "Resume rejected by --resume-drops-turn") {
 					t.Errorf("a cut that drops another turn: %v, want the CLI's refusal", err)
 				}
 			}},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 )
@@ -32,7 +33,7 @@ func TestOldCLIRefusesWhatItLacks(t *testing.T) {
 				t.Fatalf("got %v, want ErrTooOld", err)
 			}
 			name := row.field[strings.LastIndex(row.field, ".")+1:]
-			if e, ok := errors.AsType[*claude.OptionError](err); !ok || !namesOption(e, row.field, name) || !strings.Contains(err.Error(), claude.PinnedVersion) && !strings.Contains(err.Error(), "supported") {
+			if e, ok := errors.AsType[*claude.OptionError](err); !ok || !namesOption(e, row.field, name) || !strings.Contains(advice.Text(err), claude.PinnedVersion) && !strings.Contains(advice.Text(err), "supported") {
 				t.Errorf("got %v, want an OptionError for %s and the version to use", err, name)
 			}
 		})
@@ -100,7 +101,7 @@ func TestOldCLIRefusesValuesAndExtraFlags(t *testing.T) {
 			if !ok || e.Option != c.option || errors.Is(err, claude.ErrTooOld) != c.old {
 				t.Errorf("got %v, want an OptionError for %s, too old: %v", err, c.option, c.old)
 			}
-			if ended, ok := errors.AsType[*claude.ProcessError](err); !ok || ended.Status.Code != 1 || !strings.Contains(err.Error(), "claude said") {
+			if ended, ok := errors.AsType[*claude.ProcessError](err); !ok || ended.Status.Code != 1 || !strings.Contains(advice.Text(err), "claude said") {
 				t.Errorf("got %v, want the CLI's own words too", err)
 			}
 		})
@@ -156,7 +157,7 @@ func TestUnknownAgentIsRefused(t *testing.T) {
 	o := cli.Options(claudetest.NewModel(t))
 	o.Agent = "nobody"
 	err := connectError(t, o)
-	if e, ok := errors.AsType[*claude.OptionError](err); !ok || e.Option != "Agent" || !strings.Contains(err.Error(), "general-purpose") {
+	if e, ok := errors.AsType[*claude.OptionError](err); !ok || e.Option != "Agent" || !strings.Contains(advice.Text(err), "general-purpose") {
 		t.Errorf("got %v, want an OptionError for Agent that names those there are", err)
 	}
 }

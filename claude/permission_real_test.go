@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -104,7 +105,7 @@ func TestDenyAndInterrupt(t *testing.T) {
 	if !errors.As(err, &failed) || !errors.Is(err, claude.ErrInterrupted) || failed.TerminalReason != "aborted_tools" {
 		t.Errorf("the turn ended with %v, want ErrInterrupted", err)
 	}
-	if err != nil && strings.Contains(err.Error(), "ede_diagnostic") {
+	if err != nil && strings.Contains(advice.Text(err), "ede_diagnostic") {
 		t.Errorf("the error shows an internal diagnostic: %v", err)
 	}
 	if end, _ := turn(t, c, "and now?"); end.Answer.Result != "Sorry." {

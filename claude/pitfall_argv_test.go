@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -233,13 +234,13 @@ func TestPitfall56_MissingDirectoryIsNotAMissingCLI(t *testing.T) {
 	opts := cli.Options(model)
 	opts.Dir = filepath.Join(cli.Work, "gone")
 	_, err := claude.Connect(t.Context(), opts)
-	if !errors.Is(err, claude.ErrWorkingDir) || errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(err.Error(), opts.Dir) {
+	if !errors.Is(err, claude.ErrWorkingDir) || errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(advice.Text(err), opts.Dir) {
 		t.Errorf("missing directory: %v, want ErrWorkingDir with its path", err)
 	}
 	opts = cli.Options(model)
 	opts.CLIPath = filepath.Join(cli.Work, "claude")
 	_, err = claude.Connect(t.Context(), opts)
-	if !errors.Is(err, claude.ErrCLINotFound) || errors.Is(err, claude.ErrWorkingDir) || !strings.Contains(err.Error(), "npm install") {
+	if !errors.Is(err, claude.ErrCLINotFound) || errors.Is(err, claude.ErrWorkingDir) || !strings.Contains(advice.Text(err), "npm install") {
 		t.Errorf("missing CLI: %v, want ErrCLINotFound and how to install it", err)
 	}
 }
@@ -258,7 +259,7 @@ func TestPitfall57_TheCLIIsStartedOnce(t *testing.T) {
 	}
 	t.Setenv(claude.EnvCLI, path) // found, not given
 	_, err := claude.Connect(t.Context(), nil)
-	if ended, ok := errors.AsType[*claude.ProcessError](err); !ok || ended.Status.Code != 3 || !strings.Contains(err.Error(), "not today") {
+	if ended, ok := errors.AsType[*claude.ProcessError](err); !ok || ended.Status.Code != 3 || !strings.Contains(advice.Text(err), "not today") {
 		t.Errorf("Connect: %v, want a ProcessError with what the program said", err)
 	}
 	starts, err := os.ReadFile(counter)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/internal/testkit"
@@ -143,7 +144,7 @@ func wantEnd(t *testing.T, d doomed, what string, err error) {
 			t.Errorf("%s: code %d, standard error %q; want %d and the reason", what, dead.Status.Code, dead.StderrTail, d.code)
 		}
 	case errors.As(err, &failed):
-		if !strings.Contains(err.Error(), "gone wrong") {
+		if !strings.Contains(advice.Text(err), "gone wrong") {
 			t.Errorf("%s: %v, want the words of the result", what, err)
 		}
 	default:

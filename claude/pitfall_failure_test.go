@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -63,7 +64,7 @@ func TestPitfall28_ExitAfterAnErrorResultIsNoCrash(t *testing.T) {
 			}
 			if tc.crash {
 				wantDeath(t, "Messages", err, 1, "")
-			} else if !strings.Contains(err.Error(), "the disk is full") {
+			} else if !strings.Contains(advice.Text(err), "the disk is full") {
 				t.Errorf("error %v, want the CLI's reason", err)
 			}
 		})
@@ -76,7 +77,7 @@ func TestPitfall29_ErrorTextIsNotSuccess(t *testing.T) {
 	cli := claudetest.CLI(t)
 	model := claudetest.NewModel(t, script.Fail(403, "the door is shut").Always())
 	_, _, err := collect(claude.Query(t.Context(), "hi", cli.Options(model)))
-	if err == nil || strings.Contains(err.Error(), "success") || !strings.Contains(err.Error(), "the door is shut") {
+	if err == nil || strings.Contains(advice.Text(err), "success") || !strings.Contains(advice.Text(err), "the door is shut") {
 		t.Errorf("error %v, want the API's words and no success", err)
 	}
 }
@@ -105,7 +106,7 @@ func TestPitfall30_DeathDuringTheHandshake(t *testing.T) {
 		opts.Resume = "7b0b5f0e-94d9-4c7f-9d42-0f6f0a5a6f11"
 		_, err := claude.Connect(t.Context(), opts)
 		var failed *claude.ResultError
-		if !errors.As(err, &failed) || !strings.Contains(err.Error(), "No conversation found") {
+		if !errors.As(err, &failed) || !strings.Contains(advice.Text(err), "No conversation found") {
 			t.Errorf("error %v, want the result's words", err)
 		}
 	})

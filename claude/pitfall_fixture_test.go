@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 )
@@ -149,7 +150,7 @@ func (te *tether) awaitGone() {
 		return // awaitHeld has failed
 	}
 	_ = te.conn.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := io.Copy(io.Discard, te.conn); err != nil && !strings.Contains(err.Error(), "reset") {
+	if _, err := io.Copy(io.Discard, te.conn); err != nil && !strings.Contains(advice.Text(err), "reset") {
 		te.t.Errorf("a command of the CLI is left running: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -125,7 +126,7 @@ func TestPitfall43_OnFailureNeedsACLIThatKnowsIt(t *testing.T) {
 	guard.OnFailure = claude.FailBlock
 	opts.Hooks = []claude.Hook{guard}
 	c, err := claude.Connect(t.Context(), opts)
-	if !errors.Is(err, claude.ErrTooOld) || !strings.Contains(err.Error(), "OnFailure") {
+	if !errors.Is(err, claude.ErrTooOld) || !strings.Contains(advice.Text(err), "OnFailure") {
 		t.Errorf("Connect: %v, want ErrTooOld that names OnFailure", err)
 	}
 	if c != nil {
@@ -168,7 +169,7 @@ func TestPitfall45_HooksThatNeverFireAreRefused(t *testing.T) {
 	}}
 	_, err := claude.Connect(t.Context(), opts)
 	for i, event := range []string{"SessionStart", "SessionStart", "SessionEnd", "Setup"} {
-		if want := "Hooks[" + string(rune('0'+i)) + "].Event"; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), event) {
+		if want := "Hooks[" + string(rune('0'+i)) + "].Event"; err == nil || !strings.Contains(advice.Text(err), want) || !strings.Contains(advice.Text(err), event) {
 			t.Errorf("the error %v does not name %s, %s", err, want, event)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -171,7 +172,7 @@ func TestPitfall38_BlockedToolDoesNotHoldUpClose(t *testing.T) {
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("Close took %s", took)
 		}
-		if err == nil || !strings.Contains(err.Error(), "tools#1") {
+		if err == nil || !strings.Contains(advice.Text(err), "tools#1") {
 			t.Errorf("Close said %v, want the call that was left", err)
 		}
 		close(release)

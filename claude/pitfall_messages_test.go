@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -351,7 +352,7 @@ func TestPitfall65_InterruptAndResultInEitherOrder(t *testing.T) {
 				done <- err
 			}()
 			_, _, err := collect(c.Turn(t.Context(), claude.Text("go")))
-			if !errors.Is(err, claude.ErrInterrupted) || strings.Contains(err.Error(), "ede_diagnostic") {
+			if !errors.Is(err, claude.ErrInterrupted) || strings.Contains(advice.Text(err), "ede_diagnostic") {
 				t.Errorf("the turn ended with %v, want ErrInterrupted without the diagnostic", err)
 			}
 			select {

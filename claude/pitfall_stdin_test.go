@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -361,7 +362,7 @@ func TestPitfall11_WritingToAnEndedCLI(t *testing.T) {
 func wantDeath(t testing.TB, what string, err error, code int, reason string) {
 	t.Helper()
 	var dead *claude.ProcessError
-	if !errors.As(err, &dead) || dead.Status.Code != code || !strings.Contains(err.Error(), reason) {
+	if !errors.As(err, &dead) || dead.Status.Code != code || !strings.Contains(advice.Text(err), reason) {
 		t.Errorf("%s: %v; want a ProcessError with code %d and %q", what, err, code, reason)
 	}
 }

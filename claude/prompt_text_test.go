@@ -5,6 +5,8 @@ package claude
 import (
 	"strings"
 	"testing"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func TestPrompt_TextThatWouldNotArriveAsItIsIsRefused(t *testing.T) {
@@ -14,7 +16,7 @@ func TestPrompt_TextThatWouldNotArriveAsItIsIsRefused(t *testing.T) {
 	} {
 		for name, prompt := range map[string]Prompt{"text": {Text: text}, "part": {Text: "a", Content: []Content{TextContent(text)}}} {
 			_, err := prompt.line(false)
-			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(advice.Text(err), want) {
 				t.Errorf("%s %q: got %v, want %q", name, text, err, want)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func askRequest() *PermissionRequest {
@@ -43,7 +45,7 @@ func TestAnswer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			allow, err := askRequest().Answer(tt.answers)
 			if reason, fails := strings.CutPrefix(tt.want, "!"); fails {
-				if err == nil || !strings.Contains(err.Error(), reason) {
+				if err == nil || !strings.Contains(advice.Text(err), reason) {
 					t.Errorf("got error %v, want %q", err, reason)
 				}
 				return

@@ -104,9 +104,6 @@ func (e *ResultError) Error() string {
 	if details := e.details(); details != "" {
 		s += " (" + details + ")"
 	}
-	if advice := e.Advice(); advice != "" {
-		s += "\n  next: " + advice
-	}
 	return e.secrets.text(s) // errors are logged; the fields keep what the CLI wrote
 }
 

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func TestResultErrChoosesTheText(t *testing.T) {
@@ -47,7 +49,7 @@ func TestResultErrChoosesTheText(t *testing.T) {
 			if err == nil || !m.Failed() {
 				t.Fatalf("Err = %v, Failed = %v; want a failure", err, m.Failed())
 			}
-			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "ede_diagnostic") {
+			if !strings.Contains(advice.Text(err), c.want) || strings.Contains(advice.Text(err), "ede_diagnostic") {
 				t.Errorf("error %q, want it to contain %q and no diagnostics", err, c.want)
 			}
 			var result *ResultError

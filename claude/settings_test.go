@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func TestMergeSettings(t *testing.T) {
@@ -91,7 +93,7 @@ func TestMergeSettingsErrors(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := mergeSettings(json.RawMessage(tt.settings), tt.sandbox)
-			if _, ok := errors.AsType[*OptionError](err); !ok || !strings.Contains(err.Error(), tt.want) {
+			if _, ok := errors.AsType[*OptionError](err); !ok || !strings.Contains(advice.Text(err), tt.want) {
 				t.Errorf("got %v, want an OptionError with %q", err, tt.want)
 			}
 		})
@@ -181,7 +183,7 @@ func TestRow50WindowsArguments(t *testing.T) {
 	}
 	for _, c := range []string{"&", "|", "<", ">", "^", "%", "!", `"`, "\r", "\n"} {
 		err := validateWindowsArgument("Resume", "a"+c+"b")
-		if _, ok := errors.AsType[*OptionError](err); !ok || !strings.Contains(err.Error(), "Resume") {
+		if _, ok := errors.AsType[*OptionError](err); !ok || !strings.Contains(advice.Text(err), "Resume") {
 			t.Errorf("%q: got %v, want an OptionError for Resume", c, err)
 		}
 	}

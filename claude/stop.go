@@ -7,6 +7,8 @@ import (
 	"errors"
 	"syscall"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 )
 
 // ErrStillRunning is returned by Close when the spawner could not end the process.
-var ErrStillRunning = errors.New("claude: the CLI could not be ended\n  next: end it by hand; if the spawner is your own, make its Kill and Wait work")
+var ErrStillRunning = advice.Wrap(errors.New("claude: the CLI could not be ended"), "end it by hand; if the spawner is your own, make its Kill and Wait work")
 
 // Close ends the conversation and everything that belongs to it: the turn under way is interrupted,
 // the CLI is asked to end, then told, then killed with all it has started. Close returns when the

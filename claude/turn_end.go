@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // ErrNoAnswer is the error of a turn that came to its end without a result of its own.
@@ -59,9 +61,11 @@ func (e *TurnEnd) Err() error {
 	case e.torn != nil:
 		return fmt.Errorf("%w\n  so %w", e.torn, ErrNoAnswer)
 	case e.Answer == nil:
-		return fmt.Errorf("%w\n  next: if it began by itself there is nothing to do; else read on: the answer comes in a later turn, or raise Options.BackgroundCeiling", ErrNoAnswer)
+		return advice.Wrap(ErrNoAnswer,
+			"if it began by itself there is nothing to do; else read on: the answer comes in a later turn, or raise Options.BackgroundCeiling")
 	case e.noValue:
-		return fmt.Errorf("%w: the model answered in words: %q\n  next: say in the prompt that the answer must be given with the StructuredOutput tool", ErrStructuredOutput, e.secrets.text(e.Answer.Result))
+		return advice.Wrap(fmt.Errorf("%w: the model answered in words: %q", ErrStructuredOutput, e.secrets.text(e.Answer.Result)),
+			"say in the prompt that the answer must be given with the StructuredOutput tool")
 	}
 	return e.Answer.errWithout(e.secrets)
 }

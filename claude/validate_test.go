@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/transcript"
@@ -212,7 +213,7 @@ func TestValidateNamesEverythingAtOnce(t *testing.T) {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 	for _, name := range want {
-		if !strings.Contains(err.Error(), "option "+name+": ") {
+		if !strings.Contains(advice.Text(err), "option "+name+": ") {
 			t.Errorf("the text does not name %s:\n%v", name, err)
 		}
 	}

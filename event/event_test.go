@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -118,7 +119,7 @@ func TestWhatIsNoEventIsRefused(t *testing.T) {
 	} {
 		e := Event{Agent: "untouched"}
 		err := e.UnmarshalJSON([]byte(c.text))
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "event: ") {
+		if err == nil || !strings.Contains(advice.Text(err), c.want) || !strings.HasPrefix(advice.Text(err), "event: ") {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 		if e.Agent != "untouched" {
@@ -139,7 +140,7 @@ func TestWhatNobodyCouldReadIsNotWritten(t *testing.T) {
 		{"broken JSON in a result", ToolResult{Output: json.RawMessage(`1 2`)}, "writing tool_result"},
 		{"broken extension", Extension{Kind: "x:y", Data: json.RawMessage(`nil`)}, "writing x:y"},
 	} {
-		if text, err := (Event{Payload: c.payload}).MarshalJSON(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if text, err := (Event{Payload: c.payload}).MarshalJSON(); err == nil || !strings.Contains(advice.Text(err), c.want) {
 			t.Errorf("%s: got %s and %v, want %q", c.name, text, err, c.want)
 		}
 	}

@@ -131,7 +131,7 @@ var drawPayload = map[Kind]func(*rapid.T) Payload{
 		return PermissionRequest{CallID(words(t)), words(t), optional(rawObject()).Draw(t, "input"), words(t)}
 	},
 	KindError: func(t *rapid.T) Payload {
-		return Error{words(t), words(t), yes(t), rapid.SampledFrom([]error{nil, errors.New("cause")}).Draw(t, "cause")}
+		return Error{words(t), words(t), words(t), yes(t), rapid.SampledFrom([]error{nil, errors.New("cause")}).Draw(t, "cause")}
 	},
 	KindDone: func(t *rapid.T) Payload {
 		return Done{wordOf[DoneStatus]().Draw(t, "status"), words(t), optional(rawJSON()).Draw(t, "output"), words(t), words(t), usages().Draw(t, "usage"), durations(t), nil}

@@ -54,8 +54,9 @@ func (Thinking) EventKind() Kind { return KindThinking }
 type Error struct {
 	// Code is for programs: [CodeAdapter] and its like, or a code of the agent's own. It may be empty.
 	Code string `json:"code,omitzero"`
-	// Message is for people.
+	// Message is for people: what failed, and why. Next is what to do about it; it may be empty.
 	Message string `json:"message"`
+	Next    string `json:"next,omitzero"`
 	// Recoverable says that the run goes on.
 	Recoverable bool `json:"recoverable"`
 	// Cause is the Go error, where there is one. It does not survive JSON.
@@ -79,6 +80,9 @@ func (Error) EventKind() Kind { return KindError }
 
 // Error gives the message.
 func (e Error) Error() string { return e.Message }
+
+// Advice implements [advice.Adviser].
+func (e Error) Advice() string { return e.Next }
 
 // Unwrap gives the cause.
 func (e Error) Unwrap() error { return e.Cause }

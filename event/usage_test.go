@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func count(in, out int64) TokenCount {
@@ -92,7 +94,7 @@ func TestUsageValidate(t *testing.T) {
 			if c.want == "" && err != nil {
 				t.Errorf("got %v, want no error", err)
 			}
-			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			if c.want != "" && (err == nil || !strings.Contains(advice.Text(err), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -103,7 +105,7 @@ func TestAllProblemsOfUsageAreNamed(t *testing.T) {
 	u := Usage{ToolUses: -1, Tokens: &Tokens{Totals: count(-1, 0)}, Cost: &Cost{USD: -1}}
 	err := u.Validate()
 	for _, want := range []string{"event: usage:", "toolUses", "coverage", "tokens.totals.input", "cost"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}
 	}
@@ -174,7 +176,7 @@ func TestNewTokens(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := NewTokens(CoverageComplete, c.records...)
 			if c.wantErr != "" {
-				if got != nil || err == nil || !strings.Contains(err.Error(), c.wantErr) {
+				if got != nil || err == nil || !strings.Contains(advice.Text(err), c.wantErr) {
 					t.Fatalf("got %+v and %v, want only an error with %q", got, err, c.wantErr)
 				}
 				return

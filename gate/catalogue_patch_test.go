@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -107,7 +108,7 @@ func TestNew_Catalogues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := gate.New(x.policies...)
-			if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			if (err == nil) != (x.want == "") || err != nil && !strings.Contains(advice.Text(err), x.want) {
 				t.Errorf("got %v, want %q", err, x.want)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
@@ -200,7 +201,7 @@ func TestWrongCommandRulesAreErrors(t *testing.T) {
 	for _, rule := range []string{"Bash()", "Bash(:*)", "Bash(ls; rm)", "Bash(ls > x)", "Bash(A=b ls)", "Bash($X)", "Bash(ls $X)", "Bash(ls &)", "Bash(! ls)", "Bash(ls 'x)", "Bash(ls", "Bash(ls\x01)", "Bash((ls))", "Bash(# x)"} {
 		if _, err := New(AllowTools(rule)); err == nil {
 			t.Errorf("%q: got no error", rule)
-		} else if !strings.Contains(err.Error(), "allow-list") {
+		} else if !strings.Contains(advice.Text(err), "allow-list") {
 			t.Errorf("%q: error does not name the policy: %v", rule, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	_ "github.com/drover-agents/drover/internal/testkit"
@@ -255,11 +256,11 @@ func TestNewNamesEveryPolicyThatIsWrong(t *testing.T) {
 		t.Fatalf("New gives %v, %v; want an error and no gate", g, err)
 	}
 	for _, want := range []string{`policy capabilities: invalid Mode "yolo"`, "policy risk: Invalid tool input: tool 0 is nil", "policy tools: Invalid input", "policy odd: Otherwise.Verdict is 9"} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(advice.Text(err), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)
 		}
 	}
-	if strings.Contains(err.Error(), "fine") {
+	if strings.Contains(advice.Text(err), "fine") {
 		t.Errorf("the error names a policy that is right:\n%v", err)
 	}
 	defer func() {

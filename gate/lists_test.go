@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
@@ -176,7 +177,7 @@ func TestWrongEntriesAreErrors(t *testing.T) {
 			_, err := New(p)
 			if err == nil {
 				t.Errorf("%s %q: got no error", p.Name, entry)
-			} else if !strings.Contains(err.Error(), p.Name) {
+			} else if !strings.Contains(advice.Text(err), p.Name) {
 				t.Errorf("%s %q: the error does not name the policy: %v", p.Name, entry, err)
 			}
 		}
@@ -193,7 +194,7 @@ func TestCustom(t *testing.T) {
 	if got := g.Decide(event.ToolCall{Name: "Read"}, Facts{}); got.Verdict != event.Allow {
 		t.Errorf("got %s, want allow", got.Verdict)
 	}
-	if _, err := New(Custom("x", nil), Custom("", func(*Call, *Facts) (event.Decision, bool) { return event.Decision{}, false })); err == nil || strings.Count(err.Error(), "\n") != 1 {
+	if _, err := New(Custom("x", nil), Custom("", func(*Call, *Facts) (event.Decision, bool) { return event.Decision{}, false })); err == nil || strings.Count(advice.Text(err), "\n") != 1 {
 		t.Errorf("got %v, want two errors", err)
 	}
 }

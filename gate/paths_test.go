@@ -9,6 +9,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -293,7 +294,7 @@ func TestWrongPathRulesAreErrors(t *testing.T) {
 			t.Errorf("%s: got no error", rule)
 		}
 	}
-	if _, err := New(Rules(RuleOptions{Root: "w", Home: "h"})); err == nil || strings.Count(err.Error(), "absolute") != 2 {
+	if _, err := New(Rules(RuleOptions{Root: "w", Home: "h"})); err == nil || strings.Count(advice.Text(err), "absolute") != 2 {
 		t.Errorf("got %v, want errors for Root and Home", err)
 	}
 }

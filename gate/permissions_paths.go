@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -79,9 +80,10 @@ func (p *Permissions) enforceable() error {
 	case p.WritablePaths == nil:
 		return nil
 	case p.Mode.SetsLevelsAside():
-		return fmt.Errorf("WritablePaths do not hold with Mode %q, which sets them aside\n  next: use Mode %q, or leave the paths out", p.Mode, ModeAsk)
+		return advice.Wrap(fmt.Errorf("WritablePaths do not hold with Mode %q, which sets them aside", p.Mode),
+			"use Mode %q, or leave the paths out", ModeAsk)
 	case p.Level(tool.ShellExecute) == LevelAllow:
-		return errors.New("WritablePaths do not hold with ShellExecute allowed: a command writes anywhere\n  next: ask about commands, or deny them")
+		return advice.Wrap(errors.New("WritablePaths do not hold with ShellExecute allowed: a command writes anywhere"), "ask about commands, or deny them")
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/tool"
@@ -70,7 +71,7 @@ func TestAPathThatIsNoPlaceInTheWorkspaceIsRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := New(FromCapabilities(&Permissions{WritablePaths: []string{"fine", tt.text}}))
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "WritablePaths[1]") {
+			if err == nil || !strings.Contains(advice.Text(err), tt.want) || !strings.Contains(advice.Text(err), "WritablePaths[1]") {
 				t.Errorf("got %v, want an error that names the entry and says %q", err, tt.want)
 			}
 		})
@@ -88,7 +89,7 @@ func TestEveryWrongPathIsNamed(t *testing.T) {
 		t.Fatal("got no error")
 	}
 	for _, want := range []string{`WritablePaths[0] is "../a"`, `WritablePaths[2] is "/c"`, "a command writes anywhere", `invalid Mode "yolo"`} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(advice.Text(err), want) {
 			t.Errorf("%v\nlacks %q", err, want)
 		}
 	}
@@ -114,7 +115,7 @@ func TestWritablePathsThatWouldNotHoldAreRefused(t *testing.T) {
 		} {
 			tt.with.WritablePaths = paths
 			_, err := New(FromCapabilities(&tt.with))
-			if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "\n  next: ")) {
+			if (err != nil) != (tt.want != "") || err != nil && (!strings.Contains(advice.Text(err), tt.want) || !strings.Contains(advice.Text(err), "\n  next: ")) {
 				t.Errorf("%s with %q: %v, want %q", tt.name, paths, err, tt.want)
 			}
 		}

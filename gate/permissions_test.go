@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -271,7 +272,7 @@ func TestPermissionsAsJSON(t *testing.T) {
 	if again, err := json.Marshal(got); err != nil || string(again) != text {
 		t.Errorf("written %s (%v), want %s", again, err, text)
 	}
-	if err := json.Unmarshal([]byte(`{"fileWrite":"always"}`), &got); err == nil || !strings.Contains(err.Error(), `"always"`) {
+	if err := json.Unmarshal([]byte(`{"fileWrite":"always"}`), &got); err == nil || !strings.Contains(advice.Text(err), `"always"`) {
 		t.Errorf("a level that does not exist: %v", err)
 	}
 	if err := json.Unmarshal([]byte(`{"fileWrite":""}`), &got); err != nil || got.FileWrite != gate.LevelUnset {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -78,7 +79,7 @@ func ExamplePermissions_writablePaths() {
 		fmt.Println(d.Verdict, cmp.Or(d.Reason, path))
 	}
 	_, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.FromCapabilities(&gate.Permissions{Mode: gate.ModeBypass, WritablePaths: []string{"../src"}}))
-	fmt.Println(err)
+	fmt.Println(advice.Text(err))
 	// Output:
 	// allow /project/src/main.go
 	// deny Write may not write /project/go.mod. Writable are only src in /project.

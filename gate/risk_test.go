@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -205,7 +206,7 @@ func (bareLookup) Lookup(string) (*tool.Tool, bool) { return nil, false }
 
 func TestNewNamesNeedAListOfTools(t *testing.T) {
 	_, err := gate.New(gate.FromRisk(gate.RiskOptions{Registry: bareLookup{}, ToolConfig: func(*tool.Tool) tool.Presentation { return tool.Presentation{Name: "x"} }}))
-	if err == nil || !strings.Contains(err.Error(), "ToolConfig") {
+	if err == nil || !strings.Contains(advice.Text(err), "ToolConfig") {
 		t.Errorf("error %v, want one about ToolConfig", err)
 	}
 }

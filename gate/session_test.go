@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -115,7 +116,7 @@ func TestRequireBefore(t *testing.T) {
 			t.Errorf("%s after %v: got %s %q, want %q", c.tool, c.invoked, got.Verdict, got.Reason, want)
 		}
 	}
-	if _, err := New(RequireBefore(map[string][]string{"a b": {"x"}, "x": {"*"}})); err == nil || strings.Count(err.Error(), "\n") != 1 {
+	if _, err := New(RequireBefore(map[string][]string{"a b": {"x"}, "x": {"*"}})); err == nil || strings.Count(advice.Text(err), "\n") != 1 {
 		t.Errorf("got %v, want two errors", err)
 	}
 }

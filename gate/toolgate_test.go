@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
 )
@@ -160,12 +161,12 @@ func TestToolGateRefusesWhatIsNoTool(t *testing.T) {
 		"a list with nil": {tool.Tools{declared(t, "sum"), nil}, "Invalid tool input"},
 		"no name":         {tool.Tools{declared(t, "sum"), {Description: "d"}}, "Invalid tool input: tool 1 has no name"},
 	} {
-		if g, err := gate.NewToolGate(gate.ToolGateOptions{Registry: c.registry}); g != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+		if g, err := gate.NewToolGate(gate.ToolGateOptions{Registry: c.registry}); g != nil || err == nil || !strings.Contains(advice.Text(err), c.want) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}
 	for _, lists := range []gate.BuiltinLists{{ReadOnly: []string{""}}, {Mutating: []string{"Write", " "}}, {Dangerous: []string{""}}} {
-		if _, err := gate.New(gate.FromRisk(gate.RiskOptions{Builtin: lists})); err == nil || !strings.Contains(err.Error(), "without a name") {
+		if _, err := gate.New(gate.FromRisk(gate.RiskOptions{Builtin: lists})); err == nil || !strings.Contains(advice.Text(err), "without a name") {
 			t.Errorf("%+v: error %v", lists, err)
 		}
 	}

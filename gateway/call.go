@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // maxBody bounds what an agent may send in one request; the API itself takes half of it.
@@ -122,7 +124,7 @@ func bodyRefusal(path string, err error) *refusal {
 		}
 	}
 	if errors.Is(err, errTooMuchHeld) {
-		return &refusal{path: path, status: http.StatusTooManyRequests, reason: err.Error()}
+		return &refusal{path: path, status: http.StatusTooManyRequests, reason: advice.Text(err)}
 	}
 	return &refusal{path: path, status: http.StatusBadRequest, reason: "the request broke off"}
 }
@@ -135,7 +137,7 @@ func (c *call) examine() *refusal {
 	}
 	asked, err := c.run.wire.ReadRequest(c.header, c.body)
 	if err != nil {
-		return &refusal{path: c.route.Path, status: http.StatusBadRequest, reason: err.Error()}
+		return &refusal{path: c.route.Path, status: http.StatusBadRequest, reason: advice.Text(err)}
 	}
 	c.model = cmp.Or(c.model, asked.Model)
 	c.streamed = asked.Stream || c.route.Streams
@@ -147,7 +149,7 @@ func (c *call) examine() *refusal {
 	c.asked.Model, c.asked.Agent = c.model, c.agent
 	c.result = clip(asked.Result)
 	if err := cmp.Or(c.run.checkRemote(&asked), c.run.checkPrice(&asked)); err != nil {
-		return &refusal{path: c.route.Path, model: c.model, reason: err.Error()}
+		return &refusal{path: c.route.Path, model: c.model, reason: advice.Text(err)}
 	}
 	if !c.run.affordable(c.model) {
 		return &refusal{path: c.route.Path, model: c.model, reason: fmt.Sprintf("the model %q has no price, so that a budget in dollars cannot be kept; limit tokens instead, or give its price to the gateway", c.model)}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Credential opens an upstream. It stays outside of the cell. It never prints its secret, however it
@@ -147,10 +149,10 @@ func (k *keyHelper) key(ctx context.Context) (string, error) {
 	}
 	key, err := k.get(ctx)
 	if err != nil {
-		return "", fmt.Errorf("gateway: no key: %w\n  next: run the helper by hand and see that it prints a key", err)
+		return "", advice.Wrap(fmt.Errorf("gateway: no key: %w", err), "run the helper by hand and see that it prints a key")
 	}
 	if key = strings.TrimSpace(key); key == "" || strings.ContainsAny(key, "\r\n\x00") {
-		return "", errors.New("gateway: no key: the helper gave none, or more than one line\n  next: let it print the key and nothing else")
+		return "", advice.Wrap(errors.New("gateway: no key: the helper gave none, or more than one line"), "let it print the key and nothing else")
 	}
 	k.last, k.at = key, time.Now()
 	return key, nil

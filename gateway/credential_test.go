@@ -20,6 +20,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 )
 
@@ -219,7 +220,7 @@ func TestAddressesOfUpstreams(t *testing.T) {
 	for _, tc := range cases {
 		u, err := gateway.Endpoint(tc.address, gateway.Credential{})
 		switch {
-		case tc.name == "" && (err == nil || !strings.Contains(err.Error(), "next:") || strings.Contains(err.Error(), "planted")):
+		case tc.name == "" && (err == nil || !strings.Contains(advice.Text(err), "next:") || strings.Contains(advice.Text(err), "planted")):
 			t.Errorf("%s: got the error %v", tc.address, err)
 		case tc.name != "" && (err != nil || u.Name() != tc.name || u.Wire() != gateway.WireAnthropic):
 			t.Errorf("%s: got %v, %v, want the name %s", tc.address, u, err, tc.name)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway/internal/echo"
 )
 
@@ -24,7 +25,7 @@ func NewEndpoint(w *Wire, baseURL string, c Credential) (Upstream, error) {
 		err = checkBase(base)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("gateway: the address of an upstream is not in order: %w\n  next: give one such as https://host", err)
+		return nil, advice.Wrap(fmt.Errorf("gateway: the address of an upstream is not in order: %w", err), "give one such as https://host")
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
 	base.RawPath = strings.TrimSuffix(base.RawPath, "/")

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/internal/safelog"
@@ -105,11 +106,11 @@ type RunOptions struct {
 // Open begins a run. Close it.
 func (g *Gateway) Open(o RunOptions) (*Run, error) {
 	if o.Upstream == nil {
-		return nil, errors.New("gateway: a run needs an upstream\n  next: set RunOptions.Upstream, for instance to Anthropic(APIKey(key))")
+		return nil, advice.Wrap(errors.New("gateway: a run needs an upstream"), "set RunOptions.Upstream, for instance to Anthropic(APIKey(key))")
 	}
 	if err := o.Upstream.Wire().validate(); err != nil {
-		return nil, fmt.Errorf("gateway: the wire of the upstream %s cannot be used: %w\n  next: use WireAnthropic, WireBedrock or a whole Wire",
-			o.Upstream.Name(), err)
+		return nil, advice.Wrap(fmt.Errorf("gateway: the wire of the upstream %s cannot be used: %w", o.Upstream.Name(), err),
+			"use WireAnthropic, WireBedrock or a whole Wire")
 	}
 	for _, t := range o.Trackers {
 		if err := t.Budget().Validate(); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/guard"
 	_ "github.com/drover-agents/drover/internal/testkit"
@@ -122,7 +123,7 @@ func TestALimitEndsAnAnswerInTheMiddle(t *testing.T) {
 
 // Whatever ends a run that waits for the next word ends the answer at once.
 func TestASilentAnswerIsEnded(t *testing.T) {
-	outside := errors.New("the disk is full\n  next: buy one")
+	outside := advice.Wrap(errors.New("the disk is full"), "buy one")
 	cases := []struct {
 		name  string
 		begin string // what comes before the silence
@@ -299,7 +300,7 @@ func TestARunWithABudgetThatMakesNoSenseIsNotOpened(t *testing.T) {
 	_, err := gateway.New(nil).Open(gateway.RunOptions{
 		Upstream: whole(gateway.WireAnthropic), Trackers: []*guard.Tracker{guard.NewTracker(guard.Budget{MaxRequests: -1})},
 	})
-	if err == nil || !strings.Contains(err.Error(), "Budget.MaxRequests is -1") {
+	if err == nil || !strings.Contains(advice.Text(err), "Budget.MaxRequests is -1") {
 		t.Errorf("got %v", err)
 	}
 }

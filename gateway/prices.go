@@ -5,6 +5,8 @@ package gateway
 import (
 	"fmt"
 	"math"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A nanoUSD is a billionth of a dollar, in which money is exact.
@@ -49,7 +51,7 @@ type Prices struct {
 func (p Price) validate() error {
 	for _, dollars := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite5m, p.CacheWrite1h} {
 		if n := dollars * 1000; !(dollars >= 0) || math.Abs(n-math.Round(n)) > 1e-6 || n > 1e9 {
-			return fmt.Errorf("%v dollars for a million tokens\n  next: give a number with at most three decimals", dollars)
+			return advice.Wrap(fmt.Errorf("%v dollars for a million tokens", dollars), "give a number with at most three decimals")
 		}
 	}
 	if !(p.WebSearch >= 0 && p.WebSearch < 1e3) {

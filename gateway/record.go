@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/plainjson"
 	"github.com/drover-agents/drover/internal/safetext"
 )
@@ -60,10 +61,10 @@ func Record(up Upstream, path string, opts RecordOptions) (*Recorder, error) {
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("gateway: recording: %w\n  next: remove the file, or record to another name", err)
+		return nil, advice.Wrap(fmt.Errorf("gateway: recording: %w", err), "remove the file, or record to another name")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("gateway: recording: %w\n  next: record to a folder that exists and can be written", err)
+		return nil, advice.Wrap(fmt.Errorf("gateway: recording: %w", err), "record to a folder that exists and can be written")
 	}
 	r := &Recorder{up: up, mask: masker{safetext.NewRedactor(opts.Secrets...), up.Wire()}, started: time.Now(), file: file}
 	header := recordingHeader{

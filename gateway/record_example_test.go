@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 )
 
@@ -19,7 +20,7 @@ func askUpstream(up gateway.Upstream, question string) string {
 	req := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(`{"question":"`+question+`"}`))
 	resp, err := up.RoundTrip(req)
 	if err != nil {
-		return err.Error()
+		return advice.Text(err)
 	}
 	defer resp.Body.Close()
 	answer, _ := io.ReadAll(resp.Body)
@@ -30,7 +31,7 @@ func askUpstream(up gateway.Upstream, question string) string {
 func ExampleRecord() {
 	dir, err := os.MkdirTemp("", "drover-example-")
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	defer os.RemoveAll(dir)
@@ -38,17 +39,17 @@ func ExampleRecord() {
 
 	recorder, err := gateway.Record(says("text/plain", "Seven."), path, gateway.RecordOptions{})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	fmt.Println(askUpstream(recorder, "Which version?"))
 	if err := recorder.Close(); err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 	}
 
 	player, err := gateway.Replay(path, gateway.ReplayOptions{})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	fmt.Println(askUpstream(player, "Which version?"))
@@ -61,19 +62,19 @@ func ExampleRecord() {
 func ExampleReplay() {
 	player, err := gateway.Replay("testdata/recording.v1.jsonl", gateway.ReplayOptions{Folders: gateway.Folders{Dir: "/srv/work"}})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	req := httptest.NewRequest(http.MethodPost, "/v1/messages?beta=true",
 		strings.NewReader(`{"messages":[{"role":"user","content":"remove /srv/work"}],"stream":true}`))
 	resp, err := player.RoundTrip(req)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	defer resp.Body.Close()
 	fmt.Println(resp.Status)
-	fmt.Println(player.Err())
+	fmt.Println(advice.Text(player.Err()))
 	// Output:
 	// 402 Payment Required
 	// gateway: replay: request 1 (POST /v1/messages) is not in the recording testdata/recording.v1.jsonl; from exchange 2, the nearest, it differs in:

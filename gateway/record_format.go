@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/lines"
 	"github.com/drover-agents/drover/internal/plainfile"
 )
@@ -195,7 +196,7 @@ func readRecording(src io.Reader, wire *Wire) (*storedRecording, error) {
 			break
 		}
 		if err := rec.add(line); err != nil {
-			return nil, fmt.Errorf("line %d is no exchange: %w\n  next: record the run again", in.Number(), err)
+			return nil, advice.Wrap(fmt.Errorf("line %d is no exchange: %w", in.Number(), err), "record the run again")
 		}
 	}
 	return rec, rec.order()
@@ -209,10 +210,10 @@ func (rec *storedRecording) readHeader(in *lines.Reader) error {
 	err = json.Unmarshal(line, &rec.header)
 	switch {
 	case err != nil || rec.header.Version == 0:
-		return errors.New("line 1 is not the header of a recording\n  next: give a file that was made by Record")
+		return advice.Wrap(errors.New("line 1 is not the header of a recording"), "give a file that was made by Record")
 	case rec.header.Version > recordingVersion:
-		return fmt.Errorf("the recording has format %d, this program reads up to %d\n  next: use the version of Drover that made it (%s) or a newer one",
-			rec.header.Version, recordingVersion, rec.header.Drover)
+		return advice.Wrap(fmt.Errorf("the recording has format %d, this program reads up to %d", rec.header.Version, recordingVersion),
+			"use the version of Drover that made it (%s) or a newer one", rec.header.Drover)
 	}
 	return rec.findWire()
 }
@@ -228,7 +229,7 @@ func (rec *storedRecording) findWire() error {
 	}
 	switch {
 	case rec.wire == nil:
-		return fmt.Errorf("the recording is of an unknown wire, %q\n  next: set ReplayOptions.Wire", rec.header.Wire)
+		return advice.Wrap(fmt.Errorf("the recording is of an unknown wire, %q", rec.header.Wire), "set ReplayOptions.Wire")
 	case rec.wire.Name != rec.header.Wire:
 		return fmt.Errorf("the recording is of the wire %q, not of %q", rec.header.Wire, rec.wire.Name)
 	}
@@ -277,7 +278,7 @@ func (rec *storedRecording) order() error {
 	slices.SortStableFunc(rec.exchanges, func(a, b storedExchange) int { return a.seq - b.seq })
 	for i := 1; i < len(rec.exchanges); i++ {
 		if seq := rec.exchanges[i].seq; seq == rec.exchanges[i-1].seq {
-			return fmt.Errorf("exchange %d is there twice\n  next: record the run again", seq)
+			return advice.Wrap(fmt.Errorf("exchange %d is there twice", seq), "record the run again")
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 )
 
@@ -140,7 +141,7 @@ func TestTheFileIsNewAndPrivate(t *testing.T) {
 		t.Errorf("got mode %v (%v), want 0600", info.Mode(), err)
 	}
 	_, err := gateway.Record(says("", ""), path, gateway.RecordOptions{})
-	if !errors.Is(err, os.ErrExist) || !strings.Contains(err.Error(), "next: ") {
+	if !errors.Is(err, os.ErrExist) || !strings.Contains(advice.Text(err), "next: ") {
 		t.Errorf("over an old recording: got %v, want a refusal that says what to do", err)
 	}
 	if _, err := gateway.Record(says("", ""), filepath.Join(path, "x"), gateway.RecordOptions{}); err == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 )
 
@@ -20,7 +21,7 @@ func TestAnUpstreamIsOpenedByName(t *testing.T) {
 		t.Errorf("got %v (%v), configured with %v", up, err, got)
 	}
 	_, err := gateway.OpenUpstream(t.Context(), "bedrock", gateway.UpstreamConfig{})
-	if err == nil || !strings.Contains(err.Error(), `import _ "github.com/drover-agents/drover/gateway/bedrock"`) {
+	if err == nil || !strings.Contains(advice.Text(err), `import _ "github.com/drover-agents/drover/gateway/bedrock"`) {
 		t.Errorf("not linked: got %v, want the package to import", err)
 	}
 	defer func() {

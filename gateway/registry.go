@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // UpstreamConfig is what an upstream that registered itself is opened with. Each takes of it what it
@@ -54,7 +56,7 @@ func OpenUpstream(ctx context.Context, name string, cfg UpstreamConfig) (Upstrea
 		if path := packages[name]; path != "" {
 			next = fmt.Sprintf("add this to the program: import _ %q", path)
 		}
-		return nil, fmt.Errorf("gateway: this program has no upstream called %q\n  next: %s", name, next)
+		return nil, advice.Wrap(fmt.Errorf("gateway: this program has no upstream called %q", name), "%s", next)
 	}
 	if cfg.Lookup == nil {
 		cfg.Lookup = func(string) (string, bool) { return "", false }

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 )
 
 func TestAnUpstreamRegistersItself(t *testing.T) {
 	_, err := gateway.OpenUpstream(t.Context(), "bedrock", gateway.UpstreamConfig{})
-	if err == nil || !strings.Contains(err.Error(), `import _ "github.com/drover-agents/drover/gateway/bedrock"`) {
+	if err == nil || !strings.Contains(advice.Text(err), `import _ "github.com/drover-agents/drover/gateway/bedrock"`) {
 		t.Errorf("got %v, want the package to import", err)
 	}
 	failed := errors.New("no region")

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/safetext"
 )
 
@@ -201,7 +202,7 @@ func (p *Player) answer(req *http.Request, e exchange, rename renamer) (*http.Re
 
 // notRecorded tells the agent that the recording has no answer, in a way that it does not try again.
 func (p *Player) notRecorded(req *http.Request, err error) *http.Response {
-	reply := p.stored.wire.Error(http.StatusBadRequest, err.Error()) // the fault is with the request, not with a budget
+	reply := p.stored.wire.Error(http.StatusBadRequest, advice.Text(err)) // the fault is with the request, not with a budget
 	header := http.Header{"Content-Type": {reply.ContentType}}
 	p.stored.wire.forbidRetry(header)
 	return playedResponse(req, http.StatusPaymentRequired, header, io.NopCloser(bytes.NewReader(reply.Body)))

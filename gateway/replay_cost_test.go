@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -62,7 +63,7 @@ func TestReplay_CostGrowsWithTheRecording(t *testing.T) {
 
 func TestReplay_TooManyValuesRefused(t *testing.T) {
 	body := "[" + strings.Repeat("{},", 3*maxBodyValues) + "{}]"
-	if _, err := readRecording(strings.NewReader(recordingText(body)), nil); err == nil || !strings.Contains(err.Error(), "too many values") {
+	if _, err := readRecording(strings.NewReader(recordingText(body)), nil); err == nil || !strings.Contains(advice.Text(err), "too many values") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := readRecording(strings.NewReader(recordingText(`["`+strings.Repeat("{},", 3*maxBodyValues)+`"]`)), nil); err != nil {

@@ -53,8 +53,12 @@ func (e *MismatchError) Error() string {
 	if e.More > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", e.More)
 	}
-	b.WriteString("\n  next: make the run ask what it asked then, or record it again")
 	return b.String()
+}
+
+// Advice implements [advice.Adviser].
+func (e *MismatchError) Advice() string {
+	return "make the run ask what it asked then, or record it again"
 }
 
 func (d Difference) String() string {

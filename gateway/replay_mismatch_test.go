@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 )
 
@@ -120,7 +121,7 @@ func TestAMismatchIsExact(t *testing.T) {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}
 	for _, part := range []string{"request 1 (POST /v1/messages)", "from exchange 2, the nearest", "\n  /messages/1/id: recorded 1 got \"1\"", "\n  /messages/2: not recorded, got {", "\n  /old~1name: recorded true, got nothing", "\n  next: "} {
-		if !strings.Contains(got.Error(), part) {
+		if !strings.Contains(advice.Text(got), part) {
 			t.Errorf("%q is missing in: %v", part, got)
 		}
 	}
@@ -136,7 +137,7 @@ func TestManyDifferencesAreCounted(t *testing.T) {
 	p := replayFrom(t, recordingOf(t, numbered(), gateway.Folders{}, string(then)), gateway.ReplayOptions{})
 	exchangeWith(t, p, messageRequest(t, string(now)))
 	got, _ := errors.AsType[*gateway.MismatchError](p.Err())
-	if len(got.Differences) != 8 || got.More != 12 || !strings.Contains(got.Error(), "and 12 more") {
+	if len(got.Differences) != 8 || got.More != 12 || !strings.Contains(advice.Text(got), "and 12 more") {
 		t.Errorf("got %d and %d more, want 8 and 12", len(got.Differences), got.More)
 	}
 }

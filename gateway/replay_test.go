@@ -19,6 +19,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 	_ "github.com/drover-agents/drover/internal/testkit"
 )
@@ -176,7 +177,7 @@ func TestFailuresReplay(t *testing.T) {
 				return
 			}
 			body, err := io.ReadAll(resp.Body)
-			if string(body) != tc.body || (err != nil) != (tc.wantRead != "") || err != nil && !strings.Contains(err.Error(), tc.wantRead) {
+			if string(body) != tc.body || (err != nil) != (tc.wantRead != "") || err != nil && !strings.Contains(advice.Text(err), tc.wantRead) {
 				t.Errorf("got %q (%v), want %q (%s)", body, err, tc.body, tc.wantRead)
 			}
 		})
@@ -201,7 +202,7 @@ func TestAFileThatIsNoRecording(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "r.jsonl")
 			os.WriteFile(path, []byte(tc.content), 0o600)
-			if _, err := gateway.Replay(path, gateway.ReplayOptions{}); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), path) {
+			if _, err := gateway.Replay(path, gateway.ReplayOptions{}); err == nil || !strings.Contains(advice.Text(err), tc.want) || !strings.Contains(advice.Text(err), path) {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})

@@ -23,9 +23,17 @@ type TurnsError struct {
 
 func (e *TurnsError) Error() string {
 	if e.Limit == "MaxTurns" {
-		return fmt.Sprintf("%s: the main conversation has made %d\n  next: raise MaxTurns, or ask for less", ErrMaxTurns, e.Max)
+		return fmt.Sprintf("%s: the main conversation has made %d", ErrMaxTurns, e.Max)
 	}
-	return fmt.Sprintf("%s: there were %d beside the main conversation\n  next: raise SideCallsPerTurn, or MaxTurns", ErrMaxTurns, e.Max)
+	return fmt.Sprintf("%s: there were %d beside the main conversation", ErrMaxTurns, e.Max)
+}
+
+// Advice implements [advice.Adviser].
+func (e *TurnsError) Advice() string {
+	if e.Limit == "MaxTurns" {
+		return "raise MaxTurns, or ask for less"
+	}
+	return "raise SideCallsPerTurn, or MaxTurns"
 }
 
 // Is makes the error match [ErrMaxTurns].

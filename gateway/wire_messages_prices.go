@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 //go:embed prices.json
@@ -36,7 +38,7 @@ func ParsePrices(data []byte) (*Prices, error) {
 			return nil, fmt.Errorf("gateway: the price of %s: %w", name, err)
 		}
 		if name != CanonicalModel(name) {
-			return nil, fmt.Errorf("gateway: the price table names %s\n  next: write %s", name, CanonicalModel(name))
+			return nil, advice.Wrap(fmt.Errorf("gateway: the price table names %s", name), "write %s", CanonicalModel(name))
 		}
 	}
 	return &p, nil

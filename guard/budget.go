@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -32,7 +33,7 @@ type Budget struct {
 func (b Budget) Validate() error {
 	var errs []error
 	refuse := func(field string, value any) {
-		errs = append(errs, fmt.Errorf("guard: Budget.%s is %v\n  next: set a limit above zero, or zero for no limit", field, value))
+		errs = append(errs, advice.Wrap(fmt.Errorf("guard: Budget.%s is %v", field, value), "set a limit above zero, or zero for no limit"))
 	}
 	for _, l := range b.limits(count{}) {
 		if l.unit == 1 && l.max < 0 {
@@ -73,9 +74,11 @@ type BudgetError struct {
 }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("%s: %s is %s, and %s are consumed\n  next: raise %s, or give the work less to do",
-		ErrBudgetExhausted, e.Limit, plain(e.Max), plain(e.Consumed), e.Limit)
+	return fmt.Sprintf("%s: %s is %s, and %s are consumed", ErrBudgetExhausted, e.Limit, plain(e.Max), plain(e.Consumed))
 }
+
+// Advice implements [advice.Adviser].
+func (e *BudgetError) Advice() string { return "raise " + e.Limit + ", or give the work less to do" }
 
 // Is makes the error match [ErrBudgetExhausted].
 func (e *BudgetError) Is(target error) bool { return target == ErrBudgetExhausted }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 )
@@ -35,7 +36,7 @@ func TestABudgetThatMakesNoSenseIsRefusedAndAllowsNothing(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.budget.Validate()
-			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(advice.Text(err), tc.want) {
 				t.Errorf("Validate() = %v, want %q", err, tc.want)
 			}
 			tracker := guard.NewTracker(tc.budget)
@@ -47,7 +48,7 @@ func TestABudgetThatMakesNoSenseIsRefusedAndAllowsNothing(t *testing.T) {
 		})
 	}
 	both := guard.Budget{MaxInputTokens: -1, MaxOutputTokens: -1}.Validate()
-	if both == nil || strings.Count(both.Error(), "next:") != 2 {
+	if both == nil || strings.Count(advice.Text(both), "next:") != 2 {
 		t.Errorf("Validate() = %v, want both limits", both)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -111,7 +112,7 @@ const shownFiles = 3
 func FilesExist(paths ...string) Checker {
 	return CheckerFunc(func(ctx context.Context, a Attempt) (Completion, error) {
 		if a.Files == nil {
-			return Completion{}, errors.New("guard: FilesExist has nowhere to look\n  next: set Attempt.Files")
+			return Completion{}, advice.Wrap(errors.New("guard: FilesExist has nowhere to look"), "set Attempt.Files")
 		}
 		var missing []string
 		for _, path := range paths {
@@ -141,10 +142,11 @@ func listed(paths []string) string {
 func CommandSucceeds(argv ...string) Checker {
 	return CheckerFunc(func(ctx context.Context, a Attempt) (Completion, error) {
 		if len(argv) == 0 {
-			return Completion{}, errors.New("guard: CommandSucceeds needs a command\n  next: give the program and its arguments")
+			return Completion{}, advice.Wrap(errors.New("guard: CommandSucceeds needs a command"), "give the program and its arguments")
 		}
 		if a.Exec == nil {
-			return Completion{}, fmt.Errorf("guard: %q was not run: nobody said where\n  next: set Attempt.Exec, best to something that runs in the agent's own cell", strings.Join(argv, " "))
+			return Completion{}, advice.Wrap(fmt.Errorf("guard: %q was not run: nobody said where", strings.Join(argv, " ")),
+				"set Attempt.Exec, best to something that runs in the agent's own cell")
 		}
 		ran, err := a.Exec(ctx, argv)
 		if err != nil {

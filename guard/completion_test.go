@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/guard"
 )
 
@@ -84,7 +85,7 @@ func TestCheckers(t *testing.T) {
 			if got.Done != c.done || !strings.Contains(got.Feedback, c.want) {
 				t.Errorf("found %+v, want done %v with feedback %q", got, c.done, c.want)
 			}
-			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(advice.Text(err), c.err) {
 				t.Errorf("the error is %v, want %q", err, c.err)
 			}
 		})

@@ -144,9 +144,10 @@ func (d *Deadline) UnmarshalJSON(data []byte) error {
 type deadlineError struct{ at time.Time }
 
 func (e *deadlineError) Error() string {
-	return ErrDeadlineExceeded.Error() + ": it was " + e.at.UTC().Format(time.RFC3339Nano) +
-		"\n  next: set a later deadline, or give the work less to do"
+	return ErrDeadlineExceeded.Error() + ": it was " + e.at.UTC().Format(time.RFC3339Nano)
 }
+
+func (e *deadlineError) Advice() string { return "set a later deadline, or give the work less to do" }
 
 func (e *deadlineError) Is(target error) bool {
 	return target == ErrDeadlineExceeded || target == context.DeadlineExceeded

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/guard"
 )
 
@@ -82,7 +83,7 @@ func TestADeadlineMayBeMadeOfThePast(t *testing.T) {
 		t.Errorf("Check() = %v, want that the deadline is exceeded", err)
 	}
 	want := "guard: deadline exceeded: it was 2010-01-02T12:00:00Z\n  next: set a later deadline, or give the work less to do"
-	if err.Error() != want {
+	if advice.Text(err) != want {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}
 	ctx, cancel := d.Context(t.Context())

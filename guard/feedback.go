@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
 )
@@ -98,18 +99,20 @@ func NewFeedback(s *session.Session, opts *FeedbackOptions, rules ...FeedbackRul
 
 func (f *Feedbacker) add(rule FeedbackRule) error {
 	if rule.Provider == nil {
-		return errors.New("guard: a feedback rule has no provider\n  next: set FeedbackRule.Provider")
+		return advice.Wrap(errors.New("guard: a feedback rule has no provider"), "set FeedbackRule.Provider")
 	}
 	name, t := rule.Provider.Name(), rule.Trigger
 	switch {
 	case slices.ContainsFunc(f.rules, func(r *ruleState) bool { return r.Provider.Name() == name }):
-		return fmt.Errorf("guard: two feedback providers are called %q\n  next: give each a name of its own", name)
+		return advice.Wrap(fmt.Errorf("guard: two feedback providers are called %q", name), "give each a name of its own")
 	case t.EveryCalls < 0 || t.Every < 0:
-		return fmt.Errorf("guard: the trigger of feedback %q is negative\n  next: set EveryCalls or Every above zero", name)
+		return advice.Wrap(fmt.Errorf("guard: the trigger of feedback %q is negative", name), "set EveryCalls or Every above zero")
 	case t == FeedbackTrigger{}:
-		return fmt.Errorf("guard: feedback %q has no trigger and would never be given\n  next: set EveryCalls, Every or OnFileCreated", name)
+		return advice.Wrap(fmt.Errorf("guard: feedback %q has no trigger and would never be given", name),
+			"set EveryCalls, Every or OnFileCreated")
 	case t.OnFileCreated != "" && f.opts.Files == nil:
-		return fmt.Errorf("guard: feedback %q waits for the file %s, but nobody can look for it\n  next: set FeedbackOptions.Files", name, t.OnFileCreated)
+		return advice.Wrap(fmt.Errorf("guard: feedback %q waits for the file %s, but nobody can look for it", name, t.OnFileCreated),
+			"set FeedbackOptions.Files")
 	}
 	f.rules = append(f.rules, &ruleState{FeedbackRule: rule})
 	return nil

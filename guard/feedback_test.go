@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/session"
@@ -118,7 +119,7 @@ func TestAllTriggeredProvidersSpeakAndAreKept(t *testing.T) {
 		t.Errorf("the agent is told\n%s\nwant\n%s", text, want)
 	}
 	for _, want := range []string{`"broken": no idea`, `"panics": panic: lost`} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("the error is %v, want it to have %s", err, want)
 		}
 	}
@@ -157,7 +158,7 @@ func TestFeedbackRulesAreChecked(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := guard.NewFeedback(session.New(nil), nil, c.rules...)
-			if f != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+			if f != nil || err == nil || !strings.Contains(advice.Text(err), c.want) {
 				t.Errorf("it made %v with the error %v, want none and %q", f, err, c.want)
 			}
 		})

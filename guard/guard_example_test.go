@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/guard"
 )
 
@@ -29,7 +30,7 @@ func Example() {
 	fmt.Println("Expired:", deadline.Expired())
 
 	err := work(tracker, guard.Usage{InputTokens: 40_000, OutputTokens: 2_000})
-	fmt.Println(err)
+	fmt.Println(advice.Text(err))
 	// Output:
 	// Tokens remaining: 37200
 	// Expired: false

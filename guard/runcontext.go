@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/ident"
 	"github.com/drover-agents/drover/tool"
 )
@@ -95,7 +96,8 @@ func (r RunContext) WithTraceparent(header string) (RunContext, error) {
 	fields := strings.Split(header, "-")
 	if len(fields) < 4 || !isHex(fields[0], 2) || fields[0] == "ff" || fields[0] == "00" && len(fields) > 4 ||
 		!isHexID(fields[1], 32) || !isHexID(fields[2], 16) || !isHex(fields[3], 2) {
-		return r, fmt.Errorf("guard: %.80q is no traceparent\n  next: pass it as it came, such as 00-<32 hex digits>-<16 hex digits>-01", header)
+		return r, advice.Wrap(fmt.Errorf("guard: %.80q is no traceparent", header),
+			"pass it as it came, such as 00-<32 hex digits>-<16 hex digits>-01")
 	}
 	r.TraceID, r.SpanID = fields[1], fields[2]
 	r.Unsampled = strings.ContainsRune("02468ace", rune(fields[3][1])) // the lowest bit says sampled

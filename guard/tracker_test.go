@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -100,7 +101,7 @@ func TestALimitThatIsReachedIsUsedUp(t *testing.T) {
 func TestABudgetErrorSaysWhatToDo(t *testing.T) {
 	err := &guard.BudgetError{Limit: "MaxTotalTokens", Consumed: 50_210, Max: 50_000}
 	want := "guard: budget exhausted: MaxTotalTokens is 50000, and 50210 are consumed\n  next: raise MaxTotalTokens, or give the work less to do"
-	if err.Error() != want {
+	if advice.Text(err) != want {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
 )
@@ -51,7 +52,7 @@ func TestALinkInTheWorkspaceOpensNothing(t *testing.T) {
 			if err == nil {
 				_ = cell.Close()
 			}
-			if refused := err != nil && strings.Contains(err.Error(), "is a link to"); refused != c.refused {
+			if refused := err != nil && strings.Contains(advice.Text(err), "is a link to"); refused != c.refused {
 				t.Errorf("got %v, want refused: %v", err, c.refused)
 			}
 		})
@@ -76,7 +77,7 @@ func TestACLIThatTheAgentCouldReplaceIsNotRun(t *testing.T) {
 	defer func() { _ = cell.Close() }()
 	for _, name := range []string{"bin/claude", "link"} {
 		_, err := cell.Spawn(t.Context(), launch.Command{Path: filepath.Join(work, name), Dir: work, Env: cell.Inside().Environ()})
-		if err == nil || !strings.Contains(err.Error(), "could replace it") {
+		if err == nil || !strings.Contains(advice.Text(err), "could replace it") {
 			t.Errorf("%s: got %v, want a refusal", name, err)
 		}
 	}

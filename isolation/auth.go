@@ -2,6 +2,8 @@
 
 package isolation
 
+import "strings"
+
 // A Mode is a way to pay for the model. The package of an agent names those that it knows.
 type Mode string
 
@@ -30,10 +32,7 @@ type AuthError struct {
 // Unwrap returns the cause.
 func (e *AuthError) Unwrap() error { return e.Err }
 
-func (e *AuthError) Error() string {
-	text := "isolation: " + e.Reason
-	for _, fix := range e.Fixes {
-		text += "\n  next: " + fix
-	}
-	return text
-}
+func (e *AuthError) Error() string { return "isolation: " + e.Reason }
+
+// Advice implements [advice.Adviser].
+func (e *AuthError) Advice() string { return strings.Join(e.Fixes, "; ") }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/proxy"
@@ -168,7 +169,8 @@ func (c *Cell) prepare(ctx context.Context, p Program, opts OpenOptions) error {
 func (p Program) check(level Level, i *Isolation) error {
 	var errs []error
 	if p.Spawner != nil && level != LevelHost {
-		errs = append(errs, fmt.Errorf("isolation: the Spawner would start the program outside of the %s\n  next: leave it out, or choose the level host by name", level))
+		errs = append(errs, advice.Wrap(fmt.Errorf("isolation: the Spawner would start the program outside of the %s", level),
+			"leave it out, or choose the level host by name"))
 	}
 	if i.sandbox().Nested && !p.OwnSandbox {
 		errs = append(errs, &RefusedError{Field: "Sandbox.Nested", Reason: "the program has no sandbox of its own", Next: "leave it out"})
@@ -184,7 +186,7 @@ func (p Program) check(level Level, i *Isolation) error {
 func (c *Cell) decideLevel(ctx context.Context, m machine, ownSandbox bool) (Level, error) {
 	level, reasons, err := c.isolation.decideLevel(ctx, m)
 	for _, reason := range reasons {
-		c.notes = append(c.notes, "no stronger level: "+strings.TrimSpace(reason.Error()))
+		c.notes = append(c.notes, "no stronger level: "+strings.TrimSpace(advice.Text(reason)))
 	}
 	if err != nil || level != LevelSandbox || ownSandbox {
 		return level, err
@@ -219,7 +221,7 @@ func (c *Cell) openUpstream(ctx context.Context, p Program) (upstream gateway.Up
 // openHome makes the home, after those of crashed programs were removed.
 func (c *Cell) openHome(p Program, upstream gateway.Upstream, judged bool) error {
 	if err := sweepHomes(c.isolation.TempDir, c.isolation.HomePrefix); err != nil { // no reason not to run
-		c.notes = append(c.notes, err.Error())
+		c.notes = append(c.notes, advice.Text(err))
 	}
 	home, err := NewHome(HomeOptions{c.isolation.TempDir, c.isolation.HomePrefix, p.ConfigDir})
 	if err != nil {
@@ -300,7 +302,7 @@ func (c *Cell) onClose(f func() error) {
 }
 
 // errClosed is for who starts something in a cell that is closed.
-var errClosed = errors.New("isolation: the cell is closed\n  next: open another one for each run")
+var errClosed = advice.Wrap(errors.New("isolation: the cell is closed"), "open another one for each run")
 
 // Spawn implements [launch.Spawner]: it starts the program under the isolation of the cell. A program that Close
 // meets while it starts does not come to run. The program needs the environment of [Cell.Inside].
@@ -409,6 +411,9 @@ func (c *Cell) Stopped() error {
 type BreachError struct{ Breach }
 
 func (e *BreachError) Error() string { return "isolation: " + e.Message }
+
+// Advice implements [advice.Adviser].
+func (e *BreachError) Advice() string { return e.Next }
 
 // stop ends the run because of a breach. The first one counts.
 func (c *Cell) stop(b Breach, kill func() error) {

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
@@ -51,7 +52,7 @@ func TestNothingStartsInAClosedCell(t *testing.T) {
 		if err == nil {
 			_ = p.Kill()
 		}
-		if err == nil || !strings.Contains(err.Error(), "the cell is closed\n  next: ") {
+		if err == nil || !strings.Contains(advice.Text(err), "the cell is closed\n  next: ") {
 			t.Errorf("%s: got %v, want that the cell is closed", level, err)
 		}
 	}
@@ -212,7 +213,7 @@ func TestLevelsThatDoNotExistAreRefused(t *testing.T) {
 		if err == nil {
 			t.Errorf("Strongest %d, Weakest %d: a cell of level %s was opened", i.Strongest, i.Weakest, cell.Level())
 			_ = cell.Close()
-		} else if !strings.Contains(err.Error(), "\n  next: ") {
+		} else if !strings.Contains(advice.Text(err), "\n  next: ") {
 			t.Errorf("got %v, want what to do", err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/launch"
 )
 
@@ -45,7 +46,8 @@ func (c *Cell) raiseNone() (*openIsolator, error) {
 func (c *Cell) serveHTTP(serve func(net.Listener) error) (string, error) {
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback, 0).String())
 	if err != nil {
-		return "", fmt.Errorf("isolation: a listener for the CLI: %w\n  next: see whether this program may open more files and ports (ulimit -n)", err)
+		return "", advice.Wrap(fmt.Errorf("isolation: a listener for the CLI: %w", err),
+			"see whether this program may open more files and ports (ulimit -n)")
 	}
 	c.serve(l, serve)
 	return "http://" + l.Addr().String(), nil

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 	"github.com/drover-agents/drover/launch"
@@ -77,7 +78,8 @@ const maxServed = jail.MaxListen - 3
 // listen implements isolator. The listener is opened in each jail that is started.
 func (w *jailIsolator) listen(serve func(net.Listener) error) (url string, err error) {
 	if len(w.served) == maxServed {
-		return "", fmt.Errorf("isolation: a cell serves at most %d handlers\n  next: put several behind one handler, each with a path of its own", maxServed)
+		return "", advice.Wrap(fmt.Errorf("isolation: a cell serves at most %d handlers", maxServed),
+			"put several behind one handler, each with a path of its own")
 	}
 	w.served = append(w.served, serve)
 	return "http://" + servedAddress(len(w.served)-1).String(), nil

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 	"github.com/drover-agents/drover/isolation/internal/landlock"
@@ -87,7 +88,8 @@ func (w *landlockIsolator) serve() error {
 func (w *landlockIsolator) listenOn(on netip.Addr, serve func(net.Listener) error) (netip.AddrPort, error) {
 	l, err := net.Listen("tcp4", netip.AddrPortFrom(on, 0).String())
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("isolation: a listener for the CLI: %w\n  next: see whether this program may open more files and ports (ulimit -n)", err)
+		return netip.AddrPort{}, advice.Wrap(fmt.Errorf("isolation: a listener for the CLI: %w", err),
+			"see whether this program may open more files and ports (ulimit -n)")
 	}
 	w.cell.serve(l, serve)
 	at := l.Addr().(*net.TCPAddr).AddrPort()
@@ -190,7 +192,8 @@ func (w *landlockIsolator) launch(ctx context.Context, cmd launch.Command, progr
 func openDir(mounts []jail.Mount, dir string) (*os.File, error) {
 	in, ok := innermost(mounts, dir)
 	if !ok || in.Handle == nil {
-		return nil, fmt.Errorf("isolation: the working directory %q is in no folder that the CLI can use\n  next: use the one of the cell, or name its folder in Sandbox.WritablePaths", dir)
+		return nil, advice.Wrap(fmt.Errorf("isolation: the working directory %q is in no folder that the CLI can use", dir),
+			"use the one of the cell, or name its folder in Sandbox.WritablePaths")
 	}
 	rest, err := filepath.Rel(in.Target, dir)
 	if err != nil {

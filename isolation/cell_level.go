@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 	"github.com/drover-agents/drover/isolation/internal/landlock"
 )
@@ -24,8 +25,12 @@ type WeakError struct {
 }
 
 func (e *WeakError) Error() string {
-	return fmt.Sprintf("isolation: level %s is not available; best available: %s\n%v\n  next: fix the above, or set Isolation.Weakest (drover run --isolation %s)",
-		e.Asked, e.Best, errors.Join(e.Reasons...), e.Best)
+	return fmt.Sprintf("isolation: level %s is not available; best available: %s\n%v", e.Asked, e.Best, errors.Join(e.Reasons...))
+}
+
+// Advice implements [advice.Adviser].
+func (e *WeakError) Advice() string {
+	return fmt.Sprintf("%s; or set Isolation.Weakest (drover run --isolation %s)", advice.Of(errors.Join(e.Reasons...)), e.Best)
 }
 
 // Unwrap gives the reasons.
@@ -43,14 +48,16 @@ func MountsByHandle(ctx context.Context) bool { return jail.MountsByHandle(ctx, 
 // stronger cannot be had. A level that is weaker than asked for is an error.
 func (i *Isolation) decideLevel(ctx context.Context, m machine) (Level, []error, error) {
 	if !i.Strongest.valid() || !i.Weakest.valid() {
-		return 0, nil, fmt.Errorf("isolation: invalid level: Strongest=%s Weakest=%s\n  next: choose Strongest and Weakest among the constants, LevelCell to LevelHost", i.Strongest, i.Weakest)
+		return 0, nil, advice.Wrap(fmt.Errorf("isolation: invalid level: Strongest=%s Weakest=%s", i.Strongest, i.Weakest),
+			"choose Strongest and Weakest among the constants, LevelCell to LevelHost")
 	}
 	if i.Strongest > i.Weakest {
-		return 0, nil, fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s\n  next: set Isolation.Weakest to %s too, if that level is enough", i.Strongest, i.Weakest, i.Strongest)
+		return 0, nil, advice.Wrap(fmt.Errorf("isolation: Strongest is %s, and Weakest wants at least %s", i.Strongest, i.Weakest),
+			"set Isolation.Weakest to %s too, if that level is enough", i.Strongest)
 	}
 	if i.sandbox().Disabled {
 		if i.Weakest != LevelHost {
-			return 0, nil, errors.New("isolation: Sandbox.Disabled means no isolation\n  next: set Isolation.Weakest to LevelHost too, or use Development()")
+			return 0, nil, advice.Wrap(errors.New("isolation: Sandbox.Disabled means no isolation"), "set Isolation.Weakest to LevelHost too, or use Development()")
 		}
 		return LevelHost, nil, nil
 	}
@@ -127,13 +134,14 @@ const landlockTCP = 4
 func (m machine) hasLandlock() error {
 	switch {
 	case m.goos != "linux":
-		return fmt.Errorf("%s has no Landlock\n  next: run on Linux", m.goos)
+		return advice.Wrap(fmt.Errorf("%s has no Landlock", m.goos), "run on Linux")
 	case m.landlock == 0:
-		return errors.New("the kernel has no Landlock\n  next: use Linux 6.7 or newer, with landlock in its lsm= list")
+		return advice.Wrap(errors.New("the kernel has no Landlock"), "use Linux 6.7 or newer, with landlock in its lsm= list")
 	case m.landlock < landlockTCP:
-		return fmt.Errorf("Landlock of this kernel has version %d, and only version %d limits the network\n  next: use Linux 6.7 or newer", m.landlock, landlockTCP)
+		return advice.Wrap(fmt.Errorf("Landlock of this kernel has version %d, and only version %d limits the network", m.landlock, landlockTCP),
+			"use Linux 6.7 or newer")
 	case m.root:
-		return errors.New("Landlock leaves too much open to root\n  next: run as an ordinary user")
+		return advice.Wrap(errors.New("Landlock leaves too much open to root"), "run as an ordinary user")
 	}
 	return m.helper()
 }
@@ -147,7 +155,7 @@ func (m machine) hasSandbox() error {
 	case "linux":
 		return m.hasSandboxPrograms()
 	}
-	return fmt.Errorf("the CLI has no sandbox on %s\n  next: run on Linux or macOS, or in a container", m.goos)
+	return advice.Wrap(fmt.Errorf("the CLI has no sandbox on %s", m.goos), "run on Linux or macOS, or in a container")
 }
 
 // hasSandboxPrograms looks for what the CLI's sandbox consists of on Linux.
@@ -162,7 +170,7 @@ func (m machine) hasSandboxPrograms() error {
 		return nil
 	}
 	names := strings.Join(missing, " and ")
-	return fmt.Errorf("the CLI's own sandbox needs %s\n  next: install %s", names, names)
+	return advice.Wrap(fmt.Errorf("the CLI's own sandbox needs %s", names), "install %s", names)
 }
 
 // raise returns the isolator of the cell's level.

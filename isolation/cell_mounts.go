@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
@@ -173,7 +174,7 @@ func (m *mountList) absolute(path string) string {
 const nameNarrowly = "name files and folders that there are, as narrow as can be"
 
 func (m *mountList) refuse(field, path string, err error, next string) {
-	m.errs = append(m.errs, fmt.Errorf("isolation: %s: %s: %w\n  next: %s", field, path, err, next))
+	m.errs = append(m.errs, advice.Wrap(fmt.Errorf("isolation: %s: %s: %w", field, path, err), "%s", next))
 }
 
 // refuseLink is for a link that an agent may have made, to choose what the next one is shown.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -85,7 +86,7 @@ func TestPathsThatOpenTooMuchAreRefused(t *testing.T) {
 			if err == nil {
 				t.Fatal("it was opened", cell.Close())
 			}
-			if !strings.Contains(err.Error(), broken.says) || !strings.Contains(err.Error(), "\n  next: ") {
+			if !strings.Contains(advice.Text(err), broken.says) || !strings.Contains(advice.Text(err), "\n  next: ") {
 				t.Errorf("got %v, want %q and what to do", err, broken.says)
 			}
 		})
@@ -241,7 +242,7 @@ func TestAScriptInTheWorkspaceIsRefused(t *testing.T) {
 	if err == nil {
 		_ = p.Kill()
 	}
-	if err == nil || !strings.Contains(err.Error(), "where an agent could replace it") {
+	if err == nil || !strings.Contains(advice.Text(err), "where an agent could replace it") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }

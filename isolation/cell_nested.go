@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
@@ -42,6 +43,6 @@ func probeNested(ctx context.Context, spec jail.Spec) error {
 }
 
 func nestedError(err error) error {
-	return fmt.Errorf("isolation: Sandbox.Nested: the CLI's own sandbox does not work in a cell here: %w"+
-		"\n  next: leave Nested out; the cell holds without it. It needs bubblewrap and socat below /usr, and user namespaces within user namespaces", err)
+	return advice.Wrap(fmt.Errorf("isolation: Sandbox.Nested: the CLI's own sandbox does not work in a cell here: %w", err),
+		"leave Nested out; the cell holds without it. It needs bubblewrap and socat below /usr, and user namespaces within user namespaces")
 }

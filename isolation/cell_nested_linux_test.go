@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
@@ -18,7 +19,7 @@ func TestASandboxThatDoesNotWorkInACellIsNoticed(t *testing.T) {
 		t.Errorf("in a relaxed cell: %v", err)
 	}
 	err := probeNested(t.Context(), jail.Spec{Dir: "/tmp"})
-	if err == nil || !strings.Contains(err.Error(), "does not work in a cell here") || !strings.Contains(err.Error(), "next: leave Nested out") {
+	if err == nil || !strings.Contains(advice.Text(err), "does not work in a cell here") || !strings.Contains(advice.Text(err), "next: leave Nested out") {
 		t.Errorf("in a strict cell: got %v, want a refusal that says what to do", err)
 	}
 }

@@ -11,13 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // openWorkspace finds the working directory, without symbolic links, so that it is the same inside. Where it is
 // mounted it is held open from now on: its name may be an agent's to change.
 func (c *Cell) openWorkspace(dir string) error {
 	fail := func(err error, next string) error {
-		return fmt.Errorf("isolation: the working directory %q: %w\n  next: %s", dir, err, next)
+		return advice.Wrap(fmt.Errorf("isolation: the working directory %q: %w", dir, err), "%s", next)
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {

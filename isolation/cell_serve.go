@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // serveHeaderTime bounds how long a handler's listener waits for the header of a request.
@@ -26,7 +28,7 @@ func (c *Cell) Serve(h http.Handler) (url string, err error) {
 	c.listening.Lock()
 	defer c.listening.Unlock()
 	if c.started {
-		return "", errors.New("isolation: Serve was called after the program was started\n  next: call it right after Open")
+		return "", advice.Wrap(errors.New("isolation: Serve was called after the program was started"), "call it right after Open")
 	}
 	path := "/" + rand.Text()
 	server := &http.Server{Handler: http.StripPrefix(path, h), ReadHeaderTimeout: serveHeaderTime}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -126,7 +127,7 @@ func TestServe_EndsWithTheCell(t *testing.T) {
 				}()
 				<-entered
 			}
-			if _, err := cell.Serve(http.NotFoundHandler()); err == nil || !strings.Contains(err.Error(), "\n  next: ") {
+			if _, err := cell.Serve(http.NotFoundHandler()); err == nil || !strings.Contains(advice.Text(err), "\n  next: ") {
 				t.Errorf("after the start: got %v, want a refusal", err)
 			}
 			if err := cell.Close(); err != nil {
@@ -146,7 +147,7 @@ func TestServe_EndsWithTheCell(t *testing.T) {
 			if answer, err := http.Get(at); err == nil {
 				t.Errorf("after Close the listener answers %s", answer.Status)
 			}
-			if _, err := cell.Serve(http.NotFoundHandler()); err == nil || !strings.Contains(err.Error(), "closed") {
+			if _, err := cell.Serve(http.NotFoundHandler()); err == nil || !strings.Contains(advice.Text(err), "closed") {
 				t.Errorf("after Close: got %v, want that the cell is closed", err)
 			}
 		})
@@ -162,7 +163,7 @@ func TestServe_TooManyHandlersAreRefused(t *testing.T) {
 		}
 		_, err = cell.Serve(http.NotFoundHandler())
 	}
-	if !strings.Contains(err.Error(), "\n  next: ") {
+	if !strings.Contains(advice.Text(err), "\n  next: ") {
 		t.Errorf("got %v, want what to do", err)
 	}
 	if said := bashSays(t, cell, "echo started"); !strings.Contains(said, "started") {

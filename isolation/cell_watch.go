@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/isolation/internal/cgroup"
 	"github.com/drover-agents/drover/isolation/internal/jail"
@@ -50,7 +51,8 @@ func (c *Cell) confine(ctx context.Context, mounts []jail.Mount) (*confinement, 
 	if err == nil {
 		f.group = group
 	} else if c.grouped { // else the watchdog does it, as the Protection event says
-		return nil, fmt.Errorf("isolation: a control group could be had when the cell was opened, and cannot any more: %w\n  next: try again; see whether there are too many groups", err)
+		return nil, advice.Wrap(fmt.Errorf("isolation: a control group could be had when the cell was opened, and cannot any more: %w", err),
+			"try again; see whether there are too many groups")
 	}
 	if c.run == nil { // a command, which no model call holds up
 		if err := f.refuseSetID(ctx); err != nil {
@@ -176,5 +178,5 @@ func (f *confinement) release() error {
 }
 
 func breachOf(b watchdog.Breach) Breach {
-	return Breach{What: string(b.What), Limit: b.Limit, Found: b.Found, Message: b.Error()}
+	return Breach{What: string(b.What), Limit: b.Limit, Found: b.Found, Message: b.Error(), Next: b.Advice()}
 }

@@ -32,8 +32,9 @@ type Breach struct {
 	// Limit and Found are in the unit of What.
 	Limit int64 `json:"limit"`
 	Found int64 `json:"found"`
-	// Message says what happened and what to do next.
+	// Message states what happened, and Next what to do about it.
 	Message string `json:"message"`
+	Next    string `json:"next,omitzero"`
 }
 
 // EventKind implements [event.Payload].

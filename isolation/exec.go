@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/guard"
 	"github.com/drover-agents/drover/launch"
 )
@@ -62,7 +63,7 @@ const (
 // could not be run, or whose ctx has ended.
 func (i *Isolation) Exec(ctx context.Context, o ExecOptions) (done guard.Executed, err error) {
 	if len(o.Argv) == 0 {
-		return done, errors.New("isolation: Exec has no command\n  next: give ExecOptions.Argv the program and its arguments")
+		return done, advice.Wrap(errors.New("isolation: Exec has no command"), "give ExecOptions.Argv the program and its arguments")
 	}
 	c := i.newCell(o.Program, nil)
 	defer func() { err = errors.Join(err, c.Close()) }()
@@ -144,7 +145,7 @@ func (c *Cell) await(ctx context.Context, p launch.Process, o ExecOptions) (guar
 	c.mu.Unlock()
 	switch {
 	case breach != nil:
-		why, _, _ := strings.Cut(breach.Error(), "\n") // what is next is not for the agent to do
+		why := breach.Error() // its advice is not for the agent
 		return output.ended(ExitBreach, strings.TrimPrefix(why, "isolation: ")), nil
 	case within.Err() != nil && (status.Code < 0 || status.Code == killedByKernel):
 		return output.ended(ExitTimeout, fmt.Sprintf("it was ended after %v", limit)), nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 	"github.com/drover-agents/drover/launch"
 )
@@ -21,7 +22,8 @@ func (c *Cell) spawnCommand(ctx context.Context, o ExecOptions, cmd launch.Comma
 	}
 	if c.level == LevelLandlock {
 		if folder := replaceable(mounts, c.cli); c.cli != "" && folder != "" {
-			return nil, fmt.Errorf("isolation: the CLI %s is in %s, where a command could replace it\n  next: install the CLI elsewhere, or set ExecOptions.ReadOnly", c.cli, folder)
+			return nil, advice.Wrap(fmt.Errorf("isolation: the CLI %s is in %s, where a command could replace it", c.cli, folder),
+				"install the CLI elsewhere, or set ExecOptions.ReadOnly")
 		}
 		return (&landlockIsolator{cell: c, mounts: mounts}).start(ctx, cmd, cmd.Path, mounts)
 	}

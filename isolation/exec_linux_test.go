@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -64,7 +65,7 @@ func TestACheckCommandThatIsNotThereFails(t *testing.T) {
 	if code != 127 || !strings.Contains(output, "not found") {
 		t.Errorf("got exit code %d and %q, want 127 and why", code, output)
 	}
-	if _, err := (*isolation.Isolation)(nil).Exec(t.Context(), isolation.ExecOptions{}); err == nil || !strings.Contains(err.Error(), "next:") {
+	if _, err := (*isolation.Isolation)(nil).Exec(t.Context(), isolation.ExecOptions{}); err == nil || !strings.Contains(advice.Text(err), "next:") {
 		t.Errorf("no command at all: %v", err)
 	}
 }

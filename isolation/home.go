@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/leftover"
 )
 
@@ -36,11 +37,13 @@ type Home struct {
 // NewHome makes a home. In it is a folder for temporary files. Call Close when the run is over, whatever became of it.
 func NewHome(o HomeOptions) (*Home, error) {
 	if strings.ContainsAny(o.Prefix, `/\`) {
-		return nil, fmt.Errorf("isolation: the prefix %q of homes has a slash\n  next: set Isolation.TempDir to choose the folder", o.Prefix)
+		return nil, advice.Wrap(fmt.Errorf("isolation: the prefix %q of homes has a slash", o.Prefix),
+			"set Isolation.TempDir to choose the folder")
 	}
 	folder, err := homes(o.Prefix).Make(o.TempDir)
 	if err != nil {
-		return nil, fmt.Errorf("isolation: a private home for the run: %w\n  next: set Isolation.TempDir to a folder that can be written to", err)
+		return nil, advice.Wrap(fmt.Errorf("isolation: a private home for the run: %w", err),
+			"set Isolation.TempDir to a folder that can be written to")
 	}
 	h := &Home{folder, o.ConfigDir}
 	err = os.Mkdir(h.TempDir(), 0o700)
@@ -48,7 +51,8 @@ func NewHome(o HomeOptions) (*Home, error) {
 		err = errors.Join(err, os.Mkdir(h.ConfigDir(), 0o700))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("isolation: the private home %s: %w\n  next: make room there, or set Isolation.TempDir to another folder", h.Path(), err), h.Close())
+		return nil, errors.Join(advice.Wrap(fmt.Errorf("isolation: the private home %s: %w", h.Path(), err),
+			"make room there, or set Isolation.TempDir to another folder"), h.Close())
 	}
 	return h, nil
 }
@@ -76,7 +80,8 @@ func (h *Home) share(config string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("isolation: showing the home's configuration in %s: %w\n  next: see that the folder is there and can be written", config, err)
+		return advice.Wrap(fmt.Errorf("isolation: showing the home's configuration in %s: %w", config, err),
+			"see that the folder is there and can be written")
 	}
 	return nil
 }
@@ -85,7 +90,7 @@ func (h *Home) share(config string) error {
 // more than once and from several goroutines; all get the same answer, after the home is gone.
 func (h *Home) Close() error {
 	if err := h.folder.Remove(); err != nil {
-		return fmt.Errorf("isolation: removing the private home: %w\n  next: remove %s by hand", err, h.Path())
+		return advice.Wrap(fmt.Errorf("isolation: removing the private home: %w", err), "remove %s by hand", h.Path())
 	}
 	return nil
 }

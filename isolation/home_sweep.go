@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/leftover"
 )
 
@@ -27,11 +28,12 @@ func SweepHomes(parent, prefix string) (removed []string, err error) {
 	swept, err := homes(prefix).Sweep(parent)
 	var problems []error
 	if err != nil {
-		problems = append(problems, fmt.Errorf("isolation: looking for homes of ended programs: %w\n  next: let this user list the folder, or set Isolation.TempDir to another", err))
+		problems = append(problems, advice.Wrap(fmt.Errorf("isolation: looking for homes of ended programs: %w", err),
+			"let this user list the folder, or set Isolation.TempDir to another"))
 	}
 	for _, home := range swept {
 		if home.Err != nil {
-			problems = append(problems, fmt.Errorf("isolation: the home %s of an ended program: %w\n  next: remove it by hand", home.Path, home.Err))
+			problems = append(problems, advice.Wrap(fmt.Errorf("isolation: the home %s of an ended program: %w", home.Path, home.Err), "remove it by hand"))
 			continue
 		}
 		removed = append(removed, home.Path)

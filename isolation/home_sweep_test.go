@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 
 	"github.com/drover-agents/drover/internal/testkit"
@@ -185,7 +186,7 @@ func TestLeftoversOfOtherUsersStay(t *testing.T) {
 
 func TestAFolderThatCannotBeSweptIsNamed(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := isolation.SweepHomes(missing, ""); err == nil || !strings.Contains(err.Error(), missing) {
+	if _, err := isolation.SweepHomes(missing, ""); err == nil || !strings.Contains(advice.Text(err), missing) {
 		t.Errorf("got %v, want an error with the folder's name", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -169,11 +170,11 @@ func makeDeep(t *testing.T, dir string, depth int) {
 }
 
 func TestAHomeThatCannotBeMadeSaysWhatToDo(t *testing.T) {
-	if _, err := isolation.NewHome(isolation.HomeOptions{Prefix: "../x"}); err == nil || !strings.Contains(err.Error(), "Isolation.TempDir") {
+	if _, err := isolation.NewHome(isolation.HomeOptions{Prefix: "../x"}); err == nil || !strings.Contains(advice.Text(err), "Isolation.TempDir") {
 		t.Errorf("got %v, want what to do", err)
 	}
 	_, err := isolation.NewHome(isolation.HomeOptions{TempDir: filepath.Join(t.TempDir(), "missing")})
-	if err == nil || !strings.Contains(err.Error(), "Isolation.TempDir") {
+	if err == nil || !strings.Contains(advice.Text(err), "Isolation.TempDir") {
 		t.Errorf("got %v, want what to do", err)
 	}
 }

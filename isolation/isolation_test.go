@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -43,11 +44,11 @@ func checkAuthError(t *testing.T, err error, says ...string) {
 		t.Fatalf("got %v, want an AuthError", err)
 	}
 	for _, text := range append(says, "\n  next: ") {
-		if !strings.Contains(err.Error(), text) {
+		if !strings.Contains(advice.Text(err), text) {
 			t.Errorf("got %v, want %q in it", err, text)
 		}
 	}
-	if strings.Contains(err.Error(), "planted") {
+	if strings.Contains(advice.Text(err), "planted") {
 		t.Errorf("the secret is in %v", err)
 	}
 }

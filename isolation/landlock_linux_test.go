@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -32,7 +33,7 @@ func TestLandlockIsRefusedToRoot(t *testing.T) {
 	cli := claudetest.CLI(t)
 	_, err := claudecell.Open(t.Context(), onlyLandlock(), cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
 	weak, ok := errors.AsType[*isolation.WeakError](err)
-	if !ok || weak.Asked != landlock || !strings.Contains(err.Error(), "to root") || !strings.Contains(err.Error(), "ordinary user") {
+	if !ok || weak.Asked != landlock || !strings.Contains(advice.Text(err), "to root") || !strings.Contains(advice.Text(err), "ordinary user") {
 		t.Errorf("got %v, want an error that says why root does not get it, and what to do", err)
 	}
 }
@@ -189,7 +190,7 @@ func TestTheRealCLIBehindLandlockThatCannotStartSaysWhy(t *testing.T) {
 	}
 	for path, want := range map[string]string{program: "running " + program, cli.Root + "/none": "no such file"} {
 		_, err := opts.Spawner.Spawn(t.Context(), launch.Command{Path: path, Dir: cli.Work})
-		if _, ok := errors.AsType[*launch.Error](err); !ok || !strings.Contains(err.Error(), want) {
+		if _, ok := errors.AsType[*launch.Error](err); !ok || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("got %v, want a LaunchError that says %q", err, want)
 		}
 	}

@@ -5,6 +5,8 @@ package isolation
 import (
 	"fmt"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Level is how strongly an agent is isolated. Smaller is stronger.
@@ -36,7 +38,7 @@ func ParseLevel(name string) (Level, error) {
 			return Level(i), nil
 		}
 	}
-	return 0, fmt.Errorf("there is no isolation level %q\n  next: choose among %s", name, strings.Join(levelNames, ", "))
+	return 0, advice.Wrap(fmt.Errorf("there is no isolation level %q", name), "choose among %s", strings.Join(levelNames, ", "))
 }
 
 func (l Level) valid() bool { return l >= LevelCell && l <= LevelHost }

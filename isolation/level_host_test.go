@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -63,7 +64,7 @@ func (fakeBedrock) Wire() *gateway.Wire                             { return gat
 func needBedrock(t *testing.T) {
 	t.Helper()
 	_, err := gateway.OpenUpstream(t.Context(), "bedrock", gateway.UpstreamConfig{Region: "us-east-1"})
-	if err == nil || !strings.Contains(err.Error(), "has no upstream called") {
+	if err == nil || !strings.Contains(advice.Text(err), "has no upstream called") {
 		return
 	}
 	gateway.RegisterUpstream("bedrock", func(context.Context, gateway.UpstreamConfig) (gateway.Upstream, error) {
@@ -104,7 +105,7 @@ func TestLevelHost_OnlyItGetsTheAWSFiles(t *testing.T) {
 				t.Skip(weak)
 			}
 			if test.fails != "" {
-				if err == nil || !strings.Contains(err.Error(), test.fails) {
+				if err == nil || !strings.Contains(advice.Text(err), test.fails) {
 					t.Errorf("got %v, want %q", err, test.fails)
 				}
 				return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
@@ -86,11 +87,11 @@ func TestAMachineWithoutACellRefusesByDefault(t *testing.T) {
 				t.Fatalf("got %v, want that only %s can be had", err, m.best)
 			}
 			for _, word := range []string{"Isolation.Weakest", "--isolation " + m.best.String(), "\n  next: "} {
-				if !strings.Contains(err.Error(), word) {
+				if !strings.Contains(advice.Text(err), word) {
 					t.Errorf("%v\nwant %q in it", err, word)
 				}
 			}
-			checkWords(t, filepath.Join("testdata", "weak", m.name+".txt"), err.Error()+"\n")
+			checkWords(t, filepath.Join("testdata", "weak", m.name+".txt"), advice.Text(err)+"\n")
 		})
 	}
 }
@@ -124,7 +125,7 @@ func TestLevelsThatContradictEachOtherAreRefused(t *testing.T) {
 		"Strongest is weaker than Weakest": {Strongest: LevelSandbox},
 		"Sandbox.Disabled":                 {Sandbox: &Sandbox{Disabled: true}, Weakest: LevelSandbox},
 	} {
-		if level, _, err := i.decideLevel(t.Context(), aMachine("linux", nil)); err == nil || !strings.Contains(err.Error(), "Isolation.Weakest") {
+		if level, _, err := i.decideLevel(t.Context(), aMachine("linux", nil)); err == nil || !strings.Contains(advice.Text(err), "Isolation.Weakest") {
 			t.Errorf("%s: got %s, %v, want an error that says what to set", name, level, err)
 		}
 	}
@@ -133,7 +134,7 @@ func TestLevelsThatContradictEachOtherAreRefused(t *testing.T) {
 func TestRootGetsNoLandlock(t *testing.T) {
 	root := aMachine("linux", func(m *machine) { m.root = true })
 	_, _, err := (&Isolation{Strongest: LevelLandlock, Weakest: LevelLandlock}).decideLevel(t.Context(), root)
-	if err == nil || !strings.Contains(err.Error(), "run as an ordinary user") {
+	if err == nil || !strings.Contains(advice.Text(err), "run as an ordinary user") {
 		t.Errorf("got %v, want that root cannot have it", err)
 	}
 }
@@ -184,7 +185,7 @@ func TestDecideLevel_ProgramWithoutASandboxIsNotIsolated(t *testing.T) {
 		}
 	}
 	nested := &Isolation{Sandbox: &Sandbox{Nested: true}}
-	if err := (Program{}).check(LevelCell, nested); err == nil || !strings.Contains(err.Error(), "Sandbox.Nested") {
+	if err := (Program{}).check(LevelCell, nested); err == nil || !strings.Contains(advice.Text(err), "Sandbox.Nested") {
 		t.Errorf("nested: got %v, want a refusal", err)
 	}
 	if err := (Program{OwnSandbox: true}).check(LevelCell, nested); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -83,7 +84,7 @@ func TestAHomeInWhichTheCLIsSandboxCannotWorkIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := claudecell.Open(t.Context(), i, cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
-	if err == nil || !strings.Contains(err.Error(), "set Isolation.TempDir") {
+	if err == nil || !strings.Contains(advice.Text(err), "set Isolation.TempDir") {
 		t.Errorf("got %v, want that the name is too long", err)
 	}
 }
@@ -142,7 +143,7 @@ func TestTheCLIsOwnSandboxIsNotPromisedWithoutItsPrograms(t *testing.T) {
 	t.Setenv("PATH", without(t, cli.Root, "bwrap", "socat"))
 	_, err := claudecell.Open(t.Context(), i, cli.Options(claudetest.NewModel(t)), isolation.OpenOptions{})
 	weak, ok := errors.AsType[*isolation.WeakError](err)
-	if !ok || weak.Best != host || !strings.Contains(err.Error(), "install bubblewrap and socat") {
+	if !ok || weak.Best != host || !strings.Contains(advice.Text(err), "install bubblewrap and socat") {
 		t.Errorf("got %v, want that bubblewrap and socat are missing", err)
 	}
 }

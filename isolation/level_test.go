@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -36,7 +37,7 @@ func TestTheZeroLevelIsTheStrongest(t *testing.T) {
 
 func TestALevelThatDoesNotExistIsRefused(t *testing.T) {
 	_, err := isolation.ParseLevel("bunker")
-	if err == nil || !strings.Contains(err.Error(), "cell, landlock, sandbox, host") {
+	if err == nil || !strings.Contains(advice.Text(err), "cell, landlock, sandbox, host") {
 		t.Errorf("got %v, want an error that names the levels", err)
 	}
 	var level isolation.Level

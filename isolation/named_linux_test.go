@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
@@ -114,7 +115,7 @@ func TestOpen_RefusesOptionsThatBypassTheIsolation(t *testing.T) {
 		if err == nil {
 			_ = cell.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), "\n  next: ") {
+		if err == nil || !strings.Contains(advice.Text(err), field) || !strings.Contains(advice.Text(err), "\n  next: ") {
 			t.Errorf("got %v, want a refusal that says %q and what to do", err, field)
 		}
 	}

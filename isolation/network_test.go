@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -113,14 +114,14 @@ func checkRefused(t *testing.T, err error, field, says string) {
 	if !ok {
 		t.Fatalf("got %v, want a RefusedError", err)
 	}
-	if !strings.HasPrefix(refused.Field, field) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "\n  next: ") {
+	if !strings.HasPrefix(refused.Field, field) || !strings.Contains(advice.Text(err), says) || !strings.Contains(advice.Text(err), "\n  next: ") {
 		t.Errorf("got %v, want it to name %s, to say %q and what to do", err, field, says)
 	}
 }
 
 func TestARefusalSaysWhereItIsSo(t *testing.T) {
 	err := (&isolation.NetworkPolicy{AllowedPorts: []int{}}).Validate(sandbox, "darwin")
-	if !strings.Contains(err.Error(), "(isolation level sandbox on darwin)") {
+	if !strings.Contains(advice.Text(err), "(isolation level sandbox on darwin)") {
 		t.Errorf("got %v, want the level and the system", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/launch"
 )
@@ -44,7 +45,8 @@ func (r Report) Err() error {
 	if len(open) == 0 {
 		return nil
 	}
-	return fmt.Errorf("isolation: at level %s an agent can: %s\n  next: run in a cell; drover doctor says what it needs", r.Level, strings.Join(open, "; "))
+	return advice.Wrap(fmt.Errorf("isolation: at level %s an agent can: %s", r.Level, strings.Join(open, "; ")),
+		"run in a cell; drover doctor says what it needs")
 }
 
 const (
@@ -142,5 +144,5 @@ func probeShell() (string, error) {
 			return filepath.EvalSymlinks(path)
 		}
 	}
-	return "", errors.New("isolation: the probe needs bash, and there is no /bin/bash\n  next: install bash")
+	return "", advice.Wrap(errors.New("isolation: the probe needs bash, and there is no /bin/bash"), "install bash")
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // The parts of what the script of a [Probe] says.
@@ -32,7 +34,7 @@ func (p *planted) read(said string) (map[string]string, error) {
 		parts[name] = text
 	}
 	if _, ended := parts[partEnd]; !ended {
-		return nil, errors.New("the script did not come to its end\n  next: try again when the machine is less busy")
+		return nil, advice.Wrap(errors.New("the script did not come to its end"), "try again when the machine is less busy")
 	}
 	return parts, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/testkit"
@@ -79,7 +80,7 @@ func TestProbeSaysWhatDoesNotHold(t *testing.T) {
 			t.Errorf("%s: held %v (tried %v), want %v", name, got, tried, want)
 		}
 	}
-	if err := report.Err(); err == nil || !strings.Contains(err.Error(), "at level host an agent can: read a file of the host") || !strings.Contains(err.Error(), "\n  next: ") {
+	if err := report.Err(); err == nil || !strings.Contains(advice.Text(err), "at level host an agent can: read a file of the host") || !strings.Contains(advice.Text(err), "\n  next: ") {
 		t.Errorf("got error %v, want one that names what is open", err)
 	}
 }
@@ -112,7 +113,7 @@ func TestProbeSaysWhatLandlockLeavesOpen(t *testing.T) {
 func TestProbe_RefusesAnUnavailableLevel(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no bubblewrap
 	_, err := isolation.Probe(t.Context(), nil, claudecell.Program(&claude.Options{}))
-	if err == nil || !strings.Contains(err.Error(), "isolation: probing: ") {
+	if err == nil || !strings.Contains(advice.Text(err), "isolation: probing: ") {
 		t.Errorf("got %v, want the reason why there is no cell", err)
 	}
 }

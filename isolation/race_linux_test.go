@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -115,7 +116,7 @@ func TestMounts_PlantedLinkIsNoWorkingDirectory(t *testing.T) {
 	for _, in := range levelsHere() {
 		for _, dir := range []string{planted, filepath.Join(planted, "inner")} {
 			_, err := in.Exec(t.Context(), isolation.ExecOptions{Argv: []string{"cat", "file"}, Program: isolation.Program{Dir: dir}})
-			if err == nil || !strings.Contains(err.Error(), planted+" is a symbolic link, which an agent may have made") || !strings.Contains(err.Error(), "\n  next: name the folder that the link leads to: "+g.host) {
+			if err == nil || !strings.Contains(advice.Text(err), planted+" is a symbolic link, which an agent may have made") || !strings.Contains(advice.Text(err), "\n  next: name the folder that the link leads to: "+g.host) {
 				t.Errorf("%s: got %v, want a refusal", dir, err)
 			}
 		}
@@ -129,7 +130,7 @@ func TestMounts_PlantedLinkIsNoWorkingDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.Sandbox = &isolation.Sandbox{ReadablePaths: []string{planted}}
-	if cell, err := i.Open(t.Context(), programIn(other), isolation.OpenOptions{}); err == nil || !strings.Contains(err.Error(), "is a link to "+g.host) {
+	if cell, err := i.Open(t.Context(), programIn(other), isolation.OpenOptions{}); err == nil || !strings.Contains(advice.Text(err), "is a link to "+g.host) {
 		t.Errorf("as a readable path of another agent: got %v, %v, want a refusal", cell, err)
 	}
 	trusted := g.top + "-link" // in /tmp, which no agent gets

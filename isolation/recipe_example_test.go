@@ -5,6 +5,7 @@ package isolation_test
 import (
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -17,7 +18,7 @@ func ExampleDevelopment() {
 func ExampleAutonomous() {
 	i := isolation.Autonomous()
 	fmt.Println(i.Weakest, len(i.Network.AllowedDomains))
-	fmt.Println(i.Validate(isolation.LevelHost, "linux"))
+	fmt.Println(advice.Text(i.Validate(isolation.LevelHost, "linux")))
 	// Output:
 	// cell 0
 	// isolation: Weakest: level cell is not available; only host is (isolation level host on linux)

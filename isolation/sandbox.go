@@ -160,8 +160,11 @@ func (e *RefusedError) Error() string {
 	if e.GOOS != "" {
 		where = fmt.Sprintf(" (isolation level %s on %s)", e.Level, e.GOOS)
 	}
-	return fmt.Sprintf("isolation: %s: %s%s\n  next: %s", e.Field, e.Reason, where, e.Next)
+	return fmt.Sprintf("isolation: %s: %s%s", e.Field, e.Reason, where)
 }
+
+// Advice implements [advice.Adviser].
+func (e *RefusedError) Advice() string { return e.Next }
 
 // sandbox is the sandbox that holds.
 func (i *Isolation) sandbox() Sandbox {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -83,7 +84,7 @@ func TestAllProblemsOfAnIsolationAreToldAtOnce(t *testing.T) {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{"Weakest", "Network.AllowedPorts", "Sandbox.AllowUnsandboxedCommands", `Env["HOME"]`, `Env["LD_PRELOAD"]`} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(advice.Text(err), want) {
 			t.Errorf("got %v, want %s in it", err, want)
 		}
 	}

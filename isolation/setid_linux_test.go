@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/isolation"
 	"github.com/drover-agents/drover/launch"
@@ -56,7 +57,7 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 		}
 		for _, in := range levelsHere() {
 			_, err := in.Exec(t.Context(), command)
-			if _, breach := errors.AsType[*isolation.BreachError](err); !breach || !strings.Contains(err.Error(), program) || !strings.Contains(err.Error(), "next: take the bit away") {
+			if _, breach := errors.AsType[*isolation.BreachError](err); !breach || !strings.Contains(advice.Text(err), program) || !strings.Contains(advice.Text(err), "next: take the bit away") {
 				t.Errorf("%v: got %v, want a refusal that names the program", mode, err)
 			}
 			check(t)
@@ -80,7 +81,7 @@ func TestMounts_SetIDProgramIsRefused(t *testing.T) {
 			_, _ = io.Copy(io.Discard, p.Stdout())
 			p.Wait()
 		}
-		if breach, _ := errors.AsType[*isolation.BreachError](cell.Stopped()); breach == nil || !strings.Contains(breach.Error(), only) {
+		if breach, _ := errors.AsType[*isolation.BreachError](cell.Stopped()); breach == nil || !strings.Contains(advice.Text(breach), only) {
 			t.Errorf("a run was stopped by %v, %v, want a breach that names %s", cell.Stopped(), err, only)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // spawnShell starts a shell script as if it were an agent.
@@ -118,7 +120,7 @@ func TestHostSpawnerUserWithoutAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := HostSpawner{User: "nobody"}.Spawn(t.Context(), Command{Path: "/bin/sh", Dir: dir})
-	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "let user nobody enter") || !strings.Contains(err.Error(), dir) {
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(advice.Text(err), "let user nobody enter") || !strings.Contains(advice.Text(err), dir) {
 		t.Errorf("got %v, want an Error that says what nobody may not do", err)
 	}
 }

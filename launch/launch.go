@@ -4,12 +4,14 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // Conditions that callers test for with errors.Is.
@@ -32,17 +34,17 @@ type Error struct {
 
 func (e *Error) Error() string {
 	s := e.Err.Error()
-	if strings.Contains(s, "\n  next: ") { // the cause says where, and what to do
+	if advice.Of(e.Err) != "" { // the cause states where
 		return s
 	}
 	if e.Path != "" {
 		s += ": " + e.Path
 	}
-	if e.Hint != "" {
-		s += "\n  next: " + e.Hint
-	}
 	return s
 }
+
+// Advice implements [advice.Adviser].
+func (e *Error) Advice() string { return cmp.Or(advice.Of(e.Err), e.Hint) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

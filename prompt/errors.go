@@ -61,11 +61,11 @@ func (e *Error) Error() string {
 	if e.Cause != nil {
 		fmt.Fprintf(&b, ": %v", e.Cause)
 	}
-	if e.Next != "" {
-		fmt.Fprintf(&b, "\n  next: %s", e.Next)
-	}
 	return b.String()
 }
+
+// Advice implements [advice.Adviser].
+func (e *Error) Advice() string { return e.Next }
 
 // Unwrap returns the condition and the cause.
 func (e *Error) Unwrap() []error {

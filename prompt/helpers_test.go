@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
 )
@@ -72,7 +73,7 @@ func wantErrors(t *testing.T, err, condition error, want ...string) {
 	if !errors.Is(err, condition) {
 		t.Fatalf("got %v, want an error that is %v", err, condition)
 	}
-	lines := slices.DeleteFunc(strings.Split(err.Error(), "\n"), func(l string) bool { return strings.HasPrefix(l, "  next: ") })
+	lines := slices.DeleteFunc(strings.Split(advice.Text(err), "\n"), func(l string) bool { return strings.HasPrefix(l, "  next: ") })
 	if !slices.Equal(lines, want) {
 		t.Errorf("got the errors\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}

@@ -4,7 +4,6 @@ package prompt
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -30,8 +29,12 @@ type ExpansionRequired struct {
 
 // Error names the sections.
 func (e *ExpansionRequired) Error() string {
-	return fmt.Sprintf("prompt: the model asks for hidden sections: %s\n  next: apply the expansion, render the prompt again and run that",
-		strings.Join(e.SectionKeys, ", "))
+	return "prompt: the model asks for hidden sections: " + strings.Join(e.SectionKeys, ", ")
+}
+
+// Advice implements [advice.Adviser].
+func (e *ExpansionRequired) Advice() string {
+	return "apply the expansion, render the prompt again and run that"
 }
 
 // Apply records in the session that the requested sections are shown in full from now on.

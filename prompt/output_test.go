@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 )
@@ -119,7 +120,7 @@ func TestAnAnswerThatDoesNotFitIsAnErrorWithTheAnswer(t *testing.T) {
 			if string(bad.Raw) != c.answer || bad.Prompt != "demo:test" {
 				t.Errorf("got the answer %s of %s", bad.Raw, bad.Prompt)
 			}
-			if !strings.Contains(err.Error(), c.want) {
+			if !strings.Contains(advice.Text(err), c.want) {
 				t.Errorf("got %v, want it to say %q", err, c.want)
 			}
 		})
@@ -165,7 +166,7 @@ func TestASchemaDescribesAnAnswerWithoutAType(t *testing.T) {
 		}
 		got, err := p.Parse(json.RawMessage(c.answer))
 		if c.wrong != "" {
-			if !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), c.wrong) {
+			if !errors.Is(err, ErrOutput) || !strings.Contains(advice.Text(err), c.wrong) {
 				t.Errorf("%s: error %v, want %q", name, err, c.wrong)
 			}
 			continue
@@ -182,7 +183,7 @@ func TestASchemaThatHasNoUseIsRefused(t *testing.T) {
 	_, typed := Define[finding](Definition{Namespace: "n", Key: "k", Sections: sections, Output: object})
 	_, extra := Define[JSON](Definition{Namespace: "n", Key: "k", Sections: sections, Output: object, ExtraKeys: true})
 	for want, err := range map[string]error{"Output is for prompts with the output type JSON": typed, "ExtraKeys is for answers that a Go type describes": extra} {
-		if !errors.Is(err, ErrDefinition) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, ErrDefinition) || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -335,7 +336,7 @@ func TestTemplate_CheckOverridesReportsStaleAndWrong(t *testing.T) {
 	if diff := cmp.Diff([]string{"bare summary: " + reasonChanged, "fixed : " + reasonRefused, "lost : " + reasonGone, "task text: " + reasonChanged}, got); diff != "" {
 		t.Errorf("stale (-want +got):\n%s", diff)
 	}
-	if !errors.Is(err, ErrOverride) || !strings.Contains(err.Error(), "only a summary is to be shown") {
+	if !errors.Is(err, ErrOverride) || !strings.Contains(advice.Text(err), "only a summary is to be shown") {
 		t.Errorf("got %v, want that section bare has no summary", err)
 	}
 }

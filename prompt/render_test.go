@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gate"
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/session"
@@ -138,7 +139,7 @@ func TestRenderErrorsNameTheSection(t *testing.T) {
 		})
 	}
 	_, err := mustBind(t, []*Section{equipped("a", equipped("b"))}).RenderSection("b", nil)
-	if want := "\n  next: use one of a, a.b"; err == nil || !strings.HasSuffix(err.Error(), want) {
+	if want := "\n  next: use one of a, a.b"; err == nil || !strings.HasSuffix(advice.Text(err), want) {
 		t.Errorf("got %v, want it to end with %q", err, want)
 	}
 }

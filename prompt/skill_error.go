@@ -33,8 +33,12 @@ func (e *InvalidSkillError) Error() string {
 	for _, v := range e.Violations {
 		b.WriteString("\n  " + v.String())
 	}
-	b.WriteString("\n  next: correct what is listed, and load the skill again")
 	return b.String()
+}
+
+// Advice implements [advice.Adviser].
+func (e *InvalidSkillError) Advice() string {
+	return "correct what is listed, and load the skill again"
 }
 
 // Unwrap makes the error an [ErrSkillInvalid].
@@ -68,5 +72,10 @@ type DuplicateSkillError struct {
 }
 
 func (e *DuplicateSkillError) Error() string {
-	return fmt.Sprintf("two skills are named %q: %s and %s\n  next: leave one out, or rename one in its folder's name and in its front matter", e.Name, e.First, e.Second)
+	return fmt.Sprintf("two skills are named %q: %s and %s", e.Name, e.First, e.Second)
+}
+
+// Advice implements [advice.Adviser].
+func (e *DuplicateSkillError) Advice() string {
+	return "leave one out, or rename one in its folder's name and in its front matter"
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing/fstest"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/prompt"
 )
 
@@ -23,13 +24,13 @@ Read template.md and fill it in.
 	}
 	skill, err := prompt.LoadSkillFS(files, "skills/release-notes")
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	fmt.Println(skill.Name(), skill.Files())
 
 	_, err = prompt.LoadSkillFS(fstest.MapFS{"Notes.md": {Data: []byte("---\ndescription: ''\nlicense: 2\n---\n")}}, "Notes.md")
-	fmt.Println(err)
+	fmt.Println(advice.Text(err))
 	// Output:
 	// release-notes [SKILL.md template.md]
 	// prompt: Notes.md: skill is not valid
@@ -42,19 +43,19 @@ Read template.md and fill it in.
 func ExampleMountSkills() {
 	skill, err := prompt.LoadSkillFS(fstest.MapFS{"notes.md": {Data: []byte("---\ndescription: Takes notes.\n---\nWrite it down.\n")}}, "notes.md")
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	skills, err := os.MkdirTemp("", "skills-") // the skills folder of an agent's configuration
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	defer os.RemoveAll(skills)
 	if err := prompt.MountSkills(skills, skill); err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 	}
-	fmt.Println(prompt.MountSkills(skills, skill)) // again, in the midst of a run
+	fmt.Println(advice.Text(prompt.MountSkills(skills, skill))) // again, in the midst of a run
 	entries, _ := os.ReadDir(skills + "/notes")
 	fmt.Println(entries[0].Name())
 	// Output:

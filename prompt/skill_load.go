@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/plainfile"
 )
 
@@ -76,7 +77,8 @@ func skillReadError(source string, err error) error {
 }
 
 func skillNotFound(source, reason string) error {
-	return fmt.Errorf("prompt: %s: %w: %s\n  next: give the path of a folder with %s, or of a single .md file", source, ErrSkillNotFound, reason, skillFile)
+	return advice.Wrap(fmt.Errorf("prompt: %s: %w: %s", source, ErrSkillNotFound, reason),
+		"give the path of a folder with %s, or of a single .md file", skillFile)
 }
 
 func loadSkillFile(source, base string, info fs.FileInfo, open func() (fs.File, error)) (*Skill, error) {

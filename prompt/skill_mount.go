@@ -12,6 +12,8 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // WriteTo mounts the skill: it writes the folder dir/NAME, which appears at once and complete, or not
@@ -109,7 +111,7 @@ func (s *Skill) mountIn(root *os.Root) (wrote bool, err error) {
 // checkLoaded refuses nil and a Skill that nobody loaded.
 func (s *Skill) checkLoaded() error {
 	if s == nil || s.hash == "" {
-		return fmt.Errorf("prompt: %w: it was not loaded\n  next: make skills with LoadSkill or LoadSkillFS", ErrSkillMount)
+		return advice.Wrap(fmt.Errorf("prompt: %w: it was not loaded", ErrSkillMount), "make skills with LoadSkill or LoadSkillFS")
 	}
 	return nil
 }
@@ -120,7 +122,8 @@ func isThere(root *os.Root, name string) bool {
 }
 
 func (s *Skill) mountError(dir string, err error) error {
-	return fmt.Errorf("prompt: %w: %s in %s: %w\n  next: give a folder that this program may write", ErrSkillMount, s.name, dir, err)
+	return advice.Wrap(fmt.Errorf("prompt: %w: %s in %s: %w", ErrSkillMount, s.name, dir, err),
+		"give a folder that this program may write")
 }
 
 // write makes the folder in another one, where the CLI does not look for skills, and moves it when it
@@ -166,7 +169,8 @@ func (s *Skill) compare(root *os.Root) error {
 	case err != nil:
 		return s.mountError(root.Name(), err)
 	case difference != "":
-		return fmt.Errorf("prompt: %w: %s already has other content: %s\n  next: remove it, or mount into an empty folder", ErrSkillMount, filepath.Join(root.Name(), s.name), difference)
+		return advice.Wrap(fmt.Errorf("prompt: %w: %s already has other content: %s", ErrSkillMount, filepath.Join(root.Name(), s.name), difference),
+			"remove it, or mount into an empty folder")
 	}
 	return nil
 }

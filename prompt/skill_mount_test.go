@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/prompt"
 )
@@ -126,7 +127,7 @@ func TestOtherContentIsNotTouched(t *testing.T) {
 			tt.change(filepath.Join(dir, "tool"))
 			before := namesIn(t, dir)
 			err := s.WriteTo(dir)
-			if !errors.Is(err, prompt.ErrSkillMount) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "\n  next: ") {
+			if !errors.Is(err, prompt.ErrSkillMount) || !strings.Contains(advice.Text(err), tt.want) || !strings.Contains(advice.Text(err), "\n  next: ") {
 				t.Errorf("error %v, want ErrSkillMount with %q", err, tt.want)
 			}
 			if diff := cmp.Diff(before, namesIn(t, dir)); diff != "" {

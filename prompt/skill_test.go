@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/prompt"
 )
 
@@ -105,7 +106,7 @@ func wantViolations(t *testing.T, fsys fs.FS, name string, want ...string) {
 	t.Helper()
 	_, err := prompt.LoadSkillFS(fsys, name)
 	invalid, ok := errors.AsType[*prompt.InvalidSkillError](err)
-	if !ok || !errors.Is(err, prompt.ErrSkillInvalid) || !strings.Contains(err.Error(), "\n  next: ") {
+	if !ok || !errors.Is(err, prompt.ErrSkillInvalid) || !strings.Contains(advice.Text(err), "\n  next: ") {
 		t.Fatalf("error %v, want an InvalidSkillError", err)
 	}
 	if len(invalid.Violations) != len(want) {
@@ -187,7 +188,7 @@ func TestWhatIsNoSkillIsNotFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := prompt.LoadSkillFS(tt.fsys, tt.path)
-			if !errors.Is(err, prompt.ErrSkillNotFound) || !strings.Contains(err.Error(), "\n  next: ") {
+			if !errors.Is(err, prompt.ErrSkillNotFound) || !strings.Contains(advice.Text(err), "\n  next: ") {
 				t.Errorf("error %v, want ErrSkillNotFound and what to do next", err)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -115,7 +116,7 @@ func TestADefinitionIsCheckedAsAWhole(t *testing.T) {
 
 func TestAnOutputTypeWithoutASchemaIsRefused(t *testing.T) {
 	_, err := New[struct{ C chan int }]("demo", "test", Markdown("a", "A", ""))
-	if err == nil || !strings.Contains(err.Error(), "prompt: demo:test: output: the output type has no schema") {
+	if err == nil || !strings.Contains(advice.Text(err), "prompt: demo:test: output: the output type has no schema") {
 		t.Errorf("got %v, want an error about the output type", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/schema"
 )
@@ -399,7 +400,7 @@ func TestDecodeRefusesAnotherCaseOfAName(t *testing.T) {
 			t.Errorf("%s: the schema alone refuses it: %v", tc.value, err)
 		}
 		got, err := schema.Decode[args](s, json.RawMessage(tc.value))
-		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(advice.Text(err), tc.want) {
 			t.Errorf("%s: got %+v, %v, want %q", tc.value, got, err, tc.want)
 		}
 	}

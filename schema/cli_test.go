@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -94,7 +95,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := schema.Parse(json.RawMessage(tc.schema))
-			if !errors.Is(err, schema.ErrInvalid) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.Is(err, schema.ErrInvalid) || !strings.Contains(advice.Text(err), tc.want) {
 				t.Errorf("got %v, want ErrInvalid with %q", err, tc.want)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -203,7 +204,7 @@ func TestTagsThatDoNotFitAreRefused(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := schema.ForType(tc.typ)
 			var at *schema.PlaceError
-			if !errors.As(err, &at) || !errors.Is(err, schema.ErrInvalid) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.As(err, &at) || !errors.Is(err, schema.ErrInvalid) || !strings.Contains(advice.Text(err), tc.want) {
 				t.Errorf("got %v, want a PlaceError of ErrInvalid with %q", err, tc.want)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 )
 
@@ -122,7 +123,7 @@ func TestForRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := schema.ForType(tc.typ)
-			if !errors.Is(err, schema.ErrInvalid) || !strings.Contains(err.Error(), tc.want) {
+			if !errors.Is(err, schema.ErrInvalid) || !strings.Contains(advice.Text(err), tc.want) {
 				t.Errorf("got %v, want ErrInvalid with %q", err, tc.want)
 			}
 		})

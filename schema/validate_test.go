@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func TestValidateReportsEverything(t *testing.T) {
@@ -95,7 +97,7 @@ func violations(t *testing.T, err error) (got []string) {
 	if errors.As(err, &all) {
 		for _, v := range all.Violations {
 			got = append(got, v.Pointer+" "+v.Keyword)
-			if v.Message == "" || !strings.Contains(err.Error(), v.String()) {
+			if v.Message == "" || !strings.Contains(advice.Text(err), v.String()) {
 				t.Errorf("violation %+v is not in the text %q", v, err)
 			}
 		}
@@ -166,7 +168,7 @@ func TestErrorTextIsBounded(t *testing.T) {
 	if !errors.As(err, &all) || len(all.Violations) != 1000 {
 		t.Fatalf("got %v", err)
 	}
-	if !strings.HasSuffix(err.Error(), "and 950 more") {
+	if !strings.HasSuffix(advice.Text(err), "and 950 more") {
 		t.Errorf("got text of %d bytes that ends %q", len(err.Error()), err.Error()[len(err.Error())-40:])
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -34,7 +35,7 @@ func (s *Session) Dispatch(ctx context.Context, v any) (int64, error) {
 		return 0, err
 	}
 	if kind := entry.Event.Kind; ownTypes[kind] != nil {
-		return 0, fmt.Errorf("session: %s is for the session itself to say\n  next: call the function that does it", kind)
+		return 0, advice.Wrap(fmt.Errorf("session: %s is for the session itself to say", kind), "call the function that does it")
 	}
 	return s.dispatch(ctx, entry)
 }
@@ -79,7 +80,7 @@ func (s *Session) newEntry(v any) (*Entry, error) {
 	}
 	e.Payload, e.Kind = payload, payload.EventKind()
 	if e.Kind == "" {
-		return nil, fmt.Errorf("session: %T has no kind and could not be found again\n  next: let its EventKind return a name", v)
+		return nil, advice.Wrap(fmt.Errorf("session: %T has no kind and could not be found again", v), "let its EventKind return a name")
 	}
 	if e.Time.IsZero() {
 		e.Time = s.opts.Now()
@@ -98,7 +99,8 @@ func (s *Session) admitLocked(entry *Entry) error {
 		return err
 	}
 	if _, raw := entry.Event.Payload.(event.Extension); !raw && r.kind != entry.Event.Kind {
-		return fmt.Errorf("session: %T calls itself %q, but events of its type are %q\n  next: let EventKind always return the same", entry.Event.Payload, entry.Event.Kind, r.kind)
+		return advice.Wrap(fmt.Errorf("session: %T calls itself %q, but events of its type are %q", entry.Event.Payload, entry.Event.Kind, r.kind),
+			"let EventKind always return the same")
 	}
 	return nil
 }

@@ -3,9 +3,11 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/plainjson"
 )
@@ -74,7 +76,7 @@ func payloadOf(v any) (event.Payload, error) {
 	}
 	switch p := v.(type) {
 	case Entry:
-		return nil, fmt.Errorf("session: an Entry belongs to its own log\n  next: dispatch its Event")
+		return nil, advice.Wrap(errors.New("session: an Entry belongs to its own log"), "dispatch its Event")
 	case event.Payload:
 		return p, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // maxKeptBuffer is the most memory that Append keeps for the next call.
@@ -134,8 +136,8 @@ func (s *FileStore) syncNow() {
 func (s *FileStore) breakDown(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broken = fmt.Errorf("the log takes no more records since a write could not be completed: %w\n"+
-		"  next: close it and open it again; it then has what reached the disk", err)
+	s.broken = advice.Wrap(fmt.Errorf("the log takes no more records since a write could not be completed: %w", err),
+		"close it and open it again; it then has what reached the disk")
 	return s.broken
 }
 

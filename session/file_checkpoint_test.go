@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -153,7 +154,7 @@ func TestAFailedCheckpointLeavesTheLastOne(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path+".checkpoint.new", "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SaveCheckpoint(session.Checkpoint{Pos: 20, Data: json.RawMessage(`{}`)}); err == nil || !strings.Contains(err.Error(), path) {
+	if err := s.SaveCheckpoint(session.Checkpoint{Pos: 20, Data: json.RawMessage(`{}`)}); err == nil || !strings.Contains(advice.Text(err), path) {
 		t.Errorf("SaveCheckpoint = %v, want an error that names the log", err)
 	}
 	if c, err := s.Checkpoint(); c.Pos != 10 || err != nil {

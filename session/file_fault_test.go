@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 var (
@@ -121,7 +123,7 @@ func wantBroken(t *testing.T, s *FileStore, last int64, cause error) {
 	for name, err := range map[string]error{
 		"Append": s.Append([]Record{shortRecord(last + 1)}), "SaveCheckpoint": s.SaveCheckpoint(Checkpoint{Pos: 1}),
 	} {
-		if !errors.Is(err, cause) || !strings.Contains(err.Error(), s.path) || !strings.Contains(err.Error(), "next:") {
+		if !errors.Is(err, cause) || !strings.Contains(advice.Text(err), s.path) || !strings.Contains(advice.Text(err), "next:") {
 			t.Errorf("%s of a broken store = %v", name, err)
 		}
 	}
@@ -313,7 +315,7 @@ func TestAFileThatWasReplacedIsNotLocked(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := lockLog(f); err == nil || !strings.Contains(err.Error(), "replaced") {
+	if err := lockLog(f); err == nil || !strings.Contains(advice.Text(err), "replaced") {
 		t.Errorf("lock of a file that was replaced = %v, want an error", err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 const (
@@ -52,8 +54,8 @@ func readHead(path string, f io.ReaderAt, size int64) (Head, []byte, error) {
 	case fault != nil && bytes.HasPrefix(l.text, []byte(headStart)):
 		return Head{}, nil, &CorruptError{Path: path, Line: 1, Reason: fault.Error()}
 	case fault != nil:
-		return Head{}, nil, fmt.Errorf("session: %s is not a session log; it was left as it is\n"+
-			"  next: give the path of a session log, or of a file that does not exist yet", path)
+		return Head{}, nil, advice.Wrap(fmt.Errorf("session: %s is not a session log; it was left as it is", path),
+			"give the path of a session log, or of a file that does not exist yet")
 	}
 	return head, append(l.text, '\n'), nil
 }
@@ -78,8 +80,8 @@ func decodeHead(path string, l logLine) (Head, error) {
 	case mark.Drover != logMark:
 		return Head{}, fmt.Errorf("it is no header")
 	case mark.Version > EncodingVersion:
-		return Head{}, fmt.Errorf("%w: %s has version %d, this program reads versions up to %d\n"+
-			"  next: open it with a newer version of this package", ErrVersion, path, mark.Version, EncodingVersion)
+		return Head{}, advice.Wrap(fmt.Errorf("%w: %s has version %d, this program reads versions up to %d", ErrVersion, path, mark.Version, EncodingVersion),
+			"open it with a newer version of this package")
 	case mark.Version < 1:
 		return Head{}, errors.New("it has no version")
 	case !l.whole:

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -47,7 +48,7 @@ func TestALogThatWasDeletedIsMissed(t *testing.T) {
 	}
 	second := openFileSession(t, path, nil)
 	dispatch(t, t.Context(), s, added{2})
-	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "deleted") {
+	if err := s.Close(); err == nil || !strings.Contains(advice.Text(err), "deleted") {
 		t.Errorf("Close = %v, want that the log is not there any more", err)
 	}
 	if err := second.Close(); err != nil {

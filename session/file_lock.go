@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/filelock"
 )
 
@@ -36,8 +37,8 @@ func lockLog(f *os.File) error {
 		return fmt.Errorf("session: %w", err)
 	}
 	if !ok {
-		return fmt.Errorf("%w: %s is open for writing in %s\n"+
-			"  next: close it there, or open it with ReadOnly", ErrLocked, f.Name(), describeHolder(f))
+		return advice.Wrap(fmt.Errorf("%w: %s is open for writing in %s", ErrLocked, f.Name(), describeHolder(f)),
+			"close it there, or open it with ReadOnly")
 	}
 	return checkSameFile(f)
 }
@@ -54,7 +55,8 @@ func checkSameFile(f *os.File) error {
 		return fmt.Errorf("session: locking %s: %w", f.Name(), err)
 	}
 	if !os.SameFile(mine, there) {
-		return fmt.Errorf("session: %s was replaced\n  next: open it again, and find out who replaced it: a log has one writer", f.Name())
+		return advice.Wrap(fmt.Errorf("session: %s was replaced", f.Name()),
+			"open it again, and find out who replaced it: a log has one writer")
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -36,7 +37,7 @@ func wantLocked(t *testing.T, path string, says ...string) {
 		t.Fatalf("OpenFile = %v, want ErrLocked", err)
 	}
 	for _, text := range append(says, path, "next:") {
-		if !strings.Contains(err.Error(), text) {
+		if !strings.Contains(advice.Text(err), text) {
 			t.Errorf("error %q does not say %q", err, text)
 		}
 	}
@@ -112,7 +113,7 @@ func TestAReaderNeedsNoLock(t *testing.T) {
 		"SaveCheckpoint": reader.SaveCheckpoint(session.Checkpoint{Pos: 1}),
 		"Init":           reader.Init(logHead),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "reading only") {
+		if err == nil || !strings.Contains(advice.Text(err), "reading only") {
 			t.Errorf("%s of a reader = %v, want it refused", name, err)
 		}
 	}

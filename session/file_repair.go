@@ -23,9 +23,13 @@ type CorruptError struct {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("%v: line %d of %s (byte %d) is damaged: %s; the %d records before it are good\n"+
-		"  next: session.Salvage(%q) keeps those and moves the rest aside; or repair the line by hand",
-		ErrCorrupt, e.Line, e.Path, e.Offset, e.Reason, e.Good, e.Path)
+	return fmt.Sprintf("%v: line %d of %s (byte %d) is damaged: %s; the %d records before it are good",
+		ErrCorrupt, e.Line, e.Path, e.Offset, e.Reason, e.Good)
+}
+
+// Advice implements [advice.Adviser].
+func (e *CorruptError) Advice() string {
+	return fmt.Sprintf("session.Salvage(%q) keeps those and moves the rest aside; or repair the line by hand", e.Path)
 }
 
 // Is reports whether target is [ErrCorrupt].

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -36,7 +37,7 @@ func TestDamageInTheMiddleIsAnError(t *testing.T) {
 					t.Fatalf("OpenFile = %v, want a CorruptError", err)
 				}
 				at := session.CorruptError{Path: path, Line: 5, Offset: int64(len(headText + threeGood)), Good: 3, Reason: corrupt.Reason}
-				if *corrupt != at || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "Salvage(") {
+				if *corrupt != at || !strings.Contains(advice.Text(err), c.says) || !strings.Contains(advice.Text(err), "Salvage(") {
 					t.Errorf("error is %+v: %v", corrupt, err)
 				}
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/session"
 )
 
@@ -190,7 +191,7 @@ func TestAnotherFileIsLeftAsItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := fileWith(t, text)
 			_, err := session.OpenFile(path, nil)
-			if err == nil || !strings.Contains(err.Error(), "not a session log") || !strings.Contains(err.Error(), path) {
+			if err == nil || !strings.Contains(advice.Text(err), "not a session log") || !strings.Contains(advice.Text(err), path) {
 				t.Errorf("OpenFile = %v, want it refused", err)
 			}
 			if _, _, err := session.Salvage(path); err == nil {
@@ -199,7 +200,7 @@ func TestAnotherFileIsLeftAsItIs(t *testing.T) {
 			wantAlone(t, path, text)
 		})
 	}
-	if _, err := session.OpenFile(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := session.OpenFile(t.TempDir(), nil); err == nil || !strings.Contains(advice.Text(err), "no regular file") {
 		t.Errorf("OpenFile of a directory = %v", err)
 	}
 }
@@ -219,7 +220,7 @@ func TestALogOfANewerVersionIsRefused(t *testing.T) {
 	text := `{"drover":"session-log","version":7,"id":{"of":"another form"},"tags":[]}` + "\n" + `["pos",1]` + "\n"
 	path := fileWith(t, text)
 	_, err := session.OpenFile(path, nil)
-	if !errors.Is(err, session.ErrVersion) || !strings.Contains(err.Error(), "version 7") || !strings.Contains(err.Error(), "up to 1") {
+	if !errors.Is(err, session.ErrVersion) || !strings.Contains(advice.Text(err), "version 7") || !strings.Contains(advice.Text(err), "up to 1") {
 		t.Errorf("OpenFile = %v, want ErrVersion with both versions", err)
 	}
 	if _, _, err := session.Salvage(path); !errors.Is(err, session.ErrVersion) {
@@ -275,7 +276,7 @@ func TestSyncPoliciesHaveNames(t *testing.T) {
 	if err := got.UnmarshalText([]byte("")); err != nil || got != session.SyncAlways {
 		t.Errorf("no text means %v, %v, want always", got, err)
 	}
-	if err := got.UnmarshalText([]byte("Always")); err == nil || !strings.Contains(err.Error(), "interval") {
+	if err := got.UnmarshalText([]byte("Always")); err == nil || !strings.Contains(advice.Text(err), "interval") {
 		t.Errorf("UnmarshalText of another text = %v, want an error with the names", err)
 	}
 }

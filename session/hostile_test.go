@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
 )
@@ -100,7 +101,7 @@ func (tr *trap) UnmarshalJSON([]byte) error { panic("not read") }
 func TestAPanicInAMethodForJSONIsAnError(t *testing.T) {
 	d := newDisk()
 	s := openDisk(t, d)
-	if _, err := s.Dispatch(t.Context(), trap{"write"}); err == nil || !strings.Contains(err.Error(), "no JSON") || s.Last() != 0 {
+	if _, err := s.Dispatch(t.Context(), trap{"write"}); err == nil || !strings.Contains(advice.Text(err), "no JSON") || s.Last() != 0 {
 		t.Errorf("got %v in a log of %d, want the panic and no entry", err, s.Last())
 	}
 	dispatch(t, t.Context(), s, trap{"read"})
@@ -221,7 +222,7 @@ func TestACheckpointWithImpossibleEntriesIsNotUsed(t *testing.T) {
 
 func TestASyncPolicyThatDoesNotExistIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if _, err := session.OpenFile(path, &session.FileOptions{Sync: 7}); err == nil || !strings.Contains(err.Error(), "SyncPolicy(7)") {
+	if _, err := session.OpenFile(path, &session.FileOptions{Sync: 7}); err == nil || !strings.Contains(advice.Text(err), "SyncPolicy(7)") {
 		t.Errorf("got %v, want an error: nothing would ever be forced to the disk", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 )
 
@@ -60,7 +61,8 @@ func (s *Session) claimLocked(t reflect.Type) error {
 		owner = ownerOf(kind)
 	}
 	if owner != nil && owner != t {
-		return fmt.Errorf("session: two types are called %q in the log: %s and %s\n  next: give one of them a method EventKind with a name of its own", kind, describe(owner), describe(t))
+		return advice.Wrap(fmt.Errorf("session: two types are called %q in the log: %s and %s", kind, describe(owner), describe(t)),
+			"give one of them a method EventKind with a name of its own")
 	}
 	s.types[kind] = t
 	if s.unknown[kind] {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/session"
 )
@@ -57,7 +58,7 @@ func TestTwoTypesOfOneNameAreRefused(t *testing.T) {
 	s := session.New(nil)
 	dispatch(t, t.Context(), s, oneLocal())
 	_, err := s.Dispatch(t.Context(), local{"b"})
-	if err == nil || !strings.Contains(err.Error(), "two types are called") {
+	if err == nil || !strings.Contains(advice.Text(err), "two types are called") {
 		t.Errorf("dispatching: %v", err)
 	}
 	wantPanic(t, "two types are called", func() { session.Query[local](s) })

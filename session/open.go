@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/persist"
 )
 
@@ -45,9 +46,11 @@ func (s *Session) beginLog() error {
 		s.head = s.newHead()
 		return s.store.Init(s.head)
 	case head.Version > EncodingVersion:
-		return fmt.Errorf("%w: it has version %d, this program reads up to %d\n  next: use a newer version of Drover", ErrVersion, head.Version, EncodingVersion)
+		return advice.Wrap(fmt.Errorf("%w: it has version %d, this program reads up to %d", ErrVersion, head.Version, EncodingVersion),
+			"use a newer version of Drover")
 	case s.opts.ID != "" && s.opts.ID != head.ID:
-		return fmt.Errorf("session: the log is of session %q, not %q\n  next: leave Options.ID empty, or open another log", head.ID, s.opts.ID)
+		return advice.Wrap(fmt.Errorf("session: the log is of session %q, not %q", head.ID, s.opts.ID),
+			"leave Options.ID empty, or open another log")
 	}
 	s.head = head
 	return nil

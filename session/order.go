@@ -9,11 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // ErrInReducer is the error of a session that one of its own reducers calls. It waits for the reducer, so that
 // it could never answer.
-var ErrInReducer = errors.New("session: a reducer calls the session that waits for it\n  next: return the change from the reducer, and dispatch from outside of it")
+var ErrInReducer = advice.Wrap(errors.New("session: a reducer calls the session that waits for it"), "return the change from the reducer, and dispatch from outside of it")
 
 // A logOrder is the lock of a log. A goroutine that runs a reducer under it gets an error instead of waiting for
 // itself.

@@ -49,7 +49,7 @@ func ReplaceLatest[S, E any](s *Session, value func(e E) S) {
 func Upsert[S, E any](s *Session, value func(e E) S) {
 	change[S](s, func(sl *slice) {
 		if sl.key == nil {
-			panic(fmt.Sprintf("session: Upsert of %s: the slice has no key\n  next: call Define with a Key first", sl.name))
+			panic(fmt.Sprintf("session: Upsert of %s: the slice has no key: call Define with a Key first", sl.name))
 		}
 	})
 	register[S, E](s, func(sl *slice, all *items[S], e E) (*items[S], error) {
@@ -98,7 +98,7 @@ func Fold[S, E any](s *Session, fold func(all View[S], e E) (Change[S], error)) 
 func register[S, E any](s *Session, reduce func(sl *slice, all *items[S], e E) (*items[S], error)) {
 	t := reflect.TypeFor[E]()
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
-		panic(fmt.Sprintf("session: no event is ever a %s: pointers are dispatched as what they point to, and events have the type they were made with\n  next: register for that type, or for session.Entry to see all events", t))
+		panic(fmt.Sprintf("session: no event is ever a %s: pointers are dispatched as what they point to, and events have the type they were made with; register for that type, or for session.Entry to see all events", t))
 	}
 	change[S](s, func(sl *slice) {
 		if t != entryType {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Category is the kind of a failure.
@@ -73,7 +75,7 @@ func Errorf(category Category, format string, args ...any) *Error {
 	if cause == nil && strings.Contains(format, "%w") {
 		cause = err // it wraps several
 	}
-	return &Error{Code: CodeFailed, Category: category, Message: err.Error(), Retryable: category == CategoryTransient, Err: cause}
+	return &Error{Code: CodeFailed, Category: category, Message: advice.Text(err), Retryable: category == CategoryTransient, Err: cause}
 }
 
 // meant takes a nil *Error in an error for none.

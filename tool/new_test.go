@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 )
@@ -152,7 +153,7 @@ func TestNewRefusesDeclarations(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			made, err := tc.make()
-			if made != nil || err == nil || !strings.Contains(err.Error(), tc.want) {
+			if made != nil || err == nil || !strings.Contains(advice.Text(err), tc.want) {
 				t.Errorf("got %v, %v, want no tool and %q", made, err, tc.want)
 			}
 		})
@@ -165,7 +166,7 @@ func TestNewRefusesDeclarations(t *testing.T) {
 
 func TestMustPanicsOnAWrongDeclaration(t *testing.T) {
 	defer func() {
-		if err, _ := recover().(error); err == nil || !strings.Contains(err.Error(), "Name must be") {
+		if err, _ := recover().(error); err == nil || !strings.Contains(advice.Text(err), "Name must be") {
 			t.Errorf("got panic %v, want the error of New", err)
 		}
 	}()

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/safelog"
 )
@@ -117,7 +118,7 @@ func (o *Options) check() error {
 		"Budget.MaxCalls": o.Budget.MaxCalls < 0, "Budget.MaxDuration": o.Budget.MaxDuration < 0, "Concurrency": o.Concurrency < 0, "Timeout": o.Timeout < 0,
 	} {
 		if negative {
-			errs = append(errs, fmt.Errorf("tool: Options.%s is negative\n  next: set a limit above zero, or zero for no limit", name))
+			errs = append(errs, advice.Wrap(fmt.Errorf("tool: Options.%s is negative", name), "set a limit above zero, or zero for no limit"))
 		}
 	}
 	return errors.Join(errs...)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/tool"
 )
 
@@ -44,7 +45,7 @@ func TestRegistryHoldsTools(t *testing.T) {
 	changes := 0
 	stop := r.Watch(func() { changes++ })
 
-	if err := r.Add(named("c"), named("a")); !errors.Is(err, tool.ErrDuplicate) || !strings.Contains(err.Error(), "default:a") {
+	if err := r.Add(named("c"), named("a")); !errors.Is(err, tool.ErrDuplicate) || !strings.Contains(advice.Text(err), "default:a") {
 		t.Errorf("adding a twice: %v, want ErrDuplicate that names default:a", err)
 	}
 	if diff := cmp.Diff([]string{"default:a", "default:b"}, names(r.Tools())); diff != "" {
@@ -103,7 +104,7 @@ func TestAddNamesEverythingThatIsWrong(t *testing.T) {
 		t.Fatal("NewRegistry took wrong tools")
 	}
 	for _, want := range []string{"Invalid tool input: tools[0] is nil", "Name must be 1 to 64", "Description is empty"} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(advice.Text(err), want) {
 			t.Errorf("the error %q lacks %q", err, want)
 		}
 	}
@@ -133,7 +134,7 @@ func TestRegistry_NegativeLimitsAreErrors(t *testing.T) {
 	for field, opts := range map[string]tool.Options{
 		"Budget.MaxCalls": {Budget: tool.Budget{MaxCalls: -1}}, "Budget.MaxDuration": {Budget: tool.Budget{MaxDuration: -1}}, "Concurrency": {Concurrency: -1}, "Timeout": {Timeout: -1},
 	} {
-		if _, err := tool.NewRegistry(&opts); err == nil || !strings.Contains(err.Error(), "Options."+field+" is negative") {
+		if _, err := tool.NewRegistry(&opts); err == nil || !strings.Contains(advice.Text(err), "Options."+field+" is negative") {
 			t.Errorf("%s: got %v, want an error that names it", field, err)
 		}
 	}

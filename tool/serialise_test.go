@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	_ "github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/schema"
 )
@@ -181,7 +182,7 @@ func TestReadToolsRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tools, err := ReadTools([]byte(c.text), nil)
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "tool: ") {
+			if err == nil || !strings.Contains(advice.Text(err), c.want) || !strings.HasPrefix(advice.Text(err), "tool: ") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if tools != nil {
@@ -193,7 +194,7 @@ func TestReadToolsRefuses(t *testing.T) {
 
 func TestReadToolsNamesEveryToolThatIsWrong(t *testing.T) {
 	_, err := ReadTools([]byte(`{"tools":[{"name":"a"},{"name":"b","description":"B."},{"name":"c"}]}`), nil)
-	if err == nil || !strings.Contains(err.Error(), "tools[0]") || !strings.Contains(err.Error(), "tools[2]") || strings.Contains(err.Error(), "tools[1]") {
+	if err == nil || !strings.Contains(advice.Text(err), "tools[0]") || !strings.Contains(advice.Text(err), "tools[2]") || strings.Contains(advice.Text(err), "tools[1]") {
 		t.Errorf("got %v, want tools 0 and 2", err)
 	}
 }
@@ -209,7 +210,7 @@ func TestMetadataWithoutJSONNamesItsPlace(t *testing.T) {
 		"metadata.first has no JSON form: json": {"second": math.Inf(1), "first": math.Inf(1)},
 	} {
 		_, err := NewRegistry(nil, &Tool{Name: "odd", Description: "Odd.", Metadata: metadata})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `"odd"`) {
+		if err == nil || !strings.Contains(advice.Text(err), want) || !strings.Contains(advice.Text(err), `"odd"`) {
 			t.Errorf("got %v, want %q and the tool's name", err, want)
 		}
 	}
@@ -219,7 +220,7 @@ func TestMetadataThatLostItsJSONIsAnErrorOfMarshal(t *testing.T) {
 	metadata := map[string]any{"a": 1}
 	r := MustRegistry(nil, &Tool{Name: "odd", Description: "Odd.", Metadata: metadata})
 	metadata["a"] = make(chan int)
-	if _, err := r.MarshalJSON(); err == nil || !strings.Contains(err.Error(), `tool: "odd": metadata.a has no JSON form`) {
+	if _, err := r.MarshalJSON(); err == nil || !strings.Contains(advice.Text(err), `tool: "odd": metadata.a has no JSON form`) {
 		t.Errorf("got %v, want the tool and the place", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 )
@@ -96,7 +97,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 func TestCheckNamesEverythingAtOnce(t *testing.T) {
 	err := (&tool.Tool{Tags: []string{"A"}, Timeout: -1}).Check()
 	for _, want := range []string{"Name", "Description", `tag "A"`, "Timeout"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("got %v, want %s in it", err, want)
 		}
 	}

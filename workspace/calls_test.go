@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 )
@@ -77,7 +78,7 @@ func (b *bound) waits(id string, paths ...string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := b.Begin(ctx, Call{ID: event.CallID(id), Paths: paths}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not get its turn") {
+	if err := b.Begin(ctx, Call{ID: event.CallID(id), Paths: paths}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(advice.Text(err), "did not get its turn") {
 		b.t.Errorf("%s got its turn beside the other: %v", id, err)
 	}
 }

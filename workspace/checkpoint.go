@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 	"github.com/drover-agents/drover/workspace/internal/objects"
 )
@@ -24,7 +25,7 @@ type Checkpoint struct {
 }
 
 // ErrReleased is when a checkpoint is used after [Checkpoint.Release].
-var ErrReleased = errors.New("workspace: the checkpoint was released\n  next: take another, and keep it as long as it is needed")
+var ErrReleased = advice.Wrap(errors.New("workspace: the checkpoint was released"), "take another, and keep it as long as it is needed")
 
 // Checkpoint keeps the state of the tree as it is now. What cannot be read is an error that names it.
 func (t *Tree) Checkpoint(ctx context.Context) (*Checkpoint, error) {
@@ -57,17 +58,17 @@ func (t *Tree) readError(p string, err error) error {
 	if full, ok := errors.AsType[*objects.FullError](err); ok {
 		return &BudgetError{Path: p, Bytes: full.Used + full.Size, Limit: full.Limit, Store: true}
 	}
-	next := ""
+	failure := fmt.Errorf("workspace: %q in %s cannot be kept: %w", p, t.dir, err)
 	if errors.Is(err, fs.ErrPermission) {
-		next = "\n  next: let this user read it, or remove it"
+		return advice.Wrap(failure, "let this user read it, or remove it")
 	}
-	return fmt.Errorf("workspace: %q in %s cannot be kept: %w%s", p, t.dir, err, next)
+	return failure
 }
 
 // version finds a checkpoint of this tree.
 func (t *Tree) version(c *Checkpoint) error {
 	if c == nil || c.tree != t {
-		return errors.New("workspace: the checkpoint is of another tree\n  next: ask the tree that it was taken of")
+		return advice.Wrap(errors.New("workspace: the checkpoint is of another tree"), "ask the tree that it was taken of")
 	}
 	if _, ok := t.history.find(c.id); !ok {
 		return ErrReleased

@@ -26,11 +26,11 @@ func (e *SecurityError) Error() string {
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
-	if e.Next != "" {
-		text += "\n  next: " + e.Next
-	}
 	return text
 }
+
+// Advice implements [advice.Adviser].
+func (e *SecurityError) Advice() string { return e.Next }
 
 // Is reports whether target is [ErrSecurity].
 func (e *SecurityError) Is(target error) bool { return target == ErrSecurity }
@@ -49,9 +49,17 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string {
 	if e.Store {
-		return fmt.Sprintf("workspace: the checkpoints have no room for %q: %d bytes, of %d\n  next: raise TreeOptions.MaxDisk, or release checkpoints", e.Path, e.Bytes, e.Limit)
+		return fmt.Sprintf("workspace: the checkpoints have no room for %q: %d bytes, of %d", e.Path, e.Bytes, e.Limit)
 	}
-	return fmt.Sprintf("workspace: Mount exceeds byte budget: %d > %d (%s)\n  next: raise MaxBytes, or leave files out with Exclude", e.Bytes, e.Limit, e.Path)
+	return fmt.Sprintf("workspace: Mount exceeds byte budget: %d > %d (%s)", e.Bytes, e.Limit, e.Path)
+}
+
+// Advice implements [advice.Adviser].
+func (e *BudgetError) Advice() string {
+	if e.Store {
+		return "raise TreeOptions.MaxDisk, or release checkpoints"
+	}
+	return "raise MaxBytes, or leave files out with Exclude"
 }
 
 // Is reports whether target is [ErrBudget].

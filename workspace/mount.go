@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/copytree"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
@@ -114,7 +115,7 @@ func planMounts(ctx context.Context, opts *Options, roots *hostRoots) ([]*mount,
 // newMount checks what can be checked without looking at the host.
 func newMount(m HostMount) (*mount, error) {
 	if m.HostPath == "" {
-		return nil, errors.New("workspace: a mount has no HostPath\n  next: name the file or folder of the host")
+		return nil, advice.Wrap(errors.New("workspace: a mount has no HostPath"), "name the file or folder of the host")
 	}
 	absolute, err := filepath.Abs(m.HostPath)
 	if err != nil {
@@ -209,12 +210,12 @@ func (m *mount) explain(err error) error {
 	if e, ok := errors.AsType[*copytree.TooLarge](err); ok {
 		return &BudgetError{Path: m.HostPath, Bytes: e.Bytes, Limit: e.Limit}
 	}
-	if strings.Contains(err.Error(), "\n  next: ") { // the cause says what to do
+	if advice.Of(err) != "" {
 		return fmt.Errorf("workspace: mounting %q: %w", m.HostPath, err)
 	}
 	next := "let this user read it, or leave it out with Exclude"
 	if errors.Is(err, fs.ErrNotExist) {
 		next = "name a file or folder that is there"
 	}
-	return fmt.Errorf("workspace: mounting %q: %w\n  next: %s", m.HostPath, err, next)
+	return advice.Wrap(fmt.Errorf("workspace: mounting %q: %w", m.HostPath, err), "%s", next)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/leftover"
 )
 
@@ -27,13 +28,13 @@ type folder struct {
 
 func newFolder(opts *Options) (*folder, error) {
 	if strings.ContainsAny(opts.Prefix, `/\`) {
-		return nil, fmt.Errorf("workspace: the prefix %q is no beginning of a name\n  next: set TempDir to choose the folder", opts.Prefix)
+		return nil, advice.Wrap(fmt.Errorf("workspace: the prefix %q is no beginning of a name", opts.Prefix), "set TempDir to choose the folder")
 	}
 	kind := leftover.Kind{Prefix: opts.Prefix, Former: []string{formerPrefix}, Text: markerText, Beside: []string{storeSuffix}}
 	sweep(kind, opts)
 	made, err := kind.Make(opts.TempDir)
 	if err != nil {
-		return nil, fmt.Errorf("workspace: making the folder: %w\n  next: set TempDir to a folder that this user may write to", err)
+		return nil, advice.Wrap(fmt.Errorf("workspace: making the folder: %w", err), "set TempDir to a folder that this user may write to")
 	}
 	return &folder{Folder: made}, nil
 }
@@ -70,7 +71,7 @@ func (f *folder) close() error {
 		err = f.Remove()
 	}
 	if err != nil {
-		return fmt.Errorf("workspace: removing %s: %w\n  next: remove it by hand", f.Path(), err)
+		return advice.Wrap(fmt.Errorf("workspace: removing %s: %w", f.Path(), err), "remove it by hand")
 	}
 	return nil
 }

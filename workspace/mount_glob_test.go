@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func TestMount_GlobWithoutSlashMatchesAtAnyDepth(t *testing.T) {
@@ -33,7 +35,7 @@ func TestMount_GlobWithoutSlashMatchesAtAnyDepth(t *testing.T) {
 
 func TestMount_WithoutHostPathIsRefused(t *testing.T) {
 	w, err := Open(t.Context(), &Options{AllowAnyRoot: true, TempDir: t.TempDir(), Mounts: []HostMount{{MountPath: "m"}}})
-	if w != nil || err == nil || !strings.Contains(err.Error(), "a mount has no HostPath\n  next: ") {
+	if w != nil || err == nil || !strings.Contains(advice.Text(err), "a mount has no HostPath\n  next: ") {
 		t.Errorf("the workspace is %v, and the error %v", w, err)
 	}
 }
@@ -43,7 +45,7 @@ func TestMount_WrongGlobHasOneAdvice(t *testing.T) {
 	dir := t.TempDir()
 	for _, glob := range []string{"/secrets", "../x", "[a"} {
 		_, err := Open(t.Context(), &Options{AllowAnyRoot: true, Mounts: []HostMount{{HostPath: dir, Exclude: []string{glob}}}})
-		if err == nil || strings.Count(err.Error(), "\n  next: ") != 1 {
+		if err == nil || strings.Count(advice.Text(err), "\n  next: ") != 1 {
 			t.Errorf("%s: the error is %v", glob, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/copytree"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
@@ -24,7 +25,7 @@ func newHostRoots(opts *Options) (*hostRoots, error) {
 	for _, dir := range opts.AllowedHostRoots {
 		resolved, err := resolveRoot(dir)
 		if err != nil {
-			return nil, fmt.Errorf("workspace: the allowed root %q: %w\n  next: name a folder that exists", dir, err)
+			return nil, advice.Wrap(fmt.Errorf("workspace: the allowed root %q: %w", dir, err), "name a folder that exists")
 		}
 		roots.dirs = append(roots.dirs, resolved)
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // refused opens a workspace that must be refused, and checks that nothing is left.
@@ -167,7 +169,7 @@ func TestAMountKeepsToItsByteBudget(t *testing.T) {
 				return
 			}
 			budget, ok := errors.AsType[*BudgetError](err)
-			if !ok || !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), c.want) || budget.Path != path || budget.Limit != c.limit {
+			if !ok || !errors.Is(err, ErrBudget) || !strings.Contains(advice.Text(err), c.want) || budget.Path != path || budget.Limit != c.limit {
 				t.Errorf("got %v, want a BudgetError of %s with %q", err, path, c.want)
 			}
 			if left := tree(t, temp); len(left) > 0 {
@@ -218,7 +220,7 @@ func TestFollowedLinksInACircleAreFound(t *testing.T) {
 			}
 			temp := t.TempDir()
 			opts := Options{TempDir: temp, NoCheckpoints: true, AllowedHostRoots: []string{dir}, Mounts: []HostMount{{HostPath: dir + "/m", FollowSymlinks: true}}}
-			if _, err := Open(t.Context(), &opts); err == nil || !strings.Contains(err.Error(), "next: ") {
+			if _, err := Open(t.Context(), &opts); err == nil || !strings.Contains(advice.Text(err), "next: ") {
 				t.Errorf("it ended with %v", err)
 			}
 			if left := tree(t, temp); len(left) > 0 {

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/workspace"
-	"github.com/google/go-cmp/cmp"
 )
 
 // plant makes files below a folder. A name that ends in a slash is a folder, and a content that begins
@@ -239,7 +241,7 @@ func TestWithoutCheckpointsNothingCanBeSynced(t *testing.T) {
 		"Content":   func() error { _, err := w.Content(t.Context(), ""); return err },
 		"WriteBack": func() error { _, err := w.WriteBack(t.Context(), nil); return err },
 	} {
-		if err := call(); err == nil || !strings.Contains(err.Error(), "NoCheckpoints") {
+		if err := call(); err == nil || !strings.Contains(advice.Text(err), "NoCheckpoints") {
 			t.Errorf("%s: %v, want an error about NoCheckpoints", name, err)
 		}
 	}

@@ -31,8 +31,7 @@ func ToolTx(w *Workspace, inner tool.Around) tool.Around {
 		}
 		own, tx, err := w.beginTool(ctx, call)
 		if err != nil {
-			line, _, _ := strings.Cut(err.Error(), "\n")
-			return tool.Fail("Error: call rejected: no checkpoint could be taken: " + line)
+			return tool.Fail("Error: call rejected: no checkpoint could be taken: " + err.Error())
 		}
 		return tx.runTool(own, call, run)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/safelog"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
@@ -241,7 +242,8 @@ func (t *Tree) inPlace() error {
 		return fmt.Errorf("workspace: looking at the tree %s: %w", t.dir, err)
 	}
 	if now.Stamp.Ino != mine.Stamp.Ino || now.Stamp.Dev != mine.Stamp.Dev {
-		return fmt.Errorf("workspace: %s is another folder than the one that was opened as a tree\n  next: move that one back, or open this one", t.dir)
+		return advice.Wrap(fmt.Errorf("workspace: %s is another folder than the one that was opened as a tree", t.dir),
+			"move that one back, or open this one")
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -121,10 +122,10 @@ func TestATreeThatWasMovedOrReplacedSaysSo(t *testing.T) {
 			c := checkpoint(t, tree)
 			write(t, filepath.Join(dir, "f"), "after")
 			shell(t, scratch, how)
-			if _, err := tree.Rollback(context.Background(), c, nil); err == nil || !strings.Contains(err.Error(), dir) {
+			if _, err := tree.Rollback(context.Background(), c, nil); err == nil || !strings.Contains(advice.Text(err), dir) {
 				t.Errorf("rollback: %v", err)
 			}
-			if _, err := tree.Checkpoint(context.Background()); err == nil || !strings.Contains(err.Error(), dir) {
+			if _, err := tree.Checkpoint(context.Background()); err == nil || !strings.Contains(advice.Text(err), dir) {
 				t.Errorf("checkpoint: %v", err)
 			}
 			if how == "rm -r tree" {
@@ -304,7 +305,7 @@ func TestATreeThatCannotBeOpenedLosesNothing(t *testing.T) {
 			_ = tree.Close()
 			t.Fatal("it was opened")
 		}
-		if !strings.Contains(err.Error(), filepath.Join(store, "work")) {
+		if !strings.Contains(advice.Text(err), filepath.Join(store, "work")) {
 			t.Errorf("the error does not say where things lie: %v", err)
 		}
 		wantContent(t, side, "precious")

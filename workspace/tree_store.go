@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/filelock"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
@@ -66,7 +67,8 @@ var errStoreLost = errors.New("workspace: the store was removed by somebody else
 
 func (s *treeStore) open(tree string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("workspace: making the store: %w\n  next: name a folder that can be written to as TreeOptions.Store or TempDir", err)
+		return advice.Wrap(fmt.Errorf("workspace: making the store: %w", err),
+			"name a folder that can be written to as TreeOptions.Store or TempDir")
 	}
 	dir, err := realPath(s.dir)
 	if err != nil {
@@ -109,7 +111,8 @@ func (s *treeStore) take(tree string) error {
 		return err
 	}
 	if !locked {
-		return fmt.Errorf("%w: %s is open as a tree elsewhere (%s is locked)\n  next: close it there first", ErrBusy, tree, file.Name())
+		return advice.Wrap(fmt.Errorf("%w: %s is open as a tree elsewhere (%s is locked)", ErrBusy, tree, file.Name()),
+			"close it there first")
 	}
 	mine, err := file.Stat()
 	if err != nil {

@@ -15,13 +15,14 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
 // ErrNoCheckpoints means that a workspace was opened without checkpoints.
-var ErrNoCheckpoints = errors.New("workspace: it has no checkpoints\n  next: open it without NoCheckpoints")
+var ErrNoCheckpoints = advice.Wrap(errors.New("workspace: it has no checkpoints"), "open it without NoCheckpoints")
 
 // A Call is a tool call that may change the files of a workspace.
 type Call struct {

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/objects"
 )
 
@@ -35,14 +36,14 @@ func (w *Workspace) Content(ctx context.Context, hash string) (io.ReadCloser, er
 	}
 	content, err := w.tree.objects.Open(h)
 	if err != nil {
-		return nil, fmt.Errorf("workspace: the content %.12s: %w\n  next: sync, and take the file of that view", hash, err)
+		return nil, advice.Wrap(fmt.Errorf("workspace: the content %.12s: %w", hash, err), "sync, and take the file of that view")
 	}
 	return content, nil
 }
 
 func parseHash(text string) (h objects.Hash, err error) {
 	if n, err := hex.Decode(h[:], []byte(text)[:min(len(text), 2*len(h))]); err != nil || n != len(h) || len(text) != 2*len(h) {
-		return h, fmt.Errorf("workspace: %q is no hash of a content\n  next: take that of a file of the view", text)
+		return h, advice.Wrap(fmt.Errorf("workspace: %q is no hash of a content", text), "take that of a file of the view")
 	}
 	return h, nil
 }
@@ -50,7 +51,7 @@ func parseHash(text string) (h objects.Hash, err error) {
 // ReadText reads the content of a text. It is [ErrNotText] for one that is binary.
 func (w *Workspace) ReadText(ctx context.Context, f VirtualFile) (string, error) {
 	if f.Encoding != UTF8 {
-		return "", fmt.Errorf("%w: %s\n  next: read its Content", ErrNotText, f.Path)
+		return "", advice.Wrap(fmt.Errorf("%w: %s", ErrNotText, f.Path), "read its Content")
 	}
 	content, err := w.Content(ctx, f.Hash)
 	if err != nil {

@@ -22,7 +22,12 @@ type Path struct{ posix string }
 type PathError struct{ Path, Reason string }
 
 func (e *PathError) Error() string {
-	return fmt.Sprintf("workspace: path %q %s\n  next: name a file below the workspace, such as src/main.go", e.Path, e.Reason)
+	return fmt.Sprintf("workspace: path %q %s", e.Path, e.Reason)
+}
+
+// Advice implements [advice.Adviser].
+func (e *PathError) Advice() string {
+	return "name a file below the workspace, such as src/main.go"
 }
 
 // ParsePath makes a path of a text with slashes. Segments that are empty or "." are left out: "./a//b/"

@@ -114,8 +114,12 @@ func (e *ConflictError) Error() string {
 	for _, c := range e.Conflicts {
 		fmt.Fprintf(&b, "\n  %s: %s", safetext.Line(c.Path), safetext.Line(c.Reason))
 	}
-	b.WriteString("\n  next: write to another Dir, choose with Only, or set Force to keep the host's side aside")
 	return b.String()
+}
+
+// Advice implements [advice.Adviser].
+func (e *ConflictError) Advice() string {
+	return "write to another Dir, choose with Only, or set Force to keep the host's side aside"
 }
 
 // Is reports whether target is [ErrConflict].

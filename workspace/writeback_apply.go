@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
@@ -94,7 +95,8 @@ func (p *writeBackPlan) apply(result *WriteBackResult, state *writeBackState) (w
 	err = run.end()
 	p.nameAside(result, run, busy)
 	if err != nil {
-		err = fmt.Errorf("workspace: everything was written back, but what was replaced could not be removed from %s: %w\n  next: the next write-back to the same place tries it again", run.folder, err)
+		err = advice.Wrap(fmt.Errorf("workspace: everything was written back, but what was replaced could not be removed from %s: %w", run.folder, err),
+			"the next write-back to the same place tries it again")
 	}
 	return true, err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/session"
 	"github.com/drover-agents/drover/workspace"
 )
@@ -49,7 +50,7 @@ func ExampleSync() {
 		AllowedHostRoots: []string{host},
 	})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	defer w.Close()
@@ -57,7 +58,7 @@ func ExampleSync() {
 
 	synced, err := workspace.Sync(ctx, s, w)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	fmt.Printf("Synced %d files\n", synced.Count)
@@ -82,18 +83,18 @@ func ExampleModified() {
 		AllowedHostRoots: []string{host},
 	})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	defer w.Close()
 	agentWorks(w.Root())
 	if _, err := workspace.Sync(ctx, s, w); err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	files, _, err := workspace.Modified(s, w)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	for _, f := range files {
@@ -104,7 +105,7 @@ func ExampleModified() {
 	defer os.RemoveAll(state)
 	done, err := w.WriteBack(ctx, &workspace.WriteBackOptions{Dir: filepath.Join(host, "out"), State: state})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	for _, file := range done.Written {
@@ -128,7 +129,7 @@ func ExampleWorkspace_WriteBack() {
 		AllowedHostRoots: []string{host},
 	})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	defer w.Close()
@@ -142,7 +143,7 @@ func ExampleWorkspace_WriteBack() {
 	_ = os.WriteFile(filepath.Join(host, "src/cart.py"), []byte("total = 1\n"), 0o644)
 	opts.DryRun = false
 	_, err = w.WriteBack(ctx, opts)
-	fmt.Println(err)
+	fmt.Println(advice.Text(err))
 	// Output:
 	// 2 would be written: <nil>
 	// workspace: nothing was written back, because the host has changed in 1 places:

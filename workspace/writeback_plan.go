@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
@@ -397,7 +398,8 @@ func (p *writeBackPlan) checkAccess() error {
 				dir = t.above.Dir()
 			}
 			if err := canWrite(dir); err != nil {
-				return fmt.Errorf("workspace: nothing was written back, because the folder %q cannot be written to: %w\n  next: change its permissions, or write to another Dir", dir, err)
+				return advice.Wrap(fmt.Errorf("workspace: nothing was written back, because the folder %q cannot be written to: %w", dir, err),
+					"change its permissions, or write to another Dir")
 			}
 		}
 	}

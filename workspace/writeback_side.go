@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -80,7 +81,8 @@ func (t *target) lookAtFile(rel string) (*side, error) {
 		looked := time.Now()
 		f, e, err := t.root.OpenFile(rel)
 		if err != nil {
-			return nil, fmt.Errorf("workspace: reading %q, to see whether it is what was mounted: %w\n  next: look at its permissions", t.host(rel), err)
+			return nil, advice.Wrap(fmt.Errorf("workspace: reading %q, to see whether it is what was mounted: %w", t.host(rel), err),
+				"look at its permissions")
 		}
 		hash, err = hashOf(f)
 		_ = f.Close()
@@ -100,7 +102,7 @@ func (t *target) lookAtFile(rel string) (*side, error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return nil, fmt.Errorf("workspace: %q is being written to all the time\n  next: end the program that does it", t.host(rel))
+	return nil, advice.Wrap(fmt.Errorf("workspace: %q is being written to all the time", t.host(rel)), "end the program that does it")
 }
 
 func hashOf(r io.Reader) (string, error) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/filelock"
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/workspace/internal/applytree"
@@ -55,7 +56,7 @@ type recordedTarget struct {
 func openWriteBackState(ctx context.Context, dir string, targets []string, dryRun bool) (*writeBackState, error) {
 	dir, err := writeBackFolder(dir)
 	if err != nil {
-		return nil, fmt.Errorf("workspace: the folder for the journal of a write-back: %w\n  next: set State", err)
+		return nil, advice.Wrap(fmt.Errorf("workspace: the folder for the journal of a write-back: %w", err), "set State")
 	}
 	for _, target := range targets {
 		if filetree.Holds(target, dir) || filetree.Holds(dir, target) {
@@ -74,7 +75,8 @@ func openWriteBackState(ctx context.Context, dir string, targets []string, dryRu
 	}
 	if err != nil {
 		s.close()
-		return nil, fmt.Errorf("workspace: the folder for the journal of a write-back: %w\n  next: set State to a folder that can be written to", err)
+		return nil, advice.Wrap(fmt.Errorf("workspace: the folder for the journal of a write-back: %w", err),
+			"set State to a folder that can be written to")
 	}
 	return s, nil
 }
@@ -148,7 +150,8 @@ func (s *writeBackState) recover(dirs []string, dryRun bool) ([]string, error) {
 		case strings.HasPrefix(f.Name(), runPrefix):
 			ended, err := recoverRun(folder, dirs, dryRun)
 			if err != nil {
-				return recovered, fmt.Errorf("workspace: ending the write-back that was cut short, in %s: %w\n  next: nothing is lost; what is not in its place lies there", folder, err)
+				return recovered, advice.Wrap(fmt.Errorf("workspace: ending the write-back that was cut short, in %s: %w", folder, err),
+					"nothing is lost; what is not in its place lies there")
 			}
 			recovered = append(recovered, ended...)
 		case !dryRun && (strings.HasPrefix(f.Name(), newPrefix) || strings.HasPrefix(f.Name(), donePrefix)):

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/workspace"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/workspace"
 )
 
 // harvest is the opposite of plant, with permissions: "0644 content", "0755/" for a folder.
@@ -413,7 +415,7 @@ func TestAWriteBackThatCannotTidyUpSaysWhatItWrote(t *testing.T) {
 		}
 	})
 	done, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: state})
-	if err == nil || !strings.Contains(err.Error(), "everything was written back") || len(done.Written) != 1 {
+	if err == nil || !strings.Contains(advice.Text(err), "everything was written back") || len(done.Written) != 1 {
 		t.Errorf("%+v, %v, want what was written, and an error", done, err)
 	}
 	if got := harvest(t, host)["a"]; got != "0644 2" {

@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestAnOrdinaryUserWritesBackTheSameWay(t *testing.T) {
@@ -32,7 +34,7 @@ func TestAFolderThatCannotBeWrittenToIsNamedAndNothingIsChanged(t *testing.T) {
 	t.Cleanup(func() { _ = os.Chmod(shut, 0o755) })
 	for _, dry := range []bool{true, false} {
 		_, err := w.WriteBack(t.Context(), &workspace.WriteBackOptions{State: t.TempDir(), DryRun: dry})
-		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), shut) {
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(advice.Text(err), shut) {
 			t.Errorf("dry run %t: %v, want an error that names %s", dry, err, shut)
 		}
 	}

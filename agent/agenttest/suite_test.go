@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
@@ -103,7 +104,7 @@ func TestToolChecks_FindFault(t *testing.T) {
 				Calls: func(_ *testing.T, calls []event.ToolCall) agent.Adapter { return c.with(performing(c.way, calls)) },
 			}
 			at := slices.IndexFunc(toolChecks, func(x toolCheck) bool { return x.name == c.check })
-			if err := toolChecks[at].check(t, s); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := toolChecks[at].check(t, s); err == nil || !strings.Contains(advice.Text(err), c.want) {
 				t.Errorf("got %v, want %q in it", err, c.want)
 			}
 		})
@@ -157,7 +158,7 @@ func TestTheSuiteFindsFault(t *testing.T) {
 		t.Run(c.check+": "+c.want, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				err := checkNamed(t, c.check)(t.Context(), c.as(c.adapter), Subject{Patience: 20 * time.Second})
-				if err == nil || !strings.Contains(err.Error(), c.want) {
+				if err == nil || !strings.Contains(advice.Text(err), c.want) {
 					t.Errorf("got %v, want %q in it", err, c.want)
 				}
 				time.Sleep(time.Hour) // for adapters that stay

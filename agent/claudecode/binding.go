@@ -6,12 +6,12 @@ import (
 	"errors"
 	"os"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 )
 
-var errNoHost = errors.New("claudecode: the request has Permissions, but no Host that enforces them\n" +
-	"  next: run it with an agent.Runner, which makes one, or set Request.Host to a gate.Engine")
+var errNoHost = advice.Wrap(errors.New("claudecode: the request has Permissions, but no Host that enforces them"), "run it with an agent.Runner, which makes one, or set Request.Host to a gate.Engine")
 
 // bind puts the host of a request into the options of its run.
 func bind(o *claude.Options, req agent.Request) error {

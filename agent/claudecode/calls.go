@@ -11,6 +11,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
@@ -202,7 +203,7 @@ func denial(err error) string {
 	case errors.Is(err, guard.ErrBudgetExhausted):
 		return "Budget exhausted"
 	}
-	return err.Error()
+	return advice.Text(err)
 }
 
 // askPermission is a permission callback whose question goes through the ledger.
@@ -320,6 +321,6 @@ func plainFields(object json.RawMessage, known ...string) (map[string]json.RawMe
 func refusedCall(id json.RawMessage, why error) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "id": id,
-		"result": map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": why.Error()}}},
+		"result": map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": advice.Text(why)}}},
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
@@ -49,7 +50,7 @@ func TestIn_IsolationIsThatOfTheRun(t *testing.T) {
 			for _, err := range x.adapter.Run(inTime(t), agent.Request{Prompt: "go"}) {
 				failed = errors.Join(failed, err)
 			}
-			if failed == nil || strings.Contains(failed.Error(), "LD_PRELOAD") != x.wants {
+			if failed == nil || strings.Contains(advice.Text(failed), "LD_PRELOAD") != x.wants {
 				t.Errorf("the run ended with %v", failed)
 			}
 		})
@@ -76,7 +77,7 @@ func TestClose_ReturnsTheFailedCleanupOfARun(t *testing.T) {
 			}
 		}
 	}
-	if err := adapter.Close(); done.Result != "Fine." || err == nil || !strings.Contains(err.Error(), "isolation: removing the private home") {
+	if err := adapter.Close(); done.Result != "Fine." || err == nil || !strings.Contains(advice.Text(err), "isolation: removing the private home") {
 		t.Errorf("the run ended with %q, and Close returns %v", done.Result, err)
 	}
 	if err := adapter.Close(); err != nil {
@@ -95,7 +96,7 @@ func TestStart_LimitOfTheCellIsTheError(t *testing.T) {
 	for _, err := range claudecode.New(cli.Options(claudetest.NewModel(t))).Run(inTime(t), agent.Request{Prompt: "go"}) {
 		failed = errors.Join(failed, err)
 	}
-	if _, ok := errors.AsType[*isolation.BreachError](failed); !ok || !strings.Contains(failed.Error(), program) || !strings.Contains(failed.Error(), "chmod ug-s") {
+	if _, ok := errors.AsType[*isolation.BreachError](failed); !ok || !strings.Contains(advice.Text(failed), program) || !strings.Contains(advice.Text(failed), "chmod ug-s") {
 		t.Errorf("the run failed with %v, want the breach that names %s", failed, program)
 	}
 }

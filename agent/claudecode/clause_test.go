@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
@@ -44,7 +45,7 @@ func TestCLAUDE002_WithoutACLIItCanBeRegisteredButNotRun(t *testing.T) {
 		t.Errorf("readiness is %+v, want missing with the path and the way to fix it", ready)
 	}
 	err = refused(t, a, agent.Request{Prompt: "go"})
-	if !errors.Is(err, agent.ErrUnavailable) || !errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(err.Error(), "next: npm install") {
+	if !errors.Is(err, agent.ErrUnavailable) || !errors.Is(err, claude.ErrCLINotFound) || !strings.Contains(advice.Text(err), "next: npm install") {
 		t.Errorf("Run gives %v, want ErrUnavailable and ErrCLINotFound", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
@@ -73,8 +74,8 @@ func FromConfig(c Config) (*Adapter, error) {
 		return nil, errors.Join(b.errs...)
 	}
 	b.base.Model = cmp.Or(b.base.Model, claudecell.DefaultModel)
-	if reason := unheeded(&b.base); reason != "" {
-		return nil, fmt.Errorf("claudecode: Config.Base: %s", reason)
+	if err := unheeded(&b.base); err != nil {
+		return nil, fmt.Errorf("claudecode: Config.Base: %w", err)
 	}
 	if err := b.base.Validate(); err != nil {
 		return nil, fmt.Errorf("claudecode: Config: %w", err)
@@ -93,8 +94,8 @@ type build struct {
 }
 
 // refuse adds what is wrong with a field.
-func (b *build) refuse(field, format string, args ...any) {
-	b.errs = append(b.errs, fmt.Errorf("claudecode: Config.%s: %s", field, fmt.Sprintf(format, args...)))
+func (b *build) refuse(field string, err error) {
+	b.errs = append(b.errs, fmt.Errorf("claudecode: Config.%s: %w", field, err))
 }
 
 func (b *build) client() {
@@ -104,9 +105,9 @@ func (b *build) client() {
 	}
 	switch {
 	case !slices.Contains(modes, c.PermissionMode):
-		b.refuse("PermissionMode", "%q is not one of %s", c.PermissionMode, words(modes[1:]))
+		b.refuse("PermissionMode", fmt.Errorf("%q is not one of %s", c.PermissionMode, words(modes[1:])))
 	case c.PermissionMode != "" && o.PermissionMode != "" && o.PermissionMode != c.PermissionMode:
-		b.refuse("PermissionMode", "%s differs from %s in Base\n  next: set one of them", c.PermissionMode, o.PermissionMode)
+		b.refuse("PermissionMode", advice.Wrap(fmt.Errorf("%s differs from %s in Base", c.PermissionMode, o.PermissionMode), "set one of them"))
 	default:
 		o.PermissionMode = cmp.Or(c.PermissionMode, o.PermissionMode, claude.ModeBypassPermissions)
 	}
@@ -131,9 +132,9 @@ func (b *build) sources() {
 		switch source {
 		case "user":
 		case "project", "local":
-			b.refuse("SettingSources", "%s settings are in the workspace, where the agent can write them\n  next: put them into Base.Settings", source)
+			b.refuse("SettingSources", advice.Wrap(fmt.Errorf("%s settings are in the workspace, where the agent can write them", source), "put them into Base.Settings"))
 		default:
-			b.refuse("SettingSources", "%q is not one of user, project, local", source)
+			b.refuse("SettingSources", fmt.Errorf("%q is not one of user, project, local", source))
 		}
 	}
 	switch {
@@ -158,7 +159,7 @@ func (b *build) isolate() {
 		return
 	}
 	if b.base.Spawner != nil && c.Isolation == nil {
-		b.refuse("Isolation", "is needed for Sandbox, Env and MaxTokens where Base has a Spawner, which isolates the CLI in its own way\n  next: leave the Spawner out, or put variables into Base.Env")
+		b.refuse("Isolation", advice.Wrap(errors.New("is needed for Sandbox, Env and MaxTokens where Base has a Spawner, which isolates the CLI in its own way"), "leave the Spawner out, or put variables into Base.Env"))
 		return
 	}
 	own := orZero(c.Isolation)
@@ -166,34 +167,33 @@ func (b *build) isolate() {
 	switch {
 	case c.Sandbox == nil:
 	case own.Sandbox != nil || own.Network != nil:
-		b.refuse("Sandbox", "Isolation has a Sandbox or Network of its own\n  next: set one of them")
+		b.refuse("Sandbox", advice.Wrap(errors.New("Isolation has a Sandbox or Network of its own"), "set one of them"))
 	default:
 		var err error
 		if own.Sandbox, own.Network, err = claudecell.FromSettings(*c.Sandbox); err != nil {
-			b.refuse("Sandbox", "%v", err)
+			b.refuse("Sandbox", err)
 		}
 	}
 	if len(env) > 0 {
 		maps.Copy(env, own.Env)
 		own.Env = env
 		if err := claudecell.ValidateEnv(env); err != nil {
-			b.refuse("Env", "%v", err)
+			b.refuse("Env", err)
 		}
 	}
 }
 
 // errOutputEnds is why ContinueAfterOutput is refused.
-var errOutputEnds = errors.New("the CLI ends the turn with the structured answer, and ignores hooks that say otherwise\n" +
-	"  next: leave it out; to have an answer refused before it counts, use drover.Options.Completion or agent.Hooks.Answering")
+var errOutputEnds = advice.Wrap(errors.New("the CLI ends the turn with the structured answer, and ignores hooks that say otherwise"), "leave it out; to have an answer refused before it counts, use drover.Options.Completion or agent.Hooks.Answering")
 
 // refused reports fields that the CLI cannot honour, those of the model together.
 func (b *build) refused() {
 	c := b.config
 	if c.ContinueAfterOutput {
-		b.refuse("ContinueAfterOutput", "%v", errOutputEnds)
+		b.refuse("ContinueAfterOutput", errOutputEnds)
 	}
 	if c.MaxTokens < 0 {
-		b.refuse("MaxTokens", "%d is below zero\n  next: leave it out for the CLI's own bound", c.MaxTokens)
+		b.refuse("MaxTokens", advice.Wrap(fmt.Errorf("%d is below zero", c.MaxTokens), "leave it out for the CLI's own bound"))
 	}
 	given := map[string]bool{
 		"FrequencyPenalty": c.FrequencyPenalty != nil, "PresencePenalty": c.PresencePenalty != nil, "Seed": c.Seed != nil,
@@ -202,7 +202,7 @@ func (b *build) refused() {
 	maps.DeleteFunc(given, func(_ string, isGiven bool) bool { return !isGiven })
 	if len(given) > 0 {
 		names := strings.Join(slices.Sorted(maps.Keys(given)), ", ")
-		b.errs = append(b.errs, fmt.Errorf("claudecode: Config: the CLI has no way to pass these on: %s\n  next: leave them out", names))
+		b.errs = append(b.errs, advice.Wrap(fmt.Errorf("claudecode: Config: the CLI has no way to pass these on: %s", names), "leave them out"))
 	}
 }
 

@@ -5,6 +5,7 @@ package claudecode_test
 import (
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
@@ -22,7 +23,7 @@ func newReviewer(base *claude.Options) (*claudecode.Adapter, error) {
 func ExampleFromConfig() {
 	reviewer, err := newReviewer(nil)
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	fmt.Println(reviewer.Agent())
@@ -34,7 +35,7 @@ func ExampleFromConfig_refused() {
 	_, err := claudecode.FromConfig(claudecode.Config{
 		SettingSources: []string{"project"}, Seed: new(int64(7)), Stop: []string{"END"},
 	})
-	fmt.Println(err)
+	fmt.Println(advice.Text(err))
 	// Output:
 	// claudecode: Config.SettingSources: project settings are in the workspace, where the agent can write them
 	//   next: put them into Base.Settings

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
@@ -140,7 +141,7 @@ func wantRefused(t *testing.T, c claudecode.Config, wants ...string) {
 	t.Helper()
 	_, err := claudecode.FromConfig(c)
 	for _, want := range wants {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("the error is %v, want it to say %q", err, want)
 		}
 	}

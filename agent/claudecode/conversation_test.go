@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
@@ -204,7 +205,7 @@ func TestCloseEndsAConversationInTheMiddleOfAPrompt(t *testing.T) {
 				t.Error(err)
 			}
 			for _, err := range c.Send(inTime(t), "still there?") {
-				if err == nil || !strings.Contains(err.Error(), "closed") {
+				if err == nil || !strings.Contains(advice.Text(err), "closed") {
 					t.Errorf("a prompt after the end gives %v", err)
 				}
 			}
@@ -328,7 +329,7 @@ func TestWhatHappensBetweenPromptsDoesNotConfuseTheNext(t *testing.T) {
 func TestAnEmptyPromptIsRefused(t *testing.T) {
 	for prompt, want := range map[string]string{" \n": "is empty", "a\xffb": "is not UTF-8: byte 1 is 0xff", "ab\x00c": "has a NUL byte at byte 2"} {
 		for _, err := range claudecode.New(nil).Run(t.Context(), agent.Request{Prompt: prompt}) {
-			if err == nil || !strings.Contains(err.Error(), "Request.Prompt: "+want) {
+			if err == nil || !strings.Contains(advice.Text(err), "Request.Prompt: "+want) {
 				t.Errorf("%q: got %v", prompt, err)
 			}
 		}

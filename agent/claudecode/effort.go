@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/gateway"
 )
@@ -46,17 +47,17 @@ func Efforts(model string) []claude.Effort {
 }
 
 // unheeded is why the CLI would not pass on how hard the model shall work, where that is known before it
-// is started, or "".
-func unheeded(o *claude.Options) string {
+// is started, or nil.
+func unheeded(o *claude.Options) error {
 	switch {
 	case o.Model == "":
-		return ""
+		return nil
 	case o.Effort != "" && !slices.Contains(Efforts(o.Model), o.Effort):
-		return fmt.Sprintf("the CLI does not ask the model %s for the effort %q\n  next: %s", o.Model, o.Effort, effortAdvice(o.Model))
+		return advice.Wrap(fmt.Errorf("the CLI does not ask the model %s for the effort %q", o.Model, o.Effort), "%s", effortAdvice(o.Model))
 	case thinksNot(o) && slices.Contains(alwaysThinking, gateway.CanonicalModel(o.Model)):
-		return fmt.Sprintf("the CLI does not switch off the thinking of the model %s\n  next: choose an effort, such as low, or another model", o.Model)
+		return advice.Wrap(fmt.Errorf("the CLI does not switch off the thinking of the model %s", o.Model), "choose an effort, such as low, or another model")
 	}
-	return ""
+	return nil
 }
 
 // settleEffort sets the effort of a [Config] where nothing names one, and refuses an effort that the model does not take.
@@ -65,13 +66,13 @@ func (a *Adapter) settleEffort(o *claude.Options, asked string) error {
 	if a.highEffort && asked == "" && o.Effort == "" && o.Thinking == nil && slices.Contains(Efforts(o.Model), claude.EffortHigh) {
 		o.Effort = claude.EffortHigh
 	}
-	switch reason := unheeded(o); {
-	case reason == "":
+	switch err := unheeded(o); {
+	case err == nil:
 		return nil
 	case asked == "":
-		return refusal("Model", "%s", reason)
+		return refusal("Model", "%w", err)
 	default:
-		return refusal("Effort", "%s", reason)
+		return refusal("Effort", "%w", err)
 	}
 }
 
@@ -90,9 +91,10 @@ func effortAdvice(model string) string {
 func thinksNot(o *claude.Options) bool { return o.Thinking != nil && o.Thinking.Disabled }
 
 // An unheededError says that the model was not asked for what the options say.
-type unheededError struct{ text string }
+type unheededError struct{ cause error }
 
-func (e *unheededError) Error() string { return "claudecode: " + e.text }
+func (e *unheededError) Error() string { return "claudecode: " + e.cause.Error() }
+func (e *unheededError) Unwrap() error { return e.cause }
 
 // A pledge is what the first call of a run to its model has to ask for. Later calls may differ with good
 // reason: a skill may have an effort of its own, an overloaded model another one in its place.
@@ -121,25 +123,25 @@ func (p *pledge) inspect(a gateway.Ask) error {
 	if p.kept.Load() || a.Agent != gateway.MainAgent || a.Tools == 0 && !p.toolless {
 		return nil
 	}
-	if text := p.broken(a); text != "" {
-		return &unheededError{text}
+	if err := p.broken(a); err != nil {
+		return &unheededError{err}
 	}
 	p.kept.Store(true)
 	return nil
 }
 
-// broken is how a call differs from what was pledged, or "".
-func (p *pledge) broken(a gateway.Ask) string {
+// broken is how a call differs from what was pledged, or nil.
+func (p *pledge) broken(a gateway.Ask) error {
 	o := p.options
 	switch {
 	case p.model != "" && p.model != a.Model:
-		return fmt.Sprintf("Model: the CLI asks %s in place of %s\n  next: name that one, or one that is still in service", a.Model, o.Model)
+		return advice.Wrap(fmt.Errorf("Model: the CLI asks %s in place of %s", a.Model, o.Model), "name that one, or one that is still in service")
 	case o.Effort != "" && a.Effort != string(o.Effort):
-		return fmt.Sprintf("Effort: the CLI asks the model %s for the effort %q, not %q\n  next: %s", a.Model, a.Effort, o.Effort, effortAdvice(a.Model))
+		return advice.Wrap(fmt.Errorf("Effort: the CLI asks the model %s for the effort %q, not %q", a.Model, a.Effort, o.Effort), "%s", effortAdvice(a.Model))
 	case thinksNot(o) && a.Thinking != "disabled" && (a.Thinking != "" || a.Effort != ""): // a model without either does not think
-		return fmt.Sprintf("Thinking: the CLI does not switch off the thinking of the model %s\n  next: choose an effort, such as low, or another model", a.Model)
+		return advice.Wrap(fmt.Errorf("Thinking: the CLI does not switch off the thinking of the model %s", a.Model), "choose an effort, such as low, or another model")
 	case p.maxTokens > 0 && a.MaxTokens != p.maxTokens:
-		return fmt.Sprintf("MaxTokens: the CLI asks the model %s for at most %d tokens, not %d\n  next: ask for no more than the model gives", a.Model, a.MaxTokens, p.maxTokens)
+		return advice.Wrap(fmt.Errorf("MaxTokens: the CLI asks the model %s for at most %d tokens, not %d", a.Model, a.MaxTokens, p.maxTokens), "ask for no more than the model gives")
 	}
-	return ""
+	return nil
 }

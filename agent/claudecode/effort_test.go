@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
@@ -183,7 +184,7 @@ func TestEffortsThatAModelDoesNotTakeAreRefusedByName(t *testing.T) {
 		t.Run(test.model+" "+test.effort, func(t *testing.T) {
 			err := claudecode.RefusedEffort(test.model, test.effort)
 			for _, want := range test.want {
-				if err == nil || !strings.Contains(err.Error(), want) {
+				if err == nil || !strings.Contains(advice.Text(err), want) {
 					t.Errorf("the error is %v, want it to say %s", err, want)
 				}
 			}

@@ -5,6 +5,7 @@ package claudecode
 import (
 	"slices"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/event"
 )
@@ -28,7 +29,7 @@ func (e *ending) fail(code string, cause error) {
 	e.dropError()
 	failure := e.last
 	failure.Kind = event.KindError
-	failure.Payload = event.Error{Code: code, Message: cause.Error(), Cause: cause}
+	failure.Payload = event.Error{Code: code, Message: cause.Error(), Next: advice.Of(cause), Cause: cause}
 	e.before = append(e.before, failure)
 	e.done.Status, e.done.Result, e.done.Cause = event.DoneError, cause.Error(), cause
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/guard"
@@ -21,7 +22,7 @@ var _ agent.Executor = (*Adapter)(nil)
 // It is refused where a Spawner of the caller isolates the CLI: the protection of that Spawner is unknown.
 func (a *Adapter) Exec(ctx context.Context, req agent.Request, argv []string) (guard.Executed, error) {
 	if a.isolation == nil && a.base.Spawner != nil {
-		return guard.Executed{}, errors.New("claudecode: a command cannot be run in the isolation of a Spawner\n  next: give the evaluation a function of its own that runs commands")
+		return guard.Executed{}, advice.Wrap(errors.New("claudecode: a command cannot be run in the isolation of a Spawner"), "give the evaluation a function of its own that runs commands")
 	}
 	dir, err := workDir(req)
 	if err != nil {

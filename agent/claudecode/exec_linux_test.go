@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
@@ -42,7 +43,7 @@ func TestACommandRunsWhereTheAgentWorks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			done, err := claudecode.New(c.base).Exec(t.Context(), c.req, []string{"sh", "-c", "pwd -P; id -u; echo x > seen"})
 			if c.want == "" {
-				if err == nil || !strings.Contains(err.Error(), "next:") {
+				if err == nil || !strings.Contains(advice.Text(err), "next:") {
 					t.Errorf("got %v, want a refusal", err)
 				}
 				return

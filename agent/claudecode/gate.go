@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -98,8 +99,7 @@ func bindGate(opts *claude.Options, g gated) error {
 	return nil
 }
 
-var errStrangeGate = errors.New("claudecode: the gate does not know the tools of Claude Code, so that it cannot judge them\n" +
-	"  next: give gate.New gate.KnowsAgent(catalogue.Tools()), of agent/claudecode/catalogue")
+var errStrangeGate = advice.Wrap(errors.New("claudecode: the gate does not know the tools of Claude Code, so that it cannot judge them"), "give gate.New gate.KnowsAgent(catalogue.Tools()), of agent/claudecode/catalogue")
 
 // inCallContext lets the gate know what a hook knows of a call. The server is named by the call.
 func inCallContext(about gate.CallContext, h claude.Hook) claude.Hook {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
@@ -333,7 +334,7 @@ func TestBindGate_NeedsTheCatalogue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts := new(claude.Options)
 			err := claudecode.BindGate(opts, gate.NewEngine(gate.Must(known, gate.Default(event.Allow)), nil))
-			if err == nil || !strings.Contains(err.Error(), "gate.KnowsAgent(catalogue.Tools())") || opts.Hooks != nil {
+			if err == nil || !strings.Contains(advice.Text(err), "gate.KnowsAgent(catalogue.Tools())") || opts.Hooks != nil {
 				t.Errorf("got %v, with %d hooks", err, len(opts.Hooks))
 			}
 		})

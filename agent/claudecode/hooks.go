@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -102,7 +103,7 @@ func safely[T any](h *hooked, name string, call func() (T, error)) (answer T, er
 			h.log.Error("Hook error", "hook", name, "error", err, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 		if err != nil {
-			h.tell(event.Error{Code: codeHook, Message: "the hook " + name + " failed: " + err.Error(), Recoverable: true, Cause: err})
+			h.tell(event.Error{Code: codeHook, Message: "the hook " + name + " failed: " + err.Error(), Next: advice.Of(err), Recoverable: true, Cause: err})
 		}
 	}()
 	return call()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -162,7 +163,7 @@ func (n *normaliser) event(at place, payload event.Payload) event.Event {
 
 // failed tells of something that went wrong while the run goes on.
 func (n *normaliser) failed(at place, code, message string, cause error) {
-	n.tell(at, event.Error{Code: code, Message: message, Recoverable: true, Cause: cause})
+	n.tell(at, event.Error{Code: code, Message: message, Next: advice.Of(cause), Recoverable: true, Cause: cause})
 }
 
 // placeOf is where a message of the main agent, or of the subagent that a call runs, belongs. A

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
@@ -21,13 +22,19 @@ import (
 
 // A refusal is the error for a request that Claude Code cannot honour.
 func refusal(field, format string, args ...any) error {
-	return &requestError{field, fmt.Sprintf(format, args...)}
+	return &requestError{field, fmt.Errorf(format, args...)}
 }
 
 // A requestError is about a field of a request whose value cannot be honoured.
-type requestError struct{ field, reason string }
+type requestError struct {
+	field string
+	cause error
+}
 
-func (e *requestError) Error() string { return "claudecode: Request." + e.field + ": " + e.reason }
+func (e *requestError) Error() string {
+	return "claudecode: Request." + e.field + ": " + e.cause.Error()
+}
+func (e *requestError) Unwrap() error { return e.cause }
 
 // overlay lays a request over options, which are a copy of the base: whatever they point to belongs to
 // other runs too and is replaced, never changed.
@@ -37,7 +44,7 @@ func overlay(o *claude.Options, req agent.Request) error {
 	o.MaxTurns = cmp.Or(req.MaxTurns, o.MaxTurns)
 	if b := req.Budget; b != nil {
 		if err := b.Validate(); err != nil {
-			return refusal("Budget", "%v", err)
+			return refusal("Budget", "%w", err)
 		}
 		if b.MaxCostUSD != 0 {
 			o.MaxBudgetUSD = new(b.MaxCostUSD)
@@ -60,9 +67,9 @@ func overlayServers(o *claude.Options, servers map[string]agent.Server) error {
 	for name, s := range servers {
 		switch _, taken := all[name]; {
 		case taken:
-			errs = append(errs, refusal("Servers", "the adapter has a server %q of its own\n  next: choose another key", name))
+			errs = append(errs, advice.Wrap(refusal("Servers", "the adapter has a server %q of its own", name), "choose another key"))
 		case (len(s.Command) == 0) == (s.URL == ""):
-			errs = append(errs, refusal("Servers", "%q has neither a command nor a URL, or both\n  next: give one of them", name))
+			errs = append(errs, advice.Wrap(refusal("Servers", "%q has neither a command nor a URL, or both", name), "give one of them"))
 		case s.URL != "":
 			set(&all, name, claude.MCPServer(claude.MCPHTTP{URL: s.URL, Headers: s.Headers, Timeout: s.Timeout}))
 		default:
@@ -107,7 +114,8 @@ func appended(to claude.SystemPrompt, text string) (claude.SystemPrompt, error) 
 	case *claude.TextPrompt:
 		return appended(*p, text)
 	}
-	return to, refusal("AppendSystemPrompt", "nothing can be added to the file that is the base's system prompt\n  next: read the file and pass it as claude.SystemText")
+	return to, advice.Wrap(refusal("AppendSystemPrompt", "nothing can be added to the file that is the base's system prompt"),
+		"read the file and pass it as claude.SystemText")
 }
 
 func paragraphs(texts ...string) string {
@@ -150,13 +158,14 @@ func overlayEffort(o *claude.Options, word string) error {
 	o.Effort = effort
 	if o.SettingsFile != "" {
 		if word == ultracode {
-			return refusal("Effort", "ultracode needs a setting, which cannot be added to a SettingsFile\n  next: read the file and pass it as Settings")
+			return advice.Wrap(refusal("Effort", "ultracode needs a setting, which cannot be added to a SettingsFile"),
+				"read the file and pass it as Settings")
 		}
 		return nil
 	}
 	settings, err := withSetting(o.Settings, ultracode, word == ultracode)
 	if err != nil {
-		return refusal("Effort", "Settings of the base: %v", err)
+		return refusal("Effort", "Settings of the base: %w", err)
 	}
 	o.Settings = settings
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -128,7 +129,7 @@ func TestCLAUDE006_EveryFieldOfARequestIsMappedOrRefused(t *testing.T) {
 			reflect.ValueOf(&req).Elem().FieldByIndex(structField.Index).Set(reflect.ValueOf(field.value))
 			r, err := New(base).newRun(t.Context(), req)
 			if err != nil {
-				if !strings.HasPrefix(err.Error(), field.changes) {
+				if !strings.HasPrefix(advice.Text(err), field.changes) {
 					t.Errorf("refused with %v, want %q", err, field.changes)
 				}
 				return
@@ -350,7 +351,7 @@ func TestARequestThatCannotBeHonouredIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x.req.Prompt = "go"
 			_, err := New(&x.base).newRun(t.Context(), x.req)
-			if err == nil || !strings.Contains(err.Error(), x.want) {
+			if err == nil || !strings.Contains(advice.Text(err), x.want) {
 				t.Errorf("got %v, want an error with %q", err, x.want)
 			}
 		})
@@ -374,7 +375,7 @@ func TestServers_OfARequest(t *testing.T) {
 			o := *base
 			err := overlay(&o, agent.Request{Settings: agent.Settings{Servers: x.servers}})
 			if x.refused != "" {
-				if err == nil || !strings.Contains(err.Error(), x.refused) {
+				if err == nil || !strings.Contains(advice.Text(err), x.refused) {
 					t.Errorf("got %v, want %q", err, x.refused)
 				}
 				return

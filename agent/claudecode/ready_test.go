@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
@@ -158,7 +159,7 @@ func TestATooOldCLIIsNotRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := refused(t, newAdapter(t, base), agent.Request{Prompt: "go"})
-			if !errors.Is(err, agent.ErrUnavailable) || !errors.Is(err, claude.ErrTooOld) || !strings.Contains(err.Error(), "next: npm install") {
+			if !errors.Is(err, agent.ErrUnavailable) || !errors.Is(err, claude.ErrTooOld) || !strings.Contains(advice.Text(err), "next: npm install") {
 				t.Errorf("Run gives %v, want ErrUnavailable with the way to fix it", err)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 )
@@ -28,10 +29,10 @@ func (r *run) Reset(ctx context.Context) error {
 	}
 	defer r.speaking.Unlock()
 	if err := r.clearable(ctx); err != nil {
-		return fmt.Errorf("claudecode: the conversation cannot be reset: %w\n  next: close it and open another one", err)
+		return advice.Wrap(fmt.Errorf("claudecode: the conversation cannot be reset: %w", err), "close it and open another one")
 	}
 	if err := r.clear(ctx); err != nil {
-		r.broken = fmt.Errorf("claudecode: the conversation was not reset: %w\n  next: close it and open another one", err)
+		r.broken = advice.Wrap(fmt.Errorf("claudecode: the conversation was not reset: %w", err), "close it and open another one")
 		return r.broken
 	}
 	return nil

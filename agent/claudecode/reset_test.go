@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -132,7 +133,7 @@ func TestAResetIsRefusedWhereSomethingWouldBeLeft(t *testing.T) {
 		base.PermissionMode = claude.ModeBypassPermissions
 		c := open(t, newAdapter(t, base), agent.Request{}).(agent.Resetter)
 		record(t, c.Send(inTime(t), "go"))
-		if err := c.Reset(inTime(t)); err == nil || !strings.Contains(err.Error(), "background") {
+		if err := c.Reset(inTime(t)); err == nil || !strings.Contains(advice.Text(err), "background") {
 			t.Errorf("the reset gives %v", err)
 		}
 		if done := record(t, c.Send(inTime(t), "go on")).done(t); done.Status != event.DoneSuccess {
@@ -148,7 +149,7 @@ func TestAResetIsRefusedWhereSomethingWouldBeLeft(t *testing.T) {
 		}
 		c := open(t, newAdapter(t, base), agent.Request{}).(agent.Resetter)
 		record(t, c.Send(inTime(t), "go"))
-		if err := c.Reset(inTime(t)); err == nil || !strings.Contains(err.Error(), "permission rules") {
+		if err := c.Reset(inTime(t)); err == nil || !strings.Contains(advice.Text(err), "permission rules") {
 			t.Errorf("the reset gives %v", err)
 		}
 	})

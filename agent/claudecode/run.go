@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -144,7 +145,7 @@ func (r *run) awaitStart(ctx context.Context) error {
 
 func checkPrompt(prompt string) error {
 	if strings.TrimSpace(prompt) == "" {
-		return refusal("Prompt", "is empty\n  next: say what the agent shall do")
+		return advice.Wrap(refusal("Prompt", "is empty"), "say what the agent shall do")
 	}
 	if problem := safetext.PromptProblem(prompt); problem != "" {
 		return refusal("Prompt", "%s", problem)
@@ -171,7 +172,7 @@ func (r *run) Send(ctx context.Context, prompt string) iter.Seq2[event.Event, er
 	}
 }
 
-var errClosed = errors.New("claudecode: the conversation is closed\n  next: open another one; with the last ResumeToken as Request.Resume it goes on")
+var errClosed = advice.Wrap(errors.New("claudecode: the conversation is closed"), "open another one; with the last ResumeToken as Request.Resume it goes on")
 
 // occupy takes the only place there is for a prompt.
 func (r *run) occupy() error {
@@ -259,10 +260,8 @@ func (r *run) tellLate(yield yieldFunc) (goOn bool) {
 }
 
 var (
-	errGone = errors.New("claudecode: the CLI has ended; the conversation can go on only in another one\n" +
-		"  next: open one with the last ResumeToken as Request.Resume")
-	errRestless = errors.New("claudecode: interrupted turn did not finish in time\n" +
-		"  next: close the conversation, and open another one with the last ResumeToken as Request.Resume")
+	errGone     = advice.Wrap(errors.New("claudecode: the CLI has ended; the conversation can go on only in another one"), "open one with the last ResumeToken as Request.Resume")
+	errRestless = advice.Wrap(errors.New("claudecode: interrupted turn did not finish in time"), "close the conversation, and open another one with the last ResumeToken as Request.Resume")
 )
 
 // gone is the error for a prompt to a CLI that has ended, for a reason that may be nil. One that refused to start would

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -66,7 +67,7 @@ func TestToSDKTools(t *testing.T) {
 			if diff := cmp.Diff(c.want, sdkNames(got)); diff != "" {
 				t.Errorf("names (-want +got):\n%s", diff)
 			}
-			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(advice.Text(err), c.err)) {
 				t.Errorf("error %v, want %q", err, c.err)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
@@ -28,7 +29,8 @@ func skillRule(skills []agent.Skill) []string {
 // checkSkills refuses skills that have no place.
 func (a *Adapter) checkSkills(skills []agent.Skill) error {
 	if len(skills) > 0 && a.isolation == nil && a.base.Spawner != nil {
-		return refusal("Skills", "the CLI is started by a Spawner of the caller's, whose home is not ours to write to\n  next: put the skills there before the run, or leave the Spawner out")
+		return advice.Wrap(refusal("Skills", "the CLI is started by a Spawner of the caller's, whose home is not ours to write to"),
+			"put the skills there before the run, or leave the Spawner out")
 	}
 	seen := map[string]bool{}
 	for _, s := range skills {
@@ -36,7 +38,7 @@ func (a *Adapter) checkSkills(skills []agent.Skill) error {
 		case name == "" || name == "." || filepath.Base(name) != name || !filepath.IsLocal(name):
 			return refusal("Skills", "%q is no name of a folder", name)
 		case seen[name]:
-			return refusal("Skills", "there are two skills %q\n  next: rename one of them", name)
+			return advice.Wrap(refusal("Skills", "there are two skills %q", name), "rename one of them")
 		default:
 			seen[name] = true
 		}
@@ -113,7 +115,8 @@ func (r *run) AddSkills(ctx context.Context, skills []agent.Skill) error {
 	}
 	for _, s := range skills {
 		if !slices.ContainsFunc(known, func(c claude.SlashCommand) bool { return c.Name == s.Name() }) {
-			return fmt.Errorf("claudecode: the CLI does not take the skill %s\n  next: see that its SKILL.md has a name and a description", s.Name())
+			return advice.Wrap(fmt.Errorf("claudecode: the CLI does not take the skill %s", s.Name()),
+				"see that its SKILL.md has a name and a description")
 		}
 	}
 	return nil

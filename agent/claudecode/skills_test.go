@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
@@ -114,7 +115,7 @@ func TestSkillsAreAddedInTheMidstOfATurn(t *testing.T) {
 		if err := talk.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := talk.(agent.Learner).AddSkills(inTime(t), []agent.Skill{skillOf(t, "late")}); err == nil || !strings.Contains(err.Error(), "closed") {
+		if err := talk.(agent.Learner).AddSkills(inTime(t), []agent.Skill{skillOf(t, "late")}); err == nil || !strings.Contains(advice.Text(err), "closed") {
 			t.Errorf("a conversation that is closed learns: %v", err)
 		}
 	})
@@ -143,7 +144,7 @@ func TestSkillsAreNotWrittenOutOfTheHome(t *testing.T) {
 	if !model.SawText("LINKED") {
 		t.Fatal("the command did not make the link")
 	}
-	if learned == nil || !strings.Contains(learned.Error(), "escapes") {
+	if learned == nil || !strings.Contains(advice.Text(learned), "escapes") {
 		t.Errorf("adding the skill gives %v, want an error about the link", learned)
 	}
 	if left, _ := os.ReadDir(outside); len(left) > 0 {
@@ -164,7 +165,7 @@ func TestSkillsNeedAHomeOfOurs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x.req.Prompt = "go"
-			if err := refused(t, claudecode.New(x.base), x.req); err == nil || !strings.Contains(err.Error(), x.want) {
+			if err := refused(t, claudecode.New(x.base), x.req); err == nil || !strings.Contains(advice.Text(err), x.want) {
 				t.Errorf("got %v, want an error with %q", err, x.want)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -201,7 +202,7 @@ func (t *turn) finish(ctx context.Context, e *ending, answer *claude.ResultMessa
 		if ctx.Err() != nil { // nothing but the done is told then
 			e.done.Reason = strings.TrimPrefix(e.done.Reason+"; "+err.Error(), "; ")
 		}
-		t.asides.tell(event.Error{Code: codeNotKept, Recoverable: true, Cause: err, Message: err.Error()})
+		t.asides.tell(event.Error{Code: codeNotKept, Recoverable: true, Cause: err, Message: err.Error(), Next: advice.Of(err)})
 	}
 	t.session.resumed = e.done.ResumeToken
 	// Nothing but the end is told of a run that was stopped.
@@ -224,8 +225,7 @@ const codeUnproven = "UNPROVEN_RESULT"
 // answerWait bounds the wait for the gateway to report a call whose answer the CLI has read already.
 const answerWait = 2 * time.Second
 
-var errUnproven = errors.New("claudecode: the CLI reports an answer, and no answer of the model came to its end: " +
-	"the result is not the model's\n  next: look at the events of the model calls, and at the commands that ran before")
+var errUnproven = advice.Wrap(errors.New("claudecode: the CLI reports an answer, and no answer of the model came to its end: the result is not the model's"), "look at the events of the model calls, and at the commands that ran before")
 
 // unproven is an error if the CLI reports an answer of the model where the gateway saw none: every model call
 // of the turn failed, or asked for tools. Commands of the CLI, structured answers and deferred calls
@@ -272,7 +272,8 @@ func (t *turn) notKept(ctx context.Context, token string) error {
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
-	return fmt.Errorf("the conversation could not be stored, so it cannot be continued: %w\n  next: make room where conversations are stored; the answer is not affected", err)
+	return advice.Wrap(fmt.Errorf("the conversation could not be stored, so it cannot be continued: %w", err),
+		"make room where conversations are stored; the answer is not affected")
 }
 
 // count adds what the gateway has counted since the last turn.

@@ -11,11 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 )
 
-var errAdapterClosed = errors.New("claudecode: the adapter is closed\n  next: make another one with New")
+var errAdapterClosed = advice.Wrap(errors.New("claudecode: the adapter is closed"), "make another one with New")
 
 // waiting are runs that have started and wait for their request.
 type waiting struct {
@@ -37,10 +38,10 @@ type waiting struct {
 func (a *Adapter) Warm(ctx context.Context, req agent.Request) error {
 	req = frozen(req)
 	if !same(reflect.ValueOf(req), reflect.ValueOf(req)) {
-		return errors.New("claudecode: Warm: request is not comparable\n  next: remove Transcript, make Host a pointer")
+		return advice.Wrap(errors.New("claudecode: Warm: request is not comparable"), "remove Transcript, make Host a pointer")
 	}
 	if req.Resume != "" || a.base.Continue || a.base.Resume != "" && !req.Fresh {
-		return refusal("Resume", "a conversation that goes on cannot be prepared\n  next: open it when it shall go on")
+		return advice.Wrap(refusal("Resume", "a conversation that goes on cannot be prepared"), "open it when it shall go on")
 	}
 	if err := a.waiting.open(); err != nil {
 		return err

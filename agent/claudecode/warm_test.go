@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -104,7 +105,7 @@ func TestWarmUp_FailsBesideAPrompt(t *testing.T) {
 	if err := talk.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := talk.(agent.Warmer).WarmUp(inTime(t)); err == nil || !strings.Contains(err.Error(), "closed") {
+	if err := talk.(agent.Warmer).WarmUp(inTime(t)); err == nil || !strings.Contains(advice.Text(err), "closed") {
 		t.Errorf("a conversation that is closed warmUps: %v", err)
 	}
 }
@@ -137,7 +138,7 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 		running = err
 	}
 	for name, err := range map[string]error{"Open": opening, "Run": running, "Warm": a.Warm(inTime(t), agent.Request{})} {
-		if err == nil || !strings.Contains(err.Error(), "the adapter is closed") {
+		if err == nil || !strings.Contains(advice.Text(err), "the adapter is closed") {
 			t.Errorf("%s gives %v after the end", name, err)
 		}
 	}
@@ -156,7 +157,7 @@ func TestWhatCannotBePrepared(t *testing.T) {
 		"a host without an identity": {agent.Request{Host: allow{}}, "request is not comparable"},
 		"a conversation":             {agent.Request{Resume: "6f9619ff-8b86-4d11-b42d-00c04fc964ff"}, "goes on"},
 	} {
-		if err := a.Warm(inTime(t), x.req); err == nil || !strings.Contains(err.Error(), x.want) {
+		if err := a.Warm(inTime(t), x.req); err == nil || !strings.Contains(advice.Text(err), x.want) {
 			t.Errorf("%s: %v, want %q", name, err, x.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/claude"
@@ -25,7 +26,8 @@ func workDir(req agent.Request) (string, error) {
 		dir = filepath.Join(root, dir)
 	}
 	if rel, err := filepath.Rel(root, dir); err != nil || !filepath.IsLocal(rel) {
-		return "", refusal("Dir", "%s is not in the workspace %s\n  next: name a folder of the workspace, or leave Dir empty", req.Dir, root)
+		return "", advice.Wrap(refusal("Dir", "%s is not in the workspace %s", req.Dir, root),
+			"name a folder of the workspace, or leave Dir empty")
 	}
 	return dir, nil
 }

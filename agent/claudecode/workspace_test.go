@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/claude"
@@ -152,7 +153,7 @@ func TestTheWorkingDirectoryIsInTheWorkspace(t *testing.T) {
 	}
 	for _, dir := range []string{"..", "/", w.Root() + "x"} {
 		for _, err := range claudecode.New(base).Run(t.Context(), agent.Request{Prompt: "go", Settings: agent.Settings{Workspace: w, Dir: dir}}) {
-			if err == nil || !strings.Contains(err.Error(), "Request.Dir") {
+			if err == nil || !strings.Contains(advice.Text(err), "Request.Dir") {
 				t.Errorf("%s: %v, want a refusal", dir, err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/internal/cliinstall"
 )
@@ -62,7 +63,7 @@ func newRealCLI(t testing.TB, version string, find func() (path string, err erro
 	t.Helper()
 	path, err := find()
 	if err != nil {
-		t.Fatalf("claudetest: no CLI to test with: %v", err)
+		t.Fatalf("claudetest: no CLI to test with: %s", advice.Text(err))
 	}
 	t.Setenv(marker, "") // refuses parallel tests, whose leaks could not be told apart
 	goroutines := goleak.IgnoreCurrent()
@@ -78,16 +79,16 @@ func (c *RealCLI) makeFolders(t testing.TB) {
 	t.Helper()
 	root, err := os.MkdirTemp("", "drover-")
 	if err != nil {
-		t.Fatalf("claudetest: %v", err)
+		t.Fatalf("claudetest: %s", advice.Text(err))
 	}
 	if root, err = filepath.EvalSymlinks(root); err != nil {
-		t.Fatalf("claudetest: %v", err)
+		t.Fatalf("claudetest: %s", advice.Text(err))
 	}
 	c.Root = root
 	for name, dir := range map[string]*string{"home": &c.Home, "config": &c.Config, "tmp": &c.Temp, "work": &c.Work} {
 		*dir = filepath.Join(root, name)
 		if err := os.Mkdir(*dir, 0o700); err != nil {
-			t.Fatalf("claudetest: %v", err)
+			t.Fatalf("claudetest: %s", advice.Text(err))
 		}
 	}
 	t.Cleanup(func() {
@@ -140,10 +141,10 @@ func (c *RealCLI) WriteFile(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(c.Work, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatalf("claudetest: %v", err)
+		t.Fatalf("claudetest: %s", advice.Text(err))
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatalf("claudetest: %v", err)
+		t.Fatalf("claudetest: %s", advice.Text(err))
 	}
 	return path
 }
@@ -203,7 +204,7 @@ func moduleRoot() (string, error) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("no go.mod in %s or above it\n  next: run the tests inside a module, or set DROVER_CLAUDE to a CLI", dir)
+			return "", advice.Wrap(fmt.Errorf("no go.mod in %s or above it", dir), "run the tests inside a module, or set DROVER_CLAUDE to a CLI")
 		}
 	}
 }

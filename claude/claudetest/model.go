@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude/script"
 )
 
@@ -32,7 +33,7 @@ func NewScriptedModel(t testing.TB, s script.Script) *Model {
 	t.Helper()
 	server, err := script.Start(s)
 	if err != nil {
-		t.Fatalf("claudetest: the scripted model cannot start: %v", err)
+		t.Fatalf("claudetest: the scripted model cannot start: %s", advice.Text(err))
 	}
 	m := &Model{Server: server, t: t}
 	t.Cleanup(m.finish)
@@ -44,7 +45,7 @@ func LoadModel(t testing.TB, path string) *Model {
 	t.Helper()
 	s, err := script.Load(path)
 	if err != nil {
-		t.Fatalf("claudetest: the scripted model cannot be loaded: %v", err)
+		t.Fatalf("claudetest: the scripted model cannot be loaded: %s", advice.Text(err))
 	}
 	return NewScriptedModel(t, s)
 }

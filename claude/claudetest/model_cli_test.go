@@ -14,10 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
-	"github.com/google/go-cmp/cmp"
 )
 
 // eachCLI runs f with the newest and the oldest CLI that is supported, one after the other.

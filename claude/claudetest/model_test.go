@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/drover-agents/drover/claude/claudetest"
-	"github.com/drover-agents/drover/claude/script"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/drover-agents/drover/claude/claudetest"
+	"github.com/drover-agents/drover/claude/script"
 )
 
 func askModel(t *testing.T, m *claudetest.Model, text string) int {

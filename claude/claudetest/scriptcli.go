@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 )
 
@@ -26,7 +27,7 @@ func ScriptCLI(t testing.TB, script CLIScript) *ScriptedCLI {
 	t.Helper()
 	path, err := os.Executable() // must exist, is never run
 	if err != nil {
-		t.Fatalf("claudetest: %v", err)
+		t.Fatalf("claudetest: %s", advice.Text(err))
 	}
 	cli := &ScriptedCLI{t: t, script: script, path: path}
 	t.Cleanup(cli.check)

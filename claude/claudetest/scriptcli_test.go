@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 )
@@ -119,7 +120,7 @@ func TestRunScriptIsARealProcess(t *testing.T) {
 	}
 	_, err := ask(t, runAsProcess(t, "dies"))
 	var ended *claude.ProcessError
-	if !errors.As(err, &ended) || ended.Status.Code != 7 || !strings.Contains(err.Error(), "out of luck") {
+	if !errors.As(err, &ended) || ended.Status.Code != 7 || !strings.Contains(advice.Text(err), "out of luck") {
 		t.Errorf("a CLI that exits with 7 gave %v, want a ProcessError with the code and its last words", err)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // slotWait is how long a test waits for a slot. Other packages may have long queues.
@@ -36,7 +38,7 @@ func takeSlot(t testing.TB) {
 	if held.users == 0 {
 		slot, err := acquireSlot(slotFolder(), runtime.NumCPU(), slotWait)
 		if err != nil {
-			t.Fatalf("claudetest: %v", err)
+			t.Fatalf("claudetest: %s", advice.Text(err))
 		}
 		held.slot = slot
 	}
@@ -75,7 +77,7 @@ func acquireSlot(dir string, slots int, wait time.Duration) (*os.File, error) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return nil, fmt.Errorf("no slot to start the CLI within %s\n  next: see which test programs hold the files in %s", wait, dir)
+	return nil, advice.Wrap(fmt.Errorf("no slot to start the CLI within %s", wait), "see which test programs hold the files in %s", dir)
 }
 
 // awaitLock waits for a lock, and returns nil if it takes too long. A lock that comes later is let go.

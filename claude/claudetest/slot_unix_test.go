@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // slotVariable makes TestHelperSlots act, in a test binary of its own: "hold" or "take" and the
@@ -69,7 +71,7 @@ func TestSlotComesBackWhenItsProcessDies(t *testing.T) {
 	if err != nil || strings.TrimSpace(line) != "holds true <nil>" {
 		t.Errorf("the other process says %q (%v)", line, err)
 	}
-	if slot, err := acquireSlot(dir, 1, 0); err == nil || !strings.Contains(err.Error(), "next: see which test programs hold the files in "+dir) {
+	if slot, err := acquireSlot(dir, 1, 0); err == nil || !strings.Contains(advice.Text(err), "next: see which test programs hold the files in "+dir) {
 		t.Errorf("got slot %v and error %v while another process has the only one, want an error that says what to do", slot, err)
 	}
 	_ = holder.Process.Kill()

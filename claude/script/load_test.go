@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/drover-agents/drover/claude/script"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/claude/script"
 )
 
 // everything uses each field of the format once.
@@ -124,7 +126,7 @@ func TestLoadErrors(t *testing.T) {
 			if err == nil {
 				t.Fatal("accepted")
 			}
-			if !strings.Contains(err.Error(), tt.want) {
+			if !strings.Contains(advice.Text(err), tt.want) {
 				t.Errorf("got  %s\nwant %s", err, tt.want)
 			}
 			var fe *script.FileError
@@ -137,14 +139,14 @@ func TestLoadErrors(t *testing.T) {
 
 func TestLoadReportsAllProblems(t *testing.T) {
 	_, err := script.Read(strings.NewReader("version: 1\nturns:\n  - {text: a, delay: x}\n  - {error: {status: 1}}\n"))
-	if got := strings.Count(err.Error(), "\n") + 1; got != 2 {
+	if got := strings.Count(advice.Text(err), "\n") + 1; got != 2 {
 		t.Errorf("got %d problems, want 2: %v", got, err)
 	}
 }
 
 func TestLoad_ReportedProblemsAreBounded(t *testing.T) {
 	_, err := script.Read(strings.NewReader("version: 1\nturns:\n" + strings.Repeat("  - chunk: -1\n", 150)))
-	if lines := strings.Count(err.Error(), "script:"); lines != 101 || !strings.HasSuffix(err.Error(), " more problems") {
+	if lines := strings.Count(advice.Text(err), "script:"); lines != 101 || !strings.HasSuffix(advice.Text(err), " more problems") {
 		t.Errorf("%d lines, want 101 and the number of the others: %v", lines, err)
 	}
 }

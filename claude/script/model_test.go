@@ -11,8 +11,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/drover-agents/drover/claude/script"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
+	"github.com/drover-agents/drover/claude/script"
 )
 
 const afterTool = `{"model":"claude-test","max_tokens":9,"system":[{"type":"text","text":"SYS"}],
@@ -353,7 +355,7 @@ func TestWaitRequestsEnds(t *testing.T) {
 		t.Errorf("waiting for nothing: %v", err)
 	}
 	err = model.WaitRequests(ctx, 2)
-	if err == nil || !strings.Contains(err.Error(), "waiting for 2 requests, 0 came") {
+	if err == nil || !strings.Contains(advice.Text(err), "waiting for 2 requests, 0 came") {
 		t.Errorf("got %v, want how many came", err)
 	}
 }
@@ -388,7 +390,7 @@ func TestValidate(t *testing.T) {
 		"turns[8].repeat", "turns[8].chunk", "turns[8].delay", "turns[8].delta_delay", "turns[8].usage", "turns[9].headers", "turns[10]: a turn with a Func",
 		"turns[11].error: a turn that is", "turns[11].error: a turn is either", "default.when", "default.repeat", "id_prefix", "count_tokens", "keep_requests",
 	} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(advice.Text(err), want) {
 			t.Errorf("the error does not contain %q", want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude/transcript"
 )
 
@@ -77,7 +78,7 @@ func TestFileStoreReportsDamage(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "-p", id1+".jsonl"), "{}\ndamage\n{}\n")
 	_, err := newFileStore(t, dir).Load(t.Context(), storeKey)
-	if err == nil || !strings.Contains(err.Error(), "line 2") {
+	if err == nil || !strings.Contains(advice.Text(err), "line 2") {
 		t.Errorf("Load = %v, want an error that names line 2", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"unicode/utf16"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/ident"
 )
 
@@ -29,7 +30,7 @@ var (
 	// directory.
 	ErrOutside = errors.New("transcript: file is outside the projects directory")
 	// ErrInUse is returned by [Locker.Lock] for a session that goes on elsewhere.
-	ErrInUse = errors.New("transcript: the session is in use\n  next: wait until the other run has ended, or fork the session")
+	ErrInUse = advice.Wrap(errors.New("transcript: the session is in use"), "wait until the other run has ended, or fork the session")
 	// ErrEmptyText is returned for a title or tag without visible characters.
 	ErrEmptyText = errors.New("transcript: text has no visible characters")
 )

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/claude/transcript/storetest"
 )
@@ -184,7 +185,7 @@ func TestRow67ResumeLeavesNothingBehind(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			temp := t.TempDir()
 			_, err := transcript.Materialise(t.Context(), tt.store, storeKey, transcript.ResumeOptions{HostConfigDir: tt.host, TempDir: temp})
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || strings.Contains(err.Error(), "secret-value") {
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || strings.Contains(advice.Text(err), "secret-value") {
 				t.Errorf("Materialise = %v, want %v", err, tt.want)
 			}
 			empty(t, temp)

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	root "github.com/drover-agents/drover" // tests have a function of its name
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
@@ -94,7 +95,7 @@ func (d *demo) guarded(parent context.Context, out io.Writer) error {
 func (d *demo) run(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "drover-demo-")
 	if err != nil {
-		return fmt.Errorf("a private folder for the demo: %w\n  next: set TMPDIR to a folder that can be written to", err)
+		return advice.Wrap(fmt.Errorf("a private folder for the demo: %w", err), "set TMPDIR to a folder that can be written to")
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	if d.project, err = unpackProject(dir); err != nil {
@@ -174,7 +175,8 @@ func (d *demo) review(ctx context.Context, adapter agent.Adapter) error {
 	}
 	d.record.tell(d.out, resp, d.model)
 	if err == nil && !resp.Completion.Done {
-		return fmt.Errorf("the review was sent back as often as it may be, and leaves out a file: %s\n  next: run the demo again", resp.Completion.Feedback)
+		return advice.Wrap(fmt.Errorf("the review was sent back as often as it may be, and leaves out a file: %s", resp.Completion.Feedback),
+			"run the demo again")
 	}
 	return err
 }
@@ -218,7 +220,7 @@ func chooseDemoModel(scripted bool, p project) (*demoModel, error) {
 	case "script":
 		scripted = true
 	default:
-		return nil, usageError("%s is %q\n  next: set it to script, or unset it", envDemo, said)
+		return nil, advice.Wrap(usageError("%s is %q", envDemo, said), "set it to script, or unset it")
 	}
 	if scripted {
 		return p.startScript("scripted, as asked: no key is used, and nothing is charged")
@@ -301,7 +303,8 @@ const (
 func newRecord() (*record, error) {
 	r, err := openRecord()
 	if err != nil {
-		return nil, fmt.Errorf("the folder in which the record of the demo is kept: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err)
+		return nil, advice.Wrap(fmt.Errorf("the folder in which the record of the demo is kept: %w", err),
+			"set XDG_STATE_HOME to a folder that can be written to")
 	}
 	return r, nil
 }

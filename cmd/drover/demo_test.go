@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -238,7 +239,7 @@ func TestUnknownCommand(t *testing.T) {
 }
 
 func TestReviewOfNoReview(t *testing.T) {
-	if err := writeReview(&bytes.Buffer{}, event.Done{}); err == nil || !strings.Contains(err.Error(), "the answer is no review") {
+	if err := writeReview(&bytes.Buffer{}, event.Done{}); err == nil || !strings.Contains(advice.Text(err), "the answer is no review") {
 		t.Errorf("got %v, want an error that says so", err)
 	}
 }
@@ -407,7 +408,7 @@ func TestTheDemoNeedsAFolderForItsRecord(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	writeFile(t, file, nil)
 	t.Setenv("XDG_STATE_HOME", file)
-	if _, err := newRecord(); err == nil || !strings.Contains(err.Error(), "\n  next: set XDG_STATE_HOME") {
+	if _, err := newRecord(); err == nil || !strings.Contains(advice.Text(err), "\n  next: set XDG_STATE_HOME") {
 		t.Errorf("got %v, want what to do", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/cmd/drover/internal/doctor"
 	"github.com/drover-agents/drover/cmd/drover/internal/terminal"
 )
@@ -35,7 +36,7 @@ broken, 1 if doctor itself failed, 2 for wrong usage, 130 if it was stopped.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Timeout <= 0 {
-				return usageError("--timeout is %v\n  next: give a time above zero, like 5s", o.Timeout)
+				return advice.Wrap(usageError("--timeout is %v", o.Timeout), "give a time above zero, like 5s")
 			}
 			return diagnose(cmd.Context(), o, asJSON, cmd.OutOrStdout())
 		},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/internal/safetext"
 )
@@ -50,7 +51,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usageError("%s takes no arguments, and there is %q\n  next: %[1]s --help shows the flags", cmd.CommandPath(), args[0])
+	return advice.Wrap(usageError("%s takes no arguments, and there is %q", cmd.CommandPath(), args[0]), "%s --help shows the flags", cmd.CommandPath())
 }
 
 // exitCode tells the user about the error of a command, and returns the exit code of the program.
@@ -61,21 +62,21 @@ func exitCode(ctx context.Context, err error, errs io.Writer) int {
 	var known ending
 	switch {
 	case errors.As(err, &known):
-		tell(errs, err)
+		report(errs, err)
 		return known.code
 	case ctx.Err() != nil:
-		tell(errs, errors.New("stopped"))
+		report(errs, errors.New("stopped"))
 		return exitInterrupted
 	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
-		tell(errs, fmt.Errorf("%w\n  next: drover --help lists the commands", err))
+		report(errs, advice.Wrap(err, "drover --help lists the commands"))
 		return exitUsage
 	}
-	tell(errs, err)
+	report(errs, err)
 	return exitError
 }
 
-// tell writes an error for people: what went wrong, where, and what to do next.
-func tell(errs io.Writer, err error) {
+// report writes an error and its advice for people.
+func report(errs io.Writer, err error) {
 	if text := wording.Error(err); text != "" {
 		fmt.Fprintln(errs, "drover:", safetext.Lines(text)) // it may have words of a model or a server
 	}

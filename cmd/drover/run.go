@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
@@ -149,13 +150,15 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 func onePrompt(cmd *cobra.Command, args []string) error {
 	switch file := cmd.Flags().Changed("file"); {
 	case file && len(args) > 0:
-		return usageError("-f has a prompt of its own, and there is %q\n  next: give it what it asks for with --arg name=value", args[0])
+		return advice.Wrap(usageError("-f has a prompt of its own, and there is %q", args[0]),
+			"give it what it asks for with --arg name=value")
 	case file:
 		return nil
 	case len(args) == 0:
-		return usageError("the prompt is missing\n  next: drover run \"What does this project do?\", or drover run - to read it from standard input")
+		return advice.Wrap(usageError("the prompt is missing"),
+			`drover run "What does this project do?", or drover run - to read it from standard input`)
 	case len(args) > 1:
-		return usageError("the prompt is one argument, and there are %d\n  next: put the prompt into quotes", len(args))
+		return advice.Wrap(usageError("the prompt is one argument, and there are %d", len(args)), "put the prompt into quotes")
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	root "github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
@@ -47,7 +48,7 @@ func runAgent(ctx context.Context, o runOptions, s streams) (err error) {
 	}
 	current, err := workFolder()
 	if err != nil {
-		return fmt.Errorf("the current folder cannot be used: %w\n  next: cd into one that there is, and that you may enter", err)
+		return advice.Wrap(fmt.Errorf("the current folder cannot be used: %w", err), "cd into one that there is, and that you may enter")
 	}
 	files, err := o.openPlace(ctx, s.errs)
 	if err != nil {
@@ -138,11 +139,13 @@ func (o *runOptions) budget() *guard.Budget {
 func (o *runOptions) check() error {
 	switch {
 	case o.json && o.quiet:
-		return usageError("--json and --quiet exclude each other\n  next: choose one")
+		return advice.Wrap(usageError("--json and --quiet exclude each other"), "choose one")
 	case o.modelScript != "" && o.resume != "":
-		return usageError("--resume needs a conversation that was kept, and a run with --model-script keeps none\n  next: leave one of the two out")
+		return advice.Wrap(usageError("--resume needs a conversation that was kept, and a run with --model-script keeps none"),
+			"leave one of the two out")
 	case o.others > 0 && o.maxTurns == 0:
-		return usageError("--side-calls counts for each of --max-turns, and there is no --max-turns\n  next: add --max-turns, or leave --side-calls out")
+		return advice.Wrap(usageError("--side-calls counts for each of --max-turns, and there is no --max-turns"),
+			"add --max-turns, or leave --side-calls out")
 	}
 	if err := o.checkReplay(); err != nil {
 		return err
@@ -152,7 +155,7 @@ func (o *runOptions) check() error {
 	}
 	for _, c := range []tool.Capability{tool.FileWrite, tool.ShellExecute} {
 		if level := o.permissions.level(c); o.readOnly && (level == gate.LevelAllow || level == gate.LevelAsk) {
-			return usageError("--read-only refuses what needs %s, and --%s does not\n  next: leave one of the two out", c, level)
+			return advice.Wrap(usageError("--read-only refuses what needs %s, and --%s does not", c, level), "leave one of the two out")
 		}
 	}
 	return nil
@@ -175,7 +178,8 @@ func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) error {
 	if o.prompt == "-" {
 		text, err := readAll(ctx, in)
 		if err != nil {
-			err = fmt.Errorf("reading the prompt from standard input: %w\n  next: send it there, and close it: echo \"Do it\" | drover run -", err)
+			err = advice.Wrap(fmt.Errorf("reading the prompt from standard input: %w", err),
+				`send it there, and close it: echo "Do it" | drover run -`)
 			if errors.Is(err, errTimeIsUp) {
 				return ending{exitLimit, err}
 			}
@@ -184,7 +188,7 @@ func (o *runOptions) readPrompt(ctx context.Context, in io.Reader) error {
 		o.prompt = text
 	}
 	if strings.TrimSpace(o.prompt) == "" {
-		return usageError("the prompt is empty\n  next: drover run \"What does this project do?\"")
+		return advice.Wrap(usageError("the prompt is empty"), `drover run "What does this project do?"`)
 	}
 	if problem := safetext.PromptProblem(o.prompt); problem != "" {
 		return usageError("the prompt %s", problem)
@@ -228,7 +232,7 @@ func (o *runOptions) readSchema() error {
 	}
 	text, err := plainfile.Read(o.schemaFile, maxSchemaFile)
 	if err != nil {
-		return usageError("--schema: %w\n  next: give the path of a file with a JSON Schema", err)
+		return advice.Wrap(usageError("--schema: %w", err), "give the path of a file with a JSON Schema")
 	}
 	o.answer, err = schema.Parse(text)
 	if err == nil {
@@ -238,7 +242,8 @@ func (o *runOptions) readSchema() error {
 		err = errors.New("it is no object")
 	}
 	if err != nil {
-		return usageError("--schema: %s is no JSON Schema for an answer: %w\n  next: correct it; the smallest one is {\"type\": \"object\"}", o.schemaFile, err)
+		return advice.Wrap(usageError("--schema: %s is no JSON Schema for an answer: %w", o.schemaFile, err),
+			`correct it; the smallest one is {"type": "object"}`)
 	}
 	return nil
 }
@@ -308,7 +313,7 @@ func (e outputLost) told() error {
 	if errors.Is(e.error, syscall.EPIPE) || errors.Is(e.error, os.ErrClosed) {
 		what, next = "nobody reads the output any more", "read it to its end, or send it to a file"
 	}
-	return fmt.Errorf("%s, so the run was stopped: %w\n  next: %s", what, e.error, next)
+	return advice.Wrap(fmt.Errorf("%s, so the run was stopped: %w", what, e.error), "%s", next)
 }
 
 func (j *job) run(parent context.Context) error {
@@ -338,9 +343,9 @@ func (j *job) run(parent context.Context) error {
 		}
 		seen.event(e)
 	}
-	display.Close()                            // before anything is said on the terminal
-	if seen.notKept != "" && !j.options.json { // there it is an event
-		fmt.Fprintln(j.streams.errs, "drover: "+seen.notKept)
+	display.Close()                             // before anything is said on the terminal
+	if seen.notKept != nil && !j.options.json { // there it is an event
+		report(j.streams.errs, seen.notKept)
 	}
 	err = seen.ending(context.Cause(ctx))
 	if done := j.summary().Completion; cameToItsEnd(err) && !done.Done {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/event"
@@ -32,7 +33,7 @@ func (t stuckTalk) Send(ctx context.Context, text string) iter.Seq2[event.Event,
 	return t.a.Run(ctx, t.req)
 }
 
-var errBusyFolder = errors.New("claude: the folder is busy\n  next: remove it")
+var errBusyFolder = advice.Wrap(errors.New("claude: the folder is busy"), "remove it")
 
 func (stuckTalk) Close() error { return errBusyFolder }
 

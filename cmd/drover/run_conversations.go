@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/internal/leftover"
@@ -43,7 +44,8 @@ func (o *runOptions) conversations(model *modelSource) (*conversations, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("the folder in which conversations are kept: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err)
+	return nil, advice.Wrap(fmt.Errorf("the folder in which conversations are kept: %w", err),
+		"set XDG_STATE_HOME to a folder that can be written to")
 }
 
 func (c *conversations) close() error {
@@ -155,9 +157,8 @@ func (s *projectStore) choose(ctx context.Context, session string) (project stri
 		return s.project, nil
 	case cwd != s.folder && s.other() != "":
 		from, to := filepath.Join(s.dir, s.old, session), filepath.Join(s.dir, s.project)
-		return "", fmt.Errorf("%w: conversation %s is of this folder or of %s, and does not name either\n"+
-			"  next: if it is of this folder, move %s.jsonl, and %[4]s if it is there, to the folder %s",
-			transcript.ErrNotFound, session, s.other(), from, to)
+		return "", advice.Wrap(fmt.Errorf("%w: conversation %s is of this folder or of %s, and does not name either", transcript.ErrNotFound, session, s.other()),
+			"if it is of this folder, move %s.jsonl, and %[1]s if it is there, to the folder %s", from, to)
 	}
 	return s.old, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/internal/ident"
 )
@@ -112,7 +113,7 @@ func TestConversations_OldKeyOfTwoFoldersIsRefused(t *testing.T) {
 		_, lockErr := s.Lock(t.Context(), key)
 		_, loadErr := s.Load(t.Context(), key)
 		for _, err := range []error{lockErr, loadErr, s.Append(t.Context(), key, []json.RawMessage{json.RawMessage(`{}`)})} {
-			if !errors.Is(err, transcript.ErrNotFound) || !strings.Contains(err.Error(), "\n  next: ") || !strings.Contains(err.Error(), s.project) {
+			if !errors.Is(err, transcript.ErrNotFound) || !strings.Contains(advice.Text(err), "\n  next: ") || !strings.Contains(advice.Text(err), s.project) {
 				t.Errorf("in %s: %v, want an error that says what to do", dir, err)
 			}
 		}

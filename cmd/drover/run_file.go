@@ -13,6 +13,7 @@ import (
 	"time"
 
 	root "github.com/drover-agents/drover" // tests have a function of its name
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/guard"
@@ -50,10 +51,10 @@ func (l *argList) String() string {
 func (l *argList) Set(text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	if name = strings.TrimSpace(name); !ok || name == "" {
-		return errors.New("it is no argument\n  next: write --arg name=value, or --arg name=@file for the text of a file")
+		return advice.Wrap(errors.New("it is no argument"), "write --arg name=value, or --arg name=@file for the text of a file")
 	}
 	if _, twice := (*l)[name]; twice {
-		return fmt.Errorf("argument %s given twice\n  next: give it once", name)
+		return advice.Wrap(fmt.Errorf("argument %s given twice", name), "give it once")
 	}
 	value, err := argValue(value)
 	if err != nil {
@@ -77,7 +78,7 @@ func argValue(text string) (string, error) {
 	}
 	content, err := plainfile.Read(path, maxTextFile)
 	if err != nil {
-		return "", fmt.Errorf("%w\n  next: name a file, or write @@ for a value that begins with @", err)
+		return "", advice.Wrap(err, "name a file, or write @@ for a value that begins with @")
 	}
 	return strings.TrimSuffix(string(content), "\n"), nil
 }
@@ -86,11 +87,12 @@ func argValue(text string) (string, error) {
 func (o *runOptions) checkFile() error {
 	switch {
 	case o.file.path == "" && len(o.file.args) > 0:
-		return usageError("--arg is for an agent that is kept as a file\n  next: name it with -f")
+		return advice.Wrap(usageError("--arg is for an agent that is kept as a file"), "name it with -f")
 	case o.file.path == "" && len(o.file.roots) > 0:
-		return usageError("--allow-root is for an agent that is kept as a file\n  next: name it with -f")
+		return advice.Wrap(usageError("--allow-root is for an agent that is kept as a file"), "name it with -f")
 	case o.file.path != "" && o.schemaFile != "":
-		return usageError("--schema and -f exclude each other: the file says what the answer is\n  next: write it under output in %s", o.file.path)
+		return advice.Wrap(usageError("--schema and -f exclude each other: the file says what the answer is"),
+			"write it under output in %s", o.file.path)
 	}
 	return nil
 }
@@ -106,14 +108,14 @@ func (o *runOptions) loadFile() error {
 	}
 	for _, root := range o.file.roots {
 		if info, err := os.Stat(root); err != nil || !info.IsDir() {
-			return usageError("--allow-root: %s is not a folder\n  next: name a folder that is there", root)
+			return advice.Wrap(usageError("--allow-root: %s is not a folder", root), "name a folder that is there")
 		}
 	}
 	f.Roots = o.file.roots
 	o.file.agent, o.file.lowered = f, map[string]string{}
 	if _, err := f.Prompt(o.file.args); err != nil {
 		if errors.Is(err, agentfile.ErrArgs) {
-			return usageError("%w\n  next: give arguments as --arg name=value", err)
+			return advice.Wrap(usageError("%w", err), "give arguments as --arg name=value")
 		}
 		return usageError("-f: %w", err)
 	}
@@ -173,7 +175,8 @@ func (o *runOptions) effectivePermissions() *gate.Permissions {
 func (o *runOptions) checkPermissions() error {
 	for _, c := range capabilities {
 		if said := o.permissions.level(c); o.fileLevel(c) == gate.LevelDeny && said != gate.LevelUnset && said != gate.LevelDeny {
-			return usageError("%s denies %s, and --%s does not\n  next: leave the flag out, or change policy in the file", o.file.path, c, said)
+			return advice.Wrap(usageError("%s denies %s, and --%s does not", o.file.path, c, said),
+				"leave the flag out, or change policy in the file")
 		}
 	}
 	return nil
@@ -184,7 +187,8 @@ func (o *runOptions) narrowTools() error {
 	allowed := o.file.agent.Tools.Allow
 	for _, name := range o.tools {
 		if allowed != nil && !slices.Contains(allowed, name) {
-			return usageError("--tools names %s, which is not in tools.allow of %s\n  next: choose among %s", name, o.file.path, strings.Join(allowed, ", "))
+			return advice.Wrap(usageError("--tools names %s, which is not in tools.allow of %s", name, o.file.path),
+				"choose among %s", strings.Join(allowed, ", "))
 		}
 	}
 	return nil
@@ -197,12 +201,14 @@ func (o *runOptions) joinIsolation() error {
 	f := o.file.agent
 	if asked := f.Isolation.Level; asked != nil && *asked != said {
 		if said == isolation.LevelCell {
-			return usageError("%s asks for the isolation level %s, which is weaker than a cell\n  next: say --isolation %[2]s if you trust the file", f.Path(), asked)
+			return advice.Wrap(usageError("%s asks for the isolation level %s, which is weaker than a cell", f.Path(), asked), "add --isolation %s if you trust the file", asked)
 		}
-		return usageError("%s asks for the isolation level %s, and --isolation says %s\n  next: leave one of the two out", f.Path(), asked, said)
+		return advice.Wrap(usageError("%s asks for the isolation level %s, and --isolation says %s", f.Path(), asked, said),
+			"leave one of the two out")
 	}
 	if n := f.Isolation.Network; said == isolation.LevelHost && (len(n.Domains) > 0 || n.Localhost) {
-		return usageError("%s says what tools may reach, and --isolation host keeps nothing from the agent\n  next: leave the flag out, or isolation.network in the file", f.Path())
+		return advice.Wrap(usageError("%s says what tools may reach, and --isolation host keeps nothing from the agent", f.Path()),
+			"leave the flag out, or isolation.network in the file")
 	}
 	if err := o.checkNetwork(f); err != nil {
 		return err
@@ -229,7 +235,8 @@ func (o *runOptions) joinMounts() error {
 			o.files.only = append(o.files.only, mountGlobs(m)...)
 		}
 		if o.files.writeBack && len(o.files.only) == 0 {
-			return usageError("--write-back has nothing to bring back: all mounts of %s are readOnly\n  next: leave the flag out, or change the file", f.Path())
+			return advice.Wrap(usageError("--write-back has nothing to bring back: all mounts of %s are readOnly", f.Path()),
+				"leave the flag out, or change the file")
 		}
 	}
 	if o.files.file = "mounts of " + f.Path(); len(o.files.mounts) > 0 {
@@ -245,7 +252,8 @@ func errUnfinished(f *agentfile.File, found guard.Completion) error {
 	if why != "" {
 		why = ": " + why
 	}
-	return ending{exitLimit, fmt.Errorf("the agent has stopped, and completion of %s does not hold%s\n  next: look at what it has done, give it more completion.rounds, or fix the completion rules", f.Path(), why)}
+	return ending{exitLimit, advice.Wrap(fmt.Errorf("the agent has stopped, and completion of %s does not hold%s", f.Path(), why),
+		"look at what it has done, give it more completion.rounds, or fix the completion rules")}
 }
 
 // evaluation is what file and flags say together.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gate"
@@ -251,7 +252,7 @@ func TestArgumentsOnTheCommandLine(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for text, want := range map[string]string{"a": "it is no argument", "=b": "it is no argument", "a=c": "argument a given twice", "x=@" + content + ".none": "next: name a file"} {
-		if err := l.Set(text); err == nil || !strings.Contains(err.Error(), want) {
+		if err := l.Set(text); err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}

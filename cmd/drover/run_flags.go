@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
 	"github.com/drover-agents/drover/gate"
 	"github.com/drover-agents/drover/tool"
@@ -37,7 +39,7 @@ func findCapability(name string) (tool.Capability, error) {
 			return c, nil
 		}
 	}
-	return 0, fmt.Errorf("there is no capability %q\n  next: choose among %s", name, strings.Join(capabilityNames(), ", "))
+	return 0, advice.Wrap(fmt.Errorf("there is no capability %q", name), "choose among %s", strings.Join(capabilityNames(), ", "))
 }
 
 // permissionFlags collect the mode, and what the three other flags say, each capability once.
@@ -54,7 +56,8 @@ func (m *permissionMode) String() string { return string(*m) }
 
 func (m *permissionMode) Set(value string) error {
 	if mode := gate.Mode(value); mode != gate.ModeAsk && mode != gate.ModeAllow {
-		return fmt.Errorf("there is no mode %q\n  next: choose %s, to be asked, or %s, to allow inside the cell", value, gate.ModeAsk, gate.ModeAllow)
+		return advice.Wrap(fmt.Errorf("there is no mode %q", value),
+			"choose %s, to be asked, or %s, to allow inside the cell", gate.ModeAsk, gate.ModeAllow)
 	}
 	*m = permissionMode(value)
 	return nil
@@ -91,7 +94,7 @@ func (f *permissionFlag) String() string {
 func (f *permissionFlag) Set(value string) error {
 	names := splitList(value)
 	if len(names) == 0 {
-		return fmt.Errorf("it names no capability\n  next: choose among %s", strings.Join(capabilityNames(), ", "))
+		return advice.Wrap(errors.New("it names no capability"), "choose among %s", strings.Join(capabilityNames(), ", "))
 	}
 	for _, name := range names {
 		c, err := findCapability(name)
@@ -99,7 +102,7 @@ func (f *permissionFlag) Set(value string) error {
 			return err
 		}
 		if other := f.all.said[c]; other != "" && other != f.name {
-			return fmt.Errorf("--%s names %s already\n  next: name it in one of the two", other, c)
+			return advice.Wrap(fmt.Errorf("--%s names %s already", other, c), "name it in one of the two")
 		}
 		if f.all.said == nil {
 			f.all.said = map[tool.Capability]string{}
@@ -121,10 +124,11 @@ func (l *toolList) Set(value string) error {
 	}
 	for _, name := range splitList(value) {
 		if known := spelling(name); known != "" {
-			return fmt.Errorf("there is no tool %s\n  next: write %s", name, known)
+			return advice.Wrap(fmt.Errorf("there is no tool %s", name), "write %s", known)
 		}
 		if _, err := gate.New(gate.KnowsAgent(catalogue.Tools()), gate.Rules(gate.RuleOptions{Allow: []string{name}})); err != nil {
-			return fmt.Errorf("%q is no tool\n  next: write the name of a tool, or a tool with its argument: Read, \"Bash(git log *)\"", name)
+			return advice.Wrap(fmt.Errorf("%q is no tool", name),
+				`write the name of a tool, or a tool with its argument: Read, "Bash(git log *)"`)
 		}
 		*l = append(*l, name)
 	}
@@ -182,13 +186,13 @@ func (f textFlag) String() string {
 
 func (f textFlag) Set(value string) error {
 	if strings.TrimSpace(value) == "" {
-		return errors.New("it is empty\n  next: give it a value, or leave the flag out")
+		return advice.Wrap(errors.New("it is empty"), "give it a value, or leave the flag out")
 	}
 	*f.text = value
 	return nil
 }
 
-var errNotAboveZero = errors.New("it must be above zero\n  next: leave the flag out for no limit")
+var errNotAboveZero = advice.Wrap(errors.New("it must be above zero"), "leave the flag out for no limit")
 
 // A turnLimit is a number of model calls. Zero means no limit.
 type turnLimit int
@@ -218,7 +222,7 @@ func (l *dollarLimit) Set(value string) error {
 	usd, err := strconv.ParseFloat(strings.TrimPrefix(value, "$"), 64)
 	switch {
 	case err != nil || math.IsNaN(usd) || math.IsInf(usd, 1):
-		return errors.New("it is no amount\n  next: give dollars, like 0.50")
+		return advice.Wrap(errors.New("it is no amount"), "give dollars, like 0.50")
 	case usd <= 0:
 		return errNotAboveZero
 	}
@@ -236,7 +240,7 @@ func (l *timeLimit) Set(value string) error {
 	d, err := time.ParseDuration(value)
 	switch {
 	case err != nil:
-		return errors.New("it is no time\n  next: give a number and a unit, like 90s or 10m")
+		return advice.Wrap(errors.New("it is no time"), "give a number and a unit, like 90s or 10m")
 	case d <= 0:
 		return errNotAboveZero
 	}
@@ -259,7 +263,7 @@ var goWords = []struct {
 	said  string
 }{
 	{regexp.MustCompile(`strconv\.ParseBool: .*`), "it is neither true nor false"},
-	{regexp.MustCompile(`time: .*`), "it is no time\n  next: give a number and a unit, like 5s"},
+	{regexp.MustCompile(`time: .*`), "it is not a time: give a number and a unit, like 5s"},
 }
 
 // flagError says in words of people what is wrong with the flags.
@@ -268,8 +272,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	for _, words := range goWords {
 		text = words.found.ReplaceAllString(text, words.said)
 	}
-	err = errors.New(text)
-	return usageError("%w%s", err, nextHelp(cmd, err))
+	next := cmp.Or(advice.Of(err), cmd.CommandPath()+" --help shows the flags")
+	return advice.Wrap(usageError("%s", text), "%s", next)
 }
 
 // refuseUnknown has what is unknown be an error where it would be answered with the help and success.
@@ -287,12 +291,4 @@ func refuseUnknown(root *cobra.Command) {
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
 	}
-}
-
-// nextHelp is the third part of an error about the command line, unless that has one.
-func nextHelp(cmd *cobra.Command, err error) string {
-	if strings.Contains(err.Error(), "\n  next: ") {
-		return ""
-	}
-	return "\n  next: " + cmd.CommandPath() + " --help shows the flags"
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/event"
@@ -61,7 +62,7 @@ func TestAFullStateFolderLosesNoAnswer(t *testing.T) {
 	if got.code != 0 || strings.TrimSpace(got.out) != strings.TrimSpace(long) {
 		t.Errorf("exit code %d, stdout %.100q; want 0 and the answer", got.code, got.out)
 	}
-	for _, words := range []string{"drover: the conversation could not be stored, so it cannot be continued: ", syscall.ENOSPC.Error(), "\n  next: make room "} {
+	for _, words := range []string{"drover: the conversation could not be stored, so it cannot be continued: ", advice.Text(syscall.ENOSPC), "\n  next: make room "} {
 		if !strings.Contains(got.errors, words) {
 			t.Errorf("stderr %q lacks %q", got.errors, words)
 		}

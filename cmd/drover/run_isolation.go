@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agentfile"
 	"github.com/drover-agents/drover/gateway/proxy"
 	"github.com/drover-agents/drover/internal/proc"
@@ -58,7 +59,8 @@ func (f *isolationFlags) check() error {
 		"--writable": len(f.writable) > 0, "--readable": len(f.readable) > 0,
 	} {
 		if said {
-			return usageError("%s has no meaning with --isolation host, where nothing is kept from the agent\n  next: leave one of the two out", flag)
+			return advice.Wrap(usageError("%s has no meaning with --isolation host, where nothing is kept from the agent", flag),
+				"leave one of the two out")
 		}
 	}
 	return nil
@@ -93,11 +95,12 @@ func (l *levelFlag) String() string { return isolation.Level(*l).String() }
 
 func (l *levelFlag) Set(value string) error {
 	if now, was := oldLevels[value]; was {
-		return fmt.Errorf("it is called %s now, and has no isolation\n  next: leave the flag out to have a cell, or say --isolation %s", now, now)
+		return advice.Wrap(fmt.Errorf("it is called %s now, and has no isolation", now),
+			"leave the flag out to have a cell, or say --isolation %s", now)
 	}
 	level, err := isolation.ParseLevel(value)
 	if err != nil {
-		return fmt.Errorf("there is no such isolation\n  next: choose among %s", strings.Join(isolation.LevelNames(), ", "))
+		return advice.Wrap(errors.New("there is no such isolation"), "choose among %s", strings.Join(isolation.LevelNames(), ", "))
 	}
 	*l = levelFlag(level)
 	return nil
@@ -111,7 +114,7 @@ func (l *pathList) String() string { return strings.Join(*l, ",") }
 
 func (l *pathList) Set(value string) error {
 	if strings.TrimSpace(value) == "" {
-		return errors.New("it is empty\n  next: give it a value, or leave the flag out")
+		return advice.Wrap(errors.New("it is empty"), "give it a value, or leave the flag out")
 	}
 	if !slices.Contains(*l, value) {
 		*l = append(*l, value)
@@ -179,15 +182,14 @@ func checkHost(host string) error {
 		return nil
 	}
 	_, reason, _ := strings.Cut(err.Error(), `": `)
-	reason = strings.ReplaceAll(reason, "leave it out and set Localhost (NetworkPolicy.AllowLocalhost)", "leave it out, and say --allow-localhost")
-	return errors.New(reason)
+	return advice.Wrap(errors.New(reason), "%s", advice.Of(err))
 }
 
 // checkNetwork refuses an agent file that lets tools reach this machine or the network around it, unless the
 // command line says the same. Names lead to public addresses only: the proxy sees to that.
 func (o *runOptions) checkNetwork(f *agentfile.File) error {
 	if f.Isolation.Network.Localhost && !o.isolation.localhost {
-		return usageError("%s lets tools reach servers on this machine\n  next: say --allow-localhost if you trust the file", f.Path())
+		return advice.Wrap(usageError("%s lets tools reach servers on this machine", f.Path()), "say --allow-localhost if you trust the file")
 	}
 	own, _ := net.InterfaceAddrs()
 	for _, host := range f.Isolation.Network.Domains {
@@ -197,7 +199,8 @@ func (o *runOptions) checkNetwork(f *agentfile.File) error {
 		addr, is := privateAddress(host, own)
 		said := func(flag string) bool { other, is := privateAddress(flag, own); return is && other == addr }
 		if is && !slices.ContainsFunc(o.isolation.domains, said) {
-			return usageError("%s lets tools reach %s, which is an address of a private network or of this machine\n  next: say --allow-domain %[2]s if you trust the file", f.Path(), addr)
+			return advice.Wrap(usageError("%s lets tools reach %s, which is an address of a private network or of this machine", f.Path(), addr),
+				"add --allow-domain %s if you trust the file", addr)
 		}
 	}
 	return nil

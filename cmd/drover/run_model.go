@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/gateway"
@@ -73,7 +74,7 @@ func (m *modelSource) script(ctx context.Context, in *isolation.Isolation, path 
 		if _, noFile := errors.AsType[*os.PathError](err); noFile {
 			next = "give the path of a file with a model script"
 		}
-		return usageError("--model-script: %w\n  next: %s", err, next)
+		return advice.Wrap(usageError("--model-script: %w", err), "%s", next)
 	}
 	s.KeepRequests = cmp.Or(s.KeepRequests, 1) // nobody looks at them, and a long run has many
 	model, err := script.Start(s)
@@ -92,7 +93,8 @@ func scriptProblem(failures []script.Failure) error {
 		return nil
 	}
 	what, next, _ := strings.Cut(failures[0].Error(), ". Next: ")
-	return fmt.Errorf("--model-script: %s\n  next: %s", what, cmp.Or(next, "change the script; docs/model-scripts.md says what it may hold"))
+	return advice.Wrap(fmt.Errorf("--model-script: %s", what),
+		"%s", cmp.Or(next, "change the script; docs/model-scripts.md says what it may hold"))
 }
 
 // scripted is the upstream of a scripted model.
@@ -133,8 +135,7 @@ func (m *modelSource) replay(ctx context.Context, in *isolation.Isolation, path,
 		return stoppedEarly(ctx)
 	}
 	if err != nil {
-		what, _, _ := strings.Cut(err.Error(), "\n  next: ")
-		return usageError("--replay: %s\n  next: give a file that drover run --record has made", what)
+		return advice.Wrap(usageError("--replay: %s", err), "give a file that drover run --record has made")
 	}
 	m.problem = player.Err
 	in.Upstream = player
@@ -147,7 +148,7 @@ func (o *runOptions) checkReplay() error {
 		"--record": o.record != "", "--resume": o.resume != "", "--model-script": o.modelScript != "", "--stored-login": o.isolation.storedLogin,
 	} {
 		if said && o.replay != "" {
-			return usageError("--replay and %s exclude each other\n  next: choose one", flag)
+			return advice.Wrap(usageError("--replay and %s exclude each other", flag), "choose one")
 		}
 	}
 	return nil

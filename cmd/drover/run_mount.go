@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/leftover"
 	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/internal/safetext"
@@ -37,11 +38,13 @@ type mountFlags struct {
 func (f *mountFlags) check(json bool) error {
 	switch {
 	case f.writeBack && len(f.mounts) == 0:
-		return usageError("--write-back brings changes back to what --mount has copied, and there is no --mount\n  next: say what to mount: --mount .")
+		return advice.Wrap(usageError("--write-back brings changes back to what --mount has copied, and there is no --mount"),
+			"say what to mount: --mount .")
 	case f.diff && len(f.mounts) == 0:
-		return usageError("--diff compares with what --mount has copied, and there is no --mount\n  next: say what to mount: --mount .")
+		return advice.Wrap(usageError("--diff compares with what --mount has copied, and there is no --mount"),
+			"say what to mount: --mount .")
 	case f.diff && json:
-		return usageError("--diff prints a patch, and --json prints nothing but events\n  next: choose one")
+		return advice.Wrap(usageError("--diff prints a patch, and --json prints nothing but events"), "choose one")
 	}
 	return nil
 }
@@ -62,7 +65,7 @@ func (l *mountList) String() string {
 func (l *mountList) Set(value string) error {
 	host, path := cutMount(value)
 	if strings.TrimSpace(host) == "" {
-		return errors.New("it names no file or folder\n  next: give one, as in --mount src or --mount src:project/src")
+		return advice.Wrap(errors.New("it names no file or folder"), "give one, as in --mount src or --mount src:project/src")
 	}
 	*l = append(*l, workspace.HostMount{HostPath: host, MountPath: path})
 	return nil
@@ -121,13 +124,15 @@ func (o *runOptions) openPlace(ctx context.Context, errs io.Writer) (*place, err
 	}
 	for _, m := range o.files.mounts {
 		if holdsHome(m.HostPath) && isolation.Level(o.isolation.level) != isolation.LevelHost {
-			return nil, usageError("%s: %s holds your home, and the agent may read all that is mounted\n  next: choose a folder below it", o.files.name(), m.HostPath)
+			return nil, advice.Wrap(usageError("%s: %s holds your home, and the agent may read all that is mounted", o.files.name(), m.HostPath),
+				"choose a folder below it")
 		}
 	}
 	w, err := workspace.Open(ctx, &workspace.Options{Mounts: o.files.mounts, AllowedHostRoots: o.files.roots, AllowAnyRoot: o.files.roots == nil})
 	if err != nil {
 		if stopped := context.Cause(ctx); errors.Is(stopped, errTimeIsUp) {
-			return nil, ending{exitLimit, fmt.Errorf("%w while %s was copying\n  next: give it more time (%s), or mount less", stopped, o.files.name(), o.limitName("--timeout"))}
+			return nil, ending{exitLimit, advice.Wrap(fmt.Errorf("%w while %s was copying", stopped, o.files.name()),
+				"give it more time (%s), or mount less", o.limitName("--timeout"))}
 		}
 		if errors.Is(err, workspace.ErrSecurity) || errors.Is(err, fs.ErrNotExist) {
 			return nil, usageError("%s: %w", o.files.name(), err)
@@ -206,9 +211,10 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 			return nil
 		}
 		if err := p.Keep(); err != nil {
-			return fmt.Errorf("%w\n  next: copy what the agent has done from %s, before another run removes it", err, p.Root())
+			return advice.Wrap(err, "copy what the agent has done from %s, before another run removes it", p.Root())
 		}
-		fmt.Fprintf(p.errs, "drover: the run did not come to its end, so nothing was written back\n  next: look at what it has done in %s, and remove that folder, and %[1]s.store if it is there\n", p.Root())
+		report(p.errs, advice.Wrap(errors.New("the run did not come to its end, so nothing was written back"),
+			"look at what it has done in %s, and remove that folder, and %[1]s.store if it is there", p.Root()))
 		return nil
 	}
 	dir, err := p.state, error(nil)
@@ -216,7 +222,7 @@ func (p *place) writeBack(ctx context.Context, complete bool) error {
 		dir, err = leftover.StateFolder()
 	}
 	if err != nil {
-		return p.kept(fmt.Errorf("--write-back: %w\n  next: set XDG_STATE_HOME to a folder that can be written to", err))
+		return p.kept(advice.Wrap(fmt.Errorf("--write-back: %w", err), "set XDG_STATE_HOME to a folder that can be written to"))
 	}
 	result, err := p.WriteBack(ctx, &workspace.WriteBackOptions{State: filepath.Join(dir, "writeback"), Only: p.flags.only})
 	if err != nil {
@@ -239,7 +245,8 @@ func (p *place) tellForgotten(ctx context.Context) error {
 		return p.kept(err)
 	}
 	if n > 0 {
-		fmt.Fprintf(p.errs, "drover: what the agent changed in its workspace is gone with it (%d paths)\n  next: say --write-back to have it on the host, or --diff to see it\n", n)
+		report(p.errs, advice.Wrap(fmt.Errorf("the changes of the agent in its workspace are gone with it (%d paths)", n),
+			"add --write-back to have them on the host, or --diff to see them"))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	root "github.com/drover-agents/drover"
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/agent/claudecode"
 	"github.com/drover-agents/drover/agent/claudecode/catalogue"
@@ -33,7 +34,7 @@ type outcome struct {
 	failure error
 	done    event.Done
 	refused bool
-	notKept string // why the conversation cannot be continued
+	notKept error // why the conversation cannot be continued
 	denied  denials
 	limits  reached
 }
@@ -63,7 +64,7 @@ func (o *outcome) event(e event.Event) {
 	switch p := e.Payload.(type) {
 	case event.Error:
 		if p.Code == "CONVERSATION_NOT_KEPT" {
-			o.notKept = p.Message
+			o.notKept = p
 		}
 		if p.Recoverable {
 			break
@@ -80,7 +81,7 @@ func (o *outcome) event(e event.Event) {
 	case event.Done:
 		o.done = p
 		if _, why, found := strings.Cut(p.Reason, notStored); found { // of a run that was stopped
-			o.notKept = notStored + why
+			o.notKept = errors.New(notStored + why)
 		}
 		o.refused = o.held != nil || e.Seq == 1 && p.Status == event.DoneError
 	}
@@ -148,14 +149,14 @@ func (o *outcome) budgetFlag() string {
 
 // stopped says what is left of a run that was interrupted, and how to go on.
 func (o *outcome) stopped() error {
-	text := "stopped; the CLI and all it started are gone"
+	err := errors.New("stopped; the CLI and all it started are gone")
 	if !o.options.isolation.contains() {
-		text = "stopped; the CLI is gone, but commands that have detached themselves may go on"
+		err = errors.New("stopped; the CLI is gone, but commands that have detached themselves may go on")
 	}
 	if o.done.ResumeToken != "" {
-		text += "\n  next: go on with drover run --resume " + o.done.ResumeToken
+		return advice.Wrap(err, "go on with drover run --resume %s", o.done.ResumeToken)
 	}
-	return errors.New(text)
+	return err
 }
 
 func (o *outcome) limit(flag, what string) error {
@@ -163,39 +164,55 @@ func (o *outcome) limit(flag, what string) error {
 	if o.done.ResumeToken != "" {
 		next += ", or go on with drover run --resume " + o.done.ResumeToken
 	}
-	return ending{exitLimit, fmt.Errorf("%s (%s)\n  next: %s", what, strings.TrimSpace(flag), next)}
+	return ending{exitLimit, advice.Wrap(fmt.Errorf("%s (%s)", what, strings.TrimSpace(flag)), "%s", next)}
 }
 
 func (o *outcome) failed() error {
 	err := cmp.Or(o.failure, error(event.Error{Message: cmp.Or(o.done.Result, "the agent failed and did not say why")}))
-	if strings.Contains(strings.ToLower(err.Error()), "next: ") { // it has advice of its own
-		return err
-	}
 	shown := failure{err: err, text: err.Error()}
-	if evaluation, ok := errors.AsType[*root.EvaluationError](err); ok { // its advice is for programs
-		shown.text = fmt.Sprint(evaluation.Err)
+	if p, ok := err.(event.Error); ok && p.Next != "" { // it has advice of its own
+		return o.ofResume(shown, p.Next)
 	}
-	text, next, _ := strings.Cut(shown.text, "\n  next: ")
-	if _, cause, ok := strings.Cut(causeText(err), "\n  next: "); ok {
-		next = cmp.Or(next, cause)
+	cause := err
+	if evaluation, ok := errors.AsType[*root.EvaluationError](err); ok { // its advice is for programs
+		cause, shown.text = evaluation.Err, fmt.Sprint(evaluation.Err)
 	}
 	kind := claudecode.New(nil).Classify(err)
 	step := nextSteps[kind.Kind]
 	if o.refused && o.options.resume != "" {
 		step = "give --resume the resumeToken of a run in this folder, or leave it out"
 	}
-	shown.text = text + "\n  next: " + cmp.Or(kind.Next, next, step, "drover doctor looks for what is wrong with the set-up")
-	return shown
+	return o.ofResume(shown, cmp.Or(kind.Next, advice.Of(cause), step, "drover doctor looks for what is wrong with the set-up"))
 }
+
+// ofResume adds the advice to a failure, and names the flag where the conversation of --resume cannot be had.
+func (o *outcome) ofResume(f failure, next string) error {
+	f.next = next
+	switch detail := notFound.FindStringSubmatch(f.text); {
+	case errors.Is(f.err, transcript.ErrInUse):
+		f.text, f.next = "--resume: the conversation is in use", "wait until the other run has ended"
+	case errors.Is(f.err, transcript.ErrBadKey):
+		f.text = "--resume: not a token of a conversation"
+	case errors.Is(f.err, transcript.ErrNotFound) && detail != nil:
+		f.text = "--resume: " + detail[1]
+	case errors.Is(f.err, transcript.ErrNotFound):
+		f.text = "--resume: there is no such conversation in this folder"
+	}
+	return f
+}
+
+// notFound finds which of two folders a conversation may be of.
+var notFound = regexp.MustCompile(transcript.ErrNotFound.Error() + `: (conversation .*)`)
 
 // A failure is an error in words for a user of the command.
 type failure struct {
-	err  error
-	text string
+	err        error
+	text, next string
 }
 
-func (f failure) Error() string { return f.text }
-func (f failure) Unwrap() error { return f.err }
+func (f failure) Error() string  { return f.text }
+func (f failure) Advice() string { return f.next }
+func (f failure) Unwrap() error  { return f.err }
 
 // causeText is the text of the cause of an error of the agent, or "".
 func causeText(err error) string {
@@ -266,7 +283,7 @@ func (d *denials) all() []event.Decision {
 func (d *denials) report(o *runOptions) error {
 	denied := d.all()
 	times := map[string]int{}
-	var names, advice []string
+	var names []string
 	for _, call := range denied {
 		if times[call.Tool]++; times[call.Tool] == 1 {
 			names = append(names, call.Tool)
@@ -275,21 +292,21 @@ func (d *denials) report(o *runOptions) error {
 	for i, name := range names {
 		names[i] = fmt.Sprintf("%s (%d)", name, times[name])
 	}
-	advice = append(advice, o.allowing(o.lacking(denied))...)
+	flags := o.allowing(o.lacking(denied))
 	for _, call := range denied {
-		if a := adviceFor(call); a != "" && !slices.Contains(advice, a) {
-			advice = append(advice, a)
+		if a := adviceFor(call); a != "" && !slices.Contains(flags, a) {
+			flags = append(flags, a)
 		}
 	}
 	were := "tool calls were"
 	if len(denied) == 1 {
 		were = "tool call was"
 	}
-	text := fmt.Sprintf("the agent came to its end, but %d %s denied: %s", len(denied), were, strings.Join(names, ", "))
-	if len(advice) > 0 {
-		text += "\n  next: " + strings.Join(advice, "; ")
+	err := fmt.Errorf("the agent came to its end, but %d %s denied: %s", len(denied), were, strings.Join(names, ", "))
+	if len(flags) > 0 {
+		return advice.Wrap(err, "%s", strings.Join(flags, "; "))
 	}
-	return errors.New(text)
+	return err
 }
 
 // allowing says how to change the flags so that capabilities are given. One that another flag names

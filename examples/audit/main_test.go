@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
@@ -64,7 +65,7 @@ func TestALinkOutOfTheProjectIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := run(t.Context(), t.Output(), &claude.Options{}, project)
-	if !errors.Is(err, workspace.ErrSecurity) || !strings.Contains(err.Error(), "hosts") {
+	if !errors.Is(err, workspace.ErrSecurity) || !strings.Contains(advice.Text(err), "hosts") {
 		t.Errorf("the error is %v, want one that names the link", err)
 	}
 }

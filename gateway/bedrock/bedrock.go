@@ -25,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/internal/echo"
 )
@@ -83,9 +84,9 @@ func New(ctx context.Context, opts Options) (*Upstream, error) {
 	u.region = cmp.Or(opts.Region, opts.env("AWS_REGION"), opts.env("AWS_DEFAULT_REGION"), profile.Region)
 	switch {
 	case u.region == "":
-		return nil, errors.New("bedrock: no AWS region\n  next: set AWS_REGION to the region that offers your models, such as us-east-1")
+		return nil, advice.Wrap(errors.New("bedrock: no AWS region"), "set AWS_REGION to the region that offers your models, such as us-east-1")
 	case !regionName.MatchString(u.region):
-		return nil, fmt.Errorf("bedrock: %q is no AWS region\n  next: set AWS_REGION to one, such as us-east-1", u.region)
+		return nil, advice.Wrap(fmt.Errorf("bedrock: %q is no AWS region", u.region), "set AWS_REGION to one, such as us-east-1")
 	case u.bearer != "":
 		return u, nil
 	}
@@ -115,7 +116,7 @@ func (u *Upstream) connect() error {
 	}
 	base, err := url.Parse(u.opts.BaseURL)
 	if err != nil || base.Host == "" {
-		return fmt.Errorf("bedrock: BaseURL %q is no address\n  next: give one like https://host", u.opts.BaseURL)
+		return advice.Wrap(fmt.Errorf("bedrock: BaseURL %q is no address", u.opts.BaseURL), "give one like https://host")
 	}
 	u.base = base
 	return nil
@@ -134,7 +135,7 @@ func (o Options) newTransport() (*http.Transport, error) {
 		err = errors.New(bundle + " holds no certificate")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bedrock: reading AWS_CA_BUNDLE: %w\n  next: correct or unset it", err)
+		return nil, advice.Wrap(fmt.Errorf("bedrock: reading AWS_CA_BUNDLE: %w", err), "correct or unset it")
 	}
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	return transport, nil

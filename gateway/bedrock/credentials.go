@@ -21,6 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 const (
@@ -36,7 +38,7 @@ const (
 // ErrNoCredentials is returned by [New] when no source has any.
 var ErrNoCredentials = errors.New("bedrock: no AWS credentials")
 
-const howToGetCredentials = "\n  next: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK; with SSO, log in by: aws sso login"
+const howToGetCredentials = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK; with SSO, log in by: aws sso login"
 
 // renew looks for credentials again and gets them.
 func (u *Upstream) renew(ctx context.Context) error {
@@ -68,9 +70,9 @@ func (o Options) explain(err error) error {
 		if name := o.profileName(); name != defaultProfile {
 			login += " --profile " + name
 		}
-		return fmt.Errorf("bedrock: the SSO login is missing or has expired: %w\n  next: %s", err, login)
+		return advice.Wrap(fmt.Errorf("bedrock: the SSO login is missing or has expired: %w", err), "%s", login)
 	}
-	return fmt.Errorf("%w: %w%s", ErrNoCredentials, err, howToGetCredentials)
+	return advice.Wrap(fmt.Errorf("%w: %w", ErrNoCredentials, err), howToGetCredentials)
 }
 
 // find goes through the sources in order and takes the first that is configured.
@@ -86,7 +88,7 @@ func (u *Upstream) find(ctx context.Context) (aws.CredentialsProvider, error) {
 			return provider, err
 		}
 	}
-	return nil, fmt.Errorf("%w%s", ErrNoCredentials, howToGetCredentials)
+	return nil, advice.Wrap(ErrNoCredentials, howToGetCredentials)
 }
 
 func (u *Upstream) fromEnvironment(context.Context) (aws.CredentialsProvider, error) {
@@ -98,7 +100,8 @@ func (u *Upstream) fromEnvironment(context.Context) (aws.CredentialsProvider, er
 	case creds.AccessKeyID == "" && creds.SecretAccessKey == "":
 		return nil, nil
 	case creds.AccessKeyID == "" || creds.SecretAccessKey == "":
-		return nil, fmt.Errorf("%w: of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set\n  next: set both or none", ErrNoCredentials)
+		return nil, advice.Wrap(fmt.Errorf("%w: of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY only one is set", ErrNoCredentials),
+			"set both or none")
 	}
 	return aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return creds, nil }), nil
 }
@@ -110,7 +113,8 @@ func (u *Upstream) fromWebIdentity(context.Context) (aws.CredentialsProvider, er
 	case token == "":
 		return nil, nil
 	case role == "":
-		return nil, fmt.Errorf("%w: AWS_WEB_IDENTITY_TOKEN_FILE is set, AWS_ROLE_ARN is not\n  next: set the role to assume", ErrNoCredentials)
+		return nil, advice.Wrap(fmt.Errorf("%w: AWS_WEB_IDENTITY_TOKEN_FILE is set, AWS_ROLE_ARN is not", ErrNoCredentials),
+			"set the role to assume")
 	}
 	client := sts.New(sts.Options{Region: u.region, HTTPClient: u.sdkClient()}, func(o *sts.Options) {
 		if at := u.opts.env("AWS_ENDPOINT_URL_STS"); at != "" {
@@ -173,7 +177,8 @@ func checkContainer(address string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine\n  next: correct it", ErrNoCredentials)
+	return advice.Wrap(fmt.Errorf("%w: AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor of this machine", ErrNoCredentials),
+		"correct it")
 }
 
 // fromInstance asks for the instance profile. It is the last source, and on most machines there is
@@ -192,7 +197,7 @@ func (u *Upstream) fromInstance(ctx context.Context) (aws.CredentialsProvider, e
 	ctx, cancel := context.WithTimeout(ctx, instanceTimeout)
 	defer cancel()
 	if _, err := provider.Retrieve(ctx); err != nil {
-		return nil, fmt.Errorf("%w, and no instance profile%s", ErrNoCredentials, howToGetCredentials)
+		return nil, advice.Wrap(fmt.Errorf("%w, and no instance profile", ErrNoCredentials), howToGetCredentials)
 	}
 	return provider, nil
 }

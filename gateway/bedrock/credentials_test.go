@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway/bedrock"
 )
 
@@ -257,7 +258,7 @@ func TestMissingCredentialsFailAtOnce(t *testing.T) {
 				t.Fatalf("got %v, want ErrNoCredentials: %v", err, tc.none)
 			}
 			for _, part := range append(tc.want, "\n  next: ") {
-				if !strings.Contains(err.Error(), part) {
+				if !strings.Contains(advice.Text(err), part) {
 					t.Errorf("%q is missing in: %v", part, err)
 				}
 			}

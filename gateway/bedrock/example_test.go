@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway/bedrock"
 )
 
@@ -15,7 +16,7 @@ func ExampleNew() {
 	_, err := bedrock.New(context.Background(), bedrock.Options{
 		Lookup: func(name string) (string, bool) { value, ok := environment[name]; return value, ok },
 	})
-	fmt.Println(err)
+	fmt.Println(advice.Text(err))
 	// Output:
 	// bedrock: no AWS credentials
 	//   next: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK; with SSO, log in by: aws sso login

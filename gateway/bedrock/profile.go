@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ssocreds"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 const defaultProfile = "default"
@@ -68,11 +70,11 @@ func (o Options) loadProfile(ctx context.Context) (config.SharedConfig, error) {
 		if name == defaultProfile && o.Profile == "" {
 			return config.SharedConfig{}, nil
 		}
-		return config.SharedConfig{}, fmt.Errorf("%w: profile %q is not in %s\n  next: correct AWS_PROFILE, or add it by: aws configure --profile %s",
-			ErrNoCredentials, name, strings.Join(append(o.configFiles(), o.credentialsFiles()...), " or "), name)
+		return config.SharedConfig{}, advice.Wrap(fmt.Errorf("%w: profile %q is not in %s", ErrNoCredentials, name, strings.Join(append(o.configFiles(), o.credentialsFiles()...), " or ")),
+			"correct AWS_PROFILE, or add it by: aws configure --profile %s", name)
 	}
 	if err != nil {
-		return config.SharedConfig{}, fmt.Errorf("bedrock: reading profile %q: %w\n  next: correct the file", name, err)
+		return config.SharedConfig{}, advice.Wrap(fmt.Errorf("bedrock: reading profile %q: %w", name, err), "correct the file")
 	}
 	return profile, nil
 }
@@ -86,7 +88,8 @@ func (u *Upstream) fromProfile(ctx context.Context) (aws.CredentialsProvider, er
 	}
 	if !hasCredentials(profile) {
 		if o.Profile != "" {
-			return nil, fmt.Errorf("%w: profile %q has none\n  next: add them by: aws configure --profile %s", ErrNoCredentials, o.Profile, o.Profile)
+			return nil, advice.Wrap(fmt.Errorf("%w: profile %q has none", ErrNoCredentials, o.Profile),
+				"add them by: aws configure --profile %s", o.Profile)
 		}
 		return nil, nil
 	}
@@ -103,7 +106,7 @@ func (u *Upstream) fromProfile(ctx context.Context) (aws.CredentialsProvider, er
 		}),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("bedrock: profile %q: %w\n  next: correct the profile", o.profileName(), err)
+		return nil, advice.Wrap(fmt.Errorf("bedrock: profile %q: %w", o.profileName(), err), "correct the profile")
 	}
 	return cfg.Credentials, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/gateway/gatewaytest"
@@ -352,10 +353,10 @@ func TestWire_WhatIsRequired(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := gateway.Shared().Open(gateway.RunOptions{Upstream: up}); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+		if _, err := gateway.Shared().Open(gateway.RunOptions{Upstream: up}); err == nil || !strings.Contains(advice.Text(err), "cannot be used") {
 			t.Errorf("without %s: got %v", name, err)
 		}
-		if _, err := gateway.Record(up, filepath.Join(t.TempDir(), "r"), gateway.RecordOptions{}); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+		if _, err := gateway.Record(up, filepath.Join(t.TempDir(), "r"), gateway.RecordOptions{}); err == nil || !strings.Contains(advice.Text(err), "cannot be used") {
 			t.Errorf("recording without %s: got %v", name, err)
 		}
 	}
@@ -374,7 +375,7 @@ func TestWire_ReplayNeedsTheWire(t *testing.T) {
 		"another": {&gateway.Wire{Name: "sphinx"}, `of the wire "oracle", not of "sphinx"`},
 		"half":    {&gateway.Wire{Name: "oracle"}, "is missing"},
 	} {
-		if _, err := gateway.Replay(path, gateway.ReplayOptions{Wire: tc.wire}); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := gateway.Replay(path, gateway.ReplayOptions{Wire: tc.wire}); err == nil || !strings.Contains(advice.Text(err), tc.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
 	}

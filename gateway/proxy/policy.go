@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Policy says what may be reached. The zero value permits nothing.
@@ -54,7 +56,7 @@ func (p Policy) compile() (*rules, error) {
 	}
 	for i, port := range p.Ports {
 		if port < 1 || port > 65535 {
-			wrong = append(wrong, fmt.Errorf("proxy: Ports[%d] %d: there is no such port\n  next: write a number from 1 to 65535", i, port))
+			wrong = append(wrong, advice.Wrap(fmt.Errorf("proxy: Ports[%d] %d: there is no such port", i, port), "write a number from 1 to 65535"))
 		}
 	}
 	return r, errors.Join(wrong...)
@@ -67,7 +69,7 @@ func (r *rules) add(pattern string) error {
 		return nil
 	}
 	if _, err := netip.ParsePrefix(pattern); err == nil {
-		return errors.New("ranges of addresses cannot be permitted\n  next: list each address")
+		return advice.Wrap(errors.New("ranges of addresses cannot be permitted"), "list each address")
 	}
 	parent, wild := strings.CutPrefix(pattern, "*.")
 	h, err := parseHost(parent)
@@ -76,9 +78,9 @@ func (r *rules) add(pattern string) error {
 	}
 	switch {
 	case h.name == "localhost" || strings.HasSuffix(h.name, ".localhost") || h.addr.IsLoopback():
-		return errors.New("it is this machine\n  next: leave it out and set Localhost (NetworkPolicy.AllowLocalhost)")
+		return advice.Wrap(errors.New("it is this machine"), "leave it out and set Localhost (NetworkPolicy.AllowLocalhost)")
 	case h.addr.IsValid() && wild:
-		return fmt.Errorf("addresses have no subdomains\n  next: write %q", h)
+		return advice.Wrap(errors.New("addresses have no subdomains"), "write %q", h)
 	case h.addr.IsValid():
 		return r.addAddress(h.addr)
 	case wild:
@@ -91,7 +93,7 @@ func (r *rules) add(pattern string) error {
 
 func (r *rules) addAddress(addr netip.Addr) error {
 	if what := notPublic(addr); what != "" && !listable(addr) {
-		return fmt.Errorf("it is %s, which cannot be permitted\n  next: leave it out", what)
+		return advice.Wrap(fmt.Errorf("it is %s, which cannot be permitted", what), "leave it out")
 	}
 	r.addrs[addr] = true
 	return nil
@@ -113,7 +115,7 @@ func instead(pattern string, err error) error {
 	} else {
 		suggestion = fmt.Sprintf("%q", suggestion)
 	}
-	return fmt.Errorf("%w\n  next: write %s", err, suggestion)
+	return advice.Wrap(err, "write %s", suggestion)
 }
 
 // suggest is the pattern that was probably meant, or empty.

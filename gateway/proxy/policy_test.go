@@ -5,6 +5,8 @@ package proxy
 import (
 	"strings"
 	"testing"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func TestValidateSaysWhatToWriteInstead(t *testing.T) {
@@ -51,10 +53,10 @@ func TestValidateSaysWhatToWriteInstead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.pattern, func(t *testing.T) {
 			err := Policy{Domains: []string{"ok.org", tt.pattern}}.Validate()
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "\n  next: ") {
+			if err == nil || !strings.Contains(advice.Text(err), tt.want) || !strings.Contains(advice.Text(err), "\n  next: ") {
 				t.Errorf("got %v, want a sentence with %s", err, tt.want)
 			}
-			if err != nil && !strings.HasPrefix(err.Error(), "proxy: Domains[1] ") {
+			if err != nil && !strings.HasPrefix(advice.Text(err), "proxy: Domains[1] ") {
 				t.Errorf("got %v, want it to name Domains[1]", err)
 			}
 		})
@@ -65,7 +67,7 @@ func TestValidateNamesEverythingThatIsWrong(t *testing.T) {
 	p := Policy{Domains: []string{"a b", "ok.org", "foo*"}, Ports: []int{80, 0, 65536, -1}}
 	err := p.Validate()
 	for _, want := range []string{"Domains[0]", "Domains[2]", "Ports[1] 0", "Ports[2] 65536", "Ports[3] -1"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("got %v, want it to name %s", err, want)
 		}
 	}

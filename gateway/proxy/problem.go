@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/netip"
 	"syscall"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // The replies of SOCKS5 (RFC 1928, section 6).
@@ -87,5 +89,5 @@ func (p *problem) body(where string) string {
 	if p.verdict == Failed {
 		text = fmt.Sprintf("%s failed: %s", where, p.reason)
 	}
-	return text + "\n  next: " + p.next + "\n"
+	return advice.Render(text, p.next) + "\n"
 }

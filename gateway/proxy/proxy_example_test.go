@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/gateway/proxy"
 )
@@ -22,12 +23,12 @@ func ExampleProxy() {
 		},
 	})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	go p.Serve(l)
@@ -36,7 +37,7 @@ func ExampleProxy() {
 	tool := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(address), DisableKeepAlives: true}}
 	answer, err := tool.Get("http://elsewhere.net:443/")
 	if err != nil {
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		return
 	}
 	body, _ := io.ReadAll(answer.Body)
@@ -53,7 +54,7 @@ func ExampleProxy() {
 // Patterns that cannot be enforced are refused, with what to write instead.
 func ExamplePolicy_Validate() {
 	p := proxy.Policy{Domains: []string{"https://example.org/", "example.org", "localhost"}, Ports: []int{70000}}
-	fmt.Println(p.Validate())
+	fmt.Println(advice.Text(p.Validate()))
 	// Output:
 	// proxy: Domains[0] "https://example.org/": it is a URL
 	//   next: write "example.org"

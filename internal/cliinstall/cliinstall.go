@@ -48,8 +48,11 @@ func (e *Error) Error() string {
 	if e.Output != "" {
 		s += "\n  npm said: " + e.Output
 	}
-	return s + "\n  next: " + e.Repair
+	return s
 }
+
+// Advice implements [advice.Adviser].
+func (e *Error) Advice() string { return e.Repair }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

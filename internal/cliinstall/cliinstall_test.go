@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // fakeNPM puts an npm on PATH that does what script says, in place of a real one.
@@ -176,7 +178,7 @@ func checkError(t *testing.T, err error, texts ...string) {
 		t.Fatalf("got %v, want an *Error with a repair", err)
 	}
 	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
+		if !strings.Contains(advice.Text(err), text) {
 			t.Errorf("message %q does not say %q", err, text)
 		}
 	}

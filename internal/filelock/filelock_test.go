@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/filelock"
 )
 
@@ -108,7 +109,7 @@ func TestLockGivesUpWhenTheContextEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := filelock.Lock(ctx, second, time.Hour)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), path) {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(advice.Text(err), path) {
 			t.Errorf("got %v, want an ended context and the file's name", err)
 		}
 	})
@@ -133,7 +134,7 @@ func TestAFileThatCannotBeLockedIsNamed(t *testing.T) {
 		"Lock":   filelock.Lock(t.Context(), f, time.Second),
 		"Unlock": filelock.Unlock(f),
 	} {
-		if err == nil || !strings.Contains(err.Error(), f.Name()) {
+		if err == nil || !strings.Contains(advice.Text(err), f.Name()) {
 			t.Errorf("%s of a closed file: got %v, want an error with its name", name, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/leftover"
 )
 
@@ -87,7 +88,7 @@ func TestAFolderThatCannotBeMadeLeavesNothing(t *testing.T) {
 		t.Error("got no error for a folder that cannot be made")
 	}
 	checkEmpty(t, parent)
-	if _, err := kind.Make(filepath.Join(parent, "missing")); err == nil || !strings.Contains(err.Error(), "missing") {
+	if _, err := kind.Make(filepath.Join(parent, "missing")); err == nil || !strings.Contains(advice.Text(err), "missing") {
 		t.Errorf("got %v, want an error with the folder's name", err)
 	}
 }
@@ -186,7 +187,7 @@ func TestWhatCannotBeRemovedIsLeftForALaterSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Chmod(parent, 0o700)
-	if err := folder.Remove(); err == nil || !strings.Contains(err.Error(), filepath.Base(folder.Path())) {
+	if err := folder.Remove(); err == nil || !strings.Contains(advice.Text(err), filepath.Base(folder.Path())) {
 		t.Errorf("got %v, want an error with the folder's name", err)
 	}
 	swept, err := kind.Sweep(parent)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -248,7 +249,7 @@ func TestNewFoldersLiveAmongManySweeps(t *testing.T) {
 
 func TestAFolderThatCannotBeSweptIsNamed(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := kind.Sweep(missing); err == nil || !strings.Contains(err.Error(), missing) {
+	if _, err := kind.Sweep(missing); err == nil || !strings.Contains(advice.Text(err), missing) {
 		t.Errorf("got %v, want an error with the folder's name", err)
 	}
 }

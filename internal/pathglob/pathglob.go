@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Matcher leaves paths out: those that a glob excludes and, if there are globs to include, those that none means.
@@ -53,9 +55,11 @@ func parsePattern(text string) (pattern, error) {
 	body := strings.TrimRight(clean, "/")
 	switch {
 	case slices.ContainsFunc(strings.Split(body, "/"), func(name string) bool { return name == "" || name == "." || name == ".." }):
-		return pattern{}, fmt.Errorf("the glob %q matches nothing\n  next: write it relative to the host path, without . and .. and without a slash in front or two in a row", text)
+		return pattern{}, advice.Wrap(fmt.Errorf("the glob %q matches nothing", text),
+			"write it relative to the host path, without . and .. and without a slash in front or two in a row")
 	case !doublestar.ValidatePattern(body):
-		return pattern{}, fmt.Errorf("the glob %q cannot be read: %w\n  next: close its brackets and braces, or put a backslash before them", text, doublestar.ErrBadPattern)
+		return pattern{}, advice.Wrap(fmt.Errorf("the glob %q cannot be read: %w", text, doublestar.ErrBadPattern),
+			"close its brackets and braces, or put a backslash before them")
 	}
 	p := pattern{text: body, folder: body != clean}
 	if !strings.Contains(body, "{") && !strings.Contains(body, "[") {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A syntaxError is one of the parser that cannot bear to be shown with its lines.
@@ -61,7 +63,7 @@ func TestParse_Limits(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ParseYAML("? a\n: b\n"); err == nil || !strings.Contains(err.Error(), "begins with ?") {
+	if _, err := ParseYAML("? a\n: b\n"); err == nil || !strings.Contains(advice.Text(err), "begins with ?") {
 		t.Errorf("explicit key: got %v", err)
 	}
 	for name, text := range map[string]string{

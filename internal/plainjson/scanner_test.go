@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // scanAny reads the next value into what encoding/json makes of it.
@@ -202,7 +204,7 @@ func TestScannerErrorNamesThePlace(t *testing.T) {
 	if !errors.As(err, &syntax) || syntax.Offset != 6 {
 		t.Errorf("got %v, want a SyntaxError at byte 6", err)
 	}
-	if err := valid([]byte(`{"a":`)); err == nil || !strings.Contains(err.Error(), "ends in the middle") {
+	if err := valid([]byte(`{"a":`)); err == nil || !strings.Contains(advice.Text(err), "ends in the middle") {
 		t.Errorf("truncated text: got %v", err)
 	}
 }

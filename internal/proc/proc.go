@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // ErrEnded is returned by writes to the stdin of a program that has ended. It comes wrapped
@@ -75,7 +77,7 @@ func Start(ctx context.Context, s Spec) (*Process, error) {
 	}
 	s.Dir = dir
 	if len(s.Files) > 0 && !s.NoPIDNamespace {
-		return nil, startError(s.Path, errors.New("files cannot be handed into a PID namespace\n  next: set NoPIDNamespace"))
+		return nil, startError(s.Path, advice.Wrap(errors.New("files cannot be handed into a PID namespace"), "set NoPIDNamespace"))
 	}
 	if s.Env == nil {
 		s.Env = []string{}

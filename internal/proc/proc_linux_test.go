@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func lockForever() { runtime.LockOSThread() }
@@ -369,7 +371,7 @@ func TestAProgramGetsFilesAndItsNumberIsKnown(t *testing.T) {
 		t.Errorf("the program said %q, want %q", got, want)
 	}
 	spec.NoPIDNamespace = false
-	if _, err := Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "\n  next: ") {
+	if _, err := Start(t.Context(), spec); err == nil || !strings.Contains(advice.Text(err), "\n  next: ") {
 		t.Errorf("files for a namespace: got %v, want an error that says what to do", err)
 	}
 }
@@ -389,7 +391,7 @@ func TestStartErrors(t *testing.T) {
 		t.Errorf("missing program: got %v, want os.ErrNotExist", err)
 	}
 	_, err = startInNamespace(t.Context(), Spec{Path: self(t), Dir: "/"}, bad)
-	if err == nil || !strings.Contains(err.Error(), "no namespaces today") {
+	if err == nil || !strings.Contains(advice.Text(err), "no namespaces today") {
 		t.Errorf("failing bubblewrap: got %v, want its own words", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 const (
@@ -44,7 +46,8 @@ func (d *disk) write(it Item) error {
 		err = s.append(it)
 	}
 	if err != nil {
-		d.err = fmt.Errorf("spill: cannot keep %d bytes on disk: %w\n  next: free space in %s, or consume faster", len(it.Data), err, cmp.Or(d.dir, os.TempDir()))
+		d.err = advice.Wrap(fmt.Errorf("spill: cannot keep %d bytes on disk: %w", len(it.Data), err),
+			"free space in %s, or consume faster", cmp.Or(d.dir, os.TempDir()))
 		return d.err
 	}
 	d.count++

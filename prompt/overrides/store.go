@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/prompt"
 )
 
@@ -192,7 +193,7 @@ func (f *File) Seed(ctx context.Context, overwrite bool) error {
 	}
 	return f.locked(ctx, func(root *os.Root) error {
 		if _, err := root.Lstat(f.name); err == nil && !overwrite {
-			return fmt.Errorf("overrides: %s: %s: %w\n  next: edit it, or ask to overwrite it", f.of, f.Path(), fs.ErrExist)
+			return advice.Wrap(fmt.Errorf("overrides: %s: %s: %w", f.of, f.Path(), fs.ErrExist), "edit it, or ask to overwrite it")
 		}
 		return f.write(root, data)
 	})

@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/filelock"
 	"github.com/drover-agents/drover/prompt"
 )
@@ -132,7 +133,7 @@ func (f *File) locked(ctx context.Context, do func(*os.Root) error) error {
 // a crash leaves one file at most, which the next change removes.
 func (f *File) write(root *os.Root, data []byte) error {
 	if len(data) > maxFile {
-		return f.failed(errors.New(tooLarge + "\n  next: take out what is stale, with Prune"))
+		return f.failed(advice.Wrap(errors.New(tooLarge), "take out what is stale, with Prune"))
 	}
 	folder, file := path.Split(f.name)
 	temp := folder + "." + file + ".tmp"

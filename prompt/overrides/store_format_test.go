@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
@@ -67,7 +68,7 @@ func TestAWrongFileIsAnErrorWithItsPlace(t *testing.T) {
 			f := mustFile(t, t.TempDir(), mustBind(t, overridable(), fileArgs{}), "")
 			writeFile(t, f, c.file)
 			_, _, err := f.Resolve()
-			if err == nil || !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), f.Path()) {
+			if err == nil || !errors.Is(err, ErrFile) || !strings.Contains(advice.Text(err), c.want) || !strings.Contains(advice.Text(err), f.Path()) {
 				t.Errorf("got %v\nwant %s with %q", err, f.Path(), c.want)
 			}
 			if err := f.SetText(t.Context(), "bare", "x"); !errors.Is(err, ErrFile) {
@@ -85,7 +86,7 @@ func TestAnOverrideThatCannotBeAppliedNamesItsFile(t *testing.T) {
 	f := mustFile(t, t.TempDir(), mustBind(t, overridable(), fileArgs{}), "")
 	writeFile(t, f, entry(`"section":"task","target":"text","hash":"`+hash([]byte("Old text about $path."))+`","value":["a","$other"]`))
 	_, _, err := f.Resolve()
-	if want := `: prompt: demo:test: section "task": override of text 2:1: unknown placeholder $other (known: path, lines)`; !errors.Is(err, prompt.ErrOverride) || err.Error() != f.Path()+want {
+	if want := `: prompt: demo:test: section "task": override of text 2:1: unknown placeholder $other (known: path, lines)`; !errors.Is(err, prompt.ErrOverride) || advice.Text(err) != f.Path()+want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -133,7 +134,7 @@ func TestSettersRefuseWhatCannotBeApplied(t *testing.T) {
 				must(t, err)
 				return
 			}
-			if !errors.Is(err, prompt.ErrOverride) || !strings.Contains(err.Error(), c.want) {
+			if !errors.Is(err, prompt.ErrOverride) || !strings.Contains(advice.Text(err), c.want) {
 				t.Errorf("got %v\nwant %s", err, c.want)
 			}
 			if _, err := os.Stat(f.Path()); err == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/prompt"
 	"github.com/drover-agents/drover/tool"
 )
@@ -280,7 +281,7 @@ func TestPutReplacesWhatIsForTheTextsNow(t *testing.T) {
 	must(t, f.Put(ctx, got))
 	bare.Hash = "other"
 	err := f.Put(ctx, &prompt.Overrides{Sections: map[string]prompt.SectionOverride{"bare": bare}})
-	if !errors.Is(err, prompt.ErrOverride) || !strings.Contains(err.Error(), "it was made for the hash other") {
+	if !errors.Is(err, prompt.ErrOverride) || !strings.Contains(advice.Text(err), "it was made for the hash other") {
 		t.Errorf("got %v, want an override for another text refused", err)
 	}
 	if again, _ := mustResolve(t, f); !cmp.Equal(got, again) {
@@ -334,14 +335,14 @@ func TestAFileThatIsTooLargeIsNeitherReadNorWritten(t *testing.T) {
 	p, ctx := mustBind(t, overridable(), fileArgs{Path: "a.go"}), t.Context()
 	f := mustFile(t, t.TempDir(), p, "")
 	must(t, f.SetText(ctx, "task", "small"))
-	if err := f.SetText(ctx, "task", strings.Repeat("x", maxFile)); err == nil || !strings.Contains(err.Error(), tooLarge) {
+	if err := f.SetText(ctx, "task", strings.Repeat("x", maxFile)); err == nil || !strings.Contains(advice.Text(err), tooLarge) {
 		t.Errorf("writing: got %v, want %q", err, tooLarge)
 	}
 	if o, _ := mustResolve(t, f); *o.Sections["task"].Text != "small" {
 		t.Errorf("the text is %.20q, want the one before", *o.Sections["task"].Text)
 	}
 	must(t, os.Truncate(f.Path(), maxFile+1))
-	if _, _, err := f.Resolve(); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), tooLarge) {
+	if _, _, err := f.Resolve(); !errors.Is(err, ErrFile) || !strings.Contains(advice.Text(err), tooLarge) {
 		t.Errorf("reading: got %v, want %q", err, tooLarge)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/tool/compose"
@@ -133,7 +134,7 @@ func TestBindRefusesWhatCannotBeFixed(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := compose.Bind(c.part, c.values); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := compose.Bind(c.part, c.values); err == nil || !strings.Contains(advice.Text(err), c.want) {
 				t.Errorf("error = %v, want %q in it", err, c.want)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/tool/compose"
@@ -178,7 +179,7 @@ func TestACacheRefusesWhatMutates(t *testing.T) {
 			if (err != nil) != c.refused {
 				t.Errorf("error = %v, want one: %t", err, c.refused)
 			}
-			if err != nil && !strings.Contains(err.Error(), "set CacheMutating") {
+			if err != nil && !strings.Contains(advice.Text(err), "set CacheMutating") {
 				t.Errorf("error = %v, want it to say what to do", err)
 			}
 		})

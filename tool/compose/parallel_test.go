@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/schema"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/tool/compose"
@@ -151,7 +152,7 @@ func TestPartsWithDifferentParametersNeedASchema(t *testing.T) {
 		return p.S, nil
 	})
 	parts := []*tool.Tool{adder("one", 1), text}
-	if _, err := compose.Parallel("all", "All.", parts, compose.ParallelOptions{}); err == nil || !strings.Contains(err.Error(), "parts one and text have different parameters") {
+	if _, err := compose.Parallel("all", "All.", parts, compose.ParallelOptions{}); err == nil || !strings.Contains(advice.Text(err), "parts one and text have different parameters") {
 		t.Errorf("error = %v, want one that names both parts", err)
 	}
 	parts[1] = compose.Preprocess(text, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) {
@@ -165,7 +166,7 @@ func TestPartsWithDifferentParametersNeedASchema(t *testing.T) {
 
 func TestTwoPartsOfOneNameAreRefused(t *testing.T) {
 	_, err := compose.Parallel("all", "All.", []*tool.Tool{adder("one", 1), adder("one", 2)}, compose.ParallelOptions{})
-	if err == nil || !strings.Contains(err.Error(), "two parts are called one") {
+	if err == nil || !strings.Contains(advice.Text(err), "two parts are called one") {
 		t.Errorf("error = %v, want that two parts are called one", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/tool"
 	"github.com/drover-agents/drover/tool/compose"
 )
@@ -100,7 +101,7 @@ func TestAPipeWithoutSoundPartsIsRefused(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := compose.Pipe("p", "A pipe.", c.parts)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(advice.Text(err), c.want) {
 				t.Errorf("error = %v, want %q in it", err, c.want)
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 const source = `package p
@@ -103,8 +105,8 @@ func TestWriteThenCheck(t *testing.T) {
 		"cmd/c/main.go": "package main\n", "a/examples/e.go": "package e\n\nvar E int\n", "api/gone.txt": "var Z\n",
 		"tool/main.go": "package main\n\nvar Exported int\n", "root.go": "package root\n\nvar R int\n",
 	})
-	if err := run(root, true); err == nil || !strings.Contains(err.Error(), "gone.txt: - var Z") ||
-		!strings.Contains(err.Error(), "a-b.txt: + var Q") || !strings.Contains(err.Error(), "make api") {
+	if err := run(root, true); err == nil || !strings.Contains(advice.Text(err), "gone.txt: - var Z") ||
+		!strings.Contains(advice.Text(err), "a-b.txt: + var Q") || !strings.Contains(advice.Text(err), "make api") {
 		t.Errorf("check before writing: got %v, want every difference and the next step", err)
 	}
 	if err := run(root, false); err != nil {
@@ -123,7 +125,7 @@ func TestWriteThenCheck(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "a/b/q.go"), []byte("package q\n\nvar Q string\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(root, true); err == nil || !strings.Contains(err.Error(), "+ var Q string") {
+	if err := run(root, true); err == nil || !strings.Contains(advice.Text(err), "+ var Q string") {
 		t.Errorf("check after a change: got %v, want the changed line", err)
 	}
 }

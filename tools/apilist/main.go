@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func main() {
@@ -138,8 +140,8 @@ func compare(dir string, want map[string]string) error {
 		return nil
 	}
 	slices.Sort(lines)
-	return fmt.Errorf("the exported API is not the one in %s:\n%s\n  next: run make api and commit the listing, if the change is meant",
-		dir, strings.Join(lines, "\n"))
+	return advice.Wrap(fmt.Errorf("the exported API is not the one in %s:\n%s", dir, strings.Join(lines, "\n")),
+		"run make api and commit the listing, if the change is meant")
 }
 
 func difference(name, had, has string) []string {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 const root = "../.."
@@ -54,7 +56,7 @@ func TestParse_Problems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(block, c.from, c.to, 1)
-			if _, err := parse("x.txt", text); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := parse("x.txt", text); err == nil || !strings.Contains(advice.Text(err), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -80,7 +82,7 @@ func TestApply(t *testing.T) {
 			if got != c.want || (err == nil) != (c.want != "") {
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
 			}
-			if err != nil && !strings.Contains(err.Error(), "no longer applies") {
+			if err != nil && !strings.Contains(advice.Text(err), "no longer applies") {
 				t.Errorf("the error is %v", err)
 			}
 		})

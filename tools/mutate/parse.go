@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A mutation is one change that breaks a promise, and the test that notices it.
@@ -152,7 +154,8 @@ func (m *mutation) apply(root string) (string, error) {
 	lines := "\n" + string(text) // so that the first line begins like every other
 	first, last := strings.Index(lines, "\n"+m.before), strings.LastIndex(lines, "\n"+m.before)
 	if first < 0 || first != last {
-		return "", fmt.Errorf("%s: mutation %q no longer applies: its text must occur exactly once in %s\n  next: write the block for the code as it is now", m.at, m.name, m.file)
+		return "", advice.Wrap(fmt.Errorf("%s: mutation %q no longer applies: its text must occur exactly once in %s", m.at, m.name, m.file),
+			"write the block for the code as it is now")
 	}
 	return strings.Replace(lines, "\n"+m.before, "\n"+m.after, 1)[1:], nil
 }

@@ -98,9 +98,11 @@ type LimitError struct {
 func (e *LimitError) Error() string {
 	units := map[string]string{"MaxDepth": "segments", "MaxSegment": "characters in a segment"}
 	unit := cmp.Or(units[e.Option], "bytes")
-	return fmt.Sprintf("files: %q has %d %s, more than %d\n  next: take less, or raise Options.%s",
-		e.Path, e.Got, unit, e.Limit, e.Option)
+	return fmt.Sprintf("files: %q has %d %s, more than %d", e.Path, e.Got, unit, e.Limit)
 }
+
+// Advice implements [advice.Adviser].
+func (e *LimitError) Advice() string { return "take less, or raise Options." + e.Option }
 
 // Is reports whether target is [ErrLimit].
 func (e *LimitError) Is(target error) bool { return target == ErrLimit }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace"
 )
 
@@ -61,7 +62,7 @@ func checkName(op, name string) error {
 	case strings.ContainsRune(name, 0):
 		return pathError(op, name, &refusal{"has a zero byte", fs.ErrInvalid})
 	}
-	return pathError(op, name, &refusal{"has an empty or a . segment\n  next: use " + path.Clean(name), fs.ErrInvalid})
+	return advice.Wrap(pathError(op, name, &refusal{"has an empty or a . segment", fs.ErrInvalid}), "use %s", path.Clean(name))
 }
 
 // checkNew applies the limits for names that are made, which are without links.

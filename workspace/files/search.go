@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // Glob returns the names that match a pattern, sorted: files, folders and links. In a pattern ** stands for
@@ -38,7 +40,7 @@ func checkPattern(pattern string) error {
 		return checkName("glob", pattern)
 	}
 	if !doublestar.ValidatePattern(pattern) {
-		return fmt.Errorf("files: glob %q: %w\n  next: use *, **, ?, [a-z] and {a,b}", pattern, path.ErrBadPattern)
+		return advice.Wrap(fmt.Errorf("files: glob %q: %w", pattern, path.ErrBadPattern), "use *, **, ?, [a-z] and {a,b}")
 	}
 	return nil
 }
@@ -88,7 +90,7 @@ var errEnough = errors.New("enough")
 func Grep(ctx context.Context, fsys fs.FS, opts GrepOptions) (Found, error) {
 	expr, err := regexp.Compile(opts.Pattern)
 	if err != nil {
-		return Found{}, fmt.Errorf("files: grep %q: %w\n  next: quote what is meant literally, with \\", opts.Pattern, err)
+		return Found{}, advice.Wrap(fmt.Errorf("files: grep %q: %w", opts.Pattern, err), "quote what is meant literally, with \\")
 	}
 	if opts.Files != "" {
 		if err := checkPattern(opts.Files); err != nil {

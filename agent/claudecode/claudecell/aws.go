@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -51,11 +52,13 @@ func CopyAWS(home *isolation.Home, folder string) error {
 	defer func() { _ = root.Close() }()
 	names, err := awsFiles(root)
 	if err != nil {
-		return fmt.Errorf("claudecell: the AWS files %s: %w\n  next: make them readable to this user, or name their folder in Isolation.AWSConfigPath", folder, err)
+		return advice.Wrap(fmt.Errorf("claudecell: the AWS files %s: %w", folder, err),
+			"make them readable to this user, or name their folder in Isolation.AWSConfigPath")
 	}
 	for _, name := range names {
 		if err := copyAWSFile(root, name, filepath.Join(home.Path(), ".aws", filepath.FromSlash(name))); err != nil {
-			return fmt.Errorf("claudecell: copying %s of the AWS files %s: %w\n  next: set Isolation.AWSConfigPath to a folder with the files themselves", name, folder, err)
+			return advice.Wrap(fmt.Errorf("claudecell: copying %s of the AWS files %s: %w", name, folder, err),
+				"set Isolation.AWSConfigPath to a folder with the files themselves")
 		}
 	}
 	return nil

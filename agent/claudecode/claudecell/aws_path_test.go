@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -22,7 +23,7 @@ func TestAWSConfigPath_MissingIsAnAuthErrorThatNamesIt(t *testing.T) {
 		}
 		_, err = found.upstream(t.Context(), i)
 		_, ok := errors.AsType[*isolation.AuthError](err)
-		if named := strings.Contains(err.Error(), "AWSConfigPath "+missing); !ok || named != (path == missing) {
+		if named := strings.Contains(advice.Text(err), "AWSConfigPath "+missing); !ok || named != (path == missing) {
 			t.Errorf("%q: the error is %v", path, err)
 		}
 	}

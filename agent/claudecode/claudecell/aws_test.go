@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -74,7 +75,7 @@ func TestAWSFilesThatLeadElsewhereAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := claudecell.CopyAWS(home, folder)
-			if err == nil || !strings.Contains(err.Error(), folder) {
+			if err == nil || !strings.Contains(advice.Text(err), folder) {
 				t.Errorf("got %v, want an error with the folder", err)
 			}
 			if _, err := os.Stat(filepath.Join(home.Path(), ".aws", "credentials")); err == nil {

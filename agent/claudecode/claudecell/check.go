@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -17,7 +18,7 @@ import (
 func checkOptions(level isolation.Level, o *claude.Options) error {
 	var errs []error
 	refuse := func(field, why, next string) {
-		errs = append(errs, fmt.Errorf("isolation: Options.%s %s\n  next: %s", field, why, next))
+		errs = append(errs, advice.Wrap(fmt.Errorf("isolation: Options.%s %s", field, why), "%s", next))
 	}
 	if level != isolation.LevelHost {
 		if o.User != "" {

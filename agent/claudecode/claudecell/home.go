@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -74,7 +75,8 @@ func fill(h *isolation.Home, o HomeOptions) error {
 		err = os.WriteFile(SettingsPath(h), content, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("claudecell: the private home %s: %w\n  next: make room there, or set Isolation.TempDir to another folder", h.Path(), err)
+		return advice.Wrap(fmt.Errorf("claudecell: the private home %s: %w", h.Path(), err),
+			"make room there, or set Isolation.TempDir to another folder")
 	}
 	return nil
 }
@@ -95,5 +97,6 @@ func checkSocketNames(goos, temp string) error {
 	if goos != "linux" || len(temp) <= maxSocketFolder {
 		return nil
 	}
-	return fmt.Errorf("claudecell: the CLI's own sandbox cannot make sockets in %s: the name is longer than %d bytes\n  next: set Isolation.TempDir to a folder with a shorter name, such as /tmp", temp, maxSocketFolder)
+	return advice.Wrap(fmt.Errorf("claudecell: the CLI's own sandbox cannot make sockets in %s: the name is longer than %d bytes", temp, maxSocketFolder),
+		"set Isolation.TempDir to a folder with a shorter name, such as /tmp")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -46,11 +47,11 @@ func checkAuthError(t *testing.T, err error, says ...string) {
 		t.Fatalf("got %v, want an AuthError", err)
 	}
 	for _, text := range append(says, "\n  next: ") {
-		if !strings.Contains(err.Error(), text) {
+		if !strings.Contains(advice.Text(err), text) {
 			t.Errorf("got %v, want %q in it", err, text)
 		}
 	}
-	if strings.Contains(err.Error(), "planted") {
+	if strings.Contains(advice.Text(err), "planted") {
 		t.Errorf("the secret is in %v", err)
 	}
 }
@@ -68,7 +69,7 @@ func checkRefused(t *testing.T, err error, field, says string) {
 	if !ok {
 		t.Fatalf("got %v, want a RefusedError", err)
 	}
-	if !strings.HasPrefix(refused.Field, field) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "\n  next: ") {
+	if !strings.HasPrefix(refused.Field, field) || !strings.Contains(advice.Text(err), says) || !strings.Contains(advice.Text(err), "\n  next: ") {
 		t.Errorf("got %v, want it to name %s, to say %q and what to do", err, field, says)
 	}
 }

@@ -4,8 +4,8 @@ package claudecell
 
 import (
 	"context"
-	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/gateway"
 	"github.com/drover-agents/drover/isolation"
 )
@@ -34,8 +34,7 @@ func (f *Finding) upstream(ctx context.Context, i *isolation.Isolation) (gateway
 			Lookup: f.lookup, BaseURL: f.BaseURL,
 		})
 		if err != nil && ctx.Err() == nil {
-			what, next, _ := strings.Cut(err.Error(), "\n  next: ")
-			return nil, &isolation.AuthError{Reason: what, Fixes: []string{next}, Err: err}
+			return nil, &isolation.AuthError{Reason: err.Error(), Fixes: []string{advice.Of(err)}, Err: err}
 		}
 		return upstream, err
 	}

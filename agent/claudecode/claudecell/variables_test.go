@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/isolation"
@@ -34,7 +35,7 @@ func TestValidateEnv_RefusesVariablesThatIsolationDependsOn(t *testing.T) {
 			_, executed := (&isolation.Isolation{}).Exec(t.Context(), isolation.ExecOptions{Argv: []string{"true"}, Env: env, Program: claudecell.Program(&claude.Options{Dir: t.TempDir()})})
 			for _, err := range []error{claudecell.ValidateEnv(env), opened, executed} {
 				refused, ok := errors.AsType[*isolation.RefusedError](err)
-				if !ok || refused.Field != fmt.Sprintf("Env[%q]", name) || !strings.Contains(err.Error(), instead) {
+				if !ok || refused.Field != fmt.Sprintf("Env[%q]", name) || !strings.Contains(advice.Text(err), instead) {
 					t.Errorf("got %v, want a RefusedError that says %s", err, instead)
 				}
 			}

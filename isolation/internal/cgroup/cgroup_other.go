@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Group exists on Linux only.
@@ -15,7 +17,8 @@ type Group struct{}
 
 // New fails: there are no control groups on this system.
 func New(string, Limits) (*Group, error) {
-	return nil, fmt.Errorf("%w: %s has none\n  next: run on Linux, or without limits on a cell's memory and processes", ErrUnavailable, runtime.GOOS)
+	return nil, advice.Wrap(fmt.Errorf("%w: %s has none", ErrUnavailable, runtime.GOOS),
+		"run on Linux, or without limits on a cell's memory and processes")
 }
 
 // Sweep finds nothing.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/proc"
 )
 
@@ -37,10 +38,10 @@ func New(name string, l Limits) (*Group, error) { return realHost().newGroup(nam
 
 func (h host) newGroup(name string, l Limits) (*Group, error) {
 	if !goodName(name) {
-		return nil, fmt.Errorf("control group name %q: want letters, digits, '-' and '_' only\n  next: use the id of the run", name)
+		return nil, advice.Wrap(fmt.Errorf("control group name %q: want letters, digits, '-' and '_' only", name), "use the id of the run")
 	}
 	if l.Memory < 0 || l.Processes < 0 {
-		return nil, fmt.Errorf("control group limits %+v: negative\n  next: use zero for no limit", l)
+		return nil, advice.Wrap(fmt.Errorf("control group limits %+v: negative", l), "use zero for no limit")
 	}
 	owner, err := h.self()
 	if err != nil {
@@ -67,9 +68,8 @@ func unavailable(reasons ...error) error {
 	for _, reason := range reasons {
 		words = append(words, reason.Error())
 	}
-	return fmt.Errorf("%w: %s\n  next: run as root, or where a part of the hierarchy is delegated to this user "+
-		"(systemd-run --user --scope -p Delegate=yes), or without limits on a cell's memory and processes",
-		ErrUnavailable, strings.Join(words, "; "))
+	return advice.Wrap(fmt.Errorf("%w: %s", ErrUnavailable, strings.Join(words, "; ")),
+		"run as root, or where a part of the hierarchy is delegated to this user (systemd-run --user --scope -p Delegate=yes), or without limits on a cell's memory and processes")
 }
 
 // make makes the folder and sets the limits in it; on failure nothing is left.
@@ -137,7 +137,8 @@ func (g *Group) addOne(pid int) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("putting process %d into control group %s: %w\n  next: start the cell without limits, or as the user that owns the group above", pid, d.path, err)
+			return advice.Wrap(fmt.Errorf("putting process %d into control group %s: %w", pid, d.path, err),
+				"start the cell without limits, or as the user that owns the group above")
 		}
 	}
 	return nil
@@ -215,7 +216,8 @@ func (h host) remove(path string, deadline time.Time) error {
 			return nil
 		}
 		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return fmt.Errorf("removing control group %s, in which are the processes [%s]: %w\n  next: end the cell first, then close again", path, members(path), err)
+			return advice.Wrap(fmt.Errorf("removing control group %s, in which are the processes [%s]: %w", path, members(path), err),
+				"end the cell first, then close again")
 		}
 		time.Sleep(wait)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -51,7 +52,7 @@ func helper(role string) {
 		allocate(64 << 20)
 	case "leave": // what a crashed program leaves
 		g, err := New("left", Limits{Processes: 10})
-		fmt.Println(err)
+		fmt.Println(advice.Text(err))
 		if err == nil {
 			fmt.Println(filepath.Base(g.dirs[0].path))
 		}
@@ -260,7 +261,7 @@ func TestAGroupInUseIsNotRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := g.host.remove(g.dirs[0].path, time.Now())
-	if err == nil || !strings.Contains(err.Error(), strconv.Itoa(p.Process.Pid)) || !strings.Contains(err.Error(), "next:") {
+	if err == nil || !strings.Contains(advice.Text(err), strconv.Itoa(p.Process.Pid)) || !strings.Contains(advice.Text(err), "next:") {
 		t.Errorf("closing a group in use: got %v, want an error with pid %d and what to do", err, p.Process.Pid)
 	}
 }
@@ -302,7 +303,7 @@ func TestAnOrdinaryUserIsToldWhy(t *testing.T) {
 		t.Skip("needs root to become an ordinary user")
 	}
 	out, err := ordinary(t, "leave").CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), ErrUnavailable.Error()+": ") || !strings.Contains(string(out), "\n  next: ") {
+	if err != nil || !strings.HasPrefix(string(out), advice.Text(ErrUnavailable)+": ") || !strings.Contains(string(out), "\n  next: ") {
 		t.Errorf("a group for an ordinary user: got %q, %v, want the reason and what to do", out, err)
 	}
 }

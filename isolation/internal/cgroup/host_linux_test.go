@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A fake is a machine made of plain files: groups appear with the files that the kernel would show,
@@ -198,7 +200,7 @@ func TestWhereAGroupOfVersion2IsMade(t *testing.T) {
 			f, h := newFake(t, "0::/app/me\n", unified)
 			c.arrange(t, f)
 			g, err := h.newGroup("run", c.limits)
-			if c.reason == "" && err != nil || c.reason != "" && (!errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), c.reason)) {
+			if c.reason == "" && err != nil || c.reason != "" && (!errors.Is(err, ErrUnavailable) || !strings.Contains(advice.Text(err), c.reason)) {
 				t.Errorf("error: got %v, want %q", err, c.reason)
 			}
 			if diff := cmp.Diff(c.want, f.groups(t)); diff != "" {
@@ -332,7 +334,7 @@ func TestSweep_ForeignProcSaysNothingOfOwners(t *testing.T) {
 	if removed := h.sweep(); removed != 0 {
 		t.Errorf("%d groups were removed, whose owners may live", removed)
 	}
-	if _, err := h.self(); err == nil || !strings.Contains(err.Error(), "another PID namespace") {
+	if _, err := h.self(); err == nil || !strings.Contains(advice.Text(err), "another PID namespace") {
 		t.Errorf("got %v", err)
 	}
 }

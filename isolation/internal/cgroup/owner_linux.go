@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // mark begins the name of every group of ours.
@@ -57,7 +59,7 @@ func (h host) self() (owner, error) {
 		return owner{}, err
 	}
 	if same, err := h.startOf(strconv.Itoa(os.Getpid())); err != nil || same != start { // owners that live would look gone
-		return owner{}, fmt.Errorf("%s is of another PID namespace than this process\n  next: mount a /proc of its own there", h.proc)
+		return owner{}, advice.Wrap(fmt.Errorf("%s is of another PID namespace than this process", h.proc), "mount a /proc of its own there")
 	}
 	return owner{space.Ino, os.Getpid(), start}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
@@ -25,7 +26,7 @@ func emptyFiles() {
 		for ; n < 5000 && err == nil; n++ {
 			err = os.WriteFile(fmt.Sprintf("%s/%d", dir, n), nil, 0o600)
 		}
-		fmt.Println(dir, n, err != nil && strings.Contains(err.Error(), "no space left"))
+		fmt.Println(dir, n, err != nil && strings.Contains(advice.Text(err), "no space left"))
 	}
 }
 

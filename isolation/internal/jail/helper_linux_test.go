@@ -25,6 +25,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 var update = flag.Bool("update", false, "build the helpers again and record the compilers")
@@ -292,7 +294,7 @@ func testHelperMounts(t *testing.T, path string) {
 		"nothing":          {func(m *mounted) { m.path += "/none" }, unix.ENOENT},
 	} {
 		_, _, err := runHelper(t, path, Launch{Path: "/bin/true", mounted: []mounted{here(c.change)}}, nil, nil)
-		if !errors.Is(err, c.want) || c.want != nil && !strings.Contains(err.Error(), dir) {
+		if !errors.Is(err, c.want) || c.want != nil && !strings.Contains(advice.Text(err), dir) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
@@ -320,7 +322,7 @@ func TestAHandoffTellsWhatFailed(t *testing.T) {
 		"too many":        {Launch{Path: "/bin/true", Listen: make([]netip.AddrPort, 17)}, unix.EINVAL, "bad argument"},
 	} {
 		_, _, err := runHelper(t, path, c.launch, nil, nil)
-		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+		if !errors.Is(err, c.want) || !strings.Contains(advice.Text(err), c.text) {
 			t.Errorf("%s: got %v, want %v and %q", name, err, c.want, c.text)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // Arguments are the helper's arguments after its name; helper/helper.c explains them.
@@ -86,7 +88,8 @@ func HelperFile() (*os.File, error) {
 		f, err = memoryFile("drover-cell", helperELF, 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("putting the cell's helper into memory: %w\n  next: allow executable memory files (sysctl vm.memfd_noexec=1 or 0)", err)
+		return nil, advice.Wrap(fmt.Errorf("putting the cell's helper into memory: %w", err),
+			"allow executable memory files (sysctl vm.memfd_noexec=1 or 0)")
 	}
 	return f, nil
 }

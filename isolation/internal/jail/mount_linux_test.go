@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/proc"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
@@ -213,7 +214,7 @@ func TestRootsCellNeedsMappableFileSystems(t *testing.T) {
 	}
 	_, err := jail.Start(t.Context(), jail.Spec{Path: "/bin/true", Mounts: []jail.Mount{{Source: source, Writable: true}}})
 	for _, want := range []string{source, "next: run as an ordinary user"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.Contains(advice.Text(err), want) {
 			t.Errorf("writable: got %v, want %q in it", err, want)
 		}
 	}

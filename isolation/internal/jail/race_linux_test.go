@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation/internal/jail"
 )
 
@@ -154,7 +155,7 @@ func TestMounts_WithoutBindFDADifferenceEndsTheStart(t *testing.T) {
 			bwrap.set(t, shimExchange, names)
 			cell, err := jail.Start(t.Context(), s)
 			if !byHandle {
-				if err == nil || !strings.Contains(err.Error(), "another file than was checked is mounted at "+g.inside()) {
+				if err == nil || !strings.Contains(advice.Text(err), "another file than was checked is mounted at "+g.inside()) {
 					t.Errorf("got %v, want an error that names the mount", err)
 				}
 				return

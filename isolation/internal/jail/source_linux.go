@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A source is a mount with a handle of its own on what is mounted: names are looked up once, and what was
@@ -70,7 +72,8 @@ func (all sources) open(m Mount) (source, error) {
 func dup(handle *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(handle.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("starting a cell: keeping %s open: %w\n  next: see whether this program may open more files (ulimit -n)", handle.Name(), err)
+		return nil, advice.Wrap(fmt.Errorf("starting a cell: keeping %s open: %w", handle.Name(), err),
+			"see whether this program may open more files (ulimit -n)")
 	}
 	return os.NewFile(uintptr(fd), handle.Name()), nil
 }
@@ -113,11 +116,14 @@ func openBeneath(folder *os.File, path, rest, writable string) (*os.File, error)
 	case err == nil:
 		return os.NewFile(uintptr(fd), path), nil
 	case errors.Is(err, unix.ENOSYS):
-		return nil, fmt.Errorf("starting a cell: mounting %s: openat2 is missing: %w\n  next: use Linux 5.6 or newer; in a container, allow the system call openat2", path, err)
+		return nil, advice.Wrap(fmt.Errorf("starting a cell: mounting %s: openat2 is missing: %w", path, err),
+			"use Linux 5.6 or newer; in a container, allow the system call openat2")
 	case errors.Is(err, unix.ELOOP) && writable != "":
-		return nil, fmt.Errorf("starting a cell: mounting %s: a symbolic link in the writable %s is on the way: %w\n  next: remove the link, or name what it leads to", path, writable, err)
+		return nil, advice.Wrap(fmt.Errorf("starting a cell: mounting %s: a symbolic link in the writable %s is on the way: %w", path, writable, err),
+			"remove the link, or name what it leads to")
 	case errors.Is(err, unix.ELOOP):
-		return nil, fmt.Errorf("starting a cell: mounting %s: a symbolic link is on the way: %w\n  next: name what the link leads to", path, err)
+		return nil, advice.Wrap(fmt.Errorf("starting a cell: mounting %s: a symbolic link is on the way: %w", path, err),
+			"name what the link leads to")
 	}
 	return nil, missing(path, err)
 }

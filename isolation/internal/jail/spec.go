@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Spec says what to start, and what it may see.
@@ -114,10 +116,10 @@ type mounted struct {
 // An UnsupportedError says why a cell cannot be had here, and what to do about it.
 type UnsupportedError struct{ Reason, Fix string }
 
-// Error gives both.
-func (e *UnsupportedError) Error() string {
-	return "no cell can be had here: " + e.Reason + "\n  next: " + e.Fix
-}
+func (e *UnsupportedError) Error() string { return "no cell can be had here: " + e.Reason }
+
+// Advice implements [advice.Adviser].
+func (e *UnsupportedError) Advice() string { return e.Fix }
 
 // target is the path inside.
 func (m Mount) target() string {
@@ -138,24 +140,25 @@ func (s Spec) check() error {
 	}
 	for _, path := range paths {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
-			return fmt.Errorf("starting a cell: the path %q is not absolute and clean\n  next: give the full path, without dots and without a slash at its end", path)
+			return advice.Wrap(fmt.Errorf("starting a cell: the path %q is not absolute and clean", path),
+				"give the full path, without dots and without a slash at its end")
 		}
 	}
 	for _, text := range append(append(paths, s.Args...), s.Env...) {
 		if strings.Contains(text, "\x00") {
-			return errors.New("starting a cell: a path, argument or variable holds a zero byte\n  next: remove it")
+			return advice.Wrap(errors.New("starting a cell: a path, argument or variable holds a zero byte"), "remove it")
 		}
 	}
 	for _, m := range s.Mounts {
 		if m.target() == "/" {
-			return errors.New("starting a cell: a mount covers the whole file system\n  next: mount the folders that are needed")
+			return advice.Wrap(errors.New("starting a cell: a mount covers the whole file system"), "mount the folders that are needed")
 		}
 	}
 	return checkListen(s.Listen)
 }
 
 func missing(path string, err error) error {
-	return fmt.Errorf("starting a cell: mounting %s: %w\n  next: make it, or take it out of the mounts", path, err)
+	return advice.Wrap(fmt.Errorf("starting a cell: mounting %s: %w", path, err), "make it, or take it out of the mounts")
 }
 
 // MaxListen is how many listeners a jail has at most.
@@ -163,11 +166,11 @@ const MaxListen = 16
 
 func checkListen(addrs []netip.AddrPort) error {
 	if len(addrs) > MaxListen {
-		return fmt.Errorf("starting a cell: %d listeners\n  next: ask for at most %d", len(addrs), MaxListen)
+		return advice.Wrap(fmt.Errorf("starting a cell: %d listeners", len(addrs)), "ask for at most %d", MaxListen)
 	}
 	for _, a := range addrs {
 		if !a.Addr().Is4() || !a.Addr().IsLoopback() || a.Port() < 1024 {
-			return fmt.Errorf("starting a cell: cannot listen on %s\n  next: use an address of 127.0.0.0/8 and a port from 1024", a)
+			return advice.Wrap(fmt.Errorf("starting a cell: cannot listen on %s", a), "use an address of 127.0.0.0/8 and a port from 1024")
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -58,7 +59,7 @@ func TestSpecsThatAreRefused(t *testing.T) {
 				from, err = s.openSources()
 				from.close()
 			}
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(advice.Text(err), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})

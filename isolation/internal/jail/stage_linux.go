@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A stage is where root puts the mounts of a cell for bubblewrap, which runs as another user: within
@@ -58,7 +60,8 @@ func stagePlace(bwrap string) (string, error) {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("starting a cell: none of %s is a folder\n  next: make an empty folder /mnt", strings.Join(stagePlaces, ", "))
+	return "", advice.Wrap(fmt.Errorf("starting a cell: none of %s is a folder", strings.Join(stagePlaces, ", ")),
+		"make an empty folder /mnt")
 }
 
 func planMount(m source, place string, cell owner) (stagedMount, error) {
@@ -95,7 +98,7 @@ func (st *stage) set() error {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
-		return fmt.Errorf("making a mount namespace: %w\n  next: run as an ordinary user, or give this process CAP_SYS_ADMIN", err)
+		return advice.Wrap(fmt.Errorf("making a mount namespace: %w", err), "run as an ordinary user, or give this process CAP_SYS_ADMIN")
 	}
 	// Slave and not private: nothing goes out to the host, but what the host unmounts is not kept.
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
@@ -119,7 +122,8 @@ func (st *stage) openTrees() ([]int, error) {
 	for _, m := range st.mounts {
 		fd, err := unix.OpenTree(int(m.file.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 		if errors.Is(err, unix.EPERM) {
-			return trees, fmt.Errorf("copying the mount of %s: %w\n  next: run as an ordinary user, or give this process CAP_SYS_ADMIN", m.Source, err)
+			return trees, advice.Wrap(fmt.Errorf("copying the mount of %s: %w", m.Source, err),
+				"run as an ordinary user, or give this process CAP_SYS_ADMIN")
 		}
 		if err != nil {
 			return trees, missing(m.Source, err)
@@ -127,7 +131,8 @@ func (st *stage) openTrees() ([]int, error) {
 		trees = append(trees, fd)
 		slave := unix.MountAttr{Propagation: unix.MS_SLAVE}
 		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &slave); err != nil {
-			return trees, fmt.Errorf("starting a cell: taking the mount of %s apart from the host's: %w\n  next: use Linux 5.12 or newer, or run as an ordinary user", m.Source, err)
+			return trees, advice.Wrap(fmt.Errorf("starting a cell: taking the mount of %s apart from the host's: %w", m.Source, err),
+				"use Linux 5.12 or newer, or run as an ordinary user")
 		}
 		if err := m.mapIDs(fd); err != nil {
 			return trees, err
@@ -149,11 +154,11 @@ func (m stagedMount) mapIDs(tree int) error {
 	case !m.Writable && m.public:
 		return nil // readable as it is; nothing is weaker, less may be readable
 	case errors.Is(err, unix.EINVAL):
-		return fmt.Errorf("starting a cell: the file system of %s cannot show files as another user's: %w"+
-			"\n  next: run as an ordinary user, or keep the folder on ext4, xfs, btrfs or tmpfs (Linux 5.12 or newer)", m.Source, err)
+		return advice.Wrap(fmt.Errorf("starting a cell: the file system of %s cannot show files as another user's: %w", m.Source, err),
+			"run as an ordinary user, or keep the folder on ext4, xfs, btrfs or tmpfs (Linux 5.12 or newer)")
 	default:
-		return fmt.Errorf("starting a cell: showing the files of %s as another user's: %w"+
-			"\n  next: run as an ordinary user, or give this process CAP_SYS_ADMIN on the machine itself", m.Source, err)
+		return advice.Wrap(fmt.Errorf("starting a cell: showing the files of %s as another user's: %w", m.Source, err),
+			"run as an ordinary user, or give this process CAP_SYS_ADMIN on the machine itself")
 	}
 }
 

@@ -104,12 +104,12 @@ var fixes = []struct{ words, fix string }{
 }
 
 func unsupported(err error) error {
-	reason, _, _ := strings.Cut(err.Error(), "\n  next: ")
+	reason := err.Error()
 	if errors.Is(err, unix.EPERM) && strings.Contains(reason, "fork/exec") {
 		return &UnsupportedError{reason, "run as an ordinary user: this root may not become another user (it needs CAP_SETUID and CAP_SETGID, and more ids than its own)"}
 	}
 	for _, f := range fixes {
-		if strings.Contains(err.Error(), f.words) {
+		if strings.Contains(reason, f.words) {
 			return &UnsupportedError{reason, f.fix}
 		}
 	}

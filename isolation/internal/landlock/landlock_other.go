@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // ABI is 0: this system has no Landlock.
@@ -15,5 +17,5 @@ func ABI() int { return 0 }
 
 // Open fails: this system has no Landlock.
 func (Ruleset) Open() (*os.File, Enforced, error) {
-	return nil, Enforced{}, fmt.Errorf("%w: %s does not have it\n  next: run on Linux, or use the CLI's own sandbox", ErrUnavailable, runtime.GOOS)
+	return nil, Enforced{}, advice.Wrap(fmt.Errorf("%w: %s does not have it", ErrUnavailable, runtime.GOOS), "run on Linux, or use the CLI's own sandbox")
 }

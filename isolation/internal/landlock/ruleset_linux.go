@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // The kinds of rules; the package unix has only the first.
@@ -72,7 +74,8 @@ func unavailable(err error) error {
 	case errors.Is(err, unix.EOPNOTSUPP):
 		why = "Landlock was left out when the kernel started"
 	}
-	return fmt.Errorf("%w: %s (%w)\n  next: install bubblewrap for a full cell, or start the kernel with landlock in its lsm= list", ErrUnavailable, why, err)
+	return advice.Wrap(fmt.Errorf("%w: %s (%w)", ErrUnavailable, why, err),
+		"install bubblewrap for a full cell, or start the kernel with landlock in its lsm= list")
 }
 
 // check refuses what cannot be meant.
@@ -80,13 +83,13 @@ func (r Ruleset) check() error {
 	for _, paths := range [][]string{r.ReadOnly, r.ReadWrite, r.Devices} {
 		for _, path := range paths {
 			if !filepath.IsAbs(path) {
-				return fmt.Errorf("Landlock rule for %q: the path is not absolute\n  next: give the whole path", path)
+				return advice.Wrap(fmt.Errorf("Landlock rule for %q: the path is not absolute", path), "give the whole path")
 			}
 		}
 	}
 	for _, path := range r.ReadWrite {
 		if filepath.Clean(path) == "/" {
-			return errors.New("Landlock rule: / would be writable\n  next: name the folders that are to be written to")
+			return advice.Wrap(errors.New("Landlock rule: / would be writable"), "name the folders that are to be written to")
 		}
 	}
 	return nil
@@ -139,7 +142,8 @@ func (r Ruleset) fill(fd int, handled rights) error {
 	} {
 		for _, path := range group.paths {
 			if err := r.allowPath(fd, path, group.gives&handled.files); err != nil {
-				return fmt.Errorf("Landlock rule for %s: %w\n  next: leave the path out, or make it readable for uid %d", path, err, os.Geteuid())
+				return advice.Wrap(fmt.Errorf("Landlock rule for %s: %w", path, err),
+					"leave the path out, or make it readable for uid %d", os.Geteuid())
 			}
 		}
 	}
@@ -157,7 +161,7 @@ func (r Ruleset) fillPorts(fd int, handled rights) error {
 		for _, port := range ports {
 			rule := struct{ access, port uint64 }{right, uint64(port)}
 			if err := addRule(fd, rulePort, unsafe.Pointer(&rule)); err != nil {
-				return fmt.Errorf("Landlock rule for TCP port %d: %w\n  next: leave the port out", port, err)
+				return advice.Wrap(fmt.Errorf("Landlock rule for TCP port %d: %w", port, err), "leave the port out")
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/claude/script"
 	"github.com/drover-agents/drover/internal/testkit"
@@ -265,7 +266,7 @@ func TestOpenRefusesWhatCannotBeMeant(t *testing.T) {
 		"missing devices": {Devices: []string{"/dev/nothing"}},
 	} {
 		file, _, err := r.Open()
-		if err == nil || !strings.Contains(err.Error(), "\n  next: ") {
+		if err == nil || !strings.Contains(advice.Text(err), "\n  next: ") {
 			t.Errorf("%s: got %v, want an error that says what to do", name, err)
 		}
 		if file != nil {
@@ -279,7 +280,7 @@ func TestAMissingLandlockIsSaid(t *testing.T) {
 		unix.ENOSYS: "older than 5.13", unix.EOPNOTSUPP: "left out when the kernel started", unix.EPERM: "operation not permitted",
 	} {
 		err := unavailable(reason)
-		if !errors.Is(err, ErrUnavailable) || !errors.Is(err, reason) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "\n  next: ") {
+		if !errors.Is(err, ErrUnavailable) || !errors.Is(err, reason) || !strings.Contains(advice.Text(err), want) || !strings.Contains(advice.Text(err), "\n  next: ") {
 			t.Errorf("%v: got %v, want %q and what to do", reason, err, want)
 		}
 	}

@@ -34,30 +34,43 @@ type Breach struct {
 	Path string
 }
 
-// Error says what was broken, and what to do about it.
+// Error says what was broken.
 func (b Breach) Error() string {
 	switch b.What {
 	case Bytes:
-		return fmt.Sprintf("the cell took %s on the disk, allowed are %s; the largest file is %s\n  next: look at what it wrote, or raise the limit on bytes",
-			size(b.Found), size(b.Limit), shown(b.Path))
+		return fmt.Sprintf("the cell took %s on the disk, allowed are %s; the largest file is %s", size(b.Found), size(b.Limit), shown(b.Path))
 	case Files:
-		return fmt.Sprintf("the cell made %d files, allowed are %d; the folder with the most is %s\n  next: look at what it made, or raise the limit on files",
-			b.Found, b.Limit, shown(b.Path))
+		return fmt.Sprintf("the cell made %d files, allowed are %d; the folder with the most is %s", b.Found, b.Limit, shown(b.Path))
 	case FreeSpace:
-		return fmt.Sprintf("the disk of %s has %s free, %s must stay free\n  next: make room there, or lower the floor",
-			shown(b.Path), size(b.Found), size(b.Limit))
+		return fmt.Sprintf("the disk of %s has %s free, %s must stay free", shown(b.Path), size(b.Found), size(b.Limit))
 	case SetID:
-		return fmt.Sprintf("%s runs with the rights of its owner or group (set-id) or with capabilities, and the cell could write another program into it\n  next: take the bit away with chmod ug-s and the capabilities with setcap -r, or work on a copy without it",
-			shown(b.Path))
+		return fmt.Sprintf("%s runs with the rights of its owner or group (set-id) or with capabilities, and the cell could write another program into it", shown(b.Path))
 	case Memory:
-		return fmt.Sprintf("the cell used %s of memory, allowed are %s\n  next: let it work on less at once, or raise the limit on memory",
-			size(b.Found), size(b.Limit))
+		return fmt.Sprintf("the cell used %s of memory, allowed are %s", size(b.Found), size(b.Limit))
 	case SpareMemory:
-		return fmt.Sprintf("the machine has %s of memory left, %s must stay available, and nobody but the kernel can tell who took it\n  next: let less run at once, or run where control groups limit the memory of each cell",
-			size(b.Found), size(b.Limit))
+		return fmt.Sprintf("the machine has %s of memory left, %s must stay available; the kernel does not report which process took it", size(b.Found), size(b.Limit))
 	default:
-		return fmt.Sprintf("the cell used %s of CPU time, allowed are %s\n  next: look at what it ran, or raise the limit on CPU time",
-			time.Duration(b.Found), time.Duration(b.Limit))
+		return fmt.Sprintf("the cell used %s of CPU time, allowed are %s", time.Duration(b.Found), time.Duration(b.Limit))
+	}
+}
+
+// Advice implements [advice.Adviser].
+func (b Breach) Advice() string {
+	switch b.What {
+	case Bytes:
+		return "look at what it wrote, or raise the limit on bytes"
+	case Files:
+		return "look at what it made, or raise the limit on files"
+	case FreeSpace:
+		return "make room there, or lower the floor"
+	case SetID:
+		return "take the bit away with chmod ug-s and the capabilities with setcap -r, or work on a copy without it"
+	case Memory:
+		return "let it work on less at once, or raise the limit on memory"
+	case SpareMemory:
+		return "let less run at once, or run where control groups limit the memory of each cell"
+	default:
+		return "look at what it ran, or raise the limit on CPU time"
 	}
 }
 

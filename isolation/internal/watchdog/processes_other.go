@@ -7,11 +7,14 @@ package watchdog
 import (
 	"fmt"
 	"runtime"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // UsageOf fails: what a tree of processes uses is known on Linux only.
 func UsageOf(...int) (Usage, error) {
-	return Usage{}, fmt.Errorf("what processes use cannot be told on %s\n  next: run on Linux, or without limits on memory and CPU time", runtime.GOOS)
+	return Usage{}, advice.Wrap(fmt.Errorf("what processes use cannot be told on %s", runtime.GOOS),
+		"run on Linux, or without limits on memory and CPU time")
 }
 
 func spareMemory() (int64, bool) { return 0, false }

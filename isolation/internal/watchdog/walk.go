@@ -5,6 +5,8 @@ package watchdog
 import (
 	"context"
 	"fmt"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A Measure is what folders hold. The folders that were named do not count themselves.
@@ -133,7 +135,7 @@ func Count(ctx context.Context, otherFileSystems bool, paths ...string) (Measure
 func allReadable(paths []string) error {
 	for _, path := range paths {
 		if err := readable(path); err != nil {
-			return fmt.Errorf("watching a folder: %w\n  next: name folders that exist and can be read", err)
+			return advice.Wrap(fmt.Errorf("watching a folder: %w", err), "name folders that exist and can be read")
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -309,7 +310,7 @@ func TestAnUnreadableFolderIsSaid(t *testing.T) {
 	if got := count(t, root); got.Unreadable != 1 || got.Files != 1 {
 		t.Errorf("got %+v, want one folder that is unreadable", got)
 	}
-	if _, err := Count(t.Context(), false, filepath.Join(root, "closed")); err == nil || !strings.Contains(err.Error(), "next:") {
+	if _, err := Count(t.Context(), false, filepath.Join(root, "closed")); err == nil || !strings.Contains(advice.Text(err), "next:") {
 		t.Errorf("counting the closed folder itself: got %v, want an error that says what to do", err)
 	}
 }

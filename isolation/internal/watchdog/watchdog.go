@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // Options say what is watched. A zero limit means no limit.
@@ -149,7 +151,8 @@ func (w *Watchdog) checkStart() error {
 	w.room = w.spaces()
 	for i, room := range w.room {
 		if w.opts.MinFree > 0 && !room.known {
-			return fmt.Errorf("watchdog: the free space on the disk of %s cannot be told\n  next: leave out Options.MinFree, or use another disk", w.opts.Paths[i])
+			return advice.Wrap(fmt.Errorf("watchdog: the free space on the disk of %s cannot be told", w.opts.Paths[i]),
+				"leave out Options.MinFree, or use another disk")
 		}
 	}
 	if w.opts.asksProcesses() {
@@ -213,13 +216,13 @@ func realPaths(paths []string) []string {
 
 func (o *Options) check() error {
 	if o.Exceeded == nil {
-		return errors.New("watchdog: Options.Exceeded is nil\n  next: give a function that ends the cell")
+		return advice.Wrap(errors.New("watchdog: Options.Exceeded is nil"), "give a function that ends the cell")
 	}
 	if min(o.MaxBytes, o.MaxFiles, o.MinFree, o.MinMemory, o.MaxMemory, int64(o.MaxCPU), int64(o.Interval)) < 0 {
-		return errors.New("watchdog: a limit is negative\n  next: use zero for no limit")
+		return advice.Wrap(errors.New("watchdog: a limit is negative"), "use zero for no limit")
 	}
 	if o.asksProcesses() && o.Processes == nil {
-		return errors.New("watchdog: a limit on memory or CPU time, but nobody to ask\n  next: set Options.Processes, or Memory and CPU")
+		return advice.Wrap(errors.New("watchdog: a limit on memory or CPU time, but nobody to ask"), "set Options.Processes, or Memory and CPU")
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // helperVar makes the test binary play one of the programs below instead of running tests.
@@ -480,7 +482,7 @@ func TestStartRefusesOptionsThatMeanNothing(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: got no error", name)
 			w.Close()
-		} else if !strings.Contains(err.Error(), "\n  next: ") {
+		} else if !strings.Contains(advice.Text(err), "\n  next: ") {
 			t.Errorf("%s: got %v, want what to do next", name, err)
 		}
 	}
@@ -495,7 +497,7 @@ func TestABreachSaysWhatHappenedAndWhatToDo(t *testing.T) {
 		{Memory, 1 << 20, 1<<20 + 1, ""},
 		{CPUTime, int64(time.Minute), int64(61 * time.Second), ""},
 	} {
-		got += b.Error() + "\n"
+		got += advice.Text(b) + "\n"
 	}
 	want := `the cell took 1.5 GiB on the disk, allowed are 1.0 GiB; the largest file is /work/core
   next: look at what it wrote, or raise the limit on bytes

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -73,7 +74,7 @@ func outside(dir, work string) error {
 	}
 	rel, err := filepath.Rel(dir, work)
 	if err == nil && (rel == "." || filepath.IsLocal(rel)) {
-		return fmt.Errorf("applytree: the work folder %s is in the tree %s\n  next: give one outside", work, dir)
+		return advice.Wrap(fmt.Errorf("applytree: the work folder %s is in the tree %s", work, dir), "give one outside")
 	}
 	return nil
 }
@@ -245,7 +246,7 @@ func (r *run) refusal() Result {
 // abandon removes what was prepared for a plan that was not begun.
 func (r *run) abandon() error {
 	if _, err := os.Lstat(filepath.Join(r.work.Dir(), string(applying))); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("applytree: the journal may have been written\n  next: call Recover (%w)", err)
+		return advice.Wrap(fmt.Errorf("applytree: the journal may have been written: %w", err), "call Recover")
 	}
 	return r.clean(staging)
 }

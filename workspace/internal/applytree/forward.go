@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -28,7 +29,7 @@ func (r *run) execute() (Result, error) {
 	case err != nil && r.j.AllOrNothing:
 		return r.takeBack(err)
 	case err != nil:
-		return r.result(), fmt.Errorf("%w\n  next: call Recover", err)
+		return r.result(), advice.Wrap(err, "call Recover")
 	}
 	err = r.clean(applied)
 	return r.result(), err

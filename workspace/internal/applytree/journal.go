@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -104,8 +105,8 @@ func readJournal(work string) (*journal, state, error) {
 		}
 		j, err := parseJournal(text)
 		if err != nil {
-			return nil, s, fmt.Errorf("applytree: %s: %w\n  next: look at what lies in %s, then remove that file",
-				filepath.Join(work, string(s)), err, filepath.Join(work, "aside"))
+			return nil, s, advice.Wrap(fmt.Errorf("applytree: %s: %w", filepath.Join(work, string(s)), err),
+				"look at what lies in %s, then remove that file", filepath.Join(work, "aside"))
 		}
 		return j, s, nil
 	}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
@@ -182,7 +183,7 @@ func TestAWorkFolderOnAnotherDiskSurvivesCrashes(t *testing.T) {
 func TestAWorkFolderInTheTreeIsRefused(t *testing.T) {
 	b := setUp(t, layout{"x": {}}, layout{})
 	b.work = filepath.Join(b.dir, "work")
-	if _, err := b.apply(false); err == nil || !strings.Contains(err.Error(), "next:") {
+	if _, err := b.apply(false); err == nil || !strings.Contains(advice.Text(err), "next:") {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -247,7 +248,7 @@ func TestADamagedJournalIsNotFollowed(t *testing.T) {
 	}
 	text[len(text)-5] ^= 1
 	put(t, name, string(text))
-	if _, found, err := Recover(b.root, b.work); !found || err == nil || !strings.Contains(err.Error(), "next:") {
+	if _, found, err := Recover(b.root, b.work); !found || err == nil || !strings.Contains(advice.Text(err), "next:") {
 		t.Errorf("got %v, error %v", found, err)
 	}
 	if _, err := b.apply(false); !errors.Is(err, ErrUnfinished) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -18,7 +19,7 @@ import (
 var ErrSurprise = errors.New("applytree: the tree is not as the plan expects it")
 
 // ErrUnfinished is returned by [Apply] if the work folder has the journal of a plan that was cut short.
-var ErrUnfinished = errors.New("applytree: an earlier plan was cut short\n  next: call Recover")
+var ErrUnfinished = advice.Wrap(errors.New("applytree: an earlier plan was cut short"), "call Recover")
 
 // A Step says what one path shall be. If a folder goes, the plan has a step for everything in it, too:
 // what is there beyond that counts as a surprise.

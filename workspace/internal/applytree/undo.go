@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strconv"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -19,7 +20,7 @@ func (r *run) takeBack(cause error) (Result, error) {
 		}
 	}
 	if err := r.undo(); err != nil {
-		return r.result(), fmt.Errorf("%w\n  and not everything could be undone: %w\n  next: call Recover", cause, err)
+		return r.result(), advice.Wrap(fmt.Errorf("%w\n  and not everything could be undone: %w", cause, err), "call Recover")
 	}
 	return r.result(), cause
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -105,7 +106,7 @@ func TestAnExcludedFolderIsNeverOpened(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, sum, err)
 		}
 	}
-	if _, _, err := copied(t, src, ".", Options{}); !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "next: ") {
+	if _, _, err := copied(t, src, ".", Options{}); !errors.Is(err, os.ErrPermission) || !strings.Contains(advice.Text(err), "next: ") {
 		t.Errorf("a folder that cannot be read is passed over: %v", err)
 	}
 }
@@ -120,7 +121,7 @@ func TestWhatThisUserMayNotReadIsNotRead(t *testing.T) {
 	before, err := os.Stat(filepath.Join(src, "mine/closed"))
 	must(t, err)
 	_, _, err = copied(t, src, ".", Options{})
-	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "mine/closed") {
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(advice.Text(err), "mine/closed") {
 		t.Errorf("got %v, want that mine/closed may not be read", err)
 	}
 	after, err := os.Stat(filepath.Join(src, "mine/closed"))

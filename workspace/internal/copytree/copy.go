@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -156,7 +157,7 @@ func sourceError(it *item, err error) error {
 	if exchanged(err) {
 		return &Refusal{it.rel, "was exchanged while it was copied", "let nobody change the host's files meanwhile, or exclude it", err}
 	}
-	return fmt.Errorf("copying %q: %w\n  next: exclude it, or let this user read it", it.rel, err)
+	return advice.Wrap(fmt.Errorf("copying %q: %w", it.rel, err), "exclude it, or let this user read it")
 }
 
 // exchanged reports whether a link, or something else, is where a file or a folder was.

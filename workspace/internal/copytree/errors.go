@@ -15,8 +15,11 @@ func (e *Refusal) Error() string {
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
-	return text + "\n  next: " + e.Next
+	return text
 }
+
+// Advice implements [advice.Adviser].
+func (e *Refusal) Advice() string { return e.Next }
 
 func (e *Refusal) Unwrap() error { return e.Err }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
 
@@ -33,7 +34,7 @@ func (p *Plan) follow(ctx context.Context, link *item, above []Source) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("following the link %q: %w\n  next: exclude it, or repair it", link.rel, err)
+		return advice.Wrap(fmt.Errorf("following the link %q: %w", link.rel, err), "exclude it, or repair it")
 	}
 	if err := p.add(&item{root: target.Root, entry: entry, rel: link.rel}); err != nil || entry.Kind != filetree.Dir {
 		return err
@@ -54,7 +55,7 @@ func namedRefusal(rel string, err error) error {
 		named.Path = rel
 		return &named
 	}
-	return fmt.Errorf("following the link %q: %w\n  next: exclude it, or repair it", rel, err)
+	return advice.Wrap(fmt.Errorf("following the link %q: %w", rel, err), "exclude it, or repair it")
 }
 
 // leadsBack reports whether the target holds the link, or a folder from which links led to it.

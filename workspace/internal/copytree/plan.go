@@ -4,13 +4,13 @@ package copytree
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"math"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/pathglob"
 	"github.com/drover-agents/drover/workspace/internal/filetree"
 )
@@ -133,7 +133,7 @@ func (p *Plan) walk(ctx context.Context, src Source, at string, above []Source) 
 		return &Refusal{at, "has a folder that was exchanged while it was looked at", "let nobody change the host's files meanwhile, or exclude it", err}
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n  next: exclude what cannot be read, or let this user read it", err)
+		return advice.Wrap(err, "exclude what cannot be read, or let this user read it")
 	}
 	p.items = slices.Grow(p.items, len(entries))
 	for _, e := range entries {

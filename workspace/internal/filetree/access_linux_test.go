@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/internal/testkit"
 )
 
@@ -175,7 +176,7 @@ func TestAnotherUsersFoldersAreReported(t *testing.T) {
 	if diff := cmp.Diff([]string{"attr", "fd"}, paths(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "fd") {
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(advice.Text(err), "fd") {
 		t.Errorf("got error %v, want one that names the folder", err)
 	}
 }

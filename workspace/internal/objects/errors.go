@@ -25,7 +25,9 @@ type FullError struct {
 	Used, Limit int64
 }
 
-// Error says how much was wanted, what there is, and what to do.
 func (e *FullError) Error() string {
-	return fmt.Sprintf("a content of %d bytes does not fit, because %d of %d bytes are used\n  next: release what is not needed any more, or raise the limit", e.Size, e.Used, e.Limit)
+	return fmt.Sprintf("a content of %d bytes does not fit, because %d of %d bytes are used", e.Size, e.Used, e.Limit)
 }
+
+// Advice implements [advice.Adviser].
+func (e *FullError) Advice() string { return "release what is not needed any more, or raise the limit" }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // Open reads a content. It stays readable until it is closed, also when it is released meanwhile. A
@@ -33,7 +35,8 @@ func (s *Store) Open(h Hash) (io.ReadSeekCloser, error) {
 }
 
 func readError(h Hash, err error) error {
-	return fmt.Errorf("objects: reading the content %s: %w\n  next: see that nobody else writes to or removes from the folder of the store", h, err)
+	return advice.Wrap(fmt.Errorf("objects: reading the content %s: %w", h, err),
+		"see that nobody else writes to or removes from the folder of the store")
 }
 
 // memory is a content in memory.
@@ -129,7 +132,7 @@ func (s *Store) WriteTo(h Hash, dst *os.File) error {
 }
 
 func writeError(h Hash, dst *os.File, err error) error {
-	return fmt.Errorf("objects: writing the content %s to %s: %w\n  next: see that there is room on its disk", h, dst.Name(), err)
+	return advice.Wrap(fmt.Errorf("objects: writing the content %s to %s: %w", h, dst.Name(), err), "see that there is room on its disk")
 }
 
 func (s *Store) writeSmall(h Hash, o found, dst *os.File) error {

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // A buffer holds a small content, and one byte more to see that it is no larger.
@@ -61,7 +63,8 @@ func putError(err error) error {
 	if full || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("objects: %w", err)
 	}
-	return fmt.Errorf("objects: keeping a content: %w\n  next: see that the file can be read, and that there is room on the disk of the store", err)
+	return advice.Wrap(fmt.Errorf("objects: keeping a content: %w", err),
+		"see that the file can be read, and that there is room on the disk of the store")
 }
 
 func (s *Store) put(ctx context.Context, src io.ReaderAt, size int64) (Hash, int64, error) {
@@ -84,7 +87,7 @@ func (s *Store) put(ctx context.Context, src io.ReaderAt, size int64) (Hash, int
 func (s *Store) Sum(ctx context.Context, f *os.File) (Hash, int64, error) {
 	h, n, err := s.sum(ctx, f)
 	if err != nil {
-		return Hash{}, 0, fmt.Errorf("objects: reading a content: %w\n  next: see that the file can be read", err)
+		return Hash{}, 0, advice.Wrap(fmt.Errorf("objects: reading a content: %w", err), "see that the file can be read")
 	}
 	return h, n, nil
 }

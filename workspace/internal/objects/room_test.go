@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func checkFull(t *testing.T, err error, want FullError) {
@@ -30,7 +32,7 @@ func TestAFullStoreSaysHowMuchThereIs(t *testing.T) {
 	_, err := s.PutBytes(someBytes(2, 41))
 	checkFull(t, err, FullError{Size: 41, Used: 60, Limit: 100})
 	for _, want := range []string{"41 bytes", "60 of 100", "next:"} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(advice.Text(err), want) {
 			t.Errorf("%q does not have %q", err, want)
 		}
 	}
@@ -205,7 +207,7 @@ func TestAFullDiskLeavesNoHalfContent(t *testing.T) {
 			s, before := openStore(t, nil), someBytes(1, 300)
 			h := put(t, s, before)
 			s.sys.writeAt = fullDisk(int64(size) - 100)
-			if _, err := s.PutBytes(someBytes(2, size)); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "next:") {
+			if _, err := s.PutBytes(someBytes(2, size)); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(advice.Text(err), "next:") {
 				t.Errorf("got %v, want a full disk and what to do", err)
 			}
 			checkUsage(t, s, 300, 300)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 const (
@@ -59,11 +61,11 @@ func Open(dir string, opts *Options) (*Store, error) {
 		opts = &Options{}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("objects: making the store's folder: %w\n  next: name a folder that can be written to", err)
+		return nil, advice.Wrap(fmt.Errorf("objects: making the store's folder: %w", err), "name a folder that can be written to")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("objects: opening the store's folder: %w\n  next: name a folder that can be written to", err)
+		return nil, advice.Wrap(fmt.Errorf("objects: opening the store's folder: %w", err), "name a folder that can be written to")
 	}
 	return &Store{
 		root: root, max: opts.MaxBytes, packSize: maxPack, sys: realSystem,

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 func openStore(t testing.TB, opts *Options) *Store {
@@ -256,7 +258,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 
 func TestAFolderThatCannotBeMadeSaysWhatToDo(t *testing.T) {
 	f := fileWith(t, nil)
-	if _, err := Open(filepath.Join(f.Name(), "store"), nil); err == nil || !strings.Contains(err.Error(), "next:") {
+	if _, err := Open(filepath.Join(f.Name(), "store"), nil); err == nil || !strings.Contains(advice.Text(err), "next:") {
 		t.Errorf("got %v, want what to do", err)
 	}
 }

@@ -101,10 +101,15 @@ func (e *LimitError) Error() string {
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
+	return text
+}
+
+// Advice implements [advice.Adviser].
+func (e *LimitError) Advice() string {
 	if !strings.HasPrefix(e.Setting, "fs.") {
-		return text
+		return ""
 	}
-	return text + fmt.Sprintf("\n  next: raise it (sysctl -w %s=...; it counts for all programs of the user), or close other watchers; without one every file is looked at each time", e.Setting)
+	return fmt.Sprintf("raise it (sysctl -w %s=...; it counts for all programs of the user), or close other watchers; without one every file is looked at each time", e.Setting)
 }
 
 func (e *LimitError) Unwrap() error { return e.Err }

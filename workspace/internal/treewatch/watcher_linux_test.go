@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // watchTree watches a folder and every folder below it, as a caller does who walks it.
@@ -249,7 +251,7 @@ func TestAFullTableIsATypedError(t *testing.T) {
 	}
 	err = &LimitError{Setting: "fs.inotify.max_user_watches", Watches: 7, Err: unix.ENOSPC}
 	for _, want := range []string{"after 7", "sysctl -w fs.inotify.max_user_watches=", "next:"} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(advice.Text(err), want) {
 			t.Errorf("%q does not say %q", err, want)
 		}
 	}

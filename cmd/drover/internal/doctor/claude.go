@@ -55,7 +55,7 @@ func (m *machine) claudeDetail(r agent.Readiness, source string) string {
 	if source != "" {
 		where += " (" + source + ")"
 	}
-	said, _, _ := strings.Cut(strings.TrimPrefix(r.Detail, "claude: "), "\n  next:") // the fix says it
+	detail := strings.TrimPrefix(r.Detail, "claude: ")
 	switch r.State {
 	case agent.StateReady:
 		return r.Version + " " + where + ", tested " + r.Tested
@@ -64,9 +64,9 @@ func (m *machine) claudeDetail(r agent.Readiness, source string) string {
 	case agent.StateUnsupported:
 		return r.Version + " " + where + " is too old, tested " + r.Tested
 	case agent.StateMissing:
-		return said
+		return detail
 	}
-	return "its version cannot be read, " + where + ": " + strings.TrimSuffix(said, ": "+r.Path)
+	return "its version cannot be read, " + where + ": " + strings.TrimSuffix(detail, ": "+r.Path)
 }
 
 // claudeFix is the adapter's own, and for a CLI that would be found before a new one, the way to prefer

@@ -60,7 +60,7 @@ func TestDoctorOnTheCLI(t *testing.T) {
 		},
 		{
 			"missing",
-			agent.Readiness{State: agent.StateMissing, Tested: tested, Repair: npm, Detail: "claude: CLI not found\n  next: something"},
+			agent.Readiness{State: agent.StateMissing, Tested: tested, Repair: npm, Detail: "claude: CLI not found"},
 			"",
 			Check{State: stateMissing, Tested: tested, Fix: []string{npm}, Detail: "CLI not found"},
 		},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/claude/claudetest"
@@ -135,7 +136,7 @@ func ill(t *testing.T) *machine {
 		return f
 	}
 	d.best = func(context.Context) (isolation.Level, []error) {
-		return isolation.LevelSandbox, []error{errors.New("  cell: bubblewrap (bwrap) is not on PATH\n  next: install bubblewrap")}
+		return isolation.LevelSandbox, []error{advice.Wrap(errors.New("  cell: bubblewrap (bwrap) is not on PATH"), "install bubblewrap")}
 	}
 	d.probe = func(context.Context, isolation.Level) (isolation.Report, error) {
 		report := tightIsolation()

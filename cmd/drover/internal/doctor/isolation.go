@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/agent/claudecode/claudecell"
 	"github.com/drover-agents/drover/claude"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
@@ -54,8 +55,8 @@ func (m *machine) cellFixes(ctx context.Context, reasons []error) []string {
 		}
 	}
 	for _, reason := range reasons {
-		if _, next, found := strings.Cut(reason.Error(), "\n  next: "); found {
-			return []string{wording.FirstLine(next)}
+		if next := advice.Of(reason); next != "" {
+			return []string{next}
 		}
 	}
 	return nil

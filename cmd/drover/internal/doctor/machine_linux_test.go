@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude/claudetest"
 	"github.com/drover-agents/drover/internal/testkit"
 )
@@ -74,7 +75,7 @@ func TestTheSandboxProbeBelievesWhatItTries(t *testing.T) {
 	const refuses = "#!/bin/sh\n[ \"$1\" = --version ] && { echo bubblewrap 9.9.9; exit; }\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n"
 	tools(t, map[string]string{"bwrap": refuses, "socat": "#!/bin/sh\necho what?\n", "apt-get": "#!/bin/sh\n"}, "true")
 	f := probeSandbox(t.Context())
-	if f.bubblewrap != (toolFact{version: "9.9.9"}) || f.namespaces == nil || !strings.Contains(f.namespaces.Error(), "No permissions to create new namespace") {
+	if f.bubblewrap != (toolFact{version: "9.9.9"}) || f.namespaces == nil || !strings.Contains(advice.Text(f.namespaces), "No permissions to create new namespace") {
 		t.Errorf("bubblewrap %+v, namespaces %v; want one that refuses", f.bubblewrap, f.namespaces)
 	}
 	if f.socat != (toolFact{}) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/isolation"
 )
 
@@ -77,14 +78,14 @@ func TestDoctorIsHonestAboutIsolation(t *testing.T) {
 	}{
 		{
 			"no bubblewrap", "linux", isolation.LevelLandlock,
-			[]error{errors.New("  cell: jail: bubblewrap (bwrap) is not on PATH\n  next: install it")},
+			[]error{advice.Wrap(errors.New("  cell: jail: bubblewrap (bwrap) is not on PATH"), "install it")},
 			absent,
 			[]string{"no cell, at most the level landlock: ", "is not on PATH"},
 			[]string{"sudo apt-get install bubblewrap", `drover run --isolation landlock "prompt"   to accept weaker isolation`},
 		},
 		{
 			"forbidden", "linux", isolation.LevelSandbox,
-			[]error{errors.New("  cell: no namespaces\n  next: allow user namespaces"), errors.New("  landlock: never as root")},
+			[]error{advice.Wrap(errors.New("  cell: no namespaces"), "allow user namespaces"), errors.New("  landlock: never as root")},
 			nil,
 			[]string{"no cell, at most the level sandbox: no namespaces"},
 			[]string{"allow user namespaces", `drover run --isolation sandbox "prompt"   to accept weaker isolation`},

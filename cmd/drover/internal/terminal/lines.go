@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/cmd/drover/internal/wording"
 	"github.com/drover-agents/drover/event"
 	"github.com/drover-agents/drover/internal/recent"
@@ -85,7 +86,7 @@ func (l *lines) rows(e event.Event) []row {
 	case event.ToolLog:
 		r.what, r.subject, r.figures, r.deep = "log", p.Message, p.Level, l.deepOf(p.ID)
 	case event.Error:
-		l.failure = wording.Text(p.Message)
+		l.failure = advice.Render(wording.Text(p.Message), wording.Advice(p.Next))
 		r.what, r.subject, r.rows, r.tone = "error", joinWords(p.Code, l.failure), errorRows, toneBad
 		if p.Recoverable {
 			r.what, r.subject, r.tone = "trouble", l.failure, toneNone

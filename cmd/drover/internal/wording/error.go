@@ -6,27 +6,26 @@ package wording
 import (
 	"regexp"
 	"strings"
+
+	"github.com/drover-agents/drover/advice"
 )
 
 // packageNames are what errors of our packages begin with. They help programmers, not people.
 var packageNames = regexp.MustCompile(`(?m)(^|: )(?:drover|claude|claudecode|agent|agentfile|prompt|gate|gateway|guard|isolation|transcript|tool|event|schema|script|workspace): `)
 
-// forPrograms are pieces of advice that only a program can follow, and what a person can do instead.
-var forPrograms = []struct {
+// insideTheCell is advice of the CLI about an address that exists inside the cell only.
+var insideTheCell = regexp.MustCompile(` This is a server-side issue, [^\n]*check your inference gateway \([^)\n]*\)\.`)
+
+// flags map advice for programs to what a user of the command can do. An alternative that has no flag is left out.
+var flags = []struct {
 	found *regexp.Regexp
-	said  string
+	flag  string
 }{
-	{regexp.MustCompile(`; Options\.[^\n;]*`), ""},
-	// The CLI's own advice; the address is one inside the cell.
-	{regexp.MustCompile(` This is a server-side issue, [^\n]*check your inference gateway \([^)\n]*\)\.`), ""},
+	{regexp.MustCompile(`; Options\.[^;]*`), ""},
 	{regexp.MustCompile(`raise Options\.\w+, or `), ""},
-	{regexp.MustCompile(`(?:resuming from|the conversation in) Options\.Store: .*the store has no such session`), "--resume: there is no such conversation in this folder"},
-	{regexp.MustCompile(`(?:resuming from|the conversation in) Options\.Store: .*unsafe store key: [^\n]*`), "--resume: it is no token of a conversation"},
-	{regexp.MustCompile(`the conversation in Options\.Store: .*the session is in use\n  next: [^\n]*`), "--resume: the conversation is in use\n  next: wait until the other run has ended"},
-	{regexp.MustCompile(`the conversation in Options\.Store: .*not found: (conversation )`), "--resume: $1"},
-	{regexp.MustCompile(`, or give a key with isolation\.WithAPIKey`), ""},
+	{regexp.MustCompile(`(?:; or set Isolation\.APIKey|, or give a key with isolation\.WithAPIKey)[^;]*`), ""},
 	{regexp.MustCompile(`set Auth\.UseStoredLogin to use`), "use --stored-login to have"},
-	{regexp.MustCompile(`set Isolation\.Weakest \((drover run [^)\n]*)\)`), "use $1"},
+	{regexp.MustCompile(`set Isolation\.Weakest \((drover run [^)]*)\)`), "use $1"},
 	{regexp.MustCompile(`give one of them another MountPath`), "give one of them another path: --mount folder:path"},
 	{regexp.MustCompile(`, or leave it out with Exclude`), ", or mount less"},
 	{regexp.MustCompile(`\bexclude (it|what cannot be read)`), "mount less"},
@@ -34,35 +33,41 @@ var forPrograms = []struct {
 	{regexp.MustCompile(`, or set FollowSymlinks`), ""},
 	{regexp.MustCompile(`leave MountPath empty for the base name`), "leave the path out for the base name"},
 	{regexp.MustCompile(`raise TreeOptions\.MaxDisk, or release checkpoints`), "mount less"},
-	{regexp.MustCompile(`write to another Dir, choose with Only, or set Force[^\n]*`), "bring both sides together by hand"},
+	{regexp.MustCompile(`write to another Dir, choose with Only, or set Force.*`), "bring both sides together by hand"},
 	{regexp.MustCompile(`(AllowedHostRoots|its permissions), or write to another Dir`), "$1"},
 	{regexp.MustCompile(`set State\b`), "set XDG_STATE_HOME"},
-	{regexp.MustCompile(`set TempDir to`), "set TMPDIR to"},
+	{regexp.MustCompile(`set (?:Isolation\.)?TempDir to`), "set TMPDIR to"},
 	{regexp.MustCompile(`check Options\.Model: `), "check --model: "},
 	{regexp.MustCompile(`send /compact or /clear, or start a new session`), "shorten the prompt or the files that it names"},
 	{regexp.MustCompile(`Network\.AllowedDomains`), "--allow-domain"},
 	{regexp.MustCompile(`Sandbox\.WritablePaths`), "--writable"},
 	{regexp.MustCompile(`Sandbox\.ReadablePaths`), "--readable"},
-	{regexp.MustCompile(`set Isolation\.TempDir to`), "set TMPDIR to"},
+	{regexp.MustCompile(`leave it out and set Localhost \(NetworkPolicy\.AllowLocalhost\)`), "leave it out, and add --allow-localhost"},
 	{regexp.MustCompile(`, or (?:lower the floor|raise the limit on (?:bytes|files|memory|CPU time))`), ""},
 	{regexp.MustCompile(`, or accept less by setting Isolation\.Weakest`), ", or accept less by --isolation"},
-	{regexp.MustCompile(`\n  next: or set Isolation\.APIKey[^\n]*`), ""},
-	{regexp.MustCompile(`raise the limit \(Options\.[^\n]*`), "try again when the machine is less busy; drover doctor looks for what is wrong"},
+	{regexp.MustCompile(`raise the limit \(Options\..*`), "try again when the machine is less busy; drover doctor looks for what is wrong"},
 }
 
-// Error is the text of an error without the names of packages, and without advice for programs. It is empty for nil.
+// Error renders an error and its advice for a user of the command. It is empty for nil.
 func Error(err error) string {
-	if err == nil {
-		return ""
+	var lines []string
+	for text, next := range advice.All(err) {
+		lines = append(lines, advice.Render(Text(text), Advice(next)))
 	}
-	return Text(err.Error())
+	return strings.Join(lines, "\n")
 }
 
-// Text is [Error] for the text of an error, as events have it.
-func Text(text string) string {
-	for _, advice := range forPrograms {
-		text = advice.found.ReplaceAllString(text, advice.said)
+// Advice names flags where advice for programs names options.
+func Advice(next string) string {
+	for _, f := range flags {
+		next = f.found.ReplaceAllString(next, f.flag)
 	}
+	return next
+}
+
+// Text is the text of an error without the names of packages.
+func Text(text string) string {
+	text = insideTheCell.ReplaceAllString(text, "")
 	for { // matches do not overlap, but names may follow each other
 		shorter := packageNames.ReplaceAllString(text, "$1")
 		if shorter == text {

@@ -3,28 +3,26 @@
 package wording
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/drover-agents/drover/advice"
 	"github.com/drover-agents/drover/claude"
-	"github.com/drover-agents/drover/claude/transcript"
 	"github.com/drover-agents/drover/workspace"
 )
 
 func TestPlainError(t *testing.T) {
 	for text, want := range map[string]string{
-		"claude: CLI not found":                             "CLI not found",
-		"agent: claude: gate: no":                           "no",
-		"agent: permissions of the run: gate: no":           "permissions of the run: no",
-		"claude: one\nclaude: two":                          "one\ntwo",
-		"the CLI ended\n  claude said: no such file":        "the CLI ended\n  claude said: no such file",
-		"an agent: no, a man":                               "an agent: no, a man",
-		"full\n  next: make room, or lower the floor":       "full\n  next: make room",
-		"big\n  next: look, or raise the limit on CPU time": "big\n  next: look",
-		"claude: the conversation in Options.Store: transcript: locking p/u: " + transcript.ErrInUse.Error():                            "--resume: the conversation is in use\n  next: wait until the other run has ended",
-		"claude: the conversation in Options.Store: " + transcript.ErrNotFound.Error() + ": conversation u is of\n  next: move u.jsonl": "--resume: conversation u is of\n  next: move u.jsonl",
+		"claude: CLI not found":                      "CLI not found",
+		"agent: claude: gate: no":                    "no",
+		"agent: permissions of the run: gate: no":    "permissions of the run: no",
+		"claude: one\nclaude: two":                   "one\ntwo",
+		"the CLI ended\n  claude said: no such file": "the CLI ended\n  claude said: no such file",
+		"an agent: no, a man":                        "an agent: no, a man",
 	} {
 		if got := Error(errorText(text)); got != want {
 			t.Errorf("Error(%q) is %q, want %q", text, got, want)
@@ -52,6 +50,34 @@ func TestErrorsForPeopleHaveNoAdviceForPrograms(t *testing.T) {
 		if _, next, _ := strings.Cut(got, "\n  next: "); goNames.MatchString(got) || len(next) < 9 {
 			t.Errorf("%T is worded as %q, want advice for people", err, got)
 		}
+	}
+}
+
+func TestAdvice_NamesFlagsForOptions(t *testing.T) {
+	for next, want := range map[string]string{
+		"make room, or lower the floor":                                      "make room",
+		"look at it, or raise the limit on CPU time":                         "look at it",
+		"fix it; Options.Debug makes it report more":                         "fix it",
+		"set Isolation.TempDir to a folder":                                  "set TMPDIR to a folder",
+		"set ANTHROPIC_API_KEY; or set Isolation.APIKey; or log in":          "set ANTHROPIC_API_KEY; or log in",
+		"install it; or set Isolation.Weakest (drover run --isolation host)": "install it; or use drover run --isolation host",
+		"leave it out and set Localhost (NetworkPolicy.AllowLocalhost)":      "leave it out, and add --allow-localhost",
+	} {
+		if got := Advice(next); got != want {
+			t.Errorf("Advice(%q) is %q, want %q", next, got, want)
+		}
+	}
+}
+
+func TestError_JoinedErrorsKeepTheirAdvice(t *testing.T) {
+	err := errors.Join(
+		advice.Wrap(errors.New("claude: full"), "make room, or lower the floor"),
+		fmt.Errorf("gate: %w", errors.New("agent: no")),
+		advice.Wrap(errors.New("tool: late"), "set TempDir to a faster disk"),
+	)
+	want := "full\n  next: make room\nno\nlate\n  next: set TMPDIR to a faster disk"
+	if got := Error(err); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
