@@ -159,9 +159,9 @@ func (h *Hook) safeAnswer() json.RawMessage {
 	if info == nil || info.denial == nil {
 		return noOpinion
 	}
-	reason := fmt.Sprintf("the %s hook of the host program failed, so this is denied", h.Event)
+	reason := fmt.Sprintf(hookFailed, h.Event)
 	if h.Matcher != "" {
-		reason = fmt.Sprintf("the %s hook (matcher %q) of the host program failed, so this is denied", h.Event, h.Matcher)
+		reason = fmt.Sprintf(matchedFailed, h.Event, h.Matcher)
 	}
 	answer, err := encodeHookOutput(info.denial(reason))
 	if err != nil { // cannot happen: only strings are encoded

@@ -211,9 +211,9 @@ func (m *mcpMux) begin(ctx context.Context, server string, raw json.RawMessage) 
 	case conn == nil:
 		return answer(m.unknownLocked(server, msg))
 	case m.closed:
-		return answer(refusal(msg, rpcInternal, "the client of MCP server %q is closing", server))
+		return answer(refusal(msg, rpcInternal, serverClosing, server))
 	case conn.handle == nil:
-		return answer(refusal(msg, rpcInternal, "MCP server %q is not attached yet", server))
+		return answer(refusal(msg, rpcInternal, serverNotAttached, server))
 	case !msg.isRequest():
 		if msg.Method == "notifications/cancelled" {
 			m.cancelLocked(server, msg.Params.RequestID)
@@ -247,7 +247,7 @@ func (m *mcpMux) unknownLocked(server string, msg *rpcMessage) json.RawMessage {
 		return rpcAck
 	}
 	names := slices.Sorted(maps.Keys(m.servers))
-	return rpcError(msg.ID, rpcNoMethod, fmt.Sprintf("there is no in-process MCP server %q; there are: %s", server, strings.Join(names, ", ")))
+	return rpcError(msg.ID, rpcNoMethod, fmt.Sprintf(unknownServer, server, strings.Join(names, ", ")))
 }
 
 func (m *mcpMux) cancelLocked(server string, id json.RawMessage) {
@@ -301,7 +301,7 @@ func (m *mcpMux) pass(ctx context.Context, server string, conn *mcpConn, msg *rp
 	defer func() {
 		if p := recover(); p != nil {
 			m.logger.Error("MCP server panicked", "server", server, "method", msg.Method, "panic", p, "stack", string(debug.Stack()))
-			reply = rpcError(msg.ID, rpcInternal, fmt.Sprintf("MCP server %q failed: panic: %v", server, p))
+			reply = rpcError(msg.ID, rpcInternal, fmt.Sprintf(serverFailed, server, fmt.Sprint("panic: ", p)))
 		}
 	}()
 	if conn.server.direct != nil {
@@ -316,9 +316,9 @@ func (m *mcpMux) pass(ctx context.Context, server string, conn *mcpConn, msg *rp
 		if !msg.isRequest() {
 			m.logger.Warn("MCP server refused a message", "server", server, "method", msg.Method, "error", err)
 		}
-		return rpcError(msg.ID, rpcInternal, fmt.Sprintf("MCP server %q: %v", server, err))
+		return rpcError(msg.ID, rpcInternal, fmt.Sprintf(serverFailed, server, err))
 	case len(out) == 0:
-		return rpcError(msg.ID, rpcInternal, fmt.Sprintf("MCP server %q gave no answer to %s", server, msg.Method))
+		return rpcError(msg.ID, rpcInternal, fmt.Sprintf(serverNotAnswered, server, msg.Method))
 	}
 	return out
 }

@@ -58,7 +58,7 @@ func TestMCPForeignHandlers(t *testing.T) {
 	}{
 		{"error", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, errors.New("dead") }, `dead`},
 		{"panic", func(context.Context, json.RawMessage) (json.RawMessage, error) { panic("boom") }, `panic: boom`},
-		{"no answer", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }, `gave no answer to ping`},
+		{"no answer", func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }, `gave no answer to ping. Before you repeat the call`},
 		{"broken JSON", func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"a`), nil }, `not valid JSON`},
 		{"folded JSON is made one line", func(context.Context, json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage("{\n\"ok\": 1\r\n}"), nil
@@ -249,7 +249,7 @@ func TestMCPAddAndRemoveServers(t *testing.T) {
 		t.Errorf("the added server is not attached: %v", err)
 	}
 	b.mux.remove("s")
-	if got := b.ask("s", `{"jsonrpc":"2.0","id":1,"method":"ping"}`); !strings.Contains(got, "no in-process MCP server") {
+	if got := b.ask("s", `{"jsonrpc":"2.0","id":1,"method":"ping"}`); !strings.Contains(got, "No in-process MCP server") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -81,7 +81,7 @@ func ImageResult(data []byte, mimeType string) ToolResult {
 func JSONResult(value any) ToolResult {
 	raw, err := plainjson.Marshal(value)
 	if err != nil {
-		return ErrorResult("the result cannot be written as JSON: " + err.Error())
+		return ErrorResult(fmt.Sprintf(resultNotJSON, err))
 	}
 	r := TextResult(string(raw))
 	if raw[0] == '{' {

@@ -296,7 +296,7 @@ func (s *ToolServer) call(ctx context.Context, msg *rpcMessage) json.RawMessage 
 	b, err := result.appendTo(rpcReply(msg.ID, 256))
 	if err != nil {
 		s.opts.Logger.Error("tool gave a malformed result", "tool", msg.Params.Name, "error", err)
-		failed := ErrorResult(fmt.Sprintf("tool %s gave a malformed result: %v", msg.Params.Name, err))
+		failed := ErrorResult(fmt.Sprintf(resultMalformed, msg.Params.Name, err))
 		b, _ = failed.appendTo(rpcReply(msg.ID, 256)) // one text always encodes
 	}
 	return append(b, '}')
@@ -305,7 +305,7 @@ func (s *ToolServer) call(ctx context.Context, msg *rpcMessage) json.RawMessage 
 // run gives a result whatever happens.
 func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (result ToolResult) {
 	if tool == nil {
-		return ErrorResult(fmt.Sprintf("there is no tool %q on server %q", msg.Params.Name, s.name))
+		return ErrorResult(fmt.Sprintf(unknownTool, msg.Params.Name, s.name))
 	}
 	args := msg.Params.Arguments
 	if len(args) == 0 || string(args) == "null" {
@@ -314,16 +314,16 @@ func (s *ToolServer) run(ctx context.Context, tool *Tool, msg *rpcMessage) (resu
 	switch {
 	case tool.CheckedByHandler:
 	case tool.InputSchema == nil && args[0] != '{':
-		return ErrorResult(fmt.Sprintf("the arguments of tool %s must be an object", tool.Name))
+		return ErrorResult(fmt.Sprintf(argumentsNoObject, tool.Name))
 	default:
 		if err := cmp.Or(tool.InputSchema, anyObject()).ValidateDoubles(args); err != nil {
-			return ErrorResult(fmt.Sprintf("the arguments of tool %s are wrong: %v", tool.Name, err))
+			return ErrorResult(fmt.Sprintf(argumentsInvalid, tool.Name, err))
 		}
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			s.opts.Logger.Error("tool panicked", "tool", tool.Name, "panic", p, "stack", string(debug.Stack()))
-			result = ErrorResult(fmt.Sprintf("tool %s failed: panic: %v", tool.Name, p))
+			result = ErrorResult(fmt.Sprintf(toolPanicked, tool.Name, p))
 		}
 	}()
 	result, err := tool.Handler(withCall(ctx, msg), args)
@@ -353,7 +353,7 @@ var anyObject = sync.OnceValue(func() *schema.Schema { return schema.MustParse(`
 func (t *Tool) checkResult(r ToolResult) ToolResult {
 	if r.IsError {
 		if len(r.Content) == 0 {
-			r.Content = []ToolContent{ToolText("tool " + t.Name + " failed")}
+			r.Content = []ToolContent{ToolText(fmt.Sprintf(toolFailed, t.Name))}
 		}
 		return r
 	}
@@ -365,13 +365,13 @@ func (t *Tool) checkResult(r ToolResult) ToolResult {
 	case t.OutputSchema == nil:
 		return r
 	case rounds:
-		return ErrorResult(fmt.Sprintf("the output of tool %s has a whole number beyond ±%d, which the CLI would round; the tool must give it as a string", t.Name, plainjson.MaxWhole))
+		return ErrorResult(fmt.Sprintf(outputRounded, t.Name, plainjson.MaxWhole))
 	}
 	if r.Structured == nil {
-		return ErrorResult(fmt.Sprintf("tool %s promises structured output and gave none", t.Name))
+		return ErrorResult(fmt.Sprintf(outputMissing, t.Name))
 	}
 	if err := t.OutputSchema.Validate(r.Structured); err != nil {
-		return ErrorResult(fmt.Sprintf("the output of tool %s is wrong: %v", t.Name, err))
+		return ErrorResult(fmt.Sprintf(outputInvalid, t.Name, err))
 	}
 	return r
 }

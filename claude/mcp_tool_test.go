@@ -91,8 +91,8 @@ func TestToolResultsAreChecked(t *testing.T) {
 		want   string
 	}{
 		{"empty", ToolResult{}, "", `"result":{"content":[]}`},
-		{"error without words", ToolResult{IsError: true}, "", `tool t failed"}],"isError":true`},
-		{"image without data", ImageResult(nil, "image/png"), "", `malformed result: Content[0]: image content needs Data`},
+		{"error without words", ToolResult{IsError: true}, "", `check what it did."}],"isError":true`},
+		{"image without data", ImageResult(nil, "image/png"), "", `result is malformed. Before you repeat the call, check what it did. Cause: Content[0]: image content needs Data`},
 		{"nil content", ToolResult{Content: []ToolContent{nil}}, "", `Content[0] is nil`},
 		{"link without a name", ToolResult{Content: []ToolContent{ToolResourceLink{URI: "a"}}}, "", `needs URI and Name`},
 		{"resource without an address", ToolResult{Content: []ToolContent{ToolResource{}}}, "", `needs URI`},
@@ -101,12 +101,12 @@ func TestToolResultsAreChecked(t *testing.T) {
 		{"folded structure", ToolResult{Structured: json.RawMessage("\n{\"a\":\n1}\n")}, "", `"structuredContent":{"a":1}}`},
 		{"meta that is no JSON", ToolResult{Meta: map[string]any{"f": func() {}}}, "", `Meta: json`},
 		{"list as JSON stays text", JSONResult([]int{1}), "", `{"content":[{"type":"text","text":"[1]"}]}`},
-		{"what is no JSON", JSONResult(func() {}), "", `cannot be written as JSON`},
-		{"structure missing", TextResult("x"), `{"type":"object"}`, `promises structured output`},
+		{"what is no JSON", JSONResult(func() {}), "", `cannot be encoded as JSON`},
+		{"structure missing", TextResult("x"), `{"type":"object"}`, `returned no structured output`},
 		{"structure wrong", JSONResult(map[string]any{"a": "x"}), `{"type":"object","properties":{"a":{"type":"integer"}}}`, `/a: must be an integer`},
 		{"structure that the CLI would round", JSONResult(map[string]any{"id": int64(1)<<53 + 1}), "", `{"content":[{"type":"text","text":"{\"id\":9007199254740993}"}]}`},
 		{"whole number that it would not", JSONResult(map[string]any{"id": int64(1) << 53}), "", `"structuredContent":{"id":9007199254740992}`},
-		{"promise that the CLI would round", JSONResult(map[string]any{"id": int64(1)<<53 + 1}), `{"type":"object"}`, `must give it as a string"}],"isError":true`},
+		{"promise that the CLI would round", JSONResult(map[string]any{"id": int64(1)<<53 + 1}), `{"type":"object"}`, `must return it as a string. Before you repeat the call, check what it did."}],"isError":true`},
 		{"error needs no structure", ErrorResult("no"), `{"type":"object"}`, `"text":"no"}],"isError":true`},
 		{"odd characters", TextResult("a\x00\xff\u2028<&>\"\\\té"), "", `"text":"a\u0000\ufffd` + "\u2028" + `<&>\"\\\té"`},
 	} {

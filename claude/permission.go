@@ -115,8 +115,6 @@ type Deny struct {
 func (Allow) permissionResult() {}
 func (Deny) permissionResult()  {}
 
-const generalRefusal = "The user does not allow this tool call."
-
 // permissionWire is the CLI's form of both results.
 type permissionWire struct {
 	Behavior           string             `json:"behavior"`
@@ -240,7 +238,7 @@ func checkInput(input any) error {
 
 // denial is the answer to a question that the callback could not answer.
 func denial(toolUseID string) json.RawMessage {
-	w := Deny{Message: "The permission check of the host program failed, so the tool was not run."}.wire()
+	w := Deny{Message: permissionFailed}.wire()
 	w.ToolUseID = toolUseID
 	answer, err := plainjson.Marshal(w)
 	if err != nil { // cannot happen: only strings are encoded

@@ -23,7 +23,7 @@ func (c *Client) prepare(ctx context.Context, r cliRequest) service {
 	case "can_use_tool":
 		return service{
 			run:  func() cliAnswer { return cliAnswer{response: servePermission(ctx, c.log, c.opts.CanUseTool, r.Body)} },
-			safe: failedWith("the permission callback did not return"), // which the CLI takes for a denial
+			safe: failedWith(permissionFailed), // which the CLI takes for a denial
 		}
 	case "mcp_message":
 		return c.prepareMCP(ctx, r)
@@ -101,7 +101,7 @@ func (c *Client) prepareMCP(ctx context.Context, r cliRequest) service {
 			response = append(append(response, `{"mcp_response":`...), reply...)
 			return cliAnswer{response: append(response, '}')}
 		},
-		safe: failedWith("the tool did not return"),
+		safe: failedWith(toolNotReturned),
 		sent: serving.answered,
 	}
 }
